@@ -1,0 +1,138 @@
+/**
+ * The one error class of the package, and the escape that makes a peer's text safe to print.
+ *
+ * Sits at the bottom of the tree: it imports nothing and every other module may import it.
+ * It must never carry a payload, a password or a URL with credentials: messages name things, `cause` holds what went wrong below.
+ */
+
+/** Every value that {@link MqttError.code} can take. Stable: programs may compare against it. */
+export type MqttErrorCode =
+  | 'ERR_ABORTED'
+  | 'ERR_ALREADY_CONNECTED'
+  | 'ERR_AUTH_FAILED'
+  | 'ERR_CLOSED'
+  | 'ERR_CONCURRENT_NEXT'
+  | 'ERR_CONNECTION_LOST'
+  | 'ERR_CONNECT_FAILED'
+  | 'ERR_CONNECT_REFUSED'
+  | 'ERR_CONNECT_TIMEOUT'
+  | 'ERR_DROPPED'
+  | 'ERR_EXPIRED'
+  | 'ERR_HANDLER_FAILED'
+  | 'ERR_INVALID_BROKER_URL'
+  | 'ERR_INVALID_HANDLER'
+  | 'ERR_INVALID_OPTION'
+  | 'ERR_INVALID_TOPIC'
+  | 'ERR_KEEPALIVE_TIMEOUT'
+  | 'ERR_MALFORMED_PACKET'
+  | 'ERR_MESSAGE_RELEASED'
+  | 'ERR_MISSING_BROKER'
+  | 'ERR_NOT_CONNECTED'
+  | 'ERR_PACKET_TOO_LARGE'
+  | 'ERR_PROTOCOL_ERROR'
+  | 'ERR_PUBLISH_REFUSED'
+  | 'ERR_QOS_UNSUPPORTED'
+  | 'ERR_QUEUE_FULL'
+  | 'ERR_RETAIN_UNSUPPORTED'
+  | 'ERR_RETRIES_EXHAUSTED'
+  | 'ERR_SERVER_DISCONNECT'
+  | 'ERR_SESSION_LOST'
+  | 'ERR_SESSION_TAKEN_OVER'
+  | 'ERR_SHARED_SUBS_UNSUPPORTED'
+  | 'ERR_SUBSCRIBE_REFUSED'
+  | 'ERR_SUBSCRIPTION_CONFLICT'
+  | 'ERR_SUBSCRIPTION_IDS_UNSUPPORTED'
+  | 'ERR_TIMEOUT'
+  | 'ERR_TLS'
+  | 'ERR_UNEXPECTED_PACKET'
+  | 'ERR_UNSUBSCRIBE_REFUSED'
+  | 'ERR_UNSUPPORTED_OPTION'
+  | 'ERR_WILDCARD_SUBS_UNSUPPORTED'
+
+/**
+ * What is known about the operation's effect on the broker: `'not-sent'` no byte of it left, `'refused'` the broker said no, `'unknown'` it may
+ * have arrived.
+ */
+export type Outcome = 'not-sent' | 'refused' | 'unknown'
+
+/** What an error may carry besides its code and message. */
+export interface MqttErrorDetails {
+  readonly outcome?: Outcome | undefined
+  readonly fault?: 'local' | 'remote' | undefined
+  readonly reasonCode?: number | undefined
+  readonly reasonName?: string | undefined
+  readonly reasonString?: string | undefined
+  readonly option?: string | undefined
+  readonly cause?: unknown
+}
+
+const brand = Symbol.for('mqwire.MqttError')
+
+/**
+ * Everything that mqwire throws or rejects with.
+ *
+ * Compare `code`, never the message. `MqttError.is(value)` also recognises errors of another copy of the package.
+ */
+export class MqttError extends Error {
+  /** The stable code, for example `ERR_CONNECT_REFUSED`. */
+  readonly code: MqttErrorCode
+  /** Whether the operation may have reached the broker. */
+  readonly outcome: Outcome
+  /** Whose doing it is: ours (the caller's included), or the peer's and the network's. */
+  readonly fault: 'local' | 'remote'
+  /** The MQTT reason code where a packet carried one, or where one was sent because of this error (section 2.4). */
+  readonly reasonCode: number | undefined
+  /** The standard's name of {@link reasonCode}. */
+  readonly reasonName: string | undefined
+  /** The peer's Reason String, as received: escape it before printing (`printable`). */
+  readonly reasonString: string | undefined
+  /** The option or field at fault, as a path such as `will.topic`. */
+  readonly option: string | undefined
+
+  constructor(code: MqttErrorCode, message: string, details: MqttErrorDetails = {}) {
+    super(message, 'cause' in details ? { cause: details.cause } : undefined)
+    this.name = code === 'ERR_ABORTED' ? 'AbortError' : 'MqttError'
+    this.code = code
+    this.outcome = details.outcome ?? 'not-sent'
+    this.fault = details.fault ?? 'local'
+    this.reasonCode = details.reasonCode
+    this.reasonName = details.reasonName
+    this.reasonString = details.reasonString
+    this.option = details.option
+    Object.defineProperty(this, brand, { value: true })
+  }
+
+  /** True for every error of this class, also one that another copy of the package made. */
+  static is(value: unknown): value is MqttError {
+    return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true
+  }
+}
+
+const printableLimit = 256
+
+/**
+ * Makes text that a peer chose safe for a log line or an error message: control characters, line breaks and bidirectional controls become
+ * `\u{…}`, and the result is cut at 256 characters.
+ */
+export function printable(text: string): string {
+  let out = ''
+  for (const character of text) {
+    if (out.length >= printableLimit) return `${out}…`
+    const code = character.codePointAt(0) as number
+    out += isUnsafe(code) ? `\\u{${code.toString(16)}}` : character
+  }
+  return out
+}
+
+function isUnsafe(code: number): boolean {
+  return (
+    code < 0x20 ||
+    (code >= 0x7f && code <= 0x9f) ||
+    (code >= 0x200e && code <= 0x200f) ||
+    (code >= 0x2028 && code <= 0x202e) ||
+    (code >= 0x2066 && code <= 0x2069) ||
+    (code >= 0xd800 && code <= 0xdfff) ||
+    code === 0x61c ||
+    code === 0xfeff
+  )
+}

@@ -1,0 +1,101 @@
+/**
+ * The interface between the client and whatever carries its bytes: an ordered, reliable byte stream in each direction.
+ *
+ * A transport knows nothing of MQTT and owns no read window: the client lends it one through `Sink.buffer()`. It never calls the sink before
+ * `open()`, never calls it from inside `open()` or `write()`, and never calls it again after `closed()`.
+ */
+
+/** Where a transport delivers what it reads. The client implements it. */
+export interface Sink {
+  /** Where the next read may go. The array stays the client's; asking again without `read()` in between gives the same memory. */
+  buffer(): Uint8Array
+  /** `length` bytes were put at the start of the array that `buffer()` gave last. Consumed before it returns. */
+  read(length: number): void
+  /** Bytes that the transport holds itself. They are consumed or copied before it returns: the memory may be reused afterwards. */
+  chunk(bytes: Uint8Array): void
+  /** Writing may go on: called once after each time `write()` returned false. */
+  drain(): void
+  /** The stream is over, for whatever reason; called exactly once, and last. `cause` is undefined after an orderly end. */
+  closed(cause: unknown): void
+}
+
+/** An open byte stream to one peer. */
+export interface Transport {
+  /** Starts delivery. Called once. Bytes and an end that came in before are kept and delivered in order. */
+  open(sink: Sink): void
+  /**
+   * Queues bytes, in order. False asks the caller to wait for `sink.drain()`; the bytes are taken all the same.
+   * The array must stay as it is until `written` was called, with an error when the bytes did not leave. Never throws.
+   */
+  write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean
+  /** Sends what is queued, then ends the stream. `sink.closed` follows when both sides are done. */
+  close(): void
+  /** Cuts the stream at once; nothing is delivered any more but `sink.closed(cause)`. */
+  destroy(cause?: unknown): void
+}
+
+/** The accepting side of a transport. */
+export interface Listener {
+  /** Where it listens, in the form that the matching endpoint takes, for example `mqtt://127.0.0.1:1883`. */
+  readonly url: string
+  /** Stops accepting and cuts what was accepted. */
+  close(): Promise<void>
+}
+
+/** Takes each accepted stream, not yet opened. */
+export type Accept = (transport: Transport) => void
+
+/** TLS settings of an endpoint (`mqtts`, `wss`). In a browser none of them can be honoured. */
+export interface TlsOptions {
+  /** Trusted certificate authorities, PEM. Default: the platform's. Never turns name checking off. */
+  readonly ca?: string | Uint8Array | readonly (string | Uint8Array)[] | undefined
+  /** Client certificate chain, PEM. */
+  readonly cert?: string | Uint8Array | undefined
+  /** Client key, PEM. */
+  readonly key?: string | Uint8Array | undefined
+  /** Password of `key`. */
+  readonly passphrase?: string | undefined
+  /** Name for SNI and for the certificate check. Default: the URL's host. */
+  readonly servername?: string | undefined
+  /** ALPN protocols, preferred first. */
+  readonly alpn?: readonly string[] | undefined
+  /** Default and minimum: TLSv1.2. */
+  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3' | undefined
+  /** Turns verification off. Takes the reason, which is part of the warning that each connect prints. */
+  readonly insecure?: string | undefined
+}
+
+/** Socket settings of an endpoint. In a browser none of them can be honoured. */
+export interface SocketOptions {
+  /** TCP_NODELAY. Default true. */
+  readonly noDelay?: boolean | undefined
+  /** IP version to dial. Default: both. */
+  readonly family?: 4 | 6 | undefined
+  /** Name resolution in the manner of `dns.lookup`. */
+  readonly lookup?: ((hostname: string, options: object, callback: (...result: never[]) => void) => void) | undefined
+  /** Local address to bind. */
+  readonly localAddress?: string | undefined
+}
+
+/** An endpoint, taken apart and checked: what a transport dials. Holds no credentials. */
+export interface Target {
+  /** The URL without user-info. */
+  readonly url: URL
+  readonly tls: TlsOptions
+  readonly socket: SocketOptions
+  /** HTTP headers of the WebSocket handshake; Node only. */
+  readonly headers: Readonly<Record<string, string>>
+  /** WebSocket sub-protocols. Default `['mqtt']`. */
+  readonly protocols: readonly string[]
+}
+
+/** What dialling gets besides the target. */
+export interface DialOptions {
+  /** Aborts the attempt; a stream that opened meanwhile is destroyed. */
+  readonly signal: AbortSignal
+  /** Most bytes that one incoming unit (a WebSocket message) may have. */
+  readonly maximumPacketSize?: number | undefined
+}
+
+/** Opens a stream to a target. Rejects with the platform's own error, which the caller wraps; rejects with the signal's reason when aborted. */
+export type Dial = (target: Target, options: DialOptions) => Promise<Transport>
