@@ -1,0 +1,112 @@
+/**
+ * Builds `dist/` from `src/`: each TypeScript file becomes one ES module (no bundling, so that every subpath tree-shakes) and one declaration.
+ *
+ * Run by hand (`npm run build`) or through `.ci/setup.mjs`, which asks `isBuilt()` first. It assumes that node_modules is complete.
+ * `--check` only says, by the exit code, whether `dist/` is up to date.
+ * `dist/` is replaced in one step, so that a reader never sees half of it; a failed build leaves the old one in place, marked as out of date.
+ */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const dist = path.join(root, 'dist')
+const cache = path.join(root, 'node_modules', '.cache', 'mqwire')
+const stamp = path.join(cache, 'built')
+
+function filesBelow(folder) {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
+  return entries.filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath ?? entry.path, entry.name))
+}
+
+/** The sources that become modules: every `.ts` below src but declarations. */
+function sources() {
+  return filesBelow(path.join(root, 'src'))
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
+    .sort()
+}
+
+/** Changes whenever a build could come out differently. */
+function fingerprint() {
+  const settings = ['package-lock.json', 'tsconfig.json', '.ci/tsconfig.build.json', '.ci/build.mjs'].map((name) => path.join(root, name))
+  const hash = createHash('sha256')
+  for (const file of [...sources(), ...settings])
+    hash
+      .update(`${path.relative(root, file)}\n`)
+      .update(readFileSync(file))
+      .update('\0')
+  return hash.digest('hex')
+}
+
+/** True when `dist/` is there and was built from the sources as they are now. */
+export function isBuilt() {
+  return existsSync(dist) && existsSync(stamp) && readFileSync(stamp, 'utf8') === fingerprint()
+}
+
+async function emitModules(outdir) {
+  const esbuild = await import('esbuild')
+  await esbuild.build({
+    entryPoints: sources(),
+    outdir,
+    outbase: path.join(root, 'src'),
+    format: 'esm',
+    target: 'es2022',
+    charset: 'utf8',
+    logLevel: 'warning',
+  })
+}
+
+function emitDeclarations(outdir) {
+  const compiler = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc')
+  const project = path.join(root, '.ci', 'tsconfig.build.json')
+  const run = spawnSync(process.execPath, [compiler, '-p', project, '--outDir', outdir], { cwd: root, encoding: 'utf8' })
+  if (run.status !== 0) throw new Error(`the declarations do not compile\n${run.stdout}${run.stderr}`.trimEnd())
+}
+
+function put(built) {
+  const old = path.join(cache, `old-${process.pid}`)
+  if (existsSync(dist)) renameSync(dist, old)
+  renameSync(built, dist)
+  rmSync(old, { recursive: true, force: true })
+}
+
+// What an interrupted build left behind, once no running one can still be using it.
+function sweep() {
+  for (const entry of readdirSync(cache)) {
+    const file = path.join(cache, entry)
+    if (/^(next|old)-\d+$/.test(entry) && Date.now() - statSync(file).mtimeMs > 600_000) rmSync(file, { recursive: true, force: true })
+  }
+}
+
+/** Builds whatever the state of `dist/` is. Throws an Error that says what does not compile. */
+export async function build() {
+  mkdirSync(cache, { recursive: true })
+  sweep()
+  const next = path.join(cache, `next-${process.pid}`)
+  const print = fingerprint()
+  try {
+    await emitModules(next)
+    emitDeclarations(next)
+    put(next)
+    writeFileSync(stamp, print)
+  } finally {
+    rmSync(next, { recursive: true, force: true })
+  }
+}
+
+async function main() {
+  if (process.argv.includes('--check')) {
+    if (isBuilt()) return
+    throw new Error('dist is missing or not that of the sources: npm run build')
+  }
+  await build()
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  main().catch((error) => {
+    console.error(error.message)
+    process.exitCode = 1
+  })
+}

@@ -1,0 +1,130 @@
+/**
+ * What each import costs: bundles one feature at a time from `dist/`, minified, and compares minified and gzip bytes with the committed table
+ * `test/package/sizes.json` and with the copy of it in the README.
+ *
+ *     npm run size               fails when a size is off by more than 2 %, a row is missing or left over, or the README shows other figures
+ *     npm run size -- --update   writes the table, and the README's block between <!-- sizes --> and <!-- /sizes -->
+ *
+ * An entry of the exports map whose file is not built has no row.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const tableFile = path.join(root, 'test', 'package', 'sizes.json')
+const readmeFile = path.join(root, 'README.md')
+const block = /(<!-- sizes -->\n)[\s\S]*?(<!-- \/sizes -->)/
+const tolerance = 0.02
+const slack = 32
+
+const nodeOnly = ['tcp', 'tls', 'unix', 'websocket-node']
+const packageExports = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).exports
+
+/** One row each: what is imported (`*` for everything), from which entry, for which platform. */
+function features() {
+  const named = (entry, names) => names.map((name) => ({ name, entry, platform: 'browser' }))
+  const whole = (entry, platform) => ({ name: '*', entry, platform })
+  const transports = Object.keys(packageExports).filter((entry) => entry.startsWith('./transport/'))
+  return [
+    ...named('.', ['connect', 'Client', 'MqttError']),
+    { name: 'connect', entry: '.', platform: 'node' },
+    ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
+    ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),
+    whole('./testing', 'node'),
+  ]
+}
+
+function isThere({ entry, platform }) {
+  const target = packageExports[entry]
+  return existsSync(path.join(root, target[platform] ?? target.default))
+}
+
+function label({ name, entry, platform }) {
+  const from = `mqwire${entry.slice(1)}`
+  const where = platform === 'node' ? ' (Node)' : ''
+  return name === '*' ? `all of ${from}${where}` : `${name} from ${from}${where}`
+}
+
+async function measure({ name, entry, platform }) {
+  const what = name === '*' ? '*' : `{ ${name} }`
+  const result = await build({
+    stdin: { contents: `export ${what} from 'mqwire${entry.slice(1)}'`, resolveDir: root },
+    bundle: true,
+    minify: true,
+    write: false,
+    format: 'esm',
+    target: 'es2022',
+    platform,
+    conditions: [platform],
+    external: ['ws'],
+    legalComments: 'none',
+    logLevel: 'error',
+  })
+  const bytes = result.outputFiles[0].contents
+  return { minified: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length }
+}
+
+async function measureAll() {
+  const table = {}
+  for (const feature of features().filter(isThere)) table[label(feature)] = await measure(feature)
+  return table
+}
+
+const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} kB`
+
+function markdown(table) {
+  const rows = Object.entries(table).map(([name, size]) => `| ${name} | ${kilobytes(size.minified)} | ${kilobytes(size.gzip)} |`)
+  return ['| import | minified | gzip |', '| --- | ---: | ---: |', ...rows, ''].join('\n')
+}
+
+function differs(committed, measured) {
+  return Math.abs(measured - committed) > Math.max(committed * tolerance, slack)
+}
+
+function objections(committed, measured) {
+  const found = []
+  for (const [name, size] of Object.entries(measured)) {
+    const old = committed[name]
+    if (old === undefined) found.push(`no row for "${name}"`)
+    else if (differs(old.gzip, size.gzip)) found.push(`${name}: ${old.gzip} -> ${size.gzip} bytes gzip`)
+    else if (differs(old.minified, size.minified)) found.push(`${name}: ${old.minified} -> ${size.minified} bytes minified`)
+  }
+  for (const name of Object.keys(committed)) if (!(name in measured)) found.push(`left-over row "${name}"`)
+  return found
+}
+
+// Undefined where there is no README or no block in it: showing the table is the README's own choice.
+function readmeWith(table) {
+  if (!existsSync(readmeFile)) return undefined
+  const text = readFileSync(readmeFile, 'utf8')
+  return block.test(text) ? { text, updated: text.replace(block, (_, start, end) => `${start}${markdown(table)}${end}`) } : undefined
+}
+
+function update(measured) {
+  writeFileSync(tableFile, `${JSON.stringify(measured, null, 2)}\n`)
+  const readme = readmeWith(measured)
+  if (readme !== undefined) writeFileSync(readmeFile, readme.updated)
+}
+
+function check(measured) {
+  const committed = existsSync(tableFile) ? JSON.parse(readFileSync(tableFile, 'utf8')) : {}
+  const found = objections(committed, measured)
+  const readme = readmeWith(committed)
+  if (readme !== undefined && readme.text !== readme.updated) found.push('the README shows other figures than the table')
+  if (Object.keys(measured).length === 0) found.push('nothing to measure: is dist built?')
+  return found
+}
+
+const measured = await measureAll()
+console.log(markdown(measured))
+if (process.argv.includes('--update')) {
+  update(measured)
+} else {
+  const found = check(measured)
+  for (const objection of found) console.error(objection)
+  if (found.length > 0) console.error('If this is meant: npm run size -- --update')
+  process.exitCode = found.length > 0 ? 1 : 0
+}

@@ -1,0 +1,89 @@
+/**
+ * `connect` in a browser bundle: it needs nothing of Node, holds no server-side code, and is small.
+ */
+import { gzipSync } from 'node:zlib'
+import { type BuildOptions, build, type Metafile } from 'esbuild'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { project, removeProjects, requireDist } from './fixture.js'
+
+/** Bytes of gzip that `connect` with the WebSocket transport may have. */
+const ceiling = 15_000
+
+/** What a page must not refer to; each is replaced by a mark that the output is searched for. */
+const nodeGlobals = ['Buffer', 'process', 'require', 'global', 'module', '__dirname', '__filename', 'setImmediate']
+
+const base: BuildOptions & { write: false; metafile: true } = {
+  bundle: true,
+  minify: true,
+  write: false,
+  metafile: true,
+  format: 'esm',
+  target: 'es2022',
+  platform: 'browser',
+  conditions: ['browser'],
+  legalComments: 'none',
+  logLevel: 'silent',
+}
+
+async function bundle(code: string, extra: BuildOptions = {}) {
+  const folder = await project({ 'entry.js': code })
+  const result = await build({ ...base, ...extra, write: false, metafile: true, absWorkingDir: folder, entryPoints: ['entry.js'] })
+  const file = result.outputFiles[0]
+  return { warnings: result.warnings, metafile: result.metafile, bytes: file?.contents ?? new Uint8Array(), text: file?.text ?? '' }
+}
+
+/** The modules that the bundle holds code of, as paths below dist. */
+function modules(metafile: Metafile): string[] {
+  const inputs = Object.values(metafile.outputs).flatMap((output) => Object.entries(output.inputs))
+  const shipped = inputs.filter(([, { bytesInOutput }]) => bytesInOutput > 0).map(([name]) => name)
+  return shipped.filter((name) => name.includes('/dist/')).map((name) => name.replace(/^.*\/dist\//, ''))
+}
+
+const marked = { define: Object.fromEntries(nodeGlobals.map((name) => [name, `found_${name}`])) }
+
+beforeAll(requireDist)
+afterAll(removeProjects)
+
+describe("import { connect } from 'mqwire' in a browser bundle", () => {
+  const code = "import { connect } from 'mqwire'\nglobalThis.connect = connect\n"
+
+  it('builds without a warning, from our modules alone', async () => {
+    const { warnings, metafile } = await bundle(code)
+    expect(warnings).toEqual([])
+    expect(modules(metafile)).toContain('client/browser.js')
+    const others = Object.keys(metafile.inputs).filter((name) => name !== 'entry.js' && !name.startsWith('node_modules/mqwire/dist/'))
+    expect(others).toEqual([])
+  })
+
+  it('refers to nothing of Node', async () => {
+    const { text } = await bundle(code, marked)
+    expect(nodeGlobals.filter((name) => text.includes(`found_${name}`))).toEqual([])
+  })
+
+  it('holds no encoder or decoder of the server side', async () => {
+    const { metafile } = await bundle(code)
+    const serverSide = ['wire/encode-server.js', 'wire/decode-client.js']
+    expect(modules(metafile).filter((name) => serverSide.includes(name))).toEqual([])
+    const whole = await bundle("export * from 'mqwire/wire'")
+    expect(modules(whole.metafile)).toEqual(expect.arrayContaining(serverSide))
+  })
+
+  it(`is at most ${ceiling} bytes of gzip`, async () => {
+    const { bytes } = await bundle(code)
+    const size = gzipSync(bytes, { level: 9 }).length
+    expect(size).toBeLessThanOrEqual(ceiling)
+    expect(size).toBeGreaterThan(1_000)
+  })
+})
+
+describe('the checks of a bundle', () => {
+  it('find what must not be there', async () => {
+    const { text } = await bundle(
+      'globalThis.a = [typeof process, Buffer.from([1]), require]\nconst b = { process: 1 }\nglobalThis.b = b.process',
+      marked,
+    )
+    expect(nodeGlobals.filter((name) => text.includes(`found_${name}`))).toEqual(['Buffer', 'process', 'require'])
+    await expect(bundle("import { connect } from 'node:net'\nglobalThis.connect = connect")).rejects.toThrow('node:net')
+    await expect(bundle("import { connect } from 'mqwire/transport/tcp'\nglobalThis.connect = connect")).rejects.toThrow('node:')
+  })
+})

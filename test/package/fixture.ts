@@ -1,0 +1,93 @@
+/**
+ * What the package tests share: projects of their own, in a temporary folder, that have the built package installed.
+ *
+ * The tests look at `dist/`, as a user would; they never build it themselves, because several of them run at once.
+ */
+import { execFile } from 'node:child_process'
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import packageJson from '../../package.json' with { type: 'json' }
+
+/** The checkout. */
+export const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** How a program ended, with what it printed. */
+export interface Outcome {
+  readonly code: number
+  readonly output: string
+}
+
+/** Runs a program to its end; a failure is an outcome, not a throw. Killed after `timeout` milliseconds (default one minute). */
+export function run(command: string, args: readonly string[], cwd = root, timeout = 60_000): Promise<Outcome> {
+  return new Promise((resolve) => {
+    execFile(command, args, { cwd, timeout, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
+      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1
+      const killed = error?.killed ? `\nkilled after ${timeout} ms` : ''
+      resolve({ code, output: `${stdout}${stderr}${killed}`.trim() })
+    })
+  })
+}
+
+/** Runs Node. */
+export const node = (args: readonly string[], cwd?: string, timeout?: number) => run(process.execPath, args, cwd, timeout)
+
+/** Rejects unless `dist/` is that of the sources. */
+export async function requireDist(): Promise<void> {
+  const { code, output } = await node(['.ci/build.mjs', '--check'])
+  if (code !== 0) throw new Error(output)
+}
+
+const projects: string[] = []
+
+/** A temporary folder with these files, without the package. */
+export async function emptyProject(files: Readonly<Record<string, string>>): Promise<string> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-package-'))
+  projects.push(folder)
+  await writeFiles(folder, { 'package.json': '{ "private": true, "type": "module" }', ...files })
+  return folder
+}
+
+/** A temporary folder with these files and the built package in its `node_modules`, alone: nothing else can be resolved from there. */
+export async function project(files: Readonly<Record<string, string>>): Promise<string> {
+  const folder = await emptyProject(files)
+  const installed = path.join(folder, 'node_modules', 'mqwire')
+  await mkdir(installed, { recursive: true })
+  await cp(path.join(root, 'dist'), path.join(installed, 'dist'), { recursive: true })
+  await cp(path.join(root, 'package.json'), path.join(installed, 'package.json'))
+  return folder
+}
+
+/** Writes files below a folder. */
+export async function writeFiles(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(path.dirname(path.join(folder, name)), { recursive: true })
+    await writeFile(path.join(folder, name), text)
+  }
+}
+
+/** Makes a dependency of the checkout resolvable from a project. */
+export async function link(folder: string, name: string): Promise<void> {
+  await mkdir(path.dirname(path.join(folder, 'node_modules', name)), { recursive: true })
+  await symlink(path.join(root, 'node_modules', name), path.join(folder, 'node_modules', name), 'junction')
+}
+
+/** Removes every project made so far: for `afterAll`. */
+export async function removeProjects(): Promise<void> {
+  for (const folder of projects.splice(0)) await rm(folder, { recursive: true, force: true })
+}
+
+/** The exports map: subpath to its targets. */
+export const packageExports: Readonly<Record<string, string | Readonly<Record<string, string>>>> = packageJson.exports
+
+/** What may be imported: `mqwire`, `mqwire/wire`, and so on. */
+export const entries = Object.keys(packageExports)
+  .filter((entry) => !entry.endsWith('.json'))
+  .map((entry) => `mqwire${entry.slice(1)}`)
+
+/** The compilers that the declarations must suit, oldest first. */
+export const compilers: readonly (readonly [version: string, file: string])[] = [
+  ['5.2', path.join(root, 'node_modules', 'typescript-5.2', 'bin', 'tsc')],
+  ['7', path.join(root, 'node_modules', 'typescript', 'bin', 'tsc')],
+]
