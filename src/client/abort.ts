@@ -1,0 +1,38 @@
+/**
+ * Abort signals in one place: the error that an abort becomes, and a promise that a signal or a deadline can end early.
+ */
+import { MqttError, type Outcome } from '../errors.js'
+
+/** The typed error of an aborted operation: `name` is `'AbortError'`, `cause` the signal's reason. */
+export function aborted(signal: AbortSignal | undefined, outcome: Outcome = 'not-sent'): MqttError {
+  return new MqttError('ERR_ABORTED', 'the operation was aborted', { cause: signal?.reason, outcome })
+}
+
+/** Calls back when the signal aborts, at once if it has; gives a function that stops listening. */
+export function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
+  if (signal === undefined) return () => undefined
+  if (signal.aborted) {
+    callback()
+    return () => undefined
+  }
+  signal.addEventListener('abort', callback, { once: true })
+  return () => signal.removeEventListener('abort', callback)
+}
+
+/** A promise with its handles outside. A rejection that nobody awaits stays silent: whoever cares awaits it. */
+export interface Deferred<T> {
+  readonly promise: Promise<T>
+  readonly resolve: (value: T) => void
+  readonly reject: (error: unknown) => void
+}
+
+export function deferred<T>(): Deferred<T> {
+  let resolve: (value: T) => void = () => undefined
+  let reject: (error: unknown) => void = () => undefined
+  const promise = new Promise<T>((fulfil, refuse) => {
+    resolve = fulfil
+    reject = refuse
+  })
+  promise.catch(() => undefined)
+  return { promise, resolve, reject }
+}

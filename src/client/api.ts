@@ -1,0 +1,352 @@
+/**
+ * The public option and result types of the client. Types only.
+ *
+ * Durations are milliseconds unless a field says seconds (those that MQTT itself counts in seconds).
+ */
+import type { MqttError } from '../errors.js'
+import type { SocketOptions, TlsOptions, Transport } from '../transport/transport.js'
+import type { Bytes, QoS, UserProperties } from '../wire/packets.js'
+import type { Message } from './message.js'
+
+/** Bytes that a caller may give; a string means its UTF-8. */
+export type Payload = string | ArrayBuffer | ArrayBufferView
+
+/** Replaces the built-in dialling of an endpoint. */
+export type CustomTransport = (endpoint: Endpoint, options: { signal: AbortSignal }) => Promise<Transport> | Transport
+
+/** An endpoint with settings of its own. A setting that the platform cannot honour is refused (`ERR_UNSUPPORTED_OPTION`), never ignored. */
+export interface EndpointOptions {
+  readonly url: string | URL
+  readonly tls?: TlsOptions | undefined
+  /** HTTP headers of the WebSocket handshake. Node only. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** WebSocket sub-protocols. Default `['mqtt']`. */
+  readonly protocols?: readonly string[] | undefined
+  readonly socket?: SocketOptions | undefined
+  /** Opens the stream in place of the built-in transports; the URL may then have any scheme. */
+  readonly transport?: CustomTransport | undefined
+}
+
+/** Where a broker listens. Schemes: `mqtt`, `tcp`, `mqtts`, `ssl`, `tls`, `ws`, `wss`, `unix`. */
+export type Endpoint = string | URL | EndpointOptions
+
+/** Properties of the Will Message (section 3.1.3.2). */
+export interface WillProperties {
+  /** Seconds. Default 0. */
+  readonly willDelayInterval?: number | undefined
+  readonly payloadFormatIndicator?: number | undefined
+  /** Seconds. */
+  readonly messageExpiryInterval?: number | undefined
+  readonly contentType?: string | undefined
+  readonly responseTopic?: string | undefined
+  readonly correlationData?: Payload | undefined
+  readonly userProperties?: UserProperties | undefined
+}
+
+/** What the server publishes when this client vanishes (section 3.1.2.5). */
+export interface WillOptions {
+  readonly topic: string
+  /** Default empty; at most 65,535 bytes. */
+  readonly payload?: Payload | undefined
+  /** Default 0. */
+  readonly qos?: QoS | undefined
+  /** Default false. */
+  readonly retain?: boolean | undefined
+  readonly properties?: WillProperties | undefined
+}
+
+/** What `credentials` is told about the attempt. */
+export interface CredentialsContext {
+  /** 1 for the first attempt of this client. */
+  readonly attempt: number
+  /** URL of the endpoint, without user-info. */
+  readonly endpoint: string
+  readonly lastError: MqttError | undefined
+  readonly signal: AbortSignal
+}
+
+/** What `credentials` may give. */
+export interface Credentials {
+  readonly username?: string | undefined
+  readonly password?: Payload | undefined
+  /** More HTTP headers for the WebSocket handshake. Node only. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Dial this instead, for example a signed URL. */
+  readonly url?: string | URL | undefined
+}
+
+/** When the buffer of a subscription is full. */
+export type Overflow = 'backpressure' | 'drop-newest' | 'drop-oldest'
+
+/** How messages are acknowledged. */
+export type AckMode = 'auto' | 'manual' | 'on-receive'
+
+/** Defaults for every subscription of a client. */
+export interface SubscriptionDefaults {
+  /** Messages. Default 1,024. */
+  readonly buffer?: number | undefined
+  /** Bytes. Default 4 MiB. */
+  readonly bufferBytes?: number | undefined
+  /** Default `'backpressure'` (`'drop-oldest'` under `ack: 'on-receive'`). */
+  readonly overflow?: Overflow | undefined
+}
+
+/** Limits of what waits to be sent. */
+export interface OutboundOptions {
+  /** Publishes that have not been sent. Default 10,000. */
+  readonly maxQueuedMessages?: number | undefined
+  /** Bytes, sent and unacknowledged ones included. Default 16 MiB. */
+  readonly maxQueuedBytes?: number | undefined
+  /** QoS 1 and 2 publishes in flight. Default: the broker's Receive Maximum, which always holds. */
+  readonly maxInflight?: number | undefined
+  /** `'wait'` (default) lets as many more wait, then refuses. */
+  readonly overflow?: 'wait' | 'reject' | 'drop-newest' | 'drop-oldest' | undefined
+  /** What happens to a publish while there is no connection. Default: QoS 0 is rejected, QoS 1 and 2 are queued. */
+  readonly offline?:
+    | { readonly qos0?: OfflinePolicy | undefined; readonly qos1?: OfflinePolicy | undefined; readonly qos2?: OfflinePolicy | undefined }
+    | undefined
+  /** Milliseconds to wait for PUBACK or PUBCOMP. Default: no limit. */
+  readonly ackTimeout?: number | undefined
+}
+
+/** Keep a publish for the next connection, or refuse it. */
+export type OfflinePolicy = 'queue' | 'reject'
+
+/** A console or anything like it. */
+export interface Logger {
+  debug?(message: string): void
+  info?(message: string): void
+  warn?(message: string): void
+  error?(message: string): void
+}
+
+/** Options of a client. They are parsed into a frozen copy; the object given is never written to. */
+export interface ClientOptions {
+  /** Default `''`: the broker assigns one. */
+  readonly clientId?: string | undefined
+  /** 5 is MQTT 5.0, the only value so far. */
+  readonly protocolVersion?: 5 | undefined
+  readonly username?: string | undefined
+  readonly password?: Payload | undefined
+  /** Awaited before every CONNECT; a throw fails that attempt. Goes over `username` and `password`. */
+  readonly credentials?: ((context: CredentialsContext) => Credentials | Promise<Credentials>) | undefined
+  /** Seconds, 0 to 65,535; `false` or 0 is off. Default 30. */
+  readonly keepAlive?: number | false | undefined
+  /** Milliseconds to wait for a sign of life after PINGREQ. Default 10,000. */
+  readonly pingTimeout?: number | undefined
+  /** Milliseconds from dial to CONNACK, for each endpoint. Default 10,000. */
+  readonly connectTimeout?: number | undefined
+  /** False declares that this client id owns a session that is to be resumed. Default true (section 3.1.2.4). */
+  readonly cleanStart?: boolean | undefined
+  /** Seconds that the session outlives the connection; 4,294,967,295 is for ever. Default 300. */
+  readonly sessionExpiryInterval?: number | undefined
+  /** QoS 1 and 2 messages that the broker may have open towards us, 1 to 65,535. Default 256. */
+  readonly receiveMaximum?: number | undefined
+  /** Bytes; brokers silently drop what exceeds it. Default 1 MiB. */
+  readonly maximumPacketSize?: number | undefined
+  /** Topic aliases that the broker may use, 0 to 65,535. Default 10. */
+  readonly topicAliasMaximum?: number | undefined
+  /** Default false. */
+  readonly requestResponseInformation?: boolean | undefined
+  /** Default true. */
+  readonly requestProblemInformation?: boolean | undefined
+  /** User properties of CONNECT. */
+  readonly userProperties?: UserProperties | undefined
+  readonly will?: WillOptions | undefined
+  /** `'reject'`, the only value so far: one round over the endpoints, then an error with a cause for each. */
+  readonly firstConnect?: 'reject' | undefined
+  /** `false`, the only value so far: a lost connection ends the client. */
+  readonly reconnect?: false | undefined
+  /** Milliseconds for which QoS 1 and 2 messages of a resumed session wait for somebody to subscribe. Default 30,000. */
+  readonly unclaimedHold?: number | undefined
+  readonly subscriptions?: SubscriptionDefaults | undefined
+  readonly outbound?: OutboundOptions | undefined
+  /** Filters in one SUBSCRIBE or UNSUBSCRIBE packet; more are split. Default: no limit. */
+  readonly maxFiltersPerSubscribe?: number | undefined
+  /** Bytes that undelivered messages and what waits to be read may take. Default 32 MiB. */
+  readonly memoryBudget?: number | undefined
+  /** Default: none. */
+  readonly logger?: Logger | undefined
+}
+
+/** Properties of an outgoing PUBLISH (section 3.3.2.3). */
+export interface PublishProperties {
+  /** 0: bytes. 1: UTF-8 text. */
+  readonly payloadFormatIndicator?: number | undefined
+  /** Seconds. */
+  readonly messageExpiryInterval?: number | undefined
+  readonly contentType?: string | undefined
+  readonly responseTopic?: string | undefined
+  readonly correlationData?: Payload | undefined
+  readonly userProperties?: UserProperties | undefined
+}
+
+/** Options of one publish. */
+export interface PublishOptions {
+  /** Default 0. */
+  readonly qos?: QoS | undefined
+  /** Default false. */
+  readonly retain?: boolean | undefined
+  readonly properties?: PublishProperties | undefined
+  /** QoS 0: settle when the bytes were written, not when they were handed to the transport. Default false. */
+  readonly flush?: boolean | undefined
+  /** Milliseconds to wait for the acknowledgement. Default: the client's `outbound.ackTimeout`. */
+  readonly ackTimeout?: number | undefined
+  /** Before the first byte an abort removes the message; later it detaches the caller while the exchange finishes. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** How a publish ended. */
+export interface Receipt {
+  /** Of PUBACK or PUBCOMP; 0 at QoS 0. */
+  readonly reasonCode: number
+  readonly reasonName: string
+  readonly reasonString: string | undefined
+  readonly userProperties: Readonly<UserProperties>
+  /** Undefined at QoS 0. */
+  readonly packetId: number | undefined
+}
+
+/** One filter with Subscription Options of its own (section 3.8.3.1). */
+export interface FilterRequest {
+  readonly filter: string
+  readonly qos?: QoS | undefined
+  readonly noLocal?: boolean | undefined
+  readonly retainAsPublished?: boolean | undefined
+  readonly retainHandling?: 0 | 1 | 2 | undefined
+}
+
+/** A filter, a filter with options, or several. */
+export type Filters = string | FilterRequest | readonly (string | FilterRequest)[]
+
+/** Options of a subscription. */
+export interface SubscribeOptions extends SubscriptionDefaults {
+  /** For filters that name none. Default 0. */
+  readonly qos?: QoS | undefined
+  /** Leave out what this client publishes. Default false. */
+  readonly noLocal?: boolean | undefined
+  /** Keep the RETAIN flag of live messages. Default false. */
+  readonly retainAsPublished?: boolean | undefined
+  /** Retained messages: 0 always, 1 only for a new subscription, 2 never. Default 0. */
+  readonly retainHandling?: 0 | 1 | 2 | undefined
+  /** Refuse a lower QoS than asked. Default false. */
+  readonly requireQos?: boolean | undefined
+  /** Default `'auto'`: asking for the next message acknowledges this one. */
+  readonly ack?: AckMode | undefined
+  /** What leaving the loop does. Default: `'detach'` for a durable session and for shared filters, else `'unsubscribe'`. */
+  readonly onExit?: 'unsubscribe' | 'detach' | undefined
+  /** `'owned'` (default) messages stay valid; `'borrowed'` ones until `ack()` or the next turn. */
+  readonly lifetime?: 'owned' | 'borrowed' | undefined
+  /** Told of each message that is dropped unread. */
+  readonly onDrop?: ((message: Message) => void) | undefined
+  readonly properties?: { readonly userProperties?: UserProperties | undefined; readonly subscriptionIdentifier?: number | undefined } | undefined
+  /** Aborts the wait for the grant. */
+  readonly signal?: AbortSignal | undefined
+  /** Ends the subscription as `onExit` says. */
+  readonly until?: AbortSignal | undefined
+}
+
+/** What the broker said of one filter. */
+export interface Grant {
+  readonly filter: string
+  /** Undefined when refused. */
+  readonly qos: QoS | undefined
+  readonly reasonCode: number
+  readonly reasonName: string
+  /** Set when refused. */
+  readonly error: MqttError | undefined
+}
+
+/** How one `next()` waits. */
+export interface NextOptions {
+  readonly signal?: AbortSignal | undefined
+  /** Milliseconds. Default: no limit. */
+  readonly timeout?: number | undefined
+}
+
+/** Messages of one or more filters, for one consumer. */
+export interface Subscription extends AsyncIterable<Message>, AsyncDisposable {
+  /** Settles with the grant. Never an unhandled rejection. */
+  readonly ready: Promise<Subscription>
+  /** Per filter, in the order asked; empty before the grant. */
+  readonly granted: readonly Grant[]
+  /** Messages that wait to be read. */
+  readonly size: number
+  /** Messages dropped unread. */
+  readonly dropped: number
+  /**
+   * The next message; undefined at the end. Under automatic acks it acknowledges the one before.
+   * @throws MqttError ERR_TIMEOUT, ERR_ABORTED, ERR_CONCURRENT_NEXT, or what ended the client
+   */
+  next(options?: NextOptions): Promise<Message | undefined>
+  /** A message that is there, or undefined; never waits. Acknowledges like `next()`. */
+  read(): Message | undefined
+  /** Up to `max` messages at a time (default: all that are there); asking for the next batch acknowledges this one. */
+  batches(max?: number): AsyncIterableIterator<Message[]>
+  [Symbol.asyncIterator](): AsyncIterableIterator<Message>
+  /** Ends it on the broker too when it is the last on its filters; settles at UNSUBACK. */
+  unsubscribe(): Promise<void>
+  /** Ends it here only: the broker's subscription and unacknowledged messages stay for the next one on these filters. */
+  detach(): void
+}
+
+/** What a failed handler means for its message. */
+export type HandlerFailure = 'retry' | 'reject' | 'stop'
+
+/** Options of `listen`. */
+export interface ListenOptions extends Omit<SubscribeOptions, 'ack'> {
+  /** Messages handled at a time. Default 1. */
+  readonly concurrency?: number | undefined
+  /** Default `'retry'` at QoS 1 and 2 (5 times with backoff, then `'reject'`), `'reject'` at QoS 0. */
+  readonly onError?: HandlerFailure | ((error: unknown, message: Message, attempt: number) => HandlerFailure | Promise<HandlerFailure>) | undefined
+  /** `'on-receive'` acknowledges before the handler runs. Default `'auto'`: when it is done. */
+  readonly ack?: 'auto' | 'on-receive' | undefined
+}
+
+/** Handles one message; it is acknowledged when the promise fulfils. */
+export type Handler = (message: Message) => void | Promise<void> | unknown
+
+/** A running `listen`. */
+export interface Handling extends AsyncDisposable {
+  readonly granted: readonly Grant[]
+  /** Settles when it ended: fulfils after a clean end, rejects with what ended it. Never an unhandled rejection. */
+  readonly done: Promise<void>
+  unsubscribe(): Promise<void>
+  detach(): void
+}
+
+/** What the broker said of one filter of an UNSUBSCRIBE. */
+export interface UnsubscribeResult {
+  readonly filter: string
+  /** 0x00, or 0x11 when there was no such subscription (section 3.11.3). */
+  readonly reasonCode: number
+  readonly reasonName: string
+  /** Set when refused. */
+  readonly error: MqttError | undefined
+}
+
+/** Options of `unsubscribe`. */
+export interface UnsubscribeOptions {
+  readonly properties?: { readonly userProperties?: UserProperties | undefined } | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Options of `disconnect`. */
+export interface DisconnectOptions {
+  /** 0x00, or 0x04 so that the will is published; any code that a client may send (section 3.14.2.1). Default 0x00. */
+  readonly reasonCode?: number | undefined
+  readonly reasonString?: string | undefined
+  /** Seconds. */
+  readonly sessionExpiryInterval?: number | undefined
+  readonly userProperties?: UserProperties | undefined
+  /** Milliseconds for running turns and the goodbye. Default 5,000; 0 is at once. */
+  readonly timeout?: number | undefined
+  /** Cuts the wait short. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Where the client stands. */
+export type ClientState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'disconnecting' | 'closed'
+
+/** Bytes that belong to whoever got them. */
+export type { Bytes }

@@ -1,0 +1,209 @@
+/**
+ * The public client: thin methods that check their arguments and hand them to the core.
+ *
+ * `node.ts` and `browser.ts` bind it to a platform. It holds no logic of its own.
+ */
+import type { MqttError } from '../errors.js'
+import { onAbort } from './abort.js'
+import type {
+  ClientOptions,
+  ClientState,
+  DisconnectOptions,
+  Endpoint,
+  Filters,
+  Handler,
+  Handling,
+  ListenOptions as HandlingOptions,
+  Payload,
+  PublishOptions,
+  Receipt,
+  SubscribeOptions,
+  Subscription,
+  UnsubscribeOptions,
+  UnsubscribeResult,
+} from './api.js'
+import { Core, closedError } from './core.js'
+import { asyncDisposeSymbol } from './dispose.js'
+import type { ListenOptions, Unlisten } from './emitter.js'
+import { parseEndpoints } from './endpoint.js'
+import type { ClientEvents } from './events.js'
+import { HandlerLoop } from './handling.js'
+import { parseOptions, signal as parseSignal } from './options.js'
+import type { Platform } from './platform.js'
+import { goodbye, listenCall, publishCall, type SubscriptionCall, subscriptionCall, unsubscribeCall } from './requests.js'
+import { object, optional } from './schema.js'
+import type { Negotiated } from './session/limits.js'
+import { Consumer } from './subscription.js'
+
+/** What waits to be sent. */
+export interface OutboundView {
+  /** Publishes that have not been sent. */
+  readonly size: number
+  /** Gives them up: each rejects with `ERR_DROPPED`. */
+  clear(): void
+}
+
+/** Options of `client.connect()`. */
+export interface ConnectOptions {
+  /** Of the caller that began the attempt: gives it up. Of one that joined: drops only that caller. */
+  readonly signal?: AbortSignal | undefined
+}
+
+const connectOptions = object<ConnectOptions>({ signal: optional(parseSignal) })
+
+/** An MQTT client. Make one with `connect()` or `new Client(endpoints, options)`. */
+export class BaseClient implements AsyncDisposable {
+  readonly #core: Core
+
+  /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
+  constructor(platform: Platform, endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) {
+    this.#core = new Core(platform, parseEndpoints(endpoints, platform), parseOptions(options))
+  }
+
+  /** Where the client stands; each change is a `state` event. */
+  get state(): ClientState {
+    return this.#core.state
+  }
+
+  /** Settles once, when the client is closed: with what ended it, or undefined after `disconnect()`. Never rejects. */
+  get closed(): Promise<MqttError | undefined> {
+    return this.#core.closed.promise
+  }
+
+  /** The client identifier in force: given, or assigned by the server. */
+  get clientId(): string {
+    return this.#core.clientId
+  }
+
+  /** What the server allows; undefined before CONNACK. */
+  get negotiated(): Negotiated | undefined {
+    return this.#core.session.negotiated
+  }
+
+  get outbound(): OutboundView {
+    const { outbox } = this.#core
+    return { size: outbox.size, clear: () => outbox.clear() }
+  }
+
+  /** Fulfils when a publish would not have to wait. */
+  get writable(): Promise<void> {
+    return this.#core.outbox.writable
+  }
+
+  /**
+   * Opens the connection: one round over the endpoints. While that is under way a further call joins it.
+   * @throws MqttError ERR_ALREADY_CONNECTED, ERR_CLOSED, ERR_CONNECT_REFUSED, ERR_CONNECT_TIMEOUT, ERR_CONNECT_FAILED, ERR_TLS, ERR_ABORTED
+   */
+  async connect(options: ConnectOptions = {}): Promise<void> {
+    await this.#core.connect(connectOptions(options, '').signal)
+  }
+
+  /**
+   * Publishes a message (section 3.3). Fulfils at QoS 0 when it was handed to the transport, at QoS 1 with PUBACK, at QoS 2 with PUBCOMP. The
+   * payload must not change until then.
+   * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_QOS_UNSUPPORTED, ERR_RETAIN_UNSUPPORTED, ERR_PACKET_TOO_LARGE, ERR_NOT_CONNECTED,
+   * ERR_QUEUE_FULL, ERR_DROPPED, ERR_PUBLISH_REFUSED, ERR_CONNECTION_LOST, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED; `outcome` tells the message's fate
+   */
+  publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt> {
+    let receipt: Promise<Receipt>
+    try {
+      this.#assertOpen()
+      receipt = this.#core.outbox.publish(publishCall(topic, payload, options))
+    } catch (error) {
+      receipt = Promise.reject(error)
+    }
+    receipt.catch(() => undefined)
+    return receipt
+  }
+
+  /**
+   * Publishes at QoS 0, now or not at all: true when the message was taken. The payload may change afterwards.
+   * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_PACKET_TOO_LARGE, ERR_RETAIN_UNSUPPORTED, ERR_CLOSED
+   */
+  post(topic: string, payload: Payload): boolean {
+    this.#assertOpen()
+    return this.#core.outbox.post(publishCall(topic, payload, undefined))
+  }
+
+  /**
+   * Subscribes (section 3.8) and waits for the grant.
+   * @throws MqttError ERR_SUBSCRIBE_REFUSED when every filter was refused, ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_SUBSCRIPTION_CONFLICT,
+   * ERR_SHARED_SUBS_UNSUPPORTED, ERR_WILDCARD_SUBS_UNSUPPORTED, ERR_SUBSCRIPTION_IDS_UNSUPPORTED, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
+   */
+  async subscribe(filters: Filters, options?: SubscribeOptions): Promise<Subscription> {
+    return this.subscription(filters, options).ready
+  }
+
+  /**
+   * Subscribes at once, in any state: messages are routed from now on, `ready` is the grant.
+   * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_SUBSCRIPTION_CONFLICT, ERR_CLOSED
+   */
+  subscription(filters: Filters, options?: SubscribeOptions): Subscription {
+    return this.#subscribe(subscriptionCall(filters, options, this.#core.options))
+  }
+
+  /**
+   * Subscribes and calls a handler with each message, in order; a message is acknowledged when its handler is done.
+   * @throws MqttError as `subscribe`, and ERR_INVALID_HANDLER
+   */
+  async listen(filters: Filters, handler: Handler, options?: HandlingOptions): Promise<Handling> {
+    const call = listenCall(filters, handler, options, this.#core.options)
+    const consumer = this.#subscribe(call.subscription)
+    const loop = new HandlerLoop(consumer, handler, call.options, this.#core)
+    await consumer.ready
+    return loop
+  }
+
+  /**
+   * Ends subscriptions on the broker, and the local ones on these filters; messages that waited for a reader are let go.
+   * @throws MqttError ERR_UNSUBSCRIBE_REFUSED when every filter was refused, ERR_INVALID_TOPIC, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
+   */
+  async unsubscribe(filters: string | readonly string[], options?: UnsubscribeOptions): Promise<UnsubscribeResult[]> {
+    this.#assertOpen()
+    const call = unsubscribeCall(filters, options)
+    const results = await this.#core.registry.unsubscribe(call.filters, call.userProperties, call.signal)
+    const first = results[0]
+    if (first?.error !== undefined && results.every((result) => result.error !== undefined)) throw first.error
+    return results
+  }
+
+  /** Fulfils when everything published at QoS 0 so far was written. @throws MqttError ERR_NOT_CONNECTED, ERR_CONNECTION_LOST */
+  async flush(): Promise<void> {
+    await this.#core.outbox.flushed()
+  }
+
+  /**
+   * Ends the client in order: nothing more is handed out, running turns end, their acknowledgements and DISCONNECT leave. Bounded by `timeout`.
+   * It never unsubscribes. Calling it again joins. @throws MqttError ERR_INVALID_OPTION
+   */
+  async disconnect(options?: DisconnectOptions): Promise<void> {
+    await this.#core.disconnect(goodbye(options, this.#core.options))
+  }
+
+  /** Cuts the connection without DISCONNECT, so that the server publishes the will. */
+  destroy(): void {
+    this.#core.destroy()
+  }
+
+  /** Adds a listener; gives a function that removes it. @throws MqttError ERR_INVALID_HANDLER */
+  on<K extends keyof ClientEvents>(type: K, listener: (event: ClientEvents[K]) => void, options?: ListenOptions): Unlisten {
+    return this.#core.events.on(type, listener, options)
+  }
+
+  async [asyncDisposeSymbol](): Promise<void> {
+    await this.disconnect()
+  }
+
+  #subscribe({ requests, consumer: config, call, until }: SubscriptionCall): Consumer {
+    this.#assertOpen()
+    const consumer = new Consumer(this.#core, config)
+    consumer.ready = this.#core.registry.subscribe(consumer, requests, call)
+    const stop = onAbort(until, () => consumer.leave())
+    consumer.onLeave = stop
+    return consumer
+  }
+
+  #assertOpen(): void {
+    if (this.#core.state === 'closed') throw closedError()
+  }
+}

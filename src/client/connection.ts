@@ -1,0 +1,402 @@
+/**
+ * Drives one connection: bytes from the transport through framer and session, packets and acknowledgements out in one write per flush.
+ *
+ * It knows no subscriptions and no promises of the application; a `ConnectionHandler` gets what concerns them. It never throws into the
+ * transport, and after `handleClosed` it does nothing any more.
+ */
+import { MqttError } from '../errors.js'
+import type { Sink, Transport } from '../transport/transport.js'
+import { CONNACK, PINGRESP, PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL } from '../wire/constants.js'
+import { decodeServerPacket } from '../wire/decode-server.js'
+import {
+  type PublishInput,
+  writeAck,
+  writeConnect,
+  writeDisconnect,
+  writePingreq,
+  writePublish,
+  writePublishHead,
+  writeSubscribe,
+  writeUnsubscribe,
+} from '../wire/encode-client.js'
+import { WireError } from '../wire/error.js'
+import { Framer } from '../wire/framer.js'
+import type { ClientPacket, DisconnectPacket, Packet, PubackPacket, PubcompPacket, PubrecPacket, ServerPacket } from '../wire/packets.js'
+import { PublishView } from '../wire/publish.js'
+import { Writer } from '../wire/writer.js'
+import { noTicket } from './message.js'
+import type { CancelTimer, Platform } from './platform.js'
+import { ackId, ackReason, ackType } from './session/ack-queue.js'
+import type { Action } from './session/actions.js'
+import { DONE } from './session/outbound.js'
+import type { Session } from './session/session.js'
+
+/** The last acknowledgement of a publish. */
+export type FinalAck = PubackPacket | PubrecPacket | PubcompPacket
+
+/** What happens on a connection, for those who keep the application's side. */
+export interface ConnectionHandler {
+  /** A message to deliver; `ticket` is what its acknowledgement is settled with. The view is valid during the call. */
+  handleMessage(view: PublishView, topic: string, ticket: number): void
+  /** A publish of ours is over. */
+  handleAcknowledged(packet: FinalAck): void
+  /** What the session's control plane asks for, but for what the connection does itself. */
+  handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void
+  /** Everything of one read was handed over. */
+  handleReadEnd(): void
+  /** The transport takes bytes again. */
+  handleDrain(): void
+  /** The end, exactly once. Undefined: orderly, after our DISCONNECT. */
+  handleClosed(error: MqttError | undefined): void
+  /** Undefined unless somebody watches packets. */
+  readonly watch: ((direction: 'in' | 'out', packet: Packet) => void) | undefined
+}
+
+/** Payloads from this size on are handed to the transport as they are. */
+const referenceThreshold = 32 * 1024
+const flushThreshold = 64 * 1024
+/** Most bytes of a packet, by kind: what no honest peer needs to exceed. */
+const acknowledgementLimit = 10_000
+const controlLimit = 100_000
+const userPropertyLimit = 128
+const subscriptionIdentifierLimit = 64
+/** Milliseconds that a peer gets to end its side of the stream after we ended ours. */
+const closePatience = 1000
+const readWindow = 64 * 1024
+
+/** Where `buffer()` reads go: one per thread is enough, because every read is consumed before the next begins. */
+let sharedWindow: Uint8Array | undefined
+
+/** One connection. */
+export class Connection implements Sink {
+  readonly #transport: Transport
+  readonly #session: Session
+  readonly #platform: Platform
+  readonly #handler: ConnectionHandler
+  readonly #framer: Framer
+  readonly #view = new PublishView()
+  readonly #writer = new Writer()
+  readonly #outputLimit: number
+  #packetLimit = Number.POSITIVE_INFINITY
+  #written: ((error?: unknown) => void)[] = []
+  #unwritten = 0
+  #blocked = false
+  #flushQueued = false
+  #ended = false
+  #failure: MqttError | undefined
+  #timer: CancelTimer | undefined
+  #timerAt = Number.POSITIVE_INFINITY
+
+  constructor(
+    transport: Transport,
+    session: Session,
+    platform: Platform,
+    handler: ConnectionHandler,
+    limits: { maximumPacketSize: number; output: number },
+  ) {
+    this.#transport = transport
+    this.#session = session
+    this.#platform = platform
+    this.#handler = handler
+    this.#outputLimit = limits.output
+    this.#framer = new Framer({ from: 'server', protocolVersion: 5, maximumPacketSize: limits.maximumPacketSize })
+    transport.open(this)
+  }
+
+  /** False while the transport asks for patience: user data waits, acknowledgements and pings do not. */
+  get writable(): boolean {
+    return !this.#blocked && !this.#ended
+  }
+
+  /** Bytes held for this connection: an incomplete packet, and output that has not left. */
+  get held(): number {
+    return this.#framer.pending + this.#writer.length + this.#unwritten
+  }
+
+  /** Largest packet that the server takes [MQTT-3.2.2-15]. */
+  set packetLimit(bytes: number) {
+    this.#packetLimit = bytes
+  }
+
+  // Output
+
+  /** Writes a PUBLISH. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
+  publish(input: PublishInput & { readonly payload: Uint8Array }): void {
+    const { payload } = input
+    const byReference = payload.length >= referenceThreshold
+    this.#write(byReference ? payload.length : 0, () => {
+      if (byReference) writePublishHead(this.#writer, input, payload.length, 5)
+      else writePublish(this.#writer, input, 5)
+    })
+    if (byReference) {
+      this.flush()
+      this.#hand(payload)
+    } else if (this.#writer.length >= flushThreshold) this.flush()
+    this.#handler.watch?.('out', { ...input, type: 'publish', properties: input.properties ?? {} } as Packet)
+  }
+
+  /** Writes any other packet. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
+  send(packet: ClientPacket): void {
+    this.#write(0, () => writeControl(this.#writer, packet))
+    this.#handler.watch?.('out', packet)
+  }
+
+  /** Writes what is queued before this turn's synchronous code has ended, once. */
+  queueFlush(): void {
+    if (this.#flushQueued || this.#ended) return
+    this.#flushQueued = true
+    this.#platform.microtask(() => {
+      if (this.#flushQueued) this.flush()
+    })
+  }
+
+  /** Hands everything that is queued to the transport in one write. */
+  flush(): void {
+    this.#flushQueued = false
+    if (this.#ended) return
+    this.#writeAcks()
+    if (this.#writer.length === 0) return
+    const bytes = this.#writer.take()
+    this.#writer.reset()
+    this.#hand(bytes)
+  }
+
+  /** Calls back when everything that was queued so far has left, or never will. */
+  onWritten(callback: (error?: unknown) => void): void {
+    this.#written.push(callback)
+    if (this.#writer.length > 0 || this.#session.acks.length > 0) this.queueFlush()
+    else this.#hand(new Uint8Array(0))
+  }
+
+  /** Does what the session asks for. To be called after every command given to it. */
+  pump(): void {
+    for (let action = this.#session.poll(); action !== undefined; action = this.#session.poll()) {
+      if (action.type === 'send') this.#sendControl(action.packet)
+      else if (action.type === 'close') this.#close(action.error, action.reasonCode)
+      else this.#handler.handleAction(action)
+    }
+    this.queueFlush()
+    this.#arm()
+  }
+
+  /** DISCONNECT is queued or not sent at all: flush, and end the stream. */
+  end(error?: MqttError): void {
+    if (this.#ended) return
+    this.flush()
+    this.#failure = error
+    this.#closeStream()
+  }
+
+  /** Cuts the connection. `handleClosed` is called before this returns. */
+  destroy(error?: MqttError): void {
+    this.#transport.destroy(error)
+    this.#finish(error)
+  }
+
+  // Input: the Sink
+
+  buffer(): Uint8Array {
+    sharedWindow ??= new Uint8Array(readWindow)
+    return sharedWindow
+  }
+
+  read(length: number): void {
+    this.chunk(this.buffer().subarray(0, length))
+  }
+
+  chunk(bytes: Uint8Array): void {
+    if (this.#ended) return
+    const now = this.#platform.now()
+    this.#session.keepAlive.received(now)
+    try {
+      this.#framer.push(bytes)
+      while (this.#session.state !== 'closed' && this.#framer.next()) this.#handleFrame(now)
+    } catch (error) {
+      if (!(error instanceof WireError)) throw error
+      this.#session.close(error, error.reasonCode)
+    }
+    this.#handler.handleReadEnd()
+    this.pump()
+    this.flush()
+  }
+
+  drain(): void {
+    if (this.#ended) return
+    this.#blocked = false
+    this.#session.keepAlive.blocked(false, this.#platform.now())
+    this.#handler.handleDrain()
+  }
+
+  closed(cause: unknown): void {
+    this.#timer?.()
+    if (this.#session.state === 'closed') this.#finish(this.#failure)
+    else this.#finish(new MqttError('ERR_CONNECTION_LOST', 'the connection was lost', { fault: 'remote', outcome: 'unknown', cause }))
+  }
+
+  #handleFrame(now: number): void {
+    const { bytes, start, body, end } = this.#framer
+    const type = (bytes[start] as number) >> 4
+    if (type === PUBLISH) return this.#handlePublish(bytes, start, body, end)
+    const limit = (type >= PUBACK && type <= PUBCOMP) || type === PINGRESP ? acknowledgementLimit : controlLimit
+    if (end - start > limit) return this.#session.fail(0x95, 'a control packet is far larger than its kind needs', 'ERR_PACKET_TOO_LARGE')
+    const packet = decodeServerPacket(bytes, start, body, end, 5)
+    this.#handler.watch?.('in', packet)
+    if (type !== CONNACK && !this.#session.expectConnected()) return
+    this.#handlePacket(packet, now)
+  }
+
+  #handlePacket(packet: ServerPacket, now: number): void {
+    const { inbound, outbound } = this.#session
+    if (packet.type === 'puback') this.#settle(outbound.handlePuback(packet.packetId), packet)
+    else if (packet.type === 'pubrec') this.#settle(outbound.handlePubrec(packet.packetId, packet.reasonCode), packet)
+    else if (packet.type === 'pubcomp') this.#settle(outbound.handlePubcomp(packet.packetId), packet)
+    else if (packet.type === 'pubrel') inbound.handlePubrel(packet.packetId)
+    else {
+      this.#session.handlePacket(packet, now)
+      this.pump()
+    }
+  }
+
+  #settle(verdict: number, packet: FinalAck): void {
+    if (verdict === DONE) this.#handler.handleAcknowledged(packet)
+  }
+
+  #handlePublish(bytes: Uint8Array, start: number, body: number, end: number): void {
+    const view = this.#view
+    view.read(bytes, start, body, end, 5, 'server')
+    if (!this.#session.expectConnected()) return
+    if (view.userPropertyCount > userPropertyLimit || view.subscriptionIdentifierCount > subscriptionIdentifierLimit) {
+      return this.#session.fail(0x97, 'a PUBLISH with too many properties')
+    }
+    const topic = view.topicAlias === 0 ? view.topic() : this.#resolve(view)
+    if (topic === undefined) return
+    if (this.#handler.watch !== undefined) this.#handler.watch('in', decodeServerPacket(bytes, start, body, end, 5))
+    const ticket = view.qos === 0 ? noTicket : this.#session.inbound.handlePublish(view.packetId, view.qos)
+    if (ticket >= 0 || view.qos === 0) this.#handler.handleMessage(view, topic, ticket)
+  }
+
+  #resolve(view: PublishView): string | undefined {
+    const { aliases } = this.#session
+    const alias = view.topicAlias
+    if (!aliases.accepts(alias)) {
+      this.#session.fail(0x94, 'a topic alias that we did not allow')
+      return undefined
+    }
+    const topic = view.topicStart === view.topicEnd ? aliases.topic(alias) : view.topic()
+    if (topic === undefined) this.#session.fail(0x82, 'a topic alias that was never defined')
+    else aliases.define(alias, topic)
+    return topic
+  }
+
+  // Acks, pings and DISCONNECT go out whatever the transport says; a peer that makes us pile them up loses the connection.
+  #hand(bytes: Uint8Array): void {
+    const waiting = this.#written
+    if (waiting.length > 0) this.#written = []
+    const now = this.#platform.now()
+    this.#unwritten += bytes.length
+    this.#session.keepAlive.sent(now)
+    const took = this.#transport.write(bytes, (error) => {
+      this.#unwritten -= bytes.length
+      for (const callback of waiting) callback(error)
+    })
+    if (took || this.#blocked) return
+    this.#blocked = true
+    this.#session.keepAlive.blocked(true, now)
+    this.#arm()
+  }
+
+  #write(payloadLength: number, encode: () => void): void {
+    const mark = this.#writer.length
+    encode()
+    if (this.#writer.length - mark + payloadLength > this.#packetLimit) {
+      this.#writer.length = mark
+      throw new MqttError('ERR_PACKET_TOO_LARGE', 'the packet is larger than the server takes')
+    }
+    this.queueFlush()
+  }
+
+  #writeAcks(): void {
+    const { acks } = this.#session
+    while (acks.length > 0) {
+      const entry = acks.shift()
+      writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), ackReason(entry), undefined, 5)
+      this.#handler.watch?.('out', { type: ackNames[ackType(entry)], packetId: ackId(entry), reasonCode: ackReason(entry), properties: {} } as Packet)
+    }
+    if (this.#unwritten + this.#writer.length <= this.#outputLimit) return
+    this.#session.close(
+      new MqttError('ERR_CONNECTION_LOST', 'the server makes us answer and reads nothing', { fault: 'remote', outcome: 'unknown' }),
+      undefined,
+    )
+    this.pump()
+  }
+
+  #sendControl(packet: ClientPacket): void {
+    if (packet.type === 'disconnect') this.#sendDisconnect(packet)
+    else this.send(packet)
+  }
+
+  // Optional text goes first when it does not fit [MQTT-3.14.2-3] [MQTT-3.14.2-4].
+  #sendDisconnect(packet: DisconnectPacket): void {
+    const { sessionExpiryInterval, reasonString } = packet.properties
+    for (const properties of [packet.properties, { sessionExpiryInterval, reasonString }, { sessionExpiryInterval }, {}]) {
+      try {
+        return this.send({ ...packet, properties })
+      } catch (error) {
+        if (!(MqttError.is(error) && error.code === 'ERR_PACKET_TOO_LARGE')) throw error
+      }
+    }
+  }
+
+  #close(error: MqttError, reasonCode: number | undefined): void {
+    if (this.#ended) return
+    // Acknowledgements that are queued may answer what is now known to be wrong: they stay behind.
+    this.#session.acks.clear()
+    if (reasonCode === undefined) return this.destroy(error)
+    this.#sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })
+    this.flush()
+    this.#finish(error)
+    this.#closeStream()
+  }
+
+  // A peer that does not end its side is cut off.
+  #closeStream(): void {
+    this.#timer?.()
+    this.#timerAt = Number.NEGATIVE_INFINITY
+    this.#timer = this.#platform.setTimer(() => this.#transport.destroy(), closePatience)
+    this.#transport.close()
+  }
+
+  #finish(error: MqttError | undefined): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#timer?.()
+    this.#timer = undefined
+    for (const callback of this.#written.splice(0)) callback(error ?? new MqttError('ERR_CLOSED', 'the connection is closed'))
+    this.#handler.handleClosed(error)
+  }
+
+  // One timer for all deadlines. It is moved only when a deadline comes nearer: those that move away are looked up when it fires.
+  #arm(): void {
+    const at = this.#session.nextTimeout()
+    if (this.#ended || at >= this.#timerAt) return
+    this.#timer?.()
+    this.#timerAt = at
+    this.#timer = this.#platform.setTimer(() => this.#handleTimer(), Math.max(0, at - this.#platform.now()))
+  }
+
+  #handleTimer(): void {
+    this.#timerAt = Number.POSITIVE_INFINITY
+    this.#session.handleTimeout(this.#platform.now())
+    this.pump()
+  }
+}
+
+function writeControl(writer: Writer, packet: ClientPacket): void {
+  if (packet.type === 'connect') writeConnect(writer, packet)
+  else if (packet.type === 'subscribe') writeSubscribe(writer, packet, 5)
+  else if (packet.type === 'unsubscribe') writeUnsubscribe(writer, packet, 5)
+  else if (packet.type === 'disconnect') writeDisconnect(writer, packet.reasonCode, packet.properties, 5)
+  else if (packet.type === 'pingreq') writePingreq(writer)
+}
+
+const ackNames: Readonly<Record<number, string>> = { [PUBACK]: 'puback', [PUBREC]: 'pubrec', [PUBREL]: 'pubrel', [PUBCOMP]: 'pubcomp' }

@@ -1,0 +1,79 @@
+/**
+ * Typed events, the same in browsers and Node. A listener that throws is reported and counted, and harms nobody else.
+ *
+ * It holds no queue: emitting calls the listeners at once, in the order in which they were added.
+ */
+import { MqttError } from '../errors.js'
+import { disposeSymbol } from './dispose.js'
+
+/** Removes a listener; also works as a disposable. */
+export interface Unlisten extends Disposable {
+  (): void
+}
+
+/** How a listener is added. */
+export interface ListenOptions {
+  /** Remove it after the first event. */
+  readonly once?: boolean | undefined
+  /** Remove it when this signal aborts. */
+  readonly signal?: AbortSignal | undefined
+}
+
+type Listener<T> = (event: T) => void
+
+/** Event name to event object. */
+export class Emitter<Events extends object> {
+  /** Listeners that threw. */
+  failures = 0
+  readonly #listeners = new Map<keyof Events, Set<Listener<never>>>()
+  readonly #report: (error: unknown, type: string) => void
+
+  constructor(report: (error: unknown, type: string) => void) {
+    this.#report = report
+  }
+
+  /** Adds a listener. @throws MqttError ERR_INVALID_HANDLER */
+  on<K extends keyof Events>(type: K, listener: Listener<Events[K]>, options: ListenOptions = {}): Unlisten {
+    if (typeof listener !== 'function')
+      throw new MqttError('ERR_INVALID_HANDLER', `the listener of '${String(type)}' is not a function`, { option: 'listener' })
+    const { signal, once } = options
+    const listeners = this.#listeners.get(type) ?? new Set()
+    this.#listeners.set(type, listeners)
+    const entry: Listener<Events[K]> = (event) => {
+      if (once === true) remove()
+      listener(event)
+    }
+    const remove = (): void => {
+      listeners.delete(entry)
+      signal?.removeEventListener('abort', remove)
+    }
+    if (signal?.aborted !== true) {
+      listeners.add(entry)
+      signal?.addEventListener('abort', remove, { once: true })
+    }
+    return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
+  }
+
+  /** True when somebody listens: events that cost something to make are made only then. */
+  has(type: keyof Events): boolean {
+    const listeners = this.#listeners.get(type)
+    return listeners !== undefined && listeners.size > 0
+  }
+
+  emit<K extends keyof Events>(type: K, event: Events[K]): void {
+    const listeners = this.#listeners.get(type)
+    if (listeners === undefined) return
+    for (const listener of [...listeners] as Listener<Events[K]>[]) {
+      try {
+        listener(event)
+      } catch (error) {
+        this.failures += 1
+        this.#report(error, String(type))
+      }
+    }
+  }
+
+  clear(): void {
+    this.#listeners.clear()
+  }
+}

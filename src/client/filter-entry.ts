@@ -1,0 +1,100 @@
+/**
+ * One topic filter towards the broker, shared by all local subscriptions on it, and one consumer's wait for its grants.
+ *
+ * Data with a few rules; the traffic is in `subscriptions.ts`.
+ */
+import { MqttError } from '../errors.js'
+import { SUBACK } from '../wire/constants.js'
+import type { QoS, SubscriptionRequest } from '../wire/packets.js'
+import { reasonName } from '../wire/reason-codes.js'
+import { isShared } from '../wire/topics.js'
+import type { Deferred } from './abort.js'
+import type { Grant, Subscription } from './api.js'
+import type { DeliveredMessage } from './message.js'
+import type { Consumer } from './subscription.js'
+
+/** `new`: its first SUBSCRIBE has not left. `sent`: no answer yet. `active`: granted. `leaving`: UNSUBSCRIBE is queued or sent. */
+export type FilterState = 'new' | 'sent' | 'active' | 'leaving'
+
+/** A filter as the broker knows it. */
+export class FilterEntry {
+  readonly filter: string
+  readonly shared: boolean
+  readonly noLocal: boolean
+  readonly retainAsPublished: boolean
+  /** Highest that any consumer asked for. */
+  qos: QoS
+  grantedQos: QoS | undefined
+  /** Subscription Identifier that the broker sends with its copies; 0 when there is none. */
+  identifier = 0
+  state: FilterState = 'new'
+  /** Consumers with the QoS that each asked for. */
+  readonly members = new Map<Consumer, QoS>()
+  /** Who gets copies with RETAIN 1: those whose SUBSCRIBE asked for them last. */
+  audience = new Set<Consumer>()
+  /** SUBSCRIBE requests for it that are queued or not answered, oldest first. */
+  readonly requests: SubscribeItem[] = []
+  /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
+  held: DeliveredMessage[] = []
+
+  constructor(request: SubscriptionRequest) {
+    this.filter = request.filter
+    this.shared = isShared(request.filter)
+    this.qos = request.qos
+    this.noLocal = request.noLocal
+    this.retainAsPublished = request.retainAsPublished
+  }
+
+  /** Nobody here reads it, but the broker goes on sending. */
+  get detached(): boolean {
+    return this.members.size === 0 && this.state !== 'leaving'
+  }
+
+  /** @throws MqttError ERR_SUBSCRIPTION_CONFLICT when the request cannot share this broker subscription */
+  check(request: SubscriptionRequest): void {
+    if (request.noLocal === this.noLocal && request.retainAsPublished === this.retainAsPublished) return
+    throw new MqttError('ERR_SUBSCRIPTION_CONFLICT', 'another subscription on this filter has a different noLocal or retainAsPublished', {
+      option: 'filter',
+    })
+  }
+}
+
+/** A claim's interest in one line of a SUBSCRIBE packet. */
+export interface Joiner {
+  readonly claim: Claim
+  /** Which of the claim's filters it is. */
+  readonly index: number
+  readonly retained: boolean
+}
+
+/** One line of a SUBSCRIBE packet. */
+export interface SubscribeItem {
+  readonly entry: FilterEntry
+  readonly request: SubscriptionRequest
+  /** Whose grants the answer decides, and whether each waits for retained messages. */
+  readonly joiners: Joiner[]
+}
+
+/** One consumer's call: settled when every filter has its answer. */
+export interface Claim {
+  readonly consumer: Consumer
+  readonly requests: readonly SubscriptionRequest[]
+  readonly grants: Grant[]
+  readonly requireQos: boolean
+  readonly ready: Deferred<Subscription>
+  remaining: number
+  done: boolean
+}
+
+/** What a SUBACK reason code means for a filter (section 3.9.3). */
+export function grantOf(filter: string, reasonCode: number): Grant {
+  const name = reasonName(reasonCode, SUBACK) ?? 'unknown'
+  if (reasonCode < 0x80) return Object.freeze<Grant>({ filter, qos: reasonCode as QoS, reasonCode, reasonName: name, error: undefined })
+  const error = new MqttError('ERR_SUBSCRIBE_REFUSED', `the server refused the subscription: ${name}`, {
+    outcome: 'refused',
+    fault: 'remote',
+    reasonCode,
+    reasonName: name,
+  })
+  return Object.freeze<Grant>({ filter, qos: undefined, reasonCode, reasonName: name, error })
+}

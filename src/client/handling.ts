@@ -1,0 +1,174 @@
+/**
+ * `listen`: a handler called with each message, in order, acknowledged when it is done, retried when it fails.
+ *
+ * A message is settled exactly once, or left alone (stop, detach, a failure after `disconnect()` began). Handlers run after the read that
+ * brought their message, never inside it, and what they throw never escapes.
+ */
+import { MqttError } from '../errors.js'
+import { type Deferred, deferred } from './abort.js'
+import type { Grant, Handler, HandlerFailure, Handling, ListenOptions } from './api.js'
+import { asyncDisposeSymbol } from './dispose.js'
+import type { DeliveredMessage } from './message.js'
+import type { Platform } from './platform.js'
+import type { Consumer } from './subscription.js'
+
+/** What a handler loop needs of the client. */
+export interface HandlingContext {
+  readonly platform: Platform
+  /** True once `disconnect()` began: failures then leave their message unacknowledged. */
+  readonly stopping: boolean
+  handleError(error: MqttError): void
+}
+
+const retries = 5
+const firstDelay = 100
+const longestDelay = 5000
+
+/** Runs a handler over a consumer. */
+export class HandlerLoop implements Handling {
+  readonly #consumer: Consumer
+  readonly #context: HandlingContext
+  readonly #handler: Handler
+  readonly #onError: ListenOptions['onError']
+  readonly #concurrency: number
+  readonly #acknowledge: boolean
+  readonly #done: Deferred<void> = deferred()
+  #running = 0
+  #queued = false
+  #over: { readonly error: MqttError | undefined } | undefined
+  #stopped = false
+
+  constructor(consumer: Consumer, handler: Handler, options: ListenOptions, context: HandlingContext) {
+    this.#consumer = consumer
+    this.#context = context
+    this.#handler = handler
+    this.#onError = options.onError
+    this.#concurrency = options.concurrency ?? 1
+    this.#acknowledge = options.ack !== 'on-receive'
+    consumer.onReadable = () => this.#wake()
+    consumer.onEnd = (error) => {
+      this.#over = { error }
+      this.#finish()
+    }
+    this.#wake()
+  }
+
+  get granted(): readonly Grant[] {
+    return this.#consumer.granted
+  }
+
+  get done(): Promise<void> {
+    return this.#done.promise
+  }
+
+  unsubscribe(): Promise<void> {
+    return this.#consumer.unsubscribe()
+  }
+
+  detach(): void {
+    this.#stopped = true
+    this.#consumer.leave('detach')
+  }
+
+  [asyncDisposeSymbol](): Promise<void> {
+    this.#consumer.leave()
+    return Promise.resolve()
+  }
+
+  // Once per burst, after the read that brought it.
+  #wake(): void {
+    if (this.#queued) return
+    this.#queued = true
+    this.#context.platform.microtask(() => {
+      this.#queued = false
+      this.#run()
+    })
+  }
+
+  #run(): void {
+    while (this.#running < this.#concurrency && !this.#stopped) {
+      const message = this.#consumer.take()
+      if (message === undefined) break
+      this.#running += 1
+      this.#start(message, 1)
+    }
+    this.#finish()
+  }
+
+  #start(message: DeliveredMessage, attempt: number): void {
+    let outcome: unknown
+    try {
+      outcome = this.#handler(message)
+    } catch (error) {
+      return this.#handleFailure(message, attempt, error)
+    }
+    if (!isThenable(outcome)) return this.#settle(message, 0)
+    outcome.then(
+      () => this.#settle(message, 0),
+      (error: unknown) => this.#handleFailure(message, attempt, error),
+    )
+  }
+
+  #handleFailure(message: DeliveredMessage, attempt: number, error: unknown): void {
+    const decide = this.#onError ?? (message.qos === 0 ? 'reject' : 'retry')
+    if (typeof decide !== 'function') return this.#apply(decide, message, attempt, error)
+    Promise.resolve()
+      .then(() => decide(error, message, attempt))
+      .then(
+        (verdict) => this.#apply(verdict, message, attempt, error),
+        () => this.#apply('reject', message, attempt, error),
+      )
+  }
+
+  #apply(verdict: HandlerFailure, message: DeliveredMessage, attempt: number, error: unknown): void {
+    if (this.#context.stopping) return this.#leave(message)
+    if (verdict === 'stop') {
+      this.#stopped = true
+      this.#running -= 1
+      this.#report(message, error)
+      this.#over = { error: failure(message, error) }
+      return this.#consumer.leave('detach')
+    }
+    if (verdict === 'retry' && (attempt <= retries || typeof this.#onError === 'function')) return this.#retry(message, attempt)
+    this.#report(message, error)
+    this.#settle(message, 0x80)
+  }
+
+  #retry(message: DeliveredMessage, attempt: number): void {
+    const delay = Math.min(longestDelay, firstDelay * 2 ** (attempt - 1))
+    this.#context.platform.setTimer(() => {
+      if (this.#context.stopping || !this.#consumer.holds(message)) this.#leave(message)
+      else this.#start(message, attempt + 1)
+    }, delay)
+  }
+
+  #settle(message: DeliveredMessage, reasonCode: number): void {
+    if (this.#acknowledge && !this.#stopped) message.settle(reasonCode)
+    this.#leave(message)
+  }
+
+  #leave(message: DeliveredMessage): void {
+    this.#running -= 1
+    this.#consumer.release(message)
+    this.#run()
+  }
+
+  #report(message: DeliveredMessage, error: unknown): void {
+    this.#context.handleError(failure(message, error))
+  }
+
+  #finish(): void {
+    if (this.#over === undefined || this.#running > 0) return
+    if (this.#consumer.size > 0 && !this.#stopped && !this.#context.stopping) return
+    if (this.#over.error === undefined) this.#done.resolve()
+    else this.#done.reject(this.#over.error)
+  }
+}
+
+function failure(message: DeliveredMessage, cause: unknown): MqttError {
+  return new MqttError('ERR_HANDLER_FAILED', `a handler failed at QoS ${message.qos}`, { cause })
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+}

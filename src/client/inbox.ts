@@ -1,0 +1,257 @@
+/**
+ * Incoming messages on their way to consumers: who gets a copy, what nobody claims, what the memory budget allows, and what stands still.
+ *
+ * It owns no consumer and no connection. It must never acknowledge a message that waits for somebody, and never hold more than the budget.
+ */
+import { MqttError } from '../errors.js'
+import type { Properties } from '../wire/packets.js'
+import { readProperties } from '../wire/properties.js'
+import type { PublishView } from '../wire/publish.js'
+import type { Subscription } from './api.js'
+import type { FilterEntry } from './filter-entry.js'
+import { DeliveredMessage, type Message, type MessageParts, noTicket, type Settler, SharedOutcome } from './message.js'
+import type { CancelTimer, Platform } from './platform.js'
+import type { Session } from './session/session.js'
+import type { Consumer } from './subscription.js'
+import type { Registry } from './subscriptions.js'
+
+/** What the inbox tells the client. */
+export interface InboxContext {
+  readonly platform: Platform
+  readonly session: Session
+  readonly registry: Registry
+  /** Takes settled messages' acknowledgements to the wire. */
+  readonly settler: Settler
+  readonly unclaimedHold: number
+  /** Bytes that may be held, and those that the connection itself holds. */
+  readonly memoryBudget: number
+  readonly connectionBytes: number
+  handleUnclaimed(message: Message): void
+  handleStalled(subscription: Subscription | undefined, age: number): void
+  handleDiscarded(topic: string, bytes: number): void
+  /** The budget is spent by messages that cannot be dropped: the connection must end with 0x97. */
+  handleOverBudget(): void
+}
+
+/** How often acknowledgements are checked for progress, and how old the oldest message must be to be called stalled. */
+const stallCheck = 1000
+const stallAge = 10_000
+const emptyProperties = (): Properties => ({})
+
+interface Recipient {
+  readonly consumer: Consumer
+  readonly entry: FilterEntry
+  readonly owing: boolean
+}
+
+/** Routes messages. */
+export class Inbox {
+  /** Bytes of messages that are buffered or held. */
+  bytes = 0
+  readonly #context: InboxContext
+  readonly #unclaimed: DeliveredMessage[] = []
+  readonly #matched: FilterEntry[] = []
+  readonly #identified: FilterEntry[] = []
+  #holding = false
+  #stopHold: CancelTimer | undefined
+  #stallTimer: CancelTimer | undefined
+  #oldestTicket = -1
+  #oldestSince = 0
+  #reported = false
+
+  constructor(context: InboxContext) {
+    this.#context = context
+  }
+
+  /** Session Present 1: what comes before anybody subscribed is kept for a while. */
+  hold(): void {
+    this.#holding = true
+    this.#stopHold = this.#context.platform.setTimer(() => this.#release(), this.#context.unclaimedHold)
+  }
+
+  /** A message came in; `ticket` is `noTicket` at QoS 0. */
+  handleMessage(view: PublishView, topic: string, ticket: number): void {
+    const entries = this.#route(view, topic)
+    if (entries.length === 0) return this.#handleUnrouted(view, topic, ticket)
+    const recipients = recipientsOf(entries, view.retain)
+    if (recipients.length > 0) this.#deliver(view, topic, ticket, recipients)
+    else this.#handleAbsent(view, topic, ticket, entries)
+  }
+
+  /** A consumer joined a filter: what waited for one goes to it, in the order of arrival. */
+  handleJoined(consumer: Consumer, entry: FilterEntry): void {
+    for (const message of entry.held.splice(0)) {
+      this.bytes -= message.size
+      if (!message.settled) consumer.push(message)
+    }
+    const mine = this.#unclaimed.filter((message) => this.#context.registry.trie.matchAll(message.topic).includes(entry))
+    for (const message of mine) {
+      this.#unclaimed.splice(this.#unclaimed.indexOf(message), 1)
+      this.bytes -= message.size
+      message.origin = entry
+      consumer.push(message)
+    }
+  }
+
+  /** Messages were put back for the next consumer of a filter. */
+  handleKept(messages: readonly DeliveredMessage[]): void {
+    for (const message of messages) this.bytes += message.size
+    this.watch()
+  }
+
+  /** Starts looking at the progress of acknowledgements; stops by itself when none are owed. */
+  watch(): void {
+    if (this.#stallTimer !== undefined || this.#context.session.inbound.unsettled === 0) return
+    this.#stallTimer = this.#context.platform.setTimer(() => this.#checkProgress(), stallCheck)
+  }
+
+  /** The connection is gone: nothing is watched or held any more. */
+  stop(): void {
+    this.#stopHold?.()
+    this.#stallTimer?.()
+    this.#stallTimer = undefined
+    this.#holding = false
+    this.#unclaimed.length = 0
+  }
+
+  // Subscription Identifiers tell which of overlapping filters a copy is for; without a known one the topic alone decides.
+  #route(view: PublishView, topic: string): FilterEntry[] {
+    const matched = this.#matched
+    matched.length = 0
+    this.#context.registry.trie.match(topic, (entry) => matched.push(entry))
+    if (view.subscriptionIdentifierCount === 0 || matched.length < 2) return matched
+    const identified = this.#identified
+    identified.length = 0
+    view.forEachSubscriptionIdentifier((identifier) => {
+      for (const entry of matched) if (entry.identifier === identifier && !identified.includes(entry)) identified.push(entry)
+    })
+    return identified.length > 0 ? identified : matched
+  }
+
+  #deliver(view: PublishView, topic: string, ticket: number, recipients: readonly Recipient[]): void {
+    if (!this.#affords(view, topic, ticket)) return
+    const owing = ticket === noTicket ? 0 : recipients.filter((recipient) => recipient.owing).length
+    const { settler } = this.#context
+    const outcome = owing > 1 ? new SharedOutcome(settler, ticket, owing) : settler
+    const parts = partsOf(view, topic)
+    let first = true
+    for (const { consumer, entry, owing: owes } of recipients) {
+      // Each consumer may write into its own bytes.
+      const mine = first ? parts : { ...parts, payload: parts.payload.slice() }
+      first = false
+      const message = new DeliveredMessage(mine, outcome, owes ? ticket : noTicket, consumer.config.borrowed)
+      message.origin = entry
+      consumer.push(message)
+    }
+    // A consumer that asked for QoS 0 never delays an acknowledgement.
+    if (ticket !== noTicket && owing === 0) settler.settle(ticket, 0)
+    if (owing > 0) this.watch()
+  }
+
+  // Subscribed, but nobody to give it to: detached filters keep what must be acknowledged; copies for somebody who left are let go.
+  #handleAbsent(view: PublishView, topic: string, ticket: number, entries: readonly FilterEntry[]): void {
+    const detached = entries.find((entry) => entry.detached)
+    if (detached === undefined || ticket === noTicket) {
+      if (ticket !== noTicket) this.#context.settler.settle(ticket, 0)
+      return this.#context.handleDiscarded(topic, view.payloadEnd - view.payloadStart)
+    }
+    if (!this.#affords(view, topic, ticket)) return
+    const message = new DeliveredMessage(partsOf(view, topic), this.#context.settler, ticket)
+    message.origin = detached
+    detached.held.push(message)
+    this.handleKept([message])
+  }
+
+  #handleUnrouted(view: PublishView, topic: string, ticket: number): void {
+    if (!this.#affords(view, topic, ticket)) return
+    const message = new DeliveredMessage(partsOf(view, topic), this.#context.settler, ticket)
+    if (this.#holding && ticket !== noTicket) {
+      this.#unclaimed.push(message)
+      this.bytes += message.size
+      return
+    }
+    message.settle(0)
+    this.#context.handleUnclaimed(message)
+  }
+
+  #affords(view: PublishView, topic: string, ticket: number): boolean {
+    const { memoryBudget, connectionBytes } = this.#context
+    const size = view.payloadEnd - view.payloadStart + topic.length
+    if (this.bytes + connectionBytes + size <= memoryBudget) return true
+    if (ticket === noTicket) this.#context.handleDiscarded(topic, size)
+    else this.#context.handleOverBudget()
+    return false
+  }
+
+  #release(): void {
+    this.#holding = false
+    for (const message of this.#unclaimed.splice(0)) {
+      this.bytes -= message.size
+      message.settle(0)
+      this.#context.handleUnclaimed(message)
+    }
+  }
+
+  #checkProgress(): void {
+    this.#stallTimer = undefined
+    const { session, platform } = this.#context
+    if (session.inbound.unsettled === 0) return
+    const now = platform.now()
+    const oldest = session.inbound.oldestTicket
+    if (oldest !== this.#oldestTicket) {
+      this.#oldestTicket = oldest
+      this.#oldestSince = now
+      this.#reported = false
+    }
+    const age = now - this.#oldestSince
+    if (!this.#reported && (age >= stallAge || (session.inbound.full && age >= stallCheck))) {
+      this.#reported = true
+      this.#context.handleStalled(this.#holder(oldest), age)
+    }
+    this.watch()
+  }
+
+  #holder(ticket: number): Consumer | undefined {
+    for (const consumer of this.#context.registry.consumers) if (consumer.oldestTicket === ticket) return consumer
+    return undefined
+  }
+}
+
+/** What a view holds, in memory of its own. */
+function partsOf(view: PublishView, topic: string): MessageParts {
+  const { propertiesStart, propertiesEnd, qos, retain, dup } = view
+  const payload = view.payload().slice()
+  if (propertiesStart === propertiesEnd) return { topic, payload, qos, retain, dup, properties: emptyProperties }
+  const bytes = view.bytes.slice(propertiesStart, propertiesEnd)
+  return { topic, payload, qos, retain, dup, properties: () => withoutAlias(readProperties(bytes, 0, bytes.length)) }
+}
+
+// The alias is a matter of the connection, not of the message.
+function withoutAlias(properties: Properties): Properties {
+  delete properties.topicAlias
+  return properties
+}
+
+// Each consumer once, however many of its filters match. A retained copy is for those who asked for retained messages last.
+function recipientsOf(entries: readonly FilterEntry[], retain: boolean): Recipient[] {
+  const recipients: Recipient[] = []
+  for (const entry of entries) {
+    const selective = retain && !entry.retainAsPublished && entry.audience.size > 0
+    for (const [consumer, qos] of entry.members) {
+      if (selective && !entry.audience.has(consumer)) continue
+      const known = recipients.findIndex((recipient) => recipient.consumer === consumer)
+      if (known < 0) recipients.push({ consumer, entry, owing: qos > 0 })
+      else if (qos > 0) recipients[known] = { consumer, entry, owing: true }
+    }
+  }
+  return recipients
+}
+
+/** Why the budget ends a connection. */
+export function overBudget(): MqttError {
+  return new MqttError('ERR_CONNECTION_LOST', 'undelivered messages filled the memory budget', {
+    outcome: 'unknown',
+    reasonCode: 0x97,
+    reasonName: 'Quota exceeded',
+  })
+}

@@ -1,0 +1,72 @@
+/**
+ * The client for Node: entry file of `mqwire` there.
+ *
+ * One of the two places that choose a transport. Importing it has no effect.
+ */
+
+import { dialTcp } from '../transport/tcp.js'
+import { dialTls } from '../transport/tls.js'
+import type { Dial } from '../transport/transport.js'
+import { dialUnix } from '../transport/unix.js'
+import { dialWebSocketNode } from '../transport/websocket-node.js'
+import type { ClientOptions, Endpoint } from './api.js'
+import { BaseClient } from './client.js'
+import type { Platform } from './platform.js'
+
+const diallers: Readonly<Record<string, Dial>> = {
+  mqtt: dialTcp,
+  tcp: dialTcp,
+  mqtts: dialTls,
+  ssl: dialTls,
+  tls: dialTls,
+  ws: dialWebSocketNode,
+  wss: dialWebSocketNode,
+  unix: dialUnix,
+}
+const secure = ['mqtts', 'ssl', 'tls', 'wss']
+const tlsErrors = ['ERR_TLS', 'ERR_SSL', 'CERT_', 'UNABLE_TO_', 'SELF_SIGNED', 'DEPTH_ZERO', 'HOSTNAME_MISMATCH', 'INVALID_CA', 'EPROTO', 'ERR_OSSL']
+
+const platform: Platform = {
+  now: () => performance.now(),
+  random: () => Math.random(),
+  setTimer(callback, delay) {
+    const timer = setTimeout(callback, delay)
+    return () => clearTimeout(timer)
+  },
+  microtask: (callback) => queueMicrotask(callback),
+  warn: (message) => process.emitWarning(message),
+  dialler: (scheme) => (Object.hasOwn(diallers, scheme) ? diallers[scheme] : undefined),
+  isTlsError: (error) => tlsErrors.some((prefix) => codeOf(error).startsWith(prefix)),
+  describe: (error) => codeOf(error) || error.message,
+  unsupported({ url, tls, socket, headers }) {
+    const scheme = url.protocol.slice(0, -1)
+    if (Object.keys(tls).length > 0 && !secure.includes(scheme)) return 'tls'
+    if (Object.keys(headers).length > 0 && !scheme.startsWith('ws')) return 'headers'
+    return Object.keys(socket).length > 0 && scheme === 'unix' ? 'socket' : undefined
+  },
+}
+
+function codeOf(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : ''
+}
+
+/** An MQTT client on this platform. */
+export class Client extends BaseClient {
+  /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
+  constructor(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions = {}) {
+    super(platform, endpoints, options)
+  }
+}
+
+/** Makes a client and connects it. @throws MqttError as `new Client` and `client.connect` */
+export async function connect(
+  endpoints: Endpoint | readonly Endpoint[],
+  options: ClientOptions & { readonly signal?: AbortSignal | undefined } = {},
+): Promise<Client> {
+  const { signal, ...rest } = options
+  const client = new Client(endpoints, rest)
+  await client.connect({ signal })
+  return client
+}
+
+export * from './public.js'

@@ -1,0 +1,247 @@
+/**
+ * Client options, parsed into one complete frozen configuration before anything else happens.
+ *
+ * Wrong values throw `ERR_INVALID_OPTION` with the option's name and range; what a later version will know is `ERR_UNSUPPORTED_OPTION`.
+ * The caller's object is never kept or written to; bytes are copied.
+ */
+import { MqttError } from '../errors.js'
+import { writeConnect } from '../wire/encode-client.js'
+import { WireError } from '../wire/error.js'
+import type { ConnectPacket, Properties, QoS, UserProperties, Will } from '../wire/packets.js'
+import { Writer } from '../wire/writer.js'
+import type { ClientOptions, Credentials, CredentialsContext, Logger, OfflinePolicy, Overflow, PublishProperties, WillProperties } from './api.js'
+import {
+  boolean,
+  bytes,
+  callable,
+  duration,
+  integer,
+  invalid,
+  limit,
+  object,
+  oneOf,
+  optional,
+  type Parser,
+  type Schema,
+  string,
+  userProperties,
+  withDefault,
+} from './schema.js'
+
+const unsigned32 = 4_294_967_295
+const megabyte = 1024 * 1024
+const defaultKeepAlive = 30
+const defaultSessionExpiry = 300
+
+/** Quality of Service. */
+export const qos: Parser<QoS> = oneOf(0, 1, 2)
+export const overflow: Parser<Overflow> = oneOf('backpressure', 'drop-newest', 'drop-oldest')
+
+/** An abort signal of this realm or another. */
+export const signal: Parser<AbortSignal> = (value, path) =>
+  typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value
+    ? (value as AbortSignal)
+    : invalid(path, 'an AbortSignal')
+
+type PublishFields = Pick<Properties, keyof PublishProperties>
+type WillFields = Pick<Properties, keyof WillProperties>
+
+const publishFields: Schema<PublishFields> = {
+  payloadFormatIndicator: optional(oneOf(0, 1)),
+  messageExpiryInterval: optional(integer(0, unsigned32, 'seconds')),
+  contentType: optional(string),
+  responseTopic: optional(string),
+  correlationData: optional(bytes),
+  userProperties: optional(userProperties),
+}
+
+/** Properties of an outgoing PUBLISH. */
+export const publishProperties: Parser<PublishFields> = object<PublishFields>(publishFields)
+const willProperties = object<WillFields>({ ...publishFields, willDelayInterval: optional(integer(0, unsigned32, 'seconds')) })
+
+const will: Parser<Will> = object<Will>({
+  topic: string,
+  payload: withDefault(bytes, new Uint8Array(0)),
+  qos: withDefault(qos, 0),
+  retain: withDefault(boolean, false),
+  properties: withDefault(willProperties, {}),
+})
+
+const keepAlive: Parser<number> = (value, path) => (value === false ? 0 : integer(0, 65_535, 'seconds, or false')(value, path))
+const offlinePolicy = oneOf('queue', 'reject')
+
+/** Options that the design knows and this version does not. */
+function later(value: unknown, path: string): undefined {
+  if (value === undefined) return undefined
+  throw new MqttError('ERR_UNSUPPORTED_OPTION', `${path} is not supported by this version`, { option: path })
+}
+
+function only<T extends string | number | boolean>(supported: T): Parser<T> {
+  return (value, path) => (value === undefined || value === supported ? supported : (later(value, path) as never))
+}
+
+/** Subscription buffers. */
+export interface BufferConfig {
+  readonly buffer: number
+  readonly bufferBytes: number
+  /** Undefined: depends on the ack mode. */
+  readonly overflow: Overflow | undefined
+}
+
+/** What waits to be sent. */
+export interface OutboundConfig {
+  readonly maxQueuedMessages: number
+  readonly maxQueuedBytes: number
+  readonly maxInflight: number
+  readonly overflow: 'wait' | 'reject' | 'drop-newest' | 'drop-oldest'
+  readonly offline: { readonly qos0: OfflinePolicy; readonly qos1: OfflinePolicy; readonly qos2: OfflinePolicy }
+  readonly ackTimeout: number | undefined
+}
+
+/** Every option with its value. */
+export interface Config {
+  readonly clientId: string
+  readonly protocolVersion: 5
+  readonly username: string | undefined
+  readonly password: Uint8Array | undefined
+  readonly credentials: ((context: CredentialsContext) => Credentials | Promise<Credentials>) | undefined
+  readonly keepAlive: number
+  readonly pingTimeout: number
+  readonly connectTimeout: number
+  readonly cleanStart: boolean
+  readonly sessionExpiryInterval: number
+  readonly receiveMaximum: number
+  readonly maximumPacketSize: number
+  readonly topicAliasMaximum: number
+  readonly requestResponseInformation: boolean
+  readonly requestProblemInformation: boolean
+  readonly userProperties: UserProperties
+  readonly will: Will | undefined
+  readonly firstConnect: 'reject'
+  readonly reconnect: false
+  readonly unclaimedHold: number
+  readonly subscriptions: BufferConfig
+  readonly outbound: OutboundConfig
+  readonly maxFiltersPerSubscribe: number
+  readonly memoryBudget: number
+  readonly logger: Logger | undefined
+  readonly store: undefined
+  readonly auth: undefined
+  readonly scanner: undefined
+  readonly stats: false
+  readonly resubscribe: 'when-lost'
+  readonly serverReferences: undefined
+  readonly strictTopics: false
+  readonly checkPayloadFormat: false
+}
+
+const offline = object<OutboundConfig['offline']>({
+  qos0: withDefault(offlinePolicy, 'reject'),
+  qos1: withDefault(offlinePolicy, 'queue'),
+  qos2: withDefault(offlinePolicy, 'queue'),
+})
+
+const buffers = object<BufferConfig>({
+  buffer: withDefault(integer(1, 1_000_000_000), 1024),
+  bufferBytes: withDefault(integer(1, Number.MAX_SAFE_INTEGER), 4 * megabyte),
+  overflow: optional(overflow),
+})
+
+const outbound = object<OutboundConfig>({
+  maxQueuedMessages: withDefault(limit, 10_000),
+  maxQueuedBytes: withDefault(limit, 16 * megabyte),
+  maxInflight: withDefault(integer(1, 65_535), 65_535),
+  overflow: withDefault(oneOf('wait', 'reject', 'drop-newest', 'drop-oldest'), 'wait'),
+  offline: (value, path) => offline(value ?? {}, path),
+  ackTimeout: optional(duration),
+})
+
+const config = object<Config>({
+  clientId: withDefault(string, ''),
+  protocolVersion: only(5),
+  username: optional(string),
+  password: optional(bytes),
+  credentials: optional(callable<NonNullable<Config['credentials']>>),
+  keepAlive: withDefault(keepAlive, defaultKeepAlive),
+  pingTimeout: withDefault(duration, 10_000),
+  connectTimeout: withDefault(duration, 10_000),
+  cleanStart: withDefault(boolean, true),
+  sessionExpiryInterval: withDefault(integer(0, unsigned32, 'seconds'), defaultSessionExpiry),
+  receiveMaximum: withDefault(integer(1, 65_535), 256),
+  maximumPacketSize: withDefault(integer(1, unsigned32, 'bytes'), megabyte),
+  topicAliasMaximum: withDefault(integer(0, 65_535), 10),
+  requestResponseInformation: withDefault(boolean, false),
+  requestProblemInformation: withDefault(boolean, true),
+  userProperties: withDefault(userProperties, []),
+  will: optional(will),
+  firstConnect: only('reject'),
+  reconnect: only(false),
+  unclaimedHold: withDefault(duration, 30_000),
+  subscriptions: (value, path) => buffers(value ?? {}, path),
+  outbound: (value, path) => outbound(value ?? {}, path),
+  maxFiltersPerSubscribe: withDefault(limit, Number.POSITIVE_INFINITY),
+  memoryBudget: withDefault(limit, 32 * megabyte),
+  logger: optional((value, path) => (typeof value === 'object' && value !== null ? (value as Logger) : invalid(path, 'an object like console'))),
+  store: later,
+  auth: later,
+  scanner: later,
+  stats: only(false),
+  resubscribe: only('when-lost'),
+  serverReferences: later,
+  strictTopics: only(false),
+  checkPayloadFormat: only(false),
+})
+
+/** Parses the options of a client. @throws MqttError ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
+export function parseOptions(options: ClientOptions): Config {
+  const parsed = config(options, '')
+  if (!parsed.cleanStart && parsed.clientId === '') invalid('clientId', 'set when cleanStart is false: a session belongs to a client id')
+  // A trial run of the encoder finds text that no CONNECT can carry, with the name of its field.
+  encodeConnect(new Writer(), connectPacket(parsed, parsed.clientId, parsed.cleanStart, parsed))
+  return parsed
+}
+
+/** The CONNECT of one attempt (section 3.1). */
+export function connectPacket(
+  options: Config,
+  clientId: string,
+  cleanStart: boolean,
+  login: { readonly username?: string | undefined; readonly password?: Uint8Array | undefined },
+): ConnectPacket {
+  return {
+    type: 'connect',
+    protocolName: 'MQTT',
+    protocolVersion: options.protocolVersion,
+    cleanStart,
+    keepAlive: options.keepAlive,
+    clientId,
+    will: options.will,
+    username: login.username,
+    password: login.password as ConnectPacket['password'],
+    properties: {
+      sessionExpiryInterval: options.sessionExpiryInterval || undefined,
+      receiveMaximum: options.receiveMaximum,
+      maximumPacketSize: options.maximumPacketSize,
+      topicAliasMaximum: options.topicAliasMaximum || undefined,
+      requestResponseInformation: options.requestResponseInformation ? 1 : undefined,
+      requestProblemInformation: options.requestProblemInformation ? undefined : 0,
+      userProperties: options.userProperties.length > 0 ? options.userProperties : undefined,
+    },
+  }
+}
+
+function encodeConnect(writer: Writer, packet: ConnectPacket): void {
+  try {
+    writeConnect(writer, packet)
+  } catch (error) {
+    throw asInvalidOption(error)
+  }
+}
+
+/** The encoder's objection in the caller's terms: the code for topics, else `ERR_INVALID_OPTION`. */
+export function asInvalidOption(error: unknown): unknown {
+  if (!(error instanceof WireError)) return error
+  const option = error.option?.replace('properties.', '') ?? ''
+  const code = option === 'topic' || option.startsWith('filter') ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
+  return new MqttError(code, error.message, { option, cause: error })
+}

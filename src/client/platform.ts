@@ -1,0 +1,31 @@
+/**
+ * What the client needs of the world around it: time, randomness, timers, and how to dial. The only window out of this folder.
+ *
+ * `node.ts` and `browser.ts` each give one; tests give a scripted one. Nothing else in this folder reads a clock or a global.
+ */
+import type { Dial, Target } from '../transport/transport.js'
+
+/** Cancels a timer; harmless when it has run. */
+export type CancelTimer = () => void
+
+/** The world as the client sees it. */
+export interface Platform {
+  /** Monotonic milliseconds. */
+  now(): number
+  /** A number in [0, 1). */
+  random(): number
+  /** Calls back once after `delay` milliseconds. */
+  setTimer(callback: () => void, delay: number): CancelTimer
+  /** Runs a callback after the current turn's synchronous code. */
+  microtask(callback: () => void): void
+  /** Tells the developer of something that should not stay as it is. */
+  warn(message: string): void
+  /** The transport of a URL scheme, or undefined when this platform has none. */
+  dialler(scheme: string): Dial | undefined
+  /** Did this failure to connect come from TLS? */
+  isTlsError(error: unknown): boolean
+  /** A platform error in few words, for example its code; without anything secret. */
+  describe(error: Error): string
+  /** Name of the first setting of the target that this platform cannot honour, or undefined. */
+  unsupported(target: Target): string | undefined
+}

@@ -1,0 +1,115 @@
+/**
+ * Parsing of option objects: each field has a parser that gives the checked value or throws a typed error naming the option and what it may be.
+ *
+ * The caller's object is read once and never written to; what comes out is a frozen copy with every field present.
+ */
+import { MqttError } from '../errors.js'
+
+/** Checks one value; `path` names it in errors. */
+export type Parser<T> = (value: unknown, path: string) => T
+
+/** One parser per field. */
+export type Schema<T> = { readonly [K in keyof T]-?: Parser<T[K]> }
+
+/** Refuses an option. */
+export function invalid(path: string, expected: string): never {
+  throw new MqttError('ERR_INVALID_OPTION', `${path} must be ${expected}`, { option: path })
+}
+
+/** A whole number in a range. */
+export function integer(min: number, max: number, unit = ''): Parser<number> {
+  return (value, path) =>
+    Number.isInteger(value) && (value as number) >= min && (value as number) <= max
+      ? (value as number)
+      : invalid(path, `a whole number from ${min} to ${max}${unit === '' ? '' : ` (${unit})`}`)
+}
+
+/** Longest duration that timers take. */
+const longestDelay = 2_147_483_647
+
+/** Milliseconds. */
+export const duration: Parser<number> = (value, path) =>
+  typeof value === 'number' && value >= 0 && value <= longestDelay ? value : invalid(path, `a number of milliseconds from 0 to ${longestDelay}`)
+
+/** A count that may be Infinity. */
+export const limit: Parser<number> = (value, path) =>
+  value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && (value as number) > 0)
+    ? (value as number)
+    : invalid(path, 'a whole number above 0, or Infinity')
+
+export const boolean: Parser<boolean> = (value, path) => (typeof value === 'boolean' ? value : invalid(path, 'true or false'))
+
+export const string: Parser<string> = (value, path) => (typeof value === 'string' ? value : invalid(path, 'a string'))
+
+/** Anything that can be called; what it takes is up to the caller's types. */
+export function callable<T>(value: unknown, path: string): T {
+  return typeof value === 'function' ? (value as T) : invalid(path, 'a function')
+}
+
+/** Bytes in any of the platform's forms, copied; a string becomes UTF-8. */
+export const bytes: Parser<ReturnType<Uint8Array['slice']>> = (value, path) => {
+  if (typeof value === 'string') return encoder.encode(value)
+  return viewBytes(value)?.slice() ?? invalid(path, 'a string, a Uint8Array or another view, or an ArrayBuffer')
+}
+
+const encoder = new TextEncoder()
+
+/** The bytes of a view or buffer, in place; undefined for anything else. */
+export function viewBytes(value: unknown): Uint8Array | undefined {
+  if (value instanceof Uint8Array) return value
+  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
+  return value instanceof ArrayBuffer ? new Uint8Array(value) : undefined
+}
+
+/** One of a few values. */
+export function oneOf<const T extends readonly (string | number | boolean)[]>(...allowed: T): Parser<T[number]> {
+  return (value, path) =>
+    allowed.includes(value as T[number])
+      ? (value as T[number])
+      : invalid(
+          path,
+          allowed
+            .map((item) => JSON.stringify(item))
+            .join(', ')
+            .replace(/, ([^,]*)$/, ' or $1'),
+        )
+}
+
+/** May be left out. */
+export function optional<T>(parser: Parser<T>): Parser<T | undefined> {
+  return (value, path) => (value === undefined ? undefined : parser(value, path))
+}
+
+/** May be left out, and is then this. */
+export function withDefault<T>(parser: Parser<T>, fallback: T): Parser<T> {
+  return (value, path) => (value === undefined ? fallback : parser(value, path))
+}
+
+/** Pairs of strings, copied (section 2.2.2.2). */
+export const userProperties: Parser<[string, string][]> = (value, path) => {
+  if (!Array.isArray(value)) return invalid(path, 'an array of [name, value] pairs')
+  return value.map((pair: unknown, index) => {
+    if (Array.isArray(pair) && pair.length === 2 && typeof pair[0] === 'string' && typeof pair[1] === 'string') return [pair[0], pair[1]]
+    return invalid(`${path}[${index}]`, 'a pair of strings')
+  })
+}
+
+/** An object whose fields are all known. Unknown ones are mistakes and refused; undefined ones count as left out. */
+export function object<T extends object>(schema: Schema<T>): Parser<T> {
+  const names = Object.keys(schema) as (keyof T & string)[]
+  return (value, path) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return invalid(path === '' ? 'options' : path, 'an object')
+    const prefix = path === '' ? '' : `${path}.`
+    const given = value as Record<string, unknown>
+    for (const name of Object.keys(given)) {
+      if (given[name] !== undefined && !names.includes(name as keyof T & string)) {
+        throw new MqttError('ERR_INVALID_OPTION', `${prefix}${name} is no option; the options here are ${names.join(', ')}`, {
+          option: `${prefix}${name}`,
+        })
+      }
+    }
+    const parsed = {} as T
+    for (const name of names) parsed[name] = schema[name](given[name], prefix + name)
+    return Object.freeze(parsed)
+  }
+}

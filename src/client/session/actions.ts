@@ -1,0 +1,29 @@
+/**
+ * What the session asks its driver to do: the control plane's output, taken with `Session.poll()` until it gives undefined.
+ *
+ * Types only. Actions are queued in the order in which they must take effect.
+ */
+import type { MqttError } from '../../errors.js'
+import type { ClientPacket, ConnackPacket, DisconnectPacket, SubackPacket, UnsubackPacket } from '../../wire/packets.js'
+
+/**
+ * A change to the persistent session state (section 4.1): `put-outbound` an outgoing PUBLISH, `put-release` its PUBREL, `delete-outbound` after
+ * the last acknowledgement; `put-inbound` the identifier of an incoming QoS 2 message, `delete-inbound` after its PUBREL.
+ */
+export type PersistOperation = 'put-outbound' | 'put-release' | 'delete-outbound' | 'put-inbound' | 'delete-inbound'
+
+export type Action =
+  /** Encode and send. */
+  | { readonly type: 'send'; readonly packet: ClientPacket }
+  /** The connection is up. */
+  | { readonly type: 'connected'; readonly connack: ConnackPacket }
+  /** The server said no; close the transport, nothing is sent any more. */
+  | { readonly type: 'refused'; readonly connack: ConnackPacket }
+  /** The answer to a SUBSCRIBE or UNSUBSCRIBE that is in flight; its identifier is free again. */
+  | { readonly type: 'answered'; readonly packet: SubackPacket | UnsubackPacket }
+  /** The server ended the connection. */
+  | { readonly type: 'server-disconnect'; readonly packet: DisconnectPacket }
+  /** End the connection because of `error`; a DISCONNECT with `reasonCode` goes first where it is given. */
+  | { readonly type: 'close'; readonly error: MqttError; readonly reasonCode: number | undefined }
+  /** Make it durable, then call `handlePersisted(token)`. Token 0 asks for no answer. */
+  | { readonly type: 'persist'; readonly operation: PersistOperation; readonly id: number; readonly token: number }

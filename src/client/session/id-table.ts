@@ -1,0 +1,74 @@
+/**
+ * One small integer per packet identifier, 1 to 65,535, in pages that exist only while they hold something.
+ *
+ * An idle client holds no page; a client that walks through all identifiers holds the pages of those in use (and one spare). State 0 means
+ * "not in use". It must never be asked about identifiers outside 0 to 65,535: the codec has refused those.
+ */
+
+const pageBits = 8
+const pageSize = 1 << pageBits
+
+/** Highest packet identifier (section 2.2.1). */
+export const maximumPacketIdentifier = 65_535
+
+/** State by packet identifier. */
+export class IdTable {
+  /** How many identifiers are in use. */
+  size = 0
+  readonly #pages: (Uint8Array | undefined)[] = []
+  readonly #used: number[] = []
+  #spare: Uint8Array | undefined
+
+  get(id: number): number {
+    const page = this.#pages[id >> pageBits]
+    return page === undefined ? 0 : (page[id & (pageSize - 1)] as number)
+  }
+
+  set(id: number, state: number): void {
+    const index = id >> pageBits
+    const offset = id & (pageSize - 1)
+    const page = this.#pages[index] ?? this.#open(index)
+    const before = page[offset] as number
+    page[offset] = state
+    if (before === 0 && state !== 0) this.#count(index, 1)
+    else if (before !== 0 && state === 0) this.#count(index, -1)
+  }
+
+  clear(): void {
+    this.#pages.length = 0
+    this.#used.length = 0
+    this.#spare = undefined
+    this.size = 0
+  }
+
+  /** Calls back for each identifier in use, in the order of their numbers. */
+  forEach(visit: (id: number, state: number) => void): void {
+    for (let index = 0; index < this.#pages.length; index++) {
+      const page = this.#pages[index]
+      if (page === undefined) continue
+      for (let offset = 0; offset < pageSize; offset++) {
+        const state = page[offset] as number
+        if (state !== 0) visit((index << pageBits) | offset, state)
+      }
+    }
+  }
+
+  #open(index: number): Uint8Array {
+    const page = this.#spare ?? new Uint8Array(pageSize)
+    this.#spare = undefined
+    while (this.#pages.length <= index) this.#pages.push(undefined)
+    this.#pages[index] = page
+    this.#used[index] = 0
+    return page
+  }
+
+  #count(index: number, change: 1 | -1): void {
+    this.size += change
+    const used = (this.#used[index] as number) + change
+    this.#used[index] = used
+    if (used === 0) {
+      this.#spare = this.#pages[index]
+      this.#pages[index] = undefined
+    }
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * When to send PINGREQ, and when to give a connection up (sections 3.1.2.10, 3.12).
+ *
+ * A PINGREQ is due one keep-alive after the last packet that we sent or the last bytes that we got, whichever is older: so one-way traffic in
+ * either direction never hides a dead link. Any received byte is a sign of life. Times are milliseconds of the caller's monotonic clock.
+ */
+
+/** What `handleTimeout` asks for. */
+export type KeepAliveVerdict = 'idle' | 'ping' | 'dead' | 'blocked'
+
+/** Keep-alive of one connection. */
+export class KeepAlive {
+  /** Milliseconds; 0 is off. */
+  #interval = 0
+  readonly #pingTimeout: number
+  #sentAt = 0
+  #receivedAt = 0
+  #pingedAt = -1
+  #blockedAt = -1
+
+  constructor(pingTimeout: number) {
+    this.#pingTimeout = pingTimeout
+  }
+
+  /** A connection is up. `seconds` is Server Keep Alive where the server gave one [MQTT-3.1.2-21]. */
+  start(seconds: number, now: number): void {
+    this.#interval = seconds * 1000
+    this.#sentAt = now
+    this.#receivedAt = now
+    this.#pingedAt = -1
+    this.#blockedAt = -1
+  }
+
+  /** A whole control packet was handed to the transport [MQTT-3.1.2-20]. */
+  sent(now: number): void {
+    this.#sentAt = now
+  }
+
+  /** Bytes came in, of whatever packet. */
+  received(now: number): void {
+    this.#receivedAt = now
+  }
+
+  pong(): void {
+    this.#pingedAt = -1
+  }
+
+  /** The transport stopped (true) or resumed (false) taking bytes. */
+  blocked(state: boolean, now: number): void {
+    if (!state) this.#blockedAt = -1
+    else if (this.#blockedAt < 0) this.#blockedAt = now
+  }
+
+  /** When `handleTimeout` wants to be called; Infinity when never. */
+  get deadline(): number {
+    return Math.min(this.#pingDeadline, this.#deadDeadline, this.#blockedDeadline)
+  }
+
+  handleTimeout(now: number): KeepAliveVerdict {
+    if (now >= this.#blockedDeadline) return 'blocked'
+    if (now >= this.#deadDeadline) return 'dead'
+    if (now < this.#pingDeadline) return 'idle'
+    if (this.#pingedAt < 0) this.#pingedAt = now
+    this.#sentAt = now
+    return 'ping'
+  }
+
+  get #pingDeadline(): number {
+    if (this.#interval === 0) return Number.POSITIVE_INFINITY
+    // While an answer is outstanding (a large packet may be on its way) the server still has to hear from us once per interval.
+    return (this.#pingedAt < 0 ? Math.min(this.#sentAt, this.#receivedAt) : this.#sentAt) + this.#interval
+  }
+
+  get #deadDeadline(): number {
+    if (this.#pingedAt < 0) return Number.POSITIVE_INFINITY
+    return Math.max(this.#pingedAt, this.#receivedAt) + this.#pingTimeout
+  }
+
+  // A peer that reads nothing for this long will not answer either, even if it still sends.
+  get #blockedDeadline(): number {
+    if (this.#blockedAt < 0 || this.#interval === 0) return Number.POSITIVE_INFINITY
+    return this.#blockedAt + this.#interval + this.#pingTimeout
+  }
+}

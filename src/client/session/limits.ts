@@ -1,0 +1,78 @@
+/**
+ * What the server allows: CONNACK's properties with the standard's defaults filled in, and the checks before anything is sent (section 3.2.2.3).
+ *
+ * Pure functions over one frozen object. A check gives the error code that fits, or undefined when the operation may go ahead.
+ */
+import type { MqttErrorCode } from '../../errors.js'
+import type { ConnackPacket, ConnectPacket, QoS, UserProperties } from '../../wire/packets.js'
+import { hasWildcard, isShared } from '../../wire/topics.js'
+
+/** The outcome of the handshake, under the names of CONNACK's properties; absent ones hold the standard's default. */
+export interface Negotiated {
+  readonly sessionPresent: boolean
+  /** The client identifier in force: ours, or the one that the server assigned. */
+  readonly clientId: string
+  /** Seconds in force for keep-alive: Server Keep Alive, else ours. 0 is off. */
+  readonly keepAlive: number
+  readonly serverKeepAlive: number | undefined
+  /** Seconds. */
+  readonly sessionExpiryInterval: number
+  /** QoS 1 and 2 publishes that the server takes at a time. */
+  readonly receiveMaximum: number
+  readonly maximumQoS: QoS
+  readonly retainAvailable: boolean
+  /** Bytes; the protocol's own limit where the server gave none. */
+  readonly maximumPacketSize: number
+  readonly topicAliasMaximum: number
+  readonly wildcardSubscriptionAvailable: boolean
+  readonly subscriptionIdentifierAvailable: boolean
+  readonly sharedSubscriptionAvailable: boolean
+  readonly assignedClientIdentifier: string | undefined
+  readonly responseInformation: string | undefined
+  readonly serverReference: string | undefined
+  readonly reasonString: string | undefined
+  readonly userProperties: Readonly<UserProperties>
+}
+
+const protocolPacketLimit = 268_435_460
+
+/** Joins what was asked and what was answered. */
+export function negotiate(connect: ConnectPacket, connack: ConnackPacket): Negotiated {
+  const { properties } = connack
+  const v5 = connect.protocolVersion === 5
+  return Object.freeze<Negotiated>({
+    sessionPresent: connack.sessionPresent,
+    clientId: properties.assignedClientIdentifier ?? connect.clientId,
+    keepAlive: properties.serverKeepAlive ?? connect.keepAlive,
+    serverKeepAlive: properties.serverKeepAlive,
+    sessionExpiryInterval: properties.sessionExpiryInterval ?? connect.properties.sessionExpiryInterval ?? 0,
+    receiveMaximum: properties.receiveMaximum ?? 65_535,
+    maximumQoS: (properties.maximumQoS ?? 2) as QoS,
+    retainAvailable: properties.retainAvailable !== 0,
+    maximumPacketSize: properties.maximumPacketSize ?? protocolPacketLimit,
+    topicAliasMaximum: properties.topicAliasMaximum ?? 0,
+    wildcardSubscriptionAvailable: properties.wildcardSubscriptionAvailable !== 0,
+    subscriptionIdentifierAvailable: v5 && properties.subscriptionIdentifierAvailable !== 0,
+    sharedSubscriptionAvailable: v5 && properties.sharedSubscriptionAvailable !== 0,
+    assignedClientIdentifier: properties.assignedClientIdentifier,
+    responseInformation: properties.responseInformation,
+    serverReference: properties.serverReference,
+    reasonString: properties.reasonString,
+    userProperties: Object.freeze(properties.userProperties ?? []),
+  })
+}
+
+/** May this PUBLISH go to this server? [MQTT-3.2.2-11] [MQTT-3.2.2-14] */
+export function checkPublish(limits: Negotiated, qos: QoS, retain: boolean): MqttErrorCode | undefined {
+  if (qos > limits.maximumQoS) return 'ERR_QOS_UNSUPPORTED'
+  if (retain && !limits.retainAvailable) return 'ERR_RETAIN_UNSUPPORTED'
+  return undefined
+}
+
+/** May this filter be subscribed to on this server? (sections 3.2.2.3.11 to 3.2.2.3.13) */
+export function checkFilter(limits: Negotiated, filter: string, withIdentifier: boolean): MqttErrorCode | undefined {
+  if (!limits.sharedSubscriptionAvailable && isShared(filter)) return 'ERR_SHARED_SUBS_UNSUPPORTED'
+  if (!limits.wildcardSubscriptionAvailable && hasWildcard(filter)) return 'ERR_WILDCARD_SUBS_UNSUPPORTED'
+  if (withIdentifier && !limits.subscriptionIdentifierAvailable) return 'ERR_SUBSCRIPTION_IDS_UNSUPPORTED'
+  return undefined
+}

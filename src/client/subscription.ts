@@ -1,0 +1,354 @@
+/**
+ * One consumer: a bounded buffer between the connection and whoever reads, and the turns that acknowledge what was read.
+ *
+ * Under automatic acks a turn runs from handing a message out to asking for the next one (or leaving); under `'manual'` to `ack()`. It never
+ * acknowledges a message that nobody was given, but for those that its overflow policy drops.
+ */
+import { MqttError } from '../errors.js'
+import { aborted } from './abort.js'
+import type { AckMode, Grant, NextOptions, Overflow, Subscription } from './api.js'
+import { asyncDisposeSymbol } from './dispose.js'
+import type { DeliveredMessage, Message } from './message.js'
+import type { CancelTimer, Platform } from './platform.js'
+import { Ring } from './ring.js'
+
+/** How one subscription behaves; every default filled in. */
+export interface ConsumerConfig {
+  readonly ack: AckMode
+  readonly onExit: 'unsubscribe' | 'detach'
+  readonly buffer: number
+  readonly bufferBytes: number
+  readonly overflow: Overflow
+  readonly borrowed: boolean
+  readonly onDrop: ((message: Message) => void) | undefined
+}
+
+/** What a consumer tells the registry that made it. */
+export interface ConsumerOwner {
+  readonly platform: Platform
+  /** Rises with every read of the transport: a consumer has had its turn when it has changed. */
+  readonly reads: number
+  /** The consumer left as its `onExit` says; `kept` is what it owes and did not acknowledge (on detach). */
+  handleExit(consumer: Consumer, how: 'unsubscribe' | 'detach', kept: DeliveredMessage[]): void
+  unsubscribe(consumer: Consumer): Promise<void>
+  /** The buffer grew or shrank by so many bytes. */
+  handleBytes(change: number): void
+  handleDrop(consumer: Consumer, message: DeliveredMessage): void
+  /** A turn ended: `disconnect()` may be waiting for it. */
+  handleTurnEnd(): void
+}
+
+interface Waiter {
+  readonly resolve: (message: Message | undefined) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** The implementation of {@link Subscription}. */
+export class Consumer implements Subscription {
+  ready: Promise<Subscription>
+  granted: readonly Grant[] = []
+  dropped = 0
+  /** Called once per delivery burst, instead of waiting `next()` calls: for `listen`. */
+  onReadable: (() => void) | undefined
+  /** Called when no message will ever come again. */
+  onEnd: ((error: MqttError | undefined) => void) | undefined
+  /** Called once when it ends, to let go of what waits for that. */
+  onLeave: (() => void) | undefined
+  readonly config: ConsumerConfig
+  readonly #owner: ConsumerOwner
+  readonly #buffer = new Ring<DeliveredMessage>()
+  #bytes = 0
+  #filledAt = -1
+  readonly #waiters = new Ring<Waiter>()
+  #inHand: DeliveredMessage[] = []
+  #iterating = false
+  #closing = false
+  #ended = false
+  #error: MqttError | undefined
+
+  constructor(owner: ConsumerOwner, config: ConsumerConfig) {
+    this.#owner = owner
+    this.config = config
+    this.ready = Promise.resolve(this)
+  }
+
+  get size(): number {
+    return this.#buffer.length
+  }
+
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /** Ticket of the oldest message here that is not settled; Infinity when there is none. */
+  get oldestTicket(): number {
+    const inHand = this.#inHand.find((message) => !message.settled)
+    const buffered = this.#buffer.peek()
+    return Math.min(
+      inHand?.ticket ?? Number.POSITIVE_INFINITY,
+      buffered === undefined || buffered.settled ? Number.POSITIVE_INFINITY : buffered.ticket,
+    )
+  }
+
+  /** True while a message is in somebody's hands that has not been settled. */
+  get busy(): boolean {
+    return this.#inHand.some((message) => !message.settled)
+  }
+
+  /** True when somebody reads from it, so that what is buffered will be read. */
+  get attended(): boolean {
+    return this.#iterating || this.#waiters.length > 0 || this.onReadable !== undefined
+  }
+
+  // Delivery
+
+  /** Takes a message, or drops one, as the overflow policy says. */
+  push(message: DeliveredMessage): void {
+    if (this.#ended) {
+      this.#drop(message)
+      return
+    }
+    if (this.config.ack === 'on-receive') message.settle(0)
+    const waiter = this.#buffer.length === 0 ? this.#waiters.shift() : undefined
+    if (waiter !== undefined) return waiter.resolve(this.#handOut(message))
+    if (this.#overflows(message)) return
+    this.#buffer.push(message)
+    this.#count(message.size)
+    this.onReadable?.()
+  }
+
+  /** Nothing more will come: what is buffered can still be read, then the end or the error shows. */
+  end(error: MqttError | undefined): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#error = error
+    for (const waiter of this.#waiters.drain()) this.#finish(waiter)
+    this.onLeave?.()
+    this.onEnd?.(error)
+  }
+
+  /** `disconnect()` began: nothing more is handed out; running turns go on. */
+  close(): void {
+    this.#closing = true
+    for (const waiter of this.#waiters.drain()) waiter.resolve(undefined)
+  }
+
+  // Reading
+
+  next(options: NextOptions = {}): Promise<Message | undefined> {
+    if (this.#waiters.length > 0 && this.config.ack === 'auto') return Promise.reject(concurrent())
+    if (options.signal?.aborted === true) return Promise.reject(aborted(options.signal))
+    try {
+      const message = this.read()
+      if (message !== undefined || this.#closing) return Promise.resolve(message)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    if (this.#ended) return this.#error === undefined ? Promise.resolve(undefined) : Promise.reject(this.#error)
+    return this.#wait(options)
+  }
+
+  read(): Message | undefined {
+    if (this.#waiters.length > 0 && this.config.ack === 'auto') throw concurrent()
+    this.#endTurn()
+    if (this.#closing) return undefined
+    const message = this.#shift()
+    return message === undefined ? undefined : this.#handOut(message)
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<Message> {
+    return this.#iterate(() => this.next())
+  }
+
+  batches(max = Number.POSITIVE_INFINITY): AsyncIterableIterator<Message[]> {
+    if (!(max >= 1)) throw new MqttError('ERR_INVALID_OPTION', 'max must be a number of 1 or more', { option: 'max' })
+    return this.#iterate(async () => {
+      const first = await this.next()
+      if (first === undefined) return undefined
+      const batch = [first]
+      while (batch.length < max && !this.#closing) {
+        const message = this.#shift()
+        if (message === undefined) break
+        batch.push(this.#handOut(message))
+      }
+      return batch
+    })
+  }
+
+  unsubscribe(): Promise<void> {
+    return this.#owner.unsubscribe(this)
+  }
+
+  detach(): void {
+    this.leave('detach')
+  }
+
+  [asyncDisposeSymbol](): Promise<void> {
+    this.leave()
+    return Promise.resolve()
+  }
+
+  /** Ends it as said: acknowledges or keeps what was not read, and tells the owner. */
+  leave(how: 'unsubscribe' | 'detach' = this.config.onExit): void {
+    if (this.#closing) {
+      if (how === 'detach') this.#inHand.length = 0
+      this.#endTurn()
+      return this.#owner.handleTurnEnd()
+    }
+    if (this.#ended) {
+      this.discard(how === 'unsubscribe')
+      return
+    }
+    const kept = this.discard(how === 'unsubscribe')
+    this.end(undefined)
+    this.#owner.handleExit(this, how, kept)
+  }
+
+  /** Empties the buffer and the hands: acknowledges (counted as dropped), or gives back what is owed in the order of arrival. */
+  discard(acknowledge: boolean): DeliveredMessage[] {
+    const buffered = this.#buffer.drain()
+    this.#count(-this.#bytes)
+    if (!acknowledge) return [...this.#inHand.splice(0), ...buffered].filter((message) => !message.settled)
+    this.#endTurn()
+    for (const message of buffered) this.#drop(message)
+    return []
+  }
+
+  /** Hands a buffered message to a handler that settles it by itself. */
+  take(): DeliveredMessage | undefined {
+    if (this.#closing) return undefined
+    const message = this.#shift()
+    if (message !== undefined) this.#inHand.push(message)
+    return message
+  }
+
+  /** True while a message that `take` gave has not been given back. */
+  holds(message: DeliveredMessage): boolean {
+    return this.#inHand.includes(message)
+  }
+
+  /** A handler is done with a message that `take` gave. */
+  release(message: DeliveredMessage): void {
+    const index = this.#inHand.indexOf(message)
+    if (index >= 0) this.#inHand.splice(index, 1)
+    message.release()
+    this.#owner.handleTurnEnd()
+  }
+
+  #count(change: number): void {
+    this.#bytes += change
+    this.#owner.handleBytes(change)
+  }
+
+  #shift(): DeliveredMessage | undefined {
+    const message = this.#buffer.shift()
+    if (message !== undefined) this.#count(-message.size)
+    return message
+  }
+
+  #handOut(message: DeliveredMessage): DeliveredMessage {
+    if (this.config.ack === 'manual') this.#inHand = this.#inHand.filter((earlier) => !earlier.settled)
+    this.#inHand.push(message)
+    return message
+  }
+
+  // Under 'manual' the application ends turns with `ack()`; borrowed messages end with the turn in every mode.
+  #endTurn(): void {
+    if (this.config.ack === 'manual') return
+    if (this.#inHand.length === 0) return
+    for (const message of this.#inHand.splice(0)) {
+      if (this.config.ack === 'auto') message.settle(0)
+      message.release()
+    }
+    this.#owner.handleTurnEnd()
+  }
+
+  // The policy acts only when the consumer had a turn since the buffer filled: a burst within one read is not its fault.
+  #overflows(message: DeliveredMessage): boolean {
+    const { buffer, bufferBytes, overflow } = this.config
+    if (this.#buffer.length < buffer && this.#bytes + message.size <= bufferBytes) {
+      this.#filledAt = -1
+      return false
+    }
+    if (this.#buffer.length === 0) return false
+    if (this.#filledAt < 0) this.#filledAt = this.#owner.reads
+    if (this.#filledAt === this.#owner.reads) return false
+    if (overflow === 'drop-newest') return this.#drop(message)
+    if (overflow === 'drop-oldest') this.#dropOldest(() => true)
+    // Backpressure: Receive Maximum stops QoS 1 and 2, so only QoS 0 can be in excess.
+    else if (message.settled && !this.#dropOldest((waiting) => waiting.qos === 0)) return this.#drop(message)
+    return false
+  }
+
+  #dropOldest(fits: (message: DeliveredMessage) => boolean): boolean {
+    const oldest = this.#buffer.take(fits)
+    if (oldest === undefined) return false
+    this.#count(-oldest.size)
+    return this.#drop(oldest)
+  }
+
+  #drop(message: DeliveredMessage): true {
+    message.settle(0)
+    this.dropped += 1
+    this.#owner.handleDrop(this, message)
+    return true
+  }
+
+  #wait({ signal, timeout }: NextOptions): Promise<Message | undefined> {
+    return new Promise((resolve, reject) => {
+      let cancel: CancelTimer | undefined
+      const settled = <T>(next: (value: T) => void): ((value: T) => void) => {
+        return (value) => {
+          cancel?.()
+          signal?.removeEventListener('abort', abort)
+          next(value)
+        }
+      }
+      const waiter: Waiter = { resolve: settled(resolve), reject: settled(reject) }
+      const give = (error: unknown): void => {
+        if (this.#waiters.take((other) => other === waiter) !== undefined) waiter.reject(error)
+      }
+      const abort = (): void => give(aborted(signal))
+      signal?.addEventListener('abort', abort, { once: true })
+      if (timeout !== undefined) cancel = this.#owner.platform.setTimer(() => give(new MqttError('ERR_TIMEOUT', 'no message came in time')), timeout)
+      this.#waiters.push(waiter)
+    })
+  }
+
+  #finish(waiter: Waiter): void {
+    if (this.#error === undefined) waiter.resolve(undefined)
+    else waiter.reject(this.#error)
+  }
+
+  #iterate<T>(pull: () => Promise<T | undefined>): AsyncIterableIterator<T> {
+    if (this.#iterating && this.config.ack === 'auto') throw concurrent()
+    this.#iterating = true
+    const leave = (): void => {
+      this.#iterating = false
+      for (const waiter of this.#waiters.drain()) waiter.resolve(undefined)
+      this.leave()
+    }
+    return {
+      next: async () => {
+        const value = await pull()
+        if (value === undefined) this.#iterating = false
+        return value === undefined ? { done: true, value: undefined } : { done: false, value }
+      },
+      return: async (value?: unknown) => {
+        leave()
+        return { done: true, value }
+      },
+      throw: async (error: unknown) => {
+        leave()
+        throw error
+      },
+      [Symbol.asyncIterator]() {
+        return this
+      },
+    } as AsyncIterableIterator<T>
+  }
+}
+
+function concurrent(): MqttError {
+  return new MqttError('ERR_CONCURRENT_NEXT', 'another reader of this subscription is waiting; under automatic acks there is one at a time')
+}

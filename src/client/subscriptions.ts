@@ -1,0 +1,448 @@
+/**
+ * Who subscribed to what: local subscriptions over shared broker subscriptions, and the SUBSCRIBE and UNSUBSCRIBE packets that follow from them.
+ *
+ * Packets leave in the order of the calls, those of one turn together where they concern one filter. It must never leave a call unsettled:
+ * every claim ends with its answer, its abort, or the end of the client.
+ */
+import { MqttError } from '../errors.js'
+import { UNSUBACK } from '../wire/constants.js'
+import type { Properties, QoS, SubackPacket, SubscriptionRequest, UnsubackPacket, UserProperties } from '../wire/packets.js'
+import { reasonName } from '../wire/reason-codes.js'
+import { TopicTrie } from '../wire/trie.js'
+import { aborted, type Deferred, deferred, onAbort } from './abort.js'
+import type { Subscription, UnsubscribeResult } from './api.js'
+import type { Connection } from './connection.js'
+import { type Claim, FilterEntry, grantOf, type Joiner, type SubscribeItem } from './filter-entry.js'
+import type { DeliveredMessage } from './message.js'
+import type { Platform } from './platform.js'
+import { Ring } from './ring.js'
+import { checkFilter } from './session/limits.js'
+import type { Session } from './session/session.js'
+import type { Consumer } from './subscription.js'
+
+/** What a call to subscribe adds to its filters. */
+export interface SubscribeCall {
+  readonly requireQos: boolean
+  readonly userProperties: UserProperties | undefined
+  readonly subscriptionIdentifier: number | undefined
+  readonly signal: AbortSignal | undefined
+}
+
+interface SubscribeJob {
+  readonly kind: 'subscribe'
+  readonly items: SubscribeItem[]
+  readonly userProperties: UserProperties | undefined
+  readonly identifier: number | undefined
+}
+
+interface UnsubscribeJob {
+  readonly kind: 'unsubscribe'
+  readonly filters: readonly string[]
+  readonly entries: readonly (FilterEntry | undefined)[]
+  readonly userProperties: UserProperties | undefined
+  readonly results: UnsubscribeResult[]
+  readonly answer: Deferred<UnsubscribeResult[]>
+}
+
+/** What the registry needs of the client. */
+export interface RegistryContext {
+  readonly platform: Platform
+  readonly session: Session
+  readonly maxFilters: number
+  /** Undefined while there is no connection that takes packets. */
+  readonly connection: Connection | undefined
+  /** A consumer may now take what waited for its filter. */
+  handleJoined(consumer: Consumer, entry: FilterEntry): void
+}
+
+const identifierLimit = 268_435_455
+
+/** Local and broker subscriptions of one client. */
+export class Registry {
+  readonly trie = new TopicTrie<FilterEntry>()
+  readonly #entries = new Map<string, FilterEntry>()
+  readonly #consumers = new Map<Consumer, FilterEntry[]>()
+  readonly #jobs = new Ring<SubscribeJob | UnsubscribeJob>()
+  readonly #sent = new Map<
+    number,
+    { readonly items: SubscribeItem[] } | { readonly job: UnsubscribeJob; readonly from: number; readonly count: number }
+  >()
+  readonly #claims = new Set<Claim>()
+  readonly #context: RegistryContext
+  #nextIdentifier: number
+  #queued = false
+
+  constructor(context: RegistryContext) {
+    this.#context = context
+    // A random base, so that identifiers left over from another process of this session mean nothing here.
+    this.#nextIdentifier = 1 + Math.floor(context.platform.random() * (identifierLimit / 2))
+  }
+
+  get consumers(): Iterable<Consumer> {
+    return this.#consumers.keys()
+  }
+
+  get entries(): Iterable<FilterEntry> {
+    return this.#entries.values()
+  }
+
+  /** Adds a consumer: routed at once, granted when `ready` settles. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
+  subscribe(consumer: Consumer, requests: readonly SubscriptionRequest[], call: SubscribeCall): Promise<Subscription> {
+    for (const request of requests) this.#current(request.filter)?.check(request)
+    const claim: Claim = { consumer, requests, grants: [], requireQos: call.requireQos, ready: deferred(), remaining: requests.length, done: false }
+    this.#claims.add(claim)
+    const job: SubscribeJob = { kind: 'subscribe', items: [], userProperties: call.userProperties, identifier: call.subscriptionIdentifier }
+    const entries = requests.map((request, index) => this.#join(request, claim, index, job))
+    this.#consumers.set(consumer, [...new Set(entries)])
+    if (job.items.length > 0) this.#enqueue(job)
+    for (const entry of new Set(entries)) this.#context.handleJoined(consumer, entry)
+    const stop = onAbort(call.signal, () => this.#fail(claim, aborted(call.signal, 'unknown')))
+    claim.ready.promise.then(stop, stop)
+    return claim.ready.promise
+  }
+
+  /** Takes a consumer off its filters; the last one on a filter unsubscribes. Settles when the broker has answered. */
+  async leave(consumer: Consumer): Promise<void> {
+    const entries = this.#consumers.get(consumer) ?? []
+    const last = entries.filter((entry) => entry.members.size === 1 && entry.members.has(consumer) && entry.state !== 'leaving')
+    for (const entry of entries) if (!last.includes(entry)) this.#remove(consumer, entry)
+    if (last.length === 0) return
+    const results = await this.unsubscribe(
+      last.map((entry) => entry.filter),
+      undefined,
+      undefined,
+    )
+    for (const result of results) if (result.error !== undefined) throw result.error
+  }
+
+  /** The consumer is gone: its filters stay (detach, with what it owes) or go. */
+  drop(consumer: Consumer, how: 'unsubscribe' | 'detach', kept: readonly DeliveredMessage[]): void {
+    for (const claim of this.#claims)
+      if (claim.consumer === consumer) this.#settle(claim, new MqttError('ERR_ABORTED', 'the subscription was left before it was granted'))
+    const entries = this.#consumers.get(consumer) ?? []
+    this.#consumers.delete(consumer)
+    const empty: FilterEntry[] = []
+    for (const entry of entries) {
+      entry.members.delete(consumer)
+      if (how === 'detach' || entry.members.size > 0) entry.held.push(...kept.filter((message) => message.origin === entry))
+      else if (entry.state !== 'leaving') empty.push(entry)
+    }
+    if (empty.length > 0) {
+      const filters = empty.map((entry) => entry.filter)
+      this.unsubscribe(filters, undefined, undefined).catch(() => undefined)
+    }
+  }
+
+  /** UNSUBSCRIBE for these filters, known here or not; local subscriptions on them end with the answer. */
+  unsubscribe(filters: readonly string[], userProperties: UserProperties | undefined, signal: AbortSignal | undefined): Promise<UnsubscribeResult[]> {
+    const entries = filters.map((filter) => this.#current(filter))
+    const unsent = entries.every((entry) => entry?.state === 'new')
+    for (const entry of entries) if (entry !== undefined) this.#withdraw(entry)
+    const job: UnsubscribeJob = { kind: 'unsubscribe', filters, entries, userProperties, results: [], answer: deferred() }
+    if (unsent)
+      this.#answerUnsubscribe(
+        job,
+        filters.map(() => 0),
+      )
+    else this.#enqueue(job)
+    const stop = onAbort(signal, () => job.answer.reject(aborted(signal, 'unknown')))
+    job.answer.promise.then(stop, stop)
+    return job.answer.promise
+  }
+
+  /** A SUBACK or UNSUBACK for a request of ours. */
+  handleAnswer(packet: SubackPacket | UnsubackPacket): void {
+    const sent = this.#sent.get(packet.packetId)
+    this.#sent.delete(packet.packetId)
+    if (sent === undefined) return
+    if ('items' in sent) {
+      sent.items.forEach((item, index) => {
+        this.#handleGrant(item, packet.reasonCodes[index] as number)
+      })
+    } else {
+      const codes = packet.reasonCodes.length > 0 ? packet.reasonCodes : new Array<number>(sent.count).fill(0)
+      this.#answerUnsubscribe(sent.job, codes, sent.from)
+    }
+    this.flush()
+  }
+
+  /** Sends what waits, as far as there are a connection and packet identifiers. */
+  flush(): void {
+    this.#queued = false
+    for (let job = this.#jobs.peek(); job !== undefined; job = this.#jobs.peek()) {
+      const { connection, session } = this.#context
+      if (connection === undefined || !session.outbound.hasIdentifier) return
+      this.#jobs.shift()
+      if (job.kind === 'subscribe') this.#sendSubscribe(job, connection)
+      else this.#sendUnsubscribe(job, connection)
+    }
+  }
+
+  /** The client is over: everything settles. */
+  end(error: MqttError | undefined): void {
+    const reason = error ?? new MqttError('ERR_CLOSED', 'the client was closed', { outcome: 'unknown' })
+    for (const job of this.#jobs.drain()) if (job.kind === 'unsubscribe') job.answer.reject(reason)
+    for (const sent of this.#sent.values()) if ('job' in sent) sent.job.answer.reject(reason)
+    this.#sent.clear()
+    for (const claim of [...this.#claims]) this.#settle(claim, reason)
+    for (const consumer of [...this.#consumers.keys()]) consumer.end(error)
+    this.#consumers.clear()
+    this.#entries.clear()
+  }
+
+  // The entry that a new subscription on this filter shares; one that is being unsubscribed is not shared any more.
+  #current(filter: string): FilterEntry | undefined {
+    const entry = this.#entries.get(filter)
+    return entry?.state === 'leaving' ? undefined : entry
+  }
+
+  #join(request: SubscriptionRequest, claim: Claim, index: number, job: SubscribeJob): FilterEntry {
+    const entry = this.#current(request.filter)
+    if (entry === undefined) return this.#create(request, claim, index, job)
+    const joiner = { claim, index, retained: request.retainHandling === 0 }
+    entry.members.set(claim.consumer, Math.max(request.qos, entry.members.get(claim.consumer) ?? 0) as QoS)
+    const queued = entry.state === 'new' ? entry.requests[0] : undefined
+    if (queued !== undefined) {
+      queued.joiners.push({ claim, index, retained: request.retainHandling !== 2 })
+      const merged = queued.request
+      merged.qos = Math.max(merged.qos, request.qos) as QoS
+      merged.retainHandling = Math.min(merged.retainHandling, request.retainHandling) as 0 | 1 | 2
+      entry.qos = merged.qos
+    } else if (!entry.shared && (request.retainHandling === 0 || request.qos > entry.qos)) {
+      entry.qos = Math.max(entry.qos, request.qos) as QoS
+      const item = {
+        entry,
+        request: { ...request, qos: entry.qos, retainHandling: request.retainHandling === 0 ? 0 : 2 } as const,
+        joiners: [joiner],
+      }
+      entry.requests.push(item)
+      job.items.push(item)
+    } else this.#joinAsIs(entry, joiner)
+    return entry
+  }
+
+  // The broker's subscription is good enough: its grant is ours, as soon as there is one.
+  #joinAsIs(entry: FilterEntry, joiner: Joiner): void {
+    const pending = entry.requests.at(-1)
+    if (pending !== undefined) pending.joiners.push({ ...joiner, retained: false })
+    else this.#grant(joiner, entry.grantedQos ?? 0, entry.filter)
+  }
+
+  #create(request: SubscriptionRequest, claim: Claim, index: number, job: SubscribeJob): FilterEntry {
+    const old = this.#entries.get(request.filter)
+    if (old !== undefined) this.trie.remove(old.filter, old)
+    const entry = new FilterEntry(request)
+    this.#entries.set(request.filter, entry)
+    this.trie.add(request.filter, entry)
+    entry.members.set(claim.consumer, request.qos)
+    const item: SubscribeItem = { entry, request: { ...request }, joiners: [{ claim, index, retained: request.retainHandling !== 2 }] }
+    entry.requests.push(item)
+    job.items.push(item)
+    return entry
+  }
+
+  #enqueue(job: SubscribeJob | UnsubscribeJob): void {
+    this.#jobs.push(job)
+    if (this.#queued) return
+    this.#queued = true
+    this.#context.platform.microtask(() => this.flush())
+  }
+
+  #sendSubscribe(job: SubscribeJob, connection: Connection): void {
+    const items = job.items.filter((item) => item.entry.requests.includes(item))
+    const limits = this.#context.session.negotiated
+    if (limits === undefined || items.length === 0) return
+    const objection = items.map(({ entry }) => checkFilter(limits, entry.filter, job.identifier !== undefined)).find((code) => code !== undefined)
+    if (objection !== undefined)
+      return this.#refuse(items, new MqttError(objection, 'the server does not offer this kind of subscription', { option: 'filter' }))
+    const fresh = job.identifier ?? (limits.subscriptionIdentifierAvailable ? this.#freshIdentifier() : 0)
+    for (const { entry } of items) if (entry.state === 'new') entry.identifier = fresh
+    for (const group of grouped(items, this.#context.maxFilters)) this.#sendGroup(group, job, connection)
+  }
+
+  #sendGroup(items: SubscribeItem[], job: SubscribeJob, connection: Connection): void {
+    const { outbound } = this.#context.session
+    if (!outbound.hasIdentifier) {
+      this.#jobs.push({ ...job, items })
+      return
+    }
+    const identifier = items[0]?.entry.identifier ?? 0
+    const properties: Properties = { userProperties: job.userProperties, subscriptionIdentifiers: identifier === 0 ? undefined : [identifier] }
+    const packetId = outbound.request('subscribe', items.length)
+    try {
+      connection.send({ type: 'subscribe', packetId, properties, subscriptions: items.map((item) => item.request) })
+    } catch (error) {
+      outbound.withdraw(packetId)
+      return this.#refuse(items, error)
+    }
+    this.#sent.set(packetId, { items })
+    for (const item of items) this.#handleSent(item)
+  }
+
+  #handleSent({ entry, joiners }: SubscribeItem): void {
+    if (entry.state === 'new') entry.state = 'sent'
+    for (const { claim, retained } of joiners) if (retained) entry.audience.add(claim.consumer)
+  }
+
+  #handleGrant(item: SubscribeItem, reasonCode: number): void {
+    const { entry, joiners } = item
+    entry.requests.splice(entry.requests.indexOf(item), 1)
+    if (reasonCode < 0x80) {
+      entry.grantedQos = reasonCode as QoS
+      if (entry.state === 'sent') entry.state = 'active'
+      // Retained messages of earlier requests have all come by now: the broker answers in order.
+      if (item.request.retainHandling !== 2) entry.audience = new Set([item, ...entry.requests].flatMap(retainedFor))
+    }
+    for (const joiner of joiners) this.#grant(joiner, reasonCode, entry.filter)
+    if (reasonCode >= 0x80 && entry.state === 'sent' && entry.requests.length === 0) this.#forget(entry)
+  }
+
+  #grant({ claim, index }: Joiner, reasonCode: number, filter: string): void {
+    if (claim.done) return
+    claim.grants[index] = grantOf(filter, reasonCode)
+    claim.remaining -= 1
+    if (reasonCode >= 0x80) {
+      const entry = this.#entries.get(filter)
+      if (entry !== undefined) this.#remove(claim.consumer, entry)
+    }
+    if (claim.remaining === 0) this.#complete(claim)
+  }
+
+  #complete(claim: Claim): void {
+    claim.consumer.granted = Object.freeze(claim.grants)
+    const refused = claim.grants.every((grant) => grant.error !== undefined) ? claim.grants[0]?.error : undefined
+    const lowered = claim.requireQos && claim.grants.some((grant, index) => grant.qos !== undefined && grant.qos < (claim.requests[index]?.qos ?? 0))
+    if (refused !== undefined) this.#fail(claim, refused)
+    else if (lowered)
+      this.#fail(
+        claim,
+        new MqttError('ERR_SUBSCRIBE_REFUSED', 'the server granted a lower QoS than required', { outcome: 'refused', fault: 'remote' }),
+      )
+    else this.#settle(claim, undefined)
+  }
+
+  // A subscription that does not come about ends for its reader too, and leaves nothing behind on the broker.
+  #fail(claim: Claim, error: MqttError): void {
+    if (claim.done) return
+    this.#settle(claim, error)
+    claim.consumer.discard(true)
+    claim.consumer.end(error)
+    this.drop(claim.consumer, 'unsubscribe', [])
+  }
+
+  #settle(claim: Claim, error: unknown): void {
+    if (claim.done) return
+    claim.done = true
+    this.#claims.delete(claim)
+    if (error === undefined) claim.ready.resolve(claim.consumer)
+    else claim.ready.reject(error)
+  }
+
+  #refuse(items: readonly SubscribeItem[], error: unknown): void {
+    const claims = new Set(items.flatMap((item) => item.joiners.map((joiner) => joiner.claim)))
+    for (const item of items) item.entry.requests.splice(item.entry.requests.indexOf(item), 1)
+    for (const claim of claims) this.#fail(claim, error as MqttError)
+    for (const { entry } of items) if (entry.state === 'new' && entry.requests.length === 0) this.#forget(entry)
+  }
+
+  // A SUBSCRIBE that has not left is not needed any more.
+  #withdraw(entry: FilterEntry): void {
+    const unsent = entry.state === 'new'
+    entry.state = 'leaving'
+    if (!unsent) return
+    for (const item of entry.requests.splice(0)) {
+      for (const { claim } of item.joiners) this.#settle(claim, new MqttError('ERR_ABORTED', 'the filter was unsubscribed before its SUBSCRIBE left'))
+    }
+  }
+
+  #sendUnsubscribe(job: UnsubscribeJob, connection: Connection): void {
+    const { session, maxFilters } = this.#context
+    for (let from = 0; from < job.filters.length; from += maxFilters) {
+      const filters = job.filters.slice(from, from + maxFilters)
+      const packetId = session.outbound.request('unsubscribe', filters.length)
+      try {
+        connection.send({ type: 'unsubscribe', packetId, properties: { userProperties: job.userProperties }, filters })
+        this.#sent.set(packetId, { job, from, count: filters.length })
+      } catch (error) {
+        session.outbound.withdraw(packetId)
+        for (const entry of job.entries) if (entry?.state === 'leaving') entry.state = 'active'
+        return job.answer.reject(error)
+      }
+    }
+  }
+
+  #answerUnsubscribe(job: UnsubscribeJob, codes: readonly number[], from = 0): void {
+    codes.forEach((code, index) => {
+      const filter = job.filters[from + index] as string
+      const entry = job.entries[from + index]
+      const error = code < 0x80 ? undefined : unsubscribeRefused(code)
+      job.results[from + index] = Object.freeze({ filter, reasonCode: code, reasonName: reasonName(code, UNSUBACK) ?? 'unknown', error })
+      if (entry === undefined) return
+      if (error === undefined) this.#forget(entry)
+      else if (this.#entries.get(filter) === entry) entry.state = 'active'
+    })
+    if (Object.keys(job.results).length === job.filters.length) job.answer.resolve(job.results)
+  }
+
+  // The broker does not have this subscription any more: what waited for a reader is let go, and readers without another filter end.
+  #forget(entry: FilterEntry): void {
+    this.trie.remove(entry.filter, entry)
+    if (this.#entries.get(entry.filter) === entry) this.#entries.delete(entry.filter)
+    for (const message of entry.held.splice(0)) message.settle(0)
+    for (const consumer of [...entry.members.keys()]) this.#remove(consumer, entry)
+  }
+
+  #remove(consumer: Consumer, entry: FilterEntry): void {
+    entry.members.delete(consumer)
+    const rest = (this.#consumers.get(consumer) ?? []).filter((other) => other !== entry)
+    if (rest.length > 0 || this.#waits(consumer)) {
+      this.#consumers.set(consumer, rest)
+      return
+    }
+    this.#consumers.delete(consumer)
+    consumer.end(undefined)
+    if (!consumer.attended) consumer.discard(true)
+  }
+
+  #waits(consumer: Consumer): boolean {
+    for (const claim of this.#claims) if (claim.consumer === consumer) return true
+    return false
+  }
+
+  #freshIdentifier(): number {
+    const identifier = this.#nextIdentifier
+    this.#nextIdentifier = identifier === identifierLimit ? 1 : identifier + 1
+    for (const entry of this.#entries.values()) if (entry.identifier === identifier) return this.#freshIdentifier()
+    return identifier
+  }
+}
+
+function unsubscribeRefused(reasonCode: number): MqttError {
+  const name = reasonName(reasonCode, UNSUBACK)
+  return new MqttError('ERR_UNSUBSCRIBE_REFUSED', `the server refused to unsubscribe: ${name}`, {
+    outcome: 'refused',
+    fault: 'remote',
+    reasonCode,
+    reasonName: name,
+  })
+}
+
+function retainedFor({ joiners }: SubscribeItem): Consumer[] {
+  return joiners.filter((joiner) => joiner.retained).map((joiner) => joiner.claim.consumer)
+}
+
+// One packet holds one Subscription Identifier, and no more filters than allowed.
+function grouped(items: readonly SubscribeItem[], most: number): SubscribeItem[][] {
+  const groups: SubscribeItem[][] = []
+  const open = new Map<number, SubscribeItem[]>()
+  for (const item of items) {
+    let group = open.get(item.entry.identifier)
+    if (group === undefined || group.length >= most) {
+      group = []
+      open.set(item.entry.identifier, group)
+      groups.push(group)
+    }
+    group.push(item)
+  }
+  return groups
+}

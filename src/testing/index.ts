@@ -1,0 +1,7 @@
+/**
+ * `mqwire/testing`: doubles for testing programs that use mqwire, without a network and without waiting.
+ */
+export { createMemoryHub, memoryPair } from '../transport/memory.js'
+export { type Answer, ScriptedPeer } from './scripted-peer.js'
+export { VirtualClock } from './virtual-clock.js'
+export { virtualPlatform } from './virtual-platform.js'

@@ -1,0 +1,77 @@
+/**
+ * A clock that moves when a test says so: timers run in the order of their times, and between two of them every promise gets its turn.
+ *
+ * Nothing here waits in real time, but for the hop that lets microtasks finish.
+ */
+
+interface Timer {
+  readonly at: number
+  readonly callback: () => void
+}
+
+/** Virtual milliseconds, starting at 0. */
+export class VirtualClock {
+  #now = 0
+  readonly #timers = new Set<Timer>()
+
+  /** The time. */
+  now(): number {
+    return this.#now
+  }
+
+  /** Timers that have not run. */
+  get pending(): number {
+    return this.#timers.size
+  }
+
+  /** Calls back once, `delay` milliseconds from now; gives a function that cancels. Fits `schedule` of the memory transport. */
+  setTimer(callback: () => void, delay: number): () => void {
+    const timer: Timer = { at: this.#now + Math.max(0, delay), callback }
+    this.#timers.add(timer)
+    return () => {
+      this.#timers.delete(timer)
+    }
+  }
+
+  /** Runs what is due now, and what that makes due, until nothing is left and every promise has had its turn. */
+  async settle(): Promise<void> {
+    await this.advance(0)
+  }
+
+  /** Lets time pass: runs every timer that falls into it, at its own time. */
+  async advance(duration: number): Promise<void> {
+    const until = this.#now + duration
+    await microtasks()
+    for (let timer = this.#next(until); timer !== undefined; timer = this.#next(until)) {
+      this.#timers.delete(timer)
+      this.#now = Math.max(this.#now, timer.at)
+      timer.callback()
+      await microtasks()
+    }
+    this.#now = until
+  }
+
+  /** Time passes without any timer running, as when a machine sleeps: they are all late afterwards. */
+  jump(duration: number): void {
+    this.#now += duration
+  }
+
+  // The earliest; of several at one time the one that was set first (a Set keeps that order).
+  #next(until: number): Timer | undefined {
+    let first: Timer | undefined
+    for (const timer of this.#timers) if (timer.at <= until && (first === undefined || timer.at < first.at)) first = timer
+    return first
+  }
+}
+
+/** Fulfils when all microtasks that are queued, and those that they queue, have run. */
+function microtasks(): Promise<void> {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel()
+    port1.onmessage = () => {
+      port1.close()
+      resolve()
+    }
+    port2.postMessage(undefined)
+  })
+}

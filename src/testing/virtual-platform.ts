@@ -1,0 +1,27 @@
+/**
+ * A platform for clients under test: time from a virtual clock, repeatable randomness, and no transport but those that the test passes in.
+ */
+import type { Platform } from '../client/platform.js'
+import type { VirtualClock } from './virtual-clock.js'
+
+/** Makes a platform. `seed` decides every random number. */
+export function virtualPlatform(clock: VirtualClock, seed = 1): Platform {
+  let state = seed >>> 0 || 1
+  return {
+    now: () => clock.now(),
+    random() {
+      // Xorshift: enough for tests, and the same everywhere.
+      state ^= state << 13
+      state ^= state >>> 17
+      state ^= state << 5
+      return (state >>> 0) / 4_294_967_296
+    },
+    setTimer: (callback, delay) => clock.setTimer(callback, delay),
+    microtask: (callback) => queueMicrotask(callback),
+    warn: () => undefined,
+    dialler: () => undefined,
+    isTlsError: () => false,
+    describe: (error) => error.message,
+    unsupported: () => undefined,
+  }
+}
