@@ -7,7 +7,11 @@
 
 /** Where a transport delivers what it reads. The client implements it. */
 export interface Sink {
-  /** Where the next read may go. The array stays the client's; asking again without `read()` in between gives the same memory. */
+  /**
+   * Where the next read may go. The array stays the client's; asking again without `read()` in between gives the same memory.
+   * Node sockets ask right after `read()` returns and keep the array until the next read, however long that takes: memory that is lent to them may
+   * be shared by several of them (a read and its `read()` are one synchronous step), but not be reused for anything else. Never empty.
+   */
   buffer(): Uint8Array
   /** `length` bytes were put at the start of the array that `buffer()` gave last. Consumed before it returns. */
   read(length: number): void
@@ -25,12 +29,13 @@ export interface Transport {
   open(sink: Sink): void
   /**
    * Queues bytes, in order. False asks the caller to wait for `sink.drain()`; the bytes are taken all the same.
-   * The array must stay as it is until `written` was called, with an error when the bytes did not leave. Never throws.
+   * The array must stay as it is until `written` was called, with an error when the bytes did not leave. Never throws. After `close()`, `destroy()`
+   * or the end it returns false, `drain()` is not promised, and `written` gets an error.
    */
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean
-  /** Sends what is queued, then ends the stream. `sink.closed` follows when both sides are done. */
+  /** Sends what is queued, then ends the stream. `sink.closed` follows when both sides are done; bytes may come in until then. */
   close(): void
-  /** Cuts the stream at once; nothing is delivered any more but `sink.closed(cause)`. */
+  /** Cuts the stream at once; nothing is delivered any more but `sink.closed(cause)`, which follows outside the caller's stack. */
   destroy(cause?: unknown): void
 }
 

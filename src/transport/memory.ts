@@ -1,0 +1,305 @@
+/**
+ * Streams inside one process, for tests and simulations: a pair of connected transports, and a hub of named listeners.
+ *
+ * Each delivery happens in a task of its own, so that microtasks of the receiver run in between; nothing is ever delivered synchronously.
+ * All time goes through `schedule`, which may be virtual. It must keep no process alive while idle.
+ */
+
+import { Inlet, refuse } from './inlet.js'
+import type { Accept, Listener, Sink, Transport } from './transport.js'
+
+type Written = (error?: unknown) => void
+
+/** Runs `callback` after `delay` milliseconds, in a task of its own; returns what cancels it. */
+export type Schedule = (callback: () => void, delay: number) => () => void
+
+/** How one direction behaves. */
+export interface MemoryKnobs {
+  /** Milliseconds from `write()` to delivery. Default 0: the next task. */
+  readonly latency?: number | undefined
+  /** Most bytes of one delivery. Default: what was written at once arrives at once. */
+  readonly split?: number | undefined
+  /** Cuts the stream, both ways, once this many bytes were delivered. Default: never. */
+  readonly drop?: number | undefined
+  /** Undelivered bytes above which `write()` returns false. Default 64 KiB. */
+  readonly highWaterMark?: number | undefined
+  /** `'buffer'` delivers like a socket, by `Sink.buffer()` and `read()`; `'chunk'` (default) hands over the written array itself. */
+  readonly delivery?: 'buffer' | 'chunk' | undefined
+}
+
+/** Options of a pair: knobs for both directions, or for one. */
+export interface MemoryOptions extends MemoryKnobs {
+  /** Knobs from the first transport to the second; win over the common ones. */
+  readonly forward?: MemoryKnobs | undefined
+  /** Knobs from the second transport to the first; win over the common ones. */
+  readonly backward?: MemoryKnobs | undefined
+  /** Default: real tasks and timers. */
+  readonly schedule?: Schedule | undefined
+}
+
+/** Two connected transports: what one writes, the other reads. */
+export function memoryPair(options: MemoryOptions = {}): [Transport, Transport] {
+  const schedule = options.schedule ?? realSchedule
+  const first = new MemoryTransport({ ...options, ...options.forward }, schedule)
+  const second = new MemoryTransport({ ...options, ...options.backward }, schedule)
+  first.peer = second
+  second.peer = first
+  return [first, second]
+}
+
+/** A place in memory where servers listen by name and clients dial them. */
+export interface MemoryHub {
+  /** Gives the far end of each dialled pair to `accept`. Throws when the name is taken. The listener's URL is `memory:` and the name. */
+  listen(name: string, accept: Accept): Listener
+  /** Connects to a listener by its name or URL. Rejects with an error whose `code` is `ECONNREFUSED` when nobody listens, or with the signal's reason. */
+  dial(target: string | URL, options?: { readonly signal?: AbortSignal | undefined }): Promise<Transport>
+}
+
+/** Makes a hub. The options shape every connection; forward is from client to server. */
+export function createMemoryHub(options: MemoryOptions = {}): MemoryHub {
+  const listeners = new Map<string, { accept: Accept; open: Set<Transport> }>()
+  const schedule = options.schedule ?? realSchedule
+  return {
+    listen(name, accept) {
+      const url = `memory:${name}`
+      if (listeners.has(url)) throw new Error(`Something listens at ${url} already`)
+      const open = new Set<Transport>()
+      listeners.set(url, { accept, open })
+      return {
+        url,
+        async close() {
+          listeners.delete(url)
+          for (const transport of open) transport.destroy(new Error('The listener was closed'))
+        },
+      }
+    },
+    dial(target, { signal } = {}) {
+      const url = String(target).startsWith('memory:') ? String(target) : `memory:${target}`
+      return dialled(schedule, options.forward?.latency ?? options.latency ?? 0, signal, () => {
+        const listener = listeners.get(url)
+        if (!listener) throw Object.assign(new Error(`Nothing listens at ${url}`), { code: 'ECONNREFUSED' })
+        const [client, server] = memoryPair(options)
+        listener.open.add(server)
+        if (server instanceof MemoryTransport) server.onEnd = () => listener.open.delete(server)
+        listener.accept(server)
+        return client
+      })
+    },
+  }
+}
+
+function dialled(schedule: Schedule, latency: number, signal: AbortSignal | undefined, connect: () => Transport): Promise<Transport> {
+  if (signal?.aborted) return Promise.reject(signal.reason)
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      cancel()
+      reject(signal?.reason)
+    }
+    const cancel = schedule(() => {
+      signal?.removeEventListener('abort', abort)
+      try {
+        resolve(connect())
+      } catch (error) {
+        reject(error)
+      }
+    }, latency)
+    signal?.addEventListener('abort', abort, { once: true })
+  })
+}
+
+interface Item {
+  // Undefined for the end of the stream.
+  readonly bytes: Uint8Array | undefined
+  readonly written: Written | undefined
+}
+
+class MemoryTransport implements Transport {
+  peer: MemoryTransport | undefined
+  /** Told of the end, once. */
+  onEnd: (() => void) | undefined
+  /** True once bytes may be delivered here. */
+  opened = false
+  readonly #inlet = new Inlet()
+  readonly #knobs: MemoryKnobs
+  readonly #schedule: Schedule
+  readonly #cancels = new Set<() => void>()
+  // Outgoing: written and not yet delivered.
+  #queue: Item[] = []
+  #offset = 0
+  #queued = 0
+  #arrived = 0
+  #delivered = 0
+  #busy = false
+  #full = false
+  #ended = false
+  #endArrived = false
+  #peerEnded = false
+
+  constructor(knobs: MemoryKnobs, schedule: Schedule) {
+    this.#knobs = knobs
+    this.#schedule = schedule
+  }
+
+  open(sink: Sink): void {
+    this.#inlet.open(sink, () => {
+      this.opened = true
+      this.peer?.pump()
+    })
+  }
+
+  write(bytes: Uint8Array, written?: Written): boolean {
+    if (this.#ended) return refuse(written)
+    this.#queued += bytes.length
+    this.#push({ bytes, written })
+    if (this.#queued > (this.#knobs.highWaterMark ?? 64 * 1024)) this.#full = true
+    return !this.#full
+  }
+
+  close(): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#push({ bytes: undefined, written: undefined })
+  }
+
+  destroy(cause?: unknown): void {
+    if (this.#inlet.over) return
+    this.cut(cause)
+    const peer = this.peer
+    if (peer) peer.#later(() => peer.cut(new Error('The peer cut the stream')), this.#knobs.latency ?? 0)
+  }
+
+  #push(item: Item): void {
+    this.#queue.push(item)
+    this.#later(() => {
+      this.#arrived++
+      if (!this.#busy) this.#deliver()
+    }, this.#knobs.latency ?? 0)
+  }
+
+  /** Delivers in a later task, if anything has arrived. */
+  pump(): void {
+    if (this.#busy || this.#arrived === 0) return
+    this.#busy = true
+    this.#later(() => {
+      this.#busy = false
+      this.#deliver()
+    }, 0)
+  }
+
+  // One delivery; the rest follows in tasks of their own.
+  #deliver(): void {
+    const item = this.#queue[0]
+    const peer = this.peer
+    if (!item || !peer?.opened || this.#arrived === 0) return
+    if (!item.bytes) {
+      this.#queue.shift()
+      this.#endArrived = true
+      peer.#peerEnd()
+      this.#finish()
+    } else this.#deliverBytes(item, item.bytes, peer)
+  }
+
+  #deliverBytes(item: Item, bytes: Uint8Array, peer: MemoryTransport): void {
+    const { split = Infinity, drop = Infinity } = this.#knobs
+    const start = this.#offset
+    const end = Math.min(bytes.length, start + split, start + drop - this.#delivered)
+    this.#offset = end
+    this.#delivered += end - start
+    this.#queued -= end - start
+    if (end > start) peer.#receive(bytes.subarray(start, end), this.#knobs.delivery === 'buffer')
+    if (this.#inlet.over) return
+    if (end === bytes.length) this.#shift(item)
+    if (this.#delivered >= drop) this.#lose()
+    else this.#relax()
+  }
+
+  #relax(): void {
+    if (this.#full && this.#queued <= (this.#knobs.highWaterMark ?? 64 * 1024) / 2) {
+      this.#full = false
+      this.#inlet.live?.drain()
+    }
+    this.pump()
+  }
+
+  #shift(item: Item): void {
+    this.#queue.shift()
+    this.#offset = 0
+    this.#arrived--
+    item.written?.()
+  }
+
+  #receive(bytes: Uint8Array, inPlace: boolean): void {
+    if (!inPlace) {
+      this.#inlet.chunk(bytes)
+      return
+    }
+    for (let at = 0; at < bytes.length && this.#inlet.live; ) {
+      const array = this.#inlet.live.buffer()
+      const part = bytes.subarray(at, at + array.length)
+      array.set(part)
+      at += part.length
+      this.#inlet.live.read(part.length)
+    }
+  }
+
+  #peerEnd(): void {
+    this.#peerEnded = true
+    this.close()
+    this.#finish()
+  }
+
+  // Over in both directions.
+  #finish(): void {
+    if (this.#peerEnded && this.#endArrived) this.#over(undefined)
+  }
+
+  #lose(): void {
+    const error = new Error(`The stream was cut after ${this.#delivered} bytes`)
+    this.peer?.cut(error)
+    this.cut(error)
+  }
+
+  /** Ends at once, this side only. */
+  cut(cause: unknown): void {
+    if (this.#inlet.over) return
+    this.#inlet.drop()
+    this.#over(cause)
+  }
+
+  #over(cause: unknown): void {
+    if (this.#inlet.over) return
+    this.#ended = true
+    for (const cancel of this.#cancels) cancel()
+    for (const item of this.#queue) refuse(item.written)
+    this.#queue = []
+    this.#inlet.end(cause)
+    this.onEnd?.()
+  }
+
+  #later(callback: () => void, delay: number): void {
+    const cancel = this.#schedule(() => {
+      this.#cancels.delete(cancel)
+      callback()
+    }, delay)
+    this.#cancels.add(cancel)
+  }
+}
+
+// A bare task where the platform has one: timers of 0 ms are slowed down to 4 ms in browsers.
+const realSchedule: Schedule = (callback, delay) => {
+  if (delay > 0) {
+    const timer = setTimeout(callback, delay)
+    return () => clearTimeout(timer)
+  }
+  if (typeof setImmediate === 'function') {
+    const immediate = setImmediate(callback)
+    return () => clearImmediate(immediate)
+  }
+  const { port1, port2 } = new MessageChannel()
+  port1.onmessage = () => {
+    port1.close()
+    callback()
+  }
+  port2.postMessage(0)
+  return () => port1.close()
+}

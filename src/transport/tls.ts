@@ -1,0 +1,23 @@
+/**
+ * TLS over Node's `tls`.
+ *
+ * Chain and name of the peer are verified and the version is at least 1.2, whatever the environment says.
+ * It must never go on with a stream that failed verification, nor try again with less.
+ */
+
+import { connect } from 'node:tls'
+import { dialSocket, hostOf } from './socket.js'
+import { socketOptionsOf } from './tcp.js'
+import { clientContext } from './tls-context.js'
+import type { Dial } from './transport.js'
+
+/**
+ * Dials `mqtts:`, `ssl:` and `tls:` targets. Rejects with `ERR_INVALID_OPTION` before anything is dialled when certificates or keys cannot be used,
+ * else with the platform's error, whose `code` tells (`CERT_HAS_EXPIRED`, `ERR_TLS_CERT_ALTNAME_INVALID`, …).
+ */
+export const dialTls: Dial = async (target, { signal }) => {
+  signal.throwIfAborted()
+  const options = { ...socketOptionsOf(target), ...clientContext(target.tls, hostOf(target.url)) }
+  // Node's declarations lack `onread` and `highWaterMark` here; `tls.connect` hands both to the socket.
+  return dialSocket((onread) => connect(Object.assign(options, { onread })), 'secureConnect', signal)
+}

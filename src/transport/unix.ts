@@ -1,0 +1,24 @@
+/**
+ * Unix domain sockets (named pipes on Windows) over Node's `net`: dialling and listening.
+ *
+ * It may assume a `unix:` URL. It must never remove a socket file that it did not make: a path in use is the platform's error.
+ */
+
+import { createServer, connect as netConnect } from 'node:net'
+import { dialSocket, highWaterMark, listenSocket } from './socket.js'
+import type { Accept, Dial, Listener } from './transport.js'
+
+/** Path of a `unix:` URL, written `unix:///path/to/socket` or `unix:/path/to/socket`; percent escapes are undone. */
+export function pathOf(url: URL): string {
+  return decodeURIComponent(url.pathname)
+}
+
+/** Dials `unix:` targets. Rejects with the socket's error (`ENOENT`, `EACCES`, `ECONNREFUSED`). */
+export const dialUnix: Dial = (target, { signal }) =>
+  dialSocket((onread) => netConnect(Object.assign({ path: pathOf(target.url), highWaterMark }, { onread })), 'connect', signal)
+
+/** Accepts streams at `path`, which must not exist; closing the listener removes it. Rejects with the platform's error when it cannot listen. */
+export function listenUnix({ path }: { readonly path: string }, accept: Accept): Promise<Listener> {
+  const url = `unix://${path.split('/').map(encodeURIComponent).join('/')}`
+  return listenSocket(createServer(), 'connection', { path }, () => url, accept)
+}

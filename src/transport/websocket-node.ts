@@ -1,0 +1,194 @@
+/**
+ * WebSocket over the `ws` package: dialling with headers and TLS settings, and listening. Node only.
+ *
+ * It may assume that `ws` checks the handshake and masks into memory of its own. Compression is never offered, redirects are never followed.
+ * It must never touch the sink before `open()` or after the end, and never let a late error escape.
+ */
+
+import { createServer, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { Socket } from 'node:net'
+import { WebSocket, WebSocketServer } from 'ws'
+import { Inlet, refuse } from './inlet.js'
+import { authorityOf, hostOf } from './socket.js'
+import { settingsOf } from './tcp.js'
+import { clientContext, serverContext } from './tls-context.js'
+import type { Accept, Dial, Listener, Sink, Target, TlsOptions, Transport } from './transport.js'
+import { closeCause, highWaterMark, messageLimit, messageSize, protocolError, sizeError, textError } from './websocket-rules.js'
+
+// For both sides. The second bounds the wait for the peer's half of an orderly close; the package's declarations do not know it yet.
+const common = { perMessageDeflate: false, closeTimeout: 5_000 }
+
+/**
+ * Dials `ws:` and `wss:` targets. Rejects with `ERR_INVALID_OPTION` before anything is dialled when certificates or keys cannot be used, else with
+ * the platform's error, also when the answer is not 101, has a wrong accept key, or picks no sub-protocol.
+ */
+export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSize }) => {
+  signal.throwIfAborted()
+  const socket = new WebSocket(target.url, [...target.protocols], {
+    ...settingsOf(target.socket),
+    ...(target.url.protocol === 'wss:' && clientContext(target.tls, hostOf(target.url))),
+    ...common,
+    headers: { ...target.headers },
+    followRedirects: false,
+    maxPayload: messageLimit(maximumPacketSize),
+  })
+  return opened(socket, target, signal)
+}
+
+function opened(socket: WebSocket, target: Target, signal: AbortSignal): Promise<Transport> {
+  return new Promise((resolve, reject) => {
+    let stream: Socket | undefined
+    const settle = () => {
+      signal.removeEventListener('abort', abort)
+      socket.off('open', up).off('error', fail)
+    }
+    const fail = (error: unknown) => {
+      settle()
+      // Terminating a handshake raises one more error.
+      socket.on('error', () => {})
+      socket.terminate()
+      reject(error)
+    }
+    const abort = () => fail(signal.reason)
+    const up = () => {
+      const error = protocolError(socket.protocol, target.protocols)
+      if (error || !stream) return fail(error)
+      settle()
+      if (target.socket.noDelay === false) stream.setNoDelay(false)
+      resolve(new NodeWebSocketTransport(socket, stream))
+    }
+    signal.addEventListener('abort', abort)
+    socket.on('open', up).on('error', fail)
+    socket.on('upgrade', (response) => {
+      stream = response.socket
+    })
+  })
+}
+
+class NodeWebSocketTransport implements Transport {
+  readonly #socket: WebSocket
+  readonly #stream: Socket
+  readonly #inlet = new Inlet()
+  #ended = false
+  #cut = false
+  #full = false
+  #cause: unknown
+
+  constructor(socket: WebSocket, stream: Socket) {
+    this.#socket = socket
+    this.#stream = stream
+    // Nobody reads yet: what comes in may stay in the kernel.
+    socket.pause()
+    socket.on('message', (data, isBinary) => this.#received(data as Buffer, isBinary))
+    // `ws` has sent a close frame then, and would wait for the peer's.
+    socket.on('error', (error) => this.destroy(error))
+    socket.on('close', (code, reason) => this.#inlet.end(this.#cut ? this.#cause : closeCause(code, reason.toString())))
+    stream.on('drain', () => {
+      if (!this.#full) return
+      this.#full = false
+      this.#inlet.live?.drain()
+    })
+  }
+
+  open(sink: Sink): void {
+    this.#inlet.open(sink, () => this.#socket.resume())
+  }
+
+  write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
+    if (this.#ended || this.#socket.readyState !== WebSocket.OPEN) return refuse(written)
+    // As for bare sockets: a write that was under way when the stream was cut is reported as done.
+    const done = (error?: Error | null) => written?.(error ?? (this.#stream.destroyed ? new Error('The stream was cut') : undefined))
+    let at = 0
+    for (; bytes.length - at > messageSize; at += messageSize) this.#socket.send(bytes.subarray(at, at + messageSize), ignore)
+    this.#socket.send(at === 0 ? bytes : bytes.subarray(at), written ? done : ignore)
+    if (this.#socket.bufferedAmount > highWaterMark) this.#full = true
+    return !this.#full
+  }
+
+  close(): void {
+    if (this.#ended) return
+    this.#ended = true
+    // The answer to our close frame has to be read.
+    this.#socket.resume()
+    this.#socket.close(1000)
+  }
+
+  destroy(cause?: unknown): void {
+    if (this.#cut || this.#inlet.over) return
+    this.#ended = true
+    this.#cut = true
+    this.#cause = cause
+    this.#inlet.drop()
+    this.#socket.terminate()
+  }
+
+  #received(data: Buffer, isBinary: boolean): void {
+    if (!isBinary) this.#fail(1003, textError())
+    else if (!this.#inlet.chunk(data)) this.#fail(1009, sizeError(data.length))
+  }
+
+  #fail(code: number, cause: Error): void {
+    this.#socket.close(code)
+    this.destroy(cause)
+  }
+}
+
+// Failures reach `closed()`; without a callback `ws` would throw them.
+function ignore(): void {}
+
+/** Where and how {@link listenWebSocket} listens. */
+export interface ListenWebSocketOptions {
+  /** Address to bind. Default 127.0.0.1. */
+  readonly host?: string | undefined
+  /** Default 0: any free port, to be read from `Listener.url`. */
+  readonly port?: number | undefined
+  /** A listening HTTP server of the caller's, who also closes it; host, port and tls are not used then. */
+  readonly server?: Server | undefined
+  /** Path of the endpoint. Default `/mqtt`; others are answered with 400. */
+  readonly path?: string | undefined
+  /** Speaks TLS with this certificate and key. With `ca`, clients must have a certificate of it. */
+  readonly tls?: TlsOptions | undefined
+  /** Most bytes of a packet; bounds incoming messages. Default 1 MiB. */
+  readonly maximumPacketSize?: number | undefined
+}
+
+/** Accepts WebSocket streams with the sub-protocol `mqtt` (or `mqttv3.1`) [MQTT-6.0.0-4]; others are closed with 1002. */
+export async function listenWebSocket(options: ListenWebSocketOptions, accept: Accept): Promise<Listener> {
+  const { host = '127.0.0.1', port = 0, path = '/mqtt', tls } = options
+  const server = options.server ?? (tls ? createTlsServer(serverContext(tls)) : createServer())
+  const sockets = new WebSocketServer({
+    server,
+    path,
+    ...common,
+    maxPayload: messageLimit(options.maximumPacketSize),
+    handleProtocols: (offered) => ['mqtt', 'mqttv3.1'].find((protocol) => offered.has(protocol)) ?? false,
+  })
+  sockets.on('error', ignore)
+  sockets.on('connection', (socket, request) => {
+    if (socket.protocol === '') {
+      socket.on('error', ignore)
+      socket.close(1002)
+    } else accept(new NodeWebSocketTransport(socket, request.socket))
+  })
+  if (!options.server) await listening(server, host, port)
+  return { url: `${tls ? 'wss' : 'ws'}://${authorityOf(server)}${path}`, close: () => closeSockets(sockets, options.server ? undefined : server) }
+}
+
+function listening(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+async function closeSockets(sockets: WebSocketServer, server: Server | undefined): Promise<void> {
+  for (const socket of sockets.clients) socket.terminate()
+  await new Promise((resolve) => sockets.close(resolve))
+  if (!server) return
+  server.closeAllConnections()
+  await new Promise((resolve) => server.close(resolve))
+}

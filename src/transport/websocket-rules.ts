@@ -1,0 +1,40 @@
+/**
+ * What the WebSocket transports of browser and Node have in common: limits, sub-protocol, what a close means.
+ *
+ * MQTT takes a WebSocket as a byte stream: packets may span messages and share them [MQTT-6.0.0-2].
+ * No platform API at all, so that both sides can import it.
+ */
+
+import { printable } from '../errors.js'
+
+/** Most bytes of one outgoing message; a larger write leaves as several. */
+export const messageSize = 64 * 1024
+
+/** Bytes waiting to be sent above which `write()` returns false. */
+export const highWaterMark = 128 * 1024
+
+/** Most bytes of one incoming message: the largest packet, and room for others that share its message. `maximumPacketSize` defaults to 1 MiB. */
+export function messageLimit(maximumPacketSize = 1024 * 1024): number {
+  return maximumPacketSize + 256 * 1024
+}
+
+/** The reason of a failed sub-protocol negotiation, or undefined when the server picked one that was offered [MQTT-6.0.0-3]. */
+export function protocolError(picked: string, offered: readonly string[]): Error | undefined {
+  return offered.includes(picked) ? undefined : new Error(`The server picked none of the WebSocket sub-protocols ${offered.join(', ')}`)
+}
+
+/** What a close means: undefined for an orderly one (1000, or none given), else an error that has the `code` and the `reason` as received. */
+export function closeCause(code: number, reason: string): Error | undefined {
+  if (code === 1000 || code === 1005) return undefined
+  return Object.assign(new Error(`WebSocket closed with ${code}${reason && ` ${printable(reason)}`}`), { code, reason })
+}
+
+/** A text message came: MQTT travels in binary ones only, and the connection has to end [MQTT-6.0.0-1]. */
+export function textError(): Error {
+  return new Error('A WebSocket text message came where MQTT needs binary ones')
+}
+
+/** An incoming message is larger than {@link messageLimit}, or more came than can be kept. */
+export function sizeError(length: number): Error {
+  return new Error(`A WebSocket message of ${length} bytes is over the limit`)
+}

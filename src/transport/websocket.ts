@@ -1,0 +1,151 @@
+/**
+ * WebSocket over the platform's own `WebSocket` class: browsers, workers, Deno, Bun, Node 22 and later.
+ *
+ * It may assume the class's standard behaviour, and an error event that no close event follows. The class cannot be paused and tells nothing about
+ * what has left but `bufferedAmount`, which is polled only while it is high. It must never import a Node builtin.
+ */
+
+import { MqttError } from '../errors.js'
+import { Inlet, refuse } from './inlet.js'
+import type { Dial, Sink, Target, Transport } from './transport.js'
+import { closeCause, highWaterMark, messageLimit, messageSize, protocolError, sizeError, textError } from './websocket-rules.js'
+
+type Written = (error?: unknown) => void
+
+/**
+ * Dials `ws:` and `wss:` targets. Rejects when the handshake fails, when the server picks no sub-protocol, with `ERR_UNSUPPORTED_OPTION` for settings
+ * that this class cannot honour, and with `ERR_INVALID_BROKER_URL` for `ws:` from a page that came over https.
+ */
+export const dialWebSocket: Dial = async (target, { signal, maximumPacketSize }) => {
+  signal.throwIfAborted()
+  checkTarget(target)
+  const socket = new WebSocket(target.url, [...target.protocols])
+  socket.binaryType = 'arraybuffer'
+  const transport = new WebSocketTransport(socket, messageLimit(maximumPacketSize))
+  await opened(socket, transport, target, signal)
+  return transport
+}
+
+function checkTarget({ url, tls, socket, headers }: Target): void {
+  for (const [option, values] of Object.entries({ tls, socket, headers })) {
+    if (Object.values(values).some((value) => value !== undefined)) {
+      throw new MqttError('ERR_UNSUPPORTED_OPTION', `${option} cannot be set for the platform's WebSocket`, { option })
+    }
+  }
+  const { location, origin } = globalThis
+  const secure = location?.protocol === 'https:' || origin?.startsWith('https:')
+  // Pages may talk to their own machine without TLS.
+  if (secure && url.protocol === 'ws:' && !/^(localhost|127\..*|\[::1])$/.test(url.hostname)) {
+    throw new MqttError('ERR_INVALID_BROKER_URL', 'A page that came over https cannot open ws: connections; use wss:')
+  }
+}
+
+function opened(socket: WebSocket, transport: WebSocketTransport, { protocols }: Target, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = (cause?: unknown) => {
+      signal.removeEventListener('abort', abort)
+      socket.onopen = null
+      transport.onEnd = undefined
+      if (cause === undefined) return resolve()
+      transport.destroy(cause)
+      reject(cause)
+    }
+    const abort = () => settle(signal.reason)
+    signal.addEventListener('abort', abort)
+    transport.onEnd = (cause) => settle(cause ?? new Error('The WebSocket closed before it was open'))
+    socket.onopen = () => settle(protocolError(socket.protocol, protocols))
+  })
+}
+
+class WebSocketTransport implements Transport {
+  /** Told of the end while dialling. */
+  onEnd: ((cause: unknown) => void) | undefined
+  readonly #socket: WebSocket
+  readonly #inlet = new Inlet()
+  #ended = false
+  #full = false
+  #waiting: Written[] = []
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(socket: WebSocket, limit: number) {
+    this.#socket = socket
+    socket.onmessage = ({ data }) => {
+      if (!(data instanceof ArrayBuffer)) this.#fail(1003, textError())
+      else if (data.byteLength > limit || !this.#inlet.chunk(new Uint8Array(data))) this.#fail(1009, sizeError(data.byteLength))
+    }
+    socket.onclose = ({ code, reason }) => {
+      const cause = closeCause(code, reason)
+      if (!cause && socket.bufferedAmount === 0) this.#report()
+      this.#end(cause)
+    }
+    // A close event with the code follows as a rule, but not everywhere.
+    socket.onerror = (event) => {
+      setTimeout(() => this.#end((event as ErrorEvent).error ?? new Error('The WebSocket failed')))
+    }
+  }
+
+  open(sink: Sink): void {
+    this.#inlet.open(sink, () => {})
+  }
+
+  write(bytes: Uint8Array, written?: Written): boolean {
+    if (this.#ended) return refuse(written)
+    try {
+      for (let at = 0; at < bytes.length; at += messageSize) this.#socket.send(bytes.subarray(at, at + messageSize) as Uint8Array<ArrayBuffer>)
+    } catch (error) {
+      this.destroy(error)
+      return refuse(written)
+    }
+    if (written) {
+      if (this.#waiting.push(written) === 1 && !this.#full) queueMicrotask(() => this.#full || this.#report())
+    }
+    if (!this.#full && this.#socket.bufferedAmount > highWaterMark) {
+      this.#full = true
+      this.#poll(1)
+    }
+    return !this.#full
+  }
+
+  close(): void {
+    this.#ended = true
+    this.#socket.close(1000)
+  }
+
+  destroy(cause?: unknown): void {
+    this.#fail(1000, cause)
+  }
+
+  #fail(code: number, cause: unknown): void {
+    if (this.#inlet.over) return
+    this.#inlet.drop()
+    this.#end(cause)
+    try {
+      this.#socket.close(code)
+    } catch {
+      // Only 1000 and the codes from 3000 are open to pages.
+      this.#socket.close()
+    }
+  }
+
+  #end(cause: unknown): void {
+    this.#ended = true
+    clearTimeout(this.#timer)
+    const { onEnd } = this
+    this.#inlet.end(cause)
+    if (this.#waiting.length > 0) queueMicrotask(() => this.#report(cause ?? new Error('The stream is closed')))
+    onEnd?.(cause)
+  }
+
+  #poll(delay: number): void {
+    this.#timer = setTimeout(() => {
+      if (this.#socket.bufferedAmount > highWaterMark / 2) return this.#poll(Math.min(delay * 2, 64))
+      this.#full = false
+      this.#report()
+      this.#inlet.live?.drain()
+    }, delay)
+  }
+
+  #report(error?: unknown): void {
+    for (const written of this.#waiting.splice(0)) written(error)
+  }
+}

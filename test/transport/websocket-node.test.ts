@@ -1,0 +1,98 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { WebSocket } from 'ws'
+import type { SocketOptions, Transport } from '../../src/transport/transport.js'
+import { dialWebSocketNode, listenWebSocket } from '../../src/transport/websocket-node.js'
+import { transportContract } from './contract.js'
+import { pattern, pause, Recorder } from './recorder.js'
+import { dialledPair, failure, never, target } from './targets.js'
+import { answer, rawServer } from './websocket-server.js'
+import { websocketSuite } from './websocket-suite.js'
+
+transportContract({ name: 'websocket on node', pair: () => dialledPair((accept) => listenWebSocket({}, accept), dialWebSocketNode) })
+websocketSuite('dialWebSocketNode', dialWebSocketNode)
+
+describe('dialWebSocketNode, Node only', () => {
+  it('sends headers and path, and offers no compression (O16, T04)', async () => {
+    const server = await rawServer((socket, request) => socket.write(answer(request)))
+    const headers = { Authorization: 'Bearer abc', 'X-Tenant': 'seven' }
+    const a = new Recorder(await dialWebSocketNode(target(`${server.url}/deep?x=1`, { headers }), { signal: never })).open()
+    const [request] = server.requests
+    expect(request?.url).toBe('/mqtt/deep?x=1')
+    expect(request?.headers).toMatchObject({ authorization: 'Bearer abc', 'x-tenant': 'seven' })
+    expect(request?.headers).not.toHaveProperty('sec-websocket-extensions')
+    a.destroy()
+    await a.untilClosed()
+    await server.close()
+  })
+
+  it('tells the status of a refused handshake (O15)', async () => {
+    const server = await rawServer((socket) => socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n'))
+    expect((await failure(dialWebSocketNode(target(server.url), { signal: never }))).message).toContain('403')
+    await server.close()
+    expect((await failure(dialWebSocketNode(target(server.url), { signal: never }))).code).toBe('ECONNREFUSED')
+  })
+
+  it('uses a custom lookup', async () => {
+    const server = await rawServer((socket, request) => socket.write(answer(request)))
+    const asked: string[] = []
+    const lookup = ((name: string, options: { all?: boolean }, callback: (error: null, ...rest: unknown[]) => void) => {
+      asked.push(name)
+      if (options.all) callback(null, [{ address: '127.0.0.1', family: 4 }])
+      else callback(null, '127.0.0.1', 4)
+    }) as unknown as NonNullable<SocketOptions['lookup']>
+    const url = server.url.replace('127.0.0.1', 'broker.test')
+    const a = new Recorder(await dialWebSocketNode(target(url, { socket: { lookup, noDelay: false } }), { signal: never })).open()
+    expect(asked).toEqual(['broker.test'])
+    a.destroy()
+    await a.untilClosed()
+    await server.close()
+  })
+
+  it('hands over a message where it lies', async () => {
+    const far: Transport[] = []
+    const listener = await listenWebSocket({}, (transport) => far.push(transport))
+    const near = await dialWebSocketNode(target(listener.url), { signal: never })
+    const chunks: Uint8Array[] = []
+    near.open({ buffer: () => new Uint8Array(1), read: () => {}, chunk: (bytes) => chunks.push(bytes), drain: () => {}, closed: () => {} })
+    far[0]?.write(pattern(10))
+    await pause()
+    expect(chunks).toHaveLength(1)
+    expect(chunks[0]?.buffer.byteLength).toBeGreaterThan(10)
+    await listener.close()
+  })
+})
+
+describe('listenWebSocket', () => {
+  it('shares an HTTP server of the caller, at its path only', async () => {
+    const server = createServer((_request, response) => response.end('page'))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const listener = await listenWebSocket({ server, path: '/broker' }, () => {})
+    expect(listener.url).toBe(`ws://127.0.0.1:${port}/broker`)
+    const a = new Recorder(await dialWebSocketNode(target(listener.url), { signal: never })).open()
+    await failure(dialWebSocketNode(target(`ws://127.0.0.1:${port}/other`), { signal: never }))
+    expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe('page')
+    await listener.close()
+    await a.untilClosed()
+    expect(server.listening).toBe(true)
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+
+  it('rejects when the port is taken', async () => {
+    const listener = await listenWebSocket({}, () => {})
+    expect((await failure(listenWebSocket({ port: Number(new URL(listener.url).port) }, () => {}))).code).toBe('EADDRINUSE')
+    await listener.close()
+  })
+
+  it('closes a client that offers no MQTT sub-protocol (MQTT-6.0.0-4)', async () => {
+    const far: Transport[] = []
+    const listener = await listenWebSocket({}, (transport) => far.push(transport))
+    const socket = new WebSocket(listener.url)
+    const code = await new Promise((resolve) => socket.on('close', resolve))
+    expect([code, far]).toEqual([1002, []])
+    await listener.close()
+  })
+})
