@@ -6,6 +6,7 @@
 import { dialWebSocket } from '../transport/websocket.js'
 import type { ClientOptions, Endpoint } from './api.js'
 import { BaseClient } from './client.js'
+import { hasSettings } from './endpoint.js'
 import type { Platform } from './platform.js'
 
 const platform: Platform = {
@@ -21,9 +22,9 @@ const platform: Platform = {
   isTlsError: () => false,
   describe: (error) => error.message,
   unsupported({ tls, socket, headers }) {
-    if (Object.keys(tls).length > 0) return 'tls'
-    if (Object.keys(socket).length > 0) return 'socket'
-    return Object.keys(headers).length > 0 ? 'headers' : undefined
+    if (hasSettings(tls)) return 'tls'
+    if (hasSettings(socket)) return 'socket'
+    return hasSettings(headers) ? 'headers' : undefined
   },
 }
 

@@ -232,7 +232,13 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
     const handshake = this.#handshake
     this.#link = undefined
     if (handshake === undefined) this.finish(error)
-    else handshake.reject(error?.code === 'ERR_CONNECTION_LOST' ? beforeConnack(error) : (error ?? closedError()))
+    else handshake.reject(error?.code === 'ERR_CONNECTION_LOST' ? this.#beforeConnack(error.cause) : (error ?? closedError()))
+  }
+
+  // A server may refuse our certificate as late as this.
+  #beforeConnack(cause: unknown): MqttError {
+    const code = this.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED'
+    return new MqttError(code, 'the connection was closed before CONNACK', { fault: 'remote', outcome: 'unknown', cause })
   }
 
   #handleConnected(connack: ConnackPacket): void {
@@ -429,10 +435,6 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
 
 export function closedError(): MqttError {
   return new MqttError('ERR_CLOSED', 'the client was closed')
-}
-
-function beforeConnack(cause: MqttError): MqttError {
-  return new MqttError('ERR_CONNECT_FAILED', 'the connection was closed before CONNACK', { fault: 'remote', outcome: 'unknown', cause: cause.cause })
 }
 
 function redacted(packet: Packet): Packet {

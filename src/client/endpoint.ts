@@ -72,6 +72,11 @@ export function parseEndpoints(endpoints: Endpoint | readonly Endpoint[], platfo
   return Object.freeze(list.map((item, index) => parseEndpoint(item, list.length > 1 ? `endpoints[${index}]` : 'endpoint', platform)))
 }
 
+/** True when at least one setting has a value. */
+export function hasSettings(settings: object): boolean {
+  return Object.values(settings).some((value) => value !== undefined)
+}
+
 /** A URL in place of an endpoint's own, with the rest of its settings. */
 export function withUrl(base: ParsedEndpoint, url: string | URL, platform: Platform): ParsedEndpoint {
   const parsed = parseUrl(url, base.transport === undefined ? platform : undefined)

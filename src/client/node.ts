@@ -11,6 +11,7 @@ import { dialUnix } from '../transport/unix.js'
 import { dialWebSocketNode } from '../transport/websocket-node.js'
 import type { ClientOptions, Endpoint } from './api.js'
 import { BaseClient } from './client.js'
+import { hasSettings } from './endpoint.js'
 import type { Platform } from './platform.js'
 
 const diallers: Readonly<Record<string, Dial>> = {
@@ -40,9 +41,9 @@ const platform: Platform = {
   describe: (error) => codeOf(error) || error.message,
   unsupported({ url, tls, socket, headers }) {
     const scheme = url.protocol.slice(0, -1)
-    if (Object.keys(tls).length > 0 && !secure.includes(scheme)) return 'tls'
-    if (Object.keys(headers).length > 0 && !scheme.startsWith('ws')) return 'headers'
-    return Object.keys(socket).length > 0 && scheme === 'unix' ? 'socket' : undefined
+    if (hasSettings(tls) && !secure.includes(scheme)) return 'tls'
+    if (hasSettings(headers) && !scheme.startsWith('ws')) return 'headers'
+    return hasSettings(socket) && scheme === 'unix' ? 'socket' : undefined
   },
 }
 

@@ -7,7 +7,7 @@
 
 import { connect } from 'node:tls'
 import { dialSocket, hostOf } from './socket.js'
-import { socketOptionsOf } from './tcp.js'
+import { socketOptionsOf } from './socket-options.js'
 import { clientContext } from './tls-context.js'
 import type { Dial } from './transport.js'
 

@@ -11,7 +11,7 @@ import type { Socket } from 'node:net'
 import { WebSocket, WebSocketServer } from 'ws'
 import { Inlet, refuse } from './inlet.js'
 import { authorityOf, hostOf } from './socket.js'
-import { settingsOf } from './tcp.js'
+import { settingsOf } from './socket-options.js'
 import { clientContext, serverContext } from './tls-context.js'
 import type { Accept, Dial, Listener, Sink, Target, TlsOptions, Transport } from './transport.js'
 import { closeCause, highWaterMark, messageLimit, messageSize, protocolError, sizeError, textError } from './websocket-rules.js'
@@ -144,7 +144,7 @@ export interface ListenWebSocketOptions {
   /** Default 0: any free port, to be read from `Listener.url`. */
   readonly port?: number | undefined
   /** A listening HTTP server of the caller's, who also closes it; host, port and tls are not used then. */
-  readonly server?: Server | undefined
+  readonly server?: { readonly listening: boolean; address(): unknown } | undefined
   /** Path of the endpoint. Default `/mqtt`; others are answered with 400. */
   readonly path?: string | undefined
   /** Speaks TLS with this certificate and key. With `ca`, clients must have a certificate of it. */
@@ -156,7 +156,7 @@ export interface ListenWebSocketOptions {
 /** Accepts WebSocket streams with the sub-protocol `mqtt` (or `mqttv3.1`) [MQTT-6.0.0-4]; others are closed with 1002. */
 export async function listenWebSocket(options: ListenWebSocketOptions, accept: Accept): Promise<Listener> {
   const { host = '127.0.0.1', port = 0, path = '/mqtt', tls } = options
-  const server = options.server ?? (tls ? createTlsServer(serverContext(tls)) : createServer())
+  const server = (options.server as Server | undefined) ?? (tls ? createTlsServer(serverContext(tls)) : createServer())
   const sockets = new WebSocketServer({
     server,
     path,

@@ -1,6 +1,7 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { dialTcp, listenTcp, portOf } from '../../src/transport/tcp.js'
+import { portOf } from '../../src/transport/socket-options.js'
+import { dialTcp, listenTcp } from '../../src/transport/tcp.js'
 import type { SocketOptions } from '../../src/transport/transport.js'
 import { transportContract } from './contract.js'
 import { pattern, pause, Recorder } from './recorder.js'

@@ -1,0 +1,31 @@
+/**
+ * Where a socket of a target goes and how it is set, in the terms of Node's `net` and `tls`.
+ *
+ * No entry file: its types are Node's. It must never read anything but the target.
+ */
+
+import type { LookupFunction } from 'node:net'
+import { highWaterMark, hostOf } from './socket.js'
+import type { SocketOptions, Target } from './transport.js'
+
+const defaultPorts: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'tcp:': 1883, 'mqtts:': 8883, 'ssl:': 8883, 'tls:': 8883 }
+
+/** Port of a target: the URL's, else 1883 for `mqtt` and `tcp`, 8883 for `mqtts`, `ssl` and `tls`. */
+export function portOf(url: URL): number {
+  return url.port === '' ? (defaultPorts[url.protocol] ?? 1883) : Number(url.port)
+}
+
+/** What `net.connect` and `tls.connect` take for a target: address and socket settings. */
+export function socketOptionsOf(target: Target) {
+  return { host: hostOf(target.url), port: portOf(target.url), highWaterMark, ...settingsOf(target.socket) }
+}
+
+/** Socket settings in Node's own terms; what was not set is left out. */
+export function settingsOf({ noDelay = true, family, lookup, localAddress }: SocketOptions) {
+  return {
+    noDelay,
+    ...(family && { family }),
+    ...(lookup && { lookup: lookup as LookupFunction }),
+    ...(localAddress !== undefined && { localAddress }),
+  }
+}
