@@ -1,0 +1,149 @@
+/**
+ * Decoding of what a client sends: for brokers, tools and tests, never in a client's bundle.
+ *
+ * Assumes a frame that a framer with `from: 'client'` exposed. A CONNECT decides its protocol version by itself.
+ */
+import { CONNECT, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, WILL } from './constants.js'
+import { decodePublish, decodeShared } from './decode-shared.js'
+import { malformed, protocolError, rebased } from './error.js'
+import type {
+  Bytes,
+  ClientPacket,
+  ConnectPacket,
+  ProtocolVersion,
+  QoS,
+  SubscribePacket,
+  SubscriptionRequest,
+  UnsubscribePacket,
+  Will,
+} from './packets.js'
+import { Reader } from './reader.js'
+import { isShared, validatePlainFilter, validateTopicFilter, validateTopicName } from './topics.js'
+
+/**
+ * The packet in `bytes[start..end)`, whose fixed header ends at `body`, as an object of its own.
+ *
+ * @throws WireError
+ */
+export function decodeClientPacket(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion): ClientPacket {
+  const type = (bytes[start] as number) >> 4
+  if (type === PUBLISH) return decodePublish(bytes, start, body, end, version, 'client')
+  try {
+    const reader = new Reader(bytes, body, end)
+    const packet = decodeShared(reader, type, version, 'client') ?? decodeClientOnly(reader, type, version)
+    reader.finish()
+    return packet
+  } catch (error) {
+    throw rebased(error, start)
+  }
+}
+
+function decodeClientOnly(reader: Reader, type: number, version: ProtocolVersion): ClientPacket {
+  if (type === CONNECT) return decodeConnect(reader)
+  if (type === SUBSCRIBE) return decodeSubscribe(reader, version)
+  if (type === UNSUBSCRIBE) return decodeUnsubscribe(reader, version)
+  return { type: 'pingreq' }
+}
+
+/** Protocol Name and Version (sections 3.1.2.1, 3.1.2.2) [MQTT-3.1.2-1] [MQTT-3.1.2-2]. */
+function readProtocol(reader: Reader): ProtocolVersion {
+  const at = reader.at
+  const name = reader.string()
+  const version = reader.u8()
+  if (name !== 'MQTT' || (version !== 4 && version !== 5)) throw protocolError('unsupported protocol version', at, 0x84)
+  return version
+}
+
+/** Section 3.1. */
+function decodeConnect(reader: Reader): ConnectPacket {
+  const protocolVersion = readProtocol(reader)
+  const flags = reader.u8()
+  checkConnectFlags(flags, protocolVersion, reader.at - 1)
+  const cleanStart = (flags & 2) !== 0
+  const keepAlive = reader.u16()
+  const properties = reader.properties(CONNECT, 'client', protocolVersion)
+  if (properties.authenticationData !== undefined && properties.authenticationMethod === undefined) {
+    throw protocolError('authentication data without a method', reader.at)
+  }
+  const clientId = reader.string()
+  // [MQTT-3.1.3-7] of 3.1.1.
+  if (protocolVersion === 4 && clientId === '' && !cleanStart) throw protocolError('empty client identifier without clean session', reader.at, 0x85)
+  return {
+    type: 'connect',
+    protocolName: 'MQTT',
+    protocolVersion,
+    cleanStart,
+    keepAlive,
+    clientId,
+    will: flags & 4 ? readWill(reader, flags, protocolVersion) : undefined,
+    username: flags & 0x80 ? reader.string() : undefined,
+    password: flags & 0x40 ? reader.binary() : undefined,
+    properties,
+  }
+}
+
+function checkConnectFlags(flags: number, version: ProtocolVersion, at: number): void {
+  if (flags & 1) throw malformed('reserved CONNECT flag', at) // [MQTT-3.1.2-3]
+  if (flags & 4 ? (flags & 0x18) === 0x18 : flags & 0x38) throw malformed('will QoS or will retain', at) // [MQTT-3.1.2-11] [MQTT-3.1.2-12]
+  // [MQTT-3.1.2-22] of 3.1.1; 5.0 allows it.
+  if (version === 4 && (flags & 0xc0) === 0x40) throw malformed('password without user name', at)
+}
+
+/** Section 3.1.3.2 to 3.1.3.4. */
+function readWill(reader: Reader, flags: number, version: ProtocolVersion): Will {
+  const properties = reader.properties(WILL, 'client', version)
+  const at = reader.at
+  const topic = reader.string()
+  if (validateTopicName(topic) !== undefined) throw protocolError('will topic is no topic name', at)
+  const payload: Bytes = reader.binary()
+  return { topic, payload, qos: ((flags >> 3) & 3) as QoS, retain: (flags & 0x20) !== 0, properties }
+}
+
+function readFilter(reader: Reader, version: ProtocolVersion): string {
+  const at = reader.at
+  const filter = reader.string()
+  const fault = version === 5 ? validateTopicFilter(filter) : validatePlainFilter(filter)
+  if (fault !== undefined) throw protocolError('bad topic filter', at)
+  return filter
+}
+
+/** Section 3.8. */
+function decodeSubscribe(reader: Reader, version: ProtocolVersion): SubscribePacket {
+  const packetId = reader.packetId()
+  const properties = reader.properties(SUBSCRIBE, 'client', version)
+  const subscriptions: SubscriptionRequest[] = []
+  if (reader.at === reader.end) throw protocolError('SUBSCRIBE without a filter', reader.at) // [MQTT-3.8.3-2]
+  while (reader.at < reader.end) subscriptions.push(readSubscription(reader, version))
+  return { type: 'subscribe', packetId, properties, subscriptions }
+}
+
+/** Section 3.8.3.1. */
+function readSubscription(reader: Reader, version: ProtocolVersion): SubscriptionRequest {
+  const filter = readFilter(reader, version)
+  const options = reader.u8()
+  const at = reader.at - 1
+  // [MQTT-3.8.3-5]; 3.1.1 has the QoS only [MQTT-3-8.3-4].
+  if (options & (version === 5 ? 0xc0 : 0xfc)) throw malformed('reserved subscription options', at)
+  const retainHandling = options >> 4
+  if ((options & 3) === 3) throw version === 5 ? protocolError('QoS 3', at) : malformed('QoS 3', at)
+  if (retainHandling === 3) throw protocolError('retain handling 3', at)
+  const noLocal = (options & 4) !== 0
+  if (noLocal && isShared(filter)) throw protocolError('no local on a shared subscription', at) // [MQTT-3.8.3-4]
+  return {
+    filter,
+    qos: (options & 3) as QoS,
+    noLocal,
+    retainAsPublished: (options & 8) !== 0,
+    retainHandling: retainHandling as SubscriptionRequest['retainHandling'],
+  }
+}
+
+/** Section 3.10. */
+function decodeUnsubscribe(reader: Reader, version: ProtocolVersion): UnsubscribePacket {
+  const packetId = reader.packetId()
+  const properties = reader.properties(UNSUBSCRIBE, 'client', version)
+  const filters: string[] = []
+  if (reader.at === reader.end) throw protocolError('UNSUBSCRIBE without a filter', reader.at) // [MQTT-3.10.3-2]
+  while (reader.at < reader.end) filters.push(readFilter(reader, version))
+  return { type: 'unsubscribe', packetId, properties, filters }
+}

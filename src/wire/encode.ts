@@ -1,0 +1,130 @@
+/**
+ * The public encoder: any control packet, of either side, to bytes.
+ *
+ * Does not know who will send the packet, and so takes what either side may send. The writers check everything; this page only finds the one for
+ * the type.
+ */
+import { PUBACK } from './constants.js'
+import type { ConnectInput, PublishInput, SubscribeInput, UnsubscribeInput } from './encode-client.js'
+import { writeAck, writeAuth, writeConnect, writeDisconnect, writePingreq, writePublish, writeSubscribe, writeUnsubscribe } from './encode-client.js'
+import type { ConnackInput, SubackInput } from './encode-server.js'
+import { writeConnack, writePingresp, writeSuback, writeUnsuback } from './encode-server.js'
+import { refused } from './error.js'
+import type { Bytes, Properties, ProtocolVersion } from './packets.js'
+import { isObject, Writer } from './writer.js'
+
+/** An acknowledgement of a PUBLISH as it is given: absent is reason code 0. */
+export interface AckInput {
+  packetId: number
+  reasonCode?: number | undefined
+  properties?: Properties | undefined
+}
+
+/** A DISCONNECT as it is given: absent is reason code 0. */
+export interface DisconnectInput {
+  reasonCode?: number | undefined
+  properties?: Properties | undefined
+}
+
+/** An AUTH as it is given: absent is reason code 0; the method is mandatory. */
+export interface AuthInput {
+  reasonCode?: number | undefined
+  properties: Properties
+}
+
+/** What {@link encode} takes: any decoded packet, and looser forms in which what has a natural default may be absent. */
+export type PacketInput =
+  | ({ type: 'connect' } & ConnectInput)
+  | ({ type: 'connack' } & ConnackInput)
+  | ({ type: 'publish' } & PublishInput)
+  | ({ type: 'puback' | 'pubrec' | 'pubrel' | 'pubcomp' } & AckInput)
+  | ({ type: 'subscribe' } & SubscribeInput)
+  | ({ type: 'suback' | 'unsuback' } & SubackInput)
+  | ({ type: 'unsubscribe' } & UnsubscribeInput)
+  | { type: 'pingreq' | 'pingresp' }
+  | ({ type: 'disconnect' } & DisconnectInput)
+  | ({ type: 'auth' } & AuthInput)
+
+const acknowledgements = ['puback', 'pubrec', 'pubrel', 'pubcomp']
+
+/**
+ * Encodes one control packet, reason codes and property lengths in their shortest form, properties in the order of the object's keys.
+ *
+ * @param options `protocolVersion`: 5 (default) or 4 for 3.1.1; the `protocolVersion` of a CONNECT wins
+ * @throws WireError with fault `'local'` and `option`, the path of the field that cannot be encoded
+ */
+export function encode(packet: PacketInput, options: { protocolVersion?: ProtocolVersion | undefined } = {}): Bytes {
+  const { protocolVersion: version = 5 } = options
+  if (version !== 4 && version !== 5) throw refused('protocolVersion', 'must be 4 or 5')
+  if (!isObject(packet)) throw refused('packet', 'must be an object')
+  const writer = new Writer()
+  write(writer, packet, version)
+  return writer.take()
+}
+
+function write(writer: Writer, packet: PacketInput, version: ProtocolVersion): void {
+  switch (packet.type) {
+    case 'connect':
+      writeConnect(writer, packet.protocolVersion === undefined ? { ...packet, protocolVersion: version } : packet)
+      break
+    case 'connack':
+      writeConnack(writer, packet, version)
+      break
+    case 'publish':
+      writePublish(writer, packet, version, 'either')
+      break
+    case 'puback':
+    case 'pubrec':
+    case 'pubrel':
+    case 'pubcomp':
+      writeAnyAck(writer, PUBACK + acknowledgements.indexOf(packet.type), packet, version)
+      break
+    case 'subscribe':
+      writeSubscribe(writer, packet, version)
+      break
+    case 'suback':
+      writeSuback(writer, packet, version)
+      break
+    case 'unsubscribe':
+      writeUnsubscribe(writer, packet, version)
+      break
+    case 'unsuback':
+      writeUnsuback(writer, packet, version)
+      break
+    case 'pingreq':
+      writePingreq(writer)
+      break
+    case 'pingresp':
+      writePingresp(writer)
+      break
+    case 'disconnect':
+      writeAnyDisconnect(writer, packet, version)
+      break
+    case 'auth':
+      writeAnyAuth(writer, packet, version)
+      break
+    default:
+      throw refused('type', 'is no packet type')
+  }
+}
+
+function writeAnyAck(writer: Writer, packetType: number, packet: AckInput, version: ProtocolVersion): void {
+  const { packetId, reasonCode = 0, properties } = packet
+  writeAck(writer, packetType, packetId, reasonCode, properties, version, 'either')
+}
+
+/** The properties may tell the side that it must come from [MQTT-3.14.2-2], which the reason code must suit. */
+function writeAnyDisconnect(writer: Writer, packet: DisconnectInput, version: ProtocolVersion): void {
+  const { reasonCode = 0, properties } = packet
+  // Taken from servers because the standard contradicts itself about it, but not sent.
+  if (reasonCode === 0x8c) throw refused('reasonCode', 'is not one of this packet')
+  const fromClient = properties?.sessionExpiryInterval !== undefined
+  const fromServer = properties?.serverReference !== undefined
+  writeDisconnect(writer, reasonCode, properties, version, fromClient ? 'client' : fromServer ? 'server' : 'either')
+}
+
+function writeAnyAuth(writer: Writer, packet: AuthInput, version: ProtocolVersion): void {
+  if (version === 4) throw refused('type', 'does not exist on 3.1.1')
+  const { reasonCode = 0, properties } = packet
+  writeAuth(writer, reasonCode, properties, 'either')
+}

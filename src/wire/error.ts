@@ -1,0 +1,65 @@
+/**
+ * WireError: the only error that the codec raises for bytes and packets.
+ *
+ * Messages name the rule that was broken. They never hold bytes or text of the packet: those may be secrets, and the peer chose them.
+ */
+import type { MqttErrorCode } from '../errors.js'
+import { MqttError } from '../errors.js'
+import { reasonName } from './reason-codes.js'
+
+/**
+ * What is wrong: `'malformed'` cannot be parsed, `'protocol'` parses but is forbidden, `'too-large'` exceeds the packet size allowed,
+ * `'incomplete'` is the beginning of a packet (only from `decode`).
+ */
+export type WireErrorKind = 'malformed' | 'protocol' | 'incomplete' | 'too-large'
+
+const codes: Record<WireErrorKind, [MqttErrorCode, number | undefined]> = {
+  malformed: ['ERR_MALFORMED_PACKET', 0x81],
+  protocol: ['ERR_PROTOCOL_ERROR', 0x82],
+  incomplete: ['ERR_MALFORMED_PACKET', undefined],
+  'too-large': ['ERR_PACKET_TOO_LARGE', 0x95],
+}
+
+/**
+ * Bytes that are no valid control packet (fault `'remote'`, with the reason code of section 4.13 for a DISCONNECT), or a packet that cannot be
+ * encoded (fault `'local'`, no reason code, `option` names the field).
+ */
+export class WireError extends MqttError {
+  /** What is wrong. */
+  readonly kind: WireErrorKind
+  /** Where it was noticed, in bytes from the start of the packet; 0 when encoding. */
+  readonly offset: number
+
+  constructor(kind: WireErrorKind, message: string, offset: number, option?: string, reasonCode = codes[kind][1]) {
+    super(
+      codes[kind][0],
+      message,
+      option === undefined
+        ? { fault: 'remote', reasonCode, reasonName: reasonCode === undefined ? undefined : reasonName(reasonCode) }
+        : { fault: 'local', option },
+    )
+    this.kind = kind
+    this.offset = offset
+  }
+}
+
+/** The bytes break the format (section 4.13: Malformed Packet). */
+export function malformed(message: string, offset: number): WireError {
+  return new WireError('malformed', message, offset)
+}
+
+/** The bytes break a rule (section 4.13: Protocol Error), reported with 0x82 or a more specific code. */
+export function protocolError(message: string, offset: number, reasonCode?: number): WireError {
+  return new WireError('protocol', message, offset, undefined, reasonCode)
+}
+
+/** A field that cannot be encoded; `option` is its path. */
+export function refused(option: string, message: string, kind: WireErrorKind = 'malformed'): WireError {
+  return new WireError(kind, `${option}: ${message}`, 0, option)
+}
+
+/** Turns an offset in a buffer into one from the start of the packet, for an error on its way out. */
+export function rebased(error: unknown, start: number): unknown {
+  if (error instanceof WireError) (error as { offset: number }).offset -= start
+  return error
+}

@@ -1,0 +1,97 @@
+/**
+ * Topic Names and Topic Filters (section 4.7): validity, shared subscriptions, matching.
+ *
+ * Peers choose these texts: every function walks them once, without recursion and without regular expressions.
+ */
+import { MAXIMUM_STRING_LENGTH } from './constants.js'
+import { utf8Length } from './utf8.js'
+
+const SLASH = 0x2f
+const PLUS = 0x2b
+const HASH = 0x23
+const DOLLAR = 0x24
+
+const sharePrefix = '$share/'
+
+/** Whether the text holds `+` or `#`. */
+export function hasWildcard(text: string): boolean {
+  return text.includes('+') || text.includes('#')
+}
+
+/** Why the text is no Topic Name [MQTT-4.7.0-1] [MQTT-4.7.3-1], or `undefined` when it is one. */
+export function validateTopicName(topic: string): string | undefined {
+  return hasWildcard(topic) ? 'must not hold a wildcard' : validateText(topic)
+}
+
+/**
+ * Why the text is no Topic Filter [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1], or `undefined` when it is one. A filter that begins with `$share/`
+ * must be a whole shared subscription [MQTT-4.8.2-1] [MQTT-4.8.2-2].
+ */
+export function validateTopicFilter(filter: string): string | undefined {
+  const fault = validatePlainFilter(filter)
+  if (fault !== undefined || !isShared(filter)) return fault
+  const share = parseShare(filter)
+  if (share === undefined) return 'must have a share name and a filter'
+  return hasWildcard(share.shareName) ? 'must not have a wildcard in the share name' : undefined
+}
+
+/** The rules of section 4.7 alone, without shared subscriptions, which 3.1.1 does not know. */
+export function validatePlainFilter(filter: string): string | undefined {
+  return validateText(filter) ?? validateWildcards(filter)
+}
+
+function validateText(text: string): string | undefined {
+  if (text === '') return 'must not be empty'
+  if (text.length > MAXIMUM_STRING_LENGTH) return 'must not exceed 65,535 bytes'
+  const length = utf8Length(text)
+  if (length < 0) return 'must not hold U+0000 or a lone surrogate'
+  return length > MAXIMUM_STRING_LENGTH ? 'must not exceed 65,535 bytes' : undefined
+}
+
+function validateWildcards(filter: string): string | undefined {
+  for (let i = 0; i < filter.length; i++) {
+    const unit = filter.charCodeAt(i)
+    if (unit !== HASH && unit !== PLUS) continue
+    if (i > 0 && filter.charCodeAt(i - 1) !== SLASH) return 'must have a wildcard alone in its level'
+    if (i + 1 === filter.length) return undefined
+    if (unit === HASH) return 'must have # at its end'
+    if (filter.charCodeAt(i + 1) !== SLASH) return 'must have a wildcard alone in its level'
+  }
+  return undefined
+}
+
+/** Whether the filter begins with `$share/` (section 4.8.2). */
+export function isShared(filter: string): boolean {
+  return filter.startsWith(sharePrefix)
+}
+
+/** The parts of `$share/{ShareName}/{filter}` (section 4.8.2); `undefined` when a part is missing or the filter is not shared. */
+export function parseShare(filter: string): { shareName: string; filter: string } | undefined {
+  if (!isShared(filter)) return undefined
+  const slash = filter.indexOf('/', sharePrefix.length)
+  if (slash <= sharePrefix.length || slash + 1 === filter.length) return undefined
+  return { shareName: filter.slice(sharePrefix.length, slash), filter: filter.slice(slash + 1) }
+}
+
+/**
+ * Whether a valid Topic Filter matches a Topic Name; a shared one by the filter in it. Leading wildcards do not match topics that begin with `$`
+ * [MQTT-4.7.2-1].
+ */
+export function matches(filter: string, topic: string): boolean {
+  const pattern = parseShare(filter)?.filter ?? filter
+  if (topic.charCodeAt(0) === DOLLAR && pattern.charCodeAt(0) !== DOLLAR) return false
+  let at = 0
+  let i = 0
+  while (i < pattern.length) {
+    const unit = pattern.charCodeAt(i)
+    if (unit === HASH) return true
+    if (unit === PLUS) {
+      const slash = topic.indexOf('/', at)
+      at = slash < 0 ? topic.length : slash
+    } else if (at < topic.length && topic.charCodeAt(at) === unit) at++
+    // `a/#` matches `a` too (section 4.7.1.2).
+    else return at === topic.length && unit === SLASH && i + 2 === pattern.length && pattern.charCodeAt(i + 1) === HASH
+    i++
+  }
+  return at === topic.length
+}
