@@ -75,7 +75,7 @@ export class Connection implements Sink {
   readonly #handler: ConnectionHandler
   readonly #framer: Framer
   readonly #view = new PublishView()
-  readonly #writer = new Writer()
+  readonly #writer = new Writer(128, true)
   readonly #outputLimit: number
   #packetLimit = Number.POSITIVE_INFINITY
   #written: ((error?: unknown) => void)[] = []
@@ -239,7 +239,7 @@ export class Connection implements Sink {
     if (type === PUBLISH) return this.#handlePublish(bytes, start, body, end)
     const limit = (type >= PUBACK && type <= PUBCOMP) || type === PINGRESP ? acknowledgementLimit : controlLimit
     if (end - start > limit) return this.#session.fail(0x95, 'a control packet is far larger than its kind needs', 'ERR_PACKET_TOO_LARGE')
-    const packet = decodeServerPacket(bytes, start, body, end, 5)
+    const packet = isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, 5)
     this.#handler.watch?.('in', packet)
     if (type !== CONNACK && !this.#session.expectConnected()) return
     this.#handlePacket(packet, now)
@@ -390,6 +390,13 @@ export class Connection implements Sink {
     this.pump()
   }
 }
+
+// A server that knows 3.1.1 only says "unacceptable protocol version" in the form of that version (3.1.1, section 3.2.2.3).
+function isOldRefusal(bytes: Uint8Array, start: number, end: number): boolean {
+  return end - start === 4 && bytes[start] === 0x20 && bytes[start + 2] === 0 && bytes[start + 3] === 1
+}
+
+const unsupportedVersion: ServerPacket = { type: 'connack', sessionPresent: false, reasonCode: 0x84, properties: {} }
 
 function writeControl(writer: Writer, packet: ClientPacket): void {
   if (packet.type === 'connect') writeConnect(writer, packet)
