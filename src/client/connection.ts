@@ -25,7 +25,9 @@ import type { ClientPacket, DisconnectPacket, Packet, PubackPacket, PubcompPacke
 import { PublishView } from '../wire/publish.js'
 import { Writer } from '../wire/writer.js'
 import { noTicket } from './message.js'
+import { withOutcome } from './outcome.js'
 import type { CancelTimer, Platform } from './platform.js'
+import { Ring } from './ring.js'
 import { ackId, ackReason, ackType } from './session/ack-queue.js'
 import type { Action } from './session/actions.js'
 import { DONE } from './session/outbound.js'
@@ -78,8 +80,10 @@ export class Connection implements Sink {
   readonly #writer = new Writer(128, true)
   readonly #outputLimit: number
   #packetLimit = Number.POSITIVE_INFINITY
-  #written: ((error?: unknown) => void)[] = []
-  #unwritten = 0
+  /** Bytes handed to the transport, and those that have left it. */
+  #handed = 0
+  #left = 0
+  readonly #waiting = new Ring<{ readonly at: number; readonly callback: (error?: unknown) => void }>()
   #blocked = false
   #flushQueued = false
   #ended = false
@@ -110,7 +114,7 @@ export class Connection implements Sink {
 
   /** Bytes held for this connection: an incomplete packet, and output that has not left. */
   get held(): number {
-    return this.#framer.pending + this.#writer.length + this.#unwritten
+    return this.#framer.pending + this.#writer.length + this.#handed - this.#left
   }
 
   /** Largest packet that the server takes [MQTT-3.2.2-15]. */
@@ -163,9 +167,10 @@ export class Connection implements Sink {
 
   /** Calls back when everything that was queued so far has left, or never will. */
   onWritten(callback: (error?: unknown) => void): void {
-    this.#written.push(callback)
-    if (this.#writer.length > 0 || this.#session.acks.length > 0) this.queueFlush()
-    else this.#hand(new Uint8Array(0))
+    const at = this.#handed + this.#writer.length
+    if (at === this.#left) return this.#platform.microtask(callback)
+    this.#waiting.push({ at, callback })
+    this.queueFlush()
   }
 
   /** Does what the session asks for. To be called after every command given to it. */
@@ -213,7 +218,7 @@ export class Connection implements Sink {
       while (this.#session.state !== 'closed' && this.#framer.next()) this.#handleFrame(now)
     } catch (error) {
       if (!(error instanceof WireError)) throw error
-      this.#session.close(error, error.reasonCode)
+      this.#session.close(withOutcome(error, 'unknown'), error.reasonCode)
     }
     this.#handler.handleReadEnd()
     this.pump()
@@ -290,19 +295,24 @@ export class Connection implements Sink {
 
   // Acks, pings and DISCONNECT go out whatever the transport says; a peer that makes us pile them up loses the connection.
   #hand(bytes: Uint8Array): void {
-    const waiting = this.#written
-    if (waiting.length > 0) this.#written = []
     const now = this.#platform.now()
-    this.#unwritten += bytes.length
+    this.#handed += bytes.length
     this.#session.keepAlive.sent(now)
     const took = this.#transport.write(bytes, (error) => {
-      this.#unwritten -= bytes.length
-      for (const callback of waiting) callback(error)
+      this.#left += bytes.length
+      this.#tellWritten(error)
     })
     if (took || this.#blocked) return
     this.#blocked = true
     this.#session.keepAlive.blocked(true, now)
     this.#arm()
+  }
+
+  #tellWritten(error: unknown): void {
+    for (let next = this.#waiting.peek(); next !== undefined && next.at <= this.#left; next = this.#waiting.peek()) {
+      this.#waiting.shift()
+      next.callback(error)
+    }
   }
 
   #write(payloadLength: number, encode: () => void): void {
@@ -322,7 +332,7 @@ export class Connection implements Sink {
       writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), ackReason(entry), undefined, 5)
       this.#handler.watch?.('out', { type: ackNames[ackType(entry)], packetId: ackId(entry), reasonCode: ackReason(entry), properties: {} } as Packet)
     }
-    if (this.#unwritten + this.#writer.length <= this.#outputLimit) return
+    if (this.#handed - this.#left + this.#writer.length <= this.#outputLimit) return
     this.#session.close(
       new MqttError('ERR_CONNECTION_LOST', 'the server makes us answer and reads nothing', { fault: 'remote', outcome: 'unknown' }),
       undefined,
@@ -371,7 +381,7 @@ export class Connection implements Sink {
     this.#ended = true
     this.#timer?.()
     this.#timer = undefined
-    for (const callback of this.#written.splice(0)) callback(error ?? new MqttError('ERR_CLOSED', 'the connection is closed'))
+    for (const { callback } of this.#waiting.drain()) callback(error ?? new MqttError('ERR_CLOSED', 'the connection is closed'))
     this.#handler.handleClosed(error)
   }
 

@@ -22,7 +22,7 @@ import type { HandlingContext } from './handling.js'
 import { Inbox, type InboxContext, overBudget } from './inbox.js'
 import type { DeliveredMessage, Message, Settler } from './message.js'
 import type { Config } from './options.js'
-import { type OutboundContext, Outbox, withOutcome } from './outbound.js'
+import { type OutboundContext, Outbox } from './outbound.js'
 import type { CancelTimer, Platform } from './platform.js'
 import type { Action } from './session/actions.js'
 import { Session } from './session/session.js'
@@ -254,6 +254,7 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
     this.outbox.flush()
     this.events.emit('connect', { connack, negotiated, sessionPresent: connack.sessionPresent, endpoint: this.#endpoint })
     this.#handshake?.resolve()
+    this.#handshake = undefined
   }
 
   #handleRefused({ reasonCode, properties }: ConnackPacket): void {
@@ -382,8 +383,8 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
     this.inbox.stop()
     this.#dropTimer?.()
     this.#enter('closed')
-    this.registry.end(error)
-    this.outbox.end(error ?? withOutcome(closedError(), 'unknown'))
+    this.registry.end(error, error ?? closedError())
+    this.outbox.end(error ?? closedError())
     if (wasConnected) this.events.emit('disconnect', { cause: error })
     this.#stopping?.hurry()
     this.log('info', error === undefined ? 'closed' : `closed: ${error.message}`)

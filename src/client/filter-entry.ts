@@ -83,6 +83,8 @@ export interface Claim {
   readonly requireQos: boolean
   readonly ready: Deferred<Subscription>
   remaining: number
+  /** True once a packet with one of its filters may have left. */
+  sent: boolean
   done: boolean
 }
 

@@ -234,14 +234,16 @@ function encodeConnect(writer: Writer, packet: ConnectPacket): void {
   try {
     writeConnect(writer, packet)
   } catch (error) {
-    throw asInvalidOption(error)
+    // What CONNECT carries as a property is an option by itself.
+    throw asInvalidOption(error, 'properties.')
   }
 }
 
-/** The encoder's objection in the caller's terms: the code for topics, else `ERR_INVALID_OPTION`. */
-export function asInvalidOption(error: unknown): unknown {
+/** The encoder's objection in the caller's terms: the code for topics and sizes, else `ERR_INVALID_OPTION`. `prefix` of the field is left out. */
+export function asInvalidOption(error: unknown, prefix = ''): unknown {
   if (!(error instanceof WireError)) return error
-  const option = error.option?.replace('properties.', '') ?? ''
-  const code = option === 'topic' || option.startsWith('filter') ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
+  const field = error.option ?? ''
+  const option = field.startsWith(prefix) ? field.slice(prefix.length) : field
+  const code = error.kind === 'too-large' ? 'ERR_PACKET_TOO_LARGE' : option === 'topic' ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
   return new MqttError(code, error.message, { option, cause: error })
 }

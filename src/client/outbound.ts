@@ -4,7 +4,7 @@
  * QoS 1 and 2 leave in the order of the calls; QoS 0 may overtake those that wait for quota. Every promise settles, with what is known about
  * the message's fate. It must never keep more than its limits.
  */
-import { MqttError, type Outcome } from '../errors.js'
+import { MqttError } from '../errors.js'
 import { PUBACK } from '../wire/constants.js'
 import { type PublishInput, writePublishHead } from '../wire/encode-client.js'
 import type { Properties, QoS } from '../wire/packets.js'
@@ -14,6 +14,7 @@ import { aborted, type Deferred, deferred, onAbort } from './abort.js'
 import type { PublishOptions, Receipt } from './api.js'
 import type { Connection, FinalAck } from './connection.js'
 import { asInvalidOption, type OutboundConfig } from './options.js'
+import { withOutcome } from './outcome.js'
 import type { CancelTimer, Platform } from './platform.js'
 import { Ring } from './ring.js'
 import { checkPublish } from './session/limits.js'
@@ -185,7 +186,9 @@ export class Outbox {
     const limits = this.#context.session.negotiated
     const objection = limits === undefined ? undefined : checkPublish(limits, call.qos, call.retain)
     if (objection !== undefined)
-      throw new MqttError(objection, 'the server does not offer what this publish asks for', { option: call.retain ? 'retain' : 'qos' })
+      throw new MqttError(objection, 'the server does not offer what this publish asks for', {
+        option: objection === 'ERR_QOS_UNSUPPORTED' ? 'qos' : 'retain',
+      })
   }
 
   #item(call: PublishCall): Item {
@@ -327,12 +330,4 @@ function written(connection: Connection): Promise<Receipt> {
   const done = deferred<Receipt>()
   connection.onWritten((error) => (error === undefined ? done.resolve(qos0Receipt) : done.reject(withOutcome(error, 'unknown'))))
   return done.promise
-}
-
-/** The same failure, with what it means for one message. */
-export function withOutcome(error: unknown, outcome: Outcome): MqttError {
-  if (!MqttError.is(error)) return new MqttError('ERR_CONNECTION_LOST', 'the connection was lost', { fault: 'remote', outcome, cause: error })
-  if (error.outcome === outcome) return error
-  const { code, message, fault, reasonCode, reasonName: name, reasonString, option } = error
-  return new MqttError(code, message, { outcome, fault, reasonCode, reasonName: name, reasonString, option, cause: error.cause })
 }

@@ -4,6 +4,7 @@
  * The caller's object is read once and never written to; what comes out is a frozen copy with every field present.
  */
 import { MqttError } from '../errors.js'
+import { utf8Length } from '../wire/utf8.js'
 
 /** Checks one value; `path` names it in errors. */
 export type Parser<T> = (value: unknown, path: string) => T
@@ -41,6 +42,12 @@ export const boolean: Parser<boolean> = (value, path) => (typeof value === 'bool
 
 export const string: Parser<string> = (value, path) => (typeof value === 'string' ? value : invalid(path, 'a string'))
 
+/** A string that fits a UTF-8 Encoded String (section 1.5.4). */
+export const text: Parser<string> = (value, path) => {
+  const length = utf8Length(string(value, path))
+  return length >= 0 && length <= 65_535 ? (value as string) : invalid(path, 'well-formed text without U+0000, of at most 65,535 bytes')
+}
+
 /** Anything that can be called; what it takes is up to the caller's types. */
 export function callable<T>(value: unknown, path: string): T {
   return typeof value === 'function' ? (value as T) : invalid(path, 'a function')
@@ -58,7 +65,8 @@ const encoder = new TextEncoder()
 export function viewBytes(value: unknown): Uint8Array | undefined {
   if (value instanceof Uint8Array) return value
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
-  return value instanceof ArrayBuffer ? new Uint8Array(value) : undefined
+  // An ArrayBuffer may come from another realm.
+  return Object.prototype.toString.call(value) === '[object ArrayBuffer]' ? new Uint8Array(value as ArrayBuffer) : undefined
 }
 
 /** One of a few values. */
@@ -89,8 +97,8 @@ export function withDefault<T>(parser: Parser<T>, fallback: T): Parser<T> {
 export const userProperties: Parser<[string, string][]> = (value, path) => {
   if (!Array.isArray(value)) return invalid(path, 'an array of [name, value] pairs')
   return value.map((pair: unknown, index) => {
-    if (Array.isArray(pair) && pair.length === 2 && typeof pair[0] === 'string' && typeof pair[1] === 'string') return [pair[0], pair[1]]
-    return invalid(`${path}[${index}]`, 'a pair of strings')
+    const at = `${path}[${index}]`
+    return Array.isArray(pair) && pair.length === 2 ? [text(pair[0], at), text(pair[1], at)] : invalid(at, 'a pair of strings')
   })
 }
 

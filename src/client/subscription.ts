@@ -90,9 +90,10 @@ export class Consumer implements Subscription {
     )
   }
 
-  /** True while a message is in somebody's hands that has not been settled. */
+  /** True while a turn runs that `disconnect()` waits for: a loop body, a handler, or a message whose acknowledgement is still owed. */
   get busy(): boolean {
-    return this.#inHand.some((message) => !message.settled)
+    const loops = this.onReadable !== undefined || (this.#iterating && this.config.ack !== 'manual')
+    return loops ? this.#inHand.length > 0 : this.#inHand.some((message) => !message.settled)
   }
 
   /** True when somebody reads from it, so that what is buffered will be read. */

@@ -14,6 +14,7 @@ import type { Subscription, UnsubscribeResult } from './api.js'
 import type { Connection } from './connection.js'
 import { type Claim, FilterEntry, grantOf, type Joiner, type SubscribeItem } from './filter-entry.js'
 import type { DeliveredMessage } from './message.js'
+import { withOutcome } from './outcome.js'
 import type { Platform } from './platform.js'
 import { Ring } from './ring.js'
 import { checkFilter } from './session/limits.js'
@@ -89,14 +90,23 @@ export class Registry {
   /** Adds a consumer: routed at once, granted when `ready` settles. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
   subscribe(consumer: Consumer, requests: readonly SubscriptionRequest[], call: SubscribeCall): Promise<Subscription> {
     for (const request of requests) this.#current(request.filter)?.check(request)
-    const claim: Claim = { consumer, requests, grants: [], requireQos: call.requireQos, ready: deferred(), remaining: requests.length, done: false }
+    const claim: Claim = {
+      consumer,
+      requests,
+      grants: [],
+      requireQos: call.requireQos,
+      ready: deferred(),
+      remaining: requests.length,
+      sent: false,
+      done: false,
+    }
     this.#claims.add(claim)
     const job: SubscribeJob = { kind: 'subscribe', items: [], userProperties: call.userProperties, identifier: call.subscriptionIdentifier }
     const entries = requests.map((request, index) => this.#join(request, claim, index, job))
     this.#consumers.set(consumer, [...new Set(entries)])
     if (job.items.length > 0) this.#enqueue(job)
     for (const entry of new Set(entries)) this.#context.handleJoined(consumer, entry)
-    const stop = onAbort(call.signal, () => this.#fail(claim, aborted(call.signal, 'unknown')))
+    const stop = onAbort(call.signal, () => this.#fail(claim, aborted(call.signal, claim.sent ? 'unknown' : 'not-sent')))
     claim.ready.promise.then(stop, stop)
     return claim.ready.promise
   }
@@ -178,13 +188,12 @@ export class Registry {
     }
   }
 
-  /** The client is over: everything settles. */
-  end(error: MqttError | undefined): void {
-    const reason = error ?? new MqttError('ERR_CLOSED', 'the client was closed', { outcome: 'unknown' })
-    for (const job of this.#jobs.drain()) if (job.kind === 'unsubscribe') job.answer.reject(reason)
-    for (const sent of this.#sent.values()) if ('job' in sent) sent.job.answer.reject(reason)
+  /** The client is over: readers end with `error` (undefined: in order), calls that wait reject with `reason`. */
+  end(error: MqttError | undefined, reason: MqttError): void {
+    for (const job of this.#jobs.drain()) if (job.kind === 'unsubscribe') job.answer.reject(withOutcome(reason, 'not-sent'))
+    for (const sent of this.#sent.values()) if ('job' in sent) sent.job.answer.reject(withOutcome(reason, 'unknown'))
     this.#sent.clear()
-    for (const claim of [...this.#claims]) this.#settle(claim, reason)
+    for (const claim of [...this.#claims]) this.#settle(claim, withOutcome(reason, claim.sent ? 'unknown' : 'not-sent'))
     for (const consumer of [...this.#consumers.keys()]) consumer.end(error)
     this.#consumers.clear()
     this.#entries.clear()
@@ -281,7 +290,10 @@ export class Registry {
 
   #handleSent({ entry, joiners }: SubscribeItem): void {
     if (entry.state === 'new') entry.state = 'sent'
-    for (const { claim, retained } of joiners) if (retained) entry.audience.add(claim.consumer)
+    for (const { claim, retained } of joiners) {
+      claim.sent = true
+      if (retained) entry.audience.add(claim.consumer)
+    }
   }
 
   #handleGrant(item: SubscribeItem, reasonCode: number): void {

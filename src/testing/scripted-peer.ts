@@ -77,7 +77,7 @@ export class ScriptedPeer implements Sink {
   }
 
   chunk(bytes: Uint8Array): void {
-    this.bytes.push(...bytes)
+    for (const byte of bytes) this.bytes.push(byte)
     for (const packet of this.#decoder.push(bytes)) {
       this.received.push(packet as ClientPacket)
       const answer = this.answer?.(packet as ClientPacket)
