@@ -8,6 +8,14 @@ export function aborted(signal: AbortSignal | undefined, outcome: Outcome = 'not
   return new MqttError('ERR_ABORTED', 'the operation was aborted', { cause: signal?.reason, outcome })
 }
 
+interface Watch {
+  readonly callbacks: Set<() => void>
+  readonly listener: () => void
+}
+
+// One listener for each signal, however many operations share it.
+const watches = new WeakMap<AbortSignal, Watch>()
+
 /** Calls back when the signal aborts, at once if it has; gives a function that stops listening. */
 export function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
   if (signal === undefined) return () => undefined
@@ -15,8 +23,28 @@ export function onAbort(signal: AbortSignal | undefined, callback: () => void): 
     callback()
     return () => undefined
   }
-  signal.addEventListener('abort', callback, { once: true })
-  return () => signal.removeEventListener('abort', callback)
+  const { callbacks, listener } = watches.get(signal) ?? watch(signal)
+  // Two operations may give the same function: each counts for itself.
+  const entry = (): void => callback()
+  callbacks.add(entry)
+  return () => {
+    callbacks.delete(entry)
+    if (callbacks.size > 0) return
+    watches.delete(signal)
+    signal.removeEventListener('abort', listener)
+  }
+}
+
+function watch(signal: AbortSignal): Watch {
+  const callbacks = new Set<() => void>()
+  const listener = (): void => {
+    watches.delete(signal)
+    for (const callback of callbacks) callback()
+  }
+  const made = { callbacks, listener }
+  watches.set(signal, made)
+  signal.addEventListener('abort', listener, { once: true })
+  return made
 }
 
 /** A promise with its handles outside. A rejection that nobody awaits stays silent: whoever cares awaits it. */

@@ -81,8 +81,7 @@ export class BaseClient implements AsyncDisposable {
   }
 
   get outbound(): OutboundView {
-    const { outbox } = this.#core
-    return { size: outbox.size, clear: () => outbox.clear() }
+    return this.#core.outbox
   }
 
   /** Fulfils when a publish would not have to wait. */
@@ -105,15 +104,12 @@ export class BaseClient implements AsyncDisposable {
    * ERR_QUEUE_FULL, ERR_DROPPED, ERR_PUBLISH_REFUSED, ERR_CONNECTION_LOST, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED; `outcome` tells the message's fate
    */
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt> {
-    let receipt: Promise<Receipt>
     try {
       this.#assertOpen()
-      receipt = this.#core.outbox.publish(publishCall(topic, payload, options))
+      return this.#core.outbox.publish(publishCall(topic, payload, options))
     } catch (error) {
-      receipt = Promise.reject(error)
+      return this.#core.outbox.refuse(String(topic), error)
     }
-    receipt.catch(() => undefined)
-    return receipt
   }
 
   /**

@@ -46,6 +46,8 @@ export interface ConnectionHandler {
   handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void
   /** Everything of one read was handed over. */
   handleReadEnd(): void
+  /** This turn's output is about to leave: the last chance to add to it. */
+  handleTurn(): void
   /** The transport takes bytes again. */
   handleDrain(): void
   /** The end, exactly once. Undefined: orderly, after our DISCONNECT. */
@@ -127,15 +129,9 @@ export class Connection implements Sink {
   /** Writes a PUBLISH. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
   publish(input: PublishInput & { readonly payload: Uint8Array }): void {
     const { payload } = input
-    const byReference = payload.length >= referenceThreshold
-    this.#write(byReference ? payload.length : 0, () => {
-      if (byReference) writePublishHead(this.#writer, input, payload.length, 5)
-      else writePublish(this.#writer, input, 5)
-    })
-    if (byReference) {
-      this.flush()
-      this.#hand(payload)
-    } else if (this.#writer.length >= flushThreshold) this.flush()
+    if (payload.length >= referenceThreshold) this.#publishByReference(input)
+    else this.#write(0, () => writePublish(this.#writer, input, 5))
+    if (this.#writer.length >= flushThreshold) this.flush()
     this.#handler.watch?.('out', { ...input, type: 'publish', properties: input.properties ?? {} } as Packet)
   }
 
@@ -150,7 +146,9 @@ export class Connection implements Sink {
     if (this.#flushQueued || this.#ended) return
     this.#flushQueued = true
     this.#platform.microtask(() => {
-      if (this.#flushQueued) this.flush()
+      if (!this.#flushQueued) return
+      this.#handler.handleTurn()
+      this.flush()
     })
   }
 
@@ -159,10 +157,7 @@ export class Connection implements Sink {
     this.#flushQueued = false
     if (this.#ended) return
     this.#writeAcks()
-    if (this.#writer.length === 0) return
-    const bytes = this.#writer.take()
-    this.#writer.reset()
-    this.#hand(bytes)
+    this.#handWriter()
   }
 
   /** Calls back when everything that was queued so far has left, or never will. */
@@ -171,6 +166,11 @@ export class Connection implements Sink {
     if (at === this.#left) return this.#platform.microtask(callback)
     this.#waiting.push({ at, callback })
     this.queueFlush()
+  }
+
+  /** Nobody waits any longer for what was handed over and has not left. */
+  abandon(error: MqttError): void {
+    for (const { callback } of this.#waiting.drain()) callback(error)
   }
 
   /** Does what the session asks for. To be called after every command given to it. */
@@ -213,9 +213,14 @@ export class Connection implements Sink {
     if (this.#ended) return
     const now = this.#platform.now()
     this.#session.keepAlive.received(now)
+    let complete = false
     try {
       this.#framer.push(bytes)
-      while (this.#session.state !== 'closed' && this.#framer.next()) this.#handleFrame(now)
+      while (this.#session.state !== 'closed' && this.#framer.next()) {
+        complete = true
+        this.#handleFrame(now)
+      }
+      this.#session.keepAlive.partial(this.#framer.pending, complete, now)
     } catch (error) {
       if (!(error instanceof WireError)) throw error
       this.#session.close(withOutcome(error, 'unknown'), error.reasonCode)
@@ -247,6 +252,7 @@ export class Connection implements Sink {
     const packet = isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, 5)
     this.#handler.watch?.('in', packet)
     if (type !== CONNACK && !this.#session.expectConnected()) return
+    if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#tooMany()
     this.#handlePacket(packet, now)
   }
 
@@ -271,13 +277,17 @@ export class Connection implements Sink {
     view.read(bytes, start, body, end, 5, 'server')
     if (!this.#session.expectConnected()) return
     if (view.userPropertyCount > userPropertyLimit || view.subscriptionIdentifierCount > subscriptionIdentifierLimit) {
-      return this.#session.fail(0x97, 'a PUBLISH with too many properties')
+      return this.#tooMany()
     }
     const topic = view.topicAlias === 0 ? view.topic() : this.#resolve(view)
     if (topic === undefined) return
     if (this.#handler.watch !== undefined) this.#handler.watch('in', decodeServerPacket(bytes, start, body, end, 5))
     const ticket = view.qos === 0 ? noTicket : this.#session.inbound.handlePublish(view.packetId, view.qos)
     if (ticket >= 0 || view.qos === 0) this.#handler.handleMessage(view, topic, ticket)
+  }
+
+  #tooMany(): void {
+    this.#session.fail(0x97, 'a packet with too many properties')
   }
 
   #resolve(view: PublishView): string | undefined {
@@ -306,6 +316,22 @@ export class Connection implements Sink {
     this.#blocked = true
     this.#session.keepAlive.blocked(true, now)
     this.#arm()
+  }
+
+  // What is queued leaves first, so that nothing comes between head and payload.
+  #publishByReference(input: PublishInput & { readonly payload: Uint8Array }): void {
+    const { payload } = input
+    this.flush()
+    this.#write(payload.length, () => writePublishHead(this.#writer, input, payload.length, 5))
+    this.#handWriter()
+    this.#hand(payload)
+  }
+
+  #handWriter(): void {
+    if (this.#writer.length === 0) return
+    const bytes = this.#writer.take()
+    this.#writer.reset()
+    this.#hand(bytes)
   }
 
   #tellWritten(error: unknown): void {
@@ -381,7 +407,7 @@ export class Connection implements Sink {
     this.#ended = true
     this.#timer?.()
     this.#timer = undefined
-    for (const { callback } of this.#waiting.drain()) callback(error ?? new MqttError('ERR_CLOSED', 'the connection is closed'))
+    this.abandon(error ?? new MqttError('ERR_CLOSED', 'the connection is closed'))
     this.#handler.handleClosed(error)
   }
 

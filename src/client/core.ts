@@ -61,6 +61,7 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
   #handshake: Deferred<void> | undefined
   #stopping: { readonly promise: Promise<void>; hurry(): void } | undefined
   #turnEnded: (() => void) | undefined
+  #counting = false
   #dropped = 0
   #dropTimer: CancelTimer | undefined
 
@@ -217,10 +218,21 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
   }
 
   handleReadEnd(): void {
-    this.reads += 1
+    // Several reads may come in one turn of the event loop: consumers have their turn only after it.
+    if (!this.#counting) {
+      this.#counting = true
+      this.platform.microtask(() => {
+        this.#counting = false
+        this.reads += 1
+      })
+    }
     if (this.session.state !== 'connected') return
     this.registry.flush()
     this.outbox.flush()
+  }
+
+  handleTurn(): void {
+    this.registry.flush()
   }
 
   handleDrain(): void {
@@ -384,6 +396,7 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
     this.#dropTimer?.()
     this.#enter('closed')
     this.registry.end(error, error ?? closedError())
+    this.#link?.abandon(error ?? closedError())
     this.outbox.end(error ?? closedError())
     if (wasConnected) this.events.emit('disconnect', { cause: error })
     this.#stopping?.hurry()
@@ -408,6 +421,7 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
     for (const consumer of this.registry.consumers) consumer.close()
     await Promise.race([this.#turns(), hurried])
     const link = this.#link
+    const said = this.platform.now()
     if (link !== undefined && this.session.state === 'connected') {
       link.flush()
       this.session.disconnect(goodbye.reasonCode, goodbye.properties)
@@ -415,6 +429,8 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
       link.end()
     }
     await Promise.race([this.closed.promise, hurried])
+    // A peer that does not end its side is cut off, once our goodbye had time to leave.
+    if (this.platform.now() > said) link?.destroy()
     this.finish(undefined)
   }
 

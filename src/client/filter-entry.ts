@@ -9,7 +9,7 @@ import type { QoS, SubscriptionRequest } from '../wire/packets.js'
 import { reasonName } from '../wire/reason-codes.js'
 import { isShared } from '../wire/topics.js'
 import type { Deferred } from './abort.js'
-import type { Grant, Subscription } from './api.js'
+import type { Grant, Subscription, UnsubscribeResult } from './api.js'
 import type { DeliveredMessage } from './message.js'
 import type { Consumer } from './subscription.js'
 
@@ -34,6 +34,8 @@ export class FilterEntry {
   audience = new Set<Consumer>()
   /** SUBSCRIBE requests for it that are queued or not answered, oldest first. */
   readonly requests: SubscribeItem[] = []
+  /** The answer to the UNSUBSCRIBE that is under way. */
+  leaving: Promise<UnsubscribeResult[]> | undefined
   /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
   held: DeliveredMessage[] = []
 
@@ -73,6 +75,8 @@ export interface SubscribeItem {
   readonly request: SubscriptionRequest
   /** Whose grants the answer decides, and whether each waits for retained messages. */
   readonly joiners: Joiner[]
+  /** True from when it left to its answer. */
+  sent: boolean
 }
 
 /** One consumer's call: settled when every filter has its answer. */

@@ -35,6 +35,8 @@ export class HandlerLoop implements Handling {
   readonly #done: Deferred<void> = deferred()
   #running = 0
   #queued = false
+  /** A handler that is done at once comes back here: it is the loop that goes on, not a deeper call. */
+  #looping = false
   #over: { readonly error: MqttError | undefined } | undefined
   #stopped = false
 
@@ -86,12 +88,15 @@ export class HandlerLoop implements Handling {
   }
 
   #run(): void {
+    if (this.#looping) return
+    this.#looping = true
     while (this.#running < this.#concurrency && !this.#stopped) {
       const message = this.#consumer.take()
       if (message === undefined) break
       this.#running += 1
       this.#start(message, 1)
     }
+    this.#looping = false
     this.#finish()
   }
 

@@ -16,7 +16,7 @@ import type { Connection, FinalAck } from './connection.js'
 import { asInvalidOption, type OutboundConfig } from './options.js'
 import { withOutcome } from './outcome.js'
 import type { CancelTimer, Platform } from './platform.js'
-import { Ring } from './ring.js'
+import { type Linked, Queue } from './queue.js'
 import { checkPublish } from './session/limits.js'
 import type { Session } from './session/session.js'
 
@@ -30,11 +30,14 @@ export interface PublishCall {
   readonly options: PublishOptions
 }
 
-interface Item extends PublishCall {
+interface Item extends Linked<Item> {
+  readonly call: PublishCall
   readonly done: Deferred<Receipt>
   readonly size: number
+  readonly since: number
   /** The caller was told already: what follows only frees what is held. */
   settled: boolean
+  sent: boolean
   packetId: number
   cleanUp: (() => void) | undefined
   cancelTimeout: CancelTimer | undefined
@@ -62,15 +65,16 @@ const qos0Receipt: Receipt = Object.freeze({
   userProperties: Object.freeze([]) as never,
   packetId: undefined,
 })
-const qos0Done = Promise.resolve(qos0Receipt)
+const qos0Done = /* @__PURE__ */ Promise.resolve(qos0Receipt)
 
 /** Outgoing messages of one client. */
 export class Outbox {
-  /** Bytes of publishes that are queued, or sent and not acknowledged. */
-  bytes = 0
+  /** Bytes of publishes that are queued, and of those that are sent and not settled. */
+  #queuedBytes = 0
+  #sentBytes = 0
   readonly #context: OutboundContext
-  readonly #immediate = new Ring<Item>()
-  readonly #ordered = new Ring<Item>()
+  readonly #immediate = new Queue<Item>()
+  readonly #ordered = new Queue<Item>()
   readonly #inFlight = new Map<number, Item>()
   readonly #trial = new Writer()
   #room: Deferred<void> | undefined
@@ -86,7 +90,7 @@ export class Outbox {
 
   /** Fulfils when a publish would be sent or queued without waiting. */
   get writable(): Promise<void> {
-    if (!this.#full(1, 0) && this.#context.connection?.writable !== false) return Promise.resolve()
+    if (this.#hasRoom) return Promise.resolve()
     this.#room ??= deferred()
     return this.#room.promise
   }
@@ -94,8 +98,8 @@ export class Outbox {
   /** QoS 0 at once or not at all: true when the bytes were taken. @throws MqttError for what can never be sent */
   post(call: PublishCall): boolean {
     this.#check(call)
-    const { connection } = this.#context
-    if (connection?.writable !== true || this.#immediate.length > 0) {
+    const connection = this.#open
+    if (connection === undefined || this.#immediate.length > 0) {
       this.#tryEncode(call)
       return false
     }
@@ -104,36 +108,38 @@ export class Outbox {
     return true
   }
 
+  /** @throws MqttError for what can never be sent */
   publish(call: PublishCall): Promise<Receipt> {
-    const { signal } = call.options
-    if (signal?.aborted === true) return Promise.reject(aborted(signal))
+    const { signal, flush } = call.options
+    if (signal?.aborted === true) throw aborted(signal)
     this.#check(call)
-    const { connection, session } = this.#context
-    const direct = connection?.writable === true
-    if (call.qos === 0 && direct && this.#immediate.length === 0 && call.payload.length < byReference) {
+    const connection = this.#open
+    const { qos, payload } = call
+    if (qos === 0 && connection !== undefined && this.#immediate.length === 0 && payload.length < byReference && flush !== true) {
       this.#encode(connection, call, 0)
-      return call.options.flush === true ? written(connection) : qos0Done
+      return qos0Done
     }
     const item = this.#item(call)
-    if (call.qos > 0 && direct && this.#ordered.length === 0 && session.outbound.mayPublish) this.#send(item, connection)
+    if (connection !== undefined && this.#queueOf(item).length === 0 && this.#maySend(item)) this.#send(item, connection)
     else this.#enqueue(item)
     return item.done.promise
   }
 
+  /** A publish that was refused before it began: rejects, and shows as an event. */
+  refuse(topic: string, error: unknown): Promise<never> {
+    this.#report(topic, error)
+    const { promise, reject } = deferred<never>()
+    reject(error)
+    return promise
+  }
+
   /** Sends what waits, as far as connection, quota and identifiers allow. */
   flush(): void {
-    const { session } = this.#context
-    for (let item = this.#immediate.peek(); item !== undefined && this.#open !== undefined; item = this.#immediate.peek()) {
-      this.#immediate.shift()
-      this.#send(item, this.#open)
-    }
-    for (
-      let item = this.#ordered.peek();
-      item !== undefined && this.#open !== undefined && session.outbound.mayPublish;
-      item = this.#ordered.peek()
-    ) {
-      this.#ordered.shift()
-      this.#send(item, this.#open)
+    for (const queue of [this.#immediate, this.#ordered]) {
+      for (let item = queue.first; item !== undefined && this.#open !== undefined && this.#maySend(item); item = queue.first) {
+        this.#dequeue(item)
+        this.#send(item, this.#open)
+      }
     }
     this.#tellRoom()
   }
@@ -154,26 +160,27 @@ export class Outbox {
     }
   }
 
+  /** Gives up everything that has not been sent. */
+  clear(): void {
+    this.#giveUp(new MqttError('ERR_DROPPED', 'the queue of outgoing messages was cleared'))
+  }
+
   /** The connection is over: everything ends, each with what is known about it. */
   end(error: MqttError): void {
-    for (const item of [...this.#immediate.drain(), ...this.#ordered.drain()]) this.#fail(item, withOutcome(error, 'not-sent'))
+    this.#giveUp(withOutcome(error, 'not-sent'))
     for (const item of this.#inFlight.values()) this.#fail(item, withOutcome(error, 'unknown'))
     this.#inFlight.clear()
     this.#room?.resolve()
   }
 
-  /** Gives up everything that has not been sent. */
-  clear(): void {
-    const gone = new MqttError('ERR_DROPPED', 'the queue of outgoing messages was cleared')
-    for (const item of [...this.#immediate.drain(), ...this.#ordered.drain()]) this.#fail(item, gone)
-  }
-
-  /** Fulfils when nothing is queued and everything sent so far has left. */
+  /** Fulfils when nothing is queued at QoS 0 and everything sent so far has left. */
   async flushed(): Promise<void> {
     const { connection } = this.#context
     if (connection === undefined) throw new MqttError('ERR_NOT_CONNECTED', 'there is no connection to flush to')
     await this.#immediate.last?.done.promise.catch(() => undefined)
-    await written(connection)
+    const done = deferred<void>()
+    connection.onWritten((error) => (error === undefined ? done.resolve() : done.reject(withOutcome(error, 'unknown'))))
+    await done.promise
   }
 
   get #open(): Connection | undefined {
@@ -181,87 +188,146 @@ export class Outbox {
     return connection?.writable === true ? connection : undefined
   }
 
+  get #hasRoom(): boolean {
+    return !this.#full(1, 1, 0) && this.#context.connection?.writable !== false
+  }
+
+  #queueOf(item: Item): Queue<Item> {
+    return item.call.qos === 0 ? this.#immediate : this.#ordered
+  }
+
+  // Quota and identifiers, and the share of the limit that sent messages take. One message may always go.
+  #maySend(item: Item): boolean {
+    const fits = this.#sentBytes === 0 || this.#sentBytes + item.size <= this.#context.config.maxQueuedBytes
+    return fits && (item.call.qos === 0 || this.#context.session.outbound.mayPublish)
+  }
+
   // What the server said it does not take is refused before a byte is sent.
   #check(call: PublishCall): void {
     const limits = this.#context.session.negotiated
     const objection = limits === undefined ? undefined : checkPublish(limits, call.qos, call.retain)
-    if (objection !== undefined)
-      throw new MqttError(objection, 'the server does not offer what this publish asks for', {
-        option: objection === 'ERR_QOS_UNSUPPORTED' ? 'qos' : 'retain',
-      })
+    if (objection === undefined) return
+    const option = objection === 'ERR_QOS_UNSUPPORTED' ? 'qos' : 'retain'
+    throw new MqttError(objection, 'the server does not offer what this publish asks for', { option })
   }
 
   #item(call: PublishCall): Item {
-    const size = call.payload.length + call.topic.length + overhead
-    this.bytes += size
-    return { ...call, done: deferred(), size, settled: false, packetId: 0, cleanUp: undefined, cancelTimeout: undefined }
+    return {
+      call,
+      done: deferred(),
+      size: call.payload.length + call.topic.length + overhead,
+      since: this.#context.platform.now(),
+      settled: false,
+      sent: false,
+      packetId: 0,
+      cleanUp: undefined,
+      cancelTimeout: undefined,
+      previous: undefined,
+      following: undefined,
+    }
   }
 
   #enqueue(item: Item): void {
+    const { qos, options } = item.call
     try {
-      this.#tryEncode(item)
+      this.#tryEncode(item.call)
     } catch (error) {
-      return this.#fail(item, error)
+      return this.#tell(item, error)
     }
-    const policy = this.#context.config.offline
-    const offline = item.qos === 0 ? policy.qos0 : item.qos === 1 ? policy.qos1 : policy.qos2
-    if (this.#context.connection === undefined && offline === 'reject') {
-      return this.#fail(
+    const { qos0, qos1, qos2 } = this.#context.config.offline
+    if (this.#context.connection === undefined && [qos0, qos1, qos2][qos] === 'reject') {
+      return this.#tell(
         item,
         new MqttError('ERR_NOT_CONNECTED', 'there is no connection, and this QoS is not queued without one', { option: 'outbound.offline' }),
       )
     }
     if (!this.#makeRoom(item)) return
-    item.cleanUp = onAbort(item.options.signal, () => this.#abort(item))
-    ;(item.qos === 0 ? this.#immediate : this.#ordered).push(item)
+    this.#queueOf(item).push(item)
+    this.#queuedBytes += item.size
+    item.cleanUp = onAbort(options.signal, () => this.#abort(item))
   }
 
   // Under 'wait' those who wait have the same limits once more.
   #makeRoom(item: Item): boolean {
-    const { overflow } = this.#context.config
+    const { overflow, maxQueuedBytes } = this.#context.config
     const share = overflow === 'wait' ? 2 : 1
-    while (this.#full(share, 1)) {
-      const oldest = overflow === 'drop-oldest' ? (this.#immediate.shift() ?? this.#ordered.shift()) : undefined
+    const drops = overflow === 'drop-oldest' && this.#sentBytes + item.size <= maxQueuedBytes
+    while (this.#full(share, 1, item.size)) {
+      const oldest = drops ? (this.#immediate.first ?? this.#ordered.first) : undefined
       if (oldest === undefined) {
         const code = overflow === 'drop-newest' || overflow === 'drop-oldest' ? 'ERR_DROPPED' : 'ERR_QUEUE_FULL'
-        this.#fail(item, new MqttError(code, 'the queue of outgoing messages is full', { option: 'outbound' }))
+        this.#tell(item, new MqttError(code, 'the queue of outgoing messages is full', { option: 'outbound' }))
         return false
       }
+      this.#dequeue(oldest)
       this.#fail(oldest, new MqttError('ERR_DROPPED', 'a newer message took the place of this one in the full queue', { option: 'outbound' }))
     }
     return true
   }
 
-  #full(share: number, extra: number): boolean {
+  #full(share: number, extra: number, bytes: number): boolean {
     const { maxQueuedMessages, maxQueuedBytes } = this.#context.config
-    return this.size + extra > maxQueuedMessages * share || this.bytes > maxQueuedBytes * share
+    return this.size + extra > maxQueuedMessages * share || this.#queuedBytes + this.#sentBytes + bytes > maxQueuedBytes * share
+  }
+
+  #dequeue(item: Item): void {
+    this.#queueOf(item).remove(item)
+    this.#queuedBytes -= item.size
+  }
+
+  #giveUp(error: MqttError): void {
+    for (const queue of [this.#immediate, this.#ordered]) {
+      for (let item = queue.first; item !== undefined; item = queue.first) {
+        this.#dequeue(item)
+        this.#fail(item, error)
+      }
+    }
   }
 
   #send(item: Item, connection: Connection): void {
     const { outbound } = this.#context.session
     try {
-      this.#check(item)
-      const packetId = item.qos > 0 ? outbound.publish(item.qos) : 0
-      item.packetId = packetId
-      this.#encode(connection, item, packetId)
+      this.#check(item.call)
+      const call = this.#aged(item)
+      item.packetId = call.qos > 0 ? outbound.publish(call.qos) : 0
+      this.#encode(connection, call, item.packetId)
     } catch (error) {
       if (item.packetId > 0) outbound.withdraw(item.packetId)
       return this.#fail(item, error)
     }
-    if (item.qos > 0) return this.#follow(item)
-    if (item.payload.length < byReference && item.options.flush !== true) return this.#succeed(item, qos0Receipt)
+    item.sent = true
+    this.#sentBytes += item.size
+    this.#follow(item, connection)
+  }
+
+  #follow(item: Item, connection: Connection): void {
+    const { qos, payload, options } = item.call
+    if (qos === 0 && payload.length < byReference && options.flush !== true) return this.#succeed(item, qos0Receipt)
+    item.cleanUp ??= onAbort(options.signal, () => this.#abort(item))
+    if (qos > 0) {
+      this.#inFlight.set(item.packetId, item)
+      return this.#limit(item)
+    }
     // Large payloads are sent as they lie: the caller gets them back when they are written.
     connection.onWritten((error) => (error === undefined ? this.#succeed(item, qos0Receipt) : this.#fail(item, withOutcome(error, 'unknown'))))
   }
 
-  #follow(item: Item): void {
-    this.#inFlight.set(item.packetId, item)
-    item.cleanUp ??= onAbort(item.options.signal, () => this.#abort(item))
-    const timeout = item.options.ackTimeout ?? this.#context.config.ackTimeout
-    if (timeout === undefined) return
-    item.cancelTimeout = this.#context.platform.setTimer(() => {
+  #limit(item: Item): void {
+    const timeout = item.call.options.ackTimeout || this.#context.config.ackTimeout
+    if (!timeout) return
+    const late = (): void =>
       this.#tell(item, new MqttError('ERR_TIMEOUT', 'the server did not acknowledge the message in time', { outcome: 'unknown' }))
-    }, timeout)
+    item.cancelTimeout = this.#context.platform.setTimer(late, timeout)
+  }
+
+  // The interval goes down by the whole seconds that the message waited here [MQTT-3.3.2-6].
+  #aged({ call, since }: Item): PublishCall {
+    const interval = call.properties?.messageExpiryInterval
+    const waited = interval === undefined ? 0 : Math.floor((this.#context.platform.now() - since) / 1000)
+    if (interval === undefined || waited === 0) return call
+    if (waited >= interval)
+      throw new MqttError('ERR_EXPIRED', 'the message expired while it waited to be sent', { option: 'properties.messageExpiryInterval' })
+    return { ...call, properties: { ...call.properties, messageExpiryInterval: interval - waited } }
   }
 
   #encode(connection: Connection, call: PublishCall, packetId: number): void {
@@ -287,10 +353,10 @@ export class Outbox {
   }
 
   #abort(item: Item): void {
-    const { signal } = item.options
-    if (item.packetId > 0) return this.#tell(item, aborted(signal, 'unknown'))
-    const queue = item.qos === 0 ? this.#immediate : this.#ordered
-    if (queue.take((other) => other === item) !== undefined) this.#fail(item, aborted(signal))
+    const { signal } = item.call.options
+    if (item.sent) return this.#tell(item, aborted(signal, 'unknown'))
+    this.#dequeue(item)
+    this.#fail(item, aborted(signal))
   }
 
   #succeed(item: Item, receipt: Receipt): void {
@@ -299,7 +365,6 @@ export class Outbox {
     item.settled = true
   }
 
-  // A failure that nobody awaits shows as an event.
   #fail(item: Item, error: unknown): void {
     this.#release(item)
     this.#tell(item, error)
@@ -309,25 +374,25 @@ export class Outbox {
     if (item.settled) return
     item.settled = true
     item.done.reject(error)
-    if (MqttError.is(error) && error.code !== 'ERR_ABORTED') this.#context.handleDropped(item.topic, error)
+    this.#report(item.call.topic, error)
+  }
+
+  // A failure that nobody awaits shows as an event.
+  #report(topic: string, error: unknown): void {
+    if (MqttError.is(error) && error.code !== 'ERR_ABORTED') this.#context.handleDropped(topic, error)
   }
 
   #release(item: Item): void {
-    this.bytes -= item.size
+    if (item.sent) this.#sentBytes -= item.size
+    item.sent = false
     item.cleanUp?.()
     item.cancelTimeout?.()
     this.#tellRoom()
   }
 
   #tellRoom(): void {
-    if (this.#room === undefined || this.#full(1, 0) || this.#context.connection?.writable === false) return
+    if (this.#room === undefined || !this.#hasRoom) return
     this.#room.resolve()
     this.#room = undefined
   }
-}
-
-function written(connection: Connection): Promise<Receipt> {
-  const done = deferred<Receipt>()
-  connection.onWritten((error) => (error === undefined ? done.resolve(qos0Receipt) : done.reject(withOutcome(error, 'unknown'))))
-  return done.promise
 }

@@ -5,11 +5,11 @@
  * acknowledges a message that nobody was given, but for those that its overflow policy drops.
  */
 import { MqttError } from '../errors.js'
-import { aborted } from './abort.js'
+import { aborted, deferred, onAbort } from './abort.js'
 import type { AckMode, Grant, NextOptions, Overflow, Subscription } from './api.js'
 import { asyncDisposeSymbol } from './dispose.js'
 import type { DeliveredMessage, Message } from './message.js'
-import type { CancelTimer, Platform } from './platform.js'
+import type { Platform } from './platform.js'
 import { Ring } from './ring.js'
 
 /** How one subscription behaves; every default filled in. */
@@ -61,6 +61,7 @@ export class Consumer implements Subscription {
   #filledAt = -1
   readonly #waiters = new Ring<Waiter>()
   #inHand: DeliveredMessage[] = []
+  #leaving: Promise<void> | undefined
   #iterating = false
   #closing = false
   #ended = false
@@ -177,7 +178,10 @@ export class Consumer implements Subscription {
   }
 
   unsubscribe(): Promise<void> {
-    return this.#owner.unsubscribe(this)
+    this.#leaving ??= this.#owner.unsubscribe(this).finally(() => {
+      this.#leaving = undefined
+    })
+    return this.#leaving
   }
 
   detach(): void {
@@ -207,12 +211,19 @@ export class Consumer implements Subscription {
 
   /** Empties the buffer and the hands: acknowledges (counted as dropped), or gives back what is owed in the order of arrival. */
   discard(acknowledge: boolean): DeliveredMessage[] {
-    const buffered = this.#buffer.drain()
+    if (acknowledge) {
+      this.#endTurn()
+      this.dropBuffered()
+      return []
+    }
     this.#count(-this.#bytes)
-    if (!acknowledge) return [...this.#inHand.splice(0), ...buffered].filter((message) => !message.settled)
-    this.#endTurn()
-    for (const message of buffered) this.#drop(message)
-    return []
+    return [...this.#inHand.splice(0), ...this.#buffer.drain()].filter((message) => !message.settled)
+  }
+
+  /** Nobody will read what is buffered: it is acknowledged and counted as dropped. What is in hand stays there. */
+  dropBuffered(): void {
+    this.#count(-this.#bytes)
+    for (const message of this.#buffer.drain()) this.#drop(message)
   }
 
   /** Hands a buffered message to a handler that settles it by itself. */
@@ -296,23 +307,19 @@ export class Consumer implements Subscription {
   }
 
   #wait({ signal, timeout }: NextOptions): Promise<Message | undefined> {
-    return new Promise((resolve, reject) => {
-      let cancel: CancelTimer | undefined
-      const settled = <T>(next: (value: T) => void): ((value: T) => void) => {
-        return (value) => {
-          cancel?.()
-          signal?.removeEventListener('abort', abort)
-          next(value)
-        }
-      }
-      const waiter: Waiter = { resolve: settled(resolve), reject: settled(reject) }
-      const give = (error: unknown): void => {
-        if (this.#waiters.take((other) => other === waiter) !== undefined) waiter.reject(error)
-      }
-      const abort = (): void => give(aborted(signal))
-      signal?.addEventListener('abort', abort, { once: true })
-      if (timeout !== undefined) cancel = this.#owner.platform.setTimer(() => give(new MqttError('ERR_TIMEOUT', 'no message came in time')), timeout)
-      this.#waiters.push(waiter)
+    const { promise, resolve, reject } = deferred<Message | undefined>()
+    const waiter: Waiter = { resolve, reject }
+    const give = (error: MqttError): void => {
+      if (this.#waiters.take((other) => other === waiter) !== undefined) reject(error)
+    }
+    const stop = onAbort(signal, () => give(aborted(signal)))
+    const late = (): void => give(new MqttError('ERR_TIMEOUT', 'no message came in time'))
+    const cancel = timeout === undefined ? undefined : this.#owner.platform.setTimer(late, timeout)
+    this.#waiters.push(waiter)
+    if (signal === undefined && cancel === undefined) return promise
+    return promise.finally(() => {
+      stop()
+      cancel?.()
     })
   }
 

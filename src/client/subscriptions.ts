@@ -71,7 +71,8 @@ export class Registry {
   readonly #claims = new Set<Claim>()
   readonly #context: RegistryContext
   #nextIdentifier: number
-  #queued = false
+  /** Identifiers that the application chose itself. */
+  readonly #taken = new Set<number>()
 
   constructor(context: RegistryContext) {
     this.#context = context
@@ -89,7 +90,10 @@ export class Registry {
 
   /** Adds a consumer: routed at once, granted when `ready` settles. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
   subscribe(consumer: Consumer, requests: readonly SubscriptionRequest[], call: SubscribeCall): Promise<Subscription> {
-    for (const request of requests) this.#current(request.filter)?.check(request)
+    for (const request of requests) {
+      this.#current(request.filter)?.check(request)
+      new FilterEntry(requests.find((other) => other.filter === request.filter) ?? request).check(request)
+    }
     const claim: Claim = {
       consumer,
       requests,
@@ -113,16 +117,15 @@ export class Registry {
 
   /** Takes a consumer off its filters; the last one on a filter unsubscribes. Settles when the broker has answered. */
   async leave(consumer: Consumer): Promise<void> {
-    const entries = this.#consumers.get(consumer) ?? []
-    const last = entries.filter((entry) => entry.members.size === 1 && entry.members.has(consumer) && entry.state !== 'leaving')
-    for (const entry of entries) if (!last.includes(entry)) this.#remove(consumer, entry)
-    if (last.length === 0) return
-    const results = await this.unsubscribe(
-      last.map((entry) => entry.filter),
-      undefined,
-      undefined,
-    )
-    for (const result of results) if (result.error !== undefined) throw result.error
+    const answers: (Promise<UnsubscribeResult[]> | undefined)[] = []
+    const last: string[] = []
+    for (const entry of this.#consumers.get(consumer) ?? []) {
+      if (entry.state === 'leaving') answers.push(entry.leaving)
+      else if (entry.members.size > 1) this.#remove(consumer, entry)
+      else last.push(entry.filter)
+    }
+    if (last.length > 0) answers.push(this.unsubscribe(last, undefined, undefined))
+    for (const results of await Promise.all(answers)) for (const result of results ?? []) if (result.error !== undefined) throw result.error
   }
 
   /** The consumer is gone: its filters stay (detach, with what it owes) or go. */
@@ -178,7 +181,6 @@ export class Registry {
 
   /** Sends what waits, as far as there are a connection and packet identifiers. */
   flush(): void {
-    this.#queued = false
     for (let job = this.#jobs.peek(); job !== undefined; job = this.#jobs.peek()) {
       const { connection, session } = this.#context
       if (connection === undefined || !session.outbound.hasIdentifier) return
@@ -210,20 +212,20 @@ export class Registry {
     if (entry === undefined) return this.#create(request, claim, index, job)
     const joiner = { claim, index, retained: request.retainHandling === 0 }
     entry.members.set(claim.consumer, Math.max(request.qos, entry.members.get(claim.consumer) ?? 0) as QoS)
-    const queued = entry.state === 'new' ? entry.requests[0] : undefined
-    if (queued !== undefined) {
-      queued.joiners.push({ claim, index, retained: request.retainHandling !== 2 })
+    const first = entry.state === 'new'
+    const more = first || (!entry.shared && (request.retainHandling === 0 || request.qos > entry.qos))
+    const queued = entry.requests.find((item) => !item.sent)
+    if (more && queued !== undefined) {
+      queued.joiners.push({ claim, index, retained: first ? request.retainHandling !== 2 : request.retainHandling === 0 })
       const merged = queued.request
       merged.qos = Math.max(merged.qos, request.qos) as QoS
-      merged.retainHandling = Math.min(merged.retainHandling, request.retainHandling) as 0 | 1 | 2
+      const handling = first || request.retainHandling === 0 ? request.retainHandling : 2
+      merged.retainHandling = Math.min(merged.retainHandling, handling) as 0 | 1 | 2
       entry.qos = merged.qos
-    } else if (!entry.shared && (request.retainHandling === 0 || request.qos > entry.qos)) {
+    } else if (more) {
       entry.qos = Math.max(entry.qos, request.qos) as QoS
-      const item = {
-        entry,
-        request: { ...request, qos: entry.qos, retainHandling: request.retainHandling === 0 ? 0 : 2 } as const,
-        joiners: [joiner],
-      }
+      const again: SubscriptionRequest = { ...request, qos: entry.qos, retainHandling: request.retainHandling === 0 ? 0 : 2 }
+      const item: SubscribeItem = { entry, request: again, joiners: [joiner], sent: false }
       entry.requests.push(item)
       job.items.push(item)
     } else this.#joinAsIs(entry, joiner)
@@ -244,17 +246,16 @@ export class Registry {
     this.#entries.set(request.filter, entry)
     this.trie.add(request.filter, entry)
     entry.members.set(claim.consumer, request.qos)
-    const item: SubscribeItem = { entry, request: { ...request }, joiners: [{ claim, index, retained: request.retainHandling !== 2 }] }
+    const item: SubscribeItem = { entry, request: { ...request }, joiners: [{ claim, index, retained: request.retainHandling !== 2 }], sent: false }
     entry.requests.push(item)
     job.items.push(item)
     return entry
   }
 
+  // Leaves with everything else of this turn.
   #enqueue(job: SubscribeJob | UnsubscribeJob): void {
     this.#jobs.push(job)
-    if (this.#queued) return
-    this.#queued = true
-    this.#context.platform.microtask(() => this.flush())
+    this.#context.connection?.queueFlush()
   }
 
   #sendSubscribe(job: SubscribeJob, connection: Connection): void {
@@ -264,6 +265,7 @@ export class Registry {
     const objection = items.map(({ entry }) => checkFilter(limits, entry.filter, job.identifier !== undefined)).find((code) => code !== undefined)
     if (objection !== undefined)
       return this.#refuse(items, new MqttError(objection, 'the server does not offer this kind of subscription', { option: 'filter' }))
+    if (job.identifier !== undefined) this.#taken.add(job.identifier)
     const fresh = job.identifier ?? (limits.subscriptionIdentifierAvailable ? this.#freshIdentifier() : 0)
     for (const { entry } of items) if (entry.state === 'new') entry.identifier = fresh
     for (const group of grouped(items, this.#context.maxFilters)) this.#sendGroup(group, job, connection)
@@ -288,12 +290,15 @@ export class Registry {
     for (const item of items) this.#handleSent(item)
   }
 
-  #handleSent({ entry, joiners }: SubscribeItem): void {
+  #handleSent(item: SubscribeItem): void {
+    const { entry, joiners, request } = item
+    item.sent = true
     if (entry.state === 'new') entry.state = 'sent'
-    for (const { claim, retained } of joiners) {
-      claim.sent = true
-      if (retained) entry.audience.add(claim.consumer)
-    }
+    for (const { claim } of joiners) claim.sent = true
+    if (request.retainHandling === 2) return
+    // Those of earlier requests that were answered have what they asked for; what was asked for and not answered may still come.
+    const waiting = entry.requests.filter((other) => other.sent).flatMap((other) => other.joiners)
+    entry.audience = new Set(waiting.filter((joiner) => joiner.retained).map((joiner) => joiner.claim.consumer))
   }
 
   #handleGrant(item: SubscribeItem, reasonCode: number): void {
@@ -302,8 +307,6 @@ export class Registry {
     if (reasonCode < 0x80) {
       entry.grantedQos = reasonCode as QoS
       if (entry.state === 'sent') entry.state = 'active'
-      // Retained messages of earlier requests have all come by now: the broker answers in order.
-      if (item.request.retainHandling !== 2) entry.audience = new Set([item, ...entry.requests].flatMap(retainedFor))
     }
     for (const joiner of joiners) this.#grant(joiner, reasonCode, entry.filter)
     if (reasonCode >= 0x80 && entry.state === 'sent' && entry.requests.length === 0) this.#forget(entry)
@@ -413,7 +416,7 @@ export class Registry {
     }
     this.#consumers.delete(consumer)
     consumer.end(undefined)
-    if (!consumer.attended) consumer.discard(true)
+    if (!consumer.attended) consumer.dropBuffered()
   }
 
   #waits(consumer: Consumer): boolean {
@@ -424,6 +427,7 @@ export class Registry {
   #freshIdentifier(): number {
     const identifier = this.#nextIdentifier
     this.#nextIdentifier = identifier === identifierLimit ? 1 : identifier + 1
+    if (this.#taken.has(identifier)) return this.#freshIdentifier()
     for (const entry of this.#entries.values()) if (entry.identifier === identifier) return this.#freshIdentifier()
     return identifier
   }
@@ -437,10 +441,6 @@ function unsubscribeRefused(reasonCode: number): MqttError {
     reasonCode,
     reasonName: name,
   })
-}
-
-function retainedFor({ joiners }: SubscribeItem): Consumer[] {
-  return joiners.filter((joiner) => joiner.retained).map((joiner) => joiner.claim.consumer)
 }
 
 // One packet holds one Subscription Identifier, and no more filters than allowed.

@@ -3,9 +3,10 @@
  *
  * Assumes a frame that a framer with `from: 'client'` exposed. A CONNECT decides its protocol version by itself.
  */
-import { CONNECT, PUBLISH, SUBSCRIBE, UNSUBSCRIBE, WILL } from './constants.js'
-import { decodePublish, decodeShared } from './decode-shared.js'
-import { malformed, protocolError, rebased } from './error.js'
+import { CONNECT, PINGREQ, SUBSCRIBE, UNSUBSCRIBE, WILL } from './constants.js'
+import { decodeFrom } from './decode-shared.js'
+import { malformed, protocolError } from './error.js'
+import { checkString, fieldEnd, uint16 } from './fields.js'
 import type {
   Bytes,
   ClientPacket,
@@ -17,8 +18,9 @@ import type {
   UnsubscribePacket,
   Will,
 } from './packets.js'
-import { Reader } from './reader.js'
+import type { Reader } from './reader.js'
 import { isShared, validatePlainFilter, validateTopicFilter, validateTopicName } from './topics.js'
+import { decodeUtf8 } from './utf8.js'
 
 /**
  * The packet in `bytes[start..end)`, whose fixed header ends at `body`, as an object of its own.
@@ -26,31 +28,36 @@ import { isShared, validatePlainFilter, validateTopicFilter, validateTopicName }
  * @throws WireError
  */
 export function decodeClientPacket(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion): ClientPacket {
-  const type = (bytes[start] as number) >> 4
-  if (type === PUBLISH) return decodePublish(bytes, start, body, end, version, 'client')
-  try {
-    const reader = new Reader(bytes, body, end)
-    const packet = decodeShared(reader, type, version, 'client') ?? decodeClientOnly(reader, type, version)
-    reader.finish()
-    return packet
-  } catch (error) {
-    throw rebased(error, start)
-  }
+  return decodeFrom<ClientPacket>(bytes, start, body, end, version, 'client', decodeClientOnly)
 }
 
-function decodeClientOnly(reader: Reader, type: number, version: ProtocolVersion): ClientPacket {
-  if (type === CONNECT) return decodeConnect(reader)
-  if (type === SUBSCRIBE) return decodeSubscribe(reader, version)
-  if (type === UNSUBSCRIBE) return decodeUnsubscribe(reader, version)
-  return { type: 'pingreq' }
+function decodeClientOnly(reader: Reader, packetType: number): ClientPacket {
+  if (packetType === PINGREQ) return { type: 'pingreq' }
+  if (packetType === CONNECT) return decodeConnect(reader)
+  return packetType === SUBSCRIBE ? decodeSubscribe(reader) : decodeUnsubscribe(reader)
 }
 
-/** Protocol Name and Version (sections 3.1.2.1, 3.1.2.2) [MQTT-3.1.2-1] [MQTT-3.1.2-2]. */
+function readString(reader: Reader): string {
+  const { bytes, at } = reader
+  const end = fieldEnd(bytes, at, reader.end)
+  checkString(bytes, at, end)
+  reader.at = end
+  return decodeUtf8(bytes, at + 2, end)
+}
+
+function readBinary(reader: Reader): Bytes {
+  const { bytes, at } = reader
+  reader.at = fieldEnd(bytes, at, reader.end)
+  return new Uint8Array(bytes.subarray(at + 2, reader.at))
+}
+
+/** Protocol Name and Version (sections 3.1.2.1, 3.1.2.2) [MQTT-3.1.2-1] [MQTT-3.1.2-2]; the rest is read by that version. */
 function readProtocol(reader: Reader): ProtocolVersion {
   const at = reader.at
-  const name = reader.string()
+  const name = readString(reader)
   const version = reader.u8()
   if (name !== 'MQTT' || (version !== 4 && version !== 5)) throw protocolError('unsupported protocol version', at, 0x84)
+  reader.version = version
   return version
 }
 
@@ -60,12 +67,12 @@ function decodeConnect(reader: Reader): ConnectPacket {
   const flags = reader.u8()
   checkConnectFlags(flags, protocolVersion, reader.at - 1)
   const cleanStart = (flags & 2) !== 0
-  const keepAlive = reader.u16()
-  const properties = reader.properties(CONNECT, 'client', protocolVersion)
+  const keepAlive = uint16(reader.bytes, reader.skip(2))
+  const properties = reader.properties(CONNECT)
   if (properties.authenticationData !== undefined && properties.authenticationMethod === undefined) {
     throw protocolError('authentication data without a method', reader.at)
   }
-  const clientId = reader.string()
+  const clientId = readString(reader)
   // [MQTT-3.1.3-7] of 3.1.1.
   if (protocolVersion === 4 && clientId === '' && !cleanStart) throw protocolError('empty client identifier without clean session', reader.at, 0x85)
   return {
@@ -75,9 +82,9 @@ function decodeConnect(reader: Reader): ConnectPacket {
     cleanStart,
     keepAlive,
     clientId,
-    will: flags & 4 ? readWill(reader, flags, protocolVersion) : undefined,
-    username: flags & 0x80 ? reader.string() : undefined,
-    password: flags & 0x40 ? reader.binary() : undefined,
+    will: flags & 4 ? readWill(reader, flags) : undefined,
+    username: flags & 0x80 ? readString(reader) : undefined,
+    password: flags & 0x40 ? readBinary(reader) : undefined,
     properties,
   }
 }
@@ -90,42 +97,42 @@ function checkConnectFlags(flags: number, version: ProtocolVersion, at: number):
 }
 
 /** Section 3.1.3.2 to 3.1.3.4. */
-function readWill(reader: Reader, flags: number, version: ProtocolVersion): Will {
-  const properties = reader.properties(WILL, 'client', version)
+function readWill(reader: Reader, flags: number): Will {
+  const properties = reader.properties(WILL)
   const at = reader.at
-  const topic = reader.string()
+  const topic = readString(reader)
   if (validateTopicName(topic) !== undefined) throw protocolError('will topic is no topic name', at)
-  const payload: Bytes = reader.binary()
+  const payload: Bytes = readBinary(reader)
   return { topic, payload, qos: ((flags >> 3) & 3) as QoS, retain: (flags & 0x20) !== 0, properties }
 }
 
-function readFilter(reader: Reader, version: ProtocolVersion): string {
+function readFilter(reader: Reader): string {
   const at = reader.at
-  const filter = reader.string()
-  const fault = version === 5 ? validateTopicFilter(filter) : validatePlainFilter(filter)
+  const filter = readString(reader)
+  const fault = reader.version === 5 ? validateTopicFilter(filter) : validatePlainFilter(filter)
   if (fault !== undefined) throw protocolError('bad topic filter', at)
   return filter
 }
 
 /** Section 3.8. */
-function decodeSubscribe(reader: Reader, version: ProtocolVersion): SubscribePacket {
+function decodeSubscribe(reader: Reader): SubscribePacket {
   const packetId = reader.packetId()
-  const properties = reader.properties(SUBSCRIBE, 'client', version)
+  const properties = reader.properties(SUBSCRIBE)
   const subscriptions: SubscriptionRequest[] = []
   if (reader.at === reader.end) throw protocolError('SUBSCRIBE without a filter', reader.at) // [MQTT-3.8.3-2]
-  while (reader.at < reader.end) subscriptions.push(readSubscription(reader, version))
+  while (reader.at < reader.end) subscriptions.push(readSubscription(reader))
   return { type: 'subscribe', packetId, properties, subscriptions }
 }
 
 /** Section 3.8.3.1. */
-function readSubscription(reader: Reader, version: ProtocolVersion): SubscriptionRequest {
-  const filter = readFilter(reader, version)
+function readSubscription(reader: Reader): SubscriptionRequest {
+  const filter = readFilter(reader)
   const options = reader.u8()
   const at = reader.at - 1
   // [MQTT-3.8.3-5]; 3.1.1 has the QoS only [MQTT-3-8.3-4].
-  if (options & (version === 5 ? 0xc0 : 0xfc)) throw malformed('reserved subscription options', at)
+  if (options & (reader.version === 5 ? 0xc0 : 0xfc)) throw malformed('reserved subscription options', at)
   const retainHandling = options >> 4
-  if ((options & 3) === 3) throw version === 5 ? protocolError('QoS 3', at) : malformed('QoS 3', at)
+  if ((options & 3) === 3) throw reader.version === 5 ? protocolError('QoS 3', at) : malformed('QoS 3', at)
   if (retainHandling === 3) throw protocolError('retain handling 3', at)
   const noLocal = (options & 4) !== 0
   if (noLocal && isShared(filter)) throw protocolError('no local on a shared subscription', at) // [MQTT-3.8.3-4]
@@ -139,11 +146,11 @@ function readSubscription(reader: Reader, version: ProtocolVersion): Subscriptio
 }
 
 /** Section 3.10. */
-function decodeUnsubscribe(reader: Reader, version: ProtocolVersion): UnsubscribePacket {
+function decodeUnsubscribe(reader: Reader): UnsubscribePacket {
   const packetId = reader.packetId()
-  const properties = reader.properties(UNSUBSCRIBE, 'client', version)
+  const properties = reader.properties(UNSUBSCRIBE)
   const filters: string[] = []
   if (reader.at === reader.end) throw protocolError('UNSUBSCRIBE without a filter', reader.at) // [MQTT-3.10.3-2]
-  while (reader.at < reader.end) filters.push(readFilter(reader, version))
+  while (reader.at < reader.end) filters.push(readFilter(reader))
   return { type: 'unsubscribe', packetId, properties, filters }
 }

@@ -5,7 +5,7 @@
  */
 import type { Sender } from './constants.js'
 import { AUTH, DISCONNECT, PUBACK, PUBCOMP, PUBLISH } from './constants.js'
-import { protocolError } from './error.js'
+import { protocolError, rebased } from './error.js'
 import type {
   AuthPacket,
   DisconnectPacket,
@@ -18,16 +18,42 @@ import type {
   PubrelPacket,
 } from './packets.js'
 import { PublishView } from './publish.js'
-import type { Reader } from './reader.js'
-import { isReasonCode } from './reason-codes.js'
+import { Reader } from './reader.js'
 
 /** A packet that either side may send. */
 export type SharedPacket = PublishPacket | PubackPacket | PubrecPacket | PubrelPacket | PubcompPacket | DisconnectPacket | AuthPacket
 
 const acknowledgements = ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const
 
-/** Decodes a PUBLISH into an object of its own (section 3.3). */
-export function decodePublish(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion, from: Sender): PublishPacket {
+/**
+ * The packet in `bytes[start..end)`, whose fixed header ends at `body`, as an object of its own.
+ *
+ * @param decodeOther for the types that only this sender sends
+ * @throws WireError
+ */
+export function decodeFrom<T>(
+  bytes: Uint8Array,
+  start: number,
+  body: number,
+  end: number,
+  version: ProtocolVersion,
+  from: Sender,
+  decodeOther: (reader: Reader, packetType: number) => T,
+): SharedPacket | T {
+  const packetType = (bytes[start] as number) >> 4
+  if (packetType === PUBLISH) return decodePublish(bytes, start, body, end, version, from)
+  try {
+    const reader = new Reader(bytes, body, end, version, from)
+    const packet = decodeShared(reader, packetType) ?? decodeOther(reader, packetType)
+    reader.finish()
+    return packet
+  } catch (error) {
+    throw rebased(error, start)
+  }
+}
+
+/** A PUBLISH (section 3.3). */
+function decodePublish(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion, from: Sender): PublishPacket {
   const view = new PublishView()
   view.read(bytes, start, body, end, version, from)
   return {
@@ -36,49 +62,32 @@ export function decodePublish(bytes: Uint8Array, start: number, body: number, en
     qos: view.qos,
     retain: view.retain,
     topic: view.topic(),
-    packetId: view.qos > 0 ? view.packetId : undefined,
+    packetId: view.packetId || undefined,
     properties: view.properties(),
     payload: new Uint8Array(view.payload()),
   }
 }
 
-/** A reason code that the packet's table has, for this sender (section 2.4). */
-export function readReasonCode(reader: Reader, packetType: number, from: Sender): number {
-  const code = reader.u8()
-  if (!isReasonCode(packetType, code, from)) throw protocolError('reason code is not one of this packet', reader.at - 1)
-  return code
+function decodeShared(reader: Reader, packetType: number): Exclude<SharedPacket, PublishPacket> | undefined {
+  if (packetType > PUBLISH && packetType <= PUBCOMP) {
+    const packetId = reader.packetId()
+    const { reasonCode, properties } = readReason(reader, packetType)
+    return { type: acknowledgements[packetType - PUBACK] as 'puback', packetId, reasonCode, properties }
+  }
+  if (packetType === DISCONNECT) return { type: 'disconnect', ...readReason(reader, packetType) }
+  return packetType === AUTH ? decodeAuth(reader) : undefined
 }
 
 /** Reason Code and properties, both of which may be missing at the end of the packet (sections 3.4.2.1, 3.14.2.1). */
-function readReason(reader: Reader, packetType: number, version: ProtocolVersion, from: Sender): [reasonCode: number, properties: Properties] {
-  if (version === 4 || reader.at === reader.end) return [0, {}]
-  const reasonCode = readReasonCode(reader, packetType, from)
-  return [reasonCode, reader.at === reader.end ? {} : reader.properties(packetType, from, version)]
-}
-
-/** Decodes what `reader` holds as a packet of this type; `undefined` when the type is not one of those that travel both ways. */
-export function decodeShared(
-  reader: Reader,
-  packetType: number,
-  version: ProtocolVersion,
-  from: Sender,
-): Exclude<SharedPacket, PublishPacket> | undefined {
-  if (packetType > PUBLISH && packetType <= PUBCOMP) {
-    const packetId = reader.packetId()
-    const [reasonCode, properties] = readReason(reader, packetType, version, from)
-    return { type: acknowledgements[packetType - PUBACK] as 'puback', packetId, reasonCode, properties }
-  }
-  if (packetType === DISCONNECT) {
-    const [reasonCode, properties] = readReason(reader, packetType, version, from)
-    return { type: 'disconnect', reasonCode, properties }
-  }
-  if (packetType === AUTH) return decodeAuth(reader, from)
-  return undefined
+function readReason(reader: Reader, packetType: number): { reasonCode: number; properties: Properties } {
+  if (reader.version === 4 || reader.at === reader.end) return { reasonCode: 0, properties: {} }
+  const reasonCode = reader.reasonCode(packetType)
+  return { reasonCode, properties: reader.at === reader.end ? {} : reader.properties(packetType) }
 }
 
 /** Section 3.15. A method is mandatory, so that the form without a body is an error, whatever section 3.15.2.1 says of it. */
-function decodeAuth(reader: Reader, from: Sender): AuthPacket {
-  const [reasonCode, properties] = readReason(reader, AUTH, 5, from)
-  if (properties.authenticationMethod === undefined) throw protocolError('AUTH without authentication method', reader.at)
-  return { type: 'auth', reasonCode, properties }
+function decodeAuth(reader: Reader): AuthPacket {
+  const reason = readReason(reader, AUTH)
+  if (reason.properties.authenticationMethod === undefined) throw protocolError('AUTH without authentication method', reader.at)
+  return { type: 'auth', ...reason }
 }

@@ -2,17 +2,18 @@
  * Writes what a client sends, and with it the packets that travel both ways.
  *
  * Every field is checked, its JavaScript type included. A refusal is a WireError of fault `'local'` that names the field, and leaves the writer as
- * it was. Must not import the encoder of server packets.
+ * it was. What only 3.1.1 forbids is not checked here but by `check311`. Must not import the encoder of server packets.
  */
 import type { Author } from './constants.js'
 import { AUTH, CONNECT, DISCONNECT, MAXIMUM_VARIABLE_BYTE_INTEGER, PINGREQ, PUBLISH, PUBREL, SUBSCRIBE, UNSUBSCRIBE, WILL } from './constants.js'
 import { refused } from './error.js'
+import { nothing } from './fields.js'
 import type { Properties, ProtocolVersion } from './packets.js'
 import { writeProperties } from './properties.js'
 import { isReasonCode } from './reason-codes.js'
 import { isShared, validatePlainFilter, validateTopicFilter } from './topics.js'
 import type { Writer } from './writer.js'
-import { integer, isBytes, isObject, variableByteIntegerSize } from './writer.js'
+import { integer, isBytes, isObject } from './writer.js'
 
 /** A will as it is given: absent fields are QoS 0, not retained, empty, without properties. */
 export interface WillInput {
@@ -84,31 +85,31 @@ export function writePacketId(writer: Writer, packetId: unknown): void {
   writer.u16(integer(packetId, 1, 65_535, 'packetId'))
 }
 
-/** Checks and writes a Property Length with properties; on 3.1.1 there must be none. */
+/** Checks and writes a Property Length with properties; nothing on 3.1.1. */
 export function writePropertyBlock(
   writer: Writer,
   properties: unknown,
   packetType: number,
   version: ProtocolVersion,
   from: Author,
-  path = 'properties',
+  path?: string,
 ): void {
   if (version === 5) writeProperties(writer, properties, packetType, from, path)
-  else if (!isEmpty(properties)) throw refused(path, 'must be empty on 3.1.1')
 }
 
-function isEmpty(properties: unknown): boolean {
-  return properties === undefined || (isObject(properties) && Object.values(properties).every((value) => value === undefined))
-}
-
-/** Writes one packet whose variable header and payload `fill` writes; when that throws, the writer is left as it was. */
-export function writePacket(writer: Writer, firstByte: number, fill: () => void): void {
+/**
+ * Writes one packet whose variable header `fill` writes, and whose payload, if any, follows; when that throws, the writer is left as it was.
+ *
+ * @param guess of the Remaining Length: a good one saves moving what was written
+ */
+export function writePacket(writer: Writer, firstByte: number, fill: () => void, payloadLength = 0, guess = 0, option = 'packet'): void {
   const start = writer.length
   try {
     writer.u8(firstByte)
-    const length = writer.leaveLength(1)
+    writer.varint(guess)
+    const from = writer.length
     fill()
-    writer.fillLength(length, 1, 0, 'packet')
+    writer.fillLength(start + 1, from, payloadLength, option)
   } catch (error) {
     writer.length = start
     throw error
@@ -118,26 +119,17 @@ export function writePacket(writer: Writer, firstByte: number, fill: () => void)
 /** Writes a CONNECT (section 3.1); `protocolVersion` of the packet decides its form. */
 export function writeConnect(writer: Writer, packet: ConnectInput): void {
   writePacket(writer, CONNECT << 4, () => {
-    const {
-      protocolName = 'MQTT',
-      protocolVersion = 5,
-      cleanStart = true,
-      keepAlive = 0,
-      clientId = '',
-      will,
-      username,
-      password,
-      properties,
-    } = packet
+    const { protocolName = 'MQTT', protocolVersion = 5, cleanStart = true, keepAlive = 0, clientId = '' } = packet
+    const { will, username, password, properties } = packet
     if (protocolName !== 'MQTT') throw refused('protocolName', 'must be MQTT')
     if (protocolVersion !== 4 && protocolVersion !== 5) throw refused('protocolVersion', 'must be 4 or 5')
-    checkConnect(packet, protocolVersion, cleanStart, clientId)
-    writer.string('MQTT', 'protocolName')
+    writer.string(protocolName, 'protocolName')
     writer.u8(protocolVersion)
     const flags = (bit(cleanStart, 'cleanStart') << 1) | (username === undefined ? 0 : 0x80) | (password === undefined ? 0 : 0x40)
     writer.u8(flags | willFlags(will))
     writer.u16(integer(keepAlive, 0, 65_535, 'keepAlive'))
     writePropertyBlock(writer, properties, CONNECT, protocolVersion, 'client')
+    if (properties?.authenticationData !== undefined) checkMethod(properties)
     writer.string(clientId, 'clientId')
     if (will !== undefined) writeWill(writer, will, protocolVersion)
     if (username !== undefined) writer.string(username, 'username')
@@ -145,15 +137,8 @@ export function writeConnect(writer: Writer, packet: ConnectInput): void {
   })
 }
 
-/** What fields of a CONNECT demand of each other. */
-function checkConnect(packet: ConnectInput, version: ProtocolVersion, cleanStart: boolean, clientId: string): void {
-  const { username, password, properties } = packet
-  // [MQTT-3.1.2-22] and [MQTT-3.1.3-7] of 3.1.1.
-  if (version === 4 && password !== undefined && username === undefined) throw refused('password', 'needs a user name on 3.1.1')
-  if (version === 4 && clientId === '' && !cleanStart) throw refused('clientId', 'must not be empty without a clean session on 3.1.1')
-  if (properties?.authenticationData !== undefined && properties.authenticationMethod === undefined) {
-    throw refused('properties.authenticationMethod', 'must be there when authenticationData is')
-  }
+function checkMethod(properties: Properties | undefined): void {
+  if (properties?.authenticationMethod === undefined) throw refused('properties.authenticationMethod', 'is missing')
 }
 
 function willFlags(will: WillInput | undefined): number {
@@ -163,11 +148,10 @@ function willFlags(will: WillInput | undefined): number {
   return 4 | (integer(qos, 0, 2, 'will.qos') << 3) | (bit(will.retain, 'will.retain') << 5)
 }
 
-function writeWill(writer: Writer, will: WillInput, version: ProtocolVersion): void {
-  writePropertyBlock(writer, will.properties, WILL, version, 'client', 'will.properties')
-  writer.topic(will.topic, 'will.topic')
-  if (will.payload === undefined) writer.u16(0)
-  else writer.binary(will.payload, 'will.payload')
+function writeWill(writer: Writer, { properties, topic, payload = nothing }: WillInput, version: ProtocolVersion): void {
+  writePropertyBlock(writer, properties, WILL, version, 'client', 'will.properties')
+  writer.topic(topic, 'will.topic')
+  writer.binary(payload, 'will.payload')
 }
 
 /**
@@ -182,50 +166,45 @@ export function writePublishHead(
   version: ProtocolVersion,
   from: Author = 'client',
 ): void {
-  const start = writer.length
-  try {
-    const { topic, qos = 0, packetId, properties } = input
-    integer(qos, 0, 2, 'qos')
-    const dup = bit(input.dup, 'dup')
-    if (dup > qos) throw refused('dup', 'must be false at QoS 0') // [MQTT-3.3.1-2]
-    writer.u8((PUBLISH << 4) | (dup << 3) | (qos << 1) | bit(input.retain, 'retain'))
-    if (typeof topic !== 'string') throw refused('topic', 'must be a string')
-    // Right for ASCII without properties; otherwise `fillLength` moves the head by a byte or two.
-    const gap = variableByteIntegerSize(payloadLength + topic.length + (qos > 0 ? 4 : 2) + (version === 5 ? 1 : 0))
-    const length = writer.leaveLength(gap)
+  const { topic, qos = 0, packetId, properties } = input
+  integer(qos, 0, 2, 'qos')
+  const dup = bit(input.dup, 'dup')
+  if (dup > qos) throw refused('dup', 'must be false at QoS 0') // [MQTT-3.3.1-2]
+  const firstByte = (PUBLISH << 4) | (dup << 3) | (qos << 1) | bit(input.retain, 'retain')
+  const fill = (): void => {
     if (topic === '' && version === 5 && properties?.topicAlias !== undefined) writer.u16(0)
     else writer.topic(topic, 'topic')
     if (qos > 0) writePacketId(writer, packetId)
     else if (packetId !== undefined && packetId !== 0) throw refused('packetId', 'must be absent at QoS 0') // [MQTT-2.2.1-2]
     writePropertyBlock(writer, properties, PUBLISH, version, from)
-    writer.fillLength(length, gap, integer(payloadLength, 0, MAXIMUM_VARIABLE_BYTE_INTEGER, 'payload'), 'payload')
-  } catch (error) {
-    writer.length = start
-    throw error
   }
+  integer(payloadLength, 0, MAXIMUM_VARIABLE_BYTE_INTEGER, 'payload')
+  // Right for ASCII without properties.
+  const guess = payloadLength + (topic?.length ?? 0) + (qos > 0 ? 5 : 3)
+  writePacket(writer, firstByte, fill, payloadLength, guess, 'payload')
 }
 
 /** Writes a PUBLISH with its payload. */
-export function writePublish(writer: Writer, input: PublishInput, version: ProtocolVersion, from: Author = 'client'): void {
-  const payload = input.payload
-  if (payload !== undefined && !isBytes(payload)) throw refused('payload', 'must be a Uint8Array')
-  writePublishHead(writer, input, payload === undefined ? 0 : payload.length, version, from)
-  if (payload !== undefined) writer.raw(payload)
+export function writePublish(writer: Writer, input: PublishInput, version: ProtocolVersion, from?: Author): void {
+  const { payload = nothing } = input
+  if (!isBytes(payload)) throw refused('payload', 'must be a Uint8Array')
+  writePublishHead(writer, input, payload.length, version, from)
+  writer.raw(payload)
 }
 
-/** Checks a reason code, by the rules of `from` or of either side; 3.1.1 has none. */
-function checkReasonCode(packetType: number, reasonCode: unknown, version: ProtocolVersion, from: Author): number {
-  const code = integer(reasonCode, 0, 255, 'reasonCode')
-  if (version === 4 ? code !== 0 : !isReasonCode(packetType, code, from)) throw refused('reasonCode', 'is not one of this packet')
-  return code
+/** Checks a reason code by the rules of `from`. */
+function checkReasonCode(packetType: number, reasonCode: number, from: Author): number {
+  if (!isReasonCode(packetType, integer(reasonCode, 0, 255, 'reasonCode'), from)) throw refused('reasonCode', 'is not one of this packet')
+  return reasonCode
 }
 
 /** Reason Code and properties in their shortest form (sections 3.4.2.1, 3.14.2.1). */
-function writeReason(writer: Writer, packetType: number, reasonCode: unknown, properties: unknown, version: ProtocolVersion, from: Author): void {
-  const code = checkReasonCode(packetType, reasonCode, version, from)
-  const bare = isEmpty(properties)
-  if (code !== 0 || !bare) writer.u8(code)
-  if (!bare) writePropertyBlock(writer, properties, packetType, version, from)
+function writeReason(writer: Writer, packetType: number, reasonCode: number, properties: unknown, version: ProtocolVersion, from: Author): void {
+  const start = writer.length
+  writer.u8(checkReasonCode(packetType, reasonCode, from))
+  writePropertyBlock(writer, properties, packetType, version, from)
+  // No more than a Property Length of 0 behind the code.
+  if (writer.length < start + 3) writer.length = reasonCode > 0 ? start + 1 : start
 }
 
 /**
@@ -257,50 +236,51 @@ export function writeAck(
 
 /** Writes a SUBSCRIBE (section 3.8). */
 export function writeSubscribe(writer: Writer, packet: SubscribeInput, version: ProtocolVersion): void {
-  writePacket(writer, (SUBSCRIBE << 4) | 2, () => {
-    writePacketId(writer, packet.packetId)
-    writePropertyBlock(writer, packet.properties, SUBSCRIBE, version, 'client')
-    const list = nonEmptyArray(packet.subscriptions, 'subscriptions') // [MQTT-3.8.3-2]
-    list.forEach((subscription, index) => {
-      writeSubscription(writer, subscription as SubscriptionInput, version, `subscriptions[${index}]`)
-    })
+  writeRequest(writer, SUBSCRIBE, packet, version, packet.subscriptions, 'subscriptions', (subscription, option) => {
+    if (!isObject(subscription)) throw refused(option, 'must be an object')
+    const { filter, qos = 0, noLocal, retainAsPublished, retainHandling = 0 } = subscription
+    writeFilter(writer, filter, version, `${option}.filter`)
+    const local = bit(noLocal, `${option}.noLocal`)
+    // [MQTT-3.8.3-4]
+    if (local > 0 && isShared(filter)) throw refused(`${option}.noLocal`, 'must be false on a shared subscription')
+    writer.u8(
+      integer(qos, 0, 2, `${option}.qos`) |
+        (local << 2) |
+        (bit(retainAsPublished, `${option}.retainAsPublished`) << 3) |
+        (integer(retainHandling, 0, 2, `${option}.retainHandling`) << 4),
+    )
   })
-}
-
-function writeSubscription(writer: Writer, subscription: SubscriptionInput, version: ProtocolVersion, path: string): void {
-  if (!isObject(subscription)) throw refused(path, 'must be an object')
-  const { filter, qos = 0, noLocal, retainAsPublished, retainHandling = 0 } = subscription
-  writeFilter(writer, filter, version, `${path}.filter`)
-  const local = bit(noLocal, `${path}.noLocal`)
-  // [MQTT-3.8.3-4]
-  if (local === 1 && isShared(filter)) throw refused(`${path}.noLocal`, 'must be false on a shared subscription')
-  const flags =
-    (local << 2) | (bit(retainAsPublished, `${path}.retainAsPublished`) << 3) | (integer(retainHandling, 0, 2, `${path}.retainHandling`) << 4)
-  if (version === 4 && flags !== 0) throw refused(path, 'must not have options beyond QoS on 3.1.1')
-  writer.u8(flags | integer(qos, 0, 2, `${path}.qos`))
-}
-
-function writeFilter(writer: Writer, filter: unknown, version: ProtocolVersion, option: string): void {
-  if (typeof filter !== 'string') throw refused(option, 'must be a string')
-  const fault = version === 5 ? validateTopicFilter(filter) : validatePlainFilter(filter)
-  if (fault !== undefined) throw refused(option, fault)
-  writer.string(filter, option)
-}
-
-function nonEmptyArray(value: unknown, option: string): readonly unknown[] {
-  if (!Array.isArray(value) || value.length === 0) throw refused(option, 'must be an array with at least one element')
-  return value
 }
 
 /** Writes an UNSUBSCRIBE (section 3.10). */
 export function writeUnsubscribe(writer: Writer, packet: UnsubscribeInput, version: ProtocolVersion): void {
-  writePacket(writer, (UNSUBSCRIBE << 4) | 2, () => {
+  writeRequest(writer, UNSUBSCRIBE, packet, version, packet.filters, 'filters', (filter, option) => writeFilter(writer, filter, version, option))
+}
+
+/** Packet Identifier, properties, and a list that must not be empty [MQTT-3.8.3-2] [MQTT-3.10.3-2]. */
+function writeRequest<T>(
+  writer: Writer,
+  packetType: number,
+  packet: { packetId: number; properties?: Properties | undefined },
+  version: ProtocolVersion,
+  list: readonly T[],
+  name: string,
+  write: (item: T, option: string) => void,
+): void {
+  writePacket(writer, (packetType << 4) | 2, () => {
     writePacketId(writer, packet.packetId)
-    writePropertyBlock(writer, packet.properties, UNSUBSCRIBE, version, 'client')
-    nonEmptyArray(packet.filters, 'filters').forEach((filter, index) => {
-      writeFilter(writer, filter, version, `filters[${index}]`)
+    writePropertyBlock(writer, packet.properties, packetType, version, 'client')
+    if (!Array.isArray(list) || list.length === 0) throw refused(name, 'must be an array with at least one element')
+    list.forEach((item, index) => {
+      write(item, `${name}[${index}]`)
     })
   })
+}
+
+function writeFilter(writer: Writer, filter: unknown, version: ProtocolVersion, option: string): void {
+  writer.string(filter, option)
+  const fault = (version === 5 ? validateTopicFilter : validatePlainFilter)(filter as string)
+  if (fault !== undefined) throw refused(option, fault)
 }
 
 /** Writes a PINGREQ (section 3.12). */
@@ -322,8 +302,8 @@ export function writeDisconnect(
 /** Writes an AUTH (section 3.15), which needs an Authentication Method; MQTT 5.0 only. */
 export function writeAuth(writer: Writer, reasonCode: number, properties: Properties, from: Author = 'client'): void {
   writePacket(writer, AUTH << 4, () => {
-    writer.u8(checkReasonCode(AUTH, reasonCode, 5, from))
+    writer.u8(checkReasonCode(AUTH, reasonCode, from))
     writeProperties(writer, properties, AUTH, from)
-    if (properties?.authenticationMethod === undefined) throw refused('properties.authenticationMethod', 'must be there')
+    checkMethod(properties)
   })
 }

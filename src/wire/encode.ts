@@ -11,6 +11,7 @@ import type { ConnackInput, SubackInput } from './encode-server.js'
 import { writeConnack, writePingresp, writeSuback, writeUnsuback } from './encode-server.js'
 import { refused } from './error.js'
 import type { Bytes, Properties, ProtocolVersion } from './packets.js'
+import { check311 } from './rules-311.js'
 import { isObject, Writer } from './writer.js'
 
 /** An acknowledgement of a PUBLISH as it is given: absent is reason code 0. */
@@ -57,6 +58,7 @@ export function encode(packet: PacketInput, options: { protocolVersion?: Protoco
   const { protocolVersion: version = 5 } = options
   if (version !== 4 && version !== 5) throw refused('protocolVersion', 'must be 4 or 5')
   if (!isObject(packet)) throw refused('packet', 'must be an object')
+  if ((packet.type === 'connect' ? (packet.protocolVersion ?? version) : version) === 4) check311(packet)
   const writer = new Writer()
   write(writer, packet, version)
   return writer.take()
@@ -101,7 +103,7 @@ function write(writer: Writer, packet: PacketInput, version: ProtocolVersion): v
       writeAnyDisconnect(writer, packet, version)
       break
     case 'auth':
-      writeAnyAuth(writer, packet, version)
+      writeAnyAuth(writer, packet)
       break
     default:
       throw refused('type', 'is no packet type')
@@ -123,8 +125,7 @@ function writeAnyDisconnect(writer: Writer, packet: DisconnectInput, version: Pr
   writeDisconnect(writer, reasonCode, properties, version, fromClient ? 'client' : fromServer ? 'server' : 'either')
 }
 
-function writeAnyAuth(writer: Writer, packet: AuthInput, version: ProtocolVersion): void {
-  if (version === 4) throw refused('type', 'does not exist on 3.1.1')
+function writeAnyAuth(writer: Writer, packet: AuthInput): void {
   const { reasonCode = 0, properties } = packet
   writeAuth(writer, reasonCode, properties, 'either')
 }

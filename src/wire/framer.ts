@@ -8,6 +8,7 @@
 import type { Sender } from './constants.js'
 import { AUTH, CONNACK, CONNECT, DISCONNECT, PINGREQ, PINGRESP, PUBLISH, PUBREL, SUBACK, SUBSCRIBE, UNSUBACK, UNSUBSCRIBE } from './constants.js'
 import { malformed, protocolError, WireError } from './error.js'
+import { INCOMPLETE, nothing, variableByteInteger, variableByteIntegerSize } from './fields.js'
 import type { ProtocolVersion } from './packets.js'
 
 /** Packet types that never come from a server, or a client, by sender [section 2.1.2]. */
@@ -19,21 +20,16 @@ const forbidden = {
 const withFlags2 = (1 << PUBREL) | (1 << SUBSCRIBE) | (1 << UNSUBSCRIBE)
 
 const smallestCarry = 64
-const nothing = /* @__PURE__ */ new Uint8Array(0)
-
 /** Type, flags and direction, as the first byte shows them [MQTT-2.1.3-1] [MQTT-3.3.1-2] [MQTT-3.3.1-4]. */
 function checkFirstByte(byte: number, version: ProtocolVersion, from: Sender): void {
   const type = byte >> 4
   const flags = byte & 15
   if (type === PUBLISH) {
-    if ((flags & 6) === 6) throw malformed('QoS 3', 0)
-    // 3.1.1 forbids it to senders only; clients that set it are in use.
-    if ((flags & 14) === 8 && version === 5) throw malformed('DUP at QoS 0', 0)
-    return
-  }
-  if (type === 0 || (type === AUTH && version === 4)) throw malformed('reserved packet type', 0)
-  if (flags !== ((withFlags2 >> type) & 1) * 2) throw malformed('wrong fixed header flags', 0)
-  if ((forbidden[from] >> type) & 1 || (type === DISCONNECT && version === 4 && from === 'server')) {
+    // DUP at QoS 0: 3.1.1 forbids it to senders only; clients that set it are in use.
+    if ((flags & 6) === 6 || ((flags & 14) === 8 && version === 5)) throw malformed('QoS 3 or DUP at QoS 0', 0)
+  } else if (type === 0 || (type === AUTH && version === 4) || flags !== ((withFlags2 >> type) & 1) * 2) {
+    throw malformed('bad packet type or flags', 0)
+  } else if ((forbidden[from] >> type) & 1 || (type === DISCONNECT && version === 4 && from === 'server')) {
     throw protocolError(`packet type ${type} from a ${from}`, 0)
   }
 }
@@ -112,24 +108,12 @@ export class Framer {
   /** Size of the frame at `start`, 0 while its header is incomplete; sets `body`. */
   #measure(bytes: Uint8Array, start: number, end: number): number {
     checkFirstByte(bytes[start] as number, this.protocolVersion, this.#from)
-    let length = 0
-    for (let i = 1; start + i < end; i++) {
-      const byte = bytes[start + i] as number
-      length |= (byte & 127) << (7 * i - 7)
-      if (byte < 128) {
-        // [MQTT-1.5.5-1]
-        if (byte === 0 && i > 1) throw malformed('remaining length is longer than needed', i)
-        return this.#accept(length, start, i + 1)
-      }
-      if (i === 4) throw malformed('remaining length exceeds four bytes', i)
-    }
-    return 0
-  }
-
-  #accept(length: number, start: number, header: number): number {
-    if (length + header > this.maximumPacketSize) throw new WireError('too-large', 'packet exceeds the maximum packet size', 1)
+    const length = variableByteInteger(bytes, start + 1, end, start)
+    if (length === INCOMPLETE) return 0
+    const header = 1 + variableByteIntegerSize(length)
+    if (header + length > this.maximumPacketSize) throw new WireError('too-large', 'packet exceeds the maximum packet size', 1)
     this.body = start + header
-    return length + header
+    return header + length
   }
 
   #nextCarried(): boolean {
@@ -153,9 +137,8 @@ export class Framer {
   #hold(count: number): void {
     const needed = this.#held + count
     if (needed > this.#carry.length) {
-      const roomy = Math.max(needed, smallestCarry, this.#carry.length * 2)
-      const grown = new Uint8Array(this.#size > 0 ? Math.min(roomy, this.#size) : roomy)
-      grown.set(this.#carry.subarray(0, this.#held))
+      const grown = new Uint8Array(Math.max(needed, smallestCarry, Math.min(this.#size, this.#carry.length * 2)))
+      grown.set(this.#carry)
       this.#carry = grown
     }
     this.#carry.set(this.#chunk.subarray(this.#position, this.#position + count), this.#held)

@@ -6,41 +6,36 @@
  */
 import { printable } from '../errors.js'
 import type { Author, Sender } from './constants.js'
-import { AUTH, CONNACK, CONNECT, DISCONNECT, MAXIMUM_VARIABLE_BYTE_INTEGER, PUBLISH, SUBSCRIBE, WILL } from './constants.js'
+import { DISCONNECT, MAXIMUM_VARIABLE_BYTE_INTEGER, PUBLISH, SUBSCRIBE } from './constants.js'
 import { malformed, protocolError, refused } from './error.js'
-import { checkString, fieldEnd, uint16, uint32, variableByteInteger } from './fields.js'
+import { checkString, fieldEnd, skip, uint16, variableByteInteger, variableByteIntegerSize } from './fields.js'
 import type { Properties } from './packets.js'
-import { hasWildcard } from './topics.js'
+import {
+  BINARY,
+  FLAG,
+  ON_ANY,
+  ON_AUTH,
+  ON_BOTH,
+  ON_CONNACK,
+  ON_CONNECT,
+  ON_DISCONNECT,
+  ON_PUBLISH,
+  ON_REASON,
+  PAIR,
+  RESPONSE_TOPIC,
+  SERVER_REFERENCE,
+  SESSION_EXPIRY_INTERVAL,
+  SUBSCRIPTION_IDENTIFIER,
+  TOPIC_ALIAS,
+  U16,
+  U32,
+  USER_PROPERTY,
+  UTF8,
+  VARINT,
+} from './property-numbers.js'
 import { decodeUtf8, HAS_WILDCARD } from './utf8.js'
 import type { Writer } from './writer.js'
-import { integer, isObject, variableByteIntegerSize } from './writer.js'
-
-// Every property of one byte is limited to 0 and 1. The numeric types are 0 to 3; bit 2 is set on what has a length prefix.
-const FLAG = 0
-const U16 = 1
-const U32 = 2
-const VARINT = 3
-const UTF8 = 4
-const BINARY = 5
-const PAIR = 6
-
-const ON_PUBLISH = (1 << PUBLISH) | (1 << WILL)
-const ON_CONNECT = 1 << CONNECT
-const ON_CONNACK = 1 << CONNACK
-const ON_BOTH = ON_CONNECT | ON_CONNACK
-const ON_AUTH = 1 << AUTH
-const ON_DISCONNECT = 1 << DISCONNECT
-/** CONNACK, the four PUBLISH acknowledgements, SUBACK, UNSUBACK, DISCONNECT, AUTH. */
-const ON_REASON = 0b1100_1010_1111_0100
-/** Everything but PINGREQ and PINGRESP. */
-const ON_ANY = 0b1100_1111_1111_1111
-
-const RESPONSE_TOPIC = 0x08
-const SUBSCRIPTION_IDENTIFIER = 0x0b
-const SESSION_EXPIRY_INTERVAL = 0x11
-const SERVER_REFERENCE = 0x1c
-const TOPIC_ALIAS = 0x23
-const USER_PROPERTY = 0x26
+import { integer, isObject } from './writer.js'
 
 type Row = readonly [key: keyof Properties, type: number, packets: number, least?: 1]
 
@@ -51,21 +46,21 @@ const table: Readonly<Record<number, Row>> = {
   3: ['contentType', UTF8, ON_PUBLISH],
   [RESPONSE_TOPIC]: ['responseTopic', UTF8, ON_PUBLISH],
   9: ['correlationData', BINARY, ON_PUBLISH],
-  [SUBSCRIPTION_IDENTIFIER]: ['subscriptionIdentifiers', VARINT, (1 << PUBLISH) | (1 << SUBSCRIBE), 1],
+  [SUBSCRIPTION_IDENTIFIER]: ['subscriptionIdentifiers', VARINT, 0b1_0000_1000, 1],
   [SESSION_EXPIRY_INTERVAL]: ['sessionExpiryInterval', U32, ON_BOTH | ON_DISCONNECT],
   18: ['assignedClientIdentifier', UTF8, ON_CONNACK],
   19: ['serverKeepAlive', U16, ON_CONNACK],
   21: ['authenticationMethod', UTF8, ON_BOTH | ON_AUTH],
   22: ['authenticationData', BINARY, ON_BOTH | ON_AUTH],
   23: ['requestProblemInformation', FLAG, ON_CONNECT],
-  24: ['willDelayInterval', U32, 1 << WILL],
+  24: ['willDelayInterval', U32, 1],
   25: ['requestResponseInformation', FLAG, ON_CONNECT],
   26: ['responseInformation', UTF8, ON_CONNACK],
   [SERVER_REFERENCE]: ['serverReference', UTF8, ON_CONNACK | ON_DISCONNECT],
   31: ['reasonString', UTF8, ON_REASON],
   33: ['receiveMaximum', U16, ON_BOTH, 1],
   34: ['topicAliasMaximum', U16, ON_BOTH],
-  [TOPIC_ALIAS]: ['topicAlias', U16, 1 << PUBLISH, 1],
+  [TOPIC_ALIAS]: ['topicAlias', U16, 0b1000, 1],
   36: ['maximumQoS', FLAG, ON_CONNACK],
   37: ['retainAvailable', FLAG, ON_CONNACK],
   [USER_PROPERTY]: ['userProperties', PAIR, ON_ANY],
@@ -95,8 +90,9 @@ export interface PropertyNotes {
   topicAlias: number
   /** Raised by one for each User Property. */
   userPropertyCount: number
-  /** Raised by one for each Subscription Identifier. */
+  /** Raised by one for each Subscription Identifier, which goes to this place of the list. */
   subscriptionIdentifierCount: number
+  readonly subscriptionIdentifiers: number[]
 }
 
 /**
@@ -104,125 +100,99 @@ export interface PropertyNotes {
  *
  * @param packetType the packet that holds them, `WILL` for a will
  * @param from who sent it
+ * @param out takes the values, as copies
  */
-export function validateProperties(bytes: Uint8Array, start: number, end: number, packetType: number, from: Sender, notes?: PropertyNotes): void {
+export function validateProperties(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  packetType: number,
+  from: Sender,
+  notes?: PropertyNotes,
+  out?: Properties,
+): void {
   let seenLow = 0
   let seenHigh = 0
   let at = start
   while (at < end) {
     const id = bytes[at] as number
-    if (id === USER_PROPERTY) {
-      const value = fieldEnd(bytes, at + 1, end)
-      checkString(bytes, at + 1, value)
-      const next = fieldEnd(bytes, value, end)
-      checkString(bytes, value, next)
-      at = next
-      if (notes !== undefined) notes.userPropertyCount++
-      continue
-    }
     const row = table[id]
     if (row === undefined || ((row[2] >> packetType) & 1) === 0) throw malformed('property is not defined for this packet', at)
     if (isForbidden(id, packetType, from)) throw protocolError('property is not for this sender', at)
-    const bit = 1 << (id & 31)
-    if (((id < 32 ? seenLow : seenHigh) & bit) !== 0) throw protocolError('property is repeated', at)
-    if (id >= 32) seenHigh |= bit
+    const type = row[1]
     // A PUBLISH holds one Subscription Identifier per matching subscription [MQTT-3.3.4-4].
-    else if (id !== SUBSCRIPTION_IDENTIFIER || packetType !== PUBLISH) seenLow |= bit
-    if (notes !== undefined && id === SUBSCRIPTION_IDENTIFIER) notes.subscriptionIdentifierCount++
-    if (notes !== undefined && id === TOPIC_ALIAS && end - at > 2) notes.topicAlias = uint16(bytes, at + 1)
-    at = validateValue(bytes, at + 1, end, id, row[1], row[3] ?? 0)
+    if (type !== PAIR && (type !== VARINT || packetType !== PUBLISH)) {
+      const bit = 1 << (id & 31)
+      if (((id < 32 ? seenLow : seenHigh) & bit) !== 0) throw protocolError('property is repeated', at)
+      if (id < 32) seenLow |= bit
+      else seenHigh |= bit
+    }
+    const next = validateValue(bytes, at + 1, end, id, row)
+    if (notes !== undefined) {
+      if (type === PAIR) notes.userPropertyCount++
+      else if (type === VARINT) notes.subscriptionIdentifiers[notes.subscriptionIdentifierCount++] = numberAt(bytes, at + 1, next, type)
+      else if (id === TOPIC_ALIAS) notes.topicAlias = numberAt(bytes, at + 1, next, type)
+    }
+    if (out !== undefined) put(out as Record<string, unknown>, row[0], type, valueAt(bytes, at + 1, next, type))
+    at = next
   }
 }
 
 /** Checks one value and returns its end. */
-function validateValue(bytes: Uint8Array, at: number, end: number, id: number, type: number, least: number): number {
-  if (type >= UTF8) {
+function validateValue(bytes: Uint8Array, at: number, end: number, id: number, row: Row): number {
+  const type = row[1]
+  if (type > VARINT) {
     const next = fieldEnd(bytes, at, end)
-    if (type === UTF8) {
-      const found = checkString(bytes, at, next)
-      if (id === RESPONSE_TOPIC && (found === HAS_WILDCARD || next === at + 2)) throw protocolError('response topic is no topic name', at)
-    }
-    return next
+    if (type === BINARY) return next
+    const found = checkString(bytes, at, next)
+    if (id === RESPONSE_TOPIC && (found === HAS_WILDCARD || next === at + 2)) throw protocolError('response topic is no topic name', at)
+    if (type === UTF8) return next
+    const last = fieldEnd(bytes, next, end)
+    checkString(bytes, next, last)
+    return last
   }
-  const next = at + numberSize(bytes, at, type, end)
-  if (next > end) throw malformed('property is cut off', at)
-  const value = readNumber(bytes, at, type)
-  if (value < least || (type === FLAG && value > 1)) {
+  const next = skip(at, type === VARINT ? variableByteIntegerSize(variableByteInteger(bytes, at, end)) : type, end)
+  const value = numberAt(bytes, at, next, type)
+  if (value < (row[3] ?? 0) || (type === FLAG && value > 1)) {
     throw protocolError('property value is out of range', at, id === TOPIC_ALIAS ? 0x94 : undefined)
   }
   return next
 }
 
-function readNumber(bytes: Uint8Array, at: number, type: number): number {
-  if (type === FLAG) return bytes[at] as number
-  if (type === U16) return uint16(bytes, at)
-  return type === U32 ? uint32(bytes, at) : variableByteInteger(bytes, at, bytes.length)
+/** The valid number in `bytes[at..end)`. */
+function numberAt(bytes: Uint8Array, at: number, end: number, type: number): number {
+  if (type === VARINT) return variableByteInteger(bytes, at, end)
+  let value = 0
+  for (let i = at; i < end; i++) value = value * 256 + (bytes[i] as number)
+  return value
 }
 
-/** {@link validateProperties}, then the values as an object that holds copies only. */
+/** The valid value in `bytes[at..end)`, a copy. */
+function valueAt(bytes: Uint8Array, at: number, end: number, type: number): unknown {
+  if (type <= VARINT) return numberAt(bytes, at, end, type)
+  if (type === BINARY) return new Uint8Array(bytes.subarray(at + 2, end))
+  const next = at + 2 + uint16(bytes, at)
+  const text = decodeUtf8(bytes, at + 2, next)
+  return type === PAIR ? [text, decodeUtf8(bytes, next + 2, end)] : text
+}
+
+/** Sets a value, or adds it to the list of those that may repeat. */
+function put(values: Record<string, unknown>, key: string, type: number, value: unknown): void {
+  if (type !== PAIR && type !== VARINT) values[key] = value
+  else if (values[key] === undefined) values[key] = [value]
+  else (values[key] as unknown[]).push(value)
+}
+
+/** {@link validateProperties} with the values as an object that holds copies only. */
 export function decodeProperties(bytes: Uint8Array, start: number, end: number, packetType: number, from: Sender): Properties {
-  validateProperties(bytes, start, end, packetType, from)
-  return readProperties(bytes, start, end)
-}
-
-/** The values of properties that {@link validateProperties} accepted. */
-export function readProperties(bytes: Uint8Array, start: number, end: number): Properties {
   const properties: Properties = {}
-  let at = start
-  while (at < end) {
-    const [key, type] = rowOf(bytes[at++] as number)
-    const next = valueEnd(bytes, at, type)
-    if (type === VARINT) append(properties, 'subscriptionIdentifiers', readNumber(bytes, at, type))
-    else if (type < UTF8) set(properties, key, readNumber(bytes, at, type))
-    else if (type === BINARY) set(properties, key, new Uint8Array(bytes.subarray(at + 2, next)))
-    else if (type === UTF8) set(properties, key, decodeUtf8(bytes, at + 2, next))
-    else {
-      const value = at + 2 + uint16(bytes, at)
-      append(properties, 'userProperties', [decodeUtf8(bytes, at + 2, value), decodeUtf8(bytes, value + 2, next)])
-    }
-    at = next
-  }
+  validateProperties(bytes, start, end, packetType, from, undefined, properties)
   return properties
 }
 
-function rowOf(id: number): Row {
-  return table[id] as Row
-}
-
-function set(properties: Properties, key: keyof Properties, value: unknown): void {
-  properties[key] = value as never
-}
-
-function append<K extends 'subscriptionIdentifiers' | 'userProperties'>(
-  properties: Properties,
-  key: K,
-  value: (Properties[K] & object)[number],
-): void {
-  const list = properties[key] as unknown[] | undefined
-  if (list === undefined) properties[key] = [value] as Properties[K]
-  else list.push(value)
-}
-
-/** The end of a valid value. */
-function valueEnd(bytes: Uint8Array, at: number, type: number): number {
-  if (type < UTF8) return at + numberSize(bytes, at, type, bytes.length)
-  const end = at + 2 + uint16(bytes, at)
-  return type === PAIR ? end + 2 + uint16(bytes, end) : end
-}
-
-function numberSize(bytes: Uint8Array, at: number, type: number, end: number): number {
-  if (type === VARINT) return variableByteIntegerSize(variableByteInteger(bytes, at, end))
-  return type === FLAG ? 1 : type * 2
-}
-
-/** Calls `visit` with each Subscription Identifier in properties that {@link validateProperties} accepted for a PUBLISH. */
-export function forEachSubscriptionIdentifier(bytes: Uint8Array, start: number, end: number, visit: (identifier: number) => void): void {
-  let at = start
-  while (at < end) {
-    const type = rowOf(bytes[at++] as number)[1]
-    if (type === VARINT) visit(readNumber(bytes, at, type))
-    at = valueEnd(bytes, at, type)
-  }
+/** The properties of a PUBLISH that {@link validateProperties} accepted. */
+export function readProperties(bytes: Uint8Array, start: number, end: number): Properties {
+  return decodeProperties(bytes, start, end, PUBLISH, 'server')
 }
 
 /**
@@ -232,12 +202,10 @@ export function forEachSubscriptionIdentifier(bytes: Uint8Array, start: number, 
  * @param path of the properties in the packet, for errors
  */
 export function writeProperties(writer: Writer, properties: unknown, packetType: number, from: Author, path = 'properties'): void {
-  if (properties === undefined) {
-    writer.u8(0)
-    return
-  }
+  const start = writer.length
+  writer.u8(0)
+  if (properties === undefined) return
   if (!isObject(properties)) throw refused(path, 'must be an object')
-  const length = writer.leaveLength(1)
   for (const key of Object.keys(properties)) {
     const value = (properties as Record<string, unknown>)[key]
     if (value === undefined) continue
@@ -247,50 +215,35 @@ export function writeProperties(writer: Writer, properties: unknown, packetType:
     if (row === undefined || ((row[2] >> packetType) & 1) === 0 || isForbidden(id, packetType, from)) {
       throw refused(option, 'is not a property of this packet')
     }
-    if (row[1] === PAIR) writePairs(writer, value, option)
-    else if (row[1] === VARINT) writeIdentifiers(writer, value, option, packetType)
-    else writeProperty(writer, id, row[1], value, option, row[3] ?? 0)
+    if (row[1] === PAIR || row[1] === VARINT) writeList(writer, id, row, value, packetType, option)
+    else writeValue(writer, id, row, value, option)
   }
-  writer.fillLength(length, 1, 0, path)
+  writer.fillLength(start, start + 1, 0, path)
 }
 
-function writeProperty(writer: Writer, id: number, type: number, value: unknown, option: string, least: number): void {
-  writer.u8(id)
-  if (type === UTF8) {
-    writer.string(value, option)
-    if (id === RESPONSE_TOPIC && (value === '' || hasWildcard(value as string))) throw refused(option, 'must be a topic name')
-  } else if (type === BINARY) writer.binary(value, option)
-  else if (type === FLAG) writer.u8(integer(value, 0, 1, option))
-  else if (type === U16) writer.u16(integer(value, least, 0xffff, option))
-  else writer.u32(integer(value, least, 0xffff_ffff, option))
-}
-
-function writeIdentifiers(writer: Writer, value: unknown, option: string, packetType: number): void {
-  if (!Array.isArray(value)) throw refused(option, 'must be an array')
+function writeList(writer: Writer, id: number, row: Row, list: unknown, packetType: number, option: string): void {
+  if (!Array.isArray(list)) throw refused(option, 'must be an array')
   // One per SUBSCRIBE (section 3.8.2.1.2), one per matching subscription on a PUBLISH.
-  if (packetType === SUBSCRIBE && value.length > 1) throw refused(option, 'must not hold more than one')
-  for (const identifier of value) {
-    writer.u8(SUBSCRIPTION_IDENTIFIER)
-    writer.varint(integer(identifier, 1, MAXIMUM_VARIABLE_BYTE_INTEGER, option))
-  }
-}
-
-function writePairs(writer: Writer, value: unknown, option: string): void {
-  if (!Array.isArray(value)) throw refused(option, 'must be an array')
-  let least = 0
-  for (const pair of value) {
-    if (!Array.isArray(pair) || pair.length !== 2) throw refused(option, 'must hold pairs of name and value')
-    least += textLength(pair[0]) + textLength(pair[1])
-  }
+  if (id === SUBSCRIPTION_IDENTIFIER && packetType === SUBSCRIBE && list.length > 1) throw refused(option, 'must not hold more than one')
   // Refused before the memory for it is taken.
+  let least = 0
+  for (const pair of list) least += pair?.[0]?.length + pair?.[1]?.length || 0
   if (least > MAXIMUM_VARIABLE_BYTE_INTEGER) throw refused(option, 'must not exceed 268,435,455 bytes', 'too-large')
-  for (const pair of value) {
-    writer.u8(USER_PROPERTY)
-    writer.string(pair[0], option)
-    writer.string(pair[1], option)
-  }
+  for (const value of list) writeValue(writer, id, row, value, option)
 }
 
-function textLength(text: unknown): number {
-  return typeof text === 'string' ? text.length : 0
+function writeValue(writer: Writer, id: number, row: Row, value: unknown, option: string): void {
+  const type = row[1]
+  writer.u8(id)
+  if (type === PAIR) {
+    if (!Array.isArray(value) || value.length !== 2) throw refused(option, 'must hold pairs of name and value')
+    writer.string(value[0], option)
+    writer.string(value[1], option)
+  } else if (type === BINARY) writer.binary(value, option)
+  else if (id === RESPONSE_TOPIC) writer.topic(value, option)
+  else if (type === UTF8) writer.string(value, option)
+  else if (type === VARINT) writer.varint(integer(value, 1, MAXIMUM_VARIABLE_BYTE_INTEGER, option))
+  else if (type === U32) writer.u32(integer(value, row[3] ?? 0, 0xffff_ffff, option))
+  else if (type === U16) writer.u16(integer(value, row[3] ?? 0, 0xffff, option))
+  else writer.u8(integer(value, 0, 1, option))
 }

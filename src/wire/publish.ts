@@ -6,15 +6,12 @@
  */
 import type { Sender } from './constants.js'
 import { PUBLISH } from './constants.js'
-import { malformed, protocolError, rebased } from './error.js'
-import { checkString, fieldEnd, uint16, variableByteInteger } from './fields.js'
+import { protocolError, rebased } from './error.js'
+import { checkString, fieldEnd, nothing, packetIdentifier, skip, variableByteInteger, variableByteIntegerSize } from './fields.js'
 import type { Properties, ProtocolVersion, QoS } from './packets.js'
 import type { PropertyNotes } from './properties.js'
-import { forEachSubscriptionIdentifier, readProperties, validateProperties } from './properties.js'
+import { readProperties, validateProperties } from './properties.js'
 import { decodeUtf8, HAS_WILDCARD } from './utf8.js'
-import { variableByteIntegerSize } from './writer.js'
-
-const nothing = /* @__PURE__ */ new Uint8Array(0)
 
 /** A flyweight over one PUBLISH. Its fields hold what the last {@link read} that did not throw found. */
 export class PublishView implements PropertyNotes {
@@ -36,6 +33,8 @@ export class PublishView implements PropertyNotes {
   topicAlias = 0
   userPropertyCount = 0
   subscriptionIdentifierCount = 0
+  /** The first `subscriptionIdentifierCount` are this packet's, the others left from packets before. */
+  readonly subscriptionIdentifiers: number[] = []
 
   /**
    * Takes the PUBLISH in `bytes[start..end)`, whose fixed header ends at `body` and was accepted by the framer.
@@ -52,39 +51,34 @@ export class PublishView implements PropertyNotes {
 
   #read(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion, from: Sender): void {
     const flags = bytes[start] as number
+    const qos = ((flags >> 1) & 3) as QoS
+    let at = fieldEnd(bytes, body, end)
+    if (checkString(bytes, body, at) === HAS_WILDCARD) throw protocolError('wildcard in a topic name', body) // [MQTT-3.3.2-2]
     this.bytes = bytes
-    this.qos = ((flags >> 1) & 3) as QoS
-    this.dup = (flags & 8) !== 0
-    this.retain = (flags & 1) !== 0
-    const topicEnd = fieldEnd(bytes, body, end)
-    if (checkString(bytes, body, topicEnd) === HAS_WILDCARD) throw protocolError('wildcard in a topic name', body) // [MQTT-3.3.2-2]
+    this.qos = qos
+    this.dup = (flags & 8) > 0
+    this.retain = (flags & 1) > 0
     this.topicStart = body + 2
-    this.topicEnd = topicEnd
-    let at = topicEnd
+    this.topicEnd = at
     this.packetId = 0
-    if (this.qos > 0) {
-      if (end - at < 2) throw malformed('packet is too short', at)
-      this.packetId = uint16(bytes, at)
-      if (this.packetId === 0) throw protocolError('packet identifier 0', at) // [MQTT-2.2.1-3]
+    if (qos > 0) {
+      this.packetId = packetIdentifier(bytes, at, end)
       at += 2
     }
     this.topicAlias = 0
     this.userPropertyCount = 0
     this.subscriptionIdentifierCount = 0
     this.propertiesStart = at
+    if (version === 5) {
+      const length = variableByteInteger(bytes, at, end)
+      this.propertiesStart = at + variableByteIntegerSize(length)
+      at = skip(this.propertiesStart, length, end)
+      validateProperties(bytes, this.propertiesStart, at, PUBLISH, from, this)
+    }
+    if (this.topicEnd === this.topicStart && this.topicAlias === 0) throw protocolError('empty topic name', body) // [MQTT-4.7.3-1]
     this.propertiesEnd = at
-    if (version === 5) this.#readProperties(at, end, from)
-    if (topicEnd === this.topicStart && this.topicAlias === 0) throw protocolError('empty topic name', body) // [MQTT-4.7.3-1]
-    this.payloadStart = this.propertiesEnd
+    this.payloadStart = at
     this.payloadEnd = end
-  }
-
-  #readProperties(at: number, end: number, from: Sender): void {
-    const length = variableByteInteger(this.bytes, at, end)
-    this.propertiesStart = at + variableByteIntegerSize(length)
-    this.propertiesEnd = this.propertiesStart + length
-    if (this.propertiesEnd > end) throw malformed('properties are cut off', at)
-    if (length > 0) validateProperties(this.bytes, this.propertiesStart, this.propertiesEnd, PUBLISH, from, this)
   }
 
   /** The Topic Name; empty when a topic alias stands for it. */
@@ -99,7 +93,7 @@ export class PublishView implements PropertyNotes {
 
   /** Calls `visit` with each Subscription Identifier, in order [MQTT-3.3.4-4]. */
   forEachSubscriptionIdentifier(visit: (identifier: number) => void): void {
-    if (this.subscriptionIdentifierCount > 0) forEachSubscriptionIdentifier(this.bytes, this.propertiesStart, this.propertiesEnd, visit)
+    for (let i = 0; i < this.subscriptionIdentifierCount; i++) visit(this.subscriptionIdentifiers[i] as number)
   }
 
   /** The payload as a view, not a copy. */

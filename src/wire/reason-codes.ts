@@ -1,94 +1,98 @@
 /**
  * The reason codes of section 2.4: name, packets that may carry each, and who may send it.
  *
- * One table serves decoding, encoding and error messages. The packets of a code are a bit mask by packet type;
- * DISCONNECT and AUTH use their own bit for the client and a second one for the server.
+ * One table serves decoding, encoding and error messages. It is text, taken apart at its first use, because that is what it takes the least room as.
  */
 import type { Author } from './constants.js'
-import { AUTH, DISCONNECT } from './constants.js'
 
-const CONNACK_BIT = 1 << 2
-const PUBACK_PUBREC = (1 << 4) | (1 << 5)
-const PUBREL_PUBCOMP = (1 << 6) | (1 << 7)
-const SUBACK_BIT = 1 << 9
-const UNSUBACK_BIT = 1 << 11
-const CLIENT_DISCONNECT = 1 << 14
-const CLIENT_AUTH = 1 << 15
-const SERVER_DISCONNECT = 1 << 16
-const SERVER_AUTH = 1 << 17
-const ANY_DISCONNECT = CLIENT_DISCONNECT | SERVER_DISCONNECT
-const ANY_ACK = CONNACK_BIT | PUBACK_PUBREC | SUBACK_BIT | UNSUBACK_BIT
-const SUBSCRIPTIONS = SUBACK_BIT | SERVER_DISCONNECT
-const REDIRECT = CONNACK_BIT | SERVER_DISCONNECT
-const BOTH = CONNACK_BIT | ANY_DISCONNECT
+/**
+ * Packets and name, in the order of the codes. The packets: C CONNACK, P PUBACK and PUBREC, R PUBREL and PUBCOMP, S SUBACK, U UNSUBACK, and by
+ * sender DISCONNECT (d client, D server) and AUTH (a client, A server). Section 2.4 lists 0x8C (Bad authentication method) for DISCONNECT, section
+ * 3.14.2.1 does not: it is taken from a server, and `encode` does not send it.
+ */
+const table = `S:Granted QoS 0
+dD:Normal disconnection
+CPRUA:Success
+S:Granted QoS 1
+S:Granted QoS 2
+d:Disconnect with Will Message
+P:No matching subscribers
+U:No subscription existed
+aA:Continue authentication
+a:Re-authenticate
+CPSUdD:Unspecified error
+CdD:Malformed Packet
+CdD:Protocol Error
+CPSUdD:Implementation specific error
+C:Unsupported Protocol Version
+C:Client Identifier not valid
+C:Bad User Name or Password
+CPSUD:Not authorized
+C:Server unavailable
+CD:Server busy
+C:Banned
+D:Server shutting down
+CD:Bad authentication method
+D:Keep Alive timeout
+D:Session taken over
+SUD:Topic Filter invalid
+CPdD:Topic Name invalid
+PSU:Packet Identifier in use
+R:Packet Identifier not found
+dD:Receive Maximum exceeded
+dD:Topic Alias invalid
+CdD:Packet too large
+dD:Message rate too high
+CPSdD:Quota exceeded
+dD:Administrative action
+CPdD:Payload format invalid
+CD:Retain not supported
+CD:QoS not supported
+CD:Use another server
+CD:Server moved
+SD:Shared Subscriptions not supported
+CD:Connection rate exceeded
+D:Maximum connect time
+SD:Subscription Identifiers not supported
+SD:Wildcard Subscriptions not supported`
 
-const table: readonly (readonly [code: number, packets: number, name: string])[] = [
-  [0x00, CONNACK_BIT | PUBACK_PUBREC | PUBREL_PUBCOMP | UNSUBACK_BIT | SERVER_AUTH, 'Success'],
-  [0x00, ANY_DISCONNECT, 'Normal disconnection'],
-  [0x00, SUBACK_BIT, 'Granted QoS 0'],
-  [0x01, SUBACK_BIT, 'Granted QoS 1'],
-  [0x02, SUBACK_BIT, 'Granted QoS 2'],
-  [0x04, CLIENT_DISCONNECT, 'Disconnect with Will Message'],
-  [0x10, PUBACK_PUBREC, 'No matching subscribers'],
-  [0x11, UNSUBACK_BIT, 'No subscription existed'],
-  [0x18, CLIENT_AUTH | SERVER_AUTH, 'Continue authentication'],
-  [0x19, CLIENT_AUTH, 'Re-authenticate'],
-  [0x80, ANY_ACK | ANY_DISCONNECT, 'Unspecified error'],
-  [0x81, BOTH, 'Malformed Packet'],
-  [0x82, BOTH, 'Protocol Error'],
-  [0x83, ANY_ACK | ANY_DISCONNECT, 'Implementation specific error'],
-  [0x84, CONNACK_BIT, 'Unsupported Protocol Version'],
-  [0x85, CONNACK_BIT, 'Client Identifier not valid'],
-  [0x86, CONNACK_BIT, 'Bad User Name or Password'],
-  [0x87, ANY_ACK | SERVER_DISCONNECT, 'Not authorized'],
-  [0x88, CONNACK_BIT, 'Server unavailable'],
-  [0x89, REDIRECT, 'Server busy'],
-  [0x8a, CONNACK_BIT, 'Banned'],
-  [0x8b, SERVER_DISCONNECT, 'Server shutting down'],
-  // Section 2.4 lists 0x8C for DISCONNECT, section 3.14.2.1 does not: it is taken from a server, and `encode` does not send it.
-  [0x8c, REDIRECT, 'Bad authentication method'],
-  [0x8d, SERVER_DISCONNECT, 'Keep Alive timeout'],
-  [0x8e, SERVER_DISCONNECT, 'Session taken over'],
-  [0x8f, UNSUBACK_BIT | SUBSCRIPTIONS, 'Topic Filter invalid'],
-  [0x90, PUBACK_PUBREC | BOTH, 'Topic Name invalid'],
-  [0x91, PUBACK_PUBREC | SUBACK_BIT | UNSUBACK_BIT, 'Packet Identifier in use'],
-  [0x92, PUBREL_PUBCOMP, 'Packet Identifier not found'],
-  [0x93, ANY_DISCONNECT, 'Receive Maximum exceeded'],
-  [0x94, ANY_DISCONNECT, 'Topic Alias invalid'],
-  [0x95, BOTH, 'Packet too large'],
-  [0x96, ANY_DISCONNECT, 'Message rate too high'],
-  [0x97, PUBACK_PUBREC | SUBACK_BIT | BOTH, 'Quota exceeded'],
-  [0x98, ANY_DISCONNECT, 'Administrative action'],
-  [0x99, PUBACK_PUBREC | BOTH, 'Payload format invalid'],
-  [0x9a, REDIRECT, 'Retain not supported'],
-  [0x9b, REDIRECT, 'QoS not supported'],
-  [0x9c, REDIRECT, 'Use another server'],
-  [0x9d, REDIRECT, 'Server moved'],
-  [0x9e, SUBSCRIPTIONS, 'Shared Subscriptions not supported'],
-  [0x9f, REDIRECT, 'Connection rate exceeded'],
-  [0xa0, SERVER_DISCONNECT, 'Maximum connect time'],
-  [0xa1, SUBSCRIPTIONS, 'Subscription Identifiers not supported'],
-  [0xa2, SUBSCRIPTIONS, 'Wildcard Subscriptions not supported'],
-]
+/** The codes of the first rows. Of the names of 0x00 the last is that of the code alone. The other rows are 0x80 and on, without a gap. */
+const successes = [0, 0, 0, 1, 2, 4, 0x10, 0x11, 0x18, 0x19]
 
-function bitsOf(packetType: number, from: Author): number {
-  const client = 1 << packetType
-  const server = packetType === DISCONNECT ? SERVER_DISCONNECT : packetType === AUTH ? SERVER_AUTH : client
-  return from === 'client' ? client : from === 'server' ? server : client | server
+/** The letters of {@link table} by sender and packet type. */
+const letters = { client: '  C PPRR S U  da', server: '  C PPRR S U  DA' }
+/** Stands for every packet. */
+const ANY = '*'
+
+/** Names by code and letter. */
+let names: Map<number, string> | undefined
+
+function find(code: number, list: string, index: number): string | undefined {
+  names ??= parse()
+  return names.get((code << 8) | list.charCodeAt(index))
 }
 
-function find(code: number, bits: number): string | undefined {
-  for (const row of table) if (row[0] === code && (row[1] & bits) !== 0) return row[2]
-  return undefined
+function parse(): Map<number, string> {
+  const parsed = new Map<number, string>()
+  table.split('\n').forEach((row, index) => {
+    const [packets, name] = row.split(':') as [string, string]
+    for (const letter of packets + ANY) parsed.set(((successes[index] ?? 0x80 + index - successes.length) << 8) | letter.charCodeAt(0), name)
+  })
+  return parsed
+}
+
+function findFrom(code: number, packetType: number, from: Author): string | undefined {
+  if (from !== 'either') return find(code, letters[from], packetType)
+  return findFrom(code, packetType, 'client') ?? findFrom(code, packetType, 'server')
 }
 
 /** The standard's name of a reason code (section 2.4), `undefined` when it has none. `packetType` tells apart the three names of 0x00. */
 export function reasonName(code: number, packetType?: number): string | undefined {
-  return find(code, packetType === undefined ? -1 : bitsOf(packetType, 'either'))
+  return packetType === undefined ? find(code, ANY, 0) : findFrom(code, packetType, 'either')
 }
 
 /** Whether a packet of this type may carry the code when `from` sends it. MQTT 5.0 only. */
 export function isReasonCode(packetType: number, code: number, from: Author): boolean {
   // 0x10 is sent by servers only (sections 3.4.2.1, 3.5.2.1).
-  return find(code, bitsOf(packetType, from)) !== undefined && !(code === 0x10 && from === 'client')
+  return findFrom(code, packetType, from) !== undefined && !(code === 0x10 && from === 'client')
 }

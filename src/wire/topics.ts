@@ -1,7 +1,7 @@
 /**
  * Topic Names and Topic Filters (section 4.7): validity, shared subscriptions, matching.
  *
- * Peers choose these texts: every function walks them once, without recursion and without regular expressions.
+ * Peers choose these texts: every function walks them once, without recursion, and regular expressions look at two characters at a time.
  */
 import { MAXIMUM_STRING_LENGTH } from './constants.js'
 import { utf8Length } from './utf8.js'
@@ -31,33 +31,24 @@ export function validateTopicFilter(filter: string): string | undefined {
   const fault = validatePlainFilter(filter)
   if (fault !== undefined || !isShared(filter)) return fault
   const share = parseShare(filter)
-  if (share === undefined) return 'must have a share name and a filter'
-  return hasWildcard(share.shareName) ? 'must not have a wildcard in the share name' : undefined
+  return share === undefined || hasWildcard(share.shareName) ? 'must have a share name without wildcards and a filter' : undefined
 }
 
 /** The rules of section 4.7 alone, without shared subscriptions, which 3.1.1 does not know. */
 export function validatePlainFilter(filter: string): string | undefined {
-  return validateText(filter) ?? validateWildcards(filter)
+  // Behind or before something else in its level, or `#` before anything at all.
+  return validateText(filter) ?? (/[^/][+#]|\+[^/]|#./s.test(filter) ? 'must have wildcards alone in their levels, and # at its end' : undefined)
 }
 
 function validateText(text: string): string | undefined {
   if (text === '') return 'must not be empty'
-  if (text.length > MAXIMUM_STRING_LENGTH) return 'must not exceed 65,535 bytes'
-  const length = utf8Length(text)
-  if (length < 0) return 'must not hold U+0000 or a lone surrogate'
-  return length > MAXIMUM_STRING_LENGTH ? 'must not exceed 65,535 bytes' : undefined
+  return validateSize(text.length > MAXIMUM_STRING_LENGTH ? text.length : utf8Length(text))
 }
 
-function validateWildcards(filter: string): string | undefined {
-  for (let i = 0; i < filter.length; i++) {
-    const unit = filter.charCodeAt(i)
-    if (unit !== HASH && unit !== PLUS) continue
-    if (i > 0 && filter.charCodeAt(i - 1) !== SLASH) return 'must have a wildcard alone in its level'
-    if (i + 1 === filter.length) return undefined
-    if (unit === HASH) return 'must have # at its end'
-    if (filter.charCodeAt(i + 1) !== SLASH) return 'must have a wildcard alone in its level'
-  }
-  return undefined
+/** Why a string of this many bytes, or {@link ILL_FORMED}, cannot be sent (section 1.5.4). */
+export function validateSize(size: number): string | undefined {
+  if (size > MAXIMUM_STRING_LENGTH) return 'must not exceed 65,535 bytes'
+  return size < 0 ? 'must not hold U+0000 or a lone surrogate' : undefined
 }
 
 /** Whether the filter begins with `$share/` (section 4.8.2). */

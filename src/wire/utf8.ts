@@ -1,7 +1,7 @@
 /**
  * UTF-8 as MQTT wants it (section 1.5.4): well-formed, no surrogates, no U+0000; U+FEFF is kept, control characters and non-characters pass.
  *
- * Short strings are read and written by hand, since a call into the platform costs more than they do. `decodeUtf8` assumes bytes that
+ * Short strings are read and all are written by hand, since a call into the platform costs more than they do. `decodeUtf8` assumes bytes that
  * `scanUtf8` accepted.
  */
 
@@ -16,7 +16,7 @@ export const HAS_WILDCARD = 1
 // Longer ones would be joined as a rope, which costs more to flatten than the platform's decoder.
 const shortString = 12
 
-let decoder: { decode(bytes: Uint8Array): string } | undefined
+let decoder: InstanceType<typeof TextDecoder> | undefined
 
 /** Walks `bytes[start..end)`: {@link ILL_FORMED} [MQTT-1.5.4-1] [MQTT-1.5.4-2], {@link HAS_WILDCARD}, or 0 when it is neither. */
 export function scanUtf8(bytes: Uint8Array, start: number, end: number): number {
@@ -42,16 +42,16 @@ export function scanUtf8(bytes: Uint8Array, start: number, end: number): number 
 /** Bytes of the well-formed sequence at `at`, 0 when there is none. Never called for ASCII. */
 function sequenceSize(bytes: Uint8Array, at: number, end: number): number {
   const lead = bytes[at] as number
-  if (lead < 0xc2 || lead > 0xf4) return 0
   const size = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4
-  if (end - at < size) return 0
-  // Overlong forms, surrogates and code points above U+10FFFF all show in the second byte.
-  const lowest = lead === 0xe0 ? 0xa0 : lead === 0xf0 ? 0x90 : 0x80
-  const highest = lead === 0xed ? 0x9f : lead === 0xf4 ? 0x8f : 0xbf
-  const second = bytes[at + 1] as number
-  if (second < lowest || second > highest) return 0
-  for (let i = at + 2; i < at + size; i++) if (((bytes[i] as number) & 0xc0) !== 0x80) return 0
-  return size
+  if (lead < 0xc2 || lead > 0xf4 || end - at < size) return 0
+  let point = lead & (0x7f >> size)
+  for (let i = at + 1; i < at + size; i++) {
+    const byte = bytes[i] as number
+    if (byte >> 6 !== 2) return 0
+    point = (point << 6) | (byte & 0x3f)
+  }
+  // No surrogate, no overlong form: three bytes begin at U+0800, four at U+10000; leads of two that are too low were refused above.
+  return isSurrogate(point) || point < 1 << (5 * size - 4) || point > 0x10ffff ? 0 : size
 }
 
 /** The text of bytes that {@link scanUtf8} accepted. */
@@ -71,53 +71,33 @@ export function decodeUtf8(bytes: Uint8Array, start: number, end: number): strin
   return decoder.decode(bytes.subarray(start, end))
 }
 
-/** Bytes that the text needs, or {@link ILL_FORMED} when it has a lone surrogate or U+0000. */
-export function utf8Length(text: string): number {
-  let length = text.length
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i)
-    if (unit === 0) return ILL_FORMED
-    if (unit >= 0x80) {
-      length++
-      if (unit >= 0x800) {
-        length++
-        if (unit >= 0xd800 && unit <= 0xdfff) {
-          if (!isPair(unit, text.charCodeAt(i + 1))) return ILL_FORMED
-          i++
-        }
-      }
-    }
-  }
-  return length
-}
-
-function isPair(high: number, low: number): boolean {
-  return high < 0xdc00 && low >= 0xdc00 && low <= 0xdfff
-}
-
-/** Writes the text at `at`, where there must be room, and returns the end; {@link ILL_FORMED} when it has a lone surrogate or U+0000. */
+/**
+ * Writes the text at `at`, where there must be room for three bytes per code unit, and returns the end; {@link ILL_FORMED} when it has a lone
+ * surrogate or U+0000.
+ */
 export function writeUtf8(bytes: Uint8Array, at: number, text: string): number {
   for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i)
-    if (unit < 0x80) {
-      if (unit === 0) return ILL_FORMED
-      bytes[at++] = unit
-    } else if (unit < 0x800) {
-      bytes[at++] = 0xc0 | (unit >> 6)
-      bytes[at++] = 0x80 | (unit & 0x3f)
-    } else if (unit < 0xd800 || unit > 0xdfff) {
-      bytes[at++] = 0xe0 | (unit >> 12)
-      bytes[at++] = 0x80 | ((unit >> 6) & 0x3f)
-      bytes[at++] = 0x80 | (unit & 0x3f)
+    const point = text.codePointAt(i) as number
+    if (point < 0x80) {
+      if (point === 0) return ILL_FORMED
+      bytes[at++] = point
     } else {
-      const low = text.charCodeAt(++i)
-      if (!isPair(unit, low)) return ILL_FORMED
-      const point = 0x10000 + ((unit & 0x3ff) << 10) + (low & 0x3ff)
-      bytes[at++] = 0xf0 | (point >> 18)
-      bytes[at++] = 0x80 | ((point >> 12) & 0x3f)
-      bytes[at++] = 0x80 | ((point >> 6) & 0x3f)
-      bytes[at++] = 0x80 | (point & 0x3f)
+      if (isSurrogate(point)) return ILL_FORMED
+      const tail = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3
+      if (tail === 3) i++
+      // As many ones as there are bytes; the array drops the upper ones.
+      bytes[at++] = (0x7f80 >> tail) | (point >> (6 * tail))
+      for (let shift = 6 * tail - 6; shift >= 0; shift -= 6) bytes[at++] = 0x80 | ((point >> shift) & 0x3f)
     }
   }
   return at
+}
+
+/** Bytes that the text needs, or {@link ILL_FORMED}. */
+export function utf8Length(text: string): number {
+  return writeUtf8(new Uint8Array(text.length * 3), 0, text)
+}
+
+function isSurrogate(point: number): boolean {
+  return point >> 11 === 27
 }

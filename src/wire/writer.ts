@@ -6,20 +6,13 @@
  */
 import { MAXIMUM_STRING_LENGTH, MAXIMUM_VARIABLE_BYTE_INTEGER } from './constants.js'
 import { refused } from './error.js'
+import { variableByteIntegerSize } from './fields.js'
 import type { Bytes } from './packets.js'
-import { hasWildcard } from './topics.js'
-import { utf8Length, writeUtf8 } from './utf8.js'
-
-// Up to here the worst case is reserved, beyond it the text is measured first.
-const measuredFrom = 256
+import { hasWildcard, validateSize } from './topics.js'
+import { writeUtf8 } from './utf8.js'
 
 const cachedTopics = 256
 const cachedTopicLength = 256
-
-/** Bytes of the shortest Variable Byte Integer for `value` [MQTT-1.5.5-1]. */
-export function variableByteIntegerSize(value: number): number {
-  return value < 128 ? 1 : value < 16_384 ? 2 : value < 2_097_152 ? 3 : 4
-}
 
 /** Whether it is a Uint8Array, of this realm or another. */
 export function isBytes(value: unknown): value is Uint8Array {
@@ -33,10 +26,9 @@ export function isObject(value: unknown): value is object {
 
 /** The value when it is an integer in the range; else refuses `option`. */
 export function integer(value: unknown, lowest: number, highest: number, option: string): number {
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < lowest || value > highest) {
-    throw refused(option, `must be an integer from ${lowest} to ${highest}`)
-  }
-  return value
+  const number = value as number
+  if (!Number.isInteger(value) || number < lowest || number > highest) throw refused(option, `must be an integer from ${lowest} to ${highest}`)
+  return number
 }
 
 /** Collects packets. `bytes[0..length)` is what has been written; `bytes` is replaced when it grows. */
@@ -95,43 +87,38 @@ export class Writer {
   /** A UTF-8 Encoded String (section 1.5.4); refuses lone surrogates, U+0000 and more than 65,535 bytes. */
   string(value: unknown, option: string): void {
     if (typeof value !== 'string') throw refused(option, 'must be a string')
-    if (value.length <= MAXIMUM_STRING_LENGTH) {
-      const at = this.length
-      this.reserve(2 + (value.length < measuredFrom ? value.length * 3 : utf8Length(value)))
-      const { bytes } = this
-      const end = writeUtf8(bytes, at + 2, value)
-      if (end < 0) throw refused(option, 'must not hold U+0000 or a lone surrogate')
-      const size = end - at - 2
-      if (size <= MAXIMUM_STRING_LENGTH) {
-        bytes[at] = size >> 8
-        bytes[at + 1] = size
-        this.length = end
-        return
-      }
+    const at = this.length
+    let size = value.length
+    if (size <= MAXIMUM_STRING_LENGTH) {
+      this.reserve(2 + size * 3)
+      size = writeUtf8(this.bytes, at + 2, value) - at - 2
     }
-    throw refused(option, 'must not exceed 65,535 bytes')
+    this.#checkSize(size, option)
+    this.u16(size)
+    this.length += size
+  }
+
+  #checkSize(size: number, option: string): void {
+    const fault = validateSize(size)
+    if (fault !== undefined) throw refused(option, fault)
   }
 
   /** A Topic Name (section 4.7), which must not be empty. */
   topic(value: unknown, option: string): void {
     const known = this.#topics?.get(value as string)
-    if (known !== undefined) {
-      this.raw(known)
-      return
-    }
+    if (known !== undefined) return this.raw(known)
     const start = this.length
     this.string(value, option)
-    if (value === '') throw refused(option, 'must not be empty')
-    if (hasWildcard(value as string)) throw refused(option, 'must not hold a wildcard') // [MQTT-3.3.2-2]
+    if (value === '' || hasWildcard(value as string)) throw refused(option, 'must be a topic name') // [MQTT-3.3.2-2]
     if (this.#topics !== undefined && this.#topics.size < cachedTopics && this.length - start <= cachedTopicLength) {
-      this.#topics.set(value as string, new Uint8Array(this.bytes.subarray(start, this.length)))
+      this.#topics.set(value as string, this.bytes.slice(start, this.length))
     }
   }
 
   /** Binary Data (section 1.5.6); refuses more than 65,535 bytes. */
   binary(value: unknown, option: string): void {
     if (!isBytes(value)) throw refused(option, 'must be a Uint8Array')
-    if (value.length > MAXIMUM_STRING_LENGTH) throw refused(option, 'must not exceed 65,535 bytes')
+    this.#checkSize(value.length, option)
     this.u16(value.length)
     this.raw(value)
   }
@@ -143,36 +130,24 @@ export class Writer {
     this.length += value.length
   }
 
-  /** Leaves `size` bytes for a length that is not known yet and returns their place for {@link fillLength}. */
-  leaveLength(size: number): number {
-    const at = this.length
-    this.reserve(size)
-    this.length += size
-    return at
-  }
-
   /**
-   * Writes the length of everything after the gap at `at`, plus `extra` bytes that follow elsewhere; moves what was written when the gap has the
-   * wrong size. Refuses `option` above 268,435,455.
+   * Writes the length of everything from `from` on, plus `extra` bytes that follow elsewhere, at `at`; moves what was written when the place that
+   * was left between them has the wrong size. Refuses `option` above 268,435,455.
    */
-  fillLength(at: number, gap: number, extra: number, option: string): void {
-    const value = this.length - at - gap + extra
+  fillLength(at: number, from: number, extra: number, option: string): void {
+    const value = this.length - from + extra
     if (value > MAXIMUM_VARIABLE_BYTE_INTEGER) throw refused(option, 'must not exceed 268,435,455 bytes', 'too-large')
-    const size = variableByteIntegerSize(value)
-    if (size !== gap) {
-      this.reserve(4)
-      this.bytes.copyWithin(at + size, at + gap, this.length)
-      this.length += size - gap
-    }
-    let rest = value
-    for (let i = at; i < at + size; i++) {
-      this.bytes[i] = i + 1 < at + size ? (rest & 127) | 128 : rest
-      rest >>>= 7
-    }
+    const to = at + variableByteIntegerSize(value)
+    const end = this.length + to - from
+    this.reserve(4)
+    if (to !== from) this.bytes.copyWithin(to, from, this.length)
+    this.length = at
+    this.varint(value)
+    this.length = end
   }
 
   /** An exact copy of what was written. */
   take(): Bytes {
-    return new Uint8Array(this.bytes.subarray(0, this.length))
+    return this.bytes.slice(0, this.length)
   }
 }

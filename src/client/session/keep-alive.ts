@@ -6,7 +6,11 @@
  */
 
 /** What `handleTimeout` asks for. */
-export type KeepAliveVerdict = 'idle' | 'ping' | 'dead' | 'blocked'
+export type KeepAliveVerdict = 'idle' | 'ping' | 'dead' | 'blocked' | 'slow'
+
+/** A packet that came in part must be complete after this time, or twice the keep-alive, unless it keeps this rate. */
+const patience = 60_000
+const leastRate = 1024 / 1000
 
 /** Keep-alive of one connection. */
 export class KeepAlive {
@@ -17,6 +21,9 @@ export class KeepAlive {
   #receivedAt = 0
   #pingedAt = -1
   #blockedAt = -1
+  #partialAt = -1
+  #partialBase = 0
+  #partialBytes = 0
 
   constructor(pingTimeout: number) {
     this.#pingTimeout = pingTimeout
@@ -29,6 +36,7 @@ export class KeepAlive {
     this.#receivedAt = now
     this.#pingedAt = -1
     this.#blockedAt = -1
+    this.#partialAt = -1
   }
 
   /** A whole control packet was handed to the transport [MQTT-3.1.2-20]. */
@@ -51,14 +59,25 @@ export class KeepAlive {
     else if (this.#blockedAt < 0) this.#blockedAt = now
   }
 
+  /** After a read: how many bytes of an incomplete packet are held, and whether a packet was completed. */
+  partial(bytes: number, completed: boolean, now: number): void {
+    if (bytes === 0) this.#partialAt = -1
+    else if (completed || this.#partialAt < 0) {
+      this.#partialAt = now
+      this.#partialBase = bytes
+    }
+    this.#partialBytes = bytes
+  }
+
   /** When `handleTimeout` wants to be called; Infinity when never. */
   get deadline(): number {
-    return Math.min(this.#pingDeadline, this.#deadDeadline, this.#blockedDeadline)
+    return Math.min(this.#pingDeadline, this.#deadDeadline, this.#blockedDeadline, this.#partialDeadline)
   }
 
   handleTimeout(now: number): KeepAliveVerdict {
     if (now >= this.#blockedDeadline) return 'blocked'
     if (now >= this.#deadDeadline) return 'dead'
+    if (now >= this.#partialDeadline && !this.#keepsRate(now)) return 'slow'
     if (now < this.#pingDeadline) return 'idle'
     if (this.#pingedAt < 0) this.#pingedAt = now
     this.#sentAt = now
@@ -74,6 +93,18 @@ export class KeepAlive {
   get #deadDeadline(): number {
     if (this.#pingedAt < 0) return Number.POSITIVE_INFINITY
     return Math.max(this.#pingedAt, this.#receivedAt) + this.#pingTimeout
+  }
+
+  get #partialDeadline(): number {
+    return this.#partialAt < 0 ? Number.POSITIVE_INFINITY : this.#partialAt + Math.max(patience, 2 * this.#interval)
+  }
+
+  // A large packet over a slow line is given the same time again.
+  #keepsRate(now: number): boolean {
+    const fast = this.#partialBytes - this.#partialBase >= (now - this.#partialAt) * leastRate
+    this.#partialAt = now
+    this.#partialBase = this.#partialBytes
+    return fast
   }
 
   // A peer that reads nothing for this long will not answer either, even if it still sends.

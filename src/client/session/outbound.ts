@@ -103,7 +103,7 @@ export class Outbound {
     const state = this.#ids.get(id)
     if (state === 0) return this.#answerUnknownPubrec(id, reasonCode)
     if (state === AWAIT_PUBREC) return reasonCode >= errorReason ? this.#end(id) : this.#storeRelease(id)
-    if (state === STORING_RELEASE) return RELEASED
+    if (state === STORING_RELEASE && reasonCode < errorReason) return RELEASED
     if (state !== AWAIT_PUBCOMP || reasonCode >= errorReason) return this.#break('PUBREC for an exchange of another kind')
     this.#acks.push(PUBREL, id, 0)
     return RELEASED

@@ -35,6 +35,12 @@ export interface SessionConfig {
 /** Where the connection stands. */
 export type SessionState = 'idle' | 'connecting' | 'connected' | 'closed'
 
+const silence = {
+  dead: 'nothing was heard from the server after PINGREQ',
+  blocked: 'the server stopped reading',
+  slow: 'a packet of the server does not come to its end',
+} as const
+
 /** Client side of a session. */
 export class Session {
   /** Acknowledgements to be written, in order, before anything else of the same turn. */
@@ -130,7 +136,7 @@ export class Session {
       case 'unsuback':
         return this.#handleAnswer('unsubscribe', packet)
       case 'pingresp':
-        return this.keepAlive.pong()
+        return this.expectConnected() ? this.keepAlive.pong() : undefined
       case 'disconnect':
         return this.#handleDisconnect(packet)
       default:
@@ -150,7 +156,7 @@ export class Session {
     if (this.#state !== 'connected') return
     const verdict = this.keepAlive.handleTimeout(now)
     if (verdict === 'ping') this.#actions.push({ type: 'send', packet: { type: 'pingreq' } })
-    else if (verdict !== 'idle') this.#giveUp(verdict === 'dead' ? 'nothing was heard from the server after PINGREQ' : 'the server stopped reading')
+    else if (verdict !== 'idle') this.#giveUp(silence[verdict])
   }
 
   /** The store confirmed a `persist` action. */
@@ -170,11 +176,12 @@ export class Session {
       this.#actions.push({ type: 'refused', connack: packet })
       return
     }
+    // The server took us in: if we object, it is told why.
+    this.#state = 'connected'
     const objection = this.#object(connect, packet)
     if (objection !== undefined) return this.fail(0x82, objection)
     const negotiated = negotiate(connect, packet)
     this.#negotiated = negotiated
-    this.#state = 'connected'
     this.outbound.start(Math.min(negotiated.receiveMaximum, this.#config.maximumInflight))
     this.keepAlive.start(negotiated.keepAlive, now)
     this.#actions.push({ type: 'connected', connack: packet })

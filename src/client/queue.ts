@@ -1,0 +1,44 @@
+/**
+ * A first-in first-out queue from whose middle elements can be taken in constant time: a doubly linked list through the elements themselves.
+ *
+ * An element is in one queue at most. It has no bound of its own; whoever pushes keeps one.
+ */
+
+/** What an element of a queue of `T` carries. */
+export interface Linked<T> {
+  previous: T | undefined
+  following: T | undefined
+}
+
+/** FIFO of `T`. */
+export class Queue<T extends Linked<T>> {
+  length = 0
+  first: T | undefined
+  last: T | undefined
+
+  push(element: T): void {
+    element.previous = this.last
+    if (this.last === undefined) this.first = element
+    else this.last.following = element
+    this.last = element
+    this.length += 1
+  }
+
+  /** Takes out an element, wherever it stands. */
+  remove(element: T): void {
+    const { previous, following } = element
+    if (previous === undefined) this.first = following
+    else previous.following = following
+    if (following === undefined) this.last = previous
+    else following.previous = previous
+    element.previous = undefined
+    element.following = undefined
+    this.length -= 1
+  }
+
+  shift(): T | undefined {
+    const { first } = this
+    if (first !== undefined) this.remove(first)
+    return first
+  }
+}
