@@ -7,11 +7,9 @@ import { MqttError, type MqttErrorCode } from '../errors.js'
 import type { Transport } from '../transport/transport.js'
 import type { ConnectPacket } from '../wire/packets.js'
 import { deferred, onAbort } from './abort.js'
-import type { Credentials } from './api.js'
-import { type ParsedEndpoint, withUrl } from './endpoint.js'
-import { type Config, connectPacket } from './options.js'
+import { type Login, login, type ParsedEndpoint, redirected } from './endpoint.js'
+import { type Config, checkConnect, connectPacket } from './options.js'
 import type { Platform } from './platform.js'
-import { bytes } from './schema.js'
 
 /** What an attempt starts from. */
 export interface AttemptInput {
@@ -49,22 +47,24 @@ export async function attempt(input: AttemptInput): Promise<void> {
 async function connect(input: AttemptInput, signal: AbortSignal): Promise<void> {
   const { config, platform, clientId, cleanStart } = input
   const given = await credentials(input, signal)
-  const endpoint = given?.url === undefined ? input.endpoint : withUrl(input.endpoint, given.url, platform)
+  const endpoint = redirected(input.endpoint, given, platform)
   const login = {
     username: given?.username ?? config.username ?? endpoint.username,
-    password: optionalBytes(given?.password ?? config.password ?? endpoint.password),
+    password: given?.password ?? config.password ?? endpoint.password,
   }
   const packet = connectPacket(config, clientId, cleanStart, login)
-  const transport = await dial(input, withHeaders(endpoint, given), signal)
+  checkConnect(packet)
+  const transport = await dial(input, endpoint, signal)
   await input.handshake(transport, packet, signal)
 }
 
-async function credentials({ config, endpoint, attempt: number, lastError }: AttemptInput, signal: AbortSignal): Promise<Credentials | undefined> {
+async function credentials({ config, endpoint, attempt: number, lastError }: AttemptInput, signal: AbortSignal): Promise<Login | undefined> {
   if (config.credentials === undefined) return undefined
   try {
-    return await within(Promise.resolve(config.credentials({ attempt: number, endpoint: endpoint.target.url.href, lastError, signal })), signal)
+    const answer = config.credentials({ attempt: number, endpoint: endpoint.target.url.href, lastError, signal })
+    return login(await within(Promise.resolve(answer), signal), 'credentials')
   } catch (cause) {
-    if (signal.aborted) throw cause
+    if (signal.aborted || MqttError.is(cause)) throw cause
     throw new MqttError('ERR_CONNECT_FAILED', 'credentials() failed', { cause })
   }
 }
@@ -97,15 +97,6 @@ export async function within<T>(promise: Promise<T>, signal: AbortSignal): Promi
   } finally {
     stop()
   }
-}
-
-function withHeaders(endpoint: ParsedEndpoint, given: Credentials | undefined): ParsedEndpoint {
-  if (given?.headers === undefined) return endpoint
-  return { ...endpoint, target: { ...endpoint.target, headers: { ...endpoint.target.headers, ...given.headers } } }
-}
-
-function optionalBytes(value: unknown): Uint8Array | undefined {
-  return value === undefined ? undefined : bytes(value, 'password')
 }
 
 // Platform errors are wrapped here and nowhere else.

@@ -209,8 +209,10 @@ export class Connection implements Sink {
     this.chunk(this.buffer().subarray(0, length))
   }
 
-  chunk(bytes: Uint8Array): void {
+  chunk(given: Uint8Array): void {
     if (this.#ended) return
+    // A Node Buffer becomes a plain view: its own `slice` would not copy what is kept.
+    const bytes = given.constructor === Uint8Array ? given : new Uint8Array(given.buffer, given.byteOffset, given.length)
     const now = this.#platform.now()
     this.#session.keepAlive.received(now)
     let complete = false
@@ -281,7 +283,10 @@ export class Connection implements Sink {
     }
     const topic = view.topicAlias === 0 ? view.topic() : this.#resolve(view)
     if (topic === undefined) return
-    if (this.#handler.watch !== undefined) this.#handler.watch('in', decodeServerPacket(bytes, start, body, end, 5))
+    if (this.#handler.watch !== undefined) {
+      this.#handler.watch('in', decodeServerPacket(bytes, start, body, end, 5))
+      if (this.#ended) return
+    }
     const ticket = view.qos === 0 ? noTicket : this.#session.inbound.handlePublish(view.packetId, view.qos)
     if (ticket >= 0 || view.qos === 0) this.#handler.handleMessage(view, topic, ticket)
   }

@@ -104,6 +104,9 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
   get settler(): Settler {
     return this
   }
+  get ended(): boolean {
+    return this.state === 'closed'
+  }
   get stopping(): boolean {
     return this.#stopping !== undefined || this.state === 'closed'
   }
@@ -114,11 +117,15 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
   }
 
   get watch(): ((direction: 'in' | 'out', packet: Packet) => void) | undefined {
-    return this.events.has('packet') ? (direction, packet) => this.events.emit('packet', { direction, packet: redacted(packet) }) : undefined
+    return this.events.has('packet') ? (direction, packet) => this.events.emit('packet', { direction, packet: redacted({ ...packet }) }) : undefined
   }
 
   log(level: keyof Logger, message: string): void {
-    this.options.logger?.[level]?.(`mqwire ${printable(this.clientId)}: ${printable(message)}`)
+    try {
+      this.options.logger?.[level]?.(`mqwire ${printable(this.clientId)}: ${printable(message)}`)
+    } catch {
+      // A logger that fails has nobody to tell.
+    }
   }
 
   // Connecting
@@ -140,22 +147,24 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
   #begin(signal: AbortSignal | undefined): { readonly promise: Promise<void>; readonly abort: AbortController } {
     const abort = new AbortController()
     const stop = onAbort(signal, () => abort.abort(aborted(signal)))
+    const done = deferred<void>()
+    this.#connecting = { promise: done.promise, abort }
     this.#enter('connecting')
-    return { promise: this.#round(abort.signal).finally(stop), abort }
+    this.#round(abort.signal).finally(stop).then(done.resolve, done.reject)
+    return this.#connecting
   }
 
   async #round(signal: AbortSignal): Promise<void> {
     const errors: MqttError[] = []
     for (const endpoint of this.#endpoints) {
+      // A listener may have closed the client.
+      if (signal.aborted || this.state === 'closed') break
       const error = await this.#try(endpoint, errors.length + 1, errors.at(-1), signal)
       if (error === undefined) return
       errors.push(error)
-      if (signal.aborted || this.state === 'closed') break
       this.events.emit('connecterror', { error, endpoint: endpoint.target.url.href, attempt: errors.length })
     }
-    const only = errors.length === 1 ? errors[0] : undefined
-    const error =
-      only ?? new MqttError('ERR_CONNECT_FAILED', 'no endpoint could be connected to', { fault: 'remote', cause: new AggregateError(errors) })
+    const error = signal.aborted || this.state === 'closed' ? asClosed(signal.reason) : asOne(errors)
     this.finish(error)
     throw error
   }
@@ -190,10 +199,13 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
     const link = new Connection(transport, this.session, this.platform, this, { maximumPacketSize, output: memoryBudget })
     this.#link = link
     const stop = onAbort(signal, () => link.destroy(signal.reason))
-    this.session.connect(packet)
-    link.pump()
     try {
+      this.session.connect(packet)
+      link.pump()
       await done.promise
+    } catch (error) {
+      link.destroy()
+      throw error
     } finally {
       stop()
       this.#handshake = undefined
@@ -260,13 +272,15 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
     this.clientId = negotiated.clientId
     link.packetLimit = negotiated.maximumPacketSize
     if (connack.sessionPresent) this.inbox.hold()
+    const handshake = this.#handshake
+    this.#handshake = undefined
     this.#enter('connected')
     this.log('info', 'connected')
+    handshake?.resolve()
     this.registry.flush()
     this.outbox.flush()
-    this.events.emit('connect', { connack, negotiated, sessionPresent: connack.sessionPresent, endpoint: this.#endpoint })
-    this.#handshake?.resolve()
-    this.#handshake = undefined
+    // A listener may have ended it all by now.
+    if (!this.stopping) this.events.emit('connect', { connack, negotiated, sessionPresent: connack.sessionPresent, endpoint: this.#endpoint })
   }
 
   #handleRefused({ reasonCode, properties }: ConnackPacket): void {
@@ -290,16 +304,24 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
   settle(ticket: number, reasonCode: number): boolean {
     const settled = this.session.inbound.settle(ticket, reasonCode)
     this.#link?.queueFlush()
+    this.#turnEnded?.()
     return settled
   }
 
-  handleJoined(consumer: Consumer, entry: FilterEntry): void {
-    this.inbox.handleJoined(consumer, entry)
+  handleJoined(consumer: Consumer, entries: ReadonlySet<FilterEntry>): void {
+    this.inbox.handleJoined(consumer, entries)
   }
 
-  handleExit(consumer: Consumer, how: 'unsubscribe' | 'detach', kept: DeliveredMessage[]): void {
-    this.registry.drop(consumer, how, kept)
-    this.inbox.handleKept(kept)
+  handleForgotten(entry: FilterEntry): void {
+    this.inbox.handleForgotten(entry)
+  }
+
+  handleExit(consumer: Consumer, how: 'unsubscribe' | 'detach'): void {
+    this.registry.drop(consumer, how)
+  }
+
+  handleKept(messages: readonly DeliveredMessage[]): void {
+    this.inbox.handleKept(messages)
   }
 
   unsubscribe(consumer: Consumer): Promise<void> {
@@ -330,7 +352,7 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
       const count = this.#dropped
       this.#dropped = 0
       this.#dropTimer = undefined
-      if (count === 0) return
+      if (count === 0 || this.ended) return
       this.#dropTimer = this.platform.setTimer(tell, dropInterval)
       this.events.emit('drop', { direction: 'in', topic, count, error: undefined })
     }
@@ -402,6 +424,7 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
     this.#stopping?.hurry()
     this.log('info', error === undefined ? 'closed' : `closed: ${error.message}`)
     this.closed.resolve(error)
+    this.events.clear()
   }
 
   #stop(goodbye: Goodbye): { readonly promise: Promise<void>; hurry(): void } {
@@ -448,6 +471,17 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
     this.state = state
     this.events.emit('state', { state, previous })
   }
+}
+
+// One cause for each endpoint that was tried.
+function asOne(errors: readonly MqttError[]): MqttError {
+  const [first] = errors
+  if (first !== undefined && errors.length === 1) return first
+  return new MqttError('ERR_CONNECT_FAILED', 'no endpoint could be connected to', { fault: 'remote', cause: new AggregateError(errors) })
+}
+
+function asClosed(reason: unknown): MqttError {
+  return MqttError.is(reason) ? reason : closedError()
 }
 
 export function closedError(): MqttError {

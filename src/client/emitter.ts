@@ -4,7 +4,10 @@
  * It holds no queue: emitting calls the listeners at once, in the order in which they were added.
  */
 import { MqttError } from '../errors.js'
+import { onAbort } from './abort.js'
 import { disposeSymbol } from './dispose.js'
+import { signal as parseSignal } from './options.js'
+import { boolean, object, optional } from './schema.js'
 
 /** Removes a listener; also works as a disposable. */
 export interface Unlisten extends Disposable {
@@ -18,6 +21,8 @@ export interface ListenOptions {
   /** Remove it when this signal aborts. */
   readonly signal?: AbortSignal | undefined
 }
+
+const listenOptions = object<ListenOptions>({ once: optional(boolean), signal: optional(parseSignal) })
 
 type Listener<T> = (event: T) => void
 
@@ -36,21 +41,20 @@ export class Emitter<Events extends object> {
   on<K extends keyof Events>(type: K, listener: Listener<Events[K]>, options: ListenOptions = {}): Unlisten {
     if (typeof listener !== 'function')
       throw new MqttError('ERR_INVALID_HANDLER', `the listener of '${String(type)}' is not a function`, { option: 'listener' })
-    const { signal, once } = options
+    const { signal, once } = listenOptions(options, '')
     const listeners = this.#listeners.get(type) ?? new Set()
     this.#listeners.set(type, listeners)
     const entry: Listener<Events[K]> = (event) => {
       if (once === true) remove()
       listener(event)
     }
+    let stop: (() => void) | undefined
     const remove = (): void => {
       listeners.delete(entry)
-      signal?.removeEventListener('abort', remove)
+      stop?.()
     }
-    if (signal?.aborted !== true) {
-      listeners.add(entry)
-      signal?.addEventListener('abort', remove, { once: true })
-    }
+    if (signal?.aborted !== true) listeners.add(entry)
+    stop = onAbort(signal, remove)
     return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
   }
 
@@ -64,6 +68,8 @@ export class Emitter<Events extends object> {
     const listeners = this.#listeners.get(type)
     if (listeners === undefined) return
     for (const listener of [...listeners] as Listener<Events[K]>[]) {
+      // An earlier listener may have removed it.
+      if (!listeners.has(listener as Listener<never>)) continue
       try {
         listener(event)
       } catch (error) {

@@ -5,15 +5,16 @@
  */
 import { MqttError } from '../errors.js'
 import type { SocketOptions, Target, TlsOptions } from '../transport/transport.js'
+import type { Bytes } from '../wire/packets.js'
 import type { CustomTransport, Endpoint, EndpointOptions } from './api.js'
 import type { Platform } from './platform.js'
-import { boolean, bytes, callable, invalid, object, oneOf, optional, type Parser, type Schema, string } from './schema.js'
+import { boolean, bytes, callable, invalid, object, oneOf, optional, type Parser, type Schema, string, text } from './schema.js'
 
 /** One endpoint, ready to dial. */
 export interface ParsedEndpoint {
   readonly target: Target
   readonly username: string | undefined
-  readonly password: string | undefined
+  readonly password: Bytes | undefined
   readonly transport: CustomTransport | undefined
   /** What the caller gave, for `transport`. */
   readonly source: Endpoint
@@ -52,8 +53,11 @@ const headers: Parser<Readonly<Record<string, string>>> = (value, path) => {
   return Object.freeze({ ...value })
 }
 
+const urlLike: Parser<string | URL> = (value, path) =>
+  typeof value === 'string' || value instanceof URL ? value : invalid(path, 'a string or a URL')
+
 const endpoint = object<EndpointOptions>({
-  url: (value, path) => (typeof value === 'string' || value instanceof URL ? value : invalid(path, 'a string or a URL')),
+  url: urlLike,
   tls: optional(object<TlsOptions>(tlsSchema)),
   headers: optional(headers),
   protocols: optional(strings),
@@ -77,10 +81,38 @@ export function hasSettings(settings: object): boolean {
   return Object.values(settings).some((value) => value !== undefined)
 }
 
-/** A URL in place of an endpoint's own, with the rest of its settings. */
-export function withUrl(base: ParsedEndpoint, url: string | URL, platform: Platform): ParsedEndpoint {
-  const parsed = parseUrl(url, base.transport === undefined ? platform : undefined)
-  return { ...base, ...parsed.login, target: { ...base.target, url: parsed.url } }
+/** What `credentials()` gave, checked. */
+export interface Login {
+  readonly username: string | undefined
+  readonly password: Bytes | undefined
+  readonly headers: Readonly<Record<string, string>> | undefined
+  readonly url: string | URL | undefined
+}
+
+/** Checks what `credentials()` gave. @throws MqttError ERR_INVALID_OPTION */
+export const login: Parser<Login> = object<Login>({
+  username: optional(text),
+  password: optional(bytes),
+  headers: optional(headers),
+  url: optional(urlLike),
+})
+
+/** The endpoint with the URL and headers that `credentials()` gave. @throws MqttError when the platform cannot honour them */
+export function redirected(base: ParsedEndpoint, given: Login | undefined, platform: Platform): ParsedEndpoint {
+  if (given?.url === undefined && given?.headers === undefined) return base
+  const { transport } = base
+  const { url, login: user } =
+    given.url === undefined ? { url: base.target.url, login: undefined } : parseUrl(given.url, transport === undefined ? platform : undefined)
+  const target: Target = { ...base.target, url, headers: { ...base.target.headers, ...given.headers } }
+  assertSupported(target, transport, 'credentials', platform)
+  return { target, transport, username: user?.username ?? base.username, password: user?.password ?? base.password, source: { ...target, transport } }
+}
+
+function assertSupported(target: Target, transport: CustomTransport | undefined, path: string, platform: Platform): void {
+  const unsupported = transport === undefined ? platform.unsupported(target) : undefined
+  if (unsupported === undefined) return
+  const option = `${path}.${unsupported}`
+  throw new MqttError('ERR_UNSUPPORTED_OPTION', `${option} cannot be honoured for ${target.url.protocol} on this platform`, { option })
 }
 
 function parseEndpoint(source: Endpoint, path: string, platform: Platform): ParsedEndpoint {
@@ -88,18 +120,13 @@ function parseEndpoint(source: Endpoint, path: string, platform: Platform): Pars
   const { url, tls, headers: extra, protocols, socket, transport } = endpoint(options, path)
   const parsed = parseUrl(url, transport === undefined ? platform : undefined)
   const target: Target = { url: parsed.url, tls: tls ?? {}, socket: socket ?? {}, headers: extra ?? {}, protocols: protocols ?? ['mqtt'] }
-  const unsupported = transport === undefined ? platform.unsupported(target) : undefined
-  if (unsupported !== undefined) {
-    throw new MqttError('ERR_UNSUPPORTED_OPTION', `${path}.${unsupported} cannot be honoured for ${parsed.url.protocol} on this platform`, {
-      option: `${path}.${unsupported}`,
-    })
-  }
+  assertSupported(target, transport, path, platform)
   return Object.freeze({ target, ...parsed.login, transport, source: transport === undefined ? parsed.url : source })
 }
 
 interface ParsedUrl {
   readonly url: URL
-  readonly login: { readonly username: string | undefined; readonly password: string | undefined }
+  readonly login: { readonly username: string | undefined; readonly password: Bytes | undefined }
 }
 
 // Without a platform (a custom transport) any scheme will do.
@@ -110,15 +137,21 @@ function parseUrl(source: string | URL, platform: Platform | undefined): ParsedU
   } catch {
     throw badUrl('the broker URL cannot be parsed; it takes the form scheme://host:port')
   }
-  const login = { username: decoded(url.username), password: decoded(url.password) }
+  const username = decoded(url.username)
+  const password = decoded(url.password)
+  const user = {
+    username: username === undefined ? undefined : text(username, 'url.username'),
+    password: password === undefined ? undefined : bytes(password, 'url.password'),
+  }
   url.username = ''
   url.password = ''
-  if (platform === undefined) return { url, login }
+  if (platform === undefined) return { url, login: user }
   const scheme = url.protocol.slice(0, -1)
-  if (platform.dialler(scheme) === undefined) throw badUrl(`no transport for the scheme '${scheme}:' on this platform`)
+  // What stands for the scheme may be a user name, when the scheme was forgotten: it is not shown.
+  if (platform.dialler(scheme) === undefined) throw badUrl('there is no transport for the scheme of the broker URL on this platform')
   if (url.hostname === '' && scheme !== 'unix') throw badUrl('the broker URL names no host')
   if (scheme === 'unix' && url.pathname === '') throw badUrl('the broker URL names no socket path')
-  return { url, login }
+  return { url, login: user }
 }
 
 function badUrl(message: string): MqttError {

@@ -17,6 +17,8 @@ export interface HandlingContext {
   readonly platform: Platform
   /** True once `disconnect()` began: failures then leave their message unacknowledged. */
   readonly stopping: boolean
+  /** True when the client is closed. */
+  readonly ended: boolean
   handleError(error: MqttError): void
 }
 
@@ -49,7 +51,7 @@ export class HandlerLoop implements Handling {
     this.#acknowledge = options.ack !== 'on-receive'
     consumer.onReadable = () => this.#wake()
     consumer.onEnd = (error) => {
-      this.#over = { error }
+      this.#over ??= { error }
       this.#finish()
     }
     this.#wake()
@@ -131,7 +133,7 @@ export class HandlerLoop implements Handling {
       this.#stopped = true
       this.#running -= 1
       this.#report(message, error)
-      this.#over = { error: failure(message, error) }
+      this.#over ??= { error: failure(message, error) }
       return this.#consumer.leave('detach')
     }
     if (verdict === 'retry' && (attempt <= retries || typeof this.#onError === 'function')) return this.#retry(message, attempt)
@@ -163,8 +165,10 @@ export class HandlerLoop implements Handling {
   }
 
   #finish(): void {
-    if (this.#over === undefined || this.#running > 0) return
-    if (this.#consumer.size > 0 && !this.#stopped && !this.#context.stopping) return
+    if (this.#over === undefined) return
+    // After the end of the client nothing is waited for, not even a handler that may never return.
+    const open = this.#running > 0 || (this.#consumer.size > 0 && !this.#stopped)
+    if (open && !this.#context.ended) return
     if (this.#over.error === undefined) this.#done.resolve()
     else this.#done.reject(this.#over.error)
   }

@@ -78,25 +78,36 @@ export class Inbox {
     else this.#handleAbsent(view, topic, ticket, entries)
   }
 
-  /** A consumer joined a filter: what waited for one goes to it, in the order of arrival. */
-  handleJoined(consumer: Consumer, entry: FilterEntry): void {
-    for (const message of entry.held.splice(0)) {
-      this.bytes -= message.size
-      if (!message.settled) consumer.push(message)
+  /** A consumer joined filters: what waited for one goes to it, in the order of arrival. */
+  handleJoined(consumer: Consumer, entries: ReadonlySet<FilterEntry>): void {
+    const waiting = [...entries].flatMap((entry) => entry.held.splice(0))
+    for (const message of this.#unclaimed.splice(0)) {
+      const origin = this.#context.registry.trie.matchAll(message.topic).find((entry) => entries.has(entry))
+      if (origin === undefined) this.#unclaimed.push(message)
+      else waiting.push(Object.assign(message, { origin }))
     }
-    const mine = this.#unclaimed.filter((message) => this.#context.registry.trie.matchAll(message.topic).includes(entry))
-    for (const message of mine) {
-      this.#unclaimed.splice(this.#unclaimed.indexOf(message), 1)
+    for (const message of waiting.sort((first, second) => first.ticket - second.ticket)) {
       this.bytes -= message.size
-      message.origin = entry
+      // A consumer that asked for QoS 0 never delays an acknowledgement.
+      if ((message.origin as FilterEntry).members.get(consumer) === 0) message.settle(0)
+      else if (message.settled) continue
       consumer.push(message)
     }
   }
 
-  /** Messages were put back for the next consumer of a filter. */
+  /** Messages were left unacknowledged: kept for the next consumer of their filter, if there can be one. */
   handleKept(messages: readonly DeliveredMessage[]): void {
-    for (const message of messages) this.bytes += message.size
+    for (const message of messages) {
+      const entry = message.origin as FilterEntry
+      if (entry.state === 'leaving') message.settle(0)
+      else this.#keep(message, entry.held)
+    }
     this.watch()
+  }
+
+  /** A filter has no subscription any more. */
+  handleForgotten(entry: FilterEntry): void {
+    for (const message of entry.held.splice(0)) this.#letGo(message)
   }
 
   /** Starts looking at the progress of acknowledgements; stops by itself when none are owed. */
@@ -129,7 +140,7 @@ export class Inbox {
   }
 
   #deliver(view: PublishView, topic: string, ticket: number, recipients: readonly Recipient[]): void {
-    if (!this.#affords(view, topic, ticket)) return
+    if (!this.#affords(view, topic, ticket, recipients.length)) return
     const owing = ticket === noTicket ? 0 : recipients.filter((recipient) => recipient.owing).length
     const { settler } = this.#context
     const outcome = owing > 1 ? new SharedOutcome(settler, ticket, owing) : settler
@@ -158,25 +169,31 @@ export class Inbox {
     if (!this.#affords(view, topic, ticket)) return
     const message = new DeliveredMessage(partsOf(view, topic), this.#context.settler, ticket)
     message.origin = detached
-    detached.held.push(message)
-    this.handleKept([message])
+    this.#keep(message, detached.held)
+    this.watch()
   }
 
   #handleUnrouted(view: PublishView, topic: string, ticket: number): void {
     if (!this.#affords(view, topic, ticket)) return
     const message = new DeliveredMessage(partsOf(view, topic), this.#context.settler, ticket)
-    if (this.#holding && ticket !== noTicket) {
-      this.#unclaimed.push(message)
-      this.bytes += message.size
-      return
-    }
+    if (this.#holding && ticket !== noTicket) return this.#keep(message, this.#unclaimed)
     message.settle(0)
     this.#context.handleUnclaimed(message)
   }
 
-  #affords(view: PublishView, topic: string, ticket: number): boolean {
+  #keep(message: DeliveredMessage, list: DeliveredMessage[]): void {
+    list.push(message)
+    this.bytes += message.size
+  }
+
+  #letGo(message: DeliveredMessage): void {
+    this.bytes -= message.size
+    message.settle(0)
+  }
+
+  #affords(view: PublishView, topic: string, ticket: number, copies = 1): boolean {
     const { memoryBudget, connectionBytes } = this.#context
-    const size = view.payloadEnd - view.payloadStart + topic.length
+    const size = (view.payloadEnd - view.payloadStart + topic.length) * copies
     if (this.bytes + connectionBytes + size <= memoryBudget) return true
     if (ticket === noTicket) this.#context.handleDiscarded(topic, size)
     else this.#context.handleOverBudget()
@@ -186,8 +203,7 @@ export class Inbox {
   #release(): void {
     this.#holding = false
     for (const message of this.#unclaimed.splice(0)) {
-      this.bytes -= message.size
-      message.settle(0)
+      this.#letGo(message)
       this.#context.handleUnclaimed(message)
     }
   }

@@ -65,8 +65,8 @@ export const noTicket = -1
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 const noProperties: MessageProperties = Object.freeze({})
 
-/** Reason codes that a PUBACK or PUBREC may carry (sections 3.4.2.1, 3.5.2.1). */
-const ackReasons: readonly number[] = [0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99]
+/** Reason codes that a client's PUBACK or PUBREC may carry (sections 3.4.2.1, 3.5.2.1); 0x10 is the server's. */
+const ackReasons: readonly number[] = [0x00, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99]
 
 /** The implementation of {@link Message}. */
 export class DeliveredMessage implements Message {

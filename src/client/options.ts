@@ -197,7 +197,7 @@ export function parseOptions(options: ClientOptions): Config {
   const parsed = config(options, '')
   if (!parsed.cleanStart && parsed.clientId === '') invalid('clientId', 'set when cleanStart is false: a session belongs to a client id')
   // A trial run of the encoder finds text that no CONNECT can carry, with the name of its field.
-  encodeConnect(new Writer(), connectPacket(parsed, parsed.clientId, parsed.cleanStart, parsed))
+  checkConnect(connectPacket(parsed, parsed.clientId, parsed.cleanStart, parsed))
   return parsed
 }
 
@@ -230,11 +230,11 @@ export function connectPacket(
   }
 }
 
-function encodeConnect(writer: Writer, packet: ConnectPacket): void {
+/** Throws what is wrong with a CONNECT in the caller's terms: what it carries as a property is an option by itself. */
+export function checkConnect(packet: ConnectPacket): void {
   try {
-    writeConnect(writer, packet)
+    writeConnect(new Writer(), packet)
   } catch (error) {
-    // What CONNECT carries as a property is an option by itself.
     throw asInvalidOption(error, 'properties.')
   }
 }

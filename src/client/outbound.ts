@@ -78,6 +78,7 @@ export class Outbox {
   readonly #inFlight = new Map<number, Item>()
   readonly #trial = new Writer()
   #room: Deferred<void> | undefined
+  #ended: MqttError | undefined
 
   constructor(context: OutboundContext) {
     this.#context = context
@@ -167,6 +168,7 @@ export class Outbox {
 
   /** The connection is over: everything ends, each with what is known about it. */
   end(error: MqttError): void {
+    this.#ended = withOutcome(error, 'not-sent')
     this.#giveUp(withOutcome(error, 'not-sent'))
     for (const item of this.#inFlight.values()) this.#fail(item, withOutcome(error, 'unknown'))
     this.#inFlight.clear()
@@ -242,6 +244,8 @@ export class Outbox {
       )
     }
     if (!this.#makeRoom(item)) return
+    // A listener of `drop` may have ended the client.
+    if (this.#ended !== undefined) return this.#tell(item, this.#ended)
     this.#queueOf(item).push(item)
     this.#queuedBytes += item.size
     item.cleanUp = onAbort(options.signal, () => this.#abort(item))
@@ -275,13 +279,12 @@ export class Outbox {
     this.#queuedBytes -= item.size
   }
 
+  // All at once: a listener of `drop` may publish again meanwhile.
   #giveUp(error: MqttError): void {
-    for (const queue of [this.#immediate, this.#ordered]) {
-      for (let item = queue.first; item !== undefined; item = queue.first) {
-        this.#dequeue(item)
-        this.#fail(item, error)
-      }
-    }
+    const items: Item[] = []
+    for (const queue of [this.#immediate, this.#ordered]) for (let item = queue.first; item !== undefined; item = item.following) items.push(item)
+    for (const item of items) this.#dequeue(item)
+    for (const item of items) this.#fail(item, error)
   }
 
   #send(item: Item, connection: Connection): void {
@@ -290,13 +293,16 @@ export class Outbox {
       this.#check(item.call)
       const call = this.#aged(item)
       item.packetId = call.qos > 0 ? outbound.publish(call.qos) : 0
+      // On file before it is written: a listener of `packet` may end the client.
+      if (item.packetId > 0) this.#inFlight.set(item.packetId, item)
+      item.sent = true
+      this.#sentBytes += item.size
       this.#encode(connection, call, item.packetId)
     } catch (error) {
-      if (item.packetId > 0) outbound.withdraw(item.packetId)
+      if (this.#inFlight.delete(item.packetId)) outbound.withdraw(item.packetId)
       return this.#fail(item, error)
     }
-    item.sent = true
-    this.#sentBytes += item.size
+    if (item.settled) return
     this.#follow(item, connection)
   }
 
@@ -304,10 +310,7 @@ export class Outbox {
     const { qos, payload, options } = item.call
     if (qos === 0 && payload.length < byReference && options.flush !== true) return this.#succeed(item, qos0Receipt)
     item.cleanUp ??= onAbort(options.signal, () => this.#abort(item))
-    if (qos > 0) {
-      this.#inFlight.set(item.packetId, item)
-      return this.#limit(item)
-    }
+    if (qos > 0) return this.#limit(item)
     // Large payloads are sent as they lie: the caller gets them back when they are written.
     connection.onWritten((error) => (error === undefined ? this.#succeed(item, qos0Receipt) : this.#fail(item, withOutcome(error, 'unknown'))))
   }

@@ -54,6 +54,12 @@ export class Ring<T> {
     return undefined
   }
 
+  /** The oldest element that fits; linear. */
+  find(fits: (value: T) => boolean): T | undefined {
+    for (let index = 0; index < this.#length; index++) if (fits(this.#at(index))) return this.#at(index)
+    return undefined
+  }
+
   /** Everything in order; the queue is empty afterwards. */
   drain(): T[] {
     const all: T[] = []

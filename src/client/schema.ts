@@ -63,7 +63,7 @@ const encoder = new TextEncoder()
 
 /** The bytes of a view or buffer, in place; undefined for anything else. */
 export function viewBytes(value: unknown): Uint8Array | undefined {
-  if (value instanceof Uint8Array) return value
+  // A Node Buffer becomes a plain view: its own `slice` would not copy.
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
   // An ArrayBuffer may come from another realm.
   return Object.prototype.toString.call(value) === '[object ArrayBuffer]' ? new Uint8Array(value as ArrayBuffer) : undefined
@@ -110,7 +110,7 @@ export function object<T extends object>(schema: Schema<T>): Parser<T> {
     const prefix = path === '' ? '' : `${path}.`
     const given = value as Record<string, unknown>
     for (const name of Object.keys(given)) {
-      if (given[name] !== undefined && !names.includes(name as keyof T & string)) {
+      if (!names.includes(name as keyof T & string) && given[name] !== undefined) {
         throw new MqttError('ERR_INVALID_OPTION', `${prefix}${name} is no option; the options here are ${names.join(', ')}`, {
           option: `${prefix}${name}`,
         })

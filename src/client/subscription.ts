@@ -10,6 +10,7 @@ import type { AckMode, Grant, NextOptions, Overflow, Subscription } from './api.
 import { asyncDisposeSymbol } from './dispose.js'
 import type { DeliveredMessage, Message } from './message.js'
 import type { Platform } from './platform.js'
+import { nextOptions } from './requests.js'
 import { Ring } from './ring.js'
 
 /** How one subscription behaves; every default filled in. */
@@ -28,8 +29,10 @@ export interface ConsumerOwner {
   readonly platform: Platform
   /** Rises with every read of the transport: a consumer has had its turn when it has changed. */
   readonly reads: number
-  /** The consumer left as its `onExit` says; `kept` is what it owes and did not acknowledge (on detach). */
-  handleExit(consumer: Consumer, how: 'unsubscribe' | 'detach', kept: DeliveredMessage[]): void
+  /** The consumer left as its `onExit` says. */
+  handleExit(consumer: Consumer, how: 'unsubscribe' | 'detach'): void
+  /** Messages that a consumer which detached leaves unacknowledged, in the order of arrival. */
+  handleKept(messages: readonly DeliveredMessage[]): void
   unsubscribe(consumer: Consumer): Promise<void>
   /** The buffer grew or shrank by so many bytes. */
   handleBytes(change: number): void
@@ -37,6 +40,8 @@ export interface ConsumerOwner {
   /** A turn ended: `disconnect()` may be waiting for it. */
   handleTurnEnd(): void
 }
+
+const noOptions: NextOptions = Object.freeze({})
 
 interface Waiter {
   readonly resolve: (message: Message | undefined) => void
@@ -64,6 +69,7 @@ export class Consumer implements Subscription {
   #leaving: Promise<void> | undefined
   #iterating = false
   #closing = false
+  #detached = false
   #ended = false
   #error: MqttError | undefined
 
@@ -83,12 +89,8 @@ export class Consumer implements Subscription {
 
   /** Ticket of the oldest message here that is not settled; Infinity when there is none. */
   get oldestTicket(): number {
-    const inHand = this.#inHand.find((message) => !message.settled)
-    const buffered = this.#buffer.peek()
-    return Math.min(
-      inHand?.ticket ?? Number.POSITIVE_INFINITY,
-      buffered === undefined || buffered.settled ? Number.POSITIVE_INFINITY : buffered.ticket,
-    )
+    const owed = (message: DeliveredMessage): boolean => !message.settled
+    return Math.min(this.#inHand.find(owed)?.ticket ?? Number.POSITIVE_INFINITY, this.#buffer.find(owed)?.ticket ?? Number.POSITIVE_INFINITY)
   }
 
   /** True while a turn runs that `disconnect()` waits for: a loop body, a handler, or a message whose acknowledgement is still owed. */
@@ -106,14 +108,13 @@ export class Consumer implements Subscription {
 
   /** Takes a message, or drops one, as the overflow policy says. */
   push(message: DeliveredMessage): void {
-    if (this.#ended) {
-      this.#drop(message)
-      return
-    }
+    if (this.#ended) return this.#decline(message)
     if (this.config.ack === 'on-receive') message.settle(0)
     const waiter = this.#buffer.length === 0 ? this.#waiters.shift() : undefined
     if (waiter !== undefined) return waiter.resolve(this.#handOut(message))
-    if (this.#overflows(message)) return
+    if (!this.#makeRoom(message)) return
+    // `onDrop` may have ended it.
+    if (this.#ended) return this.#decline(message)
     this.#buffer.push(message)
     this.#count(message.size)
     this.onReadable?.()
@@ -137,7 +138,13 @@ export class Consumer implements Subscription {
 
   // Reading
 
-  next(options: NextOptions = {}): Promise<Message | undefined> {
+  next(given?: NextOptions): Promise<Message | undefined> {
+    let options: NextOptions = noOptions
+    try {
+      if (given !== undefined) options = nextOptions(given, '')
+    } catch (error) {
+      return Promise.reject(error)
+    }
     if (this.#waiters.length > 0 && this.config.ack === 'auto') return Promise.reject(concurrent())
     if (options.signal?.aborted === true) return Promise.reject(aborted(options.signal))
     try {
@@ -204,9 +211,11 @@ export class Consumer implements Subscription {
       this.discard(how === 'unsubscribe')
       return
     }
-    const kept = this.discard(how === 'unsubscribe')
+    this.#detached = how === 'detach'
+    const kept = this.discard(!this.#detached)
     this.end(undefined)
-    this.#owner.handleExit(this, how, kept)
+    this.#owner.handleExit(this, how)
+    this.#owner.handleKept(kept)
   }
 
   /** Empties the buffer and the hands: acknowledges (counted as dropped), or gives back what is owed in the order of arrival. */
@@ -276,34 +285,44 @@ export class Consumer implements Subscription {
   }
 
   // The policy acts only when the consumer had a turn since the buffer filled: a burst within one read is not its fault.
-  #overflows(message: DeliveredMessage): boolean {
-    const { buffer, bufferBytes, overflow } = this.config
-    if (this.#buffer.length < buffer && this.#bytes + message.size <= bufferBytes) {
-      this.#filledAt = -1
-      return false
-    }
-    if (this.#buffer.length === 0) return false
-    if (this.#filledAt < 0) this.#filledAt = this.#owner.reads
-    if (this.#filledAt === this.#owner.reads) return false
+  #makeRoom(message: DeliveredMessage): boolean {
+    if (this.#fits(message)) this.#filledAt = -1
+    else if (this.#filledAt < 0) this.#filledAt = this.#owner.reads
+    if (this.#filledAt < 0 || this.#filledAt === this.#owner.reads) return true
+    const { overflow } = this.config
     if (overflow === 'drop-newest') return this.#drop(message)
-    if (overflow === 'drop-oldest') this.#dropOldest(() => true)
-    // Backpressure: Receive Maximum stops QoS 1 and 2, so only QoS 0 can be in excess.
-    else if (message.settled && !this.#dropOldest((waiting) => waiting.qos === 0)) return this.#drop(message)
-    return false
+    // Backpressure: Receive Maximum stops what is owed an acknowledgement, so only the rest can be in excess.
+    const any = overflow === 'drop-oldest'
+    if (!any && !message.settled) return true
+    while (!this.#ended && !this.#fits(message)) if (!this.#dropOldest((waiting) => any || waiting.settled)) return this.#drop(message)
+    return true
+  }
+
+  // One message always fits, however large.
+  #fits(message: DeliveredMessage): boolean {
+    const { buffer, bufferBytes } = this.config
+    return this.#buffer.length === 0 || (this.#buffer.length < buffer && this.#bytes + message.size <= bufferBytes)
+  }
+
+  // Too late: kept for the next subscription on its filter, or dropped, as this one was left.
+  #decline(message: DeliveredMessage): void {
+    if (this.#detached && !message.settled) this.#owner.handleKept([message])
+    else this.#drop(message)
   }
 
   #dropOldest(fits: (message: DeliveredMessage) => boolean): boolean {
     const oldest = this.#buffer.take(fits)
     if (oldest === undefined) return false
     this.#count(-oldest.size)
-    return this.#drop(oldest)
+    this.#drop(oldest)
+    return true
   }
 
-  #drop(message: DeliveredMessage): true {
+  #drop(message: DeliveredMessage): false {
     message.settle(0)
     this.dropped += 1
     this.#owner.handleDrop(this, message)
-    return true
+    return false
   }
 
   #wait({ signal, timeout }: NextOptions): Promise<Message | undefined> {

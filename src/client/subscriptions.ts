@@ -13,7 +13,6 @@ import { aborted, type Deferred, deferred, onAbort } from './abort.js'
 import type { Subscription, UnsubscribeResult } from './api.js'
 import type { Connection } from './connection.js'
 import { type Claim, FilterEntry, grantOf, type Joiner, type SubscribeItem } from './filter-entry.js'
-import type { DeliveredMessage } from './message.js'
 import { withOutcome } from './outcome.js'
 import type { Platform } from './platform.js'
 import { Ring } from './ring.js'
@@ -52,8 +51,10 @@ export interface RegistryContext {
   readonly maxFilters: number
   /** Undefined while there is no connection that takes packets. */
   readonly connection: Connection | undefined
-  /** A consumer may now take what waited for its filter. */
-  handleJoined(consumer: Consumer, entry: FilterEntry): void
+  /** A consumer may now take what waited for its filters. */
+  handleJoined(consumer: Consumer, entries: ReadonlySet<FilterEntry>): void
+  /** The broker's subscription is gone: nothing waits for a reader of it any more. */
+  handleForgotten(entry: FilterEntry): void
 }
 
 const identifierLimit = 268_435_455
@@ -109,7 +110,7 @@ export class Registry {
     const entries = requests.map((request, index) => this.#join(request, claim, index, job))
     this.#consumers.set(consumer, [...new Set(entries)])
     if (job.items.length > 0) this.#enqueue(job)
-    for (const entry of new Set(entries)) this.#context.handleJoined(consumer, entry)
+    this.#context.handleJoined(consumer, new Set(entries))
     const stop = onAbort(call.signal, () => this.#fail(claim, aborted(call.signal, claim.sent ? 'unknown' : 'not-sent')))
     claim.ready.promise.then(stop, stop)
     return claim.ready.promise
@@ -128,18 +129,14 @@ export class Registry {
     for (const results of await Promise.all(answers)) for (const result of results ?? []) if (result.error !== undefined) throw result.error
   }
 
-  /** The consumer is gone: its filters stay (detach, with what it owes) or go. */
-  drop(consumer: Consumer, how: 'unsubscribe' | 'detach', kept: readonly DeliveredMessage[]): void {
-    for (const claim of this.#claims)
-      if (claim.consumer === consumer) this.#settle(claim, new MqttError('ERR_ABORTED', 'the subscription was left before it was granted'))
+  /** The consumer is gone: its filters stay (detach), or go where it was the last. */
+  drop(consumer: Consumer, how: 'unsubscribe' | 'detach'): void {
+    const early = new MqttError('ERR_ABORTED', 'the subscription was left before it was granted')
+    for (const claim of this.#claims) if (claim.consumer === consumer) this.#settle(claim, early)
     const entries = this.#consumers.get(consumer) ?? []
     this.#consumers.delete(consumer)
-    const empty: FilterEntry[] = []
-    for (const entry of entries) {
-      entry.members.delete(consumer)
-      if (how === 'detach' || entry.members.size > 0) entry.held.push(...kept.filter((message) => message.origin === entry))
-      else if (entry.state !== 'leaving') empty.push(entry)
-    }
+    for (const entry of entries) entry.members.delete(consumer)
+    const empty = how === 'detach' ? [] : entries.filter((entry) => entry.members.size === 0 && entry.state !== 'leaving')
     if (empty.length > 0) {
       const filters = empty.map((entry) => entry.filter)
       this.unsubscribe(filters, undefined, undefined).catch(() => undefined)
@@ -148,6 +145,7 @@ export class Registry {
 
   /** UNSUBSCRIBE for these filters, known here or not; local subscriptions on them end with the answer. */
   unsubscribe(filters: readonly string[], userProperties: UserProperties | undefined, signal: AbortSignal | undefined): Promise<UnsubscribeResult[]> {
+    if (signal?.aborted === true) return Promise.reject(aborted(signal))
     const entries = filters.map((filter) => this.#current(filter))
     const unsent = entries.every((entry) => entry?.state === 'new')
     for (const entry of entries) if (entry !== undefined) this.#withdraw(entry)
@@ -342,7 +340,7 @@ export class Registry {
     this.#settle(claim, error)
     claim.consumer.discard(true)
     claim.consumer.end(error)
-    this.drop(claim.consumer, 'unsubscribe', [])
+    this.drop(claim.consumer, 'unsubscribe')
   }
 
   #settle(claim: Claim, error: unknown): void {
@@ -394,7 +392,8 @@ export class Registry {
       job.results[from + index] = Object.freeze({ filter, reasonCode: code, reasonName: reasonName(code, UNSUBACK) ?? 'unknown', error })
       if (entry === undefined) return
       if (error === undefined) this.#forget(entry)
-      else if (this.#entries.get(filter) === entry) entry.state = 'active'
+      // With nobody left here to read it, it stays as good as gone: what comes is acknowledged and dropped.
+      else if (this.#entries.get(filter) === entry && entry.members.size > 0) entry.state = 'active'
     })
     if (Object.keys(job.results).length === job.filters.length) job.answer.resolve(job.results)
   }
@@ -403,7 +402,7 @@ export class Registry {
   #forget(entry: FilterEntry): void {
     this.trie.remove(entry.filter, entry)
     if (this.#entries.get(entry.filter) === entry) this.#entries.delete(entry.filter)
-    for (const message of entry.held.splice(0)) message.settle(0)
+    this.#context.handleForgotten(entry)
     for (const consumer of [...entry.members.keys()]) this.#remove(consumer, entry)
   }
 

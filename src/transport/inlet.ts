@@ -19,31 +19,31 @@ export class Inlet {
 
   #sink: Sink | undefined
   #opened = false
-  #dropped = false
-  #early: Uint8Array[] = []
-  #earlyBytes = 0
+  /** What came before `open()`; none any more after `drop()`. */
+  #early: Uint8Array[] | undefined = []
+  #room = earlyLimit
   #cause: unknown
 
   /** Hands over in a microtask: first what was kept, then `start` is called, or `closed` when the end came first. */
-  open(sink: Sink, start: () => void): void {
+  open(sink: Sink, start?: () => void): void {
     if (this.#sink) return
     this.#sink = sink
     queueMicrotask(() => {
-      for (let bytes = this.#early.shift(); bytes; bytes = this.#early.shift()) sink.chunk(bytes)
+      for (let bytes = this.#early?.shift(); bytes; bytes = this.#early?.shift()) sink.chunk(bytes)
       this.#opened = true
       if (this.over) return sink.closed(this.#cause)
-      if (this.#dropped) return
+      if (!this.#early) return
       this.live = sink
-      start()
+      start?.()
     })
   }
 
   /** Delivers bytes, or keeps them until `open()`. False when there are too many to keep: the transport is to be destroyed then. */
   chunk(bytes: Uint8Array): boolean {
     if (this.live) this.live.chunk(bytes)
-    else if (!this.over && !this.#dropped) {
-      this.#earlyBytes += bytes.length
-      if (this.#earlyBytes > earlyLimit) return false
+    else if (this.#early && !this.over) {
+      this.#room -= bytes.length
+      if (this.#room < 0) return false
       this.#early.push(bytes)
     }
     return true
@@ -51,8 +51,7 @@ export class Inlet {
 
   /** Forgets what was kept and delivers nothing any more; `end()` is still to come. */
   drop(): void {
-    this.#early = []
-    this.#dropped = true
+    this.#early = undefined
     this.live = undefined
   }
 

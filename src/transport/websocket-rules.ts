@@ -20,7 +20,7 @@ export function messageLimit(maximumPacketSize = 1024 * 1024): number {
 
 /** The reason of a failed sub-protocol negotiation, or undefined when the server picked one that was offered [MQTT-6.0.0-3]. */
 export function protocolError(picked: string, offered: readonly string[]): Error | undefined {
-  return offered.includes(picked) ? undefined : new Error(`The server picked none of the WebSocket sub-protocols ${offered.join(', ')}`)
+  return offered.includes(picked) ? undefined : new Error(`The server picked none of the sub-protocols ${offered}`)
 }
 
 /** What a close means: undefined for an orderly one (1000, or none given), else an error that has the `code` and the `reason` as received. */
@@ -31,10 +31,10 @@ export function closeCause(code: number, reason: string): Error | undefined {
 
 /** A text message came: MQTT travels in binary ones only, and the connection has to end [MQTT-6.0.0-1]. */
 export function textError(): Error {
-  return new Error('A WebSocket text message came where MQTT needs binary ones')
+  return new Error('A text message came, not a binary one')
 }
 
 /** An incoming message is larger than {@link messageLimit}, or more came than can be kept. */
 export function sizeError(length: number): Error {
-  return new Error(`A WebSocket message of ${length} bytes is over the limit`)
+  return new Error(`A message of ${length} bytes is over the limit`)
 }

@@ -21,9 +21,21 @@ export const dialWebSocket: Dial = async (target, { signal, maximumPacketSize })
   checkTarget(target)
   const socket = new WebSocket(target.url, [...target.protocols])
   socket.binaryType = 'arraybuffer'
-  const transport = new WebSocketTransport(socket, messageLimit(maximumPacketSize))
-  await opened(socket, transport, target, signal)
-  return transport
+  return new Promise((resolve, reject) => {
+    const forget = () => signal.removeEventListener('abort', abort)
+    const transport = new WebSocketTransport(socket, messageLimit(maximumPacketSize), (cause) => {
+      forget()
+      reject(cause)
+    })
+    const abort = () => transport.destroy(signal.reason)
+    signal.addEventListener('abort', abort)
+    socket.onopen = () => {
+      const error = protocolError(socket.protocol, target.protocols)
+      if (error) return transport.destroy(error)
+      forget()
+      resolve(transport)
+    }
+  })
 }
 
 function checkTarget({ url, tls, socket, headers }: Target): void {
@@ -36,42 +48,26 @@ function checkTarget({ url, tls, socket, headers }: Target): void {
   const secure = location?.protocol === 'https:' || origin?.startsWith('https:')
   // Pages may talk to their own machine without TLS.
   if (secure && url.protocol === 'ws:' && !/^(localhost|127\..*|\[::1])$/.test(url.hostname)) {
-    throw new MqttError('ERR_INVALID_BROKER_URL', 'A page that came over https cannot open ws: connections; use wss:')
+    throw new MqttError('ERR_INVALID_BROKER_URL', 'ws: from an https page is blocked; use wss:')
   }
 }
 
-function opened(socket: WebSocket, transport: WebSocketTransport, { protocols }: Target, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const settle = (cause?: unknown) => {
-      signal.removeEventListener('abort', abort)
-      socket.onopen = null
-      transport.onEnd = undefined
-      if (cause === undefined) return resolve()
-      transport.destroy(cause)
-      reject(cause)
-    }
-    const abort = () => settle(signal.reason)
-    signal.addEventListener('abort', abort)
-    transport.onEnd = (cause) => settle(cause ?? new Error('The WebSocket closed before it was open'))
-    socket.onopen = () => settle(protocolError(socket.protocol, protocols))
-  })
-}
-
 class WebSocketTransport implements Transport {
-  /** Told of the end while dialling. */
-  onEnd: ((cause: unknown) => void) | undefined
   readonly #socket: WebSocket
   readonly #inlet = new Inlet()
+  /** Told of the end, which means something to it while dialling only. */
+  readonly #onEnd: (cause: unknown) => void
   #ended = false
   #full = false
   #waiting: Written[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(socket: WebSocket, limit: number) {
+  constructor(socket: WebSocket, limit: number, onEnd: (cause: unknown) => void) {
     this.#socket = socket
+    this.#onEnd = onEnd
     socket.onmessage = ({ data }) => {
-      if (!(data instanceof ArrayBuffer)) this.#fail(1003, textError())
-      else if (data.byteLength > limit || !this.#inlet.chunk(new Uint8Array(data))) this.#fail(1009, sizeError(data.byteLength))
+      if (!(data instanceof ArrayBuffer)) this.destroy(textError())
+      else if (data.byteLength > limit || !this.#inlet.chunk(new Uint8Array(data))) this.destroy(sizeError(data.byteLength))
     }
     socket.onclose = ({ code, reason }) => {
       const cause = closeCause(code, reason)
@@ -85,7 +81,7 @@ class WebSocketTransport implements Transport {
   }
 
   open(sink: Sink): void {
-    this.#inlet.open(sink, () => {})
+    this.#inlet.open(sink)
   }
 
   write(bytes: Uint8Array, written?: Written): boolean {
@@ -96,9 +92,7 @@ class WebSocketTransport implements Transport {
       this.destroy(error)
       return refuse(written)
     }
-    if (written) {
-      if (this.#waiting.push(written) === 1 && !this.#full) queueMicrotask(() => this.#full || this.#report())
-    }
+    if (written && this.#waiting.push(written) === 1) queueMicrotask(() => this.#full || this.#report())
     if (!this.#full && this.#socket.bufferedAmount > highWaterMark) {
       this.#full = true
       this.#poll(1)
@@ -112,28 +106,18 @@ class WebSocketTransport implements Transport {
   }
 
   destroy(cause?: unknown): void {
-    this.#fail(1000, cause)
-  }
-
-  #fail(code: number, cause: unknown): void {
     if (this.#inlet.over) return
     this.#inlet.drop()
     this.#end(cause)
-    try {
-      this.#socket.close(code)
-    } catch {
-      // Only 1000 and the codes from 3000 are open to pages.
-      this.#socket.close()
-    }
+    this.#socket.close(1000)
   }
 
   #end(cause: unknown): void {
     this.#ended = true
     clearTimeout(this.#timer)
-    const { onEnd } = this
     this.#inlet.end(cause)
     if (this.#waiting.length > 0) queueMicrotask(() => this.#report(cause ?? new Error('The stream is closed')))
-    onEnd?.(cause)
+    this.#onEnd(cause ?? new Error('The WebSocket closed before it was open'))
   }
 
   #poll(delay: number): void {

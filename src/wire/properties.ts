@@ -178,9 +178,10 @@ function valueAt(bytes: Uint8Array, at: number, end: number, type: number): unkn
 
 /** Sets a value, or adds it to the list of those that may repeat. */
 function put(values: Record<string, unknown>, key: string, type: number, value: unknown): void {
+  const list = values[key] as unknown[] | undefined
   if (type !== PAIR && type !== VARINT) values[key] = value
-  else if (values[key] === undefined) values[key] = [value]
-  else (values[key] as unknown[]).push(value)
+  else if (list === undefined) values[key] = [value]
+  else list.push(value)
 }
 
 /** {@link validateProperties} with the values as an object that holds copies only. */

@@ -6,12 +6,17 @@
 import type { ClientOptions } from '../../src/client/api.js'
 import { BaseClient } from '../../src/client/client.js'
 import type { ClientEvents } from '../../src/client/events.js'
+import type { MqttError } from '../../src/errors.js'
 import { type Answer, ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
 import { type MemoryOptions, memoryPair } from '../../src/transport/memory.js'
+import type { Transport } from '../../src/transport/transport.js'
 import type { PacketInput } from '../../src/wire/encode.js'
 import type { Properties } from '../../src/wire/packets.js'
+
+/** Dials the endpoint of this index; `open` makes the usual pair. */
+export type Dialling = (index: number, open: () => Transport, signal: AbortSignal) => Transport | Promise<Transport>
 
 /** Everything of one test. */
 export class World {
@@ -23,14 +28,20 @@ export class World {
   readonly events: { readonly type: keyof ClientEvents; readonly event: unknown }[] = []
   answer: Answer | undefined
 
-  constructor(options: ClientOptions = {}, memory: MemoryOptions = {}, endpoints = 1) {
+  /** `dial` stands between the client and the pair: it may fail, wait, or give a transport of its own. */
+  constructor(options: ClientOptions = {}, memory: MemoryOptions = {}, endpoints = 1, dial: Dialling = (_index, open) => open()) {
     const endpoint = (index: number) => ({
       url: `memory://peer-${index}`,
-      transport: async () => {
-        const [near, far] = memoryPair({ ...memory, schedule: (callback, delay) => this.clock.setTimer(callback, delay) })
-        this.peers.push(new ScriptedPeer(far, 5, (packet) => this.answer?.(packet)))
-        return near
-      },
+      transport: async (_endpoint: unknown, { signal }: { signal: AbortSignal }) =>
+        dial(
+          index,
+          () => {
+            const [near, far] = memoryPair({ ...memory, schedule: (callback, delay) => this.clock.setTimer(callback, delay) })
+            this.peers.push(new ScriptedPeer(far, 5, (packet) => this.answer?.(packet)))
+            return near
+          },
+          signal,
+        ),
     })
     this.client = new BaseClient(
       virtualPlatform(this.clock),
@@ -112,4 +123,16 @@ export async function connected(options: ClientOptions = {}, answer: Answer = ac
   await world.settle()
   await connecting
   return world
+}
+
+/** What a promise rejects with. Listens at once, so that it may be awaited later; itself rejects when the promise fulfils. */
+export function failure(promise: PromiseLike<unknown>): Promise<MqttError> {
+  const outcome = Promise.resolve(promise).then(
+    (value) => {
+      throw new Error(`it was to reject, and fulfilled with ${String(value)}`)
+    },
+    (error: unknown) => error as MqttError,
+  )
+  outcome.catch(() => undefined)
+  return outcome
 }

@@ -1,0 +1,51 @@
+/**
+ * The broker of the demo: aedes in this process, over TCP and WebSocket on free ports, or the one that MQTT_URL names.
+ *
+ * The embedded one can be told to lose or repeat messages, to show that the check at the other end notices.
+ */
+import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
+import { createServer } from 'node:net'
+import { Aedes } from 'aedes'
+import { createWebSocketStream, WebSocketServer } from 'ws'
+
+/** A broker that is there already. */
+export function foreignBroker(url) {
+  const { host, protocol } = new URL(url)
+  return { urls: [url], name: `${protocol}//${host}`, foreign: true, stop: async () => {} }
+}
+
+/** Starts a broker in this process; `faults.lose(qos)` and `faults.repeat(qos)` decide for each message whether that happens to it. */
+export async function startBroker(faults) {
+  const broker = await Aedes.createBroker(faultyHooks(faults))
+  // Small packets are to leave at once.
+  const tcp = createServer({ noDelay: true }, broker.handle)
+  const http = createHttpServer()
+  new WebSocketServer({ server: http }).on('connection', (socket, request) => broker.handle(createWebSocketStream(socket), request))
+  const urls = [`mqtt://127.0.0.1:${await listen(tcp)}`, `ws://127.0.0.1:${await listen(http)}`]
+  const stop = async () => {
+    await new Promise((resolve) => broker.close(resolve))
+    http.closeAllConnections()
+    await Promise.all([tcp, http].map((server) => new Promise((resolve) => server.close(resolve))))
+  }
+  return { urls, name: 'aedes, in this process', foreign: false, stop }
+}
+
+async function listen(server) {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return server.address().port
+}
+
+function faultyHooks({ lose, repeat }) {
+  return {
+    // Asked for each message and receiver; null keeps the message from that receiver.
+    authorizeForward: (_receiver, packet) => (lose(packet.qos) ? null : packet),
+    // Called when a message was published; one that the broker publishes itself has no client.
+    published(packet, client, done) {
+      const { topic, payload, qos } = packet
+      if (client !== null && repeat(qos)) this.publish({ topic, payload, qos }, done)
+      else done()
+    },
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * A device: tells whether it is online (a retained message, with a will for the case that it vanishes) and publishes a temperature every second.
+ *
+ *     node examples/device.js [name]    connects to MQTT_URL, or mqtt://127.0.0.1:1883
+ */
+import { setInterval } from 'node:timers/promises'
+import { connect } from 'mqwire'
+
+const url = process.env.MQTT_URL || 'mqtt://127.0.0.1:1883'
+const name = process.argv[2] ?? 'thermometer'
+const topic = `devices/${name}`
+const status = { qos: 1, retain: true }
+
+const client = await connect(url, { clientId: name, keepAlive: 15, will: { topic: `${topic}/status`, payload: 'offline', ...status } })
+await client.publish(`${topic}/status`, 'online', status)
+console.log(`${name} is online. Ctrl-C stops it.`)
+
+const stop = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort())
+client.closed.then(() => stop.abort())
+
+try {
+  for await (const _ of setInterval(1000, undefined, { signal: stop.signal })) {
+    const temperature = Math.round(200 + 20 * Math.random()) / 10
+    await client.publish(`${topic}/temperature`, JSON.stringify({ temperature, at: new Date().toISOString() }), { qos: 1 })
+    console.log(`${topic}/temperature ${temperature}`)
+  }
+} catch (error) {
+  if (error.name !== 'AbortError') throw error
+}
+
+if (client.state !== 'closed') await client.publish(`${topic}/status`, 'offline', status)
+await client.disconnect()
+console.log(`${name} is offline.`)

@@ -1,0 +1,101 @@
+/**
+ * What the tests of the pure session share: a session in a chosen state, and its outputs as plain values.
+ *
+ * Outputs are taken as the driver takes them: acknowledgements from `acks`, everything else with `poll()`. No clock: times are arguments.
+ */
+import { expect } from 'vitest'
+import type { AckQueue } from '../../../src/client/session/ack-queue.js'
+import { ackId, ackReason, ackType } from '../../../src/client/session/ack-queue.js'
+import type { Action } from '../../../src/client/session/actions.js'
+import type { SessionConfig } from '../../../src/client/session/session.js'
+import { Session } from '../../../src/client/session/session.js'
+import type { ConnackPacket, ConnectPacket, Properties } from '../../../src/wire/packets.js'
+
+/** One acknowledgement as `[type, id, reason code]`. */
+export type Ack = readonly [type: 'puback' | 'pubrec' | 'pubrel' | 'pubcomp', id: number, reasonCode: number]
+
+const ackNames = new Map<number, Ack[0]>([
+  [4, 'puback'],
+  [5, 'pubrec'],
+  [6, 'pubrel'],
+  [7, 'pubcomp'],
+])
+
+/** Takes every acknowledgement that is queued. */
+export function takeAcks(acks: AckQueue): Ack[] {
+  const taken: Ack[] = []
+  while (acks.length > 0) {
+    const entry = acks.shift()
+    const name = ackNames.get(ackType(entry))
+    if (name === undefined) throw new Error(`no acknowledgement: ${ackType(entry)}`)
+    taken.push([name, ackId(entry), ackReason(entry)])
+  }
+  return taken
+}
+
+/** Takes every action that is queued. */
+export function takeActions(session: Session): Action[] {
+  const taken: Action[] = []
+  for (let action = session.poll(); action !== undefined; action = session.poll()) taken.push(action)
+  return taken
+}
+
+export const configuration: SessionConfig = {
+  receiveMaximum: 10,
+  topicAliasMaximum: 10,
+  pingTimeout: 10_000,
+  maximumInflight: 65_535,
+  ownsSession: false,
+  durableStore: false,
+}
+
+/** A CONNECT as the client would send it. */
+export function connectPacket(fields: Partial<ConnectPacket> = {}): ConnectPacket {
+  return {
+    type: 'connect',
+    protocolName: 'MQTT',
+    protocolVersion: 5,
+    cleanStart: true,
+    keepAlive: 30,
+    clientId: 'me',
+    will: undefined,
+    username: undefined,
+    password: undefined,
+    properties: {},
+    ...fields,
+  }
+}
+
+/** A CONNACK with reason code 0, unless the fields say otherwise. */
+export function connackPacket(properties: Properties = {}, fields: Partial<ConnackPacket> = {}): ConnackPacket {
+  return { type: 'connack', sessionPresent: false, reasonCode: 0, properties, ...fields }
+}
+
+/** A session whose CONNECT was taken by the driver. */
+export function connecting(config: Partial<SessionConfig> = {}, connect: Partial<ConnectPacket> = {}): Session {
+  const session = new Session({ ...configuration, ...config })
+  session.connect(connectPacket(connect))
+  takeActions(session)
+  return session
+}
+
+/** A session after its handshake at time 0, with nothing left to poll. */
+export function connected(config: Partial<SessionConfig> = {}, properties: Properties = {}, connect: Partial<ConnectPacket> = {}): Session {
+  const session = connecting(config, connect)
+  session.handlePacket(connackPacket(properties), 0)
+  expect(takeActions(session).map((action) => action.type)).toEqual(['connected'])
+  return session
+}
+
+/** Expects that the session ended the connection with this reason code, once, and did nothing else. */
+export function expectClose(session: Session, reasonCode: number, code = 'ERR_PROTOCOL_ERROR'): void {
+  expect(session.state).toBe('closed')
+  expect(takeActions(session)).toMatchObject([{ type: 'close', error: { code, reasonCode, fault: 'remote' } }])
+}
+
+/** Expects that nothing was asked for and the session is still connected. */
+export function expectQuiet(session: Session): void {
+  expect(session.state).toBe('connected')
+  expect(takeActions(session)).toEqual([])
+  expect(takeAcks(session.acks)).toEqual([])
+}

@@ -1,0 +1,271 @@
+import { describe, expect, it } from 'vitest'
+import { FAULT, REPEAT } from '../../../src/client/session/inbound.js'
+import type { Session } from '../../../src/client/session/session.js'
+import { type Ack, connected, expectClose, expectQuiet, takeAcks, takeActions } from './drive.js'
+
+const id = 5
+
+/** Brings identifier 5 into a state and takes what was queued on the way. */
+const states: Record<string, () => Session> = {
+  'not in use': () => open(() => undefined),
+  'QoS 1 in hand': () => open(({ inbound }) => inbound.handlePublish(id, 1)),
+  'QoS 1 settled behind another': () =>
+    open(({ inbound }) => {
+      inbound.handlePublish(9, 1)
+      inbound.settle(inbound.handlePublish(id, 1), 0)
+    }),
+  'QoS 1 acknowledged': () => open(({ inbound }) => inbound.settle(inbound.handlePublish(id, 1), 0)),
+  'QoS 2 in hand': () => open(({ inbound }) => inbound.handlePublish(id, 2)),
+  'QoS 2 settled behind another': () =>
+    open(({ inbound }) => {
+      inbound.handlePublish(9, 2)
+      inbound.settle(inbound.handlePublish(id, 2), 0)
+    }),
+  'QoS 2 being stored': () => open(({ inbound }) => inbound.settle(inbound.handlePublish(id, 2), 0), true),
+  'PUBREC sent': () => open(({ inbound }) => inbound.settle(inbound.handlePublish(id, 2), 0)),
+  'PUBREC 0x80 sent': () => open(({ inbound }) => inbound.settle(inbound.handlePublish(id, 2), 0x80)),
+  'PUBCOMP sent': () =>
+    open(({ inbound }) => {
+      inbound.settle(inbound.handlePublish(id, 2), 0)
+      inbound.handlePubrel(id)
+    }),
+}
+
+function open(prepare: (session: Session) => void, durableStore = false): Session {
+  const session = connected({ durableStore })
+  prepare(session)
+  takeAcks(session.acks)
+  takeActions(session)
+  return session
+}
+
+const NEW = 'new message'
+const SAME = 'no second delivery'
+const CLOSE = 'close(0x82)'
+const receive = (session: Session, qos: number): string => {
+  const verdict = session.inbound.handlePublish(id, qos)
+  return verdict === REPEAT ? SAME : verdict === FAULT ? CLOSE : NEW
+}
+const receipt: Ack[] = [['pubrec', id, 0]]
+
+/** state, what a PUBLISH at QoS 1 and 2 with that identifier is, the answer to the latter, the answer to PUBREL. */
+const table: [state: string, qos1: string, qos2: string, answer: Ack[], pubrel: Ack[] | typeof CLOSE][] = [
+  ['not in use', NEW, NEW, [], [['pubcomp', id, 0x92]]],
+  ['QoS 1 in hand', CLOSE, CLOSE, [], CLOSE],
+  ['QoS 1 settled behind another', CLOSE, CLOSE, [], CLOSE],
+  ['QoS 1 acknowledged', NEW, NEW, [], [['pubcomp', id, 0x92]]],
+  ['QoS 2 in hand', CLOSE, SAME, [], CLOSE],
+  ['QoS 2 settled behind another', CLOSE, SAME, [], CLOSE],
+  ['QoS 2 being stored', CLOSE, SAME, [], CLOSE],
+  ['PUBREC sent', CLOSE, SAME, receipt, [['pubcomp', id, 0]]],
+  ['PUBREC 0x80 sent', NEW, NEW, [], [['pubcomp', id, 0x92]]],
+  ['PUBCOMP sent', NEW, NEW, [], [['pubcomp', id, 0x92]]],
+]
+
+describe('PUBLISH and PUBREL in every state of their identifier (E05 E06 E08 E09 E12 E13)', () => {
+  it.each(table)('%s: QoS 1 is %s', (state, qos1) => {
+    const session = (states[state] as () => Session)()
+    expect(receive(session, 1)).toBe(qos1)
+    if (qos1 === CLOSE) expectClose(session, 0x82)
+    else expectQuiet(session)
+  })
+
+  it.each(table)('%s, QoS 1 is %s: QoS 2 is %s', (state, _qos1, qos2, answer) => {
+    const session = (states[state] as () => Session)()
+    expect(receive(session, 2)).toBe(qos2)
+    expect(takeAcks(session.acks)).toEqual(answer)
+    if (qos2 === CLOSE) expectClose(session, 0x82)
+    else expectQuiet(session)
+  })
+
+  it.each(table)('%s: PUBREL', (state, _qos1, _qos2, _answer, pubrel) => {
+    const session = (states[state] as () => Session)()
+    session.inbound.handlePubrel(id)
+    if (pubrel === CLOSE) {
+      expect(takeAcks(session.acks)).toEqual([])
+      expectClose(session, 0x82)
+    } else {
+      expect(takeAcks(session.acks)).toEqual(pubrel)
+      expectQuiet(session)
+    }
+  })
+})
+
+describe('incoming QoS 1 (section 4.3.2)', () => {
+  it('nothing is acknowledged before it is settled, then once [MQTT-4.3.2-4]', () => {
+    const session = connected()
+    const ticket = session.inbound.handlePublish(0x1234, 1)
+    expectQuiet(session)
+    expect([session.inbound.settle(ticket, 0), session.inbound.settle(ticket, 0)]).toEqual([true, false])
+    expect(takeAcks(session.acks)).toEqual([['puback', 0x1234, 0]])
+    expect([session.inbound.open, session.inbound.unsettled]).toEqual([0, 0])
+  })
+
+  it('an identifier after its PUBACK is a new message, also twice in one read [MQTT-4.3.2-5]', () => {
+    const session = connected()
+    const first = session.inbound.handlePublish(5, 1)
+    session.inbound.settle(first, 0)
+    const second = session.inbound.handlePublish(5, 1)
+    expect(second).toBe(first + 1)
+    session.inbound.settle(second, 0)
+    expect(takeAcks(session.acks)).toEqual([
+      ['puback', 5, 0],
+      ['puback', 5, 0],
+    ])
+  })
+
+  it('E30 carries the reason code that the application chose', () => {
+    const session = connected()
+    for (const [index, code] of [0x10, 0x80, 0x83, 0x87, 0x97, 0x99].entries())
+      session.inbound.settle(session.inbound.handlePublish(index + 1, 1), code)
+    expect(takeAcks(session.acks)).toEqual([0x10, 0x80, 0x83, 0x87, 0x97, 0x99].map((code, index) => ['puback', index + 1, code]))
+    expect(session.inbound.open).toBe(0)
+  })
+})
+
+describe('incoming QoS 2 (section 4.3.3)', () => {
+  it('E03 PUBREC, then PUBREL, PUBCOMP; then the identifier is new again [MQTT-4.3.3-8] [MQTT-4.3.3-11] [MQTT-4.3.3-12]', () => {
+    const session = connected()
+    for (let round = 0; round < 3; round++) {
+      const ticket = session.inbound.handlePublish(0xffff, 2)
+      expect(ticket).toBe(round)
+      session.inbound.settle(ticket, 0)
+      expect(takeAcks(session.acks)).toEqual([['pubrec', 0xffff, 0]])
+      expect(session.inbound.open).toBe(1)
+      session.inbound.handlePubrel(0xffff)
+      expect(takeAcks(session.acks)).toEqual([['pubcomp', 0xffff, 0]])
+      expect(session.inbound.open).toBe(0)
+    }
+  })
+
+  it('E05 E11 E12 a repeat before PUBREL is answered again and delivered once [MQTT-4.3.3-10]', () => {
+    const session = connected()
+    const ticket = session.inbound.handlePublish(7, 2)
+    expect(session.inbound.handlePublish(7, 2)).toBe(REPEAT)
+    expectQuiet(session)
+    session.inbound.settle(ticket, 0)
+    expect(session.inbound.handlePublish(7, 2)).toBe(REPEAT)
+    expect(session.inbound.handlePublish(7, 2)).toBe(REPEAT)
+    expect(takeAcks(session.acks)).toEqual([
+      ['pubrec', 7, 0],
+      ['pubrec', 7, 0],
+      ['pubrec', 7, 0],
+    ])
+    expect(session.inbound.open).toBe(1)
+  })
+
+  it('E06 PUBREL repeated: PUBCOMP each time', () => {
+    const session = connected()
+    session.inbound.settle(session.inbound.handlePublish(7, 2), 0)
+    for (let round = 0; round < 3; round++) session.inbound.handlePubrel(7)
+    expect(takeAcks(session.acks)).toEqual([
+      ['pubrec', 7, 0],
+      ['pubcomp', 7, 0],
+      ['pubcomp', 7, 0x92],
+      ['pubcomp', 7, 0x92],
+    ])
+    expect(session.inbound.open).toBe(0)
+  })
+
+  it('E30 an error code ends the exchange at PUBREC [MQTT-4.3.3-9]', () => {
+    const session = connected({ receiveMaximum: 1 })
+    session.inbound.settle(session.inbound.handlePublish(6, 2), 0x87)
+    expect(takeAcks(session.acks)).toEqual([['pubrec', 6, 0x87]])
+    expect([session.inbound.open, session.inbound.full]).toEqual([0, false])
+    expect(session.inbound.handlePublish(6, 2)).toBe(1)
+  })
+
+  it('E30 a code below 0x80 does not', () => {
+    const session = connected()
+    session.inbound.settle(session.inbound.handlePublish(6, 2), 0x10)
+    expect(takeAcks(session.acks)).toEqual([['pubrec', 6, 0x10]])
+    session.inbound.handlePubrel(6)
+    expect(takeAcks(session.acks)).toEqual([['pubcomp', 6, 0]])
+  })
+})
+
+describe('our Receive Maximum (section 3.1.2.11.3)', () => {
+  it.each([
+    [1, 1],
+    [1, 2],
+    [3, 1],
+    [3, 2],
+    [256, 2],
+    [65_535, 1],
+  ])('E17 %i open at QoS %i are taken, one more is close(0x93) [MQTT-3.3.4-9]', (receiveMaximum, qos) => {
+    const session = connected({ receiveMaximum })
+    for (let one = 1; one <= receiveMaximum; one++) {
+      expect(session.inbound.full).toBe(false)
+      expect(session.inbound.handlePublish(one, qos)).toBe(one - 1)
+    }
+    expect([session.inbound.full, session.inbound.open, session.inbound.unsettled]).toEqual([true, receiveMaximum, receiveMaximum])
+    expectQuiet(session)
+    // An identifier beyond the range stands for one that is free: all 65,535 may be in use.
+    expect(session.inbound.handlePublish(receiveMaximum === 65_535 ? 0 : receiveMaximum + 1, qos)).toBe(FAULT)
+    expectClose(session, 0x93)
+  })
+
+  it('E17 a repeat at the limit is no further message', () => {
+    const session = connected({ receiveMaximum: 1 })
+    session.inbound.handlePublish(1, 2)
+    expect(session.inbound.handlePublish(1, 2)).toBe(REPEAT)
+    expectQuiet(session)
+  })
+
+  it('E17 QoS 2 occupies its place until PUBCOMP, QoS 1 until PUBACK', () => {
+    const session = connected({ receiveMaximum: 2 })
+    const { inbound } = session
+    inbound.settle(inbound.handlePublish(1, 2), 0)
+    inbound.settle(inbound.handlePublish(2, 1), 0)
+    expect([inbound.open, inbound.unsettled, inbound.full]).toEqual([1, 0, false])
+    inbound.handlePublish(3, 1)
+    expect([inbound.open, inbound.unsettled, inbound.full]).toEqual([2, 1, true])
+    inbound.handlePubrel(1)
+    expect([inbound.open, inbound.full]).toEqual([1, false])
+  })
+
+  it('L10 E19 a message settled behind an open one still counts', () => {
+    const session = connected({ receiveMaximum: 2 })
+    const { inbound } = session
+    inbound.handlePublish(1, 1)
+    inbound.settle(inbound.handlePublish(2, 1), 0)
+    expect([inbound.full, inbound.unsettled, inbound.oldestTicket]).toEqual([true, 2, 0])
+    inbound.settle(0, 0)
+    expect([inbound.full, inbound.unsettled, inbound.oldestTicket]).toEqual([false, 0, 2])
+  })
+})
+
+describe('tickets', () => {
+  it('L09 that were never given are refused', () => {
+    const session = connected()
+    session.inbound.handlePublish(1, 1)
+    expect([-2, -1, 1, 2, 1000].map((ticket) => session.inbound.settle(ticket, 0))).toEqual([false, false, false, false, false])
+    expectQuiet(session)
+  })
+
+  it('L09 settled but not yet acknowledged are refused the second time, and keep their first code', () => {
+    const session = connected()
+    session.inbound.handlePublish(1, 1)
+    session.inbound.handlePublish(2, 1)
+    expect([session.inbound.settle(1, 0x10), session.inbound.settle(1, 0x80)]).toEqual([true, false])
+    session.inbound.settle(0, 0)
+    expect(takeAcks(session.acks)).toEqual([
+      ['puback', 1, 0],
+      ['puback', 2, 0x10],
+    ])
+  })
+
+  it('of a session that was reset are stale, and its identifiers and places are free', () => {
+    const session = connected({ receiveMaximum: 3 })
+    const { inbound } = session
+    const old = [inbound.handlePublish(1, 1), inbound.handlePublish(2, 2), inbound.handlePublish(3, 2)]
+    inbound.settle(1, 0)
+    session.reset()
+    expect([inbound.open, inbound.unsettled, inbound.full, inbound.oldestTicket]).toEqual([0, 0, false, 3])
+    expect(old.map((ticket) => inbound.settle(ticket, 0))).toEqual([false, false, false])
+    const fresh = inbound.handlePublish(2, 2)
+    expect(fresh).toBe(3)
+    expect(inbound.settle(fresh, 0)).toBe(true)
+    expect(takeAcks(session.acks)).toEqual([['pubrec', 2, 0]])
+  })
+})

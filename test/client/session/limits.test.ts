@@ -1,0 +1,160 @@
+import { describe, expect, it } from 'vitest'
+import { checkFilter, checkPublish, type Negotiated, negotiate } from '../../../src/client/session/limits.js'
+import type { Properties, QoS } from '../../../src/wire/packets.js'
+import { connackPacket, connectPacket } from './drive.js'
+
+const agreed = (properties: Properties = {}): Negotiated => negotiate(connectPacket(), connackPacket(properties))
+
+describe('what CONNACK settles (section 3.2.2.3)', () => {
+  it('A20 fills in the defaults of the standard', () => {
+    expect(agreed()).toEqual({
+      sessionPresent: false,
+      clientId: 'me',
+      keepAlive: 30,
+      serverKeepAlive: undefined,
+      sessionExpiryInterval: 0,
+      receiveMaximum: 65_535,
+      maximumQoS: 2,
+      retainAvailable: true,
+      maximumPacketSize: 268_435_460,
+      topicAliasMaximum: 0,
+      wildcardSubscriptionAvailable: true,
+      subscriptionIdentifierAvailable: true,
+      sharedSubscriptionAvailable: true,
+      assignedClientIdentifier: undefined,
+      responseInformation: undefined,
+      serverReference: undefined,
+      reasonString: undefined,
+      userProperties: [],
+    })
+  })
+
+  it('A20 takes over everything that the server says', () => {
+    const connack = connackPacket(
+      {
+        sessionExpiryInterval: 77,
+        receiveMaximum: 3,
+        maximumQoS: 1,
+        retainAvailable: 0,
+        maximumPacketSize: 64,
+        assignedClientIdentifier: 'given',
+        topicAliasMaximum: 5,
+        reasonString: 'why not',
+        userProperties: [
+          ['a', '1'],
+          ['a', '2'],
+        ],
+        wildcardSubscriptionAvailable: 0,
+        subscriptionIdentifierAvailable: 0,
+        sharedSubscriptionAvailable: 0,
+        serverKeepAlive: 9,
+        responseInformation: 'reply/here',
+        serverReference: 'elsewhere',
+      },
+      { sessionPresent: true },
+    )
+    expect(negotiate(connectPacket({ clientId: '', properties: { sessionExpiryInterval: 300 } }), connack)).toEqual({
+      sessionPresent: true,
+      clientId: 'given',
+      keepAlive: 9,
+      serverKeepAlive: 9,
+      sessionExpiryInterval: 77,
+      receiveMaximum: 3,
+      maximumQoS: 1,
+      retainAvailable: false,
+      maximumPacketSize: 64,
+      topicAliasMaximum: 5,
+      wildcardSubscriptionAvailable: false,
+      subscriptionIdentifierAvailable: false,
+      sharedSubscriptionAvailable: false,
+      assignedClientIdentifier: 'given',
+      responseInformation: 'reply/here',
+      serverReference: 'elsewhere',
+      reasonString: 'why not',
+      userProperties: [
+        ['a', '1'],
+        ['a', '2'],
+      ],
+    })
+  })
+
+  it('A20 takes a one as "available" and a zero as what it is', () => {
+    const yes = agreed({ retainAvailable: 1, wildcardSubscriptionAvailable: 1, subscriptionIdentifierAvailable: 1, sharedSubscriptionAvailable: 1 })
+    expect(yes).toMatchObject({
+      retainAvailable: true,
+      wildcardSubscriptionAvailable: true,
+      subscriptionIdentifierAvailable: true,
+      sharedSubscriptionAvailable: true,
+    })
+    expect(agreed({ serverKeepAlive: 0, sessionExpiryInterval: 0, maximumQoS: 0, topicAliasMaximum: 0 })).toMatchObject({
+      keepAlive: 0,
+      serverKeepAlive: 0,
+      sessionExpiryInterval: 0,
+      maximumQoS: 0,
+      topicAliasMaximum: 0,
+    })
+  })
+
+  it('A20 keeps the session expiry that we asked for when the server says nothing', () => {
+    const connect = connectPacket({ properties: { sessionExpiryInterval: 300 } })
+    expect(negotiate(connect, connackPacket()).sessionExpiryInterval).toBe(300)
+    expect(negotiate(connect, connackPacket({ sessionExpiryInterval: 0 })).sessionExpiryInterval).toBe(0)
+  })
+
+  it('is frozen, with its user properties', () => {
+    for (const one of [agreed(), agreed({ userProperties: [['a', 'b']] })]) {
+      expect(Object.isFrozen(one)).toBe(true)
+      expect(Object.isFrozen(one.userProperties)).toBe(true)
+    }
+  })
+
+  it('knows that 3.1.1 has neither identifiers nor shared subscriptions', () => {
+    expect(negotiate(connectPacket({ protocolVersion: 4 }), connackPacket())).toMatchObject({
+      maximumQoS: 2,
+      retainAvailable: true,
+      wildcardSubscriptionAvailable: true,
+      subscriptionIdentifierAvailable: false,
+      sharedSubscriptionAvailable: false,
+    })
+  })
+})
+
+describe('checks before anything is sent', () => {
+  it('D21 refuses a QoS above Maximum QoS, and no other [MQTT-3.2.2-11]', () => {
+    const verdicts = ([0, 1, 2] as QoS[]).map((maximumQoS) => {
+      const limits = agreed({ maximumQoS })
+      return ([0, 1, 2] as QoS[]).map((qos) => checkPublish(limits, qos, false) ?? 'ok')
+    })
+    expect(verdicts).toEqual([
+      ['ok', 'ERR_QOS_UNSUPPORTED', 'ERR_QOS_UNSUPPORTED'],
+      ['ok', 'ok', 'ERR_QOS_UNSUPPORTED'],
+      ['ok', 'ok', 'ok'],
+    ])
+  })
+
+  it('D22 refuses RETAIN where the server does not retain, and only then [MQTT-3.2.2-14]', () => {
+    const limits = agreed({ retainAvailable: 0 })
+    expect(checkPublish(limits, 0, true)).toBe('ERR_RETAIN_UNSUPPORTED')
+    expect(checkPublish(limits, 2, true)).toBe('ERR_RETAIN_UNSUPPORTED')
+    expect(checkPublish(limits, 2, false)).toBeUndefined()
+    expect(checkPublish(agreed(), 0, true)).toBeUndefined()
+  })
+
+  it.each([
+    ['a/+', false, { wildcardSubscriptionAvailable: 0 }, 'ERR_WILDCARD_SUBS_UNSUPPORTED'],
+    ['a/#', false, { wildcardSubscriptionAvailable: 0 }, 'ERR_WILDCARD_SUBS_UNSUPPORTED'],
+    ['a/b', true, { wildcardSubscriptionAvailable: 0 }, undefined],
+    ['$share/g/a', false, { sharedSubscriptionAvailable: 0 }, 'ERR_SHARED_SUBS_UNSUPPORTED'],
+    ['a/#', true, { sharedSubscriptionAvailable: 0 }, undefined],
+    ['$share/g/a/#', false, { wildcardSubscriptionAvailable: 0 }, 'ERR_WILDCARD_SUBS_UNSUPPORTED'],
+    ['$share/g/a', false, { wildcardSubscriptionAvailable: 0 }, undefined],
+    ['a', true, { subscriptionIdentifierAvailable: 0 }, 'ERR_SUBSCRIPTION_IDS_UNSUPPORTED'],
+    ['a', false, { subscriptionIdentifierAvailable: 0 }, undefined],
+    ['$share/g/a/#', true, {}, undefined],
+  ] as [string, boolean, Properties, string | undefined][])(
+    'C12 filter %s, identifier %s, server %o: %s',
+    (filter, withIdentifier, properties, expected) => {
+      expect(checkFilter(agreed(properties), filter, withIdentifier)).toBe(expected)
+    },
+  )
+})

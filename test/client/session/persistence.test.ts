@@ -1,0 +1,198 @@
+import { describe, expect, it } from 'vitest'
+import { AckQueue } from '../../../src/client/session/ack-queue.js'
+import type { Action } from '../../../src/client/session/actions.js'
+import { Inbound, REPEAT } from '../../../src/client/session/inbound.js'
+import { DONE, Outbound, RELEASED } from '../../../src/client/session/outbound.js'
+import { Persistence } from '../../../src/client/session/persistence.js'
+import { connected, expectQuiet, takeAcks, takeActions } from './drive.js'
+
+const durable = { durableStore: true }
+const persist = (operation: string, id: number, token: number) => ({ type: 'persist', operation, id, token })
+
+describe('a durable store', () => {
+  it('E31 PUBREC waits until the identifier is safe [MQTT-4.1.0-1]', () => {
+    const session = connected(durable)
+    session.inbound.settle(session.inbound.handlePublish(9, 2), 0)
+    expect(takeActions(session)).toEqual([persist('put-inbound', 9, 1)])
+    expect(takeAcks(session.acks)).toEqual([])
+    expect(session.inbound.handlePublish(9, 2)).toBe(REPEAT)
+    expect(takeAcks(session.acks)).toEqual([])
+    session.handlePersisted(1)
+    expect(takeAcks(session.acks)).toEqual([['pubrec', 9, 0]])
+    expect(takeActions(session)).toEqual([])
+  })
+
+  it('E31 a message in store cannot be settled again', () => {
+    const session = connected(durable)
+    const ticket = session.inbound.handlePublish(9, 2)
+    expect([session.inbound.settle(ticket, 0x10), session.inbound.settle(ticket, 0)]).toEqual([true, false])
+    expect(takeActions(session)).toHaveLength(1)
+    session.handlePersisted(1)
+    expect(takeAcks(session.acks)).toEqual([['pubrec', 9, 0x10]])
+  })
+
+  it('E31 what comes behind waits too, QoS 1 included [MQTT-4.6.0-2]', () => {
+    const session = connected(durable)
+    session.inbound.settle(session.inbound.handlePublish(1, 2), 0)
+    session.inbound.settle(session.inbound.handlePublish(2, 1), 0)
+    session.inbound.settle(session.inbound.handlePublish(3, 2), 0)
+    expect(takeActions(session)).toEqual([persist('put-inbound', 1, 1), persist('put-inbound', 3, 2)])
+    session.handlePersisted(2)
+    expect(takeAcks(session.acks)).toEqual([])
+    session.handlePersisted(1)
+    expect(takeAcks(session.acks)).toEqual([
+      ['pubrec', 1, 0],
+      ['puback', 2, 0],
+      ['pubrec', 3, 0],
+    ])
+  })
+
+  it('QoS 1 and refused QoS 2 need no record', () => {
+    const session = connected(durable)
+    session.inbound.settle(session.inbound.handlePublish(1, 1), 0)
+    session.inbound.settle(session.inbound.handlePublish(2, 2), 0x80)
+    expect(takeActions(session)).toEqual([])
+    expect(takeAcks(session.acks)).toEqual([
+      ['puback', 1, 0],
+      ['pubrec', 2, 0x80],
+    ])
+  })
+
+  it('PUBREL ends the record without waiting; an unknown PUBREL writes nothing', () => {
+    const session = connected(durable)
+    session.inbound.settle(session.inbound.handlePublish(9, 2), 0)
+    session.handlePersisted(1)
+    takeActions(session)
+    takeAcks(session.acks)
+    session.inbound.handlePubrel(9)
+    session.inbound.handlePubrel(9)
+    expect(takeActions(session)).toEqual([persist('delete-inbound', 9, 0)])
+    expect(takeAcks(session.acks)).toEqual([
+      ['pubcomp', 9, 0],
+      ['pubcomp', 9, 0x92],
+    ])
+  })
+
+  it('PUBREL waits until the release is safe, however often PUBREC comes', () => {
+    const session = connected(durable)
+    const { outbound } = session
+    const id = outbound.publish(2)
+    expect([outbound.handlePubrec(id, 0), outbound.handlePubrec(id, 0)]).toEqual([RELEASED, RELEASED])
+    expect(takeActions(session)).toEqual([persist('put-release', id, 1)])
+    expect(takeAcks(session.acks)).toEqual([])
+    session.handlePersisted(1)
+    expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
+    expect(outbound.handlePubcomp(id)).toBe(DONE)
+    expect(takeActions(session)).toEqual([persist('delete-outbound', id, 0)])
+  })
+
+  it.each([
+    ['PUBACK', 1],
+    ['a failing PUBREC', 2],
+  ])('%s ends the record', (_name, qos) => {
+    const session = connected(durable)
+    const id = session.outbound.publish(qos)
+    expect(qos === 1 ? session.outbound.handlePuback(id) : session.outbound.handlePubrec(id, 0x97)).toBe(DONE)
+    expect(takeActions(session)).toEqual([persist('delete-outbound', id, 0)])
+    expect(takeAcks(session.acks)).toEqual([])
+  })
+
+  it('requests write nothing, withdrawn packets neither', () => {
+    const session = connected(durable)
+    session.outbound.handleAnswer('subscribe', session.outbound.request('subscribe', 1), 1)
+    session.outbound.withdraw(session.outbound.publish(1))
+    expectQuiet(session)
+  })
+
+  it('tokens differ, and those never given, of note, or given back before are ignored', () => {
+    const session = connected(durable)
+    for (const id of [1, 2, 3]) session.inbound.settle(session.inbound.handlePublish(id, 2), 0)
+    expect(takeActions(session).map((action) => action.type === 'persist' && action.token)).toEqual([1, 2, 3])
+    for (const token of [0, -1, 4, 99]) session.handlePersisted(token)
+    expect(takeAcks(session.acks)).toEqual([])
+    session.handlePersisted(1)
+    session.handlePersisted(1)
+    expect(takeAcks(session.acks)).toEqual([['pubrec', 1, 0]])
+  })
+
+  it('tokens of a session that was reset are stale, also for an identifier that is in use again', () => {
+    const session = connected(durable)
+    const { inbound, outbound } = session
+    inbound.settle(inbound.handlePublish(1, 2), 0)
+    const id = outbound.publish(2)
+    outbound.handlePubrec(id, 0)
+    takeActions(session)
+    session.reset()
+    outbound.start(10)
+    inbound.settle(inbound.handlePublish(1, 2), 0)
+    for (let count = 1; count < 65_535; count++) outbound.withdraw(outbound.publish(1))
+    expect(outbound.publish(2)).toBe(id)
+    outbound.handlePubrec(id, 0)
+    expect(takeActions(session)).toEqual([persist('put-inbound', 1, 3), persist('put-release', id, 4)])
+    session.handlePersisted(1)
+    session.handlePersisted(2)
+    expect(takeAcks(session.acks)).toEqual([])
+    session.handlePersisted(4)
+    session.handlePersisted(3)
+    expect(takeAcks(session.acks)).toEqual([
+      ['pubrel', id, 0],
+      ['pubrec', 1, 0],
+    ])
+  })
+
+  it('counts what it waits for', () => {
+    const actions: Action[] = []
+    const persistence = new Persistence(true, actions)
+    persistence.request('put-inbound', 1, () => undefined)
+    persistence.request('put-release', 2, () => undefined)
+    persistence.note('delete-inbound', 1)
+    expect([persistence.waiting, actions.length]).toEqual([2, 3])
+    persistence.handlePersisted(2)
+    expect(persistence.waiting).toBe(1)
+    persistence.reset()
+    expect(persistence.waiting).toBe(0)
+  })
+
+  it('a store that grants after the reset all the same acknowledges and releases nothing', () => {
+    const acks = new AckQueue()
+    const granted: (() => void)[] = []
+    const port = { durable: true, request: (_operation: string, _id: number, grant: () => void) => void granted.push(grant), note: () => undefined }
+    const inbound = new Inbound(10, acks, port, () => undefined)
+    const outbound = new Outbound(acks, port, () => undefined)
+    inbound.settle(inbound.handlePublish(1, 2), 0)
+    outbound.start(1)
+    outbound.handlePubrec(outbound.publish(2), 0)
+    inbound.reset()
+    outbound.reset()
+    for (const grant of granted) grant()
+    expect(granted).toHaveLength(2)
+    expect(takeAcks(acks)).toEqual([])
+    expect([inbound.unsettled, outbound.inFlight]).toEqual([0, 0])
+  })
+})
+
+describe('a memory store', () => {
+  it('queues no action, for a whole life of every kind of exchange', () => {
+    const session = connected()
+    const { inbound, outbound } = session
+    inbound.settle(inbound.handlePublish(1, 1), 0)
+    inbound.settle(inbound.handlePublish(2, 2), 0)
+    inbound.settle(inbound.handlePublish(3, 2), 0x80)
+    inbound.handlePubrel(2)
+    outbound.handlePuback(outbound.publish(1))
+    const id = outbound.publish(2)
+    outbound.handlePubrec(id, 0)
+    outbound.handlePubcomp(id)
+    outbound.handlePubrec(outbound.publish(2), 0x97)
+    expect(takeActions(session)).toEqual([])
+    expect(takeAcks(session.acks)).toEqual([
+      ['puback', 1, 0],
+      ['pubrec', 2, 0],
+      ['pubrec', 3, 0x80],
+      ['pubcomp', 2, 0],
+      ['pubrel', id, 0],
+    ])
+    session.handlePersisted(1)
+    expectQuiet(session)
+  })
+})

@@ -1,0 +1,193 @@
+/**
+ * A second opinion on what a session does with its exchanges: lists, sets and searches, written from sections 2.2.1, 4.3, 4.6 and 4.9.
+ *
+ * Slow and plain on purpose. It shares nothing with `src/client/session`, and must never import from there.
+ */
+import type { Ack } from './drive.js'
+
+/** What an input comes to: a ticket or an identifier, a yes or no, a word, or the reason code of a close. */
+export type Verdict = number | boolean | 'repeat' | 'done' | 'released' | 'ignored' | `close ${number}`
+
+interface Message {
+  readonly ticket: number
+  readonly id: number
+  readonly qos: number
+  phase: 'held' | 'storing' | 'settled'
+  code: number
+}
+
+type Exchange = { wants: 'puback' | 'pubrec' | 'storing' | 'pubcomp' } | { wants: 'suback' | 'unsuback'; filters: number }
+
+export class ReferenceSession {
+  acks: Ack[] = []
+  writes: [operation: string, id: number, token: number][] = []
+  readonly exchanges = new Map<number, Exchange>()
+  readonly tokens = new Map<number, () => void>()
+  /** Messages without an acknowledgement, oldest first. */
+  messages: Message[] = []
+  /** Identifiers between PUBREC and PUBREL. */
+  readonly received = new Set<number>()
+  tickets = 0
+  window = 0
+  #token = 0
+  #lastId = 0
+  readonly #receiveMaximum: number
+  readonly #durable: boolean
+
+  constructor(receiveMaximum: number, durable: boolean) {
+    this.#receiveMaximum = receiveMaximum
+    this.#durable = durable
+  }
+
+  get occupied(): number {
+    return this.messages.length + this.received.size
+  }
+
+  get inFlight(): number {
+    return [...this.exchanges.values()].filter(({ wants }) => wants !== 'suback' && wants !== 'unsuback').length
+  }
+
+  get mayPublish(): boolean {
+    return this.inFlight < this.window && this.exchanges.size < 65_535
+  }
+
+  receive(id: number, qos: number): Verdict {
+    const same = this.messages.find((message) => message.id === id)
+    if (same !== undefined) return same.qos === 2 && qos === 2 ? 'repeat' : 'close 130'
+    if (this.received.has(id)) {
+      if (qos === 1) return 'close 130'
+      this.acks.push(['pubrec', id, 0])
+      return 'repeat'
+    }
+    if (this.occupied >= this.#receiveMaximum) return 'close 147'
+    this.messages.push({ ticket: this.tickets, id, qos, phase: 'held', code: 0 })
+    return this.tickets++
+  }
+
+  settle(ticket: number, code: number): Verdict {
+    const message = this.messages.find((one) => one.ticket === ticket && one.phase === 'held')
+    if (message === undefined) return false
+    message.code = code
+    message.phase = 'settled'
+    if (this.#durable && message.qos === 2 && code < 0x80) {
+      message.phase = 'storing'
+      this.#write('put-inbound', message.id, () => {
+        message.phase = 'settled'
+        this.#acknowledge()
+      })
+    }
+    this.#acknowledge()
+    return true
+  }
+
+  pubrel(id: number): Verdict {
+    if (this.messages.some((message) => message.id === id)) return 'close 130'
+    const known = this.received.delete(id)
+    if (known) this.#note('delete-inbound', id)
+    this.acks.push(['pubcomp', id, known ? 0 : 0x92])
+    return true
+  }
+
+  publish(qos: number): Verdict {
+    return this.#take({ wants: qos === 1 ? 'puback' : 'pubrec' })
+  }
+
+  request(wants: 'suback' | 'unsuback', filters: number): Verdict {
+    return this.#take({ wants, filters })
+  }
+
+  withdraw(id: number): void {
+    this.exchanges.delete(id)
+  }
+
+  puback(id: number): Verdict {
+    return this.#final(id, 'puback')
+  }
+
+  pubcomp(id: number): Verdict {
+    return this.#final(id, 'pubcomp')
+  }
+
+  pubrec(id: number, code: number): Verdict {
+    const exchange = this.exchanges.get(id)
+    if (exchange === undefined) {
+      if (code < 0x80) this.acks.push(['pubrel', id, 0x92])
+      return 'ignored'
+    }
+    if (exchange.wants === 'pubrec' && code >= 0x80) return this.#final(id, 'pubrec')
+    if (code >= 0x80) return 'close 130'
+    if (exchange.wants === 'storing') return 'released'
+    if (exchange.wants === 'pubrec' && this.#durable) {
+      exchange.wants = 'storing'
+      this.#write('put-release', id, () => {
+        exchange.wants = 'pubcomp'
+        this.acks.push(['pubrel', id, 0])
+      })
+      return 'released'
+    }
+    if (exchange.wants !== 'pubrec' && exchange.wants !== 'pubcomp') return 'close 130'
+    exchange.wants = 'pubcomp'
+    this.acks.push(['pubrel', id, 0])
+    return 'released'
+  }
+
+  answer(kind: 'suback' | 'unsuback', id: number, codes: number): Verdict {
+    const exchange = this.exchanges.get(id)
+    if (exchange === undefined) return 'ignored'
+    if (exchange.wants !== kind || exchange.filters !== codes) return 'close 130'
+    this.exchanges.delete(id)
+    return 'done'
+  }
+
+  persisted(token: number): void {
+    const granted = this.tokens.get(token)
+    this.tokens.delete(token)
+    granted?.()
+  }
+
+  reset(): void {
+    this.messages = []
+    this.received.clear()
+    this.exchanges.clear()
+    this.tokens.clear()
+    this.acks = []
+    this.window = 0
+  }
+
+  // Only the settled beginning of the queue may leave.
+  #acknowledge(): void {
+    for (;;) {
+      const [first] = this.messages
+      if (first?.phase !== 'settled') return
+      this.messages.shift()
+      if (first.qos === 2 && first.code < 0x80) this.received.add(first.id)
+      this.acks.push([first.qos === 1 ? 'puback' : 'pubrec', first.id, first.code])
+    }
+  }
+
+  #final(id: number, kind: string): Verdict {
+    const exchange = this.exchanges.get(id)
+    if (exchange === undefined) return 'ignored'
+    if (exchange.wants !== kind) return 'close 130'
+    this.exchanges.delete(id)
+    this.#note('delete-outbound', id)
+    return 'done'
+  }
+
+  #take(exchange: Exchange): number {
+    do this.#lastId = (this.#lastId % 65_535) + 1
+    while (this.exchanges.has(this.#lastId))
+    this.exchanges.set(this.#lastId, exchange)
+    return this.#lastId
+  }
+
+  #write(operation: string, id: number, granted: () => void): void {
+    this.#token += 1
+    this.tokens.set(this.#token, granted)
+    this.writes.push([operation, id, this.#token])
+  }
+
+  #note(operation: string, id: number): void {
+    if (this.#durable) this.writes.push([operation, id, 0])
+  }
+}

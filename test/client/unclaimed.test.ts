@@ -1,0 +1,149 @@
+/** Messages that nobody here subscribed to: held for a while after Session Present 1, else acknowledged at once; always with an event. */
+import { describe, expect, it } from 'vitest'
+import type { World } from './harness.js'
+import { acks, agreed, pubacks, publish, read, resumed, series, subscribe, taken, takenTexts } from './incoming.js'
+
+const unclaimed = (world: World): string[] => world.seen('unclaimed').map(({ message }) => message.text())
+
+describe('after Session Present 1', () => {
+  it('E22 QoS 1 and 2 wait for a subscription, and reach it in order', async () => {
+    const world = await resumed()
+    await world.send(publish('a', '1', 1), publish('a', '2', 2, { qos: 2 }), publish('a', '3', 3))
+    expect(acks(world)).toEqual([])
+    expect(unclaimed(world)).toEqual([])
+    const subscription = world.client.subscription('a', { qos: 2 })
+    expect(takenTexts(subscription)).toEqual(['1', '2', '3'])
+    await world.settle()
+    expect(acks(world)).toEqual(['puback 1', 'pubrec 2', 'puback 3'])
+  })
+
+  it('E22 after unclaimedHold they are acknowledged in order, with an event each; later ones at once', async () => {
+    const world = await resumed()
+    await world.send(...series('a', 2))
+    await world.clock.advance(29_000)
+    expect(acks(world)).toEqual([])
+    await world.clock.advance(1001)
+    expect(acks(world)).toEqual(pubacks(1, 2))
+    expect(unclaimed(world)).toEqual(['1', '2'])
+    await world.send(publish('a', '3', 3))
+    expect(acks(world)).toEqual(pubacks(1, 3))
+    expect(unclaimed(world)).toEqual(['1', '2', '3'])
+  })
+
+  it('the hold runs from CONNACK, not from the message', async () => {
+    const world = await resumed({ unclaimedHold: 1000 })
+    await world.clock.advance(900)
+    await world.send(publish('a', '1', 1))
+    expect(acks(world)).toEqual([])
+    await world.clock.advance(101)
+    expect(acks(world)).toEqual(['puback 1'])
+  })
+
+  it('QoS 0 does not wait', async () => {
+    const world = await resumed()
+    await world.send(publish('a', 'x'))
+    expect(unclaimed(world)).toEqual(['x'])
+  })
+
+  it('only what matches is claimed; the rest waits on, and holds back the acks behind it', async () => {
+    const world = await resumed()
+    await world.send(publish('other', '1', 1), publish('a', '2', 2))
+    const reading = read(world.client.subscription('a', { qos: 1 }))
+    await world.settle()
+    expect(reading.texts).toEqual(['2'])
+    expect(acks(world)).toEqual([])
+    await world.clock.advance(30_000)
+    expect(acks(world)).toEqual(pubacks(1, 2))
+    expect(unclaimed(world)).toEqual(['1'])
+  })
+
+  it('they stay inside the window: Receive Maximum holds', async () => {
+    const world = await resumed({ receiveMaximum: 2 })
+    await world.send(...series('a', 2))
+    expect(world.client.state).toBe('connected')
+    await world.send(publish('a', '3', 3))
+    expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
+  })
+
+  it('a subscription made before connect() gets what comes right behind CONNACK', async () => {
+    const world = await resumed()
+    const fresh = world.client.subscription('a', { qos: 1 })
+    await world.send(publish('a', 'x', 1))
+    expect(takenTexts(fresh)).toEqual(['x'])
+  })
+
+  it('of a shared filter, and of one of several filters', async () => {
+    const world = await resumed()
+    await world.send(publish('a', '1', 1), publish('b', '2', 2), publish('a', '3', 3))
+    const subscription = await subscribe(world, ['$share/g/a', 'b'], { qos: 1 })
+    expect(takenTexts(subscription)).toEqual(['1', '2', '3'])
+  })
+
+  it('a subscription that asks for QoS 0 does not delay the ack', async () => {
+    const world = await resumed()
+    await world.send(publish('a', '1', 1))
+    const subscription = await subscribe(world, 'a', { qos: 0 })
+    expect(acks(world)).toEqual(['puback 1'])
+    expect(takenTexts(subscription)).toEqual(['1'])
+  })
+
+  it('listen gets them too', async () => {
+    const world = await resumed()
+    await world.send(...series('a', 2))
+    const texts: string[] = []
+    const handling = world.client.listen('a', (message) => texts.push(message.text()), { qos: 1 })
+    await world.settle()
+    await handling
+    expect(texts).toEqual(['1', '2'])
+    expect(acks(world)).toEqual(pubacks(1, 2))
+  })
+
+  it('the first SUBSCRIBE is sent in any case, with its own Retain Handling', async () => {
+    const world = await resumed()
+    await subscribe(world, 'a', { qos: 1, retainHandling: 1 })
+    expect(world.peer.last('subscribe').subscriptions).toMatchObject([{ filter: 'a', qos: 1, retainHandling: 1 }])
+  })
+
+  it('unclaimedHold 0: at once', async () => {
+    const world = await resumed({ unclaimedHold: 0 })
+    await world.settle()
+    await world.send(publish('a', '1', 1))
+    expect(acks(world)).toEqual(['puback 1'])
+  })
+
+  it('disconnect() leaves what is held unacknowledged', async () => {
+    const world = await resumed()
+    await world.send(publish('a', '1', 1))
+    const done = world.client.disconnect()
+    await world.settle()
+    await done
+    expect(acks(world)).toEqual([])
+    expect(world.clock.pending).toBe(0)
+  })
+})
+
+describe('otherwise', () => {
+  it('E22 [MQTT-4.5.0-2] acknowledged at once, with the event', async () => {
+    const world = await agreed({ clientId: 'c', cleanStart: false })
+    await world.send(publish('a', '1', 1), publish('a', '2', 2, { qos: 2 }))
+    expect(acks(world)).toEqual(['puback 1', 'pubrec 2'])
+    expect(unclaimed(world)).toEqual(['1', '2'])
+  })
+
+  it('the message of the event can be read, and its ack is stale', async () => {
+    const world = await agreed()
+    await world.send(publish('a', 'x', 1, { properties: { contentType: 't' } }))
+    const [event] = world.seen('unclaimed')
+    expect([event?.message.text(), event?.message.properties.contentType, event?.message.ack()]).toEqual(['x', 't', false])
+  })
+
+  it('a listener of the event that subscribes gets what comes next', async () => {
+    const world = await agreed()
+    let subscription: ReturnType<World['client']['subscription']> | undefined
+    world.client.on('unclaimed', ({ message }) => {
+      subscription ??= world.client.subscription(message.topic)
+    })
+    await world.send(publish('a', '1'), publish('a', '2'))
+    expect(subscription === undefined ? '' : taken(subscription).text()).toBe('2')
+  })
+})

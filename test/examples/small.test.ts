@@ -1,0 +1,126 @@
+/**
+ * The small examples of the README, run as they stand: the service, the device, and the page in a real browser.
+ */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import path from 'node:path'
+import { chromium } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Client, connect } from '../../src/client/node.js'
+import { type Broker, startAedes } from '../interop/brokers.js'
+import { eventually, take } from '../interop/waiting.js'
+import { requireDist, root } from '../package/fixture.js'
+import { Program } from './program.js'
+
+let broker: Broker
+let client: Client
+beforeAll(async () => {
+  await requireDist()
+  broker = await startAedes()
+  client = await connect(broker.urls.TCP ?? '')
+  return async () => {
+    await client.disconnect({ timeout: 0 })
+    await broker.stop()
+  }
+})
+
+describe('examples/node-service.js', () => {
+  it('finishes the job in hand at SIGTERM, and finds the others when it starts again', async () => {
+    const first = new Program('node-service.js', [], broker.urls.TCP)
+    await first.prints('Waiting for jobs')
+    for (const job of ['one', 'two', 'three']) await client.publish(`jobs/${job}`, job, { qos: 1 })
+    await first.prints('jobs/one: begun')
+    first.signal('SIGTERM')
+    const { code, output } = await first.ending
+    expect(output).toContain('jobs/one: done (one)')
+    expect(output).not.toContain('jobs/three')
+    expect(output).toContain('Stopped.')
+    expect(code).toBe(0)
+
+    const second = new Program('node-service.js', [], broker.urls.TCP)
+    await second.prints('jobs/three: done (three)')
+    expect(second.output).not.toContain('jobs/one')
+    second.signal('SIGINT')
+    expect((await second.ending).code).toBe(0)
+  })
+
+  it('ends with 1 when the connection is lost', async () => {
+    const other = await startAedes()
+    afterAll(() => other.stop())
+    const program = new Program('node-service.js', [], other.urls.TCP)
+    await program.prints('Waiting for jobs')
+    await other.kill()
+    expect((await program.ending).code).toBe(1)
+  })
+})
+
+describe('examples/device.js', () => {
+  it('is online, publishes temperatures, and goes offline', async () => {
+    const status = await client.subscribe('devices/probe/status', { qos: 1 })
+    const temperatures = await client.subscribe('devices/probe/temperature', { qos: 1 })
+    const program = new Program('device.js', ['probe'], broker.urls.TCP)
+    expect((await take(status)).text()).toBe('online')
+    expect((await take(temperatures)).json()).toMatchObject({ temperature: expect.any(Number), at: expect.stringMatching(/^\d{4}-/) })
+    program.signal('SIGINT')
+    expect((await program.ending).code).toBe(0)
+    expect((await take(status)).text()).toBe('offline')
+  })
+
+  it('is declared offline by its will when it vanishes', async () => {
+    const status = await client.subscribe('devices/crash/status', { qos: 1 })
+    const program = new Program('device.js', ['crash'], broker.urls.TCP)
+    expect((await take(status)).text()).toBe('online')
+    program.signal('SIGKILL')
+    expect((await take(status)).text()).toBe('offline')
+  })
+})
+
+/** Serves the checkout, as the comment in the page says. */
+async function serveCheckout(): Promise<Server> {
+  const types: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript' }
+  const server = createServer(async (request, response) => {
+    const { pathname } = new URL(request.url ?? '/', 'http://localhost')
+    try {
+      const body = await readFile(path.join(root, pathname))
+      response.writeHead(200, { 'content-type': types[path.extname(pathname)] ?? 'application/octet-stream' }).end(body)
+    } catch {
+      response.writeHead(404).end()
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return server
+}
+
+const browser = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((file) => existsSync(file))
+
+describe('examples/browser.html', () => {
+  if (browser === undefined) {
+    it('the page is not tried: chromium not found', () => expect(process.env['CI']).toBeUndefined())
+    return
+  }
+
+  it('prints messages as they come, and says why it stopped', async () => {
+    const server = await serveCheckout()
+    const chrome = await chromium.launch({ executablePath: browser, args: ['--no-sandbox'] })
+    try {
+      const page = await chrome.newPage()
+      const { port } = server.address() as AddressInfo
+      const open = (query: string) => page.goto(`http://127.0.0.1:${port}/examples/browser.html?${query}`)
+      const shown = (id: string, text: string) => eventually(async () => (await page.locator(id).textContent())?.includes(text), `${text} in ${id}`)
+
+      await open(`url=${broker.urls.WebSocket}&topic=page/%23`)
+      await shown('#status', 'Reading page/#')
+      await client.publish('page/1', '<b>hello</b>', { qos: 1 })
+      await client.publish('page/2', 'again', { qos: 1 })
+      await shown('#messages', 'page/1: <b>hello</b>\npage/2: again')
+
+      await open('url=ws://127.0.0.1:1')
+      await shown('#status', 'Stopped: ')
+    } finally {
+      await chrome.close()
+      server.close()
+    }
+  })
+})

@@ -1,0 +1,104 @@
+/**
+ * Retained messages: who gets them when, and with which RETAIN flag (sections 3.3.1.3, 3.8.3.1).
+ */
+import { expect } from 'vitest'
+import type { Client } from '../../../src/client/node.js'
+import type { Feature } from '../target.js'
+import { eventually, failure, take, textsUntil, within } from '../waiting.js'
+
+/** Has a message kept, and waits for the answer to something later: aedes acknowledges before it has kept it. */
+async function retain(sender: Client, topic: string, payload: string): Promise<void> {
+  await within(sender.publish(topic, payload, { qos: 1, retain: true }), 'the receipt')
+  await within(sender.unsubscribe(`${topic}/nothing`), 'a round trip')
+}
+
+export const retained: readonly Feature[] = [
+  {
+    name: 'retained',
+    title: 'D03 D40 E24: a later subscriber gets the retained message; an empty one clears it',
+    async run(world) {
+      const topic = world.topic('state')
+      const sender = await world.connect()
+      await retain(sender, topic, 'old')
+      await retain(sender, topic, 'new')
+      const first = await (await world.connect()).subscribe(topic, { qos: 1 })
+      const message = await take(first, 'the retained message')
+      expect([message.text(), message.retain, message.qos]).toEqual(['new', true, 1])
+      await retain(sender, topic, '')
+      const second = await (await world.connect()).subscribe(topic, { qos: 1 })
+      await sender.publish(topic, 'live', { qos: 1 })
+      expect(await textsUntil(second, 'live')).toEqual([])
+    },
+  },
+  {
+    name: 'retained at QoS 2',
+    title: 'E03 E24: a retained message comes at QoS 2, and its exchange is completed',
+    async run(world) {
+      const topic = world.topic('state')
+      const sender = await world.connect()
+      await within(sender.publish(topic, 'kept', { qos: 2, retain: true }), 'the receipt')
+      const client = await world.connect()
+      const subscription = await client.subscribe(topic, { qos: 2 })
+      let completed = false
+      client.on('packet', ({ direction, packet }) => {
+        if (direction === 'out' && packet.type === 'pubcomp') completed = true
+      })
+      const message = await take(subscription, 'the retained message')
+      expect([message.text(), message.qos, message.retain]).toEqual(['kept', 2, true])
+      message.ack()
+      await eventually(() => completed, 'PUBCOMP')
+      await within(client.publish(topic, 'x', { qos: 1 }), 'a publish afterwards')
+    },
+  },
+  {
+    name: 'late joiner',
+    title: 'C16 pain 17: a late joiner on the same filter gets the retained messages, the first does not get them again',
+    async run(world) {
+      const filter = world.topic('+')
+      const sender = await world.connect()
+      await retain(sender, world.topic('a'), 'kept a')
+      await retain(sender, world.topic('b'), 'kept b')
+      const client = await world.connect()
+      const first = await client.subscribe(filter, { qos: 1 })
+      expect([(await take(first)).text(), (await take(first)).text()].sort()).toEqual(['kept a', 'kept b'])
+      const second = await client.subscribe(filter, { qos: 1 })
+      expect([(await take(second)).text(), (await take(second)).text()].sort()).toEqual(['kept a', 'kept b'])
+      await sender.publish(world.topic('c'), 'live', { qos: 1 })
+      expect([await textsUntil(first, 'live'), await textsUntil(second, 'live')]).toEqual([[], []])
+    },
+  },
+  {
+    name: 'retain handling',
+    title: 'C10: Retain Handling 0 always, 1 only for a new subscription, 2 never',
+    async run(world) {
+      const topic = world.topic('state')
+      const sender = await world.connect()
+      await retain(sender, topic, 'kept')
+      const client = await world.connect()
+      const fresh = await client.subscribe(topic, { qos: 1, retainHandling: 1 })
+      expect((await take(fresh, 'the retained message of a new subscription')).text()).toBe('kept')
+      const again = await client.subscribe(topic, { qos: 1, retainHandling: 1 })
+      const never = await client.subscribe(topic, { qos: 1, retainHandling: 2 })
+      const always = await client.subscribe(topic, { qos: 1, retainHandling: 0 })
+      expect((await take(always, 'the retained message under 0')).text()).toBe('kept')
+      const other = await (await world.connect()).subscribe(topic, { qos: 1, retainHandling: 2 })
+      await sender.publish(topic, 'live', { qos: 1 })
+      for (const subscription of [fresh, again, never, always, other]) expect(await textsUntil(subscription, 'live')).toEqual([])
+    },
+  },
+  {
+    name: 'retain as published',
+    title: 'E24: live messages keep the RETAIN flag only under retainAsPublished; both on one filter are a conflict',
+    async run(world) {
+      const topic = world.topic('state')
+      const [sender, plain, receiver] = await world.pair(topic, { qos: 1 })
+      const published = await (await world.connect()).subscribe(topic, { qos: 1, retainAsPublished: true })
+      await retain(sender, topic, 'kept')
+      await sender.publish(topic, 'live', { qos: 1 })
+      expect([(await take(plain)).retain, (await take(plain)).retain]).toEqual([false, false])
+      expect([(await take(published)).retain, (await take(published)).retain]).toEqual([true, false])
+      const error = await failure(within(receiver.subscribe(topic, { retainAsPublished: true }), 'subscribing'), 'a differing option on one filter')
+      expect(error.code).toBe('ERR_SUBSCRIPTION_CONFLICT')
+    },
+  },
+]

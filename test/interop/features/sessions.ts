@@ -1,0 +1,259 @@
+/**
+ * Sessions: resumed by a new client of the same identifier, taken over by another, ended on purpose (sections 3.1.2.4, 3.1.2.11.2, 4.1).
+ */
+import { expect } from 'vitest'
+import type { Client, ClientOptions, Message, QoS, Subscription } from '../../../src/client/node.js'
+import { MqttError } from '../../../src/errors.js'
+import type { Feature, World } from '../target.js'
+import { eventually, failure, sequence, take, takeTexts, textsUntil, within } from '../waiting.js'
+
+/** A durable session with a subscription, whose client has gone. */
+async function away(world: World, filter: string, qos: QoS): Promise<ClientOptions> {
+  const options: ClientOptions = { clientId: world.id('durable'), cleanStart: false }
+  const client = await world.connect(options)
+  expect(client.negotiated?.sessionPresent).toBe(false)
+  await client.subscribe(filter, { qos })
+  await within(client.disconnect(), 'disconnecting')
+  return options
+}
+
+/** Reads to the end, which only an error is. */
+export async function iterate(subscription: Subscription): Promise<void> {
+  for await (const _message of subscription) expect.unreachable('nothing was published')
+}
+
+async function publishAll(client: Client, topic: string, texts: readonly string[], qos: QoS): Promise<void> {
+  await within(Promise.all(texts.map((text) => client.publish(topic, text, { qos }))), 'the receipts')
+}
+
+export const sessions: readonly Feature[] = [
+  {
+    name: 'assigned identifier',
+    title: 'A15 A16 A20 pain 3: without a clientId the server assigns one to each client, and it is shown',
+    async run(world) {
+      const options = Object.freeze({ clientId: '' })
+      const [one, two] = [await world.connect(options), await world.connect(options)]
+      expect(one.clientId).not.toBe('')
+      expect(one.clientId).toBe(one.negotiated?.assignedClientIdentifier)
+      expect(one.clientId).not.toBe(two.clientId)
+      expect((await world.connect({ clientId: world.id('own') })).clientId).toBe(world.id('own'))
+    },
+  },
+  {
+    name: 'takeover',
+    title: 'pain 3 pain 6: another client with our id: ERR_SESSION_TAKEN_OVER 0x8E, closed settles with it, iterators and promises settle',
+    async run(world) {
+      const clientId = world.id('same')
+      const loser = await world.connect({ clientId })
+      const events: string[] = []
+      for (const type of ['serverdisconnect', 'disconnect'] as const) loser.on(type, () => events.push(type))
+      const subscription = await loser.subscribe(world.topic('a'), { qos: 1 })
+      const handling = await loser.listen(world.topic('b'), () => undefined)
+      const iteration = failure(iterate(subscription), 'the iterator')
+      const winner = await world.connect({ clientId })
+      const end = await within(loser.closed, 'closed')
+      expect(end).toMatchObject({ code: 'ERR_SESSION_TAKEN_OVER', reasonCode: 0x8e, fault: 'remote' })
+      expect(await iteration).toBe(end)
+      expect(await failure(handling.done, 'the handling')).toBe(end)
+      expect(events).toEqual(['serverdisconnect', 'disconnect'])
+      expect([loser.state, winner.state]).toEqual(['closed', 'connected'])
+      expect((await failure(loser.publish(world.topic('a'), 'x'), 'publishing')).code).toBe('ERR_CLOSED')
+    },
+  },
+  {
+    name: 'takeover in traffic',
+    title: 'pain 6 D29: taken over amid 600 publishes: every promise settles, with a receipt or a typed error',
+    async run(world) {
+      const clientId = world.id('busy')
+      const loser = await world.connect({ clientId })
+      const pending = sequence(600).map((text, index) => loser.publish(world.topic('load'), text, { qos: (index % 3) as QoS }))
+      const calls = [loser.subscribe(world.topic('a')), loser.unsubscribe(world.topic('b')), loser.listen(world.topic('c'), () => undefined)]
+      const settled = Promise.allSettled([...pending, ...calls])
+      await world.connect({ clientId })
+      const outcomes = await within(settled, 'every promise')
+      const end = await within(loser.closed, 'closed')
+      expect(end).toBeDefined()
+      const errors = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
+      for (const error of errors) {
+        expect(MqttError.is(error), String(error)).toBe(true)
+        expect(error).toMatchObject({ code: end?.code, outcome: expect.stringMatching(/^(unknown|not-sent)$/) })
+      }
+    },
+  },
+  ...([1, 2] as const).map(
+    (qos): Feature => ({
+      name: `durable session at QoS ${qos}`,
+      title: `H10 pain 7: published at QoS ${qos} while away, 100 messages come to a new client's subscription() made before connect(), once and in order`,
+      async run(world) {
+        const topic = world.topic('durable')
+        const options = await away(world, topic, qos)
+        const sender = await world.connect()
+        await publishAll(sender, topic, sequence(100), qos)
+        const client = world.client(options)
+        const subscription = client.subscription(topic, { qos })
+        await within(client.connect(), 'connecting')
+        expect(client.negotiated?.sessionPresent).toBe(true)
+        await within(subscription.ready, 'the grant')
+        expect(await takeTexts(subscription, 100)).toEqual(sequence(100))
+        await sender.publish(topic, 'last', { qos })
+        expect(await textsUntil(subscription, 'last')).toEqual([])
+      },
+    }),
+  ),
+  {
+    name: 'redelivery',
+    title: 'E22 H10: what was in hand when the process died comes again to the next client, and only that',
+    async run(world) {
+      const topic = world.topic('work')
+      const options: ClientOptions = { clientId: world.id('worker'), cleanStart: false }
+      const first = await world.connect(options)
+      const taken = await first.subscribe(topic, { qos: 1, ack: 'manual' })
+      const sender = await world.connect()
+      await publishAll(sender, topic, sequence(6), 1)
+      const messages: Message[] = []
+      while (messages.length < 6) messages.push(await take(taken))
+      const acks: number[] = []
+      first.on('packet', ({ direction, packet }) => {
+        if (direction === 'out' && packet.type === 'puback') acks.push(packet.packetId)
+      })
+      for (const message of messages.slice(0, 3)) message.ack()
+      await eventually(() => acks.length === 3, 'the first acknowledgements')
+      // The broker's answer proves that it has read the acknowledgements before it.
+      await within(first.unsubscribe(world.topic('nothing')), 'a round trip')
+      first.destroy()
+      const second = world.client(options)
+      const again = second.subscription(topic, { qos: 1 })
+      await within(second.connect(), 'connecting again')
+      for (const text of ['3', '4', '5']) {
+        const message = await take(again, `message ${text} again`)
+        expect(message.text()).toBe(text)
+      }
+      await sender.publish(topic, 'last', { qos: 1 })
+      expect(await textsUntil(again, 'last')).toEqual([])
+    },
+  },
+  {
+    name: 'redelivered',
+    title: 'MQTT-3.3.1-1: what comes again is marked redelivered',
+    async run(world) {
+      const topic = world.topic('work')
+      const options: ClientOptions = { clientId: world.id('worker'), cleanStart: false }
+      const first = await world.connect(options)
+      const taken = await first.subscribe(topic, { qos: 1 })
+      await publishAll(await world.connect(), topic, ['x'], 1)
+      expect((await take(taken)).redelivered).toBe(false)
+      first.destroy()
+      const second = world.client(options)
+      const again = second.subscription(topic, { qos: 1 })
+      await within(second.connect(), 'connecting again')
+      expect((await take(again, 'the message again')).redelivered).toBe(true)
+    },
+  },
+  {
+    name: 'unclaimed hold',
+    title: 'E22: messages of a resumed session wait for a subscription that is made after connect(), in order',
+    async run(world) {
+      const filter = world.topic('held/#')
+      const options = await away(world, filter, 2)
+      const sender = await world.connect()
+      for (const [index, text] of sequence(30).entries()) await sender.publish(world.topic('held/x'), text, { qos: index % 2 === 0 ? 1 : 2 })
+      const client = world.client(options)
+      let arrived = 0
+      const unclaimed: string[] = []
+      client.on('packet', ({ direction, packet }) => {
+        if (direction === 'in' && packet.type === 'publish') arrived += 1
+      })
+      client.on('unclaimed', ({ message }) => unclaimed.push(message.text()))
+      await within(client.connect(), 'connecting')
+      await eventually(() => arrived > 0, 'messages before there is a subscription')
+      const subscription = await within(client.subscribe(filter, { qos: 2 }), 'subscribing')
+      expect(await takeTexts(subscription, 30)).toEqual(sequence(30))
+      expect(unclaimed).toEqual([])
+    },
+  },
+  {
+    name: 'end of the hold',
+    title: 'E22: after unclaimedHold they are acknowledged, each with an event, and do not come again',
+    async run(world) {
+      const topic = world.topic('held')
+      const options = await away(world, topic, 1)
+      const sender = await world.connect()
+      await publishAll(sender, topic, sequence(3), 1)
+      const client = world.client({ ...options, unclaimedHold: 100 })
+      const unclaimed: string[] = []
+      client.on('unclaimed', ({ message }) => unclaimed.push(message.text()))
+      await within(client.connect(), 'connecting')
+      await eventually(() => unclaimed.length === 3, 'the events')
+      expect(unclaimed).toEqual(sequence(3))
+      await within(client.disconnect(), 'disconnecting')
+      const next = world.client(options)
+      const subscription = next.subscription(topic, { qos: 1 })
+      await within(next.connect(), 'connecting again')
+      await within(subscription.ready, 'the grant')
+      await sender.publish(topic, 'last', { qos: 1 })
+      expect(await textsUntil(subscription, 'last')).toEqual([])
+    },
+  },
+  {
+    name: 'QoS 2 after a restart',
+    title: 'pain 7 H13: the second life of a durable client publishes and receives at QoS 2, exactly once',
+    async run(world) {
+      const topic = world.topic('twice')
+      const options = await away(world, world.topic('own'), 2)
+      const receiver = await (await world.connect()).subscribe(topic, { qos: 2 })
+      const interrupted = await world.connect(options)
+      for (const text of sequence(20)) interrupted.publish(topic, `cut ${text}`, { qos: 2 })
+      interrupted.destroy()
+      const client = world.client(options)
+      const own = client.subscription(world.topic('own'), { qos: 2 })
+      await within(client.connect(), 'connecting again')
+      await publishAll(client, topic, sequence(50), 2)
+      await publishAll(client, world.topic('own'), sequence(50), 2)
+      expect(await takeTexts(own, 50)).toEqual(sequence(50))
+      await publishAll(client, topic, ['last'], 2)
+      const texts = await textsUntil(receiver, 'last')
+      expect(texts.filter((text) => !text.startsWith('cut'))).toEqual(sequence(50))
+      expect(new Set(texts).size).toBe(texts.length)
+    },
+  },
+  {
+    name: 'detach',
+    title: 'E34: break detaches from a durable session: what was not read goes to the next subscription on the filter',
+    async run(world) {
+      const topic = world.topic('kept')
+      const client = await world.connect({ clientId: world.id('durable'), cleanStart: false })
+      const first = await client.subscribe(topic, { qos: 1 })
+      await publishAll(await world.connect(), topic, sequence(10), 1)
+      for await (const message of first) {
+        if (message.text() !== '3') continue
+        message.ack()
+        break
+      }
+      const second = await client.subscribe(topic, { qos: 1 })
+      expect(await takeTexts(second, 6)).toEqual(['4', '5', '6', '7', '8', '9'])
+    },
+  },
+  {
+    name: 'end of a session',
+    title: 'H10: disconnect() ends the session of a clean client, keeps a durable one, and ends that when told to',
+    async run(world) {
+      const present = async (name: string): Promise<boolean | undefined> => {
+        const client = await world.connect({ clientId: world.id(name), cleanStart: false })
+        const { negotiated } = client
+        // aedes remembers a session by its subscriptions.
+        await client.subscribe(world.topic('a'), { qos: 1 })
+        await within(client.disconnect(), 'disconnecting')
+        return negotiated?.sessionPresent
+      }
+      const clean = await world.connect({ clientId: world.id('clean') })
+      await clean.subscribe(world.topic('a'), { qos: 1 })
+      await clean.disconnect()
+      expect(await present('clean')).toBe(false)
+      await present('durable')
+      expect(await present('durable')).toBe(true)
+      const told = await world.connect({ clientId: world.id('durable'), cleanStart: false })
+      await told.disconnect({ sessionExpiryInterval: 0 })
+      expect(await present('durable')).toBe(false)
+    },
+  },
+]

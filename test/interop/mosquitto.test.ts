@@ -1,0 +1,72 @@
+/** Every feature on mosquitto, over TCP, TLS, WebSocket and Unix sockets. */
+import { expect } from 'vitest'
+import { Client } from '../../src/client/node.js'
+import { type Identity, issue, selfSigned } from '../transport/certificates.js'
+import { type Broker, mosquittoBefore, startMosquitto, withMosquitto } from './brokers.js'
+import { large, pattern } from './features/publishing.js'
+import { features } from './features.js'
+import { type Lack, suite } from './target.js'
+import { take, within } from './waiting.js'
+
+const takeover: Lack = {
+  reason: 'mosquitto sends no DISCONNECT to the client that is taken over before version 2.1',
+  async shows(world) {
+    const loser = await world.connect({ clientId: world.id('same') })
+    const next = (await loser.subscribe(world.topic('a'))).next().catch((error: unknown) => error)
+    await world.connect({ clientId: world.id('same') })
+    const end = await within(loser.closed, 'closed')
+    expect(end).toMatchObject({ code: 'ERR_CONNECTION_LOST', fault: 'remote' })
+    expect(await within(next, 'the pending call')).toBe(end)
+  },
+}
+
+const window: Lack = {
+  reason: 'mosquitto exceeds Receive Maximum by one before version 2.0.13, and the client must then end the connection',
+  async shows(world) {
+    const topic = world.topic('slow')
+    const [sender, client] = [await world.connect(), await world.connect({ receiveMaximum: 5 })]
+    const stalled = await client.subscribe(topic, { qos: 1 })
+    await within(Promise.all(Array.from({ length: 12 }, () => sender.publish(topic, 'x', { qos: 1 }))), 'the receipts')
+    for (let count = 0; count < 5; count += 1) (await take(stalled)).ack()
+    expect(await within(client.closed, 'closed')).toMatchObject({ reasonCode: 0x93, fault: 'remote' })
+  },
+}
+
+const bulk: Lack = {
+  reason: 'the WebSocket listener of mosquitto sends 4 KB ten times in a second; 1 MB to it, and 60 KB from it, do arrive',
+  async shows(world) {
+    const topic = world.topic('large')
+    const client = await world.connect(large)
+    const [own, tcp] = [await client.subscribe(topic, { qos: 2 }), new Client(world.broker.urls.TCP ?? '', large)]
+    await tcp.connect()
+    try {
+      const other = await tcp.subscribe(`${topic}/up`, { qos: 2 })
+      for (const qos of [0, 1, 2] as const) {
+        await within(client.publish(`${topic}/up`, pattern(), { qos }), `1 MB at QoS ${qos}`)
+        expect(Buffer.compare((await take(other)).payload, pattern())).toBe(0)
+      }
+      await client.publish(topic, pattern(60_000), { qos: 1 })
+      expect(Buffer.compare((await take(own)).payload, pattern(60_000))).toBe(0)
+    } finally {
+      tcp.destroy()
+    }
+  },
+}
+
+const identities = (): { authority: Identity; server: Identity } => {
+  const authority = selfSigned('authority')
+  return { authority, server: issue(authority) }
+}
+let made: ReturnType<typeof identities> | undefined
+
+withMosquitto(['TCP', 'TLS', 'WebSocket', 'Unix socket'], (transport) => {
+  made ??= identities()
+  const { authority, server } = made
+  const lacks = {
+    ...(mosquittoBefore(2, 1, 0) && { takeover }),
+    ...(mosquittoBefore(2, 0, 13) && { 'inbound window': window }),
+    ...(transport === 'WebSocket' && { 'large payloads': bulk }),
+  }
+  const start = (): Promise<Broker> => startMosquitto(transport === 'TLS' ? { tls: { authority, server } } : {})
+  suite({ broker: 'mosquitto', transport, start, ...(transport === 'TLS' && { tls: { ca: authority.cert } }), lacks }, features)
+})
