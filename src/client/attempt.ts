@@ -62,7 +62,7 @@ async function credentials({ config, endpoint, attempt: number, lastError }: Att
   if (config.credentials === undefined) return undefined
   try {
     const answer = config.credentials({ attempt: number, endpoint: endpoint.target.url.href, lastError, signal })
-    return login(await within(Promise.resolve(answer), signal), 'credentials')
+    return login((await within(Promise.resolve(answer), signal)) ?? {}, 'credentials')
   } catch (cause) {
     if (signal.aborted || MqttError.is(cause)) throw cause
     throw new MqttError('ERR_CONNECT_FAILED', 'credentials() failed', { cause })

@@ -89,6 +89,7 @@ export class Connection implements Sink {
   #blocked = false
   #flushQueued = false
   #ended = false
+  #gone: MqttError | undefined
   #failure: MqttError | undefined
   #timer: CancelTimer | undefined
   #timerAt = Number.POSITIVE_INFINITY
@@ -163,6 +164,7 @@ export class Connection implements Sink {
   /** Calls back when everything that was queued so far has left, or never will. */
   onWritten(callback: (error?: unknown) => void): void {
     const at = this.#handed + this.#writer.length
+    if (this.#gone !== undefined) return callback(this.#gone)
     if (at === this.#left) return this.#platform.microtask(callback)
     this.#waiting.push({ at, callback })
     this.queueFlush()
@@ -170,6 +172,7 @@ export class Connection implements Sink {
 
   /** Nobody waits any longer for what was handed over and has not left. */
   abandon(error: MqttError): void {
+    this.#gone = error
     for (const { callback } of this.#waiting.drain()) callback(error)
   }
 

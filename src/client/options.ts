@@ -244,6 +244,6 @@ export function asInvalidOption(error: unknown, prefix = ''): unknown {
   if (!(error instanceof WireError)) return error
   const field = error.option ?? ''
   const option = field.startsWith(prefix) ? field.slice(prefix.length) : field
-  const code = error.kind === 'too-large' ? 'ERR_PACKET_TOO_LARGE' : option === 'topic' ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
+  const code = error.kind === 'too-large' || option === 'payload' ? 'ERR_PACKET_TOO_LARGE' : option === 'topic' ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
   return new MqttError(code, error.message, { option, cause: error })
 }

@@ -64,6 +64,7 @@ const encoder = new TextEncoder()
 /** The bytes of a view or buffer, in place; undefined for anything else. */
 export function viewBytes(value: unknown): Uint8Array | undefined {
   // A Node Buffer becomes a plain view: its own `slice` would not copy.
+  if (value?.constructor === Uint8Array) return value as Uint8Array
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
   // An ArrayBuffer may come from another realm.
   return Object.prototype.toString.call(value) === '[object ArrayBuffer]' ? new Uint8Array(value as ArrayBuffer) : undefined
