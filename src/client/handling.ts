@@ -35,6 +35,8 @@ export class HandlerLoop implements Handling {
   readonly #concurrency: number
   readonly #acknowledge: boolean
   readonly #done: Deferred<void> = deferred()
+  /** Messages that wait for their next attempt: each gives its message up, unacknowledged. */
+  readonly #waiting = new Set<() => void>()
   #running = 0
   #queued = false
   /** A handler that is done at once comes back here: it is the loop that goes on, not a deeper call. */
@@ -50,8 +52,10 @@ export class HandlerLoop implements Handling {
     this.#concurrency = options.concurrency ?? 1
     this.#acknowledge = options.ack !== 'on-receive'
     consumer.onReadable = () => this.#wake()
+    consumer.onClosing = () => this.#giveUp()
     consumer.onEnd = (error) => {
       this.#over ??= { error }
+      if (this.#context.ended) this.#giveUp()
       this.#finish()
     }
     this.#wake()
@@ -143,10 +147,21 @@ export class HandlerLoop implements Handling {
 
   #retry(message: DeliveredMessage, attempt: number): void {
     const delay = Math.min(longestDelay, firstDelay * 2 ** (attempt - 1))
-    this.#context.platform.setTimer(() => {
-      if (this.#context.stopping || !this.#consumer.holds(message)) this.#leave(message)
-      else this.#start(message, attempt + 1)
+    const cancel = this.#context.platform.setTimer(() => {
+      this.#waiting.delete(giveUp)
+      if (this.#consumer.holds(message)) this.#start(message, attempt + 1)
+      else this.#leave(message)
     }, delay)
+    const giveUp = (): void => {
+      cancel()
+      this.#leave(message)
+    }
+    this.#waiting.add(giveUp)
+  }
+
+  #giveUp(): void {
+    for (const giveUp of this.#waiting) giveUp()
+    this.#waiting.clear()
   }
 
   #settle(message: DeliveredMessage, reasonCode: number): void {

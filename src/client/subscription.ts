@@ -55,6 +55,8 @@ export class Consumer implements Subscription {
   dropped = 0
   /** Called once per delivery burst, instead of waiting `next()` calls: for `listen`. */
   onReadable: (() => void) | undefined
+  /** Called when nothing more is handed out. */
+  onClosing: (() => void) | undefined
   /** Called when no message will ever come again. */
   onEnd: ((error: MqttError | undefined) => void) | undefined
   /** Called once when it ends, to let go of what waits for that. */
@@ -133,6 +135,7 @@ export class Consumer implements Subscription {
   /** `disconnect()` began: nothing more is handed out; running turns go on. */
   close(): void {
     this.#closing = true
+    this.onClosing?.()
     for (const waiter of this.#waiters.drain()) waiter.resolve(undefined)
   }
 

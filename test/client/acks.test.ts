@@ -296,6 +296,22 @@ describe('disconnect() and open turns', () => {
     expect(world.peer.received.at(-1)?.type).toBe('disconnect')
   })
 
+  it.each(['auto', 'on-receive'] as const)('what arrives after disconnect() began is left unacknowledged, as nobody will get it: %s', async (ack) => {
+    const world = await agreed({ clientId: 'c', cleanStart: false })
+    const busy = await subscribe(world, 'busy', { qos: 1, ack: 'manual' })
+    const other = await subscribe(world, 'other', { qos: 1, ack })
+    await world.send(publish('busy', 'x', 1))
+    const message = taken(busy)
+    const done = quiet(world.client.disconnect())
+    await world.settle()
+    await world.send(publish('other', 'late', 2))
+    message.ack()
+    await world.settle()
+    await done
+    expect(takenTexts(other)).toEqual([])
+    expect(acks(world)).toEqual(['puback 1'])
+  })
+
   it('a turn that does not end is left unacknowledged after the timeout', async () => {
     const world = await agreed()
     const subscription = await subscribe(world, 'a', { qos: 1 })

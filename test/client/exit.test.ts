@@ -202,6 +202,16 @@ describe('detached', () => {
     expect(takenTexts(await subscribe(world, 'a', { qos: 1 }))).toEqual(['2'])
   })
 
+  it('what was acknowledged meanwhile is not given to a next subscription that asks for QoS 0 either', async () => {
+    const world = await agreed()
+    const subscription = await subscribe(world, 'a', { qos: 1 })
+    await world.send(...series('a', 2))
+    const message = taken(subscription)
+    subscription.detach()
+    expect(message.ack()).toBe(true)
+    expect(takenTexts(await subscribe(world, 'a', { qos: 0 }))).toEqual(['2'])
+  })
+
   it('of two filters they come in the order of arrival', async () => {
     const world = await agreed()
     const subscription = await subscribe(world, ['a', 'b'], { qos: 1 })
