@@ -7,6 +7,7 @@
  *     node .ci/setup.mjs             install and build, each if needed
  *     node .ci/setup.mjs --install   install if needed, nothing more
  *     node .ci/setup.mjs --build     install if needed, then build in any case
+ *     node .ci/setup.mjs --then FILE install and build if needed, then run FILE with the arguments behind it
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -68,3 +69,10 @@ async function buildIfNeeded(always) {
 checkNode()
 if (!isInstalled()) install()
 if (!process.argv.includes('--install')) await buildIfNeeded(process.argv.includes('--build'))
+
+// `--then FILE …` goes on with a program in this same process: no shell in between that a Ctrl-C would kill first.
+if (process.argv[2] === '--then') {
+  const [, , , file, ...rest] = process.argv
+  process.argv = [process.argv[0], path.join(root, file), ...rest]
+  await import(new URL(file, new URL('..', import.meta.url)).href)
+}

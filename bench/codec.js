@@ -3,8 +3,9 @@
  *
  * Equal work: both parse every packet to its topic and payload and build every byte. What mqtt-packet does not check it is not charged for.
  */
-import { decode, Decoder, encode } from 'mqwire/wire'
+
 import mqtt from 'mqtt-packet'
+import { Decoder, decode, encode } from 'mqwire/wire'
 import { compare } from './measure.js'
 
 const payload = new Uint8Array(256).fill(120)
@@ -17,7 +18,10 @@ export function codecRows() {
   return [
     ['read PUBLISH, 256 B', reading(plain)],
     ['read PUBLISH, 256 B, QoS 1, 5 user properties', reading(rich)],
-    ['write PUBLISH, 256 B', writing(plain, { cmd: 'publish', topic: plain.topic, payload: Buffer.from(payload), qos: 0, dup: false, retain: false })],
+    [
+      'write PUBLISH, 256 B',
+      writing(plain, { cmd: 'publish', topic: plain.topic, payload: Buffer.from(payload), qos: 0, dup: false, retain: false }),
+    ],
   ]
 }
 
@@ -34,7 +38,7 @@ function reading(packet) {
   parser.on('packet', (parsed) => {
     seen += parsed.payload.length
   })
-  return compare({
+  const result = compare({
     mqwire: (count) => {
       for (let done = 0; done < count; done += perChunk) for (const parsed of decoder.push(chunk)) seen += parsed.payload.length
     },
@@ -42,11 +46,13 @@ function reading(packet) {
       for (let done = 0; done < count; done += perChunk) parser.parse(buffer)
     },
   })
+  if (seen === 0) throw new Error('nothing was read')
+  return result
 }
 
 function writing(packet, theirs) {
   let bytes = 0
-  return compare({
+  const result = compare({
     mqwire: (count) => {
       for (let index = 0; index < count; index++) bytes += encode(packet).length
     },
@@ -54,4 +60,6 @@ function writing(packet, theirs) {
       for (let index = 0; index < count; index++) bytes += mqtt.generate(theirs, { protocolVersion: 5 }).length
     },
   })
+  if (bytes === 0) throw new Error('nothing was written')
+  return result
 }

@@ -34,7 +34,7 @@ const rules: Readonly<Record<string, Rule>> = {
 const entries = ['client/node.ts', 'client/browser.ts']
 
 /** Where a Node builtin may be imported. */
-const nodeModules = /^(?:client\/node|transport\/(?:socket|tcp|tls|tls-context|unix|websocket-node)|(?:testing|cli)\/.+)\.ts$/
+const nodeModules = /^(?:client\/node|transport\/(?:socket|socket-options|tcp|tls|tls-context|unix|websocket-node)|(?:testing|cli)\/.+)\.ts$/
 
 /** The packages that may be imported, with where. */
 const packages: Readonly<Record<string, RegExp>> = { ws: /^transport\/websocket-node\.ts$/ }
