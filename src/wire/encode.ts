@@ -46,6 +46,11 @@ export type PacketInput =
   | ({ type: 'disconnect' } & DisconnectInput)
   | ({ type: 'auth' } & AuthInput)
 
+const initialCapacity = 1024
+/** A writer that grew beyond this is not kept. */
+const largestSpare = 64 * 1024
+let spare: Writer | undefined
+
 const acknowledgements = ['puback', 'pubrec', 'pubrel', 'pubcomp']
 
 /**
@@ -59,9 +64,16 @@ export function encode(packet: PacketInput, options: { protocolVersion?: Protoco
   if (version !== 4 && version !== 5) throw refused('protocolVersion', 'must be 4 or 5')
   if (!isObject(packet)) throw refused('packet', 'must be an object')
   if ((packet.type === 'connect' ? (packet.protocolVersion ?? version) : version) === 4) check311(packet)
-  const writer = new Writer()
-  write(writer, packet, version)
-  return writer.take()
+  // Taken away while in use: a getter of the packet may encode another.
+  const writer = spare ?? new Writer(initialCapacity)
+  spare = undefined
+  writer.reset()
+  try {
+    write(writer, packet, version)
+    return writer.take()
+  } finally {
+    if (writer.bytes.length <= largestSpare) spare = writer
+  }
 }
 
 function write(writer: Writer, packet: PacketInput, version: ProtocolVersion): void {

@@ -488,3 +488,25 @@ describe('the writers of the client', () => {
     expect(Buffer.from(writer.take()).toString('hex')).toBe('e000')
   })
 })
+
+describe('encode within encode', () => {
+  it('a getter that encodes another packet changes neither', () => {
+    let inner: Uint8Array | undefined
+    const outer = encode({
+      type: 'publish',
+      topic: 'outer',
+      qos: 0,
+      get payload() {
+        inner = encode({ type: 'puback', packetId: 7 })
+        return Uint8Array.of(1, 2)
+      },
+    })
+    expect([...(inner ?? [])]).toEqual([0x40, 2, 0, 7])
+    expect(outer).toEqual(encode({ type: 'publish', topic: 'outer', qos: 0, payload: Uint8Array.of(1, 2) }))
+  })
+
+  it('a refused packet leaves nothing behind for the next', () => {
+    expect(() => encode({ type: 'subscribe', packetId: 1, subscriptions: [{ filter: 'ok' }, { filter: 'a#' }] })).toThrow()
+    expect([...encode({ type: 'pingreq' })]).toEqual([0xc0, 0])
+  })
+})
