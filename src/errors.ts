@@ -75,30 +75,27 @@ const brand = Symbol.for('mqwire.MqttError')
  */
 export class MqttError extends Error {
   /** The stable code, for example `ERR_CONNECT_REFUSED`. */
-  readonly code: MqttErrorCode
+  declare readonly code: MqttErrorCode
   /** Whether the operation may have reached the broker. */
-  readonly outcome: Outcome
+  declare readonly outcome: Outcome
   /** Whose doing it is: ours (the caller's included), or the peer's and the network's. */
-  readonly fault: 'local' | 'remote'
+  declare readonly fault: 'local' | 'remote'
   /** The MQTT reason code where a packet carried one, or where one was sent because of this error (section 2.4). */
-  readonly reasonCode: number | undefined
+  declare readonly reasonCode: number | undefined
   /** The standard's name of {@link reasonCode}. */
-  readonly reasonName: string | undefined
+  declare readonly reasonName: string | undefined
   /** The peer's Reason String, as received: escape it before printing (`printable`). */
-  readonly reasonString: string | undefined
+  declare readonly reasonString: string | undefined
   /** The option or field at fault, as a path such as `will.topic`. */
-  readonly option: string | undefined
+  declare readonly option: string | undefined
 
-  constructor(code: MqttErrorCode, message: string, details: MqttErrorDetails = {}) {
-    super(message, 'cause' in details ? { cause: details.cause } : undefined)
+  /** @param message is that of the code, with the option or the reason's name, where there is none */
+  constructor(code: MqttErrorCode, message?: string, details: MqttErrorDetails = {}) {
+    const { outcome = 'not-sent', fault = 'local', reasonCode, reasonName, reasonString, option } = details
+    // Of the details only `cause` is read here.
+    super(message ?? describe(code, option ?? reasonName), details)
     this.name = code === 'ERR_ABORTED' ? 'AbortError' : 'MqttError'
-    this.code = code
-    this.outcome = details.outcome ?? 'not-sent'
-    this.fault = details.fault ?? 'local'
-    this.reasonCode = details.reasonCode
-    this.reasonName = details.reasonName
-    this.reasonString = details.reasonString
-    this.option = details.option
+    Object.assign(this, { code, outcome, fault, reasonCode, reasonName, reasonString, option })
     Object.defineProperty(this, brand, { value: true })
   }
 
@@ -108,31 +105,22 @@ export class MqttError extends Error {
   }
 }
 
+// `ERR_QUEUE_FULL` reads "queue full".
+function describe(code: MqttErrorCode, subject: string | undefined): string {
+  const text = code.slice(4).toLowerCase().replaceAll('_', ' ')
+  return subject === undefined ? text : `${text}: ${subject}`
+}
+
 const printableLimit = 256
+
+/** Control characters, lone surrogates, line breaks, and what changes the direction of text. */
+const unsafe = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\ufeff]/gu
 
 /**
  * Makes text that a peer chose safe for a log line or an error message: control characters, line breaks and bidirectional controls become
- * `\u{…}`, and the result is cut at 256 characters.
+ * `\u{…}`, and of text beyond 256 characters the rest is cut off.
  */
 export function printable(text: string): string {
-  let out = ''
-  for (const character of text) {
-    if (out.length >= printableLimit) return `${out}…`
-    const code = character.codePointAt(0) as number
-    out += isUnsafe(code) ? `\\u{${code.toString(16)}}` : character
-  }
-  return out
-}
-
-function isUnsafe(code: number): boolean {
-  return (
-    code < 0x20 ||
-    (code >= 0x7f && code <= 0x9f) ||
-    (code >= 0x200e && code <= 0x200f) ||
-    (code >= 0x2028 && code <= 0x202e) ||
-    (code >= 0x2066 && code <= 0x2069) ||
-    (code >= 0xd800 && code <= 0xdfff) ||
-    code === 0x61c ||
-    code === 0xfeff
-  )
+  const escaped = text.slice(0, printableLimit).replace(unsafe, (character) => `\\u{${(character.codePointAt(0) as number).toString(16)}}`)
+  return text.length > printableLimit ? `${escaped}…` : escaped
 }

@@ -5,7 +5,7 @@ import { MqttError, type Outcome } from '../errors.js'
 
 /** The typed error of an aborted operation: `name` is `'AbortError'`, `cause` the signal's reason. */
 export function aborted(signal: AbortSignal | undefined, outcome: Outcome = 'not-sent'): MqttError {
-  return new MqttError('ERR_ABORTED', 'the operation was aborted', { cause: signal?.reason, outcome })
+  return new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason, outcome })
 }
 
 interface Watch {
@@ -63,4 +63,15 @@ export function deferred<T>(): Deferred<T> {
   })
   promise.catch(() => undefined)
   return { promise, resolve, reject }
+}
+
+/** The promise, unless the signal aborts first: then the typed error of that. */
+export async function within<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  const gone = deferred<never>()
+  const stop = onAbort(signal, () => gone.reject(aborted(signal)))
+  try {
+    return await Promise.race([promise, gone.promise])
+  } finally {
+    stop()
+  }
 }

@@ -5,37 +5,29 @@
  */
 import { MqttError, type MqttErrorCode } from '../errors.js'
 import type { Transport } from '../transport/transport.js'
-import type { ConnectPacket } from '../wire/packets.js'
-import { deferred, onAbort } from './abort.js'
+import { onAbort, within } from './abort.js'
+import type { CredentialsContext } from './api.js'
 import { type Login, login, type ParsedEndpoint, redirected } from './endpoint.js'
-import { type Config, checkConnect, connectPacket } from './options.js'
+import type { Host } from './host.js'
+import { checkConnect, connectPacket } from './options.js'
 import type { Platform } from './platform.js'
+import { broken } from './session/refusal.js'
 
-/** What an attempt starts from. */
-export interface AttemptInput {
-  readonly config: Config
-  readonly platform: Platform
-  readonly endpoint: ParsedEndpoint
-  readonly clientId: string
-  readonly cleanStart: boolean
-  readonly attempt: number
-  readonly lastError: MqttError | undefined
-  readonly signal: AbortSignal
-  /** Told right before the transport is opened. */
-  onDial(url: string): void
-  /** Runs the handshake on an open transport; fulfils at CONNACK, rejects otherwise. Must end when the signal aborts. */
-  handshake(transport: Transport, packet: ConnectPacket, signal: AbortSignal): Promise<void>
-}
-
-/** Connects, or throws an MqttError. */
-export async function attempt(input: AttemptInput): Promise<void> {
-  const { config, platform, signal } = input
+/** Connects, or throws an MqttError. `number` counts the attempts of the client from 1. */
+export async function attempt(
+  host: Host,
+  endpoint: ParsedEndpoint,
+  number: number,
+  lastError: MqttError | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const { options, platform } = host
   const abort = new AbortController()
   const stop = onAbort(signal, () => abort.abort(signal.reason))
-  const late = new MqttError('ERR_CONNECT_TIMEOUT', `no connection within ${config.connectTimeout} ms`, { outcome: 'unknown', fault: 'remote' })
-  const cancel = platform.setTimer(() => abort.abort(late), config.connectTimeout)
+  const cancel = platform.setTimer(() => abort.abort(broken('ERR_CONNECT_TIMEOUT')), options.connectTimeout)
   try {
-    await connect(input, abort.signal)
+    const given = await credentials(host, { attempt: number, endpoint: endpoint.target.url.href, lastError, signal: abort.signal })
+    await connect(host, redirected(endpoint, given, platform), given, number, abort.signal)
   } catch (error) {
     throw asMqttError(abort.signal.aborted ? abort.signal.reason : error, platform)
   } finally {
@@ -44,58 +36,43 @@ export async function attempt(input: AttemptInput): Promise<void> {
   }
 }
 
-async function connect(input: AttemptInput, signal: AbortSignal): Promise<void> {
-  const { config, platform, clientId, cleanStart } = input
-  const given = await credentials(input, signal)
-  const endpoint = redirected(input.endpoint, given, platform)
-  const login = {
-    username: given?.username ?? config.username ?? endpoint.username,
-    password: given?.password ?? config.password ?? endpoint.password,
-  }
-  const packet = connectPacket(config, clientId, cleanStart, login)
+async function connect(host: Host, endpoint: ParsedEndpoint, given: Login | undefined, number: number, signal: AbortSignal): Promise<void> {
+  const { options } = host
+  const packet = connectPacket(options, host.clientId, {
+    username: given?.username ?? options.username ?? endpoint.username,
+    password: given?.password ?? options.password ?? endpoint.password,
+  })
   checkConnect(packet)
-  const transport = await dial(input, endpoint, signal)
-  await input.handshake(transport, packet, signal)
+  host.handleDial(endpoint.target.url.href, number)
+  await host.handshake(await dial(host, endpoint, signal), packet, signal)
 }
 
-async function credentials({ config, endpoint, attempt: number, lastError }: AttemptInput, signal: AbortSignal): Promise<Login | undefined> {
-  if (config.credentials === undefined) return undefined
+async function credentials({ options }: Host, context: CredentialsContext): Promise<Login | undefined> {
+  if (options.credentials === undefined) return undefined
+  const { signal } = context
   try {
-    const answer = config.credentials({ attempt: number, endpoint: endpoint.target.url.href, lastError, signal })
-    return login((await within(Promise.resolve(answer), signal)) ?? {}, 'credentials')
+    return login((await within(Promise.resolve(options.credentials(context)), signal)) ?? {}, 'credentials')
   } catch (cause) {
     if (signal.aborted || MqttError.is(cause)) throw cause
     throw new MqttError('ERR_CONNECT_FAILED', 'credentials() failed', { cause })
   }
 }
 
-async function dial({ platform, config, onDial }: AttemptInput, endpoint: ParsedEndpoint, signal: AbortSignal): Promise<Transport> {
-  const { target, transport: custom, source } = endpoint
-  onDial(target.url.href)
-  const dialler = platform.dialler(target.url.protocol.slice(0, -1))
-  const opening =
-    custom !== undefined ? Promise.resolve(custom(source, { signal })) : dialler?.(target, { signal, maximumPacketSize: config.maximumPacketSize })
-  if (opening === undefined) throw new MqttError('ERR_INVALID_BROKER_URL', 'no transport for this scheme on this platform', { option: 'url' })
+async function dial({ platform, options }: Host, { target, transport, source }: ParsedEndpoint, signal: AbortSignal): Promise<Transport> {
+  const { maximumPacketSize } = options
+  const opening = transport
+    ? Promise.resolve(transport(source, { signal }))
+    : platform.dialler(target.url.protocol.slice(0, -1))?.(target, { signal, maximumPacketSize })
+  if (opening === undefined) throw new MqttError('ERR_INVALID_BROKER_URL', undefined, { option: 'url' })
   try {
     return await within(opening, signal)
   } catch (error) {
     // One that opens too late has no owner.
     opening.then(
-      (transport) => transport.destroy(),
+      (late) => late.destroy(),
       () => undefined,
     )
     throw error
-  }
-}
-
-/** The promise, unless the signal aborts first: then its reason. */
-export async function within<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const gone = deferred<never>()
-  const stop = onAbort(signal, () => gone.reject(signal.reason))
-  try {
-    return await Promise.race([promise, gone.promise])
-  } finally {
-    stop()
   }
 }
 
@@ -104,5 +81,5 @@ function asMqttError(error: unknown, platform: Platform): MqttError {
   if (MqttError.is(error)) return error
   const code: MqttErrorCode = platform.isTlsError(error) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED'
   const detail = error instanceof Error ? platform.describe(error) : ''
-  return new MqttError(code, `the connection could not be opened${detail === '' ? '' : `: ${detail}`}`, { fault: 'remote', cause: error })
+  return new MqttError(code, detail === '' ? undefined : `connect failed: ${detail}`, { fault: 'remote', cause: error })
 }

@@ -17,7 +17,6 @@ const platform: Platform = {
     return () => clearTimeout(timer)
   },
   microtask: (callback) => queueMicrotask(callback),
-  warn: (message) => console.warn(message),
   dialler: (scheme) => (scheme === 'ws' || scheme === 'wss' ? dialWebSocket : undefined),
   isTlsError: () => false,
   describe: (error) => error.message,

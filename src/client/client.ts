@@ -28,10 +28,10 @@ import type { ListenOptions, Unlisten } from './emitter.js'
 import { parseEndpoints } from './endpoint.js'
 import type { ClientEvents } from './events.js'
 import { HandlerLoop } from './handling.js'
-import { parseOptions, signal as parseSignal } from './options.js'
+import { parseOptions } from './options.js'
 import type { Platform } from './platform.js'
 import { goodbye, listenCall, publishCall, type SubscriptionCall, subscriptionCall, unsubscribeCall } from './requests.js'
-import { object, optional } from './schema.js'
+import { object, optional, signal as parseSignal } from './schema.js'
 import type { Negotiated } from './session/limits.js'
 import { Consumer } from './subscription.js'
 
@@ -118,7 +118,7 @@ export class BaseClient implements AsyncDisposable {
    */
   post(topic: string, payload: Payload): boolean {
     this.#assertOpen()
-    return this.#core.outbox.post(publishCall(topic, payload, undefined))
+    return this.#core.outbox.post(publishCall(topic, payload))
   }
 
   /**
@@ -144,8 +144,8 @@ export class BaseClient implements AsyncDisposable {
    */
   async listen(filters: Filters, handler: Handler, options?: HandlingOptions): Promise<Handling> {
     const call = listenCall(filters, handler, options, this.#core.options)
-    const consumer = this.#subscribe(call.subscription)
-    const loop = new HandlerLoop(consumer, handler, call.options, this.#core)
+    const consumer = this.#subscribe(call)
+    const loop = new HandlerLoop(consumer, handler, call.listen, this.#core)
     await consumer.ready
     return loop
   }
@@ -190,12 +190,11 @@ export class BaseClient implements AsyncDisposable {
     await this.disconnect()
   }
 
-  #subscribe({ requests, consumer: config, call, until }: SubscriptionCall): Consumer {
+  #subscribe({ requests, options }: SubscriptionCall): Consumer {
     this.#assertOpen()
-    const consumer = new Consumer(this.#core, config)
-    consumer.ready = this.#core.registry.subscribe(consumer, requests, call)
-    const stop = onAbort(until, () => consumer.leave())
-    consumer.onLeave = stop
+    const consumer = new Consumer(this.#core, options)
+    consumer.ready = this.#core.registry.subscribe(consumer, requests, options)
+    consumer.onLeave = onAbort(options.until, () => consumer.leave())
     return consumer
   }
 

@@ -1,7 +1,7 @@
 /**
  * Drives one connection: bytes from the transport through framer and session, packets and acknowledgements out in one write per flush.
  *
- * It knows no subscriptions and no promises of the application; a `ConnectionHandler` gets what concerns them. It never throws into the
+ * It knows no subscriptions and no promises of the application; the host and its parts get what concerns them. It never throws into the
  * transport, and after `handleClosed` it does nothing any more.
  */
 import { MqttError } from '../errors.js'
@@ -24,40 +24,21 @@ import { Framer } from '../wire/framer.js'
 import type { ClientPacket, DisconnectPacket, Packet, PubackPacket, PubcompPacket, PubrecPacket, ServerPacket } from '../wire/packets.js'
 import { PublishView } from '../wire/publish.js'
 import { Writer } from '../wire/writer.js'
+import type { Host } from './host.js'
 import { noTicket } from './message.js'
 import { withOutcome } from './outcome.js'
 import type { CancelTimer, Platform } from './platform.js'
 import { Ring } from './ring.js'
 import { ackId, ackReason, ackType } from './session/ack-queue.js'
-import type { Action } from './session/actions.js'
 import { DONE } from './session/outbound.js'
+import { broken } from './session/refusal.js'
 import type { Session } from './session/session.js'
 
 /** The last acknowledgement of a publish. */
 export type FinalAck = PubackPacket | PubrecPacket | PubcompPacket
 
-/** What happens on a connection, for those who keep the application's side. */
-export interface ConnectionHandler {
-  /** A message to deliver; `ticket` is what its acknowledgement is settled with. The view is valid during the call. */
-  handleMessage(view: PublishView, topic: string, ticket: number): void
-  /** A publish of ours is over. */
-  handleAcknowledged(packet: FinalAck): void
-  /** What the session's control plane asks for, but for what the connection does itself. */
-  handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void
-  /** Everything of one read was handed over. */
-  handleReadEnd(): void
-  /** This turn's output is about to leave: the last chance to add to it. */
-  handleTurn(): void
-  /** The transport takes bytes again. */
-  handleDrain(): void
-  /** The end, exactly once. Undefined: orderly, after our DISCONNECT. */
-  handleClosed(error: MqttError | undefined): void
-  /** Undefined unless somebody watches packets. */
-  readonly watch: ((direction: 'in' | 'out', packet: Packet) => void) | undefined
-}
-
-/** Payloads from this size on are handed to the transport as they are. */
-const referenceThreshold = 32 * 1024
+/** Payloads from this size on are handed to the transport as they are, and belong to it until they are written. */
+export const byReference = 32 * 1024
 const flushThreshold = 64 * 1024
 /** Most bytes of a packet, by kind: what no honest peer needs to exceed. */
 const acknowledgementLimit = 10_000
@@ -76,12 +57,12 @@ export class Connection implements Sink {
   readonly #transport: Transport
   readonly #session: Session
   readonly #platform: Platform
-  readonly #handler: ConnectionHandler
+  readonly #host: Host
   readonly #framer: Framer
   readonly #view = new PublishView()
   readonly #writer = new Writer(128, true)
-  readonly #outputLimit: number
-  #packetLimit = Number.POSITIVE_INFINITY
+  /** Largest packet that the server takes [MQTT-3.2.2-15]. */
+  packetLimit = Number.POSITIVE_INFINITY
   /** Bytes handed to the transport, and those that have left it. */
   #handed = 0
   #left = 0
@@ -90,23 +71,16 @@ export class Connection implements Sink {
   #flushQueued = false
   #ended = false
   #gone: MqttError | undefined
-  #failure: MqttError | undefined
   #timer: CancelTimer | undefined
   #timerAt = Number.POSITIVE_INFINITY
 
-  constructor(
-    transport: Transport,
-    session: Session,
-    platform: Platform,
-    handler: ConnectionHandler,
-    limits: { maximumPacketSize: number; output: number },
-  ) {
+  constructor(transport: Transport, host: Host) {
+    const { maximumPacketSize } = host.options
     this.#transport = transport
-    this.#session = session
-    this.#platform = platform
-    this.#handler = handler
-    this.#outputLimit = limits.output
-    this.#framer = new Framer({ from: 'server', protocolVersion: 5, maximumPacketSize: limits.maximumPacketSize })
+    this.#host = host
+    this.#session = host.session
+    this.#platform = host.platform
+    this.#framer = new Framer({ from: 'server', protocolVersion: 5, maximumPacketSize })
     transport.open(this)
   }
 
@@ -120,26 +94,21 @@ export class Connection implements Sink {
     return this.#framer.pending + this.#writer.length + this.#handed - this.#left
   }
 
-  /** Largest packet that the server takes [MQTT-3.2.2-15]. */
-  set packetLimit(bytes: number) {
-    this.#packetLimit = bytes
-  }
-
   // Output
 
   /** Writes a PUBLISH. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
   publish(input: PublishInput & { readonly payload: Uint8Array }): void {
     const { payload } = input
-    if (payload.length >= referenceThreshold) this.#publishByReference(input)
+    if (payload.length >= byReference) this.#publishByReference(input)
     else this.#write(0, () => writePublish(this.#writer, input, 5))
     if (this.#writer.length >= flushThreshold) this.flush()
-    this.#handler.watch?.('out', { ...input, type: 'publish', properties: input.properties ?? {} } as Packet)
+    this.#host.watch?.('out', { ...input, type: 'publish', properties: input.properties ?? {} } as Packet)
   }
 
   /** Writes any other packet. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
   send(packet: ClientPacket): void {
     this.#write(0, () => writeControl(this.#writer, packet))
-    this.#handler.watch?.('out', packet)
+    this.#host.watch?.('out', packet)
   }
 
   /** Writes what is queued before this turn's synchronous code has ended, once. */
@@ -148,7 +117,7 @@ export class Connection implements Sink {
     this.#flushQueued = true
     this.#platform.microtask(() => {
       if (!this.#flushQueued) return
-      this.#handler.handleTurn()
+      this.#host.registry.flush()
       this.flush()
     })
   }
@@ -181,17 +150,16 @@ export class Connection implements Sink {
     for (let action = this.#session.poll(); action !== undefined; action = this.#session.poll()) {
       if (action.type === 'send') this.#sendControl(action.packet)
       else if (action.type === 'close') this.#close(action.error, action.reasonCode)
-      else this.#handler.handleAction(action)
+      else this.#host.handleAction(action)
     }
     this.queueFlush()
     this.#arm()
   }
 
   /** DISCONNECT is queued or not sent at all: flush, and end the stream. */
-  end(error?: MqttError): void {
+  end(): void {
     if (this.#ended) return
     this.flush()
-    this.#failure = error
     this.#closeStream()
   }
 
@@ -230,7 +198,7 @@ export class Connection implements Sink {
       if (!(error instanceof WireError)) throw error
       this.#session.close(withOutcome(error, 'unknown'), error.reasonCode)
     }
-    this.#handler.handleReadEnd()
+    this.#host.handleReadEnd()
     this.pump()
     this.flush()
   }
@@ -239,13 +207,12 @@ export class Connection implements Sink {
     if (this.#ended) return
     this.#blocked = false
     this.#session.keepAlive.blocked(false, this.#platform.now())
-    this.#handler.handleDrain()
+    this.#host.flush()
   }
 
   closed(cause: unknown): void {
     this.#timer?.()
-    if (this.#session.state === 'closed') this.#finish(this.#failure)
-    else this.#finish(new MqttError('ERR_CONNECTION_LOST', 'the connection was lost', { fault: 'remote', outcome: 'unknown', cause }))
+    this.#finish(this.#session.state === 'closed' ? undefined : broken('ERR_CONNECTION_LOST', undefined, cause))
   }
 
   #handleFrame(now: number): void {
@@ -253,9 +220,9 @@ export class Connection implements Sink {
     const type = (bytes[start] as number) >> 4
     if (type === PUBLISH) return this.#handlePublish(bytes, start, body, end)
     const limit = (type >= PUBACK && type <= PUBCOMP) || type === PINGRESP ? acknowledgementLimit : controlLimit
-    if (end - start > limit) return this.#session.fail(0x95, 'a control packet is far larger than its kind needs', 'ERR_PACKET_TOO_LARGE')
+    if (end - start > limit) return this.#session.fail(0x95, 'control packet too large', 'ERR_PACKET_TOO_LARGE')
     const packet = isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, 5)
-    this.#handler.watch?.('in', packet)
+    this.#host.watch?.('in', packet)
     if (type !== CONNACK && !this.#session.expectConnected()) return
     if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#tooMany()
     this.#handlePacket(packet, now)
@@ -274,7 +241,7 @@ export class Connection implements Sink {
   }
 
   #settle(verdict: number, packet: FinalAck): void {
-    if (verdict === DONE) this.#handler.handleAcknowledged(packet)
+    if (verdict === DONE) this.#host.outbox.handleAcknowledged(packet)
   }
 
   #handlePublish(bytes: Uint8Array, start: number, body: number, end: number): void {
@@ -286,27 +253,27 @@ export class Connection implements Sink {
     }
     const topic = view.topicAlias === 0 ? view.topic() : this.#resolve(view)
     if (topic === undefined) return
-    if (this.#handler.watch !== undefined) {
-      this.#handler.watch('in', decodeServerPacket(bytes, start, body, end, 5))
+    if (this.#host.watch !== undefined) {
+      this.#host.watch('in', decodeServerPacket(bytes, start, body, end, 5))
       if (this.#ended) return
     }
     const ticket = view.qos === 0 ? noTicket : this.#session.inbound.handlePublish(view.packetId, view.qos)
-    if (ticket >= 0 || view.qos === 0) this.#handler.handleMessage(view, topic, ticket)
+    if (ticket >= 0 || view.qos === 0) this.#host.inbox.handleMessage(view, topic, ticket)
   }
 
   #tooMany(): void {
-    this.#session.fail(0x97, 'a packet with too many properties')
+    this.#session.fail(0x97, 'too many properties')
   }
 
   #resolve(view: PublishView): string | undefined {
     const { aliases } = this.#session
     const alias = view.topicAlias
     if (!aliases.accepts(alias)) {
-      this.#session.fail(0x94, 'a topic alias that we did not allow')
+      this.#session.fail(0x94, 'topic alias out of range')
       return undefined
     }
     const topic = view.topicStart === view.topicEnd ? aliases.topic(alias) : view.topic()
-    if (topic === undefined) this.#session.fail(0x82, 'a topic alias that was never defined')
+    if (topic === undefined) this.#session.fail(0x82, 'unknown topic alias')
     else aliases.define(alias, topic)
     return topic
   }
@@ -352,9 +319,9 @@ export class Connection implements Sink {
   #write(payloadLength: number, encode: () => void): void {
     const mark = this.#writer.length
     encode()
-    if (this.#writer.length - mark + payloadLength > this.#packetLimit) {
+    if (this.#writer.length - mark + payloadLength > this.packetLimit) {
       this.#writer.length = mark
-      throw new MqttError('ERR_PACKET_TOO_LARGE', 'the packet is larger than the server takes')
+      throw new MqttError('ERR_PACKET_TOO_LARGE')
     }
     this.queueFlush()
   }
@@ -364,13 +331,10 @@ export class Connection implements Sink {
     while (acks.length > 0) {
       const entry = acks.shift()
       writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), ackReason(entry), undefined, 5)
-      this.#handler.watch?.('out', { type: ackNames[ackType(entry)], packetId: ackId(entry), reasonCode: ackReason(entry), properties: {} } as Packet)
+      this.#host.watch?.('out', { type: ackNames[ackType(entry)], packetId: ackId(entry), reasonCode: ackReason(entry), properties: {} } as Packet)
     }
-    if (this.#handed - this.#left + this.#writer.length <= this.#outputLimit) return
-    this.#session.close(
-      new MqttError('ERR_CONNECTION_LOST', 'the server makes us answer and reads nothing', { fault: 'remote', outcome: 'unknown' }),
-      undefined,
-    )
+    if (this.#handed - this.#left + this.#writer.length <= this.#host.options.memoryBudget) return
+    this.#session.close(broken('ERR_CONNECTION_LOST', 'the server reads nothing'), undefined)
     this.pump()
   }
 
@@ -415,8 +379,8 @@ export class Connection implements Sink {
     this.#ended = true
     this.#timer?.()
     this.#timer = undefined
-    this.abandon(error ?? new MqttError('ERR_CLOSED', 'the connection is closed'))
-    this.#handler.handleClosed(error)
+    this.abandon(error ?? new MqttError('ERR_CLOSED'))
+    this.#host.handleClosed(error)
   }
 
   // One timer for all deadlines. It is moved only when a deadline comes nearer: those that move away are looked up when it fires.

@@ -8,26 +8,22 @@ import { MqttError, printable } from '../errors.js'
 import type { Transport } from '../transport/transport.js'
 import { DISCONNECT } from '../wire/constants.js'
 import type { ConnackPacket, ConnectPacket, DisconnectPacket, Packet, Properties } from '../wire/packets.js'
-import type { PublishView } from '../wire/publish.js'
-import { reasonName } from '../wire/reason-codes.js'
-import { aborted, type Deferred, deferred, onAbort } from './abort.js'
-import type { ClientState, Logger, Subscription } from './api.js'
+import { aborted, type Deferred, deferred, onAbort, within } from './abort.js'
+import type { ClientState, Logger } from './api.js'
 import { attempt } from './attempt.js'
-import { Connection, type ConnectionHandler, type FinalAck } from './connection.js'
+import { Connection } from './connection.js'
 import { Emitter } from './emitter.js'
 import type { ParsedEndpoint } from './endpoint.js'
 import type { ClientEvents } from './events.js'
-import type { FilterEntry } from './filter-entry.js'
-import type { HandlingContext } from './handling.js'
-import { Inbox, type InboxContext, overBudget } from './inbox.js'
-import type { DeliveredMessage, Message, Settler } from './message.js'
+import type { Host } from './host.js'
+import { Inbox } from './inbox.js'
 import type { Config } from './options.js'
-import { type OutboundContext, Outbox } from './outbound.js'
-import type { CancelTimer, Platform } from './platform.js'
+import { Outbox } from './outbound.js'
+import type { Platform } from './platform.js'
 import type { Action } from './session/actions.js'
+import { broken, refusal } from './session/refusal.js'
 import { Session } from './session/session.js'
-import type { Consumer, ConsumerOwner } from './subscription.js'
-import { Registry, type RegistryContext } from './subscriptions.js'
+import { Registry } from './subscriptions.js'
 
 /** A checked `disconnect()`. */
 export interface Goodbye {
@@ -37,11 +33,8 @@ export interface Goodbye {
   readonly signal: AbortSignal | undefined
 }
 
-/** Losses of incoming messages are told at most once in this many milliseconds. */
-const dropInterval = 1000
-
 /** Everything behind a client. */
-export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, InboxContext, OutboundContext, HandlingContext, Settler {
+export class Core implements Host {
   readonly platform: Platform
   readonly options: Config
   readonly session: Session
@@ -51,19 +44,17 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
   readonly events: Emitter<ClientEvents>
   readonly closed: Deferred<MqttError | undefined> = deferred()
   state: ClientState = 'idle'
-  /** The identifier in force. */
   clientId: string
   reads = 0
   readonly #endpoints: readonly ParsedEndpoint[]
   #endpoint = ''
   #link: Connection | undefined
-  #connecting: { readonly promise: Promise<void>; readonly abort: AbortController } | undefined
+  #attempts: { readonly done: Deferred<void>; readonly abort: AbortController } | undefined
   #handshake: Deferred<void> | undefined
-  #stopping: { readonly promise: Promise<void>; hurry(): void } | undefined
+  #stopping: Promise<void> | undefined
+  readonly #hurry: Deferred<void> = deferred()
   #turnEnded: (() => void) | undefined
   #counting = false
-  #dropped = 0
-  #dropTimer: CancelTimer | undefined
 
   constructor(platform: Platform, endpoints: readonly ParsedEndpoint[], options: Config) {
     this.platform = platform
@@ -84,40 +75,22 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
     this.outbox = new Outbox(this)
   }
 
-  // What the parts ask for
-
-  get config(): Config['outbound'] {
-    return this.options.outbound
-  }
-  get maxFilters(): number {
-    return this.options.maxFiltersPerSubscribe
-  }
-  get unclaimedHold(): number {
-    return this.options.unclaimedHold
-  }
-  get memoryBudget(): number {
-    return this.options.memoryBudget
-  }
-  get connectionBytes(): number {
+  get held(): number {
     return this.#link?.held ?? 0
-  }
-  get settler(): Settler {
-    return this
   }
   get ended(): boolean {
     return this.state === 'closed'
   }
   get stopping(): boolean {
-    return this.#stopping !== undefined || this.state === 'closed'
+    return this.ended || this.state === 'disconnecting'
   }
 
-  /** The connection, while it takes packets of the application. */
   get connection(): Connection | undefined {
     return this.session.state === 'connected' ? this.#link : undefined
   }
 
   get watch(): ((direction: 'in' | 'out', packet: Packet) => void) | undefined {
-    return this.events.has('packet') ? (direction, packet) => this.events.emit('packet', { direction, packet: redacted({ ...packet }) }) : undefined
+    return this.events.has('packet') ? (direction, packet) => this.events.emit('packet', { direction, packet: redacted(packet) }) : undefined
   }
 
   log(level: keyof Logger, message: string): void {
@@ -131,72 +104,53 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
   // Connecting
 
   /** Joins the attempt that is under way, or begins one round over the endpoints. */
-  connect(signal: AbortSignal | undefined): Promise<void> {
-    if (this.state === 'closed' || this.state === 'disconnecting') return Promise.reject(closedError())
-    if (this.state === 'connected') return Promise.reject(new MqttError('ERR_ALREADY_CONNECTED', 'the client is connected'))
-    if (signal?.aborted === true) return Promise.reject(aborted(signal))
-    this.#connecting ??= this.#begin(signal)
-    const joined = deferred<void>()
-    const own = this.#connecting
-    const stop = onAbort(signal, () => joined.reject(aborted(signal)))
-    own.promise.then(joined.resolve, joined.reject).finally(stop)
-    return joined.promise
+  async connect(signal: AbortSignal | undefined): Promise<void> {
+    if (this.stopping) throw closedError()
+    if (this.state === 'connected') throw new MqttError('ERR_ALREADY_CONNECTED')
+    if (signal?.aborted === true) throw aborted(signal)
+    const { done } = this.#attempts ?? this.#begin(signal)
+    return within(done.promise, signal)
   }
 
   // The signal of whoever begins it ends the attempt; those of joiners drop only the joiner.
-  #begin(signal: AbortSignal | undefined): { readonly promise: Promise<void>; readonly abort: AbortController } {
+  #begin(signal: AbortSignal | undefined): { readonly done: Deferred<void> } {
     const abort = new AbortController()
-    const stop = onAbort(signal, () => abort.abort(aborted(signal)))
     const done = deferred<void>()
-    this.#connecting = { promise: done.promise, abort }
+    const stop = onAbort(signal, () => abort.abort(aborted(signal)))
+    this.#attempts = { done, abort }
     this.#enter('connecting')
     this.#round(abort.signal).finally(stop).then(done.resolve, done.reject)
-    return this.#connecting
+    return this.#attempts
   }
 
   async #round(signal: AbortSignal): Promise<void> {
     const errors: MqttError[] = []
     for (const endpoint of this.#endpoints) {
       // A listener may have closed the client.
-      if (signal.aborted || this.state === 'closed') break
-      const error = await this.#try(endpoint, errors.length + 1, errors.at(-1), signal)
-      if (error === undefined) return
-      errors.push(error)
-      this.events.emit('connecterror', { error, endpoint: endpoint.target.url.href, attempt: errors.length })
+      if (signal.aborted || this.ended) break
+      const number = errors.length + 1
+      try {
+        return await attempt(this, endpoint, number, errors.at(-1), signal)
+      } catch (thrown) {
+        const error = thrown as MqttError
+        errors.push(error)
+        this.events.emit('connecterror', { error, endpoint: endpoint.target.url.href, attempt: number })
+      }
     }
-    const error = signal.aborted || this.state === 'closed' ? asClosed(signal.reason) : asOne(errors)
+    const error = signal.aborted || this.ended ? asClosed(signal.reason) : asOne(errors)
     this.finish(error)
     throw error
   }
 
-  async #try(endpoint: ParsedEndpoint, number: number, lastError: MqttError | undefined, signal: AbortSignal): Promise<MqttError | undefined> {
-    try {
-      await attempt({
-        config: this.options,
-        platform: this.platform,
-        endpoint,
-        clientId: this.clientId,
-        cleanStart: this.options.cleanStart,
-        attempt: number,
-        lastError,
-        signal,
-        onDial: (url) => {
-          this.#endpoint = url
-          this.events.emit('dial', { attempt: number, endpoint: url })
-        },
-        handshake: (transport, packet, abort) => this.#shake(transport, packet, abort),
-      })
-      return undefined
-    } catch (error) {
-      return error as MqttError
-    }
+  handleDial(url: string, number: number): void {
+    this.#endpoint = url
+    this.events.emit('dial', { attempt: number, endpoint: url })
   }
 
-  async #shake(transport: Transport, packet: ConnectPacket, signal: AbortSignal): Promise<void> {
+  async handshake(transport: Transport, packet: ConnectPacket, signal: AbortSignal): Promise<void> {
     const done = deferred<void>()
     this.#handshake = done
-    const { maximumPacketSize, memoryBudget } = this.options
-    const link = new Connection(transport, this.session, this.platform, this, { maximumPacketSize, output: memoryBudget })
+    const link = new Connection(transport, this)
     this.#link = link
     const stop = onAbort(signal, () => link.destroy(signal.reason))
     try {
@@ -212,21 +166,13 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
     }
   }
 
-  // ConnectionHandler
+  // What happens on the connection
 
   handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void {
     if (action.type === 'connected') this.#handleConnected(action.connack)
     else if (action.type === 'refused') this.#handleRefused(action.connack)
     else if (action.type === 'answered') this.registry.handleAnswer(action.packet)
     else if (action.type === 'server-disconnect') this.#handleServerDisconnect(action.packet)
-  }
-
-  handleMessage(view: PublishView, topic: string, ticket: number): void {
-    this.inbox.handleMessage(view, topic, ticket)
-  }
-
-  handleAcknowledged(packet: FinalAck): void {
-    this.outbox.handleAcknowledged(packet)
   }
 
   handleReadEnd(): void {
@@ -238,16 +184,10 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
         this.reads += 1
       })
     }
-    if (this.session.state !== 'connected') return
-    this.registry.flush()
-    this.outbox.flush()
+    if (this.session.state === 'connected') this.flush()
   }
 
-  handleTurn(): void {
-    this.registry.flush()
-  }
-
-  handleDrain(): void {
+  flush(): void {
     this.registry.flush()
     this.outbox.flush()
   }
@@ -261,148 +201,70 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
 
   // A server may refuse our certificate as late as this.
   #beforeConnack(cause: unknown): MqttError {
-    const code = this.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED'
-    return new MqttError(code, 'the connection was closed before CONNACK', { fault: 'remote', outcome: 'unknown', cause })
+    return broken(this.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED', 'closed before CONNACK', cause)
   }
 
   #handleConnected(connack: ConnackPacket): void {
     const { negotiated } = this.session
     const link = this.#link
     if (negotiated === undefined || link === undefined) return
+    const { sessionPresent } = connack
     this.clientId = negotiated.clientId
     link.packetLimit = negotiated.maximumPacketSize
-    if (connack.sessionPresent) this.inbox.hold()
+    if (sessionPresent) this.inbox.hold()
     const handshake = this.#handshake
     this.#handshake = undefined
     this.#enter('connected')
     this.log('info', 'connected')
     handshake?.resolve()
-    this.registry.flush()
-    this.outbox.flush()
+    this.flush()
     // A listener may have ended it all by now.
-    if (!this.stopping) this.events.emit('connect', { connack, negotiated, sessionPresent: connack.sessionPresent, endpoint: this.#endpoint })
+    if (!this.stopping) this.events.emit('connect', { connack, negotiated, sessionPresent, endpoint: this.#endpoint })
   }
 
   #handleRefused({ reasonCode, properties }: ConnackPacket): void {
-    const name = reasonName(reasonCode) ?? 'unknown'
-    const details = { fault: 'remote', outcome: 'refused', reasonCode, reasonName: name, reasonString: properties.reasonString } as const
-    this.#link?.destroy(new MqttError('ERR_CONNECT_REFUSED', `the server refused the connection: ${name}`, details))
+    this.#link?.destroy(refusal('ERR_CONNECT_REFUSED', reasonCode, properties.reasonString))
   }
 
   #handleServerDisconnect(packet: DisconnectPacket): void {
     const { reasonCode, properties } = packet
-    const name = reasonName(reasonCode, DISCONNECT) ?? 'unknown'
     const code = reasonCode === 0x8e ? 'ERR_SESSION_TAKEN_OVER' : 'ERR_SERVER_DISCONNECT'
-    const details = { fault: 'remote', outcome: 'unknown', reasonCode, reasonName: name, reasonString: properties.reasonString } as const
-    const error = new MqttError(code, `the server ended the connection: ${name}`, details)
+    const error = refusal(code, reasonCode, properties.reasonString, DISCONNECT, 'unknown')
     this.events.emit('serverdisconnect', { packet, error })
     this.#link?.destroy(error)
   }
 
-  // Messages
-
   settle(ticket: number, reasonCode: number): boolean {
     const settled = this.session.inbound.settle(ticket, reasonCode)
     this.#link?.queueFlush()
-    this.#turnEnded?.()
+    this.handleTurnEnd()
     return settled
-  }
-
-  handleJoined(consumer: Consumer, entries: ReadonlySet<FilterEntry>): void {
-    this.inbox.handleJoined(consumer, entries)
-  }
-
-  handleForgotten(entry: FilterEntry): void {
-    this.inbox.handleForgotten(entry)
-  }
-
-  handleExit(consumer: Consumer, how: 'unsubscribe' | 'detach'): void {
-    this.registry.drop(consumer, how)
-  }
-
-  handleKept(messages: readonly DeliveredMessage[]): void {
-    this.inbox.handleKept(messages)
-  }
-
-  unsubscribe(consumer: Consumer): Promise<void> {
-    return this.registry.leave(consumer)
-  }
-
-  handleBytes(change: number): void {
-    this.inbox.bytes += change
   }
 
   handleTurnEnd(): void {
     this.#turnEnded?.()
   }
 
-  handleDrop(consumer: Consumer, message: DeliveredMessage): void {
-    this.handleDiscarded(message.topic, message.size)
-    try {
-      consumer.config.onDrop?.(message)
-    } catch (error) {
-      this.log('error', `onDrop threw: ${String(error)}`)
-    }
-  }
-
-  handleDiscarded(topic: string, _bytes: number): void {
-    this.#dropped += 1
-    if (this.#dropTimer !== undefined) return
-    const tell = (): void => {
-      const count = this.#dropped
-      this.#dropped = 0
-      this.#dropTimer = undefined
-      if (count === 0 || this.ended) return
-      this.#dropTimer = this.platform.setTimer(tell, dropInterval)
-      this.events.emit('drop', { direction: 'in', topic, count, error: undefined })
-    }
-    tell()
-  }
-
-  handleDropped(topic: string, error: MqttError): void {
-    this.events.emit('drop', { direction: 'out', topic, count: 1, error })
-  }
-
-  handleUnclaimed(message: Message): void {
-    this.log('debug', `nobody subscribed to ${message.topic}`)
-    this.events.emit('unclaimed', { message })
-  }
-
-  handleStalled(subscription: Subscription | undefined, age: number): void {
-    this.log('warn', `acknowledgements make no progress since ${Math.round(age)} ms`)
-    this.events.emit('stalled', { subscription, age })
-  }
-
-  handleOverBudget(): void {
-    this.session.close(overBudget(), 0x97)
-  }
-
-  handleError(error: MqttError): void {
-    this.log('error', error.message)
-    this.events.emit('error', { error })
-  }
-
   // Ending
 
   /** Says goodbye: nothing more is handed out, running turns end, their acknowledgements leave, DISCONNECT is last. */
-  disconnect(goodbye: Goodbye): Promise<void> {
-    if (this.state === 'closed') return Promise.resolve()
+  async disconnect(goodbye: Goodbye): Promise<void> {
+    if (this.ended) return
+    const hurry = this.#hurry.resolve
     this.#stopping ??= this.#stop(goodbye)
-    const { promise, hurry } = this.#stopping
     // Of several callers, whoever is in most of a hurry decides.
     const cancel = this.platform.setTimer(hurry, goodbye.timeout)
     if (goodbye.timeout === 0) hurry()
     const stop = onAbort(goodbye.signal, hurry)
-    return promise.finally(() => {
-      cancel()
-      stop()
-    })
+    await this.#stopping
+    cancel()
+    stop()
   }
 
   /** Cuts the connection without DISCONNECT: the server publishes the will. */
   destroy(error?: MqttError): void {
-    if (this.state === 'closed') return
-    this.#connecting?.abort.abort(error ?? closedError())
+    if (this.ended) return
+    this.#attempts?.abort.abort(error ?? closedError())
     this.session.close(error ?? closedError(), undefined)
     this.#link?.destroy(error)
     this.finish(error)
@@ -410,38 +272,29 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
 
   /** The end of everything: all that is pending settles. */
   finish(error: MqttError | undefined): void {
-    if (this.state === 'closed') return
-    const wasConnected = this.state === 'connected' || (this.state === 'disconnecting' && this.session.negotiated !== undefined)
-    this.session.close(error ?? closedError(), undefined)
+    if (this.ended) return
+    const reason = error ?? closedError()
+    const wasConnected = this.session.negotiated !== undefined && this.state !== 'connecting'
+    this.session.close(reason, undefined)
     this.session.reset()
     this.inbox.stop()
-    this.#dropTimer?.()
     this.#enter('closed')
-    this.registry.end(error, error ?? closedError())
-    this.#link?.abandon(error ?? closedError())
-    this.outbox.end(error ?? closedError())
+    this.registry.end(error, reason)
+    this.#link?.abandon(reason)
+    this.outbox.end(reason)
     if (wasConnected) this.events.emit('disconnect', { cause: error })
-    this.#stopping?.hurry()
+    this.#hurry.resolve()
     this.log('info', error === undefined ? 'closed' : `closed: ${error.message}`)
     this.closed.resolve(error)
     this.events.clear()
   }
 
-  #stop(goodbye: Goodbye): { readonly promise: Promise<void>; hurry(): void } {
-    const hurried = deferred<void>()
-    if (this.state === 'connected') {
-      this.#enter('disconnecting')
-      return { promise: this.#leave(goodbye, hurried.promise), hurry: () => hurried.resolve() }
-    }
+  async #stop(goodbye: Goodbye): Promise<void> {
     // Nothing to say goodbye to: an attempt that is under way is given up.
-    this.#connecting?.abort.abort(closedError())
-    this.#link?.destroy(closedError())
-    this.finish(undefined)
-    return { promise: Promise.resolve(), hurry: () => hurried.resolve() }
-  }
-
-  async #leave(goodbye: Goodbye, hurried: Promise<void>): Promise<void> {
+    if (this.state !== 'connected') return this.destroy()
+    this.#enter('disconnecting')
     for (const consumer of this.registry.consumers) consumer.close()
+    const hurried = this.#hurry.promise
     await Promise.race([this.#turns(), hurried])
     const link = this.#link
     const said = this.platform.now()
@@ -461,7 +314,7 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
   async #turns(): Promise<void> {
     while ([...this.registry.consumers].some((consumer) => consumer.busy)) {
       const ended = deferred<void>()
-      this.#turnEnded = () => ended.resolve()
+      this.#turnEnded = ended.resolve
       await ended.promise
     }
   }
@@ -477,7 +330,7 @@ export class Core implements ConnectionHandler, ConsumerOwner, RegistryContext, 
 function asOne(errors: readonly MqttError[]): MqttError {
   const [first] = errors
   if (first !== undefined && errors.length === 1) return first
-  return new MqttError('ERR_CONNECT_FAILED', 'no endpoint could be connected to', { fault: 'remote', cause: new AggregateError(errors) })
+  return new MqttError('ERR_CONNECT_FAILED', undefined, { fault: 'remote', cause: new AggregateError(errors) })
 }
 
 function asClosed(reason: unknown): MqttError {
@@ -485,17 +338,12 @@ function asClosed(reason: unknown): MqttError {
 }
 
 export function closedError(): MqttError {
-  return new MqttError('ERR_CLOSED', 'the client was closed')
+  return new MqttError('ERR_CLOSED')
 }
 
 function redacted(packet: Packet): Packet {
-  if (packet.type === 'connect')
-    return {
-      ...packet,
-      username: packet.username && '[redacted]',
-      password: undefined,
-      properties: { ...packet.properties, authenticationData: undefined },
-    }
-  if (packet.type === 'auth') return { ...packet, properties: { ...packet.properties, authenticationData: undefined } }
-  return packet
+  if (packet.type !== 'connect' && packet.type !== 'auth') return { ...packet }
+  const properties = { ...packet.properties, authenticationData: undefined }
+  if (packet.type === 'auth') return { ...packet, properties }
+  return { ...packet, properties, username: packet.username && '[redacted]', password: undefined }
 }

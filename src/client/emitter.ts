@@ -6,8 +6,7 @@
 import { MqttError } from '../errors.js'
 import { onAbort } from './abort.js'
 import { disposeSymbol } from './dispose.js'
-import { signal as parseSignal } from './options.js'
-import { boolean, object, optional } from './schema.js'
+import { boolean, object, optional, signal as parseSignal } from './schema.js'
 
 /** Removes a listener; also works as a disposable. */
 export interface Unlisten extends Disposable {
@@ -39,8 +38,7 @@ export class Emitter<Events extends object> {
 
   /** Adds a listener. @throws MqttError ERR_INVALID_HANDLER */
   on<K extends keyof Events>(type: K, listener: Listener<Events[K]>, options: ListenOptions = {}): Unlisten {
-    if (typeof listener !== 'function')
-      throw new MqttError('ERR_INVALID_HANDLER', `the listener of '${String(type)}' is not a function`, { option: 'listener' })
+    if (typeof listener !== 'function') throw new MqttError('ERR_INVALID_HANDLER', undefined, { option: 'listener' })
     const { signal, once } = listenOptions(options, '')
     const listeners = this.#listeners.get(type) ?? new Set()
     this.#listeners.set(type, listeners)

@@ -55,7 +55,7 @@ export class FilterEntry {
   /** @throws MqttError ERR_SUBSCRIPTION_CONFLICT when the request cannot share this broker subscription */
   check(request: SubscriptionRequest): void {
     if (request.noLocal === this.noLocal && request.retainAsPublished === this.retainAsPublished) return
-    throw new MqttError('ERR_SUBSCRIPTION_CONFLICT', 'another subscription on this filter has a different noLocal or retainAsPublished', {
+    throw new MqttError('ERR_SUBSCRIPTION_CONFLICT', undefined, {
       option: 'filter',
     })
   }

@@ -8,19 +8,9 @@ import { MqttError } from '../errors.js'
 import { type Deferred, deferred } from './abort.js'
 import type { Grant, Handler, HandlerFailure, Handling, ListenOptions } from './api.js'
 import { asyncDisposeSymbol } from './dispose.js'
+import type { Host } from './host.js'
 import type { DeliveredMessage } from './message.js'
-import type { Platform } from './platform.js'
 import type { Consumer } from './subscription.js'
-
-/** What a handler loop needs of the client. */
-export interface HandlingContext {
-  readonly platform: Platform
-  /** True once `disconnect()` began: failures then leave their message unacknowledged. */
-  readonly stopping: boolean
-  /** True when the client is closed. */
-  readonly ended: boolean
-  handleError(error: MqttError): void
-}
 
 const retries = 5
 const firstDelay = 100
@@ -29,7 +19,7 @@ const longestDelay = 5000
 /** Runs a handler over a consumer. */
 export class HandlerLoop implements Handling {
   readonly #consumer: Consumer
-  readonly #context: HandlingContext
+  readonly #host: Host
   readonly #handler: Handler
   readonly #onError: ListenOptions['onError']
   readonly #concurrency: number
@@ -44,9 +34,9 @@ export class HandlerLoop implements Handling {
   #over: { readonly error: MqttError | undefined } | undefined
   #stopped = false
 
-  constructor(consumer: Consumer, handler: Handler, options: ListenOptions, context: HandlingContext) {
+  constructor(consumer: Consumer, handler: Handler, options: ListenOptions, host: Host) {
     this.#consumer = consumer
-    this.#context = context
+    this.#host = host
     this.#handler = handler
     this.#onError = options.onError
     this.#concurrency = options.concurrency ?? 1
@@ -55,7 +45,7 @@ export class HandlerLoop implements Handling {
     consumer.onClosing = () => this.#giveUp()
     consumer.onEnd = (error) => {
       this.#over ??= { error }
-      if (this.#context.ended) this.#giveUp()
+      if (this.#host.ended) this.#giveUp()
       this.#finish()
     }
     this.#wake()
@@ -87,7 +77,7 @@ export class HandlerLoop implements Handling {
   #wake(): void {
     if (this.#queued) return
     this.#queued = true
-    this.#context.platform.microtask(() => {
+    this.#host.platform.microtask(() => {
       this.#queued = false
       this.#run()
     })
@@ -132,22 +122,22 @@ export class HandlerLoop implements Handling {
   }
 
   #apply(verdict: HandlerFailure, message: DeliveredMessage, attempt: number, error: unknown): void {
-    if (this.#context.stopping) return this.#leave(message)
+    if (this.#host.stopping) return this.#leave(message)
     if (verdict === 'stop') {
       this.#stopped = true
       this.#running -= 1
-      this.#report(message, error)
-      this.#over ??= { error: failure(message, error) }
+      this.#report(error)
+      this.#over ??= { error: failure(error) }
       return this.#consumer.leave('detach')
     }
     if (verdict === 'retry' && (attempt <= retries || typeof this.#onError === 'function')) return this.#retry(message, attempt)
-    this.#report(message, error)
+    this.#report(error)
     this.#settle(message, 0x80)
   }
 
   #retry(message: DeliveredMessage, attempt: number): void {
     const delay = Math.min(longestDelay, firstDelay * 2 ** (attempt - 1))
-    const cancel = this.#context.platform.setTimer(() => {
+    const cancel = this.#host.platform.setTimer(() => {
       this.#waiting.delete(giveUp)
       if (this.#consumer.holds(message)) this.#start(message, attempt + 1)
       else this.#leave(message)
@@ -175,22 +165,24 @@ export class HandlerLoop implements Handling {
     this.#run()
   }
 
-  #report(message: DeliveredMessage, error: unknown): void {
-    this.#context.handleError(failure(message, error))
+  #report(error: unknown): void {
+    const failed = failure(error)
+    this.#host.log('error', failed.message)
+    this.#host.events.emit('error', { error: failed })
   }
 
   #finish(): void {
     if (this.#over === undefined) return
     // After the end of the client nothing is waited for, not even a handler that may never return.
     const open = this.#running > 0 || (this.#consumer.size > 0 && !this.#stopped)
-    if (open && !this.#context.ended) return
+    if (open && !this.#host.ended) return
     if (this.#over.error === undefined) this.#done.resolve()
     else this.#done.reject(this.#over.error)
   }
 }
 
-function failure(message: DeliveredMessage, cause: unknown): MqttError {
-  return new MqttError('ERR_HANDLER_FAILED', `a handler failed at QoS ${message.qos}`, { cause })
+function failure(cause: unknown): MqttError {
+  return new MqttError('ERR_HANDLER_FAILED', undefined, { cause })
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

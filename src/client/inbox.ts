@@ -7,35 +7,17 @@ import { MqttError } from '../errors.js'
 import type { Properties } from '../wire/packets.js'
 import { readProperties } from '../wire/properties.js'
 import type { PublishView } from '../wire/publish.js'
-import type { Subscription } from './api.js'
 import type { FilterEntry } from './filter-entry.js'
-import { DeliveredMessage, type Message, type MessageParts, noTicket, type Settler, SharedOutcome } from './message.js'
-import type { CancelTimer, Platform } from './platform.js'
-import type { Session } from './session/session.js'
+import type { Host } from './host.js'
+import { DeliveredMessage, type Message, type MessageParts, noTicket, SharedOutcome } from './message.js'
+import type { CancelTimer } from './platform.js'
 import type { Consumer } from './subscription.js'
-import type { Registry } from './subscriptions.js'
-
-/** What the inbox tells the client. */
-export interface InboxContext {
-  readonly platform: Platform
-  readonly session: Session
-  readonly registry: Registry
-  /** Takes settled messages' acknowledgements to the wire. */
-  readonly settler: Settler
-  readonly unclaimedHold: number
-  /** Bytes that may be held, and those that the connection itself holds. */
-  readonly memoryBudget: number
-  readonly connectionBytes: number
-  handleUnclaimed(message: Message): void
-  handleStalled(subscription: Subscription | undefined, age: number): void
-  handleDiscarded(topic: string, bytes: number): void
-  /** The budget is spent by messages that cannot be dropped: the connection must end with 0x97. */
-  handleOverBudget(): void
-}
 
 /** How often acknowledgements are checked for progress, and how old the oldest message must be to be called stalled. */
 const stallCheck = 1000
 const stallAge = 10_000
+/** Losses are told at most once in this many milliseconds. */
+const dropInterval = 1000
 const emptyProperties = (): Properties => ({})
 
 interface Recipient {
@@ -48,7 +30,7 @@ interface Recipient {
 export class Inbox {
   /** Bytes of messages that are buffered or held. */
   bytes = 0
-  readonly #context: InboxContext
+  readonly #host: Host
   readonly #unclaimed: DeliveredMessage[] = []
   readonly #matched: FilterEntry[] = []
   readonly #identified: FilterEntry[] = []
@@ -58,15 +40,17 @@ export class Inbox {
   #oldestTicket = -1
   #oldestSince = 0
   #reported = false
+  #dropped = 0
+  #dropTimer: CancelTimer | undefined
 
-  constructor(context: InboxContext) {
-    this.#context = context
+  constructor(host: Host) {
+    this.#host = host
   }
 
   /** Session Present 1: what comes before anybody subscribed is kept for a while. */
   hold(): void {
     this.#holding = true
-    this.#stopHold = this.#context.platform.setTimer(() => this.#release(), this.#context.unclaimedHold)
+    this.#stopHold = this.#host.platform.setTimer(() => this.#release(), this.#host.options.unclaimedHold)
   }
 
   /** A message came in; `ticket` is `noTicket` at QoS 0. */
@@ -82,15 +66,15 @@ export class Inbox {
   handleJoined(consumer: Consumer, entries: ReadonlySet<FilterEntry>): void {
     const waiting = [...entries].flatMap((entry) => entry.held.splice(0))
     for (const message of this.#unclaimed.splice(0)) {
-      const origin = this.#context.registry.trie.matchAll(message.topic).find((entry) => entries.has(entry))
+      const origin = this.#host.registry.trie.matchAll(message.topic).find((entry) => entries.has(entry))
       if (origin === undefined) this.#unclaimed.push(message)
       else waiting.push(Object.assign(message, { origin }))
     }
     for (const message of waiting.sort((first, second) => first.ticket - second.ticket)) {
       this.bytes -= message.size
+      if (message.settled) continue
       // A consumer that asked for QoS 0 never delays an acknowledgement.
       if ((message.origin as FilterEntry).members.get(consumer) === 0) message.settle(0)
-      else if (message.settled) continue
       consumer.push(message)
     }
   }
@@ -112,8 +96,8 @@ export class Inbox {
 
   /** Starts looking at the progress of acknowledgements; stops by itself when none are owed. */
   watch(): void {
-    if (this.#stallTimer !== undefined || this.#context.session.inbound.unsettled === 0) return
-    this.#stallTimer = this.#context.platform.setTimer(() => this.#checkProgress(), stallCheck)
+    if (this.#stallTimer !== undefined || this.#host.session.inbound.unsettled === 0) return
+    this.#stallTimer = this.#host.platform.setTimer(() => this.#checkProgress(), stallCheck)
   }
 
   /** The connection is gone: nothing is watched or held any more. */
@@ -121,6 +105,7 @@ export class Inbox {
     this.#stopHold?.()
     this.#stallTimer?.()
     this.#stallTimer = undefined
+    this.#dropTimer?.()
     this.#holding = false
     this.#unclaimed.length = 0
   }
@@ -129,7 +114,7 @@ export class Inbox {
   #route(view: PublishView, topic: string): FilterEntry[] {
     const matched = this.#matched
     matched.length = 0
-    this.#context.registry.trie.match(topic, (entry) => matched.push(entry))
+    this.#host.registry.trie.match(topic, (entry) => matched.push(entry))
     if (view.subscriptionIdentifierCount === 0 || matched.length < 2) return matched
     const identified = this.#identified
     identified.length = 0
@@ -142,7 +127,7 @@ export class Inbox {
   #deliver(view: PublishView, topic: string, ticket: number, recipients: readonly Recipient[]): void {
     if (!this.#affords(view, topic, ticket, recipients.length)) return
     const owing = ticket === noTicket ? 0 : recipients.filter((recipient) => recipient.owing).length
-    const { settler } = this.#context
+    const settler = this.#host
     const outcome = owing > 1 ? new SharedOutcome(settler, ticket, owing) : settler
     const parts = partsOf(view, topic)
     let first = true
@@ -150,7 +135,7 @@ export class Inbox {
       // Each consumer may write into its own bytes.
       const mine = first ? parts : { ...parts, payload: parts.payload.slice() }
       first = false
-      const message = new DeliveredMessage(mine, outcome, owes ? ticket : noTicket, consumer.config.borrowed)
+      const message = new DeliveredMessage(mine, outcome, owes ? ticket : noTicket, consumer.config.lifetime === 'borrowed')
       message.origin = entry
       consumer.push(message)
     }
@@ -163,11 +148,11 @@ export class Inbox {
   #handleAbsent(view: PublishView, topic: string, ticket: number, entries: readonly FilterEntry[]): void {
     const detached = entries.find((entry) => entry.detached)
     if (detached === undefined || ticket === noTicket) {
-      if (ticket !== noTicket) this.#context.settler.settle(ticket, 0)
-      return this.#context.handleDiscarded(topic, view.payloadEnd - view.payloadStart)
+      if (ticket !== noTicket) this.#host.settle(ticket, 0)
+      return this.#countDrop(topic)
     }
     if (!this.#affords(view, topic, ticket)) return
-    const message = new DeliveredMessage(partsOf(view, topic), this.#context.settler, ticket)
+    const message = new DeliveredMessage(partsOf(view, topic), this.#host, ticket)
     message.origin = detached
     this.#keep(message, detached.held)
     this.watch()
@@ -175,10 +160,10 @@ export class Inbox {
 
   #handleUnrouted(view: PublishView, topic: string, ticket: number): void {
     if (!this.#affords(view, topic, ticket)) return
-    const message = new DeliveredMessage(partsOf(view, topic), this.#context.settler, ticket)
+    const message = new DeliveredMessage(partsOf(view, topic), this.#host, ticket)
     if (this.#holding && ticket !== noTicket) return this.#keep(message, this.#unclaimed)
     message.settle(0)
-    this.#context.handleUnclaimed(message)
+    this.#tellUnclaimed(message)
   }
 
   #keep(message: DeliveredMessage, list: DeliveredMessage[]): void {
@@ -192,25 +177,54 @@ export class Inbox {
   }
 
   #affords(view: PublishView, topic: string, ticket: number, copies = 1): boolean {
-    const { memoryBudget, connectionBytes } = this.#context
     const size = (view.payloadEnd - view.payloadStart + topic.length) * copies
-    if (this.bytes + connectionBytes + size <= memoryBudget) return true
-    if (ticket === noTicket) this.#context.handleDiscarded(topic, size)
-    else this.#context.handleOverBudget()
+    if (this.bytes + this.#host.held + size <= this.#host.options.memoryBudget) return true
+    if (ticket === noTicket) this.#countDrop(topic)
+    else this.#host.session.close(overBudget(), 0x97)
     return false
+  }
+
+  /** A consumer dropped a message unread. */
+  handleDrop(consumer: Consumer, message: DeliveredMessage): void {
+    this.#countDrop(message.topic)
+    try {
+      consumer.config.onDrop?.(message)
+    } catch (error) {
+      this.#host.log('error', `onDrop threw: ${String(error)}`)
+    }
+  }
+
+  // Told at most once in an interval, with what came together meanwhile.
+  #countDrop(topic: string): void {
+    this.#dropped += 1
+    if (this.#dropTimer !== undefined) return
+    const tell = (): void => {
+      const count = this.#dropped
+      this.#dropped = 0
+      this.#dropTimer = undefined
+      if (count === 0 || this.#host.ended) return
+      this.#dropTimer = this.#host.platform.setTimer(tell, dropInterval)
+      this.#host.events.emit('drop', { direction: 'in', topic, count, error: undefined })
+    }
+    tell()
+  }
+
+  #tellUnclaimed(message: Message): void {
+    this.#host.log('debug', `nobody subscribed to ${message.topic}`)
+    this.#host.events.emit('unclaimed', { message })
   }
 
   #release(): void {
     this.#holding = false
     for (const message of this.#unclaimed.splice(0)) {
       this.#letGo(message)
-      this.#context.handleUnclaimed(message)
+      this.#tellUnclaimed(message)
     }
   }
 
   #checkProgress(): void {
     this.#stallTimer = undefined
-    const { session, platform } = this.#context
+    const { session, platform } = this.#host
     if (session.inbound.unsettled === 0) return
     const now = platform.now()
     const oldest = session.inbound.oldestTicket
@@ -222,13 +236,14 @@ export class Inbox {
     const age = now - this.#oldestSince
     if (!this.#reported && (age >= stallAge || (session.inbound.full && age >= stallCheck))) {
       this.#reported = true
-      this.#context.handleStalled(this.#holder(oldest), age)
+      this.#host.log('warn', `acknowledgements make no progress since ${Math.round(age)} ms`)
+      this.#host.events.emit('stalled', { subscription: this.#holder(oldest), age })
     }
     this.watch()
   }
 
   #holder(ticket: number): Consumer | undefined {
-    for (const consumer of this.#context.registry.consumers) if (consumer.oldestTicket === ticket) return consumer
+    for (const consumer of this.#host.registry.consumers) if (consumer.oldestTicket === ticket) return consumer
     return undefined
   }
 }
@@ -265,7 +280,7 @@ function recipientsOf(entries: readonly FilterEntry[], retain: boolean): Recipie
 
 /** Why the budget ends a connection. */
 export function overBudget(): MqttError {
-  return new MqttError('ERR_CONNECTION_LOST', 'undelivered messages filled the memory budget', {
+  return new MqttError('ERR_CONNECTION_LOST', 'memory budget spent', {
     outcome: 'unknown',
     reasonCode: 0x97,
     reasonName: 'Quota exceeded',

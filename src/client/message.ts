@@ -131,7 +131,7 @@ export class DeliveredMessage implements Message {
 
   ack(reasonCode = 0): boolean {
     if (!ackReasons.includes(reasonCode)) {
-      throw new MqttError('ERR_INVALID_OPTION', 'reasonCode must be one that PUBACK and PUBREC allow', { option: 'reasonCode' })
+      throw new MqttError('ERR_INVALID_OPTION', undefined, { option: 'reasonCode' })
     }
     const done = this.ticket === noTicket || this.settle(reasonCode)
     this.release()
@@ -157,7 +157,7 @@ export class DeliveredMessage implements Message {
   }
 
   #valid(): MessageParts {
-    if (this.#released) throw new MqttError('ERR_MESSAGE_RELEASED', 'this borrowed message was released; detach() keeps one')
+    if (this.#released) throw new MqttError('ERR_MESSAGE_RELEASED', 'the message was released; detach() keeps it')
     return this.#parts
   }
 }

@@ -13,6 +13,7 @@ import type { ClientOptions, Endpoint } from './api.js'
 import { BaseClient } from './client.js'
 import { hasSettings } from './endpoint.js'
 import type { Platform } from './platform.js'
+import { socketSettings, tlsSettings } from './settings.js'
 
 const diallers: Readonly<Record<string, Dial>> = {
   mqtt: dialTcp,
@@ -39,6 +40,8 @@ const platform: Platform = {
   dialler: (scheme) => (Object.hasOwn(diallers, scheme) ? diallers[scheme] : undefined),
   isTlsError: (error) => tlsErrors.some((prefix) => codeOf(error).startsWith(prefix)),
   describe: (error) => codeOf(error) || error.message,
+  tls: tlsSettings,
+  socket: socketSettings,
   unsupported({ url, tls, socket, headers }) {
     const scheme = url.protocol.slice(0, -1)
     if (hasSettings(tls) && !secure.includes(scheme)) return 'tls'

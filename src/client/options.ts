@@ -9,8 +9,9 @@ import { writeConnect } from '../wire/encode-client.js'
 import { WireError } from '../wire/error.js'
 import type { ConnectPacket, Properties, QoS, UserProperties, Will } from '../wire/packets.js'
 import { Writer } from '../wire/writer.js'
-import type { ClientOptions, Credentials, CredentialsContext, Logger, OfflinePolicy, Overflow, PublishProperties, WillProperties } from './api.js'
+import type { ClientOptions, Credentials, CredentialsContext, Logger, OfflinePolicy, Overflow } from './api.js'
 import {
+  anyObject,
   boolean,
   bytes,
   callable,
@@ -22,7 +23,6 @@ import {
   oneOf,
   optional,
   type Parser,
-  type Schema,
   string,
   userProperties,
   withDefault,
@@ -37,48 +37,38 @@ const defaultSessionExpiry = 300
 export const qos: Parser<QoS> = oneOf(0, 1, 2)
 export const overflow: Parser<Overflow> = oneOf('backpressure', 'drop-newest', 'drop-oldest')
 
-/** An abort signal of this realm or another. */
-export const signal: Parser<AbortSignal> = (value, path) =>
-  typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value
-    ? (value as AbortSignal)
-    : invalid(path, 'an AbortSignal')
+const maybeBytes = optional(bytes)
+const maybePairs = optional(userProperties)
 
-type PublishFields = Pick<Properties, keyof PublishProperties>
-type WillFields = Pick<Properties, keyof WillProperties>
-
-const publishFields: Schema<PublishFields> = {
-  payloadFormatIndicator: optional(oneOf(0, 1)),
-  messageExpiryInterval: optional(integer(0, unsigned32, 'seconds')),
-  contentType: optional(string),
-  responseTopic: optional(string),
-  correlationData: optional(bytes),
-  userProperties: optional(userProperties),
+/** Properties of an outgoing PUBLISH or of a will, copied. What else they may hold is checked by the encoder. */
+export const publishProperties: Parser<Properties> = (value, path) => {
+  const given: Record<string, unknown> = { ...anyObject(value, path) }
+  if (given['topicAlias'] !== undefined) invalid(`${path}.topicAlias`, 'left out')
+  given['correlationData'] = maybeBytes(given['correlationData'], `${path}.correlationData`)
+  given['userProperties'] = maybePairs(given['userProperties'], `${path}.userProperties`)
+  return given
 }
-
-/** Properties of an outgoing PUBLISH. */
-export const publishProperties: Parser<PublishFields> = object<PublishFields>(publishFields)
-const willProperties = object<WillFields>({ ...publishFields, willDelayInterval: optional(integer(0, unsigned32, 'seconds')) })
 
 const will: Parser<Will> = object<Will>({
   topic: string,
   payload: withDefault(bytes, new Uint8Array(0)),
   qos: withDefault(qos, 0),
   retain: withDefault(boolean, false),
-  properties: withDefault(willProperties, {}),
+  properties: withDefault(publishProperties, {}),
 })
 
-const keepAlive: Parser<number> = (value, path) => (value === false ? 0 : integer(0, 65_535, 'seconds, or false')(value, path))
+const keepAlive: Parser<number> = (value, path) => (value === false ? 0 : integer(0, 65_535)(value, path))
 const offlinePolicy = oneOf('queue', 'reject')
 
-/** Options that the design knows and this version does not. */
-function later(value: unknown, path: string): undefined {
-  if (value === undefined) return undefined
-  throw new MqttError('ERR_UNSUPPORTED_OPTION', `${path} is not supported by this version`, { option: path })
+/** Options that the design knows, and of which this version knows one value. */
+function only<const T>(supported: T): Parser<T> {
+  return (value, path) => {
+    if (value !== undefined && value !== supported) throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: path })
+    return supported
+  }
 }
 
-function only<T extends string | number | boolean>(supported: T): Parser<T> {
-  return (value, path) => (value === undefined || value === supported ? supported : (later(value, path) as never))
-}
+const later = only(undefined)
 
 /** Subscription buffers. */
 export interface BufferConfig {
@@ -152,7 +142,7 @@ const outbound = object<OutboundConfig>({
   maxQueuedBytes: withDefault(limit, 16 * megabyte),
   maxInflight: withDefault(integer(1, 65_535), 65_535),
   overflow: withDefault(oneOf('wait', 'reject', 'drop-newest', 'drop-oldest'), 'wait'),
-  offline: (value, path) => offline(value ?? {}, path),
+  offline,
   ackTimeout: optional(duration),
 })
 
@@ -161,14 +151,14 @@ const config = object<Config>({
   protocolVersion: only(5),
   username: optional(string),
   password: optional(bytes),
-  credentials: optional(callable<NonNullable<Config['credentials']>>),
+  credentials: optional(callable),
   keepAlive: withDefault(keepAlive, defaultKeepAlive),
   pingTimeout: withDefault(duration, 10_000),
   connectTimeout: withDefault(duration, 10_000),
   cleanStart: withDefault(boolean, true),
-  sessionExpiryInterval: withDefault(integer(0, unsigned32, 'seconds'), defaultSessionExpiry),
+  sessionExpiryInterval: withDefault(integer(0, unsigned32), defaultSessionExpiry),
   receiveMaximum: withDefault(integer(1, 65_535), 256),
-  maximumPacketSize: withDefault(integer(1, unsigned32, 'bytes'), megabyte),
+  maximumPacketSize: withDefault(integer(1, unsigned32), megabyte),
   topicAliasMaximum: withDefault(integer(0, 65_535), 10),
   requestResponseInformation: withDefault(boolean, false),
   requestProblemInformation: withDefault(boolean, true),
@@ -177,11 +167,11 @@ const config = object<Config>({
   firstConnect: only('reject'),
   reconnect: only(false),
   unclaimedHold: withDefault(duration, 30_000),
-  subscriptions: (value, path) => buffers(value ?? {}, path),
-  outbound: (value, path) => outbound(value ?? {}, path),
+  subscriptions: buffers,
+  outbound,
   maxFiltersPerSubscribe: withDefault(limit, Number.POSITIVE_INFINITY),
   memoryBudget: withDefault(limit, 32 * megabyte),
-  logger: optional((value, path) => (typeof value === 'object' && value !== null ? (value as Logger) : invalid(path, 'an object like console'))),
+  logger: optional(anyObject),
   store: later,
   auth: later,
   scanner: later,
@@ -195,9 +185,9 @@ const config = object<Config>({
 /** Parses the options of a client. @throws MqttError ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
 export function parseOptions(options: ClientOptions): Config {
   const parsed = config(options, '')
-  if (!parsed.cleanStart && parsed.clientId === '') invalid('clientId', 'set when cleanStart is false: a session belongs to a client id')
+  if (!parsed.cleanStart && parsed.clientId === '') invalid('clientId', 'set without cleanStart')
   // A trial run of the encoder finds text that no CONNECT can carry, with the name of its field.
-  checkConnect(connectPacket(parsed, parsed.clientId, parsed.cleanStart, parsed))
+  checkConnect(connectPacket(parsed, parsed.clientId, parsed))
   return parsed
 }
 
@@ -205,14 +195,13 @@ export function parseOptions(options: ClientOptions): Config {
 export function connectPacket(
   options: Config,
   clientId: string,
-  cleanStart: boolean,
   login: { readonly username?: string | undefined; readonly password?: Uint8Array | undefined },
 ): ConnectPacket {
   return {
     type: 'connect',
     protocolName: 'MQTT',
     protocolVersion: options.protocolVersion,
-    cleanStart,
+    cleanStart: options.cleanStart,
     keepAlive: options.keepAlive,
     clientId,
     will: options.will,
@@ -244,6 +233,7 @@ export function asInvalidOption(error: unknown, prefix = ''): unknown {
   if (!(error instanceof WireError)) return error
   const field = error.option ?? ''
   const option = field.startsWith(prefix) ? field.slice(prefix.length) : field
-  const code = error.kind === 'too-large' || option === 'payload' ? 'ERR_PACKET_TOO_LARGE' : option === 'topic' ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
+  const code =
+    error.kind === 'too-large' || option === 'payload' ? 'ERR_PACKET_TOO_LARGE' : option === 'topic' ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
   return new MqttError(code, error.message, { option, cause: error })
 }

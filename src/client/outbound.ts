@@ -5,29 +5,25 @@
  * the message's fate. It must never keep more than its limits.
  */
 import { MqttError } from '../errors.js'
-import { PUBACK } from '../wire/constants.js'
-import { type PublishInput, writePublishHead } from '../wire/encode-client.js'
-import type { Properties, QoS } from '../wire/packets.js'
-import { reasonName } from '../wire/reason-codes.js'
+import { writePublishHead } from '../wire/encode-client.js'
+import type { Properties } from '../wire/packets.js'
 import { Writer } from '../wire/writer.js'
 import { aborted, type Deferred, deferred, onAbort } from './abort.js'
-import type { PublishOptions, Receipt } from './api.js'
-import type { Connection, FinalAck } from './connection.js'
-import { asInvalidOption, type OutboundConfig } from './options.js'
+import type { Receipt } from './api.js'
+import { byReference, type Connection, type FinalAck } from './connection.js'
+import type { Host } from './host.js'
+import { asInvalidOption } from './options.js'
 import { withOutcome } from './outcome.js'
-import type { CancelTimer, Platform } from './platform.js'
 import { type Linked, Queue } from './queue.js'
+import type { CheckedPublish } from './requests.js'
 import { checkPublish } from './session/limits.js'
-import type { Session } from './session/session.js'
+import { nameOf, refusal } from './session/refusal.js'
 
 /** A publish that was checked. */
 export interface PublishCall {
   readonly topic: string
   readonly payload: Uint8Array
-  readonly qos: QoS
-  readonly retain: boolean
-  readonly properties: Properties | undefined
-  readonly options: PublishOptions
+  readonly options: CheckedPublish
 }
 
 interface Item extends Linked<Item> {
@@ -39,49 +35,31 @@ interface Item extends Linked<Item> {
   settled: boolean
   sent: boolean
   packetId: number
-  cleanUp: (() => void) | undefined
-  cancelTimeout: CancelTimer | undefined
+  /** Let go of the signal and of the timer. */
+  stop: (() => void) | undefined
+  cancel: (() => void) | undefined
 }
 
-/** What it needs of the client. */
-export interface OutboundContext {
-  readonly platform: Platform
-  readonly session: Session
-  readonly config: OutboundConfig
-  /** Undefined while there is no connection that takes packets. */
-  readonly connection: Connection | undefined
-  handleDropped(topic: string, error: MqttError): void
-}
-
-/** Payloads from this size on are not copied: they belong to the transport until they are written. */
-const byReference = 32 * 1024
 /** Per message, on top of payload and topic. */
 const overhead = 64
-
-const qos0Receipt: Receipt = Object.freeze({
-  reasonCode: 0,
-  reasonName: 'Success',
-  reasonString: undefined,
-  userProperties: Object.freeze([]) as never,
-  packetId: undefined,
-})
-const qos0Done = /* @__PURE__ */ Promise.resolve(qos0Receipt)
 
 /** Outgoing messages of one client. */
 export class Outbox {
   /** Bytes of publishes that are queued, and of those that are sent and not settled. */
   #queuedBytes = 0
   #sentBytes = 0
-  readonly #context: OutboundContext
+  readonly #host: Host
   readonly #immediate = new Queue<Item>()
   readonly #ordered = new Queue<Item>()
   readonly #inFlight = new Map<number, Item>()
   readonly #trial = new Writer()
+  readonly #qos0Receipt = receipt(0, undefined)
+  readonly #qos0Done = Promise.resolve(this.#qos0Receipt)
   #room: Deferred<void> | undefined
   #ended: MqttError | undefined
 
-  constructor(context: OutboundContext) {
-    this.#context = context
+  constructor(host: Host) {
+    this.#host = host
   }
 
   /** Publishes that have not been sent. */
@@ -99,26 +77,22 @@ export class Outbox {
   /** QoS 0 at once or not at all: true when the bytes were taken. @throws MqttError for what can never be sent */
   post(call: PublishCall): boolean {
     this.#check(call)
-    const connection = this.#open
-    if (connection === undefined || this.#immediate.length > 0) {
-      this.#tryEncode(call)
-      return false
-    }
+    const connection = this.#immediate.length > 0 ? undefined : this.#open
     // The caller may write into its bytes again as soon as this returns.
-    this.#encode(connection, { ...call, payload: call.payload.length < byReference ? call.payload : call.payload.slice() }, 0)
-    return true
+    const { payload } = call
+    this.#encode(connection !== undefined && payload.length >= byReference ? { ...call, payload: payload.slice() } : call, 0, connection)
+    return connection !== undefined
   }
 
   /** @throws MqttError for what can never be sent */
   publish(call: PublishCall): Promise<Receipt> {
-    const { signal, flush } = call.options
+    const { signal, flush, qos } = call.options
     if (signal?.aborted === true) throw aborted(signal)
     this.#check(call)
     const connection = this.#open
-    const { qos, payload } = call
-    if (qos === 0 && connection !== undefined && this.#immediate.length === 0 && payload.length < byReference && flush !== true) {
-      this.#encode(connection, call, 0)
-      return qos0Done
+    if (qos === 0 && connection !== undefined && this.#immediate.length === 0 && call.payload.length < byReference && flush !== true) {
+      this.#encode(call, 0, connection)
+      return this.#qos0Done
     }
     const item = this.#item(call)
     if (connection !== undefined && this.#queueOf(item).length === 0 && this.#maySend(item)) this.#send(item, connection)
@@ -147,29 +121,23 @@ export class Outbox {
 
   /** The last acknowledgement of a publish came in. */
   handleAcknowledged(packet: FinalAck): void {
-    const item = this.#inFlight.get(packet.packetId)
+    const { packetId, reasonCode, properties } = packet
+    const item = this.#inFlight.get(packetId)
     if (item === undefined) return
-    this.#inFlight.delete(packet.packetId)
-    const name = reasonName(packet.reasonCode, PUBACK) ?? reasonName(packet.reasonCode) ?? 'unknown'
-    const { reasonCode, packetId, properties } = packet
-    if (reasonCode >= 0x80 && packet.type !== 'pubcomp') {
-      const details = { outcome: 'refused', fault: 'remote', reasonCode, reasonName: name, reasonString: properties.reasonString } as const
-      this.#fail(item, new MqttError('ERR_PUBLISH_REFUSED', `the server refused the message: ${name}`, details))
-    } else {
-      const { reasonString, userProperties = [] } = properties
-      this.#succeed(item, Object.freeze({ reasonCode, reasonName: name, reasonString, userProperties: Object.freeze(userProperties), packetId }))
-    }
+    this.#inFlight.delete(packetId)
+    if (reasonCode < 0x80 || packet.type === 'pubcomp') this.#succeed(item, receipt(reasonCode, packetId, properties))
+    else this.#fail(item, refusal('ERR_PUBLISH_REFUSED', reasonCode, properties.reasonString))
   }
 
   /** Gives up everything that has not been sent. */
   clear(): void {
-    this.#giveUp(new MqttError('ERR_DROPPED', 'the queue of outgoing messages was cleared'))
+    this.#giveUp(new MqttError('ERR_DROPPED'))
   }
 
   /** The connection is over: everything ends, each with what is known about it. */
   end(error: MqttError): void {
     this.#ended = withOutcome(error, 'not-sent')
-    this.#giveUp(withOutcome(error, 'not-sent'))
+    this.#giveUp(this.#ended)
     for (const item of this.#inFlight.values()) this.#fail(item, withOutcome(error, 'unknown'))
     this.#inFlight.clear()
     this.#room?.resolve()
@@ -177,8 +145,8 @@ export class Outbox {
 
   /** Fulfils when nothing is queued at QoS 0 and everything sent so far has left. */
   async flushed(): Promise<void> {
-    const { connection } = this.#context
-    if (connection === undefined) throw new MqttError('ERR_NOT_CONNECTED', 'there is no connection to flush to')
+    const { connection } = this.#host
+    if (connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
     await this.#immediate.last?.done.promise.catch(() => undefined)
     const done = deferred<void>()
     connection.onWritten((error) => (error === undefined ? done.resolve() : done.reject(withOutcome(error, 'unknown'))))
@@ -186,31 +154,30 @@ export class Outbox {
   }
 
   get #open(): Connection | undefined {
-    const { connection } = this.#context
+    const { connection } = this.#host
     return connection?.writable === true ? connection : undefined
   }
 
   get #hasRoom(): boolean {
-    return !this.#full(1, 1, 0) && this.#context.connection?.writable !== false
+    return !this.#full(1, 1, 0) && this.#host.connection?.writable !== false
   }
 
   #queueOf(item: Item): Queue<Item> {
-    return item.call.qos === 0 ? this.#immediate : this.#ordered
+    return item.call.options.qos === 0 ? this.#immediate : this.#ordered
   }
 
   // Quota and identifiers, and the share of the limit that sent messages take. One message may always go.
-  #maySend(item: Item): boolean {
-    const fits = this.#sentBytes === 0 || this.#sentBytes + item.size <= this.#context.config.maxQueuedBytes
-    return fits && (item.call.qos === 0 || this.#context.session.outbound.mayPublish)
+  #maySend({ size, call }: Item): boolean {
+    const { options, session } = this.#host
+    const fits = this.#sentBytes === 0 || this.#sentBytes + size <= options.outbound.maxQueuedBytes
+    return fits && (call.options.qos === 0 || session.outbound.mayPublish)
   }
 
   // What the server said it does not take is refused before a byte is sent.
-  #check(call: PublishCall): void {
-    const limits = this.#context.session.negotiated
-    const objection = limits === undefined ? undefined : checkPublish(limits, call.qos, call.retain)
-    if (objection === undefined) return
-    const option = objection === 'ERR_QOS_UNSUPPORTED' ? 'qos' : 'retain'
-    throw new MqttError(objection, 'the server does not offer what this publish asks for', { option })
+  #check({ options }: PublishCall): void {
+    const limits = this.#host.session.negotiated
+    const objection = limits && checkPublish(limits, options.qos, options.retain)
+    if (objection !== undefined) throw new MqttError(objection, undefined, { option: objection === 'ERR_QOS_UNSUPPORTED' ? 'qos' : 'retain' })
   }
 
   #item(call: PublishCall): Item {
@@ -218,59 +185,50 @@ export class Outbox {
       call,
       done: deferred(),
       size: call.payload.length + call.topic.length + overhead,
-      since: this.#context.platform.now(),
+      since: this.#host.platform.now(),
       settled: false,
       sent: false,
       packetId: 0,
-      cleanUp: undefined,
-      cancelTimeout: undefined,
+      stop: undefined,
+      cancel: undefined,
       previous: undefined,
       following: undefined,
     }
   }
 
   #enqueue(item: Item): void {
-    const { qos, options } = item.call
+    const { qos, signal } = item.call.options
     try {
-      this.#tryEncode(item.call)
+      // What has to wait is tried: a call that can never be sent fails now.
+      this.#encode(item.call, qos)
+      if (this.#host.connection === undefined && this.#host.options.outbound.offline[`qos${qos}`] === 'reject')
+        throw new MqttError('ERR_NOT_CONNECTED', undefined, { option: 'outbound.offline' })
+      this.#makeRoom(item)
+      // A listener of `drop` may have ended the client.
+      if (this.#ended !== undefined) throw this.#ended
     } catch (error) {
       return this.#tell(item, error)
     }
-    const { qos0, qos1, qos2 } = this.#context.config.offline
-    if (this.#context.connection === undefined && [qos0, qos1, qos2][qos] === 'reject') {
-      return this.#tell(
-        item,
-        new MqttError('ERR_NOT_CONNECTED', 'there is no connection, and this QoS is not queued without one', { option: 'outbound.offline' }),
-      )
-    }
-    if (!this.#makeRoom(item)) return
-    // A listener of `drop` may have ended the client.
-    if (this.#ended !== undefined) return this.#tell(item, this.#ended)
     this.#queueOf(item).push(item)
     this.#queuedBytes += item.size
-    item.cleanUp = onAbort(options.signal, () => this.#abort(item))
+    item.stop = onAbort(signal, () => this.#abort(item))
   }
 
   // Under 'wait' those who wait have the same limits once more.
-  #makeRoom(item: Item): boolean {
-    const { overflow, maxQueuedBytes } = this.#context.config
-    const share = overflow === 'wait' ? 2 : 1
+  #makeRoom(item: Item): void {
+    const { overflow, maxQueuedBytes } = this.#host.options.outbound
     const drops = overflow === 'drop-oldest' && this.#sentBytes + item.size <= maxQueuedBytes
-    while (this.#full(share, 1, item.size)) {
+    while (this.#full(overflow === 'wait' ? 2 : 1, 1, item.size)) {
       const oldest = drops ? (this.#immediate.first ?? this.#ordered.first) : undefined
-      if (oldest === undefined) {
-        const code = overflow === 'drop-newest' || overflow === 'drop-oldest' ? 'ERR_DROPPED' : 'ERR_QUEUE_FULL'
-        this.#tell(item, new MqttError(code, 'the queue of outgoing messages is full', { option: 'outbound' }))
-        return false
-      }
+      const error = new MqttError(overflow.startsWith('drop') ? 'ERR_DROPPED' : 'ERR_QUEUE_FULL', undefined, { option: 'outbound' })
+      if (oldest === undefined) throw error
       this.#dequeue(oldest)
-      this.#fail(oldest, new MqttError('ERR_DROPPED', 'a newer message took the place of this one in the full queue', { option: 'outbound' }))
+      this.#fail(oldest, error)
     }
-    return true
   }
 
   #full(share: number, extra: number, bytes: number): boolean {
-    const { maxQueuedMessages, maxQueuedBytes } = this.#context.config
+    const { maxQueuedMessages, maxQueuedBytes } = this.#host.options.outbound
     return this.size + extra > maxQueuedMessages * share || this.#queuedBytes + this.#sentBytes + bytes > maxQueuedBytes * share
   }
 
@@ -288,71 +246,62 @@ export class Outbox {
   }
 
   #send(item: Item, connection: Connection): void {
-    const { outbound } = this.#context.session
+    const { outbound } = this.#host.session
+    const { qos } = item.call.options
     try {
       this.#check(item.call)
       const call = this.#aged(item)
-      item.packetId = call.qos > 0 ? outbound.publish(call.qos) : 0
+      item.packetId = qos > 0 ? outbound.publish(qos) : 0
       // On file before it is written: a listener of `packet` may end the client.
       if (item.packetId > 0) this.#inFlight.set(item.packetId, item)
       item.sent = true
       this.#sentBytes += item.size
-      this.#encode(connection, call, item.packetId)
+      this.#encode(call, item.packetId, connection)
     } catch (error) {
       if (this.#inFlight.delete(item.packetId)) outbound.withdraw(item.packetId)
       return this.#fail(item, error)
     }
-    if (item.settled) return
-    this.#follow(item, connection)
+    if (!item.settled) this.#follow(item, connection)
   }
 
   #follow(item: Item, connection: Connection): void {
-    const { qos, payload, options } = item.call
-    if (qos === 0 && payload.length < byReference && options.flush !== true) return this.#succeed(item, qos0Receipt)
-    item.cleanUp ??= onAbort(options.signal, () => this.#abort(item))
-    if (qos > 0) return this.#limit(item)
+    const { payload, options } = item.call
+    if (options.qos === 0 && payload.length < byReference && options.flush !== true) return this.#succeed(item, this.#qos0Receipt)
+    item.stop ??= onAbort(options.signal, () => this.#abort(item))
+    if (options.qos > 0) return this.#limit(item)
     // Large payloads are sent as they lie: the caller gets them back when they are written.
-    connection.onWritten((error) => (error === undefined ? this.#succeed(item, qos0Receipt) : this.#fail(item, withOutcome(error, 'unknown'))))
+    connection.onWritten((error) => (error === undefined ? this.#succeed(item, this.#qos0Receipt) : this.#fail(item, withOutcome(error, 'unknown'))))
   }
 
   #limit(item: Item): void {
-    const timeout = item.call.options.ackTimeout || this.#context.config.ackTimeout
-    if (!timeout) return
-    const late = (): void =>
-      this.#tell(item, new MqttError('ERR_TIMEOUT', 'the server did not acknowledge the message in time', { outcome: 'unknown' }))
-    item.cancelTimeout = this.#context.platform.setTimer(late, timeout)
+    const { options, platform } = this.#host
+    const timeout = item.call.options.ackTimeout || options.outbound.ackTimeout
+    if (timeout) item.cancel = platform.setTimer(() => this.#tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' })), timeout)
   }
 
   // The interval goes down by the whole seconds that the message waited here [MQTT-3.3.2-6].
   #aged({ call, since }: Item): PublishCall {
-    const interval = call.properties?.messageExpiryInterval
-    const waited = interval === undefined ? 0 : Math.floor((this.#context.platform.now() - since) / 1000)
+    const { properties } = call.options
+    const interval = properties?.messageExpiryInterval
+    const waited = interval === undefined ? 0 : Math.floor((this.#host.platform.now() - since) / 1000)
     if (interval === undefined || waited === 0) return call
-    if (waited >= interval)
-      throw new MqttError('ERR_EXPIRED', 'the message expired while it waited to be sent', { option: 'properties.messageExpiryInterval' })
-    return { ...call, properties: { ...call.properties, messageExpiryInterval: interval - waited } }
+    if (waited >= interval) throw new MqttError('ERR_EXPIRED', undefined, { option: 'properties.messageExpiryInterval' })
+    return { ...call, options: { ...call.options, properties: { ...properties, messageExpiryInterval: interval - waited } } }
   }
 
-  #encode(connection: Connection, call: PublishCall, packetId: number): void {
-    const { topic, payload, qos, retain, properties } = call
+  // Without a connection it is a trial, on a scratch buffer.
+  #encode({ topic, payload, options }: PublishCall, packetId: number, connection?: Connection): void {
+    const { qos, retain, properties } = options
+    const input = { topic, payload, qos, retain, dup: false, packetId: packetId || undefined, properties }
     try {
-      connection.publish({ topic, payload, qos, retain, dup: false, packetId: packetId === 0 ? undefined : packetId, properties })
-    } catch (error) {
-      throw asInvalidOption(error)
-    }
-  }
-
-  // What has to wait is tried on a scratch buffer: a call that can never be sent fails now.
-  #tryEncode({ topic, payload, qos, retain, properties }: PublishCall): void {
-    const input: PublishInput = { topic, qos, retain, packetId: qos === 0 ? undefined : 1, properties }
-    this.#trial.reset()
-    try {
+      if (connection !== undefined) return connection.publish(input)
+      this.#trial.reset()
       writePublishHead(this.#trial, input, payload.length, 5)
     } catch (error) {
       throw asInvalidOption(error)
     }
-    const limit = this.#context.session.negotiated?.maximumPacketSize ?? Number.POSITIVE_INFINITY
-    if (this.#trial.length + payload.length > limit) throw new MqttError('ERR_PACKET_TOO_LARGE', 'the packet is larger than the server takes')
+    const limit = this.#host.session.negotiated?.maximumPacketSize ?? Number.POSITIVE_INFINITY
+    if (this.#trial.length + payload.length > limit) throw new MqttError('ERR_PACKET_TOO_LARGE')
   }
 
   #abort(item: Item): void {
@@ -362,10 +311,10 @@ export class Outbox {
     this.#fail(item, aborted(signal))
   }
 
-  #succeed(item: Item, receipt: Receipt): void {
+  #succeed(item: Item, done: Receipt): void {
     this.#release(item)
-    if (!item.settled) item.done.resolve(receipt)
     item.settled = true
+    item.done.resolve(done)
   }
 
   #fail(item: Item, error: unknown): void {
@@ -382,14 +331,14 @@ export class Outbox {
 
   // A failure that nobody awaits shows as an event.
   #report(topic: string, error: unknown): void {
-    if (MqttError.is(error) && error.code !== 'ERR_ABORTED') this.#context.handleDropped(topic, error)
+    if (MqttError.is(error) && error.code !== 'ERR_ABORTED') this.#host.events.emit('drop', { direction: 'out', topic, count: 1, error })
   }
 
   #release(item: Item): void {
     if (item.sent) this.#sentBytes -= item.size
     item.sent = false
-    item.cleanUp?.()
-    item.cancelTimeout?.()
+    item.stop?.()
+    item.cancel?.()
     this.#tellRoom()
   }
 
@@ -398,4 +347,8 @@ export class Outbox {
     this.#room.resolve()
     this.#room = undefined
   }
+}
+
+function receipt(reasonCode: number, packetId: number | undefined, { reasonString, userProperties = [] }: Properties = {}): Receipt {
+  return Object.freeze({ reasonCode, reasonName: nameOf(reasonCode), reasonString, userProperties: Object.freeze(userProperties), packetId })
 }

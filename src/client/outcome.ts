@@ -5,8 +5,6 @@ import { MqttError, type Outcome } from '../errors.js'
 
 /** The same failure, with what it means for one message. */
 export function withOutcome(error: unknown, outcome: Outcome): MqttError {
-  if (!MqttError.is(error)) return new MqttError('ERR_CONNECTION_LOST', 'the connection was lost', { fault: 'remote', outcome, cause: error })
-  if (error.outcome === outcome) return error
-  const { code, message, fault, reasonCode, reasonName: name, reasonString, option } = error
-  return new MqttError(code, message, { outcome, fault, reasonCode, reasonName: name, reasonString, option, cause: error.cause })
+  if (!MqttError.is(error)) return new MqttError('ERR_CONNECTION_LOST', undefined, { fault: 'remote', outcome, cause: error })
+  return error.outcome === outcome ? error : new MqttError(error.code, error.message, { ...error, outcome, cause: error.cause })
 }

@@ -3,7 +3,8 @@
  *
  * `node.ts` and `browser.ts` each give one; tests give a scripted one. Nothing else in this folder reads a clock or a global.
  */
-import type { Dial, Target } from '../transport/transport.js'
+import type { Dial, SocketOptions, Target, TlsOptions } from '../transport/transport.js'
+import type { Parser } from './schema.js'
 
 /** Cancels a timer; harmless when it has run. */
 export type CancelTimer = () => void
@@ -18,8 +19,8 @@ export interface Platform {
   setTimer(callback: () => void, delay: number): CancelTimer
   /** Runs a callback after the current turn's synchronous code. */
   microtask(callback: () => void): void
-  /** Tells the developer of something that should not stay as it is. */
-  warn(message: string): void
+  /** Tells the developer of something that should not stay as it is; absent where nothing does. */
+  warn?(message: string): void
   /** The transport of a URL scheme, or undefined when this platform has none. */
   dialler(scheme: string): Dial | undefined
   /** Did this failure to connect come from TLS? */
@@ -28,4 +29,7 @@ export interface Platform {
   describe(error: Error): string
   /** Name of the first setting of the target that this platform cannot honour, or undefined. */
   unsupported(target: Target): string | undefined
+  /** Check the settings of TLS and sockets, on platforms that have them. */
+  readonly tls?: Parser<TlsOptions>
+  readonly socket?: Parser<SocketOptions>
 }

@@ -5,12 +5,12 @@
  */
 import { MqttError } from '../errors.js'
 import { DISCONNECT } from '../wire/constants.js'
-import type { Properties, QoS, SubscriptionRequest, UserProperties } from '../wire/packets.js'
+import type { SubscriptionRequest, UserProperties } from '../wire/packets.js'
 import { isReasonCode } from '../wire/reason-codes.js'
 import { isShared, validateTopicFilter } from '../wire/topics.js'
-import type { DisconnectOptions, Filters, ListenOptions, NextOptions, PublishOptions, SubscribeOptions, UnsubscribeOptions } from './api.js'
+import type { Filters, HandlerFailure, ListenOptions, NextOptions, SubscribeOptions } from './api.js'
 import type { Goodbye } from './core.js'
-import { type Config, overflow, publishProperties, qos, signal } from './options.js'
+import { type Config, overflow, publishProperties, qos } from './options.js'
 import type { PublishCall } from './outbound.js'
 import {
   boolean,
@@ -21,54 +21,48 @@ import {
   object,
   oneOf,
   optional,
+  type Parsed,
   type Parser,
+  signal,
   string,
   text,
+  that,
   userProperties,
   viewBytes,
   withDefault,
 } from './schema.js'
 import type { ConsumerConfig } from './subscription.js'
-import type { SubscribeCall } from './subscriptions.js'
 
 const encoder = new TextEncoder()
-const publishOptions = object<PublishOptions>({
-  qos: optional(qos),
-  retain: optional(boolean),
-  properties: optional((value, path) => (typeof value === 'object' && value !== null ? value : invalid(path, 'an object'))),
+const publishSchema = {
+  qos: withDefault(qos, 0),
+  retain: withDefault(boolean, false),
+  properties: optional(publishProperties),
   flush: optional(boolean),
   ackTimeout: optional(duration),
   signal: optional(signal),
-})
-const noOptions: PublishOptions = Object.freeze({})
+}
+const publishOptions = object<Parsed<typeof publishSchema>>(publishSchema)
+const noOptions = publishOptions({}, '')
+
+/** Options of `publish`, checked. */
+export type CheckedPublish = typeof noOptions
 
 /** Bytes of a payload: text is encoded, bytes stay where they are. */
 export function payloadBytes(payload: unknown): Uint8Array {
   if (typeof payload === 'string') return encoder.encode(payload)
-  return viewBytes(payload) ?? invalid('payload', 'a string, a Uint8Array or another view, or an ArrayBuffer')
+  return viewBytes(payload) ?? invalid('payload', 'a string or bytes')
 }
 
-/** Checks the arguments of `publish`. The topic's text is checked by the encoder. */
-export function publishCall(topic: unknown, payload: unknown, given: unknown): PublishCall {
-  if (typeof topic !== 'string') throw new MqttError('ERR_INVALID_TOPIC', 'the topic must be a string', { option: 'topic' })
-  const bytes = payloadBytes(payload)
-  if (given === undefined) return { topic, payload: bytes, qos: 0, retain: false, properties: undefined, options: noOptions }
-  const options = publishOptions(given, '')
-  const properties = options.properties === undefined ? undefined : publishProperties(options.properties, 'properties')
-  return { topic, payload: bytes, qos: options.qos ?? 0, retain: options.retain ?? false, properties, options }
+/** Checks the arguments of `publish`. The topic's text and most properties are checked by the encoder. */
+export function publishCall(topic: unknown, payload: unknown, given?: unknown): PublishCall {
+  if (typeof topic !== 'string') throw new MqttError('ERR_INVALID_TOPIC', undefined, { option: 'topic' })
+  return { topic, payload: payloadBytes(payload), options: given === undefined ? noOptions : publishOptions(given, '') }
 }
 
 const retainHandling: Parser<0 | 1 | 2> = oneOf(0, 1, 2)
 
-const filterRequest = object<Omit<SubscriptionRequest, 'qos' | 'noLocal' | 'retainAsPublished' | 'retainHandling'> & Partial<SubscriptionRequest>>({
-  filter: string,
-  qos: optional(qos) as Parser<QoS>,
-  noLocal: optional(boolean) as Parser<boolean>,
-  retainAsPublished: optional(boolean) as Parser<boolean>,
-  retainHandling: optional(retainHandling) as Parser<0 | 1 | 2>,
-})
-
-const subscribeProperties = object<NonNullable<SubscribeOptions['properties']>>({
+const properties = object<NonNullable<SubscribeOptions['properties']>>({
   userProperties: optional(userProperties),
   subscriptionIdentifier: optional(integer(1, 268_435_455)),
 })
@@ -81,8 +75,8 @@ const common = {
   requireQos: withDefault(boolean, false),
   onExit: optional(oneOf('unsubscribe', 'detach')),
   lifetime: withDefault(oneOf('owned', 'borrowed'), 'owned'),
-  onDrop: optional(callable<NonNullable<SubscribeOptions['onDrop']>>),
-  properties: optional(subscribeProperties),
+  onDrop: optional(callable),
+  properties,
   signal: optional(signal),
   until: optional(signal),
   buffer: optional(integer(1, 1_000_000_000)),
@@ -90,26 +84,32 @@ const common = {
   overflow: optional(overflow),
 }
 
-const subscribeOptions = object<SubscribeOptions>({ ...common, ack: withDefault(oneOf('auto', 'manual', 'on-receive'), 'auto') })
-const listenOptions = object<ListenOptions>({
+const ack = oneOf('auto', 'manual', 'on-receive')
+const subscribeSchema = { ...common, ack: withDefault(ack, 'auto') }
+type Subscribing = Parsed<typeof subscribeSchema>
+const subscribeOptions = object<Subscribing>(subscribeSchema)
+
+const onFailure = oneOf('retry', 'reject', 'stop')
+const listenSchema = {
   ...common,
   ack: withDefault(oneOf('auto', 'on-receive'), 'auto'),
   concurrency: withDefault(integer(1, 65_535), 1),
-  onError: optional((value, path) => (typeof value === 'function' ? (value as () => 'retry') : oneOf('retry', 'reject', 'stop')(value, path))),
-})
+  onError: optional<HandlerFailure>((value, path) => (typeof value === 'function' ? (value as never) : onFailure(value, path))),
+}
+const listenOptions = object<Parsed<typeof listenSchema>>(listenSchema)
+
+/** Options of a subscription, every default filled in. */
+export type CheckedSubscribe = ConsumerConfig & Pick<Subscribing, 'requireQos' | 'properties' | 'signal' | 'until'>
 
 /** A subscription call, checked. */
 export interface SubscriptionCall {
   readonly requests: readonly SubscriptionRequest[]
-  readonly consumer: ConsumerConfig
-  readonly call: SubscribeCall
-  readonly until: AbortSignal | undefined
+  readonly options: CheckedSubscribe
 }
 
 /** Checks the arguments of `subscribe` and `subscription`. */
 export function subscriptionCall(filters: Filters, given: unknown, config: Config): SubscriptionCall {
-  const options = subscribeOptions(given ?? {}, '')
-  return joinCall(filters, options, options.ack ?? 'auto', config)
+  return joinCall(filters, subscribeOptions(given, ''), config)
 }
 
 /** Checks the arguments of `listen`: its consumer settles by itself, so its turns are manual. */
@@ -118,63 +118,53 @@ export function listenCall(
   handler: unknown,
   given: unknown,
   config: Config,
-): { readonly subscription: SubscriptionCall; readonly options: ListenOptions } {
-  if (typeof handler !== 'function') throw new MqttError('ERR_INVALID_HANDLER', 'the handler is not a function', { option: 'handler' })
-  const options = listenOptions(given ?? {}, '')
-  return { subscription: joinCall(filters, options, options.ack === 'on-receive' ? 'on-receive' : 'manual', config), options }
+): SubscriptionCall & { readonly listen: ListenOptions } {
+  if (typeof handler !== 'function') throw new MqttError('ERR_INVALID_HANDLER', undefined, { option: 'handler' })
+  const listen = listenOptions(given, '')
+  return { ...joinCall(filters, { ...listen, ack: listen.ack === 'auto' ? 'manual' : listen.ack }, config), listen: listen as ListenOptions }
 }
 
-function joinCall(filters: Filters, options: Omit<SubscribeOptions, 'ack'>, ack: ConsumerConfig['ack'], config: Config): SubscriptionCall {
-  const { subscriptions } = config
+function joinCall(filters: Filters, options: Subscribing, { subscriptions, cleanStart }: Config): SubscriptionCall {
   const requests = filterRequests(filters, options)
-  const detached = !config.cleanStart || requests.some((request) => isShared(request.filter))
-  const policy = options.overflow ?? subscriptions.overflow ?? (ack === 'on-receive' ? 'drop-oldest' : 'backpressure')
-  if (ack === 'on-receive' && policy === 'backpressure')
-    invalid('overflow', "'drop-newest' or 'drop-oldest' when messages are acknowledged on receipt")
-  return {
-    requests,
-    consumer: {
-      ack,
-      onExit: options.onExit ?? (detached ? 'detach' : 'unsubscribe'),
-      buffer: options.buffer ?? subscriptions.buffer,
-      bufferBytes: options.bufferBytes ?? subscriptions.bufferBytes,
-      overflow: policy,
-      borrowed: options.lifetime === 'borrowed',
-      onDrop: options.onDrop,
-    },
-    call: {
-      requireQos: options.requireQos ?? false,
-      userProperties: options.properties?.userProperties,
-      subscriptionIdentifier: options.properties?.subscriptionIdentifier,
-      signal: options.signal,
-    },
-    until: options.until,
-  }
+  const onReceive = options.ack === 'on-receive'
+  const durable = !cleanStart || requests.some((request) => isShared(request.filter))
+  const {
+    buffer = subscriptions.buffer,
+    bufferBytes = subscriptions.bufferBytes,
+    overflow: policy = subscriptions.overflow ?? (onReceive ? 'drop-oldest' : 'backpressure'),
+    onExit = durable ? 'detach' : 'unsubscribe',
+  } = options
+  if (onReceive && policy === 'backpressure') invalid('overflow', 'one that drops, with on-receive')
+  return { requests, options: { ...options, buffer, bufferBytes, overflow: policy, onExit } }
 }
 
-function filterRequests(filters: unknown, defaults: Omit<SubscribeOptions, 'ack'>): readonly SubscriptionRequest[] {
-  const list: readonly unknown[] = Array.isArray(filters) ? filters : [filters]
-  if (list.length === 0) invalid('filters', 'at least one topic filter')
-  return list.map((item, index) => {
-    const path = Array.isArray(filters) ? `filters[${index}]` : 'filter'
-    const given = filterRequest(typeof item === 'string' ? { filter: item } : item, path)
-    checkFilterText(given.filter, path)
-    const request: SubscriptionRequest = {
-      filter: given.filter,
-      qos: given.qos ?? defaults.qos ?? 0,
-      noLocal: given.noLocal ?? defaults.noLocal ?? false,
-      retainAsPublished: given.retainAsPublished ?? defaults.retainAsPublished ?? false,
-      retainHandling: given.retainHandling ?? defaults.retainHandling ?? 0,
-    }
+function filterRequests(filters: unknown, options: Subscribing): readonly SubscriptionRequest[] {
+  const parse = object<SubscriptionRequest>({
+    filter: string,
+    qos: withDefault(qos, options.qos),
+    noLocal: withDefault(boolean, options.noLocal),
+    retainAsPublished: withDefault(boolean, options.retainAsPublished),
+    retainHandling: withDefault(retainHandling, options.retainHandling),
+  })
+  return eachFilter(filters, (item, path) => {
+    const request = parse(typeof item === 'string' ? { filter: item } : item, path)
+    topicFilter(request.filter, path)
     // [MQTT-3.8.3-4]
     if (request.noLocal && isShared(request.filter)) invalid(`${path}.noLocal`, 'false on a shared subscription')
     return request
   })
 }
 
-function checkFilterText(filter: string, path: string): void {
-  const objection = validateTopicFilter(filter)
-  if (objection !== undefined) throw new MqttError('ERR_INVALID_TOPIC', `${path}: ${objection}`, { option: path })
+function eachFilter<T>(filters: unknown, parse: Parser<T>): T[] {
+  const list: readonly unknown[] = Array.isArray(filters) ? filters : [filters]
+  if (list.length === 0) invalid('filters', 'at least one topic filter')
+  return list.map((item, index) => parse(item, list === filters ? `filters[${index}]` : 'filter'))
+}
+
+const topicFilter: Parser<string> = (value, path) => {
+  const objection = validateTopicFilter(string(value, path))
+  if (objection !== undefined) throw new MqttError('ERR_INVALID_TOPIC', `${path} ${objection}`, { option: path })
+  return value as string
 }
 
 /** A checked `unsubscribe`. */
@@ -184,49 +174,42 @@ export interface UnsubscribeCall {
   readonly signal: AbortSignal | undefined
 }
 
-const unsubscribeOptions = object<UnsubscribeOptions>({
-  properties: optional(object<NonNullable<UnsubscribeOptions['properties']>>({ userProperties: optional(userProperties) })),
+const unsubscribeSchema = {
+  properties: object<{ readonly userProperties: UserProperties | undefined }>({ userProperties: optional(userProperties) }),
   signal: optional(signal),
-})
+}
+const unsubscribeOptions = object<Parsed<typeof unsubscribeSchema>>(unsubscribeSchema)
 
 /** Checks the arguments of `unsubscribe`. */
 export function unsubscribeCall(filters: unknown, given: unknown): UnsubscribeCall {
-  const options = unsubscribeOptions(given ?? {}, '')
-  const list: readonly unknown[] = Array.isArray(filters) ? filters : [filters]
-  if (list.length === 0) invalid('filters', 'at least one topic filter')
-  const checked = list.map((filter, index) => {
-    const path = `filters[${index}]`
-    checkFilterText(string(filter, path), path)
-    return filter as string
-  })
-  return { filters: [...new Set(checked)], userProperties: options.properties?.userProperties, signal: options.signal }
+  const options = unsubscribeOptions(given, '')
+  return { filters: [...new Set(eachFilter(filters, topicFilter))], userProperties: options.properties.userProperties, signal: options.signal }
 }
 
-const disconnectOptions = object<DisconnectOptions>({
-  reasonCode: withDefault(
-    (value, path) =>
-      typeof value === 'number' && isReasonCode(DISCONNECT, value, 'client')
-        ? value
-        : invalid(path, 'a reason code that a client may send in DISCONNECT'),
+const disconnectSchema = {
+  reasonCode: withDefault<number>(
+    that((value) => typeof value === 'number' && isReasonCode(DISCONNECT, value, 'client'), 'a reason code of DISCONNECT'),
     0,
   ),
   reasonString: optional(text),
-  sessionExpiryInterval: optional(integer(0, 4_294_967_295, 'seconds')),
+  sessionExpiryInterval: optional(integer(0, 4_294_967_295)),
   userProperties: optional(userProperties),
   timeout: withDefault(duration, 5000),
   signal: optional(signal),
-})
+}
+const disconnectOptions = object<Parsed<typeof disconnectSchema>>(disconnectSchema)
 
 /** Checks the arguments of `disconnect`. */
-export function goodbye(given: unknown, config: Config): Goodbye {
-  const options = disconnectOptions(given ?? {}, '')
-  const expiry = options.sessionExpiryInterval
+export function goodbye(given: unknown, { cleanStart, sessionExpiryInterval: opened }: Config): Goodbye {
+  const {
+    sessionExpiryInterval = cleanStart && opened > 0 ? 0 : undefined,
+    reasonString,
+    userProperties: pairs,
+    ...rest
+  } = disconnectOptions(given, '')
   // [MQTT-3.14.2-2] forbids raising it from 0.
-  if (expiry !== undefined && expiry > 0 && config.sessionExpiryInterval === 0)
-    invalid('sessionExpiryInterval', '0, because the session was opened with 0')
-  const ends = config.cleanStart && config.sessionExpiryInterval > 0 ? 0 : undefined
-  const properties: Properties = { sessionExpiryInterval: expiry ?? ends, reasonString: options.reasonString, userProperties: options.userProperties }
-  return { reasonCode: options.reasonCode ?? 0, properties, timeout: options.timeout ?? 5000, signal: options.signal }
+  if (opened === 0 && sessionExpiryInterval) invalid('sessionExpiryInterval', '0, as the session was opened with 0')
+  return { ...rest, properties: { sessionExpiryInterval, reasonString, userProperties: pairs } }
 }
 
 /** Checks the options of `next`. */

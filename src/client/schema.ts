@@ -12,51 +12,65 @@ export type Parser<T> = (value: unknown, path: string) => T
 /** One parser per field. */
 export type Schema<T> = { readonly [K in keyof T]-?: Parser<T[K]> }
 
+/** What a schema's parsers give. */
+export type Parsed<S> = { readonly [K in keyof S]: S[K] extends Parser<infer T> ? T : never }
+
 /** Refuses an option. */
 export function invalid(path: string, expected: string): never {
   throw new MqttError('ERR_INVALID_OPTION', `${path} must be ${expected}`, { option: path })
 }
 
+/** What passes a test, as it is. */
+export function that<T>(passes: (value: unknown) => boolean, expected: string): Parser<T> {
+  return (value, path) => (passes(value) ? (value as T) : invalid(path, expected))
+}
+
 /** A whole number in a range. */
-export function integer(min: number, max: number, unit = ''): Parser<number> {
-  return (value, path) =>
-    Number.isInteger(value) && (value as number) >= min && (value as number) <= max
-      ? (value as number)
-      : invalid(path, `a whole number from ${min} to ${max}${unit === '' ? '' : ` (${unit})`}`)
+export function integer(min: number, max: number): Parser<number> {
+  return that((value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max, `a whole number from ${min} to ${max}`)
 }
 
 /** Longest duration that timers take. */
 const longestDelay = 2_147_483_647
 
 /** Milliseconds. */
-export const duration: Parser<number> = (value, path) =>
-  typeof value === 'number' && value >= 0 && value <= longestDelay ? value : invalid(path, `a number of milliseconds from 0 to ${longestDelay}`)
+export const duration: Parser<number> = that(
+  (value) => typeof value === 'number' && value >= 0 && value <= longestDelay,
+  `from 0 to ${longestDelay} milliseconds`,
+)
 
 /** A count that may be Infinity. */
-export const limit: Parser<number> = (value, path) =>
-  value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && (value as number) > 0)
-    ? (value as number)
-    : invalid(path, 'a whole number above 0, or Infinity')
+export const limit: Parser<number> = that(
+  (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && (value as number) > 0),
+  'a whole number above 0, or Infinity',
+)
 
-export const boolean: Parser<boolean> = (value, path) => (typeof value === 'boolean' ? value : invalid(path, 'true or false'))
+export const boolean: Parser<boolean> = that((value) => typeof value === 'boolean', 'true or false')
 
-export const string: Parser<string> = (value, path) => (typeof value === 'string' ? value : invalid(path, 'a string'))
+export const string: Parser<string> = that((value) => typeof value === 'string', 'a string')
 
 /** A string that fits a UTF-8 Encoded String (section 1.5.4). */
-export const text: Parser<string> = (value, path) => {
-  const length = utf8Length(string(value, path))
-  return length >= 0 && length <= 65_535 ? (value as string) : invalid(path, 'well-formed text without U+0000, of at most 65,535 bytes')
-}
+export const text: Parser<string> = that((value) => {
+  const length = typeof value === 'string' ? utf8Length(value) : -1
+  return length >= 0 && length <= 65_535
+}, 'well-formed text of at most 65,535 bytes')
 
 /** Anything that can be called; what it takes is up to the caller's types. */
-export function callable<T>(value: unknown, path: string): T {
-  return typeof value === 'function' ? (value as T) : invalid(path, 'a function')
-}
+export const callable: Parser<never> = that((value) => typeof value === 'function', 'a function')
+
+/** An object of whatever kind. */
+export const anyObject: Parser<object> = that((value) => typeof value === 'object' && value !== null, 'an object')
+
+/** An abort signal of this realm or another. */
+export const signal: Parser<AbortSignal> = that(
+  (value) => typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value,
+  'an AbortSignal',
+)
 
 /** Bytes in any of the platform's forms, copied; a string becomes UTF-8. */
 export const bytes: Parser<ReturnType<Uint8Array['slice']>> = (value, path) => {
   if (typeof value === 'string') return encoder.encode(value)
-  return viewBytes(value)?.slice() ?? invalid(path, 'a string, a Uint8Array or another view, or an ArrayBuffer')
+  return viewBytes(value)?.slice() ?? invalid(path, 'a string or bytes')
 }
 
 const encoder = new TextEncoder()
@@ -72,26 +86,18 @@ export function viewBytes(value: unknown): Uint8Array | undefined {
 
 /** One of a few values. */
 export function oneOf<const T extends readonly (string | number | boolean)[]>(...allowed: T): Parser<T[number]> {
-  return (value, path) =>
-    allowed.includes(value as T[number])
-      ? (value as T[number])
-      : invalid(
-          path,
-          allowed
-            .map((item) => JSON.stringify(item))
-            .join(', ')
-            .replace(/, ([^,]*)$/, ' or $1'),
-        )
-}
-
-/** May be left out. */
-export function optional<T>(parser: Parser<T>): Parser<T | undefined> {
-  return (value, path) => (value === undefined ? undefined : parser(value, path))
+  const names = allowed.map((item) => JSON.stringify(item)).join(', ')
+  return that((value) => allowed.includes(value as T[number]), names.replace(/, ([^,]*)$/, ' or $1'))
 }
 
 /** May be left out, and is then this. */
 export function withDefault<T>(parser: Parser<T>, fallback: T): Parser<T> {
   return (value, path) => (value === undefined ? fallback : parser(value, path))
+}
+
+/** May be left out. */
+export function optional<T>(parser: Parser<T>): Parser<T | undefined> {
+  return withDefault<T | undefined>(parser, undefined)
 }
 
 /** Pairs of strings, copied (section 2.2.2.2). */
@@ -103,20 +109,15 @@ export const userProperties: Parser<[string, string][]> = (value, path) => {
   })
 }
 
-/** An object whose fields are all known. Unknown ones are mistakes and refused; undefined ones count as left out. */
+/** An object whose fields are all known; left out it is one without fields. Unknown ones are mistakes and refused; undefined ones count as left out. */
 export function object<T extends object>(schema: Schema<T>): Parser<T> {
   const names = Object.keys(schema) as (keyof T & string)[]
-  return (value, path) => {
+  return (value = {}, path) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return invalid(path === '' ? 'options' : path, 'an object')
     const prefix = path === '' ? '' : `${path}.`
     const given = value as Record<string, unknown>
-    for (const name of Object.keys(given)) {
-      if (!names.includes(name as keyof T & string) && given[name] !== undefined) {
-        throw new MqttError('ERR_INVALID_OPTION', `${prefix}${name} is no option; the options here are ${names.join(', ')}`, {
-          option: `${prefix}${name}`,
-        })
-      }
-    }
+    for (const name of Object.keys(given))
+      if (!names.includes(name as keyof T & string) && given[name] !== undefined) invalid(prefix + name, `one of ${names.join(', ')}`)
     const parsed = {} as T
     for (const name of names) parsed[name] = schema[name](given[name], prefix + name)
     return Object.freeze(parsed)

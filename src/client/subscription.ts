@@ -8,8 +8,8 @@ import { MqttError } from '../errors.js'
 import { aborted, deferred, onAbort } from './abort.js'
 import type { AckMode, Grant, NextOptions, Overflow, Subscription } from './api.js'
 import { asyncDisposeSymbol } from './dispose.js'
+import type { Host } from './host.js'
 import type { DeliveredMessage, Message } from './message.js'
-import type { Platform } from './platform.js'
 import { nextOptions } from './requests.js'
 import { Ring } from './ring.js'
 
@@ -20,25 +20,8 @@ export interface ConsumerConfig {
   readonly buffer: number
   readonly bufferBytes: number
   readonly overflow: Overflow
-  readonly borrowed: boolean
+  readonly lifetime: 'owned' | 'borrowed'
   readonly onDrop: ((message: Message) => void) | undefined
-}
-
-/** What a consumer tells the registry that made it. */
-export interface ConsumerOwner {
-  readonly platform: Platform
-  /** Rises with every read of the transport: a consumer has had its turn when it has changed. */
-  readonly reads: number
-  /** The consumer left as its `onExit` says. */
-  handleExit(consumer: Consumer, how: 'unsubscribe' | 'detach'): void
-  /** Messages that a consumer which detached leaves unacknowledged, in the order of arrival. */
-  handleKept(messages: readonly DeliveredMessage[]): void
-  unsubscribe(consumer: Consumer): Promise<void>
-  /** The buffer grew or shrank by so many bytes. */
-  handleBytes(change: number): void
-  handleDrop(consumer: Consumer, message: DeliveredMessage): void
-  /** A turn ended: `disconnect()` may be waiting for it. */
-  handleTurnEnd(): void
 }
 
 const noOptions: NextOptions = Object.freeze({})
@@ -62,7 +45,7 @@ export class Consumer implements Subscription {
   /** Called once when it ends, to let go of what waits for that. */
   onLeave: (() => void) | undefined
   readonly config: ConsumerConfig
-  readonly #owner: ConsumerOwner
+  readonly #host: Host
   readonly #buffer = new Ring<DeliveredMessage>()
   #bytes = 0
   #filledAt = -1
@@ -75,8 +58,8 @@ export class Consumer implements Subscription {
   #ended = false
   #error: MqttError | undefined
 
-  constructor(owner: ConsumerOwner, config: ConsumerConfig) {
-    this.#owner = owner
+  constructor(host: Host, config: ConsumerConfig) {
+    this.#host = host
     this.config = config
     this.ready = Promise.resolve(this)
   }
@@ -111,7 +94,7 @@ export class Consumer implements Subscription {
   /** Takes a message, or drops one, as the overflow policy says. */
   push(message: DeliveredMessage): void {
     if (this.#ended) return this.#decline(message)
-    if (this.config.ack === 'on-receive') message.settle(0)
+    if (this.config.ack === 'on-receive' && !this.#closing) message.settle(0)
     const waiter = this.#buffer.length === 0 ? this.#waiters.shift() : undefined
     if (waiter !== undefined) return waiter.resolve(this.#handOut(message))
     if (!this.#makeRoom(message)) return
@@ -173,7 +156,7 @@ export class Consumer implements Subscription {
   }
 
   batches(max = Number.POSITIVE_INFINITY): AsyncIterableIterator<Message[]> {
-    if (!(max >= 1)) throw new MqttError('ERR_INVALID_OPTION', 'max must be a number of 1 or more', { option: 'max' })
+    if (!(max >= 1)) throw new MqttError('ERR_INVALID_OPTION', undefined, { option: 'max' })
     return this.#iterate(async () => {
       const first = await this.next()
       if (first === undefined) return undefined
@@ -188,7 +171,7 @@ export class Consumer implements Subscription {
   }
 
   unsubscribe(): Promise<void> {
-    this.#leaving ??= this.#owner.unsubscribe(this).finally(() => {
+    this.#leaving ??= this.#host.registry.leave(this).finally(() => {
       this.#leaving = undefined
     })
     return this.#leaving
@@ -208,7 +191,7 @@ export class Consumer implements Subscription {
     if (this.#closing) {
       if (how === 'detach') this.#inHand.length = 0
       this.#endTurn()
-      return this.#owner.handleTurnEnd()
+      return this.#host.handleTurnEnd()
     }
     if (this.#ended) {
       this.discard(how === 'unsubscribe')
@@ -217,8 +200,8 @@ export class Consumer implements Subscription {
     this.#detached = how === 'detach'
     const kept = this.discard(!this.#detached)
     this.end(undefined)
-    this.#owner.handleExit(this, how)
-    this.#owner.handleKept(kept)
+    this.#host.registry.drop(this, how)
+    this.#host.inbox.handleKept(kept)
   }
 
   /** Empties the buffer and the hands: acknowledges (counted as dropped), or gives back what is owed in the order of arrival. */
@@ -256,12 +239,12 @@ export class Consumer implements Subscription {
     const index = this.#inHand.indexOf(message)
     if (index >= 0) this.#inHand.splice(index, 1)
     message.release()
-    this.#owner.handleTurnEnd()
+    this.#host.handleTurnEnd()
   }
 
   #count(change: number): void {
     this.#bytes += change
-    this.#owner.handleBytes(change)
+    this.#host.inbox.bytes += change
   }
 
   #shift(): DeliveredMessage | undefined {
@@ -284,14 +267,14 @@ export class Consumer implements Subscription {
       if (this.config.ack === 'auto') message.settle(0)
       message.release()
     }
-    this.#owner.handleTurnEnd()
+    this.#host.handleTurnEnd()
   }
 
   // The policy acts only when the consumer had a turn since the buffer filled: a burst within one read is not its fault.
   #makeRoom(message: DeliveredMessage): boolean {
     if (this.#fits(message)) this.#filledAt = -1
-    else if (this.#filledAt < 0) this.#filledAt = this.#owner.reads
-    if (this.#filledAt < 0 || this.#filledAt === this.#owner.reads) return true
+    else if (this.#filledAt < 0) this.#filledAt = this.#host.reads
+    if (this.#filledAt < 0 || this.#filledAt === this.#host.reads) return true
     const { overflow } = this.config
     if (overflow === 'drop-newest') return this.#drop(message)
     // Backpressure: Receive Maximum stops what is owed an acknowledgement, so only the rest can be in excess.
@@ -309,7 +292,7 @@ export class Consumer implements Subscription {
 
   // Too late: kept for the next subscription on its filter, or dropped, as this one was left.
   #decline(message: DeliveredMessage): void {
-    if (this.#detached && !message.settled) this.#owner.handleKept([message])
+    if (this.#detached && !message.settled) this.#host.inbox.handleKept([message])
     else this.#drop(message)
   }
 
@@ -324,7 +307,7 @@ export class Consumer implements Subscription {
   #drop(message: DeliveredMessage): false {
     message.settle(0)
     this.dropped += 1
-    this.#owner.handleDrop(this, message)
+    this.#host.inbox.handleDrop(this, message)
     return false
   }
 
@@ -335,8 +318,8 @@ export class Consumer implements Subscription {
       if (this.#waiters.take((other) => other === waiter) !== undefined) reject(error)
     }
     const stop = onAbort(signal, () => give(aborted(signal)))
-    const late = (): void => give(new MqttError('ERR_TIMEOUT', 'no message came in time'))
-    const cancel = timeout === undefined ? undefined : this.#owner.platform.setTimer(late, timeout)
+    const late = (): void => give(new MqttError('ERR_TIMEOUT'))
+    const cancel = timeout === undefined ? undefined : this.#host.platform.setTimer(late, timeout)
     this.#waiters.push(waiter)
     if (signal === undefined && cancel === undefined) return promise
     return promise.finally(() => {
@@ -380,5 +363,5 @@ export class Consumer implements Subscription {
 }
 
 function concurrent(): MqttError {
-  return new MqttError('ERR_CONCURRENT_NEXT', 'another reader of this subscription is waiting; under automatic acks there is one at a time')
+  return new MqttError('ERR_CONCURRENT_NEXT')
 }

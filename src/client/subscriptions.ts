@@ -13,20 +13,12 @@ import { aborted, type Deferred, deferred, onAbort } from './abort.js'
 import type { Subscription, UnsubscribeResult } from './api.js'
 import type { Connection } from './connection.js'
 import { type Claim, FilterEntry, grantOf, type Joiner, type SubscribeItem } from './filter-entry.js'
+import type { Host } from './host.js'
 import { withOutcome } from './outcome.js'
-import type { Platform } from './platform.js'
+import type { CheckedSubscribe } from './requests.js'
 import { Ring } from './ring.js'
 import { checkFilter } from './session/limits.js'
-import type { Session } from './session/session.js'
 import type { Consumer } from './subscription.js'
-
-/** What a call to subscribe adds to its filters. */
-export interface SubscribeCall {
-  readonly requireQos: boolean
-  readonly userProperties: UserProperties | undefined
-  readonly subscriptionIdentifier: number | undefined
-  readonly signal: AbortSignal | undefined
-}
 
 interface SubscribeJob {
   readonly kind: 'subscribe'
@@ -44,19 +36,6 @@ interface UnsubscribeJob {
   readonly answer: Deferred<UnsubscribeResult[]>
 }
 
-/** What the registry needs of the client. */
-export interface RegistryContext {
-  readonly platform: Platform
-  readonly session: Session
-  readonly maxFilters: number
-  /** Undefined while there is no connection that takes packets. */
-  readonly connection: Connection | undefined
-  /** A consumer may now take what waited for its filters. */
-  handleJoined(consumer: Consumer, entries: ReadonlySet<FilterEntry>): void
-  /** The broker's subscription is gone: nothing waits for a reader of it any more. */
-  handleForgotten(entry: FilterEntry): void
-}
-
 const identifierLimit = 268_435_455
 
 /** Local and broker subscriptions of one client. */
@@ -70,15 +49,15 @@ export class Registry {
     { readonly items: SubscribeItem[] } | { readonly job: UnsubscribeJob; readonly from: number; readonly count: number }
   >()
   readonly #claims = new Set<Claim>()
-  readonly #context: RegistryContext
+  readonly #host: Host
   #nextIdentifier: number
   /** Identifiers that the application chose itself. */
   readonly #taken = new Set<number>()
 
-  constructor(context: RegistryContext) {
-    this.#context = context
+  constructor(host: Host) {
+    this.#host = host
     // A random base, so that identifiers left over from another process of this session mean nothing here.
-    this.#nextIdentifier = 1 + Math.floor(context.platform.random() * (identifierLimit / 2))
+    this.#nextIdentifier = 1 + Math.floor(host.platform.random() * (identifierLimit / 2))
   }
 
   get consumers(): Iterable<Consumer> {
@@ -90,7 +69,7 @@ export class Registry {
   }
 
   /** Adds a consumer: routed at once, granted when `ready` settles. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
-  subscribe(consumer: Consumer, requests: readonly SubscriptionRequest[], call: SubscribeCall): Promise<Subscription> {
+  subscribe(consumer: Consumer, requests: readonly SubscriptionRequest[], call: CheckedSubscribe): Promise<Subscription> {
     for (const request of requests) {
       this.#current(request.filter)?.check(request)
       new FilterEntry(requests.find((other) => other.filter === request.filter) ?? request).check(request)
@@ -106,11 +85,16 @@ export class Registry {
       done: false,
     }
     this.#claims.add(claim)
-    const job: SubscribeJob = { kind: 'subscribe', items: [], userProperties: call.userProperties, identifier: call.subscriptionIdentifier }
+    const job: SubscribeJob = {
+      kind: 'subscribe',
+      items: [],
+      userProperties: call.properties.userProperties,
+      identifier: call.properties.subscriptionIdentifier,
+    }
     const entries = requests.map((request, index) => this.#join(request, claim, index, job))
     this.#consumers.set(consumer, [...new Set(entries)])
     if (job.items.length > 0) this.#enqueue(job)
-    this.#context.handleJoined(consumer, new Set(entries))
+    this.#host.inbox.handleJoined(consumer, new Set(entries))
     const stop = onAbort(call.signal, () => this.#fail(claim, aborted(call.signal, claim.sent ? 'unknown' : 'not-sent')))
     claim.ready.promise.then(stop, stop)
     return claim.ready.promise
@@ -131,7 +115,7 @@ export class Registry {
 
   /** The consumer is gone: its filters stay (detach), or go where it was the last. */
   drop(consumer: Consumer, how: 'unsubscribe' | 'detach'): void {
-    const early = new MqttError('ERR_ABORTED', 'the subscription was left before it was granted')
+    const early = new MqttError('ERR_ABORTED')
     for (const claim of this.#claims) if (claim.consumer === consumer) this.#settle(claim, early)
     const entries = this.#consumers.get(consumer) ?? []
     this.#consumers.delete(consumer)
@@ -180,7 +164,7 @@ export class Registry {
   /** Sends what waits, as far as there are a connection and packet identifiers. */
   flush(): void {
     for (let job = this.#jobs.peek(); job !== undefined; job = this.#jobs.peek()) {
-      const { connection, session } = this.#context
+      const { connection, session } = this.#host
       if (connection === undefined || !session.outbound.hasIdentifier) return
       this.#jobs.shift()
       if (job.kind === 'subscribe') this.#sendSubscribe(job, connection)
@@ -253,24 +237,23 @@ export class Registry {
   // Leaves with everything else of this turn.
   #enqueue(job: SubscribeJob | UnsubscribeJob): void {
     this.#jobs.push(job)
-    this.#context.connection?.queueFlush()
+    this.#host.connection?.queueFlush()
   }
 
   #sendSubscribe(job: SubscribeJob, connection: Connection): void {
     const items = job.items.filter((item) => item.entry.requests.includes(item))
-    const limits = this.#context.session.negotiated
+    const limits = this.#host.session.negotiated
     if (limits === undefined || items.length === 0) return
     const objection = items.map(({ entry }) => checkFilter(limits, entry.filter, job.identifier !== undefined)).find((code) => code !== undefined)
-    if (objection !== undefined)
-      return this.#refuse(items, new MqttError(objection, 'the server does not offer this kind of subscription', { option: 'filter' }))
+    if (objection !== undefined) return this.#refuse(items, new MqttError(objection, undefined, { option: 'filter' }))
     if (job.identifier !== undefined) this.#taken.add(job.identifier)
     const fresh = job.identifier ?? (limits.subscriptionIdentifierAvailable ? this.#freshIdentifier() : 0)
     for (const { entry } of items) if (entry.state === 'new') entry.identifier = fresh
-    for (const group of grouped(items, this.#context.maxFilters)) this.#sendGroup(group, job, connection)
+    for (const group of grouped(items, this.#host.options.maxFiltersPerSubscribe)) this.#sendGroup(group, job, connection)
   }
 
   #sendGroup(items: SubscribeItem[], job: SubscribeJob, connection: Connection): void {
-    const { outbound } = this.#context.session
+    const { outbound } = this.#host.session
     if (!outbound.hasIdentifier) {
       this.#jobs.push({ ...job, items })
       return
@@ -364,14 +347,15 @@ export class Registry {
     entry.state = 'leaving'
     if (!unsent) return
     for (const item of entry.requests.splice(0)) {
-      for (const { claim } of item.joiners) this.#settle(claim, new MqttError('ERR_ABORTED', 'the filter was unsubscribed before its SUBSCRIBE left'))
+      for (const { claim } of item.joiners) this.#settle(claim, new MqttError('ERR_ABORTED'))
     }
   }
 
   #sendUnsubscribe(job: UnsubscribeJob, connection: Connection): void {
-    const { session, maxFilters } = this.#context
-    for (let from = 0; from < job.filters.length; from += maxFilters) {
-      const filters = job.filters.slice(from, from + maxFilters)
+    const { session, options } = this.#host
+    const most = options.maxFiltersPerSubscribe
+    for (let from = 0; from < job.filters.length; from += most) {
+      const filters = job.filters.slice(from, from + most)
       const packetId = session.outbound.request('unsubscribe', filters.length)
       try {
         connection.send({ type: 'unsubscribe', packetId, properties: { userProperties: job.userProperties }, filters })
@@ -402,7 +386,7 @@ export class Registry {
   #forget(entry: FilterEntry): void {
     this.trie.remove(entry.filter, entry)
     if (this.#entries.get(entry.filter) === entry) this.#entries.delete(entry.filter)
-    this.#context.handleForgotten(entry)
+    this.#host.inbox.handleForgotten(entry)
     for (const consumer of [...entry.members.keys()]) this.#remove(consumer, entry)
   }
 

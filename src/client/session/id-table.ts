@@ -41,18 +41,6 @@ export class IdTable {
     this.size = 0
   }
 
-  /** Calls back for each identifier in use, in the order of their numbers. */
-  forEach(visit: (id: number, state: number) => void): void {
-    for (let index = 0; index < this.#pages.length; index++) {
-      const page = this.#pages[index]
-      if (page === undefined) continue
-      for (let offset = 0; offset < pageSize; offset++) {
-        const state = page[offset] as number
-        if (state !== 0) visit((index << pageBits) | offset, state)
-      }
-    }
-  }
-
   #open(index: number): Uint8Array {
     const page = this.#spare ?? new Uint8Array(pageSize)
     this.#spare = undefined

@@ -79,7 +79,7 @@ export class Inbound {
   handlePublish(id: number, qos: number): number {
     const state = this.#ids.get(id)
     if (state !== 0) return this.#handleRepeat(id, qos, state)
-    if (this.#open >= this.#receiveMaximum) return this.#break(0x93, 'more messages in flight than our Receive Maximum allows')
+    if (this.#open >= this.#receiveMaximum) return this.#break(0x93, 'Receive Maximum exceeded')
     this.#open += 1
     this.#ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
     return this.#take(id, qos)
@@ -89,7 +89,7 @@ export class Inbound {
   handlePubrel(id: number): void {
     const state = this.#ids.get(id)
     if (state === 0) this.#acks.push(PUBCOMP, id, 0x92)
-    else if (state !== QOS2_RECEIVED) this.#break(0x82, 'PUBREL for a message whose PUBREC was not sent')
+    else if (state !== QOS2_RECEIVED) this.#break(0x82, 'PUBREL before PUBREC')
     else {
       this.#release(id)
       this.#persist.note('delete-inbound', id)
@@ -123,7 +123,7 @@ export class Inbound {
 
   // The identifier of an exchange that is not finished: the same QoS 2 message again [MQTT-4.3.3-10], or an identifier used twice.
   #handleRepeat(id: number, qos: number, state: number): number {
-    if (qos !== 2 || state === QOS1_IN_HAND) return this.#break(0x82, 'packet identifier of a message that is not finished')
+    if (qos !== 2 || state === QOS1_IN_HAND) return this.#break(0x82, 'packet identifier in use')
     if (state === QOS2_RECEIVED) this.#acks.push(PUBREC, id, 0)
     return REPEAT
   }

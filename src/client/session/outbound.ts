@@ -96,7 +96,7 @@ export class Outbound {
   handlePuback(id: number): number {
     const state = this.#ids.get(id)
     if (state === AWAIT_PUBACK) return this.#end(id)
-    return state === 0 ? this.#ignore() : this.#break('PUBACK for an exchange of another kind')
+    return state === 0 ? this.#ignore() : this.#break()
   }
 
   handlePubrec(id: number, reasonCode: number): number {
@@ -104,7 +104,7 @@ export class Outbound {
     if (state === 0) return this.#answerUnknownPubrec(id, reasonCode)
     if (state === AWAIT_PUBREC) return reasonCode >= errorReason ? this.#end(id) : this.#storeRelease(id)
     if (state === STORING_RELEASE && reasonCode < errorReason) return RELEASED
-    if (state !== AWAIT_PUBCOMP || reasonCode >= errorReason) return this.#break('PUBREC for an exchange of another kind')
+    if (state !== AWAIT_PUBCOMP || reasonCode >= errorReason) return this.#break()
     this.#acks.push(PUBREL, id, 0)
     return RELEASED
   }
@@ -112,16 +112,15 @@ export class Outbound {
   handlePubcomp(id: number): number {
     const state = this.#ids.get(id)
     if (state === AWAIT_PUBCOMP) return this.#end(id)
-    return state === 0 ? this.#ignore() : this.#break('PUBCOMP before PUBREL')
+    return state === 0 ? this.#ignore() : this.#break()
   }
 
   /** A SUBACK or UNSUBACK with `count` reason codes (on 3.1.1 an UNSUBACK has none: pass undefined). */
   handleAnswer(kind: 'subscribe' | 'unsubscribe', id: number, count: number | undefined): number {
     const state = this.#ids.get(id)
     if (state === 0) return this.#ignore()
-    if (state !== (kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)) return this.#break('acknowledgement for an exchange of another kind')
-    if (count !== undefined && count !== this.#expected.get(id))
-      return this.#break('acknowledgement with another number of reason codes than filters')
+    if (state !== (kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)) return this.#break()
+    if (count !== undefined && count !== this.#expected.get(id)) return this.#break()
     this.#expected.delete(id)
     this.#ids.set(id, 0)
     return DONE
@@ -180,8 +179,9 @@ export class Outbound {
     return UNKNOWN
   }
 
-  #break(message: string): number {
-    this.#fault(0x82, message)
+  // An acknowledgement of the wrong kind, or with another number of reason codes than there were filters.
+  #break(): number {
+    this.#fault(0x82, 'unexpected acknowledgement')
     return BROKEN
   }
 }

@@ -7,7 +7,6 @@
  */
 import { MqttError, type MqttErrorCode } from '../../errors.js'
 import type { ConnackPacket, ConnectPacket, DisconnectPacket, Properties, ServerPacket, SubackPacket, UnsubackPacket } from '../../wire/packets.js'
-import { reasonName } from '../../wire/reason-codes.js'
 import { AckQueue } from './ack-queue.js'
 import type { Action } from './actions.js'
 import { InboundAliases } from './aliases.js'
@@ -16,6 +15,7 @@ import { KeepAlive } from './keep-alive.js'
 import { type Negotiated, negotiate } from './limits.js'
 import { Outbound } from './outbound.js'
 import { Persistence } from './persistence.js'
+import { broken, nameOf } from './refusal.js'
 
 /** What a session needs to know before it starts. */
 export interface SessionConfig {
@@ -36,9 +36,9 @@ export interface SessionConfig {
 export type SessionState = 'idle' | 'connecting' | 'connected' | 'closed'
 
 const silence = {
-  dead: 'nothing was heard from the server after PINGREQ',
+  dead: 'no answer to PINGREQ',
   blocked: 'the server stopped reading',
-  slow: 'a packet of the server does not come to its end',
+  slow: 'a packet does not come to its end',
 } as const
 
 /** Client side of a session. */
@@ -104,7 +104,7 @@ export class Session {
 
   /** Ends the connection because the peer broke the protocol (section 4.13). DISCONNECT goes first where the handshake was done. */
   fail(reasonCode: number, message: string, code: MqttErrorCode = 'ERR_PROTOCOL_ERROR'): void {
-    this.close(new MqttError(code, message, { fault: 'remote', outcome: 'unknown', reasonCode, reasonName: reasonName(reasonCode) }), reasonCode)
+    this.close(new MqttError(code, message, { fault: 'remote', outcome: 'unknown', reasonCode, reasonName: nameOf(reasonCode) }), reasonCode)
   }
 
   /** Ends the connection for a reason of ours; `reasonCode` undefined sends no DISCONNECT. */
@@ -147,7 +147,7 @@ export class Session {
   /** True when packets other than CONNACK may come; ends the connection otherwise. */
   expectConnected(): boolean {
     if (this.#state === 'connected') return true
-    this.fail(0x82, 'a packet came before CONNACK', 'ERR_UNEXPECTED_PACKET')
+    this.fail(0x82, 'packet before CONNACK', 'ERR_UNEXPECTED_PACKET')
     return false
   }
 
@@ -165,12 +165,12 @@ export class Session {
   }
 
   #giveUp(message: string): void {
-    this.close(new MqttError('ERR_KEEPALIVE_TIMEOUT', message, { fault: 'remote', outcome: 'unknown' }), undefined)
+    this.close(broken('ERR_KEEPALIVE_TIMEOUT', message), undefined)
   }
 
   #handleConnack(packet: ConnackPacket, now: number): void {
     const connect = this.#connect
-    if (this.#state !== 'connecting' || connect === undefined) return this.fail(0x82, 'a second CONNACK')
+    if (this.#state !== 'connecting' || connect === undefined) return this.fail(0x82, 'second CONNACK')
     if (packet.reasonCode !== 0) {
       this.#state = 'closed'
       this.#actions.push({ type: 'refused', connack: packet })
@@ -190,9 +190,9 @@ export class Session {
   // Why a CONNACK with reason code 0 cannot be accepted, or undefined.
   #object(connect: ConnectPacket, { sessionPresent, properties }: ConnackPacket): string | undefined {
     // [MQTT-3.2.2-4]
-    if (sessionPresent && (connect.cleanStart || !this.#config.ownsSession)) return 'CONNACK tells of a session that this client does not have'
-    if (properties.assignedClientIdentifier !== undefined && connect.clientId !== '') return 'CONNACK assigns another client identifier'
-    if (properties.authenticationMethod !== connect.properties.authenticationMethod) return 'CONNACK names another authentication method'
+    if (sessionPresent && (connect.cleanStart || !this.#config.ownsSession)) return 'unknown session present'
+    if (properties.assignedClientIdentifier !== undefined && connect.clientId !== '') return 'unasked client identifier'
+    if (properties.authenticationMethod !== connect.properties.authenticationMethod) return 'other authentication method'
     return undefined
   }
 

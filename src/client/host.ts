@@ -1,0 +1,60 @@
+/**
+ * The parts of one client, as they know each other. Types only.
+ *
+ * `core.ts` makes them; each part is given the host and calls the others through it. No part may keep another part's data.
+ */
+import type { MqttError } from '../errors.js'
+import type { Transport } from '../transport/transport.js'
+import type { ConnectPacket, Packet } from '../wire/packets.js'
+import type { Logger } from './api.js'
+import type { Connection } from './connection.js'
+import type { Emitter } from './emitter.js'
+import type { ClientEvents } from './events.js'
+import type { Inbox } from './inbox.js'
+import type { Settler } from './message.js'
+import type { Config } from './options.js'
+import type { Outbox } from './outbound.js'
+import type { Platform } from './platform.js'
+import type { Action } from './session/actions.js'
+import type { Session } from './session/session.js'
+import type { Registry } from './subscriptions.js'
+
+/** One client, seen from its parts. As a settler it takes the outcome of messages to the wire. */
+export interface Host extends Settler {
+  readonly platform: Platform
+  readonly options: Config
+  readonly session: Session
+  readonly registry: Registry
+  readonly inbox: Inbox
+  readonly outbox: Outbox
+  readonly events: Emitter<ClientEvents>
+  /** The client identifier in force. */
+  readonly clientId: string
+  /** The connection, while it takes packets of the application. */
+  readonly connection: Connection | undefined
+  /** Bytes that the connection itself holds. */
+  readonly held: number
+  /** Rises with every read of the transport: a consumer has had its turn when it has changed. */
+  readonly reads: number
+  /** True once `disconnect()` began. */
+  readonly stopping: boolean
+  /** True when the client is closed. */
+  readonly ended: boolean
+  /** Undefined unless somebody watches packets. */
+  readonly watch: ((direction: 'in' | 'out', packet: Packet) => void) | undefined
+  log(level: keyof Logger, message: string): void
+  /** Right before the transport is opened. */
+  handleDial(url: string, attempt: number): void
+  /** Runs the handshake on an open transport; fulfils at CONNACK, rejects otherwise and when the signal aborts. */
+  handshake(transport: Transport, packet: ConnectPacket, signal: AbortSignal): Promise<void>
+  /** What the session's control plane asks for, but for what the connection does itself. */
+  handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void
+  /** Everything of one read was handed over. */
+  handleReadEnd(): void
+  /** Sends what waits, as far as it may. */
+  flush(): void
+  /** The end of the connection, exactly once. Undefined: orderly, after our DISCONNECT. */
+  handleClosed(error: MqttError | undefined): void
+  /** A turn of a consumer ended: `disconnect()` may be waiting for it. */
+  handleTurnEnd(): void
+}

@@ -1,0 +1,28 @@
+/**
+ * The peer's doing, as errors: reason codes that a packet carried, and connections that broke.
+ *
+ * Pure. It must never put text of the peer into a message: that stays in `reasonString`.
+ */
+import { MqttError, type MqttErrorCode, type Outcome } from '../../errors.js'
+import { reasonName } from '../../wire/reason-codes.js'
+
+/** The standard's name of a reason code (section 2.4); `packetType` tells apart those of 0x00. */
+export function nameOf(reasonCode: number, packetType?: number): string {
+  return reasonName(reasonCode, packetType) ?? 'unknown'
+}
+
+/** What the reason code of a packet says went wrong. */
+export function refusal(
+  code: MqttErrorCode,
+  reasonCode: number,
+  reasonString?: string,
+  packetType?: number,
+  outcome: Outcome = 'refused',
+): MqttError {
+  return new MqttError(code, undefined, { fault: 'remote', outcome, reasonCode, reasonName: nameOf(reasonCode, packetType), reasonString })
+}
+
+/** The peer or the network broke off what was under way: whatever was sent may have arrived. */
+export function broken(code: MqttErrorCode, message?: string, cause?: unknown): MqttError {
+  return new MqttError(code, message, { fault: 'remote', outcome: 'unknown', cause })
+}
