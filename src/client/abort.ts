@@ -8,6 +8,11 @@ export function aborted(signal: AbortSignal | undefined, outcome: Outcome = 'not
   return new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason, outcome })
 }
 
+/** @throws MqttError ERR_ABORTED when the signal has aborted */
+export function assertNotAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted === true) throw aborted(signal)
+}
+
 interface Watch {
   readonly callbacks: Set<() => void>
   readonly listener: () => void
@@ -66,9 +71,9 @@ export function deferred<T>(): Deferred<T> {
 }
 
 /** The promise, unless the signal aborts first: then the typed error of that. */
-export async function within<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export async function within<T>(promise: Promise<T>, signal: AbortSignal | undefined, outcome?: Outcome): Promise<T> {
   const gone = deferred<never>()
-  const stop = onAbort(signal, () => gone.reject(aborted(signal)))
+  const stop = onAbort(signal, () => gone.reject(aborted(signal, outcome)))
   try {
     return await Promise.race([promise, gone.promise])
   } finally {

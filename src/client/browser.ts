@@ -20,11 +20,7 @@ const platform: Platform = {
   dialler: (scheme) => (scheme === 'ws' || scheme === 'wss' ? dialWebSocket : undefined),
   isTlsError: () => false,
   describe: (error) => error.message,
-  unsupported({ tls, socket, headers }) {
-    if (hasSettings(tls)) return 'tls'
-    if (hasSettings(socket)) return 'socket'
-    return hasSettings(headers) ? 'headers' : undefined
-  },
+  unsupported: (target) => (['tls', 'socket', 'headers'] as const).find((name) => hasSettings(target[name])),
 }
 
 /** An MQTT client on this platform. */

@@ -8,7 +8,7 @@ import { MqttError, printable } from '../errors.js'
 import type { Transport } from '../transport/transport.js'
 import { DISCONNECT } from '../wire/constants.js'
 import type { ConnackPacket, ConnectPacket, DisconnectPacket, Packet, Properties } from '../wire/packets.js'
-import { aborted, type Deferred, deferred, onAbort, within } from './abort.js'
+import { aborted, assertNotAborted, type Deferred, deferred, onAbort, within } from './abort.js'
 import type { ClientState, Logger } from './api.js'
 import { attempt } from './attempt.js'
 import { Connection } from './connection.js'
@@ -63,9 +63,7 @@ export class Core implements Host {
     this.#endpoints = endpoints
     this.events = new Emitter((error, type) => this.log('error', `a listener of '${type}' threw: ${String(error)}`))
     this.session = new Session({
-      receiveMaximum: options.receiveMaximum,
-      topicAliasMaximum: options.topicAliasMaximum,
-      pingTimeout: options.pingTimeout,
+      ...options,
       maximumInflight: options.outbound.maxInflight,
       ownsSession: !options.cleanStart,
       durableStore: false,
@@ -107,7 +105,7 @@ export class Core implements Host {
   async connect(signal: AbortSignal | undefined): Promise<void> {
     if (this.stopping) throw closedError()
     if (this.state === 'connected') throw new MqttError('ERR_ALREADY_CONNECTED')
-    if (signal?.aborted === true) throw aborted(signal)
+    assertNotAborted(signal)
     const { done } = this.#attempts ?? this.#begin(signal)
     return within(done.promise, signal)
   }

@@ -66,19 +66,10 @@ export const login: Parser<Login> = object<Login>({
 /** The endpoint with the URL and headers that `credentials()` gave. @throws MqttError when the platform cannot honour them */
 export function redirected(base: ParsedEndpoint, given: Login | undefined, platform: Platform): ParsedEndpoint {
   if (given?.url === undefined && given?.headers === undefined) return base
-  const { transport } = base
-  const found = given.url === undefined ? undefined : parseUrl(given.url, transport === undefined ? platform : undefined)
-  const target: Target = { ...base.target, url: found?.url ?? base.target.url, headers: { ...base.target.headers, ...given.headers } }
-  assertSupported(target, transport, 'credentials', platform)
-  const { username = base.username, password = base.password } = found ?? base
-  return { target, transport, username, password, source: { ...target, transport } }
-}
-
-function assertSupported(target: Target, transport: CustomTransport | undefined, path: string, platform: Platform): void {
-  const unsupported = transport === undefined ? platform.unsupported(target) : undefined
-  if (unsupported === undefined) return
-  const option = `${path}.${unsupported}`
-  throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option })
+  const { target, transport } = base
+  const options = { ...target, transport, url: given.url ?? target.url, headers: { ...target.headers, ...given.headers } }
+  const { username = base.username, password = base.password, ...found } = resolved(options, options, 'credentials', platform)
+  return { ...found, username, password }
 }
 
 function parseEndpoint(given: Endpoint, path: string, platform: Platform): ParsedEndpoint {
@@ -91,10 +82,15 @@ function parseEndpoint(given: Endpoint, path: string, platform: Platform): Parse
     transport: optional(callable),
   })
   const plain = typeof given === 'string' || given instanceof URL
-  const { url: source, tls = {}, headers: extra = {}, protocols = ['mqtt'], socket = {}, transport } = parse(plain ? { url: given } : given, path)
-  const { url, username, password } = parseUrl(source, transport === undefined ? platform : undefined)
+  return resolved(parse(plain ? { url: given } : given, path), given, path, platform)
+}
+
+function resolved(options: EndpointOptions, given: Endpoint, path: string, platform: Platform): ParsedEndpoint {
+  const { tls = {}, headers: extra = {}, protocols = ['mqtt'], socket = {}, transport } = options
+  const { url, username, password } = parseUrl(options.url, transport === undefined ? platform : undefined)
   const target: Target = { url, tls, socket, headers: extra, protocols: [...protocols] }
-  assertSupported(target, transport, path, platform)
+  const unsupported = transport === undefined ? platform.unsupported(target) : undefined
+  if (unsupported !== undefined) throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: `${path}.${unsupported}` })
   return { target, username, password, transport, source: transport === undefined ? url : given }
 }
 

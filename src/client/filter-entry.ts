@@ -3,13 +3,10 @@
  *
  * Data with a few rules; the traffic is in `subscriptions.ts`.
  */
-import { MqttError } from '../errors.js'
-import { SUBACK } from '../wire/constants.js'
 import type { QoS, SubscriptionRequest } from '../wire/packets.js'
-import { reasonName } from '../wire/reason-codes.js'
 import { isShared } from '../wire/topics.js'
 import type { Deferred } from './abort.js'
-import type { Grant, Subscription, UnsubscribeResult } from './api.js'
+import type { Grant, Subscription } from './api.js'
 import type { DeliveredMessage } from './message.js'
 import type { Consumer } from './subscription.js'
 
@@ -33,9 +30,7 @@ export class FilterEntry {
   /** Who gets copies with RETAIN 1: those whose SUBSCRIBE asked for them last. */
   audience = new Set<Consumer>()
   /** SUBSCRIBE requests for it that are queued or not answered, oldest first. */
-  readonly requests: SubscribeItem[] = []
-  /** The answer to the UNSUBSCRIBE that is under way. */
-  leaving: Promise<UnsubscribeResult[]> | undefined
+  readonly requests = new Set<SubscribeItem>()
   /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
   held: DeliveredMessage[] = []
 
@@ -50,14 +45,6 @@ export class FilterEntry {
   /** Nobody here reads it, but the broker goes on sending. */
   get detached(): boolean {
     return this.members.size === 0 && this.state !== 'leaving'
-  }
-
-  /** @throws MqttError ERR_SUBSCRIPTION_CONFLICT when the request cannot share this broker subscription */
-  check(request: SubscriptionRequest): void {
-    if (request.noLocal === this.noLocal && request.retainAsPublished === this.retainAsPublished) return
-    throw new MqttError('ERR_SUBSCRIPTION_CONFLICT', undefined, {
-      option: 'filter',
-    })
   }
 }
 
@@ -89,18 +76,4 @@ export interface Claim {
   remaining: number
   /** True once a packet with one of its filters may have left. */
   sent: boolean
-  done: boolean
-}
-
-/** What a SUBACK reason code means for a filter (section 3.9.3). */
-export function grantOf(filter: string, reasonCode: number): Grant {
-  const name = reasonName(reasonCode, SUBACK) ?? 'unknown'
-  if (reasonCode < 0x80) return Object.freeze<Grant>({ filter, qos: reasonCode as QoS, reasonCode, reasonName: name, error: undefined })
-  const error = new MqttError('ERR_SUBSCRIBE_REFUSED', `the server refused the subscription: ${name}`, {
-    outcome: 'refused',
-    fault: 'remote',
-    reasonCode,
-    reasonName: name,
-  })
-  return Object.freeze<Grant>({ filter, qos: undefined, reasonCode, reasonName: name, error })
 }

@@ -6,10 +6,11 @@
  */
 import { MqttError } from '../errors.js'
 import { type Deferred, deferred } from './abort.js'
-import type { Grant, Handler, HandlerFailure, Handling, ListenOptions } from './api.js'
+import type { Grant, Handler, HandlerFailure, Handling } from './api.js'
 import { asyncDisposeSymbol } from './dispose.js'
 import type { Host } from './host.js'
 import type { DeliveredMessage } from './message.js'
+import type { CheckedListen } from './requests.js'
 import type { Consumer } from './subscription.js'
 
 const retries = 5
@@ -21,7 +22,7 @@ export class HandlerLoop implements Handling {
   readonly #consumer: Consumer
   readonly #host: Host
   readonly #handler: Handler
-  readonly #onError: ListenOptions['onError']
+  readonly #onError: CheckedListen['onError']
   readonly #concurrency: number
   readonly #acknowledge: boolean
   readonly #done: Deferred<void> = deferred()
@@ -34,12 +35,12 @@ export class HandlerLoop implements Handling {
   #over: { readonly error: MqttError | undefined } | undefined
   #stopped = false
 
-  constructor(consumer: Consumer, handler: Handler, options: ListenOptions, host: Host) {
+  constructor(consumer: Consumer, handler: Handler, options: CheckedListen, host: Host) {
     this.#consumer = consumer
     this.#host = host
     this.#handler = handler
     this.#onError = options.onError
-    this.#concurrency = options.concurrency ?? 1
+    this.#concurrency = options.concurrency
     this.#acknowledge = options.ack !== 'on-receive'
     consumer.onReadable = () => this.#wake()
     consumer.onClosing = () => this.#giveUp()
@@ -97,17 +98,15 @@ export class HandlerLoop implements Handling {
   }
 
   #start(message: DeliveredMessage, attempt: number): void {
+    const fail = (error: unknown): void => this.#handleFailure(message, attempt, error)
     let outcome: unknown
     try {
       outcome = this.#handler(message)
     } catch (error) {
-      return this.#handleFailure(message, attempt, error)
+      return fail(error)
     }
-    if (!isThenable(outcome)) return this.#settle(message, 0)
-    outcome.then(
-      () => this.#settle(message, 0),
-      (error: unknown) => this.#handleFailure(message, attempt, error),
-    )
+    if (isThenable(outcome)) outcome.then(() => this.#settle(message, 0), fail)
+    else this.#settle(message, 0)
   }
 
   #handleFailure(message: DeliveredMessage, attempt: number, error: unknown): void {
@@ -115,10 +114,8 @@ export class HandlerLoop implements Handling {
     if (typeof decide !== 'function') return this.#apply(decide, message, attempt, error)
     Promise.resolve()
       .then(() => decide(error, message, attempt))
-      .then(
-        (verdict) => this.#apply(verdict, message, attempt, error),
-        () => this.#apply('reject', message, attempt, error),
-      )
+      .catch((): HandlerFailure => 'reject')
+      .then((verdict) => this.#apply(verdict, message, attempt, error))
   }
 
   #apply(verdict: HandlerFailure, message: DeliveredMessage, attempt: number, error: unknown): void {
@@ -126,8 +123,8 @@ export class HandlerLoop implements Handling {
     if (verdict === 'stop') {
       this.#stopped = true
       this.#running -= 1
-      this.#report(error)
-      this.#over ??= { error: failure(error) }
+      const failure = this.#report(error)
+      this.#over ??= { error: failure }
       return this.#consumer.leave('detach')
     }
     if (verdict === 'retry' && (attempt <= retries || typeof this.#onError === 'function')) return this.#retry(message, attempt)
@@ -165,10 +162,11 @@ export class HandlerLoop implements Handling {
     this.#run()
   }
 
-  #report(error: unknown): void {
-    const failed = failure(error)
-    this.#host.log('error', failed.message)
-    this.#host.events.emit('error', { error: failed })
+  #report(cause: unknown): MqttError {
+    const error = new MqttError('ERR_HANDLER_FAILED', undefined, { cause })
+    this.#host.log('error', error.message)
+    this.#host.events.emit('error', { error })
+    return error
   }
 
   #finish(): void {
@@ -181,10 +179,6 @@ export class HandlerLoop implements Handling {
   }
 }
 
-function failure(cause: unknown): MqttError {
-  return new MqttError('ERR_HANDLER_FAILED', undefined, { cause })
-}
-
 function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+  return typeof (value as PromiseLike<unknown> | undefined)?.then === 'function'
 }

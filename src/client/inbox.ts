@@ -9,8 +9,9 @@ import { readProperties } from '../wire/properties.js'
 import type { PublishView } from '../wire/publish.js'
 import type { FilterEntry } from './filter-entry.js'
 import type { Host } from './host.js'
-import { DeliveredMessage, type Message, type MessageParts, noTicket, SharedOutcome } from './message.js'
+import { DeliveredMessage, type MessageParts, noTicket, SharedOutcome } from './message.js'
 import type { CancelTimer } from './platform.js'
+import { nameOf } from './session/refusal.js'
 import type { Consumer } from './subscription.js'
 
 /** How often acknowledgements are checked for progress, and how old the oldest message must be to be called stalled. */
@@ -18,7 +19,7 @@ const stallCheck = 1000
 const stallAge = 10_000
 /** Losses are told at most once in this many milliseconds. */
 const dropInterval = 1000
-const emptyProperties = (): Properties => ({})
+const noProperties = (): Properties => ({})
 
 interface Recipient {
   readonly consumer: Consumer
@@ -56,10 +57,21 @@ export class Inbox {
   /** A message came in; `ticket` is `noTicket` at QoS 0. */
   handleMessage(view: PublishView, topic: string, ticket: number): void {
     const entries = this.#route(view, topic)
-    if (entries.length === 0) return this.#handleUnrouted(view, topic, ticket)
     const recipients = recipientsOf(entries, view.retain)
-    if (recipients.length > 0) this.#deliver(view, topic, ticket, recipients)
-    else this.#handleAbsent(view, topic, ticket, entries)
+    if (recipients.length > 0) return this.#deliver(view, topic, ticket, recipients)
+    const detached = entries.find((entry) => entry.detached)
+    if (entries.length > 0 && (detached === undefined || ticket === noTicket)) {
+      // Subscribed, but nobody to give it to: a copy for somebody who left is let go.
+      if (ticket !== noTicket) this.#host.settle(ticket, 0)
+      return this.#countDrop(topic)
+    }
+    if (!this.#affords(view, topic, ticket, 1)) return
+    const message = new DeliveredMessage(partsOf(view, topic), this.#host, ticket)
+    message.origin = detached
+    if (detached !== undefined) this.#keep(message, detached.held)
+    else if (this.#holding && ticket !== noTicket) this.#keep(message, this.#unclaimed)
+    else this.#handOver(message)
+    this.watch()
   }
 
   /** A consumer joined filters: what waited for one goes to it, in the order of arrival. */
@@ -91,7 +103,10 @@ export class Inbox {
 
   /** A filter has no subscription any more. */
   handleForgotten(entry: FilterEntry): void {
-    for (const message of entry.held.splice(0)) this.#letGo(message)
+    for (const message of entry.held.splice(0)) {
+      this.bytes -= message.size
+      message.settle(0)
+    }
   }
 
   /** Starts looking at the progress of acknowledgements; stops by itself when none are owed. */
@@ -144,39 +159,12 @@ export class Inbox {
     if (owing > 0) this.watch()
   }
 
-  // Subscribed, but nobody to give it to: detached filters keep what must be acknowledged; copies for somebody who left are let go.
-  #handleAbsent(view: PublishView, topic: string, ticket: number, entries: readonly FilterEntry[]): void {
-    const detached = entries.find((entry) => entry.detached)
-    if (detached === undefined || ticket === noTicket) {
-      if (ticket !== noTicket) this.#host.settle(ticket, 0)
-      return this.#countDrop(topic)
-    }
-    if (!this.#affords(view, topic, ticket)) return
-    const message = new DeliveredMessage(partsOf(view, topic), this.#host, ticket)
-    message.origin = detached
-    this.#keep(message, detached.held)
-    this.watch()
-  }
-
-  #handleUnrouted(view: PublishView, topic: string, ticket: number): void {
-    if (!this.#affords(view, topic, ticket)) return
-    const message = new DeliveredMessage(partsOf(view, topic), this.#host, ticket)
-    if (this.#holding && ticket !== noTicket) return this.#keep(message, this.#unclaimed)
-    message.settle(0)
-    this.#tellUnclaimed(message)
-  }
-
   #keep(message: DeliveredMessage, list: DeliveredMessage[]): void {
     list.push(message)
     this.bytes += message.size
   }
 
-  #letGo(message: DeliveredMessage): void {
-    this.bytes -= message.size
-    message.settle(0)
-  }
-
-  #affords(view: PublishView, topic: string, ticket: number, copies = 1): boolean {
+  #affords(view: PublishView, topic: string, ticket: number, copies: number): boolean {
     const size = (view.payloadEnd - view.payloadStart + topic.length) * copies
     if (this.bytes + this.#host.held + size <= this.#host.options.memoryBudget) return true
     if (ticket === noTicket) this.#countDrop(topic)
@@ -209,7 +197,9 @@ export class Inbox {
     tell()
   }
 
-  #tellUnclaimed(message: Message): void {
+  // Nobody claimed it.
+  #handOver(message: DeliveredMessage): void {
+    message.settle(0)
     this.#host.log('debug', `nobody subscribed to ${message.topic}`)
     this.#host.events.emit('unclaimed', { message })
   }
@@ -217,8 +207,8 @@ export class Inbox {
   #release(): void {
     this.#holding = false
     for (const message of this.#unclaimed.splice(0)) {
-      this.#letGo(message)
-      this.#tellUnclaimed(message)
+      this.bytes -= message.size
+      this.#handOver(message)
     }
   }
 
@@ -252,15 +242,23 @@ export class Inbox {
 function partsOf(view: PublishView, topic: string): MessageParts {
   const { propertiesStart, propertiesEnd, qos, retain, dup } = view
   const payload = view.payload().slice()
-  if (propertiesStart === propertiesEnd) return { topic, payload, qos, retain, dup, properties: emptyProperties }
-  const bytes = view.bytes.slice(propertiesStart, propertiesEnd)
-  return { topic, payload, qos, retain, dup, properties: () => withoutAlias(readProperties(bytes, 0, bytes.length)) }
+  return {
+    topic,
+    payload,
+    qos,
+    retain,
+    dup,
+    properties: propertiesStart === propertiesEnd ? noProperties : later(view.bytes.slice(propertiesStart, propertiesEnd)),
+  }
 }
 
-// The alias is a matter of the connection, not of the message.
-function withoutAlias(properties: Properties): Properties {
-  delete properties.topicAlias
-  return properties
+// Decoded when asked for. The alias is a matter of the connection, not of the message.
+function later(bytes: Uint8Array): () => Properties {
+  return () => {
+    const properties = readProperties(bytes, 0, bytes.length)
+    delete properties.topicAlias
+    return properties
+  }
 }
 
 // Each consumer once, however many of its filters match. A retained copy is for those who asked for retained messages last.
@@ -279,10 +277,6 @@ function recipientsOf(entries: readonly FilterEntry[], retain: boolean): Recipie
 }
 
 /** Why the budget ends a connection. */
-export function overBudget(): MqttError {
-  return new MqttError('ERR_CONNECTION_LOST', 'memory budget spent', {
-    outcome: 'unknown',
-    reasonCode: 0x97,
-    reasonName: 'Quota exceeded',
-  })
+function overBudget(): MqttError {
+  return new MqttError('ERR_CONNECTION_LOST', 'memory budget spent', { outcome: 'unknown', reasonCode: 0x97, reasonName: nameOf(0x97) })
 }

@@ -105,7 +105,7 @@ export interface Config {
   readonly topicAliasMaximum: number
   readonly requestResponseInformation: boolean
   readonly requestProblemInformation: boolean
-  readonly userProperties: UserProperties
+  readonly userProperties: UserProperties | undefined
   readonly will: Will | undefined
   readonly firstConnect: 'reject'
   readonly reconnect: false
@@ -162,7 +162,7 @@ const config = object<Config>({
   topicAliasMaximum: withDefault(integer(0, 65_535), 10),
   requestResponseInformation: withDefault(boolean, false),
   requestProblemInformation: withDefault(boolean, true),
-  userProperties: withDefault(userProperties, []),
+  userProperties: optional(userProperties),
   will: optional(will),
   firstConnect: only('reject'),
   reconnect: only(false),
@@ -214,7 +214,7 @@ export function connectPacket(
       topicAliasMaximum: options.topicAliasMaximum || undefined,
       requestResponseInformation: options.requestResponseInformation ? 1 : undefined,
       requestProblemInformation: options.requestProblemInformation ? undefined : 0,
-      userProperties: options.userProperties.length > 0 ? options.userProperties : undefined,
+      userProperties: options.userProperties,
     },
   }
 }

@@ -8,7 +8,7 @@ import { MqttError } from '../errors.js'
 import { writePublishHead } from '../wire/encode-client.js'
 import type { Properties } from '../wire/packets.js'
 import { Writer } from '../wire/writer.js'
-import { aborted, type Deferred, deferred, onAbort } from './abort.js'
+import { aborted, assertNotAborted, type Deferred, deferred, onAbort } from './abort.js'
 import type { Receipt } from './api.js'
 import { byReference, type Connection, type FinalAck } from './connection.js'
 import type { Host } from './host.js'
@@ -87,7 +87,7 @@ export class Outbox {
   /** @throws MqttError for what can never be sent */
   publish(call: PublishCall): Promise<Receipt> {
     const { signal, flush, qos } = call.options
-    if (signal?.aborted === true) throw aborted(signal)
+    assertNotAborted(signal)
     this.#check(call)
     const connection = this.#open
     if (qos === 0 && connection !== undefined && this.#immediate.length === 0 && call.payload.length < byReference && flush !== true) {

@@ -8,7 +8,7 @@ import { DISCONNECT } from '../wire/constants.js'
 import type { SubscriptionRequest, UserProperties } from '../wire/packets.js'
 import { isReasonCode } from '../wire/reason-codes.js'
 import { isShared, validateTopicFilter } from '../wire/topics.js'
-import type { Filters, HandlerFailure, ListenOptions, NextOptions, SubscribeOptions } from './api.js'
+import type { Filters, ListenOptions, NextOptions, SubscribeOptions } from './api.js'
 import type { Goodbye } from './core.js'
 import { type Config, overflow, publishProperties, qos } from './options.js'
 import type { PublishCall } from './outbound.js'
@@ -94,9 +94,11 @@ const listenSchema = {
   ...common,
   ack: withDefault(oneOf('auto', 'on-receive'), 'auto'),
   concurrency: withDefault(integer(1, 65_535), 1),
-  onError: optional<HandlerFailure>((value, path) => (typeof value === 'function' ? (value as never) : onFailure(value, path))),
+  onError: optional<ListenOptions['onError']>((value, path) => (typeof value === 'function' ? (value as never) : onFailure(value, path))),
 }
-const listenOptions = object<Parsed<typeof listenSchema>>(listenSchema)
+/** Options of `listen`, checked. */
+export type CheckedListen = Parsed<typeof listenSchema>
+const listenOptions = object<CheckedListen>(listenSchema)
 
 /** Options of a subscription, every default filled in. */
 export type CheckedSubscribe = ConsumerConfig & Pick<Subscribing, 'requireQos' | 'properties' | 'signal' | 'until'>
@@ -118,10 +120,10 @@ export function listenCall(
   handler: unknown,
   given: unknown,
   config: Config,
-): SubscriptionCall & { readonly listen: ListenOptions } {
+): SubscriptionCall & { readonly listen: CheckedListen } {
   if (typeof handler !== 'function') throw new MqttError('ERR_INVALID_HANDLER', undefined, { option: 'handler' })
   const listen = listenOptions(given, '')
-  return { ...joinCall(filters, { ...listen, ack: listen.ack === 'auto' ? 'manual' : listen.ack }, config), listen: listen as ListenOptions }
+  return { ...joinCall(filters, { ...listen, ack: listen.ack === 'auto' ? 'manual' : listen.ack }, config), listen }
 }
 
 function joinCall(filters: Filters, options: Subscribing, { subscriptions, cleanStart }: Config): SubscriptionCall {

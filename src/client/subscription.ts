@@ -5,7 +5,7 @@
  * acknowledges a message that nobody was given, but for those that its overflow policy drops.
  */
 import { MqttError } from '../errors.js'
-import { aborted, deferred, onAbort } from './abort.js'
+import { aborted, assertNotAborted, type Deferred, deferred, onAbort } from './abort.js'
 import type { AckMode, Grant, NextOptions, Overflow, Subscription } from './api.js'
 import { asyncDisposeSymbol } from './dispose.js'
 import type { Host } from './host.js'
@@ -26,11 +26,6 @@ export interface ConsumerConfig {
 
 const noOptions: NextOptions = Object.freeze({})
 
-interface Waiter {
-  readonly resolve: (message: Message | undefined) => void
-  readonly reject: (error: unknown) => void
-}
-
 /** The implementation of {@link Subscription}. */
 export class Consumer implements Subscription {
   ready: Promise<Subscription>
@@ -49,7 +44,7 @@ export class Consumer implements Subscription {
   readonly #buffer = new Ring<DeliveredMessage>()
   #bytes = 0
   #filledAt = -1
-  readonly #waiters = new Ring<Waiter>()
+  readonly #waiters = new Ring<Deferred<Message | undefined>>()
   #inHand: DeliveredMessage[] = []
   #leaving: Promise<void> | undefined
   #iterating = false
@@ -110,7 +105,10 @@ export class Consumer implements Subscription {
     if (this.#ended) return
     this.#ended = true
     this.#error = error
-    for (const waiter of this.#waiters.drain()) this.#finish(waiter)
+    for (const waiter of this.#waiters.drain()) {
+      if (error === undefined) waiter.resolve(undefined)
+      else waiter.reject(error)
+    }
     this.onLeave?.()
     this.onEnd?.(error)
   }
@@ -119,28 +117,22 @@ export class Consumer implements Subscription {
   close(): void {
     this.#closing = true
     this.onClosing?.()
-    for (const waiter of this.#waiters.drain()) waiter.resolve(undefined)
+    this.#dismiss()
   }
 
   // Reading
 
   next(given?: NextOptions): Promise<Message | undefined> {
-    let options: NextOptions = noOptions
     try {
-      if (given !== undefined) options = nextOptions(given, '')
-    } catch (error) {
-      return Promise.reject(error)
-    }
-    if (this.#waiters.length > 0 && this.config.ack === 'auto') return Promise.reject(concurrent())
-    if (options.signal?.aborted === true) return Promise.reject(aborted(options.signal))
-    try {
+      const options = given === undefined ? noOptions : nextOptions(given, '')
+      assertNotAborted(options.signal)
       const message = this.read()
-      if (message !== undefined || this.#closing) return Promise.resolve(message)
+      if (message === undefined && !this.#closing && !this.#ended) return this.#wait(options)
+      if (message === undefined && !this.#closing && this.#error !== undefined) throw this.#error
+      return Promise.resolve(message)
     } catch (error) {
       return Promise.reject(error)
     }
-    if (this.#ended) return this.#error === undefined ? Promise.resolve(undefined) : Promise.reject(this.#error)
-    return this.#wait(options)
   }
 
   read(): Message | undefined {
@@ -312,25 +304,21 @@ export class Consumer implements Subscription {
   }
 
   #wait({ signal, timeout }: NextOptions): Promise<Message | undefined> {
-    const { promise, resolve, reject } = deferred<Message | undefined>()
-    const waiter: Waiter = { resolve, reject }
-    const give = (error: MqttError): void => {
-      if (this.#waiters.take((other) => other === waiter) !== undefined) reject(error)
-    }
+    const waiter = deferred<Message | undefined>()
+    const give = (error: MqttError): void => this.#waiters.take((other) => other === waiter)?.reject(error)
     const stop = onAbort(signal, () => give(aborted(signal)))
     const late = (): void => give(new MqttError('ERR_TIMEOUT'))
     const cancel = timeout === undefined ? undefined : this.#host.platform.setTimer(late, timeout)
     this.#waiters.push(waiter)
-    if (signal === undefined && cancel === undefined) return promise
-    return promise.finally(() => {
+    if (signal === undefined && cancel === undefined) return waiter.promise
+    return waiter.promise.finally(() => {
       stop()
       cancel?.()
     })
   }
 
-  #finish(waiter: Waiter): void {
-    if (this.#error === undefined) waiter.resolve(undefined)
-    else waiter.reject(this.#error)
+  #dismiss(): void {
+    for (const waiter of this.#waiters.drain()) waiter.resolve(undefined)
   }
 
   #iterate<T>(pull: () => Promise<T | undefined>): AsyncIterableIterator<T> {
@@ -338,7 +326,7 @@ export class Consumer implements Subscription {
     this.#iterating = true
     const leave = (): void => {
       this.#iterating = false
-      for (const waiter of this.#waiters.drain()) waiter.resolve(undefined)
+      this.#dismiss()
       this.leave()
     }
     return {

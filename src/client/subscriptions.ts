@@ -5,35 +5,35 @@
  * every claim ends with its answer, its abort, or the end of the client.
  */
 import { MqttError } from '../errors.js'
-import { UNSUBACK } from '../wire/constants.js'
-import type { Properties, QoS, SubackPacket, SubscriptionRequest, UnsubackPacket, UserProperties } from '../wire/packets.js'
-import { reasonName } from '../wire/reason-codes.js'
+import { SUBACK } from '../wire/constants.js'
+import type { QoS, SubackPacket, SubscriptionRequest, UnsubackPacket, UserProperties } from '../wire/packets.js'
 import { TopicTrie } from '../wire/trie.js'
-import { aborted, type Deferred, deferred, onAbort } from './abort.js'
+import { aborted, assertNotAborted, type Deferred, deferred, onAbort, within } from './abort.js'
 import type { Subscription, UnsubscribeResult } from './api.js'
 import type { Connection } from './connection.js'
-import { type Claim, FilterEntry, grantOf, type Joiner, type SubscribeItem } from './filter-entry.js'
+import { type Claim, FilterEntry, type Joiner, type SubscribeItem } from './filter-entry.js'
 import type { Host } from './host.js'
 import { withOutcome } from './outcome.js'
 import type { CheckedSubscribe } from './requests.js'
 import { Ring } from './ring.js'
 import { checkFilter } from './session/limits.js'
+import { nameOf, refusal } from './session/refusal.js'
 import type { Consumer } from './subscription.js'
 
 interface SubscribeJob {
-  readonly kind: 'subscribe'
   readonly items: SubscribeItem[]
   readonly userProperties: UserProperties | undefined
   readonly identifier: number | undefined
 }
 
 interface UnsubscribeJob {
-  readonly kind: 'unsubscribe'
   readonly filters: readonly string[]
   readonly entries: readonly (FilterEntry | undefined)[]
   readonly userProperties: UserProperties | undefined
   readonly results: UnsubscribeResult[]
   readonly answer: Deferred<UnsubscribeResult[]>
+  /** How many of the filters have left. */
+  sent: number
 }
 
 const identifierLimit = 268_435_455
@@ -44,11 +44,11 @@ export class Registry {
   readonly #entries = new Map<string, FilterEntry>()
   readonly #consumers = new Map<Consumer, FilterEntry[]>()
   readonly #jobs = new Ring<SubscribeJob | UnsubscribeJob>()
-  readonly #sent = new Map<
-    number,
-    { readonly items: SubscribeItem[] } | { readonly job: UnsubscribeJob; readonly from: number; readonly count: number }
-  >()
+  /** What to do with the answer, by packet identifier. */
+  readonly #sent = new Map<number, (codes: readonly number[]) => void>()
+  /** Calls that are not settled. */
   readonly #claims = new Set<Claim>()
+  readonly #unsubscribes = new Set<UnsubscribeJob>()
   readonly #host: Host
   #nextIdentifier: number
   /** Identifiers that the application chose itself. */
@@ -64,100 +64,68 @@ export class Registry {
     return this.#consumers.keys()
   }
 
-  get entries(): Iterable<FilterEntry> {
-    return this.#entries.values()
-  }
-
   /** Adds a consumer: routed at once, granted when `ready` settles. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
-  subscribe(consumer: Consumer, requests: readonly SubscriptionRequest[], call: CheckedSubscribe): Promise<Subscription> {
+  subscribe(consumer: Consumer, requests: readonly SubscriptionRequest[], options: CheckedSubscribe): Promise<Subscription> {
+    const { requireQos, signal, properties } = options
     for (const request of requests) {
-      this.#current(request.filter)?.check(request)
-      new FilterEntry(requests.find((other) => other.filter === request.filter) ?? request).check(request)
+      assertCompatible(request, this.#current(request.filter))
+      assertCompatible(
+        request,
+        requests.find((other) => other.filter === request.filter),
+      )
     }
-    const claim: Claim = {
-      consumer,
-      requests,
-      grants: [],
-      requireQos: call.requireQos,
-      ready: deferred(),
-      remaining: requests.length,
-      sent: false,
-      done: false,
-    }
+    const claim: Claim = { consumer, requests, grants: [], requireQos, ready: deferred(), remaining: requests.length, sent: false }
     this.#claims.add(claim)
-    const job: SubscribeJob = {
-      kind: 'subscribe',
-      items: [],
-      userProperties: call.properties.userProperties,
-      identifier: call.properties.subscriptionIdentifier,
-    }
-    const entries = requests.map((request, index) => this.#join(request, claim, index, job))
-    this.#consumers.set(consumer, [...new Set(entries)])
+    const job: SubscribeJob = { items: [], userProperties: properties.userProperties, identifier: properties.subscriptionIdentifier }
+    const entries = new Set(requests.map((request, index) => this.#join(request, claim, index, job)))
+    this.#consumers.set(consumer, [...entries])
     if (job.items.length > 0) this.#enqueue(job)
-    this.#host.inbox.handleJoined(consumer, new Set(entries))
-    const stop = onAbort(call.signal, () => this.#fail(claim, aborted(call.signal, claim.sent ? 'unknown' : 'not-sent')))
+    this.#host.inbox.handleJoined(consumer, entries)
+    const stop = onAbort(signal, () => this.#fail(claim, aborted(signal, claim.sent ? 'unknown' : 'not-sent')))
     claim.ready.promise.then(stop, stop)
     return claim.ready.promise
   }
 
   /** Takes a consumer off its filters; the last one on a filter unsubscribes. Settles when the broker has answered. */
   async leave(consumer: Consumer): Promise<void> {
-    const answers: (Promise<UnsubscribeResult[]> | undefined)[] = []
     const last: string[] = []
     for (const entry of this.#consumers.get(consumer) ?? []) {
-      if (entry.state === 'leaving') answers.push(entry.leaving)
-      else if (entry.members.size > 1) this.#remove(consumer, entry)
+      if (entry.state === 'leaving') continue
+      if (entry.members.size > 1) this.#remove(consumer, entry)
       else last.push(entry.filter)
     }
-    if (last.length > 0) answers.push(this.unsubscribe(last, undefined, undefined))
-    for (const results of await Promise.all(answers)) for (const result of results ?? []) if (result.error !== undefined) throw result.error
+    const results = last.length > 0 ? await this.unsubscribe(last) : []
+    for (const { error } of results) if (error !== undefined) throw error
   }
 
   /** The consumer is gone: its filters stay (detach), or go where it was the last. */
   drop(consumer: Consumer, how: 'unsubscribe' | 'detach'): void {
-    const early = new MqttError('ERR_ABORTED')
-    for (const claim of this.#claims) if (claim.consumer === consumer) this.#settle(claim, early)
+    for (const claim of this.#claims) if (claim.consumer === consumer) this.#settle(claim, new MqttError('ERR_ABORTED'))
     const entries = this.#consumers.get(consumer) ?? []
     this.#consumers.delete(consumer)
     for (const entry of entries) entry.members.delete(consumer)
-    const empty = how === 'detach' ? [] : entries.filter((entry) => entry.members.size === 0 && entry.state !== 'leaving')
-    if (empty.length > 0) {
-      const filters = empty.map((entry) => entry.filter)
-      this.unsubscribe(filters, undefined, undefined).catch(() => undefined)
-    }
+    const filters = entries.filter((entry) => entry.detached).map((entry) => entry.filter)
+    if (how === 'unsubscribe' && filters.length > 0) this.unsubscribe(filters).catch(() => undefined)
   }
 
   /** UNSUBSCRIBE for these filters, known here or not; local subscriptions on them end with the answer. */
-  unsubscribe(filters: readonly string[], userProperties: UserProperties | undefined, signal: AbortSignal | undefined): Promise<UnsubscribeResult[]> {
-    if (signal?.aborted === true) return Promise.reject(aborted(signal))
+  async unsubscribe(filters: readonly string[], userProperties?: UserProperties, signal?: AbortSignal): Promise<UnsubscribeResult[]> {
+    assertNotAborted(signal)
     const entries = filters.map((filter) => this.#current(filter))
     const unsent = entries.every((entry) => entry?.state === 'new')
     for (const entry of entries) if (entry !== undefined) this.#withdraw(entry)
-    const job: UnsubscribeJob = { kind: 'unsubscribe', filters, entries, userProperties, results: [], answer: deferred() }
-    if (unsent)
-      this.#answerUnsubscribe(
-        job,
-        filters.map(() => 0),
-      )
+    const job: UnsubscribeJob = { filters, entries, userProperties, results: [], answer: deferred(), sent: 0 }
+    this.#unsubscribes.add(job)
+    if (unsent) this.#answerUnsubscribe(job, 0, filters, [])
     else this.#enqueue(job)
-    const stop = onAbort(signal, () => job.answer.reject(aborted(signal, 'unknown')))
-    job.answer.promise.then(stop, stop)
-    return job.answer.promise
+    return within(job.answer.promise, signal, 'unknown')
   }
 
   /** A SUBACK or UNSUBACK for a request of ours. */
   handleAnswer(packet: SubackPacket | UnsubackPacket): void {
-    const sent = this.#sent.get(packet.packetId)
+    const answer = this.#sent.get(packet.packetId)
     this.#sent.delete(packet.packetId)
-    if (sent === undefined) return
-    if ('items' in sent) {
-      sent.items.forEach((item, index) => {
-        this.#handleGrant(item, packet.reasonCodes[index] as number)
-      })
-    } else {
-      const codes = packet.reasonCodes.length > 0 ? packet.reasonCodes : new Array<number>(sent.count).fill(0)
-      this.#answerUnsubscribe(sent.job, codes, sent.from)
-    }
+    answer?.(packet.reasonCodes)
     this.flush()
   }
 
@@ -167,15 +135,16 @@ export class Registry {
       const { connection, session } = this.#host
       if (connection === undefined || !session.outbound.hasIdentifier) return
       this.#jobs.shift()
-      if (job.kind === 'subscribe') this.#sendSubscribe(job, connection)
+      if ('items' in job) this.#sendSubscribe(job, connection)
       else this.#sendUnsubscribe(job, connection)
     }
   }
 
   /** The client is over: readers end with `error` (undefined: in order), calls that wait reject with `reason`. */
   end(error: MqttError | undefined, reason: MqttError): void {
-    for (const job of this.#jobs.drain()) if (job.kind === 'unsubscribe') job.answer.reject(withOutcome(reason, 'not-sent'))
-    for (const sent of this.#sent.values()) if ('job' in sent) sent.job.answer.reject(withOutcome(reason, 'unknown'))
+    for (const { answer, sent } of this.#unsubscribes) answer.reject(withOutcome(reason, sent > 0 ? 'unknown' : 'not-sent'))
+    this.#unsubscribes.clear()
+    this.#jobs.drain()
     this.#sent.clear()
     for (const claim of [...this.#claims]) this.#settle(claim, withOutcome(reason, claim.sent ? 'unknown' : 'not-sent'))
     for (const consumer of [...this.#consumers.keys()]) consumer.end(error)
@@ -190,47 +159,48 @@ export class Registry {
   }
 
   #join(request: SubscriptionRequest, claim: Claim, index: number, job: SubscribeJob): FilterEntry {
-    const entry = this.#current(request.filter)
-    if (entry === undefined) return this.#create(request, claim, index, job)
-    const joiner = { claim, index, retained: request.retainHandling === 0 }
-    entry.members.set(claim.consumer, Math.max(request.qos, entry.members.get(claim.consumer) ?? 0) as QoS)
+    const { qos, retainHandling } = request
+    const { consumer } = claim
+    const entry = this.#current(request.filter) ?? this.#create(request)
+    const { members, requests } = entry
+    members.set(consumer, Math.max(qos, members.get(consumer) ?? 0) as QoS)
     const first = entry.state === 'new'
-    const more = first || (!entry.shared && (request.retainHandling === 0 || request.qos > entry.qos))
-    const queued = entry.requests.find((item) => !item.sent)
-    if (more && queued !== undefined) {
-      queued.joiners.push({ claim, index, retained: first ? request.retainHandling !== 2 : request.retainHandling === 0 })
-      const merged = queued.request
-      merged.qos = Math.max(merged.qos, request.qos) as QoS
-      const handling = first || request.retainHandling === 0 ? request.retainHandling : 2
-      merged.retainHandling = Math.min(merged.retainHandling, handling) as 0 | 1 | 2
-      entry.qos = merged.qos
-    } else if (more) {
-      entry.qos = Math.max(entry.qos, request.qos) as QoS
-      const again: SubscriptionRequest = { ...request, qos: entry.qos, retainHandling: request.retainHandling === 0 ? 0 : 2 }
-      const item: SubscribeItem = { entry, request: again, joiners: [joiner], sent: false }
-      entry.requests.push(item)
+    const more = first || (!entry.shared && (retainHandling === 0 || qos > entry.qos))
+    // A subscription that is made again is not new: retained messages come only to who asks for them always.
+    const handling = first || retainHandling === 0 ? retainHandling : 2
+    const joiner: Joiner = { claim, index, retained: more && handling !== 2 }
+    if (!more) {
+      this.#joinAsIs(entry, joiner)
+      return entry
+    }
+    entry.qos = Math.max(entry.qos, qos) as QoS
+    const queued = [...requests].find((item) => !item.sent)
+    if (queued === undefined) {
+      const item: SubscribeItem = { entry, request: { ...request, qos: entry.qos, retainHandling: handling }, joiners: [joiner], sent: false }
+      requests.add(item)
       job.items.push(item)
-    } else this.#joinAsIs(entry, joiner)
+    } else {
+      queued.joiners.push(joiner)
+      queued.request.qos = entry.qos
+      queued.request.retainHandling = Math.min(queued.request.retainHandling, handling) as 0 | 1 | 2
+    }
     return entry
   }
 
   // The broker's subscription is good enough: its grant is ours, as soon as there is one.
   #joinAsIs(entry: FilterEntry, joiner: Joiner): void {
-    const pending = entry.requests.at(-1)
-    if (pending !== undefined) pending.joiners.push({ ...joiner, retained: false })
+    const pending = [...entry.requests].at(-1)
+    if (pending !== undefined) pending.joiners.push(joiner)
     else this.#grant(joiner, entry.grantedQos ?? 0, entry.filter)
   }
 
-  #create(request: SubscriptionRequest, claim: Claim, index: number, job: SubscribeJob): FilterEntry {
-    const old = this.#entries.get(request.filter)
-    if (old !== undefined) this.trie.remove(old.filter, old)
+  #create(request: SubscriptionRequest): FilterEntry {
+    const { filter } = request
+    const old = this.#entries.get(filter)
+    if (old !== undefined) this.trie.remove(filter, old)
     const entry = new FilterEntry(request)
-    this.#entries.set(request.filter, entry)
-    this.trie.add(request.filter, entry)
-    entry.members.set(claim.consumer, request.qos)
-    const item: SubscribeItem = { entry, request: { ...request }, joiners: [{ claim, index, retained: request.retainHandling !== 2 }], sent: false }
-    entry.requests.push(item)
-    job.items.push(item)
+    this.#entries.set(filter, entry)
+    this.trie.add(filter, entry)
     return entry
   }
 
@@ -241,7 +211,7 @@ export class Registry {
   }
 
   #sendSubscribe(job: SubscribeJob, connection: Connection): void {
-    const items = job.items.filter((item) => item.entry.requests.includes(item))
+    const items = job.items.filter((item) => item.entry.requests.has(item))
     const limits = this.#host.session.negotiated
     if (limits === undefined || items.length === 0) return
     const objection = items.map(({ entry }) => checkFilter(limits, entry.filter, job.identifier !== undefined)).find((code) => code !== undefined)
@@ -254,12 +224,9 @@ export class Registry {
 
   #sendGroup(items: SubscribeItem[], job: SubscribeJob, connection: Connection): void {
     const { outbound } = this.#host.session
-    if (!outbound.hasIdentifier) {
-      this.#jobs.push({ ...job, items })
-      return
-    }
-    const identifier = items[0]?.entry.identifier ?? 0
-    const properties: Properties = { userProperties: job.userProperties, subscriptionIdentifiers: identifier === 0 ? undefined : [identifier] }
+    if (!outbound.hasIdentifier) return this.#jobs.push({ ...job, items })
+    const identifier = items[0]?.entry.identifier
+    const properties = { userProperties: job.userProperties, subscriptionIdentifiers: identifier ? [identifier] : undefined }
     const packetId = outbound.request('subscribe', items.length)
     try {
       connection.send({ type: 'subscribe', packetId, properties, subscriptions: items.map((item) => item.request) })
@@ -267,7 +234,11 @@ export class Registry {
       outbound.withdraw(packetId)
       return this.#refuse(items, error)
     }
-    this.#sent.set(packetId, { items })
+    this.#sent.set(packetId, (codes) => {
+      items.forEach((item, index) => {
+        this.#handleGrant(item, codes[index] as number)
+      })
+    })
     for (const item of items) this.#handleSent(item)
   }
 
@@ -278,67 +249,61 @@ export class Registry {
     for (const { claim } of joiners) claim.sent = true
     if (request.retainHandling === 2) return
     // Those of earlier requests that were answered have what they asked for; what was asked for and not answered may still come.
-    const waiting = entry.requests.filter((other) => other.sent).flatMap((other) => other.joiners)
+    const waiting = [...entry.requests].filter((other) => other.sent).flatMap((other) => other.joiners)
     entry.audience = new Set(waiting.filter((joiner) => joiner.retained).map((joiner) => joiner.claim.consumer))
   }
 
   #handleGrant(item: SubscribeItem, reasonCode: number): void {
     const { entry, joiners } = item
-    entry.requests.splice(entry.requests.indexOf(item), 1)
+    entry.requests.delete(item)
     if (reasonCode < 0x80) {
       entry.grantedQos = reasonCode as QoS
       if (entry.state === 'sent') entry.state = 'active'
     }
     for (const joiner of joiners) this.#grant(joiner, reasonCode, entry.filter)
-    if (reasonCode >= 0x80 && entry.state === 'sent' && entry.requests.length === 0) this.#forget(entry)
+    if (reasonCode >= 0x80 && entry.state === 'sent' && entry.requests.size === 0) this.#forget(entry)
   }
 
   #grant({ claim, index }: Joiner, reasonCode: number, filter: string): void {
-    if (claim.done) return
-    claim.grants[index] = grantOf(filter, reasonCode)
+    if (!this.#claims.has(claim)) return
+    const error = reasonCode < 0x80 ? undefined : refusal('ERR_SUBSCRIBE_REFUSED', reasonCode)
+    claim.grants[index] = { filter, qos: error ? undefined : (reasonCode as QoS), reasonCode, reasonName: nameOf(reasonCode, SUBACK), error }
     claim.remaining -= 1
-    if (reasonCode >= 0x80) {
-      const entry = this.#entries.get(filter)
-      if (entry !== undefined) this.#remove(claim.consumer, entry)
-    }
+    const entry = error && this.#entries.get(filter)
+    if (entry !== undefined) this.#remove(claim.consumer, entry)
     if (claim.remaining === 0) this.#complete(claim)
   }
 
   #complete(claim: Claim): void {
-    claim.consumer.granted = Object.freeze(claim.grants)
-    const refused = claim.grants.every((grant) => grant.error !== undefined) ? claim.grants[0]?.error : undefined
-    const lowered = claim.requireQos && claim.grants.some((grant, index) => grant.qos !== undefined && grant.qos < (claim.requests[index]?.qos ?? 0))
-    if (refused !== undefined) this.#fail(claim, refused)
-    else if (lowered)
-      this.#fail(
-        claim,
-        new MqttError('ERR_SUBSCRIBE_REFUSED', 'the server granted a lower QoS than required', { outcome: 'refused', fault: 'remote' }),
-      )
-    else this.#settle(claim, undefined)
+    const { consumer, grants, requests, requireQos } = claim
+    consumer.granted = grants
+    const lowered = requireQos && grants.some(({ qos }, index) => qos !== undefined && qos < (requests[index]?.qos ?? 0))
+    if (grants.every((grant) => grant.error !== undefined)) this.#fail(claim, grants[0]?.error)
+    else if (lowered) this.#fail(claim, new MqttError('ERR_SUBSCRIBE_REFUSED', 'granted QoS is lower', { outcome: 'refused', fault: 'remote' }))
+    else this.#settle(claim)
   }
 
   // A subscription that does not come about ends for its reader too, and leaves nothing behind on the broker.
-  #fail(claim: Claim, error: MqttError): void {
-    if (claim.done) return
-    this.#settle(claim, error)
-    claim.consumer.discard(true)
-    claim.consumer.end(error)
-    this.drop(claim.consumer, 'unsubscribe')
+  #fail(claim: Claim, error: unknown): void {
+    const { consumer } = claim
+    if (!this.#settle(claim, error)) return
+    consumer.discard(true)
+    consumer.end(error as MqttError)
+    this.drop(consumer, 'unsubscribe')
   }
 
-  #settle(claim: Claim, error: unknown): void {
-    if (claim.done) return
-    claim.done = true
-    this.#claims.delete(claim)
+  // False when it was settled before.
+  #settle(claim: Claim, error?: unknown): boolean {
+    if (!this.#claims.delete(claim)) return false
     if (error === undefined) claim.ready.resolve(claim.consumer)
     else claim.ready.reject(error)
+    return true
   }
 
   #refuse(items: readonly SubscribeItem[], error: unknown): void {
-    const claims = new Set(items.flatMap((item) => item.joiners.map((joiner) => joiner.claim)))
-    for (const item of items) item.entry.requests.splice(item.entry.requests.indexOf(item), 1)
-    for (const claim of claims) this.#fail(claim, error as MqttError)
-    for (const { entry } of items) if (entry.state === 'new' && entry.requests.length === 0) this.#forget(entry)
+    for (const item of items) item.entry.requests.delete(item)
+    for (const { claim } of items.flatMap((item) => item.joiners)) this.#fail(claim, error)
+    for (const { entry } of items) if (entry.state === 'new' && entry.requests.size === 0) this.#forget(entry)
   }
 
   // A SUBSCRIBE that has not left is not needed any more.
@@ -346,40 +311,47 @@ export class Registry {
     const unsent = entry.state === 'new'
     entry.state = 'leaving'
     if (!unsent) return
-    for (const item of entry.requests.splice(0)) {
-      for (const { claim } of item.joiners) this.#settle(claim, new MqttError('ERR_ABORTED'))
-    }
+    const joiners = [...entry.requests].flatMap((item) => item.joiners)
+    entry.requests.clear()
+    for (const { claim } of joiners) this.#settle(claim, new MqttError('ERR_ABORTED'))
   }
 
   #sendUnsubscribe(job: UnsubscribeJob, connection: Connection): void {
     const { session, options } = this.#host
-    const most = options.maxFiltersPerSubscribe
-    for (let from = 0; from < job.filters.length; from += most) {
-      const filters = job.filters.slice(from, from + most)
-      const packetId = session.outbound.request('unsubscribe', filters.length)
+    const { outbound } = session
+    while (job.sent < job.filters.length) {
+      if (!outbound.hasIdentifier) return this.#jobs.push(job)
+      const from = job.sent
+      const filters = job.filters.slice(from, from + options.maxFiltersPerSubscribe)
+      const packetId = outbound.request('unsubscribe', filters.length)
+      job.sent += filters.length
       try {
         connection.send({ type: 'unsubscribe', packetId, properties: { userProperties: job.userProperties }, filters })
-        this.#sent.set(packetId, { job, from, count: filters.length })
       } catch (error) {
-        session.outbound.withdraw(packetId)
+        outbound.withdraw(packetId)
         for (const entry of job.entries) if (entry?.state === 'leaving') entry.state = 'active'
+        this.#unsubscribes.delete(job)
         return job.answer.reject(error)
       }
+      this.#sent.set(packetId, (codes) => this.#answerUnsubscribe(job, from, filters, codes))
     }
   }
 
-  #answerUnsubscribe(job: UnsubscribeJob, codes: readonly number[], from = 0): void {
-    codes.forEach((code, index) => {
-      const filter = job.filters[from + index] as string
+  // MQTT 3.1.1 has no reason codes here: whatever was asked was done.
+  #answerUnsubscribe(job: UnsubscribeJob, from: number, filters: readonly string[], codes: readonly number[]): void {
+    filters.forEach((filter, index) => {
       const entry = job.entries[from + index]
-      const error = code < 0x80 ? undefined : unsubscribeRefused(code)
-      job.results[from + index] = Object.freeze({ filter, reasonCode: code, reasonName: reasonName(code, UNSUBACK) ?? 'unknown', error })
+      const reasonCode = codes[index] ?? 0
+      const error = reasonCode < 0x80 ? undefined : refusal('ERR_UNSUBSCRIBE_REFUSED', reasonCode)
+      job.results[from + index] = { filter, reasonCode, reasonName: nameOf(reasonCode), error }
       if (entry === undefined) return
       if (error === undefined) this.#forget(entry)
       // With nobody left here to read it, it stays as good as gone: what comes is acknowledged and dropped.
       else if (this.#entries.get(filter) === entry && entry.members.size > 0) entry.state = 'active'
     })
-    if (Object.keys(job.results).length === job.filters.length) job.answer.resolve(job.results)
+    if (Object.keys(job.results).length < job.filters.length) return
+    this.#unsubscribes.delete(job)
+    job.answer.resolve(job.results)
   }
 
   // The broker does not have this subscription any more: what waited for a reader is let go, and readers without another filter end.
@@ -393,18 +365,11 @@ export class Registry {
   #remove(consumer: Consumer, entry: FilterEntry): void {
     entry.members.delete(consumer)
     const rest = (this.#consumers.get(consumer) ?? []).filter((other) => other !== entry)
-    if (rest.length > 0 || this.#waits(consumer)) {
-      this.#consumers.set(consumer, rest)
-      return
-    }
+    this.#consumers.set(consumer, rest)
+    if (rest.length > 0 || [...this.#claims].some((claim) => claim.consumer === consumer)) return
     this.#consumers.delete(consumer)
     consumer.end(undefined)
     if (!consumer.attended) consumer.dropBuffered()
-  }
-
-  #waits(consumer: Consumer): boolean {
-    for (const claim of this.#claims) if (claim.consumer === consumer) return true
-    return false
   }
 
   #freshIdentifier(): number {
@@ -416,14 +381,10 @@ export class Registry {
   }
 }
 
-function unsubscribeRefused(reasonCode: number): MqttError {
-  const name = reasonName(reasonCode, UNSUBACK)
-  return new MqttError('ERR_UNSUBSCRIBE_REFUSED', `the server refused to unsubscribe: ${name}`, {
-    outcome: 'refused',
-    fault: 'remote',
-    reasonCode,
-    reasonName: name,
-  })
+// Subscriptions that share one broker subscription cannot differ in these.
+function assertCompatible(request: SubscriptionRequest, other: FilterEntry | SubscriptionRequest = request): void {
+  if (request.noLocal === other.noLocal && request.retainAsPublished === other.retainAsPublished) return
+  throw new MqttError('ERR_SUBSCRIPTION_CONFLICT', undefined, { option: 'filter' })
 }
 
 // One packet holds one Subscription Identifier, and no more filters than allowed.
@@ -431,13 +392,14 @@ function grouped(items: readonly SubscribeItem[], most: number): SubscribeItem[]
   const groups: SubscribeItem[][] = []
   const open = new Map<number, SubscribeItem[]>()
   for (const item of items) {
-    let group = open.get(item.entry.identifier)
-    if (group === undefined || group.length >= most) {
-      group = []
-      open.set(item.entry.identifier, group)
-      groups.push(group)
+    const { identifier } = item.entry
+    const group = open.get(identifier)
+    if (group !== undefined && group.length < most) group.push(item)
+    else {
+      const next = [item]
+      open.set(identifier, next)
+      groups.push(next)
     }
-    group.push(item)
   }
   return groups
 }

@@ -5,29 +5,30 @@
  * drains it after each.
  */
 
-/** Queue of packed acknowledgements. */
+/** Queue of packed acknowledgements. Its array is kept: a turn of acknowledgements allocates nothing. */
 export class AckQueue {
   readonly #entries: number[] = []
   #head = 0
+  #tail = 0
 
   get length(): number {
-    return this.#entries.length - this.#head
+    return this.#tail - this.#head
   }
 
   push(packetType: number, id: number, reasonCode: number): void {
-    this.#entries.push((packetType << 24) | (reasonCode << 16) | id)
+    this.#entries[this.#tail++] = (packetType << 24) | (reasonCode << 16) | id
   }
 
   /** The oldest entry, packed: see {@link ackType}, {@link ackReason}, {@link ackId}. Only while `length` is above 0. */
   shift(): number {
     const entry = this.#entries[this.#head++] as number
-    if (this.length === 0) this.clear()
+    if (this.#head === this.#tail) this.clear()
     return entry
   }
 
   clear(): void {
-    this.#entries.length = 0
     this.#head = 0
+    this.#tail = 0
   }
 }
 

@@ -6,7 +6,7 @@
  * accepts nothing more from the peer.
  */
 import { MqttError, type MqttErrorCode } from '../../errors.js'
-import type { ConnackPacket, ConnectPacket, DisconnectPacket, Properties, ServerPacket, SubackPacket, UnsubackPacket } from '../../wire/packets.js'
+import type { ConnackPacket, ConnectPacket, Properties, ServerPacket, SubackPacket, UnsubackPacket } from '../../wire/packets.js'
 import { AckQueue } from './ack-queue.js'
 import type { Action } from './actions.js'
 import { InboundAliases } from './aliases.js'
@@ -34,12 +34,6 @@ export interface SessionConfig {
 
 /** Where the connection stands. */
 export type SessionState = 'idle' | 'connecting' | 'connected' | 'closed'
-
-const silence = {
-  dead: 'no answer to PINGREQ',
-  blocked: 'the server stopped reading',
-  slow: 'a packet does not come to its end',
-} as const
 
 /** Client side of a session. */
 export class Session {
@@ -128,17 +122,19 @@ export class Session {
   /** A packet of the control plane. PUBLISH and its acknowledgements go to `inbound` and `outbound` directly. */
   handlePacket(packet: ServerPacket, now: number): void {
     if (this.#state === 'closed') return
+    if (packet.type === 'connack') return this.#handleConnack(packet, now)
+    if (!this.expectConnected()) return
     switch (packet.type) {
-      case 'connack':
-        return this.#handleConnack(packet, now)
       case 'suback':
         return this.#handleAnswer('subscribe', packet)
       case 'unsuback':
         return this.#handleAnswer('unsubscribe', packet)
       case 'pingresp':
-        return this.expectConnected() ? this.keepAlive.pong() : undefined
+        return this.keepAlive.pong()
       case 'disconnect':
-        return this.#handleDisconnect(packet)
+        this.#state = 'closed'
+        this.#actions.push({ type: 'server-disconnect', packet })
+        return
       default:
         return this.fail(0x82, `${packet.type.toUpperCase()} is not expected here`, 'ERR_UNEXPECTED_PACKET')
     }
@@ -156,16 +152,13 @@ export class Session {
     if (this.#state !== 'connected') return
     const verdict = this.keepAlive.handleTimeout(now)
     if (verdict === 'ping') this.#actions.push({ type: 'send', packet: { type: 'pingreq' } })
-    else if (verdict !== 'idle') this.#giveUp(silence[verdict])
+    else if (verdict !== 'idle')
+      this.close(broken('ERR_KEEPALIVE_TIMEOUT', `the server ${verdict === 'blocked' ? 'stopped reading' : 'is silent'}`), undefined)
   }
 
   /** The store confirmed a `persist` action. */
   handlePersisted(token: number): void {
     this.#persistence.handlePersisted(token)
-  }
-
-  #giveUp(message: string): void {
-    this.close(broken('ERR_KEEPALIVE_TIMEOUT', message), undefined)
   }
 
   #handleConnack(packet: ConnackPacket, now: number): void {
@@ -197,14 +190,7 @@ export class Session {
   }
 
   #handleAnswer(kind: 'subscribe' | 'unsubscribe', packet: SubackPacket | UnsubackPacket): void {
-    if (!this.expectConnected()) return
     const count = packet.type === 'unsuback' && this.#connect?.protocolVersion === 4 ? undefined : packet.reasonCodes.length
     if (this.outbound.handleAnswer(kind, packet.packetId, count) > 0) this.#actions.push({ type: 'answered', packet })
-  }
-
-  #handleDisconnect(packet: DisconnectPacket): void {
-    if (!this.expectConnected()) return
-    this.#state = 'closed'
-    this.#actions.push({ type: 'server-disconnect', packet })
   }
 }

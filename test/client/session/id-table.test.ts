@@ -5,9 +5,7 @@ import { IdTable, maximumPacketIdentifier } from '../../../src/client/session/id
 /** What a table says when asked for everything. */
 function entries(table: IdTable): [number, number][] {
   const all: [number, number][] = []
-  table.forEach((id, state) => {
-    all.push([id, state])
-  })
+  for (let id = 0; id <= maximumPacketIdentifier; id++) if (table.get(id) !== 0) all.push([id, table.get(id)])
   return all
 }
 
