@@ -220,7 +220,7 @@ export class Connection implements Sink {
     const type = (bytes[start] as number) >> 4
     if (type === PUBLISH) return this.#handlePublish(bytes, start, body, end)
     const limit = (type >= PUBACK && type <= PUBCOMP) || type === PINGRESP ? acknowledgementLimit : controlLimit
-    if (end - start > limit) return this.#session.fail(0x95, 'control packet too large', 'ERR_PACKET_TOO_LARGE')
+    if (end - start > limit) return this.#session.fail(0x95, undefined, 'ERR_PACKET_TOO_LARGE')
     const packet = isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, 5)
     this.#host.watch?.('in', packet)
     if (type !== CONNACK && !this.#session.expectConnected()) return
@@ -262,14 +262,14 @@ export class Connection implements Sink {
   }
 
   #tooMany(): void {
-    this.#session.fail(0x97, 'too many properties')
+    this.#session.fail(0x97)
   }
 
   #resolve(view: PublishView): string | undefined {
     const { aliases } = this.#session
     const alias = view.topicAlias
     if (!aliases.accepts(alias)) {
-      this.#session.fail(0x94, 'topic alias out of range')
+      this.#session.fail(0x94)
       return undefined
     }
     const topic = view.topicStart === view.topicEnd ? aliases.topic(alias) : view.topic()

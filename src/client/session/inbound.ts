@@ -31,8 +31,8 @@ const idShift = 16
 const initialSlots = 16
 const errorReason = 0x80
 
-/** Called when the peer broke the protocol: ends the connection with this reason code. */
-export type Fault = (reasonCode: number, message: string) => void
+/** Called when the peer broke the protocol: ends the connection with this reason code, whose name is the message where none is given. */
+export type Fault = (reasonCode: number, message?: string) => void
 
 /** Incoming half of the session state. */
 export class Inbound {
@@ -79,7 +79,7 @@ export class Inbound {
   handlePublish(id: number, qos: number): number {
     const state = this.#ids.get(id)
     if (state !== 0) return this.#handleRepeat(id, qos, state)
-    if (this.#open >= this.#receiveMaximum) return this.#break(0x93, 'Receive Maximum exceeded')
+    if (this.#open >= this.#receiveMaximum) return this.#break(0x93)
     this.#open += 1
     this.#ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
     return this.#take(id, qos)
@@ -128,7 +128,7 @@ export class Inbound {
     return REPEAT
   }
 
-  #break(reasonCode: number, message: string): number {
+  #break(reasonCode: number, message?: string): number {
     this.#fault(reasonCode, message)
     return FAULT
   }

@@ -10,7 +10,7 @@ import type { ConnackPacket, ConnectPacket, Properties, ServerPacket, SubackPack
 import { AckQueue } from './ack-queue.js'
 import type { Action } from './actions.js'
 import { InboundAliases } from './aliases.js'
-import { Inbound } from './inbound.js'
+import { type Fault, Inbound } from './inbound.js'
 import { KeepAlive } from './keep-alive.js'
 import { type Negotiated, negotiate } from './limits.js'
 import { Outbound } from './outbound.js'
@@ -52,7 +52,7 @@ export class Session {
   readonly #persistence: Persistence
 
   constructor(config: SessionConfig) {
-    const fault = (reasonCode: number, message: string): void => this.fail(reasonCode, message)
+    const fault: Fault = (reasonCode, message) => this.fail(reasonCode, message)
     this.#config = config
     this.#persistence = new Persistence(config.durableStore, this.#actions)
     this.inbound = new Inbound(config.receiveMaximum, this.acks, this.#persistence, fault)
@@ -97,7 +97,7 @@ export class Session {
   }
 
   /** Ends the connection because the peer broke the protocol (section 4.13). DISCONNECT goes first where the handshake was done. */
-  fail(reasonCode: number, message: string, code: MqttErrorCode = 'ERR_PROTOCOL_ERROR'): void {
+  fail(reasonCode: number, message?: string, code: MqttErrorCode = 'ERR_PROTOCOL_ERROR'): void {
     this.close(new MqttError(code, message, { fault: 'remote', outcome: 'unknown', reasonCode, reasonName: nameOf(reasonCode) }), reasonCode)
   }
 
