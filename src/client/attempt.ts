@@ -7,7 +7,7 @@ import { MqttError, type MqttErrorCode } from '../errors.js'
 import type { Transport } from '../transport/transport.js'
 import { onAbort, within } from './abort.js'
 import type { CredentialsContext } from './api.js'
-import { type Login, login, type ParsedEndpoint, redirected } from './endpoint.js'
+import { type Login, login, type ParsedEndpoint, redirected, shown } from './endpoint.js'
 import type { Host } from './host.js'
 import { checkConnect, connectPacket } from './options.js'
 import type { Platform } from './platform.js'
@@ -43,7 +43,7 @@ async function connect(host: Host, endpoint: ParsedEndpoint, given: Login | unde
     password: given?.password ?? options.password ?? endpoint.password,
   })
   checkConnect(packet)
-  host.handleDial(endpoint.target.url.href, number)
+  host.handleDial(shown(endpoint.target.url), number)
   await host.handshake(await dial(host, endpoint, signal), packet, signal)
 }
 

@@ -8,6 +8,7 @@ import type { ClientOptions, Endpoint } from './api.js'
 import { BaseClient } from './client.js'
 import { hasSettings } from './endpoint.js'
 import type { Platform } from './platform.js'
+import { invalid } from './schema.js'
 
 const platform: Platform = {
   now: () => performance.now(),
@@ -36,7 +37,7 @@ export async function connect(
   endpoints: Endpoint | readonly Endpoint[],
   options: ClientOptions & { readonly signal?: AbortSignal | undefined } = {},
 ): Promise<Client> {
-  const { signal, ...rest } = options
+  const { signal, ...rest } = options ?? invalid('options', 'an object')
   const client = new Client(endpoints, rest)
   await client.connect({ signal })
   return client

@@ -22,6 +22,7 @@ import type {
   UnsubscribeOptions,
   UnsubscribeResult,
 } from './api.js'
+import { Consumer } from './consumer.js'
 import { Core, closedError } from './core.js'
 import { asyncDisposeSymbol } from './dispose.js'
 import type { ListenOptions, Unlisten } from './emitter.js'
@@ -33,7 +34,6 @@ import type { Platform } from './platform.js'
 import { goodbye, listenCall, publishCall, type SubscriptionCall, subscriptionCall, unsubscribeCall } from './requests.js'
 import { object, optional, signal as parseSignal } from './schema.js'
 import type { Negotiated } from './session/limits.js'
-import { Consumer } from './subscription.js'
 
 /** What waits to be sent. */
 export interface OutboundView {
@@ -108,7 +108,7 @@ export class BaseClient implements AsyncDisposable {
       this.#assertOpen()
       return this.#core.outbox.publish(publishCall(topic, payload, options))
     } catch (error) {
-      return this.#core.outbox.refuse(String(topic), error)
+      return this.#core.outbox.refuse(typeof topic === 'string' ? topic : '', error)
     }
   }
 
@@ -155,7 +155,7 @@ export class BaseClient implements AsyncDisposable {
    * @throws MqttError ERR_UNSUBSCRIBE_REFUSED when every filter was refused, ERR_INVALID_TOPIC, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
    */
   async unsubscribe(filters: string | readonly string[], options?: UnsubscribeOptions): Promise<UnsubscribeResult[]> {
-    this.#assertOpen()
+    this.#assertOpen(this.#core.stopping)
     const call = unsubscribeCall(filters, options)
     const results = await this.#core.registry.unsubscribe(call.filters, call.userProperties, call.signal)
     const first = results[0]
@@ -191,14 +191,16 @@ export class BaseClient implements AsyncDisposable {
   }
 
   #subscribe({ requests, options }: SubscriptionCall): Consumer {
-    this.#assertOpen()
+    this.#assertOpen(this.#core.stopping)
     const consumer = new Consumer(this.#core, options)
     consumer.ready = this.#core.registry.subscribe(consumer, requests, options)
-    consumer.onLeave = onAbort(options.until, () => consumer.leave())
+    const stop = onAbort(options.until, () => consumer.leave())
+    if (consumer.ended) stop()
+    else consumer.onLeave = stop
     return consumer
   }
 
-  #assertOpen(): void {
-    if (this.#core.state === 'closed') throw closedError()
+  #assertOpen(over = this.#core.ended): void {
+    if (over) throw closedError()
   }
 }

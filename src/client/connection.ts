@@ -330,17 +330,27 @@ export class Connection implements Sink {
     const { acks } = this.#session
     while (acks.length > 0) {
       const entry = acks.shift()
+      if ((ackReason(entry) === 0 ? 4 : 5) > this.packetLimit) return this.#giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no acknowledgement fits'))
       writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), ackReason(entry), undefined, 5)
       this.#host.watch?.('out', { type: ackNames[ackType(entry)], packetId: ackId(entry), reasonCode: ackReason(entry), properties: {} } as Packet)
     }
     if (this.#handed - this.#left + this.#writer.length <= this.#host.options.memoryBudget) return
-    this.#session.close(broken('ERR_CONNECTION_LOST', 'the server reads nothing'), undefined)
+    this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server reads nothing'))
+  }
+
+  #giveUp(error: MqttError): void {
+    this.#session.close(error, undefined)
     this.pump()
   }
 
   #sendControl(packet: ClientPacket): void {
-    if (packet.type === 'disconnect') this.#sendDisconnect(packet)
-    else this.send(packet)
+    if (packet.type === 'disconnect') return this.#sendDisconnect(packet)
+    try {
+      this.send(packet)
+    } catch (error) {
+      // A server whose Maximum Packet Size leaves no room for a ping cannot be kept.
+      this.#session.close(error as MqttError, undefined)
+    }
   }
 
   // Optional text goes first when it does not fit [MQTT-3.14.2-3] [MQTT-3.14.2-4].

@@ -13,17 +13,17 @@ import type { ClientState, Logger } from './api.js'
 import { attempt } from './attempt.js'
 import { Connection } from './connection.js'
 import { Emitter } from './emitter.js'
-import type { ParsedEndpoint } from './endpoint.js'
+import { type ParsedEndpoint, shown } from './endpoint.js'
 import type { ClientEvents } from './events.js'
 import type { Host } from './host.js'
 import { Inbox } from './inbox.js'
 import type { Config } from './options.js'
 import { Outbox } from './outbound.js'
 import type { Platform } from './platform.js'
+import { Registry } from './registry.js'
 import type { Action } from './session/actions.js'
 import { broken, refusal } from './session/refusal.js'
 import { Session } from './session/session.js'
-import { Registry } from './subscriptions.js'
 
 /** A checked `disconnect()`. */
 export interface Goodbye {
@@ -53,6 +53,8 @@ export class Core implements Host {
   #handshake: Deferred<void> | undefined
   #stopping: Promise<void> | undefined
   readonly #hurry: Deferred<void> = deferred()
+  /** No time is left to wait for anything. */
+  #rushed = false
   #turnEnded: (() => void) | undefined
   #counting = false
 
@@ -132,7 +134,7 @@ export class Core implements Host {
       } catch (thrown) {
         const error = thrown as MqttError
         errors.push(error)
-        this.events.emit('connecterror', { error, endpoint: endpoint.target.url.href, attempt: number })
+        this.events.emit('connecterror', { error, endpoint: shown(endpoint.target.url), attempt: number })
       }
     }
     const error = signal.aborted || this.ended ? asClosed(signal.reason) : asOne(errors)
@@ -248,8 +250,16 @@ export class Core implements Host {
   /** Says goodbye: nothing more is handed out, running turns end, their acknowledgements leave, DISCONNECT is last. */
   async disconnect(goodbye: Goodbye): Promise<void> {
     if (this.ended) return
-    const hurry = this.#hurry.resolve
-    this.#stopping ??= this.#stop(goodbye)
+    const hurry = (): void => {
+      this.#rushed = true
+      this.#hurry.resolve()
+    }
+    if (this.#stopping === undefined) {
+      // Set before anybody is told, so that a listener's own call joins.
+      const done = deferred<void>()
+      this.#stopping = done.promise
+      this.#stop(goodbye).then(done.resolve, done.reject)
+    }
     // Of several callers, whoever is in most of a hurry decides.
     const cancel = this.platform.setTimer(hurry, goodbye.timeout)
     if (goodbye.timeout === 0) hurry()
@@ -294,8 +304,8 @@ export class Core implements Host {
     for (const consumer of this.registry.consumers) consumer.close()
     const hurried = this.#hurry.promise
     await Promise.race([this.#turns(), hurried])
+    const rushed = this.#rushed
     const link = this.#link
-    const said = this.platform.now()
     if (link !== undefined && this.session.state === 'connected') {
       link.flush()
       this.session.disconnect(goodbye.reasonCode, goodbye.properties)
@@ -303,14 +313,14 @@ export class Core implements Host {
       link.end()
     }
     await Promise.race([this.closed.promise, hurried])
-    // A peer that does not end its side is cut off, once our goodbye had time to leave.
-    if (this.platform.now() > said) link?.destroy()
+    // A peer that does not end its side is cut off, when our goodbye had time to leave; else the connection gives it a little longer.
+    if (!rushed) link?.destroy()
     this.finish(undefined)
   }
 
   // Fulfils when no consumer has a message in hand.
   async #turns(): Promise<void> {
-    while ([...this.registry.consumers].some((consumer) => consumer.busy)) {
+    while (this.registry.busy) {
       const ended = deferred<void>()
       this.#turnEnded = ended.resolve
       await ended.promise

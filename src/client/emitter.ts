@@ -29,7 +29,8 @@ type Listener<T> = (event: T) => void
 export class Emitter<Events extends object> {
   /** Listeners that threw. */
   failures = 0
-  readonly #listeners = new Map<keyof Events, Set<Listener<never>>>()
+  /** Per type: each listener, with what ends its signal's watch. */
+  readonly #listeners = new Map<keyof Events, Map<Listener<never>, () => void>>()
   readonly #report: (error: unknown, type: string) => void
 
   constructor(report: (error: unknown, type: string) => void) {
@@ -40,19 +41,17 @@ export class Emitter<Events extends object> {
   on<K extends keyof Events>(type: K, listener: Listener<Events[K]>, options: ListenOptions = {}): Unlisten {
     if (typeof listener !== 'function') throw new MqttError('ERR_INVALID_HANDLER', undefined, { option: 'listener' })
     const { signal, once } = listenOptions(options, '')
-    const listeners = this.#listeners.get(type) ?? new Set()
+    const listeners = this.#listeners.get(type) ?? new Map<Listener<never>, () => void>()
     this.#listeners.set(type, listeners)
     const entry: Listener<Events[K]> = (event) => {
       if (once === true) remove()
       listener(event)
     }
-    let stop: (() => void) | undefined
     const remove = (): void => {
+      listeners.get(entry)?.()
       listeners.delete(entry)
-      stop?.()
     }
-    if (signal?.aborted !== true) listeners.add(entry)
-    stop = onAbort(signal, remove)
+    if (signal?.aborted !== true) listeners.set(entry, onAbort(signal, remove))
     return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
   }
 
@@ -65,7 +64,7 @@ export class Emitter<Events extends object> {
   emit<K extends keyof Events>(type: K, event: Events[K]): void {
     const listeners = this.#listeners.get(type)
     if (listeners === undefined) return
-    for (const listener of [...listeners] as Listener<Events[K]>[]) {
+    for (const listener of [...listeners.keys()] as Listener<Events[K]>[]) {
       // An earlier listener may have removed it.
       if (!listeners.has(listener as Listener<never>)) continue
       try {
@@ -78,6 +77,7 @@ export class Emitter<Events extends object> {
   }
 
   clear(): void {
+    for (const listeners of this.#listeners.values()) for (const stop of listeners.values()) stop()
     this.#listeners.clear()
   }
 }

@@ -130,3 +130,8 @@ function decoded(text: string): string | undefined {
     throw badUrl('bad percent-encoding')
   }
 }
+
+/** A URL for events: its query may be a signature. */
+export function shown({ protocol, host, pathname }: URL): string {
+  return `${protocol}//${host}${pathname}`
+}

@@ -1,14 +1,17 @@
 /**
  * One topic filter towards the broker, shared by all local subscriptions on it, and one consumer's wait for its grants.
  *
- * Data with a few rules; the traffic is in `subscriptions.ts`.
+ * Data with a few rules; the traffic is in `registry.ts`.
  */
+import { MqttError } from '../errors.js'
+import { SUBACK } from '../wire/constants.js'
 import type { QoS, SubscriptionRequest } from '../wire/packets.js'
 import { isShared } from '../wire/topics.js'
 import type { Deferred } from './abort.js'
-import type { Grant, Subscription } from './api.js'
+import type { Grant, Subscription, UnsubscribeResult } from './api.js'
+import type { Consumer } from './consumer.js'
 import type { DeliveredMessage } from './message.js'
-import type { Consumer } from './subscription.js'
+import { nameOf, refusal } from './session/refusal.js'
 
 /** `new`: its first SUBSCRIBE has not left. `sent`: no answer yet. `active`: granted. `leaving`: UNSUBSCRIBE is queued or sent. */
 export type FilterState = 'new' | 'sent' | 'active' | 'leaving'
@@ -28,9 +31,11 @@ export class FilterEntry {
   /** Consumers with the QoS that each asked for. */
   readonly members = new Map<Consumer, QoS>()
   /** Who gets copies with RETAIN 1: those whose SUBSCRIBE asked for them last. */
-  audience = new Set<Consumer>()
+  audience: Set<Consumer> | undefined
   /** SUBSCRIBE requests for it that are queued or not answered, oldest first. */
-  readonly requests = new Set<SubscribeItem>()
+  readonly requests: SubscribeItem[] = []
+  /** The answer to the UNSUBSCRIBE that is under way. */
+  leaving: Promise<UnsubscribeResult[]> | undefined
   /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
   held: DeliveredMessage[] = []
 
@@ -45,6 +50,21 @@ export class FilterEntry {
   /** Nobody here reads it, but the broker goes on sending. */
   get detached(): boolean {
     return this.members.size === 0 && this.state !== 'leaving'
+  }
+
+  /** A consumer is gone from it. */
+  leave(consumer: Consumer): void {
+    this.members.delete(consumer)
+    this.audience?.delete(consumer)
+  }
+
+  /** @throws MqttError ERR_SUBSCRIPTION_CONFLICT when the request cannot share this broker subscription */
+  check(request: SubscriptionRequest, identifier?: number): void {
+    const identified = identifier === undefined || identifier === this.identifier
+    if (identified && request.noLocal === this.noLocal && request.retainAsPublished === this.retainAsPublished) return
+    throw new MqttError('ERR_SUBSCRIPTION_CONFLICT', undefined, {
+      option: 'filter',
+    })
   }
 }
 
@@ -76,4 +96,33 @@ export interface Claim {
   remaining: number
   /** True once a packet with one of its filters may have left. */
   sent: boolean
+  done: boolean
+}
+
+/** What a SUBACK reason code means for a filter (section 3.9.3). */
+export function grantOf(filter: string, reasonCode: number): Grant {
+  const refused = reasonCode >= 0x80
+  const error = refused ? refusal('ERR_SUBSCRIBE_REFUSED', reasonCode, undefined, SUBACK) : undefined
+  return Object.freeze<Grant>({ filter, qos: refused ? undefined : (reasonCode as QoS), reasonCode, reasonName: nameOf(reasonCode, SUBACK), error })
+}
+
+/** Not withdrawn since it was asked for. */
+export function isWanted(item: SubscribeItem): boolean {
+  return item.entry.requests.includes(item)
+}
+
+/** One packet holds one Subscription Identifier, and no more filters than allowed. */
+export function grouped(items: readonly SubscribeItem[], most: number): SubscribeItem[][] {
+  const groups: SubscribeItem[][] = []
+  const open = new Map<number, SubscribeItem[]>()
+  for (const item of items) {
+    let group = open.get(item.entry.identifier)
+    if (group === undefined || group.length >= most) {
+      group = []
+      open.set(item.entry.identifier, group)
+      groups.push(group)
+    }
+    group.push(item)
+  }
+  return groups
 }

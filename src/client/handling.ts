@@ -7,11 +7,11 @@
 import { MqttError } from '../errors.js'
 import { type Deferred, deferred } from './abort.js'
 import type { Grant, Handler, HandlerFailure, Handling } from './api.js'
+import type { Consumer } from './consumer.js'
 import { asyncDisposeSymbol } from './dispose.js'
 import type { Host } from './host.js'
 import type { DeliveredMessage } from './message.js'
 import type { CheckedListen } from './requests.js'
-import type { Consumer } from './subscription.js'
 
 const retries = 5
 const firstDelay = 100

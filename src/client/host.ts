@@ -15,9 +15,9 @@ import type { Settler } from './message.js'
 import type { Config } from './options.js'
 import type { Outbox } from './outbound.js'
 import type { Platform } from './platform.js'
+import type { Registry } from './registry.js'
 import type { Action } from './session/actions.js'
 import type { Session } from './session/session.js'
-import type { Registry } from './subscriptions.js'
 
 /** One client, seen from its parts. As a settler it takes the outcome of messages to the wire. */
 export interface Host extends Settler {

@@ -7,12 +7,12 @@ import { MqttError } from '../errors.js'
 import type { Properties } from '../wire/packets.js'
 import { readProperties } from '../wire/properties.js'
 import type { PublishView } from '../wire/publish.js'
+import type { Consumer } from './consumer.js'
 import type { FilterEntry } from './filter-entry.js'
 import type { Host } from './host.js'
 import { DeliveredMessage, type MessageParts, noTicket, SharedOutcome } from './message.js'
 import type { CancelTimer } from './platform.js'
 import { nameOf } from './session/refusal.js'
-import type { Consumer } from './subscription.js'
 
 /** How often acknowledgements are checked for progress, and how old the oldest message must be to be called stalled. */
 const stallCheck = 1000
@@ -95,10 +95,22 @@ export class Inbox {
   handleKept(messages: readonly DeliveredMessage[]): void {
     for (const message of messages) {
       const entry = message.origin as FilterEntry
-      if (entry.state === 'leaving') message.settle(0)
-      else this.#keep(message, entry.held)
+      if (entry.state === 'leaving') this.#giveBack(message)
+      // Where others read on, it is theirs: a share is given up, the rest goes to one of them.
+      else if (message.shared) message.settle(0)
+      else this.#passOn(message, entry)
     }
     this.watch()
+  }
+
+  #passOn(message: DeliveredMessage, entry: FilterEntry): void {
+    for (const [consumer, qos] of entry.members) if (qos > 0) return consumer.push(message)
+    this.#keep(message, entry.held)
+  }
+
+  #giveBack(message: DeliveredMessage): void {
+    if (this.#holding) return this.#keep(message, this.#unclaimed)
+    this.#handOver(message)
   }
 
   /** A filter has no subscription any more. */
@@ -263,17 +275,15 @@ function later(bytes: Uint8Array): () => Properties {
 
 // Each consumer once, however many of its filters match. A retained copy is for those who asked for retained messages last.
 function recipientsOf(entries: readonly FilterEntry[], retain: boolean): Recipient[] {
-  const recipients: Recipient[] = []
+  const recipients = new Map<Consumer, Recipient>()
   for (const entry of entries) {
-    const selective = retain && !entry.retainAsPublished && entry.audience.size > 0
+    const audience = retain && !entry.retainAsPublished ? entry.audience : undefined
     for (const [consumer, qos] of entry.members) {
-      if (selective && !entry.audience.has(consumer)) continue
-      const known = recipients.findIndex((recipient) => recipient.consumer === consumer)
-      if (known < 0) recipients.push({ consumer, entry, owing: qos > 0 })
-      else if (qos > 0) recipients[known] = { consumer, entry, owing: true }
+      if (audience !== undefined && !audience.has(consumer)) continue
+      if (qos > 0 || !recipients.has(consumer)) recipients.set(consumer, { consumer, entry, owing: qos > 0 })
     }
   }
-  return recipients
+  return [...recipients.values()]
 }
 
 /** Why the budget ends a connection. */

@@ -47,6 +47,8 @@ export interface Message {
 /** Takes the outcome of a message: the session, or what several consumers share. */
 export interface Settler {
   settle(ticket: number, reasonCode: number): boolean
+  /** A consumer is done with its share, though others are not. */
+  handleTurnEnd?(): void
 }
 
 /** What a message is made of. */
@@ -115,6 +117,11 @@ export class DeliveredMessage implements Message {
     return this.#properties ?? noProperties
   }
 
+  /** True when other consumers have a say in its outcome. */
+  get shared(): boolean {
+    return this.#settler instanceof SharedOutcome
+  }
+
   /** Bytes that holding this message costs. */
   get size(): number {
     return this.#parts.payload.length + this.#parts.topic.length + 64
@@ -131,7 +138,7 @@ export class DeliveredMessage implements Message {
 
   ack(reasonCode = 0): boolean {
     if (!ackReasons.includes(reasonCode)) {
-      throw new MqttError('ERR_INVALID_OPTION', undefined, { option: 'reasonCode' })
+      throw new MqttError('ERR_INVALID_OPTION', 'reasonCode must be one that a client may send in PUBACK and PUBREC', { option: 'reasonCode' })
     }
     const done = this.ticket === noTicket || this.settle(reasonCode)
     this.release()
@@ -182,6 +189,8 @@ export class SharedOutcome implements Settler {
   settle(_ticket: number, reasonCode: number): boolean {
     this.#waiting -= 1
     this.#best = Math.min(this.#best, reasonCode)
-    return this.#waiting > 0 ? true : this.#settler.settle(this.#ticket, this.#best)
+    if (this.#waiting === 0) return this.#settler.settle(this.#ticket, this.#best)
+    this.#settler.handleTurnEnd?.()
+    return true
   }
 }

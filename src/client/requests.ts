@@ -9,6 +9,7 @@ import type { SubscriptionRequest, UserProperties } from '../wire/packets.js'
 import { isReasonCode } from '../wire/reason-codes.js'
 import { isShared, validateTopicFilter } from '../wire/topics.js'
 import type { Filters, ListenOptions, NextOptions, SubscribeOptions } from './api.js'
+import type { ConsumerConfig } from './consumer.js'
 import type { Goodbye } from './core.js'
 import { type Config, overflow, publishProperties, qos } from './options.js'
 import type { PublishCall } from './outbound.js'
@@ -31,7 +32,6 @@ import {
   viewBytes,
   withDefault,
 } from './schema.js'
-import type { ConsumerConfig } from './subscription.js'
 
 const encoder = new TextEncoder()
 const publishSchema = {

@@ -34,6 +34,8 @@ export class Ring<T> {
 
   /** Takes out the oldest element that fits, keeping the order of the rest; linear. */
   take(fits: (value: T) => boolean): T | undefined {
+    const first = this.peek()
+    if (first !== undefined && fits(first)) return this.shift()
     this.#cut()
     const index = this.#slots.findIndex((value) => fits(value as T))
     return index < 0 ? undefined : this.#slots.splice(index, 1)[0]

@@ -148,7 +148,7 @@ export class Consumer implements Subscription {
   }
 
   batches(max = Number.POSITIVE_INFINITY): AsyncIterableIterator<Message[]> {
-    if (!(max >= 1)) throw new MqttError('ERR_INVALID_OPTION', undefined, { option: 'max' })
+    if (!(max >= 1)) throw new MqttError('ERR_INVALID_OPTION', 'max must be a number of 1 or more', { option: 'max' })
     return this.#iterate(async () => {
       const first = await this.next()
       if (first === undefined) return undefined
@@ -163,9 +163,13 @@ export class Consumer implements Subscription {
   }
 
   unsubscribe(): Promise<void> {
-    this.#leaving ??= this.#host.registry.leave(this).finally(() => {
-      this.#leaving = undefined
-    })
+    if (this.#leaving === undefined) {
+      this.#leaving = this.#host.registry.leave(this).finally(() => {
+        this.#leaving = undefined
+      })
+      // Whoever cares awaits it.
+      this.#leaving.catch(() => undefined)
+    }
     return this.#leaving
   }
 
@@ -331,8 +335,12 @@ export class Consumer implements Subscription {
     }
     return {
       next: async () => {
-        const value = await pull()
-        if (value === undefined) this.#iterating = false
+        let value: T | undefined
+        try {
+          value = await pull()
+        } finally {
+          if (value === undefined) this.#iterating = false
+        }
         return value === undefined ? { done: true, value: undefined } : { done: false, value }
       },
       return: async (value?: unknown) => {

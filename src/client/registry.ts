@@ -1,0 +1,475 @@
+/**
+ * Who subscribed to what: local subscriptions over shared broker subscriptions, and the SUBSCRIBE and UNSUBSCRIBE packets that follow from them.
+ *
+ * Packets leave in the order of the calls, those of one turn together where they concern one filter. It must never leave a call unsettled:
+ * every claim ends with its answer, its abort, or the end of the client.
+ */
+import { MqttError } from '../errors.js'
+import { UNSUBACK } from '../wire/constants.js'
+import type { Properties, QoS, SubackPacket, SubscriptionRequest, UnsubackPacket, UserProperties } from '../wire/packets.js'
+import { TopicTrie } from '../wire/trie.js'
+import { aborted, type Deferred, deferred, onAbort } from './abort.js'
+import type { Subscription, UnsubscribeResult } from './api.js'
+import type { Connection } from './connection.js'
+import type { Consumer } from './consumer.js'
+import { type Claim, FilterEntry, grantOf, grouped, isWanted, type Joiner, type SubscribeItem } from './filter-entry.js'
+import type { Host } from './host.js'
+import { withOutcome } from './outcome.js'
+import type { CheckedSubscribe } from './requests.js'
+import { Ring } from './ring.js'
+import { checkFilter } from './session/limits.js'
+import { nameOf, refusal } from './session/refusal.js'
+
+interface SubscribeJob {
+  readonly kind: 'subscribe'
+  readonly items: SubscribeItem[]
+  /** Packets that are to be sent; made when the first one can be. */
+  groups: SubscribeItem[][] | undefined
+  readonly userProperties: UserProperties | undefined
+  readonly identifier: number | undefined
+}
+
+interface UnsubscribeJob {
+  readonly kind: 'unsubscribe'
+  readonly filters: readonly string[]
+  readonly entries: readonly (FilterEntry | undefined)[]
+  readonly userProperties: UserProperties | undefined
+  readonly results: UnsubscribeResult[]
+  readonly answer: Deferred<UnsubscribeResult[]>
+  /** How many filters have left. */
+  sent: number
+}
+
+const identifierLimit = 268_435_455
+/** Withdrawn jobs that may wait in the queue before it is swept. */
+const deadLimit = 64
+
+/** Local and broker subscriptions of one client. */
+export class Registry {
+  readonly trie = new TopicTrie<FilterEntry>()
+  readonly #entries = new Map<string, FilterEntry>()
+  readonly #consumers = new Map<Consumer, FilterEntry[]>()
+  readonly #jobs = new Ring<SubscribeJob | UnsubscribeJob>()
+  readonly #sent = new Map<
+    number,
+    { readonly items: SubscribeItem[] } | { readonly job: UnsubscribeJob; readonly from: number; readonly count: number }
+  >()
+  readonly #claims = new Set<Claim>()
+  /** Consumers that are gone from their filters while a turn of theirs runs. */
+  readonly #lingering = new Set<Consumer>()
+  /** SUBSCRIBE jobs that were withdrawn before they left. */
+  #dead = 0
+  readonly #host: Host
+  #nextIdentifier: number
+  /** Identifiers that the application chose itself. */
+  readonly #taken = new Set<number>()
+
+  constructor(host: Host) {
+    this.#host = host
+    // A random base, so that identifiers left over from another process of this session mean nothing here.
+    this.#nextIdentifier = 1 + Math.floor(host.platform.random() * (identifierLimit / 2))
+  }
+
+  get consumers(): Iterable<Consumer> {
+    return this.#consumers.keys()
+  }
+
+  /** True while a turn runs, also of a consumer that has left its filters. */
+  get busy(): boolean {
+    for (const consumer of this.#lingering) if (!consumer.busy) this.#lingering.delete(consumer)
+    return this.#lingering.size > 0 || [...this.#consumers.keys()].some((consumer) => consumer.busy)
+  }
+
+  /** Adds a consumer: routed at once, granted when `ready` settles. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
+  subscribe(consumer: Consumer, requests: readonly SubscriptionRequest[], call: CheckedSubscribe): Promise<Subscription> {
+    const { subscriptionIdentifier } = call.properties
+    if (call.signal?.aborted === true) return this.#stillborn(consumer, aborted(call.signal))
+    for (const request of requests) {
+      this.#current(request.filter)?.check(request, subscriptionIdentifier)
+      new FilterEntry(requests.find((other) => other.filter === request.filter) ?? request).check(request)
+    }
+    const claim: Claim = {
+      consumer,
+      requests,
+      grants: [],
+      requireQos: call.requireQos,
+      ready: deferred(),
+      remaining: requests.length,
+      sent: false,
+      done: false,
+    }
+    this.#claims.add(claim)
+    const job: SubscribeJob = {
+      kind: 'subscribe',
+      items: [],
+      groups: undefined,
+      userProperties: call.properties.userProperties,
+      identifier: subscriptionIdentifier,
+    }
+    const granted: Joiner[] = []
+    const entries = new Set(requests.map((request, index) => this.#join(request, claim, index, job, granted)))
+    this.#consumers.set(consumer, [...entries])
+    if (job.items.length > 0) this.#enqueue(job)
+    this.#host.inbox.handleJoined(consumer, entries)
+    for (const joiner of granted) this.#grantAsIs(joiner)
+    const stop = onAbort(call.signal, () => this.#fail(claim, aborted(call.signal, claim.sent ? 'unknown' : 'not-sent')))
+    claim.ready.promise.then(stop, stop)
+    return claim.ready.promise
+  }
+
+  #stillborn(consumer: Consumer, error: MqttError): Promise<Subscription> {
+    const { promise, reject } = deferred<Subscription>()
+    consumer.end(error)
+    reject(error)
+    return promise
+  }
+
+  /** Takes a consumer off its filters; the last one on a filter unsubscribes. Settles when the broker has answered. */
+  async leave(consumer: Consumer): Promise<void> {
+    const answers: (Promise<UnsubscribeResult[]> | undefined)[] = []
+    const last: string[] = []
+    for (const entry of this.#consumers.get(consumer) ?? []) {
+      if (entry.state === 'leaving') answers.push(entry.leaving)
+      else if (entry.members.size > 1) this.#remove(consumer, entry)
+      else last.push(entry.filter)
+    }
+    if (last.length > 0) answers.push(this.unsubscribe(last, undefined, undefined))
+    for (const results of await Promise.all(answers)) for (const result of results ?? []) if (result.error !== undefined) throw result.error
+  }
+
+  /** The consumer is gone: its filters stay (detach), or go where it was the last. */
+  drop(consumer: Consumer, how: 'unsubscribe' | 'detach'): void {
+    if (consumer.busy) this.#lingering.add(consumer)
+    const early = new MqttError('ERR_ABORTED')
+    for (const claim of this.#claims) if (claim.consumer === consumer) this.#settle(claim, early)
+    const entries = this.#consumers.get(consumer) ?? []
+    this.#consumers.delete(consumer)
+    for (const entry of entries) entry.leave(consumer)
+    const empty = how === 'detach' ? [] : entries.filter((entry) => entry.members.size === 0 && entry.state !== 'leaving')
+    if (empty.length > 0) {
+      const filters = empty.map((entry) => entry.filter)
+      this.unsubscribe(filters, undefined, undefined).catch(() => undefined)
+    }
+  }
+
+  /** UNSUBSCRIBE for these filters, known here or not; local subscriptions on them end with the answer. */
+  unsubscribe(filters: readonly string[], userProperties: UserProperties | undefined, signal: AbortSignal | undefined): Promise<UnsubscribeResult[]> {
+    if (signal?.aborted === true) return Promise.reject(aborted(signal))
+    const entries = filters.map((filter) => this.#current(filter))
+    const unsent = entries.every((entry) => entry?.state === 'new')
+    for (const entry of entries) if (entry !== undefined) this.#withdraw(entry)
+    const job: UnsubscribeJob = { kind: 'unsubscribe', filters, entries, userProperties, results: [], answer: deferred(), sent: 0 }
+    for (const entry of entries) if (entry !== undefined) entry.leaving = job.answer.promise
+    if (unsent)
+      this.#answerUnsubscribe(
+        job,
+        filters.map(() => 0),
+      )
+    else this.#enqueue(job)
+    const stop = onAbort(signal, () => job.answer.reject(aborted(signal, 'unknown')))
+    job.answer.promise.then(stop, stop)
+    return job.answer.promise
+  }
+
+  /** A SUBACK or UNSUBACK for a request of ours. */
+  handleAnswer(packet: SubackPacket | UnsubackPacket): void {
+    const sent = this.#sent.get(packet.packetId)
+    this.#sent.delete(packet.packetId)
+    if (sent === undefined) return
+    if ('items' in sent) {
+      sent.items.forEach((item, index) => {
+        this.#handleGrant(item, packet.reasonCodes[index] as number)
+      })
+    } else {
+      const codes = packet.reasonCodes.length > 0 ? packet.reasonCodes : new Array<number>(sent.count).fill(0)
+      this.#answerUnsubscribe(sent.job, codes, sent.from)
+    }
+    this.flush()
+  }
+
+  /** Sends what waits, as far as there are a connection and packet identifiers. */
+  flush(): void {
+    for (let job = this.#jobs.peek(); job !== undefined; job = this.#jobs.peek()) {
+      const { connection, session } = this.#host
+      if (connection === undefined || !session.outbound.hasIdentifier) return
+      const done = job.kind === 'subscribe' ? this.#sendSubscribe(job, connection) : this.#sendUnsubscribe(job, connection)
+      if (done && this.#jobs.peek() === job) this.#jobs.shift()
+    }
+  }
+
+  /** The client is over: readers end with `error` (undefined: in order), calls that wait reject with `reason`. */
+  end(error: MqttError | undefined, reason: MqttError): void {
+    for (const job of this.#jobs.drain()) if (job.kind === 'unsubscribe') job.answer.reject(withOutcome(reason, 'not-sent'))
+    for (const sent of this.#sent.values()) if ('job' in sent) sent.job.answer.reject(withOutcome(reason, 'unknown'))
+    this.#sent.clear()
+    for (const claim of [...this.#claims]) this.#settle(claim, withOutcome(reason, claim.sent ? 'unknown' : 'not-sent'))
+    for (const consumer of [...this.#consumers.keys()]) consumer.end(error)
+    this.#consumers.clear()
+    this.#entries.clear()
+  }
+
+  // The entry that a new subscription on this filter shares; one that is being unsubscribed is not shared any more.
+  #current(filter: string): FilterEntry | undefined {
+    const entry = this.#entries.get(filter)
+    return entry?.state === 'leaving' ? undefined : entry
+  }
+
+  #join(request: SubscriptionRequest, claim: Claim, index: number, job: SubscribeJob, granted: Joiner[]): FilterEntry {
+    const entry = this.#current(request.filter)
+    if (entry === undefined) return this.#create(request, claim, index, job)
+    const joiner = { claim, index, retained: request.retainHandling === 0 }
+    entry.members.set(claim.consumer, Math.max(request.qos, entry.members.get(claim.consumer) ?? 0) as QoS)
+    const first = entry.state === 'new'
+    const more = first || (!entry.shared && (request.retainHandling === 0 || request.qos > entry.qos))
+    const queued = entry.requests.find((item) => !item.sent)
+    if (more && queued !== undefined) {
+      queued.joiners.push({ claim, index, retained: first ? request.retainHandling !== 2 : request.retainHandling === 0 })
+      const merged = queued.request
+      merged.qos = Math.max(merged.qos, request.qos) as QoS
+      const handling = first || request.retainHandling === 0 ? request.retainHandling : 2
+      merged.retainHandling = Math.min(merged.retainHandling, handling) as 0 | 1 | 2
+      entry.qos = merged.qos
+    } else if (more) {
+      entry.qos = Math.max(entry.qos, request.qos) as QoS
+      const again: SubscriptionRequest = { ...request, qos: entry.qos, retainHandling: request.retainHandling === 0 ? 0 : 2 }
+      const item: SubscribeItem = { entry, request: again, joiners: [joiner], sent: false }
+      entry.requests.push(item)
+      job.items.push(item)
+    } else granted.push(joiner)
+    return entry
+  }
+
+  // The broker's subscription is good enough: its grant is ours, as soon as there is one.
+  #grantAsIs(joiner: Joiner): void {
+    const { filter } = joiner.claim.requests[joiner.index] as SubscriptionRequest
+    const entry = this.#entries.get(filter)
+    const pending = entry?.requests.at(-1)
+    if (pending !== undefined) pending.joiners.push({ ...joiner, retained: false })
+    else this.#grant(joiner, entry?.grantedQos ?? 0, filter)
+  }
+
+  #create(request: SubscriptionRequest, claim: Claim, index: number, job: SubscribeJob): FilterEntry {
+    const old = this.#entries.get(request.filter)
+    if (old !== undefined) this.trie.remove(old.filter, old)
+    const entry = new FilterEntry(request)
+    this.#entries.set(request.filter, entry)
+    this.trie.add(request.filter, entry)
+    entry.members.set(claim.consumer, request.qos)
+    const item: SubscribeItem = { entry, request: { ...request }, joiners: [{ claim, index, retained: request.retainHandling !== 2 }], sent: false }
+    entry.requests.push(item)
+    job.items.push(item)
+    return entry
+  }
+
+  // Leaves with everything else of this turn.
+  #enqueue(job: SubscribeJob | UnsubscribeJob): void {
+    this.#jobs.push(job)
+    this.#host.connection?.queueFlush()
+  }
+
+  // One packet at a time; true when there is no more to send.
+  #sendSubscribe(job: SubscribeJob, connection: Connection): boolean {
+    job.groups ??= this.#prepare(job)
+    const group = job.groups.shift()?.filter(isWanted) ?? []
+    if (group.length > 0) this.#sendGroup(group, job, connection)
+    return job.groups.length === 0
+  }
+
+  #prepare(job: SubscribeJob): SubscribeItem[][] {
+    const items = job.items.filter(isWanted)
+    if (items.length === 0) this.#dead -= 1
+    const limits = this.#host.session.negotiated
+    if (limits === undefined || items.length === 0) return []
+    const objection = items.map(({ entry }) => checkFilter(limits, entry.filter, job.identifier !== undefined)).find((code) => code !== undefined)
+    if (objection !== undefined) {
+      this.#refuse(items, new MqttError(objection, undefined, { option: 'filter' }))
+      return []
+    }
+    if (job.identifier !== undefined) this.#taken.add(job.identifier)
+    const fresh = job.identifier ?? (limits.subscriptionIdentifierAvailable ? this.#freshIdentifier() : 0)
+    for (const { entry } of items) if (entry.state === 'new') entry.identifier = fresh
+    return grouped(items, this.#host.options.maxFiltersPerSubscribe)
+  }
+
+  #sendGroup(items: SubscribeItem[], job: SubscribeJob, connection: Connection): void {
+    const { outbound } = this.#host.session
+    const identifier = items[0]?.entry.identifier ?? 0
+    const properties: Properties = { userProperties: job.userProperties, subscriptionIdentifiers: identifier === 0 ? undefined : [identifier] }
+    const packetId = outbound.request('subscribe', items.length)
+    // On file before it is written: a listener of `packet` may leave again.
+    this.#sent.set(packetId, { items })
+    for (const item of items) this.#handleSent(item)
+    try {
+      connection.send({ type: 'subscribe', packetId, properties, subscriptions: items.map((item) => item.request) })
+    } catch (error) {
+      outbound.withdraw(packetId)
+      this.#sent.delete(packetId)
+      this.#refuse(items, error)
+    }
+  }
+
+  #handleSent(item: SubscribeItem): void {
+    const { entry, joiners, request } = item
+    item.sent = true
+    if (entry.state === 'new') entry.state = 'sent'
+    for (const { claim } of joiners) claim.sent = true
+    if (request.retainHandling === 2) return
+    // Those of earlier requests that were answered have what they asked for; what was asked for and not answered may still come.
+    const waiting = entry.requests.filter((other) => other.sent).flatMap((other) => other.joiners)
+    entry.audience = new Set(waiting.filter((joiner) => joiner.retained).map((joiner) => joiner.claim.consumer))
+  }
+
+  #handleGrant(item: SubscribeItem, reasonCode: number): void {
+    const { entry, joiners } = item
+    entry.requests.splice(entry.requests.indexOf(item), 1)
+    if (reasonCode < 0x80) {
+      entry.grantedQos = reasonCode as QoS
+      if (entry.state === 'sent') entry.state = 'active'
+    }
+    const gone = reasonCode >= 0x80 && entry.state === 'sent' && entry.requests.length === 0
+    // What came in already goes back where it was, if it can.
+    if (gone) entry.state = 'leaving'
+    for (const joiner of joiners) this.#grant(joiner, reasonCode, entry.filter)
+    if (gone) this.#forget(entry)
+  }
+
+  #grant({ claim, index }: Joiner, reasonCode: number, filter: string): void {
+    if (claim.done) return
+    claim.grants[index] = grantOf(filter, reasonCode)
+    claim.remaining -= 1
+    if (reasonCode >= 0x80) {
+      const entry = this.#entries.get(filter)
+      if (entry !== undefined) this.#remove(claim.consumer, entry)
+    }
+    if (claim.remaining === 0) this.#complete(claim)
+  }
+
+  #complete(claim: Claim): void {
+    claim.consumer.granted = Object.freeze(claim.grants)
+    const refused = claim.grants.every((grant) => grant.error !== undefined) ? claim.grants[0]?.error : undefined
+    const lowered = claim.requireQos && claim.grants.some((grant, index) => grant.qos !== undefined && grant.qos < (claim.requests[index]?.qos ?? 0))
+    if (refused !== undefined) this.#fail(claim, refused)
+    else if (lowered)
+      this.#fail(
+        claim,
+        new MqttError('ERR_SUBSCRIBE_REFUSED', 'the server granted a lower QoS than required', { outcome: 'refused', fault: 'remote' }),
+      )
+    else this.#settle(claim, undefined)
+  }
+
+  // A subscription that does not come about ends for its reader too. What waited for it was seen by nobody: it is given back.
+  #fail(claim: Claim, error: MqttError): void {
+    if (claim.done) return
+    const { consumer } = claim
+    this.#settle(claim, error)
+    const unseen = consumer.discard(false)
+    consumer.end(error)
+    this.drop(consumer, consumer.config.onExit)
+    this.#host.inbox.handleKept(unseen)
+  }
+
+  #settle(claim: Claim, error: unknown): void {
+    if (claim.done) return
+    claim.done = true
+    this.#claims.delete(claim)
+    if (error === undefined) claim.ready.resolve(claim.consumer)
+    else claim.ready.reject(error)
+  }
+
+  #refuse(items: readonly SubscribeItem[], error: unknown): void {
+    const claims = new Set(items.flatMap((item) => item.joiners.map((joiner) => joiner.claim)))
+    for (const item of items) item.entry.requests.splice(item.entry.requests.indexOf(item), 1)
+    for (const claim of claims) this.#fail(claim, error as MqttError)
+    for (const { entry, sent } of items)
+      if ((sent || entry.state === 'new') && entry.grantedQos === undefined && entry.requests.length === 0) this.#forget(entry)
+  }
+
+  // A SUBSCRIBE that has not left is not needed any more.
+  #withdraw(entry: FilterEntry): void {
+    const unsent = entry.state === 'new'
+    entry.state = 'leaving'
+    if (!unsent) return
+    for (const item of entry.requests.splice(0)) {
+      for (const { claim } of item.joiners) this.#settle(claim, new MqttError('ERR_ABORTED'))
+    }
+    this.#dead += 1
+    if (this.#dead > deadLimit && this.#dead * 2 > this.#jobs.length) this.#sweep()
+  }
+
+  #sweep(): void {
+    const live = this.#jobs.drain().filter((job) => job.kind === 'unsubscribe' || job.items.some(isWanted))
+    for (const job of live) this.#jobs.push(job)
+    this.#dead = 0
+  }
+
+  // One packet at a time; true when there is no more to send.
+  #sendUnsubscribe(job: UnsubscribeJob, connection: Connection): boolean {
+    const { session, options } = this.#host
+    const from = job.sent
+    const filters = job.filters.slice(from, from + options.maxFiltersPerSubscribe)
+    const packetId = session.outbound.request('unsubscribe', filters.length)
+    job.sent += filters.length
+    this.#sent.set(packetId, { job, from, count: filters.length })
+    try {
+      connection.send({ type: 'unsubscribe', packetId, properties: { userProperties: job.userProperties }, filters })
+    } catch (error) {
+      session.outbound.withdraw(packetId)
+      this.#sent.delete(packetId)
+      for (const entry of job.entries.slice(from)) if (entry?.state === 'leaving') entry.state = 'active'
+      job.answer.reject(error)
+      return true
+    }
+    return job.sent >= job.filters.length
+  }
+
+  #answerUnsubscribe(job: UnsubscribeJob, codes: readonly number[], from = 0): void {
+    codes.forEach((code, index) => {
+      const filter = job.filters[from + index] as string
+      const entry = job.entries[from + index]
+      const error = code < 0x80 ? undefined : refusal('ERR_UNSUBSCRIBE_REFUSED', code, undefined, UNSUBACK)
+      job.results[from + index] = Object.freeze({ filter, reasonCode: code, reasonName: nameOf(code, UNSUBACK), error })
+      if (entry === undefined) return
+      // Refused or not, a subscription that was made anew meanwhile has taken its place.
+      if (error === undefined || this.#entries.get(filter) !== entry) this.#forget(entry)
+      // With nobody left here to read it, it stays as good as gone: what comes is acknowledged and dropped.
+      else if (entry.members.size > 0) entry.state = 'active'
+    })
+    if (Object.keys(job.results).length === job.filters.length) job.answer.resolve(job.results)
+  }
+
+  // The broker does not have this subscription any more: what waited for a reader is let go, and readers without another filter end.
+  #forget(entry: FilterEntry): void {
+    entry.state = 'leaving'
+    this.trie.remove(entry.filter, entry)
+    if (this.#entries.get(entry.filter) === entry) this.#entries.delete(entry.filter)
+    this.#host.inbox.handleForgotten(entry)
+    for (const consumer of [...entry.members.keys()]) this.#remove(consumer, entry)
+  }
+
+  #remove(consumer: Consumer, entry: FilterEntry): void {
+    entry.leave(consumer)
+    const rest = (this.#consumers.get(consumer) ?? []).filter((other) => other !== entry)
+    if (rest.length > 0 || this.#waits(consumer)) {
+      this.#consumers.set(consumer, rest)
+      return
+    }
+    this.#consumers.delete(consumer)
+    consumer.end(undefined)
+    if (!consumer.attended) consumer.discard(true)
+    else if (consumer.busy) this.#lingering.add(consumer)
+  }
+
+  #waits(consumer: Consumer): boolean {
+    for (const claim of this.#claims) if (claim.consumer === consumer) return true
+    return false
+  }
+
+  #freshIdentifier(): number {
+    const used = new Set(this.#taken)
+    for (const entry of this.#entries.values()) used.add(entry.identifier)
+    let identifier = this.#nextIdentifier
+    while (used.has(identifier)) identifier = identifier === identifierLimit ? 1 : identifier + 1
+    this.#nextIdentifier = identifier === identifierLimit ? 1 : identifier + 1
+    return identifier
+  }
+}
