@@ -7,6 +7,7 @@ import { MqttError } from '../errors.js'
 import type { Target } from '../transport/transport.js'
 import type { Bytes } from '../wire/packets.js'
 import type { CustomTransport, Endpoint, EndpointOptions } from './api.js'
+import { later } from './options.js'
 import type { Platform } from './platform.js'
 import { anyObject, bytes, callable, object, optional, type Parser, text, that } from './schema.js'
 
@@ -53,6 +54,8 @@ export interface Login {
   readonly password: Bytes | undefined
   readonly headers: Readonly<Record<string, string>> | undefined
   readonly url: string | URL | undefined
+  readonly expiresAt: undefined
+  readonly connect: undefined
 }
 
 /** Checks what `credentials()` gave. @throws MqttError ERR_INVALID_OPTION */
@@ -61,6 +64,8 @@ export const login: Parser<Login> = object<Login>({
   password: optional(bytes),
   headers: optional(headers),
   url: optional(urlLike),
+  expiresAt: later,
+  connect: later,
 })
 
 /** The endpoint with the URL and headers that `credentials()` gave. @throws MqttError when the platform cannot honour them */

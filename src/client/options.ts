@@ -57,7 +57,7 @@ const will: Parser<Will> = object<Will>({
   properties: withDefault(publishProperties, {}),
 })
 
-const keepAlive: Parser<number> = (value, path) => (value === false ? 0 : integer(0, 65_535)(value, path))
+const keepAlive: Parser<number> = (value, path) => (value === false ? 0 : integer(0, 65_535, ' (seconds), or false')(value, path))
 const offlinePolicy = oneOf('queue', 'reject')
 
 /** Options that the design knows, and of which this version knows one value. */
@@ -68,7 +68,8 @@ function only<const T>(supported: T): Parser<T> {
   }
 }
 
-const later = only(undefined)
+/** An option that the design knows and this version does not. */
+export const later: Parser<undefined> = only(undefined)
 
 /** Subscription buffers. */
 export interface BufferConfig {

@@ -26,8 +26,11 @@ export function that<T>(passes: (value: unknown) => boolean, expected: string): 
 }
 
 /** A whole number in a range. */
-export function integer(min: number, max: number): Parser<number> {
-  return that((value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max, `a whole number from ${min} to ${max}`)
+export function integer(min: number, max: number, unit = ''): Parser<number> {
+  return that(
+    (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
+    `a whole number from ${min} to ${max}${unit}`,
+  )
 }
 
 /** Longest duration that timers take. */
