@@ -5,19 +5,13 @@
  */
 import { dialWebSocket } from '../transport/websocket.js'
 import type { ClientOptions, Endpoint } from './api.js'
-import { BaseClient } from './client.js'
+import { BaseClient, type ConnectOptions, opened } from './client.js'
 import { hasSettings } from './endpoint.js'
 import type { Platform } from './platform.js'
-import { invalid } from './schema.js'
+import { runtime } from './runtime.js'
 
 const platform: Platform = {
-  now: () => performance.now(),
-  random: () => Math.random(),
-  setTimer(callback, delay) {
-    const timer = setTimeout(callback, delay)
-    return () => clearTimeout(timer)
-  },
-  microtask: (callback) => queueMicrotask(callback),
+  ...runtime,
   dialler: (scheme) => (scheme === 'ws' || scheme === 'wss' ? dialWebSocket : undefined),
   isTlsError: () => false,
   describe: (error) => error.message,
@@ -32,15 +26,9 @@ export class Client extends BaseClient {
   }
 }
 
-/** Makes a client and connects it. @throws MqttError as `new Client` and `client.connect` */
-export async function connect(
-  endpoints: Endpoint | readonly Endpoint[],
-  options: ClientOptions & { readonly signal?: AbortSignal | undefined } = {},
-): Promise<Client> {
-  const { signal, ...rest } = options ?? invalid('options', 'an object')
-  const client = new Client(endpoints, rest)
-  await client.connect({ signal })
-  return client
+/** Makes a client and connects it. Rejects as `new Client` and `client.connect` do. */
+export function connect(endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions): Promise<Client> {
+  return opened((rest) => new Client(endpoints, rest), options)
 }
 
 export * from './public.js'

@@ -32,7 +32,7 @@ import { HandlerLoop } from './handling.js'
 import { parseOptions } from './options.js'
 import type { Platform } from './platform.js'
 import { goodbye, listenCall, publishCall, type SubscriptionCall, subscriptionCall, unsubscribeCall } from './requests.js'
-import { object, optional, signal as parseSignal } from './schema.js'
+import { invalid, object, optional, signal as parseSignal } from './schema.js'
 import type { Negotiated } from './session/limits.js'
 
 /** What waits to be sent. */
@@ -203,4 +203,12 @@ export class BaseClient implements AsyncDisposable {
   #assertOpen(over = this.#core.ended): void {
     if (over) throw closedError()
   }
+}
+
+/** Makes a client with all options but `signal`, and connects it with that. */
+export async function opened<C extends BaseClient>(make: (options: ClientOptions) => C, options: ClientOptions & ConnectOptions = {}): Promise<C> {
+  const { signal, ...rest } = options ?? invalid('options', 'an object')
+  const client = make(rest)
+  await client.connect({ signal })
+  return client
 }

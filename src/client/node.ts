@@ -10,10 +10,10 @@ import type { Dial } from '../transport/transport.js'
 import { dialUnix } from '../transport/unix.js'
 import { dialWebSocketNode } from '../transport/websocket-node.js'
 import type { ClientOptions, Endpoint } from './api.js'
-import { BaseClient } from './client.js'
+import { BaseClient, type ConnectOptions, opened } from './client.js'
 import { hasSettings } from './endpoint.js'
 import type { Platform } from './platform.js'
-import { invalid } from './schema.js'
+import { runtime } from './runtime.js'
 import { socketSettings, tlsSettings } from './settings.js'
 
 const diallers: Readonly<Record<string, Dial>> = {
@@ -30,13 +30,7 @@ const secure = ['mqtts', 'ssl', 'tls', 'wss']
 const tlsErrors = ['ERR_TLS', 'ERR_SSL', 'CERT_', 'UNABLE_TO_', 'SELF_SIGNED', 'DEPTH_ZERO', 'HOSTNAME_MISMATCH', 'INVALID_CA', 'EPROTO', 'ERR_OSSL']
 
 const platform: Platform = {
-  now: () => performance.now(),
-  random: () => Math.random(),
-  setTimer(callback, delay) {
-    const timer = setTimeout(callback, delay)
-    return () => clearTimeout(timer)
-  },
-  microtask: (callback) => queueMicrotask(callback),
+  ...runtime,
   warn: (message) => process.emitWarning(message),
   dialler: (scheme) => (Object.hasOwn(diallers, scheme) ? diallers[scheme] : undefined),
   isTlsError: (error) => tlsErrors.some((prefix) => codeOf(error).startsWith(prefix)),
@@ -63,15 +57,9 @@ export class Client extends BaseClient {
   }
 }
 
-/** Makes a client and connects it. @throws MqttError as `new Client` and `client.connect` */
-export async function connect(
-  endpoints: Endpoint | readonly Endpoint[],
-  options: ClientOptions & { readonly signal?: AbortSignal | undefined } = {},
-): Promise<Client> {
-  const { signal, ...rest } = options ?? invalid('options', 'an object')
-  const client = new Client(endpoints, rest)
-  await client.connect({ signal })
-  return client
+/** Makes a client and connects it. Rejects as `new Client` and `client.connect` do. */
+export function connect(endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions): Promise<Client> {
+  return opened((rest) => new Client(endpoints, rest), options)
 }
 
 export * from './public.js'
