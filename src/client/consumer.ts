@@ -8,6 +8,7 @@ import { MqttError } from '../errors.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort } from './abort.js'
 import type { AckMode, Grant, NextOptions, Overflow, Subscription } from './api.js'
 import { asyncDisposeSymbol } from './dispose.js'
+import type { FilterEntry } from './filter-entry.js'
 import type { Host } from './host.js'
 import type { DeliveredMessage, Message } from './message.js'
 import { nextOptions } from './requests.js'
@@ -89,7 +90,7 @@ export class Consumer implements Subscription {
   /** Takes a message, or drops one, as the overflow policy says. */
   push(message: DeliveredMessage): void {
     if (this.#ended) return this.#decline(message)
-    if (this.config.ack === 'on-receive' && !this.#closing) message.settle(0)
+    if (this.granted.length > 0 && !this.#closing) this.#receive(message)
     const waiter = this.#buffer.length === 0 ? this.#waiters.shift() : undefined
     if (waiter !== undefined) return waiter.resolve(this.#handOut(message))
     if (!this.#makeRoom(message)) return
@@ -98,6 +99,20 @@ export class Consumer implements Subscription {
     this.#buffer.push(message)
     this.#count(message.size)
     this.onReadable?.()
+  }
+
+  /** Granted: what waited meanwhile is received now, and not given back any more. */
+  handleGranted(): void {
+    for (const message of this.#inHand) this.#receive(message)
+    this.#buffer.find((message) => {
+      this.#receive(message)
+      return false
+    })
+  }
+
+  // Who asked for QoS 0 never delays an acknowledgement.
+  #receive(message: DeliveredMessage): void {
+    if (this.config.ack === 'on-receive' || (message.origin as FilterEntry).members.get(this) === 0) message.settle(0)
   }
 
   /** Nothing more will come: what is buffered can still be read, then the end or the error shows. */
@@ -190,8 +205,8 @@ export class Consumer implements Subscription {
       return this.#host.handleTurnEnd()
     }
     if (this.#ended) {
-      this.discard(how === 'unsubscribe')
-      return
+      // Its filter is gone: what was not read has nowhere to go back to.
+      return this.#host.inbox.handleKept(this.discard(how === 'unsubscribe'))
     }
     this.#detached = how === 'detach'
     const kept = this.discard(!this.#detached)
@@ -221,8 +236,7 @@ export class Consumer implements Subscription {
   take(): DeliveredMessage | undefined {
     if (this.#closing) return undefined
     const message = this.#shift()
-    if (message !== undefined) this.#inHand.push(message)
-    return message
+    return message && this.#handOut(message)
   }
 
   /** True while a message that `take` gave has not been given back. */
@@ -250,6 +264,7 @@ export class Consumer implements Subscription {
   }
 
   #handOut(message: DeliveredMessage): DeliveredMessage {
+    if (this.config.ack === 'on-receive') message.settle(0)
     if (this.config.ack === 'manual') this.#inHand = this.#inHand.filter((earlier) => !earlier.settled)
     this.#inHand.push(message)
     return message

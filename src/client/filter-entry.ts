@@ -34,6 +34,8 @@ export class FilterEntry {
   audience: Set<Consumer> | undefined
   /** SUBSCRIBE requests for it that are queued or not answered, oldest first. */
   readonly requests: SubscribeItem[] = []
+  /** Somebody detached from it: it stays without readers too. */
+  kept = false
   /** The answer to the UNSUBSCRIBE that is under way. */
   leaving: Promise<UnsubscribeResult[]> | undefined
   /** Unacknowledged messages that a consumer left behind, in the order of arrival. */

@@ -85,8 +85,6 @@ export class Inbox {
     for (const message of waiting.sort((first, second) => first.ticket - second.ticket)) {
       this.bytes -= message.size
       if (message.settled) continue
-      // A consumer that asked for QoS 0 never delays an acknowledgement.
-      if ((message.origin as FilterEntry).members.get(consumer) === 0) message.settle(0)
       consumer.push(message)
     }
   }
@@ -97,15 +95,16 @@ export class Inbox {
       const entry = message.origin as FilterEntry
       if (entry.state === 'leaving') this.#giveBack(message)
       // Where others read on, it is theirs: a share is given up, the rest goes to one of them.
-      else if (message.shared) message.settle(0)
-      else this.#passOn(message, entry)
+      else if (!message.giveUp()) this.#passOn(message, entry)
     }
     this.watch()
   }
 
   #passOn(message: DeliveredMessage, entry: FilterEntry): void {
     for (const [consumer, qos] of entry.members) if (qos > 0) return consumer.push(message)
-    this.#keep(message, entry.held)
+    // Those who read on at QoS 0 had their copy.
+    if (entry.members.size > 0) message.settle(0)
+    else this.#keep(message, entry.held)
   }
 
   #giveBack(message: DeliveredMessage): void {
@@ -134,7 +133,7 @@ export class Inbox {
     this.#stallTimer = undefined
     this.#dropTimer?.()
     this.#holding = false
-    this.#unclaimed.length = 0
+    for (const message of this.#unclaimed.splice(0)) this.bytes -= message.size
   }
 
   // Subscription Identifiers tell which of overlapping filters a copy is for; without a known one the topic alone decides.

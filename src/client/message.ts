@@ -117,9 +117,11 @@ export class DeliveredMessage implements Message {
     return this.#properties ?? noProperties
   }
 
-  /** True when other consumers have a say in its outcome. */
-  get shared(): boolean {
-    return this.#settler instanceof SharedOutcome
+  /** Leaves the outcome to the other consumers of this message; false when there are none that would decide it. */
+  giveUp(): boolean {
+    if (!(this.#settler instanceof SharedOutcome) || !this.#settler.giveUp()) return false
+    this.settled = true
+    return true
   }
 
   /** Bytes that holding this message costs. */
@@ -184,6 +186,13 @@ export class SharedOutcome implements Settler {
     this.#settler = settler
     this.#ticket = ticket
     this.#waiting = consumers
+  }
+
+  /** One consumer leaves it to the others; false when it is the last, and nobody decided anything. */
+  giveUp(): boolean {
+    if (this.#waiting === 1 && this.#best === 0xff) return false
+    this.settle(0, this.#best)
+    return true
   }
 
   settle(_ticket: number, reasonCode: number): boolean {

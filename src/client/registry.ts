@@ -144,8 +144,13 @@ export class Registry {
     for (const claim of this.#claims) if (claim.consumer === consumer) this.#settle(claim, early)
     const entries = this.#consumers.get(consumer) ?? []
     this.#consumers.delete(consumer)
-    for (const entry of entries) entry.leave(consumer)
-    const empty = how === 'detach' ? [] : entries.filter((entry) => entry.members.size === 0 && entry.state !== 'leaving')
+    for (const entry of entries) {
+      entry.leave(consumer)
+      entry.kept ||= how === 'detach'
+    }
+    // What has not left is not sent any more, whatever becomes of the rest.
+    const goes = ({ state }: FilterEntry): boolean => (how === 'detach' ? state === 'new' : state !== 'leaving')
+    const empty = entries.filter((entry) => entry.members.size === 0 && goes(entry))
     if (empty.length > 0) {
       const filters = empty.map((entry) => entry.filter)
       this.unsubscribe(filters, undefined, undefined).catch(() => undefined)
@@ -155,7 +160,8 @@ export class Registry {
   /** UNSUBSCRIBE for these filters, known here or not; local subscriptions on them end with the answer. */
   unsubscribe(filters: readonly string[], userProperties: UserProperties | undefined, signal: AbortSignal | undefined): Promise<UnsubscribeResult[]> {
     if (signal?.aborted === true) return Promise.reject(aborted(signal))
-    const entries = filters.map((filter) => this.#current(filter))
+    // Also those that are leaving: that answer may be a refusal.
+    const entries = filters.map((filter) => this.#entries.get(filter))
     const unsent = entries.every((entry) => entry?.state === 'new')
     for (const entry of entries) if (entry !== undefined) this.#withdraw(entry)
     const job: UnsubscribeJob = { kind: 'unsubscribe', filters, entries, userProperties, results: [], answer: deferred(), sent: 0 }
@@ -252,6 +258,7 @@ export class Registry {
     const old = this.#entries.get(request.filter)
     if (old !== undefined) this.trie.remove(old.filter, old)
     const entry = new FilterEntry(request)
+    entry.identifier = job.identifier ?? 0
     this.#entries.set(request.filter, entry)
     this.trie.add(request.filter, entry)
     entry.members.set(claim.consumer, request.qos)
@@ -340,6 +347,9 @@ export class Registry {
     if (reasonCode >= 0x80) {
       const entry = this.#entries.get(filter)
       if (entry !== undefined) this.#remove(claim.consumer, entry)
+      // Whoever read it before has left it to this one.
+      if (entry?.members.size === 0 && entry.state !== 'leaving' && !entry.kept)
+        this.unsubscribe([filter], undefined, undefined).catch(() => undefined)
     }
     if (claim.remaining === 0) this.#complete(claim)
   }
@@ -354,7 +364,11 @@ export class Registry {
         claim,
         new MqttError('ERR_SUBSCRIBE_REFUSED', 'the server granted a lower QoS than required', { outcome: 'refused', fault: 'remote' }),
       )
-    else this.#settle(claim, undefined)
+    else {
+      claim.consumer.handleGranted()
+      this.#settle(claim, undefined)
+      this.#retire(claim.consumer)
+    }
   }
 
   // A subscription that does not come about ends for its reader too. What waited for it was seen by nobody: it is given back.
@@ -433,6 +447,7 @@ export class Registry {
       if (error === undefined || this.#entries.get(filter) !== entry) this.#forget(entry)
       // With nobody left here to read it, it stays as good as gone: what comes is acknowledged and dropped.
       else if (entry.members.size > 0) entry.state = 'active'
+      else this.#host.inbox.handleForgotten(entry)
     })
     if (Object.keys(job.results).length === job.filters.length) job.answer.resolve(job.results)
   }
@@ -449,14 +464,17 @@ export class Registry {
   #remove(consumer: Consumer, entry: FilterEntry): void {
     entry.leave(consumer)
     const rest = (this.#consumers.get(consumer) ?? []).filter((other) => other !== entry)
-    if (rest.length > 0 || this.#waits(consumer)) {
-      this.#consumers.set(consumer, rest)
-      return
-    }
+    this.#consumers.set(consumer, rest)
+    this.#retire(consumer)
+  }
+
+  // Without a filter, and without the prospect of one, it ends.
+  #retire(consumer: Consumer): void {
+    if (this.#consumers.get(consumer)?.length !== 0 || this.#waits(consumer)) return
     this.#consumers.delete(consumer)
     consumer.end(undefined)
     if (!consumer.attended) consumer.discard(true)
-    else if (consumer.busy) this.#lingering.add(consumer)
+    if (consumer.busy) this.#lingering.add(consumer)
   }
 
   #waits(consumer: Consumer): boolean {

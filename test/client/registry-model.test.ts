@@ -1,0 +1,236 @@
+/**
+ * Random histories of subscriptions on a few filters, against a broker that answers late, out of order, and now and then with a refusal.
+ *
+ * When everything has been answered, both ends must know the same subscriptions, no call and no reader may wait for what cannot come any more,
+ * and no message may be kept for nobody. A failure names its seed.
+ */
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { SubscribeOptions, Subscription } from '../../src/client/api.js'
+import type { Consumer } from '../../src/client/consumer.js'
+import type { FilterEntry } from '../../src/client/filter-entry.js'
+import { Inbox } from '../../src/client/inbox.js'
+import { Registry } from '../../src/client/registry.js'
+import type { QoS } from '../../src/wire/packets.js'
+import type { World } from './harness.js'
+import { Broker, Dice, type Profile } from './random-broker.js'
+
+const filters = ['a', 'b', 'c', 'd'] as const
+const steps = 60
+
+const profiles: readonly Profile[] = [
+  { name: 'a broker that agrees', subacks: [2], unsubacks: [0], careful: false },
+  { name: 'a broker that refuses', subacks: [2, 2, 1, 0, 0x87], unsubacks: [0, 0, 0, 0x87], careful: false },
+  { name: 'readers that only detach', subacks: [2, 2, 0x87], unsubacks: [0], careful: true },
+]
+
+/** One local subscription and what its reader saw. */
+class Reader {
+  readonly texts: string[] = []
+  ready: 'pending' | 'granted' | 'failed' = 'pending'
+  state: 'reading' | 'idle' | 'ended' = 'idle'
+  /** Something was done that may end it. */
+  touched = false
+  readonly filters: readonly string[]
+  readonly subscription: Subscription
+  readonly abort: AbortController
+  #most = 0
+
+  constructor(filters: readonly string[], subscription: Subscription, abort: AbortController) {
+    this.filters = filters
+    this.subscription = subscription
+    this.abort = abort
+    subscription.ready.then(
+      () => {
+        this.ready = 'granted'
+      },
+      () => {
+        this.ready = 'failed'
+      },
+    )
+  }
+
+  /** Reads until the end, or until it leaves its loop after `most` messages from now on. */
+  async run(most: number): Promise<void> {
+    this.#most = most
+    if (this.state !== 'idle') return
+    this.state = 'reading'
+    try {
+      for await (const message of this.subscription) {
+        this.texts.push(message.text())
+        message.ack()
+        if (--this.#most > 0) continue
+        this.touched = true
+        break
+      }
+    } catch {
+      // A subscription that did not come about.
+    }
+    this.state = 'ended'
+  }
+}
+
+/** One history. */
+class History {
+  readonly readers: Reader[] = []
+  readonly calls = new Set<Promise<unknown>>()
+  readonly #dice: Dice
+  readonly #profile: Profile
+  readonly #broker: Broker
+  readonly #world: World
+
+  constructor(dice: Dice, profile: Profile, broker: Broker, world: World) {
+    this.#dice = dice
+    this.#profile = profile
+    this.#broker = broker
+    this.#world = world
+  }
+
+  async step(): Promise<void> {
+    const dice = this.#dice
+    const { careful } = this.#profile
+    const reader = this.readers.length > 0 ? dice.of(this.readers) : undefined
+    const action = dice.below(100)
+    if (action < 25) this.#subscribe()
+    else if (action < 55) this.#broker.publish(dice.of(filters))
+    else if (action < 68) reader?.run(dice.chance(50) ? Number.POSITIVE_INFINITY : 1 + dice.below(3))
+    else if (action < 74) this.#touch(reader)?.subscription.detach()
+    else if (action < 80) this.#touch(reader)?.abort.abort()
+    else if (action < 88 && !careful) this.#follow(this.#touch(reader)?.subscription.unsubscribe())
+    else if (action < 92 && !careful) this.#unsubscribe()
+    // Several actions may come in one turn.
+    if (dice.chance(60)) await this.#world.clock.advance(dice.below(20))
+  }
+
+  #subscribe(): void {
+    const dice = this.#dice
+    const { careful } = this.#profile
+    const wanted = Array.from({ length: 1 + dice.below(3) }, () => dice.of(filters))
+    const abort = new AbortController()
+    const options: SubscribeOptions = {
+      qos: careful ? 1 : dice.of<QoS>([0, 1]),
+      retainHandling: dice.of([0, 1, 2] as const),
+      onExit: careful || dice.chance(40) ? 'detach' : 'unsubscribe',
+      ack: careful ? 'auto' : dice.of(['auto', 'auto', 'manual', 'on-receive'] as const),
+      requireQos: dice.chance(20),
+      signal: abort.signal,
+    }
+    const reader = new Reader(wanted, this.#world.client.subscription(wanted, options), abort)
+    this.readers.push(reader)
+    if (dice.chance(50)) reader.run(Number.POSITIVE_INFINITY)
+  }
+
+  #unsubscribe(): void {
+    const given = [...new Set([this.#dice.of(filters), this.#dice.of(filters)])]
+    for (const reader of this.readers) if (given.some((filter) => reader.filters.includes(filter))) reader.touched = true
+    this.#follow(this.#world.client.unsubscribe(given))
+  }
+
+  #touch(reader: Reader | undefined): Reader | undefined {
+    if (reader !== undefined) reader.touched = true
+    return reader
+  }
+
+  #follow(call: Promise<unknown> | undefined): void {
+    if (call === undefined) return
+    this.calls.add(call)
+    const over = () => this.calls.delete(call)
+    call.then(over, over)
+  }
+}
+
+/** Everything of one seed, up to the point where all has been answered; and what is wrong then. */
+async function play(seed: number, profile: Profile): Promise<void> {
+  const dice = new Dice(seed)
+  const joined = vi.spyOn(Inbox.prototype, 'handleJoined')
+  const subscribed = vi.spyOn(Registry.prototype, 'subscribe')
+  const broker = new Broker(dice, profile)
+  const world = await broker.world
+  const history = new History(dice, profile, broker, world)
+  for (let index = 0; index < steps; index++) await history.step()
+  await world.clock.advance(100)
+  await world.settle()
+  const registry = subscribed.mock.contexts[0] as Registry | undefined
+  const inbox = joined.mock.contexts[0] as Inbox | undefined
+  if (registry === undefined || inbox === undefined) return
+  const entries = filters.flatMap((filter) => registry.trie.matchAll(filter))
+  const label = `${profile.name}, seed ${seed}`
+  expect(broker.faults, label).toEqual([])
+  expect(history.calls.size, `${label}: calls that wait`).toBe(0)
+  checkViews(entries, broker, label)
+  for (const [index, reader] of history.readers.entries()) checkReader(reader, entries, `${label}: reader ${index}`)
+  if (profile.careful) {
+    const seen = new Set(history.readers.flatMap((reader) => reader.texts))
+    expect(
+      broker.acknowledged.filter((text) => !seen.has(text)),
+      `${label}: acknowledged unseen`,
+    ).toEqual([])
+  }
+  await checkDelivery(history, entries, broker, world, label)
+  await checkEnd(history, registry, inbox, broker, world, label)
+  world.client.destroy()
+}
+
+function checkViews(entries: readonly FilterEntry[], broker: Broker, label: string): void {
+  // One that was not given up when asked, and that nobody reads, is as good as gone.
+  const alive = entries.filter((entry) => entry.state !== 'leaving' || !broker.kept.has(entry.filter))
+  const known = alive.map((entry) => entry.filter).sort()
+  const common = [...broker.subscriptions.keys()].filter((filter) => known.includes(filter) || !broker.kept.has(filter))
+  expect(known, `${label}: filters`).toEqual(common.sort())
+  for (const entry of entries) {
+    expect(entry.requests, `${label}: requests for ${entry.filter}`).toEqual([])
+    expect(entry.members.size > 0 ? entry.state : 'active', `${label}: state of ${entry.filter}`).toBe('active')
+    if (entry.members.size > 0) expect(entry.held.length, `${label}: held for nobody on ${entry.filter}`).toBe(0)
+  }
+}
+
+function checkReader(reader: Reader, entries: readonly FilterEntry[], label: string): void {
+  const { subscription, ready, touched } = reader
+  const mine = entries.filter((entry) => entry.members.has(subscription as Consumer)).map((entry) => entry.filter)
+  expect(ready, `${label}: ready`).not.toBe('pending')
+  expect((subscription as Consumer).ended, `${label}: ended`).toBe(mine.length === 0)
+  expect(new Set(reader.texts).size, `${label}: twice`).toBe(reader.texts.length)
+  if (mine.length === 0) expect(reader.state, `${label}: reads for ever`).not.toBe('reading')
+  if (touched || ready === 'failed') return
+  const granted = subscription.granted.filter((grant) => grant.error === undefined).map((grant) => grant.filter)
+  expect(
+    granted.filter((filter) => !mine.includes(filter)),
+    `${label}: lost filters`,
+  ).toEqual([])
+}
+
+/** One more message on every filter: each member gets it once, nobody else gets it. */
+async function checkDelivery(history: History, entries: readonly FilterEntry[], broker: Broker, world: World, label: string): Promise<void> {
+  for (const reader of history.readers) reader.run(Number.POSITIVE_INFINITY)
+  await world.settle()
+  const members = entries.map((entry) => [entry.filter, new Set<unknown>(entry.members.keys())] as const)
+  const probes = filters.map((filter) => broker.publish(filter))
+  await world.settle()
+  for (const [index, { texts, subscription }] of history.readers.entries()) {
+    const expected = probes.filter((text) => members.some(([filter, all]) => filter === text?.[0] && all.has(subscription)))
+    expect(texts.filter((text) => probes.includes(text)).sort(), `${label}: probes of reader ${index}`).toEqual(expected.sort())
+  }
+}
+
+/** Without subscriptions nothing is kept, and everything is acknowledged. */
+async function checkEnd(history: History, registry: Registry, inbox: Inbox, broker: Broker, world: World, label: string): Promise<void> {
+  broker.agrees = true
+  const over = world.client.unsubscribe(filters)
+  await world.clock.advance(100)
+  await over
+  expect([...broker.unacknowledged.values()], `${label}: not acknowledged`).toEqual([])
+  expect(history.readers.filter((reader) => reader.state !== 'ended').length, `${label}: readers that wait`).toBe(0)
+  expect([...registry.consumers].length, `${label}: consumers`).toBe(0)
+  expect(registry.busy, `${label}: busy`).toBe(false)
+  expect(inbox.bytes, `${label}: bytes`).toBe(0)
+}
+
+describe('C16 random histories of subscriptions', () => {
+  afterEach(() => vi.restoreAllMocks())
+
+  it.each(profiles)('$name: both ends agree, everything settles, nothing is kept for nobody', async (profile) => {
+    for (let seed = 1; seed <= 150; seed++) {
+      await play(seed, profile)
+      vi.restoreAllMocks()
+    }
+  })
+})
