@@ -80,3 +80,10 @@ export async function within<T>(promise: Promise<T>, signal: AbortSignal | undef
     stop()
   }
 }
+
+/** A promise that is rejected already; silent when nobody awaits it. */
+export function rejected(error: unknown): Promise<never> {
+  const { promise, reject } = deferred<never>()
+  reject(error)
+  return promise
+}

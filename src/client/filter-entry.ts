@@ -36,6 +36,8 @@ export class FilterEntry {
   readonly requests: SubscribeItem[] = []
   /** Somebody detached from it: it stays without readers too. */
   kept = false
+  /** UNSUBSCRIBE requests for it without an answer: while there are any, it is shared by nobody new. */
+  farewells = 0
   /** The answer to the UNSUBSCRIBE that is under way. */
   leaving: Promise<UnsubscribeResult[]> | undefined
   /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
@@ -91,6 +93,9 @@ export interface SubscribeItem {
 /** One consumer's call: settled when every filter has its answer. */
 export interface Claim {
   readonly consumer: Consumer
+  /** As the caller gave them. */
+  readonly asked: readonly SubscriptionRequest[]
+  /** One for each filter. */
   readonly requests: readonly SubscriptionRequest[]
   readonly grants: Grant[]
   readonly requireQos: boolean
@@ -106,6 +111,26 @@ export function grantOf(filter: string, reasonCode: number): Grant {
   const refused = reasonCode >= 0x80
   const error = refused ? refusal('ERR_SUBSCRIBE_REFUSED', reasonCode, undefined, SUBACK) : undefined
   return Object.freeze<Grant>({ filter, qos: refused ? undefined : (reasonCode as QoS), reasonCode, reasonName: nameOf(reasonCode, SUBACK), error })
+}
+
+/** The grants in the order asked: a filter that was named twice has one. */
+export function grantsOf({ asked, requests, grants }: Claim): readonly Grant[] {
+  if (asked.length === requests.length) return grants
+  const byFilter = new Map(grants.map((grant) => [grant.filter, grant]))
+  return asked.map(({ filter }) => byFilter.get(filter) as Grant)
+}
+
+/** One request for each filter: those that name the same are merged. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
+export function merged(asked: readonly SubscriptionRequest[]): SubscriptionRequest[] {
+  const byFilter = new Map<string, SubscriptionRequest>()
+  for (const request of asked) {
+    const other = byFilter.get(request.filter) ?? request
+    new FilterEntry(other).check(request)
+    const qos = Math.max(other.qos, request.qos) as QoS
+    const retainHandling = Math.min(other.retainHandling, request.retainHandling) as 0 | 1 | 2
+    byFilter.set(request.filter, { ...request, qos, retainHandling })
+  }
+  return [...byFilter.values()]
 }
 
 /** Not withdrawn since it was asked for. */

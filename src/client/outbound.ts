@@ -8,7 +8,7 @@ import { MqttError } from '../errors.js'
 import { writePublishHead } from '../wire/encode-client.js'
 import type { Properties } from '../wire/packets.js'
 import { Writer } from '../wire/writer.js'
-import { aborted, assertNotAborted, type Deferred, deferred, onAbort } from './abort.js'
+import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from './abort.js'
 import type { Receipt } from './api.js'
 import { byReference, type Connection, type FinalAck } from './connection.js'
 import type { Host } from './host.js'
@@ -103,9 +103,7 @@ export class Outbox {
   /** A publish that was refused before it began: rejects, and shows as an event. */
   refuse(topic: string, error: unknown): Promise<never> {
     this.#report(topic, error)
-    const { promise, reject } = deferred<never>()
-    reject(error)
-    return promise
+    return rejected(error)
   }
 
   /** Sends what waits, as far as connection, quota and identifiers allow. */

@@ -8,11 +8,11 @@ import { MqttError } from '../errors.js'
 import { UNSUBACK } from '../wire/constants.js'
 import type { Properties, QoS, SubackPacket, SubscriptionRequest, UnsubackPacket, UserProperties } from '../wire/packets.js'
 import { TopicTrie } from '../wire/trie.js'
-import { aborted, type Deferred, deferred, onAbort } from './abort.js'
+import { aborted, type Deferred, deferred, onAbort, rejected } from './abort.js'
 import type { Subscription, UnsubscribeResult } from './api.js'
 import type { Connection } from './connection.js'
 import type { Consumer } from './consumer.js'
-import { type Claim, FilterEntry, grantOf, grouped, isWanted, type Joiner, type SubscribeItem } from './filter-entry.js'
+import { type Claim, FilterEntry, grantOf, grantsOf, grouped, isWanted, type Joiner, merged, type SubscribeItem } from './filter-entry.js'
 import type { Host } from './host.js'
 import { withOutcome } from './outcome.js'
 import type { CheckedSubscribe } from './requests.js'
@@ -81,15 +81,17 @@ export class Registry {
   }
 
   /** Adds a consumer: routed at once, granted when `ready` settles. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
-  subscribe(consumer: Consumer, requests: readonly SubscriptionRequest[], call: CheckedSubscribe): Promise<Subscription> {
+  subscribe(consumer: Consumer, asked: readonly SubscriptionRequest[], call: CheckedSubscribe): Promise<Subscription> {
     const { subscriptionIdentifier } = call.properties
-    if (call.signal?.aborted === true) return this.#stillborn(consumer, aborted(call.signal))
-    for (const request of requests) {
-      this.#current(request.filter)?.check(request, subscriptionIdentifier)
-      new FilterEntry(requests.find((other) => other.filter === request.filter) ?? request).check(request)
+    if (call.signal?.aborted === true) {
+      consumer.end(aborted(call.signal))
+      return rejected(aborted(call.signal))
     }
+    const requests = merged(asked)
+    for (const request of requests) this.#current(request.filter)?.check(request, subscriptionIdentifier)
     const claim: Claim = {
       consumer,
+      asked,
       requests,
       grants: [],
       requireQos: call.requireQos,
@@ -115,13 +117,6 @@ export class Registry {
     const stop = onAbort(call.signal, () => this.#fail(claim, aborted(call.signal, claim.sent ? 'unknown' : 'not-sent')))
     claim.ready.promise.then(stop, stop)
     return claim.ready.promise
-  }
-
-  #stillborn(consumer: Consumer, error: MqttError): Promise<Subscription> {
-    const { promise, reject } = deferred<Subscription>()
-    consumer.end(error)
-    reject(error)
-    return promise
   }
 
   /** Takes a consumer off its filters; the last one on a filter unsubscribes. Settles when the broker has answered. */
@@ -165,7 +160,11 @@ export class Registry {
     const unsent = entries.every((entry) => entry?.state === 'new')
     for (const entry of entries) if (entry !== undefined) this.#withdraw(entry)
     const job: UnsubscribeJob = { kind: 'unsubscribe', filters, entries, userProperties, results: [], answer: deferred(), sent: 0 }
-    for (const entry of entries) if (entry !== undefined) entry.leaving = job.answer.promise
+    for (const entry of entries) {
+      if (entry === undefined) continue
+      entry.leaving = job.answer.promise
+      entry.farewells += 1
+    }
     if (unsent)
       this.#answerUnsubscribe(
         job,
@@ -355,7 +354,7 @@ export class Registry {
   }
 
   #complete(claim: Claim): void {
-    claim.consumer.granted = Object.freeze(claim.grants)
+    claim.consumer.granted = Object.freeze(grantsOf(claim))
     const refused = claim.grants.every((grant) => grant.error !== undefined) ? claim.grants[0]?.error : undefined
     const lowered = claim.requireQos && claim.grants.some((grant, index) => grant.qos !== undefined && grant.qos < (claim.requests[index]?.qos ?? 0))
     if (refused !== undefined) this.#fail(claim, refused)
@@ -429,7 +428,11 @@ export class Registry {
     } catch (error) {
       session.outbound.withdraw(packetId)
       this.#sent.delete(packetId)
-      for (const entry of job.entries.slice(from)) if (entry?.state === 'leaving') entry.state = 'active'
+      for (const entry of job.entries.slice(from)) {
+        if (entry === undefined) continue
+        entry.farewells -= 1
+        if (entry.farewells === 0) entry.state = 'active'
+      }
       job.answer.reject(error)
       return true
     }
@@ -443,10 +446,11 @@ export class Registry {
       const error = code < 0x80 ? undefined : refusal('ERR_UNSUBSCRIBE_REFUSED', code, undefined, UNSUBACK)
       job.results[from + index] = Object.freeze({ filter, reasonCode: code, reasonName: nameOf(code, UNSUBACK), error })
       if (entry === undefined) return
+      entry.farewells -= 1
       // Refused or not, a subscription that was made anew meanwhile has taken its place.
       if (error === undefined || this.#entries.get(filter) !== entry) this.#forget(entry)
       // With nobody left here to read it, it stays as good as gone: what comes is acknowledged and dropped.
-      else if (entry.members.size > 0) entry.state = 'active'
+      else if (entry.members.size > 0) entry.state = entry.farewells > 0 ? 'leaving' : 'active'
       else this.#host.inbox.handleForgotten(entry)
     })
     if (Object.keys(job.results).length === job.filters.length) job.answer.resolve(job.results)

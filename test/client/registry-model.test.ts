@@ -228,7 +228,8 @@ describe('C16 random histories of subscriptions', () => {
   afterEach(() => vi.restoreAllMocks())
 
   it.each(profiles)('$name: both ends agree, everything settles, nothing is kept for nobody', async (profile) => {
-    for (let seed = 1; seed <= 150; seed++) {
+    // The last one is a history in which an UNSUBSCRIBE was refused while another for the same filter was under way.
+    for (const seed of [...Array.from({ length: 150 }, (_, index) => index + 1), 491]) {
       await play(seed, profile)
       vi.restoreAllMocks()
     }
