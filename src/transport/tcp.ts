@@ -18,7 +18,7 @@ export const dialTcp: Dial = (target, { signal }) => dialSocket((onread) => netC
 export interface ListenTcpOptions {
   /** Address to bind. Default 127.0.0.1. */
   readonly host?: string | undefined
-  /** Default 0: any free port, to be read from `Listener.url`. */
+  /** Default 0: a free port, to be read from `Listener.url`. */
   readonly port?: number | undefined
   /** Speaks TLS with this certificate and key. With `ca`, clients must have a certificate of it. */
   readonly tls?: TlsOptions | undefined

@@ -141,7 +141,7 @@ function ignore(): void {}
 export interface ListenWebSocketOptions {
   /** Address to bind. Default 127.0.0.1. */
   readonly host?: string | undefined
-  /** Default 0: any free port, to be read from `Listener.url`. */
+  /** Default 0: a free port, to be read from `Listener.url`. */
   readonly port?: number | undefined
   /** A listening HTTP server of the caller's, who also closes it; host, port and tls are not used then. */
   readonly server?: { readonly listening: boolean; address(): unknown } | undefined

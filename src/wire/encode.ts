@@ -1,5 +1,5 @@
 /**
- * The public encoder: any control packet, of either side, to bytes.
+ * The public encoder: control packets of either side to bytes.
  *
  * Does not know who will send the packet, and so takes what either side may send. The writers check everything; this page only finds the one for
  * the type.
@@ -33,7 +33,7 @@ export interface AuthInput {
   properties: Properties
 }
 
-/** What {@link encode} takes: any decoded packet, and looser forms in which what has a natural default may be absent. */
+/** What {@link encode} takes: what was decoded, and looser forms in which what has a natural default may be absent. */
 export type PacketInput =
   | ({ type: 'connect' } & ConnectInput)
   | ({ type: 'connack' } & ConnackInput)
