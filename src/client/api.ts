@@ -6,7 +6,10 @@
 import type { MqttError } from '../errors.js'
 import type { SocketOptions, TlsOptions, Transport } from '../transport/transport.js'
 import type { Bytes, QoS, UserProperties } from '../wire/packets.js'
+import type { Backoff } from './backoff.js'
 import type { Message } from './message.js'
+import type { DecisionContext } from './supervisor.js'
+import type { Verdict } from './verdicts.js'
 
 /** Bytes that a caller may give; a string means its UTF-8. */
 export type Payload = string | ArrayBuffer | ArrayBufferView
@@ -73,6 +76,66 @@ export interface Credentials {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Dial this instead, for example a signed URL. */
   readonly url?: string | URL | undefined
+  /** When they run out, in epoch milliseconds: they are renewed `refreshBefore` ahead. */
+  readonly expiresAt?: number | Date | undefined
+  /** CONNECT options for this attempt, over those of the client. */
+  readonly connect?: CredentialsConnect | undefined
+}
+
+/** CONNECT options that `credentials` may give. */
+export type CredentialsConnect = Pick<
+  ClientOptions,
+  | 'keepAlive'
+  | 'sessionExpiryInterval'
+  | 'receiveMaximum'
+  | 'maximumPacketSize'
+  | 'topicAliasMaximum'
+  | 'requestResponseInformation'
+  | 'requestProblemInformation'
+  | 'userProperties'
+  | 'will'
+>
+
+/** What a mechanism of enhanced authentication is told about the exchange. */
+export interface AuthContext {
+  /** Counts the attempts since a connection was stable, from 1. */
+  readonly attempt: number
+  /** URL of the endpoint, without user-info and query. */
+  readonly endpoint: string
+  /** Aborts when the exchange is given up. */
+  readonly signal: AbortSignal
+  /** True when the connection is up already. */
+  readonly reauthentication: boolean
+}
+
+/** Data of one step: bytes, text for its UTF-8, or none. */
+export type AuthData = Payload | undefined
+
+/**
+ * A mechanism of enhanced authentication (section 4.12). What it throws ends the attempt, or the connection, without a further byte
+ * (`ERR_AUTH_FAILED`).
+ */
+export interface AuthMechanism {
+  /** Authentication Method. */
+  readonly method: string
+  /** Begins an exchange: the data of CONNECT, or of the AUTH that asks for re-authentication. */
+  start(context: AuthContext): AuthData | Promise<AuthData>
+  /** The server goes on: the data of the answer. */
+  continue(data: Bytes | undefined, context: AuthContext): AuthData | Promise<AuthData>
+  /** The server is satisfied, and gave this as its last word: nothing else that it sends is read before this is done. */
+  success?: ((data: Bytes | undefined, context: AuthContext) => void | Promise<void>) | undefined
+}
+
+/** How lost connections and failed attempts are made good. */
+export interface ReconnectOptions {
+  /** Default `exponential()`: full jitter, from 1 s to 30 s. */
+  readonly backoff?: Backoff | undefined
+  /** Milliseconds after which a connection counts as stable, so that delays start anew. Default 30,000. */
+  readonly stableAfter?: number | undefined
+  /** Attempts since a connection was stable. Default: no limit. */
+  readonly maxAttempts?: number | undefined
+  /** Decides otherwise than the table in the README; undefined leaves it at that. */
+  readonly decide?: ((error: MqttError, context: DecisionContext) => Verdict | undefined) | undefined
 }
 
 /** When the buffer of a subscription is full. */
@@ -100,14 +163,24 @@ export interface OutboundOptions {
   /** QoS 1 and 2 publishes in flight. Default: the broker's Receive Maximum, which always holds. */
   readonly maxInflight?: number | undefined
   /** `'wait'` (default) lets as many more wait, then refuses. */
-  readonly overflow?: 'wait' | 'reject' | 'drop-newest' | 'drop-oldest' | undefined
+  readonly overflow?: OutboundOverflow | undefined
   /** What happens to a publish while there is no connection. Default: QoS 0 is rejected, QoS 1 and 2 are queued. */
   readonly offline?:
     | { readonly qos0?: OfflinePolicy | undefined; readonly qos1?: OfflinePolicy | undefined; readonly qos2?: OfflinePolicy | undefined }
     | undefined
   /** Milliseconds to wait for PUBACK or PUBCOMP. Default: no limit. */
   readonly ackTimeout?: number | undefined
+  /** Milliseconds for which a publish may wait to be sent; then it rejects with `ERR_EXPIRED`. Default: no limit. */
+  readonly ttl?: number | undefined
+  /**
+   * What happens to a publish that was sent and not acknowledged when the server has lost the session. Default: QoS 1 is published anew; QoS 2, which
+   * may have arrived, rejects with `ERR_SESSION_LOST`, as does QoS 1 in a clean session of MQTT 3.1.1.
+   */
+  readonly onSessionLost?: 'republish' | 'reject' | undefined
 }
+
+/** When the queue of publishes is full. */
+export type OutboundOverflow = 'wait' | 'reject' | 'drop-newest' | 'drop-oldest'
 
 /** Keep a publish for the next connection, or refuse it. */
 export type OfflinePolicy = 'queue' | 'reject'
@@ -124,8 +197,8 @@ export interface Logger {
 export interface ClientOptions {
   /** Default `''`: the broker assigns one. */
   readonly clientId?: string | undefined
-  /** 5 is MQTT 5.0, the only value so far. */
-  readonly protocolVersion?: 5 | undefined
+  /** 5 is MQTT 5.0, 4 is 3.1.1; `'auto'` is 5, and 4 once the server says that it does not speak 5. Default 5. */
+  readonly protocolVersion?: 5 | 4 | 'auto' | undefined
   readonly username?: string | undefined
   readonly password?: Payload | undefined
   /** Awaited before every CONNECT; a throw fails that attempt. Goes over `username` and `password`. */
@@ -153,10 +226,20 @@ export interface ClientOptions {
   /** User properties of CONNECT. */
   readonly userProperties?: UserProperties | undefined
   readonly will?: WillOptions | undefined
-  /** `'reject'`, the only value so far: one round over the endpoints, then an error with a cause for each. */
-  readonly firstConnect?: 'reject' | undefined
-  /** `false`, the only value so far: a lost connection ends the client. */
-  readonly reconnect?: false | undefined
+  /** `'reject'` (default): one round over the endpoints, then an error with a cause for each. `'wait'`: goes on as after a lost connection. */
+  readonly firstConnect?: 'reject' | 'wait' | undefined
+  /** `false`: a lost connection ends the client. Default: it is made good. */
+  readonly reconnect?: boolean | ReconnectOptions | undefined
+  /** `'when-lost'` (default): subscriptions are made anew when the session is gone. `'always'`: on every connection, for servers that forget. */
+  readonly resubscribe?: 'when-lost' | 'always' | undefined
+  /** Hosts, or `host:port`, to which a server may send us with a Server Reference (section 4.11). Default: none. */
+  readonly serverReferences?: readonly string[] | undefined
+  /** Milliseconds before `expiresAt` at which credentials are renewed. Default 60,000. */
+  readonly refreshBefore?: number | undefined
+  /** Enhanced authentication (section 4.12). MQTT 5.0 only. */
+  readonly auth?: AuthMechanism | undefined
+  /** Count what happens, for `client.stats()`. Default false. */
+  readonly stats?: boolean | undefined
   /** Milliseconds for which QoS 1 and 2 messages of a resumed session wait for somebody to subscribe. Default 30,000. */
   readonly unclaimedHold?: number | undefined
   readonly subscriptions?: SubscriptionDefaults | undefined
@@ -192,6 +275,14 @@ export interface PublishOptions {
   readonly flush?: boolean | undefined
   /** Milliseconds to wait for the acknowledgement. Default: the client's `outbound.ackTimeout`. */
   readonly ackTimeout?: number | undefined
+  /** When the queue is full. Default: the client's `outbound.overflow`. */
+  readonly overflow?: OutboundOverflow | undefined
+  /** While there is no connection. Default: the client's `outbound.offline`. */
+  readonly offline?: OfflinePolicy | undefined
+  /** Milliseconds for which it may wait to be sent. Default: the client's `outbound.ttl`. */
+  readonly ttl?: number | undefined
+  /** Default: the client's `outbound.onSessionLost`. */
+  readonly onSessionLost?: 'republish' | 'reject' | undefined
   /** Before the first byte an abort removes the message; later it detaches the caller while the exchange finishes. */
   readonly signal?: AbortSignal | undefined
 }
@@ -284,6 +375,11 @@ export interface Subscription extends AsyncIterable<Message>, AsyncDisposable {
   /** Up to `max` messages at a time (default: all that are there); asking for the next batch acknowledges this one. */
   batches(max?: number): AsyncIterableIterator<Message[]>
   [Symbol.asyncIterator](): AsyncIterableIterator<Message>
+  /**
+   * The messages as a web stream, which reads ahead: for `ack: 'manual'` and `'on-receive'` only. Cancelling it leaves the subscription.
+   * @throws MqttError ERR_INVALID_OPTION, ERR_CONCURRENT_NEXT
+   */
+  readable(): ReadableStream<Message>
   /** Ends it on the broker too when it is the last on its filters; settles at UNSUBACK. */
   unsubscribe(): Promise<void>
   /** Ends it here only: the broker's subscription and unacknowledged messages stay for the next one on these filters. */
@@ -343,6 +439,14 @@ export interface DisconnectOptions {
   readonly timeout?: number | undefined
   /** Cuts the wait short. */
   readonly signal?: AbortSignal | undefined
+}
+
+/** Options of `reconnect`. */
+export interface ReconnectNow {
+  /** Replace a connection that is up. Default false. */
+  readonly force?: boolean | undefined
+  /** For the `disconnect` event. */
+  readonly reason?: string | undefined
 }
 
 /** Where the client stands. */

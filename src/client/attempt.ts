@@ -5,29 +5,39 @@
  */
 import { MqttError, type MqttErrorCode } from '../errors.js'
 import type { Transport } from '../transport/transport.js'
+import type { ProtocolVersion } from '../wire/packets.js'
 import { onAbort, within } from './abort.js'
 import type { CredentialsContext } from './api.js'
+import type { Authentication } from './authentication.js'
 import { type Login, login, type ParsedEndpoint, redirected, shown } from './endpoint.js'
 import type { Host } from './host.js'
 import { checkConnect, connectPacket } from './options.js'
 import type { Platform } from './platform.js'
 import { broken } from './session/refusal.js'
 
-/** Connects, or throws an MqttError. `number` counts the attempts of the client from 1. */
-export async function attempt(
-  host: Host,
-  endpoint: ParsedEndpoint,
-  number: number,
-  lastError: MqttError | undefined,
-  signal: AbortSignal,
-): Promise<void> {
+/** What one attempt is about. */
+export interface AttemptPlan {
+  readonly endpoint: ParsedEndpoint
+  /** Counts the attempts since a connection was stable, from 1. */
+  readonly number: number
+  readonly lastError: MqttError | undefined
+  readonly version: ProtocolVersion
+  readonly cleanStart: boolean
+  readonly receiveMaximum: number
+  readonly authentication: Authentication | undefined
+}
+
+/** Connects and gives what `credentials` said, or throws an MqttError. */
+export async function attempt(host: Host, plan: AttemptPlan, signal: AbortSignal): Promise<Login | undefined> {
   const { options, platform } = host
+  const { endpoint, number, lastError } = plan
   const abort = new AbortController()
   const stop = onAbort(signal, () => abort.abort(signal.reason))
   const cancel = platform.setTimer(() => abort.abort(broken('ERR_CONNECT_TIMEOUT')), options.connectTimeout)
   try {
     const given = await credentials(host, { attempt: number, endpoint: endpoint.target.url.href, lastError, signal: abort.signal })
-    await connect(host, redirected(endpoint, given, platform), given, number, abort.signal)
+    await connect(host, { ...plan, endpoint: redirected(endpoint, given, platform) }, given, abort.signal)
+    return given
   } catch (error) {
     throw asMqttError(abort.signal.aborted ? abort.signal.reason : error, platform)
   } finally {
@@ -36,18 +46,26 @@ export async function attempt(
   }
 }
 
-async function connect(host: Host, endpoint: ParsedEndpoint, given: Login | undefined, number: number, signal: AbortSignal): Promise<void> {
+async function connect(host: Host, plan: AttemptPlan, given: Login | undefined, signal: AbortSignal): Promise<void> {
   const { options } = host
-  const packet = connectPacket(options, host.clientId, {
+  const { endpoint, authentication, number } = plan
+  const url = shown(endpoint.target.url)
+  const auth = await authentication?.begin({ attempt: number, endpoint: url, signal, reauthentication: false })
+  const packet = connectPacket(options, {
+    ...plan,
+    clientId: host.clientId,
     username: given?.username ?? options.username ?? endpoint.username,
     password: given?.password ?? options.password ?? endpoint.password,
+    overrides: given?.connect,
+    auth,
   })
   checkConnect(packet)
-  host.handleDial(shown(endpoint.target.url), number)
+  host.handleDial(url, number)
   await host.handshake(await dial(host, endpoint, signal), packet, signal)
 }
 
-async function credentials({ options }: Host, context: CredentialsContext): Promise<Login | undefined> {
+/** Asks the application for credentials. @throws MqttError */
+export async function credentials({ options }: Host, context: CredentialsContext): Promise<Login | undefined> {
   if (options.credentials === undefined) return undefined
   const { signal } = context
   try {

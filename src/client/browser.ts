@@ -10,8 +10,30 @@ import { hasSettings } from './endpoint.js'
 import type { Platform } from './platform.js'
 import { runtime } from './runtime.js'
 
+/** Back on a network, or on the screen: in a worker there is no document, and in some runtimes nothing of all this. */
+const wakeEvents = [
+  ['online', () => globalThis],
+  ['pageshow', () => globalThis],
+  ['visibilitychange', () => globalThis.document],
+] as const
+
+function isAwake(event: Event): boolean {
+  // The first show of a page is no return to it.
+  if (event.type === 'pageshow') return (event as PageTransitionEvent).persisted
+  return globalThis.document?.visibilityState !== 'hidden'
+}
+
 const platform: Platform = {
   ...runtime,
+  onWake(callback) {
+    const listener = (event: Event): void => {
+      if (isAwake(event)) callback()
+    }
+    for (const [type, target] of wakeEvents) target()?.addEventListener?.(type, listener)
+    return () => {
+      for (const [type, target] of wakeEvents) target()?.removeEventListener?.(type, listener)
+    }
+  },
   dialler: (scheme) => (scheme === 'ws' || scheme === 'wss' ? dialWebSocket : undefined),
   isTlsError: () => false,
   describe: (error) => error.message,

@@ -17,6 +17,7 @@ import type {
   Payload,
   PublishOptions,
   Receipt,
+  ReconnectNow,
   SubscribeOptions,
   Subscription,
   UnsubscribeOptions,
@@ -29,11 +30,15 @@ import type { ListenOptions, Unlisten } from './emitter.js'
 import { parseEndpoints } from './endpoint.js'
 import type { ClientEvents } from './events.js'
 import { HandlerLoop } from './handling.js'
+import type { Message } from './message.js'
 import { parseOptions } from './options.js'
 import type { Platform } from './platform.js'
-import { goodbye, listenCall, publishCall, type SubscriptionCall, subscriptionCall, unsubscribeCall } from './requests.js'
+import type { RequestClient, RequestOptions, Requests } from './request.js'
+import { goodbye, listenCall, publishCall, reconnectCall, type SubscriptionCall, subscriptionCall, unsubscribeCall } from './requests.js'
+import type { Responder, Responding, RespondOptions } from './respond.js'
 import { invalid, object, optional, signal as parseSignal } from './schema.js'
 import type { Negotiated } from './session/limits.js'
+import type { Stats } from './statistics.js'
 
 /** What waits to be sent. */
 export interface OutboundView {
@@ -54,6 +59,7 @@ const connectOptions = object<ConnectOptions>({ signal: optional(parseSignal) })
 /** An MQTT client. Make one with `connect()` or `new Client(endpoints, options)`. */
 export class BaseClient implements AsyncDisposable {
   readonly #core: Core
+  #requests: Requests | undefined
 
   /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
   constructor(platform: Platform, endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) {
@@ -90,7 +96,7 @@ export class BaseClient implements AsyncDisposable {
   }
 
   /**
-   * Opens the connection: one round over the endpoints. While that is under way a further call joins it.
+   * Opens the connection. While that is under way, now or after a loss, a further call joins it.
    * @throws MqttError ERR_ALREADY_CONNECTED, ERR_CLOSED, ERR_CONNECT_REFUSED, ERR_CONNECT_TIMEOUT, ERR_CONNECT_FAILED, ERR_TLS, ERR_ABORTED
    */
   async connect(options: ConnectOptions = {}): Promise<void> {
@@ -163,6 +169,30 @@ export class BaseClient implements AsyncDisposable {
     return results
   }
 
+  /**
+   * Publishes a request with a response topic and gives the message that answers it (section 4.10). Without a connection it waits for one.
+   * @throws MqttError ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION, ERR_INVALID_TOPIC,
+   * and whatever `subscribe` and `publish` reject with; `outcome` tells whether the request may have arrived
+   */
+  async request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message> {
+    this.#assertOpen(this.#core.stopping)
+    // Loaded with the first request: who asks nothing does not carry it.
+    const { Requests } = await import('./request.js')
+    this.#assertOpen(this.#core.stopping)
+    this.#requests ??= new Requests(this.#asRequestClient())
+    return this.#requests.request(topic, payload, options)
+  }
+
+  /**
+   * Answers requests on these filters with what the handler returns, to the response topic that each names, if `allow` takes it.
+   * @throws MqttError as `listen`, and ERR_UNSUPPORTED_OPTION on 3.1.1
+   */
+  async respond(filters: Filters, handler: Responding, options?: RespondOptions): Promise<Responder> {
+    this.#assertOpen(this.#core.stopping)
+    const { respond } = await import('./respond.js')
+    return respond(this.#asRequestClient(), filters, handler, options)
+  }
+
   /** Fulfils when everything published at QoS 0 so far was written. @throws MqttError ERR_NOT_CONNECTED, ERR_CONNECTION_LOST */
   async flush(): Promise<void> {
     await this.#core.outbox.flushed()
@@ -174,6 +204,46 @@ export class BaseClient implements AsyncDisposable {
    */
   async disconnect(options?: DisconnectOptions): Promise<void> {
     await this.#core.disconnect(goodbye(options, this.#core.options))
+  }
+
+  /**
+   * As `disconnect()`, and waits for the publishes that are queued or in flight too, for a connection if there is none. Bounded by `timeout`.
+   * @throws MqttError ERR_INVALID_OPTION
+   */
+  async drain(options?: DisconnectOptions): Promise<void> {
+    await this.#core.disconnect(goodbye(options, this.#core.options), true)
+  }
+
+  /**
+   * While there is no connection: tries now, not after the delay. While there is one: nothing, or with `force` a new one in its place, which resumes
+   * the session. Fulfils when the connection is up.
+   * @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED, or what ended the client meanwhile
+   */
+  async reconnect(options?: ReconnectNow): Promise<void> {
+    const { force, reason } = reconnectCall(options)
+    await this.#core.reconnect(force, reason)
+  }
+
+  /**
+   * Replaces the list of endpoints, from the next attempt on. In a listener of `serverdisconnect` or `connecterror` it also makes that attempt happen,
+   * whatever the failure was.
+   * @throws MqttError as the constructor for endpoints; ERR_CLOSED
+   */
+  setBrokers(endpoints: Endpoint | readonly Endpoint[]): void {
+    this.#core.setBrokers(parseEndpoints(endpoints, this.#core.platform))
+  }
+
+  /**
+   * Authenticates again on the open connection, with the mechanism of the `auth` option (section 4.12.1).
+   * @throws MqttError ERR_UNSUPPORTED_OPTION without `auth`, ERR_NOT_CONNECTED, ERR_AUTH_FAILED, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
+   */
+  async reauthenticate(options: ConnectOptions = {}): Promise<void> {
+    await this.#core.reauthenticate(connectOptions(options, '').signal)
+  }
+
+  /** What happened so far, counted; all zero unless the `stats` option is on. */
+  stats(): Stats {
+    return this.#core.stats()
   }
 
   /** Cuts the connection without DISCONNECT, so that the server publishes the will. */
@@ -188,6 +258,28 @@ export class BaseClient implements AsyncDisposable {
 
   async [asyncDisposeSymbol](): Promise<void> {
     await this.disconnect()
+  }
+
+  #asRequestClient(): RequestClient {
+    const core = this.#core
+    return {
+      get state() {
+        return core.state
+      },
+      get negotiated() {
+        return core.session.negotiated
+      },
+      get version() {
+        const { protocolVersion } = core.options
+        return core.session.negotiated?.protocolVersion ?? (protocolVersion === 'auto' ? undefined : protocolVersion)
+      },
+      closed: this.closed,
+      publish: (topic, payload, options) => this.publish(topic, payload, options),
+      listen: (filters, handler, options) => this.listen(filters, handler, options),
+      on: (type, listener) => this.on(type, listener),
+      random: () => core.platform.random(),
+      setTimer: (callback, delay) => core.platform.setTimer(callback, delay),
+    }
   }
 
   #subscribe({ requests, options }: SubscriptionCall): Consumer {

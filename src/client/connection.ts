@@ -6,40 +6,31 @@
  */
 import { MqttError } from '../errors.js'
 import type { Sink, Transport } from '../transport/transport.js'
-import { CONNACK, PINGRESP, PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL } from '../wire/constants.js'
+import { AUTH, CONNACK, PINGRESP, PUBACK, PUBCOMP, PUBLISH } from '../wire/constants.js'
 import { decodeServerPacket } from '../wire/decode-server.js'
-import {
-  type PublishInput,
-  writeAck,
-  writeConnect,
-  writeDisconnect,
-  writePingreq,
-  writePublish,
-  writePublishHead,
-  writeSubscribe,
-  writeUnsubscribe,
-} from '../wire/encode-client.js'
+import { type PublishInput, writeAck, writePublish, writePublishHead } from '../wire/encode-client.js'
 import { WireError } from '../wire/error.js'
 import { Framer } from '../wire/framer.js'
-import type { ClientPacket, DisconnectPacket, Packet, PubackPacket, PubcompPacket, PubrecPacket, ServerPacket } from '../wire/packets.js'
+import type { ClientPacket, ConnectPacket, DisconnectPacket, Packet, ProtocolVersion, ServerPacket } from '../wire/packets.js'
 import { PublishView } from '../wire/publish.js'
 import { Writer } from '../wire/writer.js'
+import { acknowledgement, type Encoded, type FinalAck, isOldRefusal, unsupportedVersion, writeControl } from './control.js'
 import type { Host } from './host.js'
 import { noTicket } from './message.js'
 import { withOutcome } from './outcome.js'
 import type { CancelTimer, Platform } from './platform.js'
 import { Ring } from './ring.js'
 import { ackId, ackReason, ackType } from './session/ack-queue.js'
-import { DONE } from './session/outbound.js'
+import { REPEAT } from './session/inbound.js'
+import { CLEARED, DONE, RELEASED } from './session/outbound.js'
 import { broken } from './session/refusal.js'
 import type { Session } from './session/session.js'
-
-/** The last acknowledgement of a publish. */
-export type FinalAck = PubackPacket | PubrecPacket | PubcompPacket
+import type { Counters } from './statistics.js'
 
 /** Payloads from this size on are handed to the transport as they are, and belong to it until they are written. */
 export const byReference = 32 * 1024
 const flushThreshold = 64 * 1024
+const dupFlag = 0x08
 /** Most bytes of a packet, by kind: what no honest peer needs to exceed. */
 const acknowledgementLimit = 10_000
 const controlLimit = 100_000
@@ -48,6 +39,7 @@ const subscriptionIdentifierLimit = 64
 /** Milliseconds that a peer gets to end its side of the stream after we ended ours. */
 const closePatience = 1000
 const readWindow = 64 * 1024
+const nothing = new Uint8Array(0)
 
 /** Where `buffer()` reads go: one per thread is enough, because every read is consumed before the next begins. */
 let sharedWindow: Uint8Array | undefined
@@ -60,6 +52,8 @@ export class Connection implements Sink {
   readonly #host: Host
   readonly #framer: Framer
   readonly #view = new PublishView()
+  readonly #version: ProtocolVersion
+  readonly #counters: Counters | undefined
   readonly #writer = new Writer(128, true)
   /** Largest packet that the server takes [MQTT-3.2.2-15]. */
   packetLimit = Number.POSITIVE_INFINITY
@@ -70,17 +64,22 @@ export class Connection implements Sink {
   #blocked = false
   #flushQueued = false
   #ended = false
+  /** Bytes that came in while the connection was not to be read. */
+  #paused: Uint8Array[] | undefined
   #gone: MqttError | undefined
   #timer: CancelTimer | undefined
   #timerAt = Number.POSITIVE_INFINITY
+  #pingedAt = 0
 
-  constructor(transport: Transport, host: Host) {
-    const { maximumPacketSize } = host.options
+  constructor(transport: Transport, host: Host, connect: ConnectPacket) {
+    const { maximumPacketSize = host.options.maximumPacketSize } = connect.properties
+    this.#version = connect.protocolVersion
+    this.#counters = host.counters
     this.#transport = transport
     this.#host = host
     this.#session = host.session
     this.#platform = host.platform
-    this.#framer = new Framer({ from: 'server', protocolVersion: 5, maximumPacketSize })
+    this.#framer = new Framer({ from: 'server', protocolVersion: this.#version, maximumPacketSize })
     transport.open(this)
   }
 
@@ -91,23 +90,55 @@ export class Connection implements Sink {
 
   /** Bytes held for this connection: an incomplete packet, and output that has not left. */
   get held(): number {
-    return this.#framer.pending + this.#writer.length + this.#handed - this.#left
+    const paused = this.#paused?.reduce((sum, bytes) => sum + bytes.length, 0) ?? 0
+    return this.#framer.pending + this.#writer.length + this.#handed - this.#left + paused
   }
 
   // Output
 
-  /** Writes a PUBLISH. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
-  publish(input: PublishInput & { readonly payload: Uint8Array }): void {
+  /** Writes a PUBLISH at QoS 0, under a topic alias where the server takes them. @throws as `publish` */
+  post(input: PublishInput & { readonly payload: Uint8Array }): undefined {
+    const { topics } = this.#session
+    const alias = topics.use(input.topic)
+    if (alias === 0) {
+      this.#publish(input)
+      return
+    }
+    try {
+      const properties = { ...input.properties, topicAlias: Math.abs(alias) }
+      this.#publish({ ...input, topic: alias > 0 ? '' : input.topic, properties })
+    } catch (error) {
+      if (alias < 0) topics.forget(input.topic)
+      throw error
+    }
+  }
+
+  /** Writes a PUBLISH at QoS 1 or 2, and gives what it takes to send it again. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
+  publish(input: PublishInput & { readonly payload: Uint8Array }): Encoded {
     const { payload } = input
-    if (payload.length >= byReference) this.#publishByReference(input)
-    else this.#write(0, () => writePublish(this.#writer, input, 5))
+    const version = this.#version
+    if (payload.length >= byReference) return { bytes: this.#publish(input), payload, version }
+    return { bytes: this.#publish(input), payload: undefined, version }
+  }
+
+  /** Sends a PUBLISH of an earlier connection again, with DUP [MQTT-3.3.1-1]. Its size was checked. */
+  replay({ bytes, payload }: Encoded, packet: () => Packet): void {
+    bytes[0] = (bytes[0] as number) | dupFlag
+    if (payload !== undefined) this.flush()
+    this.#writer.raw(bytes)
+    this.#count()
+    if (payload !== undefined) {
+      this.#handWriter()
+      this.#hand(payload)
+    }
+    this.queueFlush()
     if (this.#writer.length >= flushThreshold) this.flush()
-    this.#host.watch?.('out', { ...input, type: 'publish', properties: input.properties ?? {} } as Packet)
+    this.#host.watch?.('out', packet())
   }
 
   /** Writes any other packet. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
   send(packet: ClientPacket): void {
-    this.#write(0, () => writeControl(this.#writer, packet))
+    this.#write(0, () => writeControl(this.#writer, packet, this.#version))
     this.#host.watch?.('out', packet)
   }
 
@@ -184,16 +215,35 @@ export class Connection implements Sink {
     if (this.#ended) return
     // A Node Buffer becomes a plain view: its own `slice` would not copy what is kept.
     const bytes = given.constructor === Uint8Array ? given : new Uint8Array(given.buffer, given.byteOffset, given.length)
+    this.#session.keepAlive.received(this.#platform.now())
+    if (this.#counters !== undefined) this.#counters.bytesReceived += bytes.length
+    if (this.#paused === undefined) this.#parse(bytes)
+    else if (this.held + bytes.length <= this.#host.options.memoryBudget) this.#paused.push(bytes.slice())
+    else this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server does not wait for the end of authentication'))
+  }
+
+  /** What comes in waits, until `resume()`. */
+  pause(): void {
+    this.#paused ??= []
+  }
+
+  resume(): void {
+    const waiting = this.#paused ?? []
+    this.#paused = undefined
+    this.#parse(nothing)
+    for (const bytes of waiting) if (!this.#ended) this.#parse(bytes)
+  }
+
+  #parse(bytes: Uint8Array): void {
     const now = this.#platform.now()
-    this.#session.keepAlive.received(now)
     let complete = false
     try {
       this.#framer.push(bytes)
-      while (this.#session.state !== 'closed' && this.#framer.next()) {
+      while (this.#session.state !== 'closed' && this.#paused === undefined && this.#framer.next()) {
         complete = true
         this.#handleFrame(now)
       }
-      this.#session.keepAlive.partial(this.#framer.pending, complete, now)
+      this.#session.keepAlive.partial(this.#paused === undefined ? this.#framer.pending : 0, complete, now)
     } catch (error) {
       if (!(error instanceof WireError)) throw error
       this.#session.close(withOutcome(error, 'unknown'), error.reasonCode)
@@ -218,18 +268,20 @@ export class Connection implements Sink {
   #handleFrame(now: number): void {
     const { bytes, start, body, end } = this.#framer
     const type = (bytes[start] as number) >> 4
+    if (this.#counters !== undefined) this.#counters.packetsReceived += 1
     if (type === PUBLISH) return this.#handlePublish(bytes, start, body, end)
     const limit = (type >= PUBACK && type <= PUBCOMP) || type === PINGRESP ? acknowledgementLimit : controlLimit
     if (end - start > limit) return this.#session.fail(0x95, undefined, 'ERR_PACKET_TOO_LARGE')
-    const packet = isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, 5)
+    const packet = isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, this.#version)
     this.#host.watch?.('in', packet)
-    if (type !== CONNACK && !this.#session.expectConnected()) return
+    if (type !== CONNACK && type !== AUTH && !this.#session.expectConnected()) return
     if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#tooMany()
     this.#handlePacket(packet, now)
   }
 
   #handlePacket(packet: ServerPacket, now: number): void {
     const { inbound, outbound } = this.#session
+    if (this.#counters !== undefined && packet.type === 'pingresp') this.#counters.pingRoundTrip = now - this.#pingedAt
     if (packet.type === 'puback') this.#settle(outbound.handlePuback(packet.packetId), packet)
     else if (packet.type === 'pubrec') this.#settle(outbound.handlePubrec(packet.packetId, packet.reasonCode), packet)
     else if (packet.type === 'pubcomp') this.#settle(outbound.handlePubcomp(packet.packetId), packet)
@@ -242,11 +294,13 @@ export class Connection implements Sink {
 
   #settle(verdict: number, packet: FinalAck): void {
     if (verdict === DONE) this.#host.outbox.handleAcknowledged(packet)
+    else if (verdict === RELEASED) this.#host.outbox.handleReleased(packet)
+    else if (verdict === CLEARED) this.#host.outbox.flush()
   }
 
   #handlePublish(bytes: Uint8Array, start: number, body: number, end: number): void {
     const view = this.#view
-    view.read(bytes, start, body, end, 5, 'server')
+    view.read(bytes, start, body, end, this.#version, 'server')
     if (!this.#session.expectConnected()) return
     if (view.userPropertyCount > userPropertyLimit || view.subscriptionIdentifierCount > subscriptionIdentifierLimit) {
       return this.#tooMany()
@@ -254,11 +308,16 @@ export class Connection implements Sink {
     const topic = view.topicAlias === 0 ? view.topic() : this.#resolve(view)
     if (topic === undefined) return
     if (this.#host.watch !== undefined) {
-      this.#host.watch('in', decodeServerPacket(bytes, start, body, end, 5))
+      this.#host.watch('in', decodeServerPacket(bytes, start, body, end, this.#version))
       if (this.#ended) return
     }
-    const ticket = view.qos === 0 ? noTicket : this.#session.inbound.handlePublish(view.packetId, view.qos)
+    const ticket = view.qos === 0 ? noTicket : this.#session.inbound.handlePublish(view.packetId, view.qos, view.dup)
     if (ticket >= 0 || view.qos === 0) this.#host.inbox.handleMessage(view, topic, ticket)
+    else if (ticket === REPEAT && this.#counters !== undefined) this.#counters.duplicates += 1
+  }
+
+  #count(): void {
+    if (this.#counters !== undefined) this.#counters.packetsSent += 1
   }
 
   #tooMany(): void {
@@ -282,6 +341,7 @@ export class Connection implements Sink {
   #hand(bytes: Uint8Array): void {
     const now = this.#platform.now()
     this.#handed += bytes.length
+    if (this.#counters !== undefined) this.#counters.bytesSent += bytes.length
     this.#session.keepAlive.sent(now)
     const took = this.#transport.write(bytes, (error) => {
       this.#left += bytes.length
@@ -293,13 +353,21 @@ export class Connection implements Sink {
     this.#arm()
   }
 
-  // What is queued leaves first, so that nothing comes between head and payload.
-  #publishByReference(input: PublishInput & { readonly payload: Uint8Array }): void {
-    const { payload } = input
-    this.flush()
-    this.#write(payload.length, () => writePublishHead(this.#writer, input, payload.length, 5))
-    this.#handWriter()
-    this.#hand(payload)
+  #publish(input: PublishInput & { readonly payload: Uint8Array }): Uint8Array {
+    const { payload, qos = 0 } = input
+    const large = payload.length >= byReference
+    // What is queued leaves first, so that nothing comes between head and payload.
+    if (large) this.flush()
+    const mark = this.#writer.length
+    if (large) this.#write(payload.length, () => writePublishHead(this.#writer, input, payload.length, this.#version))
+    else this.#write(0, () => writePublish(this.#writer, input, this.#version))
+    const bytes = qos > 0 ? this.#writer.bytes.slice(mark, this.#writer.length) : nothing
+    if (large) {
+      this.#handWriter()
+      this.#hand(payload)
+    } else if (this.#writer.length >= flushThreshold) this.flush()
+    this.#host.watch?.('out', { ...input, type: 'publish', properties: input.properties ?? {} } as Packet)
+    return bytes
   }
 
   #handWriter(): void {
@@ -323,6 +391,7 @@ export class Connection implements Sink {
       this.#writer.length = mark
       throw new MqttError('ERR_PACKET_TOO_LARGE')
     }
+    this.#count()
     this.queueFlush()
   }
 
@@ -330,9 +399,11 @@ export class Connection implements Sink {
     const { acks } = this.#session
     while (acks.length > 0) {
       const entry = acks.shift()
-      if ((ackReason(entry) === 0 ? 4 : 5) > this.packetLimit) return this.#giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no acknowledgement fits'))
-      writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), ackReason(entry), undefined, 5)
-      this.#host.watch?.('out', { type: ackNames[ackType(entry)], packetId: ackId(entry), reasonCode: ackReason(entry), properties: {} } as Packet)
+      const reasonCode = this.#version === 5 ? ackReason(entry) : 0
+      if ((reasonCode === 0 ? 4 : 5) > this.packetLimit) return this.#giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no acknowledgement fits'))
+      writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), reasonCode, undefined, this.#version)
+      this.#count()
+      this.#host.watch?.('out', acknowledgement(entry))
     }
     if (this.#handed - this.#left + this.#writer.length <= this.#host.options.memoryBudget) return
     this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server reads nothing'))
@@ -345,6 +416,8 @@ export class Connection implements Sink {
 
   #sendControl(packet: ClientPacket): void {
     if (packet.type === 'disconnect') return this.#sendDisconnect(packet)
+    if (packet.type === 'pingreq') this.#pingedAt = this.#platform.now()
+    if (packet.type === 'pingreq' && this.#counters !== undefined) this.#counters.pings += 1
     try {
       this.send(packet)
     } catch (error) {
@@ -408,20 +481,3 @@ export class Connection implements Sink {
     this.pump()
   }
 }
-
-// A server that knows 3.1.1 only says "unacceptable protocol version" in the form of that version (3.1.1, section 3.2.2.3).
-function isOldRefusal(bytes: Uint8Array, start: number, end: number): boolean {
-  return end - start === 4 && bytes[start] === 0x20 && bytes[start + 2] === 0 && bytes[start + 3] === 1
-}
-
-const unsupportedVersion: ServerPacket = { type: 'connack', sessionPresent: false, reasonCode: 0x84, properties: {} }
-
-function writeControl(writer: Writer, packet: ClientPacket): void {
-  if (packet.type === 'connect') writeConnect(writer, packet)
-  else if (packet.type === 'subscribe') writeSubscribe(writer, packet, 5)
-  else if (packet.type === 'unsubscribe') writeUnsubscribe(writer, packet, 5)
-  else if (packet.type === 'disconnect') writeDisconnect(writer, packet.reasonCode, packet.properties, 5)
-  else if (packet.type === 'pingreq') writePingreq(writer)
-}
-
-const ackNames: Readonly<Record<number, string>> = { [PUBACK]: 'puback', [PUBREC]: 'pubrec', [PUBREL]: 'pubrel', [PUBCOMP]: 'pubcomp' }

@@ -177,6 +177,24 @@ export class Consumer implements Subscription {
     })
   }
 
+  readable(): ReadableStream<Message> {
+    if (this.config.ack === 'auto') throw new MqttError('ERR_INVALID_OPTION', "ack must be 'manual' or 'on-receive' for a stream", { option: 'ack' })
+    const messages = this[Symbol.asyncIterator]()
+    return new ReadableStream<Message>(
+      {
+        pull: async (controller) => {
+          const { value, done } = await messages.next()
+          if (done === true) controller.close()
+          else controller.enqueue(value)
+        },
+        cancel: async () => {
+          await messages.return?.()
+        },
+      },
+      { highWaterMark: 0 },
+    )
+  }
+
   unsubscribe(): Promise<void> {
     if (this.#leaving === undefined) {
       this.#leaving = this.#host.registry.leave(this).finally(() => {
@@ -264,6 +282,8 @@ export class Consumer implements Subscription {
   }
 
   #handOut(message: DeliveredMessage): DeliveredMessage {
+    const { counters } = this.#host
+    if (counters !== undefined) counters.delivered += 1
     if (this.config.ack === 'on-receive') message.settle(0)
     if (this.config.ack === 'manual') this.#inHand = this.#inHand.filter((earlier) => !earlier.settled)
     this.#inHand.push(message)

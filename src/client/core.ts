@@ -1,56 +1,66 @@
 /**
  * The machinery of one client: the state it is in, the connection it has, and the parts that do the work, wired together.
  *
- * One connection per client for now: when it is lost the client is closed and everything settles with the cause. Applications see `client.ts`;
- * here nothing is validated any more.
+ * How a connection is come by is the matter of `dialling.ts`. There is at most one transport at a time. Applications see `client.ts`; here nothing
+ * is validated any more.
  */
 import { MqttError, printable } from '../errors.js'
 import type { Transport } from '../transport/transport.js'
 import { DISCONNECT } from '../wire/constants.js'
-import type { ConnackPacket, ConnectPacket, DisconnectPacket, Packet, Properties } from '../wire/packets.js'
+import type { ConnackPacket, ConnectPacket, DisconnectPacket, Packet } from '../wire/packets.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, within } from './abort.js'
 import type { ClientState, Logger } from './api.js'
-import { attempt } from './attempt.js'
+import { Authentication } from './authentication.js'
 import { Connection } from './connection.js'
+import { Dialling, type DiallingHost } from './dialling.js'
 import { Emitter } from './emitter.js'
-import { type ParsedEndpoint, shown } from './endpoint.js'
+import type { ParsedEndpoint } from './endpoint.js'
 import type { ClientEvents } from './events.js'
-import type { Host } from './host.js'
 import { Inbox } from './inbox.js'
 import type { Config } from './options.js'
 import { Outbox } from './outbound.js'
-import type { Platform } from './platform.js'
+import type { CancelTimer, Platform } from './platform.js'
+import { redacted } from './redact.js'
 import { Registry } from './registry.js'
+import type { Goodbye } from './requests.js'
+import { longestDelay } from './schema.js'
 import type { Action } from './session/actions.js'
-import { broken, refusal } from './session/refusal.js'
+import { broken, refusal, version5Code } from './session/refusal.js'
 import { Session } from './session/session.js'
+import { Counters, type Stats, snapshot } from './statistics.js'
 
-/** A checked `disconnect()`. */
-export interface Goodbye {
-  readonly reasonCode: number
-  readonly properties: Properties
-  readonly timeout: number
-  readonly signal: AbortSignal | undefined
-}
+/** A session that never expires (section 3.1.2.11.2). */
+const forEver = 4_294_967_295
 
 /** Everything behind a client. */
-export class Core implements Host {
+export class Core implements DiallingHost {
   readonly platform: Platform
   readonly options: Config
   readonly session: Session
   readonly registry: Registry
   readonly inbox: Inbox
   readonly outbox: Outbox
+  readonly counters: Counters | undefined
+  readonly authentication: Authentication | undefined
   readonly events: Emitter<ClientEvents>
   readonly closed: Deferred<MqttError | undefined> = deferred()
   state: ClientState = 'idle'
   clientId: string
   reads = 0
-  readonly #endpoints: readonly ParsedEndpoint[]
+  readonly #dialling: Dialling
+  // valid for the connection
   #endpoint = ''
   #link: Connection | undefined
-  #attempts: { readonly done: Deferred<void>; readonly abort: AbortController } | undefined
   #handshake: Deferred<void> | undefined
+  /** True from a `connect` event to its `disconnect` event. */
+  #up = false
+  /** The connection is being replaced, by our own choice, because of this. */
+  #replacing: MqttError | undefined
+  // between connections
+  /** Fulfils when the connection is up, rejects when the client is closed. */
+  #arrival: Deferred<void> | undefined
+  #expiry: CancelTimer | undefined
+  // ending
   #stopping: Promise<void> | undefined
   readonly #hurry: Deferred<void> = deferred()
   /** No time is left to wait for anything. */
@@ -62,8 +72,11 @@ export class Core implements Host {
     this.platform = platform
     this.options = options
     this.clientId = options.clientId
-    this.#endpoints = endpoints
-    this.events = new Emitter((error, type) => this.log('error', `a listener of '${type}' threw: ${String(error)}`))
+    this.counters = options.stats ? new Counters() : undefined
+    this.events = new Emitter(
+      (error, type) => this.log('error', `a listener of '${type}' threw: ${String(error)}`),
+      platform.trace && ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
+    )
     this.session = new Session({
       ...options,
       maximumInflight: options.outbound.maxInflight,
@@ -73,6 +86,8 @@ export class Core implements Host {
     this.registry = new Registry(this)
     this.inbox = new Inbox(this)
     this.outbox = new Outbox(this)
+    this.authentication = options.auth && new Authentication(this, options.auth)
+    this.#dialling = new Dialling(this, endpoints)
   }
 
   get held(): number {
@@ -86,11 +101,12 @@ export class Core implements Host {
   }
 
   get connection(): Connection | undefined {
-    return this.session.state === 'connected' ? this.#link : undefined
+    return this.#handshake === undefined && this.session.state === 'connected' ? this.#link : undefined
   }
 
   get watch(): ((direction: 'in' | 'out', packet: Packet) => void) | undefined {
-    return this.events.has('packet') ? (direction, packet) => this.events.emit('packet', { direction, packet: redacted(packet) }) : undefined
+    const watched = this.events.has('packet') || this.platform.traced?.('packet') === true
+    return watched ? (direction, packet) => this.events.emit('packet', { direction, packet: redacted(packet) }) : undefined
   }
 
   log(level: keyof Logger, message: string): void {
@@ -101,45 +117,73 @@ export class Core implements Host {
     }
   }
 
+  stats(): Stats {
+    return snapshot(this.counters, () => ({
+      publishesInFlight: this.outbox.inFlight,
+      publishesQueued: this.outbox.size,
+      unread: [...this.registry.consumers].reduce((sum, consumer) => sum + consumer.size, 0),
+      unsolicitedAcks: this.session.outbound.unsolicited,
+    }))
+  }
+
   // Connecting
 
-  /** Joins the attempt that is under way, or begins one round over the endpoints. */
+  /** Joins whatever is under way to connect, or begins. */
   async connect(signal: AbortSignal | undefined): Promise<void> {
     if (this.stopping) throw closedError()
     if (this.state === 'connected') throw new MqttError('ERR_ALREADY_CONNECTED')
     assertNotAborted(signal)
-    const { done } = this.#attempts ?? this.#begin(signal)
-    return within(done.promise, signal)
-  }
-
-  // The signal of whoever begins it ends the attempt; those of joiners drop only the joiner.
-  #begin(signal: AbortSignal | undefined): { readonly done: Deferred<void> } {
-    const abort = new AbortController()
-    const done = deferred<void>()
-    const stop = onAbort(signal, () => abort.abort(aborted(signal)))
-    this.#attempts = { done, abort }
+    if (this.state !== 'idle') return within(this.#awaited(), signal)
+    // The signal of whoever begins it ends the attempt; those of joiners drop only the joiner.
+    const arrival = this.#awaited()
+    const stop = onAbort(signal, () => this.destroy(aborted(signal)))
+    arrival.then(stop, stop)
     this.#enter('connecting')
-    this.#round(abort.signal).finally(stop).then(done.resolve, done.reject)
-    return this.#attempts
+    if (!this.stopping) this.#dialling.begin()
+    return within(arrival, signal)
   }
 
-  async #round(signal: AbortSignal): Promise<void> {
-    const errors: MqttError[] = []
-    for (const endpoint of this.#endpoints) {
-      // A listener may have closed the client.
-      if (signal.aborted || this.ended) break
-      const number = errors.length + 1
-      try {
-        return await attempt(this, endpoint, number, errors.at(-1), signal)
-      } catch (thrown) {
-        const error = thrown as MqttError
-        errors.push(error)
-        this.events.emit('connecterror', { error, endpoint: shown(endpoint.target.url), attempt: number })
-      }
-    }
-    const error = signal.aborted || this.ended ? asClosed(signal.reason) : asOne(errors)
-    this.finish(error)
-    throw error
+  /** Dials now instead of after the delay; replaces a connection that is up only when told to. */
+  async reconnect(force: boolean, reason: string | undefined): Promise<void> {
+    if (this.stopping) throw closedError()
+    if (this.state === 'idle') return this.connect(undefined)
+    if (this.state === 'connected' && !force) return
+    const arrival = this.#awaited()
+    if (this.state === 'connected') this.replace(reason ?? 'replaced by reconnect()')
+    else this.#dialling.hurry()
+    return arrival
+  }
+
+  /** The endpoints from now on. */
+  setBrokers(endpoints: readonly ParsedEndpoint[]): void {
+    if (this.stopping) throw closedError()
+    this.#dialling.setBrokers(endpoints)
+  }
+
+  /** Authenticates again on the open connection (section 4.12.1). */
+  async reauthenticate(signal: AbortSignal | undefined): Promise<void> {
+    if (this.stopping) throw closedError()
+    if (this.authentication === undefined) throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: 'auth' })
+    if (this.connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
+    assertNotAborted(signal)
+    const context = { attempt: 1, endpoint: this.#endpoint, signal: new AbortController().signal, reauthentication: true }
+    return within(this.authentication.renew(context), signal, 'unknown')
+  }
+
+  /** A connection that we give up ourselves ends with DISCONNECT, so that no will is published. */
+  replace(reason: string): void {
+    const { connection } = this
+    if (connection === undefined) return
+    this.#replacing = new MqttError('ERR_CONNECTION_LOST', reason, { outcome: 'unknown' })
+    connection.flush()
+    this.session.disconnect(0, {})
+    connection.pump()
+    connection.end()
+  }
+
+  #awaited(): Promise<void> {
+    this.#arrival ??= deferred()
+    return this.#arrival.promise
   }
 
   handleDial(url: string, number: number): void {
@@ -150,7 +194,7 @@ export class Core implements Host {
   async handshake(transport: Transport, packet: ConnectPacket, signal: AbortSignal): Promise<void> {
     const done = deferred<void>()
     this.#handshake = done
-    const link = new Connection(transport, this)
+    const link = new Connection(transport, this, packet)
     this.#link = link
     const stop = onAbort(signal, () => link.destroy(signal.reason))
     try {
@@ -162,16 +206,17 @@ export class Core implements Host {
       throw error
     } finally {
       stop()
-      this.#handshake = undefined
+      if (this.#handshake === done) this.#handshake = undefined
     }
   }
 
   // What happens on the connection
 
   handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void {
-    if (action.type === 'connected') this.#handleConnected(action.connack)
+    if (action.type === 'connected') this.#handleAccepted(action)
     else if (action.type === 'refused') this.#handleRefused(action.connack)
     else if (action.type === 'answered') this.registry.handleAnswer(action.packet)
+    else if (action.type === 'auth') this.authentication?.handleAuth(action.packet, (error) => this.cut(error))
     else if (action.type === 'server-disconnect') this.#handleServerDisconnect(action.packet)
   }
 
@@ -187,6 +232,14 @@ export class Core implements Host {
     if (this.session.state === 'connected') this.flush()
   }
 
+  pump(): void {
+    this.#link?.pump()
+  }
+
+  cut(error: MqttError): void {
+    this.#link?.destroy(error)
+  }
+
   flush(): void {
     this.registry.flush()
     this.outbox.flush()
@@ -195,8 +248,9 @@ export class Core implements Host {
   handleClosed(error: MqttError | undefined): void {
     const handshake = this.#handshake
     this.#link = undefined
-    if (handshake === undefined) this.finish(error)
-    else handshake.reject(error?.code === 'ERR_CONNECTION_LOST' ? this.#beforeConnack(error.cause) : (error ?? closedError()))
+    if (handshake === undefined) return this.#handleLost(error)
+    this.session.suspend()
+    handshake.reject(error?.code === 'ERR_CONNECTION_LOST' ? this.#beforeConnack(error.cause) : (error ?? closedError()))
   }
 
   // A server may refuse our certificate as late as this.
@@ -204,38 +258,76 @@ export class Core implements Host {
     return broken(this.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED', 'closed before CONNACK', cause)
   }
 
-  #handleConnected(connack: ConnackPacket): void {
+  // Where the mechanism has the last word, nothing is read until it has spoken.
+  #handleAccepted(action: Action & { type: 'connected' }): void {
+    const link = this.#link
+    const verified = this.authentication?.handleAccepted(action.connack.properties.authenticationData)
+    if (verified === undefined) return this.#handleConnected(action)
+    link?.pause()
+    verified.then(
+      () => {
+        if (this.#link !== link || this.#handshake === undefined) return
+        this.#handleConnected(action)
+        link?.resume()
+      },
+      (error: MqttError) => link?.destroy(error),
+    )
+  }
+
+  #handleConnected({ connack, lost, stale }: Action & { type: 'connected' }): void {
     const { negotiated } = this.session
     const link = this.#link
     if (negotiated === undefined || link === undefined) return
     const { sessionPresent } = connack
+    const first = !this.#dialling.connectedOnce
     this.clientId = negotiated.clientId
     link.packetLimit = negotiated.maximumPacketSize
-    if (sessionPresent) this.inbox.hold()
+    if (sessionPresent && first) this.inbox.hold()
     const handshake = this.#handshake
     this.#handshake = undefined
+    this.#expiry?.()
+    this.#dialling.handleConnected()
+    if (this.counters !== undefined) this.counters.connects += 1
+    const loss = lost ? this.#accountForLoss('absent', stale) : undefined
+    this.registry.handleConnected(!sessionPresent && !first)
+    this.outbox.handleConnected()
+    // What goes on leaves before anything new.
+    link.flush()
+    this.#up = true
+    const arrival = this.#arrival
+    this.#arrival = undefined
     this.#enter('connected')
-    this.log('info', 'connected')
+    this.log('info', sessionPresent ? 'connected, session resumed' : 'connected')
     handshake?.resolve()
+    arrival?.resolve()
     this.flush()
     // A listener may have ended it all by now.
     if (!this.stopping) this.events.emit('connect', { connack, negotiated, sessionPresent, endpoint: this.#endpoint })
+    if (loss !== undefined && !this.stopping) this.events.emit('sessionlost', loss)
   }
 
   #handleRefused({ reasonCode, properties }: ConnackPacket): void {
-    this.#link?.destroy(refusal('ERR_CONNECT_REFUSED', reasonCode, properties.reasonString))
+    const code = this.session.version === 5 ? reasonCode : version5Code(reasonCode)
+    if (this.counters !== undefined) this.counters.refusals += 1
+    this.#dialling.handleAsking()
+    if (departures.includes(code)) this.#dialling.handleReference(properties.serverReference)
+    this.#link?.destroy(refusal('ERR_CONNECT_REFUSED', code, properties.reasonString))
   }
 
   #handleServerDisconnect(packet: DisconnectPacket): void {
     const { reasonCode, properties } = packet
     const code = reasonCode === 0x8e ? 'ERR_SESSION_TAKEN_OVER' : 'ERR_SERVER_DISCONNECT'
     const error = refusal(code, reasonCode, properties.reasonString, DISCONNECT, 'unknown')
+    this.#dialling.handleAsking()
     this.events.emit('serverdisconnect', { packet, error })
+    if (departures.includes(reasonCode)) this.#dialling.handleReference(properties.serverReference)
+    this.outbox.handleBlame(error)
     this.#link?.destroy(error)
   }
 
   settle(ticket: number, reasonCode: number): boolean {
-    const settled = this.session.inbound.settle(ticket, reasonCode)
+    // 3.1.1 cannot say no.
+    const settled = this.session.inbound.settle(ticket, this.session.version === 5 ? reasonCode : 0)
     this.#link?.queueFlush()
     this.handleTurnEnd()
     return settled
@@ -245,10 +337,57 @@ export class Core implements Host {
     this.#turnEnded?.()
   }
 
+  // Between connections
+
+  #handleLost(given: MqttError | undefined): void {
+    const error = given ?? this.#replacing ?? closedError()
+    const urgent = this.#replacing !== undefined || this.session.keepAlive.probing
+    this.#replacing = undefined
+    if (this.stopping) return this.finish(given)
+    this.authentication?.handleLost(error)
+    this.counters?.fail(error.code)
+    if (error.code === 'ERR_KEEPALIVE_TIMEOUT' && this.counters !== undefined) this.counters.pingTimeouts += 1
+    const step = this.#dialling.handleLost(error, urgent)
+    if (step.type === 'stop') return this.finish(step.error)
+    this.session.suspend()
+    this.registry.handleLost()
+    this.#enter('reconnecting')
+    this.outbox.handleLost(error)
+    this.#emitDisconnect(error)
+    if (!this.stopping) this.#watchExpiry()
+    this.#dialling.follow(step)
+  }
+
+  // The server keeps the session for so long; after that there is no use in waiting for it (section 3.1.2.11.2).
+  #watchExpiry(): void {
+    const { negotiated, version } = this.session
+    const interval = version === 5 ? (negotiated?.sessionExpiryInterval ?? 0) : this.options.cleanStart ? 0 : forEver
+    if (interval === 0) return this.#expire()
+    const lostAt = this.platform.date()
+    const check = (): void => {
+      const left = lostAt + interval * 1000 - this.platform.date()
+      if (left <= 0) this.#expire()
+      else this.#expiry = this.platform.setTimer(check, Math.min(left, longestDelay))
+    }
+    if (interval < forEver) check()
+  }
+
+  #expire(): void {
+    const stale = this.session.inbound.parked
+    this.session.reset()
+    this.events.emit('sessionlost', this.#accountForLoss('expired', stale))
+  }
+
+  #accountForLoss(cause: 'absent' | 'expired', stale: number): ClientEvents['sessionlost'] {
+    if (this.counters !== undefined) this.counters.sessionsLost += 1
+    this.log('warn', `session lost: ${cause}`)
+    return Object.freeze({ cause, stale, ...this.outbox.handleSessionLost() })
+  }
+
   // Ending
 
   /** Says goodbye: nothing more is handed out, running turns end, their acknowledgements leave, DISCONNECT is last. */
-  async disconnect(goodbye: Goodbye): Promise<void> {
+  async disconnect(goodbye: Goodbye, drain = false): Promise<void> {
     if (this.ended) return
     const hurry = (): void => {
       this.#rushed = true
@@ -258,7 +397,7 @@ export class Core implements Host {
       // Set before anybody is told, so that a listener's own call joins.
       const done = deferred<void>()
       this.#stopping = done.promise
-      this.#stop(goodbye).then(done.resolve, done.reject)
+      this.#stop(goodbye, drain).then(done.resolve, done.reject)
     }
     // Of several callers, whoever is in most of a hurry decides.
     const cancel = this.platform.setTimer(hurry, goodbye.timeout)
@@ -272,38 +411,52 @@ export class Core implements Host {
   /** Cuts the connection without DISCONNECT: the server publishes the will. */
   destroy(error?: MqttError): void {
     if (this.ended) return
-    this.#attempts?.abort.abort(error ?? closedError())
-    this.session.close(error ?? closedError(), undefined)
-    this.#link?.destroy(error)
+    const link = this.#link
     this.finish(error)
+    link?.destroy(error)
   }
 
   /** The end of everything: all that is pending settles. */
   finish(error: MqttError | undefined): void {
     if (this.ended) return
     const reason = error ?? closedError()
-    const wasConnected = this.session.negotiated !== undefined && this.state !== 'connecting'
-    this.session.close(reason, undefined)
+    const link = this.#link
+    this.session.suspend()
     this.session.reset()
     this.inbox.stop()
+    this.#expiry?.()
     this.#enter('closed')
+    this.#dialling.stop(reason)
     this.registry.end(error, reason)
-    this.#link?.abandon(reason)
+    link?.abandon(reason)
     this.outbox.end(reason)
-    if (wasConnected) this.events.emit('disconnect', { cause: error })
+    this.authentication?.handleLost(reason)
+    this.#emitDisconnect(error)
+    this.#arrival?.reject(reason)
     this.#hurry.resolve()
     this.log('info', error === undefined ? 'closed' : `closed: ${error.message}`)
     this.closed.resolve(error)
     this.events.clear()
   }
 
-  async #stop(goodbye: Goodbye): Promise<void> {
+  #emitDisconnect(cause: MqttError | undefined): void {
+    if (!this.#up) return
+    this.#up = false
+    if (this.counters !== undefined) this.counters.disconnects += 1
+    this.events.emit('disconnect', { cause })
+  }
+
+  async #stop(goodbye: Goodbye, drain: boolean): Promise<void> {
+    const hurried = this.#hurry.promise
+    // What is to be sent needs a connection.
+    const away = this.state === 'connecting' || this.state === 'reconnecting'
+    if (drain && away) await Promise.race([this.#awaited().catch(() => undefined), hurried])
     // Nothing to say goodbye to: an attempt that is under way is given up.
     if (this.state !== 'connected') return this.destroy()
     this.#enter('disconnecting')
     for (const consumer of this.registry.consumers) consumer.close()
-    const hurried = this.#hurry.promise
     await Promise.race([this.#turns(), hurried])
+    if (drain) await Promise.race([this.outbox.drained(), hurried])
     const rushed = this.#rushed
     const link = this.#link
     if (link !== undefined && this.session.state === 'connected') {
@@ -334,24 +487,9 @@ export class Core implements Host {
   }
 }
 
-// One cause for each endpoint that was tried.
-function asOne(errors: readonly MqttError[]): MqttError {
-  const [first] = errors
-  if (first !== undefined && errors.length === 1) return first
-  return new MqttError('ERR_CONNECT_FAILED', undefined, { fault: 'remote', cause: new AggregateError(errors) })
-}
-
-function asClosed(reason: unknown): MqttError {
-  return MqttError.is(reason) ? reason : closedError()
-}
+/** Use another server, Server moved. */
+const departures: readonly number[] = [0x9c, 0x9d]
 
 export function closedError(): MqttError {
   return new MqttError('ERR_CLOSED')
-}
-
-function redacted(packet: Packet): Packet {
-  if (packet.type !== 'connect' && packet.type !== 'auth') return { ...packet }
-  const properties = { ...packet.properties, authenticationData: undefined }
-  if (packet.type === 'auth') return { ...packet, properties }
-  return { ...packet, properties, username: packet.username && '[redacted]', password: undefined }
 }

@@ -32,9 +32,12 @@ export class Emitter<Events extends object> {
   /** Per type: each listener, with what ends its signal's watch. */
   readonly #listeners = new Map<keyof Events, Map<Listener<never>, () => void>>()
   readonly #report: (error: unknown, type: string) => void
+  /** Sees every event before the listeners do. */
+  readonly #tap: ((type: string, event: object) => void) | undefined
 
-  constructor(report: (error: unknown, type: string) => void) {
+  constructor(report: (error: unknown, type: string) => void, tap?: (type: string, event: object) => void) {
     this.#report = report
+    this.#tap = tap
   }
 
   /** Adds a listener. @throws MqttError ERR_INVALID_HANDLER */
@@ -62,6 +65,7 @@ export class Emitter<Events extends object> {
   }
 
   emit<K extends keyof Events>(type: K, event: Events[K]): void {
+    this.#tap?.(String(type), event as object)
     const listeners = this.#listeners.get(type)
     if (listeners === undefined) return
     for (const listener of [...listeners.keys()] as Listener<Events[K]>[]) {

@@ -7,9 +7,12 @@ import { MqttError } from '../errors.js'
 import type { Target } from '../transport/transport.js'
 import type { Bytes } from '../wire/packets.js'
 import type { CustomTransport, Endpoint, EndpointOptions } from './api.js'
-import { later } from './options.js'
+import { type ConnectOverrides, overrides } from './options.js'
 import type { Platform } from './platform.js'
 import { anyObject, bytes, callable, object, optional, type Parser, text, that } from './schema.js'
+
+/** Most servers that one reference may name. */
+const mostReferences = 8
 
 /** One endpoint, ready to dial. */
 export interface ParsedEndpoint {
@@ -54,9 +57,16 @@ export interface Login {
   readonly password: Bytes | undefined
   readonly headers: Readonly<Record<string, string>> | undefined
   readonly url: string | URL | undefined
-  readonly expiresAt: undefined
-  readonly connect: undefined
+  /** Epoch milliseconds. */
+  readonly expiresAt: number | undefined
+  readonly connect: Partial<ConnectOverrides> | undefined
 }
+
+const instant: Parser<number> = (value, path) =>
+  that<number>((given) => typeof given === 'number' && Number.isFinite(given), 'a Date, or epoch milliseconds')(
+    value instanceof Date ? value.getTime() : value,
+    path,
+  )
 
 /** Checks what `credentials()` gave. @throws MqttError ERR_INVALID_OPTION */
 export const login: Parser<Login> = object<Login>({
@@ -64,8 +74,8 @@ export const login: Parser<Login> = object<Login>({
   password: optional(bytes),
   headers: optional(headers),
   url: optional(urlLike),
-  expiresAt: later,
-  connect: later,
+  expiresAt: optional(instant),
+  connect: optional(overrides),
 })
 
 /** The endpoint with the URL and headers that `credentials()` gave. @throws MqttError when the platform cannot honour them */
@@ -134,6 +144,28 @@ function decoded(text: string): string | undefined {
   } catch {
     throw badUrl('bad percent-encoding')
   }
+}
+
+/**
+ * The endpoints that a Server Reference names and the allow-list takes: same scheme, same settings, another host (section 4.11). Entries of the list
+ * are `host` or `host:port`.
+ */
+export function referred(base: ParsedEndpoint, reference: string, allowed: readonly string[]): ParsedEndpoint[] {
+  const { protocol } = base.target.url
+  const found: ParsedEndpoint[] = []
+  for (const name of reference.split(' ').slice(0, mostReferences)) {
+    if (!URL.canParse(`${protocol}//${name}`)) continue
+    const { hostname, host, port, username } = new URL(`${protocol}//${name}`)
+    const url = new URL(base.target.url)
+    // A name without a port does not open the other ports of its host.
+    const known = allowed.includes(host) || (allowed.includes(hostname) && (port === '' || port === url.port))
+    if (!known || username !== '') continue
+    url.hostname = hostname
+    url.port = port
+    const { source } = base
+    found.push({ ...base, target: { ...base.target, url }, source: typeof source === 'object' && 'transport' in source ? { ...source, url } : url })
+  }
+  return found
 }
 
 /** A URL for events: its query may be a signature. */

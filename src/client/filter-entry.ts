@@ -5,7 +5,7 @@
  */
 import { MqttError } from '../errors.js'
 import { SUBACK } from '../wire/constants.js'
-import type { QoS, SubscriptionRequest } from '../wire/packets.js'
+import type { QoS, SubscriptionRequest, UserProperties } from '../wire/packets.js'
 import { isShared } from '../wire/topics.js'
 import type { Deferred } from './abort.js'
 import type { Grant, Subscription, UnsubscribeResult } from './api.js'
@@ -25,6 +25,12 @@ export class FilterEntry {
   /** Highest that any consumer asked for. */
   qos: QoS
   grantedQos: QoS | undefined
+  /** Lowest Retain Handling that any consumer asked for. */
+  retainHandling: 0 | 1 | 2
+  /** Sent with each SUBSCRIBE for it. */
+  userProperties: UserProperties | undefined
+  /** It was subscribed to anew, and the server has not said yes: it may not know of it. */
+  unconfirmed = false
   /** Subscription Identifier that the broker sends with its copies; 0 when there is none. */
   identifier = 0
   state: FilterState = 'new'
@@ -47,6 +53,7 @@ export class FilterEntry {
     this.filter = request.filter
     this.shared = isShared(request.filter)
     this.qos = request.qos
+    this.retainHandling = request.retainHandling as 0 | 1 | 2
     this.noLocal = request.noLocal
     this.retainAsPublished = request.retainAsPublished
   }
@@ -136,20 +143,4 @@ export function merged(asked: readonly SubscriptionRequest[]): SubscriptionReque
 /** Not withdrawn since it was asked for. */
 export function isWanted(item: SubscribeItem): boolean {
   return item.entry.requests.includes(item)
-}
-
-/** One packet holds one Subscription Identifier, and no more filters than allowed. */
-export function grouped(items: readonly SubscribeItem[], most: number): SubscribeItem[][] {
-  const groups: SubscribeItem[][] = []
-  const open = new Map<number, SubscribeItem[]>()
-  for (const item of items) {
-    let group = open.get(item.entry.identifier)
-    if (group === undefined || group.length >= most) {
-      group = []
-      open.set(item.entry.identifier, group)
-      groups.push(group)
-    }
-    group.push(item)
-  }
-  return groups
 }

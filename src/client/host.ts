@@ -18,6 +18,7 @@ import type { Platform } from './platform.js'
 import type { Registry } from './registry.js'
 import type { Action } from './session/actions.js'
 import type { Session } from './session/session.js'
+import type { Counters } from './statistics.js'
 
 /** One client, seen from its parts. As a settler it takes the outcome of messages to the wire. */
 export interface Host extends Settler {
@@ -36,6 +37,8 @@ export interface Host extends Settler {
   readonly held: number
   /** Rises with every read of the transport: a consumer has had its turn when it has changed. */
   readonly reads: number
+  /** Undefined unless the `stats` option is on. */
+  readonly counters: Counters | undefined
   /** True once `disconnect()` began. */
   readonly stopping: boolean
   /** True when the client is closed. */
@@ -51,6 +54,10 @@ export interface Host extends Settler {
   handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void
   /** Everything of one read was handed over. */
   handleReadEnd(): void
+  /** Does what the session asks for, after a command given to it. */
+  pump(): void
+  /** Ends the connection, without a further byte. */
+  cut(error: MqttError): void
   /** Sends what waits, as far as it may. */
   flush(): void
   /** The end of the connection, exactly once. Undefined: orderly, after our DISCONNECT. */

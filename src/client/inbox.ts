@@ -56,6 +56,8 @@ export class Inbox {
 
   /** A message came in; `ticket` is `noTicket` at QoS 0. */
   handleMessage(view: PublishView, topic: string, ticket: number): void {
+    const { counters } = this.#host
+    if (counters !== undefined) counters.received += 1
     const entries = this.#route(view, topic)
     const recipients = recipientsOf(entries, view.retain)
     if (recipients.length > 0) return this.#deliver(view, topic, ticket, recipients)
@@ -195,6 +197,8 @@ export class Inbox {
 
   // Told at most once in an interval, with what came together meanwhile.
   #countDrop(topic: string): void {
+    const { counters } = this.#host
+    if (counters !== undefined) counters.dropped += 1
     this.#dropped += 1
     if (this.#dropTimer !== undefined) return
     const tell = (): void => {
@@ -210,6 +214,8 @@ export class Inbox {
 
   // Nobody claimed it.
   #handOver(message: DeliveredMessage): void {
+    const { counters } = this.#host
+    if (counters !== undefined) counters.unclaimed += 1
     message.settle(0)
     this.#host.log('debug', `nobody subscribed to ${message.topic}`)
     this.#host.events.emit('unclaimed', { message })

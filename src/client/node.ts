@@ -3,7 +3,7 @@
  *
  * One of the two places that choose a transport. Importing it has no effect.
  */
-
+import { type Channel, channel } from 'node:diagnostics_channel'
 import { dialTcp } from '../transport/tcp.js'
 import { dialTls } from '../transport/tls.js'
 import type { Dial } from '../transport/transport.js'
@@ -29,8 +29,22 @@ const diallers: Readonly<Record<string, Dial>> = {
 const secure = ['mqtts', 'ssl', 'tls', 'wss']
 const tlsErrors = ['ERR_TLS', 'ERR_SSL', 'CERT_', 'UNABLE_TO_', 'SELF_SIGNED', 'DEPTH_ZERO', 'HOSTNAME_MISMATCH', 'INVALID_CA', 'EPROTO', 'ERR_OSSL']
 
+const channels = new Map<string, Channel>()
+
+/** The channel of an event: `mqwire:connect` and so on. */
+function channelOf(type: string): Channel {
+  const known = channels.get(type) ?? channel(`mqwire:${type}`)
+  channels.set(type, known)
+  return known
+}
+
 const platform: Platform = {
   ...runtime,
+  trace(type, event) {
+    const events = channelOf(type)
+    if (events.hasSubscribers) events.publish(event)
+  },
+  traced: (type) => channelOf(type).hasSubscribers,
   warn: (message) => process.emitWarning(message),
   dialler: (scheme) => (Object.hasOwn(diallers, scheme) ? diallers[scheme] : undefined),
   isTlsError: (error) => tlsErrors.some((prefix) => codeOf(error).startsWith(prefix)),

@@ -7,9 +7,11 @@
 import { MqttError } from '../errors.js'
 import { writeConnect } from '../wire/encode-client.js'
 import { WireError } from '../wire/error.js'
-import type { ConnectPacket, Properties, QoS, UserProperties, Will } from '../wire/packets.js'
+import type { ConnectPacket, Properties, ProtocolVersion, QoS, UserProperties, Will } from '../wire/packets.js'
+import { check311 } from '../wire/rules-311.js'
 import { Writer } from '../wire/writer.js'
-import type { ClientOptions, Credentials, CredentialsContext, Logger, OfflinePolicy, Overflow } from './api.js'
+import type { AuthMechanism, ClientOptions, Credentials, CredentialsContext, Logger, OfflinePolicy, OutboundOverflow, Overflow } from './api.js'
+import { exponential } from './backoff.js'
 import {
   anyObject,
   boolean,
@@ -24,9 +26,11 @@ import {
   optional,
   type Parser,
   string,
+  that,
   userProperties,
   withDefault,
 } from './schema.js'
+import type { ReconnectPolicy } from './supervisor.js'
 
 const unsigned32 = 4_294_967_295
 const megabyte = 1024 * 1024
@@ -58,7 +62,42 @@ const will: Parser<Will> = object<Will>({
 })
 
 const keepAlive: Parser<number> = (value, path) => (value === false ? 0 : integer(0, 65_535, ' (seconds), or false')(value, path))
-const offlinePolicy = oneOf('queue', 'reject')
+export const offlinePolicy: Parser<OfflinePolicy> = oneOf('queue', 'reject')
+export const outboundOverflow: Parser<OutboundOverflow> = oneOf('wait', 'reject', 'drop-newest', 'drop-oldest')
+export const onSessionLost: Parser<'republish' | 'reject'> = oneOf('republish', 'reject')
+
+const version: Parser<ProtocolVersion | 'auto'> = that(
+  (value) => value === 5 || value === 4 || value === 'auto',
+  '5, 4 or "auto"; MQTT 3.1 (3) is not supported',
+)
+
+const reconnecting = object<ReconnectPolicy>({
+  backoff: withDefault(callable, exponential()),
+  stableAfter: withDefault(duration, 30_000),
+  maxAttempts: withDefault(limit, Number.POSITIVE_INFINITY),
+  decide: optional(callable),
+})
+
+const reconnect: Parser<ReconnectPolicy | false> = (value, path) => (value === false ? false : reconnecting(value === true ? {} : value, path))
+
+const mechanism = object<AuthMechanism>({ method: string, start: callable, continue: callable, success: optional(callable) })
+
+// Called as methods: a mechanism may be an object with state of its own.
+const auth: Parser<AuthMechanism> = (value, path) => {
+  const given = anyObject(value, path) as AuthMechanism
+  const { method, start, success } = mechanism({ method: given.method, start: given.start, continue: given.continue, success: given.success }, path)
+  return Object.freeze({
+    method,
+    start: start.bind(given),
+    continue: given.continue.bind(given),
+    success: success?.bind(given),
+  })
+}
+
+const references: Parser<readonly string[]> = that(
+  (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
+  'an array of host names, each with or without a port',
+)
 
 /** Options that the design knows, and of which this version knows one value. */
 function only<const T>(supported: T): Parser<T> {
@@ -84,15 +123,18 @@ export interface OutboundConfig {
   readonly maxQueuedMessages: number
   readonly maxQueuedBytes: number
   readonly maxInflight: number
-  readonly overflow: 'wait' | 'reject' | 'drop-newest' | 'drop-oldest'
+  readonly overflow: OutboundOverflow
   readonly offline: { readonly qos0: OfflinePolicy; readonly qos1: OfflinePolicy; readonly qos2: OfflinePolicy }
   readonly ackTimeout: number | undefined
+  readonly ttl: number | undefined
+  /** Undefined: depends on the QoS, and on the protocol version. */
+  readonly onSessionLost: 'republish' | 'reject' | undefined
 }
 
 /** Every option with its value. */
 export interface Config {
   readonly clientId: string
-  readonly protocolVersion: 5
+  readonly protocolVersion: ProtocolVersion | 'auto'
   readonly username: string | undefined
   readonly password: Uint8Array | undefined
   readonly credentials: ((context: CredentialsContext) => Credentials | Promise<Credentials>) | undefined
@@ -108,8 +150,9 @@ export interface Config {
   readonly requestProblemInformation: boolean
   readonly userProperties: UserProperties | undefined
   readonly will: Will | undefined
-  readonly firstConnect: 'reject'
-  readonly reconnect: false
+  readonly firstConnect: 'reject' | 'wait'
+  readonly reconnect: ReconnectPolicy | false
+  readonly refreshBefore: number
   readonly unclaimedHold: number
   readonly subscriptions: BufferConfig
   readonly outbound: OutboundConfig
@@ -117,11 +160,11 @@ export interface Config {
   readonly memoryBudget: number
   readonly logger: Logger | undefined
   readonly store: undefined
-  readonly auth: undefined
+  readonly auth: AuthMechanism | undefined
   readonly scanner: undefined
-  readonly stats: false
-  readonly resubscribe: 'when-lost'
-  readonly serverReferences: undefined
+  readonly stats: boolean
+  readonly resubscribe: 'when-lost' | 'always'
+  readonly serverReferences: readonly string[] | undefined
   readonly strictTopics: false
   readonly checkPayloadFormat: false
 }
@@ -142,21 +185,15 @@ const outbound = object<OutboundConfig>({
   maxQueuedMessages: withDefault(limit, 10_000),
   maxQueuedBytes: withDefault(limit, 16 * megabyte),
   maxInflight: withDefault(integer(1, 65_535), 65_535),
-  overflow: withDefault(oneOf('wait', 'reject', 'drop-newest', 'drop-oldest'), 'wait'),
+  overflow: withDefault(outboundOverflow, 'wait'),
   offline,
   ackTimeout: optional(duration),
+  ttl: optional(duration),
+  onSessionLost: optional(onSessionLost),
 })
 
-const config = object<Config>({
-  clientId: withDefault(string, ''),
-  protocolVersion: only(5),
-  username: optional(string),
-  password: optional(bytes),
-  credentials: optional(callable),
+const connectOptions = {
   keepAlive: withDefault(keepAlive, defaultKeepAlive),
-  pingTimeout: withDefault(duration, 10_000),
-  connectTimeout: withDefault(duration, 10_000),
-  cleanStart: withDefault(boolean, true),
   sessionExpiryInterval: withDefault(integer(0, unsigned32), defaultSessionExpiry),
   receiveMaximum: withDefault(integer(1, 65_535), 256),
   maximumPacketSize: withDefault(integer(1, unsigned32), megabyte),
@@ -165,8 +202,29 @@ const config = object<Config>({
   requestProblemInformation: withDefault(boolean, true),
   userProperties: optional(userProperties),
   will: optional(will),
-  firstConnect: only('reject'),
-  reconnect: only(false),
+}
+
+/** What of these may change with each CONNECT; what is left out stays as the client's options say. */
+export const overrides: Parser<Partial<ConnectOverrides>> = (value, path) => {
+  const given = anyObject(value, path) as Record<string, unknown>
+  const names = Object.keys(given).filter((name) => given[name] !== undefined)
+  const parsed = object<ConnectOverrides>(connectOptions)(given, path) as Record<string, unknown>
+  return Object.fromEntries(names.map((name) => [name, parsed[name]]))
+}
+
+const config = object<Config>({
+  ...connectOptions,
+  clientId: withDefault(string, ''),
+  protocolVersion: withDefault(version, 5),
+  username: optional(string),
+  password: optional(bytes),
+  credentials: optional(callable),
+  pingTimeout: withDefault(duration, 10_000),
+  connectTimeout: withDefault(duration, 10_000),
+  cleanStart: withDefault(boolean, true),
+  firstConnect: withDefault(oneOf('reject', 'wait'), 'reject'),
+  reconnect,
+  refreshBefore: withDefault(duration, 60_000),
   unclaimedHold: withDefault(duration, 30_000),
   subscriptions: buffers,
   outbound,
@@ -174,11 +232,11 @@ const config = object<Config>({
   memoryBudget: withDefault(limit, 32 * megabyte),
   logger: optional(anyObject),
   store: later,
-  auth: later,
+  auth: optional(auth),
   scanner: later,
-  stats: only(false),
-  resubscribe: only('when-lost'),
-  serverReferences: later,
+  stats: withDefault(boolean, false),
+  resubscribe: withDefault(oneOf('when-lost', 'always'), 'when-lost'),
+  serverReferences: optional(references),
   strictTopics: only(false),
   checkPayloadFormat: only(false),
 })
@@ -187,42 +245,65 @@ const config = object<Config>({
 export function parseOptions(options: ClientOptions): Config {
   const parsed = config(options, '')
   if (!parsed.cleanStart && parsed.clientId === '') invalid('clientId', 'set without cleanStart')
+  const v4 = parsed.protocolVersion === 4
+  if (v4)
+    for (const name of ['auth', 'userProperties'] as const)
+      if (parsed[name] !== undefined) throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: name })
   // A trial run of the encoder finds text that no CONNECT can carry, with the name of its field.
-  checkConnect(connectPacket(parsed, parsed.clientId, parsed))
+  const { cleanStart, clientId, receiveMaximum, username, password } = parsed
+  checkConnect(connectPacket(parsed, { version: v4 ? 4 : 5, cleanStart, clientId, receiveMaximum, username, password }))
   return parsed
 }
 
+/** CONNECT options that `credentials()` may change for one connection. */
+export type ConnectOverrides = Pick<Config, keyof typeof connectOptions>
+
+/** What distinguishes one CONNECT from the next. */
+export interface ConnectInput {
+  readonly version: ProtocolVersion
+  readonly cleanStart: boolean
+  readonly clientId: string
+  readonly receiveMaximum: number
+  readonly username?: string | undefined
+  readonly password?: Uint8Array | undefined
+  readonly overrides?: Partial<ConnectOverrides> | undefined
+  readonly auth?: Properties | undefined
+}
+
 /** The CONNECT of one attempt (section 3.1). */
-export function connectPacket(
-  options: Config,
-  clientId: string,
-  login: { readonly username?: string | undefined; readonly password?: Uint8Array | undefined },
-): ConnectPacket {
+export function connectPacket(given: Config, input: ConnectInput): ConnectPacket {
+  const { version, cleanStart, clientId, username, password, overrides = {}, auth } = input
+  const options = { ...given, receiveMaximum: input.receiveMaximum, ...overrides }
   return {
     type: 'connect',
     protocolName: 'MQTT',
-    protocolVersion: options.protocolVersion,
-    cleanStart: options.cleanStart,
+    protocolVersion: version,
+    cleanStart,
     keepAlive: options.keepAlive,
     clientId,
     will: options.will,
-    username: login.username,
-    password: login.password as ConnectPacket['password'],
-    properties: {
-      sessionExpiryInterval: options.sessionExpiryInterval || undefined,
-      receiveMaximum: options.receiveMaximum,
-      maximumPacketSize: options.maximumPacketSize,
-      topicAliasMaximum: options.topicAliasMaximum || undefined,
-      requestResponseInformation: options.requestResponseInformation ? 1 : undefined,
-      requestProblemInformation: options.requestProblemInformation ? undefined : 0,
-      userProperties: options.userProperties,
-    },
+    username,
+    password: password as ConnectPacket['password'],
+    properties:
+      version === 4
+        ? {}
+        : {
+            sessionExpiryInterval: options.sessionExpiryInterval || undefined,
+            receiveMaximum: options.receiveMaximum,
+            maximumPacketSize: options.maximumPacketSize,
+            topicAliasMaximum: options.topicAliasMaximum || undefined,
+            requestResponseInformation: options.requestResponseInformation ? 1 : undefined,
+            requestProblemInformation: options.requestProblemInformation ? undefined : 0,
+            userProperties: options.userProperties,
+            ...auth,
+          },
   }
 }
 
 /** Throws what is wrong with a CONNECT in the caller's terms: what it carries as a property is an option by itself. */
 export function checkConnect(packet: ConnectPacket): void {
   try {
+    if (packet.protocolVersion === 4) check311(packet)
     writeConnect(new Writer(), packet)
   } catch (error) {
     throw asInvalidOption(error, 'properties.')

@@ -1,61 +1,53 @@
 /**
  * Publishes on their way out: checked, queued within limits, sent as quota and transport allow, and settled by their acknowledgement.
  *
- * QoS 1 and 2 leave in the order of the calls; QoS 0 may overtake those that wait for quota. Every promise settles, with what is known about
- * the message's fate. It must never keep more than its limits.
+ * QoS 1 and 2 leave in the order of the calls; QoS 0 may overtake those that wait for quota. What was sent at QoS 1 and 2 is kept until its last
+ * acknowledgement and sent again on the next connection, before anything new [MQTT-4.4.0-1]. Every promise settles, with what is known about the
+ * message's fate. It must never keep more than its limits.
  */
 import { MqttError } from '../errors.js'
+import { DISCONNECT } from '../wire/constants.js'
 import { writePublishHead } from '../wire/encode-client.js'
-import type { Properties } from '../wire/packets.js'
+import type { Packet } from '../wire/packets.js'
 import { Writer } from '../wire/writer.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from './abort.js'
 import type { Receipt } from './api.js'
-import { byReference, type Connection, type FinalAck } from './connection.js'
+import { Backlog } from './backlog.js'
+import { byReference, type Connection } from './connection.js'
+import type { Encoded, FinalAck } from './control.js'
+import { hasSettings } from './endpoint.js'
+import type { ClientEvents } from './events.js'
 import type { Host } from './host.js'
 import { asInvalidOption } from './options.js'
 import { withOutcome } from './outcome.js'
-import { type Linked, Queue } from './queue.js'
-import type { CheckedPublish } from './requests.js'
+import { blamed, describe, type Item, isComplaint, itemOf, type PublishCall, payloadOf, receipt, sessionLost } from './publish-item.js'
+import { Ring } from './ring.js'
+import { longestDelay } from './schema.js'
 import { checkPublish } from './session/limits.js'
-import { nameOf, refusal } from './session/refusal.js'
+import { refusal } from './session/refusal.js'
 
-/** A publish that was checked. */
-export interface PublishCall {
-  readonly topic: string
-  readonly payload: Uint8Array
-  readonly options: CheckedPublish
-}
+const nothing = new Uint8Array(0)
 
-interface Item extends Linked<Item> {
-  readonly call: PublishCall
-  readonly done: Deferred<Receipt>
-  readonly size: number
-  readonly since: number
-  /** The caller was told already: what follows only frees what is held. */
-  settled: boolean
-  sent: boolean
-  packetId: number
-  /** Let go of the signal and of the timer. */
-  stop: (() => void) | undefined
-  cancel: (() => void) | undefined
-}
-
-/** Per message, on top of payload and topic. */
-const overhead = 64
+/** What became of messages in flight when the session was lost. */
+export type Losses = Pick<ClientEvents['sessionlost'], 'republished' | 'rejected'>
 
 /** Outgoing messages of one client. */
 export class Outbox {
-  /** Bytes of publishes that are queued, and of those that are sent and not settled. */
-  #queuedBytes = 0
+  /** Bytes of publishes that are sent and not settled. */
   #sentBytes = 0
   readonly #host: Host
-  readonly #immediate = new Queue<Item>()
-  readonly #ordered = new Queue<Item>()
+  readonly #backlog = new Backlog()
+  /** Sent, in that order; and of those the ones that have PUBREC, in the order of that. */
   readonly #inFlight = new Map<number, Item>()
+  readonly #released = new Map<number, Item>()
+  /** To be sent again on this connection. */
+  readonly #replays = new Ring<Item>()
   readonly #trial = new Writer()
   readonly #qos0Receipt = receipt(0, undefined)
   readonly #qos0Done = Promise.resolve(this.#qos0Receipt)
   #room: Deferred<void> | undefined
+  #idle: Deferred<void> | undefined
+  #complaint: MqttError | undefined
   #ended: MqttError | undefined
 
   constructor(host: Host) {
@@ -64,7 +56,12 @@ export class Outbox {
 
   /** Publishes that have not been sent. */
   get size(): number {
-    return this.#immediate.length + this.#ordered.length
+    return this.#backlog.size
+  }
+
+  /** Publishes that were sent and lack their last acknowledgement. */
+  get inFlight(): number {
+    return this.#inFlight.size + this.#released.size
   }
 
   /** Fulfils when a publish would be sent or queued without waiting. */
@@ -77,7 +74,7 @@ export class Outbox {
   /** QoS 0 at once or not at all: true when the bytes were taken. @throws MqttError for what can never be sent */
   post(call: PublishCall): boolean {
     this.#check(call)
-    const connection = this.#immediate.length > 0 ? undefined : this.#open
+    const connection = this.#backlog.immediate.length > 0 ? undefined : this.#open
     // The caller may write into its bytes again as soon as this returns.
     const { payload } = call
     this.#encode(connection !== undefined && payload.length >= byReference ? { ...call, payload: payload.slice() } : call, 0, connection)
@@ -90,65 +87,138 @@ export class Outbox {
     assertNotAborted(signal)
     this.#check(call)
     const connection = this.#open
-    if (qos === 0 && connection !== undefined && this.#immediate.length === 0 && call.payload.length < byReference && flush !== true) {
+    if (qos === 0 && connection !== undefined && this.#backlog.immediate.length === 0 && call.payload.length < byReference && flush !== true) {
       this.#encode(call, 0, connection)
       return this.#qos0Done
     }
-    const item = this.#item(call)
-    if (connection !== undefined && this.#queueOf(item).length === 0 && this.#maySend(item)) this.#send(item, connection)
+    const item = itemOf(call, this.#host.platform.now())
+    if (connection !== undefined && this.#backlog.queueOf(item).length === 0 && this.#maySend(item, connection)) this.#send(item, connection)
     else this.#enqueue(item)
     return item.done.promise
   }
 
-  /** A publish that was refused before it began: rejects, and shows as an event. */
+  /** A publish that was refused before it began. */
   refuse(topic: string, error: unknown): Promise<never> {
     this.#report(topic, error)
     return rejected(error)
   }
 
-  /** Sends what waits, as far as connection, quota and identifiers allow. */
+  /** Sends what waits, as far as connection, quota and identifiers allow: first what goes on from an earlier connection. */
   flush(): void {
-    for (const queue of [this.#immediate, this.#ordered]) {
-      for (let item = queue.first; item !== undefined && this.#open !== undefined && this.#maySend(item); item = queue.first) {
-        this.#dequeue(item)
-        this.#send(item, this.#open)
+    const { session } = this.#host
+    for (let connection = this.#open; connection !== undefined && this.#replays.length > 0 && session.outbound.mayReplay; connection = this.#open) {
+      this.#resend(this.#replays.shift() as Item, connection)
+    }
+    for (const queue of [this.#backlog.immediate, this.#backlog.ordered]) {
+      for (let connection = this.#open; connection !== undefined; connection = this.#open) {
+        const item = queue.first
+        if (item === undefined || !this.#maySend(item, connection)) break
+        this.#backlog.remove(item)
+        this.#send(item, connection)
       }
     }
     this.#tellRoom()
   }
 
-  /** The last acknowledgement of a publish came in. */
-  handleAcknowledged(packet: FinalAck): void {
-    const { packetId, reasonCode, properties } = packet
+  /** PUBREC came in: the message is the server's now. */
+  handleReleased({ packetId, reasonCode }: FinalAck): void {
     const item = this.#inFlight.get(packetId)
     if (item === undefined) return
     this.#inFlight.delete(packetId)
-    if (reasonCode < 0x80 || packet.type === 'pubcomp') this.#succeed(item, receipt(reasonCode, packetId, properties))
-    else this.#fail(item, refusal('ERR_PUBLISH_REFUSED', reasonCode, properties.reasonString))
+    this.#released.set(packetId, item)
+    item.received = reasonCode
+    if (this.#policyOf(item) === 'reject') item.encoded = undefined
+  }
+
+  /** The last acknowledgement of a publish came in. */
+  handleAcknowledged(packet: FinalAck): void {
+    const { packetId, reasonCode, properties } = packet
+    const item = this.#inFlight.get(packetId) ?? this.#released.get(packetId)
+    if (item === undefined) return
+    this.#forget(item)
+    const { counters } = this.#host
+    if (counters !== undefined) counters.publishesAcked += 1
+    if (reasonCode < 0x80 || packet.type === 'pubcomp') return this.#succeed(item, receipt(reasonCode || item.received, packetId, properties))
+    if (counters !== undefined) counters.refusals += 1
+    this.#fail(item, refusal('ERR_PUBLISH_REFUSED', reasonCode, properties.reasonString))
+  }
+
+  /** The server says goodbye, and why: what it complains of is not sent for ever. */
+  handleBlame(error: MqttError): void {
+    if (isComplaint(error.reasonCode ?? 0)) this.#complaint = error
+  }
+
+  /** A connection is up: PUBREL goes on at once, messages follow with DUP as the quota allows. */
+  handleConnected(): void {
+    const { outbound } = this.#host.session
+    for (const item of this.#released.values()) outbound.replayRelease(item.packetId)
+    for (const item of this.#inFlight.values()) this.#replays.push(item)
+  }
+
+  /** The connection is over: what the policy does not keep for the next one is given up. */
+  handleLost(error: MqttError): void {
+    this.#replays.drain()
+    const gone = this.#backlog.select((item) => this.#offlinePolicy(item) === 'reject')
+    const blamed = this.#blame()
+    for (const item of gone) this.#backlog.remove(item)
+    for (const item of gone) this.#fail(item, new MqttError('ERR_NOT_CONNECTED', undefined, { option: 'outbound.offline', cause: error }))
+    if (blamed !== undefined) this.#fail(blamed.item, blamed.error)
+    this.#tellIdle()
+  }
+
+  /** The session is gone: what was in flight is sent anew or rejected, as said; one by one. */
+  handleSessionLost(): Losses {
+    const items = [...this.#released.values(), ...this.#inFlight.values()]
+    this.#replays.drain()
+    this.#released.clear()
+    this.#inFlight.clear()
+    const again = items.filter((item) => !item.settled && this.#policyOf(item) === 'republish')
+    const lost = items.filter((item) => !again.includes(item))
+    const losses = {
+      republished: Object.freeze(again.map(describe)),
+      rejected: Object.freeze(lost.filter((item) => !item.settled).map((item) => ({ ...describe(item), error: sessionLost() }))),
+    }
+    for (const item of again.reverse()) this.#requeue(item)
+    for (const item of lost) this.#fail(item, sessionLost())
+    return losses
   }
 
   /** Gives up everything that has not been sent. */
   clear(): void {
-    this.#giveUp(new MqttError('ERR_DROPPED'))
+    this.#giveUp(new MqttError('ERR_DROPPED'), (item) => !item.again)
   }
 
-  /** The connection is over: everything ends, each with what is known about it. */
+  /** The client is over: everything ends, each with what is known about it. */
   end(error: MqttError): void {
     this.#ended = withOutcome(error, 'not-sent')
+    const unknown = withOutcome(error, 'unknown')
+    for (const item of [...this.#inFlight.values(), ...this.#released.values()]) this.#fail(item, unknown)
+    this.#giveUp(unknown, (item) => item.again)
     this.#giveUp(this.#ended)
-    for (const item of this.#inFlight.values()) this.#fail(item, withOutcome(error, 'unknown'))
     this.#inFlight.clear()
+    this.#released.clear()
+    this.#replays.drain()
     this.#room?.resolve()
+    this.#idle?.resolve()
   }
 
   /** Fulfils when nothing is queued at QoS 0 and everything sent so far has left. */
   async flushed(): Promise<void> {
     const { connection } = this.#host
     if (connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
-    await this.#immediate.last?.done.promise.catch(() => undefined)
+    await this.#backlog.immediate.last?.done.promise.catch(() => undefined)
     const done = deferred<void>()
     connection.onWritten((error) => (error === undefined ? done.resolve() : done.reject(withOutcome(error, 'unknown'))))
     await done.promise
+  }
+
+  /** Fulfils when nothing is queued or in flight. */
+  async drained(): Promise<void> {
+    while (this.size + this.inFlight > 0 && this.#ended === undefined) {
+      this.#idle ??= deferred()
+      await this.#idle.promise
+    }
+    if (this.#host.connection !== undefined) await this.flushed().catch(() => undefined)
   }
 
   get #open(): Connection | undefined {
@@ -160,38 +230,39 @@ export class Outbox {
     return !this.#full(1, 1, 0) && this.#host.connection?.writable !== false
   }
 
-  #queueOf(item: Item): Queue<Item> {
-    return item.call.options.qos === 0 ? this.#immediate : this.#ordered
-  }
-
   // Quota and identifiers, and the share of the limit that sent messages take. One message may always go.
-  #maySend({ size, call }: Item): boolean {
+  #maySend({ size, call }: Item, connection: Connection): boolean {
     const { options, session } = this.#host
     const fits = this.#sentBytes === 0 || this.#sentBytes + size <= options.outbound.maxQueuedBytes
-    return fits && (call.options.qos === 0 || session.outbound.mayPublish)
+    const { qos } = call.options
+    if (!fits || qos === 0) return fits
+    if (this.#replays.length > 0 || !session.outbound.mayPublish) return false
+    if (qos === 1 || session.outbound.prepare()) return true
+    connection.queueFlush()
+    return false
   }
 
   // What the server said it does not take is refused before a byte is sent.
   #check({ options }: PublishCall): void {
-    const limits = this.#host.session.negotiated
-    const objection = limits && checkPublish(limits, options.qos, options.retain)
+    const { connection, session } = this.#host
+    const limits = connection && session.negotiated
+    if (limits === undefined) return
+    const objection = checkPublish(limits, options.qos, options.retain)
     if (objection !== undefined) throw new MqttError(objection, undefined, { option: objection === 'ERR_QOS_UNSUPPORTED' ? 'qos' : 'retain' })
+    if (limits.protocolVersion === 5 || options.properties === undefined || !hasSettings(options.properties)) return
+    throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: 'properties' })
   }
 
-  #item(call: PublishCall): Item {
-    return {
-      call,
-      done: deferred(),
-      size: call.payload.length + call.topic.length + overhead,
-      since: this.#host.platform.now(),
-      settled: false,
-      sent: false,
-      packetId: 0,
-      stop: undefined,
-      cancel: undefined,
-      previous: undefined,
-      following: undefined,
-    }
+  #offlinePolicy({ call, again }: Item): 'queue' | 'reject' {
+    const { qos, offline } = call.options
+    return again ? 'queue' : (offline ?? this.#host.options.outbound.offline[`qos${qos}`])
+  }
+
+  // A clean 3.1.1 session is lost with every connection: whoever wants that has no use for repeats, unless it is said.
+  #policyOf({ call }: Item): 'republish' | 'reject' {
+    const { options, session } = this.#host
+    const clean = session.version === 4 && options.cleanStart
+    return call.options.onSessionLost ?? options.outbound.onSessionLost ?? (call.options.qos === 1 && !clean ? 'republish' : 'reject')
   }
 
   #enqueue(item: Item): void {
@@ -199,7 +270,7 @@ export class Outbox {
     try {
       // What has to wait is tried: a call that can never be sent fails now.
       this.#encode(item.call, qos)
-      if (this.#host.connection === undefined && this.#host.options.outbound.offline[`qos${qos}`] === 'reject')
+      if (this.#host.connection === undefined && this.#offlinePolicy(item) === 'reject')
         throw new MqttError('ERR_NOT_CONNECTED', undefined, { option: 'outbound.offline' })
       this.#makeRoom(item)
       // A listener of `drop` may have ended the client.
@@ -207,59 +278,122 @@ export class Outbox {
     } catch (error) {
       return this.#tell(item, error)
     }
-    this.#queueOf(item).push(item)
-    this.#queuedBytes += item.size
+    this.#backlog.push(item)
     item.stop = onAbort(signal, () => this.#abort(item))
+    this.#age(item)
+  }
+
+  // It is dropped when its time to live, or its message expiry interval, is over before it was sent.
+  #age(item: Item): void {
+    const { ttl = this.#host.options.outbound.ttl, properties } = item.call.options
+    const expiry = properties?.messageExpiryInterval
+    const left = Math.min(ttl ?? Number.POSITIVE_INFINITY, expiry === undefined ? Number.POSITIVE_INFINITY : expiry * 1000)
+    if (left > longestDelay) return
+    const expire = (): void => {
+      this.#backlog.remove(item)
+      const option = left === ttl ? 'ttl' : 'properties.messageExpiryInterval'
+      this.#fail(item, new MqttError('ERR_EXPIRED', undefined, { option }))
+    }
+    item.cancel = this.#host.platform.setTimer(expire, left)
   }
 
   // Under 'wait' those who wait have the same limits once more.
   #makeRoom(item: Item): void {
-    const { overflow, maxQueuedBytes } = this.#host.options.outbound
+    const { maxQueuedBytes, overflow: usual } = this.#host.options.outbound
+    const overflow = item.call.options.overflow ?? usual
     const drops = overflow === 'drop-oldest' && this.#sentBytes + item.size <= maxQueuedBytes
     while (this.#full(overflow === 'wait' ? 2 : 1, 1, item.size)) {
-      const oldest = drops ? (this.#immediate.first ?? this.#ordered.first) : undefined
+      const oldest = drops ? this.#backlog.oldest : undefined
       const error = new MqttError(overflow.startsWith('drop') ? 'ERR_DROPPED' : 'ERR_QUEUE_FULL', undefined, { option: 'outbound' })
       if (oldest === undefined) throw error
-      this.#dequeue(oldest)
+      this.#backlog.remove(oldest)
       this.#fail(oldest, error)
     }
   }
 
   #full(share: number, extra: number, bytes: number): boolean {
     const { maxQueuedMessages, maxQueuedBytes } = this.#host.options.outbound
-    return this.size + extra > maxQueuedMessages * share || this.#queuedBytes + this.#sentBytes + bytes > maxQueuedBytes * share
-  }
-
-  #dequeue(item: Item): void {
-    this.#queueOf(item).remove(item)
-    this.#queuedBytes -= item.size
+    return this.#backlog.size + extra > maxQueuedMessages * share || this.#backlog.bytes + this.#sentBytes + bytes > maxQueuedBytes * share
   }
 
   // All at once: a listener of `drop` may publish again meanwhile.
-  #giveUp(error: MqttError): void {
-    const items: Item[] = []
-    for (const queue of [this.#immediate, this.#ordered]) for (let item = queue.first; item !== undefined; item = item.following) items.push(item)
-    for (const item of items) this.#dequeue(item)
+  #giveUp(error: MqttError, wanted: (item: Item) => boolean = () => true): void {
+    const items = this.#backlog.select(wanted)
+    for (const item of items) this.#backlog.remove(item)
     for (const item of items) this.#fail(item, error)
   }
 
   #send(item: Item, connection: Connection): void {
-    const { outbound } = this.#host.session
+    const { session } = this.#host
     const { qos } = item.call.options
     try {
       this.#check(item.call)
       const call = this.#aged(item)
-      item.packetId = qos > 0 ? outbound.publish(qos) : 0
+      item.packetId = qos > 0 ? session.outbound.publish(qos) : 0
       // On file before it is written: a listener of `packet` may end the client.
       if (item.packetId > 0) this.#inFlight.set(item.packetId, item)
       item.sent = true
+      item.carried = true
       this.#sentBytes += item.size
-      this.#encode(call, item.packetId, connection)
+      item.encoded = this.#encode(call, item.packetId, connection)
     } catch (error) {
-      if (this.#inFlight.delete(item.packetId)) outbound.withdraw(item.packetId)
-      return this.#fail(item, error)
+      if (this.#inFlight.delete(item.packetId)) session.outbound.withdraw(item.packetId)
+      return this.#fail(item, item.again && MqttError.is(error) ? withOutcome(error, 'unknown') : error)
     }
+    // The packet holds it, unless it is handed over as it lies.
+    if (qos > 0) item.call = { ...item.call, payload: nothing }
     if (!item.settled) this.#follow(item, connection)
+  }
+
+  // Exactly the packet that was sent, but for DUP; unless this server takes less than the one before.
+  #resend(item: Item, connection: Connection): void {
+    const { session, counters } = this.#host
+    const { encoded, packetId, call } = item
+    if (this.#inFlight.get(packetId) !== item || encoded === undefined) return
+    try {
+      this.#check(call)
+      if (encoded.bytes.length + (encoded.payload?.length ?? 0) > connection.packetLimit) throw new MqttError('ERR_PACKET_TOO_LARGE')
+      if (encoded.version !== session.version) throw sessionLost()
+    } catch (error) {
+      session.outbound.abandon(packetId)
+      this.#forget(item)
+      return this.#fail(item, withOutcome(error, 'unknown'))
+    }
+    session.outbound.replay(packetId)
+    item.carried = true
+    if (counters !== undefined) counters.publishesReplayed += 1
+    const { qos, retain, properties = {} } = call.options
+    const packet = (): Packet =>
+      ({ type: 'publish', topic: call.topic, payload: payloadOf(encoded), qos, retain, dup: true, packetId, properties }) as Packet
+    connection.replay(encoded, packet)
+  }
+
+  // In front of what was never sent; to be called from the youngest to the oldest.
+  #requeue(item: Item): void {
+    this.#sentBytes -= item.size
+    item.cancel?.()
+    item.cancel = undefined
+    item.sent = false
+    item.again = true
+    item.carried = false
+    if (item.encoded !== undefined) item.call = { ...item.call, payload: payloadOf(item.encoded) }
+    item.encoded = undefined
+    item.packetId = 0
+    this.#backlog.unshift(item)
+  }
+
+  #blame(): { readonly item: Item; readonly error: MqttError } | undefined {
+    const complaint = this.#complaint
+    this.#complaint = undefined
+    const item = blamed([...this.#released.values(), ...this.#inFlight.values()], complaint !== undefined)
+    if (item === undefined || complaint === undefined) return undefined
+    this.#host.session.outbound.abandon(item.packetId)
+    this.#forget(item)
+    return { item, error: refusal('ERR_PUBLISH_REFUSED', complaint.reasonCode ?? 0, complaint.reasonString, DISCONNECT, 'unknown') }
+  }
+
+  #forget({ packetId }: Item): void {
+    if (!this.#inFlight.delete(packetId)) this.#released.delete(packetId)
   }
 
   #follow(item: Item, connection: Connection): void {
@@ -278,35 +412,42 @@ export class Outbox {
   }
 
   // The interval goes down by the whole seconds that the message waited here [MQTT-3.3.2-6].
-  #aged({ call, since }: Item): PublishCall {
+  #aged({ call, since, again }: Item): PublishCall {
     const { properties } = call.options
     const interval = properties?.messageExpiryInterval
     const waited = interval === undefined ? 0 : Math.floor((this.#host.platform.now() - since) / 1000)
     if (interval === undefined || waited === 0) return call
-    if (waited >= interval) throw new MqttError('ERR_EXPIRED', undefined, { option: 'properties.messageExpiryInterval' })
-    return { ...call, options: { ...call.options, properties: { ...properties, messageExpiryInterval: interval - waited } } }
+    if (waited >= interval && !again) throw new MqttError('ERR_EXPIRED', undefined, { option: 'properties.messageExpiryInterval' })
+    const messageExpiryInterval = Math.max(1, interval - waited)
+    return { ...call, options: { ...call.options, properties: { ...properties, messageExpiryInterval } } }
   }
 
   // Without a connection it is a trial, on a scratch buffer.
-  #encode({ topic, payload, options }: PublishCall, packetId: number, connection?: Connection): void {
+  #encode({ topic, payload, options }: PublishCall, packetId: number, connection?: Connection): Encoded | undefined {
     const { qos, retain, properties } = options
+    const { counters } = this.#host
     const input = { topic, payload, qos, retain, dup: false, packetId: packetId || undefined, properties }
     try {
-      if (connection !== undefined) return connection.publish(input)
+      if (connection !== undefined) {
+        const encoded = qos > 0 ? connection.publish(input) : connection.post(input)
+        if (counters !== undefined) counters.publishesSent += 1
+        return encoded
+      }
       this.#trial.reset()
       writePublishHead(this.#trial, input, payload.length, 5)
     } catch (error) {
       throw asInvalidOption(error)
     }
-    const limit = this.#host.session.negotiated?.maximumPacketSize ?? Number.POSITIVE_INFINITY
-    if (this.#trial.length + payload.length > limit) throw new MqttError('ERR_PACKET_TOO_LARGE')
+    const limit = this.#host.connection === undefined ? undefined : this.#host.session.negotiated?.maximumPacketSize
+    if (this.#trial.length + payload.length > (limit ?? Number.POSITIVE_INFINITY)) throw new MqttError('ERR_PACKET_TOO_LARGE')
+    return undefined
   }
 
   #abort(item: Item): void {
     const { signal } = item.call.options
     if (item.sent) return this.#tell(item, aborted(signal, 'unknown'))
-    this.#dequeue(item)
-    this.#fail(item, aborted(signal))
+    this.#backlog.remove(item)
+    this.#fail(item, aborted(signal, item.again ? 'unknown' : 'not-sent'))
   }
 
   #succeed(item: Item, done: Receipt): void {
@@ -329,7 +470,10 @@ export class Outbox {
 
   // A failure that nobody awaits shows as an event.
   #report(topic: string, error: unknown): void {
-    if (MqttError.is(error) && error.code !== 'ERR_ABORTED') this.#host.events.emit('drop', { direction: 'out', topic, count: 1, error })
+    const { counters, events } = this.#host
+    if (!MqttError.is(error) || error.code === 'ERR_ABORTED') return
+    if (counters !== undefined) counters.publishesDropped += 1
+    events.emit('drop', { direction: 'out', topic, count: 1, error })
   }
 
   #release(item: Item): void {
@@ -338,6 +482,7 @@ export class Outbox {
     item.stop?.()
     item.cancel?.()
     this.#tellRoom()
+    this.#tellIdle()
   }
 
   #tellRoom(): void {
@@ -345,8 +490,10 @@ export class Outbox {
     this.#room.resolve()
     this.#room = undefined
   }
-}
 
-function receipt(reasonCode: number, packetId: number | undefined, { reasonString, userProperties = [] }: Properties = {}): Receipt {
-  return Object.freeze({ reasonCode, reasonName: nameOf(reasonCode), reasonString, userProperties: Object.freeze(userProperties), packetId })
+  #tellIdle(): void {
+    if (this.#idle === undefined || this.size + this.inFlight > 0) return
+    this.#idle.resolve()
+    this.#idle = undefined
+  }
 }

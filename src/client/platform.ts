@@ -13,12 +13,20 @@ export type CancelTimer = () => void
 export interface Platform {
   /** Monotonic milliseconds. */
   now(): number
+  /** Epoch milliseconds: only to compare with times that others gave. */
+  date(): number
   /** A number in [0, 1). */
   random(): number
   /** Calls back once after `delay` milliseconds. */
   setTimer(callback: () => void, delay: number): CancelTimer
   /** Runs a callback after the current turn's synchronous code. */
   microtask(callback: () => void): void
+  /** Calls back when the machine or the page may have slept, or is back on a network; gives what ends that. Absent where nothing tells. */
+  onWake?(callback: () => void): CancelTimer
+  /** Hands every event to whoever traces the program; absent where there is no such thing. */
+  trace?(type: string, event: object): void
+  /** True when somebody traces events of this type. */
+  traced?(type: string): boolean
   /** Tells the developer of something that should not stay as it is; absent where nothing does. */
   warn?(message: string): void
   /** The transport of a URL scheme, or undefined when this platform has none. */

@@ -6,9 +6,13 @@ export type { Listener, Sink, SocketOptions, TlsOptions, Transport } from '../tr
 export type { Bytes, Packet, Properties, QoS, UserProperties } from '../wire/packets.js'
 export type {
   AckMode,
+  AuthContext,
+  AuthData,
+  AuthMechanism,
   ClientOptions,
   ClientState,
   Credentials,
+  CredentialsConnect,
   CredentialsContext,
   CustomTransport,
   DisconnectOptions,
@@ -25,11 +29,14 @@ export type {
   NextOptions,
   OfflinePolicy,
   OutboundOptions,
+  OutboundOverflow,
   Overflow,
   Payload,
   PublishOptions,
   PublishProperties,
   Receipt,
+  ReconnectNow,
+  ReconnectOptions,
   SubscribeOptions,
   Subscription,
   SubscriptionDefaults,
@@ -38,8 +45,14 @@ export type {
   WillOptions,
   WillProperties,
 } from './api.js'
+export { type Backoff, constant, type ExponentialOptions, exponential } from './backoff.js'
 export type { BaseClient, ConnectOptions, OutboundView } from './client.js'
 export type { Unlisten } from './emitter.js'
-export type { ClientEvents } from './events.js'
+export type { ClientEvents, InFlight } from './events.js'
 export type { Message, MessageProperties } from './message.js'
+export type { RequestOptions } from './request.js'
+export type { Responder, Responding, RespondOptions } from './respond.js'
 export type { Negotiated } from './session/limits.js'
+export type { Stats } from './statistics.js'
+export type { DecisionContext } from './supervisor.js'
+export type { Verdict } from './verdicts.js'

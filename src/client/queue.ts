@@ -24,6 +24,16 @@ export class Queue<T extends Linked<T>> {
     this.length += 1
   }
 
+  /** Puts an element before all others. */
+  unshift(element: T): void {
+    element.previous = undefined
+    element.following = this.first
+    if (this.first === undefined) this.last = element
+    else this.first.previous = element
+    this.first = element
+    this.length += 1
+  }
+
   /** Takes out an element, wherever it stands. */
   remove(element: T): void {
     const { previous, following } = element

@@ -5,69 +5,39 @@
  * every claim ends with its answer, its abort, or the end of the client.
  */
 import { MqttError } from '../errors.js'
-import { UNSUBACK } from '../wire/constants.js'
-import type { Properties, QoS, SubackPacket, SubscriptionRequest, UnsubackPacket, UserProperties } from '../wire/packets.js'
+import { SUBACK, UNSUBACK } from '../wire/constants.js'
+import type { QoS, SubackPacket, SubscriptionRequest, UnsubackPacket, UserProperties } from '../wire/packets.js'
 import { TopicTrie } from '../wire/trie.js'
-import { aborted, type Deferred, deferred, onAbort, rejected } from './abort.js'
+import { aborted, deferred, onAbort, rejected } from './abort.js'
 import type { Subscription, UnsubscribeResult } from './api.js'
-import type { Connection } from './connection.js'
 import type { Consumer } from './consumer.js'
-import { type Claim, FilterEntry, grantOf, grantsOf, grouped, isWanted, type Joiner, merged, type SubscribeItem } from './filter-entry.js'
+import { type Claim, FilterEntry, grantOf, grantsOf, type Joiner, merged, type SubscribeItem } from './filter-entry.js'
 import type { Host } from './host.js'
 import { withOutcome } from './outcome.js'
 import type { CheckedSubscribe } from './requests.js'
-import { Ring } from './ring.js'
-import { checkFilter } from './session/limits.js'
 import { nameOf, refusal } from './session/refusal.js'
-
-interface SubscribeJob {
-  readonly kind: 'subscribe'
-  readonly items: SubscribeItem[]
-  /** Packets that are to be sent; made when the first one can be. */
-  groups: SubscribeItem[][] | undefined
-  readonly userProperties: UserProperties | undefined
-  readonly identifier: number | undefined
-}
-
-interface UnsubscribeJob {
-  readonly kind: 'unsubscribe'
-  readonly filters: readonly string[]
-  readonly entries: readonly (FilterEntry | undefined)[]
-  readonly userProperties: UserProperties | undefined
-  readonly results: UnsubscribeResult[]
-  readonly answer: Deferred<UnsubscribeResult[]>
-  /** How many filters have left. */
-  sent: number
-}
-
-const identifierLimit = 268_435_455
-/** Withdrawn jobs that may wait in the queue before it is swept. */
-const deadLimit = 64
+import { isWanted, restoringItem, type SubscribeJob, type UnsubscribeJob } from './subscribe-jobs.js'
+import { SubscribeSender } from './subscribe-sender.js'
 
 /** Local and broker subscriptions of one client. */
 export class Registry {
   readonly trie = new TopicTrie<FilterEntry>()
   readonly #entries = new Map<string, FilterEntry>()
   readonly #consumers = new Map<Consumer, FilterEntry[]>()
-  readonly #jobs = new Ring<SubscribeJob | UnsubscribeJob>()
-  readonly #sent = new Map<
-    number,
-    { readonly items: SubscribeItem[] } | { readonly job: UnsubscribeJob; readonly from: number; readonly count: number }
-  >()
   readonly #claims = new Set<Claim>()
   /** Consumers that are gone from their filters while a turn of theirs runs. */
   readonly #lingering = new Set<Consumer>()
-  /** SUBSCRIBE jobs that were withdrawn before they left. */
-  #dead = 0
   readonly #host: Host
-  #nextIdentifier: number
-  /** Identifiers that the application chose itself. */
-  readonly #taken = new Set<number>()
+  readonly #sender: SubscribeSender
 
   constructor(host: Host) {
     this.#host = host
-    // A random base, so that identifiers left over from another process of this session mean nothing here.
-    this.#nextIdentifier = 1 + Math.floor(host.platform.random() * (identifierLimit / 2))
+    this.#sender = new SubscribeSender(host, {
+      entries: { [Symbol.iterator]: () => this.#entries.values() },
+      refuse: (items, error) => this.#refuse(items, error),
+      dismiss: (item, error) => this.#dismiss(item, error),
+      refuseUnsubscribe: (job, from, error) => this.#refuseUnsubscribe(job, from, error),
+    })
   }
 
   get consumers(): Iterable<Consumer> {
@@ -111,7 +81,7 @@ export class Registry {
     const granted: Joiner[] = []
     const entries = new Set(requests.map((request, index) => this.#join(request, claim, index, job, granted)))
     this.#consumers.set(consumer, [...entries])
-    if (job.items.length > 0) this.#enqueue(job)
+    if (job.items.length > 0) this.#sender.push(job)
     this.#host.inbox.handleJoined(consumer, entries)
     for (const joiner of granted) this.#grantAsIs(joiner)
     const stop = onAbort(call.signal, () => this.#fail(claim, aborted(call.signal, claim.sent ? 'unknown' : 'not-sent')))
@@ -159,7 +129,7 @@ export class Registry {
     const entries = filters.map((filter) => this.#entries.get(filter))
     const unsent = entries.every((entry) => entry?.state === 'new')
     for (const entry of entries) if (entry !== undefined) this.#withdraw(entry)
-    const job: UnsubscribeJob = { kind: 'unsubscribe', filters, entries, userProperties, results: [], answer: deferred(), sent: 0 }
+    const job: UnsubscribeJob = { kind: 'unsubscribe', filters, entries, userProperties, results: [], answer: deferred(), sent: 0, again: [] }
     for (const entry of entries) {
       if (entry === undefined) continue
       entry.leaving = job.answer.promise
@@ -170,7 +140,7 @@ export class Registry {
         job,
         filters.map(() => 0),
       )
-    else this.#enqueue(job)
+    else this.#sender.push(job)
     const stop = onAbort(signal, () => job.answer.reject(aborted(signal, 'unknown')))
     job.answer.promise.then(stop, stop)
     return job.answer.promise
@@ -178,35 +148,45 @@ export class Registry {
 
   /** A SUBACK or UNSUBACK for a request of ours. */
   handleAnswer(packet: SubackPacket | UnsubackPacket): void {
-    const sent = this.#sent.get(packet.packetId)
-    this.#sent.delete(packet.packetId)
+    const sent = this.#sender.take(packet.packetId)
     if (sent === undefined) return
     if ('items' in sent) {
       sent.items.forEach((item, index) => {
         this.#handleGrant(item, packet.reasonCodes[index] as number)
       })
     } else {
-      const codes = packet.reasonCodes.length > 0 ? packet.reasonCodes : new Array<number>(sent.count).fill(0)
-      this.#answerUnsubscribe(sent.job, codes, sent.from)
+      const codes = packet.reasonCodes.length > 0 ? packet.reasonCodes : new Array<number>(sent.part.count).fill(0)
+      this.#answerUnsubscribe(sent.job, codes, sent.part.from)
     }
     this.flush()
   }
 
-  /** Sends what waits, as far as there are a connection and packet identifiers. */
+  /** Sends what waits. */
   flush(): void {
-    for (let job = this.#jobs.peek(); job !== undefined; job = this.#jobs.peek()) {
-      const { connection, session } = this.#host
-      if (connection === undefined || !session.outbound.hasIdentifier) return
-      const done = job.kind === 'subscribe' ? this.#sendSubscribe(job, connection) : this.#sendUnsubscribe(job, connection)
-      if (done && this.#jobs.peek() === job) this.#jobs.shift()
+    this.#sender.flush()
+  }
+
+  /** The connection is over. */
+  handleLost(): void {
+    this.#sender.handleLost()
+  }
+
+  /** A connection is up: subscriptions that the server does not have, or may not have, are made again before anything else. */
+  handleConnected(lost: boolean): void {
+    const { resubscribe } = this.#host.options
+    const all = lost || resubscribe === 'always'
+    const items: SubscribeItem[] = []
+    for (const entry of this.#entries.values()) {
+      // What has a request of its own waiting needs no other.
+      if (entry.state === 'active' && (all || entry.unconfirmed) && entry.requests.length === 0)
+        items.push(restoringItem(entry, lost || entry.unconfirmed))
     }
+    if (items.length > 0) this.#sender.restore(items)
   }
 
   /** The client is over: readers end with `error` (undefined: in order), calls that wait reject with `reason`. */
   end(error: MqttError | undefined, reason: MqttError): void {
-    for (const job of this.#jobs.drain()) if (job.kind === 'unsubscribe') job.answer.reject(withOutcome(reason, 'not-sent'))
-    for (const sent of this.#sent.values()) if ('job' in sent) sent.job.answer.reject(withOutcome(reason, 'unknown'))
-    this.#sent.clear()
+    this.#sender.end(reason)
     for (const claim of [...this.#claims]) this.#settle(claim, withOutcome(reason, claim.sent ? 'unknown' : 'not-sent'))
     for (const consumer of [...this.#consumers.keys()]) consumer.end(error)
     this.#consumers.clear()
@@ -224,6 +204,7 @@ export class Registry {
     if (entry === undefined) return this.#create(request, claim, index, job)
     const joiner = { claim, index, retained: request.retainHandling === 0 }
     entry.members.set(claim.consumer, Math.max(request.qos, entry.members.get(claim.consumer) ?? 0) as QoS)
+    entry.retainHandling = Math.min(entry.retainHandling, request.retainHandling) as 0 | 1 | 2
     const first = entry.state === 'new'
     const more = first || (!entry.shared && (request.retainHandling === 0 || request.qos > entry.qos))
     const queued = entry.requests.find((item) => !item.sent)
@@ -258,6 +239,7 @@ export class Registry {
     if (old !== undefined) this.trie.remove(old.filter, old)
     const entry = new FilterEntry(request)
     entry.identifier = job.identifier ?? 0
+    entry.userProperties = job.userProperties
     this.#entries.set(request.filter, entry)
     this.trie.add(request.filter, entry)
     entry.members.set(claim.consumer, request.qos)
@@ -267,66 +249,21 @@ export class Registry {
     return entry
   }
 
-  // Leaves with everything else of this turn.
-  #enqueue(job: SubscribeJob | UnsubscribeJob): void {
-    this.#jobs.push(job)
-    this.#host.connection?.queueFlush()
-  }
-
-  // One packet at a time; true when there is no more to send.
-  #sendSubscribe(job: SubscribeJob, connection: Connection): boolean {
-    job.groups ??= this.#prepare(job)
-    const group = job.groups.shift()?.filter(isWanted) ?? []
-    if (group.length > 0) this.#sendGroup(group, job, connection)
-    return job.groups.length === 0
-  }
-
-  #prepare(job: SubscribeJob): SubscribeItem[][] {
-    const items = job.items.filter(isWanted)
-    if (items.length === 0) this.#dead -= 1
-    const limits = this.#host.session.negotiated
-    if (limits === undefined || items.length === 0) return []
-    const objection = items.map(({ entry }) => checkFilter(limits, entry.filter, job.identifier !== undefined)).find((code) => code !== undefined)
-    if (objection !== undefined) {
-      this.#refuse(items, new MqttError(objection, undefined, { option: 'filter' }))
-      return []
-    }
-    if (job.identifier !== undefined) this.#taken.add(job.identifier)
-    const fresh = job.identifier ?? (limits.subscriptionIdentifierAvailable ? this.#freshIdentifier() : 0)
-    for (const { entry } of items) if (entry.state === 'new') entry.identifier = fresh
-    return grouped(items, this.#host.options.maxFiltersPerSubscribe)
-  }
-
-  #sendGroup(items: SubscribeItem[], job: SubscribeJob, connection: Connection): void {
-    const { outbound } = this.#host.session
-    const identifier = items[0]?.entry.identifier ?? 0
-    const properties: Properties = { userProperties: job.userProperties, subscriptionIdentifiers: identifier === 0 ? undefined : [identifier] }
-    const packetId = outbound.request('subscribe', items.length)
-    // On file before it is written: a listener of `packet` may leave again.
-    this.#sent.set(packetId, { items })
-    for (const item of items) this.#handleSent(item)
-    try {
-      connection.send({ type: 'subscribe', packetId, properties, subscriptions: items.map((item) => item.request) })
-    } catch (error) {
-      outbound.withdraw(packetId)
-      this.#sent.delete(packetId)
-      this.#refuse(items, error)
-    }
-  }
-
-  #handleSent(item: SubscribeItem): void {
-    const { entry, joiners, request } = item
-    item.sent = true
-    if (entry.state === 'new') entry.state = 'sent'
-    for (const { claim } of joiners) claim.sent = true
-    if (request.retainHandling === 2) return
-    // Those of earlier requests that were answered have what they asked for; what was asked for and not answered may still come.
-    const waiting = entry.requests.filter((other) => other.sent).flatMap((other) => other.joiners)
-    entry.audience = new Set(waiting.filter((joiner) => joiner.retained).map((joiner) => joiner.claim.consumer))
+  // A subscription that cannot be brought back is over, for all who read it.
+  #dismiss({ entry }: SubscribeItem, error: MqttError): void {
+    entry.requests.length = 0
+    this.#host.events.emit('error', { error })
+    this.#forget(entry, error)
   }
 
   #handleGrant(item: SubscribeItem, reasonCode: number): void {
     const { entry, joiners } = item
+    if (reasonCode >= 0x80 && this.#host.counters !== undefined) this.#host.counters.refusals += 1
+    if (reasonCode >= 0x80 && joiners.length === 0 && entry.unconfirmed && isWanted(item) && entry.state !== 'leaving') {
+      return this.#dismiss(item, refusal('ERR_SUBSCRIBE_REFUSED', reasonCode, undefined, SUBACK))
+    }
+    entry.unconfirmed = false
+    if (!isWanted(item)) return
     entry.requests.splice(entry.requests.indexOf(item), 1)
     if (reasonCode < 0x80) {
       entry.grantedQos = reasonCode as QoS
@@ -405,38 +342,16 @@ export class Registry {
     for (const item of entry.requests.splice(0)) {
       for (const { claim } of item.joiners) this.#settle(claim, new MqttError('ERR_ABORTED'))
     }
-    this.#dead += 1
-    if (this.#dead > deadLimit && this.#dead * 2 > this.#jobs.length) this.#sweep()
+    this.#sender.handleWithdrawn()
   }
 
-  #sweep(): void {
-    const live = this.#jobs.drain().filter((job) => job.kind === 'unsubscribe' || job.items.some(isWanted))
-    for (const job of live) this.#jobs.push(job)
-    this.#dead = 0
-  }
-
-  // One packet at a time; true when there is no more to send.
-  #sendUnsubscribe(job: UnsubscribeJob, connection: Connection): boolean {
-    const { session, options } = this.#host
-    const from = job.sent
-    const filters = job.filters.slice(from, from + options.maxFiltersPerSubscribe)
-    const packetId = session.outbound.request('unsubscribe', filters.length)
-    job.sent += filters.length
-    this.#sent.set(packetId, { job, from, count: filters.length })
-    try {
-      connection.send({ type: 'unsubscribe', packetId, properties: { userProperties: job.userProperties }, filters })
-    } catch (error) {
-      session.outbound.withdraw(packetId)
-      this.#sent.delete(packetId)
-      for (const entry of job.entries.slice(from)) {
-        if (entry === undefined) continue
-        entry.farewells -= 1
-        if (entry.farewells === 0) entry.state = 'active'
-      }
-      job.answer.reject(error)
-      return true
+  #refuseUnsubscribe(job: UnsubscribeJob, from: number, error: unknown): void {
+    for (const entry of job.entries.slice(from)) {
+      if (entry === undefined) continue
+      entry.farewells -= 1
+      if (entry.farewells === 0) entry.state = 'active'
     }
-    return job.sent >= job.filters.length
+    job.answer.reject(error)
   }
 
   #answerUnsubscribe(job: UnsubscribeJob, codes: readonly number[], from = 0): void {
@@ -457,26 +372,26 @@ export class Registry {
   }
 
   // The broker does not have this subscription any more: what waited for a reader is let go, and readers without another filter end.
-  #forget(entry: FilterEntry): void {
+  #forget(entry: FilterEntry, error?: MqttError): void {
     entry.state = 'leaving'
     this.trie.remove(entry.filter, entry)
     if (this.#entries.get(entry.filter) === entry) this.#entries.delete(entry.filter)
     this.#host.inbox.handleForgotten(entry)
-    for (const consumer of [...entry.members.keys()]) this.#remove(consumer, entry)
+    for (const consumer of [...entry.members.keys()]) this.#remove(consumer, entry, error)
   }
 
-  #remove(consumer: Consumer, entry: FilterEntry): void {
+  #remove(consumer: Consumer, entry: FilterEntry, error?: MqttError): void {
     entry.leave(consumer)
     const rest = (this.#consumers.get(consumer) ?? []).filter((other) => other !== entry)
     this.#consumers.set(consumer, rest)
-    this.#retire(consumer)
+    this.#retire(consumer, error)
   }
 
   // Without a filter, and without the prospect of one, it ends.
-  #retire(consumer: Consumer): void {
+  #retire(consumer: Consumer, error?: MqttError): void {
     if (this.#consumers.get(consumer)?.length !== 0 || this.#waits(consumer)) return
     this.#consumers.delete(consumer)
-    consumer.end(undefined)
+    consumer.end(error)
     if (!consumer.attended) consumer.discard(true)
     if (consumer.busy) this.#lingering.add(consumer)
   }
@@ -484,14 +399,5 @@ export class Registry {
   #waits(consumer: Consumer): boolean {
     for (const claim of this.#claims) if (claim.consumer === consumer) return true
     return false
-  }
-
-  #freshIdentifier(): number {
-    const used = new Set(this.#taken)
-    for (const entry of this.#entries.values()) used.add(entry.identifier)
-    let identifier = this.#nextIdentifier
-    while (used.has(identifier)) identifier = identifier === identifierLimit ? 1 : identifier + 1
-    this.#nextIdentifier = identifier === identifierLimit ? 1 : identifier + 1
-    return identifier
   }
 }

@@ -5,14 +5,13 @@
  */
 import { MqttError } from '../errors.js'
 import { DISCONNECT } from '../wire/constants.js'
-import type { SubscriptionRequest, UserProperties } from '../wire/packets.js'
+import type { Properties, SubscriptionRequest, UserProperties } from '../wire/packets.js'
 import { isReasonCode } from '../wire/reason-codes.js'
 import { isShared, validateTopicFilter } from '../wire/topics.js'
 import type { Filters, ListenOptions, NextOptions, SubscribeOptions } from './api.js'
 import type { ConsumerConfig } from './consumer.js'
-import type { Goodbye } from './core.js'
-import { type Config, overflow, publishProperties, qos } from './options.js'
-import type { PublishCall } from './outbound.js'
+import { type Config, offlinePolicy, onSessionLost, outboundOverflow, overflow, publishProperties, qos } from './options.js'
+import type { PublishCall } from './publish-item.js'
 import {
   boolean,
   callable,
@@ -40,6 +39,10 @@ const publishSchema = {
   properties: optional(publishProperties),
   flush: optional(boolean),
   ackTimeout: optional(duration),
+  overflow: optional(outboundOverflow),
+  offline: optional(offlinePolicy),
+  ttl: optional(duration),
+  onSessionLost: optional(onSessionLost),
   signal: optional(signal),
 }
 const publishOptions = object<Parsed<typeof publishSchema>>(publishSchema)
@@ -188,6 +191,14 @@ export function unsubscribeCall(filters: unknown, given: unknown): UnsubscribeCa
   return { filters: [...new Set(eachFilter(filters, topicFilter))], userProperties: options.properties.userProperties, signal: options.signal }
 }
 
+/** A checked `disconnect()`. */
+export interface Goodbye {
+  readonly reasonCode: number
+  readonly properties: Properties
+  readonly timeout: number
+  readonly signal: AbortSignal | undefined
+}
+
 const disconnectSchema = {
   reasonCode: withDefault<number>(
     that((value) => typeof value === 'number' && isReasonCode(DISCONNECT, value, 'client'), 'a reason code of DISCONNECT'),
@@ -212,6 +223,16 @@ export function goodbye(given: unknown, { cleanStart, sessionExpiryInterval: ope
   // [MQTT-3.14.2-2] forbids raising it from 0.
   if (opened === 0 && sessionExpiryInterval) invalid('sessionExpiryInterval', '0, as the session was opened with 0')
   return { ...rest, properties: { sessionExpiryInterval, reasonString, userProperties: pairs } }
+}
+
+const reconnectOptions = object<{ readonly force: boolean; readonly reason: string | undefined }>({
+  force: withDefault(boolean, false),
+  reason: optional(string),
+})
+
+/** Checks the arguments of `reconnect`. */
+export function reconnectCall(given: unknown): { readonly force: boolean; readonly reason: string | undefined } {
+  return reconnectOptions(given, '')
 }
 
 /** Checks the options of `next`. */

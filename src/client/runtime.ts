@@ -6,8 +6,9 @@
 import type { Platform } from './platform.js'
 
 /** The common parts of every platform. */
-export const runtime: Pick<Platform, 'now' | 'random' | 'setTimer' | 'microtask'> = {
+export const runtime: Pick<Platform, 'now' | 'date' | 'random' | 'setTimer' | 'microtask'> = {
   now: () => performance.now(),
+  date: () => Date.now(),
   random: () => Math.random(),
   setTimer(callback, delay) {
     const timer = setTimeout(callback, delay)

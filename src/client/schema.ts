@@ -33,8 +33,8 @@ export function integer(min: number, max: number, unit = ''): Parser<number> {
   )
 }
 
-/** Longest duration that timers take. */
-const longestDelay = 2_147_483_647
+/** Longest duration that timers take, in milliseconds. */
+export const longestDelay = 2_147_483_647
 
 /** Milliseconds. */
 export const duration: Parser<number> = that(

@@ -23,6 +23,7 @@ const rules: Readonly<Record<string, Rule>> = {
   wasm: { values: ['errors', 'wire'] },
   client: { values: ['errors', 'wire', 'session'], types: ['transport', 'store'] },
   entry: { values: ['errors', 'wire', 'session', 'client', 'transport', 'wasm'], types: ['store'] },
+  auth: { values: ['errors'], types: ['client'] },
   typed: { values: ['errors', 'client'], types: ['wire'] },
   queue: { values: ['errors', 'client', 'typed'], types: ['wire', 'store'] },
   group: { values: ['errors', 'client', 'typed'], types: ['wire', 'store'] },

@@ -112,6 +112,7 @@ describe('what the server assigns and allows', () => {
   it('A20 everything is visible, frozen, with the defaults of the standard filled in', async () => {
     const bare = await connected({ clientId: 'a', keepAlive: 20, sessionExpiryInterval: 77 })
     expect(bare.client.negotiated).toEqual({
+      protocolVersion: 5,
       sessionPresent: false,
       clientId: 'a',
       keepAlive: 20,

@@ -76,8 +76,9 @@ describe('credentials as a function', () => {
     ])
     expect(contexts.map(({ attempt, endpoint, lastError }) => [attempt, endpoint, lastError?.reasonCode])).toEqual([
       [1, 'memory://peer-0', undefined],
-      [2, 'memory://peer-1', 0x86],
-      [3, 'memory://peer-2', 0x86],
+      // Asked once more with fresh credentials, then the next one.
+      [2, 'memory://peer-0', 0x86],
+      [3, 'memory://peer-1', 0x86],
     ])
     for (const { signal } of contexts) expect(signal).toBeInstanceOf(AbortSignal)
   })

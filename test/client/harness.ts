@@ -27,9 +27,12 @@ export class World {
   /** Every event, in order. */
   readonly events: { readonly type: keyof ClientEvents; readonly event: unknown }[] = []
   answer: Answer | undefined
+  /** What the peers of later connections speak. */
+  version: 4 | 5
 
   /** `dial` stands between the client and the pair: it may fail, wait, or give a transport of its own. */
   constructor(options: ClientOptions = {}, memory: MemoryOptions = {}, endpoints = 1, dial: Dialling = (_index, open) => open()) {
+    this.version = isPlain(options) && options.protocolVersion === 4 ? 4 : 5
     const endpoint = (index: number) => ({
       url: `memory://peer-${index}`,
       transport: async (_endpoint: unknown, { signal }: { signal: AbortSignal }) =>
@@ -37,7 +40,7 @@ export class World {
           index,
           () => {
             const [near, far] = memoryPair({ ...memory, schedule: (callback, delay) => this.clock.setTimer(callback, delay) })
-            this.peers.push(new ScriptedPeer(far, 5, (packet) => this.answer?.(packet)))
+            this.peers.push(new ScriptedPeer(far, this.version, (packet) => this.answer?.(packet)))
             return near
           },
           signal,
@@ -46,9 +49,23 @@ export class World {
     this.client = new BaseClient(
       virtualPlatform(this.clock),
       Array.from({ length: endpoints }, (_, index) => endpoint(index)),
-      options,
+      // Most tests are about one connection; those about several say so.
+      isPlain(options) ? { reconnect: false, ...options } : options,
     )
-    const types = ['state', 'dial', 'connect', 'connecterror', 'disconnect', 'serverdisconnect', 'drop', 'stalled', 'unclaimed', 'error'] as const
+    const types = [
+      'state',
+      'dial',
+      'connect',
+      'connecterror',
+      'disconnect',
+      'serverdisconnect',
+      'drop',
+      'stalled',
+      'unclaimed',
+      'error',
+      'reconnecting',
+      'sessionlost',
+    ] as const
     for (const type of types) this.client.on(type, (event) => this.events.push({ type, event }))
   }
 
@@ -95,6 +112,11 @@ export class World {
     await this.settle()
     return result
   }
+}
+
+// What is no object of options goes through as it is.
+function isPlain(options: unknown): boolean {
+  return typeof options === 'object' && options !== null && !Array.isArray(options)
 }
 
 /** What a server that says yes to everything answers. */

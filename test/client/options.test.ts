@@ -135,17 +135,8 @@ describe('unknown options', () => {
   })
 
   it.each([
-    ['protocolVersion', 4],
-    ['protocolVersion', 'auto'],
-    ['firstConnect', 'wait'],
-    ['reconnect', true],
-    ['reconnect', { maxAttempts: 3 }],
     ['store', {}],
-    ['auth', { method: 'x' }],
     ['scanner', {}],
-    ['stats', true],
-    ['resubscribe', 'always'],
-    ['serverReferences', ['a']],
     ['strictTopics', true],
     ['checkPayloadFormat', true],
   ])('%s: %o belongs to a version to come', (option, value) => {

@@ -283,18 +283,18 @@ describe('QoS 2', () => {
   })
 
   it.each([
-    ['50 02 00 01', '70 02 00 01'],
-    ['50 03 00 01 00', '70 03 00 01 00'],
-    ['50 03 00 01 10', '70 04 00 01 00 00'],
-    ['50 08 00 01 00 04 1f 00 01 68', '70 08 00 01 00 04 1f 00 01 68'],
-  ])('D10 PUBREC %s and PUBCOMP %s are accepted', async (pubrec, pubcomp) => {
+    ['50 02 00 01', '70 02 00 01', 0],
+    ['50 03 00 01 00', '70 03 00 01 00', 0],
+    ['50 03 00 01 10', '70 04 00 01 00 00', 0x10],
+    ['50 08 00 01 00 04 1f 00 01 68', '70 08 00 01 00 04 1f 00 01 68', 0],
+  ])('D06 D10 PUBREC %s and PUBCOMP %s are accepted, with reason code %i', async (pubrec, pubcomp, reasonCode) => {
     const world = await connected()
     const result = watched(world.client.publish('a', 'x', { qos: 2 }))
     await world.settle()
     await world.sendBytes(pubrec)
     expect(world.peer.all('pubrel')).toHaveLength(1)
     await world.sendBytes(pubcomp)
-    expect(result.value).toMatchObject({ reasonCode: 0, packetId: 1 })
+    expect(result.value).toMatchObject({ reasonCode, packetId: 1 })
   })
 
   it('D12 a second PUBREC gets PUBREL again, PUBLISH never', async () => {

@@ -91,7 +91,7 @@ export class StubWorld {
   readonly drops: ClientEvents['drop'][] = []
 
   constructor(options: ClientOptions = {}) {
-    this.client = new BaseClient(virtualPlatform(this.clock), [{ url: 'stub://peer', transport: () => this.stub }], options)
+    this.client = new BaseClient(virtualPlatform(this.clock), [{ url: 'stub://peer', transport: () => this.stub }], { reconnect: false, ...options })
     this.client.on('drop', (event) => this.drops.push(event))
   }
 

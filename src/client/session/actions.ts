@@ -4,7 +4,7 @@
  * Types only. Actions are queued in the order in which they must take effect.
  */
 import type { MqttError } from '../../errors.js'
-import type { ClientPacket, ConnackPacket, DisconnectPacket, SubackPacket, UnsubackPacket } from '../../wire/packets.js'
+import type { AuthPacket, ClientPacket, ConnackPacket, DisconnectPacket, SubackPacket, UnsubackPacket } from '../../wire/packets.js'
 
 /**
  * A change to the persistent session state (section 4.1): `put-outbound` an outgoing PUBLISH, `put-release` its PUBREL, `delete-outbound` after
@@ -15,10 +15,12 @@ export type PersistOperation = 'put-outbound' | 'put-release' | 'delete-outbound
 export type Action =
   /** Encode and send. */
   | { readonly type: 'send'; readonly packet: ClientPacket }
-  /** The connection is up. */
-  | { readonly type: 'connected'; readonly connack: ConnackPacket }
+  /** The connection is up. `lost`: the server has forgotten a session that we knew; `stale` incoming messages of it were in hand. */
+  | { readonly type: 'connected'; readonly connack: ConnackPacket; readonly lost: boolean; readonly stale: number }
   /** The server said no; close the transport, nothing is sent any more. */
   | { readonly type: 'refused'; readonly connack: ConnackPacket }
+  /** The server goes on with, or ends, an authentication exchange. */
+  | { readonly type: 'auth'; readonly packet: AuthPacket }
   /** The answer to a SUBSCRIBE or UNSUBSCRIBE that is in flight; its identifier is free again. */
   | { readonly type: 'answered'; readonly packet: SubackPacket | UnsubackPacket }
   /** The server ended the connection. */

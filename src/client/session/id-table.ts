@@ -34,6 +34,17 @@ export class IdTable {
     else if (before !== 0 && state === 0) this.#count(index, -1)
   }
 
+  /** Gives every identifier in use the state that `change` makes of its own. */
+  update(change: (state: number) => number): void {
+    this.#pages.forEach((page, index) => {
+      if (page === undefined) return
+      for (let offset = 0; offset < pageSize; offset++) {
+        const before = page[offset] as number
+        if (before !== 0) this.set((index << pageBits) | offset, change(before))
+      }
+    })
+  }
+
   clear(): void {
     this.#pages.length = 0
     this.#used.length = 0

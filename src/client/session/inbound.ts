@@ -2,7 +2,9 @@
  * Incoming PUBLISH packets at QoS 1 and 2: what to deliver, and acknowledgements in the order of arrival (sections 4.3, 4.6).
  *
  * Data plane: integers in, integers out. Each message that is to be delivered gets a ticket, a number that rises by one; `settle(ticket, code)`
- * may come in any order, acknowledgements leave in ticket order [MQTT-4.6.0-2] [MQTT-4.6.0-3]. It must never acknowledge what was not settled.
+ * may come in any order, acknowledgements leave in the order in which this connection brought the messages [MQTT-4.6.0-2] [MQTT-4.6.0-3]. A
+ * message in hand when the connection ends is parked: its ticket stays good, its repeat is not delivered. It must never acknowledge what was
+ * not settled, nor anything on a connection that did not bring it.
  */
 import { PUBACK, PUBCOMP, PUBREC } from '../../wire/constants.js'
 import type { AckQueue } from './ack-queue.js'
@@ -18,6 +20,8 @@ export const FAULT = -2
 const QOS1_IN_HAND = 1
 const QOS2_IN_HAND = 2
 const QOS2_RECEIVED = 3
+/** PUBREC was due on an earlier connection: it counts here only when the server starts again with PUBLISH. */
+const QOS2_EARLIER = 4
 
 // Low bits of a slot: what happened to the message so far.
 const PENDING = 0
@@ -30,23 +34,38 @@ const idShift = 16
 
 const initialSlots = 16
 const errorReason = 0x80
+const nowhere = -1
+
+/** A message of an earlier connection that has no acknowledgement yet. */
+interface Parked {
+  readonly ticket: number
+  /** As in a slot. */
+  value: number
+  /** Its place among the arrivals of this connection, once the server has repeated it. */
+  slot: number
+}
 
 /** Called when the peer broke the protocol: ends the connection with this reason code, whose name is the message where none is given. */
 export type Fault = (reasonCode: number, message?: string) => void
 
 /** Incoming half of the session state. */
 export class Inbound {
+  readonly #ids = new IdTable()
+  readonly #parked = new Map<number, Parked>()
+  readonly #byTicket = new Map<number, Parked>()
+  readonly #acks: AckQueue
+  readonly #persist: PersistPort
+  readonly #fault: Fault
+  // valid for the connection
   /** Messages in hand or half done, bounded by our Receive Maximum [MQTT-3.3.4-9]. */
   #open = 0
   #receiveMaximum: number
+  /** 3.1.1: a message may be sent again on the same connection. */
+  #repeats = false
   #slots = new Uint32Array(0)
   /** Ticket of the oldest message that is not acknowledged, and the ticket that comes next. */
   #oldest = 0
   #next = 0
-  readonly #ids = new IdTable()
-  readonly #acks: AckQueue
-  readonly #persist: PersistPort
-  readonly #fault: Fault
 
   constructor(receiveMaximum: number, acks: AckQueue, persist: PersistPort, fault: Fault) {
     this.#receiveMaximum = receiveMaximum
@@ -55,9 +74,14 @@ export class Inbound {
     this.#fault = fault
   }
 
-  /** Messages that the application has not settled, or whose turn to be acknowledged has not come. */
+  /** Messages of this connection that the application has not settled, or whose turn to be acknowledged has not come. */
   get unsettled(): number {
     return this.#next - this.#oldest
+  }
+
+  /** Messages of earlier connections that wait for their repeat. */
+  get parked(): number {
+    return this.#parked.size
   }
 
   /** Exchanges that count against our Receive Maximum. */
@@ -67,7 +91,8 @@ export class Inbound {
 
   /** The oldest message without an acknowledgement; equal to the next ticket when there is none. */
   get oldestTicket(): number {
-    return this.#oldest
+    if (this.#byTicket.size === 0 || this.#oldest === this.#next) return this.#oldest
+    return this.#parkedAt(this.#oldest)?.ticket ?? this.#oldest
   }
 
   /** True when the peer may send no further QoS 1 or 2 message. */
@@ -75,23 +100,37 @@ export class Inbound {
     return this.#open >= this.#receiveMaximum
   }
 
+  /** A connection begins: what CONNECT announced, and whether the peer may repeat messages on it (3.1.1). */
+  start(receiveMaximum: number, repeats: boolean): void {
+    this.#receiveMaximum = receiveMaximum
+    this.#repeats = repeats
+  }
+
   /** A PUBLISH at QoS 1 or 2 came in. Gives its ticket, REPEAT (deliver nothing) or FAULT. */
-  handlePublish(id: number, qos: number): number {
+  handlePublish(id: number, qos: number, dup = false): number {
     const state = this.#ids.get(id)
-    if (state !== 0) return this.#handleRepeat(id, qos, state)
+    if (state !== 0 && state !== QOS2_EARLIER) return this.#handleRepeat(id, qos, state, dup)
     if (this.#open >= this.#receiveMaximum) return this.#break(0x93)
+    if (state === QOS2_EARLIER) return this.#handleEarlier(id, qos)
     this.#open += 1
     this.#ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
-    return this.#take(id, qos)
+    const parked = this.#byTicket.size === 0 ? undefined : this.#parked.get(id)
+    if (parked === undefined) return this.#take((id << idShift) | (qos === 2 ? qos2Flag : 0))
+    if (((parked.value & qos2Flag) !== 0) === (qos === 2) && (qos === 2 || dup)) return this.#rebind(parked)
+    // Another message has its identifier now.
+    this.#forget(parked)
+    return this.#take((id << idShift) | (qos === 2 ? qos2Flag : 0))
   }
 
   /** A PUBREL came in [MQTT-4.3.3-11]. */
   handlePubrel(id: number): void {
     const state = this.#ids.get(id)
-    if (state === 0) this.#acks.push(PUBCOMP, id, 0x92)
-    else if (state !== QOS2_RECEIVED) this.#break(0x82, 'PUBREL before PUBREC')
+    if (state === 0 && this.#parked.has(id)) this.#break(0x82, 'PUBREL before PUBREC')
+    else if (state === 0) this.#acks.push(PUBCOMP, id, 0x92)
+    else if (state !== QOS2_RECEIVED && state !== QOS2_EARLIER) this.#break(0x82, 'PUBREL before PUBREC')
     else {
-      this.#release(id)
+      this.#ids.set(id, 0)
+      if (state === QOS2_RECEIVED) this.#open -= 1
       this.#persist.note('delete-inbound', id)
       this.#acks.push(PUBCOMP, id, 0)
     }
@@ -102,15 +141,28 @@ export class Inbound {
    * A reason code of 0x80 or above refuses the message (sections 3.4.2.1, 3.5.2.1).
    */
   settle(ticket: number, reasonCode: number): boolean {
-    if (ticket < this.#oldest || ticket >= this.#next) return false
-    const index = ticket & (this.#slots.length - 1)
+    const parked = this.#byTicket.get(ticket)
+    if (parked?.slot === nowhere) {
+      if ((parked.value & statusMask) !== PENDING) return false
+      parked.value = this.#decided(parked.value, ticket, reasonCode)
+      return true
+    }
+    const at = parked?.slot ?? ticket
+    if (at < this.#oldest || at >= this.#next) return false
+    const index = at & (this.#slots.length - 1)
     const slot = this.#slots[index] as number
     if ((slot & statusMask) !== PENDING) return false
-    const store = (slot & qos2Flag) !== 0 && reasonCode < errorReason && this.#persist.durable
-    this.#slots[index] = (slot & ~statusMask) | (reasonCode << reasonShift) | (store ? STORING : READY)
-    if (store) this.#persist.request('put-inbound', slot >>> idShift, () => this.#stored(ticket))
-    else this.#drain()
+    this.#slots[index] = this.#decided(slot, ticket, reasonCode)
+    this.#drain()
     return true
+  }
+
+  /** The connection is over: what has no acknowledgement waits for its repeat, and no acknowledgement of it counts as sent. */
+  suspend(): void {
+    for (let ticket = this.#oldest; ticket < this.#next; ticket++) this.#park(ticket)
+    this.#oldest = this.#next
+    this.#open = 0
+    this.#ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state))
   }
 
   /** Nothing of the old session counts any more: every ticket given so far is stale. */
@@ -118,13 +170,25 @@ export class Inbound {
     this.#oldest = this.#next
     this.#open = 0
     this.#ids.clear()
+    this.#parked.clear()
+    this.#byTicket.clear()
     this.#slots = new Uint32Array(0)
   }
 
   // The identifier of an exchange that is not finished: the same QoS 2 message again [MQTT-4.3.3-10], or an identifier used twice.
-  #handleRepeat(id: number, qos: number, state: number): number {
+  #handleRepeat(id: number, qos: number, state: number, dup: boolean): number {
+    if (this.#repeats && dup && qos === 1 && state === QOS1_IN_HAND) return REPEAT
     if (qos !== 2 || state === QOS1_IN_HAND) return this.#break(0x82, 'packet identifier in use')
     if (state === QOS2_RECEIVED) this.#acks.push(PUBREC, id, 0)
+    return REPEAT
+  }
+
+  // It was received, once and for all, on an earlier connection.
+  #handleEarlier(id: number, qos: number): number {
+    if (qos !== 2) return this.#break(0x82, 'packet identifier in use')
+    this.#open += 1
+    this.#ids.set(id, QOS2_RECEIVED)
+    this.#acks.push(PUBREC, id, 0)
     return REPEAT
   }
 
@@ -133,16 +197,62 @@ export class Inbound {
     return FAULT
   }
 
-  #take(id: number, qos: number): number {
+  #take(value: number): number {
     if (this.#next - this.#oldest === this.#slots.length) this.#grow()
     const ticket = this.#next++
-    this.#slots[ticket & (this.#slots.length - 1)] = (id << idShift) | (qos === 2 ? qos2Flag : 0)
+    this.#slots[ticket & (this.#slots.length - 1)] = value
     return ticket
   }
 
+  // Decided or not, it takes its place among the arrivals.
+  #rebind(parked: Parked): number {
+    parked.slot = this.#take(parked.value)
+    this.#drain()
+    return REPEAT
+  }
+
+  #park(ticket: number): void {
+    const value = this.#slots[ticket & (this.#slots.length - 1)] as number
+    const id = value >>> idShift
+    const known = this.#parked.get(id)
+    this.#ids.set(id, 0)
+    if (known?.slot === ticket) {
+      known.slot = nowhere
+      known.value = value
+      return
+    }
+    if (known !== undefined) this.#forget(known)
+    const parked = { ticket, value, slot: nowhere }
+    this.#parked.set(id, parked)
+    this.#byTicket.set(ticket, parked)
+  }
+
+  #forget(parked: Parked): void {
+    this.#parked.delete(parked.value >>> idShift)
+    this.#byTicket.delete(parked.ticket)
+  }
+
+  #parkedAt(slot: number): Parked | undefined {
+    const parked = this.#parked.get((this.#slots[slot & (this.#slots.length - 1)] as number) >>> idShift)
+    return parked?.slot === slot ? parked : undefined
+  }
+
+  // The outcome is known; a QoS 2 message that is taken must be on record before PUBREC says so.
+  #decided(value: number, ticket: number, reasonCode: number): number {
+    const store = (value & qos2Flag) !== 0 && reasonCode < errorReason && this.#persist.durable
+    if (store) this.#persist.request('put-inbound', value >>> idShift, () => this.#stored(ticket))
+    return (value & ~statusMask) | (reasonCode << reasonShift) | (store ? STORING : READY)
+  }
+
   #stored(ticket: number): void {
-    if (ticket < this.#oldest) return
-    const index = ticket & (this.#slots.length - 1)
+    const parked = this.#byTicket.get(ticket)
+    if (parked?.slot === nowhere) {
+      parked.value = (parked.value & ~statusMask) | READY
+      return
+    }
+    const at = parked?.slot ?? ticket
+    if (at < this.#oldest) return
+    const index = at & (this.#slots.length - 1)
     this.#slots[index] = ((this.#slots[index] as number) & ~statusMask) | READY
     this.#drain()
   }
@@ -152,21 +262,20 @@ export class Inbound {
     while (this.#oldest < this.#next) {
       const slot = this.#slots[this.#oldest & mask] as number
       if ((slot & statusMask) !== READY) return
+      const parked = this.#byTicket.size === 0 ? undefined : this.#parkedAt(this.#oldest)
+      if (parked !== undefined) this.#forget(parked)
       this.#oldest += 1
       this.#acknowledge(slot >>> idShift, (slot & qos2Flag) !== 0, (slot >>> reasonShift) & 0xff)
     }
   }
 
   #acknowledge(id: number, qos2: boolean, reasonCode: number): void {
-    if (!qos2) this.#release(id)
-    else if (reasonCode >= errorReason) this.#release(id)
-    else this.#ids.set(id, QOS2_RECEIVED)
+    if (qos2 && reasonCode < errorReason) this.#ids.set(id, QOS2_RECEIVED)
+    else {
+      this.#ids.set(id, 0)
+      this.#open -= 1
+    }
     this.#acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)
-  }
-
-  #release(id: number): void {
-    this.#ids.set(id, 0)
-    this.#open -= 1
   }
 
   #grow(): void {

@@ -8,6 +8,9 @@
 /** What `handleTimeout` asks for. */
 export type KeepAliveVerdict = 'idle' | 'ping' | 'dead' | 'blocked' | 'slow'
 
+/** Milliseconds for any byte after a wake-up: a link that slept is trusted only when it answers. */
+const probePatience = 1500
+
 /** A packet that came in part must be complete after this time, or twice the keep-alive, unless it keeps this rate. */
 const patience = 60_000
 const leastRate = 1024 / 1000
@@ -24,6 +27,7 @@ export class KeepAlive {
   #partialAt = -1
   #partialBase = 0
   #partialBytes = 0
+  #probedAt = -1
 
   constructor(pingTimeout: number) {
     this.#pingTimeout = pingTimeout
@@ -37,6 +41,19 @@ export class KeepAlive {
     this.#pingedAt = -1
     this.#blockedAt = -1
     this.#partialAt = -1
+    this.#probedAt = -1
+  }
+
+  /** True from a wake-up to the first byte after it. */
+  get probing(): boolean {
+    return this.#probedAt >= 0
+  }
+
+  /** The machine may have slept: a PINGREQ is sent now, and any byte is expected soon. */
+  probe(now: number): void {
+    this.#probedAt = now
+    this.#pingedAt = now
+    this.#sentAt = now
   }
 
   /** A whole control packet was handed to the transport [MQTT-3.1.2-20]. */
@@ -47,6 +64,7 @@ export class KeepAlive {
   /** Bytes came in, of whatever packet. */
   received(now: number): void {
     this.#receivedAt = now
+    this.#probedAt = -1
   }
 
   pong(): void {
@@ -75,6 +93,11 @@ export class KeepAlive {
   }
 
   handleTimeout(now: number): KeepAliveVerdict {
+    // So late that timers must have stood still: what was due meanwhile says nothing about the peer.
+    if (this.#interval > 0 && now - this.deadline > this.#interval) {
+      this.probe(now)
+      return 'ping'
+    }
     if (now >= this.#blockedDeadline) return 'blocked'
     if (now >= this.#deadDeadline) return 'dead'
     if (now >= this.#partialDeadline && !this.#keepsRate(now)) return 'slow'
@@ -91,6 +114,7 @@ export class KeepAlive {
   }
 
   get #deadDeadline(): number {
+    if (this.#probedAt >= 0) return this.#probedAt + probePatience
     if (this.#pingedAt < 0) return Number.POSITIVE_INFINITY
     return Math.max(this.#pingedAt, this.#receivedAt) + this.#pingTimeout
   }

@@ -9,6 +9,8 @@ import { hasWildcard, isShared } from '../../wire/topics.js'
 
 /** The outcome of the handshake, under the names of CONNACK's properties; absent ones hold the standard's default. */
 export interface Negotiated {
+  /** 5 is MQTT 5.0, 4 is 3.1.1. */
+  readonly protocolVersion: 4 | 5
   readonly sessionPresent: boolean
   /** The client identifier in force: ours, or the one that the server assigned. */
   readonly clientId: string
@@ -41,6 +43,7 @@ export function negotiate(connect: ConnectPacket, connack: ConnackPacket): Negot
   const { properties } = connack
   const v5 = connect.protocolVersion === 5
   return Object.freeze<Negotiated>({
+    protocolVersion: connect.protocolVersion,
     sessionPresent: connack.sessionPresent,
     clientId: properties.assignedClientIdentifier ?? connect.clientId,
     keepAlive: properties.serverKeepAlive ?? connect.keepAlive,

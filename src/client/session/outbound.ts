@@ -2,8 +2,9 @@
  * Packet identifiers that we use, and outgoing PUBLISH exchanges at QoS 1 and 2 (sections 2.2.1, 4.3, 4.9).
  *
  * Data plane: integers in, integers out. Identifiers run from 1 to 65,535 and wrap, skipping those in use [MQTT-2.2.1-2] [MQTT-2.2.1-3];
- * PUBLISH, SUBSCRIBE and UNSUBSCRIBE share them. The send quota is the server's Receive Maximum [MQTT-4.9.0-1]. It must never match an
- * acknowledgement of the wrong kind.
+ * PUBLISH, SUBSCRIBE and UNSUBSCRIBE share them. The send quota is the server's Receive Maximum [MQTT-4.9.0-1]. After a connection ended its
+ * exchanges are held until they are replayed. It must never match an acknowledgement of the wrong kind, nor one for what this connection did
+ * not carry.
  */
 import { PUBREL } from '../../wire/constants.js'
 import type { AckQueue } from './ack-queue.js'
@@ -15,6 +16,8 @@ import type { PersistPort } from './persistence.js'
 export const DONE = 1
 /** PUBREC was accepted: PUBREL is queued, PUBCOMP is to come. */
 export const RELEASED = 2
+/** An identifier that an earlier process may have left in use is free now: what waits for one may go. */
+export const CLEARED = 3
 /** No such exchange: nothing to settle. */
 export const UNKNOWN = 0
 /** The peer broke the protocol. */
@@ -27,6 +30,14 @@ const STORING_RELEASE = 3
 const AWAIT_PUBCOMP = 4
 const AWAIT_SUBACK = 5
 const AWAIT_UNSUBACK = 6
+/** PUBREL was sent for an identifier whose past this process does not know. */
+const CLEARING = 7
+/** Known to be free on the server, and kept for the next QoS 2 publish. */
+const CLEAR = 8
+/** Added to the state of a publish that this connection has not carried yet. */
+const held = 16
+/** Identifiers of unknown past that are cleared at a time. */
+const clearBatch = 16
 
 const errorReason = 0x80
 
@@ -38,9 +49,13 @@ export class Outbound {
   /** Number of filters by packet identifier of a SUBSCRIBE or UNSUBSCRIBE in flight. */
   readonly #expected = new Map<number, number>()
   #lastId = 0
+  /** An earlier process may have left QoS 2 exchanges of this session half done: identifiers are cleared before their first use. */
+  #foreign = false
+  readonly #clear: number[] = []
   // valid for the connection
   #window = 0
   #inFlight = 0
+  #clearing = 0
   readonly #acks: AckQueue
   readonly #persist: PersistPort
   readonly #fault: Fault
@@ -51,7 +66,7 @@ export class Outbound {
     this.#fault = fault
   }
 
-  /** Publishes at QoS 1 and 2 without their last acknowledgement. */
+  /** Publishes at QoS 1 and 2 that this connection carries and that lack their last acknowledgement. */
   get inFlight(): number {
     return this.#inFlight
   }
@@ -66,16 +81,62 @@ export class Outbound {
     return this.#ids.size < maximumPacketIdentifier
   }
 
-  /** A connection is up: the quota starts from this CONNACK. */
-  start(window: number): void {
+  /** A connection is up: the quota starts from this CONNACK. `foreign`: it resumes a session that this process knows nothing of. */
+  start(window: number, foreign = false): void {
     this.#window = window
+    this.#foreign ||= foreign
   }
 
-  /** Takes an identifier for a PUBLISH at QoS 1 or 2. Only while `mayPublish`. */
+  /** Takes an identifier for a PUBLISH at QoS 1 or 2. Only while `mayPublish`, and for QoS 2 after `prepare` said yes. */
   publish(qos: number): number {
-    const id = this.#allocate(qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK)
+    const clear = qos === 2 ? this.#clear.shift() : undefined
+    if (clear !== undefined) this.#ids.set(clear, AWAIT_PUBREC)
+    const id = clear ?? this.#allocate(qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK)
     this.#inFlight += 1
     return id
+  }
+
+  /** True when a QoS 2 publish has an identifier that no message of an earlier process can hold; if not, it sees to it (`CLEARED` follows). */
+  prepare(): boolean {
+    if (!this.#foreign || this.#clear.length > 0) return true
+    if (this.#clearing > 0) return false
+    while (this.#clearing < Math.min(clearBatch, this.#window) && this.hasIdentifier) {
+      const id = this.#allocate(CLEARING)
+      this.#clearing += 1
+      this.#acks.push(PUBREL, id, 0)
+    }
+    return false
+  }
+
+  /** The connection is over: publishes are held for their replay, requests are forgotten, and the quota is gone. */
+  suspend(): void {
+    this.#ids.update((state) => (state <= AWAIT_PUBCOMP ? state | held : state === CLEAR || state > held ? state : 0))
+    this.#expected.clear()
+    this.#inFlight = 0
+    this.#clearing = 0
+    this.#window = 0
+  }
+
+  /** True while this connection has quota for one more publish of an earlier one. */
+  get mayReplay(): boolean {
+    return this.#inFlight < this.#window
+  }
+
+  /** A publish of an earlier connection is sent again, with DUP [MQTT-4.4.0-1]. Only while `mayReplay`. */
+  replay(id: number): void {
+    this.#ids.set(id, this.#ids.get(id) & ~held)
+    this.#inFlight += 1
+  }
+
+  /** An exchange of an earlier connection goes on with PUBREL, which needs no quota but keeps its place in it [MQTT-4.4.0-1]. */
+  replayRelease(id: number): void {
+    this.replay(id)
+    if (this.#ids.get(id) === AWAIT_PUBCOMP) this.#acks.push(PUBREL, id, 0)
+  }
+
+  /** A publish of an earlier connection will not be sent again; a QoS 2 identifier that the server may remember is not used any more. */
+  abandon(id: number): void {
+    if (this.#ids.get(id) === (AWAIT_PUBACK | held)) this.#ids.set(id, 0)
   }
 
   /** Gives an identifier back whose packet could not be encoded and never left. */
@@ -96,12 +157,13 @@ export class Outbound {
   handlePuback(id: number): number {
     const state = this.#ids.get(id)
     if (state === AWAIT_PUBACK) return this.#end(id)
-    return state === 0 ? this.#ignore() : this.#break()
+    return state === 0 || state > held ? this.#ignore() : this.#break()
   }
 
   handlePubrec(id: number, reasonCode: number): number {
     const state = this.#ids.get(id)
     if (state === 0) return this.#answerUnknownPubrec(id, reasonCode)
+    if (state > held) return this.#ignore()
     if (state === AWAIT_PUBREC) return reasonCode >= errorReason ? this.#end(id) : this.#storeRelease(id)
     if (state === STORING_RELEASE && reasonCode < errorReason) return RELEASED
     if (state !== AWAIT_PUBCOMP || reasonCode >= errorReason) return this.#break()
@@ -112,13 +174,14 @@ export class Outbound {
   handlePubcomp(id: number): number {
     const state = this.#ids.get(id)
     if (state === AWAIT_PUBCOMP) return this.#end(id)
-    return state === 0 ? this.#ignore() : this.#break()
+    if (state === CLEARING) return this.#handleCleared(id)
+    return state === 0 || state > held ? this.#ignore() : this.#break()
   }
 
   /** A SUBACK or UNSUBACK with `count` reason codes (on 3.1.1 an UNSUBACK has none: pass undefined). */
   handleAnswer(kind: 'subscribe' | 'unsubscribe', id: number, count: number | undefined): number {
     const state = this.#ids.get(id)
-    if (state === 0) return this.#ignore()
+    if (state === 0 || state > held) return this.#ignore()
     if (state !== (kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)) return this.#break()
     if (count !== undefined && count !== this.#expected.get(id)) return this.#break()
     this.#expected.delete(id)
@@ -130,7 +193,10 @@ export class Outbound {
   reset(): void {
     this.#ids.clear()
     this.#expected.clear()
+    this.#clear.length = 0
+    this.#foreign = false
     this.#inFlight = 0
+    this.#clearing = 0
     this.#window = 0
   }
 
@@ -153,6 +219,7 @@ export class Outbound {
     this.#ids.set(id, STORING_RELEASE)
     this.#persist.request('put-release', id, () => {
       if (this.#ids.get(id) === STORING_RELEASE) this.#release(id)
+      else if (this.#ids.get(id) === (STORING_RELEASE | held)) this.#ids.set(id, AWAIT_PUBCOMP | held)
     })
     return RELEASED
   }
@@ -170,8 +237,17 @@ export class Outbound {
   }
 
   #finish(id: number): void {
-    this.#ids.set(id, 0)
+    const clear = this.#foreign && this.#ids.get(id) !== AWAIT_PUBACK
+    this.#ids.set(id, clear ? CLEAR : 0)
+    if (clear) this.#clear.push(id)
     this.#inFlight -= 1
+  }
+
+  #handleCleared(id: number): number {
+    this.#ids.set(id, CLEAR)
+    this.#clear.push(id)
+    this.#clearing -= 1
+    return CLEARED
   }
 
   #ignore(): number {

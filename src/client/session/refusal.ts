@@ -26,3 +26,8 @@ export function refusal(
 export function broken(code: MqttErrorCode, message?: string, cause?: unknown): MqttError {
   return new MqttError(code, message, { fault: 'remote', outcome: 'unknown', cause })
 }
+
+/** The 5.0 reason code that says what a 3.1.1 CONNACK return code says (3.1.1, table 3.1). */
+export function version5Code(returnCode: number): number {
+  return [0, 0x84, 0x85, 0x88, 0x86, 0x87][returnCode] ?? 0x80
+}

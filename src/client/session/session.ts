@@ -6,10 +6,10 @@
  * accepts nothing more from the peer.
  */
 import { MqttError, type MqttErrorCode } from '../../errors.js'
-import type { ConnackPacket, ConnectPacket, Properties, ServerPacket, SubackPacket, UnsubackPacket } from '../../wire/packets.js'
+import type { AuthPacket, Bytes, ConnackPacket, ConnectPacket, Properties, ServerPacket, SubackPacket, UnsubackPacket } from '../../wire/packets.js'
 import { AckQueue } from './ack-queue.js'
 import type { Action } from './actions.js'
-import { InboundAliases } from './aliases.js'
+import { InboundAliases, OutboundAliases } from './aliases.js'
 import { type Fault, Inbound } from './inbound.js'
 import { KeepAlive } from './keep-alive.js'
 import { type Negotiated, negotiate } from './limits.js'
@@ -32,6 +32,9 @@ export interface SessionConfig {
   readonly durableStore: boolean
 }
 
+/** Rounds of one authentication exchange: a server that asks for more wants something else. */
+const mostAuthRounds = 16
+
 /** Where the connection stands. */
 export type SessionState = 'idle' | 'connecting' | 'connected' | 'closed'
 
@@ -42,10 +45,19 @@ export class Session {
   readonly inbound: Inbound
   readonly outbound: Outbound
   readonly aliases: InboundAliases
+  /** Aliases that we give to topics. */
+  readonly topics = new OutboundAliases()
   readonly keepAlive: KeepAlive
+  // valid for the session
+  /** A session may exist on the server: Session Present 1 is welcome. */
+  #owns: boolean
+  /** This process was connected in it, so that it knows its state. */
+  #known = false
   // valid for the connection
   #state: SessionState = 'idle'
   #connect: ConnectPacket | undefined
+  #authRounds = 0
+  #authenticating = false
   #negotiated: Negotiated | undefined
   readonly #config: SessionConfig
   readonly #actions: Action[] = []
@@ -54,6 +66,7 @@ export class Session {
   constructor(config: SessionConfig) {
     const fault: Fault = (reasonCode, message) => this.fail(reasonCode, message)
     this.#config = config
+    this.#owns = config.ownsSession
     this.#persistence = new Persistence(config.durableStore, this.#actions)
     this.inbound = new Inbound(config.receiveMaximum, this.acks, this.#persistence, fault)
     this.outbound = new Outbound(this.acks, this.#persistence, fault)
@@ -70,6 +83,21 @@ export class Session {
     return this.#negotiated
   }
 
+  /** True when the server may hold a session that this process knows. */
+  get known(): boolean {
+    return this.#known
+  }
+
+  /** The protocol version of the connection. */
+  get version(): 4 | 5 {
+    return this.#connect?.protocolVersion ?? 5
+  }
+
+  /** True while a re-authentication has no answer. */
+  get authenticating(): boolean {
+    return this.#authenticating
+  }
+
   /** When `handleTimeout` wants to be called; Infinity when never. */
   nextTimeout(): number {
     return this.#state === 'connected' ? this.keepAlive.deadline : Number.POSITIVE_INFINITY
@@ -84,10 +112,40 @@ export class Session {
 
   /** A transport is open: CONNECT is its first packet [MQTT-3.1.0-1]. */
   connect(packet: ConnectPacket): void {
+    const v5 = packet.protocolVersion === 5
     this.#connect = packet
     this.#state = 'connecting'
+    this.#authRounds = 0
+    this.#authenticating = false
     this.aliases.clear()
+    this.topics.start(0)
+    this.inbound.start(v5 ? (packet.properties.receiveMaximum ?? this.#config.receiveMaximum) : 65_535, !v5)
     this.#actions.push({ type: 'send', packet })
+  }
+
+  /** The connection is gone: what is in flight waits for the next one, and nothing that was queued for it leaves on another [MQTT-4.4.0-1]. */
+  suspend(): void {
+    if (this.#state !== 'idle') this.#state = 'closed'
+    this.acks.clear()
+    this.inbound.suspend()
+    this.outbound.suspend()
+    const kept = this.#actions.filter((action) => action.type === 'persist')
+    this.#actions.splice(0, this.#actions.length, ...kept)
+  }
+
+  /** Sends AUTH: the next round of an exchange (0x18), or the first of a re-authentication (0x19) (section 4.12). */
+  authenticate(reasonCode: 0x18 | 0x19, authenticationData: Bytes | undefined): void {
+    if (this.#state !== 'connecting' && this.#state !== 'connected') return
+    if (reasonCode === 0x19) this.#beginExchange()
+    const authenticationMethod = this.#connect?.properties.authenticationMethod
+    this.#actions.push({ type: 'send', packet: { type: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } } })
+  }
+
+  /** After a wake-up: is the server still there? */
+  probe(now: number): void {
+    if (this.#state !== 'connected') return
+    this.keepAlive.probe(now)
+    this.#actions.push({ type: 'send', packet: { type: 'pingreq' } })
   }
 
   /** DISCONNECT is the last packet [MQTT-3.14.4-1]; a session that is not connected sends none. */
@@ -104,13 +162,15 @@ export class Session {
   /** Ends the connection for a reason of ours; `reasonCode` undefined sends no DISCONNECT. */
   close(error: MqttError, reasonCode: number | undefined): void {
     if (this.#state === 'closed') return
-    const announced = this.#state === 'connected' ? reasonCode : undefined
+    // A 3.1.1 server takes any DISCONNECT for a clean end, and would not publish the will.
+    const announced = this.#state === 'connected' && this.version === 5 ? reasonCode : undefined
     this.#state = 'closed'
     this.#actions.push({ type: 'close', error, reasonCode: announced })
   }
 
   /** The session is gone, on the server or by our choice: nothing in flight counts any more. */
   reset(): void {
+    this.#known = false
     this.inbound.reset()
     this.outbound.reset()
     this.#persistence.reset()
@@ -123,6 +183,7 @@ export class Session {
   handlePacket(packet: ServerPacket, now: number): void {
     if (this.#state === 'closed') return
     if (packet.type === 'connack') return this.#handleConnack(packet, now)
+    if (packet.type === 'auth') return this.#handleAuth(packet)
     if (!this.expectConnected()) return
     switch (packet.type) {
       case 'suback':
@@ -175,18 +236,49 @@ export class Session {
     if (objection !== undefined) return this.fail(0x82, objection)
     const negotiated = negotiate(connect, packet)
     this.#negotiated = negotiated
-    this.outbound.start(Math.min(negotiated.receiveMaximum, this.#config.maximumInflight))
+    const foreign = packet.sessionPresent && !this.#known
+    const lost = this.#known && !packet.sessionPresent
+    const stale = this.inbound.parked
+    if (!packet.sessionPresent) this.reset()
+    this.#owns = true
+    this.#known = true
+    this.#authenticating = false
+    this.outbound.start(Math.min(negotiated.receiveMaximum, this.#config.maximumInflight), foreign)
+    this.topics.start(negotiated.topicAliasMaximum)
     this.keepAlive.start(negotiated.keepAlive, now)
-    this.#actions.push({ type: 'connected', connack: packet })
+    this.#actions.push({ type: 'connected', connack: packet, lost, stale })
   }
 
   // Why a CONNACK with reason code 0 cannot be accepted, or undefined.
   #object(connect: ConnectPacket, { sessionPresent, properties }: ConnackPacket): string | undefined {
     // [MQTT-3.2.2-4]
-    if (sessionPresent && (connect.cleanStart || !this.#config.ownsSession)) return 'unknown session present'
+    if (sessionPresent && (connect.cleanStart || !this.#owns)) return 'unknown session present'
     if (properties.assignedClientIdentifier !== undefined && connect.clientId !== '') return 'unasked client identifier'
     if (properties.authenticationMethod !== connect.properties.authenticationMethod) return 'other authentication method'
     return undefined
+  }
+
+  // [MQTT-4.12.0-5] [MQTT-4.12.0-6]
+  #handleAuth(packet: AuthPacket): void {
+    const { reasonCode, properties } = packet
+    const method = this.#connect?.properties.authenticationMethod
+    if (method === undefined) return this.fail(0x82, 'AUTH is not expected here', 'ERR_UNEXPECTED_PACKET')
+    const success = reasonCode === 0
+    // A success without properties has no method either (section 3.15.2.1).
+    if (properties.authenticationMethod !== method && !(success && properties.authenticationMethod === undefined)) {
+      return this.fail(0x82, 'other authentication method')
+    }
+    if (success && !this.#authenticating) return this.fail(0x82, 'AUTH is not expected here', 'ERR_UNEXPECTED_PACKET')
+    if (this.#state === 'connected' && !this.#authenticating) this.#beginExchange()
+    this.#authRounds += 1
+    if (this.#authRounds > mostAuthRounds) return this.fail(0x82, 'too many rounds of authentication')
+    this.#authenticating = this.#state === 'connected' && !success
+    this.#actions.push({ type: 'auth', packet })
+  }
+
+  #beginExchange(): void {
+    this.#authRounds = 0
+    this.#authenticating = true
   }
 
   #handleAnswer(kind: 'subscribe' | 'unsubscribe', packet: SubackPacket | UnsubackPacket): void {

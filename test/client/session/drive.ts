@@ -99,3 +99,18 @@ export function expectQuiet(session: Session): void {
   expect(takeActions(session)).toEqual([])
   expect(takeAcks(session.acks)).toEqual([])
 }
+
+/** The connection is lost, and another one goes on with the session (or without it: `present` false). Gives the `connected` action. */
+export function reconnect(
+  session: Session,
+  present = true,
+  properties: Properties = {},
+  connect: Partial<ConnectPacket> = {},
+): Extract<Action, { type: 'connected' }> {
+  session.suspend()
+  session.connect(connectPacket({ cleanStart: false, ...connect }))
+  session.handlePacket(connackPacket(properties, { sessionPresent: present }), 0)
+  const actions = takeActions(session).filter((action) => action.type !== 'persist')
+  expect(actions.map((action) => action.type)).toEqual(['send', 'connected'])
+  return actions[1] as Extract<Action, { type: 'connected' }>
+}

@@ -14,7 +14,7 @@ describe('CONNECT and CONNACK (sections 3.1, 3.2)', () => {
     expect(takeActions(session)).toEqual([{ type: 'send', packet }])
     const connack = connackPacket({ receiveMaximum: 7 })
     session.handlePacket(connack, 0)
-    expect(takeActions(session)).toEqual([{ type: 'connected', connack }])
+    expect(takeActions(session)).toEqual([{ type: 'connected', connack, lost: false, stale: 0 }])
     expect([session.state, session.negotiated?.receiveMaximum]).toEqual(['connected', 7])
     expect(Object.isFrozen(session.negotiated)).toBe(true)
   })

@@ -8,6 +8,7 @@ const agreed = (properties: Properties = {}): Negotiated => negotiate(connectPac
 describe('what CONNACK settles (section 3.2.2.3)', () => {
   it('A20 fills in the defaults of the standard', () => {
     expect(agreed()).toEqual({
+      protocolVersion: 5,
       sessionPresent: false,
       clientId: 'me',
       keepAlive: 30,
@@ -54,6 +55,7 @@ describe('what CONNACK settles (section 3.2.2.3)', () => {
       { sessionPresent: true },
     )
     expect(negotiate(connectPacket({ clientId: '', properties: { sessionExpiryInterval: 300 } }), connack)).toEqual({
+      protocolVersion: 5,
       sessionPresent: true,
       clientId: 'given',
       keepAlive: 9,

@@ -1,0 +1,137 @@
+/**
+ * Drives enhanced authentication (section 4.12): the application's mechanism speaks, the session carries it in CONNECT and AUTH.
+ *
+ * One exchange at a time. A mechanism that throws, or gives what is no data, ends the connection without a further byte; what it threw is the
+ * error's cause. It never keeps data of an exchange.
+ */
+import { MqttError } from '../errors.js'
+import type { AuthPacket, Bytes, Properties } from '../wire/packets.js'
+import { type Deferred, deferred, within } from './abort.js'
+import type { AuthContext, AuthMechanism } from './api.js'
+import type { Host } from './host.js'
+import type { CancelTimer } from './platform.js'
+import { bytes, optional } from './schema.js'
+import { broken } from './session/refusal.js'
+
+/** Milliseconds for a re-authentication. */
+const patience = 30_000
+const data = optional(bytes)
+
+/** The exchanges of one client. */
+export class Authentication {
+  readonly #host: Host
+  readonly #mechanism: AuthMechanism
+  #context: AuthContext
+  #renewal: { readonly done: Deferred<void>; readonly abort: AbortController; readonly cancel: CancelTimer } | undefined
+  /** Rises with each connection: what an old exchange comes to is of no interest any more. */
+  #round = 0
+
+  constructor(host: Host, mechanism: AuthMechanism) {
+    this.#host = host
+    this.#mechanism = mechanism
+    this.#context = { attempt: 0, endpoint: '', signal: new AbortController().signal, reauthentication: false }
+  }
+
+  /** Properties for a CONNECT. @throws MqttError ERR_AUTH_FAILED */
+  async begin(context: AuthContext): Promise<Properties> {
+    this.#round += 1
+    this.#context = context
+    const { method } = this.#mechanism
+    return { authenticationMethod: method, authenticationData: await this.#start(context) }
+  }
+
+  /** AUTH came in: the next round, or the end of a re-authentication. `fail` ends the connection. */
+  handleAuth({ reasonCode, properties }: AuthPacket, fail: (error: MqttError) => void): void {
+    const given = properties.authenticationData
+    const round = this.#round
+    const proceed = async (): Promise<void> => {
+      const context = this.#context
+      if (reasonCode === 0) return this.#renewed(given, context)
+      const answer = data(await this.#mechanism.continue(given, context), 'auth.continue')
+      if (round !== this.#round) return
+      this.#host.session.authenticate(0x18, answer)
+      this.#host.pump()
+    }
+    proceed().catch((error: unknown) => {
+      if (round === this.#round) fail(failed(error))
+    })
+  }
+
+  /** The server accepted us; gives a promise where the mechanism wants to see its last words. @throws MqttError ERR_AUTH_FAILED */
+  handleAccepted(given: Bytes | undefined): Promise<void> | undefined {
+    const { success } = this.#mechanism
+    if (success === undefined) return undefined
+    return this.#succeed(given, this.#context)
+  }
+
+  /** Authenticates again on the open connection; while that is under way a further call joins it. */
+  async renew(context: AuthContext): Promise<void> {
+    const { session, platform } = this.#host
+    if (this.#renewal === undefined) {
+      const abort = new AbortController()
+      const late = (): void => this.#fail(broken('ERR_AUTH_FAILED', 'no answer to the re-authentication'))
+      this.#renewal = { done: deferred(), abort, cancel: platform.setTimer(late, patience) }
+      this.#context = { ...context, signal: abort.signal }
+      const { done } = this.#renewal
+      const round = this.#round
+      this.#start(this.#context).then(
+        (first) => {
+          if (round !== this.#round) return
+          session.authenticate(0x19, first)
+          this.#host.pump()
+        },
+        (error: unknown) => {
+          if (round === this.#round) this.#fail(failed(error))
+        },
+      )
+      return done.promise
+    }
+    return this.#renewal.done.promise
+  }
+
+  /** The connection is gone. */
+  handleLost(error: MqttError): void {
+    this.#round += 1
+    this.#settle()?.reject(error)
+  }
+
+  async #start(context: AuthContext): Promise<Bytes | undefined> {
+    try {
+      return data(await within(Promise.resolve(this.#mechanism.start(context)), context.signal), 'auth.start')
+    } catch (error) {
+      throw context.signal.aborted ? error : failed(error)
+    }
+  }
+
+  async #succeed(given: Bytes | undefined, context: AuthContext): Promise<void> {
+    try {
+      await this.#mechanism.success?.(given, context)
+    } catch (error) {
+      throw failed(error)
+    }
+  }
+
+  async #renewed(given: Bytes | undefined, context: AuthContext): Promise<void> {
+    const round = this.#round
+    await this.#succeed(given, context)
+    if (round === this.#round) this.#settle()?.resolve()
+  }
+
+  #fail(error: MqttError): void {
+    this.#settle()?.reject(error)
+    this.#host.cut(error)
+  }
+
+  #settle(): Deferred<void> | undefined {
+    const renewal = this.#renewal
+    this.#renewal = undefined
+    renewal?.cancel()
+    renewal?.abort.abort()
+    return renewal?.done
+  }
+}
+
+function failed(cause: unknown): MqttError {
+  if (MqttError.is(cause) && cause.code === 'ERR_AUTH_FAILED') return cause
+  return new MqttError('ERR_AUTH_FAILED', undefined, { cause })
+}

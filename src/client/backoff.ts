@@ -1,0 +1,47 @@
+/**
+ * How long to wait before the next attempt to connect.
+ *
+ * Pure functions of the attempt, the error and a source of randomness. Full jitter spreads many clients that lost the same broker over the whole
+ * window; no delay is ever below `min` or above `max`.
+ */
+import type { MqttError } from '../errors.js'
+import { duration, invalid, object, oneOf, withDefault } from './schema.js'
+
+/**
+ * Milliseconds before the next attempt. `attempt` is 1 for the first delay since a connection was stable, `error` what made it necessary;
+ * `random` gives numbers in [0, 1).
+ */
+export type Backoff = (attempt: number, error: MqttError | undefined, random?: () => number) => number
+
+/** Options of {@link exponential}. */
+export interface ExponentialOptions {
+  /** Least delay in milliseconds. Default 1,000. */
+  readonly min?: number | undefined
+  /** Most. Default 30,000. */
+  readonly max?: number | undefined
+  /** `'full'` (default) draws from the whole window up to the current step, `'none'` gives the steps: `min`, twice that, and so on. */
+  readonly jitter?: 'full' | 'none' | undefined
+}
+
+const options = object<{ readonly min: number; readonly max: number; readonly jitter: 'full' | 'none' }>({
+  min: withDefault(duration, 1000),
+  max: withDefault(duration, 30_000),
+  jitter: withDefault(oneOf('full', 'none'), 'full'),
+})
+
+/** Delays that double, from `min` to `max`. @throws MqttError ERR_INVALID_OPTION */
+export function exponential(given: ExponentialOptions = {}): Backoff {
+  const { min, max, jitter } = options(given, '')
+  if (max < min) invalid('max', `at least min, ${min}`)
+  return (attempt, _error, random = Math.random) => {
+    const step = (doublings: number): number => Math.min(max, min * 2 ** doublings)
+    // The window is the next step: the first delay is drawn too, or a thousand clients would all come back after `min`.
+    return jitter === 'none' ? step(attempt - 1) : min + random() * (step(attempt) - min)
+  }
+}
+
+/** The same delay each time, in milliseconds. @throws MqttError ERR_INVALID_OPTION */
+export function constant(milliseconds: number): Backoff {
+  const delay = duration(milliseconds, 'milliseconds')
+  return () => delay
+}

@@ -1,0 +1,240 @@
+/**
+ * The way to a connection: attempts, the waits between them, where to go next, and credentials that must be fresh.
+ *
+ * Carries out what `supervisor.ts` decides; at most one attempt or wait at a time. It holds no session and no connection, and after `stop()` it
+ * does nothing any more.
+ */
+import type { MqttError } from '../errors.js'
+import { attempt, credentials } from './attempt.js'
+import type { Authentication } from './authentication.js'
+import { BrokerList } from './brokers.js'
+import { type Login, type ParsedEndpoint, referred, shown } from './endpoint.js'
+import type { Host } from './host.js'
+import type { CancelTimer } from './platform.js'
+import { longestDelay } from './schema.js'
+import { type Hint, type Step, Supervisor } from './supervisor.js'
+
+/** A wake-up never dials sooner than this after the last time; credentials are not renewed more often. */
+const wakeInterval = 1000
+
+/** What the dialling side asks of the client. */
+export interface DiallingHost extends Host {
+  clientId: string
+  readonly authentication: Authentication | undefined
+  /** No attempt will follow. */
+  finish(error: MqttError): void
+  /** Gives up the connection in order, for a new one. */
+  replace(reason: string): void
+}
+
+/** Attempts of one client. */
+export class Dialling {
+  /** The protocol version of the next attempt. */
+  version: 4 | 5
+  readonly #host: DiallingHost
+  readonly #brokers: BrokerList<ParsedEndpoint>
+  readonly #supervisor: Supervisor<ParsedEndpoint>
+  #receiveMaximum: number
+  #connectedOnce = false
+  #attempt: AbortController | undefined
+  #waiting: CancelTimer | undefined
+  #dialledAt = Number.NEGATIVE_INFINITY
+  /** What the application or the server said about where to go next, while a failure is being decided on. */
+  #hint: Hint
+  #renewal: CancelTimer | undefined
+  #stopWake: CancelTimer | undefined
+
+  constructor(host: DiallingHost, endpoints: readonly ParsedEndpoint[]) {
+    const { options, platform } = host
+    this.#host = host
+    this.version = options.protocolVersion === 4 ? 4 : 5
+    this.#receiveMaximum = options.receiveMaximum
+    this.#brokers = new BrokerList(endpoints)
+    this.#supervisor = new Supervisor({
+      brokers: this.#brokers,
+      policy: options.reconnect,
+      rejectFirst: options.firstConnect === 'reject',
+      refreshable: options.credentials !== undefined,
+      random: () => platform.random(),
+      nameOf: ({ target }) => shown(target.url),
+    })
+  }
+
+  /** True once a server took us in. */
+  get connectedOnce(): boolean {
+    return this.#connectedOnce
+  }
+
+  begin(): void {
+    const { platform } = this.#host
+    this.#stopWake = platform.onWake?.(() => this.#handleWake())
+    this.follow(this.#supervisor.begin())
+  }
+
+  /** Dials now instead of after the delay. */
+  hurry(): void {
+    if (this.#waiting !== undefined) this.#dial()
+  }
+
+  /** The endpoints from now on; a decision that is being taken becomes a try of them. */
+  setBrokers(endpoints: readonly ParsedEndpoint[]): void {
+    this.#brokers.replace(endpoints)
+    this.#hint = 'replaced'
+  }
+
+  /** A failure is about to be told: what is said about where to go from now on concerns it. */
+  handleAsking(): void {
+    this.#hint = undefined
+  }
+
+  handleConnected(): void {
+    this.#attempt = undefined
+    this.#connectedOnce = true
+    this.#supervisor.handleConnected(this.#host.platform.now())
+  }
+
+  /** A connection ended: what comes now? `urgent`: there is nothing to wait for. */
+  handleLost(error: MqttError, urgent: boolean): Step {
+    this.#renewal?.()
+    if (error.reasonCode === 0x97 && error.fault === 'local') this.#announceLess()
+    return this.#supervisor.handleLost(error, this.#host.platform.now(), urgent, this.#takeHint())
+  }
+
+  /** A server sends us elsewhere: only to where the application said that it may lead. */
+  handleReference(reference: string | undefined): void {
+    const { serverReferences } = this.#host.options
+    if (this.#hint !== undefined || reference === undefined || serverReferences === undefined) return
+    for (const endpoint of referred(this.#brokers.current, reference, serverReferences)) {
+      if (!this.#brokers.follow(endpoint, endpoint.target.url.host)) continue
+      this.#hint = 'followed'
+      return
+    }
+  }
+
+  /** Carries a decision out. */
+  follow(step: Step): void {
+    const host = this.#host
+    if (host.stopping) return
+    if (step.type === 'stop') return host.finish(step.error)
+    if (step.delay === undefined) return this.#dial()
+    const { attempt: number } = this.#supervisor
+    if (this.#connectedOnce && host.counters !== undefined) host.counters.reconnectAttempts += 1
+    this.#waiting = host.platform.setTimer(() => this.#dial(), step.delay)
+    host.log('info', `attempt ${number} in ${Math.round(step.delay)} ms`)
+    host.events.emit('reconnecting', { attempt: number, delay: step.delay, endpoint: shown(this.#brokers.current.target.url) })
+  }
+
+  /** The client is over. */
+  stop(reason: MqttError): void {
+    this.#waiting?.()
+    this.#renewal?.()
+    this.#stopWake?.()
+    this.#attempt?.abort(reason)
+  }
+
+  #dial(): void {
+    const host = this.#host
+    this.#waiting?.()
+    this.#waiting = undefined
+    if (host.stopping || this.#attempt !== undefined) return
+    const abort = new AbortController()
+    this.#attempt = abort
+    this.#dialledAt = host.platform.now()
+    const endpoint = this.#brokers.current
+    const { attempt: number, lastError } = this.#supervisor
+    const { version } = this
+    if (version === 4 && host.clientId === '') host.clientId = this.#generatedId()
+    const plan = {
+      endpoint,
+      number,
+      lastError,
+      version,
+      cleanStart: this.#cleanStart,
+      receiveMaximum: this.#receiveMaximum,
+      authentication: host.authentication,
+    }
+    attempt(host, plan, abort.signal).then(
+      (login) => this.#scheduleRenewal(login),
+      (error: MqttError) => this.#handleFailed(error, endpoint, number),
+    )
+  }
+
+  // As configured until the first CONNACK; then 0, unless we know that there is nothing to come back to.
+  get #cleanStart(): boolean {
+    const { options, session } = this.#host
+    if (!this.#connectedOnce || (this.version === 4 && options.cleanStart)) return options.cleanStart
+    return !session.known
+  }
+
+  #handleFailed(error: MqttError, { target }: ParsedEndpoint, number: number): void {
+    const host = this.#host
+    this.#attempt = undefined
+    if (host.stopping) return
+    // A reference that came with the refusal counts; a list that was set long ago does not.
+    if (this.#hint === 'replaced') this.#hint = undefined
+    host.counters?.fail(error.code)
+    host.log('warn', `attempt ${number}: ${error.message}`)
+    host.events.emit('connecterror', { error, endpoint: shown(target.url), attempt: number })
+    const hint = this.#takeHint()
+    if (host.options.protocolVersion === 'auto' && this.version === 5 && error.reasonCode === 0x84) {
+      this.version = 4
+      host.log('info', 'the server does not speak MQTT 5.0: MQTT 3.1.1 from now on')
+      return this.follow(this.#supervisor.handleDowngrade())
+    }
+    this.follow(this.#supervisor.handleFailed(error, hint))
+  }
+
+  #takeHint(): Hint {
+    const hint = this.#hint
+    this.#hint = undefined
+    return hint
+  }
+
+  // Unique per client, and of characters that every 3.1.1 server takes [MQTT-3.1.3-5].
+  #generatedId(): string {
+    const character = (): string => Math.floor(this.#host.platform.random() * 36).toString(36)
+    return `mqwire${Array.from({ length: 16 }, character).join('')}`
+  }
+
+  #handleWake(): void {
+    const { connection, session, platform } = this.#host
+    if (connection !== undefined) {
+      session.probe(platform.now())
+      connection.pump()
+    } else if (platform.now() - this.#dialledAt >= wakeInterval) this.hurry()
+  }
+
+  // A backlog that does not fit must not come back in one piece.
+  #announceLess(): void {
+    const { memoryBudget, maximumPacketSize } = this.#host.options
+    const least = Math.max(1, Math.floor(memoryBudget / maximumPacketSize))
+    if (least < this.#receiveMaximum) this.#receiveMaximum = Math.max(least, Math.floor(this.#receiveMaximum / 2))
+  }
+
+  // Fresh credentials before the old ones run out: in place where the mechanism can, else on a new connection.
+  #scheduleRenewal(login: Login | undefined): void {
+    const { platform, options, connection } = this.#host
+    if (login?.expiresAt === undefined || connection === undefined) return
+    const left = login.expiresAt - platform.date()
+    const ahead = left - options.refreshBefore
+    // What is about to run out already is renewed half way, and never in a hurry that has no end.
+    const delay = Math.min(longestDelay, Math.max(wakeInterval, ahead > 0 ? ahead : left / 2))
+    this.#renewal?.()
+    this.#renewal = platform.setTimer(() => this.#renew(), delay)
+  }
+
+  #renew(): void {
+    const host = this.#host
+    if (host.connection === undefined) return
+    const { authentication } = host
+    if (authentication === undefined) return host.replace('credentials expire')
+    const endpoint = this.#brokers.current.target.url
+    const { signal } = new AbortController()
+    const context = { attempt: 1, endpoint: shown(endpoint), signal, reauthentication: true }
+    const renewed = credentials(host, { attempt: 1, endpoint: endpoint.href, lastError: undefined, signal }).then(async (login) => {
+      await authentication.renew(context)
+      this.#scheduleRenewal(login)
+    })
+    renewed.catch((error: unknown) => host.log('warn', `renewal failed: ${String(error)}`))
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * One outgoing message on its way: what was asked for, where it stands, and what its end is told with.
+ *
+ * Data and pure functions; the way itself is in `outbound.ts`.
+ */
+import { MqttError } from '../errors.js'
+import type { Properties } from '../wire/packets.js'
+import { PublishView } from '../wire/publish.js'
+import { type Deferred, deferred } from './abort.js'
+import type { Receipt } from './api.js'
+import type { Encoded } from './control.js'
+import type { InFlight } from './events.js'
+import type { Linked } from './queue.js'
+import type { CheckedPublish } from './requests.js'
+import { nameOf } from './session/refusal.js'
+
+/** A publish that was checked. */
+export interface PublishCall {
+  readonly topic: string
+  readonly payload: Uint8Array
+  readonly options: CheckedPublish
+}
+
+/** An outgoing message. */
+export interface Item extends Linked<Item> {
+  /** What was asked for; the payload goes when the packet holds it. */
+  call: PublishCall
+  readonly done: Deferred<Receipt>
+  readonly size: number
+  readonly since: number
+  /** The caller was told already: what follows only frees what is held. */
+  settled: boolean
+  /** It counts as sent, and stays so until its acknowledgement or the end of the session. */
+  sent: boolean
+  /** It was sent in a session that was lost: neither its time to live nor `clear()` concern it any more. */
+  again: boolean
+  /** The connection that is up has carried it. */
+  carried: boolean
+  /** Connections that the server ended with a complaint while this was in flight. */
+  complaints: number
+  packetId: number
+  encoded: Encoded | undefined
+  /** Reason code of PUBREC. */
+  received: number
+  /** Let go of the signal and of the timer. */
+  stop: (() => void) | undefined
+  cancel: (() => void) | undefined
+}
+
+/** Per message, on top of payload and topic. */
+const overhead = 64
+
+/** An item for a call that is made now. */
+export function itemOf(call: PublishCall, now: number): Item {
+  return {
+    call,
+    done: deferred(),
+    size: call.payload.length + call.topic.length + overhead,
+    since: now,
+    settled: false,
+    sent: false,
+    again: false,
+    carried: false,
+    complaints: 0,
+    packetId: 0,
+    encoded: undefined,
+    received: 0,
+    stop: undefined,
+    cancel: undefined,
+    previous: undefined,
+    following: undefined,
+  }
+}
+
+/** A message that goes with so many connections which end in a complaint is not sent again. */
+const mostComplaints = 5
+/** DISCONNECT reason codes that say we sent something wrong. */
+const complaints: readonly number[] = [0x81, 0x82, 0x90, 0x93, 0x94, 0x95, 0x99, 0x9a, 0x9b]
+
+/** Does a DISCONNECT with this reason code say that we sent something wrong? */
+export function isComplaint(reasonCode: number): boolean {
+  return complaints.includes(reasonCode)
+}
+
+/** A connection is over: the oldest of its messages that went with too many which ended in a complaint. */
+export function blamed(items: readonly Item[], complaint: boolean): Item | undefined {
+  for (const item of items) {
+    if (complaint && item.carried) item.complaints += 1
+    item.carried = false
+  }
+  return items.find((item) => item.complaints >= mostComplaints)
+}
+
+/** A message in flight, for events. */
+export function describe({ call, packetId }: Item): InFlight {
+  return { topic: call.topic, qos: call.options.qos, packetId }
+}
+
+/** The error of a message that a lost session leaves in doubt. */
+export function sessionLost(): MqttError {
+  return new MqttError('ERR_SESSION_LOST', undefined, { fault: 'remote', outcome: 'unknown' })
+}
+
+/** The payload within a packet of ours, or the one that was handed over beside it. */
+export function payloadOf({ bytes, payload, version }: Encoded): Uint8Array {
+  if (payload !== undefined) return payload
+  const view = new PublishView()
+  view.read(bytes, 0, bytes.findIndex((byte, index) => index > 0 && byte < 0x80) + 1, bytes.length, version, 'client')
+  return view.payload()
+}
+
+/** How a publish ended well. */
+export function receipt(reasonCode: number, packetId: number | undefined, { reasonString, userProperties = [] }: Properties = {}): Receipt {
+  return Object.freeze({ reasonCode, reasonName: nameOf(reasonCode), reasonString, userProperties: Object.freeze(userProperties), packetId })
+}

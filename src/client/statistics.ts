@@ -1,0 +1,66 @@
+/**
+ * Counters for every fact in the life of a client. They exist only when the `stats` option is on: without it nothing is counted and nothing is paid.
+ */
+
+/** Facts that are counted where they happen. */
+export class Counters {
+  connects = 0
+  disconnects = 0
+  /** Attempts that failed, and connections that were lost, by error code. */
+  readonly failures = new Map<string, number>()
+  reconnectAttempts = 0
+  subscribes = 0
+  unsubscribes = 0
+  /** Filters, publishes and connections that the server refused. */
+  refusals = 0
+  publishesSent = 0
+  publishesAcked = 0
+  publishesReplayed = 0
+  publishesDropped = 0
+  received = 0
+  delivered = 0
+  dropped = 0
+  duplicates = 0
+  unclaimed = 0
+  sessionsLost = 0
+  bytesSent = 0
+  bytesReceived = 0
+  packetsSent = 0
+  packetsReceived = 0
+  pings = 0
+  pingTimeouts = 0
+  /** Milliseconds from the latest PINGREQ to its answer; undefined before the first. */
+  pingRoundTrip: number | undefined
+
+  /** One more failure of a kind. */
+  fail(code: string): void {
+    this.failures.set(code, (this.failures.get(code) ?? 0) + 1)
+  }
+}
+
+/** What only the moment can tell. */
+export interface Gauges {
+  /** QoS 1 and 2 publishes that were sent and lack their last acknowledgement. */
+  readonly publishesInFlight: number
+  /** Publishes that were not sent. */
+  readonly publishesQueued: number
+  /** Incoming messages that wait for a reader. */
+  readonly unread: number
+  /** Acknowledgements for exchanges that do not exist. */
+  readonly unsolicitedAcks: number
+}
+
+/** What `client.stats()` gives: all zero while the `stats` option is off. */
+export type Stats = Readonly<Omit<Counters, 'fail' | 'failures'>> & Gauges & { readonly failures: Readonly<Record<string, number>> }
+
+const none: Gauges = { publishesInFlight: 0, publishesQueued: 0, unread: 0, unsolicitedAcks: 0 }
+
+/** A frozen copy. */
+export function snapshot(counters: Counters | undefined, gauges: () => Gauges): Stats {
+  const { failures, ...rest } = counters ?? new Counters()
+  return Object.freeze({
+    ...rest,
+    ...(counters === undefined ? none : gauges()),
+    failures: Object.freeze(Object.assign(Object.create(null), Object.fromEntries(failures)) as Record<string, number>),
+  })
+}

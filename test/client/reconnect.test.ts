@@ -1,0 +1,328 @@
+import { describe, expect, it } from 'vitest'
+import { constant, exponential } from '../../src/client/backoff.js'
+import type { MqttError } from '../../src/errors.js'
+import { failure } from './harness.js'
+import { down, Rig, reconnect, refusing } from './rig.js'
+
+describe('a lost connection', () => {
+  it.each(['reset', 'end'] as const)('G01 fault 1 fault 4 %s: one disconnect with cause, then reconnect', async (kind) => {
+    const rig = await new Rig().up()
+    if (kind === 'reset') rig.peer.cut(new Error('ECONNRESET'))
+    else rig.peer.end()
+    await rig.settle()
+    expect(rig.client.state).toBe('reconnecting')
+    expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_CONNECTION_LOST', fault: 'remote' } }])
+    await rig.advance(999)
+    expect(rig.dials).toHaveLength(1)
+    await rig.advance(1)
+    expect(rig.client.state).toBe('connected')
+    expect(rig.dials.map((dial) => dial.at)).toEqual([0, 1000])
+    expect(rig.seen('connect')).toHaveLength(2)
+    expect(rig.seen('disconnect')).toHaveLength(1)
+    await rig.finish()
+    expect(rig.clock.pending).toBe(0)
+  })
+
+  it('G02 six failures in a row: the series, exactly, on the clock', async () => {
+    const rig = await new Rig({ reconnect: { backoff: exponential({ jitter: 'none' }) } }).up()
+    rig.behave = () => down
+    await rig.cut()
+    await rig.advance(120_000)
+    const gaps = rig.dials.slice(1).map((dial, index) => dial.at - (rig.dials[index]?.at ?? 0))
+    expect(gaps.slice(0, 7)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
+    expect(rig.delays.slice(0, 7)).toEqual(gaps.slice(0, 7))
+    expect(rig.seen('reconnecting').map(({ attempt, endpoint }) => [attempt, endpoint])).toEqual(
+      rig.delays.map((_delay, index) => [index + 2, 'x://a']),
+    )
+    await rig.finish()
+  })
+
+  it('G03 the default jitters from the platform: inside each band, and by the seed alone', async () => {
+    const run = async (seed: number): Promise<number[]> => {
+      const rig = new Rig({ reconnect: true, firstConnect: 'wait' }, { seed, behave: () => down })
+      failure(rig.client.connect())
+      await rig.advance(300_000)
+      await rig.finish()
+      return rig.delays
+    }
+    const delays = await run(123_456_789)
+    expect(delays.length).toBeGreaterThan(8)
+    delays.forEach((delay, index) => {
+      expect(delay).toBeGreaterThanOrEqual(1000)
+      expect(delay).toBeLessThanOrEqual(Math.min(30_000, 1000 * 2 ** (index + 1)))
+    })
+    expect(new Set(delays).size).toBe(delays.length)
+    expect(await run(123_456_789)).toEqual(delays)
+    expect(await run(987_654_321)).not.toEqual(delays)
+  })
+
+  it('G04 T23 a connection shorter than stableAfter: delays go on growing; G05 a longer one: back to the minimum', async () => {
+    const rig = await new Rig({ reconnect: { ...reconnect, stableAfter: 5000 } }).up()
+    for (let round = 0; round < 3; round++) {
+      await rig.advance(4999)
+      await rig.cut()
+      await rig.advance(rig.delays.at(-1) ?? 0)
+      expect(rig.client.state).toBe('connected')
+    }
+    expect(rig.delays).toEqual([1000, 2000, 4000])
+    await rig.advance(5000)
+    await rig.cut()
+    expect(rig.delays.at(-1)).toBe(1000)
+    expect(rig.seen('reconnecting').at(-1)?.attempt).toBe(1)
+    await rig.finish()
+  })
+
+  it('G06 a new Client starts with the minimum', async () => {
+    for (let round = 0; round < 2; round++) {
+      const rig = await new Rig().up()
+      rig.behave = () => down
+      await rig.cut()
+      await rig.advance(10_000)
+      expect(rig.delays.slice(0, 3)).toEqual([1000, 2000, 4000])
+      await rig.finish()
+      expect(rig.clock.pending).toBe(0)
+    }
+  })
+
+  it('G09 reconnect off: one attempt, everything pending settles', async () => {
+    const rig = new Rig({ reconnect: false }, { behave: () => (packet) => (packet.type === 'connect' ? refusingNothing : undefined) })
+    await rig.up()
+    const pending = [
+      rig.client.publish('a', 'b', { qos: 1 }),
+      rig.client.publish('a', 'b', { qos: 2 }),
+      rig.client.subscribe('a'),
+      rig.client.unsubscribe('b'),
+    ].map((promise) => failure(promise))
+    await rig.settle()
+    await rig.cut()
+    for (const error of await Promise.all(pending)) expect(error.code).toBe('ERR_CONNECTION_LOST')
+    expect(rig.client.state).toBe('closed')
+    expect(await rig.client.closed).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
+    await rig.advance(1_000_000)
+    expect(rig.dials).toHaveLength(1)
+    expect(rig.clock.pending).toBe(0)
+  })
+
+  it('G21 fault 1 a flapping link: what is queued is on the wire at most once per connection', async () => {
+    // Every other connection ends right after CONNACK, some with half of it answered.
+    const rig = new Rig({ clientId: 'c', cleanStart: false }, {})
+    rig.behave = (_host, dial) => (packet) => {
+      if (packet.type === 'connect') return { type: 'connack', sessionPresent: dial > 1, reasonCode: 0, properties: {} }
+      if (dial < 6) {
+        if (packet.type === 'subscribe' || packet.type === 'publish') rig.clock.setTimer(() => rig.dials[dial - 1]?.peer?.cut(), 0)
+        return undefined
+      }
+      if (packet.type === 'subscribe') return { type: 'suback', packetId: packet.packetId, reasonCodes: [1], properties: {} }
+      if (packet.type === 'publish') return { type: 'puback', packetId: packet.packetId ?? 0, reasonCode: 0, properties: {} }
+      return undefined
+    }
+    const subscription = rig.client.subscription('f', { qos: 1 })
+    const publishing = rig.client.publish('t', 'x', { qos: 1 })
+    const connecting = rig.client.connect()
+    await rig.advance(200_000)
+    await connecting
+    expect((await publishing).reasonCode).toBe(0)
+    expect((await subscription.ready).granted).toMatchObject([{ filter: 'f', qos: 1 }])
+    expect(rig.peers).toHaveLength(6)
+    for (const [index, peer] of rig.peers.entries()) {
+      expect(peer.all('subscribe')).toHaveLength(1)
+      expect(peer.all('publish').map((packet) => packet.dup)).toEqual([index > 0])
+    }
+    await rig.finish()
+  })
+})
+
+const refusingNothing = { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} } as const
+
+describe('the first connection', () => {
+  it('G19 rejected by default: one round, then closed', async () => {
+    const rig = new Rig({}, { behave: () => down })
+    const error = await Promise.all([failure(rig.client.connect()), rig.settle()]).then(([thrown]) => thrown)
+    expect(error).toMatchObject({ code: 'ERR_CONNECT_FAILED', cause: down })
+    expect(rig.client.state).toBe('closed')
+    await rig.advance(1_000_000)
+    expect(rig.dials).toHaveLength(1)
+    expect(rig.order).toEqual(['state connecting', 'dial', 'connecterror', 'state closed'])
+    expect(await failure(rig.client.connect())).toMatchObject({ code: 'ERR_CLOSED' })
+  })
+
+  it('G19 wait: goes on until it works; connect() joins and fulfils then', async () => {
+    const rig = new Rig({ firstConnect: 'wait' }, { behave: () => down })
+    const connecting = [rig.client.connect()]
+    await rig.advance(7500)
+    connecting.push(rig.client.connect())
+    expect(rig.dials.map((dial) => dial.at)).toEqual([0, 1000, 3000, 7000])
+    expect(rig.client.state).toBe('connecting')
+    rig.behave = () => (packet) => (packet.type === 'connect' ? refusingNothing : undefined)
+    await rig.advance(7500)
+    await Promise.all(connecting)
+    expect(rig.client.state).toBe('connected')
+    expect(rig.seen('state').map(({ state }) => state)).toEqual(['connecting', 'connected'])
+    await rig.finish()
+  })
+
+  it('G19 wait: a signal of whoever began it gives up, between two attempts too', async () => {
+    const rig = new Rig({ firstConnect: 'wait' }, { behave: () => down })
+    const controller = new AbortController()
+    const connecting = failure(rig.client.connect({ signal: controller.signal }))
+    const joined = failure(rig.client.connect())
+    await rig.advance(1500)
+    controller.abort()
+    expect((await connecting).name).toBe('AbortError')
+    await joined
+    await rig.settle()
+    expect(rig.client.state).toBe('closed')
+    expect(rig.clock.pending).toBe(0)
+  })
+
+  it('G19 wait: a signal of a joiner drops only the joiner', async () => {
+    const rig = new Rig({ firstConnect: 'wait' }, { behave: (_host, dial) => (dial < 3 ? down : () => refusingNothing) })
+    const connecting = rig.client.connect()
+    const controller = new AbortController()
+    const joined = failure(rig.client.connect({ signal: controller.signal }))
+    await rig.advance(1500)
+    controller.abort()
+    expect((await joined).code).toBe('ERR_ABORTED')
+    await rig.advance(5000)
+    await connecting
+    await rig.finish()
+  })
+
+  it('G13 wait: what every server refuses is refused at once', async () => {
+    const rig = new Rig({ firstConnect: 'wait' }, { behave: () => refusing(0x8a) })
+    const error = failure(rig.client.connect())
+    await rig.settle()
+    expect(await error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x8a })
+    expect(rig.client.state).toBe('closed')
+  })
+
+  it('G11 wait and maxAttempts: retries exhausted', async () => {
+    const rig = new Rig({ firstConnect: 'wait', reconnect: { backoff: constant(10), maxAttempts: 4 } }, { behave: () => down })
+    const error = failure(rig.client.connect())
+    await rig.advance(1000)
+    expect(await error).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED', cause: { code: 'ERR_CONNECT_FAILED' } })
+    expect(rig.dials).toHaveLength(4)
+    expect(rig.client.state).toBe('closed')
+    expect(rig.clock.pending).toBe(0)
+  })
+
+  it('reconnect() on an idle client connects', async () => {
+    const rig = new Rig()
+    const connecting = rig.client.reconnect()
+    await rig.settle()
+    await connecting
+    expect(rig.client.state).toBe('connected')
+    expect(rig.dials).toHaveLength(1)
+    await rig.finish()
+  })
+})
+
+describe('an attempt that comes to nothing', () => {
+  it.each([
+    ['A26 no CONNACK', () => () => undefined, 'ERR_CONNECT_TIMEOUT', 10_000],
+    ['A26 G08 a dial that never opens', () => 'hang' as const, 'ERR_CONNECT_TIMEOUT', 10_000],
+    ['A38 a refused port, a wrong host, DNS', () => down, 'ERR_CONNECT_FAILED', 0],
+  ] as const)('%s: an error at the deadline, nothing left behind, and the next attempt by policy', async (_name, behave, code, after) => {
+    const rig = await new Rig().up()
+    rig.behave = behave
+    await rig.cut()
+    await rig.advance(1000)
+    await rig.advance(after)
+    expect(rig.seen('connecterror')).toMatchObject([{ attempt: 2, endpoint: 'x://a', error: { code, fault: 'remote' } }])
+    expect(rig.open).toBe(0)
+    expect(rig.delays).toEqual([1000, 2000])
+    rig.behave = () => () => refusingNothing
+    await rig.advance(2000)
+    expect(rig.client.state).toBe('connected')
+    await rig.finish()
+    expect(rig.clock.pending).toBe(0)
+  })
+
+  it.each(['end', 'cut'] as const)('A29 the stream is closed (%s) before CONNACK', async (how) => {
+    const rig = await new Rig().up()
+    rig.behave = (_host, dial) => () => {
+      rig.clock.setTimer(() => rig.dials[dial - 1]?.peer?.[how](), 5)
+      return undefined
+    }
+    await rig.cut()
+    await rig.advance(1100)
+    expect(rig.seen('connecterror')).toMatchObject([{ error: { code: 'ERR_CONNECT_FAILED' } }])
+    expect(rig.client.state).toBe('reconnecting')
+    expect(rig.delays).toEqual([1000, 2000])
+    await rig.finish()
+    expect(rig.clock.pending).toBe(0)
+  })
+
+  it('fault 40 each attempt asks the resolver anew; a slow one is given up at its deadline', async () => {
+    const rig = new Rig({ firstConnect: 'wait', connectTimeout: 3000 }, { behave: (_host, dial) => (dial === 1 ? 'hang' : dial < 4 ? down : () => refusingNothing) })
+    const connecting = rig.client.connect()
+    await rig.advance(3000 + 1000 + 2000 + 4000)
+    await connecting
+    expect(rig.dials.map((dial) => dial.at)).toEqual([0, 4000, 6000, 10_000])
+    expect(rig.dials[0]?.signal.aborted).toBe(true)
+    await rig.finish()
+  })
+
+  it('fault 41 a proxy that answers HTTP: a typed error, and back-off', async () => {
+    const rig = await new Rig().up()
+    rig.behave = (_host, dial) => () => {
+      rig.dials[dial - 1]?.peer?.sendBytes(new TextEncoder().encode('HTTP/1.1 302 Found\r\nLocation: http://portal/\r\n\r\n'))
+      return undefined
+    }
+    await rig.cut()
+    await rig.advance(1000)
+    expect(rig.seen('connecterror')[0]?.error.code).toMatch(/^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|UNEXPECTED_PACKET|PACKET_TOO_LARGE)$/)
+    expect(rig.delays).toEqual([1000, 2000])
+    await rig.finish()
+  })
+
+  it('fault 42 a certificate that is not accepted is tried again, slowly', async () => {
+    const rig = await new Rig({}, { platform: { isTlsError: (error) => error === certificate } }).up()
+    rig.behave = () => certificate
+    await rig.cut()
+    await rig.advance(70_000)
+    expect(rig.seen('connecterror').every(({ error }) => error.code === 'ERR_TLS')).toBe(true)
+    expect(rig.delays.slice(0, 5)).toEqual([1000, 2000, 4000, 8000, 16_000])
+    await rig.finish()
+  })
+
+  it('G08 M09 disconnect() during each phase of an attempt: one terminal event, nothing left', async () => {
+    for (const phase of ['hang', 'silent', 'waiting'] as const) {
+      const rig = await new Rig().up()
+      rig.behave = () => (phase === 'hang' ? 'hang' : () => undefined)
+      await rig.cut()
+      if (phase !== 'waiting') await rig.advance(1500)
+      const ending = [rig.client.disconnect(), rig.client.disconnect({ timeout: 0 })]
+      await Promise.all(ending)
+      rig.client.destroy()
+      expect(rig.seen('state').filter(({ state }) => state === 'closed')).toHaveLength(1)
+      expect(rig.seen('disconnect')).toHaveLength(1)
+      expect(await rig.client.closed).toBeUndefined()
+      expect(rig.dials.at(-1)?.signal.aborted ?? true).toBe(phase !== 'waiting')
+      await rig.settle()
+      expect(rig.open).toBe(0)
+      expect(rig.clock.pending).toBe(0)
+    }
+  })
+})
+
+const certificate = new Error('CERT_HAS_EXPIRED')
+
+describe('the error that ends it', () => {
+  it('G11 retries exhausted: reported on closed, on what was pending, and by the disconnect that already came', async () => {
+    const rig = await new Rig({ reconnect: { ...reconnect, maxAttempts: 3 } }).up()
+    rig.behave = () => down
+    const subscription = await Promise.all([rig.client.subscribe('a'), rig.settle()]).then(([made]) => made)
+    const next = failure(subscription.next())
+    await rig.cut()
+    const publishing = failure(rig.client.publish('a', 'x', { qos: 1 }))
+    const waiting = failure(rig.client.connect())
+    await rig.advance(100_000)
+    expect(rig.dials).toHaveLength(3)
+    const errors: MqttError[] = await Promise.all([publishing, waiting, next])
+    for (const error of errors) expect(error).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED', cause: { code: 'ERR_CONNECT_FAILED' } })
+    expect(await rig.client.closed).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED' })
+    expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_CONNECTION_LOST' } }])
+    expect(rig.clock.pending).toBe(0)
+  })
+})

@@ -1,0 +1,334 @@
+/** `respond`: what is answered, where, with what, and what happens when the handler or the answer fails. */
+import { describe, expect, it } from 'vitest'
+import type { Message } from '../../src/client/message.js'
+import { Requests } from '../../src/client/request.js'
+import { type Reply, type Responder, type Responding, type RespondOptions, respond } from '../../src/client/respond.js'
+import { failure, type World } from './harness.js'
+import { acks, agreed, gate, obliging, publish, quiet } from './incoming.js'
+import { ClientDouble, viewOf } from './request-double.js'
+
+const utf8 = new TextEncoder()
+
+async function responding(world: World, handler: Responding, options?: RespondOptions, filter = 'svc'): Promise<Responder> {
+  const promise = quiet(respond(viewOf(world), filter, handler, options))
+  await world.settle()
+  return promise
+}
+
+/** A request as the broker sends it. */
+function request(text: string, packetId?: number, responseTopic: string | undefined = 'mqwire/r', correlation: string | undefined = 'k') {
+  const correlationData = correlation === undefined ? undefined : utf8.encode(correlation)
+  return publish('svc', text, packetId, { properties: { responseTopic, correlationData } })
+}
+
+/** What was answered, as `topic qos correlation payload`. */
+function answers(world: World): string[] {
+  return world.peer.all('publish').map(({ topic, qos, properties, payload }) => {
+    const correlation = properties.correlationData === undefined ? '-' : Buffer.from(properties.correlationData).toString()
+    return `${topic} ${qos} ${correlation} ${Buffer.from(payload).toString()}`
+  })
+}
+
+describe('answers', () => {
+  it('K01 K02 the payload goes to the response topic, with the correlation data of its request', async () => {
+    const world = await agreed()
+    const responder = await responding(world, (message) => `${message.text()}!`)
+    expect(responder.granted).toMatchObject([{ filter: 'svc', qos: 0 }])
+    await world.send(request('a', undefined, 'r/1', 'k1'), request('b', undefined, 'r/2', 'k2'))
+    expect(answers(world)).toEqual(['r/1 0 k1 a!', 'r/2 0 k2 b!'])
+  })
+
+  const kinds: [string, Responding, string][] = [
+    ['a string', () => 'x', 'x'],
+    ['bytes', () => utf8.encode('x'), 'x'],
+    ['a buffer', () => utf8.encode('x').buffer, 'x'],
+    ['a promise', async () => 'x', 'x'],
+    ['an object', () => ({ payload: 'x' }), 'x'],
+    ['the message’s own payload', (message) => message.payload, 'ping'],
+    ['an object without a payload', () => ({}), ''],
+    ['nothing, which is an empty answer', () => undefined, ''],
+    ['nothing at all, in time', async () => undefined, ''],
+  ]
+  it.each(kinds)('%s', async (_kind, handler, expected) => {
+    const world = await agreed()
+    await responding(world, handler)
+    await world.send(request('ping'))
+    expect(answers(world)).toEqual([`mqwire/r 0 k ${expected}`])
+  })
+
+  it('null answers nothing, and the request is acknowledged', async () => {
+    const world = await agreed()
+    await responding(world, () => null, { qos: 1 })
+    await world.send(request('a', 1))
+    expect(answers(world)).toEqual([])
+    expect(acks(world)).toEqual(['puback 1'])
+  })
+
+  it('K10 with QoS and properties of its own; by default at the QoS of the request', async () => {
+    const world = await agreed({}, obliging)
+    const userProperties: [string, string][] = [
+      ['b', ''],
+      ['', '1'],
+      ['b', ''],
+    ]
+    const replies: (Reply | string)[] = [{ payload: '1', qos: 2, properties: { userProperties, contentType: 't', responseTopic: 'back' } }, '2', '3']
+    await responding(world, () => replies.shift() ?? '', { qos: 2 })
+    await world.send(request('a', 1), request('b', 2), request('c'))
+    expect(world.peer.all('publish').map(({ qos }) => qos)).toEqual([2, 1, 0])
+    expect(world.peer.all('publish')[0]?.properties).toMatchObject({
+      userProperties,
+      contentType: 't',
+      responseTopic: 'back',
+      correlationData: utf8.encode('k'),
+    })
+  })
+
+  it('a request without correlation data is answered without', async () => {
+    const world = await agreed()
+    await responding(world, () => 'x')
+    await world.send(publish('svc', 'a', undefined, { properties: { responseTopic: 'r' } }))
+    expect(answers(world)).toEqual(['r 0 - x'])
+  })
+
+  it('a request is acknowledged when its answer is, one after the other', async () => {
+    const world = await agreed({}, (packet) => (packet.type === 'publish' ? undefined : obliging(packet)))
+    await responding(world, (message) => message.text(), { qos: 1 })
+    await world.send(request('a', 1), request('b', 2))
+    expect(answers(world)).toEqual(['mqwire/r 1 k a'])
+    expect(acks(world)).toEqual([])
+    await world.send({ type: 'puback', packetId: world.peer.last('publish').packetId ?? 0, reasonCode: 0 })
+    expect(acks(world)).toEqual(['puback 1'])
+    expect(answers(world)).toEqual(['mqwire/r 1 k a', 'mqwire/r 1 k b'])
+  })
+
+  it('concurrency: several at a time, each answer to its own request', async () => {
+    const world = await agreed()
+    const gates = [gate(), gate()]
+    const handler = async (message: Message): Promise<string> => {
+      await gates[Number(message.text())]?.promise
+      return message.text()
+    }
+    await responding(world, handler, { concurrency: 2 })
+    await world.send(request('0', undefined, 'r/0', 'k0'), request('1', undefined, 'r/1', 'k1'))
+    gates[1]?.open()
+    await world.settle()
+    gates[0]?.open()
+    await world.settle()
+    expect(answers(world)).toEqual(['r/1 0 k1 1', 'r/0 0 k0 0'])
+  })
+
+  it('a borrowed message that is released early is answered all the same', async () => {
+    const world = await agreed()
+    await responding(
+      world,
+      (message) => {
+        message.ack()
+        return 'x'
+      },
+      { lifetime: 'borrowed', qos: 1 },
+    )
+    await world.send(request('a', 1))
+    expect(answers(world)).toEqual(['mqwire/r 1 k x'])
+  })
+
+  it('a request of this very client reaches its own responder, and the answer its caller', async () => {
+    const world = await agreed()
+    await responding(world, (message) => `re ${message.text()}`)
+    const reply = quiet(new Requests(viewOf(world)).request('svc', 'me'))
+    await world.settle()
+    const { properties } = world.peer.last('publish')
+    await world.send(publish('svc', 'me', undefined, { properties }))
+    const back = world.peer.last('publish')
+    await world.send(publish(back.topic, Buffer.from(back.payload).toString(), undefined, { properties: back.properties }))
+    expect((await reply).text()).toBe('re me')
+  })
+})
+
+describe('T24 where answers may go', () => {
+  /** Which of these response topics are answered. */
+  async function answered(topics: readonly string[], options?: RespondOptions): Promise<string[]> {
+    const world = await agreed()
+    const calls: string[] = []
+    const responder = await responding(
+      world,
+      (message) => {
+        calls.push(message.properties.responseTopic ?? '')
+        return 'x'
+      },
+      options,
+    )
+    await world.send(...topics.map((topic) => request('a', undefined, topic)))
+    const sent = world.peer.all('publish').map(({ topic }) => topic)
+    // The handler is not even called for the others.
+    expect(calls).toEqual(sent)
+    expect(responder.ignored).toBe(topics.length - sent.length)
+    return sent
+  }
+
+  it('by default anywhere but in topics that begin with $', async () => {
+    expect(await answered(['a', '$SYS/broker', '/a', 'x/$SYS', '$share/g/a', '$'])).toEqual(['a', '/a', 'x/$SYS'])
+  })
+
+  it.each([
+    ['tenant/1', ['tenant/1', 'tenant/1/r']],
+    ['tenant/1/', ['tenant/1', 'tenant/1/r']],
+    [
+      ['tenant/1', 'other'],
+      ['tenant/1', 'tenant/1/r', 'other'],
+    ],
+    ['$SYS', ['$SYS/x']],
+    [[], []],
+  ])('prefixes of whole levels: %j', async (allow, expected) => {
+    expect(await answered(['tenant/1', 'tenant/1/r', 'tenant/10/r', 'tenant', 'other', '$SYS/x'], { allow })).toEqual(expected)
+  })
+
+  it('a function decides, knowing the message', async () => {
+    expect(await answered(['a', 'b', '$c'], { allow: (topic, message) => message.text() === 'a' && topic !== 'b' })).toEqual(['a', '$c'])
+    expect(await answered(['a'], { allow: (() => 'yes') as never })).toEqual([])
+  })
+
+  it('K04 without a response topic there is nothing to answer: counted, acknowledged, the handler not called', async () => {
+    const world = await agreed()
+    let calls = 0
+    const responder = await responding(world, () => String(++calls), { qos: 1 })
+    await world.send(publish('svc', 'a', 1), publish('svc', 'b'))
+    expect([calls, responder.ignored]).toEqual([0, 2])
+    expect(acks(world)).toEqual(['puback 1'])
+    expect(world.peer.all('publish')).toEqual([])
+  })
+
+  it('a wildcard never, whatever the function says', async () => {
+    const client = new ClientDouble()
+    let calls = 0
+    const responder = await respond(client, 'svc', () => String(++calls), { allow: () => true })
+    for (const responseTopic of ['a/+', '#', 'a/#']) await client.deliver(client.listened[0], 'x', { responseTopic })
+    expect([calls, responder.ignored, client.published.length]).toEqual([0, 3, 0])
+  })
+})
+
+describe('failures', () => {
+  it('a handler that throws sends nothing; at QoS 0 an error event', async () => {
+    const world = await agreed()
+    const problem = new Error('handler')
+    await responding(world, async () => {
+      throw problem
+    })
+    await world.send(request('a'))
+    expect(answers(world)).toEqual([])
+    expect(world.seen('error')).toMatchObject([{ error: { code: 'ERR_HANDLER_FAILED', cause: problem } }])
+  })
+
+  it('onError is that of listen: retried at QoS 1, and answered when it works', async () => {
+    const world = await agreed({ keepAlive: false })
+    let calls = 0
+    const handler = (): string => {
+      if (++calls < 3) throw new Error('not yet')
+      return 'at last'
+    }
+    await responding(world, handler, { qos: 1 })
+    await world.send(request('a', 1))
+    await world.clock.advance(10_000)
+    expect(calls).toBe(3)
+    expect(answers(world)).toEqual(['mqwire/r 1 k at last'])
+    expect(acks(world)).toEqual(['puback 1'])
+  })
+
+  it.each([5, true, { payload: 5 }, { text: 'x' }, { qos: 3 }, { properties: { correlationData: 'mine' } }, { properties: { contentType: 5 } }, []])(
+    'a result that is none counts as a failure of the handler: %j',
+    async (result) => {
+      const world = await agreed()
+      const responder = await responding(world, () => result as unknown as string)
+      await world.send(request('a'), request('b'))
+      expect(answers(world)).toEqual([])
+      expect(world.seen('error')).toHaveLength(2)
+      expect(world.seen('error')[0]?.error).toMatchObject({ code: 'ERR_HANDLER_FAILED', cause: { code: 'ERR_INVALID_OPTION' } })
+      expect(responder.failed).toBe(0)
+    },
+  )
+
+  it('an answer that is refused is counted and shows as drop; the handler does not run again', async () => {
+    const world = await agreed({ keepAlive: false }, (packet) =>
+      packet.type === 'publish' ? { type: 'puback', packetId: packet.packetId ?? 0, reasonCode: 0x87 } : obliging(packet),
+    )
+    let calls = 0
+    const responder = await responding(world, () => String(++calls), { qos: 1 })
+    await world.send(request('a', 1))
+    await world.clock.advance(60_000)
+    expect([calls, responder.failed]).toEqual([1, 1])
+    expect(acks(world)).toEqual(['puback 1'])
+    expect(world.seen('drop')).toMatchObject([{ direction: 'out', topic: 'mqwire/r', error: { code: 'ERR_PUBLISH_REFUSED' } }])
+  })
+
+  it('K07 a filter that is refused rejects', async () => {
+    const world = await agreed({}, (packet) =>
+      packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87] } : obliging(packet),
+    )
+    const error = failure(respond(viewOf(world), 'svc', () => ''))
+    await world.settle()
+    expect(await error).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED' })
+  })
+
+  it('an answer that is under way when disconnect() begins still leaves', async () => {
+    const world = await agreed()
+    const slow = gate()
+    const responder = await responding(world, async () => {
+      await slow.promise
+      return 'done'
+    })
+    await world.send(request('a'), request('b'))
+    const leaving = quiet(world.client.disconnect())
+    await world.settle()
+    slow.open()
+    await world.settle()
+    await world.clock.advance(5000)
+    await leaving
+    expect(answers(world)).toEqual(['mqwire/r 0 k done'])
+    expect(world.peer.received.at(-1)?.type).toBe('disconnect')
+    expect(await responder.done).toBeUndefined()
+  })
+})
+
+describe('handling and arguments', () => {
+  it('unsubscribe ends it; done settles', async () => {
+    const world = await agreed()
+    const responder = await responding(world, () => 'x')
+    quiet(responder.unsubscribe())
+    await world.settle()
+    expect(world.peer.all('unsubscribe')).toMatchObject([{ filters: ['svc'] }])
+    expect(await responder.done).toBeUndefined()
+    const second = await responding(world, () => 'x')
+    second.detach()
+    expect(await second.done).toBeUndefined()
+    const third = await responding(world, () => 'x', {}, 'other')
+    await third[Symbol.asyncDispose]()
+    expect(await third.done).toBeUndefined()
+  })
+
+  it.each([undefined, 5, {}])('a handler that is none: %j', async (handler) => {
+    const world = await agreed()
+    expect(await failure(respond(viewOf(world), 'svc', handler as unknown as Responding))).toMatchObject({ code: 'ERR_INVALID_HANDLER' })
+  })
+
+  it.each([
+    ['allow', { allow: 5 }],
+    ['allow', { allow: '' }],
+    ['allow', { allow: ['a', 5] }],
+    ['allow', { allow: 'a/#' }],
+    ['concurrency', { concurrency: 0 }],
+    ['ack', { ack: 'manual' }],
+    ['nonsense', { nonsense: 1 }],
+    ['options', null],
+  ])('%s refused: %j', async (option, options) => {
+    const world = await agreed()
+    const error = await failure(respond(viewOf(world), 'svc', () => '', options as unknown as RespondOptions))
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
+    expect(world.peer.all('subscribe')).toEqual([])
+  })
+
+  it('on MQTT 3.1.1: ERR_UNSUPPORTED_OPTION', async () => {
+    const client = new ClientDouble()
+    client.version = 4
+    expect(await failure(respond(client, 'svc', () => ''))).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'protocolVersion' })
+    expect(client.listened).toEqual([])
+  })
+})

@@ -1,0 +1,191 @@
+/** Enhanced authentication as the session sees it: which AUTH packets fit, in which order, and how many (section 4.12). */
+import { describe, expect, it } from 'vitest'
+import type { Session } from '../../../src/client/session/session.js'
+import type { AuthPacket, Properties } from '../../../src/wire/packets.js'
+import { connackPacket, connected, connecting, connectPacket, expectClose, expectQuiet, reconnect, takeActions } from './drive.js'
+
+const method: Properties = { authenticationMethod: 'SCRAM' }
+const bytes = (text: string) => new TextEncoder().encode(text)
+const auth = (reasonCode: number, properties: Properties = method): AuthPacket => ({ type: 'auth', reasonCode, properties })
+
+/** CONNECT with a method has left. */
+const begun = () => connecting({}, { properties: method })
+
+/** CONNACK with that method has come. */
+const established = () => connected({}, method, { properties: method })
+
+function expectSent(session: Session, reasonCode: number, data: Uint8Array | undefined): void {
+  expect(takeActions(session)).toEqual([
+    { type: 'send', packet: { type: 'auth', reasonCode, properties: { authenticationMethod: 'SCRAM', authenticationData: data } } },
+  ])
+}
+
+describe('the exchange before CONNACK', () => {
+  it('M14 AUTH is handed on, our answer is AUTH 0x18 with the method of CONNECT, CONNACK ends it [MQTT-4.12.0-2] [MQTT-4.12.0-3]', () => {
+    const session = begun()
+    const challenge = auth(0x18, { ...method, authenticationData: bytes('nonce') })
+    session.handlePacket(challenge, 0)
+    expect(takeActions(session)).toEqual([{ type: 'auth', packet: challenge }])
+    session.authenticate(0x18, bytes('proof'))
+    expectSent(session, 0x18, bytes('proof'))
+    session.handlePacket(connackPacket(method), 0)
+    expect(takeActions(session)).toMatchObject([{ type: 'connected' }])
+    expect(session.authenticating).toBe(false)
+  })
+
+  it('data may be left out', () => {
+    const session = begun()
+    session.authenticate(0x18, undefined)
+    expectSent(session, 0x18, undefined)
+  })
+
+  it.each([
+    ['another method', auth(0x18, { authenticationMethod: 'KERBEROS' })],
+    ['no method', auth(0x18, {})],
+  ])('M20 AUTH with %s: close(0x82) [MQTT-4.12.0-5]', (_name, packet) => {
+    const session = begun()
+    session.handlePacket(packet, 0)
+    expectClose(session, 0x82)
+  })
+
+  it('M17 AUTH although CONNECT named no method: close(0x82), on both versions [MQTT-4.12.0-6]', () => {
+    for (const protocolVersion of [4, 5] as const) {
+      const session = connecting({}, { protocolVersion })
+      session.handlePacket(auth(0x18), 0)
+      expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
+    }
+  })
+
+  it('success instead of CONNACK is no end of it: close(0x82)', () => {
+    for (const packet of [auth(0), auth(0, {})]) {
+      const session = begun()
+      session.handlePacket(packet, 0)
+      expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
+    }
+  })
+
+  it('T26 16 rounds are enough for every mechanism: the 17th closes', () => {
+    const session = begun()
+    for (let round = 1; round <= 16; round++) {
+      session.handlePacket(auth(0x18), 0)
+      expect(takeActions(session)).toHaveLength(1)
+    }
+    session.handlePacket(auth(0x18), 0)
+    expectClose(session, 0x82)
+  })
+
+  it('T26 rounds are counted for each connection anew', () => {
+    const session = begun()
+    for (let round = 1; round <= 16; round++) session.handlePacket(auth(0x18), 0)
+    session.suspend()
+    takeActions(session)
+    session.connect(connectPacket({ properties: method }))
+    takeActions(session)
+    session.handlePacket(auth(0x18), 0)
+    expect(takeActions(session)).toMatchObject([{ type: 'auth' }])
+    expect(session.state).toBe('connecting')
+  })
+
+  it('M15 nothing is sent once the session is closed', () => {
+    const session = begun()
+    session.handlePacket(auth(0x18), 0)
+    session.fail(0x82, 'test')
+    takeActions(session)
+    session.authenticate(0x18, bytes('late'))
+    expect(takeActions(session)).toEqual([])
+  })
+})
+
+describe('re-authentication', () => {
+  it('M16 begins with AUTH 0x19 and the method of CONNECT, goes on with 0x18, and ends with success [MQTT-4.12.1-1]', () => {
+    const session = established()
+    session.authenticate(0x19, bytes('first'))
+    expectSent(session, 0x19, bytes('first'))
+    expect(session.authenticating).toBe(true)
+    session.handlePacket(auth(0x18), 0)
+    expect(takeActions(session)).toMatchObject([{ type: 'auth' }])
+    session.authenticate(0x18, bytes('second'))
+    expectSent(session, 0x18, bytes('second'))
+    const success = auth(0, { ...method, authenticationData: bytes('last word') })
+    session.handlePacket(success, 0)
+    expect(takeActions(session)).toEqual([{ type: 'auth', packet: success }])
+    expect([session.authenticating, session.state]).toEqual([false, 'connected'])
+  })
+
+  it('M19 success of Remaining Length 0 has no method', () => {
+    const session = established()
+    session.authenticate(0x19, undefined)
+    takeActions(session)
+    session.handlePacket(auth(0, {}), 0)
+    expect(takeActions(session)).toMatchObject([{ type: 'auth', packet: { reasonCode: 0 } }])
+    expect([session.authenticating, session.state]).toEqual([false, 'connected'])
+  })
+
+  it.each([
+    ['0x18 with another method', auth(0x18, { authenticationMethod: 'KERBEROS' })],
+    ['0x18 without a method', auth(0x18, {})],
+    ['success with another method', auth(0, { authenticationMethod: 'KERBEROS' })],
+  ])('M20 %s: close(0x82)', (_name, packet) => {
+    const session = established()
+    session.authenticate(0x19, undefined)
+    takeActions(session)
+    session.handlePacket(packet, 0)
+    expectClose(session, 0x82)
+  })
+
+  it('success that nobody asked for: close(0x82); also a second one', () => {
+    const session = established()
+    session.handlePacket(auth(0), 0)
+    expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
+    const again = established()
+    again.authenticate(0x19, undefined)
+    again.handlePacket(auth(0), 0)
+    takeActions(again)
+    again.handlePacket(auth(0), 0)
+    expectClose(again, 0x82, 'ERR_UNEXPECTED_PACKET')
+  })
+
+  it('T26 has 16 rounds too, counted for each exchange', () => {
+    const session = established()
+    for (let exchange = 0; exchange < 3; exchange++) {
+      session.authenticate(0x19, undefined)
+      for (let round = 1; round <= 15; round++) session.handlePacket(auth(0x18), 0)
+      session.handlePacket(auth(0), 0)
+      expect(session.state).toBe('connected')
+      takeActions(session)
+    }
+    session.authenticate(0x19, undefined)
+    for (let round = 1; round <= 16; round++) session.handlePacket(auth(0x18), 0)
+    takeActions(session)
+    session.handlePacket(auth(0x18), 0)
+    expectClose(session, 0x82)
+  })
+
+  it('leaves messages alone: publishes and their acknowledgements go on in between', () => {
+    const session = established()
+    session.authenticate(0x19, undefined)
+    takeActions(session)
+    const id = session.outbound.publish(1)
+    expect(session.outbound.handlePuback(id)).toBe(1)
+    expect(session.inbound.handlePublish(1, 1)).toBeGreaterThanOrEqual(0)
+    expect(session.state).toBe('connected')
+  })
+
+  it('ends with the connection', () => {
+    const session = established()
+    session.authenticate(0x19, undefined)
+    expect(session.authenticating).toBe(true)
+    reconnect(session, true, method, { properties: method })
+    expect(session.authenticating).toBe(false)
+    expectQuiet(session)
+    session.handlePacket(auth(0), 0)
+    expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
+  })
+
+  it('needs a connection', () => {
+    const session = established()
+    session.suspend()
+    session.authenticate(0x19, undefined)
+    expect(takeActions(session)).toEqual([])
+  })
+})

@@ -1,0 +1,408 @@
+/** Incoming messages across connections: what is parked, what its repeat does, and what is never sent where it was not asked for. */
+import { describe, expect, it } from 'vitest'
+import { FAULT, REPEAT } from '../../../src/client/session/inbound.js'
+import type { Session } from '../../../src/client/session/session.js'
+import { connected, expectClose, expectQuiet, reconnect, takeAcks, takeActions } from './drive.js'
+
+/** Messages come in; gives their tickets. */
+function receive(session: Session, ...messages: (readonly [id: number, qos: number, dup?: boolean])[]): number[] {
+  return messages.map(([id, qos, dup]) => session.inbound.handlePublish(id, qos, dup))
+}
+
+describe('a QoS 1 message in hand when the connection ends', () => {
+  it('is acknowledged in the gap: remembered, and sent only after its repeat (fine print 3)', () => {
+    const session = connected()
+    const [ticket = -9] = receive(session, [7, 1])
+    session.suspend()
+    expect(session.inbound.settle(ticket, 0)).toBe(true)
+    expect(takeAcks(session.acks)).toEqual([])
+    reconnect(session)
+    expectQuiet(session)
+    expect(receive(session, [7, 1, true])).toEqual([REPEAT])
+    expect(takeAcks(session.acks)).toEqual([['puback', 7, 0]])
+  })
+
+  it('is not delivered again, and acknowledged when it is done, after its repeat', () => {
+    const session = connected()
+    const [ticket = -9] = receive(session, [7, 1])
+    reconnect(session)
+    expect(receive(session, [7, 1, true])).toEqual([REPEAT])
+    expectQuiet(session)
+    expect(session.inbound.settle(ticket, 0x97)).toBe(true)
+    expect(takeAcks(session.acks)).toEqual([['puback', 7, 0x97]])
+    expect(session.inbound.settle(ticket, 0)).toBe(false)
+    expectQuiet(session)
+  })
+
+  it('is settled on the next connection, before its repeat: nothing leaves until it comes', () => {
+    const session = connected()
+    const [ticket = -9] = receive(session, [7, 1])
+    reconnect(session)
+    expect(session.inbound.settle(ticket, 0)).toBe(true)
+    expectQuiet(session)
+    receive(session, [7, 1, true])
+    expect(takeAcks(session.acks)).toEqual([['puback', 7, 0]])
+  })
+
+  it('is settled once, whatever comes between', () => {
+    const session = connected()
+    const [ticket = -9] = receive(session, [7, 1])
+    session.suspend()
+    expect(session.inbound.settle(ticket, 0x10)).toBe(true)
+    expect(session.inbound.settle(ticket, 0x80)).toBe(false)
+    reconnect(session)
+    expect(session.inbound.settle(ticket, 0x80)).toBe(false)
+    receive(session, [7, 1, true])
+    expect(session.inbound.settle(ticket, 0x80)).toBe(false)
+    expect(takeAcks(session.acks)).toEqual([['puback', 7, 0x10]])
+  })
+
+  it('makes way for another message with its identifier and no DUP: its ticket is stale, nothing is acknowledged for it', () => {
+    const session = connected()
+    const [old = -9] = receive(session, [7, 1])
+    reconnect(session)
+    const [fresh = -9] = receive(session, [7, 1, false])
+    expect(fresh).toBeGreaterThan(old)
+    expect(session.inbound.settle(old, 0)).toBe(false)
+    expectQuiet(session)
+    expect(session.inbound.settle(fresh, 0)).toBe(true)
+    expect(takeAcks(session.acks)).toEqual([['puback', 7, 0]])
+  })
+
+  it('makes way for a QoS 2 message with its identifier, and the other way round', () => {
+    const session = connected()
+    const [one = -9, two = -9] = receive(session, [1, 1], [2, 2])
+    reconnect(session)
+    const [fresh1 = -9, fresh2 = -9] = receive(session, [1, 2, true], [2, 1, true])
+    expect([session.inbound.settle(one, 0), session.inbound.settle(two, 0)]).toEqual([false, false])
+    expect([session.inbound.settle(fresh1, 0), session.inbound.settle(fresh2, 0)]).toEqual([true, true])
+    expect(takeAcks(session.acks)).toEqual([
+      ['pubrec', 1, 0],
+      ['puback', 2, 0],
+    ])
+  })
+
+  it('H28 whose PUBACK was queued and did not leave: it is not sent on the next connection [MQTT-4.4.0-2]', () => {
+    const session = connected()
+    const [ticket = -9] = receive(session, [7, 1])
+    session.inbound.settle(ticket, 0)
+    reconnect(session)
+    expectQuiet(session)
+    // The server has no acknowledgement: it sends again, and that is a delivery of its own at QoS 1.
+    const [again = -9] = receive(session, [7, 1, true])
+    expect(again).toBeGreaterThan(ticket)
+    expect(session.inbound.settle(ticket, 0)).toBe(false)
+  })
+
+  it('keeps its ticket over any number of connections', () => {
+    const session = connected()
+    const [ticket = -9] = receive(session, [7, 1])
+    for (let round = 0; round < 50; round++) {
+      reconnect(session)
+      if (round % 2 === 0) expect(receive(session, [7, 1, true])).toEqual([REPEAT])
+      expect([session.inbound.parked, session.inbound.open]).toEqual([1, round % 2 === 0 ? 1 : 0])
+    }
+    reconnect(session)
+    receive(session, [7, 1, true])
+    expect(session.inbound.settle(ticket, 0)).toBe(true)
+    expect(takeAcks(session.acks)).toEqual([['puback', 7, 0]])
+    expect([session.inbound.parked, session.inbound.open, session.inbound.unsettled]).toEqual([0, 0, 0])
+  })
+})
+
+describe('a QoS 2 message', () => {
+  it('E12 in hand at the drop binds to its repeat, with DUP or without [MQTT-4.3.3-10]', () => {
+    const session = connected()
+    const [one = -9, two = -9] = receive(session, [1, 2], [2, 2])
+    reconnect(session)
+    expect(receive(session, [1, 2, true], [2, 2, false])).toEqual([REPEAT, REPEAT])
+    expectQuiet(session)
+    expect([session.inbound.settle(one, 0), session.inbound.settle(two, 0)]).toEqual([true, true])
+    expect(takeAcks(session.acks)).toEqual([
+      ['pubrec', 1, 0],
+      ['pubrec', 2, 0],
+    ])
+  })
+
+  it('E11 E12 H13 fault 16 that was taken is answered again and not delivered, with DUP 1 or DUP 0 [MQTT-4.3.3-10]', () => {
+    const session = connected()
+    const tickets = receive(session, [1, 2], [2, 2])
+    for (const ticket of tickets) session.inbound.settle(ticket, 0)
+    takeAcks(session.acks)
+    reconnect(session)
+    expectQuiet(session)
+    expect(receive(session, [1, 2, true], [2, 2, false], [1, 2, true])).toEqual([REPEAT, REPEAT, REPEAT])
+    expect(takeAcks(session.acks)).toEqual([
+      ['pubrec', 1, 0],
+      ['pubrec', 2, 0],
+      ['pubrec', 1, 0],
+    ])
+  })
+
+  it('E06 fault 17 that was taken goes on with PUBREL, without PUBLISH: PUBCOMP, and the identifier is new again [MQTT-4.3.3-11]', () => {
+    const session = connected()
+    const [ticket = -9] = receive(session, [1, 2])
+    session.inbound.settle(ticket, 0)
+    reconnect(session)
+    session.inbound.handlePubrel(1)
+    session.inbound.handlePubrel(1)
+    expect(takeAcks(session.acks)).toEqual([
+      ['pubcomp', 1, 0],
+      ['pubcomp', 1, 0x92],
+    ])
+    expect(session.inbound.open).toBe(0)
+    expect(receive(session, [1, 2])[0]).toBeGreaterThan(ticket)
+  })
+
+  it('E08 in hand cannot be released before PUBREC, also when it was settled in the gap: close(0x82)', () => {
+    for (const settled of [false, true]) {
+      const session = connected()
+      const [ticket = -9] = receive(session, [1, 2])
+      session.suspend()
+      if (settled) session.inbound.settle(ticket, 0)
+      reconnect(session)
+      session.inbound.handlePubrel(1)
+      expect(takeAcks(session.acks)).toEqual([])
+      expectClose(session, 0x82)
+    }
+  })
+
+  it('E13 whose identifier comes back as QoS 1: close(0x82)', () => {
+    const session = connected()
+    const [ticket = -9] = receive(session, [1, 2])
+    session.inbound.settle(ticket, 0)
+    reconnect(session)
+    expect(receive(session, [1, 1, true])).toEqual([FAULT])
+    expectClose(session, 0x82)
+  })
+
+  it('E30 refused in the gap: its repeat gets the PUBREC with the code, and the exchange is over [MQTT-4.3.3-9]', () => {
+    const session = connected()
+    const [ticket = -9] = receive(session, [1, 2])
+    session.suspend()
+    session.inbound.settle(ticket, 0x83)
+    reconnect(session)
+    receive(session, [1, 2, true])
+    expect(takeAcks(session.acks)).toEqual([['pubrec', 1, 0x83]])
+    expect(session.inbound.open).toBe(0)
+    expect(receive(session, [1, 2])[0]).toBeGreaterThan(ticket)
+  })
+
+  it('fault 17 65,535 times unreleased over as many connections: every identifier is remembered, none costs a place', () => {
+    const session = connected({ receiveMaximum: 100 })
+    for (let id = 1; id <= 65_535; id++) {
+      const [ticket = -9] = receive(session, [id, 2])
+      expect(session.inbound.settle(ticket, 0)).toBe(true)
+      takeAcks(session.acks)
+      if (id % 100 === 0) reconnect(session)
+    }
+    reconnect(session)
+    expect([session.inbound.open, session.inbound.parked]).toEqual([0, 0])
+    for (const id of [1, 32_768, 65_535]) expect(receive(session, [id, 2, true])).toEqual([REPEAT])
+    expect(takeAcks(session.acks)).toHaveLength(3)
+  })
+})
+
+describe('the order of acknowledgements after a drop', () => {
+  it('L05 E20 is the order in which this connection brought the messages, old and new [MQTT-4.6.0-2] [MQTT-4.6.0-3]', () => {
+    const session = connected()
+    const [one = -9, two = -9, three = -9] = receive(session, [1, 1], [2, 1], [3, 2])
+    reconnect(session)
+    // Another order than before, and a new one in the middle.
+    const [, fresh = -9] = receive(session, [3, 2, true], [9, 1], [1, 1, true], [2, 1, true])
+    for (const ticket of [one, two]) session.inbound.settle(ticket, 0)
+    expectQuiet(session)
+    session.inbound.settle(three, 0)
+    expect(takeAcks(session.acks)).toEqual([['pubrec', 3, 0]])
+    session.inbound.settle(fresh, 0)
+    expect(takeAcks(session.acks)).toEqual([
+      ['puback', 9, 0],
+      ['puback', 1, 0],
+      ['puback', 2, 0],
+    ])
+  })
+
+  it('L05 what was settled behind an open one is not acknowledged before its own repeat, and then at once', () => {
+    const session = connected()
+    const [, two = -9, three = -9] = receive(session, [1, 1], [2, 1], [3, 1])
+    session.inbound.settle(three, 0)
+    session.inbound.settle(two, 0x80)
+    expectQuiet(session)
+    reconnect(session)
+    expectQuiet(session)
+    receive(session, [2, 1, true])
+    expect(takeAcks(session.acks)).toEqual([['puback', 2, 0x80]])
+    receive(session, [1, 1, true], [3, 1, true])
+    expectQuiet(session)
+  })
+
+  it('L10 the oldest without acknowledgement is named by its first ticket', () => {
+    const session = connected()
+    const [one = -9, two = -9] = receive(session, [1, 1], [2, 1])
+    reconnect(session)
+    receive(session, [2, 1, true], [1, 1, true])
+    expect(session.inbound.oldestTicket).toBe(two)
+    session.inbound.settle(two, 0)
+    expect(session.inbound.oldestTicket).toBe(one)
+    session.inbound.settle(one, 0)
+    expect(session.inbound.unsettled).toBe(0)
+  })
+})
+
+describe('Receive Maximum on the next connection', () => {
+  it('E17 starts empty: only what this connection brought counts [MQTT-3.3.4-9]', () => {
+    const session = connected({ receiveMaximum: 2 })
+    receive(session, [1, 1], [2, 2])
+    expect(session.inbound.full).toBe(true)
+    reconnect(session)
+    expect([session.inbound.open, session.inbound.full, session.inbound.parked]).toEqual([0, false, 2])
+    receive(session, [1, 1, true], [3, 1])
+    expect(session.inbound.full).toBe(true)
+    expect(receive(session, [2, 2, true])).toEqual([FAULT])
+    expectClose(session, 0x93)
+  })
+
+  it('E17 a repeated PUBREC exchange takes a place until its PUBREL', () => {
+    const session = connected({ receiveMaximum: 1 })
+    const [ticket = -9] = receive(session, [1, 2])
+    session.inbound.settle(ticket, 0)
+    reconnect(session)
+    receive(session, [1, 2, true])
+    expect(session.inbound.full).toBe(true)
+    session.inbound.handlePubrel(1)
+    expect(session.inbound.open).toBe(0)
+  })
+
+  it('is what CONNECT announced on this connection', () => {
+    const session = connected({ receiveMaximum: 2 })
+    reconnect(session, true, {}, { properties: { receiveMaximum: 1 } })
+    receive(session, [1, 1])
+    expect(receive(session, [2, 1])).toEqual([FAULT])
+    expectClose(session, 0x93)
+  })
+
+  it('3.1.1 knows none: 65,535 may be open', () => {
+    const session = connected({ receiveMaximum: 2 }, {}, { protocolVersion: 4 })
+    const tickets = Array.from({ length: 500 }, (_, index) => session.inbound.handlePublish(index + 1, 1))
+    expect(tickets.every((ticket) => ticket >= 0)).toBe(true)
+  })
+})
+
+describe('Session Present 0', () => {
+  it('H06 H13 makes every ticket stale and every identifier new; the loss is told with their number', () => {
+    const session = connected()
+    const [one = -9, two = -9, three = -9] = receive(session, [1, 1], [2, 2], [3, 2])
+    session.inbound.settle(one, 0)
+    takeAcks(session.acks)
+    session.suspend()
+    expect(session.inbound.settle(two, 0)).toBe(true)
+    expect(session.inbound.parked).toBe(2)
+    expect(reconnect(session, false)).toMatchObject({ lost: true, stale: 2 })
+    expect([session.inbound.settle(two, 0), session.inbound.settle(three, 0)]).toEqual([false, false])
+    expectQuiet(session)
+    expect([session.inbound.parked, session.inbound.unsettled, session.inbound.open]).toEqual([0, 0, 0])
+    const fresh = receive(session, [2, 2, true], [3, 2])
+    expect(fresh.every((ticket) => ticket > three)).toBe(true)
+    session.inbound.handlePubrel(1)
+    expect(takeAcks(session.acks)).toEqual([['pubcomp', 1, 0x92]])
+  })
+
+  it('H13 forgets what was taken: its identifier brings a new message', () => {
+    const session = connected()
+    const [ticket = -9] = receive(session, [1, 2])
+    session.inbound.settle(ticket, 0)
+    reconnect(session, false)
+    expect(receive(session, [1, 2, true])[0]).toBeGreaterThan(ticket)
+  })
+
+  it('is no loss on a first connection', () => {
+    const session = connected()
+    expect(session.known).toBe(true)
+    session.suspend()
+    session.reset()
+    expect(session.known).toBe(false)
+    expect(reconnect(session, false)).toMatchObject({ lost: false, stale: 0 })
+  })
+})
+
+describe('a durable store across connections (E31)', () => {
+  const persists = (session: Session) =>
+    takeActions(session).flatMap((action) => (action.type === 'persist' ? [[action.operation, action.id, action.token]] : []))
+
+  it('PUBREC of a message that was settled waits for the store, also when that answers in the gap', () => {
+    const session = connected({ durableStore: true })
+    const [ticket = -9] = receive(session, [1, 2])
+    session.inbound.settle(ticket, 0)
+    session.suspend()
+    expect(persists(session)).toEqual([['put-inbound', 1, 1]])
+    session.handlePersisted(1)
+    reconnect(session)
+    expect(takeAcks(session.acks)).toEqual([])
+    receive(session, [1, 2, true])
+    expect(takeAcks(session.acks)).toEqual([['pubrec', 1, 0]])
+  })
+
+  it('and when it answers after the repeat', () => {
+    const session = connected({ durableStore: true })
+    const [ticket = -9] = receive(session, [1, 2])
+    session.suspend()
+    session.inbound.settle(ticket, 0)
+    expect(persists(session)).toEqual([['put-inbound', 1, 1]])
+    reconnect(session)
+    expect(receive(session, [1, 2, true])).toEqual([REPEAT])
+    expect(takeAcks(session.acks)).toEqual([])
+    session.handlePersisted(1)
+    expect(takeAcks(session.acks)).toEqual([['pubrec', 1, 0]])
+  })
+
+  it('and not at all for a session that was lost meanwhile', () => {
+    const session = connected({ durableStore: true })
+    const [ticket = -9] = receive(session, [1, 2])
+    session.inbound.settle(ticket, 0)
+    reconnect(session, false)
+    receive(session, [1, 2])
+    session.handlePersisted(1)
+    expect(takeAcks(session.acks)).toEqual([])
+  })
+})
+
+describe('repeats on one connection', () => {
+  it('E10 on 3.1.1 QoS 1 with DUP is the same message, and acknowledged once', () => {
+    const session = connected({}, {}, { protocolVersion: 4 })
+    const [ticket = -9] = receive(session, [1, 1])
+    expect(receive(session, [1, 1, true], [1, 1, true])).toEqual([REPEAT, REPEAT])
+    expectQuiet(session)
+    session.inbound.settle(ticket, 0)
+    expect(takeAcks(session.acks)).toEqual([['puback', 1, 0]])
+  })
+
+  it('E10 on 3.1.1 QoS 1 without DUP: close', () => {
+    const session = connected({}, {}, { protocolVersion: 4 })
+    receive(session, [1, 1])
+    expect(receive(session, [1, 1, false])).toEqual([FAULT])
+    expect(session.state).toBe('closed')
+  })
+
+  it('E09 on 5.0 with or without DUP: close(0x82) [MQTT-4.4.0-1]', () => {
+    for (const dup of [true, false]) {
+      const session = connected()
+      receive(session, [1, 1])
+      expect(receive(session, [1, 1, dup])).toEqual([FAULT])
+      expectClose(session, 0x82)
+    }
+  })
+
+  it('E09 E10 holds for a message that was bound to its repeat on this connection, too', () => {
+    const five = connected()
+    receive(five, [1, 1])
+    reconnect(five)
+    receive(five, [1, 1, true])
+    expect(receive(five, [1, 1, true])).toEqual([FAULT])
+    const four = connected({}, {}, { protocolVersion: 4 })
+    const [ticket = -9] = receive(four, [1, 1])
+    reconnect(four, true, {}, { protocolVersion: 4 })
+    expect(receive(four, [1, 1, true], [1, 1, true])).toEqual([REPEAT, REPEAT])
+    four.inbound.settle(ticket, 0)
+    expect(takeAcks(four.acks)).toEqual([['puback', 1, 0]])
+  })
+})
