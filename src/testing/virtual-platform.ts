@@ -9,6 +9,7 @@ export function virtualPlatform(clock: VirtualClock, seed = 1): Platform {
   let state = seed >>> 0 || 1
   return {
     now: () => clock.now(),
+    date: () => clock.now(),
     random() {
       // Xorshift: enough for tests, and the same everywhere.
       state ^= state << 13

@@ -1,0 +1,179 @@
+/**
+ * The broker's state and what is decided over all its connections: sessions, wills, the way of a message.
+ *
+ * Everything here happens at once, in the order of calls; time comes from the clock of the settings only. Nothing here throws at its callers but
+ * for wrong arguments of the test.
+ */
+import type { Transport } from '../../transport/transport.js'
+import type { ConnectPacket, PublishPacket } from '../../wire/packets.js'
+import { BoundedLog } from './bounded-log.js'
+import { after } from './clock.js'
+import { Connection } from './connection.js'
+import { type AcceptedMessage, BrokerEmitter, type Violation } from './events.js'
+import { FaultTable } from './fault-table.js'
+import { type BrokerMessage, messageOf, sizeOf } from './message.js'
+import { ask, type BrokerSettings } from './options.js'
+import { RetainedStore } from './retained.js'
+import { Router } from './router.js'
+import { NEVER, Session } from './session.js'
+
+/** How a message came. */
+export interface Origin {
+  readonly packetId: number | undefined
+  readonly dup: boolean
+  readonly will: boolean
+}
+
+const windowSize = 65_536
+
+/** See the file's comment. */
+export class Core {
+  readonly settings: BrokerSettings
+  readonly events = new BrokerEmitter()
+  readonly faults: FaultTable
+  readonly router = new Router()
+  readonly retained: RetainedStore
+  readonly sessions = new Map<string, Session>()
+  readonly connections = new Set<Connection>()
+  readonly accepted: BoundedLog<AcceptedMessage>
+  readonly violations: BoundedLog<Violation>
+  closed = false
+  #assigned = 0
+  #window: Uint8Array | undefined
+
+  constructor(settings: BrokerSettings) {
+    this.settings = settings
+    this.faults = new FaultTable(settings.faults)
+    this.retained = new RetainedStore(settings)
+    this.accepted = new BoundedLog<AcceptedMessage>(settings.maxLog, settings.maxLogBytes, sizeOf)
+    this.violations = new BoundedLog(settings.maxLog)
+  }
+
+  /** Where transports read into; a read and its handling are one step, so that one array serves all. */
+  get window(): Uint8Array {
+    this.#window ??= new Uint8Array(windowSize)
+    return this.#window
+  }
+
+  accept(transport: Transport, remote: string | undefined): void {
+    if (this.closed || this.connections.size >= this.settings.maxConnections) {
+      transport.destroy(new Error('the broker takes no connections'))
+      return
+    }
+    this.connections.add(new Connection(this, transport, remote))
+  }
+
+  /** An identifier that no session has [MQTT-3.1.3-6] [MQTT-3.2.2-16]. */
+  assignClientId(): string {
+    const { random } = this.settings
+    for (;;) {
+      const clientId = `auto-${++this.#assigned}${random === undefined ? '' : `-${Math.floor(random() * 2 ** 32).toString(36)}`}`
+      if (!this.sessions.has(clientId)) return clientId
+    }
+  }
+
+  /** Takes a message over; false when nobody subscribed to it. */
+  publish(message: BrokerMessage, origin: Origin): boolean {
+    const { from } = message
+    if (from !== undefined) this.accepted.add({ ...message, ...origin, clientId: from })
+    if (message.retain && this.settings.retainAvailable) this.retained.set(message)
+    this.events.emit('publish', { message, ...origin })
+    return this.router.route(message)
+  }
+
+  /** Ends the connection that the client has elsewhere, and gives its session, old or new [MQTT-3.1.4-3] [MQTT-3.1.2-4] to [MQTT-3.1.2-6]. */
+  enter(connection: Connection, { cleanStart }: ConnectPacket): { session: Session; present: boolean } | undefined {
+    const { clientId } = connection
+    this.sessions.get(clientId)?.connection?.disconnect(0x8e)
+    // The old connection may have taken its session with it.
+    const known = this.sessions.get(clientId)
+    if (known !== undefined && cleanStart) this.endSession(known)
+    // A listener or a hook may have ended it meanwhile.
+    if (connection.over) return undefined
+    const present = known !== undefined && !known.ended
+    const session = present ? known : new Session(clientId, this.settings)
+    this.sessions.set(clientId, session)
+    session.connection = connection
+    session.keep?.()
+    session.keep = undefined
+    // [MQTT-3.1.3-9]
+    session.will?.cancel()
+    session.will = undefined
+    return { session, present }
+  }
+
+  /** A connection is over: its session waits or ends, its will too. */
+  leave(connection: Connection): void {
+    this.connections.delete(connection)
+    const { session } = connection
+    if (session === undefined || session.ended || session.connection !== connection) return
+    session.connection = undefined
+    session.outbox.detach(connection.output)
+    this.#readWill(session, connection)
+    const { expiryInterval } = session
+    if (expiryInterval === 0) this.endSession(session)
+    else if (expiryInterval < NEVER) session.keep = after(this.settings.clock, expiryInterval * 1000, () => this.endSession(session))
+  }
+
+  /** Forgets a session; its will, if it waits, is due [MQTT-3.1.2-8]. */
+  endSession(session: Session): void {
+    if (session.ended) return
+    const { will } = session
+    const orphans = this.#forget(session)
+    if (will !== undefined) this.publishWill(will.message, will.from)
+    for (const { group, message } of orphans) group?.deliver(message)
+  }
+
+  publishWill(message: BrokerMessage, from: Connection): void {
+    const { authorizePublish } = this.settings
+    const packet = (): PublishPacket => ({ ...message, type: 'publish', dup: false, packetId: undefined, properties: { ...message.properties } })
+    if (authorizePublish !== undefined && ask(() => authorizePublish(from, packet())) >= 0x80) return
+    if (message.retain && !this.retained.hasRoom(message)) return
+    this.publish({ ...message, time: this.settings.clock.now() }, { packetId: undefined, dup: false, will: true })
+  }
+
+  /** Cuts all connections; without `keepSessions` everything is forgotten, wills included. */
+  restart(keepSessions: boolean): void {
+    if (!keepSessions) {
+      for (const session of [...this.sessions.values()]) this.#forget(session)
+      this.retained.clear()
+    }
+    for (const connection of [...this.connections]) connection.cut()
+  }
+
+  close(): void {
+    this.closed = true
+    for (const session of this.sessions.values()) session.will?.cancel()
+    for (const connection of [...this.connections]) {
+      connection.will = undefined
+      connection.disconnect(0x8b)
+    }
+    for (const session of [...this.sessions.values()]) this.#forget(session)
+  }
+
+  #forget(session: Session): ReturnType<Session['outbox']['end']> {
+    session.ended = true
+    session.keep?.()
+    session.will?.cancel()
+    session.will = undefined
+    this.router.removeAll(session)
+    if (this.sessions.get(session.clientId) === session) this.sessions.delete(session.clientId)
+    return session.outbox.end()
+  }
+
+  #readWill(session: Session, connection: Connection): void {
+    const { will } = connection
+    if (will === undefined) return
+    const message = messageOf({ ...will, type: 'publish', dup: false, packetId: undefined }, session.clientId, 0)
+    const delay = Math.min(will.properties.willDelayInterval ?? 0, session.expiryInterval)
+    if (delay === 0) {
+      this.publishWill(message, connection)
+      return
+    }
+    const cancel = after(this.settings.clock, delay * 1000, () => {
+      session.will = undefined
+      this.publishWill(message, connection)
+    })
+    session.will = { message, from: connection, cancel }
+  }
+}

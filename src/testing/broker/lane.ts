@@ -1,0 +1,132 @@
+/**
+ * One direction of one connection, where faults are carried out.
+ *
+ * Packets pass in order; without a fault they pass at once. Nothing is delivered any more once the connection is over.
+ */
+import type { ClientPacket, Packet, ServerPacket } from '../../wire/packets.js'
+import { after, type BrokerClock } from './clock.js'
+import type { Fault, FaultTable } from './fault-table.js'
+
+/** What a lane needs of its connection. */
+export interface LaneEnds<P> {
+  readonly clock: BrokerClock
+  readonly faults: FaultTable
+  readonly clientId: string
+  readonly over: boolean
+  /** Takes a packet (or bytes, outgoing) that passed. `again` is true for a copy that a fault made. */
+  deliver(packet: P | Uint8Array, again: boolean): void
+  /** Answers an incoming packet with a reason code, or puts the code into an outgoing one. */
+  refuse(packet: P, reasonCode: number): void
+  /** Ends the connection: at once, or after what was written has left. */
+  cut(): void
+  finish(): void
+  restart(keepSessions: boolean): void
+}
+
+/** Without a next packet, one that was to be overtaken goes on after so many milliseconds. */
+const reorderLimit = 1000
+
+const defaultDelay = 1000
+
+/** See the file's comment. */
+export class Lane<P extends ClientPacket | ServerPacket> {
+  /** True once a fault happened here: the order of packets tells nothing about the client any more. */
+  disturbed = false
+  readonly #direction: 'in' | 'out'
+  readonly #ends: LaneEnds<P>
+  readonly #cancels = new Set<() => void>()
+  #held: (() => void) | undefined
+  /** What waits behind a delayed CONNACK: nothing may overtake that one [MQTT-3.2.0-1]. */
+  #behind: P[] | undefined
+
+  constructor(direction: 'in' | 'out', ends: LaneEnds<P>) {
+    this.#direction = direction
+    this.#ends = ends
+  }
+
+  /** Takes a packet to its fate. */
+  pass(packet: P): void {
+    if (this.#behind !== undefined) {
+      this.#behind.push(packet)
+      return
+    }
+    const { faults } = this.#ends
+    const held = this.#held
+    if (faults.size === 0 && held === undefined) {
+      this.#ends.deliver(packet, false)
+      return
+    }
+    const fault = faults.match(this.#direction, packet, this.#ends.clientId, this.#ends.clock.now())
+    if (fault === undefined) this.#ends.deliver(packet, false)
+    else this.#suffer(packet, fault)
+    held?.()
+  }
+
+  /** Forgets what waits here. */
+  stop(): void {
+    for (const cancel of this.#cancels) cancel()
+    this.#cancels.clear()
+    this.#held = undefined
+    this.#behind = undefined
+  }
+
+  #suffer(packet: P, fault: Fault): void {
+    const { action } = fault
+    const ends = this.#ends
+    this.disturbed = true
+    if (typeof action === 'object') this.#change(packet, action)
+    else if (action === 'delay') this.#delay(packet, fault.delay ?? defaultDelay)
+    else if (action === 'reorder') this.#hold(packet)
+    else if (action === 'close-before') ends.cut()
+    else if (action === 'restart-keep' || action === 'restart-lose') ends.restart(action === 'restart-keep')
+    else if (action !== 'drop') this.#deliverAnd(packet, action)
+  }
+
+  #deliverAnd(packet: P, action: 'twice' | 'close-after'): void {
+    this.#ends.deliver(packet, false)
+    if (this.#ends.over) return
+    if (action === 'twice') this.#ends.deliver(packet, true)
+    else if (this.#direction === 'in') this.#ends.cut()
+    else this.#ends.finish()
+  }
+
+  #change(packet: P, action: Extract<Fault['action'], object>): void {
+    if ('reasonCode' in action) this.#ends.refuse(packet, action.reasonCode)
+    else this.#ends.deliver(action.replace(packet as Packet) as P | Uint8Array, false)
+  }
+
+  #delay(packet: P, delay: number): void {
+    if (packet.type === 'connack' || packet.type === 'connect') this.#behind = []
+    this.#later(delay, () => {
+      this.#ends.deliver(packet, false)
+      const behind = this.#behind
+      this.#behind = undefined
+      for (const next of behind ?? []) if (!this.#ends.over) this.pass(next)
+    })
+  }
+
+  #hold(packet: P): void {
+    // A packet that is held already goes on first: only one is overtaken at a time.
+    this.#held?.()
+    const cancel = this.#later(reorderLimit, () => release())
+    const release = (): void => {
+      cancel()
+      if (this.#held !== release) return
+      this.#held = undefined
+      if (!this.#ends.over) this.#ends.deliver(packet, false)
+    }
+    this.#held = release
+  }
+
+  #later(delay: number, callback: () => void): () => void {
+    const cancel = after(this.#ends.clock, delay, () => {
+      this.#cancels.delete(cancel)
+      if (!this.#ends.over) callback()
+    })
+    this.#cancels.add(cancel)
+    return () => {
+      this.#cancels.delete(cancel)
+      cancel()
+    }
+  }
+}

@@ -1,0 +1,291 @@
+/**
+ * What the packets of a connected client mean: PUBLISH and its acknowledgements, SUBSCRIBE, UNSUBSCRIBE, PINGREQ, DISCONNECT, AUTH.
+ *
+ * Assumes packets that the decoder accepted; what they break together, over time, is found here. Everything is answered at once.
+ */
+import type {
+  ClientPacket,
+  DisconnectPacket,
+  PubackPacket,
+  PubcompPacket,
+  PublishPacket,
+  PubrecPacket,
+  PubrelPacket,
+  SubscribePacket,
+  SubscriptionRequest,
+  UnsubscribePacket,
+} from '../../wire/packets.js'
+import { hasWildcard, isShared } from '../../wire/topics.js'
+import type { Connection } from './connection.js'
+import { handleAuth } from './handshake.js'
+import { fingerprintOf, isExpired, messageOf } from './message.js'
+import { ask } from './options.js'
+import type { Session } from './session.js'
+
+/** Handles a packet after CONNACK. */
+export function handleRequest(connection: Connection, packet: ClientPacket): void {
+  const { session } = connection
+  if (session === undefined) return
+  switch (packet.type) {
+    case 'publish':
+      onPublish(connection, session, packet)
+      break
+    case 'puback':
+    case 'pubrec':
+    case 'pubcomp':
+      onAck(connection, session, packet)
+      break
+    case 'pubrel':
+      onPubrel(connection, session, packet)
+      break
+    case 'subscribe':
+      onSubscribe(connection, session, packet)
+      break
+    case 'unsubscribe':
+      onUnsubscribe(connection, session, packet)
+      break
+    case 'pingreq':
+      connection.output.send({ type: 'pingresp' }) // [MQTT-3.12.4-1]
+      break
+    case 'disconnect':
+      onDisconnect(connection, session, packet)
+      break
+    case 'auth':
+      handleAuth(connection, packet)
+      break
+    default:
+      connection.violate('a second CONNECT [MQTT-3.1.0-2]', packet.type, 0x82)
+  }
+}
+
+/** Answers a packet with a reason code, without any effect: a fault wants it so. */
+export function refuseRequest(connection: Connection, packet: ClientPacket, reasonCode: number): void {
+  const { session } = connection
+  if (session === undefined) return
+  if (packet.type === 'publish') onPublish(connection, session, packet, reasonCode)
+  else if (packet.type === 'subscribe') answer(connection, packet, fill(packet.subscriptions, reasonCode))
+  else if (packet.type === 'unsubscribe') answer(connection, packet, fill(packet.filters, reasonCode))
+  else if (packet.type === 'pubrel')
+    connection.output.send({ type: 'pubcomp', packetId: packet.packetId, reasonCode: code311(connection, reasonCode), properties: {} })
+}
+
+function fill(list: readonly unknown[], reasonCode: number): number[] {
+  return list.map(() => reasonCode)
+}
+
+function code311({ protocolVersion }: Connection, reasonCode: number): number {
+  return protocolVersion === 4 ? 0 : reasonCode
+}
+
+function onPublish(connection: Connection, session: Session, given: PublishPacket, refusal?: number): void {
+  const packet = resolveAlias(connection, given)
+  if (packet === undefined || breaksLimits(connection, packet)) return
+  const { qos, packetId } = packet
+  if (packetId === undefined) {
+    const reason = refusal ?? objectTo(connection, packet)
+    if (reason < 0x80) accept(connection, packet)
+    return
+  }
+  if (!openRequest(connection, packetId, 'publish', packet.dup)) return
+  const type = qos === 1 ? 'puback' : 'pubrec'
+  const reasonCode = repeatedCode(connection, session, packet) ?? refusal ?? objectTo(connection, packet)
+  const answered = reasonCode < 0 ? takeOver(connection, session, packet, packetId) : reasonCode
+  // A fault or a listener may have ended everything meanwhile.
+  connection.output.send({ type, packetId, reasonCode: code311(connection, answered), properties: {} })
+}
+
+/** What a PUBLISH with an identifier that was not released is answered with; undefined for a new one [MQTT-4.3.3-10]. */
+function repeatedCode(connection: Connection, session: Session, { qos, packetId = 0, dup, topic, payload }: PublishPacket): number | undefined {
+  const known = session.unreleased.get(packetId)
+  if (known === undefined) return undefined
+  if (qos === 2 && known.fingerprint === fingerprintOf(topic, payload)) {
+    // It is the same message all the same, and a client in use forgets the flag.
+    if (!dup) connection.violate('a repeat without DUP [MQTT-3.3.1-1]', 'publish')
+    return known.reasonCode
+  }
+  connection.violate('a new PUBLISH with a packet identifier in use [MQTT-2.2.1-3]', 'publish')
+  return 0x91
+}
+
+/** Makes the client's message the broker's; the code of its acknowledgement. */
+function takeOver(connection: Connection, session: Session, packet: PublishPacket, packetId: number): number {
+  const { qos, topic, payload } = packet
+  const fingerprint = qos === 2 ? fingerprintOf(topic, payload) : 0
+  // First, so that whatever happens while the message goes round finds it.
+  if (qos === 2) session.unreleased.set(packetId, { reasonCode: 0, fingerprint })
+  const reasonCode = accept(connection, packet) ? 0 : 0x10
+  if (session.unreleased.has(packetId)) session.unreleased.set(packetId, { reasonCode, fingerprint })
+  return reasonCode
+}
+
+function accept(connection: Connection, packet: PublishPacket): boolean {
+  const message = messageOf(packet, connection.clientId, connection.clock.now())
+  return connection.core.publish(message, { packetId: packet.packetId, dup: packet.dup, will: false })
+}
+
+/** [MQTT-3.3.2-7] [MQTT-3.3.2-12]; undefined when the connection had to end. */
+function resolveAlias(connection: Connection, packet: PublishPacket): PublishPacket | undefined {
+  const { topicAlias } = packet.properties
+  if (topicAlias === undefined) return packet
+  if (topicAlias > connection.core.settings.topicAliasMaximum) {
+    connection.violate('topic alias above the maximum [MQTT-3.3.2-9]', 'publish', 0x94)
+    return undefined
+  }
+  const topic = packet.topic === '' ? connection.aliases.get(topicAlias) : packet.topic
+  if (topic === undefined) {
+    connection.violate('topic alias without a topic (section 3.3.2.3.4)', 'publish', 0x82)
+    return undefined
+  }
+  connection.aliases.set(topicAlias, topic)
+  return { ...packet, topic }
+}
+
+/** Limits that only 5.0 can be told of. */
+function breaksLimits(connection: Connection, { qos, retain }: PublishPacket): boolean {
+  const { maximumQoS, retainAvailable } = connection.core.settings
+  if (connection.protocolVersion === 4) return false
+  if (qos > maximumQoS) connection.violate('QoS above the maximum [MQTT-3.2.2-11]', 'publish', 0x9b)
+  else if (retain && !retainAvailable) connection.violate('RETAIN without retained messages [MQTT-3.2.2-14]', 'publish', 0x9a)
+  else return false
+  return true
+}
+
+/** Notes a request that awaits its answer; false when it ended the connection or is to be ignored. */
+function openRequest(connection: Connection, packetId: number, kind: 'publish' | 'subscribe' | 'unsubscribe', dup = false): boolean {
+  const { open, core, session } = connection
+  const unreleased = session?.unreleased.has(packetId) === true
+  if (open.has(packetId) || (unreleased && kind !== 'publish')) {
+    if (dup) connection.violate('a repeat on the same connection [MQTT-4.4.0-1]', kind)
+    // A PUBLISH under an unreleased identifier is answered, and noted, further on.
+    else if (!unreleased || kind !== 'publish') connection.violate('a packet identifier in use [MQTT-2.2.1-3]', kind)
+    return true
+  }
+  open.set(packetId, kind)
+  if (kind !== 'publish') return true
+  connection.openPublishes++
+  if (connection.protocolVersion === 4 || connection.openPublishes <= core.settings.receiveMaximum) return true
+  connection.violate('more PUBLISH than Receive Maximum [MQTT-3.3.4-7]', kind, 0x93)
+  return false
+}
+
+/** The reason code that a message is refused with; -1 when it is welcome. */
+function objectTo(connection: Connection, packet: PublishPacket): number {
+  const { core } = connection
+  const { authorizePublish, maxTopicLevels } = core.settings
+  if (levels(packet.topic) > maxTopicLevels) return 0x90
+  const reasonCode = authorizePublish === undefined ? 0 : ask(() => authorizePublish(connection, packet))
+  if (reasonCode >= 0x80) return reasonCode
+  return packet.retain && !core.retained.hasRoom(messageOf(packet, undefined, 0)) ? 0x97 : -1
+}
+
+function levels(topic: string): number {
+  let count = 1
+  for (let at = topic.indexOf('/'); at >= 0; at = topic.indexOf('/', at + 1)) count++
+  return count
+}
+
+function onAck(connection: Connection, session: Session, packet: PubackPacket | PubrecPacket | PubcompPacket): void {
+  const { type, packetId, reasonCode } = packet
+  // A repeat of what was done is answered again and changes nothing (section 4.3.3).
+  const repeated = type === 'pubrec' && session.outbox.isReleased(packetId)
+  const fault = repeated ? 'pubrec again [MQTT-4.4.0-1]' : session.outbox.acknowledge(type, packetId, reasonCode)
+  // After a fault the broker cannot tell what the client saw.
+  if (fault !== undefined && !connection.disturbed) connection.violate(fault, type)
+  if (type === 'pubrec' && reasonCode < 0x80) connection.output.release(packetId, session.outbox.isReleased(packetId) ? 0 : 0x92)
+  session.outbox.flush()
+}
+
+/** [MQTT-4.3.3-11] */
+function onPubrel(connection: Connection, session: Session, { packetId }: PubrelPacket): void {
+  const known = session.unreleased.delete(packetId)
+  connection.output.send({ type: 'pubcomp', packetId, reasonCode: code311(connection, known ? 0 : 0x92), properties: {} })
+}
+
+function onSubscribe(connection: Connection, session: Session, packet: SubscribePacket): void {
+  const identifier = packet.properties.subscriptionIdentifiers?.[0]
+  if (breaksAvailability(connection, packet, identifier) || !openRequest(connection, packet.packetId, 'subscribe')) return
+  const wanted: SubscriptionRequest[] = []
+  const reasonCodes = packet.subscriptions.map((request) => {
+    const code = session.unreleased.has(packet.packetId) ? 0x91 : objectToFilter(connection, session, request)
+    if (code >= 0x80) return connection.protocolVersion === 4 ? 0x80 : code
+    const granted: SubscriptionRequest = { ...request, qos: Math.min(request.qos, connection.core.settings.maximumQoS) as SubscriptionRequest['qos'] }
+    const isNew = connection.core.router.add(session, granted, identifier)
+    if (!isShared(request.filter) && (request.retainHandling === 0 || (request.retainHandling === 1 && isNew))) wanted.push(granted)
+    return granted.qos
+  })
+  answer(connection, packet, reasonCodes)
+  connection.core.events.emit('subscribe', { client: connection, subscriptions: packet.subscriptions, reasonCodes, properties: packet.properties })
+  for (const request of wanted) sendRetained(connection, session, request, identifier)
+}
+
+/** What CONNACK said is not there (sections 3.2.2.3.11 to 3.2.2.3.13). */
+function breaksAvailability(connection: Connection, { subscriptions }: SubscribePacket, identifier: number | undefined): boolean {
+  if (connection.protocolVersion === 4) return false
+  const { wildcardSubscriptionAvailable, subscriptionIdentifierAvailable, sharedSubscriptionAvailable } = connection.core.settings
+  const rules: [boolean, string, number][] = [
+    [!subscriptionIdentifierAvailable && identifier !== undefined, 'subscription identifiers are not available (section 3.2.2.3.12)', 0xa1],
+    [
+      !sharedSubscriptionAvailable && subscriptions.some(({ filter }) => isShared(filter)),
+      'shared subscriptions are not available (section 3.2.2.3.13)',
+      0x9e,
+    ],
+    [
+      !wildcardSubscriptionAvailable && subscriptions.some(({ filter }) => hasWildcard(filter)),
+      'wildcards are not available (section 3.2.2.3.11)',
+      0xa2,
+    ],
+  ]
+  const broken = rules.find(([isBroken]) => isBroken)
+  if (broken !== undefined) connection.violate(broken[1], 'subscribe', broken[2])
+  return broken !== undefined
+}
+
+function objectToFilter(connection: Connection, session: Session, request: SubscriptionRequest): number {
+  const { settings } = connection.core
+  const { authorizeSubscribe } = settings
+  if (!settings.wildcardSubscriptionAvailable && hasWildcard(request.filter)) return 0xa2
+  if (!settings.sharedSubscriptionAvailable && isShared(request.filter)) return 0x9e
+  if (levels(request.filter) > settings.maxTopicLevels) return 0x8f
+  if (!session.subscriptions.has(request.filter) && session.subscriptions.size >= settings.maxSubscriptions) return 0x97
+  return authorizeSubscribe === undefined ? 0 : ask(() => authorizeSubscribe(connection, request))
+}
+
+/** [MQTT-3.3.1-9] to [MQTT-3.3.1-11]; RETAIN is set whatever the subscription says. */
+function sendRetained({ core, clock }: Connection, session: Session, request: SubscriptionRequest, identifier: number | undefined): void {
+  const identifiers = identifier === undefined ? [] : [identifier]
+  for (const message of core.retained.matching(request.filter)) {
+    if (isExpired(message, clock.now()) || (request.noLocal && message.from === session.clientId)) continue
+    const qos = message.qos < request.qos ? message.qos : request.qos
+    session.outbox.offer({ message, qos, retain: true, identifiers, group: undefined })
+  }
+}
+
+function onUnsubscribe(connection: Connection, session: Session, packet: UnsubscribePacket): void {
+  if (!openRequest(connection, packet.packetId, 'unsubscribe')) return
+  const reasonCodes = session.unreleased.has(packet.packetId)
+    ? fill(packet.filters, 0x91)
+    : packet.filters.map((filter) => (connection.core.router.remove(session, filter) ? 0 : 0x11))
+  answer(connection, packet, reasonCodes)
+  connection.core.events.emit('unsubscribe', { client: connection, filters: packet.filters, reasonCodes })
+}
+
+/** SUBACK or UNSUBACK; 3.1.1 has no codes in the latter [MQTT-3.8.4-2] [MQTT-3.10.4-5]. */
+function answer(connection: Connection, { type, packetId }: SubscribePacket | UnsubscribePacket, reasonCodes: number[]): void {
+  const without = type === 'unsubscribe' && connection.protocolVersion === 4
+  connection.output.send({ type: type === 'subscribe' ? 'suback' : 'unsuback', packetId, properties: {}, reasonCodes: without ? [] : reasonCodes })
+}
+
+function onDisconnect(connection: Connection, session: Session, { reasonCode, properties }: DisconnectPacket): void {
+  const { sessionExpiryInterval } = properties
+  if (sessionExpiryInterval !== undefined) {
+    // Section 3.14.2.2.2.
+    if (sessionExpiryInterval > 0 && (connection.connect?.properties.sessionExpiryInterval ?? 0) === 0) {
+      connection.violate('a session expiry in DISCONNECT after none in CONNECT (section 3.14.2.2.2)', 'disconnect', 0x82)
+      return
+    }
+    session.expiryInterval = Math.min(sessionExpiryInterval, connection.core.settings.maximumSessionExpiry)
+  }
+  // [MQTT-3.14.4-3]
+  if (reasonCode === 0) connection.will = undefined
+  connection.leave(reasonCode)
+}

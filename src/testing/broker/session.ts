@@ -1,0 +1,97 @@
+/**
+ * What the broker remembers of one client, connected or not (section 4.1).
+ *
+ * Holds state only: the core decides when it begins and ends, and the router knows its subscriptions too.
+ */
+import type { ProtocolVersion } from '../../wire/packets.js'
+import type { Connection } from './connection.js'
+import type { BrokerMessage } from './message.js'
+import type { BrokerSettings } from './options.js'
+import { Outbox } from './outbox.js'
+import type { Subscription } from './router.js'
+
+/** Session Expiry Interval that means never (section 3.1.2.11.2). */
+export const NEVER = 0xffff_ffff
+
+/** What tests may see of a session. */
+export interface BrokerSession {
+  readonly clientId: string
+  readonly protocolVersion: ProtocolVersion
+  readonly connected: boolean
+  /** Seconds that it outlives its connection; 4,294,967,295 is for ever. */
+  readonly expiryInterval: number
+  readonly subscriptions: readonly Pick<Subscription, 'filter' | 'qos' | 'noLocal' | 'retainAsPublished' | 'identifier'>[]
+  /** Messages that were not sent yet. */
+  readonly queued: number
+  /** QoS 1/2 messages that were sent and are not settled. */
+  readonly inflight: number
+  /** Packet identifiers of QoS 2 messages taken from the client and not released. */
+  readonly unreleased: readonly number[]
+  /** Messages that found no room, that expired, that were larger than the client takes. */
+  readonly dropped: number
+  readonly expired: number
+  readonly oversized: number
+}
+
+/** A QoS 2 message between its PUBREC and its PUBREL. */
+export interface Unreleased {
+  /** Of the PUBREC. */
+  readonly reasonCode: number
+  /** Tells a repeat from another message under the same packet identifier. */
+  readonly fingerprint: number
+}
+
+/** A Will Message that waits for its delay. */
+export interface PendingWill {
+  readonly from: Connection
+  readonly message: BrokerMessage
+  cancel(): void
+}
+
+/** See the file's comment. */
+export class Session {
+  readonly clientId: string
+  readonly outbox: Outbox
+  /** By filter, as given. */
+  readonly subscriptions = new Map<string, Subscription>()
+  /** QoS 2 publishes that were taken over and not released [MQTT-4.3.3-10]. */
+  readonly unreleased = new Map<number, Unreleased>()
+  protocolVersion: ProtocolVersion = 5
+  /** Seconds. */
+  expiryInterval = 0
+  connection: Connection | undefined
+  /** Set once it is no longer the client's session. */
+  ended = false
+  will: PendingWill | undefined
+  /** Stops the expiry. */
+  keep: (() => void) | undefined
+
+  constructor(clientId: string, settings: BrokerSettings) {
+    this.clientId = clientId
+    this.outbox = new Outbox(settings)
+  }
+
+  /** A picture of the moment. */
+  view(): BrokerSession {
+    const { clientId, protocolVersion, expiryInterval, outbox } = this
+    return {
+      clientId,
+      protocolVersion,
+      connected: this.connection !== undefined,
+      expiryInterval,
+      subscriptions: [...this.subscriptions.values()].map(({ filter, qos, noLocal, retainAsPublished, identifier }) => ({
+        filter,
+        qos,
+        noLocal,
+        retainAsPublished,
+        identifier,
+      })),
+      queued: outbox.waiting,
+      inflight: outbox.inflight,
+      unreleased: [...this.unreleased.keys()],
+      dropped: outbox.dropped,
+      expired: outbox.expired,
+      oversized: outbox.oversized,
+    }
+  }
+}
