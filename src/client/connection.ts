@@ -272,7 +272,8 @@ export class Connection implements Sink {
     if (type === PUBLISH) return this.#handlePublish(bytes, start, body, end)
     const limit = (type >= PUBACK && type <= PUBCOMP) || type === PINGRESP ? acknowledgementLimit : controlLimit
     if (end - start > limit) return this.#session.fail(0x95, undefined, 'ERR_PACKET_TOO_LARGE')
-    const packet = isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, this.#version)
+    const packet =
+      this.#version === 5 && isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, this.#version)
     this.#host.watch?.('in', packet)
     if (type !== CONNACK && type !== AUTH && !this.#session.expectConnected()) return
     if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#tooMany()

@@ -41,6 +41,7 @@ export class Dialling {
   #dialledAt = Number.NEGATIVE_INFINITY
   /** What the application or the server said about where to go next, while a failure is being decided on. */
   #hint: Hint
+  #asking = false
   #renewal: CancelTimer | undefined
   #stopWake: CancelTimer | undefined
 
@@ -79,11 +80,12 @@ export class Dialling {
   /** The endpoints from now on; a decision that is being taken becomes a try of them. */
   setBrokers(endpoints: readonly ParsedEndpoint[]): void {
     this.#brokers.replace(endpoints)
-    this.#hint = 'replaced'
+    if (this.#asking) this.#hint = 'replaced'
   }
 
   /** A failure is about to be told: what is said about where to go from now on concerns it. */
   handleAsking(): void {
+    this.#asking = true
     this.#hint = undefined
   }
 
@@ -170,8 +172,7 @@ export class Dialling {
     const host = this.#host
     this.#attempt = undefined
     if (host.stopping) return
-    // A reference that came with the refusal counts; a list that was set long ago does not.
-    if (this.#hint === 'replaced') this.#hint = undefined
+    this.#asking = true
     host.counters?.fail(error.code)
     host.log('warn', `attempt ${number}: ${error.message}`)
     host.events.emit('connecterror', { error, endpoint: shown(target.url), attempt: number })
@@ -187,6 +188,7 @@ export class Dialling {
   #takeHint(): Hint {
     const hint = this.#hint
     this.#hint = undefined
+    this.#asking = false
     return hint
   }
 

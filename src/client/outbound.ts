@@ -20,12 +20,14 @@ import type { ClientEvents } from './events.js'
 import type { Host } from './host.js'
 import { asInvalidOption } from './options.js'
 import { withOutcome } from './outcome.js'
-import { blamed, describe, type Item, isComplaint, itemOf, type PublishCall, payloadOf, receipt, sessionLost } from './publish-item.js'
+import { aged, blamed, describe, type Item, isComplaint, itemOf, type PublishCall, payloadOf, receipt, sessionLost } from './publish-item.js'
 import { Ring } from './ring.js'
 import { longestDelay } from './schema.js'
 import { checkPublish } from './session/limits.js'
 import { refusal } from './session/refusal.js'
 
+/** Packet Identifier in use. */
+const identifierInUse = 0x91
 const nothing = new Uint8Array(0)
 
 /** What became of messages in flight when the session was lost. */
@@ -127,7 +129,7 @@ export class Outbox {
     this.#inFlight.delete(packetId)
     this.#released.set(packetId, item)
     item.received = reasonCode
-    if (this.#policyOf(item) === 'reject') item.encoded = undefined
+    if (!this.#republishes(item)) item.encoded = undefined
   }
 
   /** The last acknowledgement of a publish came in. */
@@ -136,7 +138,8 @@ export class Outbox {
     const item = this.#inFlight.get(packetId) ?? this.#released.get(packetId)
     if (item === undefined) return
     this.#forget(item)
-    const { counters } = this.#host
+    const { counters, session } = this.#host
+    if (reasonCode === identifierInUse && packet.type === 'puback' && session.outbound.disown(packetId) && !item.settled) return this.#requeue(item)
     if (counters !== undefined) counters.publishesAcked += 1
     if (reasonCode < 0x80 || packet.type === 'pubcomp') return this.#succeed(item, receipt(reasonCode || item.received, packetId, properties))
     if (counters !== undefined) counters.refusals += 1
@@ -172,8 +175,8 @@ export class Outbox {
     this.#replays.drain()
     this.#released.clear()
     this.#inFlight.clear()
-    const again = items.filter((item) => !item.settled && this.#policyOf(item) === 'republish')
-    const lost = items.filter((item) => !again.includes(item))
+    const again = items.filter((item) => !item.settled && this.#republishes(item))
+    const lost = items.filter((item) => item.settled || !this.#republishes(item))
     const losses = {
       republished: Object.freeze(again.map(describe)),
       rejected: Object.freeze(lost.filter((item) => !item.settled).map((item) => ({ ...describe(item), error: sessionLost() }))),
@@ -222,8 +225,7 @@ export class Outbox {
   }
 
   get #open(): Connection | undefined {
-    const { connection } = this.#host
-    return connection?.writable === true ? connection : undefined
+    return this.#host.connection?.writable === true ? this.#host.connection : undefined
   }
 
   get #hasRoom(): boolean {
@@ -259,10 +261,10 @@ export class Outbox {
   }
 
   // A clean 3.1.1 session is lost with every connection: whoever wants that has no use for repeats, unless it is said.
-  #policyOf({ call }: Item): 'republish' | 'reject' {
+  #republishes({ call }: Item): boolean {
     const { options, session } = this.#host
-    const clean = session.version === 4 && options.cleanStart
-    return call.options.onSessionLost ?? options.outbound.onSessionLost ?? (call.options.qos === 1 && !clean ? 'republish' : 'reject')
+    const usual = call.options.qos === 1 && !(session.version === 4 && options.cleanStart)
+    return (call.options.onSessionLost ?? options.outbound.onSessionLost ?? (usual ? 'republish' : 'reject')) === 'republish'
   }
 
   #enqueue(item: Item): void {
@@ -328,7 +330,7 @@ export class Outbox {
     const { qos } = item.call.options
     try {
       this.#check(item.call)
-      const call = this.#aged(item)
+      const call = aged(item, this.#host.platform.now())
       item.packetId = qos > 0 ? session.outbound.publish(qos) : 0
       // On file before it is written: a listener of `packet` may end the client.
       if (item.packetId > 0) this.#inFlight.set(item.packetId, item)
@@ -393,7 +395,8 @@ export class Outbox {
   }
 
   #forget({ packetId }: Item): void {
-    if (!this.#inFlight.delete(packetId)) this.#released.delete(packetId)
+    this.#inFlight.delete(packetId)
+    this.#released.delete(packetId)
   }
 
   #follow(item: Item, connection: Connection): void {
@@ -409,17 +412,6 @@ export class Outbox {
     const { options, platform } = this.#host
     const timeout = item.call.options.ackTimeout || options.outbound.ackTimeout
     if (timeout) item.cancel = platform.setTimer(() => this.#tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' })), timeout)
-  }
-
-  // The interval goes down by the whole seconds that the message waited here [MQTT-3.3.2-6].
-  #aged({ call, since, again }: Item): PublishCall {
-    const { properties } = call.options
-    const interval = properties?.messageExpiryInterval
-    const waited = interval === undefined ? 0 : Math.floor((this.#host.platform.now() - since) / 1000)
-    if (interval === undefined || waited === 0) return call
-    if (waited >= interval && !again) throw new MqttError('ERR_EXPIRED', undefined, { option: 'properties.messageExpiryInterval' })
-    const messageExpiryInterval = Math.max(1, interval - waited)
-    return { ...call, options: { ...call.options, properties: { ...properties, messageExpiryInterval } } }
   }
 
   // Without a connection it is a trial, on a scratch buffer.

@@ -91,6 +91,20 @@ export function blamed(items: readonly Item[], complaint: boolean): Item | undef
   return items.find((item) => item.complaints >= mostComplaints)
 }
 
+/**
+ * The call as it is sent now: its message expiry interval goes down by the whole seconds that it waited here [MQTT-3.3.2-6].
+ * @throws MqttError ERR_EXPIRED
+ */
+export function aged({ call, since, again }: Item, now: number): PublishCall {
+  const { properties } = call.options
+  const interval = properties?.messageExpiryInterval
+  const waited = interval === undefined ? 0 : Math.floor((now - since) / 1000)
+  if (interval === undefined || waited === 0) return call
+  if (waited >= interval && !again) throw new MqttError('ERR_EXPIRED', undefined, { option: 'properties.messageExpiryInterval' })
+  const messageExpiryInterval = Math.max(1, interval - waited)
+  return { ...call, options: { ...call.options, properties: { ...properties, messageExpiryInterval } } }
+}
+
 /** A message in flight, for events. */
 export function describe({ call, packetId }: Item): InFlight {
   return { topic: call.topic, qos: call.options.qos, packetId }

@@ -36,6 +36,7 @@ export class Registry {
       entries: { [Symbol.iterator]: () => this.#entries.values() },
       refuse: (items, error) => this.#refuse(items, error),
       dismiss: (item, error) => this.#dismiss(item, error),
+      isSuperseded: (job, index) => this.#isSuperseded(job, index),
       refuseUnsubscribe: (job, from, error) => this.#refuseUnsubscribe(job, from, error),
     })
   }
@@ -314,7 +315,8 @@ export class Registry {
     this.#settle(claim, error)
     const unseen = consumer.discard(false)
     consumer.end(error)
-    this.drop(consumer, consumer.config.onExit)
+    // What a durable session subscribed to earlier is not taken away by a call that failed.
+    this.drop(consumer, this.#host.options.cleanStart ? 'unsubscribe' : consumer.config.onExit)
     this.#host.inbox.handleKept(unseen)
   }
 
@@ -343,6 +345,13 @@ export class Registry {
       for (const { claim } of item.joiners) this.#settle(claim, new MqttError('ERR_ABORTED'))
     }
     this.#sender.handleWithdrawn()
+  }
+
+  #isSuperseded(job: UnsubscribeJob, index: number): boolean {
+    const current = this.#entries.get(job.filters[index] as string)
+    if (current === undefined || current === job.entries[index] || current.state !== 'active') return false
+    this.#answerUnsubscribe(job, [0], index)
+    return true
   }
 
   #refuseUnsubscribe(job: UnsubscribeJob, from: number, error: unknown): void {

@@ -113,12 +113,16 @@ export function restoringItem(entry: FilterEntry, lost: boolean): SubscribeItem 
 }
 
 /** The jobs of the next connection: what has no answer goes again, before what waits, in the same order; what brought a session back does not. */
-export function unanswered(sent: readonly SentPacket[], waiting: readonly (SubscribeJob | UnsubscribeJob)[]): Set<SubscribeJob | UnsubscribeJob> {
+export function unanswered(
+  sent: readonly SentPacket[],
+  waiting: readonly (SubscribeJob | UnsubscribeJob)[],
+  isOver: (job: UnsubscribeJob, index: number) => boolean,
+): Set<SubscribeJob | UnsubscribeJob> {
   const again = new Set<SubscribeJob | UnsubscribeJob>()
   for (const packet of sent) {
     if ('part' in packet) {
-      packet.job.again.push(packet.part)
-      again.add(packet.job)
+      for (const part of partsLeft(packet.job, packet.part, isOver)) packet.job.again.push(part)
+      if (packet.job.again.length > 0) again.add(packet.job)
     } else if (packet.job.restoring === true) withdraw(packet.items)
     else {
       for (const item of packet.items) item.sent = false
@@ -130,6 +134,18 @@ export function unanswered(sent: readonly SentPacket[], waiting: readonly (Subsc
     else again.add(job)
   }
   return again
+}
+
+// The runs of a part that still have to be sent.
+function partsLeft(job: UnsubscribeJob, { from, count }: Part, isOver: (job: UnsubscribeJob, index: number) => boolean): Part[] {
+  const parts: { from: number; count: number }[] = []
+  for (let index = from; index < from + count; index++) {
+    const last = parts.at(-1)
+    if (isOver(job, index)) continue
+    if (last !== undefined && last.from + last.count === index) last.count += 1
+    else parts.push({ from: index, count: 1 })
+  }
+  return parts
 }
 
 function withdraw(items: readonly SubscribeItem[]): void {

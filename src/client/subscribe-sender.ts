@@ -32,6 +32,8 @@ export interface Refusals {
   refuse(items: readonly SubscribeItem[], error: unknown): void
   /** A filter that was to be brought back. */
   dismiss(item: SubscribeItem, error: MqttError): void
+  /** An UNSUBSCRIBE had its effect, though its answer was lost: what was subscribed to after it is granted. It is answered, and not sent again. */
+  isSuperseded(job: UnsubscribeJob, index: number): boolean
   /** The filters of a job from an index on. */
   refuseUnsubscribe(job: UnsubscribeJob, from: number, error: unknown): void
 }
@@ -100,7 +102,7 @@ export class SubscribeSender {
 
   /** The connection is over: what has no answer is sent again on the next one, in the same order; what brought a session back, as that needs. */
   handleLost(): void {
-    const again = unanswered([...this.#sent.values()], this.#jobs.drain())
+    const again = unanswered([...this.#sent.values()], this.#jobs.drain(), (job, index) => this.#answers.isSuperseded(job, index))
     this.#sent.clear()
     for (const job of again) this.#jobs.push(job)
   }

@@ -177,7 +177,7 @@ export class Supervisor<E> {
     if (this.attempt > policy.maxAttempts) return exhausted(error)
     this.#delays += 1
     const delay = guarded(() => policy.backoff(this.#delays, error, random))
-    return { type: 'dial', delay: delay !== undefined && delay >= 0 ? Math.min(delay, longestDelay) : fallback }
+    return { type: 'dial', delay: typeof delay === 'number' && delay >= 0 ? Math.min(delay, longestDelay) : fallback }
   }
 
   // A policy of the application that gives up has had enough; the table's own reasons speak for themselves.

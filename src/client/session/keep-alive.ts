@@ -95,6 +95,9 @@ export class KeepAlive {
   handleTimeout(now: number): KeepAliveVerdict {
     // So late that timers must have stood still: what was due meanwhile says nothing about the peer.
     if (this.#interval > 0 && now - this.deadline > this.#interval) {
+      // What stood still with us begins anew.
+      if (this.#blockedAt >= 0) this.#blockedAt = now
+      if (this.#partialAt >= 0) this.#partialAt = now
       this.probe(now)
       return 'ping'
     }

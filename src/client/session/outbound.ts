@@ -34,6 +34,8 @@ const AWAIT_UNSUBACK = 6
 const CLEARING = 7
 /** Known to be free on the server, and kept for the next QoS 2 publish. */
 const CLEAR = 8
+/** In use on the server by an earlier process. */
+const DISOWNED = 9
 /** Added to the state of a publish that this connection has not carried yet. */
 const held = 16
 /** Identifiers of unknown past that are cleared at a time. */
@@ -108,9 +110,19 @@ export class Outbound {
     return false
   }
 
+  /**
+   * The server says that it has this identifier in use (0x91). In a session whose past we do not know that is about the identifier: true, and it is
+   * not used any more.
+   */
+  disown(id: number): boolean {
+    if (!this.#foreign) return false
+    this.#ids.set(id, DISOWNED)
+    return true
+  }
+
   /** The connection is over: publishes are held for their replay, requests are forgotten, and the quota is gone. */
   suspend(): void {
-    this.#ids.update((state) => (state <= AWAIT_PUBCOMP ? state | held : state === CLEAR || state > held ? state : 0))
+    this.#ids.update((state) => (state <= AWAIT_PUBCOMP ? state | held : state >= CLEAR ? state : 0))
     this.#expected.clear()
     this.#inFlight = 0
     this.#clearing = 0
@@ -157,13 +169,13 @@ export class Outbound {
   handlePuback(id: number): number {
     const state = this.#ids.get(id)
     if (state === AWAIT_PUBACK) return this.#end(id)
-    return state === 0 || state > held ? this.#ignore() : this.#break()
+    return state === 0 || state >= DISOWNED ? this.#ignore() : this.#break()
   }
 
   handlePubrec(id: number, reasonCode: number): number {
     const state = this.#ids.get(id)
     if (state === 0) return this.#answerUnknownPubrec(id, reasonCode)
-    if (state > held) return this.#ignore()
+    if (state >= DISOWNED) return this.#ignore()
     if (state === AWAIT_PUBREC) return reasonCode >= errorReason ? this.#end(id) : this.#storeRelease(id)
     if (state === STORING_RELEASE && reasonCode < errorReason) return RELEASED
     if (state !== AWAIT_PUBCOMP || reasonCode >= errorReason) return this.#break()
@@ -175,13 +187,13 @@ export class Outbound {
     const state = this.#ids.get(id)
     if (state === AWAIT_PUBCOMP) return this.#end(id)
     if (state === CLEARING) return this.#handleCleared(id)
-    return state === 0 || state > held ? this.#ignore() : this.#break()
+    return state === 0 || state >= DISOWNED ? this.#ignore() : this.#break()
   }
 
   /** A SUBACK or UNSUBACK with `count` reason codes (on 3.1.1 an UNSUBACK has none: pass undefined). */
   handleAnswer(kind: 'subscribe' | 'unsubscribe', id: number, count: number | undefined): number {
     const state = this.#ids.get(id)
-    if (state === 0 || state > held) return this.#ignore()
+    if (state === 0 || state >= DISOWNED) return this.#ignore()
     if (state !== (kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)) return this.#break()
     if (count !== undefined && count !== this.#expected.get(id)) return this.#break()
     this.#expected.delete(id)
