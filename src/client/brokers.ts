@@ -15,6 +15,7 @@ export class BrokerList<E> {
   /** Where a server sent us, and how we came there. */
   #detour: E | undefined
   #visited: string[] = []
+  #departing = false
 
   constructor(list: readonly E[]) {
     this.#list = list
@@ -35,9 +36,26 @@ export class BrokerList<E> {
     return errors.every((error) => error !== undefined) ? errors : undefined
   }
 
-  /** The next one that did not refuse us; a detour ends here. */
+  /** True while a reference is followed. */
+  get detoured(): boolean {
+    return this.#detour !== undefined
+  }
+
+  /** The next one that did not refuse us; a detour ends here, and goes on with the one after whoever sent us there. */
   rotate(): void {
-    if (this.#leaveDetour()) return
+    if (!this.#leaveDetour()) this.#advance()
+  }
+
+  /** A reference is followed: whoever of the list gave it has had its turn. False when it leads on from another one. */
+  handleFollowed(error: MqttError): boolean {
+    if (!this.#departing) return false
+    this.#departing = false
+    this.#refused.set(this.#list[this.#index] as E, error)
+    this.#advance()
+    return true
+  }
+
+  #advance(): void {
     for (let step = 1; step <= this.#list.length; step++) {
       const index = (this.#index + step) % this.#list.length
       if (this.#refused.has(this.#list[index] as E)) continue
@@ -73,6 +91,7 @@ export class BrokerList<E> {
   follow(endpoint: E, name: string): boolean {
     if (this.#visited.length >= mostHops || this.#visited.includes(name)) return false
     this.#visited.push(name)
+    this.#departing = this.#detour === undefined
     this.#detour = endpoint
     return true
   }

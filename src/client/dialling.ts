@@ -42,6 +42,7 @@ export class Dialling {
   /** What the application or the server said about where to go next, while a failure is being decided on. */
   #hint: Hint
   #asking = false
+  #hurried = false
   #renewal: CancelTimer | undefined
   #stopWake: CancelTimer | undefined
 
@@ -75,6 +76,8 @@ export class Dialling {
   /** Dials now instead of after the delay. */
   hurry(): void {
     if (this.#waiting !== undefined) this.#dial()
+    // Not decided yet: a listener is told of the failure.
+    else if (this.#attempt === undefined) this.#hurried = true
   }
 
   /** The endpoints from now on; a decision that is being taken becomes a try of them. */
@@ -118,7 +121,7 @@ export class Dialling {
     const host = this.#host
     if (host.stopping) return
     if (step.type === 'stop') return host.finish(step.error)
-    if (step.delay === undefined) return this.#dial()
+    if (step.delay === undefined || this.#hurried) return this.#dial()
     const { attempt: number } = this.#supervisor
     if (this.#connectedOnce && host.counters !== undefined) host.counters.reconnectAttempts += 1
     this.#waiting = host.platform.setTimer(() => this.#dial(), step.delay)
@@ -138,6 +141,7 @@ export class Dialling {
     const host = this.#host
     this.#waiting?.()
     this.#waiting = undefined
+    this.#hurried = false
     if (host.stopping || this.#attempt !== undefined) return
     const abort = new AbortController()
     this.#attempt = abort

@@ -59,7 +59,7 @@ export class Inbox {
     const { counters } = this.#host
     if (counters !== undefined) counters.received += 1
     const entries = this.#route(view, topic)
-    const recipients = recipientsOf(entries, view.retain)
+    const recipients = recipientsOf(entries, view.retain && !view.dup)
     if (recipients.length > 0) return this.#deliver(view, topic, ticket, recipients)
     const detached = entries.find((entry) => entry.detached)
     if (entries.length > 0 && (detached === undefined || ticket === noTicket)) {
@@ -278,7 +278,8 @@ function later(bytes: Uint8Array): () => Properties {
   }
 }
 
-// Each consumer once, however many of its filters match. A retained copy is for those who asked for retained messages last.
+// Each consumer once, however many of its filters match. A retained copy is for those who asked for retained messages last; one that is sent again
+// may be for those before them.
 function recipientsOf(entries: readonly FilterEntry[], retain: boolean): Recipient[] {
   const recipients = new Map<Consumer, Recipient>()
   for (const entry of entries) {

@@ -239,7 +239,7 @@ export class Outbox {
     const { qos } = call.options
     if (!fits || qos === 0) return fits
     if (this.#replays.length > 0 || !session.outbound.mayPublish) return false
-    if (qos === 1 || session.outbound.prepare()) return true
+    if (session.outbound.prepare(qos)) return true
     connection.queueFlush()
     return false
   }

@@ -86,7 +86,14 @@ export class Supervisor<E> {
     const state = this.#state
     this.lastError = error
     this.attempt += 1
-    if (hint === 'followed') return immediately
+    if (hint === 'followed') {
+      const departed = this.#config.brokers.handleFollowed(error)
+      if (state.name === 'round') {
+        state.errors.push(error)
+        if (departed) state.left -= 1
+      }
+      return immediately
+    }
     if (hint === 'replaced') return this.#newList(error)
     return state.name === 'round' ? this.#afterRound(state, error) : this.#again(error)
   }
@@ -110,6 +117,7 @@ export class Supervisor<E> {
     this.#state = { name: 'down' }
     this.lastError = error
     if (policy === false) return { type: 'stop', error }
+    if (hint === 'followed') this.#config.brokers.handleFollowed(error)
     if (hint === 'followed' || urgent) return { type: 'dial', delay: 0 }
     if (hint === 'replaced') return this.#delayed(error)
     const verdict = this.#verdict(error)
@@ -136,7 +144,7 @@ export class Supervisor<E> {
     }
     if (verdict === 'stop') return this.#stopped(error)
     if (verdict === 'next') brokers.refuse(error)
-    state.left -= 1
+    if (!brokers.detoured) state.left -= 1
     if (state.left > 0) {
       brokers.rotate()
       return immediately

@@ -3,7 +3,7 @@
  */
 export { createMemoryHub, memoryPair } from '../transport/memory.js'
 export * from './broker/index.js'
-export { type Answer, ScriptedPeer } from './scripted-peer.js'
 export { type ScramLookup, type ScramServerOptions, scramServer } from './scram-server.js'
+export { type Answer, ScriptedPeer } from './scripted-peer.js'
 export { VirtualClock } from './virtual-clock.js'
 export { virtualPlatform } from './virtual-platform.js'

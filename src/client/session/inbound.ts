@@ -111,7 +111,7 @@ export class Inbound {
     const state = this.#ids.get(id)
     if (state !== 0 && state !== QOS2_EARLIER) return this.#handleRepeat(id, qos, state, dup)
     if (this.#open >= this.#receiveMaximum) return this.#break(0x93)
-    if (state === QOS2_EARLIER) return this.#handleEarlier(id, qos)
+    if (state === QOS2_EARLIER && qos === 2) return this.#handleEarlier(id)
     this.#open += 1
     this.#ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
     const parked = this.#byTicket.size === 0 ? undefined : this.#parked.get(id)
@@ -125,8 +125,7 @@ export class Inbound {
   /** A PUBREL came in [MQTT-4.3.3-11]. */
   handlePubrel(id: number): void {
     const state = this.#ids.get(id)
-    if (state === 0 && this.#parked.has(id)) this.#break(0x82, 'PUBREL before PUBREC')
-    else if (state === 0) this.#acks.push(PUBCOMP, id, 0x92)
+    if (state === 0) this.#acks.push(PUBCOMP, id, 0x92)
     else if (state !== QOS2_RECEIVED && state !== QOS2_EARLIER) this.#break(0x82, 'PUBREL before PUBREC')
     else {
       this.#ids.set(id, 0)
@@ -183,9 +182,8 @@ export class Inbound {
     return REPEAT
   }
 
-  // It was received, once and for all, on an earlier connection.
-  #handleEarlier(id: number, qos: number): number {
-    if (qos !== 2) return this.#break(0x82, 'packet identifier in use')
+  // It was received, once and for all, on an earlier connection. (At QoS 1 the server has fallen back behind that: the identifier is free for it.)
+  #handleEarlier(id: number): number {
     this.#open += 1
     this.#ids.set(id, QOS2_RECEIVED)
     this.#acks.push(PUBREC, id, 0)

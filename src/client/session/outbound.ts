@@ -53,6 +53,8 @@ export class Outbound {
   #lastId = 0
   /** An earlier process may have left QoS 2 exchanges of this session half done: identifiers are cleared before their first use. */
   #foreign = false
+  /** 3.1.1 has no way to say that an identifier is in use: QoS 1 takes cleared ones too. */
+  #cautious = false
   readonly #clear: number[] = []
   // valid for the connection
   #window = 0
@@ -84,23 +86,25 @@ export class Outbound {
   }
 
   /** A connection is up: the quota starts from this CONNACK. `foreign`: it resumes a session that this process knows nothing of. */
-  start(window: number, foreign = false): void {
+  start(window: number, foreign = false, cautious = false): void {
     this.#window = window
     this.#foreign ||= foreign
+    this.#cautious = cautious
   }
 
   /** Takes an identifier for a PUBLISH at QoS 1 or 2. Only while `mayPublish`, and for QoS 2 after `prepare` said yes. */
   publish(qos: number): number {
-    const clear = qos === 2 ? this.#clear.shift() : undefined
-    if (clear !== undefined) this.#ids.set(clear, AWAIT_PUBREC)
-    const id = clear ?? this.#allocate(qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK)
+    const clear = qos === 2 || this.#cautious ? this.#clear.shift() : undefined
+    const state = qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK
+    if (clear !== undefined) this.#ids.set(clear, state)
+    const id = clear ?? this.#allocate(state)
     this.#inFlight += 1
     return id
   }
 
-  /** True when a QoS 2 publish has an identifier that no message of an earlier process can hold; if not, it sees to it (`CLEARED` follows). */
-  prepare(): boolean {
-    if (!this.#foreign || this.#clear.length > 0) return true
+  /** True when a publish has an identifier that no message of an earlier process can hold; if not, it sees to it (`CLEARED` follows). */
+  prepare(qos: number): boolean {
+    if (!this.#foreign || this.#clear.length > 0 || (qos === 1 && !this.#cautious)) return true
     if (this.#clearing > 0) return false
     while (this.#clearing < Math.min(clearBatch, this.#window) && this.hasIdentifier) {
       const id = this.#allocate(CLEARING)
@@ -249,7 +253,7 @@ export class Outbound {
   }
 
   #finish(id: number): void {
-    const clear = this.#foreign && this.#ids.get(id) !== AWAIT_PUBACK
+    const clear = this.#foreign && (this.#cautious || this.#ids.get(id) !== AWAIT_PUBACK)
     this.#ids.set(id, clear ? CLEAR : 0)
     if (clear) this.#clear.push(id)
     this.#inFlight -= 1

@@ -243,7 +243,7 @@ export class Session {
     this.#owns = true
     this.#known = true
     this.#authenticating = false
-    this.outbound.start(Math.min(negotiated.receiveMaximum, this.#config.maximumInflight), foreign)
+    this.outbound.start(Math.min(negotiated.receiveMaximum, this.#config.maximumInflight), foreign, this.version === 4)
     this.topics.start(negotiated.topicAliasMaximum)
     this.keepAlive.start(negotiated.keepAlive, now)
     this.#actions.push({ type: 'connected', connack: packet, lost, stale })

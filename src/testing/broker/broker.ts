@@ -7,12 +7,12 @@
 import { type MemoryOptions, memoryPair } from '../../transport/memory.js'
 import type { Transport } from '../../transport/transport.js'
 import { encode } from '../../wire/encode.js'
-import type { Properties, QoS } from '../../wire/packets.js'
+import type { Properties, PublishPacket, QoS } from '../../wire/packets.js'
 import { realClock } from './clock.js'
 import { Core } from './core.js'
 import type { AcceptedMessage, BrokerClient, BrokerEvents, Violation } from './events.js'
 import type { FaultTable } from './fault-table.js'
-import { type BrokerMessage, withoutHop } from './message.js'
+import { type BrokerMessage, messageOf } from './message.js'
 import { type MemoryBrokerOptions, parseOptions } from './options.js'
 import type { BrokerSession } from './session.js'
 
@@ -56,7 +56,7 @@ export class MemoryBroker {
   /** Connected clients by identifier, a copy. */
   get clients(): ReadonlyMap<string, BrokerClient> {
     const { connections } = this.#core
-    return new Map([...connections].filter(({ state }) => state === 'connected').map((client) => [client.clientId, client]))
+    return new Map([...connections].filter(({ state }) => state === 'connected').map(({ clientId, client }) => [clientId, client]))
   }
 
   /** Sessions by client identifier, connected or not, as they are now. */
@@ -100,10 +100,9 @@ export class MemoryBroker {
    */
   publish({ topic, payload = '', qos = 0, retain = false, properties = {} }: BrokerPublish): boolean {
     const bytes = typeof payload === 'string' ? new TextEncoder().encode(payload) : new Uint8Array(payload)
-    const message = { topic, payload: bytes, qos, retain, properties: withoutHop(properties) }
-    encode({ ...message, type: 'publish', packetId: qos > 0 ? 1 : undefined })
-    const { clock } = this.#core.settings
-    return this.#core.publish({ ...message, from: undefined, time: clock.now() }, { packetId: undefined, dup: false, will: false })
+    const packet: PublishPacket = { type: 'publish', topic, payload: bytes, qos, retain, properties, dup: false, packetId: qos > 0 ? 1 : undefined }
+    encode(packet)
+    return this.#core.publish(messageOf(packet, undefined, this.#core.settings.clock.now()), { packetId: undefined, dup: false, will: false })
   }
 
   /**

@@ -10,6 +10,7 @@ import { Decoder } from '../../wire/decode.js'
 import { WireError } from '../../wire/error.js'
 import type { ClientPacket, ConnectPacket, Properties, ProtocolVersion, ServerPacket, Will } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
+import { ClientView } from './client-view.js'
 import { after, type BrokerClock } from './clock.js'
 import type { Core } from './core.js'
 import { type BrokerClient, report } from './events.js'
@@ -30,11 +31,12 @@ const headLength = 16
 const mostEarly = 1000
 
 /** See the file's comment. */
-export class Connection implements Sink, BrokerClient, OutputHost, LaneEnds<ClientPacket> {
+export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
   // valid for the connection
   readonly core: Core
   readonly remote: string | undefined
   readonly output: Output
+  readonly client = new ClientView(this)
   clientId = ''
   connect: ConnectPacket | undefined
   state: 'new' | 'authenticating' | 'connected' = 'new'
@@ -53,6 +55,8 @@ export class Connection implements Sink, BrokerClient, OutputHost, LaneEnds<Clie
   readonly open = new Map<number, 'publish' | 'subscribe' | 'unsubscribe'>()
   /** How many of them are PUBLISH [MQTT-3.3.4-7]. */
   openPublishes = 0
+  /** PUBREC that were sent here and not answered, in order. */
+  readonly receipts = new Set<number>()
   /** True while a copy that a fault made is handled: it breaks no rules. */
   lenient = false
   readonly #transport: Transport
@@ -89,20 +93,12 @@ export class Connection implements Sink, BrokerClient, OutputHost, LaneEnds<Clie
     return this.core.faults
   }
 
-  get username(): string | undefined {
-    return this.connect?.username
-  }
-
   get protocolVersion(): ProtocolVersion {
     return this.output.version
   }
 
-  get bytesOut(): number {
-    return this.output.bytes
-  }
-
   get accepted(): BrokerClient | undefined {
-    return this.state === 'connected' ? this : undefined
+    return this.state === 'connected' ? this.client : undefined
   }
 
   /** Whether a fault happened to the order of packets on this connection. */
@@ -184,6 +180,10 @@ export class Connection implements Sink, BrokerClient, OutputHost, LaneEnds<Clie
   }
 
   sent(packet: ServerPacket): void {
+    if (packet.type === 'pubrec' && packet.reasonCode < 0x80) {
+      this.receipts.delete(packet.packetId)
+      this.receipts.add(packet.packetId)
+    }
     const kind = settled(packet)
     if (kind === undefined || !('packetId' in packet) || packet.packetId === undefined || this.open.get(packet.packetId) !== kind) return
     // A refusal because the identifier is in use ends nothing.
@@ -297,7 +297,7 @@ export class Connection implements Sink, BrokerClient, OutputHost, LaneEnds<Clie
     this.#early = []
     const end = this.#end.by === 'network' ? { by, reasonCode: undefined } : this.#end
     this.core.leave(this)
-    if (this.state === 'connected') this.core.events.emit('disconnect', { client: this, ...end })
+    if (this.state === 'connected') this.core.events.emit('disconnect', { client: this.client, ...end })
   }
 }
 

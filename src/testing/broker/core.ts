@@ -11,7 +11,7 @@ import { after } from './clock.js'
 import { Connection } from './connection.js'
 import { type AcceptedMessage, BrokerEmitter, type Violation } from './events.js'
 import { FaultTable } from './fault-table.js'
-import { type BrokerMessage, messageOf, sizeOf } from './message.js'
+import { type BrokerMessage, messageOf } from './message.js'
 import { ask, type BrokerSettings } from './options.js'
 import { RetainedStore } from './retained.js'
 import { Router } from './router.js'
@@ -45,7 +45,7 @@ export class Core {
     this.settings = settings
     this.faults = new FaultTable(settings.faults)
     this.retained = new RetainedStore(settings)
-    this.accepted = new BoundedLog<AcceptedMessage>(settings.maxLog, settings.maxLogBytes, sizeOf)
+    this.accepted = new BoundedLog<AcceptedMessage>(settings.maxLog, settings.maxLogBytes, ({ size }) => size)
     this.violations = new BoundedLog(settings.maxLog)
   }
 
@@ -75,7 +75,7 @@ export class Core {
   /** Takes a message over; false when nobody subscribed to it. */
   publish(message: BrokerMessage, origin: Origin): boolean {
     const { from } = message
-    if (from !== undefined) this.accepted.add({ ...message, ...origin, clientId: from })
+    if (from !== undefined) this.#note(message, from, origin)
     if (message.retain && this.settings.retainAvailable) this.retained.set(message)
     this.events.emit('publish', { message, ...origin })
     return this.router.route(message)
@@ -127,7 +127,7 @@ export class Core {
   publishWill(message: BrokerMessage, from: Connection): void {
     const { authorizePublish } = this.settings
     const packet = (): PublishPacket => ({ ...message, type: 'publish', dup: false, packetId: undefined, properties: { ...message.properties } })
-    if (authorizePublish !== undefined && ask(() => authorizePublish(from, packet())) >= 0x80) return
+    if (authorizePublish !== undefined && ask(() => authorizePublish(from.client, packet())) >= 0x80) return
     if (message.retain && !this.retained.hasRoom(message)) return
     this.publish({ ...message, time: this.settings.clock.now() }, { packetId: undefined, dup: false, will: true })
   }
@@ -138,6 +138,8 @@ export class Core {
       for (const session of [...this.sessions.values()]) this.#forget(session)
       this.retained.clear()
     }
+    // Nobody hears of the wills that this causes before coming back.
+    for (const { session, output } of this.connections) session?.outbox.detach(output)
     for (const connection of [...this.connections]) connection.cut()
   }
 
@@ -149,6 +151,11 @@ export class Core {
       connection.disconnect(0x8b)
     }
     for (const session of [...this.sessions.values()]) this.#forget(session)
+  }
+
+  // Without spreading: this is the way of every message.
+  #note({ topic, payload, qos, retain, properties, from, time, size }: BrokerMessage, clientId: string, { packetId, dup, will }: Origin): void {
+    this.accepted.add({ topic, payload, qos, retain, properties, from, time, size, clientId, packetId, dup, will })
   }
 
   #forget(session: Session): ReturnType<Session['outbox']['end']> {
@@ -165,7 +172,8 @@ export class Core {
     const { will } = connection
     if (will === undefined) return
     const message = messageOf({ ...will, type: 'publish', dup: false, packetId: undefined }, session.clientId, 0)
-    const delay = Math.min(will.properties.willDelayInterval ?? 0, session.expiryInterval)
+    // The end of the session, if that is earlier, makes it due as well.
+    const delay = will.properties.willDelayInterval ?? 0
     if (delay === 0) {
       this.publishWill(message, connection)
       return

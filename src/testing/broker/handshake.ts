@@ -118,7 +118,7 @@ function settle<T>(connection: Connection, run: () => T | Promise<T>, done: (val
     failed(error)
     return
   }
-  if (!(value instanceof Promise)) {
+  if (!isPromise(value)) {
     done(value)
     return
   }
@@ -130,6 +130,10 @@ function settle<T>(connection: Connection, run: () => T | Promise<T>, done: (val
       if (!connection.over) failed(error)
     },
   )
+}
+
+function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
 
 function authenticateFurther(connection: Connection, packet: ConnectPacket): void {
@@ -147,8 +151,8 @@ function authenticateFurther(connection: Connection, packet: ConnectPacket): voi
   takeStep(connection, connection.exchange, (exchange) => exchange.method.start(authenticationData, exchange.context))
 }
 
-function contextOf({ clientId, username, remote }: Connection, reauthentication: boolean): BrokerAuthContext {
-  return { clientId, username, remote, reauthentication, state: {} }
+function contextOf({ clientId, connect, remote }: Connection, reauthentication: boolean): BrokerAuthContext {
+  return { clientId, username: connect?.username, remote, reauthentication, state: {} }
 }
 
 /** AUTH from the client: the next step, or a new exchange after CONNACK (section 4.12.1). */
@@ -215,7 +219,7 @@ function welcome(connection: Connection, connect: ConnectPacket, properties: Pro
   connection.begin()
   const announced = connect.protocolVersion === 5 ? { ...announcements(connection, connect), ...properties } : {}
   output.send({ type: 'connack', sessionPresent: present, reasonCode: 0, properties: announced })
-  if (!connection.over) core.events.emit('connect', { client: connection, sessionPresent: present })
+  if (!connection.over) core.events.emit('connect', { client: connection.client, sessionPresent: present })
   if (!connection.over) session.outbox.attach(output)
   connection.handleEarlier()
 }

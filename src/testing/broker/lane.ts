@@ -28,6 +28,9 @@ const reorderLimit = 1000
 
 const defaultDelay = 1000
 
+/** Packets behind a delayed CONNECT or CONNACK. */
+const mostBehind = 10_000
+
 /** See the file's comment. */
 export class Lane<P extends ClientPacket | ServerPacket> {
   /** True once a fault happened here: the order of packets tells nothing about the client any more. */
@@ -47,7 +50,7 @@ export class Lane<P extends ClientPacket | ServerPacket> {
   /** Takes a packet to its fate. */
   pass(packet: P): void {
     if (this.#behind !== undefined) {
-      this.#behind.push(packet)
+      if (this.#behind.push(packet) > mostBehind) this.#ends.cut()
       return
     }
     const { faults } = this.#ends
@@ -111,9 +114,10 @@ export class Lane<P extends ClientPacket | ServerPacket> {
     const cancel = this.#later(reorderLimit, () => release())
     const release = (): void => {
       cancel()
+      // Gone on already, or the connection is over.
       if (this.#held !== release) return
       this.#held = undefined
-      if (!this.#ends.over) this.#ends.deliver(packet, false)
+      this.#ends.deliver(packet, false)
     }
     this.#held = release
   }

@@ -17,12 +17,14 @@ export interface BrokerMessage {
   readonly from: string | undefined
   /** When the broker took it, in milliseconds of its clock. */
   readonly time: number
+  /** What it counts for against bounds, in bytes: never less than it has on the wire without Subscription Identifiers. */
+  readonly size: number
 }
 
 /** The message in a PUBLISH whose alias was resolved. */
 export function messageOf(packet: PublishPacket, from: string | undefined, time: number): BrokerMessage {
   const { topic, payload, qos, retain, properties } = packet
-  return { topic, payload, qos, retain, properties: withoutHop(properties), from, time }
+  return { topic, payload, qos, retain, properties: withoutHop(properties), from, time, size: measure(packet) }
 }
 
 /** Properties of a message without those that are about one hop only, in their order. */
@@ -36,7 +38,7 @@ export function withoutHop(properties: Properties): Properties {
 /** Whether Message Expiry has passed [MQTT-3.3.2-5]. */
 export function isExpired(message: BrokerMessage, now: number): boolean {
   const { messageExpiryInterval } = message.properties
-  return messageExpiryInterval !== undefined && now > message.time && now - message.time >= messageExpiryInterval * 1000
+  return messageExpiryInterval !== undefined && now - message.time >= messageExpiryInterval * 1000
 }
 
 /** The properties that a subscriber gets: the expiry interval counted down [MQTT-3.3.2-6], and identifiers [MQTT-3.3.4-4]. */
@@ -49,8 +51,7 @@ export function deliveredProperties(message: BrokerMessage, now: number, identif
   return properties
 }
 
-/** About how many bytes the message holds in memory; never less than it has on the wire without Subscription Identifiers. */
-export function sizeOf({ topic, payload, properties }: BrokerMessage): number {
+function measure({ topic, payload, properties }: PublishPacket): number {
   let size = payload.length + topic.length * 3 + 64
   size += (properties.contentType?.length ?? 0) * 3 + (properties.responseTopic?.length ?? 0) * 3 + (properties.correlationData?.length ?? 0)
   for (const [name, value] of properties.userProperties ?? []) size += (name.length + value.length) * 3 + 5

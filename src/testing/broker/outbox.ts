@@ -4,7 +4,7 @@
  * Lives as long as the session and outlasts connections; while one is attached, it sends as much as the client's Receive Maximum allows. Waiting
  * messages and their bytes are bounded; what finds no room is dropped by policy and counted. It keeps no time but asks its settings' clock.
  */
-import { isExpired, sizeOf } from './message.js'
+import { isExpired } from './message.js'
 import { type Delivery, MessageQueue } from './message-queue.js'
 import type { BrokerSettings } from './options.js'
 
@@ -86,7 +86,7 @@ export class Outbox {
 
   /** Whether the message would be sent at once or wait, rather than be dropped. */
   hasRoom(delivery: Delivery): boolean {
-    if (this.#bytes + sizeOf(delivery.message) > this.#settings.maxQueuedBytes) return false
+    if (this.#bytes + delivery.message.size > this.#settings.maxQueuedBytes) return false
     return this.#goesAtOnce(delivery) || this.waiting < this.#settings.maxQueuedMessages
   }
 
@@ -98,7 +98,7 @@ export class Outbox {
       return
     }
     if (this.#goesAtOnce(delivery)) {
-      this.#bytes += sizeOf(delivery.message)
+      this.#bytes += delivery.message.size
       this.#send(delivery)
     } else this.#enqueue(delivery)
   }
@@ -168,7 +168,7 @@ export class Outbox {
   }
 
   #enqueue(delivery: Delivery): void {
-    this.#bytes += sizeOf(delivery.message)
+    this.#bytes += delivery.message.size
     ;(delivery.qos === 0 ? this.#waiting0 : this.#waiting).add(delivery)
   }
 
@@ -187,13 +187,14 @@ export class Outbox {
   }
 
   #drop(delivery: Delivery, why: 'dropped' | 'expired' | 'oversized'): void {
-    this.#bytes -= sizeOf(delivery.message)
+    this.#bytes -= delivery.message.size
     this[why]++
   }
 
   #sendNext(): boolean {
     if (this.#sendWaiting(this.#waiting0)) return true
-    return this.#replayed >= this.#replay.length && this.#hasQuota() && this.#sendWaiting(this.#waiting)
+    // What is to be replayed has gone first, or there is no quota.
+    return this.#hasQuota() && this.#sendWaiting(this.#waiting)
   }
 
   #sendWaiting(queue: MessageQueue): boolean {
@@ -206,7 +207,7 @@ export class Outbox {
 
   #send(delivery: Delivery): void {
     if (delivery.qos === 0) {
-      this.#bytes -= sizeOf(delivery.message)
+      this.#bytes -= delivery.message.size
       if (this.#link?.publish(delivery, undefined, false) === false) this.oversized++
       return
     }
@@ -232,7 +233,7 @@ export class Outbox {
   }
 
   #forget(packetId: number, delivery: Delivery): void {
-    if (this.#unacknowledged.delete(packetId)) this.#bytes -= sizeOf(delivery.message)
+    if (this.#unacknowledged.delete(packetId)) this.#bytes -= delivery.message.size
     this.#sent.delete(packetId)
   }
 

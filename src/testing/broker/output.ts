@@ -11,7 +11,7 @@ import type { BrokerClock } from './clock.js'
 import { type BrokerClient, report } from './events.js'
 import type { FaultTable } from './fault-table.js'
 import { Lane, type LaneEnds } from './lane.js'
-import { deliveredProperties, sizeOf } from './message.js'
+import { deliveredProperties } from './message.js'
 import type { Delivery } from './message-queue.js'
 import type { BrokerSettings } from './options.js'
 import type { OutboxLink } from './outbox.js'
@@ -102,7 +102,7 @@ export class Output implements OutboxLink, LaneEnds<ServerPacket> {
     const properties = this.version === 4 ? none : deliveredProperties(message, this.clock.now(), identifiers)
     const packet: PublishPacket = { type: 'publish', dup, qos, retain, topic, packetId, properties, payload }
     // Encoding only to measure is left out where the message is small in any case.
-    const mayBeLarge = sizeOf(message) + identifiers.length * 5 > this.#maximumPacketSize
+    const mayBeLarge = message.size + identifiers.length * 5 > this.#maximumPacketSize
     if (mayBeLarge && (this.#encode(packet)?.length ?? 0) > this.#maximumPacketSize) return false
     this.send(packet)
     return true

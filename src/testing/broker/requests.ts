@@ -173,7 +173,7 @@ function objectTo(connection: Connection, packet: PublishPacket): number {
   const { core } = connection
   const { authorizePublish, maxTopicLevels } = core.settings
   if (levels(packet.topic) > maxTopicLevels) return 0x90
-  const reasonCode = authorizePublish === undefined ? 0 : ask(() => authorizePublish(connection, packet))
+  const reasonCode = authorizePublish === undefined ? 0 : ask(() => authorizePublish(connection.client, packet))
   if (reasonCode >= 0x80) return reasonCode
   return packet.retain && !core.retained.hasRoom(messageOf(packet, undefined, 0)) ? 0x97 : -1
 }
@@ -197,6 +197,9 @@ function onAck(connection: Connection, session: Session, packet: PubackPacket | 
 
 /** [MQTT-4.3.3-11] */
 function onPubrel(connection: Connection, session: Session, { packetId }: PubrelPacket): void {
+  const { receipts } = connection
+  const isFirst = receipts.values().next().value === packetId
+  if (receipts.delete(packetId) && !isFirst && !connection.disturbed) connection.violate('pubrel out of order [MQTT-4.6.0-4]', 'pubrel')
   const known = session.unreleased.delete(packetId)
   connection.output.send({ type: 'pubcomp', packetId, reasonCode: code311(connection, known ? 0 : 0x92), properties: {} })
 }
@@ -207,14 +210,19 @@ function onSubscribe(connection: Connection, session: Session, packet: Subscribe
   const wanted: SubscriptionRequest[] = []
   const reasonCodes = packet.subscriptions.map((request) => {
     const code = session.unreleased.has(packet.packetId) ? 0x91 : objectToFilter(connection, session, request)
-    if (code >= 0x80) return connection.protocolVersion === 4 ? 0x80 : code
+    if (code >= 0x80) return code
     const granted: SubscriptionRequest = { ...request, qos: Math.min(request.qos, connection.core.settings.maximumQoS) as SubscriptionRequest['qos'] }
     const isNew = connection.core.router.add(session, granted, identifier)
     if (!isShared(request.filter) && (request.retainHandling === 0 || (request.retainHandling === 1 && isNew))) wanted.push(granted)
     return granted.qos
   })
   answer(connection, packet, reasonCodes)
-  connection.core.events.emit('subscribe', { client: connection, subscriptions: packet.subscriptions, reasonCodes, properties: packet.properties })
+  connection.core.events.emit('subscribe', {
+    client: connection.client,
+    subscriptions: packet.subscriptions,
+    reasonCodes,
+    properties: packet.properties,
+  })
   for (const request of wanted) sendRetained(connection, session, request, identifier)
 }
 
@@ -247,7 +255,7 @@ function objectToFilter(connection: Connection, session: Session, request: Subsc
   if (!settings.sharedSubscriptionAvailable && isShared(request.filter)) return 0x9e
   if (levels(request.filter) > settings.maxTopicLevels) return 0x8f
   if (!session.subscriptions.has(request.filter) && session.subscriptions.size >= settings.maxSubscriptions) return 0x97
-  return authorizeSubscribe === undefined ? 0 : ask(() => authorizeSubscribe(connection, request))
+  return authorizeSubscribe === undefined ? 0 : ask(() => authorizeSubscribe(connection.client, request))
 }
 
 /** [MQTT-3.3.1-9] to [MQTT-3.3.1-11]; RETAIN is set whatever the subscription says. */
@@ -266,13 +274,16 @@ function onUnsubscribe(connection: Connection, session: Session, packet: Unsubsc
     ? fill(packet.filters, 0x91)
     : packet.filters.map((filter) => (connection.core.router.remove(session, filter) ? 0 : 0x11))
   answer(connection, packet, reasonCodes)
-  connection.core.events.emit('unsubscribe', { client: connection, filters: packet.filters, reasonCodes })
+  connection.core.events.emit('unsubscribe', { client: connection.client, filters: packet.filters, reasonCodes })
 }
 
-/** SUBACK or UNSUBACK; 3.1.1 has no codes in the latter [MQTT-3.8.4-2] [MQTT-3.10.4-5]. */
+/** SUBACK or UNSUBACK [MQTT-3.8.4-2] [MQTT-3.10.4-5]; 3.1.1 has one code for all refusals in the first, and none in the second. */
 function answer(connection: Connection, { type, packetId }: SubscribePacket | UnsubscribePacket, reasonCodes: number[]): void {
-  const without = type === 'unsubscribe' && connection.protocolVersion === 4
-  connection.output.send({ type: type === 'subscribe' ? 'suback' : 'unsuback', packetId, properties: {}, reasonCodes: without ? [] : reasonCodes })
+  const is311 = connection.protocolVersion === 4
+  if (type === 'subscribe') {
+    const codes = is311 ? reasonCodes.map((code) => Math.min(code, 0x80)) : reasonCodes
+    connection.output.send({ type: 'suback', packetId, properties: {}, reasonCodes: codes })
+  } else connection.output.send({ type: 'unsuback', packetId, properties: {}, reasonCodes: is311 ? [] : reasonCodes })
 }
 
 function onDisconnect(connection: Connection, session: Session, { reasonCode, properties }: DisconnectPacket): void {

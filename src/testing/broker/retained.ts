@@ -2,7 +2,7 @@
  * Retained messages (section 3.3.1.3): the last one of each topic, until it is replaced, cleared or expired. Bounded by count and bytes.
  */
 import { hasWildcard, matches } from '../../wire/topics.js'
-import { type BrokerMessage, isExpired, sizeOf } from './message.js'
+import { type BrokerMessage, isExpired } from './message.js'
 import type { BrokerSettings } from './options.js'
 
 /** See the file's comment. */
@@ -27,7 +27,7 @@ export class RetainedStore {
     this.#remove(message.topic)
     if (message.payload.length === 0) return
     this.#messages.set(message.topic, message)
-    this.#bytes += sizeOf(message)
+    this.#bytes += message.size
   }
 
   /** What is retained on topics that the filter matches. */
@@ -52,14 +52,14 @@ export class RetainedStore {
   #fits(message: BrokerMessage): boolean {
     const known = this.#messages.get(message.topic)
     if (known === undefined && this.#messages.size >= this.#settings.maxRetained) return false
-    return this.#bytes - (known === undefined ? 0 : sizeOf(known)) + sizeOf(message) <= this.#settings.maxRetainedBytes
+    return this.#bytes - (known === undefined ? 0 : known.size) + message.size <= this.#settings.maxRetainedBytes
   }
 
   #remove(topic: string): void {
     const known = this.#messages.get(topic)
     if (known === undefined) return
     this.#messages.delete(topic)
-    this.#bytes -= sizeOf(known)
+    this.#bytes -= known.size
   }
 
   #purge(): void {
