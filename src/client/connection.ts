@@ -88,6 +88,11 @@ export class Connection implements Sink {
     return !this.#blocked && !this.#ended
   }
 
+  /** True once nothing more comes in or goes out, but for a goodbye that was handed over. */
+  get over(): boolean {
+    return this.#ended
+  }
+
   /** Bytes held for this connection: an incomplete packet, and output that has not left. */
   get held(): number {
     const paused = this.#paused?.reduce((sum, bytes) => sum + bytes.length, 0) ?? 0

@@ -202,7 +202,8 @@ export class Core implements DiallingHost {
       link.pump()
       await done.promise
     } catch (error) {
-      link.destroy()
+      // One that is saying goodbye is left to it.
+      if (!link.over) link.destroy()
       throw error
     } finally {
       stop()
@@ -293,7 +294,6 @@ export class Core implements DiallingHost {
     this.outbox.handleConnected()
     // What goes on leaves before anything new.
     link.flush()
-    this.#up = true
     const arrival = this.#arrival
     this.#arrival = undefined
     this.#enter('connected')
@@ -302,8 +302,11 @@ export class Core implements DiallingHost {
     arrival?.resolve()
     this.flush()
     // A listener may have ended it all by now.
-    if (!this.stopping) this.events.emit('connect', { connack, negotiated, sessionPresent, endpoint: this.#endpoint })
-    if (loss !== undefined && !this.stopping) this.events.emit('sessionlost', loss)
+    if (this.#link === link && !this.stopping) {
+      this.#up = true
+      this.events.emit('connect', { connack, negotiated, sessionPresent, endpoint: this.#endpoint })
+    }
+    if (loss !== undefined && !this.ended) this.events.emit('sessionlost', loss)
   }
 
   #handleRefused({ reasonCode, properties }: ConnackPacket): void {
@@ -349,6 +352,7 @@ export class Core implements DiallingHost {
     if (error.code === 'ERR_KEEPALIVE_TIMEOUT' && this.counters !== undefined) this.counters.pingTimeouts += 1
     const step = this.#dialling.handleLost(error, urgent)
     if (step.type === 'stop') return this.finish(step.error)
+    this.registry.handleMismatch(this.session.outbound.mismatched, error)
     this.session.suspend()
     this.registry.handleLost()
     this.#enter('reconnecting')

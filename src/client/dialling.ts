@@ -8,7 +8,7 @@ import type { MqttError } from '../errors.js'
 import { attempt, credentials } from './attempt.js'
 import type { Authentication } from './authentication.js'
 import { BrokerList } from './brokers.js'
-import { type Login, type ParsedEndpoint, referred, shown } from './endpoint.js'
+import { type ParsedEndpoint, referred, shown } from './endpoint.js'
 import type { Host } from './host.js'
 import type { CancelTimer } from './platform.js'
 import { longestDelay } from './schema.js'
@@ -16,6 +16,9 @@ import { type Hint, type Step, Supervisor } from './supervisor.js'
 
 /** A wake-up never dials sooner than this after the last time; credentials are not renewed more often. */
 const wakeInterval = 1000
+/** Credentials that live no longer than twice this are renewed in ever longer intervals, at most so long. Milliseconds. */
+const leastLife = 5000
+const longestHaste = 300_000
 
 /** What the dialling side asks of the client. */
 export interface DiallingHost extends Host {
@@ -44,6 +47,8 @@ export class Dialling {
   #asking = false
   #hurried = false
   #renewal: CancelTimer | undefined
+  /** Renewals in a row of credentials that were about to run out when they came. */
+  #hasty = 0
   #stopWake: CancelTimer | undefined
 
   constructor(host: DiallingHost, endpoints: readonly ParsedEndpoint[]) {
@@ -160,7 +165,7 @@ export class Dialling {
       authentication: host.authentication,
     }
     attempt(host, plan, abort.signal).then(
-      (login) => this.#scheduleRenewal(login),
+      (login) => this.#scheduleRenewal(login?.expiresAt),
       (error: MqttError) => this.#handleFailed(error, endpoint, number),
     )
   }
@@ -218,18 +223,26 @@ export class Dialling {
   }
 
   // Fresh credentials before the old ones run out: in place where the mechanism can, else on a new connection.
-  #scheduleRenewal(login: Login | undefined): void {
+  #scheduleRenewal(expiresAt: number | undefined): void {
     const { platform, options, connection } = this.#host
-    if (login?.expiresAt === undefined || connection === undefined) return
-    const left = login.expiresAt - platform.date()
-    const ahead = left - options.refreshBefore
-    // What is about to run out already is renewed half way, and never in a hurry that has no end.
-    const delay = Math.min(longestDelay, Math.max(wakeInterval, ahead > 0 ? ahead : left / 2))
+    if (expiresAt === undefined || connection === undefined) return
     this.#renewal?.()
-    this.#renewal = platform.setTimer(() => this.#renew(), delay)
+    const left = expiresAt - platform.date()
+    const ahead = left - options.refreshBefore
+    // What has run out already, as it came, is not made better by asking again.
+    if (left <= 0) return
+    if (ahead > longestDelay) {
+      this.#renewal = platform.setTimer(() => this.#scheduleRenewal(expiresAt), longestDelay)
+      return
+    }
+    // What lives shorter than that is renewed half way; what hardly lives at all with more patience each time, so that a wrong clock makes no loop.
+    const half = left / 2
+    this.#hasty = ahead > 0 || half >= leastLife ? 0 : this.#hasty + 1
+    const delay = ahead > 0 ? ahead : this.#hasty === 0 ? half : Math.min(longestHaste, wakeInterval * 2 ** this.#hasty)
+    this.#renewal = platform.setTimer(() => this.#renew(expiresAt), delay)
   }
 
-  #renew(): void {
+  #renew(expiresAt: number): void {
     const host = this.#host
     if (host.connection === undefined) return
     const { authentication } = host
@@ -239,8 +252,11 @@ export class Dialling {
     const context = { attempt: 1, endpoint: shown(endpoint), signal, reauthentication: true }
     const renewed = credentials(host, { attempt: 1, endpoint: endpoint.href, lastError: undefined, signal }).then(async (login) => {
       await authentication.renew(context)
-      this.#scheduleRenewal(login)
+      this.#scheduleRenewal(login?.expiresAt)
     })
-    renewed.catch((error: unknown) => host.log('warn', `renewal failed: ${String(error)}`))
+    renewed.catch((error: unknown) => {
+      host.log('warn', `renewal failed: ${String(error)}`)
+      this.#scheduleRenewal(expiresAt)
+    })
   }
 }

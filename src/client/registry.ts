@@ -16,7 +16,7 @@ import type { Host } from './host.js'
 import { withOutcome } from './outcome.js'
 import type { CheckedSubscribe } from './requests.js'
 import { nameOf, refusal } from './session/refusal.js'
-import { isWanted, restoringItem, type SubscribeJob, type UnsubscribeJob } from './subscribe-jobs.js'
+import { isWanted, restoringItem, type SubscribeJob, type UnsubscribeJob, withdraw } from './subscribe-jobs.js'
 import { SubscribeSender } from './subscribe-sender.js'
 
 /** Local and broker subscriptions of one client. */
@@ -165,6 +165,16 @@ export class Registry {
   /** Sends what waits. */
   flush(): void {
     this.#sender.flush()
+  }
+
+  /** The connection ends because of an answer that cannot be right: that call is over, or it would be so on every connection. */
+  handleMismatch(packetId: number, cause: MqttError): void {
+    const sent = this.#sender.take(packetId)
+    const error = withOutcome(cause, 'unknown')
+    if (sent === undefined) return
+    if ('part' in sent) this.#refuseUnsubscribe(sent.job, sent.part.from, error)
+    else if (sent.job.restoring === true) withdraw(sent.items)
+    else this.#refuse(sent.items, error)
   }
 
   /** The connection is over. */

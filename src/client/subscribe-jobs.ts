@@ -148,7 +148,8 @@ function partsLeft(job: UnsubscribeJob, { from, count }: Part, isOver: (job: Uns
   return parts
 }
 
-function withdraw(items: readonly SubscribeItem[]): void {
+/** These requests are not needed any more. */
+export function withdraw(items: readonly SubscribeItem[]): void {
   for (const item of items) if (isWanted(item)) item.entry.requests.splice(item.entry.requests.indexOf(item), 1)
 }
 

@@ -156,7 +156,8 @@ export class SubscribeSender {
     } catch (error) {
       outbound.withdraw(packetId)
       this.#sent.delete(packetId)
-      this.#answers.refuse(items, error)
+      if (job.restoring !== true) this.#answers.refuse(items, error)
+      else for (const item of items) this.#answers.dismiss(item, error as MqttError)
     }
   }
 

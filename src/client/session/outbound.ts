@@ -47,6 +47,8 @@ const errorReason = 0x80
 export class Outbound {
   /** Acknowledgements for exchanges that do not exist: counted, otherwise ignored. */
   unsolicited = 0
+  /** The request whose answer had another number of reason codes than it had filters; 0 when there was none. */
+  mismatched = 0
   readonly #ids = new IdTable()
   /** Number of filters by packet identifier of a SUBSCRIBE or UNSUBSCRIBE in flight. */
   readonly #expected = new Map<number, number>()
@@ -88,6 +90,7 @@ export class Outbound {
   /** A connection is up: the quota starts from this CONNACK. `foreign`: it resumes a session that this process knows nothing of. */
   start(window: number, foreign = false, cautious = false): void {
     this.#window = window
+    this.mismatched = 0
     this.#foreign ||= foreign
     this.#cautious = cautious
   }
@@ -199,7 +202,10 @@ export class Outbound {
     const state = this.#ids.get(id)
     if (state === 0 || state >= DISOWNED) return this.#ignore()
     if (state !== (kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)) return this.#break()
-    if (count !== undefined && count !== this.#expected.get(id)) return this.#break()
+    if (count !== undefined && count !== this.#expected.get(id)) {
+      this.mismatched = id
+      return this.#break()
+    }
     this.#expected.delete(id)
     this.#ids.set(id, 0)
     return DONE

@@ -143,8 +143,6 @@ export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
   /** Takes an incoming packet that passed the faults. */
   deliver(packet: ClientPacket | Uint8Array, again: boolean): void {
     if (packet instanceof Uint8Array) return
-    // A second CONNECT ends a connection: not what is meant by doing one twice.
-    if (again && packet.type === 'connect') return
     this.lenient = again
     try {
       this.#handle(packet)
