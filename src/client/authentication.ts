@@ -44,6 +44,8 @@ export class Authentication {
   handleAuth({ reasonCode, properties }: AuthPacket, fail: (error: MqttError) => void): void {
     const given = properties.authenticationData
     const round = this.#round
+    // On an open connection the server may begin as well.
+    if (this.#renewal === undefined && this.#host.connection !== undefined) this.#open(this.#context)
     const proceed = async (): Promise<void> => {
       const context = this.#context
       if (reasonCode === 0) return this.#renewed(given, context)
@@ -65,34 +67,35 @@ export class Authentication {
   }
 
   /** Authenticates again on the open connection; while that is under way a further call joins it. */
-  async renew(context: AuthContext): Promise<void> {
-    const { session, platform } = this.#host
-    if (this.#renewal === undefined) {
-      const abort = new AbortController()
-      const late = (): void => this.#fail(broken('ERR_AUTH_FAILED', 'no answer to the re-authentication'))
-      this.#renewal = { done: deferred(), abort, cancel: platform.setTimer(late, patience) }
-      this.#context = { ...context, signal: abort.signal }
-      const { done } = this.#renewal
-      const round = this.#round
-      this.#start(this.#context).then(
-        (first) => {
-          if (round !== this.#round) return
-          session.authenticate(0x19, first)
-          this.#host.pump()
-        },
-        (error: unknown) => {
-          if (round === this.#round) this.#fail(failed(error))
-        },
-      )
-      return done.promise
-    }
-    return this.#renewal.done.promise
+  renew(context: AuthContext): Promise<void> {
+    if (this.#renewal !== undefined) return this.#renewal.done.promise
+    const { done } = this.#open(context)
+    const round = this.#round
+    this.#start(this.#context).then(
+      (first) => {
+        if (round !== this.#round) return
+        this.#host.session.authenticate(0x19, first)
+        this.#host.pump()
+      },
+      (error: unknown) => {
+        if (round === this.#round) this.#fail(failed(error))
+      },
+    )
+    return done.promise
   }
 
   /** The connection is gone. */
   handleLost(error: MqttError): void {
     this.#round += 1
     this.#settle()?.reject(error)
+  }
+
+  #open(context: AuthContext): { readonly done: Deferred<void> } {
+    const abort = new AbortController()
+    const late = (): void => this.#fail(broken('ERR_AUTH_FAILED', 'no answer to the re-authentication'))
+    this.#renewal = { done: deferred(), abort, cancel: this.#host.platform.setTimer(late, patience) }
+    this.#context = { ...context, signal: abort.signal, reauthentication: true }
+    return this.#renewal
   }
 
   async #start(context: AuthContext): Promise<Bytes | undefined> {

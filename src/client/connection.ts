@@ -114,7 +114,9 @@ export class Connection implements Sink {
       this.#publish({ ...input, topic: alias > 0 ? '' : input.topic, properties })
     } catch (error) {
       if (alias < 0) topics.forget(input.topic)
-      throw error
+      if (!(MqttError.is(error) && error.code === 'ERR_PACKET_TOO_LARGE')) throw error
+      // What fits without an alias is sent without one.
+      this.#publish(input)
     }
   }
 

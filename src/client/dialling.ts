@@ -10,6 +10,7 @@ import type { Authentication } from './authentication.js'
 import { BrokerList } from './brokers.js'
 import { type ParsedEndpoint, referred, shown } from './endpoint.js'
 import type { Host } from './host.js'
+import type { Config } from './options.js'
 import type { CancelTimer } from './platform.js'
 import { longestDelay } from './schema.js'
 import { type Hint, type Step, Supervisor } from './supervisor.js'
@@ -41,11 +42,12 @@ export class Dialling {
   #connectedOnce = false
   #attempt: AbortController | undefined
   #waiting: CancelTimer | undefined
-  #dialledAt = Number.NEGATIVE_INFINITY
+  #hurriedAt = Number.NEGATIVE_INFINITY
   /** What the application or the server said about where to go next, while a failure is being decided on. */
   #hint: Hint
   #asking = false
   #hurried = false
+  #dueAt = 0
   #renewal: CancelTimer | undefined
   /** Renewals in a row of credentials that were about to run out when they came. */
   #hasty = 0
@@ -78,11 +80,12 @@ export class Dialling {
     this.follow(this.#supervisor.begin())
   }
 
-  /** Dials now instead of after the delay. */
+  /** Dials now instead of after the delay; but once a second at most, however often it is called. */
   hurry(): void {
-    if (this.#waiting !== undefined) this.#dial()
+    if (this.#attempt !== undefined) return
     // Not decided yet: a listener is told of the failure.
-    else if (this.#attempt === undefined) this.#hurried = true
+    if (this.#waiting === undefined) this.#hurried = true
+    else this.#wait(this.#dueAt - this.#host.platform.now(), true)
   }
 
   /** The endpoints from now on; a decision that is being taken becomes a try of them. */
@@ -126,12 +129,27 @@ export class Dialling {
     const host = this.#host
     if (host.stopping) return
     if (step.type === 'stop') return host.finish(step.error)
-    if (step.delay === undefined || this.#hurried) return this.#dial()
+    if (step.delay === undefined) return this.#dial()
     const { attempt: number } = this.#supervisor
-    if (this.#connectedOnce && host.counters !== undefined) host.counters.reconnectAttempts += 1
-    this.#waiting = host.platform.setTimer(() => this.#dial(), step.delay)
+    if (!this.#wait(step.delay, this.#hurried)) return
     host.log('info', `attempt ${number} in ${Math.round(step.delay)} ms`)
     host.events.emit('reconnecting', { attempt: number, delay: step.delay, endpoint: shown(this.#brokers.current.target.url) })
+  }
+
+  // False when there is nothing to wait for.
+  #wait(delay: number, hurried: boolean): boolean {
+    const { platform } = this.#host
+    const now = platform.now()
+    const left = hurried ? Math.min(delay, Math.max(0, this.#hurriedAt + wakeInterval - now)) : delay
+    this.#waiting?.()
+    if (hurried) this.#hurriedAt = now + left
+    if (hurried && left <= 0) {
+      this.#dial()
+      return false
+    }
+    this.#dueAt = now + left
+    this.#waiting = platform.setTimer(() => this.#dial(), left)
+    return true
   }
 
   /** The client is over. */
@@ -150,7 +168,7 @@ export class Dialling {
     if (host.stopping || this.#attempt !== undefined) return
     const abort = new AbortController()
     this.#attempt = abort
-    this.#dialledAt = host.platform.now()
+    if (this.#connectedOnce && host.counters !== undefined) host.counters.reconnectAttempts += 1
     const endpoint = this.#brokers.current
     const { attempt: number, lastError } = this.#supervisor
     const { version } = this
@@ -186,7 +204,7 @@ export class Dialling {
     host.log('warn', `attempt ${number}: ${error.message}`)
     host.events.emit('connecterror', { error, endpoint: shown(target.url), attempt: number })
     const hint = this.#takeHint()
-    if (host.options.protocolVersion === 'auto' && this.version === 5 && error.reasonCode === 0x84) {
+    if (this.version === 5 && error.reasonCode === 0x84 && mayDowngrade(host.options)) {
       this.version = 4
       host.log('info', 'the server does not speak MQTT 5.0: MQTT 3.1.1 from now on')
       return this.follow(this.#supervisor.handleDowngrade())
@@ -212,7 +230,7 @@ export class Dialling {
     if (connection !== undefined) {
       session.probe(platform.now())
       connection.pump()
-    } else if (platform.now() - this.#dialledAt >= wakeInterval) this.hurry()
+    } else if (this.#waiting !== undefined) this.hurry()
   }
 
   // A backlog that does not fit must not come back in one piece.
@@ -259,4 +277,9 @@ export class Dialling {
       this.#scheduleRenewal(expiresAt)
     })
   }
+}
+
+// What 3.1.1 cannot do is not given up because a server says so: least of all authentication.
+function mayDowngrade({ protocolVersion, auth, userProperties }: Config): boolean {
+  return protocolVersion === 'auto' && auth === undefined && userProperties === undefined
 }

@@ -36,6 +36,8 @@ async function consequence(rig: Rig): Promise<Consequence> {
   return found
 }
 
+/** For titles. */
+const hex = (codes: readonly number[]): [string, number][] => codes.map((code) => [code.toString(16), code])
 const fresh: ClientOptions = { credentials: () => ({ username: 'u' }) }
 // Within 10 s: attempts at 1, 3 and 7 s.
 const retried = { hosts: 'aaa', delay: 1000, code: undefined }
@@ -45,26 +47,29 @@ describe('pain 5 CONNACK after a lost connection, one endpoint', () => {
     ['without credentials()', {}],
     ['with credentials()', fresh],
   ] as const) {
-    it.each(passing)(`G12 fault 45 fault 46 fault 47 0x%s ${name}: retried with back-off`, async (code) => {
+    it.each(hex(passing))(`G12 fault 45 fault 46 fault 47 0x%s ${name}: retried with back-off`, async (_hex, code) => {
       expect(await afterLoss(refusing(code), options)).toEqual(retried)
     })
 
-    it.each(fatal)(`G13 0x%s ${name}: the end, no retry`, async (code) => {
+    it.each(hex(fatal))(`G13 0x%s ${name}: the end, no retry`, async (_hex, code) => {
       expect(await afterLoss(refusing(code), options)).toEqual({ hosts: 'a', delay: 1000, code: 'ERR_CONNECT_REFUSED' })
     })
   }
 
-  it.each(credentialCodes)('G13 fault 44 0x%s without credentials(): the end', async (code) => {
+  it.each(hex(credentialCodes))('G13 fault 44 0x%s without credentials(): the end', async (_hex, code) => {
     expect(await afterLoss(refusing(code))).toEqual({ hosts: 'a', delay: 1000, code: 'ERR_CONNECT_REFUSED' })
   })
 
-  it.each(credentialCodes)('G13 fault 44 0x%s with credentials(): once more with fresh ones, then the end', async (code) => {
+  it.each(hex(credentialCodes))('G13 fault 44 0x%s with credentials(): once more with fresh ones, then the end', async (_hex, code) => {
     expect(await afterLoss(refusing(code), fresh)).toEqual({ hosts: 'aa', delay: 1000, code: 'ERR_CONNECT_REFUSED' })
   })
 })
 
 describe('pain 5 CONNACK at the first connect, one endpoint', () => {
-  const first = async (code: number, options: ClientOptions): Promise<{ dials: number; code: string | undefined; reasonCode: number | undefined }> => {
+  const first = async (
+    code: number,
+    options: ClientOptions,
+  ): Promise<{ dials: number; code: string | undefined; reasonCode: number | undefined }> => {
     const rig = new Rig({ firstConnect: 'wait', ...options }, { behave: () => refusing(code) })
     const error = failure(rig.client.connect())
     await rig.advance(10_000)
@@ -75,17 +80,17 @@ describe('pain 5 CONNACK at the first connect, one endpoint', () => {
     return { dials, code: ended?.code, reasonCode: ended?.reasonCode }
   }
 
-  it.each(passing)('G12 G19 0x%s: wait goes on, reject ends', async (code) => {
+  it.each(hex(passing))('G12 G19 0x%s: wait goes on, reject ends', async (_hex, code) => {
     expect(await first(code, {})).toEqual({ dials: 4, code: undefined, reasonCode: undefined })
     expect(await first(code, { firstConnect: 'reject' })).toEqual({ dials: 1, code: 'ERR_CONNECT_REFUSED', reasonCode: code })
   })
 
-  it.each(fatal)('G13 A34 A35 0x%s: one attempt', async (code) => {
+  it.each(hex(fatal))('G13 A34 A35 0x%s: one attempt', async (_hex, code) => {
     for (const firstConnect of ['wait', 'reject'] as const)
       expect(await first(code, { firstConnect })).toEqual({ dials: 1, code: 'ERR_CONNECT_REFUSED', reasonCode: code })
   })
 
-  it.each(credentialCodes)('G13 0x%s: one attempt, two with credentials()', async (code) => {
+  it.each(hex(credentialCodes))('G13 0x%s: one attempt, two with credentials()', async (_hex, code) => {
     for (const firstConnect of ['wait', 'reject'] as const) {
       expect(await first(code, { firstConnect })).toEqual({ dials: 1, code: 'ERR_CONNECT_REFUSED', reasonCode: code })
       expect(await first(code, { firstConnect, ...fresh })).toEqual({ dials: 2, code: 'ERR_CONNECT_REFUSED', reasonCode: code })
@@ -94,12 +99,19 @@ describe('pain 5 CONNACK at the first connect, one endpoint', () => {
 })
 
 describe('pain 5 CONNACK of 3.1.1', () => {
-  const dials = async (returnCode: number, options: ClientOptions): Promise<{ dials: number; code: string | undefined; reasonCode: number | undefined }> => {
+  const dials = async (
+    returnCode: number,
+    options: ClientOptions,
+  ): Promise<{ dials: number; code: string | undefined; reasonCode: number | undefined }> => {
     const rig = new Rig({ protocolVersion: 4, firstConnect: 'wait', ...options }, { version: 4 })
     rig.behave = () => refusing(returnCode)
     const error = failure(rig.client.connect())
     await rig.advance(10_000)
-    const found = { dials: rig.dials.length, code: rig.seen('connecterror')[0]?.error.code, reasonCode: rig.seen('connecterror')[0]?.error.reasonCode }
+    const found = {
+      dials: rig.dials.length,
+      code: rig.seen('connecterror')[0]?.error.code,
+      reasonCode: rig.seen('connecterror')[0]?.error.reasonCode,
+    }
     await rig.finish()
     await error
     return found
@@ -118,18 +130,18 @@ describe('pain 5 CONNACK of 3.1.1', () => {
 })
 
 describe('pain 5 CONNACK with a list', () => {
-  it.each(fatal)('G13 0x%s: never again there; the other goes on being tried', async (code) => {
+  it.each(hex(fatal))('G13 0x%s: never again there; the other goes on being tried', async (_hex, code) => {
     const { hosts, code: ended } = await afterLoss(refusing(code), {}, ['a', 'b'])
     expect(hosts).toMatch(/^ab+$/)
     expect(hosts.length).toBeGreaterThan(2)
     expect(ended).toBeUndefined()
   })
 
-  it.each(passing)('G12 0x%s: they take turns', async (code) => {
+  it.each(hex(passing))('G12 0x%s: they take turns', async (_hex, code) => {
     expect(await afterLoss(refusing(code), {}, ['a', 'b'])).toEqual({ hosts: 'aba', delay: 1000, code: undefined })
   })
 
-  it.each(credentialCodes)('G13 0x%s with credentials(): twice there, then the other', async (code) => {
+  it.each(hex(credentialCodes))('G13 0x%s with credentials(): twice there, then the other', async (_hex, code) => {
     const { hosts } = await afterLoss(refusing(code), fresh, ['a', 'b'])
     expect(hosts).toMatch(/^aab+$/)
   })
@@ -160,18 +172,18 @@ async function afterGoodbye(code: number, options: ClientOptions = {}, hosts = [
 }
 
 describe('DISCONNECT of the server', () => {
-  it.each(disconnects)('G15 fault 45 fault 49 fault 50 0x%s: retried with at least the minimum back-off', async (code) => {
+  it.each(hex(disconnects))('G15 fault 45 fault 49 fault 50 0x%s: retried with at least the minimum back-off', async (_hex, code) => {
     expect(await afterGoodbye(code)).toEqual({ hosts: 'a', delay: 1000, code: undefined })
   })
 
   it.each([
-    [0x8e, 'ERR_SESSION_TAKEN_OVER'],
-    [0x98, 'ERR_SERVER_DISCONNECT'],
-  ] as const)('G15 pain 3 fault 39 0x%s: the end, with one endpoint or more', async (reasonCode, code) => {
+    ['8e', 0x8e, 'ERR_SESSION_TAKEN_OVER'],
+    ['98', 0x98, 'ERR_SERVER_DISCONNECT'],
+  ] as const)('G15 pain 3 fault 39 0x%s: the end, with one endpoint or more', async (_hex, reasonCode, code) => {
     for (const hosts of [['a'], ['a', 'b']]) expect(await afterGoodbye(reasonCode, {}, hosts)).toEqual({ hosts: '', delay: undefined, code })
   })
 
-  it.each([0x8c, 0x9c, 0x9d])('G16 0x%s: not the same server again; a list moves on', async (code) => {
+  it.each(hex([0x8c, 0x9c, 0x9d]))('G16 0x%s: not the same server again; a list moves on', async (_hex, code) => {
     expect(await afterGoodbye(code)).toEqual({ hosts: '', delay: undefined, code: 'ERR_SERVER_DISCONNECT' })
     const { hosts } = await afterGoodbye(code, {}, ['a', 'b'])
     expect(hosts).toBe('b')
@@ -187,7 +199,7 @@ describe('DISCONNECT of the server', () => {
     expect(await afterGoodbye(0x87, fresh, ['a'], refusing(0x87))).toMatchObject({ hosts: 'a', code: 'ERR_CONNECT_REFUSED' })
   })
 
-  it.each([0x8b, 0xa0])('fault 49 G15 0x%s over and over: delays grow', async (code) => {
+  it.each(hex([0x8b, 0xa0]))('fault 49 G15 0x%s over and over: delays grow', async (_hex, code) => {
     const rig = await new Rig().up()
     for (let round = 0; round < 5; round++) {
       await rig.goodbye(code)

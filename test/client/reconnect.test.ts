@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { constant, exponential } from '../../src/client/backoff.js'
 import type { MqttError } from '../../src/errors.js'
-import { failure } from './harness.js'
-import { down, Rig, reconnect, refusing } from './rig.js'
+import { agreeable, failure, World } from './harness.js'
+import { type Behaviour, down, Rig, reconnect, refusing } from './rig.js'
+
+const silent = (): undefined => undefined
+/** CONNACK 0x00. */
+const welcome = { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} } as const
 
 describe('a lost connection', () => {
   it.each(['reset', 'end'] as const)('G01 fault 1 fault 4 %s: one disconnect with cause, then reconnect', async (kind) => {
@@ -85,7 +89,7 @@ describe('a lost connection', () => {
   })
 
   it('G09 reconnect off: one attempt, everything pending settles', async () => {
-    const rig = new Rig({ reconnect: false }, { behave: () => (packet) => (packet.type === 'connect' ? refusingNothing : undefined) })
+    const rig = new Rig({ reconnect: false }, { behave: () => (packet) => (packet.type === 'connect' ? welcome : undefined) })
     await rig.up()
     const pending = [
       rig.client.publish('a', 'b', { qos: 1 }),
@@ -112,9 +116,7 @@ describe('a lost connection', () => {
         if (packet.type === 'subscribe' || packet.type === 'publish') rig.clock.setTimer(() => rig.dials[dial - 1]?.peer?.cut(), 0)
         return undefined
       }
-      if (packet.type === 'subscribe') return { type: 'suback', packetId: packet.packetId, reasonCodes: [1], properties: {} }
-      if (packet.type === 'publish') return { type: 'puback', packetId: packet.packetId ?? 0, reasonCode: 0, properties: {} }
-      return undefined
+      return agreeable(packet)
     }
     const subscription = rig.client.subscription('f', { qos: 1 })
     const publishing = rig.client.publish('t', 'x', { qos: 1 })
@@ -131,8 +133,6 @@ describe('a lost connection', () => {
     await rig.finish()
   })
 })
-
-const refusingNothing = { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} } as const
 
 describe('the first connection', () => {
   it('G19 rejected by default: one round, then closed', async () => {
@@ -153,7 +153,7 @@ describe('the first connection', () => {
     connecting.push(rig.client.connect())
     expect(rig.dials.map((dial) => dial.at)).toEqual([0, 1000, 3000, 7000])
     expect(rig.client.state).toBe('connecting')
-    rig.behave = () => (packet) => (packet.type === 'connect' ? refusingNothing : undefined)
+    rig.behave = () => (packet) => (packet.type === 'connect' ? welcome : undefined)
     await rig.advance(7500)
     await Promise.all(connecting)
     expect(rig.client.state).toBe('connected')
@@ -176,7 +176,7 @@ describe('the first connection', () => {
   })
 
   it('G19 wait: a signal of a joiner drops only the joiner', async () => {
-    const rig = new Rig({ firstConnect: 'wait' }, { behave: (_host, dial) => (dial < 3 ? down : () => refusingNothing) })
+    const rig = new Rig({ firstConnect: 'wait' }, { behave: (_host, dial) => (dial < 3 ? down : () => welcome) })
     const connecting = rig.client.connect()
     const controller = new AbortController()
     const joined = failure(rig.client.connect({ signal: controller.signal }))
@@ -219,30 +219,32 @@ describe('the first connection', () => {
 
 describe('an attempt that comes to nothing', () => {
   it.each([
-    ['A26 no CONNACK', () => () => undefined, 'ERR_CONNECT_TIMEOUT', 10_000],
-    ['A26 G08 a dial that never opens', () => 'hang' as const, 'ERR_CONNECT_TIMEOUT', 10_000],
-    ['A38 a refused port, a wrong host, DNS', () => down, 'ERR_CONNECT_FAILED', 0],
-  ] as const)('%s: an error at the deadline, nothing left behind, and the next attempt by policy', async (_name, behave, code, after) => {
-    const rig = await new Rig().up()
-    rig.behave = behave
-    await rig.cut()
-    await rig.advance(1000)
-    await rig.advance(after)
-    expect(rig.seen('connecterror')).toMatchObject([{ attempt: 2, endpoint: 'x://a', error: { code, fault: 'remote' } }])
-    expect(rig.open).toBe(0)
-    expect(rig.delays).toEqual([1000, 2000])
-    rig.behave = () => () => refusingNothing
-    await rig.advance(2000)
-    expect(rig.client.state).toBe('connected')
-    await rig.finish()
-    expect(rig.clock.pending).toBe(0)
-  })
+    ['A26 no CONNACK', silent, 'ERR_CONNECT_TIMEOUT', 10_000],
+    ['A26 G08 a dial that never opens', 'hang', 'ERR_CONNECT_TIMEOUT', 10_000],
+    ['A38 a refused port, a wrong host, DNS', down, 'ERR_CONNECT_FAILED', 0],
+  ] as [string, Behaviour, string, number][])(
+    '%s: an error at the deadline, nothing left behind, and the next attempt by policy',
+    async (_name, behaviour, code, after) => {
+      const rig = await new Rig().up()
+      rig.behave = () => behaviour
+      await rig.cut()
+      await rig.advance(1000)
+      await rig.advance(after)
+      expect(rig.seen('connecterror')).toMatchObject([{ attempt: 2, endpoint: 'x://a', error: { code, fault: 'remote' } }])
+      expect(rig.open).toBe(0)
+      expect(rig.delays).toEqual([1000, 2000])
+      rig.behave = () => () => welcome
+      await rig.advance(2000)
+      expect(rig.client.state).toBe('connected')
+      await rig.finish()
+      expect(rig.clock.pending).toBe(0)
+    },
+  )
 
   it.each(['end', 'cut'] as const)('A29 the stream is closed (%s) before CONNACK', async (how) => {
     const rig = await new Rig().up()
-    rig.behave = (_host, dial) => () => {
-      rig.clock.setTimer(() => rig.dials[dial - 1]?.peer?.[how](), 5)
-      return undefined
+    rig.behave = (_host, dial) => (): undefined => {
+      rig.clock.setTimer((): void => rig.dials[dial - 1]?.peer?.[how](), 5)
     }
     await rig.cut()
     await rig.advance(1100)
@@ -254,7 +256,10 @@ describe('an attempt that comes to nothing', () => {
   })
 
   it('fault 40 each attempt asks the resolver anew; a slow one is given up at its deadline', async () => {
-    const rig = new Rig({ firstConnect: 'wait', connectTimeout: 3000 }, { behave: (_host, dial) => (dial === 1 ? 'hang' : dial < 4 ? down : () => refusingNothing) })
+    const rig = new Rig(
+      { firstConnect: 'wait', connectTimeout: 3000 },
+      { behave: (_host, dial) => (dial === 1 ? 'hang' : dial < 4 ? down : () => welcome) },
+    )
     const connecting = rig.client.connect()
     await rig.advance(3000 + 1000 + 2000 + 4000)
     await connecting
@@ -263,11 +268,32 @@ describe('an attempt that comes to nothing', () => {
     await rig.finish()
   })
 
+  it('A26 a dial that opens after its deadline is destroyed: it has no owner', async () => {
+    const opened: (() => void)[] = []
+    const world = new World({ connectTimeout: 1000, reconnect: { backoff: () => 500 }, firstConnect: 'wait' }, {}, 1, (_index, open) => {
+      if (opened.length > 0) return open()
+      return new Promise((resolve) => {
+        opened.push(() => resolve(open()))
+      })
+    })
+    world.answer = agreeable
+    const connecting = world.client.connect()
+    await world.clock.advance(1500)
+    await connecting
+    opened[0]?.()
+    await world.settle()
+    expect(world.peers).toHaveLength(2)
+    // The late one came second.
+    expect(world.peers[1]?.bytes).toEqual([])
+    expect(world.peers[1]?.ended).toBeDefined()
+    expect(world.peers[0]?.ended).toBeUndefined()
+    world.client.destroy()
+  })
+
   it('fault 41 a proxy that answers HTTP: a typed error, and back-off', async () => {
     const rig = await new Rig().up()
-    rig.behave = (_host, dial) => () => {
+    rig.behave = (_host, dial) => (): undefined => {
       rig.dials[dial - 1]?.peer?.sendBytes(new TextEncoder().encode('HTTP/1.1 302 Found\r\nLocation: http://portal/\r\n\r\n'))
-      return undefined
     }
     await rig.cut()
     await rig.advance(1000)
@@ -307,6 +333,33 @@ describe('an attempt that comes to nothing', () => {
 })
 
 const certificate = new Error('CERT_HAS_EXPIRED')
+
+describe('the options', () => {
+  it.each([
+    ['reconnect.backoff', { reconnect: { backoff: 5 } }],
+    ['reconnect.stableAfter', { reconnect: { stableAfter: -1 } }],
+    ['reconnect.maxAttempts', { reconnect: { maxAttempts: 0 } }],
+    ['reconnect.maxAttempts', { reconnect: { maxAttempts: 1.5 } }],
+    ['reconnect.decide', { reconnect: { decide: 'retry' } }],
+    ['reconnect.period', { reconnect: { period: 1000 } }],
+    ['reconnect', { reconnect: 5000 }],
+    ['firstConnect', { firstConnect: 'later' }],
+    ['refreshBefore', { refreshBefore: -1 }],
+    ['connectTimeout', { connectTimeout: Number.POSITIVE_INFINITY }],
+  ])('%s: %j is refused with its name', (option, options) => {
+    expect(() => new Rig(options as object)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }) as Error)
+  })
+
+  it('are read once: what is written to them later means nothing', async () => {
+    const options = { reconnect: { backoff: (): number => 1000, maxAttempts: 5 } }
+    const rig = await new Rig(options).up()
+    options.reconnect.maxAttempts = 1
+    options.reconnect.backoff = () => 7
+    await rig.cut()
+    expect(rig.delays).toEqual([1000])
+    await rig.finish()
+  })
+})
 
 describe('the error that ends it', () => {
   it('G11 retries exhausted: reported on closed, on what was pending, and by the disconnect that already came', async () => {

@@ -67,7 +67,7 @@ export class Rig {
   readonly events: { readonly at: number; readonly type: keyof ClientEvents; readonly event: unknown }[] = []
   /** What is told to the logger. */
   readonly log: string[] = []
-  /** Errors that nobody caught. */
+  /** What the next dial comes to. */
   behave: (host: string, dial: number) => Behaviour
   readonly #version: 4 | 5
 
@@ -136,9 +136,7 @@ export class Rig {
 
   /** Connects, which is to work at once. */
   async up(): Promise<this> {
-    const connecting = this.client.connect()
-    await this.settle()
-    await connecting
+    await Promise.all([this.client.connect(), this.settle()])
     return this
   }
 
@@ -150,7 +148,9 @@ export class Rig {
 
   /** The server says goodbye. */
   async goodbye(reasonCode: number, properties: Properties = {}): Promise<void> {
-    this.peer.send({ type: 'disconnect', reasonCode, properties })
+    // 0x8C is sent by some and has no place in the table of the standard.
+    if (reasonCode === 0x8c) this.peer.sendBytes([0xe0, 1, reasonCode])
+    else this.peer.send({ type: 'disconnect', reasonCode, properties })
     this.peer.end()
     await this.settle()
   }

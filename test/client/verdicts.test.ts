@@ -63,13 +63,16 @@ const disconnect: readonly (readonly [number, Verdict])[] = [
 ]
 
 describe('pain 5 the decision table', () => {
-  it.each(connack)('G12 G13 CONNACK 0x%s', (reasonCode, verdict) => {
+  it.each(connack.map(([code, verdict]) => [code.toString(16), code, verdict] as const))('G12 G13 CONNACK 0x%s', (_hex, reasonCode, verdict) => {
     expect(of('ERR_CONNECT_REFUSED', reasonCode)).toBe(verdict)
   })
 
-  it.each(disconnect)('G15 G16 DISCONNECT %s', (reasonCode, verdict) => {
-    expect(of('ERR_SERVER_DISCONNECT', reasonCode)).toBe(verdict)
-  })
+  it.each(disconnect.map(([code, verdict]) => [code.toString(16), code, verdict] as const))(
+    'G15 G16 DISCONNECT 0x%s',
+    (_hex, reasonCode, verdict) => {
+      expect(of('ERR_SERVER_DISCONNECT', reasonCode)).toBe(verdict)
+    },
+  )
 
   it('pain 3 fault 39 a session that was taken over stops', () => {
     expect(of('ERR_SESSION_TAKEN_OVER', 0x8e)).toBe('stop')

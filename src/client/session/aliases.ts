@@ -7,9 +7,15 @@
 /** Topics by alias. */
 export class InboundAliases {
   readonly #topics: (string | undefined)[] = []
-  readonly #maximum: number
+  #maximum: number
 
-  constructor(maximum: number) {
+  constructor(maximum = 0) {
+    this.#maximum = maximum
+  }
+
+  /** A connection begins: CONNECT announces this many. */
+  start(maximum: number): void {
+    this.#topics.length = 0
     this.#maximum = maximum
   }
 
@@ -27,10 +33,6 @@ export class InboundAliases {
   /** The topic of an alias, or undefined when the server never defined it. */
   topic(alias: number): string | undefined {
     return this.#topics[alias]
-  }
-
-  clear(): void {
-    this.#topics.length = 0
   }
 }
 

@@ -112,6 +112,8 @@ export class Inbound {
     if (state !== 0 && state !== QOS2_EARLIER) return this.#handleRepeat(id, qos, state, dup)
     if (this.#open >= this.#receiveMaximum) return this.#break(0x93)
     if (state === QOS2_EARLIER && qos === 2) return this.#handleEarlier(id)
+    // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free.
+    if (state === QOS2_EARLIER) this.#persist.note('delete-inbound', id)
     this.#open += 1
     this.#ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
     const parked = this.#byTicket.size === 0 ? undefined : this.#parked.get(id)
@@ -182,7 +184,7 @@ export class Inbound {
     return REPEAT
   }
 
-  // It was received, once and for all, on an earlier connection. (At QoS 1 the server has fallen back behind that: the identifier is free for it.)
+  // It was received, once and for all, on an earlier connection.
   #handleEarlier(id: number): number {
     this.#open += 1
     this.#ids.set(id, QOS2_RECEIVED)

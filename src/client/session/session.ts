@@ -21,7 +21,6 @@ import { broken, nameOf } from './refusal.js'
 export interface SessionConfig {
   /** Highest number of QoS 1 and 2 messages that the server may have open towards us, 1 to 65,535. */
   readonly receiveMaximum: number
-  readonly topicAliasMaximum: number
   /** Milliseconds to wait for a sign of life after PINGREQ. */
   readonly pingTimeout: number
   /** Most publishes in flight, below the server's Receive Maximum where it is smaller. */
@@ -44,7 +43,7 @@ export class Session {
   readonly acks = new AckQueue()
   readonly inbound: Inbound
   readonly outbound: Outbound
-  readonly aliases: InboundAliases
+  readonly aliases = new InboundAliases()
   /** Aliases that we give to topics. */
   readonly topics = new OutboundAliases()
   readonly keepAlive: KeepAlive
@@ -70,7 +69,6 @@ export class Session {
     this.#persistence = new Persistence(config.durableStore, this.#actions)
     this.inbound = new Inbound(config.receiveMaximum, this.acks, this.#persistence, fault)
     this.outbound = new Outbound(this.acks, this.#persistence, fault)
-    this.aliases = new InboundAliases(config.topicAliasMaximum)
     this.keepAlive = new KeepAlive(config.pingTimeout)
   }
 
@@ -117,7 +115,7 @@ export class Session {
     this.#state = 'connecting'
     this.#authRounds = 0
     this.#authenticating = false
-    this.aliases.clear()
+    this.aliases.start(v5 ? (packet.properties.topicAliasMaximum ?? 0) : 0)
     this.topics.start(0)
     this.inbound.start(v5 ? (packet.properties.receiveMaximum ?? this.#config.receiveMaximum) : 65_535, !v5)
     this.#actions.push({ type: 'send', packet })

@@ -184,8 +184,8 @@ export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
     }
     const kind = settled(packet)
     if (kind === undefined || !('packetId' in packet) || packet.packetId === undefined || this.open.get(packet.packetId) !== kind) return
-    // A refusal because the identifier is in use ends nothing.
-    if (kind === 'publish' && this.session?.unreleased.has(packet.packetId)) return
+    // A PUBREC that refuses because the identifier is in use ends nothing; PUBACK always ends something [MQTT-4.9.0-2].
+    if (kind === 'publish' && packet.type !== 'puback' && this.session?.unreleased.has(packet.packetId)) return
     if (kind === 'publish') this.openPublishes--
     this.open.delete(packet.packetId)
   }

@@ -104,7 +104,8 @@ function repeatedCode(connection: Connection, session: Session, { qos, packetId 
     return known.reasonCode
   }
   connection.violate('a new PUBLISH with a packet identifier in use [MQTT-2.2.1-3]', 'publish')
-  return 0x91
+  // 3.1.1 cannot say no: an acknowledged message is taken.
+  return qos === 1 && connection.protocolVersion === 4 ? undefined : 0x91
 }
 
 /** Makes the client's message the broker's; the code of its acknowledgement. */

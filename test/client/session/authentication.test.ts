@@ -97,7 +97,7 @@ describe('the exchange before CONNACK', () => {
 })
 
 describe('re-authentication', () => {
-  it('M16 begins with AUTH 0x19 and the method of CONNECT, goes on with 0x18, and ends with success [MQTT-4.12.1-1]', () => {
+  it('begins with AUTH 0x19 and the method of CONNECT, goes on with 0x18, and ends with success [MQTT-4.12.1-1]', () => {
     const session = established()
     session.authenticate(0x19, bytes('first'))
     expectSent(session, 0x19, bytes('first'))

@@ -42,7 +42,6 @@ export function takeActions(session: Session): Action[] {
 
 export const configuration: SessionConfig = {
   receiveMaximum: 10,
-  topicAliasMaximum: 10,
   pingTimeout: 10_000,
   maximumInflight: 65_535,
   ownsSession: false,
@@ -61,7 +60,7 @@ export function connectPacket(fields: Partial<ConnectPacket> = {}): ConnectPacke
     will: undefined,
     username: undefined,
     password: undefined,
-    properties: {},
+    properties: { topicAliasMaximum: 10 },
     ...fields,
   }
 }

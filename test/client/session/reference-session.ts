@@ -1,5 +1,6 @@
 /**
- * A second opinion on what a session does with its exchanges: lists, sets and searches, written from sections 2.2.1, 4.3, 4.6 and 4.9.
+ * A second opinion on what a session does with its exchanges: lists, sets and searches, written from sections 2.2.1, 4.1, 4.3, 4.4, 4.6
+ * and 4.9.
  *
  * Slow and plain on purpose. It shares nothing with `src/client/session`, and must never import from there.
  */
@@ -16,22 +17,30 @@ interface Message {
   code: number
 }
 
-type Exchange = { wants: 'puback' | 'pubrec' | 'storing' | 'pubcomp' } | { wants: 'suback' | 'unsuback'; filters: number }
+type Exchange =
+  /** `held`: an earlier connection carried it, and this one has not. */
+  { wants: 'puback' | 'pubrec' | 'storing' | 'pubcomp'; held: boolean } | { wants: 'suback' | 'unsuback'; filters: number; held: false }
 
 export class ReferenceSession {
   acks: Ack[] = []
   writes: [operation: string, id: number, token: number][] = []
   readonly exchanges = new Map<number, Exchange>()
   readonly tokens = new Map<number, () => void>()
-  /** Messages without an acknowledgement, oldest first. */
+  /** Messages of this connection without an acknowledgement, oldest first. */
   messages: Message[] = []
-  /** Identifiers between PUBREC and PUBREL. */
+  /** Messages of earlier connections without an acknowledgement that this one has not repeated. */
+  parked: Message[] = []
+  /** Identifiers between PUBREC and PUBREL: of this connection, and of earlier ones. */
   readonly received = new Set<number>()
+  readonly earlier = new Set<number>()
+  connected = true
   tickets = 0
   window = 0
   #token = 0
   #lastId = 0
-  readonly #receiveMaximum: number
+  #receiveMaximum: number
+  /** 3.1.1: QoS 1 may be sent again on one connection. */
+  #repeats = false
   readonly #durable: boolean
 
   constructor(receiveMaximum: number, durable: boolean) {
@@ -44,15 +53,25 @@ export class ReferenceSession {
   }
 
   get inFlight(): number {
-    return [...this.exchanges.values()].filter(({ wants }) => wants !== 'suback' && wants !== 'unsuback').length
+    return [...this.exchanges.values()].filter(({ wants, held }) => !held && wants !== 'suback' && wants !== 'unsuback').length
   }
 
   get mayPublish(): boolean {
     return this.inFlight < this.window && this.exchanges.size < 65_535
   }
 
-  receive(id: number, qos: number): Verdict {
+  get mayReplay(): boolean {
+    return this.inFlight < this.window
+  }
+
+  /** Exchanges that wait for their replay, oldest first. */
+  get held(): number[] {
+    return [...this.exchanges].filter(([, exchange]) => exchange.held).map(([id]) => id)
+  }
+
+  receive(id: number, qos: number, dup: boolean): Verdict {
     const same = this.messages.find((message) => message.id === id)
+    if (same !== undefined && this.#repeats && dup && same.qos === 1 && qos === 1) return 'repeat'
     if (same !== undefined) return same.qos === 2 && qos === 2 ? 'repeat' : 'close 130'
     if (this.received.has(id)) {
       if (qos === 1) return 'close 130'
@@ -60,12 +79,26 @@ export class ReferenceSession {
       return 'repeat'
     }
     if (this.occupied >= this.#receiveMaximum) return 'close 147'
+    // A server that was set back may use it for something else: what the record says of it is over.
+    if (qos === 1 && this.earlier.delete(id)) this.#note('delete-inbound', id)
+    if (this.earlier.delete(id)) {
+      this.received.add(id)
+      this.acks.push(['pubrec', id, 0])
+      return 'repeat'
+    }
+    const known = this.parked.find((message) => message.id === id)
+    this.parked = this.parked.filter((message) => message !== known)
+    if (known !== undefined && known.qos === qos && (qos === 2 || dup)) {
+      this.messages.push(known)
+      this.#acknowledge()
+      return 'repeat'
+    }
     this.messages.push({ ticket: this.tickets, id, qos, phase: 'held', code: 0 })
     return this.tickets++
   }
 
   settle(ticket: number, code: number): Verdict {
-    const message = this.messages.find((one) => one.ticket === ticket && one.phase === 'held')
+    const message = [...this.messages, ...this.parked].find((one) => one.ticket === ticket && one.phase === 'held')
     if (message === undefined) return false
     message.code = code
     message.phase = 'settled'
@@ -82,18 +115,18 @@ export class ReferenceSession {
 
   pubrel(id: number): Verdict {
     if (this.messages.some((message) => message.id === id)) return 'close 130'
-    const known = this.received.delete(id)
+    const known = this.received.delete(id) || this.earlier.delete(id)
     if (known) this.#note('delete-inbound', id)
     this.acks.push(['pubcomp', id, known ? 0 : 0x92])
     return true
   }
 
   publish(qos: number): Verdict {
-    return this.#take({ wants: qos === 1 ? 'puback' : 'pubrec' })
+    return this.#take({ wants: qos === 1 ? 'puback' : 'pubrec', held: false })
   }
 
   request(wants: 'suback' | 'unsuback', filters: number): Verdict {
-    return this.#take({ wants, filters })
+    return this.#take({ wants, filters, held: false })
   }
 
   withdraw(id: number): void {
@@ -114,14 +147,16 @@ export class ReferenceSession {
       if (code < 0x80) this.acks.push(['pubrel', id, 0x92])
       return 'ignored'
     }
+    if (exchange.held) return 'ignored'
     if (exchange.wants === 'pubrec' && code >= 0x80) return this.#final(id, 'pubrec')
     if (code >= 0x80) return 'close 130'
     if (exchange.wants === 'storing') return 'released'
     if (exchange.wants === 'pubrec' && this.#durable) {
       exchange.wants = 'storing'
       this.#write('put-release', id, () => {
+        if (this.exchanges.get(id) !== exchange) return
         exchange.wants = 'pubcomp'
-        this.acks.push(['pubrel', id, 0])
+        if (!exchange.held) this.acks.push(['pubrel', id, 0])
       })
       return 'released'
     }
@@ -133,7 +168,7 @@ export class ReferenceSession {
 
   answer(kind: 'suback' | 'unsuback', id: number, codes: number): Verdict {
     const exchange = this.exchanges.get(id)
-    if (exchange === undefined) return 'ignored'
+    if (exchange === undefined || exchange.held) return 'ignored'
     if (exchange.wants !== kind || exchange.filters !== codes) return 'close 130'
     this.exchanges.delete(id)
     return 'done'
@@ -145,8 +180,43 @@ export class ReferenceSession {
     granted?.()
   }
 
+  /** PUBLISH or PUBREL goes out again. */
+  replay(id: number): void {
+    const exchange = this.exchanges.get(id)
+    if (exchange === undefined) return
+    exchange.held = false
+    if (exchange.wants === 'pubcomp') this.acks.push(['pubrel', id, 0])
+  }
+
+  /** It will not go out again; QoS 2 stays where it is. */
+  abandon(id: number): void {
+    if (this.exchanges.get(id)?.wants === 'puback') this.exchanges.delete(id)
+  }
+
+  suspend(): void {
+    this.connected = false
+    this.parked.push(...this.messages.splice(0))
+    for (const id of this.received) this.earlier.add(id)
+    this.received.clear()
+    for (const [id, exchange] of this.exchanges) {
+      if (exchange.wants === 'suback' || exchange.wants === 'unsuback') this.exchanges.delete(id)
+      else exchange.held = true
+    }
+    this.acks = []
+    this.window = 0
+  }
+
+  start(window: number, receiveMaximum: number, repeats: boolean): void {
+    this.connected = true
+    this.window = window
+    this.#receiveMaximum = receiveMaximum
+    this.#repeats = repeats
+  }
+
   reset(): void {
     this.messages = []
+    this.parked = []
+    this.earlier.clear()
     this.received.clear()
     this.exchanges.clear()
     this.tokens.clear()
@@ -167,7 +237,7 @@ export class ReferenceSession {
 
   #final(id: number, kind: string): Verdict {
     const exchange = this.exchanges.get(id)
-    if (exchange === undefined) return 'ignored'
+    if (exchange === undefined || exchange.held) return 'ignored'
     if (exchange.wants !== kind) return 'close 130'
     this.exchanges.delete(id)
     this.#note('delete-outbound', id)

@@ -217,29 +217,29 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
 
   it('clears identifiers by PUBREL and PUBCOMP before a QoS 2 publish uses them, whatever PUBCOMP says', () => {
     const session = inherited()
-    expect(session.outbound.prepare()).toBe(false)
+    expect(session.outbound.prepare(2)).toBe(false)
     const cleared = takeAcks(session.acks)
     expect(cleared.length).toBeGreaterThan(0)
     expect(cleared.length).toBeLessThanOrEqual(16)
     for (const [type, , code] of cleared) expect([type, code]).toEqual(['pubrel', 0])
     // Asked again, it does not ask the server again.
-    expect(session.outbound.prepare()).toBe(false)
+    expect(session.outbound.prepare(2)).toBe(false)
     expectQuiet(session)
     const [first = ['pubrel', 0, 0] as const] = cleared
     expect(session.outbound.handlePubcomp(first[1])).toBe(CLEARED)
-    expect(session.outbound.prepare()).toBe(true)
+    expect(session.outbound.prepare(2)).toBe(true)
     expect(session.outbound.publish(2)).toBe(first[1])
   })
 
   it('clears no more identifiers at a time than the server takes', () => {
     const session = inherited(3)
-    session.outbound.prepare()
+    session.outbound.prepare(2)
     expect(takeAcks(session.acks)).toHaveLength(3)
   })
 
   it('lets QoS 1 go at once, with identifiers that are not being cleared', () => {
     const session = inherited()
-    session.outbound.prepare()
+    session.outbound.prepare(2)
     const cleared = takeAcks(session.acks).map(([, id]) => id)
     const ids = publish(session, 1, 1, 1)
     expect(ids.filter((id) => cleared.includes(id))).toEqual([])
@@ -250,7 +250,7 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
     const session = inherited()
     const cleared = new Set<number>()
     for (let count = 0; count < 200; count++) {
-      while (!session.outbound.prepare()) {
+      while (!session.outbound.prepare(2)) {
         for (const [type, id] of takeAcks(session.acks)) {
           expect(type).toBe('pubrel')
           cleared.add(id)
@@ -269,11 +269,11 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
 
   it('an identifier that was used once here needs no second clearing', () => {
     const session = inherited(1)
-    session.outbound.prepare()
+    session.outbound.prepare(2)
     const [[, id] = ['pubrel', 0, 0] as const] = takeAcks(session.acks)
     session.outbound.handlePubcomp(id)
     for (let round = 0; round < 20; round++) {
-      expect(session.outbound.prepare()).toBe(true)
+      expect(session.outbound.prepare(2)).toBe(true)
       expect(session.outbound.publish(2)).toBe(id)
       session.outbound.handlePubrec(id, 0)
       expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
@@ -283,12 +283,12 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
 
   it('goes on clearing on the next connection when this one ended before PUBCOMP', () => {
     const session = inherited()
-    session.outbound.prepare()
+    session.outbound.prepare(2)
     const first = takeAcks(session.acks).map(([, id]) => id)
     reconnect(session)
     expectQuiet(session)
     expect(session.outbound.handlePubcomp(first[0] as number)).toBe(UNKNOWN)
-    expect(session.outbound.prepare()).toBe(false)
+    expect(session.outbound.prepare(2)).toBe(false)
     const [[, again] = ['pubrel', 0, 0] as const] = takeAcks(session.acks)
     expect(session.outbound.handlePubcomp(again)).toBe(CLEARED)
     expect(session.outbound.publish(2)).toBe(again)
@@ -296,28 +296,69 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
 
   it('what was cleared stays so across connections', () => {
     const session = inherited()
-    session.outbound.prepare()
+    session.outbound.prepare(2)
     const ids = takeAcks(session.acks).map(([, id]) => id)
     for (const id of ids) session.outbound.handlePubcomp(id)
     reconnect(session)
-    expect(session.outbound.prepare()).toBe(true)
+    expect(session.outbound.prepare(2)).toBe(true)
     expect(session.outbound.publish(2)).toBe(ids[0])
     expectQuiet(session)
   })
 
+  it('on 3.1.1, which cannot say that an identifier is in use, QoS 1 takes cleared ones too', () => {
+    const session = connecting({ ownsSession: true }, { cleanStart: false, protocolVersion: 4 })
+    session.handlePacket(connackPacket({}, { sessionPresent: true }), 0)
+    takeActions(session)
+    expect(session.outbound.prepare(1)).toBe(false)
+    const cleared = takeAcks(session.acks).map(([, id]) => id)
+    expect(cleared.length).toBeGreaterThan(0)
+    for (const id of cleared) session.outbound.handlePubcomp(id)
+    const used = Array.from({ length: cleared.length }, () => {
+      expect(session.outbound.prepare(1)).toBe(true)
+      return session.outbound.publish(1)
+    })
+    expect(used).toEqual(cleared)
+    expect(session.outbound.prepare(1)).toBe(false)
+    for (const id of used) expect(session.outbound.handlePuback(id)).toBe(DONE)
+    expect(session.outbound.prepare(1)).toBe(true)
+  })
+
+  it('on 5.0 an identifier that the server says is in use (0x91) is not used again in this session', () => {
+    const session = inherited()
+    const [id = 0] = publish(session, 1)
+    expect(session.outbound.handlePuback(id)).toBe(DONE)
+    expect(session.outbound.disown(id)).toBe(true)
+    wrap(session)
+    expect(publish(session, 1)).not.toContain(id)
+    reconnect(session)
+    wrap(session)
+    expect(publish(session, 1, 1)).not.toContain(id)
+    expect(session.outbound.handlePuback(id)).toBe(UNKNOWN)
+    reconnect(session, false)
+    wrap(session)
+    expect(publish(session, 1)).toEqual([id])
+  })
+
+  it('in a session that is known 0x91 is about the message, not about the identifier', () => {
+    const session = connected()
+    const [id = 0] = publish(session, 1)
+    session.outbound.handlePuback(id)
+    expect(session.outbound.disown(id)).toBe(false)
+  })
+
   it('ends with the session: after Session Present 0 every identifier is free and nothing is cleared', () => {
     const session = inherited()
-    session.outbound.prepare()
+    session.outbound.prepare(2)
     reconnect(session, false)
-    expect(session.outbound.prepare()).toBe(true)
+    expect(session.outbound.prepare(2)).toBe(true)
     expectQuiet(session)
   })
 
   it('is none on a clean start, nor for a session that this process knows', () => {
     const clean = connected()
-    expect(clean.outbound.prepare()).toBe(true)
+    expect(clean.outbound.prepare(2)).toBe(true)
     reconnect(clean)
-    expect(clean.outbound.prepare()).toBe(true)
+    expect(clean.outbound.prepare(2)).toBe(true)
     expectQuiet(clean)
   })
 })

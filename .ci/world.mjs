@@ -1,0 +1,174 @@
+/**
+ * Runs the virtual world: bundles test/world with src, runs it on all cores, prints findings and one summary line.
+ *
+ *     node .ci/world.mjs --seeds N [--seed FIRST] [--enumerate]   random seeds, and every fault at every step of the base scenarios
+ *     node .ci/world.mjs --enumerate [--only NAME]                the scenarios alone, or those whose name contains NAME
+ *     node .ci/world.mjs --defect NAME                            with a planted defect, which must be found
+ *     node .ci/world.mjs --defects                                each planted defect in turn, as a table
+ *     node .ci/world.mjs --replay FILE                            a schedule as a finding prints it, packet by packet
+ *     --limit S stops after S seconds, --jobs N sets the number of workers
+ *
+ * Exits with 1 when something was found (with --defect: when nothing was). Writes below node_modules/.cache only.
+ */
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import * as esbuild from 'esbuild'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const cache = path.join(root, 'node_modules', '.cache', 'mqwire-world', String(process.pid))
+
+function option(name, otherwise) {
+  const at = process.argv.indexOf(`--${name}`)
+  return at < 0 ? otherwise : process.argv[at + 1]
+}
+
+const flag = (name) => process.argv.includes(`--${name}`)
+
+/** Replaces the text of a defect while its file is loaded. */
+function planted(defect) {
+  const file = path.join(root, 'src', defect.file)
+  return {
+    name: 'planted-defect',
+    setup(build) {
+      build.onLoad({ filter: /\.ts$/ }, (args) => {
+        if (args.path !== file) return undefined
+        const text = readFileSync(file, 'utf8')
+        const times = text.split(defect.find).length - 1
+        if (times !== 1) throw new Error(`defect '${defect.name}': its text occurs ${times} times in src/${defect.file}`)
+        return { contents: text.replace(defect.find, () => defect.replace), loader: 'ts' }
+      })
+    },
+  }
+}
+
+async function bundle(entry, name, defect) {
+  const outfile = path.join(cache, `${name}.mjs`)
+  await esbuild.build({
+    absWorkingDir: root,
+    entryPoints: [entry],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    external: ['ws'],
+    sourcemap: 'inline',
+    logLevel: 'silent',
+    plugins: defect === undefined ? [] : [planted(defect)],
+  })
+  return outfile
+}
+
+/** Runs one worker to its end; gives what it did. */
+function work(file, workerData) {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(file, { workerData, execArgv: ['--enable-source-maps'] })
+    let done
+    worker.on('message', (message) => {
+      done = message
+    })
+    worker.on('error', reject)
+    worker.on('exit', (code) => (done === undefined ? reject(new Error(`a worker ended with ${code} and said nothing`)) : resolve(done)))
+  })
+}
+
+async function run(file, task) {
+  const parts = Number(option('jobs', availableParallelism()))
+  const tasks = Array.from({ length: parts }, (_, part) => work(file, { ...task, part, parts }))
+  const all = task.hasty ? [await Promise.race(tasks.map(async (each) => firstToFind(await each, tasks)))] : await Promise.all(tasks)
+  return {
+    schedules: sum(all, 'schedules'),
+    seeds: sum(all, 'seeds'),
+    failed: sum(all, 'failed'),
+    events: sum(all, 'events'),
+    reports: all.flatMap((each) => each.reports),
+  }
+}
+
+// One that found nothing waits for the others.
+async function firstToFind(done, tasks) {
+  if (done.failed > 0) return done
+  const all = await Promise.all(tasks)
+  return all.find((each) => each.failed > 0) ?? done
+}
+
+function sum(all, key) {
+  return all.reduce((total, each) => total + each[key], 0)
+}
+
+function print({ rule, detail, name, seed, schedule }) {
+  console.log(`${rule}: ${detail}\n  ${name === 'random' ? `seed ${seed}` : `scenario '${name}'`}, made smaller:\n${schedule}\n`)
+}
+
+const seconds = (since) => ((performance.now() - since) / 1000).toFixed(1)
+
+async function replay(name) {
+  const file = await bundle('test/world/main.ts', 'world')
+  const task = { part: 0, parts: 1, first: 1, seeds: 0, enumerate: false, only: '', hasty: false, limit: 3600, replay: readFileSync(name, 'utf8') }
+  const { trace } = await work(file, task)
+  for (const line of trace) console.log(line)
+  return !trace.some((line) => line.startsWith('FINDING'))
+}
+
+async function explore() {
+  const started = performance.now()
+  const seeds = Number(option('seeds', 0))
+  const file = await bundle('test/world/main.ts', 'world')
+  const result = await run(file, {
+    first: Number(option('seed', 1)),
+    seeds,
+    enumerate: flag('enumerate'),
+    only: option('only', ''),
+    hasty: false,
+    limit: Number(option('limit', 3600)),
+  })
+  const kinds = new Map(result.reports.map((report) => [`${report.rule} ${report.detail.replace(/\d+/g, '#')}`, report]))
+  for (const report of kinds.values()) print(report)
+  console.log(`world: ${result.schedules} schedules, ${result.seeds} seeds, ${result.failed} findings, ${seconds(started)} s`)
+  return result.failed === 0 && result.schedules > 0
+}
+
+async function tryDefect(defect) {
+  const file = await bundle('test/world/main.ts', `defect-${defect.name.replace(/\W+/g, '-')}`, defect)
+  const started = performance.now()
+  const result = await run(file, { first: 1, seeds: 1_000_000, enumerate: false, only: '', hasty: true, limit: 10 })
+  const [report] = result.reports
+  return { defect, report, seconds: seconds(started) }
+}
+
+function row({ defect, report, seconds }) {
+  if (report === undefined) return `${defect.name} | NOT CAUGHT | | ${seconds}`
+  const where = report.name === 'random' ? `seed ${report.seed}` : `scenario '${report.name}'`
+  return `${defect.name} | ${report.rule}: ${report.detail.slice(0, 90)} | ${where} | ${seconds}`
+}
+
+async function tryDefects(name) {
+  const { defects } = await import(pathToFileURL(await bundle('test/world/defects.ts', 'defects')).href)
+  const chosen = name === undefined ? defects : defects.filter((defect) => defect.name === name)
+  if (chosen.length === 0) throw new Error(`there is no such defect; there are: ${defects.map((defect) => defect.name).join(', ')}`)
+  console.log('defect | caught by | where | seconds')
+  let missed = 0
+  for (const defect of chosen) {
+    const result = await tryDefect(defect)
+    console.log(row(result))
+    if (name !== undefined && result.report !== undefined) print(result.report)
+    if (result.report === undefined) missed += 1
+  }
+  console.log(`world: ${chosen.length} defects, ${missed} not caught`)
+  return missed === 0
+}
+
+mkdirSync(cache, { recursive: true })
+try {
+  const defect = option('defect', undefined)
+  const recorded = option('replay', undefined)
+  const good = recorded !== undefined ? await replay(recorded) : flag('defects') || defect !== undefined ? await tryDefects(defect) : await explore()
+  // Workers that were still looking are of no use any more.
+  process.exitCode = good ? 0 : 1
+} finally {
+  rmSync(cache, { recursive: true, force: true })
+  setTimeout(() => process.exit(), 0)
+}

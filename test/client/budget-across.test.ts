@@ -1,0 +1,75 @@
+/** After a close for budget (0x97) the next CONNECT asks for less, so that a backlog cannot come back in one piece (fine print 8). */
+import { describe, expect, it } from 'vitest'
+import type { ClientOptions } from '../../src/client/api.js'
+import { comeBack, lose, steady, willing } from './across.js'
+import type { World } from './harness.js'
+import { publish, subscribe } from './incoming.js'
+
+const announced = (world: World) => world.peers.map((peer) => peer.all('connect')[0]?.properties.receiveMaximum)
+
+/** A client with 20,000 bytes for messages, whose reader never comes. */
+async function overrun(options: ClientOptions): Promise<World> {
+  const world = await steady({ memoryBudget: 20_000, ...options }, willing(false))
+  await subscribe(world, 't', { qos: 1, ack: 'manual' })
+  return world
+}
+
+/** As many QoS 1 messages of 3,000 bytes as fit, and one more. */
+async function flood(world: World): Promise<void> {
+  await world.send(...Array.from({ length: 8 }, (_, index) => publish('t', 'x'.repeat(3000), index + 1)))
+}
+
+describe('the budget over several connections', () => {
+  it('halves Receive Maximum after each close with 0x97, down to budget ÷ maximumPacketSize', async () => {
+    const world = await overrun({ receiveMaximum: 64, maximumPacketSize: 4000 })
+    for (let round = 0; round < 5; round++) {
+      await flood(world)
+      expect(world.peer.last('disconnect').reasonCode).toBe(0x97)
+      // A server that lost the session, so that the same messages come as new ones and fill the budget again.
+      await comeBack(world, willing(false))
+    }
+    expect(announced(world)).toEqual([64, 32, 16, 8, 5, 5])
+  })
+
+  it('never goes below 1', async () => {
+    const world = await overrun({ receiveMaximum: 3, maximumPacketSize: 1_000_000 })
+    for (let round = 0; round < 3; round++) {
+      await world.send(...Array.from({ length: 3 }, (_, index) => publish('t', 'x'.repeat(9000), index + 1)))
+      await comeBack(world, willing(false))
+    }
+    const all = announced(world) as number[]
+    expect(all.slice(0, 2)).toEqual([3, 1])
+    for (const value of all) expect(value).toBeGreaterThanOrEqual(1)
+  })
+
+  it('other ends of a connection change nothing', async () => {
+    const world = await overrun({ receiveMaximum: 64, maximumPacketSize: 4000 })
+    await lose(world)
+    await comeBack(world, willing(true))
+    // The server's own 0x97 is about what we sent.
+    await world.send({ type: 'disconnect', reasonCode: 0x97, properties: {} })
+    await comeBack(world, willing(true))
+    expect(announced(world)).toEqual([64, 64, 64])
+  })
+
+  it('what is announced is enforced: one message more is 0x93', async () => {
+    const world = await overrun({ receiveMaximum: 8, maximumPacketSize: 4000 })
+    await flood(world)
+    await comeBack(world, willing(false))
+    expect(announced(world).at(-1)).toBe(5)
+    await world.send(...Array.from({ length: 6 }, (_, index) => publish('t', 'x', index + 1)))
+    expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
+  })
+
+  it('messages in hand are not delivered again after it (fine print 3)', async () => {
+    const world = await steady({ memoryBudget: 20_000, maximumPacketSize: 4000, receiveMaximum: 8 }, willing(false))
+    const subscription = await subscribe(world, 't', { qos: 1 })
+    await flood(world)
+    expect(world.peer.last('disconnect').reasonCode).toBe(0x97)
+    const buffered = subscription.size
+    expect(buffered).toBeGreaterThan(0)
+    await comeBack(world, willing(true))
+    await world.send(...Array.from({ length: 5 }, (_, index) => publish('t', 'x'.repeat(3000), index + 1, { dup: true })))
+    expect(subscription.size).toBe(buffered)
+  })
+})

@@ -1,0 +1,251 @@
+/** Subscriptions after a session was lost, or on every connection: what is sent again, in how few packets, and what refusals mean. */
+import { describe, expect, it } from 'vitest'
+import type { Answer } from '../../src/testing/scripted-peer.js'
+import { again, carried, comeBack, forgets, keeps, lose, steady, willing } from './across.js'
+import { failure, type World } from './harness.js'
+import { publish, read, subscribe, takenTexts } from './incoming.js'
+
+const withoutIdentifiers = { subscriptionIdentifierAvailable: 0 }
+
+/** Filters of each SUBSCRIBE of the latest connection. */
+const subscribed = (world: World): string[][] => world.peer.all('subscribe').map((packet) => packet.subscriptions.map((item) => item.filter))
+
+/** No session; these filters are refused with 0x87. */
+const refusing =
+  (...filters: string[]): Answer =>
+  (packet) => {
+    if (packet.type !== 'subscribe') return willing(false)(packet)
+    const reasonCodes = packet.subscriptions.map((item) => (filters.includes(item.filter) ? 0x87 : item.qos))
+    return { type: 'suback', packetId: packet.packetId, reasonCodes, properties: {} }
+  }
+
+describe('the session is lost', () => {
+  it('fault 9 every subscription is made again with its options, once, before anything else; readers go on', async () => {
+    const world = await steady({}, willing(false))
+    const one = await subscribe(world, { filter: 'a/+', qos: 2, noLocal: true, retainAsPublished: true, retainHandling: 2 })
+    const two = await subscribe(world, ['b', 'c'], { qos: 1, retainHandling: 1 })
+    const first = world.peer.all('subscribe')
+    const peer = await again(world, willing(false))
+    const second = peer.all('subscribe')
+    expect(second.map(({ subscriptions }) => subscriptions)).toEqual(first.map(({ subscriptions }) => subscriptions))
+    await world.send(publish('a/x', 'for one'), publish('b', 'for two'))
+    expect([takenTexts(one), takenTexts(two)]).toEqual([['for one'], ['for two']])
+  })
+
+  it('keeps Subscription Identifiers and user properties, group by group', async () => {
+    const world = await steady({}, willing(false))
+    await subscribe(world, ['a', 'b'], { properties: { userProperties: [['who', 'me']] } })
+    await subscribe(world, 'c', { properties: { subscriptionIdentifier: 77 } })
+    const first = world.peer.all('subscribe').map(({ properties }) => properties)
+    const peer = await again(world, willing(false))
+    expect(subscribed(world)).toEqual([['a', 'b'], ['c']])
+    expect(peer.all('subscribe').map(({ properties }) => properties)).toEqual(first)
+  })
+
+  it('takes one packet for all where the server has no Subscription Identifiers', async () => {
+    const world = await steady({}, willing(false, withoutIdentifiers))
+    for (const filter of ['a', 'b', 'c', 'd']) await subscribe(world, filter, { qos: 1 })
+    await again(world, willing(false, withoutIdentifiers))
+    expect(subscribed(world)).toEqual([['a', 'b', 'c', 'd']])
+  })
+
+  it('C18 splits by `maxFiltersPerSubscribe`', async () => {
+    const world = await steady({ maxFiltersPerSubscribe: 3 }, willing(false, withoutIdentifiers))
+    for (let number = 1; number <= 8; number++) await subscribe(world, `f${number}`)
+    await again(world, willing(false, withoutIdentifiers))
+    expect(subscribed(world)).toEqual([
+      ['f1', 'f2', 'f3'],
+      ['f4', 'f5', 'f6'],
+      ['f7', 'f8'],
+    ])
+  })
+
+  it('C18 splits by the Maximum Packet Size of the new server, and exceeds it never [MQTT-3.2.2-15]', async () => {
+    const world = await steady({}, willing(false, withoutIdentifiers))
+    const filters = Array.from({ length: 60 }, (_, index) => `some/rather/long/filter/number/${index}`)
+    const limits = { ...withoutIdentifiers, maximumPacketSize: 200 }
+    for (const filter of filters) await subscribe(world, filter)
+    const peer = await again(world, willing(false, limits))
+    expect(subscribed(world).flat()).toEqual(filters)
+    // As few as fit: about 35 bytes for each filter.
+    expect(peer.all('subscribe').length).toBeLessThanOrEqual(16)
+    expect(world.client.state).toBe('connected')
+    expect(world.seen('error')).toEqual([])
+  })
+
+  it('fault 51 a filter that does not fit the new server by itself ends, the others come back', async () => {
+    const world = await steady({}, willing(false, withoutIdentifiers))
+    const large = await subscribe(world, 'x'.repeat(300))
+    const small = await subscribe(world, 'small')
+    const reading = read(large)
+    await again(world, willing(false, { ...withoutIdentifiers, maximumPacketSize: 128 }))
+    expect(subscribed(world)).toEqual([['small']])
+    await world.settle()
+    expect(reading.end).toMatchObject({ state: 'failed', error: { code: 'ERR_PACKET_TOO_LARGE' } })
+    await world.send(publish('small', 'here'))
+    expect(takenTexts(small)).toEqual(['here'])
+  })
+
+  it('C28 pain 25 what was refused when it was asked for is not asked for again', async () => {
+    const world = await steady({}, refusing('no'))
+    const subscription = await subscribe(world, ['yes', 'no'])
+    expect(subscription.granted.map(({ reasonCode }) => reasonCode)).toEqual([0, 0x87])
+    await again(world, willing(false))
+    expect(subscribed(world)).toEqual([['yes']])
+  })
+
+  it('C29 what was unsubscribed from is not subscribed to again', async () => {
+    const world = await steady({}, willing(false))
+    const one = await subscribe(world, 'one')
+    await subscribe(world, 'two')
+    const left = one.unsubscribe()
+    await world.settle()
+    await left
+    await again(world, willing(false))
+    expect(subscribed(world)).toEqual([['two']])
+  })
+
+  it('a filter that is refused now leaves the set; its reader ends with the error, after what it had; an `error` event tells', async () => {
+    const world = await steady({}, willing(false))
+    const gone = await subscribe(world, 'gone', { qos: 1 })
+    const stays = await subscribe(world, 'stays', { qos: 1 })
+    await world.send(publish('gone', 'unread'))
+    const reading = read(gone)
+    await again(world, refusing('gone'))
+    expect(reading.texts).toEqual(['unread'])
+    expect(reading.end).toMatchObject({ state: 'failed', error: { code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 } })
+    expect(world.seen('error')).toMatchObject([{ error: { code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 } }])
+    await again(world, willing(false))
+    expect(subscribed(world)).toEqual([['stays']])
+    await world.send(publish('stays', 'x'))
+    expect(takenTexts(stays)).toEqual(['x'])
+    // It can be asked for again.
+    const anew = await subscribe(world, 'gone')
+    expect(anew.granted).toMatchObject([{ filter: 'gone', reasonCode: 0 }])
+  })
+
+  it('of several filters of one subscription only the refused one goes', async () => {
+    const world = await steady({}, willing(false))
+    const both = await subscribe(world, ['a', 'b'])
+    const reading = read(both)
+    await again(world, refusing('a'))
+    await world.send(publish('b', 'still here'))
+    expect(reading).toMatchObject({ texts: ['still here'], end: { state: 'running' } })
+    await again(world, willing(false))
+    expect(subscribed(world)).toEqual([['b']])
+  })
+
+  it('C12 fault 51 what the new server does not have is not sent: wildcards, shared subscriptions; the rest comes back', async () => {
+    const world = await steady({}, willing(false))
+    const wild = await subscribe(world, 'a/#')
+    const shared = await subscribe(world, '$share/g/b')
+    await subscribe(world, 'plain')
+    const readings = [read(wild), read(shared)]
+    await again(world, willing(false, { wildcardSubscriptionAvailable: 0, sharedSubscriptionAvailable: 0, subscriptionIdentifierAvailable: 0 }))
+    expect(subscribed(world)).toEqual([['plain']])
+    expect(readings.map(({ end }) => (end.error as { code?: string }).code)).toEqual(['ERR_WILDCARD_SUBS_UNSUPPORTED', 'ERR_SHARED_SUBS_UNSUPPORTED'])
+    expect(world.peer.last('subscribe').properties.subscriptionIdentifiers).toBeUndefined()
+  })
+
+  it('a handler ends with the error too', async () => {
+    const world = await steady({}, willing(false))
+    const listening = world.client.listen('gone', () => undefined)
+    await world.settle()
+    const done = failure((await listening).done)
+    await again(world, refusing('gone'))
+    expect(await done).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 })
+  })
+
+  it('pain 17 pain 21 adds no reader and no handler: each message comes once, after any number of losses', async () => {
+    const world = await steady({}, willing(false))
+    const subscription = await subscribe(world, 't')
+    for (let round = 0; round < 20; round++) await again(world, willing(false))
+    expect(subscribed(world)).toEqual([['t']])
+    await world.send(publish('t', 'once'))
+    expect(takenTexts(subscription)).toEqual(['once'])
+  })
+
+  it('retained messages come to the readers again, as the server has just been asked for them', async () => {
+    const world = await steady({}, willing(false))
+    const subscription = await subscribe(world, 't')
+    await again(world, willing(false))
+    await world.send(publish('t', 'retained', undefined, { retain: true }))
+    expect(takenTexts(subscription)).toEqual(['retained'])
+  })
+})
+
+describe('the session is kept', () => {
+  it('H07 fault 8 no SUBSCRIBE is sent', async () => {
+    const world = await steady({}, willing(false))
+    await subscribe(world, ['a', 'b'])
+    await again(world, willing(true))
+    expect(carried(world.peer)).toEqual([])
+  })
+
+  it('H07 fault 10 `resubscribe: "always"` sends it with Retain Handling 1, or 2 where 2 was asked (fine print 5)', async () => {
+    const world = await steady({ resubscribe: 'always' }, willing(false))
+    await subscribe(world, [
+      { filter: 'a', retainHandling: 0 },
+      { filter: 'b', retainHandling: 1 },
+      { filter: 'c', retainHandling: 2 },
+    ])
+    const peer = await again(world, willing(true))
+    expect(peer.last('subscribe').subscriptions.map(({ filter, retainHandling }) => [filter, retainHandling])).toEqual([
+      ['a', 1],
+      ['b', 1],
+      ['c', 2],
+    ])
+    expect(peer.all('subscribe')).toHaveLength(1)
+    // What is refused then is gone, as after a loss.
+    await again(world, (packet) => (packet.type === 'connect' ? keeps()(packet) : refusing('a')(packet)))
+    await again(world, willing(true))
+    expect(subscribed(world)).toEqual([['b', 'c']])
+  })
+
+  it('a SUBSCRIBE that brings back a lost session and has no answer is made good on the next connection, though that has the session', async () => {
+    const world = await steady({}, willing(false))
+    await subscribe(world, 'a')
+    await again(world, forgets())
+    expect(subscribed(world)).toEqual([['a']])
+    // The server kept the session that began there, but may not have seen the SUBSCRIBE.
+    await again(world, willing(true))
+    expect(subscribed(world)).toEqual([['a']])
+    await again(world, willing(true))
+    expect(subscribed(world)).toEqual([])
+  })
+})
+
+describe('C33 a flapping link', () => {
+  it('carries each filter at most once per connection, and nothing piles up, whatever the answers', async () => {
+    const world = await steady({ maxFiltersPerSubscribe: 7, stats: true }, willing(false, withoutIdentifiers))
+    const filters = Array.from({ length: 40 }, (_, index) => `f${index}`)
+    for (const filter of filters.slice(0, 30)) await subscribe(world, filter)
+    for (const filter of filters.slice(30)) world.client.subscription(filter)
+    for (let round = 0; round < 30; round++) {
+      await again(world, round % 3 === 0 ? keeps(withoutIdentifiers) : forgets(withoutIdentifiers))
+      const all = subscribed(world).flat()
+      expect(all.length, `connection ${round}`).toBe(new Set(all).size)
+      expect(all.length).toBeLessThanOrEqual(40)
+    }
+    await again(world, willing(false, withoutIdentifiers))
+    expect(subscribed(world).flat().sort()).toEqual([...filters].sort())
+    await again(world, willing(true, withoutIdentifiers))
+    expect(subscribed(world)).toEqual([])
+  })
+
+  it('G21 one publish and one subscribe that wait are on the wire at most once per connection', async () => {
+    const world = await steady({}, forgets())
+    await lose(world)
+    const promise = world.client.publish('t', 'x', { qos: 1 })
+    promise.catch(() => undefined)
+    const subscription = world.client.subscription('t')
+    for (let round = 0; round < 10; round++) {
+      const peer = await comeBack(world, keeps())
+      expect([peer.all('publish').length, peer.all('subscribe').length]).toEqual([1, 1])
+      await lose(world)
+    }
+    await comeBack(world, willing(true))
+    await expect(promise).resolves.toBeDefined()
+    await expect(subscription.ready).resolves.toBe(subscription)
+  })
+})
