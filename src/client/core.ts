@@ -19,11 +19,10 @@ import type { ClientEvents } from './events.js'
 import { Inbox } from './inbox.js'
 import type { Config } from './options.js'
 import { Outbox } from './outbound.js'
-import type { CancelTimer, Platform } from './platform.js'
+import { type CancelTimer, type Platform, whenPassed } from './platform.js'
 import { redacted } from './redact.js'
 import { Registry } from './registry.js'
 import type { Goodbye } from './requests.js'
-import { longestDelay } from './schema.js'
 import type { Action } from './session/actions.js'
 import { broken, refusal, version5Code } from './session/refusal.js'
 import { Session } from './session/session.js'
@@ -82,6 +81,7 @@ export class Core implements DiallingHost {
       maximumInflight: options.outbound.maxInflight,
       ownsSession: !options.cleanStart,
       durableStore: false,
+      identifierBase: Math.floor(platform.random() * 65_535),
     })
     this.registry = new Registry(this)
     this.inbox = new Inbox(this)
@@ -289,11 +289,12 @@ export class Core implements DiallingHost {
     this.#expiry?.()
     this.#dialling.handleConnected()
     if (this.counters !== undefined) this.counters.connects += 1
-    const loss = lost ? this.#accountForLoss('absent', stale) : undefined
+    const tellLoss = lost ? this.#accountForLoss('absent', stale) : undefined
     this.registry.handleConnected(!sessionPresent && !first)
     this.outbox.handleConnected()
     // What goes on leaves before anything new.
     link.flush()
+    if (this.#link !== link) return tellLoss?.()
     const arrival = this.#arrival
     this.#arrival = undefined
     this.#enter('connected')
@@ -306,7 +307,7 @@ export class Core implements DiallingHost {
       this.#up = true
       this.events.emit('connect', { connack, negotiated, sessionPresent, endpoint: this.#endpoint })
     }
-    if (loss !== undefined && !this.ended) this.events.emit('sessionlost', loss)
+    tellLoss?.()
   }
 
   #handleRefused({ reasonCode, properties }: ConnackPacket): void {
@@ -367,25 +368,24 @@ export class Core implements DiallingHost {
     const { negotiated, version } = this.session
     const interval = version === 5 ? (negotiated?.sessionExpiryInterval ?? 0) : this.options.cleanStart ? 0 : forEver
     if (interval === 0) return this.#expire()
-    const lostAt = this.platform.date()
-    const check = (): void => {
-      const left = lostAt + interval * 1000 - this.platform.date()
-      if (left <= 0) this.#expire()
-      else this.#expiry = this.platform.setTimer(check, Math.min(left, longestDelay))
-    }
-    if (interval < forEver) check()
+    if (interval < forEver) this.#expiry = whenPassed(this.platform, interval * 1000, () => this.#expire())
   }
 
   #expire(): void {
     const stale = this.session.inbound.parked
     this.session.reset()
-    this.events.emit('sessionlost', this.#accountForLoss('expired', stale))
+    this.#accountForLoss('expired', stale)()
   }
 
-  #accountForLoss(cause: 'absent' | 'expired', stale: number): ClientEvents['sessionlost'] {
+  // Gives what tells of it: nobody is told before everything is in order again.
+  #accountForLoss(cause: 'absent' | 'expired', stale: number): () => void {
     if (this.counters !== undefined) this.counters.sessionsLost += 1
-    this.log('warn', `session lost: ${cause}`)
-    return Object.freeze({ cause, stale, ...this.outbox.handleSessionLost() })
+    const { losses, settle } = this.outbox.handleSessionLost()
+    return () => {
+      this.log('warn', `session lost: ${cause}`)
+      settle()
+      if (!this.ended) this.events.emit('sessionlost', Object.freeze({ cause, stale, ...losses }))
+    }
   }
 
   // Ending

@@ -13,6 +13,7 @@ import type { Host } from './host.js'
 import type { Config } from './options.js'
 import type { CancelTimer } from './platform.js'
 import { longestDelay } from './schema.js'
+import { broken } from './session/refusal.js'
 import { type Hint, type Step, Supervisor } from './supervisor.js'
 
 /** A wake-up never dials sooner than this after the last time; credentials are not renewed more often. */
@@ -49,6 +50,7 @@ export class Dialling {
   #hurried = false
   #dueAt = 0
   #renewal: CancelTimer | undefined
+  #renewing: AbortController | undefined
   /** Renewals in a row of credentials that were about to run out when they came. */
   #hasty = 0
   #stopWake: CancelTimer | undefined
@@ -109,6 +111,7 @@ export class Dialling {
   /** A connection ended: what comes now? `urgent`: there is nothing to wait for. */
   handleLost(error: MqttError, urgent: boolean): Step {
     this.#renewal?.()
+    this.#renewing?.abort(error)
     if (error.reasonCode === 0x97 && error.fault === 'local') this.#announceLess()
     return this.#supervisor.handleLost(error, this.#host.platform.now(), urgent, this.#takeHint())
   }
@@ -131,13 +134,14 @@ export class Dialling {
     if (step.type === 'stop') return host.finish(step.error)
     if (step.delay === undefined) return this.#dial()
     const { attempt: number } = this.#supervisor
-    if (!this.#wait(step.delay, this.#hurried)) return
-    host.log('info', `attempt ${number} in ${Math.round(step.delay)} ms`)
-    host.events.emit('reconnecting', { attempt: number, delay: step.delay, endpoint: shown(this.#brokers.current.target.url) })
+    const delay = this.#wait(step.delay, this.#hurried)
+    if (delay === undefined) return
+    host.log('info', `attempt ${number} in ${Math.round(delay)} ms`)
+    host.events.emit('reconnecting', { attempt: number, delay, endpoint: shown(this.#brokers.current.target.url) })
   }
 
-  // False when there is nothing to wait for.
-  #wait(delay: number, hurried: boolean): boolean {
+  // How long the wait is; undefined when there is nothing to wait for.
+  #wait(delay: number, hurried: boolean): number | undefined {
     const { platform } = this.#host
     const now = platform.now()
     const left = hurried ? Math.min(delay, Math.max(0, this.#hurriedAt + wakeInterval - now)) : delay
@@ -145,11 +149,11 @@ export class Dialling {
     if (hurried) this.#hurriedAt = now + left
     if (hurried && left <= 0) {
       this.#dial()
-      return false
+      return undefined
     }
     this.#dueAt = now + left
     this.#waiting = platform.setTimer(() => this.#dial(), left)
-    return true
+    return left
   }
 
   /** The client is over. */
@@ -158,6 +162,7 @@ export class Dialling {
     this.#renewal?.()
     this.#stopWake?.()
     this.#attempt?.abort(reason)
+    this.#renewing?.abort(reason)
   }
 
   #dial(): void {
@@ -266,13 +271,18 @@ export class Dialling {
     const { authentication } = host
     if (authentication === undefined) return host.replace('credentials expire')
     const endpoint = this.#brokers.current.target.url
-    const { signal } = new AbortController()
+    const abort = new AbortController()
+    const { signal } = abort
+    this.#renewing = abort
+    const late = host.platform.setTimer(() => abort.abort(broken('ERR_CONNECT_TIMEOUT')), host.options.connectTimeout)
     const context = { attempt: 1, endpoint: shown(endpoint), signal, reauthentication: true }
     const renewed = credentials(host, { attempt: 1, endpoint: endpoint.href, lastError: undefined, signal }).then(async (login) => {
+      late()
       await authentication.renew(context)
       this.#scheduleRenewal(login?.expiresAt)
     })
     renewed.catch((error: unknown) => {
+      late()
       host.log('warn', `renewal failed: ${String(error)}`)
       this.#scheduleRenewal(expiresAt)
     })

@@ -37,6 +37,7 @@ export type Losses = Pick<ClientEvents['sessionlost'], 'republished' | 'rejected
 export class Outbox {
   /** Bytes of publishes that are sent and not settled. */
   #sentBytes = 0
+  #sends = 0
   readonly #host: Host
   readonly #backlog = new Backlog()
   /** Sent, in that order; and of those the ones that have PUBREC, in the order of that. */
@@ -170,8 +171,8 @@ export class Outbox {
   }
 
   /** The session is gone: what was in flight is sent anew or rejected, as said; one by one. */
-  handleSessionLost(): Losses {
-    const items = [...this.#released.values(), ...this.#inFlight.values()]
+  handleSessionLost(): { readonly losses: Losses; readonly settle: () => void } {
+    const items = [...this.#released.values(), ...this.#inFlight.values()].sort((first, second) => first.order - second.order)
     this.#replays.drain()
     this.#released.clear()
     this.#inFlight.clear()
@@ -182,8 +183,10 @@ export class Outbox {
       rejected: Object.freeze(lost.filter((item) => !item.settled).map((item) => ({ ...describe(item), error: sessionLost() }))),
     }
     for (const item of again.reverse()) this.#requeue(item)
-    for (const item of lost) this.#fail(item, sessionLost())
-    return losses
+    const settle = (): void => {
+      for (const item of lost) this.#fail(item, sessionLost())
+    }
+    return { losses, settle }
   }
 
   /** Gives up everything that has not been sent. */
@@ -336,6 +339,7 @@ export class Outbox {
       if (item.packetId > 0) this.#inFlight.set(item.packetId, item)
       item.sent = true
       item.carried = true
+      item.order = ++this.#sends
       this.#sentBytes += item.size
       item.encoded = this.#encode(call, item.packetId, connection)
     } catch (error) {

@@ -4,7 +4,7 @@
  * `node.ts` and `browser.ts` each give one; tests give a scripted one. Nothing else in this folder reads a clock or a global.
  */
 import type { Dial, SocketOptions, Target, TlsOptions } from '../transport/transport.js'
-import type { Parser } from './schema.js'
+import { longestDelay, type Parser } from './schema.js'
 
 /** Cancels a timer; harmless when it has run. */
 export type CancelTimer = () => void
@@ -40,4 +40,17 @@ export interface Platform {
   /** Check the settings of TLS and sockets, on platforms that have them. */
   readonly tls?: Parser<TlsOptions>
   readonly socket?: Parser<SocketOptions>
+}
+
+/** Calls back once so many milliseconds have passed by the calendar, however long that is and whether or not timers ran meanwhile. */
+export function whenPassed(platform: Platform, duration: number, callback: () => void): CancelTimer {
+  const from = platform.date()
+  let cancel: CancelTimer = () => undefined
+  const check = (): void => {
+    const left = from + duration - platform.date()
+    if (left <= 0) callback()
+    else cancel = platform.setTimer(check, Math.min(left, longestDelay))
+  }
+  check()
+  return () => cancel()
 }

@@ -38,6 +38,8 @@ export interface Item extends Linked<Item> {
   carried: boolean
   /** Connections that the server ended with a complaint while this was in flight. */
   complaints: number
+  /** Rises with each message that is sent. */
+  order: number
   packetId: number
   encoded: Encoded | undefined
   /** Reason code of PUBREC. */
@@ -62,6 +64,7 @@ export function itemOf(call: PublishCall, now: number): Item {
     again: false,
     carried: false,
     complaints: 0,
+    order: 0,
     packetId: 0,
     encoded: undefined,
     received: 0,

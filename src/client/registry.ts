@@ -188,9 +188,10 @@ export class Registry {
     const all = lost || resubscribe === 'always'
     const items: SubscribeItem[] = []
     for (const entry of this.#entries.values()) {
+      if (entry.state !== 'active' || !(all || entry.unconfirmed)) continue
       // What has a request of its own waiting needs no other.
-      if (entry.state === 'active' && (all || entry.unconfirmed) && entry.requests.length === 0)
-        items.push(restoringItem(entry, lost || entry.unconfirmed))
+      if (entry.requests.length === 0) items.push(restoringItem(entry, lost || entry.unconfirmed))
+      entry.unconfirmed ||= lost
     }
     if (items.length > 0) this.#sender.restore(items)
   }
@@ -269,22 +270,22 @@ export class Registry {
 
   #handleGrant(item: SubscribeItem, reasonCode: number): void {
     const { entry, joiners } = item
-    if (reasonCode >= 0x80 && this.#host.counters !== undefined) this.#host.counters.refusals += 1
-    if (reasonCode >= 0x80 && joiners.length === 0 && entry.unconfirmed && isWanted(item) && entry.state !== 'leaving') {
-      return this.#dismiss(item, refusal('ERR_SUBSCRIBE_REFUSED', reasonCode, undefined, SUBACK))
-    }
-    entry.unconfirmed = false
-    if (!isWanted(item)) return
-    entry.requests.splice(entry.requests.indexOf(item), 1)
-    if (reasonCode < 0x80) {
+    const refused = reasonCode >= 0x80
+    if (refused && this.#host.counters !== undefined) this.#host.counters.refusals += 1
+    if (isWanted(item)) entry.requests.splice(entry.requests.indexOf(item), 1)
+    if (!refused) {
       entry.grantedQos = reasonCode as QoS
+      entry.unconfirmed = false
       if (entry.state === 'sent') entry.state = 'active'
     }
-    const gone = reasonCode >= 0x80 && entry.state === 'sent' && entry.requests.length === 0
+    // The server does not have it: it never did, or it has forgotten it.
+    const gone = refused && entry.requests.length === 0 && (entry.state === 'sent' || (entry.unconfirmed && entry.state === 'active'))
+    const forgotten = gone && entry.unconfirmed
     // What came in already goes back where it was, if it can.
     if (gone) entry.state = 'leaving'
     for (const joiner of joiners) this.#grant(joiner, reasonCode, entry.filter)
-    if (gone) this.#forget(entry)
+    if (forgotten) this.#dismiss(item, refusal('ERR_SUBSCRIBE_REFUSED', reasonCode, undefined, SUBACK))
+    else if (gone) this.#forget(entry)
   }
 
   #grant({ claim, index }: Joiner, reasonCode: number, filter: string): void {

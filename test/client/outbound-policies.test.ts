@@ -168,15 +168,22 @@ describe('fault 50 I14 a message that makes the server complain', () => {
   })
 
   it('only what the complaining connection carried is blamed: what waits behind a small window is not', async () => {
-    const world = await steady({}, forgets({ receiveMaximum: 1 }))
+    const world = await steady()
     const poison = failure(world.client.publish('t', 'poison', { qos: 1 }))
     const [good] = send(world, 1, 'good')
     await world.settle()
+    // Both were in flight; from now on only the first fits.
+    await again(world, keeps({ receiveMaximum: 1 }))
     for (let round = 1; round <= 5; round++) {
+      expect(world.peer.all('publish')).toHaveLength(1)
       await world.send(complain(0x95))
-      await comeBack(world, round < 5 ? keeps({ receiveMaximum: 1 }) : willing(true))
+      await comeBack(world, keeps({ receiveMaximum: 1 }))
     }
     expect((await poison).reasonCode).toBe(0x95)
+    // Now it is the other one's turn, and its first complaint.
+    expect(carried(world.peer)).toEqual(['publish t=good q1 #2 dup'])
+    await world.send(complain(0x95))
+    await comeBack(world, willing(true))
     await expect(good).resolves.toBeDefined()
   })
 

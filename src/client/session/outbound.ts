@@ -53,6 +53,7 @@ export class Outbound {
   /** Number of filters by packet identifier of a SUBSCRIBE or UNSUBSCRIBE in flight. */
   readonly #expected = new Map<number, number>()
   #lastId = 0
+  readonly #foreignBase: number
   /** An earlier process may have left QoS 2 exchanges of this session half done: identifiers are cleared before their first use. */
   #foreign = false
   /** 3.1.1 has no way to say that an identifier is in use: QoS 1 takes cleared ones too. */
@@ -66,7 +67,9 @@ export class Outbound {
   readonly #persist: PersistPort
   readonly #fault: Fault
 
-  constructor(acks: AckQueue, persist: PersistPort, fault: Fault) {
+  /** @param foreignBase where identifiers begin in a session whose past is unknown, 0 to 65,534: far from what an earlier process left in use */
+  constructor(acks: AckQueue, persist: PersistPort, fault: Fault, foreignBase = 0) {
+    this.#foreignBase = foreignBase
     this.#acks = acks
     this.#persist = persist
     this.#fault = fault
@@ -91,6 +94,7 @@ export class Outbound {
   start(window: number, foreign = false, cautious = false): void {
     this.#window = window
     this.mismatched = 0
+    if (foreign && !this.#foreign) this.#lastId = this.#foreignBase
     this.#foreign ||= foreign
     this.#cautious = cautious
   }

@@ -29,6 +29,8 @@ export interface SessionConfig {
   readonly ownsSession: boolean
   /** What must survive the process waits for `handlePersisted`. */
   readonly durableStore: boolean
+  /** Where packet identifiers begin in a session whose past is unknown: a number that differs from process to process. Default 0. */
+  readonly identifierBase?: number
 }
 
 /** Rounds of one authentication exchange: a server that asks for more wants something else. */
@@ -68,7 +70,7 @@ export class Session {
     this.#owns = config.ownsSession
     this.#persistence = new Persistence(config.durableStore, this.#actions)
     this.inbound = new Inbound(config.receiveMaximum, this.acks, this.#persistence, fault)
-    this.outbound = new Outbound(this.acks, this.#persistence, fault)
+    this.outbound = new Outbound(this.acks, this.#persistence, fault, config.identifierBase)
     this.keepAlive = new KeepAlive(config.pingTimeout)
   }
 

@@ -51,6 +51,8 @@ export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
   head: Uint8Array = new Uint8Array(0)
   /** Topics by the client's alias [MQTT-3.3.2-7]. */
   readonly aliases = new Map<number, string>()
+  /** Of {@link open}, the publishes at QoS 1. */
+  readonly openAtQos1 = new Set<number>()
   /** Requests that were not answered on this connection, by packet identifier. */
   readonly open = new Map<number, 'publish' | 'subscribe' | 'unsubscribe'>()
   /** How many of them are PUBLISH [MQTT-3.3.4-7]. */
@@ -184,8 +186,9 @@ export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
     }
     const kind = settled(packet)
     if (kind === undefined || !('packetId' in packet) || packet.packetId === undefined || this.open.get(packet.packetId) !== kind) return
-    // A PUBREC that refuses because the identifier is in use ends nothing; PUBACK always ends something [MQTT-4.9.0-2].
-    if (kind === 'publish' && packet.type !== 'puback' && this.session?.unreleased.has(packet.packetId)) return
+    // A refusal because the identifier is in use ends nothing, but for what this connection itself opened at QoS 1 [MQTT-4.9.0-2].
+    const ends = this.openAtQos1.delete(packet.packetId) || this.session?.unreleased.has(packet.packetId) !== true
+    if (kind === 'publish' && !ends) return
     if (kind === 'publish') this.openPublishes--
     this.open.delete(packet.packetId)
   }

@@ -86,7 +86,7 @@ function onPublish(connection: Connection, session: Session, given: PublishPacke
     if (reason < 0x80) accept(connection, packet)
     return
   }
-  if (!openRequest(connection, packetId, 'publish', packet.dup)) return
+  if (!openRequest(connection, packetId, 'publish', packet.dup, qos)) return
   const type = qos === 1 ? 'puback' : 'pubrec'
   const reasonCode = repeatedCode(connection, session, packet) ?? refusal ?? objectTo(connection, packet)
   const answered = reasonCode < 0 ? takeOver(connection, session, packet, packetId) : reasonCode
@@ -152,7 +152,7 @@ function breaksLimits(connection: Connection, { qos, retain }: PublishPacket): b
 }
 
 /** Notes a request that awaits its answer; false when it ended the connection or is to be ignored. */
-function openRequest(connection: Connection, packetId: number, kind: 'publish' | 'subscribe' | 'unsubscribe', dup = false): boolean {
+function openRequest(connection: Connection, packetId: number, kind: 'publish' | 'subscribe' | 'unsubscribe', dup = false, qos = 0): boolean {
   const { open, core, session } = connection
   const unreleased = session?.unreleased.has(packetId) === true
   if (open.has(packetId) || (unreleased && kind !== 'publish')) {
@@ -163,6 +163,7 @@ function openRequest(connection: Connection, packetId: number, kind: 'publish' |
   }
   open.set(packetId, kind)
   if (kind !== 'publish') return true
+  if (qos === 1) connection.openAtQos1.add(packetId)
   connection.openPublishes++
   if (connection.protocolVersion === 4 || connection.openPublishes <= core.settings.receiveMaximum) return true
   connection.violate('more PUBLISH than Receive Maximum [MQTT-3.3.4-7]', kind, 0x93)
