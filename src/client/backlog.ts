@@ -17,9 +17,11 @@ export class Backlog {
     return this.immediate.length + this.ordered.length
   }
 
-  /** What an overflow drops first. */
+  /** What an overflow drops first: never what was sent once. */
   get oldest(): Item | undefined {
-    return this.immediate.first ?? this.ordered.first
+    let item = this.immediate.first ?? this.ordered.first
+    while (item?.again === true) item = item.following
+    return item
   }
 
   queueOf({ call }: Item): Queue<Item> {

@@ -456,7 +456,8 @@ export class Core implements DiallingHost {
     const away = this.state === 'connecting' || this.state === 'reconnecting'
     if (drain && away) await Promise.race([this.#awaited().catch(() => undefined), hurried])
     // Nothing to say goodbye to: an attempt that is under way is given up.
-    if (this.state !== 'connected') return this.destroy()
+    if (this.state !== 'connected' && !this.registry.busy) return this.destroy()
+    if (this.state !== 'connected') this.#dialling.stop(closedError())
     this.#enter('disconnecting')
     for (const consumer of this.registry.consumers) consumer.close()
     await Promise.race([this.#turns(), hurried])

@@ -87,7 +87,8 @@ export class HandlerLoop implements Handling {
   #run(): void {
     if (this.#looping) return
     this.#looping = true
-    while (this.#running < this.#concurrency && !this.#stopped) {
+    // What nobody can acknowledge any more is left to the session.
+    while (this.#running < this.#concurrency && !this.#stopped && !this.#host.ended) {
       const message = this.#consumer.take()
       if (message === undefined) break
       this.#running += 1

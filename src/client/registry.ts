@@ -192,6 +192,8 @@ export class Registry {
       // What has a request of its own waiting needs no other.
       if (entry.requests.length === 0) items.push(restoringItem(entry, lost || entry.unconfirmed))
       entry.unconfirmed ||= lost
+      for (const { request } of entry.requests)
+        request.retainHandling = Math.min(request.retainHandling, lost ? entry.retainHandling : 2) as 0 | 1 | 2
     }
     if (items.length > 0) this.#sender.restore(items)
   }

@@ -168,7 +168,7 @@ export class SubscribeSender {
     for (const { claim } of joiners) claim.sent = true
     if (request.retainHandling === 2) return
     // What brings a subscription back is for all who read it.
-    if (joiners.length === 0) {
+    if (joiners.length === 0 || entry.unconfirmed) {
       entry.audience = undefined
       return
     }

@@ -56,6 +56,8 @@ export class Inbound {
   readonly #acks: AckQueue
   readonly #persist: PersistPort
   readonly #fault: Fault
+  /** Servers are about that count one too few: told once, and borne with from then on, or each connection would end the same way. */
+  #tolerance = 0
   // valid for the connection
   /** Messages in hand or half done, bounded by our Receive Maximum [MQTT-3.3.4-9]. */
   #open = 0
@@ -110,7 +112,10 @@ export class Inbound {
   handlePublish(id: number, qos: number, dup = false): number {
     const state = this.#ids.get(id)
     if (state !== 0 && state !== QOS2_EARLIER) return this.#handleRepeat(id, qos, state, dup)
-    if (this.#open >= this.#receiveMaximum) return this.#break(0x93)
+    if (this.#open >= this.#receiveMaximum + this.#tolerance) {
+      this.#tolerance = 1
+      return this.#break(0x93)
+    }
     if (state === QOS2_EARLIER && qos === 2) return this.#handleEarlier(id)
     // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free.
     if (state === QOS2_EARLIER) this.#persist.note('delete-inbound', id)
