@@ -60,7 +60,7 @@ export interface WillOptions {
 
 /** What `credentials` is told about the attempt. */
 export interface CredentialsContext {
-  /** 1 for the first attempt of this client. */
+  /** Counts the attempts since a connection was stable, from 1. */
   readonly attempt: number
   /** URL of the endpoint, without user-info. */
   readonly endpoint: string

@@ -454,7 +454,7 @@ export class Core implements DiallingHost {
     const hurried = this.#hurry.promise
     // What is to be sent needs a connection.
     const away = this.state === 'connecting' || this.state === 'reconnecting'
-    if (drain && away) await Promise.race([this.#awaited().catch(() => undefined), hurried])
+    if (drain && away && this.outbox.size + this.outbox.inFlight > 0) await Promise.race([this.#awaited().catch(() => undefined), hurried])
     // Nothing to say goodbye to: an attempt that is under way is given up.
     if (this.state !== 'connected' && !this.registry.busy) return this.destroy()
     if (this.state !== 'connected') this.#dialling.stop(closedError())

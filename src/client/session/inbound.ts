@@ -81,7 +81,7 @@ export class Inbound {
     return this.#next - this.#oldest
   }
 
-  /** Messages of earlier connections that wait for their repeat. */
+  /** Messages of earlier connections that have no acknowledgement yet. */
   get parked(): number {
     return this.#parked.size
   }

@@ -187,6 +187,7 @@ export class Outbound {
     const state = this.#ids.get(id)
     if (state === 0) return this.#answerUnknownPubrec(id, reasonCode)
     if (state >= DISOWNED) return this.#ignore()
+    if (state === CLEARING) return this.#answerUnknownPubrec(id, reasonCode)
     if (state === AWAIT_PUBREC) return reasonCode >= errorReason ? this.#end(id) : this.#storeRelease(id)
     if (state === STORING_RELEASE && reasonCode < errorReason) return RELEASED
     if (state !== AWAIT_PUBCOMP || reasonCode >= errorReason) return this.#break()
