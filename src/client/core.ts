@@ -461,7 +461,7 @@ export class Core implements DiallingHost {
     this.#enter('disconnecting')
     for (const consumer of this.registry.consumers) consumer.close()
     await Promise.race([this.#turns(), hurried])
-    if (drain) await Promise.race([this.outbox.drained(), hurried])
+    if (drain && this.connection !== undefined) await Promise.race([this.outbox.drained(), hurried])
     const rushed = this.#rushed
     const link = this.#link
     if (link !== undefined && this.session.state === 'connected') {
@@ -469,8 +469,8 @@ export class Core implements DiallingHost {
       this.session.disconnect(goodbye.reasonCode, goodbye.properties)
       link.pump()
       link.end()
+      await Promise.race([this.closed.promise, hurried])
     }
-    await Promise.race([this.closed.promise, hurried])
     // A peer that does not end its side is cut off, when our goodbye had time to leave; else the connection gives it a little longer.
     if (!rushed) link?.destroy()
     this.finish(undefined)

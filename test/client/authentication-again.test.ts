@@ -109,7 +109,7 @@ describe('reauthenticate()', () => {
     await rig.finish()
   })
 
-  it('T26 M20 no answer for 30 s: rejects, and the connection is made anew', async () => {
+  it('T26 M20 fault 20 no answer for 30 s: rejects, and the connection is made anew', async () => {
     const { rig } = await authenticated()
     mute(rig)
     const renewing = failure(rig.client.reauthenticate())

@@ -201,7 +201,7 @@ it('A11 a will that is left out leaves no trace', async () => {
   expect(bytes[7]).toBe(0x02)
 })
 
-it('A26 T05 gives up without CONNACK, at the deadline and not before', async () => {
+it('A26 T05 fault 20 gives up without CONNACK, at the deadline and not before', async () => {
   const world = new World({ connectTimeout: 3000 })
   const connecting = failure(world.client.connect())
   await world.clock.advance(2999)

@@ -56,7 +56,7 @@ describe('Clean Start', () => {
     expect(world.seen('connect').map(({ sessionPresent }) => sessionPresent)).toEqual([false, true])
   })
 
-  it('A24 T27 Session Present 1 to a first Clean Start 1, or on a session that was never declared: close(0x82)', async () => {
+  it('A24 T27 fault 52 Session Present 1 to a first Clean Start 1, or on a session that was never declared: close(0x82)', async () => {
     const world = new World({ ...lasting })
     world.answer = keeps()
     const error = failure(world.client.connect())

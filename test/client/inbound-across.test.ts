@@ -170,7 +170,7 @@ describe('a message in the buffer', () => {
 })
 
 describe('acknowledgements that were lost', () => {
-  it('H28 PUBACK that did not leave is not sent on the next connection [MQTT-4.4.0-2]; QoS 1 is delivered again, as redelivered', async () => {
+  it('H28 fault 21 PUBACK that did not leave is not sent on the next connection [MQTT-4.4.0-2]; QoS 1 is delivered again, as redelivered', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual' })
     await world.send(publish('t', 'one', 1))
@@ -183,6 +183,10 @@ describe('acknowledgements that were lost', () => {
     await world.send(repeat('one', 1))
     const again1 = taken(subscription)
     expect([again1.text(), again1.redelivered, again1.dup]).toEqual(['one', true, true])
+    again1.ack()
+    await world.settle()
+    expect(acks(world)).toEqual(['puback 1'])
+    expect(subscription.size).toBe(0)
   })
 
   it('E11 E12 fault 16 PUBREC that was lost: the repeat is answered, with DUP or without, and not delivered', async () => {

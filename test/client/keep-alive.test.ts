@@ -82,7 +82,7 @@ it('B05 calls that send nothing do not count as sending [MQTT-3.1.2-20]', async 
   expect(pings(world)).toBe(3)
 })
 
-it('B06 fault 5 no PINGRESP: closed as keep-alive timeout after pingTimeout, everything pending settles', async () => {
+it('B06 fault 5 fault 20 no PINGRESP: closed as keep-alive timeout after pingTimeout, everything pending settles', async () => {
   const world = await connected({ keepAlive: 10, pingTimeout: 4000 })
   const publishing = failure(world.client.publish('a', 'b', { qos: 1 }))
   await world.clock.advance(13_999)

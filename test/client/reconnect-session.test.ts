@@ -28,7 +28,7 @@ describe('who we are, on every connection', () => {
     await rig.finish()
   })
 
-  it('A15 A17 a server that assigns another one to the one that it assigned is wrong', async () => {
+  it('A15 A17 fault 52 a server that assigns another one to the one that it assigned is wrong', async () => {
     const rig = new Rig({}, { behave: (_host, dial) => welcoming({ assignedClientIdentifier: `auto-${dial}` }, dial > 1) })
     await rig.up()
     await rig.cut()

@@ -302,12 +302,14 @@ describe('an attempt that comes to nothing', () => {
     await rig.finish()
   })
 
-  it('fault 42 a certificate that is not accepted is tried again, slowly', async () => {
+  it('O12 fault 42 a certificate that is not accepted is tried again, slowly: one error for each attempt', async () => {
     const rig = await new Rig({}, { platform: { isTlsError: (error) => error === certificate } }).up()
     rig.behave = () => certificate
     await rig.cut()
     await rig.advance(70_000)
     expect(rig.seen('connecterror').every(({ error }) => error.code === 'ERR_TLS')).toBe(true)
+    expect(rig.seen('connecterror')).toHaveLength(rig.dials.length - 1)
+    expect(rig.seen('disconnect')).toHaveLength(1)
     expect(rig.delays.slice(0, 5)).toEqual([1000, 2000, 4000, 8000, 16_000])
     await rig.finish()
   })

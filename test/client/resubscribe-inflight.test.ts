@@ -25,7 +25,7 @@ describe.each([
   ['kept', true],
   ['lost', false],
 ])('the session is %s', (_name, present) => {
-  it('C27 SUBSCRIBE without SUBACK: once more with a new identifier and the same options, settled once', async () => {
+  it('C27 fault 19 SUBSCRIBE without SUBACK: once more with a new identifier and the same options, settled once', async () => {
     const world = await steady({}, without('subscribe', willing(false)))
     const call = counted(world.client.subscribe([{ filter: 'a', qos: 2, retainHandling: 1 }, 'b'], { qos: 1 }))
     await world.settle()
@@ -42,7 +42,7 @@ describe.each([
     expect(carried(world.peer)).toEqual([])
   })
 
-  it('C27 UNSUBSCRIBE without UNSUBACK: once more, settled once; the filter is not subscribed to again', async () => {
+  it('C27 fault 19 UNSUBSCRIBE without UNSUBACK: once more, settled once; the filter is not subscribed to again', async () => {
     const world = await steady({}, without('unsubscribe', willing(false)))
     await subscribe(world, 'a')
     await subscribe(world, 'b')

@@ -144,7 +144,7 @@ describe('stats()', () => {
     await rig.finish()
   })
 
-  it('subscribes, unsubscribes, refusals of filters', async () => {
+  it('Q06 subscribes, unsubscribes, refusals of filters', async () => {
     const rig = new Rig(counted, {
       behave: () => (packet) => {
         if (packet.type === 'subscribe')
@@ -215,7 +215,7 @@ describe('stats()', () => {
     await rig.finish()
   })
 
-  it('messages that were dropped', async () => {
+  it('Q06 messages that were dropped', async () => {
     const rig = await new Rig(counted).up()
     await Promise.all([rig.client.subscribe('t', { qos: 1, ack: 'on-receive', buffer: 2 }), rig.settle()])
     for (let id = 1; id <= 5; id++) {
@@ -254,7 +254,7 @@ describe('stats()', () => {
     await rig.finish()
   })
 
-  it('acknowledgements for what does not exist', async () => {
+  it('Q06 acknowledgements for what does not exist', async () => {
     const rig = await new Rig(counted).up()
     rig.peer.send({ type: 'puback', packetId: 77, reasonCode: 0, properties: {} })
     await rig.settle()

@@ -93,7 +93,7 @@ describe('a durable session', () => {
     expect(world.seen('sessionlost')).toMatchObject([{ cause: 'absent', republished: [{ qos: 1 }], rejected: [{ qos: 2 }] }])
   })
 
-  it('never expires by itself: 3.1.1 has no Session Expiry Interval', async () => {
+  it('H14 never expires by itself: 3.1.1 has no Session Expiry Interval', async () => {
     const world = await steady({ ...durable, sessionExpiryInterval: 1 })
     send(world, 1, 'one')
     await world.settle()
@@ -125,7 +125,7 @@ describe('a durable session', () => {
     await done
   })
 
-  it('`resubscribe: "always"` sends plain SUBSCRIBE packets', async () => {
+  it('H07 `resubscribe: "always"` sends plain SUBSCRIBE packets', async () => {
     const world = await steady({ ...durable, resubscribe: 'always' }, willing(false))
     await subscribe(world, 'a', { qos: 1 })
     await again(world, willing(true))

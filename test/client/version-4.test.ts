@@ -177,7 +177,7 @@ describe('publishing', () => {
 })
 
 describe('receiving', () => {
-  it('C01 SUBSCRIBE has the QoS and nothing else in its option byte; an UNSUBACK has no codes', async () => {
+  it('C01 C20 SUBSCRIBE has the QoS and nothing else in its option byte; an UNSUBACK has no codes', async () => {
     const world = await connected(four)
     const subscribing = quiet(world.client.subscribe(['a', 'b'], { qos: 1 }))
     await world.settle()
@@ -263,7 +263,7 @@ describe('receiving', () => {
     expect(world.client.state).toBe('connected')
   })
 
-  it('PUBREL for an unknown identifier: a plain PUBCOMP', async () => {
+  it('E06 PUBREL for an unknown identifier: a plain PUBCOMP', async () => {
     const world = await connected(four)
     const at = world.peer.bytes.length
     await world.sendBytes('62 02 00 07')
@@ -296,7 +296,7 @@ describe('the end', () => {
     expect(world.client.state).toBe('closed')
   })
 
-  it('a protocol error of the server ends the stream without DISCONNECT, so that the will is published', async () => {
+  it('A30 a protocol error of the server (a second CONNACK) ends the stream without DISCONNECT, so that the will is published', async () => {
     const world = await connected({ ...four, will: { topic: 'w' } }, agreeable)
     await world.sendBytes('20 02 00 00')
     expect(world.peer.all('disconnect')).toEqual([])
