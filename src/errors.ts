@@ -111,6 +111,15 @@ function describe(code: MqttErrorCode, subject: string | undefined): string {
   return subject === undefined ? text : `${text}: ${subject}`
 }
 
+/** Whatever was thrown, as text; not everything can be turned into text. */
+export function textOf(value: unknown): string {
+  try {
+    return String(value)
+  } catch {
+    return 'something that has no text'
+  }
+}
+
 const printableLimit = 256
 
 /** Control characters, lone surrogates, line breaks, and what changes the direction of text. */

@@ -16,6 +16,7 @@ export class BrokerList<E> {
   #detour: E | undefined
   #visited: string[] = []
   #departing = false
+  #asked: E | undefined
 
   constructor(list: readonly E[]) {
     this.#list = list
@@ -24,6 +25,17 @@ export class BrokerList<E> {
   /** Whom to dial. */
   get current(): E {
     return this.#detour ?? (this.#list[this.#index] as E)
+  }
+
+  /** Whom the latest attempt was at: failures are about this one, whatever the list is by now. */
+  get asked(): E {
+    return this.#asked ?? this.current
+  }
+
+  /** An attempt begins: gives whom to dial. */
+  ask(): E {
+    this.#asked = this.current
+    return this.current
   }
 
   get length(): number {
@@ -43,7 +55,7 @@ export class BrokerList<E> {
 
   /** The next one that did not refuse us; a detour ends here, and goes on with the one after whoever sent us there. */
   rotate(): void {
-    if (!this.#leaveDetour()) this.#advance()
+    if (!this.#leaveDetour() && this.asked === this.current) this.#advance()
   }
 
   /** A reference is followed: whoever of the list gave it has had its turn. False when it leads on from another one. */
@@ -66,7 +78,7 @@ export class BrokerList<E> {
 
   /** The current endpoint is not asked again, unless the list is replaced or another one worked. */
   refuse(error: MqttError): void {
-    if (this.#detour === undefined) this.#refused.set(this.current, error)
+    if (this.#detour === undefined && this.#list.includes(this.asked)) this.#refused.set(this.asked, error)
   }
 
   /** The current endpoint took us. */

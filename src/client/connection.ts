@@ -229,12 +229,7 @@ export class Connection implements Sink {
     else this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server does not wait for the end of authentication'))
   }
 
-  /** What comes in waits, until `resume()`. */
-  pause(): void {
-    this.#paused ??= []
-  }
-
-  resume(): void {
+  #resume(): void {
     const waiting = this.#paused ?? []
     this.#paused = undefined
     this.#parse(nothing)
@@ -295,9 +290,25 @@ export class Connection implements Sink {
     else if (packet.type === 'pubcomp') this.#settle(outbound.handlePubcomp(packet.packetId), packet)
     else if (packet.type === 'pubrel') inbound.handlePubrel(packet.packetId)
     else {
+      const verified = packet.type === 'connack' ? this.#host.verify(packet) : undefined
+      if (verified !== undefined) return this.#await(verified, packet)
       this.#session.handlePacket(packet, now)
       this.pump()
     }
+  }
+
+  // Nothing more is read before it is known whether this packet counts.
+  #await(verified: Promise<void>, packet: ServerPacket): void {
+    this.#paused = []
+    verified.then(
+      () => {
+        if (this.#ended) return
+        this.#session.handlePacket(packet, this.#platform.now())
+        this.pump()
+        this.#resume()
+      },
+      (error: MqttError) => this.destroy(error),
+    )
   }
 
   #settle(verdict: number, packet: FinalAck): void {

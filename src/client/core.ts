@@ -4,7 +4,7 @@
  * How a connection is come by is the matter of `dialling.ts`. There is at most one transport at a time. Applications see `client.ts`; here nothing
  * is validated any more.
  */
-import { MqttError, printable } from '../errors.js'
+import { MqttError, printable, textOf } from '../errors.js'
 import type { Transport } from '../transport/transport.js'
 import { DISCONNECT } from '../wire/constants.js'
 import type { ConnackPacket, ConnectPacket, DisconnectPacket, Packet } from '../wire/packets.js'
@@ -73,7 +73,7 @@ export class Core implements DiallingHost {
     this.clientId = options.clientId
     this.counters = options.stats ? new Counters() : undefined
     this.events = new Emitter(
-      (error, type) => this.log('error', `a listener of '${type}' threw: ${String(error)}`),
+      (error, type) => this.log('error', `a listener of '${type}' threw: ${textOf(error)}`),
       platform.trace && ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
     )
     this.session = new Session({
@@ -214,7 +214,7 @@ export class Core implements DiallingHost {
   // What happens on the connection
 
   handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void {
-    if (action.type === 'connected') this.#handleAccepted(action)
+    if (action.type === 'connected') this.#handleConnected(action)
     else if (action.type === 'refused') this.#handleRefused(action.connack)
     else if (action.type === 'answered') this.registry.handleAnswer(action.packet)
     else if (action.type === 'auth') this.authentication?.handleAuth(action.packet, (error) => this.cut(error))
@@ -259,20 +259,12 @@ export class Core implements DiallingHost {
     return broken(this.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED', 'closed before CONNACK', cause)
   }
 
-  // Where the mechanism has the last word, nothing is read until it has spoken.
-  #handleAccepted(action: Action & { type: 'connected' }): void {
-    const link = this.#link
-    const verified = this.authentication?.handleAccepted(action.connack.properties.authenticationData)
-    if (verified === undefined) return this.#handleConnected(action)
-    link?.pause()
-    verified.then(
-      () => {
-        if (this.#link !== link || this.#handshake === undefined) return
-        this.#handleConnected(action)
-        link?.resume()
-      },
-      (error: MqttError) => link?.destroy(error),
-    )
+  // Where the mechanism has the last word, a CONNACK counts for nothing before it has spoken.
+  verify({ reasonCode, properties }: ConnackPacket): Promise<void> | undefined {
+    const { authentication, options, session } = this
+    const ours = properties.authenticationMethod === options.auth?.method
+    if (authentication === undefined || reasonCode !== 0 || !ours || session.state !== 'connecting') return undefined
+    return authentication.handleAccepted(properties.authenticationData)
   }
 
   #handleConnected({ connack, lost, stale }: Action & { type: 'connected' }): void {
@@ -284,7 +276,7 @@ export class Core implements DiallingHost {
     this.clientId = negotiated.clientId
     link.packetLimit = negotiated.maximumPacketSize
     if (sessionPresent && first) this.inbox.hold()
-    const handshake = this.#handshake
+    this.#handshake?.resolve()
     this.#handshake = undefined
     this.#expiry?.()
     this.#dialling.handleConnected()
@@ -299,7 +291,6 @@ export class Core implements DiallingHost {
     this.#arrival = undefined
     this.#enter('connected')
     this.log('info', sessionPresent ? 'connected, session resumed' : 'connected')
-    handshake?.resolve()
     arrival?.resolve()
     this.flush()
     // A listener may have ended it all by now.
@@ -352,6 +343,8 @@ export class Core implements DiallingHost {
     this.counters?.fail(error.code)
     if (error.code === 'ERR_KEEPALIVE_TIMEOUT' && this.counters !== undefined) this.counters.pingTimeouts += 1
     const step = this.#dialling.handleLost(error, urgent)
+    // A decision of the application may have been to end it.
+    if (this.stopping) return
     if (step.type === 'stop') return this.finish(step.error)
     this.registry.handleMismatch(this.session.outbound.mismatched, error)
     this.session.suspend()

@@ -4,7 +4,7 @@
  * Carries out what `supervisor.ts` decides; at most one attempt or wait at a time. It holds no session and no connection, and after `stop()` it
  * does nothing any more.
  */
-import type { MqttError } from '../errors.js'
+import { type MqttError, textOf } from '../errors.js'
 import { attempt, credentials } from './attempt.js'
 import type { Authentication } from './authentication.js'
 import { BrokerList } from './brokers.js'
@@ -134,7 +134,7 @@ export class Dialling {
     if (step.type === 'stop') return host.finish(step.error)
     if (step.delay === undefined) return this.#dial()
     const { attempt: number } = this.#supervisor
-    const delay = this.#wait(step.delay, this.#hurried)
+    const delay = this.#wait(step.delay, this.#hurried || step.urgent === true)
     if (delay === undefined) return
     host.log('info', `attempt ${number} in ${Math.round(delay)} ms`)
     host.events.emit('reconnecting', { attempt: number, delay, endpoint: shown(this.#brokers.current.target.url) })
@@ -144,7 +144,8 @@ export class Dialling {
   #wait(delay: number, hurried: boolean): number | undefined {
     const { platform } = this.#host
     const now = platform.now()
-    const left = hurried ? Math.min(delay, Math.max(0, this.#hurriedAt + wakeInterval - now)) : delay
+    const spacing = Math.max(0, this.#hurriedAt + wakeInterval - now)
+    const left = hurried ? Math.min(delay || spacing, spacing) : delay
     this.#waiting?.()
     if (hurried) this.#hurriedAt = now + left
     if (hurried && left <= 0) {
@@ -174,7 +175,7 @@ export class Dialling {
     const abort = new AbortController()
     this.#attempt = abort
     if (this.#connectedOnce && host.counters !== undefined) host.counters.reconnectAttempts += 1
-    const endpoint = this.#brokers.current
+    const endpoint = this.#brokers.ask()
     const { attempt: number, lastError } = this.#supervisor
     const { version } = this
     if (version === 4 && host.clientId === '') host.clientId = this.#generatedId()
@@ -283,7 +284,7 @@ export class Dialling {
     })
     renewed.catch((error: unknown) => {
       late()
-      host.log('warn', `renewal failed: ${String(error)}`)
+      host.log('warn', `renewal failed: ${textOf(error)}`)
       this.#scheduleRenewal(expiresAt)
     })
   }

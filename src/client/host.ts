@@ -5,7 +5,7 @@
  */
 import type { MqttError } from '../errors.js'
 import type { Transport } from '../transport/transport.js'
-import type { ConnectPacket, Packet } from '../wire/packets.js'
+import type { ConnackPacket, ConnectPacket, Packet } from '../wire/packets.js'
 import type { Logger } from './api.js'
 import type { Connection } from './connection.js'
 import type { Emitter } from './emitter.js'
@@ -54,6 +54,8 @@ export interface Host extends Settler {
   handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void
   /** Everything of one read was handed over. */
   handleReadEnd(): void
+  /** What a CONNACK has to wait for before it counts; rejects when it is not to be believed. */
+  verify(packet: ConnackPacket): Promise<void> | undefined
   /** Does what the session asks for, after a command given to it. */
   pump(): void
   /** Ends the connection, without a further byte. */

@@ -3,7 +3,7 @@
  *
  * It owns no consumer and no connection. It must never acknowledge a message that waits for somebody, and never hold more than the budget.
  */
-import { MqttError } from '../errors.js'
+import { MqttError, textOf } from '../errors.js'
 import type { Properties } from '../wire/packets.js'
 import { readProperties } from '../wire/properties.js'
 import type { PublishView } from '../wire/publish.js'
@@ -191,7 +191,7 @@ export class Inbox {
     try {
       consumer.config.onDrop?.(message)
     } catch (error) {
-      this.#host.log('error', `onDrop threw: ${String(error)}`)
+      this.#host.log('error', `onDrop threw: ${textOf(error)}`)
     }
   }
 

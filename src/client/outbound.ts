@@ -28,6 +28,8 @@ import { refusal } from './session/refusal.js'
 
 /** Packet Identifier in use. */
 const identifierInUse = 0x91
+/** Times that a publish is tried under another identifier. */
+const mostRetries = 16
 const nothing = new Uint8Array(0)
 
 /** What became of messages in flight when the session was lost. */
@@ -140,7 +142,8 @@ export class Outbox {
     if (item === undefined) return
     this.#forget(item)
     const { counters, session } = this.#host
-    if (reasonCode === identifierInUse && packet.type === 'puback' && session.outbound.disown(packetId) && !item.settled) return this.#requeue(item)
+    const retries = reasonCode === identifierInUse && packet.type === 'puback' && !item.settled && item.retries++ < mostRetries
+    if (retries && session.outbound.disown(packetId)) return this.#requeue(item)
     if (counters !== undefined) counters.publishesAcked += 1
     if (reasonCode < 0x80 || packet.type === 'pubcomp') return this.#succeed(item, receipt(reasonCode || item.received, packetId, properties))
     if (counters !== undefined) counters.refusals += 1
@@ -377,8 +380,6 @@ export class Outbox {
   // In front of what was never sent; to be called from the youngest to the oldest.
   #requeue(item: Item): void {
     this.#sentBytes -= item.size
-    item.cancel?.()
-    item.cancel = undefined
     item.sent = false
     item.again = true
     item.carried = false
@@ -415,7 +416,7 @@ export class Outbox {
   #limit(item: Item): void {
     const { options, platform } = this.#host
     const timeout = item.call.options.ackTimeout || options.outbound.ackTimeout
-    if (timeout) item.cancel = platform.setTimer(() => this.#tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' })), timeout)
+    if (timeout) item.late ??= platform.setTimer(() => this.#tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' })), timeout)
   }
 
   // Without a connection it is a trial, on a scratch buffer.
@@ -477,6 +478,7 @@ export class Outbox {
     item.sent = false
     item.stop?.()
     item.cancel?.()
+    item.late?.()
     this.#tellRoom()
     this.#tellIdle()
   }

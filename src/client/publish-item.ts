@@ -44,9 +44,12 @@ export interface Item extends Linked<Item> {
   encoded: Encoded | undefined
   /** Reason code of PUBREC. */
   received: number
-  /** Let go of the signal and of the timer. */
+  /** Times that the server found its identifier in use. */
+  retries: number
+  /** Let go of the signal, of the time to live, and of the time for an acknowledgement. */
   stop: (() => void) | undefined
   cancel: (() => void) | undefined
+  late: (() => void) | undefined
 }
 
 /** Per message, on top of payload and topic. */
@@ -69,7 +72,9 @@ export function itemOf(call: PublishCall, now: number): Item {
     encoded: undefined,
     received: 0,
     stop: undefined,
+    retries: 0,
     cancel: undefined,
+    late: undefined,
     previous: undefined,
     following: undefined,
   }

@@ -47,7 +47,9 @@ export interface SupervisorConfig<E> {
 export type Hint = 'followed' | 'replaced' | undefined
 
 /** What to do next. A dial with `delay` undefined follows at once, without being announced. */
-export type Step = { readonly type: 'dial'; readonly delay: number | undefined } | { readonly type: 'stop'; readonly error: MqttError }
+export type Step =
+  | { readonly type: 'dial'; readonly delay: number | undefined; readonly urgent?: boolean }
+  | { readonly type: 'stop'; readonly error: MqttError }
 
 /** Where the client stands: `round` is the first pass over the list, `up` a connection, `down` anything after. */
 type State =
@@ -118,7 +120,7 @@ export class Supervisor<E> {
     this.lastError = error
     if (policy === false) return { type: 'stop', error }
     if (hint === 'followed') this.#config.brokers.handleFollowed(error)
-    if (hint === 'followed' || urgent) return { type: 'dial', delay: 0 }
+    if (hint === 'followed' || urgent) return { type: 'dial', delay: 0, urgent: true }
     if (hint === 'replaced') return this.#delayed(error)
     const verdict = this.#verdict(error)
     if (verdict === 'next') return this.#next(error)
@@ -196,12 +198,12 @@ export class Supervisor<E> {
   #verdict(error: MqttError): Verdict {
     const { policy, brokers, refreshable, nameOf } = this.#config
     const usual = verdictOf(error)
-    const context = { attempt: this.attempt - 1, endpoint: nameOf(brokers.current), verdict: usual }
+    const context = { attempt: this.attempt - 1, endpoint: nameOf(brokers.asked), verdict: usual }
     const given = policy === false ? undefined : guarded(() => policy.decide?.(error, context))
     const verdict = given !== undefined && verdicts.includes(given) ? given : usual
     if (verdict !== 'refresh') return verdict
-    if (!refreshable || this.#refreshed.has(brokers.current)) return 'next'
-    this.#refreshed.add(brokers.current)
+    if (!refreshable || this.#refreshed.has(brokers.asked)) return 'next'
+    this.#refreshed.add(brokers.asked)
     return 'refresh'
   }
 }

@@ -44,8 +44,15 @@ for (const how of endings) {
 
 test('closed is terminal: drain() that waits for a connection does not bring a destroyed client back', async () => {
   const rig = await new Rig().up()
+  const listening = rig.client.listen('#', () => new Promise<void>(() => undefined), { qos: 1 })
+  await rig.settle()
+  const handling = await listening
+  rig.peer.send({ type: 'publish', topic: 't', payload: new Uint8Array(1), qos: 1, retain: false, dup: false, packetId: 1, properties: {} })
+  await rig.settle()
+  handling.detach()
   rig.behave = () => down
   await rig.cut()
+  rig.client.publish('t', 'x', { qos: 1 }).catch(() => undefined)
   expect(rig.client.state).toBe('reconnecting')
   void rig.client.drain()
   rig.client.destroy()

@@ -38,6 +38,8 @@ const CLEAR = 8
 const DISOWNED = 9
 /** Added to the state of a publish that this connection has not carried yet. */
 const held = 16
+/** Most identifiers of a session that are given up as in use. */
+const mostDisowned = 256
 /** Identifiers of unknown past that are cleared at a time. */
 const clearBatch = 16
 
@@ -56,6 +58,7 @@ export class Outbound {
   readonly #foreignBase: number
   /** An earlier process may have left QoS 2 exchanges of this session half done: identifiers are cleared before their first use. */
   #foreign = false
+  #disowned = 0
   /** 3.1.1 has no way to say that an identifier is in use: QoS 1 takes cleared ones too. */
   #cautious = false
   readonly #clear: number[] = []
@@ -126,7 +129,8 @@ export class Outbound {
    * not used any more.
    */
   disown(id: number): boolean {
-    if (!this.#foreign) return false
+    if (!this.#foreign || this.#disowned >= mostDisowned) return false
+    this.#disowned += 1
     this.#ids.set(id, DISOWNED)
     return true
   }
@@ -222,6 +226,7 @@ export class Outbound {
     this.#expected.clear()
     this.#clear.length = 0
     this.#foreign = false
+    this.#disowned = 0
     this.#inFlight = 0
     this.#clearing = 0
     this.#window = 0

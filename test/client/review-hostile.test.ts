@@ -1,0 +1,110 @@
+/**
+ * Bytes of a hostile or hasty server: what follows CONNACK in one segment while the mechanism checks it, floods, and statistics.
+ */
+import { expect, test } from 'vitest'
+import { lasting } from './across.js'
+import { agreeable, connected, World } from './harness.js'
+import { bytes, toy } from './toy-auth.js'
+import { encode, type PacketInput } from '../../src/wire/encode.js'
+import { BaseClient } from '../../src/client/client.js'
+import { VirtualClock } from '../../src/testing/virtual-clock.js'
+import { virtualPlatform } from '../../src/testing/virtual-platform.js'
+import type { Sink } from '../../src/transport/transport.js'
+
+const connack = { type: 'connack', sessionPresent: true, reasonCode: 0, properties: { authenticationMethod: 'toy' } } as const
+const message = (id: number, qos: 0 | 1 = 1): PacketInput => ({
+  type: 'publish', topic: 't', payload: bytes(`m${id}`), qos, retain: false, dup: false, packetId: qos === 0 ? undefined : id, properties: {},
+}) as PacketInput
+
+for (const delivery of ['chunk', 'buffer'] as const)
+  test(`M20 what comes in one segment with CONNACK is not lost while success() takes its time (${delivery})`, async () => {
+    const { auth } = toy({ success: () => new Promise<void>((resolve) => setTimeout(resolve, 5)) })
+    const world = new World({ ...lasting, cleanStart: false, clientId: 'c', auth }, { delivery } as never)
+    const seen: string[] = []
+    void world.client.listen('t', (item) => void seen.push(item.text()), { qos: 1 })
+    world.answer = (packet) => (packet.type === 'connect' ? [connack, message(1), message(2)] : agreeable(packet))
+    const connecting = world.client.connect()
+    await world.settle()
+    await world.send(message(3))
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    await world.settle()
+    await connecting
+    expect(seen).toEqual(['m1', 'm2', 'm3'])
+  })
+
+/** A transport of the test's own, whose sink it may feed directly. */
+function bare(options: object) {
+  const clock = new VirtualClock()
+  let sink: Sink | undefined
+  const client = new BaseClient(
+    virtualPlatform(clock),
+    {
+      url: 'x://y',
+      transport: async () => ({
+        open(given: Sink) {
+          sink = given
+        },
+        write(_bytes: Uint8Array, done?: () => void) {
+          queueMicrotask(() => done?.())
+          return true
+        },
+        close: () => undefined,
+        destroy: () => queueMicrotask(() => sink?.closed(undefined)),
+      }),
+    } as never,
+    options,
+  )
+  return { client, clock, sink: () => sink as Sink }
+}
+
+test('T25 60,000 chunks of one byte while success() takes its time cost no quadratic time', async () => {
+  const { auth } = toy({ success: () => new Promise<void>(() => undefined) })
+  const { client, clock, sink } = bare({ auth, reconnect: false })
+  client.connect().catch(() => undefined)
+  await clock.settle()
+  sink().chunk(encode({ ...connack, sessionPresent: false }))
+  const begin = performance.now()
+  for (let count = 0; count < 60_000; count++) sink().chunk(Uint8Array.of(0))
+  expect(performance.now() - begin).toBeLessThan(1500)
+  client.destroy()
+}, 60_000)
+
+test('a PINGRESP that nobody asked for is no round trip', async () => {
+  const world = await connected({ stats: true, keepAlive: false })
+  await world.clock.advance(5000)
+  await world.send({ type: 'pingresp' })
+  expect(world.client.stats().pingRoundTrip).toBeUndefined()
+})
+
+test('T26 a challenge after CONNACK is not answered for CONNECT', async () => {
+  let answer: ((data: string) => void) | undefined
+  const { auth } = toy({ continue: () => new Promise<string>((resolve) => (answer = resolve)) })
+  const world = new World({ auth: { method: auth.method, start: auth.start, continue: auth.continue } })
+  const challenge = { type: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'toy', authenticationData: bytes('a') } } as const
+  world.answer = (packet) => (packet.type === 'connect' ? [challenge, { ...connack, sessionPresent: false }] : undefined)
+  await Promise.all([world.client.connect(), world.settle()])
+  answer?.('late')
+  await world.settle()
+  expect(world.peer.all('auth')).toHaveLength(0)
+})
+
+test('T25 two challenges at once are not answered side by side', async () => {
+  let running = 0
+  let most = 0
+  const { auth } = toy({
+    async continue() {
+      running += 1
+      most = Math.max(most, running)
+      await Promise.resolve()
+      running -= 1
+      return 'x'
+    },
+  })
+  const world = new World({ auth })
+  const challenge = { type: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'toy', authenticationData: bytes('a') } } as const
+  world.answer = (packet) => (packet.type === 'connect' ? [challenge, challenge, challenge] : undefined)
+  world.client.connect().catch(() => undefined)
+  await world.settle()
+  expect(most).toBeLessThan(2)
+  world.client.destroy()
+})

@@ -1,0 +1,112 @@
+/**
+ * Subscriptions that join while another one is being brought back, and what comes of it when that fails.
+ */
+import { expect, test } from 'vitest'
+import { again, comeBack, forgets, keeps, lose, steady } from './across.js'
+import { agreeable } from './harness.js'
+
+const suback = (packetId: number, ...reasonCodes: number[]) => ({ type: 'suback', packetId, reasonCodes, properties: {} }) as const
+
+test('C24 a subscriber that joins a filter while it is being brought back is granted, though that SUBSCRIBE is lost', async () => {
+  const world = await steady()
+  const first = world.client.subscribe('in/#', { qos: 1 })
+  await world.settle()
+  await world.send(suback(world.peer.last('subscribe').packetId, 1))
+  await first
+  // Session lost: in/# is asked for again.
+  await again(world, forgets())
+  expect(world.peer.all('subscribe')).toHaveLength(1)
+  const second = world.client.subscribe('in/#', { qos: 1, retainHandling: 2 })
+  second.catch(() => undefined)
+  await world.settle()
+  // It breaks before SUBACK.
+  const peer = await again(world, keeps())
+  for (const { packetId, subscriptions } of peer.all('subscribe')) await world.send(suback(packetId, ...subscriptions.map(({ qos }) => qos)))
+  await world.clock.advance(1000)
+  expect(await world.outcome(second)).toMatchObject({ state: 'fulfilled' })
+})
+
+test('C24 … and joins before that SUBSCRIBE has left', async () => {
+  const world = await steady()
+  const first = world.client.subscribe('in/#', { qos: 0 })
+  await world.settle()
+  await world.send(suback(world.peer.last('subscribe').packetId, 0))
+  await first
+  let second: Promise<unknown> | undefined
+  const stop = world.client.on('state', ({ state }) => {
+    if (state === 'connected') second = world.client.subscribe('in/#', { qos: 1 })
+    second?.catch(() => undefined)
+  })
+  await again(world, forgets())
+  stop()
+  const peer = await again(world, keeps())
+  for (const { packetId, subscriptions } of peer.all('subscribe')) await world.send(suback(packetId, ...subscriptions.map(({ qos }) => qos)))
+  await world.clock.advance(1000)
+  expect(await world.outcome(second as Promise<unknown>)).toMatchObject({ state: 'fulfilled' })
+})
+
+test('C24 … or that the server cannot bring back: the joiner is told', async () => {
+  const world = await steady()
+  const first = world.client.subscribe('in/#', { qos: 0 })
+  await world.settle()
+  await world.send(suback(world.peer.last('subscribe').packetId, 0))
+  const reader = (await first).next().catch((error: unknown) => error)
+  let second: Promise<unknown> | undefined
+  const stop = world.client.on('state', ({ state }) => {
+    if (state === 'connected') second = world.client.subscribe('in/#', { qos: 1 })
+    second?.catch(() => undefined)
+  })
+  await again(world, forgets({ wildcardSubscriptionAvailable: 0 }))
+  stop()
+  await world.clock.advance(1000)
+  expect(await reader).toMatchObject({ code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' })
+  expect(await world.outcome(second as Promise<unknown>)).toMatchObject({ state: 'rejected' })
+})
+
+test('C24 … or whose SUBACK makes no sense: the joiner is not left waiting', async () => {
+  const world = await steady()
+  const first = world.client.subscribe('in/#', { qos: 1 })
+  await world.settle()
+  await world.send(suback(world.peer.last('subscribe').packetId, 1))
+  await first
+  await again(world, forgets())
+  const second = world.client.subscribe('in/#', { qos: 1, retainHandling: 2 })
+  second.catch(() => undefined)
+  await world.settle()
+  world.answer = (packet) => (packet.type === 'connect' ? keeps()(packet) : agreeable(packet))
+  await world.send(suback(world.peer.last('subscribe').packetId, 1, 1))
+  await world.clock.advance(1000)
+  expect(await world.outcome(second)).not.toMatchObject({ state: 'pending' })
+})
+
+test('pain 5 stalled is told also on a later connection, where the server repeats what is in hand', async () => {
+  const world = await steady({ cleanStart: false, clientId: 'c', receiveMaximum: 1 })
+  const subscribing = world.client.subscribe('#', { qos: 1 })
+  await world.settle()
+  await world.send(suback(world.peer.last('subscribe').packetId, 1))
+  const subscription = await subscribing
+  const message = { type: 'publish', topic: 't', payload: new Uint8Array(1), qos: 1, retain: false, packetId: 1, properties: {} } as const
+  await world.send({ ...message, dup: false })
+  await subscription.next()
+  await lose(world)
+  await comeBack(world, keeps())
+  // The watch of the first connection has stopped meanwhile.
+  await lose(world)
+  await world.clock.advance(5)
+  await comeBack(world, keeps())
+  await world.clock.advance(2000)
+  await world.send({ ...message, dup: true })
+  await world.clock.advance(60_000)
+  expect(world.seen('stalled')).toHaveLength(1)
+})
+
+test('fault 55 10,000 subscriptions, one call each, cost no quadratic time', async () => {
+  const world = await steady()
+  const count = 10_000
+  world.peer.answer = agreeable
+  const begin = performance.now()
+  const calls = Array.from({ length: count }, (_, index) => world.client.subscribe(`t/${index}`))
+  await world.settle()
+  await Promise.all(calls)
+  expect(performance.now() - begin).toBeLessThan(5000)
+}, 60_000)
