@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     root: '.',
     include: ['test/**/*.test.ts'],
+    setupFiles: ['test/secrets-setup.ts'],
     testTimeout: 20_000,
     hookTimeout: 60_000,
   },

@@ -273,7 +273,7 @@ export interface PublishOptions {
   readonly properties?: PublishProperties | undefined
   /** QoS 0: settle when the bytes were written, not when they were handed to the transport. Default false. */
   readonly flush?: boolean | undefined
-  /** Milliseconds to wait for the acknowledgement. Default: the client's `outbound.ackTimeout`. */
+  /** Milliseconds to wait for the acknowledgement. 0, and the default: the client's `outbound.ackTimeout`. */
   readonly ackTimeout?: number | undefined
   /** When the queue is full. Default: the client's `outbound.overflow`. */
   readonly overflow?: OutboundOverflow | undefined

@@ -17,12 +17,22 @@ import { broken } from './session/refusal.js'
 const patience = 30_000
 const data = optional(bytes)
 
+/** A re-authentication. */
+interface Renewal {
+  readonly done: Deferred<void>
+  readonly abort: AbortController
+  readonly cancel: CancelTimer
+  /** Its first AUTH has left, or the server sent one: what the server says now is about it. */
+  begun: boolean
+}
+
 /** The exchanges of one client. */
 export class Authentication {
   readonly #host: Host
   readonly #mechanism: AuthMechanism
   #context: AuthContext
-  #renewal: { readonly done: Deferred<void>; readonly abort: AbortController; readonly cancel: CancelTimer } | undefined
+  #renewal: Renewal | undefined
+  #tail: Promise<void> = Promise.resolve()
   /** Rises with each connection: what an old exchange comes to is of no interest any more. */
   #round = 0
 
@@ -35,26 +45,30 @@ export class Authentication {
   /** Properties for a CONNECT. @throws MqttError ERR_AUTH_FAILED */
   async begin(context: AuthContext): Promise<Properties> {
     this.#round += 1
+    this.#tail = Promise.resolve()
     this.#context = context
     const { method } = this.#mechanism
     return { authenticationMethod: method, authenticationData: await this.#start(context) }
   }
 
-  /** AUTH came in: the next round, or the end of a re-authentication. `fail` ends the connection. */
+  /** AUTH came in: the next round, or the end of a re-authentication. One at a time. `fail` ends the connection. */
   handleAuth({ reasonCode, properties }: AuthPacket, fail: (error: MqttError) => void): void {
     const given = properties.authenticationData
     const round = this.#round
-    // On an open connection the server may begin as well.
-    if (this.#renewal === undefined && this.#host.connection !== undefined) this.#open(this.#context)
+    // On an open connection the server may begin as well, also while an exchange of ours has not left yet.
+    const connected = this.#host.connection !== undefined
+    if (connected && this.#renewal === undefined) this.#open(this.#context).begun = true
+    const context = this.#context
     const proceed = async (): Promise<void> => {
-      const context = this.#context
+      if (round !== this.#round) return
       if (reasonCode === 0) return this.#renewed(given, context)
       const answer = data(await this.#mechanism.continue(given, context), 'auth.continue')
-      if (round !== this.#round) return
+      // What CONNACK has decided meanwhile needs no answer.
+      if (round !== this.#round || connected !== (this.#host.connection !== undefined)) return
       this.#host.session.authenticate(0x18, answer)
       this.#host.pump()
     }
-    proceed().catch((error: unknown) => {
+    this.#tail = this.#tail.then(proceed).catch((error: unknown) => {
       if (round === this.#round) fail(failed(error))
     })
   }
@@ -73,7 +87,8 @@ export class Authentication {
     const round = this.#round
     this.#start(this.#context).then(
       (first) => {
-        if (round !== this.#round) return
+        if (round !== this.#round || this.#renewal === undefined) return
+        this.#renewal.begun = true
         this.#host.session.authenticate(0x19, first)
         this.#host.pump()
       },
@@ -90,10 +105,10 @@ export class Authentication {
     this.#settle()?.reject(error)
   }
 
-  #open(context: AuthContext): { readonly done: Deferred<void> } {
+  #open(context: AuthContext): Renewal {
     const abort = new AbortController()
     const late = (): void => this.#fail(broken('ERR_AUTH_FAILED', 'no answer to the re-authentication'))
-    this.#renewal = { done: deferred(), abort, cancel: this.#host.platform.setTimer(late, patience) }
+    this.#renewal = { done: deferred(), abort, cancel: this.#host.platform.setTimer(late, patience), begun: false }
     this.#context = { ...context, signal: abort.signal, reauthentication: true }
     return this.#renewal
   }
@@ -117,7 +132,8 @@ export class Authentication {
   async #renewed(given: Bytes | undefined, context: AuthContext): Promise<void> {
     const round = this.#round
     await this.#succeed(given, context)
-    if (round === this.#round) this.#settle()?.resolve()
+    // An exchange of the server's own is no answer to ours.
+    if (round === this.#round && this.#renewal?.begun === true) this.#settle()?.resolve()
   }
 
   #fail(error: MqttError): void {

@@ -34,7 +34,7 @@ export function exponential(given: ExponentialOptions = {}): Backoff {
   const { min, max, jitter } = options(given, '')
   if (max < min) invalid('max', `at least min, ${min}`)
   return (attempt, _error, random = Math.random) => {
-    const step = (doublings: number): number => Math.min(max, min * 2 ** doublings)
+    const step = (doublings: number): number => Math.min(max, Math.max(1, min) * 2 ** doublings)
     // The window is the next step: the first delay is drawn too, or a thousand clients would all come back after `min`.
     return jitter === 'none' ? step(attempt - 1) : min + random() * (step(attempt) - min)
   }

@@ -203,7 +203,7 @@ export class BaseClient implements AsyncDisposable {
    * It never unsubscribes. Calling it again joins. @throws MqttError ERR_INVALID_OPTION
    */
   async disconnect(options?: DisconnectOptions): Promise<void> {
-    await this.#core.disconnect(goodbye(options, this.#core.options))
+    await this.#core.disconnect(goodbye(options, this.#core.options, this.#core.session.openedFor))
   }
 
   /**
@@ -211,7 +211,7 @@ export class BaseClient implements AsyncDisposable {
    * @throws MqttError ERR_INVALID_OPTION
    */
   async drain(options?: DisconnectOptions): Promise<void> {
-    await this.#core.disconnect(goodbye(options, this.#core.options), true)
+    await this.#core.disconnect(goodbye(options, this.#core.options, this.#core.session.openedFor), true)
   }
 
   /**
@@ -219,9 +219,14 @@ export class BaseClient implements AsyncDisposable {
    * the session. Fulfils when the connection is up.
    * @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED, or what ended the client meanwhile
    */
-  async reconnect(options?: ReconnectNow): Promise<void> {
-    const { force, reason } = reconnectCall(options)
-    await this.#core.reconnect(force, reason)
+  reconnect(options?: ReconnectNow): Promise<void> {
+    const connected = (async (): Promise<void> => {
+      const { force, reason } = reconnectCall(options)
+      await this.#core.reconnect(force, reason)
+    })()
+    // Most who call it in a listener await nothing.
+    connected.catch(() => undefined)
+    return connected
   }
 
   /**

@@ -6,7 +6,7 @@
  */
 import { MqttError } from '../errors.js'
 import type { Sink, Transport } from '../transport/transport.js'
-import { AUTH, CONNACK, PINGRESP, PUBACK, PUBCOMP, PUBLISH } from '../wire/constants.js'
+import { AUTH, CONNACK, PUBLISH } from '../wire/constants.js'
 import { decodeServerPacket } from '../wire/decode-server.js'
 import { type PublishInput, writeAck, writePublish, writePublishHead } from '../wire/encode-client.js'
 import { WireError } from '../wire/error.js'
@@ -14,7 +14,7 @@ import { Framer } from '../wire/framer.js'
 import type { ClientPacket, ConnectPacket, DisconnectPacket, Packet, ProtocolVersion, ServerPacket } from '../wire/packets.js'
 import { PublishView } from '../wire/publish.js'
 import { Writer } from '../wire/writer.js'
-import { acknowledgement, type Encoded, type FinalAck, isOldRefusal, unsupportedVersion, writeControl } from './control.js'
+import { acknowledgement, type Encoded, type FinalAck, isOldRefusal, KeptHeads, sizeLimit, unsupportedVersion, writeControl } from './control.js'
 import type { Host } from './host.js'
 import { noTicket } from './message.js'
 import { withOutcome } from './outcome.js'
@@ -31,9 +31,6 @@ import type { Counters } from './statistics.js'
 export const byReference = 32 * 1024
 const flushThreshold = 64 * 1024
 const dupFlag = 0x08
-/** Most bytes of a packet, by kind: what no honest peer needs to exceed. */
-const acknowledgementLimit = 10_000
-const controlLimit = 100_000
 const userPropertyLimit = 128
 const subscriptionIdentifierLimit = 64
 /** Milliseconds that a peer gets to end its side of the stream after we ended ours. */
@@ -64,12 +61,12 @@ export class Connection implements Sink {
   #blocked = false
   #flushQueued = false
   #ended = false
+  readonly #kept = new KeptHeads()
   /** Bytes that came in while the connection was not to be read. */
-  #paused: Uint8Array[] | undefined
+  #paused: Writer | undefined
   #gone: MqttError | undefined
   #timer: CancelTimer | undefined
   #timerAt = Number.POSITIVE_INFINITY
-  #pingedAt = 0
 
   constructor(transport: Transport, host: Host, connect: ConnectPacket) {
     const { maximumPacketSize = host.options.maximumPacketSize } = connect.properties
@@ -88,15 +85,14 @@ export class Connection implements Sink {
     return !this.#blocked && !this.#ended
   }
 
-  /** True once nothing more comes in or goes out, but for a goodbye that was handed over. */
+  /** Nothing more comes in or goes out, but for a goodbye that was handed over. */
   get over(): boolean {
     return this.#ended
   }
 
   /** Bytes held for this connection: an incomplete packet, and output that has not left. */
   get held(): number {
-    const paused = this.#paused?.reduce((sum, bytes) => sum + bytes.length, 0) ?? 0
-    return this.#framer.pending + this.#writer.length + this.#handed - this.#left + paused
+    return this.#framer.pending + this.#writer.length + this.#handed - this.#left + (this.#paused?.length ?? 0)
   }
 
   // Output
@@ -109,9 +105,10 @@ export class Connection implements Sink {
       this.#publish(input)
       return
     }
+    const { topic, payload, retain, properties: given } = input
+    const topicAlias = alias > 0 ? alias : -alias
     try {
-      const properties = { ...input.properties, topicAlias: Math.abs(alias) }
-      this.#publish({ ...input, topic: alias > 0 ? '' : input.topic, properties })
+      this.#publish({ topic: alias > 0 ? '' : topic, payload, retain, properties: given === undefined ? { topicAlias } : { ...given, topicAlias } })
     } catch (error) {
       if (alias < 0) topics.forget(input.topic)
       if (!(MqttError.is(error) && error.code === 'ERR_PACKET_TOO_LARGE')) throw error
@@ -122,28 +119,24 @@ export class Connection implements Sink {
 
   /** Writes a PUBLISH at QoS 1 or 2, and gives what it takes to send it again. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
   publish(input: PublishInput & { readonly payload: Uint8Array }): Encoded {
-    const { payload } = input
-    const version = this.#version
-    if (payload.length >= byReference) return { bytes: this.#publish(input), payload, version }
-    return { bytes: this.#publish(input), payload: undefined, version }
+    return { head: this.#publish(input), payload: input.payload, version: this.#version }
   }
 
   /** Sends a PUBLISH of an earlier connection again, with DUP [MQTT-3.3.1-1]. Its size was checked. */
-  replay({ bytes, payload }: Encoded, packet: () => Packet): void {
-    bytes[0] = (bytes[0] as number) | dupFlag
-    if (payload !== undefined) this.flush()
-    this.#writer.raw(bytes)
+  replay({ head, payload }: Encoded, packet: () => Packet): void {
+    const large = payload.length >= byReference
+    head[0] = (head[0] as number) | dupFlag
+    if (large) this.flush()
+    this.#writer.raw(head)
+    if (large) this.#handLarge(payload)
+    else this.#writer.raw(payload)
     this.#count()
-    if (payload !== undefined) {
-      this.#handWriter()
-      this.#hand(payload)
-    }
     this.queueFlush()
     if (this.#writer.length >= flushThreshold) this.flush()
     this.#host.watch?.('out', packet())
   }
 
-  /** Writes any other packet. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
+  /** Writes any other packet. @throws as `publish` */
   send(packet: ClientPacket): void {
     this.#write(0, () => writeControl(this.#writer, packet, this.#version))
     this.#host.watch?.('out', packet)
@@ -225,15 +218,14 @@ export class Connection implements Sink {
     this.#session.keepAlive.received(this.#platform.now())
     if (this.#counters !== undefined) this.#counters.bytesReceived += bytes.length
     if (this.#paused === undefined) this.#parse(bytes)
-    else if (this.held + bytes.length <= this.#host.options.memoryBudget) this.#paused.push(bytes.slice())
+    else if (this.held + bytes.length <= this.#host.options.memoryBudget) this.#paused.raw(bytes)
     else this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server does not wait for the end of authentication'))
   }
 
   #resume(): void {
-    const waiting = this.#paused ?? []
+    const waiting = this.#paused?.take() ?? nothing
     this.#paused = undefined
-    this.#parse(nothing)
-    for (const bytes of waiting) if (!this.#ended) this.#parse(bytes)
+    this.#parse(waiting)
   }
 
   #parse(bytes: Uint8Array): void {
@@ -272,8 +264,7 @@ export class Connection implements Sink {
     const type = (bytes[start] as number) >> 4
     if (this.#counters !== undefined) this.#counters.packetsReceived += 1
     if (type === PUBLISH) return this.#handlePublish(bytes, start, body, end)
-    const limit = (type >= PUBACK && type <= PUBCOMP) || type === PINGRESP ? acknowledgementLimit : controlLimit
-    if (end - start > limit) return this.#session.fail(0x95, undefined, 'ERR_PACKET_TOO_LARGE')
+    if (end - start > sizeLimit(type)) return this.#session.fail(0x95, undefined, 'ERR_PACKET_TOO_LARGE')
     const packet =
       this.#version === 5 && isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, this.#version)
     this.#host.watch?.('in', packet)
@@ -284,7 +275,7 @@ export class Connection implements Sink {
 
   #handlePacket(packet: ServerPacket, now: number): void {
     const { inbound, outbound } = this.#session
-    if (this.#counters !== undefined && packet.type === 'pingresp') this.#counters.pingRoundTrip = now - this.#pingedAt
+    if (packet.type === 'pingresp') this.#counters?.handlePong(now)
     if (packet.type === 'puback') this.#settle(outbound.handlePuback(packet.packetId), packet)
     else if (packet.type === 'pubrec') this.#settle(outbound.handlePubrec(packet.packetId, packet.reasonCode), packet)
     else if (packet.type === 'pubcomp') this.#settle(outbound.handlePubcomp(packet.packetId), packet)
@@ -299,7 +290,8 @@ export class Connection implements Sink {
 
   // Nothing more is read before it is known whether this packet counts.
   #await(verified: Promise<void>, packet: ServerPacket): void {
-    this.#paused = []
+    this.#paused = new Writer()
+    this.#paused.raw(this.#framer.rest())
     verified.then(
       () => {
         if (this.#ended) return
@@ -332,7 +324,7 @@ export class Connection implements Sink {
     }
     const ticket = view.qos === 0 ? noTicket : this.#session.inbound.handlePublish(view.packetId, view.qos, view.dup)
     if (ticket >= 0 || view.qos === 0) this.#host.inbox.handleMessage(view, topic, ticket)
-    else if (ticket === REPEAT && this.#counters !== undefined) this.#counters.duplicates += 1
+    else if (ticket === REPEAT) this.#host.inbox.handleRepeat()
   }
 
   #count(): void {
@@ -380,13 +372,16 @@ export class Connection implements Sink {
     const mark = this.#writer.length
     if (large) this.#write(payload.length, () => writePublishHead(this.#writer, input, payload.length, this.#version))
     else this.#write(0, () => writePublish(this.#writer, input, this.#version))
-    const bytes = qos > 0 ? this.#writer.bytes.slice(mark, this.#writer.length) : nothing
-    if (large) {
-      this.#handWriter()
-      this.#hand(payload)
-    } else if (this.#writer.length >= flushThreshold) this.flush()
+    const head = qos > 0 ? this.#kept.keep(this.#writer, mark, large ? 0 : payload.length) : nothing
+    if (large) this.#handLarge(payload)
+    else if (this.#writer.length >= flushThreshold) this.flush()
     this.#host.watch?.('out', { ...input, type: 'publish', properties: input.properties ?? {} } as Packet)
-    return bytes
+    return head
+  }
+
+  #handLarge(payload: Uint8Array): void {
+    this.#handWriter()
+    this.#hand(payload)
   }
 
   #handWriter(): void {
@@ -435,8 +430,7 @@ export class Connection implements Sink {
 
   #sendControl(packet: ClientPacket): void {
     if (packet.type === 'disconnect') return this.#sendDisconnect(packet)
-    if (packet.type === 'pingreq') this.#pingedAt = this.#platform.now()
-    if (packet.type === 'pingreq' && this.#counters !== undefined) this.#counters.pings += 1
+    if (packet.type === 'pingreq') this.#counters?.handlePing(this.#platform.now())
     try {
       this.send(packet)
     } catch (error) {

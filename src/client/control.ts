@@ -3,7 +3,7 @@
  *
  * Pure functions over writers and bytes.
  */
-import { PUBACK, PUBCOMP, PUBREC, PUBREL } from '../wire/constants.js'
+import { PINGRESP, PUBACK, PUBCOMP, PUBREC, PUBREL } from '../wire/constants.js'
 import { writeAuth, writeConnect, writeDisconnect, writePingreq, writeSubscribe, writeUnsubscribe } from '../wire/encode-client.js'
 import type { ClientPacket, Packet, ProtocolVersion, PubackPacket, PubcompPacket, PubrecPacket, ServerPacket } from '../wire/packets.js'
 import type { Writer } from '../wire/writer.js'
@@ -14,9 +14,10 @@ export type FinalAck = PubackPacket | PubrecPacket | PubcompPacket
 
 /** A PUBLISH at QoS 1 or 2 as it was sent, to be sent again on another connection. */
 export interface Encoded {
-  /** The packet, without a payload that is handed over as it lies. */
-  readonly bytes: Uint8Array
-  readonly payload: Uint8Array | undefined
+  /** Everything before the payload. */
+  readonly head: Uint8Array
+  /** As the caller gave it. */
+  readonly payload: Uint8Array
   readonly version: ProtocolVersion
 }
 
@@ -39,6 +40,36 @@ export function writeControl(writer: Writer, packet: ClientPacket, version: Prot
 }
 
 const ackNames: Readonly<Record<number, string>> = { [PUBACK]: 'puback', [PUBREC]: 'pubrec', [PUBREL]: 'pubrel', [PUBCOMP]: 'pubcomp' }
+
+/** Most bytes of a packet other than PUBLISH, by kind: what no honest peer needs to exceed. */
+export function sizeLimit(type: number): number {
+  return (type >= PUBACK && type <= PUBCOMP) || type === PINGRESP ? 10_000 : 100_000
+}
+
+/** Bytes that kept heads share, and the largest that takes part: one that is kept for long pins no more than this. */
+const slabSize = 2048
+const largestKept = 256
+
+/** Copies of the heads of packets that may be sent again; small ones share memory, so that each costs no buffer of its own. */
+export class KeptHeads {
+  #slab = new Uint8Array(0)
+  #used = 0
+
+  /** A copy of what was written from `mark` on, but for the payload at its end. */
+  keep({ bytes, length }: Writer, mark: number, payloadLength: number): Uint8Array {
+    const end = length - payloadLength
+    const size = end - mark
+    if (size > largestKept) return bytes.slice(mark, end)
+    if (this.#used + size > this.#slab.length) {
+      this.#slab = new Uint8Array(slabSize)
+      this.#used = 0
+    }
+    const kept = this.#slab.subarray(this.#used, this.#used + size)
+    this.#used += size
+    kept.set(bytes.subarray(mark, end))
+    return kept
+  }
+}
 
 /** A queued acknowledgement as a packet, for those who watch. */
 export function acknowledgement(entry: number): Packet {

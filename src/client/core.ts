@@ -296,7 +296,7 @@ export class Core implements DiallingHost {
     // A listener may have ended it all by now.
     if (this.#link === link && !this.stopping) {
       this.#up = true
-      this.events.emit('connect', { connack, negotiated, sessionPresent, endpoint: this.#endpoint })
+      this.events.emit('connect', { connack: redacted(connack) as ConnackPacket, negotiated, sessionPresent, endpoint: this.#endpoint })
     }
     tellLoss?.()
   }

@@ -86,8 +86,13 @@ export class Dialling {
   hurry(): void {
     if (this.#attempt !== undefined) return
     // Not decided yet: a listener is told of the failure.
-    if (this.#waiting === undefined) this.#hurried = true
-    else this.#wait(this.#dueAt - this.#host.platform.now(), true)
+    if (this.#waiting === undefined) {
+      this.#hurried = true
+      return
+    }
+    const left = this.#spaced(Math.max(0, this.#dueAt - this.#host.platform.now()))
+    if (left > 0) this.#arm(left)
+    else this.#dial()
   }
 
   /** The endpoints from now on; a decision that is being taken becomes a try of them. */
@@ -134,27 +139,28 @@ export class Dialling {
     if (step.type === 'stop') return host.finish(step.error)
     if (step.delay === undefined) return this.#dial()
     const { attempt: number } = this.#supervisor
-    const delay = this.#wait(step.delay, this.#hurried || step.urgent === true)
-    if (delay === undefined) return
+    const hurried = this.#hurried || step.urgent === true
+    const delay = hurried ? this.#spaced(step.delay) : step.delay
+    const now = hurried && delay === 0
+    if (!now) this.#arm(delay)
     host.log('info', `attempt ${number} in ${Math.round(delay)} ms`)
     host.events.emit('reconnecting', { attempt: number, delay, endpoint: shown(this.#brokers.current.target.url) })
+    if (now) this.#dial()
   }
 
-  // How long the wait is; undefined when there is nothing to wait for.
-  #wait(delay: number, hurried: boolean): number | undefined {
-    const { platform } = this.#host
-    const now = platform.now()
+  // What is not to wait waits all the same, until a second after the last time.
+  #spaced(delay: number): number {
+    const now = this.#host.platform.now()
     const spacing = Math.max(0, this.#hurriedAt + wakeInterval - now)
-    const left = hurried ? Math.min(delay || spacing, spacing) : delay
-    this.#waiting?.()
-    if (hurried) this.#hurriedAt = now + left
-    if (hurried && left <= 0) {
-      this.#dial()
-      return undefined
-    }
-    this.#dueAt = now + left
-    this.#waiting = platform.setTimer(() => this.#dial(), left)
+    const left = Math.min(delay || spacing, spacing)
+    this.#hurriedAt = now + left
     return left
+  }
+
+  #arm(delay: number): void {
+    this.#waiting?.()
+    this.#dueAt = this.#host.platform.now() + delay
+    this.#waiting = this.#host.platform.setTimer(() => this.#dial(), delay)
   }
 
   /** The client is over. */
@@ -271,7 +277,7 @@ export class Dialling {
     if (host.connection === undefined) return
     const { authentication } = host
     if (authentication === undefined) return host.replace('credentials expire')
-    const endpoint = this.#brokers.current.target.url
+    const endpoint = this.#brokers.asked.target.url
     const abort = new AbortController()
     const { signal } = abort
     this.#renewing = abort

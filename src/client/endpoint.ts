@@ -158,7 +158,7 @@ export function referred(base: ParsedEndpoint, reference: string, allowed: reado
     const { hostname, host, port, username } = new URL(`${protocol}//${name}`)
     const url = new URL(base.target.url)
     // A name without a port does not open the other ports of its host.
-    const known = allowed.includes(host) || (allowed.includes(hostname) && (port === '' || port === url.port))
+    const known = allowed.includes(host.toLowerCase()) || (allowed.includes(hostname.toLowerCase()) && (port === '' || port === url.port))
     if (!known || username !== '') continue
     url.hostname = hostname
     url.port = port

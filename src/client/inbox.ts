@@ -76,6 +76,13 @@ export class Inbox {
     this.watch()
   }
 
+  /** A message came in again that is in hand or was received. */
+  handleRepeat(): void {
+    const { counters } = this.#host
+    if (counters !== undefined) counters.duplicates += 1
+    this.watch()
+  }
+
   /** A consumer joined filters: what waited for one goes to it, in the order of arrival. */
   handleJoined(consumer: Consumer, entries: ReadonlySet<FilterEntry>): void {
     const waiting = [...entries].flatMap((entry) => entry.held.splice(0))

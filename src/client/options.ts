@@ -26,6 +26,7 @@ import {
   optional,
   type Parser,
   string,
+  text,
   that,
   userProperties,
   withDefault,
@@ -80,7 +81,7 @@ const reconnecting = object<ReconnectPolicy>({
 
 const reconnect: Parser<ReconnectPolicy | false> = (value, path) => (value === false ? false : reconnecting(value === true ? {} : value, path))
 
-const mechanism = object<AuthMechanism>({ method: string, start: callable, continue: callable, success: optional(callable) })
+const mechanism = object<AuthMechanism>({ method: text, start: callable, continue: callable, success: optional(callable) })
 
 // Called as methods: a mechanism may be an object with state of its own.
 const auth: Parser<AuthMechanism> = (value, path) => {
@@ -94,10 +95,16 @@ const auth: Parser<AuthMechanism> = (value, path) => {
   })
 }
 
-const references: Parser<readonly string[]> = that(
-  (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
-  'an array of host names, each with or without a port',
-)
+const isHost = (item: unknown): boolean => {
+  if (typeof item !== 'string' || /[/@?#\\\s]/.test(item) || !URL.canParse(`mqtt://${item}`)) return false
+  return new URL(`mqtt://${item}`).hostname !== ''
+}
+
+const references: Parser<readonly string[]> = (value, path) =>
+  that<readonly string[]>((given) => Array.isArray(given) && given.every(isHost), 'an array of host names, each with or without a port')(
+    value,
+    path,
+  ).map((item) => item.toLowerCase())
 
 /** Options that the design knows, and of which this version knows one value. */
 function only<const T>(supported: T): Parser<T> {

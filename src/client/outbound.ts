@@ -20,7 +20,7 @@ import type { ClientEvents } from './events.js'
 import type { Host } from './host.js'
 import { asInvalidOption } from './options.js'
 import { withOutcome } from './outcome.js'
-import { aged, blamed, describe, type Item, isComplaint, itemOf, type PublishCall, payloadOf, receipt, sessionLost } from './publish-item.js'
+import { aged, blamed, describe, type Item, isComplaint, itemOf, type PublishCall, receipt, sessionLost } from './publish-item.js'
 import { Ring } from './ring.js'
 import { longestDelay } from './schema.js'
 import { checkPublish } from './session/limits.js'
@@ -30,7 +30,6 @@ import { refusal } from './session/refusal.js'
 const identifierInUse = 0x91
 /** Times that a publish is tried under another identifier. */
 const mostRetries = 16
-const nothing = new Uint8Array(0)
 
 /** What became of messages in flight when the session was lost. */
 export type Losses = Pick<ClientEvents['sessionlost'], 'republished' | 'rejected'>
@@ -349,8 +348,6 @@ export class Outbox {
       if (this.#inFlight.delete(item.packetId)) session.outbound.withdraw(item.packetId)
       return this.#fail(item, item.again && MqttError.is(error) ? withOutcome(error, 'unknown') : error)
     }
-    // The packet holds it, unless it is handed over as it lies.
-    if (qos > 0) item.call = { ...item.call, payload: nothing }
     if (!item.settled) this.#follow(item, connection)
   }
 
@@ -361,7 +358,7 @@ export class Outbox {
     if (this.#inFlight.get(packetId) !== item || encoded === undefined) return
     try {
       this.#check(call)
-      if (encoded.bytes.length + (encoded.payload?.length ?? 0) > connection.packetLimit) throw new MqttError('ERR_PACKET_TOO_LARGE')
+      if (encoded.head.length + encoded.payload.length > connection.packetLimit) throw new MqttError('ERR_PACKET_TOO_LARGE')
       if (encoded.version !== session.version) throw sessionLost()
     } catch (error) {
       session.outbound.abandon(packetId)
@@ -373,7 +370,7 @@ export class Outbox {
     if (counters !== undefined) counters.publishesReplayed += 1
     const { qos, retain, properties = {} } = call.options
     const packet = (): Packet =>
-      ({ type: 'publish', topic: call.topic, payload: payloadOf(encoded), qos, retain, dup: true, packetId, properties }) as Packet
+      ({ type: 'publish', topic: call.topic, payload: call.payload, qos, retain, dup: true, packetId, properties }) as Packet
     connection.replay(encoded, packet)
   }
 
@@ -383,7 +380,6 @@ export class Outbox {
     item.sent = false
     item.again = true
     item.carried = false
-    if (item.encoded !== undefined) item.call = { ...item.call, payload: payloadOf(item.encoded) }
     item.encoded = undefined
     item.packetId = 0
     this.#backlog.unshift(item)
@@ -461,6 +457,8 @@ export class Outbox {
   #tell(item: Item, error: unknown): void {
     if (item.settled) return
     item.settled = true
+    // The exchange goes on without the caller, who has the bytes back now.
+    if (item.sent && item.encoded !== undefined) item.encoded = { ...item.encoded, payload: item.encoded.payload.slice() }
     item.done.reject(error)
     this.#report(item.call.topic, error)
   }

@@ -42,12 +42,13 @@ export interface Platform {
   readonly socket?: Parser<SocketOptions>
 }
 
-/** Calls back once so many milliseconds have passed by the calendar, however long that is and whether or not timers ran meanwhile. */
+/** Calls back once so many milliseconds have passed by the clock or by the calendar: the one may stand still in sleep, the other be set. */
 export function whenPassed(platform: Platform, duration: number, callback: () => void): CancelTimer {
+  const since = platform.now()
   const from = platform.date()
   let cancel: CancelTimer = () => undefined
   const check = (): void => {
-    const left = from + duration - platform.date()
+    const left = duration - Math.max(platform.now() - since, platform.date() - from)
     if (left <= 0) callback()
     else cancel = platform.setTimer(check, Math.min(left, longestDelay))
   }

@@ -5,7 +5,6 @@
  */
 import { MqttError } from '../errors.js'
 import type { Properties } from '../wire/packets.js'
-import { PublishView } from '../wire/publish.js'
 import { type Deferred, deferred } from './abort.js'
 import type { Receipt } from './api.js'
 import type { Encoded } from './control.js'
@@ -23,8 +22,7 @@ export interface PublishCall {
 
 /** An outgoing message. */
 export interface Item extends Linked<Item> {
-  /** What was asked for; the payload goes when the packet holds it. */
-  call: PublishCall
+  readonly call: PublishCall
   readonly done: Deferred<Receipt>
   readonly size: number
   readonly since: number
@@ -121,14 +119,6 @@ export function describe({ call, packetId }: Item): InFlight {
 /** The error of a message that a lost session leaves in doubt. */
 export function sessionLost(): MqttError {
   return new MqttError('ERR_SESSION_LOST', undefined, { fault: 'remote', outcome: 'unknown' })
-}
-
-/** The payload within a packet of ours, or the one that was handed over beside it. */
-export function payloadOf({ bytes, payload, version }: Encoded): Uint8Array {
-  if (payload !== undefined) return payload
-  const view = new PublishView()
-  view.read(bytes, 0, bytes.findIndex((byte, index) => index > 0 && byte < 0x80) + 1, bytes.length, version, 'client')
-  return view.payload()
 }
 
 /** How a publish ended well. */

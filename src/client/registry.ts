@@ -173,8 +173,11 @@ export class Registry {
     const error = withOutcome(cause, 'unknown')
     if (sent === undefined) return
     if ('part' in sent) this.#refuseUnsubscribe(sent.job, sent.part.from, error)
-    else if (sent.job.restoring === true) withdraw(sent.items)
-    else this.#refuse(sent.items, error)
+    else {
+      const items = sent.job.restoring === true ? sent.items.filter((item) => item.joiners.length > 0) : sent.items
+      withdraw(sent.items.filter((item) => !items.includes(item)))
+      this.#refuse(items, error)
+    }
   }
 
   /** The connection is over. */
@@ -265,7 +268,7 @@ export class Registry {
 
   // A subscription that cannot be brought back is over, for all who read it.
   #dismiss({ entry }: SubscribeItem, error: MqttError): void {
-    entry.requests.length = 0
+    for (const { joiners } of entry.requests.splice(0)) for (const { claim } of joiners) this.#fail(claim, error)
     this.#host.events.emit('error', { error })
     this.#forget(entry, error)
   }

@@ -78,6 +78,8 @@ interface Route {
   calls: number
   /** Set when it was granted. */
   handling: Handling | undefined
+  /** Gives up the wait for the grant. */
+  readonly abort: AbortController
 }
 
 interface Call {
@@ -244,7 +246,7 @@ export class Requests {
     const topic = responseTopic(this.#client.negotiated?.responseInformation, this.#id)
     const old = this.#route
     if (old?.topic === topic) return old
-    const route: Route = { topic, calls: 0, handling: undefined }
+    const route: Route = { topic, calls: 0, handling: undefined, abort: new AbortController() }
     this.#route = route
     if (old !== undefined) this.#retire(old)
     this.#subscribe(route)
@@ -252,7 +254,7 @@ export class Requests {
   }
 
   #subscribe(route: Route): void {
-    const options: ListenOptions = { qos: 1, retainHandling: 2, onExit: 'unsubscribe' }
+    const options: ListenOptions = { qos: 1, retainHandling: 2, onExit: 'unsubscribe', signal: route.abort.signal }
     this.#client
       .listen(route.topic, (message) => this.#handleAnswer(message, route), options)
       .then((handling) => {
@@ -267,7 +269,9 @@ export class Requests {
 
   // An old one goes when its last answer has come.
   #retire(route: Route): void {
-    if (route !== this.#route && route.calls === 0) route.handling?.unsubscribe().catch(() => undefined)
+    if (route === this.#route || route.calls > 0) return
+    route.abort.abort()
+    route.handling?.unsubscribe().catch(() => undefined)
   }
 
   // Refused, or ended by somebody: its requests fail, the next one tries again.

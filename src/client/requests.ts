@@ -213,7 +213,7 @@ const disconnectSchema = {
 const disconnectOptions = object<Parsed<typeof disconnectSchema>>(disconnectSchema)
 
 /** Checks the arguments of `disconnect`. */
-export function goodbye(given: unknown, { cleanStart, sessionExpiryInterval: opened }: Config): Goodbye {
+export function goodbye(given: unknown, { cleanStart }: Config, opened: number): Goodbye {
   const {
     sessionExpiryInterval = cleanStart && opened > 0 ? 0 : undefined,
     reasonString,

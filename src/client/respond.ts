@@ -102,7 +102,7 @@ class Answers {
 
   async handle(message: Message): Promise<void> {
     const { responseTopic, correlationData } = message.properties
-    if (responseTopic === undefined || hasWildcard(responseTopic) || this.#allow(responseTopic, message) !== true) {
+    if (responseTopic === undefined || hasWildcard(responseTopic) || (await this.#allow(responseTopic, message)) !== true) {
       this.ignored += 1
       return
     }

@@ -32,6 +32,19 @@ export class Counters {
   /** Milliseconds from the latest PINGREQ to its answer; undefined before the first. */
   pingRoundTrip: number | undefined
 
+  #pingedAt = -1
+
+  handlePing(now: number): void {
+    this.#pingedAt = now
+    this.pings += 1
+  }
+
+  /** One that nobody asked for says nothing about the way. */
+  handlePong(now: number): void {
+    if (this.#pingedAt >= 0) this.pingRoundTrip = now - this.#pingedAt
+    this.#pingedAt = -1
+  }
+
   /** One more failure of a kind. */
   fail(code: string): void {
     this.failures.set(code, (this.failures.get(code) ?? 0) + 1)
@@ -51,7 +64,8 @@ export interface Gauges {
 }
 
 /** What `client.stats()` gives: all zero while the `stats` option is off. */
-export type Stats = Readonly<Omit<Counters, 'fail' | 'failures'>> & Gauges & { readonly failures: Readonly<Record<string, number>> }
+export type Stats = Readonly<Omit<Counters, 'fail' | 'failures' | 'handlePing' | 'handlePong'>> &
+  Gauges & { readonly failures: Readonly<Record<string, number>> }
 
 const none: Gauges = { publishesInFlight: 0, publishesQueued: 0, unread: 0, unsolicitedAcks: 0 }
 

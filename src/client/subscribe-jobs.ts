@@ -123,15 +123,17 @@ export function unanswered(
     if ('part' in packet) {
       for (const part of partsLeft(packet.job, packet.part, isOver)) packet.job.again.push(part)
       if (packet.job.again.length > 0) again.add(packet.job)
-    } else if (packet.job.restoring === true) withdraw(packet.items)
-    else {
-      for (const item of packet.items) item.sent = false
-      again.add({ ...packet.job, items: packet.items, groups: undefined })
+    } else {
+      const items = asked(packet.job, packet.items)
+      for (const item of items) item.sent = false
+      if (items.length > 0) again.add({ ...packet.job, items, groups: undefined })
     }
   }
   for (const job of waiting) {
-    if (job.kind === 'subscribe' && job.restoring === true) withdraw(job.items)
-    else again.add(job)
+    if (job.kind === 'subscribe' && job.restoring === true) {
+      const items = asked(job, job.items)
+      if (items.length > 0) again.add({ ...job, items, groups: undefined })
+    } else again.add(job)
   }
   return again
 }
@@ -148,6 +150,15 @@ function partsLeft(job: UnsubscribeJob, { from, count }: Part, isOver: (job: Uns
   return parts
 }
 
+// What only brings a subscription back is made anew where it is needed; what somebody asked for meanwhile goes on.
+function asked({ restoring }: SubscribeJob, items: readonly SubscribeItem[]): SubscribeItem[] {
+  // Nobody waits for what is on its way out.
+  const idle = ({ entry, joiners }: SubscribeItem): boolean => entry.state === 'leaving' && joiners.every(({ claim }) => claim.done)
+  const over = items.filter((item) => idle(item) || (restoring === true && item.joiners.length === 0))
+  withdraw(over)
+  return items.filter((item) => !over.includes(item) && (restoring !== true || isWanted(item)))
+}
+
 /** These requests are not needed any more. */
 export function withdraw(items: readonly SubscribeItem[]): void {
   for (const item of items) if (isWanted(item)) item.entry.requests.splice(item.entry.requests.indexOf(item), 1)
@@ -158,6 +169,7 @@ const identifierLimit = 268_435_455
 /** Subscription Identifiers: each is used for one SUBSCRIBE at a time (section 3.8.2.1.2). */
 export class Identifiers {
   #next: number
+  #wrapped = false
   /** Those that the application chose itself. */
   readonly #taken = new Set<number>()
 
@@ -172,10 +184,12 @@ export class Identifiers {
 
   /** One that no entry has. */
   fresh(entries: Iterable<FilterEntry>): number {
-    const used = new Set(this.#taken)
-    for (const entry of entries) used.add(entry.identifier)
+    // Until they begin anew each is new.
+    const used = new Set(this.#wrapped ? [...entries].map((entry) => entry.identifier) : [])
+    for (const identifier of this.#taken) used.add(identifier)
     let identifier = this.#next
     while (used.has(identifier)) identifier = identifier === identifierLimit ? 1 : identifier + 1
+    this.#wrapped ||= identifier === identifierLimit
     this.#next = identifier === identifierLimit ? 1 : identifier + 1
     return identifier
   }

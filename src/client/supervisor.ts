@@ -211,7 +211,10 @@ export class Supervisor<E> {
 // A function of the application that throws has no opinion.
 function guarded<T>(ask: () => T): T | undefined {
   try {
-    return ask()
+    const answer = ask()
+    // One that takes its time is no answer either.
+    if (answer instanceof Promise) answer.catch(() => undefined)
+    return answer
   } catch {
     return undefined
   }

@@ -105,6 +105,13 @@ export class Framer {
     return this.#idle()
   }
 
+  /** A copy of what of the chunk was not looked at, which then belongs to its owner again: for whoever reads no further now. */
+  rest(): Uint8Array {
+    const rest = this.#chunk.slice(this.#position)
+    this.#idle()
+    return rest
+  }
+
   /** Size of the frame at `start`, 0 while its header is incomplete; sets `body`. */
   #measure(bytes: Uint8Array, start: number, end: number): number {
     checkFirstByte(bytes[start] as number, this.protocolVersion, this.#from)

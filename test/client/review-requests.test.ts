@@ -3,7 +3,7 @@
  */
 import { expect, test } from 'vitest'
 import { again, keeps, lasting, steady } from './across.js'
-import { accepting, agreeable, connected, World } from './harness.js'
+import { accepting, agreeable, connected } from './harness.js'
 import { bytes } from './toy-auth.js'
 
 test('a response subscription that the server never grants is not asked for once more with each connection', async () => {
@@ -29,7 +29,14 @@ test('an async allow() that rejects brings no process down', async () => {
   await new Promise((resolve) => setTimeout(resolve, 50))
   await world.settle()
   await world.send({
-    type: 'publish', topic: 'svc', payload: bytes('q'), qos: 0, retain: false, dup: false, packetId: undefined, properties: { responseTopic: 'r' },
+    type: 'publish',
+    topic: 'svc',
+    payload: bytes('q'),
+    qos: 0,
+    retain: false,
+    dup: false,
+    packetId: undefined,
+    properties: { responseTopic: 'r' },
   } as never)
   await new Promise((resolve) => setTimeout(resolve, 20))
   process.off('unhandledRejection', note)
@@ -39,7 +46,8 @@ test('an async allow() that rejects brings no process down', async () => {
 test('20,000 requests that the end of the client ends leave nothing behind', async () => {
   const world = await connected({ ...lasting }, (packet) => agreeable(packet))
   const calls: Promise<unknown>[] = []
-  for (let index = 0; index < 20_000; index++) calls.push(world.client.request('svc', 'x', { timeout: 100 }).catch((error: { code: string }) => error.code))
+  for (let index = 0; index < 20_000; index++)
+    calls.push(world.client.request('svc', 'x', { timeout: 100 }).catch((error: { code: string }) => error.code))
   for (let turn = 0; turn < 5; turn++) {
     await new Promise((resolve) => setTimeout(resolve, 1))
     await world.settle()

@@ -2,10 +2,10 @@
  * Sessions under attack: what a server that was never verified, or that answers one thing for ever, does to what is in flight.
  */
 import { expect, test } from 'vitest'
-import { bytes, text, toy } from './toy-auth.js'
+import type { Answer } from '../../src/testing/scripted-peer.js'
 import { comeBack, lasting, lose, short } from './across.js'
 import { agreeable, connected } from './harness.js'
-import type { Answer } from '../../src/testing/scripted-peer.js'
+import { bytes, text, toy } from './toy-auth.js'
 
 const proof = 'proof'
 
@@ -53,7 +53,7 @@ test('I2 H01 nor what was received: a QoS 2 message is delivered once though an 
   expect(seen).toEqual(['once'])
 })
 
-test('I1 fault 36 a connection that breaks while the mechanism checks the last words: the loss of the session is not forgotten', async () => {
+test('I1 fault 9 a connection that breaks while the mechanism checks the last words: the loss of the session is not forgotten', async () => {
   let hang = false
   const auth = toy({ success: () => (hang ? new Promise<void>(() => undefined) : undefined) }).auth
   const world = await connected({ ...lasting, cleanStart: false, clientId: 'c', auth }, accepts(false, proof))

@@ -1,6 +1,6 @@
 /** T17 N36: secrets given in every way, lives of every kind; nothing that a client says, to anybody, holds one of them. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Credentials, Endpoint, ReconnectOptions } from '../../src/client/api.js'
+import type { ClientOptions, Credentials, CredentialsContext, Endpoint, ReconnectOptions } from '../../src/client/api.js'
 import { BaseClient } from '../../src/client/client.js'
 import type { Platform } from '../../src/client/platform.js'
 import { type Answer, ScriptedPeer } from '../../src/testing/scripted-peer.js'
@@ -73,10 +73,18 @@ class Life {
         return undefined
       },
     }
-    const all = { clientId: 'a', stats: true, logger: this.listener.logger, reconnect, connectTimeout: 5000, ...options, ...more }
+    const credentials = more.credentials ?? options.credentials
+    const asking: ClientOptions = credentials === undefined ? {} : { credentials: (context) => credentials(this.#heard(context)) }
+    const all = { clientId: 'a', stats: true, logger: this.listener.logger, reconnect, connectTimeout: 5000, ...options, ...more, ...asking }
     this.client = new BaseClient(platform, endpoint, all)
     this.listener.attend(this.client)
     this.listener.interrogate(this.client)
+  }
+
+  /** What the application is told of the endpoint has no user-info; the query, it may need. */
+  #heard(context: CredentialsContext): CredentialsContext {
+    this.listener.hear('credentials()', { ...context, endpoint: context.endpoint.replace(/\?.*/, '') })
+    return context
   }
 
   #dial(target: Target) {
@@ -401,5 +409,13 @@ describe('the search itself', () => {
     const life = await new Life('options', () => welcome).up()
     life.listener.logger.info(`debug: ${secrets.password}`)
     expect(await life.over()).toEqual(['password in log'])
+  })
+
+  it('T17 hears what any test of the suite prints on the console or warns of', () => {
+    const { takeOverheardSecrets: overheard } = globalThis as unknown as { takeOverheardSecrets: () => string[] }
+    console.log('login %o', { password: secrets.password })
+    expect(overheard()).toHaveLength(1)
+    process.emitWarning(`cannot log in with ${secrets.password}`)
+    expect(overheard()).toHaveLength(1)
   })
 })

@@ -21,6 +21,8 @@ import { broken, nameOf } from './refusal.js'
 export interface SessionConfig {
   /** Highest number of QoS 1 and 2 messages that the server may have open towards us, 1 to 65,535. */
   readonly receiveMaximum: number
+  /** Seconds; what CONNECT will say, before there is one. Default 0. */
+  readonly sessionExpiryInterval?: number
   /** Milliseconds to wait for a sign of life after PINGREQ. */
   readonly pingTimeout: number
   /** Most publishes in flight, below the server's Receive Maximum where it is smaller. */
@@ -93,6 +95,11 @@ export class Session {
     return this.#connect?.protocolVersion ?? 5
   }
 
+  /** Session Expiry Interval of CONNECT, in seconds: from 0 it must not be raised later [MQTT-3.14.2-2]. */
+  get openedFor(): number {
+    return this.#connect === undefined ? (this.#config.sessionExpiryInterval ?? 0) : (this.#connect.properties.sessionExpiryInterval ?? 0)
+  }
+
   /** True while a re-authentication has no answer. */
   get authenticating(): boolean {
     return this.#authenticating
@@ -143,7 +150,7 @@ export class Session {
 
   /** After a wake-up: is the server still there? */
   probe(now: number): void {
-    if (this.#state !== 'connected') return
+    if (this.#state !== 'connected' || this.keepAlive.probing) return
     this.keepAlive.probe(now)
     this.#actions.push({ type: 'send', packet: { type: 'pingreq' } })
   }

@@ -1,0 +1,167 @@
+/**
+ * Which rows of the acceptance matrix, faults and pains the tests cite: reads the titles of all tests and writes `test/conformance/ROWS.md`.
+ *
+ *     npm run rows               writes the table
+ *     npm run rows -- --check    fails when the table is stale, or a row has neither a test nor a reason
+ *     npm run rows -- --tests F  reads the titles under the folder F instead of test/
+ *     npm run rows -- --rows F   reads the rows from the file F
+ *
+ * Rows, their names and the reasons live in `test/conformance/rows.json`. Titles are read, not run: literals, the fixed parts of templates, and the
+ * texts of tables given to `it.each` that begin with an id or end with one in parentheses. A title proves nothing by itself; that the test does is what its reader checks.
+ */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import ts from 'typescript-5.2'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const rowsFile = path.join(root, 'test', 'conformance', 'rows.json')
+const tableFile = path.join(root, 'test', 'conformance', 'ROWS.md')
+
+const openers = ['it', 'test', 'describe']
+const numbered = /\b(faults?|pains?) (\d+(?:(?:, (?:and )?| and | to |-)\d+)*)/g
+const lettered = /(?<![\w.-])([A-T]\d\d)(?![\w])/g
+const marked = /^(?:[A-T]\d\d\b|faults? \d|pains? \d)|\([^()]*(?:\b[A-T]\d\d\b|faults? \d|pains? \d)[^()]*\)$/
+
+/** The ids that a text cites: `A17`, `fault 12`, `pains 6 and 23`, `faults 13 to 18`. */
+export function idsOf(text) {
+  const ids = [...text.matchAll(lettered)].map(([, id]) => id)
+  for (const [, kind, list] of text.matchAll(numbered)) {
+    const name = kind.replace(/s$/, '')
+    for (const part of list.split(/, and |, | and /)) {
+      const [first, last = first] = part.split(/ to |-/).map(Number)
+      for (let number = first; number <= last; number++) ids.push(`${name} ${number}`)
+    }
+  }
+  return ids
+}
+
+// `it` of `it(…)`, `it.each(…)(…)`, `describe.for(…)(…)`; undefined for everything else.
+function opener(expression) {
+  if (ts.isIdentifier(expression)) return expression.text
+  if (ts.isPropertyAccessExpression(expression) || ts.isCallExpression(expression)) return opener(expression.expression)
+  return undefined
+}
+
+/** Every text in an expression, but not those inside functions; names are followed to the constants of the same file. */
+function texts(node, constants, seen = new Set()) {
+  if (ts.isStringLiteralLike(node)) return [node.text]
+  if (ts.isTemplateExpression(node)) return [[node.head, ...node.templateSpans.map((span) => span.literal)].map((part) => part.text).join('…')]
+  if (ts.isIdentifier(node)) {
+    const value = constants.get(node.text)
+    if (value === undefined || seen.has(value)) return []
+    seen.add(value)
+    return texts(value, constants, seen)
+  }
+  const found = []
+  if (!ts.isFunctionLike(node)) ts.forEachChild(node, (child) => void found.push(...texts(child, constants, seen)))
+  return found
+}
+
+// `it.each(table)` opens nothing before it is called again, with the title.
+function takesTable({ expression }) {
+  return ts.isPropertyAccessExpression(expression) && ['each', 'for'].includes(expression.name.text)
+}
+
+function titlesOf(call, constants) {
+  const [title] = call.arguments
+  if (title === undefined) return []
+  const titles = texts(title, constants)
+  const table = ts.isCallExpression(call.expression) ? call.expression.arguments : []
+  return [...titles, ...table.flatMap((argument) => texts(argument, constants)).filter((text) => marked.test(text))]
+}
+
+/** The titles in the source of a test file. */
+export function titlesIn(source) {
+  const file = ts.createSourceFile('titles.ts', source, ts.ScriptTarget.Latest, true)
+  const constants = new Map()
+  const calls = []
+  const visit = (node) => {
+    if (ts.isVariableDeclaration(node) && ts.isIdentifier(node.name) && node.initializer !== undefined)
+      constants.set(node.name.text, node.initializer)
+    if (ts.isCallExpression(node) && openers.includes(opener(node.expression)) && !takesTable(node)) calls.push(node)
+    ts.forEachChild(node, visit)
+  }
+  visit(file)
+  return calls.flatMap((call) => titlesOf(call, constants))
+}
+
+/** Row id → files that cite it with the number of titles. */
+export function citations(folder) {
+  const cited = new Map()
+  const files = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.ts'))
+  for (const name of files.map((file) => file.split(path.sep).join('/')).sort()) {
+    for (const title of titlesIn(readFileSync(path.join(folder, name), 'utf8'))) {
+      for (const id of new Set(idsOf(title))) {
+        const counts = cited.get(id) ?? new Map()
+        counts.set(name, (counts.get(name) ?? 0) + 1)
+        cited.set(id, counts)
+      }
+    }
+  }
+  return cited
+}
+
+const versions = { 3: '3.1.1', 5: '5.0', b: 'both' }
+
+function where(id, row, cited) {
+  const files = [...(cited.get(id) ?? [])].map(([name, count]) => (count === 1 ? `\`${name}\`` : `\`${name}\` (${count})`))
+  const reason = row.reason === undefined ? [] : [files.length === 0 ? `*not covered: ${row.reason}*` : `*in part: ${row.reason}*`]
+  return [...files, ...reason].join(', ') || '**nothing**'
+}
+
+function section({ title, rows }, cited) {
+  const lines = Object.entries(rows).map(([id, row]) => `| ${id} | ${versions[row.v] ?? ''} | ${row.name} | ${where(id, row, cited)} |`)
+  return [
+    '',
+    `## ${title}`,
+    '',
+    '| id | version | scenario | tests (titles that cite it), or why there is none |',
+    '| --- | --- | --- | --- |',
+    ...lines,
+  ]
+}
+
+/** The table, as Markdown. */
+export function markdown(sections, cited) {
+  const rows = sections.flatMap((each) => Object.entries(each.rows))
+  const covered = rows.filter(([id]) => cited.has(id)).length
+  const excused = rows.filter(([id, { reason }]) => !cited.has(id) && reason !== undefined).length
+  return [
+    '# Acceptance rows and the tests that cite them',
+    '',
+    'Written by `npm run rows` from the titles of all tests and from `rows.json`; not to be edited by hand.',
+    '',
+    `${rows.length} rows: ${covered} cited by a test, ${excused} not covered for a reason, ${rows.length - covered - excused} open.`,
+    ...sections.flatMap((each) => section(each, cited)),
+    '',
+  ].join('\n')
+}
+
+/** Rows without a test or a reason. */
+export function open(sections, cited) {
+  const rows = sections.flatMap((each) => Object.entries(each.rows))
+  return rows.filter(([id, { reason }]) => !cited.has(id) && reason === undefined).map(([id]) => `${id}: neither a test nor a reason`)
+}
+
+/** Ids in titles that no row has: a slip of the pen, or something else of that form. */
+export function unknown(sections, cited) {
+  const ids = new Set(sections.flatMap((each) => Object.keys(each.rows)))
+  return [...cited].filter(([id]) => !ids.has(id)).map(([id, files]) => `${id} is no row, but ${[...files.keys()].join(', ')} cites it`)
+}
+
+function main(given) {
+  const option = (name, usual) => (given.includes(name) ? path.resolve(given[given.indexOf(name) + 1]) : usual)
+  const sections = JSON.parse(readFileSync(option('--rows', rowsFile), 'utf8'))
+  const cited = citations(option('--tests', path.join(root, 'test')))
+  const table = markdown(sections, cited)
+  const found = open(sections, cited)
+  if (!given.includes('--check')) writeFileSync(tableFile, table)
+  else if (!existsSync(tableFile) || readFileSync(tableFile, 'utf8') !== table) found.push('test/conformance/ROWS.md is stale: npm run rows')
+  for (const objection of found) console.error(objection)
+  for (const note of unknown(sections, cited)) console.log(note)
+  console.log(table.split('\n')[4])
+  process.exitCode = found.length > 0 ? 1 : 0
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) main(process.argv.slice(2))

@@ -1,0 +1,43 @@
+/**
+ * Runs before every test file: listens to the console and to process warnings, and fails the test during which a secret of the tests is printed.
+ *
+ * Tests that give a client something secret call it a canary; whoever prints that word prints a secret. Everything else is printed as it was.
+ */
+import { format } from 'node:util'
+import { afterEach, expect } from 'vitest'
+
+/** What stands in every secret of the tests. */
+const canary = /canary|tweety-5up3r/i
+const printers = ['debug', 'dir', 'error', 'info', 'log', 'trace', 'warn'] as const
+
+const overheard: string[] = []
+
+/** True when there is a secret in it, which is then known and need not be printed. */
+function secret(given: readonly unknown[]): boolean {
+  const text = format(...given)
+  if (!canary.test(text)) return false
+  overheard.push(text.slice(0, 200))
+  return true
+}
+
+for (const name of printers) {
+  const print = console[name].bind(console)
+  console[name] = (...given: unknown[]) => {
+    if (!secret(given)) print(...given)
+  }
+}
+
+const emitWarning = process.emitWarning.bind(process)
+process.emitWarning = ((warning: string | Error, ...rest: []) => {
+  if (!secret([warning, ...rest])) emitWarning(warning, ...rest)
+}) as typeof process.emitWarning
+
+/** What was overheard since it was last asked for. */
+const taken = (): string[] => overheard.splice(0)
+
+// For the one test that shows that this works: a module that it imports would be another copy.
+Object.assign(globalThis, { takeOverheardSecrets: taken })
+
+afterEach(() => {
+  expect(taken(), 'secrets on the console, or in process warnings').toEqual([])
+})

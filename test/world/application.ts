@@ -1,0 +1,333 @@
+/**
+ * The application of the world: does what the schedule says through the public API only, reads its subscriptions in every style there is, and
+ * writes down what it sees.
+ *
+ * It may assume nothing of the client but its documentation. Everything that it starts is tracked; nothing that it awaits may throw unseen.
+ */
+
+import type { Subscription } from '../../src/client/api.js'
+import type { BaseClient } from '../../src/client/client.js'
+import type { Message } from '../../src/client/message.js'
+import type { WorldClock } from './clock.js'
+import type { Call, Delivered, History, Subscribed } from './history.js'
+import type { Random } from './random.js'
+import { payloadName } from './reader.js'
+import type { Operation, Style } from './schedule.js'
+
+/** What the application needs of the world. */
+export interface Surroundings {
+  readonly clock: WorldClock
+  readonly random: Random
+  readonly history: History
+  readonly endpoints: (count: number) => string[]
+  /** Another client of the broker publishes. */
+  readonly feed: (topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean) => void
+  readonly restart: () => void
+}
+
+type Subscribe = Extract<Operation, { do: 'subscribe' }>
+
+/** One process of the application, with its client. */
+export class Application {
+  /** False once the process is gone. */
+  alive = true
+  readonly client: BaseClient
+  readonly subscriptions = new Map<
+    number,
+    { record: Subscribed; subscription: Subscription | undefined; unsubscribe: () => Promise<unknown>; detach: () => void }
+  >()
+  readonly #around: Surroundings
+  readonly #process: number
+
+  constructor(client: BaseClient, around: Surroundings) {
+    this.client = client
+    this.#around = around
+    this.#process = around.history.process
+  }
+
+  /** Does one operation. */
+  perform(op: Operation): void {
+    const { history } = this.#around
+    try {
+      this.#perform(op)
+    } catch (error) {
+      // Synchronous methods throw what their documentation says; it is recorded like a rejection.
+      history.track(op.do, Promise.reject(error))
+    }
+  }
+
+  #perform(op: Operation): void {
+    const { client } = this
+    const { history, feed, restart, endpoints } = this.#around
+    switch (op.do) {
+      case 'connect':
+        history.track('connect', client.connect())
+        return
+      case 'publish':
+      case 'abortable':
+        return this.#publish(op)
+      case 'post':
+        client.post(op.topic, `p${op.n}`)
+        return
+      case 'subscribe':
+        return this.#subscribe(op)
+      case 'unsubscribe':
+        return this.#leave(op.s, 'unsubscribe')
+      case 'detach':
+        return this.#leave(op.s, 'detach')
+      case 'feed':
+        return feed(op.topic, `f${op.n}`, op.qos, op.retain === true)
+      case 'request':
+        history.track('request', client.request(op.topic, `r${op.n}`, { timeout: op.timeout, qos: op.qos ?? 0 }))
+        return
+      case 'respond':
+        history.track(
+          'respond',
+          client.respond(op.topic, (message) => `answer to ${message.text()}`, { qos: 1 }),
+        )
+        return
+      case 'reconnect':
+        history.track('reconnect', client.reconnect(op.force ? { force: true, reason: 'the application wants it' } : {}))
+        return
+      case 'set-brokers':
+        client.setBrokers(endpoints(op.endpoints))
+        return
+      case 'reauthenticate':
+        history.track('reauthenticate', client.reauthenticate())
+        return
+      case 'flush':
+        history.track('writable', client.writable)
+        history.track('flush', client.flush())
+        return
+      case 'clear':
+        client.outbound.clear()
+        return
+      case 'disconnect':
+        return this.stop('disconnect', op.timeout)
+      case 'drain':
+        return this.stop('drain', op.timeout)
+      case 'destroy':
+        this.#leaveAll()
+        client.destroy()
+        return
+      case 'restart-process':
+        return restart()
+    }
+  }
+
+  /** Ends the client. */
+  stop(how: 'disconnect' | 'drain', timeout: number): void {
+    this.#leaveAll()
+    const { client } = this
+    this.#around.history.track(how, how === 'drain' ? client.drain({ timeout }) : client.disconnect({ timeout }))
+  }
+
+  #publish(op: Extract<Operation, { do: 'publish' | 'abortable' }>): void {
+    const { history } = this.#around
+    const payload = `p${op.n}`
+    const bytes = payload.padEnd(op.do === 'publish' ? (op.size ?? 0) : 0, '.')
+    const properties = op.do === 'publish' && op.expiry !== undefined ? { messageExpiryInterval: op.expiry } : undefined
+    const signal = op.do === 'abortable' ? this.#abortAfter(op.after) : undefined
+    const call = history.track(`publish ${payload}`, this.client.publish(op.topic, bytes, { qos: op.qos, properties, signal }))
+    history.published.push({ op, payload, call })
+  }
+
+  #abortAfter(after: number): AbortSignal {
+    const controller = new AbortController()
+    this.#around.clock.setTimer(() => controller.abort(new Error('the application changed its mind')), after, 'abort')
+    return controller.signal
+  }
+
+  // Receiving
+
+  #subscribe(op: Subscribe): void {
+    const { history } = this.#around
+    const record: Subscribed = {
+      s: op.s,
+      filter: op.filter,
+      qos: op.qos,
+      style: op.style,
+      process: this.#process,
+      live: false,
+      granted: 0,
+      left: 0,
+      grantedAt: 0,
+      grantedQos: op.qos,
+      ended: undefined,
+      size: () => 0,
+    }
+    history.subscribed.push(record)
+    const call = op.style === 'listen' ? this.#listen(op, record) : this.#iterate(op, record)
+    void call
+  }
+
+  #listen(op: Subscribe, record: Subscribed): Call {
+    const { history } = this.#around
+    const seen = new Map<Message, { entry: Delivered; tries: number }>()
+    const handler = async (message: Message): Promise<void> => {
+      const known = seen.get(message) ?? { entry: this.#deliver(record, message), tries: 0 }
+      seen.set(message, known)
+      known.tries += 1
+      await this.#sleep(op.work)
+      if (known.tries <= (op.failures ?? 0)) throw new Error('the handler failed')
+      known.entry.done = history.next()
+    }
+    const promise = this.client.listen(op.filter, handler, {
+      qos: op.qos,
+      signal: op.abortAfter === undefined ? undefined : this.#abortAfter(op.abortAfter),
+    })
+    promise.then(
+      (handling) => {
+        this.#granted(record, handling.granted[0]?.qos)
+        this.subscriptions.set(op.s, {
+          record,
+          subscription: undefined,
+          unsubscribe: () => handling.unsubscribe(),
+          detach: () => handling.detach(),
+        })
+        handling.done.then(
+          () => this.#ended(record, undefined),
+          (error: unknown) => this.#ended(record, error),
+        )
+      },
+      (error: unknown) => this.#ended(record, error),
+    )
+    return history.track(`listen ${op.filter}`, promise)
+  }
+
+  #iterate(op: Subscribe, record: Subscribed): Call {
+    const { history } = this.#around
+    const subscription = this.client.subscription(op.filter, {
+      qos: op.qos,
+      ack: op.style === 'manual' ? 'manual' : op.style === 'on-receive' ? 'on-receive' : 'auto',
+      onExit: 'unsubscribe',
+      signal: op.abortAfter === undefined ? undefined : this.#abortAfter(op.abortAfter),
+    })
+    record.size = () => subscription.size
+    this.subscriptions.set(op.s, { record, subscription, unsubscribe: () => subscription.unsubscribe(), detach: () => subscription.detach() })
+    subscription.ready.then(
+      () => this.#granted(record, subscription.granted[0]?.qos),
+      () => undefined,
+    )
+    const readers: Record<Exclude<Style, 'listen'>, () => Promise<void>> = {
+      loop: () => this.#loop(subscription, record, op.work),
+      break: () => this.#loop(subscription, record, op.work, 2),
+      'on-receive': () => this.#loop(subscription, record, op.work),
+      batches: () => this.#batches(subscription, record, op.work),
+      manual: () => this.#manual(subscription, record, op.work),
+      read: () => this.#read(subscription, record, op.work),
+    }
+    readers[op.style as Exclude<Style, 'listen'>]().then(
+      () => this.#ended(record, undefined),
+      (error: unknown) => this.#ended(record, error),
+    )
+    return history.track(`subscribe ${op.filter}`, subscription.ready)
+  }
+
+  async #loop(subscription: Subscription, record: Subscribed, work: number, most = Number.POSITIVE_INFINITY): Promise<void> {
+    let count = 0
+    for await (const message of subscription) {
+      const entry = this.#deliver(record, message)
+      await this.#sleep(work)
+      entry.done = this.#around.history.next()
+      count += 1
+      if (count < most) continue
+      this.#left(record)
+      break
+    }
+  }
+
+  async #batches(subscription: Subscription, record: Subscribed, work: number): Promise<void> {
+    for await (const batch of subscription.batches(3)) {
+      const entries = batch.map((message) => this.#deliver(record, message))
+      await this.#sleep(work)
+      for (const entry of entries) entry.done = this.#around.history.next()
+    }
+  }
+
+  // Acknowledges in whatever order: each message takes a time of its own.
+  async #manual(subscription: Subscription, record: Subscribed, work: number): Promise<void> {
+    for await (const message of subscription) {
+      const entry = this.#deliver(record, message)
+      this.#around.clock.setTimer(
+        () => {
+          if (!this.alive) return
+          entry.done = this.#around.history.next()
+          message.ack()
+        },
+        this.#around.random.below(work * 4 + 1),
+        'ack',
+      )
+    }
+  }
+
+  async #read(subscription: Subscription, record: Subscribed, work: number): Promise<void> {
+    let last: Delivered | undefined
+    while (this.alive && record.left === 0 && this.client.state !== 'closed') {
+      if (last !== undefined) last.done = this.#around.history.next()
+      const message = subscription.read()
+      last = message === undefined ? undefined : this.#deliver(record, message)
+      await this.#sleep(Math.max(work, 10))
+    }
+  }
+
+  #deliver(record: Subscribed, message: Message): Delivered {
+    const { history } = this.#around
+    const entry: Delivered = {
+      s: record.s,
+      process: this.#process,
+      payload: payloadName(message.payload),
+      topic: message.topic,
+      qos: message.qos,
+      redelivered: message.redelivered,
+      seq: history.next(),
+      done: 0,
+    }
+    history.delivered.push(entry)
+    history.trace?.(`     delivered ${entry.payload} q${entry.qos} to ${record.s}`)
+    return entry
+  }
+
+  #granted(record: Subscribed, qos: number | undefined): void {
+    record.granted = this.#around.history.next()
+    record.grantedAt = this.#around.clock.now()
+    record.grantedQos = qos ?? 0
+    record.live = record.left === 0
+  }
+
+  #ended(record: Subscribed, error: unknown): void {
+    record.ended = { error }
+    record.live = false
+  }
+
+  #leave(s: number, how: 'unsubscribe' | 'detach'): void {
+    const entry = this.subscriptions.get(s)
+    if (entry === undefined || entry.record.left > 0) return
+    this.#left(entry.record)
+    if (how === 'detach') entry.detach()
+    else this.#around.history.track(`unsubscribe ${entry.record.filter}`, entry.unsubscribe())
+  }
+
+  #leaveAll(): void {
+    for (const { record } of this.subscriptions.values()) this.#left(record)
+  }
+
+  #left(record: Subscribed): void {
+    if (record.left === 0) record.left = this.#around.history.next()
+    record.live = false
+  }
+
+  // A process that is gone never wakes up.
+  #sleep(duration: number): Promise<void> {
+    if (duration === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#around.clock.setTimer(
+        () => {
+          if (this.alive) resolve()
+        },
+        duration,
+        'work',
+      )
+    })
+  }
+}

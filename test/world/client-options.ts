@@ -1,0 +1,60 @@
+/**
+ * The options of the client under test, from the setup of a run. Every secret in them is the canary.
+ */
+import type { ClientOptions, Credentials } from '../../src/client/api.js'
+import { canary } from './canary.js'
+import type { Random } from './random.js'
+import type { Setup } from './schedule.js'
+
+const encoder = new TextEncoder()
+
+/** What the options take from the world. */
+export interface Means {
+  /** Gets each line of the client's log. */
+  readonly log: (line: string) => void
+  readonly random: Random
+  /** True while things may go wrong. */
+  readonly troubled: () => boolean
+  /** Epoch milliseconds. */
+  readonly date: () => number
+}
+
+/** How long a token is good for: it is renewed a minute earlier. */
+const tokenLife = 75_000
+
+/** Makes the options. */
+export function clientOptions(setup: Setup, { log, random, date, troubled }: Means): ClientOptions {
+  return {
+    clientId: setup.clientId,
+    protocolVersion: setup.version,
+    cleanStart: setup.cleanStart,
+    sessionExpiryInterval: setup.sessionExpiry,
+    keepAlive: setup.keepAlive,
+    receiveMaximum: setup.receiveMaximum,
+    unclaimedHold: setup.unclaimedHold,
+    resubscribe: setup.resubscribe,
+    firstConnect: setup.firstConnect,
+    reconnect: setup.reconnect ? {} : false,
+    credentials: setup.tokens ? () => token(random, date(), troubled()) : undefined,
+    username: `name-${canary}`,
+    password: encoder.encode(`${canary}-password`),
+    will: setup.will ? { topic: 'will/subject', payload: 'gone', qos: 1 } : undefined,
+    outbound: {
+      maxQueuedMessages: setup.maxQueuedMessages,
+      overflow: setup.overflow,
+      offline: { qos0: setup.offlineQos0 },
+      ackTimeout: setup.ackTimeout,
+      ttl: setup.ttl,
+      onSessionLost: setup.onSessionLost,
+    },
+    auth: setup.auth
+      ? { method: 'world', start: () => encoder.encode(`${canary} first`), continue: () => encoder.encode(`${canary} second`) }
+      : undefined,
+    logger: { debug: log, info: log, warn: log, error: log },
+  }
+}
+
+function token(random: Random, now: number, troubled: boolean): Credentials {
+  if (troubled && random.chance(0.2)) throw new Error('no token today')
+  return { username: `token-${canary}`, password: `${canary}-${now}`, expiresAt: now + tokenLife }
+}

@@ -1,0 +1,259 @@
+/**
+ * Defects that are planted to see the checker fail. None of them is in the product: each replaces a piece of source text while the world is bundled.
+ *
+ * A defect whose text does not occur exactly once stops the run: it has to follow the source.
+ */
+
+/** One planted defect. */
+export interface Defect {
+  readonly name: string
+  /** The rules that it breaks: it counts as caught when one of them is found broken. */
+  readonly by: readonly string[]
+  /** Below `src`. */
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+}
+
+/** All of them. */
+export const defects: readonly Defect[] = [
+  {
+    name: 'no DUP on a replay',
+    by: ['I6'],
+    file: 'client/connection.ts',
+    find: 'bytes[0] = (bytes[0] as number) | dupFlag',
+    replace: 'bytes[0] = bytes[0] as number',
+  },
+  {
+    name: 'DUP on a republished message',
+    by: ['I6'],
+    file: 'client/outbound.ts',
+    find: 'const input = { topic, payload, qos, retain, dup: false, packetId: packetId || undefined, properties }',
+    replace: 'const input = { topic, payload, qos, retain, dup: packetId > 3, packetId: packetId || undefined, properties }',
+  },
+  {
+    name: 'packet identifiers are used again while in flight',
+    by: ['I6', 'I7'],
+    file: 'client/session/outbound.ts',
+    find: `    while (this.#ids.get(id) !== 0)
+    this.#lastId = id`,
+    replace: `    while (this.#ids.get(id) !== 0 && id > 4)
+    this.#lastId = id % 4`,
+  },
+  {
+    name: 'acknowledged before it was delivered',
+    by: ['I1'],
+    file: 'client/consumer.ts',
+    find: `    if (this.config.ack === 'on-receive') message.settle(0)
+    if (this.config.ack === 'manual')`,
+    replace: `    message.settle(0)
+    if (this.config.ack === 'manual')`,
+  },
+  {
+    name: 'send quota off by one',
+    by: ['I6'],
+    file: 'client/session/outbound.ts',
+    find: 'return this.#inFlight < this.#window && this.#ids.size < maximumPacketIdentifier',
+    replace: 'return this.#inFlight <= this.#window && this.#ids.size < maximumPacketIdentifier',
+  },
+  {
+    name: 'quota given back at PUBREC',
+    by: ['I6'],
+    file: 'client/session/outbound.ts',
+    find: `    this.#ids.set(id, AWAIT_PUBCOMP)
+    this.#acks.push(PUBREL, id, 0)
+    return RELEASED`,
+    replace: `    this.#ids.set(id, AWAIT_PUBCOMP)
+    this.#acks.push(PUBREL, id, 0)
+    this.#inFlight -= this.#inFlight > 1 ? 1 : 0
+    return RELEASED`,
+  },
+  {
+    name: 'PUBREL is not replayed',
+    by: ['I7'],
+    file: 'client/outbound.ts',
+    find: 'for (const item of this.#released.values()) outbound.replayRelease(item.packetId)',
+    replace: 'for (const item of this.#released.values()) outbound.replay(item.packetId)',
+  },
+  {
+    name: 'PUBLISH again after PUBREC',
+    by: ['I6', 'I7'],
+    file: 'client/outbound.ts',
+    find: 'for (const item of this.#released.values()) outbound.replayRelease(item.packetId)',
+    replace: 'for (const item of this.#released.values()) this.#inFlight.set(item.packetId, item)',
+  },
+  {
+    name: 'replay in another order',
+    by: ['I6'],
+    file: 'client/outbound.ts',
+    find: 'for (const item of this.#inFlight.values()) this.#replays.push(item)',
+    replace: 'for (const item of [...this.#inFlight.values()].reverse()) this.#replays.push(item)',
+  },
+  {
+    name: 'new messages before the replay',
+    by: ['I6'],
+    file: 'client/outbound.ts',
+    find: 'for (const item of this.#inFlight.values()) this.#replays.push(item)',
+    replace: `queueMicrotask(() => {
+      for (const item of this.#inFlight.values()) if (!item.carried) this.#replays.push(item)
+      this.flush()
+    })`,
+  },
+  {
+    name: 'nothing is replayed',
+    by: ['I7'],
+    file: 'client/outbound.ts',
+    find: 'for (const item of this.#inFlight.values()) this.#replays.push(item)',
+    replace: '',
+  },
+  {
+    name: 'aliases outlive their connection',
+    by: ['I6'],
+    file: 'client/session/aliases.ts',
+    find: `    this.#aliases.clear()
+    this.#free.length = 0
+    this.#maximum`,
+    replace: '    this.#maximum',
+  },
+  {
+    name: 'offline queue in another order',
+    by: ['I3'],
+    file: 'client/backlog.ts',
+    find: `  push(item: Item): void {
+    this.queueOf(item).push(item)`,
+    replace: `  push(item: Item): void {
+    if (this.size > 2) this.queueOf(item).unshift(item)
+    else this.queueOf(item).push(item)`,
+  },
+  {
+    name: 'a rejection is swallowed',
+    by: ['I5', 'I7'],
+    file: 'client/outbound.ts',
+    find: `    item.settled = true
+    item.done.reject(error)`,
+    replace: `    item.settled = true
+    if (!(MqttError.is(error) && error.code === 'ERR_SESSION_LOST')) item.done.reject(error)`,
+  },
+  {
+    name: 'a publish that was sent is given up silently at the end',
+    by: ['I5'],
+    file: 'client/outbound.ts',
+    find: 'for (const item of [...this.#inFlight.values(), ...this.#released.values()]) this.#fail(item, unknown)',
+    replace: '',
+  },
+  {
+    name: 'QoS 2 repeats are delivered again',
+    by: ['I2'],
+    file: 'client/session/inbound.ts',
+    find: 'this.#ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state))',
+    replace: 'this.#ids.update((state) => (state === QOS2_RECEIVED ? 0 : state))',
+  },
+  {
+    name: 'a message in hand is delivered again',
+    by: ['I2'],
+    file: 'client/session/inbound.ts',
+    find: 'this.#parked.set(id, parked)',
+    replace: 'this.#parked.set(id + 70_000, parked)',
+  },
+  {
+    name: 'no resubscribe after the session was lost',
+    by: ['I7'],
+    file: 'client/registry.ts',
+    find: `const all = lost || resubscribe === 'always'`,
+    replace: `const all = resubscribe === 'always'`,
+  },
+  {
+    name: 'Clean Start stays 1',
+    by: ['I6'],
+    file: 'client/dialling.ts',
+    find: `    return !session.known
+`,
+    replace: `    return !session.known || options.cleanStart
+`,
+  },
+  {
+    name: 'acknowledgements of an old connection leave on the next',
+    by: ['I6'],
+    file: 'client/session/inbound.ts',
+    find: `      parked.value = this.#decided(parked.value, ticket, reasonCode)
+      return true`,
+    replace: `      parked.value = this.#decided(parked.value, ticket, reasonCode)
+      this.#acks.push((parked.value & qos2Flag) === 0 ? PUBACK : PUBREC, parked.value >>> idShift, 0)
+      return true`,
+  },
+  {
+    name: 'acknowledgements in the order of settling',
+    by: ['I6'],
+    file: 'client/session/inbound.ts',
+    find: `    this.#slots[index] = this.#decided(slot, ticket, reasonCode)
+    this.#drain()`,
+    replace: `    this.#slots[index] = this.#decided(slot, ticket, reasonCode)
+    this.#acknowledge(slot >>> idShift, (slot & qos2Flag) !== 0, reasonCode)`,
+  },
+  {
+    name: 'sessionlost is not told',
+    by: ['I9'],
+    file: 'client/core.ts',
+    find: `if (!this.ended) this.events.emit('sessionlost',`,
+    replace: `if (this.ended) this.events.emit('sessionlost',`,
+  },
+  {
+    name: 'keep-alive is never sent',
+    by: ['I6'],
+    file: 'client/session/session.ts',
+    find: `if (verdict === 'ping') this.#actions.push({ type: 'send', packet: { type: 'pingreq' } })`,
+    replace: `if (verdict === 'ping') this.#owns ||= false`,
+  },
+  {
+    name: 'a disconnect event is missing',
+    by: ['I9'],
+    file: 'client/core.ts',
+    find: 'this.outbox.handleLost(error)\n    this.#emitDisconnect(error)',
+    replace: 'this.outbox.handleLost(error)\n    this.#up = false',
+  },
+  {
+    name: 'a timer is left behind',
+    by: ['leak'],
+    file: 'client/core.ts',
+    find: `    this.#expiry?.()
+    this.#enter('closed')`,
+    replace: `    this.#enter('closed')`,
+  },
+  {
+    name: 'the password is logged',
+    by: ['canary'],
+    file: 'client/core.ts',
+    find: `this.log('info', sessionPresent ? 'connected, session resumed' : 'connected')`,
+    replace: `this.log('info', \`connected with \${new TextDecoder().decode(this.options.password)}\`)`,
+  },
+  {
+    name: 'queue without a limit',
+    by: ['I8'],
+    file: 'client/outbound.ts',
+    find: 'return this.#backlog.size + extra > maxQueuedMessages * share ||',
+    replace: 'return',
+  },
+  {
+    name: 'a half-open link is kept for ever',
+    by: ['I7'],
+    file: 'client/session/keep-alive.ts',
+    find: `if (now >= this.#deadDeadline) return 'dead'`,
+    replace: 'if (now >= this.#deadDeadline) this.#pingedAt = now',
+  },
+  {
+    name: 'a link that we give up gets no goodbye',
+    by: ['I6'],
+    file: 'client/core.ts',
+    find: `    connection.flush()
+    this.session.disconnect(0, {})
+    connection.pump()`,
+    replace: '    connection.flush()',
+  },
+  {
+    name: 'a request gets the next answer, whoever asked',
+    by: ['I4'],
+    file: 'client/request.ts',
+    find: 'const call = correlationData?.length === correlationLength ? this.#open.get(keyOf(correlationData)) : undefined',
+    replace: 'const call = correlationData?.length === correlationLength ? [...this.#open.values()].at(-1) : undefined',
+  },
+]

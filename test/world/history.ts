@@ -1,0 +1,132 @@
+/**
+ * What happened in one run, as the application and the world saw it: calls and how they ended, messages handed out, events, findings.
+ *
+ * A record only: what it must look like is for `invariants.ts` to say. Every entry has a number that rises, so that before and after are known
+ * even within one millisecond.
+ */
+import type { Operation } from './schedule.js'
+
+/** A promise of the public API. */
+export interface Call {
+  readonly what: string
+  readonly process: number
+  readonly at: number
+  readonly begun: number
+  /** How often it settled. */
+  settled: number
+  /** Entry number of the settlement. */
+  ended: number
+  error: unknown
+  value: unknown
+}
+
+/** A publish of the application. */
+export interface Published {
+  readonly op: Extract<Operation, { do: 'publish' | 'abortable' }>
+  readonly payload: string
+  readonly call: Call
+}
+
+/** A subscription of the application. */
+export interface Subscribed {
+  readonly s: number
+  readonly filter: string
+  readonly qos: number
+  readonly style: string
+  readonly process: number
+  /** It lives: granted and not ended by anybody. */
+  live: boolean
+  /** Entry number of the grant, and of the wish to end it. */
+  granted: number
+  left: number
+  /** Virtual time of the grant. */
+  grantedAt: number
+  /** QoS that the broker granted. */
+  grantedQos: number
+  /** What its iteration or handling ended with. */
+  ended: { readonly error: unknown } | undefined
+  size: () => number
+}
+
+/** A message that the application got. */
+export interface Delivered {
+  readonly s: number
+  readonly process: number
+  readonly payload: string
+  readonly topic: string
+  readonly qos: number
+  readonly redelivered: boolean
+  readonly seq: number
+  /** Entry number at which the application was done with it. */
+  done: number
+}
+
+/** A PUBACK or PUBREC of the client, seen on the wire. */
+export interface WireAck {
+  readonly payload: string
+  readonly reason: number
+  readonly repeat: boolean
+  readonly seq: number
+  readonly connection: number
+}
+
+/** An event of the client. */
+export interface Happened {
+  readonly type: string
+  readonly event: unknown
+  readonly at: number
+  readonly seq: number
+  readonly process: number
+}
+
+/** Something that must not be. */
+export interface Finding {
+  /** I1 to I9, or what else it is: throw, unhandled, canary, stuck. */
+  readonly rule: string
+  readonly detail: string
+}
+
+/** The records of one run. */
+export class History {
+  readonly calls: Call[] = []
+  readonly published: Published[] = []
+  readonly subscribed: Subscribed[] = []
+  readonly delivered: Delivered[] = []
+  readonly acks: WireAck[] = []
+  readonly events: Happened[] = []
+  readonly findings: Finding[] = []
+  readonly logs: string[] = []
+  process = 1
+  /** Gets a line for each message that is handed out, where somebody follows a run. */
+  trace: ((line: string) => void) | undefined
+  readonly #now: () => number
+  #seq = 0
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  /** The next entry number. */
+  next(): number {
+    this.#seq += 1
+    return this.#seq
+  }
+
+  report(rule: string, detail: string): void {
+    // One line for each rule is enough: the first is the cause more often than not.
+    if (this.findings.filter((finding) => finding.rule === rule).length < 5) this.findings.push({ rule, detail: `${detail} [${this.#now()} ms]` })
+  }
+
+  /** Records a promise of the public API. */
+  track<T>(what: string, promise: PromiseLike<T>): Call {
+    const call: Call = { what, process: this.process, at: this.#now(), begun: this.next(), settled: 0, ended: 0, error: undefined, value: undefined }
+    this.calls.push(call)
+    const settle = (key: 'value' | 'error') => (result: unknown) => {
+      call.settled += 1
+      call.ended = this.next()
+      call[key] = result
+    }
+    promise.then(settle('value'), settle('error'))
+    return call
+  }
+}

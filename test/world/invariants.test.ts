@@ -1,0 +1,404 @@
+import { describe, expect, test } from 'vitest'
+import { MqttError } from '../../src/errors.js'
+import { canary } from './canary.js'
+import { type Call, type Delivered, History, type Subscribed } from './history.js'
+import { type Checked, checkHistory, matches, missing } from './invariants.js'
+import type { Passed } from './monitor.js'
+import * as packet from './packets.js'
+import { readPacket } from './reader.js'
+import { defaultSetup, type Fault, type Op, type Setup } from './schedule.js'
+
+/** A run made by hand: nothing in it is wrong until a test makes it so. */
+class Story {
+  readonly history = new History(() => 0)
+  readonly passed: Passed[] = []
+  readonly accepted: { topic: string; payload: string; qos: number }[] = []
+  readonly violations: { rule: string; detail: string }[] = []
+  readonly complaints: string[] = []
+  readonly ops: Op[] = []
+  readonly faults: Fault[] = []
+  setup: Partial<Setup> = {}
+  begun = 0
+  seed = 1
+  wills = 0
+  now = 0
+
+  get run(): Checked {
+    return {
+      history: this.history,
+      monitor: { violations: this.violations, passed: this.passed },
+      broker: { accepted: () => this.accepted, violations: () => this.complaints, wills: () => this.wills },
+      setup: { ...defaultSetup, ...this.setup },
+      schedule: { name: 'by hand', seed: this.seed, setup: {}, ops: this.ops, faults: this.faults, span: 0 },
+      network: { begun: this.begun },
+    }
+  }
+
+  /** The rules that were broken. */
+  check(): string[] {
+    checkHistory(this.run)
+    return this.history.findings.map(({ rule }) => rule)
+  }
+
+  publish(n: number, qos: 0 | 1 | 2, outcome: { ok?: true; error?: unknown; accepted?: number }): void {
+    const call: Call = {
+      what: `publish p${n}`,
+      process: 1,
+      at: 0,
+      begun: this.history.next(),
+      settled: 1,
+      ended: this.history.next(),
+      error: outcome.error,
+      value: undefined,
+    }
+    this.history.calls.push(call)
+    this.history.published.push({ op: { do: 'publish', n, topic: 'out', qos }, payload: `p${n}`, call })
+    for (let copy = 0; copy < (outcome.accepted ?? 0); copy++) this.accepted.push({ topic: 'out', payload: `p${n}`, qos })
+  }
+
+  subscribe(s: number, filter: string, more: Partial<Subscribed> = {}): void {
+    const seq = this.history.next()
+    const record = {
+      s,
+      filter,
+      qos: 2,
+      style: 'loop',
+      process: 1,
+      live: true,
+      granted: seq,
+      left: 0,
+      grantedAt: 0,
+      grantedQos: 2,
+      ended: undefined,
+      size: () => 0,
+    }
+    this.history.subscribed.push({ ...record, ...more })
+  }
+
+  /** A PUBLISH reaches the client. */
+  arrive(payload: string, qos = 1, topic = 'in/a'): void {
+    this.pass('down', packet.publish({ qos, topic, payload, id: 1 }))
+  }
+
+  pass(way: 'up' | 'down', bytes: Uint8Array, connection = 1): void {
+    this.passed.push({ way, connection, at: this.passed.length, seen: readPacket(bytes, 5) })
+  }
+
+  deliver(payload: string, more: Partial<Delivered> = {}): void {
+    const seq = this.history.next()
+    this.history.delivered.push({ s: 1, process: 1, payload, topic: 'in/a', qos: 1, redelivered: false, seq, done: this.history.next(), ...more })
+  }
+
+  acknowledge(payload: string): void {
+    this.history.acks.push({ payload, reason: 0, repeat: false, seq: this.history.next(), connection: 1 })
+  }
+
+  event(type: string, event: unknown = {}): void {
+    this.history.events.push({ type, event, at: this.now, seq: this.history.next(), process: 1 })
+  }
+}
+
+function error(outcome: 'not-sent' | 'refused' | 'unknown', message = 'lost'): MqttError {
+  return new MqttError('ERR_CONNECTION_LOST', message, { outcome })
+}
+
+describe('the invariants hold for', () => {
+  const good: readonly (readonly [string, (story: Story) => void])[] = [
+    ['nothing at all', () => undefined],
+    [
+      'publishes that went as they should',
+      (story) => {
+        story.publish(1, 1, { ok: true, accepted: 2 })
+        story.publish(2, 2, { ok: true, accepted: 1 })
+        story.publish(3, 1, { error: error('not-sent') })
+        story.publish(4, 2, { error: error('unknown'), accepted: 1 })
+        story.publish(5, 0, { ok: true })
+      },
+    ],
+    [
+      'a message that came, was delivered, done with, and acknowledged',
+      (story) => {
+        story.subscribe(1, 'in/#')
+        story.arrive('f1')
+        story.deliver('f1')
+        story.acknowledge('f1')
+      },
+    ],
+    [
+      'a second copy at QoS 1 that says so',
+      (story) => {
+        story.subscribe(1, 'in/#')
+        story.arrive('f1')
+        story.deliver('f1')
+        story.deliver('f1', { redelivered: true })
+      },
+    ],
+    [
+      'a connection that came and went',
+      (story) => {
+        story.event('state', { state: 'connecting', previous: 'idle' })
+        story.event('connect')
+        story.event('disconnect')
+        story.event('state', { state: 'closed', previous: 'connecting' })
+      },
+    ],
+    [
+      'a lost session that was told',
+      (story) => {
+        story.pass('down', packet.connack(), 1)
+        story.pass('down', packet.connack(), 2)
+        story.event('sessionlost')
+      },
+    ],
+  ]
+  test.each(good)('%s', (_name, tell) => {
+    const story = new Story()
+    tell(story)
+    expect(story.check()).toEqual([])
+  })
+})
+
+describe('the invariants are seen to fail on', () => {
+  const bad: readonly (readonly [rule: string, name: string, tell: (story: Story) => void])[] = [
+    ['I1', 'a publish that was acknowledged and is lost', (story) => story.publish(1, 1, { ok: true })],
+    ['I1', 'a publish that was said not to be sent and was', (story) => story.publish(1, 1, { error: error('not-sent'), accepted: 1 })],
+    ['I1', 'a publish that was said to be refused and was taken', (story) => story.publish(1, 1, { error: error('refused'), accepted: 1 })],
+    ['I1', 'a failed publish without an outcome', (story) => story.publish(1, 1, { error: new Error('time is over') })],
+    [
+      'I1',
+      'an acknowledgement without a delivery',
+      (story) => {
+        story.subscribe(1, 'in/#')
+        story.arrive('f1')
+        story.acknowledge('f1')
+      },
+    ],
+    [
+      'I1',
+      'an acknowledgement before the delivery',
+      (story) => {
+        story.subscribe(1, 'in/#')
+        story.arrive('f1')
+        story.acknowledge('f1')
+        story.deliver('f1')
+      },
+    ],
+    [
+      'I1',
+      'an acknowledgement before the end of the turn',
+      (story) => {
+        story.subscribe(1, 'in/#')
+        story.arrive('f1')
+        story.deliver('f1', { done: 0 })
+        story.acknowledge('f1')
+      },
+    ],
+    ['I2', 'QoS 2 twice with the broker', (story) => story.publish(1, 2, { ok: true, accepted: 2 })],
+    [
+      'I2',
+      'QoS 2 delivered twice',
+      (story) => {
+        story.subscribe(1, 'in/#')
+        story.arrive('f1', 2)
+        story.deliver('f1', { qos: 2 })
+        story.deliver('f1', { qos: 2, redelivered: true })
+      },
+    ],
+    [
+      'I2',
+      'QoS 1 delivered again as if it were new',
+      (story) => {
+        story.subscribe(1, 'in/#')
+        story.arrive('f1')
+        story.deliver('f1')
+        story.deliver('f1')
+      },
+    ],
+    [
+      'I3',
+      'publishes that overtake each other',
+      (story) => {
+        story.publish(1, 1, { ok: true })
+        story.publish(2, 1, { ok: true, accepted: 1 })
+        story.accepted.push({ topic: 'out', payload: 'p1', qos: 1 })
+      },
+    ],
+    [
+      'I3',
+      'deliveries in another order than that of arrival',
+      (story) => {
+        story.subscribe(1, 'in/#')
+        story.arrive('f1')
+        story.arrive('f2')
+        story.deliver('f2')
+        story.deliver('f1')
+      },
+    ],
+    [
+      'I4',
+      'a message that never came',
+      (story) => {
+        story.subscribe(1, 'in/#')
+        story.deliver('f1')
+      },
+    ],
+    [
+      'I4',
+      'a message with another topic',
+      (story) => {
+        story.subscribe(1, 'in/#')
+        story.ops.push({ at: 0, do: 'feed', n: 1, topic: 'in/b', qos: 1 })
+        story.arrive('f1')
+        story.deliver('f1')
+      },
+    ],
+    [
+      'I4',
+      'a message for somebody else',
+      (story) => {
+        story.subscribe(1, 'in/b')
+        story.arrive('f1')
+        story.deliver('f1')
+      },
+    ],
+    [
+      'I5',
+      'a call that settled twice',
+      (story) => {
+        story.publish(1, 0, { ok: true })
+        for (const call of story.history.calls) call.settled = 2
+      },
+    ],
+    ['I5', 'an error that is not typed', (story) => story.publish(1, 0, { error: new TypeError('oops') })],
+    ['I6', 'what the monitor saw', (story) => story.violations.push({ rule: 'dup', detail: 'no DUP' })],
+    ['I6', 'what the broker saw', (story) => story.complaints.push('publish: too many')],
+    [
+      'I9',
+      'two connect events in a row',
+      (story) => {
+        story.event('connect')
+        story.event('connect')
+        story.event('disconnect')
+      },
+    ],
+    ['I9', 'a disconnect event without a connect', (story) => story.event('disconnect')],
+    ['I9', 'a connect event without a disconnect', (story) => story.event('connect')],
+    [
+      'I9',
+      'states that do not follow each other',
+      (story) => {
+        story.event('state', { state: 'connecting', previous: 'idle' })
+        story.event('state', { state: 'closed', previous: 'connected' })
+      },
+    ],
+    [
+      'I9',
+      'a state after the end',
+      (story) => {
+        story.event('state', { state: 'closed', previous: 'idle' })
+        story.event('state', { state: 'connecting', previous: 'closed' })
+      },
+    ],
+    [
+      'I9',
+      'a lost session that nobody was told of',
+      (story) => {
+        story.pass('down', packet.connack(), 1)
+        story.pass('down', packet.connack(), 2)
+      },
+    ],
+    ['canary', 'a secret in the message of an error', (story) => story.publish(1, 0, { error: error('unknown', `wrong password ${canary}`) })],
+    [
+      'I9',
+      'a second dial while the first is under way',
+      (story) => {
+        story.event('dial')
+        story.event('dial')
+      },
+    ],
+    [
+      'I9',
+      'a dial that nobody announced',
+      (story) => {
+        story.event('dial')
+        story.event('connect')
+        story.event('disconnect')
+        story.now = 1000
+        story.event('dial')
+      },
+    ],
+    [
+      'I4',
+      'an answer to somebody else',
+      (story) => {
+        story.ops.push({ at: 0, do: 'request', n: 1, topic: 'service', timeout: 1 })
+        const call = { what: 'request', process: 1, at: 0, begun: 1, settled: 1, ended: 2, error: undefined, value: { text: () => 'answer to r2' } }
+        story.history.calls.push(call)
+      },
+    ],
+    [
+      'will',
+      'a will after a goodbye',
+      (story) => {
+        story.setup = { will: true }
+        story.pass('up', packet.connect())
+        story.pass('up', packet.disconnect)
+        story.wills = 1
+      },
+    ],
+    [
+      'will',
+      'no will after the client was destroyed',
+      (story) => {
+        story.setup = { will: true }
+        story.ops.push({ at: 0, do: 'destroy' })
+        story.pass('up', packet.connect())
+      },
+    ],
+    [
+      'canary',
+      'a secret in what an error holds, as bytes',
+      (story) => {
+        story.seed = 8
+        const cause = { password: new TextEncoder().encode(canary) }
+        story.publish(1, 0, { error: new MqttError('ERR_CONNECTION_LOST', 'lost', { outcome: 'unknown', cause }) })
+      },
+    ],
+  ]
+  test.each(bad)('%s: %s', (rule, _name, tell) => {
+    const story = new Story()
+    tell(story)
+    expect(story.check()).toContain(rule)
+  })
+
+  test('I1: what others published while the subscription lived, and nobody got', () => {
+    const story = new Story()
+    story.subscribe(1, 'in/#', { grantedAt: 10 })
+    story.ops.push({ at: 5, do: 'feed', n: 1, topic: 'in/a', qos: 1 }, { at: 20, do: 'feed', n: 2, topic: 'in/a', qos: 1 })
+    story.ops.push({ at: 30, do: 'feed', n: 3, topic: 'in/a', qos: 0 }, { at: 40, do: 'feed', n: 4, topic: 'other', qos: 1 })
+    expect(missing(story.run)).toEqual(['f2'])
+    story.deliver('f2')
+    expect(missing(story.run)).toEqual([])
+  })
+
+  test('I1: a session that began anew without the client hearing of it excuses what it lost', () => {
+    const story = new Story()
+    story.publish(1, 2, { ok: true, accepted: 2 })
+    story.begun = 1
+    expect(story.check()).toEqual([])
+  })
+})
+
+test.each([
+  ['a/b', 'a/b', true],
+  ['a/+', 'a/b', true],
+  ['a/+', 'a/b/c', false],
+  ['a/#', 'a', true],
+  ['a/#', 'a/b/c', true],
+  ['#', 'a', true],
+  ['$share/g/a/+', 'a/b', true],
+  ['a', 'a/b', false],
+  ['a/b', 'a', false],
+])('the filter %s and the topic %s: %s', (filter, topic, expected) => {
+  expect(matches(filter, topic)).toBe(expected)
+})

@@ -1,0 +1,358 @@
+/**
+ * What the history of a run must look like: I1 to I9 of the acceptance matrix, and what follows from them.
+ *
+ * Pure functions over records. Each is known to fail: `test/world/invariants.test.ts` shows each a history that breaks it.
+ */
+import type { Message } from '../../src/client/message.js'
+import { MqttError } from '../../src/errors.js'
+import type { ModelBroker } from './broker.js'
+import { printed, tells } from './canary.js'
+import type { Delivered, History, Subscribed } from './history.js'
+import type { Monitor } from './monitor.js'
+import type { FaultKind, Schedule, Setup } from './schedule.js'
+
+/** What the checks read. */
+export interface Checked {
+  readonly history: History
+  readonly monitor: Pick<Monitor, 'violations' | 'passed'>
+  readonly broker: Pick<ModelBroker, 'accepted' | 'violations' | 'wills'>
+  readonly setup: Setup
+  readonly schedule: Schedule
+  /** Sessions that the broker began. One that the client has not heard of looks to it like its own: no client can know. */
+  readonly network: { readonly begun: number }
+}
+
+/** True when the broker lost a session and the CONNACK that said so never arrived. */
+export function isUnheard({ network, monitor }: Pick<Checked, 'network' | 'monitor'>): boolean {
+  return network.begun > freshSessions(monitor.passed).length
+}
+
+/**
+ * True where a filter may be left without a reader and keep its messages unacknowledged, which holds up all others by design: after a detach, and
+ * after a subscribe of a durable session that was given up before its grant.
+ */
+export function detaches({ schedule, setup }: Pick<Checked, 'schedule' | 'setup'>): boolean {
+  return schedule.ops.some((op) => op.do === 'detach' || (op.do === 'subscribe' && op.abortAfter !== undefined && !setup.cleanStart))
+}
+
+/** Runs every check; findings go to the history. */
+export function checkHistory(run: Checked): void {
+  checkNoLoss(run)
+  checkOnce(run)
+  checkAcceptedOrder(run)
+  checkDeliveryOrder(run)
+  checkFabrication(run)
+  checkSettlement(run)
+  checkProtocol(run)
+  checkLifecycle(run)
+  checkAcks(run)
+  checkWills(run)
+  checkAnswers(run)
+  checkSecrets(run)
+}
+
+/** I1: what ended well is with the broker; what was certainly not sent, or refused, is not. */
+export function checkNoLoss({ history, broker }: Checked): void {
+  const accepted = new Set(broker.accepted().map(({ payload }) => payload))
+  for (const { op, payload, call } of history.published) {
+    if (call.settled === 0) continue
+    const { error } = call
+    if (error === undefined) {
+      if (op.qos > 0 && !accepted.has(payload)) history.report('I1', `${payload} at QoS ${op.qos} was acknowledged and is not with the broker`)
+      continue
+    }
+    if (!MqttError.is(error) || error.outcome === undefined) history.report('I1', `${payload} failed without an outcome: ${String(error)}`)
+    else if (error.outcome !== 'unknown' && accepted.has(payload)) history.report('I1', `${payload} ended ${error.outcome} and is with the broker`)
+  }
+}
+
+/** I2: QoS 2 at most once, both ways; a second copy at QoS 1 says that it is one. */
+export function checkOnce(run: Checked): void {
+  const { history, broker, setup, monitor, schedule } = run
+  const lost = sessionLosses(monitor.passed) > 0
+  const unheard = isUnheard(run)
+  const counts = new Map<string, number>()
+  for (const { payload, qos } of broker.accepted()) {
+    const count = (counts.get(payload) ?? 0) + 1
+    counts.set(payload, count)
+    if (qos === 2 && count > 1 && !unheard && !(lost && setup.onSessionLost === 'republish'))
+      history.report('I2', `${payload} at QoS 2 is with the broker ${count} times`)
+  }
+  if (overlapping(history) || schedule.ops.some((op) => op.do === 'detach')) return
+  const doubled = has(schedule, 'double-packet')
+  const retained = retainedPayloads(schedule)
+  const seen = new Map<string, Delivered>()
+  for (const entry of history.delivered) {
+    if (entry.qos === 0 || retained.has(entry.payload)) continue
+    const key = `${entry.process} ${entry.s} ${entry.payload}`
+    if (!seen.has(key)) seen.set(key, entry)
+    else if (entry.qos === 2 && !lost) history.report('I2', `${entry.payload} at QoS 2 was delivered twice to subscription ${entry.s}`)
+    else if (entry.qos === 1 && !entry.redelivered && !lost && !doubled && (counts.get(entry.payload) ?? 1) < 2)
+      history.report('I2', `${entry.payload} at QoS 1 was delivered again and does not say so`)
+  }
+}
+
+/** I3: the broker got first copies in the order of the calls. */
+export function checkAcceptedOrder({ history, broker }: Checked): void {
+  const order = new Map(history.published.map(({ payload, call }, index) => [payload, { index, begun: call.begun }]))
+  const seen = new Set<string>()
+  const last = [-1, -1, -1]
+  for (const { payload, qos } of broker.accepted()) {
+    const index = order.get(payload)?.index
+    if (seen.has(payload) || index === undefined) continue
+    seen.add(payload)
+    if (index < (last[qos] as number)) history.report('I3', `${payload} came to the broker after ${history.published[last[qos] as number]?.payload}`)
+    last[qos] = Math.max(last[qos] as number, index)
+  }
+}
+
+/** I3: a subscription gets messages in the order in which they came. */
+export function checkDeliveryOrder({ history, monitor, schedule }: Checked): void {
+  if (overlapping(history)) return
+  const retained = retainedPayloads(schedule)
+  const arrival = new Map<string, number>()
+  for (const [index, { way, seen }] of monitor.passed.entries()) {
+    if (way === 'down' && seen.kind === 'publish' && seen.topic !== '' && !arrival.has(seen.payload)) arrival.set(seen.payload, index)
+  }
+  const last = new Map<string, Delivered>()
+  const before = new Set<string>()
+  for (const entry of history.delivered) {
+    const key = `${entry.process} ${entry.s}`
+    if (retained.has(entry.payload) || before.has(`${key} ${entry.payload}`)) continue
+    before.add(`${key} ${entry.payload}`)
+    const previous = last.get(key)
+    last.set(key, entry)
+    if (previous !== undefined && (arrival.get(previous.payload) ?? 0) > (arrival.get(entry.payload) ?? 0))
+      history.report('I3', `subscription ${entry.s} got ${previous.payload} before ${entry.payload}, which came first`)
+  }
+}
+
+/** I4: what is delivered came from the broker, with its topic, to whom it concerns. */
+export function checkFabrication({ history, monitor, schedule }: Checked): void {
+  const came = new Set(monitor.passed.filter(({ way, seen }) => way === 'down' && seen.kind === 'publish').map(({ seen }) => seen.payload))
+  const topics = new Map<string, string>()
+  for (const op of schedule.ops) {
+    if (op.do === 'feed') topics.set(`f${op.n}`, op.topic)
+    if (op.do === 'post') topics.set(`p${op.n}`, op.topic)
+  }
+  for (const { op, payload } of history.published) topics.set(payload, op.topic)
+  for (const { s, payload, topic, process } of history.delivered) {
+    if (!came.has(payload)) history.report('I4', `${payload} was delivered and never came`)
+    const wanted = topics.get(payload)
+    if (wanted !== undefined && wanted !== topic) history.report('I4', `${payload} was delivered with topic ${topic}, not ${wanted}`)
+    const record = history.subscribed.find((other) => other.s === s && other.process === process)
+    if (record !== undefined && !matches(record.filter, topic)) history.report('I4', `${topic} was delivered to a subscription of ${record.filter}`)
+  }
+}
+
+/** I5: a call settles once at most, and fails with a typed error. */
+export function checkSettlement({ history }: Checked): void {
+  for (const { what, settled, error } of history.calls) {
+    if (settled > 1) history.report('I5', `${what} settled ${settled} times`)
+    if (error !== undefined && !MqttError.is(error))
+      history.report('I5', `${what} failed with an error that is not typed: ${printed(error).slice(0, 300)}`)
+  }
+}
+
+/** I6: neither the monitor nor the broker saw a rule broken. */
+export function checkProtocol({ history, monitor, broker, schedule }: Checked): void {
+  for (const { rule, detail } of monitor.violations) history.report('I6', `${rule}: ${detail}`)
+  // The broker does not know which of its packets the world lost or doubled, nor that time stood still.
+  if (has(schedule, 'drop-packet', 'double-packet')) return
+  const patient = has(schedule, 'jump', 'stall', 'stall-up', 'stall-down', 'delay-packet')
+  // A new process cannot know which identifiers the old one left in use on the server; it is told (0x91) and takes another.
+  const forgetful = schedule.ops.some((op) => op.do === 'restart-process')
+  for (const violation of broker.violations()) {
+    if ((patient && /silent|in time/.test(violation)) || (forgetful && violation.includes('identifier in use'))) continue
+    history.report('I6', `the broker says ${violation}`)
+  }
+}
+
+/** I9: connect and disconnect alternate and pair, states follow each other, a lost session is announced. */
+export function checkLifecycle({ history, monitor, setup }: Checked): void {
+  for (let process = 1; process <= history.process; process++) checkProcess(history, process)
+  if (history.process > 1 || (setup.version !== 5 && setup.cleanStart)) return
+  const announced = history.events.filter(({ type }) => type === 'sessionlost').length
+  const lost = sessionLosses(monitor.passed)
+  // A session that ran out while we were away is announced before the server says so.
+  if (announced < lost) history.report('I9', `the session was lost ${lost} times and announced ${announced} times`)
+}
+
+function checkProcess(history: History, process: number): void {
+  let up = false
+  let state = 'idle'
+  // What the last dial came to, and whether the next one was announced.
+  let dial: 'none' | 'open' | 'over' = 'none'
+  let announced = true
+  let lostAt = 0
+  for (const { type, event, at, process: whose } of history.events) {
+    if (whose !== process) continue
+    if (type === 'dial') {
+      if (dial === 'open') history.report('I9', 'a dial event while an attempt is under way')
+      // One that follows at once needs no announcement.
+      if (!announced && at > lostAt) history.report('I9', 'a dial event without reconnecting before it')
+      dial = 'open'
+    } else if (type === 'reconnecting') announced = true
+    else if (type === 'connecterror') dial = 'over'
+    else if (type === 'connect') {
+      dial = 'over'
+      announced = false
+      if (up) history.report('I9', 'two connect events without a disconnect between them')
+      up = true
+    } else if (type === 'disconnect') {
+      if (!up) history.report('I9', 'a disconnect event without a connect')
+      up = false
+      lostAt = at
+    } else if (type === 'state') {
+      const change = event as { state: string; previous: string }
+      if (change.previous !== state || change.state === state) history.report('I9', `state ${change.previous} -> ${change.state} after ${state}`)
+      if (state === 'closed') history.report('I9', `state ${change.state} after closed`)
+      state = change.state
+    }
+  }
+  if (up && process === history.process) history.report('I9', 'a connect event without a disconnect')
+}
+
+/** No acknowledgement before the application was done with the message. */
+export function checkAcks({ history, monitor, schedule }: Checked): void {
+  const topics = new Map<string, string>()
+  for (const { way, seen } of monitor.passed) if (way === 'down' && seen.kind === 'publish' && seen.topic !== '') topics.set(seen.payload, seen.topic)
+  const shared = schedule.ops.some((op) => op.do === 'detach' || op.do === 'restart-process')
+  for (const { payload, reason, repeat, seq } of history.acks) {
+    const topic = topics.get(payload)
+    if (reason >= 0x80 || repeat || topic === undefined || shared) continue
+    const readers = history.subscribed.filter((record) => record.qos > 0 && matches(record.filter, topic))
+    const [reader] = readers
+    if (reader === undefined || readers.length > 1 || !waits(reader, seq)) continue
+    const copies = history.delivered.filter((other) => other.payload === payload && other.s === reader.s)
+    if (copies.length === 0) history.report('I1', `${payload} was acknowledged and never delivered to subscription ${reader.s}`)
+    else if (!copies.some((copy) => copy.seq < seq)) history.report('I1', `${payload} was acknowledged before it was delivered`)
+    else if (!copies.some((copy) => copy.done > 0 && copy.done < seq)) history.report('I1', `${payload} was acknowledged before its turn had ended`)
+  }
+}
+
+// A subscription whose messages are acknowledged when the application is done with them.
+function waits({ style, left, granted }: Subscribed, seq: number): boolean {
+  return style !== 'on-receive' && granted > 0 && granted < seq && (left === 0 || left > seq)
+}
+
+/** A connection that ends with DISCONNECT 0x00 publishes no will. */
+export function checkWills({ history, monitor, broker, setup, schedule }: Checked): void {
+  if (!setup.will) return
+  const opened = new Set(monitor.passed.filter(({ way, seen }) => way === 'up' && seen.kind === 'connect').map(({ connection }) => connection))
+  const parted = new Set(
+    monitor.passed.filter(({ way, seen }) => way === 'up' && seen.kind === 'disconnect' && seen.reason === 0).map(({ connection }) => connection),
+  )
+  const most = [...opened].filter((connection) => !parted.has(connection)).length
+  // A goodbye that was on its way may have been cut off with its link.
+  if (schedule.faults.length === 0 && broker.wills() > most)
+    history.report('will', `${broker.wills()} wills were published, ${most} connections ended without DISCONNECT`)
+  if (schedule.faults.length === 0 && schedule.ops.some((op) => op.do === 'destroy') && most > 0 && broker.wills() === 0)
+    history.report('will', 'the client was destroyed and its will was not published')
+}
+
+/** A request gets its own answer. */
+export function checkAnswers({ history, schedule }: Checked): void {
+  const requests = schedule.ops.filter((op) => op.do === 'request')
+  for (const [index, call] of history.calls.filter(({ what }) => what === 'request').entries()) {
+    const op = requests[index]
+    if (op?.do !== 'request' || call.error !== undefined || call.settled === 0) continue
+    const text = (call.value as Message).text()
+    if (text !== `answer to r${op.n}`) history.report('I4', `request r${op.n} got '${text}'`)
+  }
+}
+
+/** No secret in any error. */
+export function checkSecrets({ history, schedule }: Checked): void {
+  for (const { what, error } of history.calls) {
+    if (error === undefined) continue
+    const text = schedule.seed % 8 === 0 ? printed(error) : String(error)
+    if (tells(text)) history.report('canary', `the error of ${what} tells a secret`)
+  }
+}
+
+/** Messages at QoS 1 and 2 that must have been delivered by now: of others, to subscriptions that lived all the time, in a session that lived. */
+export function missing(run: Checked): string[] {
+  const { history, monitor, schedule } = run
+  if (detaches(run) || isUnheard(run)) return []
+  const since = lastLoss(monitor.passed)
+  const feeds = schedule.ops.filter((op) => op.do === 'feed' && op.qos > 0)
+  const found: string[] = []
+  for (const record of history.subscribed) {
+    if (!record.live || record.process !== history.process || record.grantedQos === 0 || record.grantedAt < since) continue
+    for (const op of feeds) {
+      if (op.do !== 'feed' || op.at <= record.grantedAt || !matches(record.filter, op.topic)) continue
+      const payload = `f${op.n}`
+      if (!history.delivered.some((entry) => entry.s === record.s && entry.process === record.process && entry.payload === payload))
+        found.push(payload)
+    }
+  }
+  return found
+}
+
+// Tools
+
+type Passing = Monitor['passed']
+
+/** How often a CONNACK said that there is no session, after the first of a run. */
+export function sessionLosses(passed: Passing): number {
+  return Math.max(0, freshSessions(passed).length - 1)
+}
+
+/** When the session last began. */
+function lastLoss(passed: Passing): number {
+  return freshSessions(passed).at(-1)?.at ?? 0
+}
+
+function freshSessions(passed: Passing): Passing {
+  const known = new Set<number>()
+  return passed.filter(({ way, seen, connection }) => {
+    if (way !== 'down' || seen.kind !== 'connack' || seen.reason !== 0 || seen.sessionPresent || known.has(connection)) return false
+    known.add(connection)
+    return true
+  })
+}
+
+function has(schedule: Schedule, ...kinds: readonly FaultKind[]): boolean {
+  return schedule.faults.some((fault) => kinds.includes(fault.kind))
+}
+
+function retainedPayloads(schedule: Schedule): Set<string> {
+  return new Set(schedule.ops.flatMap((op) => (op.do === 'feed' && op.retain === true ? [`f${op.n}`] : [])))
+}
+
+// Two subscriptions that a message may concern both; the broker keeps those of an earlier process.
+function overlapping({ subscribed }: History): boolean {
+  return subscribed.some((one, index) =>
+    subscribed
+      .slice(index + 1)
+      .some((other) => (one.process === other.process || one.filter !== other.filter) && one.s !== other.s && mayOverlap(one.filter, other.filter)),
+  )
+}
+
+function mayOverlap(one: string, other: string): boolean {
+  if (one === other) return true
+  const a = plain(one).split('/')
+  const b = plain(other).split('/')
+  for (let level = 0; level < Math.max(a.length, b.length); level++) {
+    if (a[level] === '#' || b[level] === '#') return true
+    if (a[level] === undefined || b[level] === undefined) return false
+    if (a[level] !== b[level] && a[level] !== '+' && b[level] !== '+') return false
+  }
+  return true
+}
+
+function plain(filter: string): string {
+  return filter.startsWith('$share/') ? filter.split('/').slice(2).join('/') : filter
+}
+
+/** Does the filter match the topic? */
+export function matches(filter: string, topic: string): boolean {
+  const levels = plain(filter).split('/')
+  const names = topic.split('/')
+  for (const [index, level] of levels.entries()) {
+    if (level === '#') return true
+    if (names[index] === undefined || (level !== '+' && level !== names[index])) return false
+  }
+  return levels.length === names.length
+}

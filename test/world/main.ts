@@ -1,0 +1,156 @@
+/**
+ * One worker of the runner: runs its part of the schedules and posts what it found.
+ *
+ * It must never print: the runner collects the parts and says what came of them. A finding is shrunk here, where it can be run again.
+ */
+import { parentPort, workerData } from 'node:worker_threads'
+import { faultPairs, resets, singleFaults } from './faults.js'
+import { generate } from './generate.js'
+import type { Finding } from './history.js'
+import { scenarios } from './scenarios.js'
+import type { Schedule } from './schedule.js'
+import { parsed, shown, shrink } from './shrink.js'
+import { catchStrays, World } from './world.js'
+
+/** What a worker is told. */
+export interface Task {
+  /** This worker takes every `parts`-th schedule, beginning with number `part`. */
+  readonly part: number
+  readonly parts: number
+  readonly first: number
+  readonly seeds: number
+  /** Every fault at every step of the base scenarios. */
+  readonly enumerate: boolean
+  /** Only scenarios whose name contains this. */
+  readonly only: string
+  /** Stop at the first finding. */
+  readonly hasty: boolean
+  /** Only findings of these rules count; all do where none are given. */
+  readonly rules?: readonly string[] | undefined
+  /** Seconds after which no further schedule is begun. */
+  readonly limit: number
+  /** A schedule as a finding prints it: run it alone, and give every packet and event. */
+  readonly replay?: string | undefined
+}
+
+/** A finding on its way to the runner. */
+export interface Report {
+  readonly rule: string
+  readonly detail: string
+  readonly name: string
+  readonly seed: number
+  readonly schedule: string
+  /** After so many seconds. */
+  readonly after: number
+}
+
+/** What a worker did. */
+export interface Done {
+  readonly schedules: number
+  readonly seeds: number
+  /** Schedules that broke a rule. */
+  readonly failed: number
+  readonly reports: readonly Report[]
+  readonly events: number
+  readonly trace: readonly string[]
+}
+
+const started = performance.now()
+const mostShrunk = 8
+const task = workerData as Task
+
+class Runner {
+  schedules = 0
+  seeds = 0
+  failed = 0
+  events = 0
+  readonly reports: Report[] = []
+  readonly #known = new Set<string>()
+
+  get over(): boolean {
+    return (task.hasty && this.failed > 0) || performance.now() - started > task.limit * 1000
+  }
+
+  async run(schedule: Schedule): Promise<readonly string[]> {
+    const { findings, steps, events } = await new World(schedule).run()
+    this.schedules += 1
+    this.events += events
+    const counted = findings.filter(({ rule }) => task.rules?.includes(rule) ?? true)
+    if (counted.length > 0) await this.#report(schedule, counted)
+    return steps
+  }
+
+  async #report(schedule: Schedule, findings: readonly Finding[]): Promise<void> {
+    this.failed += 1
+    const after = (performance.now() - started) / 1000
+    for (const { rule, detail } of findings) {
+      const kind = `${rule} ${detail.replace(/\d+/g, '#')}`
+      if (this.#known.has(kind)) continue
+      this.#known.add(kind)
+      const small =
+        this.#known.size > mostShrunk || task.hasty
+          ? schedule
+          : await shrink(schedule, rule, async (candidate) => (await new World(candidate).run()).findings)
+      this.reports.push({ rule, detail, name: schedule.name, seed: schedule.seed, schedule: shown(small), after })
+    }
+  }
+}
+
+function mine(index: number): boolean {
+  return index % task.parts === task.part
+}
+
+async function enumerate(runner: Runner): Promise<void> {
+  let index = 0
+  for (const scenario of scenarios) {
+    if (!scenario.name.includes(task.only)) continue
+    const steps = await runner.run(scenario)
+    const all = [singleFaults(scenario, steps), ...(scenario.short ? [faultPairs(scenario, steps)] : [])]
+    for (const schedules of all) {
+      for (const schedule of schedules) {
+        if (runner.over) return
+        if (mine(index++)) await runner.run(schedule)
+      }
+    }
+  }
+}
+
+// In a hurry: every scenario as it is, then by turns one with a reset at some step, and one from a random seed.
+async function skim(runner: Runner): Promise<void> {
+  const steps: (readonly string[])[] = []
+  for (const scenario of scenarios) steps.push(await runner.run(scenario))
+  const all = scenarios.flatMap((scenario, number) => [...resets(scenario, steps[number] ?? [])])
+  for (let index = task.part; !runner.over; index += task.parts) {
+    const schedule = all[(index * 7919) % all.length]
+    if (schedule !== undefined && index < all.length) await runner.run(schedule)
+    await runner.run(generate(task.first + index))
+  }
+}
+
+async function random(runner: Runner): Promise<void> {
+  for (let seed = task.first; seed < task.first + task.seeds && !runner.over; seed++) {
+    if (!mine(seed)) continue
+    await runner.run(generate(seed))
+    runner.seeds += 1
+  }
+}
+
+async function replay(text: string): Promise<string[]> {
+  const lines: string[] = []
+  const world = new World(parsed(text))
+  world.trace = (line) => lines.push(line)
+  const { findings } = await world.run()
+  for (const call of world.history.calls)
+    lines.push(`call ${call.what} of ${call.at} ms: ${call.settled === 0 ? 'pending' : call.error === undefined ? 'fulfilled' : String(call.error)}`)
+  for (const { rule, detail } of findings) lines.push(`FINDING ${rule}: ${detail}`)
+  return lines
+}
+
+catchStrays()
+const runner = new Runner()
+if (task.hasty) await skim(runner)
+else await random(runner)
+if (task.enumerate) await enumerate(runner)
+const trace = task.replay === undefined ? [] : await replay(task.replay)
+const { schedules, seeds, failed, reports, events } = runner
+parentPort?.postMessage({ schedules, seeds, failed, reports, events, trace } satisfies Done)

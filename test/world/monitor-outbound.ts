@@ -1,0 +1,190 @@
+/**
+ * The rules for what a client sends: packet identifiers, DUP, replay, order, the server's window, topic aliases.
+ *
+ * Records of PUBLISH exchanges belong to the session and survive connections; those of SUBSCRIBE and UNSUBSCRIBE end with theirs.
+ */
+import { property, type Seen } from './reader.js'
+
+type Report = (rule: string, detail: string) => void
+
+interface Exchange {
+  readonly kind: 'qos1' | 'qos2'
+  /** What makes it the same message. */
+  readonly key: string
+  /** Rises with each first transmission in the session. */
+  readonly order: number
+  /** Connection of the last transmission. */
+  connection: number
+  /** Rises with each PUBREC; 0 before it. */
+  recorded: number
+  released: boolean
+}
+
+/** Packet identifiers in use by the client, and what they are used for. */
+export class OutboundRules {
+  /** The client may clear identifiers of a session that it does not remember, by PUBREL. */
+  mayClear = false
+  readonly #report: Report
+  readonly #exchanges = new Map<number, Exchange>()
+  /** SUBSCRIBE and UNSUBSCRIBE of this connection. */
+  readonly #requests = new Map<number, string>()
+  #order = 0
+  #records = 0
+  #connection = 0
+  #window = 65_535
+  #lastReplay = 0
+  /** A session goes on, and nothing new was sent yet. */
+  #replaying = false
+  #resumed = false
+  #lastRelease = 0
+  /** PUBRECs of this connection that PUBREL has not answered. */
+  readonly #unanswered = new Map<number, number>()
+  readonly #aliases = new Map<number, string>()
+  /** Identifiers that this process has used in the session. */
+  readonly #used = new Set<number>()
+
+  constructor(report: Report) {
+    this.#report = report
+  }
+
+  /** PUBLISH exchanges without their last acknowledgement. */
+  get open(): number {
+    return this.#exchanges.size
+  }
+
+  /** The session is gone. */
+  forget(): void {
+    this.#used.clear()
+    this.#resumed = false
+    this.#exchanges.clear()
+    this.#requests.clear()
+    this.mayClear = false
+  }
+
+  /** A connection is up, with this Receive Maximum. */
+  start(connection: number, window: number): void {
+    this.#replaying = this.#resumed
+    this.#resumed = true
+    this.#connection = connection
+    this.#window = window
+    this.#lastReplay = 0
+    this.#lastRelease = 0
+    this.#requests.clear()
+    this.#unanswered.clear()
+    this.#aliases.clear()
+  }
+
+  handleSent(seen: Seen, connection: number): void {
+    if (connection !== this.#connection) return
+    if (seen.kind === 'publish' && seen.qos > 0) this.#handlePublish(seen)
+    else if (seen.kind === 'pubrel') this.#handlePubrel(seen)
+    else if (seen.kind === 'subscribe' || seen.kind === 'unsubscribe') this.#handleRequest(seen)
+    if (seen.kind === 'publish' && seen.qos === 0 && seen.dup) this.#report('dup', 'DUP at QoS 0')
+  }
+
+  handleArriving(seen: Seen, connection: number): void {
+    if (connection !== this.#connection) return
+    if (seen.kind === 'suback' || seen.kind === 'unsuback') this.#requests.delete(seen.id)
+    const exchange = this.#exchanges.get(seen.id)
+    if (seen.kind === 'puback' && exchange?.kind === 'qos1' && exchange.connection === connection) this.#exchanges.delete(seen.id)
+    else if (seen.kind === 'pubcomp' && exchange?.released === true) this.#exchanges.delete(seen.id)
+    else if (seen.kind === 'pubrec') this.#handlePubrec(seen, exchange)
+  }
+
+  /** Aliases are for QoS 0, within what the server allows, and known on this connection before they stand alone. */
+  checkAlias(seen: Seen, connection: number, maximum: number): void {
+    const alias = seen.properties.get(property.topicAlias)
+    if (typeof alias !== 'number' || connection !== this.#connection) return
+    if (seen.qos > 0) this.#report('alias', 'a topic alias at QoS 1 or 2')
+    if (alias === 0 || alias > maximum) this.#report('alias', `alias ${alias}, the server allows ${maximum}`)
+    if (seen.topic !== '') this.#aliases.set(alias, seen.topic)
+    else if (!this.#aliases.has(alias)) this.#report('alias', `alias ${alias} is not known on this connection`)
+  }
+
+  /** The topic of a PUBLISH, with its alias resolved. */
+  topicOf(seen: Seen): string {
+    return seen.topic || (this.#aliases.get(Number(seen.properties.get(property.topicAlias))) ?? '')
+  }
+
+  #handlePublish(seen: Seen): void {
+    const { id } = seen
+    if (this.#requests.has(id)) this.#report('packet identifier', `PUBLISH uses ${id}, which a ${this.#requests.get(id)} uses`)
+    const known = this.#exchanges.get(id)
+    if (known === undefined) this.#begin(seen)
+    else this.#repeat(seen, known)
+    const open = [...this.#exchanges.values()].filter((exchange) => exchange.connection === this.#connection).length
+    if (open > this.#window) this.#report('window', `${open} in flight, Receive Maximum is ${this.#window}`)
+  }
+
+  #begin(seen: Seen): void {
+    // What broke off before a byte had left may be replayed like the rest: before anything new.
+    if (seen.dup && !this.#replaying) this.#report('dup', `DUP on the first transmission of ${seen.payload}`)
+    for (const waiting of this.#exchanges.values()) {
+      if (waiting.connection !== this.#connection && waiting.recorded === 0)
+        this.#report('replay', `${seen.payload} went before the replay of ${waiting.key}`)
+    }
+    if (!seen.dup) this.#replaying = false
+    this.#used.add(seen.id)
+    this.#exchanges.set(seen.id, {
+      kind: seen.qos === 2 ? 'qos2' : 'qos1',
+      key: keyOf(seen),
+      order: ++this.#order,
+      connection: this.#connection,
+      recorded: 0,
+      released: false,
+    })
+  }
+
+  #repeat(seen: Seen, known: Exchange): void {
+    const same = known.key === keyOf(seen)
+    if (!same) return this.#report('packet identifier', `${seen.id} is used by ${known.key} and now by ${keyOf(seen)}`)
+    if (known.connection === this.#connection) return this.#report('resend', `${seen.payload} was sent twice on one connection`)
+    if (known.recorded > 0) this.#report('resend', `${seen.payload} was sent again after PUBREC`)
+    if (!seen.dup) this.#report('dup', `no DUP on the replay of ${seen.payload}`)
+    if (known.order < this.#lastReplay) this.#report('replay', `${seen.payload} was replayed out of order`)
+    this.#lastReplay = known.order
+    known.connection = this.#connection
+  }
+
+  #handlePubrec(seen: Seen, exchange: Exchange | undefined): void {
+    if (exchange === undefined || exchange.kind !== 'qos2') {
+      if (seen.reason < 0x80) this.#unanswered.set(seen.id, (this.#unanswered.get(seen.id) ?? 0) + 1)
+      return
+    }
+    if (seen.reason >= 0x80) this.#exchanges.delete(seen.id)
+    else {
+      if (exchange.recorded === 0) exchange.recorded = ++this.#records
+      exchange.connection = this.#connection
+      this.#unanswered.set(seen.id, (this.#unanswered.get(seen.id) ?? 0) + 1)
+    }
+  }
+
+  #handlePubrel(seen: Seen): void {
+    const { id } = seen
+    const exchange = this.#exchanges.get(id)
+    const asked = this.#unanswered.get(id) ?? 0
+    if (asked > 0) this.#unanswered.set(id, asked - 1)
+    if (exchange === undefined) {
+      if (asked === 0 && !(this.mayClear && !this.#used.has(id))) this.#report('PUBREL', `PUBREL ${id} for no exchange`)
+      return
+    }
+    if (exchange.kind !== 'qos2' || exchange.recorded === 0) return this.#report('PUBREL', `PUBREL ${id} before PUBREC`)
+    const replay = exchange.released && asked === 0
+    if (replay && exchange.connection === this.#connection) this.#report('PUBREL', `PUBREL ${id} was sent twice on one connection`)
+    // Repeated PUBRECs are answered when they come; first answers and replays keep the order of the first PUBRECs [MQTT-4.6.0-4].
+    if (exchange.recorded < this.#lastRelease && !(exchange.released && asked > 0)) this.#report('PUBREL', `PUBREL ${id} is out of order`)
+    this.#lastRelease = Math.max(this.#lastRelease, exchange.recorded)
+    exchange.released = true
+    exchange.connection = this.#connection
+  }
+
+  #handleRequest(seen: Seen): void {
+    const { id } = seen
+    if (this.#exchanges.has(id) || this.#requests.has(id)) this.#report('packet identifier', `${seen.kind} uses ${id}, which is in use`)
+    this.#requests.set(id, seen.kind)
+  }
+}
+
+function keyOf(seen: Seen): string {
+  return `${seen.topic} ${seen.payload} q${seen.qos}${seen.retain ? 'r' : ''} ${seen.size}`
+}

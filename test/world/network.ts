@@ -1,0 +1,275 @@
+/**
+ * Everything between client and broker: dialling, the pipes, the monitor's taps, and the faults that strike them.
+ *
+ * It counts the sockets that the client holds: never two at a time (I9). After `heal()` nothing goes wrong any more.
+ */
+import type { Dial, Transport } from '../../src/transport/transport.js'
+import type { WorldClock } from './clock.js'
+import type { Monitor } from './monitor.js'
+import { type PacketFault, Pipe } from './pipe.js'
+import type { Random } from './random.js'
+import type { Fault, Setup } from './schedule.js'
+
+/** The broker as the network knows it. */
+export interface Accepting {
+  accept(transport: Transport): void
+  restart(keepSessions: boolean): void
+}
+
+const packetFaults: Readonly<Record<string, PacketFault>> = { 'drop-packet': 'drop', 'double-packet': 'twice', 'delay-packet': 'delay' }
+
+/** The way from client to broker. */
+export class Network {
+  /** Times the client dialled. */
+  dials = 0
+  /** The broker's packets that were lost on the way: the session cannot heal on this link. */
+  lossy = false
+  /** Told of each link that the client opens, by its number. */
+  onOpen: ((number: number) => void) | undefined
+  /** Sessions that the broker began anew. */
+  begun = 0
+  readonly pipes: Pipe[] = []
+  #sockets = 0
+  #away = 0
+  #next: 'refuse' | 'hang' | 0x88 | 0x89 | undefined
+  #healed = false
+  readonly #clock: WorldClock
+  readonly #random: Random
+  readonly #setup: Setup
+  readonly #monitor: Monitor
+  readonly #broker: Accepting
+  readonly #report: (rule: string, detail: string) => void
+
+  constructor(parts: {
+    clock: WorldClock
+    random: Random
+    setup: Setup
+    monitor: Monitor
+    broker: Accepting
+    report: (rule: string, detail: string) => void
+  }) {
+    this.#clock = parts.clock
+    this.#random = parts.random
+    this.#setup = parts.setup
+    this.#monitor = parts.monitor
+    this.#broker = parts.broker
+    this.#report = parts.report
+  }
+
+  /** The latest link. */
+  get pipe(): Pipe | undefined {
+    return this.pipes.at(-1)
+  }
+
+  /** True once nothing new goes wrong. */
+  get healed(): boolean {
+    return this.#healed
+  }
+
+  /** How the client opens a stream; `alive` says whether its process still runs. */
+  dialler(alive: () => boolean): Dial {
+    return (_target, { signal }) =>
+      new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason)
+        this.dials += 1
+        const abort = (): void => {
+          cancel()
+          reject(signal.reason)
+        }
+        signal.addEventListener('abort', abort, { once: true })
+        const way = this.#next
+        const cancel =
+          way === 'hang'
+            ? (): void => undefined
+            : this.#clock.setTimer(
+                () => {
+                  signal.removeEventListener('abort', abort)
+                  if (!alive()) return
+                  if (way === 'refuse' || this.#away > this.#clock.now()) reject(new Error('ECONNREFUSED'))
+                  else resolve(this.#open(typeof way === 'number' ? way : undefined))
+                },
+                this.#setup.pipe.latency,
+                'dial',
+              )
+        this.#next = undefined
+      })
+  }
+
+  /** A fault strikes. */
+  strike({ kind, k = 0 }: Fault): void {
+    if (this.#healed) return
+    const { pipe } = this
+    switch (kind) {
+      case 'reset':
+        return pipe?.reset()
+      case 'end':
+        return pipe?.finish()
+      case 'cut-up':
+        if (pipe !== undefined) pipe.up.cutAfter = k
+        return
+      case 'cut-down':
+        if (pipe !== undefined) pipe.down.cutAfter = k
+        return
+      case 'stall':
+      case 'stall-up':
+      case 'stall-down':
+        return this.#stall(kind, k)
+      case 'restart-keep':
+      case 'restart-lose':
+        return this.#restart(kind === 'restart-keep', k)
+      case 'drop-packet':
+      case 'double-packet':
+      case 'delay-packet':
+        return this.#loseNext(packetFaults[kind] as PacketFault, k)
+      case 'refuse-dial':
+      case 'hang-dial':
+        this.#next = kind === 'refuse-dial' ? 'refuse' : 'hang'
+        return pipe?.reset()
+      case 'connack-88':
+      case 'connack-89':
+        this.#next = kind === 'connack-88' ? 0x88 : 0x89
+        return pipe?.reset()
+      case 'server-busy':
+        return this.#sayBusy()
+      case 'takeover':
+        return this.#takeOver()
+      case 'jump':
+        return this.#clock.jump(k)
+    }
+  }
+
+  /** Nothing new goes wrong; a link that lost packets is replaced. */
+  heal(): void {
+    this.#healed = true
+    this.#next = undefined
+    this.#away = 0
+    const { pipe } = this
+    if (pipe === undefined) return
+    pipe.up.packetFault = undefined
+    pipe.down.packetFault = undefined
+    pipe.up.cutAfter = Number.POSITIVE_INFINITY
+    pipe.down.cutAfter = Number.POSITIVE_INFINITY
+    if (this.lossy) pipe.reset()
+    // A dead link stays dead where keep-alive has to find out.
+    if (this.#setup.keepAlive > 0) return
+    pipe.up.resume()
+    pipe.down.resume()
+  }
+
+  /** The client's process is gone: the broker sees a reset, the client nothing. */
+  kill(): void {
+    const { pipe } = this
+    this.#sockets = 0
+    if (pipe === undefined) return
+    pipe.client.abandon()
+    pipe.reset()
+  }
+
+  #open(refusal: number | undefined): Transport {
+    this.#sockets += 1
+    if (this.#sockets > 1) this.#report('I9', `${this.#sockets} sockets are open`)
+    const connection = this.#monitor.connect()
+    let held = true
+    const pipe: Pipe = new Pipe(this.#clock, this.#random, this.#setup.pipe, {
+      sent: (bytes) => connection.sent(bytes),
+      arriving: (bytes) => connection.arriving(bytes),
+      over: (how) => {
+        if (held && this.#sockets > 0) this.#sockets -= 1
+        held = false
+        connection.end(how)
+      },
+      answered: (packet) => this.#countSession(packet),
+      fault: (what) => this.#report('transport', what),
+    })
+    this.pipes.push(pipe)
+    if (refusal === undefined) this.#broker.accept(pipe.server)
+    else refuse(pipe.server, refusal, this.#setup.version === 4)
+    this.onOpen?.(this.pipes.length)
+    return pipe.client
+  }
+
+  #stall(kind: 'stall' | 'stall-up' | 'stall-down', duration: number): void {
+    const { pipe } = this
+    if (pipe === undefined) return
+    const ways = [...(kind === 'stall-down' ? [] : [pipe.up]), ...(kind === 'stall-up' ? [] : [pipe.down])]
+    for (const way of ways) way.stalled = true
+    this.#clock.setTimer(() => {
+      if (!this.#healed) for (const way of ways) way.resume()
+    }, duration || 5000)
+  }
+
+  #restart(keep: boolean, away: number): void {
+    this.#away = this.#clock.now() + away
+    this.pipe?.reset()
+    this.#broker.restart(keep)
+  }
+
+  // It says nothing but CONNECT, acknowledges nothing, and goes away soon.
+  #takeOver(): void {
+    const clientId = this.#setup.clientId || this.#monitor.assignedId
+    if (clientId === '' || this.#away > this.#clock.now()) return
+    const pipe = new Pipe(
+      this.#clock,
+      this.#random,
+      { ...this.#setup.pipe, pieces: 'whole' },
+      {
+        ...untapped,
+        answered: (packet) => this.#countSession(packet),
+      },
+    )
+    this.#broker.accept(pipe.server)
+    pipe.client.open(ignoring)
+    pipe.client.write(connectOf(clientId, this.#setup.version === 4 ? 4 : 5))
+    this.#clock.setTimer(() => pipe.client.destroy(), 200)
+  }
+
+  // CONNACK with success and without a session.
+  #countSession(packet: Uint8Array): void {
+    if (packet[0] === 0x20 && packet[2] === 0 && packet[3] === 0) this.begun += 1
+  }
+
+  #loseNext(kind: PacketFault, skip: number): void {
+    const { pipe } = this
+    if (pipe === undefined) return
+    pipe.down.packetFault = { kind, skip }
+    pipe.tampered = true
+    this.lossy = true
+  }
+
+  #sayBusy(): void {
+    const { pipe } = this
+    if (pipe === undefined || pipe.over) return
+    if (this.#setup.version === 5) pipe.server.write(Uint8Array.of(0xe0, 2, 0x89, 0))
+    pipe.server.close()
+  }
+}
+
+const ignoring = {
+  buffer: () => new Uint8Array(4096),
+  read: () => undefined,
+  chunk: () => undefined,
+  drain: () => undefined,
+  closed: () => undefined,
+}
+const untapped = { sent: () => undefined, arriving: () => undefined, over: () => undefined, fault: () => undefined }
+
+// CONNECT without Clean Start, of MQTT 3.1.1 or 5.0.
+function connectOf(clientId: string, version: 4 | 5): Uint8Array {
+  const id = [...clientId].map((character) => character.charCodeAt(0))
+  const properties = version === 5 ? [5, 0x11, 0, 0, 1, 44] : []
+  const body = [0, 4, 0x4d, 0x51, 0x54, 0x54, version, 0, 0, 60, ...properties, id.length >> 8, id.length & 255, ...id]
+  return Uint8Array.of(0x10, body.length, ...body)
+}
+
+// A server that answers CONNECT with a refusal and hangs up.
+function refuse(transport: Transport, code: number, old: boolean): void {
+  let answered = false
+  const answer = (): void => {
+    if (answered) return
+    answered = true
+    transport.write(old ? Uint8Array.of(0x20, 2, 0, 3) : Uint8Array.of(0x20, 3, 0, code, 0))
+    transport.close()
+  }
+  const window = new Uint8Array(4096)
+  transport.open({ buffer: () => window, read: answer, chunk: answer, drain: () => undefined, closed: () => undefined })
+}

@@ -1,0 +1,157 @@
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { WorldClock } from './clock.js'
+import { generate } from './generate.js'
+import { Random } from './random.js'
+import { scenarios } from './scenarios.js'
+import type { Schedule } from './schedule.js'
+import { parsed, shown, shrink } from './shrink.js'
+import { World } from './world.js'
+
+const runner = fileURLToPath(new URL('../../.ci/world.mjs', import.meta.url))
+
+/** Runs the runner; gives its exit code and what it printed. */
+function run(...args: string[]): Promise<{ code: number | null; text: string }> {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [runner, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    let text = ''
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (part: string) => (text += part))
+    child.on('close', (code) => resolve({ code, text }))
+  })
+}
+
+describe('the virtual world', () => {
+  test('I1 to I9: every single fault at every step of the base scenarios, and 20,000 random seeds', { timeout: 600_000 }, async () => {
+    const { code, text } = await run('--enumerate', '--seeds', '20000')
+    expect(text.trim().split('\n').at(-1), text).toMatch(/^world: \d{5,} schedules, 20000 seeds, 0 findings, [\d.]+ s$/)
+    expect(code).toBe(0)
+  })
+
+  test('a checker that has been seen to fail: every planted defect is caught in under 10 s', { timeout: 600_000 }, async () => {
+    const { code, text } = await run('--defects')
+    const rows = text.split('\n').filter((line) => line.includes(' | ') && !line.startsWith('defect |'))
+    expect(rows.length, text).toBeGreaterThanOrEqual(15)
+    expect(text).not.toContain('NOT CAUGHT')
+    expect(text.trim().split('\n').at(-1)).toBe(`world: ${rows.length} defects, 0 not caught`)
+    expect(code).toBe(0)
+  })
+
+  test('a finding prints its seed and a smaller schedule, and the runner says no', { timeout: 120_000 }, async () => {
+    const { code, text } = await run('--defect', 'no DUP on a replay')
+    expect(text).toMatch(/I6: dup: no DUP on the replay/)
+    expect(text).toContain('made smaller:')
+    expect(code).toBe(0)
+    const unknown = await run('--defect', 'there is none')
+    expect(unknown.code).not.toBe(0)
+  })
+
+  test('has at least twenty scenarios, each with a name of its own', () => {
+    expect(scenarios.length).toBeGreaterThanOrEqual(20)
+    expect(new Set(scenarios.map(({ name }) => name)).size).toBe(scenarios.length)
+  })
+})
+
+describe('the same seed', () => {
+  test('gives the same schedule', () => {
+    expect(generate(4711)).toEqual(generate(4711))
+    expect(generate(4711)).not.toEqual(generate(4712))
+  })
+
+  test('gives the same run, packet by packet', async () => {
+    const trace = async (): Promise<string[]> => {
+      const lines: string[] = []
+      const world = new World(generate(42))
+      world.trace = (line) => lines.push(line)
+      await world.run()
+      return lines
+    }
+    const first = await trace()
+    expect(first.length).toBeGreaterThan(10)
+    expect(await trace()).toEqual(first)
+  })
+
+  test('gives the same numbers, also beyond 32 bits', () => {
+    const numbers = (seed: number): number[] => {
+      const random = new Random(seed)
+      return Array.from({ length: 5 }, () => random.below(1000))
+    }
+    expect(numbers(7)).toEqual(numbers(7))
+    expect(numbers(7 + 2 ** 40)).not.toEqual(numbers(7))
+  })
+})
+
+describe('the shrinker', () => {
+  const schedule: Schedule = {
+    name: 'by hand',
+    seed: 3,
+    span: 100,
+    setup: { keepAlive: 5, version: 4 },
+    ops: Array.from({ length: 9 }, (_, n) => ({ at: n, do: 'publish', n, topic: 'out', qos: 1 })),
+    faults: [
+      { kind: 'reset', step: 1 },
+      { kind: 'end', at: 2 },
+    ],
+  }
+
+  test('leaves what the failure needs, and nothing else', async () => {
+    const small = await shrink(schedule, 'I1', async ({ ops, faults, setup }) => {
+      const fails =
+        ops.some((op) => op.at === 3) && ops.some((op) => op.at === 7) && faults.some(({ kind }) => kind === 'end') && setup.keepAlive === 5
+      return fails ? [{ rule: 'I1', detail: '' }] : []
+    })
+    expect(small.ops.map(({ at }) => at)).toEqual([3, 7])
+    expect(small.faults).toEqual([{ kind: 'end', at: 2 }])
+    expect(small.setup).toEqual({ keepAlive: 5 })
+  })
+
+  test('keeps to the rule that was broken', async () => {
+    const small = await shrink(schedule, 'I1', async ({ ops }) => [{ rule: ops.length < 5 ? 'I2' : 'I1', detail: '' }])
+    expect(small.ops.length).toBe(5)
+  })
+
+  test('prints what can be run again', () => {
+    expect(parsed(shown(schedule))).toEqual(schedule)
+  })
+})
+
+describe('the clock of the world', () => {
+  test('runs timers in the order of their times, and of one time in the order in which they were set', async () => {
+    const clock = new WorldClock()
+    const random = new Random(1)
+    const order: [number, number][] = []
+    for (let n = 0; n < 500; n++) {
+      const at = random.below(40)
+      clock.setTimer(() => order.push([at, n]), at)
+    }
+    await clock.advance(100)
+    expect(order).toEqual([...order].sort(([a, n], [b, m]) => a - b || n - m))
+    expect(clock.now()).toBe(100)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('lets every promise have its turn between two timers', async () => {
+    const clock = new WorldClock()
+    const seen: string[] = []
+    clock.setTimer(async () => {
+      for (let hop = 0; hop < 50; hop++) await undefined
+      seen.push('settled')
+    }, 1)
+    clock.setTimer(() => seen.push('next'), 1)
+    await clock.advance(1)
+    expect(seen).toEqual(['settled', 'next'])
+  })
+
+  test('what is cancelled does not run, and what is late runs at once', async () => {
+    const clock = new WorldClock()
+    const seen: number[] = []
+    const cancel = clock.setTimer(() => seen.push(1), 5)
+    clock.setTimer(() => seen.push(clock.now()), 10)
+    cancel()
+    cancel()
+    clock.jump(50)
+    await clock.advance(0)
+    expect(seen).toEqual([50])
+    expect(clock.pending).toBe(0)
+  })
+})

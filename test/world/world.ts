@@ -1,0 +1,349 @@
+/**
+ * One run: client, pipe, broker and application in one process under virtual time, from a schedule to its findings.
+ *
+ * Four phases: the schedule with its faults; the world heals and everything must come to its end; a probe goes to every subscription; the client is
+ * ended and nothing may be left. Worlds run one after another, because a rejection that nobody handles has no owner.
+ */
+
+import { BaseClient } from '../../src/client/client.js'
+import type { ClientEvents } from '../../src/client/events.js'
+import { Application } from './application.js'
+import { type ModelBroker, makeBroker } from './broker.js'
+import { canary, printed, tells } from './canary.js'
+import { clientOptions } from './client-options.js'
+import { WorldClock } from './clock.js'
+import { type Finding, History, type Subscribed } from './history.js'
+import { checkHistory, detaches, isUnheard, missing } from './invariants.js'
+import { Monitor } from './monitor.js'
+import { Network } from './network.js'
+import { type ScriptedPlatform, scriptedPlatform } from './platform.js'
+import { Random } from './random.js'
+import { defaultSetup, type Fault, type Op, type Schedule, type Setup } from './schedule.js'
+
+/** What came of a run. */
+export interface Outcome {
+  readonly findings: readonly Finding[]
+  /** Points at which a fault could strike, by name. */
+  readonly steps: readonly string[]
+  readonly events: number
+}
+
+/** Virtual milliseconds in which a healed world must come to rest (I7). */
+const patience = 120_000
+/** Together more than keep-alive needs to find a link that died unseen. */
+const probePatience = 26_300
+const probes = 4
+const endPatience = 15_000
+
+const eventTypes = [
+  'state',
+  'dial',
+  'connect',
+  'connecterror',
+  'disconnect',
+  'serverdisconnect',
+  'reconnecting',
+  'sessionlost',
+  'drop',
+  'stalled',
+  'unclaimed',
+  'error',
+] as const
+
+/** Errors that nobody caught, of whatever world is running. */
+let current: World | undefined
+
+/** Sends what nobody catches to the world that runs. To be called once for each thread. */
+export function catchStrays(): void {
+  process.on('unhandledRejection', (reason) => current?.history.report('unhandled', printed(reason).slice(0, 300)))
+  process.on('uncaughtException', (error) => current?.history.report('throw', printed(error).slice(0, 300)))
+}
+
+/** Everything of one run. */
+export class World {
+  /** Gets a line for each packet, event, operation and fault. */
+  trace: ((line: string) => void) | undefined
+  readonly schedule: Schedule
+  readonly setup: Setup
+  readonly clock = new WorldClock()
+  readonly random: Random
+  readonly history: History
+  monitor: Monitor
+  readonly broker: ModelBroker
+  readonly network: Network
+  readonly steps: string[] = []
+  application: Application
+  #platform: ScriptedPlatform
+  /** True once an operation ended the client. */
+  #stopped = false
+  readonly #careful: boolean
+
+  constructor(schedule: Schedule) {
+    this.schedule = schedule
+    this.setup = { ...defaultSetup, ...schedule.setup }
+    this.random = new Random(schedule.seed)
+    this.history = new History(() => this.clock.now())
+    this.broker = makeBroker(this.setup, this.clock)
+    this.monitor = new Monitor({
+      ...this.setup,
+      now: () => this.clock.now(),
+      punctual: () => this.clock.jumps === 0,
+      expired: () => this.#hasExpired(),
+    })
+    this.network = new Network({
+      clock: this.clock,
+      random: this.random,
+      setup: this.setup,
+      monitor: this.monitor,
+      broker: this.broker,
+      report: (rule, detail) => this.history.report(rule, detail),
+    })
+    this.#careful = schedule.seed % 8 === 0
+    this.monitor.inbound.onAcknowledged = (ack) => this.history.acks.push({ ...ack, seq: this.history.next(), connection: this.monitor.connections })
+    const { application, platform } = this.#start()
+    this.application = application
+    this.#platform = platform
+  }
+
+  /** Runs the schedule to its end. */
+  async run(): Promise<Outcome> {
+    current = this
+    try {
+      await this.#phases()
+    } catch (error) {
+      this.history.report('world', `the world itself failed: ${error instanceof Error ? error.stack : String(error)}`)
+    }
+    checkHistory(this)
+    current = undefined
+    return { findings: this.history.findings, steps: this.steps, events: this.clock.events }
+  }
+
+  /** Undefined unless the client is closed for good. */
+  get closed(): boolean {
+    return this.application.client.state === 'closed'
+  }
+
+  async #phases(): Promise<void> {
+    this.#traceAll()
+    this.#plan()
+    this.history.track('connect', this.application.client.connect())
+    await this.clock.advance(this.schedule.span)
+    await this.#heal()
+    await this.#probe()
+    await this.#end()
+  }
+
+  #hasExpired(): boolean {
+    const last = this.history.events.findLast(({ type }) => type === 'sessionlost' || type === 'connect')
+    return last?.type === 'sessionlost'
+  }
+
+  #traceAll(): void {
+    const { trace } = this
+    if (trace === undefined) return
+    this.history.trace = trace
+    this.monitor.onPacket = ({ way, connection, at, seen }) =>
+      trace(
+        `${at.toFixed(1)} ${way === 'up' ? '->' : '<-'} ${connection} ${seen.kind} ${seen.id || ''} ${seen.payload} ${seen.kind === 'publish' ? `q${seen.qos}${seen.dup ? ' dup' : ''} ${seen.topic}` : ''}${seen.reason ? ` reason ${seen.reason}` : ''}${seen.sessionPresent ? ' present' : ''}${seen.cleanStart ? ' clean' : ''}${seen.filters.map(({ filter }) => ` ${filter}`).join('')}`,
+      )
+  }
+
+  #plan(): void {
+    const byStep = new Map<number, Fault[]>()
+    for (const fault of this.schedule.faults) {
+      if (fault.step !== undefined) byStep.set(fault.step, [...(byStep.get(fault.step) ?? []), fault])
+      else if (fault.link === undefined) this.clock.setTimer(() => this.#strike(fault), fault.at ?? 0)
+    }
+    this.network.onOpen = (number) => {
+      for (const fault of this.schedule.faults) if (fault.link === number) this.clock.setTimer(() => this.#strike(fault), fault.after ?? 0)
+    }
+    this.clock.onStep = (step, name) => {
+      this.steps.push(name)
+      for (const fault of byStep.get(step) ?? []) this.#strike(fault)
+      this.#checkBounds()
+    }
+    for (const op of this.schedule.ops) this.clock.setTimer(() => this.#perform(op), op.at, 'op')
+  }
+
+  #strike(fault: Fault): void {
+    this.trace?.(`${this.clock.now().toFixed(1)} FAULT ${JSON.stringify(fault)}`)
+    this.network.strike(fault)
+    if (fault.kind === 'jump') this.#platform.wake()
+  }
+
+  #perform(op: Op): void {
+    if (op.do === 'destroy' || op.do === 'disconnect' || op.do === 'drain') this.#stopped = true
+    this.trace?.(`${this.clock.now().toFixed(1)} op ${JSON.stringify(op)}`)
+    if (op.do === 'restart-process' && this.#stopped) return
+    this.application.perform(op)
+  }
+
+  // Phases
+
+  async #heal(): Promise<void> {
+    this.clock.onStep = () => this.#checkBounds()
+    this.network.heal()
+    if (this.#stopped) return this.clock.advance(endPatience)
+    this.clock.onQuiet = () => this.closed || this.#atRest()
+    await this.clock.advance(patience)
+    this.clock.onQuiet = undefined
+    // A client that was fatally refused is closed, and right so; what is not closed must be up again.
+    if (this.closed) return
+    const { state } = this.application.client
+    if (state !== 'connected') this.history.report('I7', `the client is ${state} although the world has healed`)
+    for (const call of this.#pending()) this.history.report('I7', `${call.what} of ${call.at} ms is pending although the world has healed`)
+    for (const payload of missing(this)) this.history.report('I1', `${payload} was never delivered although its session lived on`)
+  }
+
+  /** Connected, everything settled, and every message that is on its way has arrived. */
+  #atRest(): boolean {
+    const { client } = this.application
+    if (client.state !== 'connected' || client.outbound.size > 0 || this.clock.now() <= this.schedule.span + 3000) return false
+    return this.#pending().length === 0 && missing(this).length === 0
+  }
+
+  #pending(): { what: string; at: number }[] {
+    return this.history.calls.filter((call) => call.settled === 0 && call.process === this.history.process)
+  }
+
+  async #probe(): Promise<void> {
+    if (this.closed || this.#stopped || detaches(this) || isUnheard(this)) return
+    await this.clock.advance(5000)
+    this.clock.onQuiet = () => this.#deaf().length === 0
+    // The link may have died unseen, and a session with it: what is lost then is sent again.
+    for (let round = 1; round <= probes && this.#deaf().length > 0; round++) {
+      for (const { s, filter, qos } of this.#deaf()) this.broker.feed(topicFor(filter), `probe${s}-${round}`, qos as 0 | 1 | 2, false)
+      await this.clock.advance(probePatience)
+    }
+    this.clock.onQuiet = undefined
+    if (this.closed) return
+    for (const { s } of this.#deaf()) this.history.report('I7', `subscription ${s} lives and gets nothing any more`)
+  }
+
+  /** Subscriptions that live and have not got a probe. */
+  #deaf(): Subscribed[] {
+    const { history } = this
+    const heard = new Set(
+      history.delivered.flatMap(({ s, process, payload }) => (process === history.process && payload.startsWith('probe') ? [s] : [])),
+    )
+    return history.subscribed.filter((record) => record.live && record.process === history.process && !heard.has(record.s))
+  }
+
+  async #end(): Promise<void> {
+    if (!this.#stopped) this.application.stop(this.random.chance(0.3) ? 'drain' : 'disconnect', this.random.chance(0.3) ? 0 : 2000)
+    await this.clock.advance(endPatience)
+    const { client } = this.application
+    if (client.state !== 'closed') this.history.report('I5', `the client is ${client.state} long after its end`)
+    for (const call of this.#pending()) this.history.report('I5', `${call.what} of ${call.at} ms is pending after close`)
+    if (this.#platform.timers() > 0) this.history.report('leak', `${this.#platform.timers()} timers are left after close`)
+  }
+
+  // Processes
+
+  #start(): { application: Application; platform: ScriptedPlatform } {
+    const { history, clock, network } = this
+    const around = {
+      clock,
+      random: this.random,
+      history,
+      endpoints: (count: number) => endpoints(count),
+      feed: (topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean) => this.broker.feed(topic, payload, qos, retain),
+      restart: () => this.#restart(),
+    }
+    let alive = true
+    const platform = scriptedPlatform(
+      clock,
+      this.random,
+      network.dialler(() => alive && application.alive),
+      (where, error) => history.report('throw', `${where} threw ${printed(error).slice(0, 300)}`),
+      () => application.alive,
+    )
+    const client = new BaseClient(
+      platform.platform,
+      endpoints(this.setup.endpoints),
+      clientOptions(this.setup, {
+        log: (line) => this.#logged(line),
+        random: this.random,
+        troubled: () => !network.healed,
+        date: platform.platform.date,
+      }),
+    )
+    const application: Application = new Application(client, around)
+    alive = true
+    this.#listen(client, application)
+    return { application, platform }
+  }
+
+  #restart(): void {
+    const old = this.application
+    old.alive = false
+    this.network.kill()
+    this.monitor.restart()
+    for (const record of this.history.subscribed) record.live = false
+    this.history.process += 1
+    const { application, platform } = this.#start()
+    this.application = application
+    this.#platform = platform
+    this.history.track('connect', application.client.connect())
+  }
+
+  #listen(client: BaseClient, application: Application): void {
+    const { history } = this
+    const process = history.process
+    for (const type of eventTypes) {
+      const listener = (event: unknown): void => {
+        if (!application.alive) return
+        this.trace?.(`${this.clock.now().toFixed(1)}   event ${type} ${shownEvent(event)}`)
+        history.events.push({ type, event, at: this.clock.now(), seq: history.next(), process })
+        if (this.#careful) this.#search(`event ${type}`, event)
+      }
+      try {
+        client.on(type as keyof ClientEvents, listener)
+      } catch {
+        // An event that this version does not know.
+      }
+    }
+    if (this.setup.watch) client.on('packet', (event) => this.#search('event packet', event))
+  }
+
+  #logged(line: string): void {
+    this.history.logs.push(line)
+    if (line.includes(canary)) this.history.report('canary', 'a log line tells a secret')
+  }
+
+  #search(where: string, value: unknown): void {
+    if (tells(printed(value))) this.history.report('canary', `${where} tells a secret`)
+  }
+
+  // I8
+  #checkBounds(): void {
+    const { maxQueuedMessages, overflow, brokerReceiveMaximum, version } = this.setup
+    const { client } = this.application
+    // What was in flight when the session was lost comes back on top.
+    const inFlight = version === 5 ? brokerReceiveMaximum : 65_535
+    const most = maxQueuedMessages * (overflow === 'wait' ? 2 : 1) + inFlight
+    if (client.outbound.size > most) this.history.report('I8', `${client.outbound.size} publishes wait, ${most} may`)
+    for (const { record } of this.application.subscriptions.values()) {
+      if (record.size() > 1024 + this.setup.receiveMaximum) this.history.report('I8', `subscription ${record.s} holds ${record.size()} messages`)
+    }
+  }
+}
+
+function shownEvent(event: unknown): string {
+  const { state, error, cause, attempt, delay } = event as Record<string, unknown>
+  return [state, error, cause, attempt, delay]
+    .filter((part) => part !== undefined)
+    .map(String)
+    .join(' ')
+}
+
+/** A topic that matches the filter. */
+export function topicFor(filter: string): string {
+  const plain = filter.startsWith('$share/') ? filter.split('/').slice(2).join('/') : filter
+  return plain.replaceAll('+', 'probe').replaceAll('#', 'probe')
+}
+
+/** The list of endpoints; the canary stands in their user-info. */
+export function endpoints(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `mqtt://user:${canary}@broker-${index}:1883`)
+}
