@@ -21,8 +21,8 @@ export const defects: readonly Defect[] = [
     name: 'no DUP on a replay',
     by: ['I6'],
     file: 'client/connection.ts',
-    find: 'bytes[0] = (bytes[0] as number) | dupFlag',
-    replace: 'bytes[0] = bytes[0] as number',
+    find: 'head[0] = (head[0] as number) | dupFlag',
+    replace: 'head[0] = head[0] as number',
   },
   {
     name: 'DUP on a republished message',
@@ -129,10 +129,8 @@ export const defects: readonly Defect[] = [
     name: 'a rejection is swallowed',
     by: ['I5', 'I7'],
     file: 'client/outbound.ts',
-    find: `    item.settled = true
-    item.done.reject(error)`,
-    replace: `    item.settled = true
-    if (!(MqttError.is(error) && error.code === 'ERR_SESSION_LOST')) item.done.reject(error)`,
+    find: `    item.done.reject(error)`,
+    replace: `    if (!(MqttError.is(error) && error.code === 'ERR_SESSION_LOST')) item.done.reject(error)`,
   },
   {
     name: 'a publish that was sent is given up silently at the end',
