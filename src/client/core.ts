@@ -340,7 +340,7 @@ export class Core implements DiallingHost {
     this.#replacing = undefined
     if (this.stopping) return this.finish(given)
     this.authentication?.handleLost(error)
-    this.counters?.fail(error.code)
+    if (given !== undefined) this.counters?.fail(error.code)
     if (error.code === 'ERR_KEEPALIVE_TIMEOUT' && this.counters !== undefined) this.counters.pingTimeouts += 1
     const step = this.#dialling.handleLost(error, urgent)
     // A decision of the application may have been to end it.

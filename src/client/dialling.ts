@@ -16,7 +16,7 @@ import { longestDelay } from './schema.js'
 import { broken } from './session/refusal.js'
 import { type Hint, type Step, Supervisor } from './supervisor.js'
 
-/** A wake-up never dials sooner than this after the last time; credentials are not renewed more often. */
+/** Milliseconds between dials that do not wait for the backoff: wake-ups, `reconnect()`, our own replacements. */
 const wakeInterval = 1000
 /** Credentials that live no longer than twice this are renewed in ever longer intervals, at most so long. Milliseconds. */
 const leastLife = 5000

@@ -139,8 +139,3 @@ export function merged(asked: readonly SubscriptionRequest[]): SubscriptionReque
   }
   return [...byFilter.values()]
 }
-
-/** Not withdrawn since it was asked for. */
-export function isWanted(item: SubscribeItem): boolean {
-  return item.entry.requests.includes(item)
-}

@@ -135,7 +135,7 @@ export class Inbox {
     this.#stallTimer = this.#host.platform.setTimer(() => this.#checkProgress(), stallCheck)
   }
 
-  /** The connection is gone: nothing is watched or held any more. */
+  /** The client is over: nothing is watched or held any more. */
   stop(): void {
     this.#stopHold?.()
     this.#stallTimer?.()

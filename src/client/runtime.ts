@@ -9,7 +9,8 @@ import type { Platform } from './platform.js'
 export const runtime: Pick<Platform, 'now' | 'date' | 'random' | 'setTimer' | 'microtask'> = {
   now: () => performance.now(),
   date: () => Date.now(),
-  random: () => Math.random(),
+  // Nobody is to guess the response topics and identifiers that come from it.
+  random: () => (crypto.getRandomValues(new Uint32Array(1))[0] as number) / 4_294_967_296,
   setTimer(callback, delay) {
     const timer = setTimeout(callback, delay)
     return () => clearTimeout(timer)

@@ -1,7 +1,7 @@
 /**
  * What waits to be sent for subscriptions: SUBSCRIBE and UNSUBSCRIBE jobs, and how their filters are put into packets.
  *
- * Data and pure functions; the traffic is in `registry.ts`.
+ * Data and pure functions; the traffic is in `subscribe-sender.ts`.
  */
 import { MqttError } from '../errors.js'
 import type { Properties, SubscriptionRequest, UserProperties } from '../wire/packets.js'

@@ -177,7 +177,7 @@ export class SubscribeSender {
     entry.audience = new Set(waiting.filter((joiner) => joiner.retained).map((joiner) => joiner.claim.consumer))
   }
 
-  #count(kind: 'subscribes' | 'unsubscribes' | 'refusals'): void {
+  #count(kind: 'subscribes' | 'unsubscribes'): void {
     const { counters } = this.#host
     if (counters !== undefined) counters[kind] += 1
   }

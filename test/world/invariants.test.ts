@@ -1,3 +1,6 @@
+/**
+ * Each invariant of the history checker, seen to hold and seen to fail on a history made by hand.
+ */
 import { describe, expect, test } from 'vitest'
 import { MqttError } from '../../src/errors.js'
 import { canary } from './canary.js'

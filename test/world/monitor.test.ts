@@ -1,3 +1,6 @@
+/**
+ * Each rule of the monitor on the wire, seen to hold and seen to fail on a trace made by hand.
+ */
 import { describe, expect, test } from 'vitest'
 import { Monitor, type MonitoredConnection } from './monitor.js'
 import * as packet from './packets.js'

@@ -1,3 +1,6 @@
+/**
+ * The independent reader of packets, on bytes written out by hand.
+ */
 import { describe, expect, test } from 'vitest'
 import { bytesOf, readVectors, type Vector } from '../wire/vector-files.js'
 import { connect, publish, pubrel } from './packets.js'

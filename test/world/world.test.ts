@@ -1,3 +1,8 @@
+/**
+ * The virtual world as a whole: every single fault, random seeds, planted defects, and that a finding is told.
+ *
+ * The long runs are child processes of the runner, so that they use every core.
+ */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'

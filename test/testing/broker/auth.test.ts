@@ -1,3 +1,6 @@
+/**
+ * The broker in memory: enhanced authentication, at CONNECT and again.
+ */
 import { describe, expect, it } from 'vitest'
 import type { BrokerAuthContext, BrokerAuthMethod } from '../../../src/testing/index.js'
 import { bytes, text, world } from './raw-client.js'

@@ -1,3 +1,6 @@
+/**
+ * The broker in memory: what piles up has a bound.
+ */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { encode, type PacketInput } from '../../../src/wire/index.js'

@@ -1,3 +1,6 @@
+/**
+ * The broker in memory: CONNECT, CONNACK, takeover, keep-alive, DISCONNECT.
+ */
 import { describe, expect, it } from 'vitest'
 import { bytes, durable, type RawClient, world } from './raw-client.js'
 

@@ -1,3 +1,6 @@
+/**
+ * The broker in memory: who gets a message, at which QoS, with which properties.
+ */
 import { describe, expect, it } from 'vitest'
 import { durable, text, world } from './raw-client.js'
 

@@ -1,3 +1,6 @@
+/**
+ * The broker in memory: the fault table breaks exactly the packet that it names.
+ */
 import { describe, expect, it } from 'vitest'
 import type { Fault, FaultAction } from '../../../src/testing/index.js'
 import type { Packet, ServerPacket } from '../../../src/wire/index.js'

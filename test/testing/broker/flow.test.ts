@@ -1,3 +1,6 @@
+/**
+ * The broker in memory: Receive Maximum both ways, and messages that wait for it.
+ */
 import { describe, expect, it } from 'vitest'
 import type { ServerPacket } from '../../../src/wire/index.js'
 import { durable, world } from './raw-client.js'

@@ -1,3 +1,6 @@
+/**
+ * The broker in memory: hooks that allow, refuse, change and swallow.
+ */
 import { describe, expect, it, vi } from 'vitest'
 import type { BrokerEvents } from '../../../src/testing/index.js'
 import { bytes, durable, text, world } from './raw-client.js'

@@ -1,3 +1,6 @@
+/**
+ * The broker in memory: retained messages.
+ */
 import { describe, expect, it } from 'vitest'
 import { durable, world } from './raw-client.js'
 

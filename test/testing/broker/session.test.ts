@@ -1,3 +1,6 @@
+/**
+ * The broker in memory: sessions, their expiry, and what is sent again.
+ */
 import { describe, expect, it } from 'vitest'
 import { MemoryBroker } from '../../../src/testing/index.js'
 import { type ConnectSettings, durable, RawClient, world } from './raw-client.js'

@@ -1,3 +1,6 @@
+/**
+ * The broker in memory: SUBSCRIBE, UNSUBSCRIBE, identifiers and shares.
+ */
 import { describe, expect, it } from 'vitest'
 import type { ServerPacket } from '../../../src/wire/index.js'
 import { durable, type RawClient, world } from './raw-client.js'

@@ -1,3 +1,6 @@
+/**
+ * The broker in memory: rules that a client breaks are noted, and ended where the standard says so.
+ */
 import { describe, expect, it } from 'vitest'
 import { durable, world } from './raw-client.js'
 

@@ -1,3 +1,6 @@
+/**
+ * The broker in memory: wills, their delay, and when they stay unsaid.
+ */
 import { describe, expect, it } from 'vitest'
 import { type ConnectSettings, durable, world } from './raw-client.js'
 
