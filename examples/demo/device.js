@@ -32,7 +32,8 @@ export class Device {
    * starts. `faults` decides for each message whether it is counted without being sent (`lose`) or sent twice (`repeat`).
    */
   static async connect(url, { clientId, signal, ...options }) {
-    const client = await connect(url, { clientId, sessionExpiryInterval: 0, outbound: { ackTimeout: 5000 }, signal })
+    // The demo counts messages of one connection: a lost one ends it.
+    const client = await connect(url, { clientId, reconnect: false, sessionExpiryInterval: 0, outbound: { ackTimeout: 5000 }, signal })
     return new Device(client, options)
   }
 

@@ -26,7 +26,7 @@ export class Reader {
   /** Connects and subscribes to everything below a prefix. */
   static async connect(url, { clientId, prefix, checker, stats, signal }) {
     // aedes does not heed Receive Maximum; this is the most that it could have under way.
-    const client = await connect(url, { clientId, sessionExpiryInterval: 0, receiveMaximum: 65_535, signal })
+    const client = await connect(url, { clientId, reconnect: false, sessionExpiryInterval: 0, receiveMaximum: 65_535, signal })
     const subscription = await client.subscribe(`${prefix}/#`, { qos: 2, requireQos: true, buffer: 16_384, signal })
     return new Reader(client, subscription, checker, stats)
   }

@@ -70,7 +70,7 @@ export class World {
 
   /** A client that does not connect yet. */
   client(options: ClientOptions = {}): Client {
-    const client = new Client(this.endpoint, { ...this.target.clientOptions, ...options })
+    const client = new Client(this.endpoint, { reconnect: false, ...this.target.clientOptions, ...options })
     this.#clients.push(client)
     return client
   }
