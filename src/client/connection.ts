@@ -61,6 +61,8 @@ export class Connection implements Sink {
   #blocked = false
   #flushQueued = false
   #ended = false
+  /** DISCONNECT has left: nothing follows it [MQTT-3.14.4-1]. */
+  #silent = false
   readonly #kept = new KeptHeads()
   /** Bytes that came in while the connection was not to be read. */
   #paused: Writer | undefined
@@ -156,7 +158,7 @@ export class Connection implements Sink {
   /** Hands everything that is queued to the transport in one write. */
   flush(): void {
     this.#flushQueued = false
-    if (this.#ended) return
+    if (this.#ended || this.#silent) return
     this.#writeAcks()
     this.#handWriter()
   }
@@ -191,6 +193,7 @@ export class Connection implements Sink {
   end(): void {
     if (this.#ended) return
     this.flush()
+    this.#silent = true
     this.#closeStream()
   }
 
