@@ -9,13 +9,13 @@ import type { Sink, Transport } from '../transport/transport.js'
 import { AUTH, CONNACK, PUBLISH } from '../wire/constants.js'
 import { decodeServerPacket } from '../wire/decode-server.js'
 import { type PublishInput, writeAck, writePublish, writePublishHead } from '../wire/encode-client.js'
-import { WireError } from '../wire/error.js'
-import { Framer } from '../wire/framer.js'
+import type { WireError } from '../wire/error.js'
 import type { ClientPacket, ConnectPacket, DisconnectPacket, Packet, ProtocolVersion, ServerPacket } from '../wire/packets.js'
 import { PublishView } from '../wire/publish.js'
 import { Writer } from '../wire/writer.js'
-import { acknowledgement, type Encoded, type FinalAck, isOldRefusal, KeptHeads, sizeLimit, unsupportedVersion, writeControl } from './control.js'
+import { acknowledgement, type Encoded, type FinalAck, isOldRefusal, KeptHeads, unsupportedVersion, writeControl } from './control.js'
 import type { Host } from './host.js'
+import { type Eater, Intake } from './intake.js'
 import { noTicket } from './message.js'
 import { withOutcome } from './outcome.js'
 import type { CancelTimer, Platform } from './platform.js'
@@ -42,12 +42,12 @@ const nothing = new Uint8Array(0)
 let sharedWindow: Uint8Array | undefined
 
 /** One connection. */
-export class Connection implements Sink {
+export class Connection implements Sink, Eater {
   readonly #transport: Transport
   readonly #session: Session
   readonly #platform: Platform
   readonly #host: Host
-  readonly #framer: Framer
+  readonly #intake: Intake
   readonly #view = new PublishView()
   readonly #version: ProtocolVersion
   readonly #counters: Counters | undefined
@@ -64,8 +64,6 @@ export class Connection implements Sink {
   /** DISCONNECT has left: nothing follows it [MQTT-3.14.4-1]. */
   #silent = false
   readonly #kept = new KeptHeads()
-  /** Bytes that came in while the connection was not to be read. */
-  #paused: Writer | undefined
   #gone: MqttError | undefined
   #timer: CancelTimer | undefined
   #timerAt = Number.POSITIVE_INFINITY
@@ -78,7 +76,7 @@ export class Connection implements Sink {
     this.#host = host
     this.#session = host.session
     this.#platform = host.platform
-    this.#framer = new Framer({ from: 'server', protocolVersion: this.#version, maximumPacketSize })
+    this.#intake = new Intake(host.platform, transport, this, this.#version, maximumPacketSize)
     transport.open(this)
   }
 
@@ -94,7 +92,7 @@ export class Connection implements Sink {
 
   /** Bytes held for this connection: an incomplete packet, and output that has not left. */
   get held(): number {
-    return this.#framer.pending + this.#writer.length + this.#handed - this.#left + (this.#paused?.length ?? 0)
+    return this.#intake.held + this.#writer.length + this.#handed - this.#left
   }
 
   // Output
@@ -220,31 +218,20 @@ export class Connection implements Sink {
     const bytes = given.constructor === Uint8Array ? given : new Uint8Array(given.buffer, given.byteOffset, given.length)
     this.#session.keepAlive.received(this.#platform.now())
     if (this.#counters !== undefined) this.#counters.bytesReceived += bytes.length
-    if (this.#paused === undefined) this.#parse(bytes)
-    else if (this.held + bytes.length <= this.#host.options.memoryBudget) this.#paused.raw(bytes)
-    else this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server does not wait for the end of authentication'))
+    if (this.#intake.take(bytes, this.#host.options.memoryBudget - this.held)) return
+    this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server does not wait for the end of authentication'))
   }
 
-  #resume(): void {
-    const waiting = this.#paused?.take() ?? nothing
-    this.#paused = undefined
-    this.#parse(waiting)
+  /** True while packets are to be handled. */
+  get reading(): boolean {
+    return this.#session.state !== 'closed'
   }
 
-  #parse(bytes: Uint8Array): void {
-    const now = this.#platform.now()
-    let complete = false
-    try {
-      this.#framer.push(bytes)
-      while (this.#session.state !== 'closed' && this.#paused === undefined && this.#framer.next()) {
-        complete = true
-        this.#handleFrame(now)
-      }
-      this.#session.keepAlive.partial(this.#paused === undefined ? this.#framer.pending : 0, complete, now)
-    } catch (error) {
-      if (!(error instanceof WireError)) throw error
-      this.#session.close(withOutcome(error, 'unknown'), error.reasonCode)
-    }
+  handleSlice(complete: boolean, fault: WireError | undefined, now: number): void {
+    const { keepAlive } = this.#session
+    this.#view.release()
+    keepAlive.partial(this.#intake.framer.pending, complete, now)
+    if (fault !== undefined) this.#session.close(withOutcome(fault, 'unknown'), fault.reasonCode)
     this.#host.handleReadEnd()
     this.pump()
     this.flush()
@@ -258,16 +245,16 @@ export class Connection implements Sink {
   }
 
   closed(cause: unknown): void {
+    this.#intake.finish()
     this.#timer?.()
     this.#finish(this.#session.state === 'closed' ? undefined : broken('ERR_CONNECTION_LOST', undefined, cause))
   }
 
-  #handleFrame(now: number): void {
-    const { bytes, start, body, end } = this.#framer
+  handleFrame(now: number): void {
+    const { bytes, start, body, end } = this.#intake.framer
     const type = (bytes[start] as number) >> 4
     if (this.#counters !== undefined) this.#counters.packetsReceived += 1
     if (type === PUBLISH) return this.#handlePublish(bytes, start, body, end)
-    if (end - start > sizeLimit(type)) return this.#session.fail(0x95, undefined, 'ERR_PACKET_TOO_LARGE')
     const packet =
       this.#version === 5 && isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, this.#version)
     this.#host.watch?.('in', packet)
@@ -293,14 +280,13 @@ export class Connection implements Sink {
 
   // Nothing more is read before it is known whether this packet counts.
   #await(verified: Promise<void>, packet: ServerPacket): void {
-    this.#paused = new Writer()
-    this.#paused.raw(this.#framer.rest())
+    this.#intake.hold()
     verified.then(
       () => {
         if (this.#ended) return
         this.#session.handlePacket(packet, this.#platform.now())
         this.pump()
-        this.#resume()
+        this.#intake.release()
       },
       (error: MqttError) => this.destroy(error),
     )
@@ -476,6 +462,7 @@ export class Connection implements Sink {
   #finish(error: MqttError | undefined): void {
     if (this.#ended) return
     this.#ended = true
+    this.#intake.stop()
     this.#timer?.()
     this.#timer = undefined
     this.abandon(error ?? new MqttError('ERR_CLOSED'))

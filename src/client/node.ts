@@ -40,6 +40,7 @@ function channelOf(type: string): Channel {
 
 const platform: Platform = {
   ...runtime,
+  nextTurn: (callback) => void setImmediate(callback),
   trace(type, event) {
     const events = channelOf(type)
     if (events.hasSubscribers) events.publish(event)

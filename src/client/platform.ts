@@ -21,6 +21,8 @@ export interface Platform {
   setTimer(callback: () => void, delay: number): CancelTimer
   /** Runs a callback after the current turn's synchronous code. */
   microtask(callback: () => void): void
+  /** Runs a callback after timers, input and everything else that waits had their turn. */
+  nextTurn(callback: () => void): void
   /** Calls back when the machine or the page may have slept, or is back on a network; gives what ends that. Absent where nothing tells. */
   onWake?(callback: () => void): CancelTimer
   /** Hands every event to whoever traces the program; absent where there is no such thing. */

@@ -19,6 +19,7 @@ export function virtualPlatform(clock: VirtualClock, seed = 1): Platform {
     },
     setTimer: (callback, delay) => clock.setTimer(callback, delay),
     microtask: (callback) => queueMicrotask(callback),
+    nextTurn: (callback) => void clock.setTimer(callback, 0),
     warn: () => undefined,
     dialler: () => undefined,
     isTlsError: () => false,

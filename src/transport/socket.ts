@@ -70,6 +70,14 @@ export class SocketTransport implements Transport {
     this.socket.end()
   }
 
+  pause(): void {
+    this.socket.pause()
+  }
+
+  resume(): void {
+    this.socket.resume()
+  }
+
   destroy(cause?: unknown): void {
     if (this.#cut || this.#inlet.over) return
     this.#ended = true

@@ -35,6 +35,10 @@ export interface Transport {
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean
   /** Sends what is queued, then ends the stream. `sink.closed` follows when both sides are done; bytes may come in until then. */
   close(): void
+  /** Asks to deliver nothing for a moment; what comes all the same is taken. Absent where a transport cannot. Never for long, and never for a consumer. */
+  pause?(): void
+  /** Ends what `pause()` began. Harmless without it. */
+  resume?(): void
   /** Cuts the stream at once; nothing is delivered any more but `sink.closed(cause)`, which follows outside the caller's stack. */
   destroy(cause?: unknown): void
 }

@@ -14,10 +14,14 @@ import { authorityOf, hostOf } from './socket.js'
 import { settingsOf } from './socket-options.js'
 import { clientContext, serverContext } from './tls-context.js'
 import type { Accept, Dial, Listener, Sink, Target, TlsOptions, Transport } from './transport.js'
-import { closeCause, highWaterMark, messageLimit, messageSize, protocolError, sizeError, textError } from './websocket-rules.js'
+import { closeCause, highWaterMark, messageLimit, messageSize, partLimit, protocolError, sizeError, textError } from './websocket-rules.js'
 
-// For both sides. The second bounds the wait for the peer's half of an orderly close; the package's declarations do not know it yet.
-const common = { perMessageDeflate: false, closeTimeout: 5_000 }
+// For both sides; not all of it is known to the package's declarations yet. The second bounds the wait for the peer's half of an orderly close.
+function common(maximumPacketSize: number | undefined) {
+  const maxPayload = messageLimit(maximumPacketSize)
+  const parts = partLimit(maxPayload)
+  return { perMessageDeflate: false, closeTimeout: 5_000, maxPayload, maxFragments: parts, maxBufferedChunks: parts }
+}
 
 /**
  * Dials `ws:` and `wss:` targets. Rejects with `ERR_INVALID_OPTION` before anything is dialled when certificates or keys cannot be used, else with
@@ -28,10 +32,9 @@ export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSiz
   const socket = new WebSocket(target.url, [...target.protocols], {
     ...settingsOf(target.socket),
     ...(target.url.protocol === 'wss:' && clientContext(target.tls, hostOf(target.url))),
-    ...common,
+    ...common(maximumPacketSize),
     headers: { ...target.headers },
     followRedirects: false,
-    maxPayload: messageLimit(maximumPacketSize),
   })
   return opened(socket, target, signal)
 }
@@ -114,6 +117,14 @@ class NodeWebSocketTransport implements Transport {
     this.#socket.close(1000)
   }
 
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#socket.resume()
+  }
+
   destroy(cause?: unknown): void {
     if (this.#cut || this.#inlet.over) return
     this.#ended = true
@@ -160,8 +171,7 @@ export async function listenWebSocket(options: ListenWebSocketOptions, accept: A
   const sockets = new WebSocketServer({
     server,
     path,
-    ...common,
-    maxPayload: messageLimit(options.maximumPacketSize),
+    ...common(options.maximumPacketSize),
     handleProtocols: (offered) => ['mqtt', 'mqttv3.1'].find((protocol) => offered.has(protocol)) ?? false,
   })
   sockets.on('error', ignore)

@@ -18,6 +18,11 @@ export function messageLimit(maximumPacketSize = 1024 * 1024): number {
   return maximumPacketSize + 256 * 1024
 }
 
+/** Most pieces that an incoming message may come in: frames, or chunks of the stream below. Each costs far more than its bytes. */
+export function partLimit(messageLimit: number): number {
+  return Math.max(4096, Math.ceil(messageLimit / 256))
+}
+
 /** The reason of a failed sub-protocol negotiation, or undefined when the server picked one that was offered [MQTT-6.0.0-3]. */
 export function protocolError(picked: string, offered: readonly string[]): Error | undefined {
   return offered.includes(picked) ? undefined : new Error(`The server picked none of the sub-protocols ${offered}`)

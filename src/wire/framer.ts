@@ -53,16 +53,21 @@ export class Framer {
   protocolVersion: ProtocolVersion
 
   readonly #from: Sender
+  readonly #sizeLimit: ((type: number) => number) | undefined
   #chunk: Uint8Array = nothing
   #position = 0
+  /** The chunk is ours. */
+  #kept = false
   /** The beginning of an incomplete frame, `#held` bytes of it. */
   #carry: Uint8Array = nothing
   #held = 0
   /** Size of the carried frame, 0 until its header is complete. */
   #size = 0
 
-  constructor(options: { from: Sender; protocolVersion: ProtocolVersion; maximumPacketSize: number }) {
+  /** @param options.sizeLimit most bytes of a packet other than PUBLISH, by packet type, where that is less than `maximumPacketSize` */
+  constructor(options: { from: Sender; protocolVersion: ProtocolVersion; maximumPacketSize: number; sizeLimit?: (type: number) => number }) {
     this.#from = options.from
+    this.#sizeLimit = options.sizeLimit
     this.protocolVersion = options.protocolVersion
     this.maximumPacketSize = options.maximumPacketSize
   }
@@ -72,10 +77,16 @@ export class Framer {
     return this.#held
   }
 
+  /** Bytes of the chunk that were not looked at. */
+  get unread(): number {
+    return this.#chunk.length - this.#position
+  }
+
   /** Sets the chunk to read. The frames of the one before must have been taken, and `next` have returned false. */
   push(chunk: Uint8Array): void {
     this.#chunk = chunk
     this.#position = 0
+    this.#kept = false
   }
 
   /**
@@ -105,11 +116,14 @@ export class Framer {
     return this.#idle()
   }
 
-  /** A copy of what of the chunk was not looked at, which then belongs to its owner again: for whoever reads no further now. */
-  rest(): Uint8Array {
-    const rest = this.#chunk.slice(this.#position)
-    this.#idle()
-    return rest
+  /** Copies what of the chunk was not looked at, once: it belongs to its owner again, and `next` goes on whenever that is. */
+  keep(): void {
+    if (!this.#kept) {
+      this.#chunk = this.#chunk.slice(this.#position)
+      this.#position = 0
+      this.#kept = true
+    }
+    this.bytes = nothing
   }
 
   /** Size of the frame at `start`, 0 while its header is incomplete; sets `body`. */
@@ -118,9 +132,14 @@ export class Framer {
     const length = variableByteInteger(bytes, start + 1, end, start)
     if (length === INCOMPLETE) return 0
     const header = 1 + variableByteIntegerSize(length)
-    if (header + length > this.maximumPacketSize) throw new WireError('too-large', 'packet exceeds the maximum packet size', 1)
+    if (header + length > this.#mostOf((bytes[start] as number) >> 4)) throw new WireError('too-large', 'packet exceeds the maximum packet size', 1)
     this.body = start + header
     return header + length
+  }
+
+  #mostOf(type: number): number {
+    if (type === PUBLISH || this.#sizeLimit === undefined) return this.maximumPacketSize
+    return Math.min(this.maximumPacketSize, this.#sizeLimit(type))
   }
 
   #nextCarried(): boolean {
@@ -138,6 +157,14 @@ export class Framer {
     this.#held = 0
     this.#size = 0
     return true
+  }
+
+  /** Forgets everything: nothing is read any more. */
+  clear(): void {
+    this.#carry = nothing
+    this.#held = 0
+    this.#size = 0
+    this.#idle()
   }
 
   /** Moves `count` bytes of the chunk into the carry buffer. */

@@ -59,6 +59,7 @@ export function scriptedPlatform(
       }
     },
     microtask: (callback) => queueMicrotask(guarded('a microtask', callback)),
+    nextTurn: (callback) => void clock.setTimer(guarded('the next turn', callback), 0),
     onWake(callback) {
       wakers.add(callback)
       return () => wakers.delete(callback)
