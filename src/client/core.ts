@@ -30,6 +30,8 @@ import { Counters, type Stats, snapshot } from './statistics.js'
 
 /** A session that never expires (section 3.1.2.11.2). */
 const forEver = 4_294_967_295
+/** Seconds: a server that asks for pings more often than that is worth a line. */
+const hastyKeepAlive = 5
 
 /** Everything behind a client. */
 export class Core implements DiallingHost {
@@ -291,6 +293,7 @@ export class Core implements DiallingHost {
     this.#arrival = undefined
     this.#enter('connected')
     this.log('info', sessionPresent ? 'connected, session resumed' : 'connected')
+    if (negotiated.keepAlive > 0 && negotiated.keepAlive < hastyKeepAlive) this.log('warn', `the keep-alive is ${negotiated.keepAlive} s`)
     arrival?.resolve()
     this.flush()
     // A listener may have ended it all by now.

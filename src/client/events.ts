@@ -42,8 +42,11 @@ export interface ClientEvents {
   }
   /** Messages that were dropped unread (in, counted together for a second), or a publish that failed (out). */
   drop: { readonly direction: 'in' | 'out'; readonly topic: string; readonly count: number; readonly error: MqttError | undefined }
-  /** Acknowledgements make no progress because of the oldest message of this subscription; undefined when nobody here holds it. */
-  stalled: { readonly subscription: Subscription | undefined; readonly age: number }
+  /**
+   * Acknowledgements make no progress since `age` milliseconds. `'in'`: ours, because of the oldest message of this subscription; undefined when
+   * nobody here holds it. `'out'`: the server's, for messages of ours. `inFlight` messages wait.
+   */
+  stalled: { readonly direction: 'in' | 'out'; readonly subscription: Subscription | undefined; readonly age: number; readonly inFlight: number }
   /** A message that no subscription here was made for; it was acknowledged. */
   unclaimed: { readonly message: Message }
   /** A handler gave up on a message, or a subscription could not be brought back. */

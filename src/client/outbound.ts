@@ -11,16 +11,16 @@ import { writePublishHead } from '../wire/encode-client.js'
 import type { Packet } from '../wire/packets.js'
 import { Writer } from '../wire/writer.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from './abort.js'
+import { AckWatch } from './ack-watch.js'
 import type { Receipt } from './api.js'
 import { Backlog } from './backlog.js'
 import { byReference, type Connection } from './connection.js'
 import type { Encoded, FinalAck } from './control.js'
 import { hasSettings } from './endpoint.js'
-import type { ClientEvents } from './events.js'
 import type { Host } from './host.js'
 import { asInvalidOption } from './options.js'
 import { withOutcome } from './outcome.js'
-import { aged, blamed, describe, type Item, isComplaint, itemOf, type PublishCall, receipt, sessionLost } from './publish-item.js'
+import { aged, blamed, describe, type Item, isComplaint, itemOf, type Losses, type PublishCall, receipt, sessionLost } from './publish-item.js'
 import { Ring } from './ring.js'
 import { longestDelay } from './schema.js'
 import { checkPublish } from './session/limits.js'
@@ -30,9 +30,6 @@ import { refusal } from './session/refusal.js'
 const identifierInUse = 0x91
 /** Times that a publish is tried under another identifier. */
 const mostRetries = 16
-
-/** What became of messages in flight when the session was lost. */
-export type Losses = Pick<ClientEvents['sessionlost'], 'republished' | 'rejected'>
 
 /** Outgoing messages of one client. */
 export class Outbox {
@@ -53,9 +50,11 @@ export class Outbox {
   #idle: Deferred<void> | undefined
   #complaint: MqttError | undefined
   #ended: MqttError | undefined
+  readonly #progress: AckWatch
 
   constructor(host: Host) {
     this.#host = host
+    this.#progress = new AckWatch(host, () => this.inFlight)
   }
 
   /** Publishes that have not been sent. */
@@ -128,6 +127,7 @@ export class Outbox {
   handleReleased({ packetId, reasonCode }: FinalAck): void {
     const item = this.#inFlight.get(packetId)
     if (item === undefined) return
+    this.#progress.handleProgress()
     this.#inFlight.delete(packetId)
     this.#released.set(packetId, item)
     item.received = reasonCode
@@ -140,6 +140,7 @@ export class Outbox {
     const item = this.#inFlight.get(packetId) ?? this.#released.get(packetId)
     if (item === undefined) return
     this.#forget(item)
+    this.#progress.handleProgress()
     const { counters, session } = this.#host
     const retries = reasonCode === identifierInUse && packet.type === 'puback' && !item.settled && item.retries++ < mostRetries
     if (retries && session.outbound.disown(packetId)) return this.#requeue(item)
@@ -159,10 +160,12 @@ export class Outbox {
     const { outbound } = this.#host.session
     for (const item of this.#released.values()) outbound.replayRelease(item.packetId)
     for (const item of this.#inFlight.values()) this.#replays.push(item)
+    if (this.inFlight > 0) this.#progress.handleSent()
   }
 
   /** The connection is over: what the policy does not keep for the next one is given up. */
   handleLost(error: MqttError): void {
+    this.#progress.stop()
     this.#replays.drain()
     const gone = this.#backlog.select((item) => this.#offlinePolicy(item) === 'reject')
     const blamed = this.#blame()
@@ -198,6 +201,7 @@ export class Outbox {
 
   /** The client is over: everything ends, each with what is known about it. */
   end(error: MqttError): void {
+    this.#progress.stop()
     this.#ended = withOutcome(error, 'not-sent')
     const unknown = withOutcome(error, 'unknown')
     for (const item of [...this.#inFlight.values(), ...this.#released.values()]) this.#fail(item, unknown)
@@ -411,6 +415,7 @@ export class Outbox {
 
   #limit(item: Item): void {
     const { options, platform } = this.#host
+    this.#progress.handleSent()
     const timeout = item.call.options.ackTimeout || options.outbound.ackTimeout
     if (timeout) item.late ??= platform.setTimer(() => this.#tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' })), timeout)
   }

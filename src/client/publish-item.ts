@@ -8,7 +8,7 @@ import type { Properties } from '../wire/packets.js'
 import { type Deferred, deferred } from './abort.js'
 import type { Receipt } from './api.js'
 import type { Encoded } from './control.js'
-import type { InFlight } from './events.js'
+import type { ClientEvents, InFlight } from './events.js'
 import type { Linked } from './queue.js'
 import type { CheckedPublish } from './requests.js'
 import { nameOf } from './session/refusal.js'
@@ -19,6 +19,9 @@ export interface PublishCall {
   readonly payload: Uint8Array
   readonly options: CheckedPublish
 }
+
+/** What became of messages in flight when the session was lost. */
+export type Losses = Pick<ClientEvents['sessionlost'], 'republished' | 'rejected'>
 
 /** An outgoing message. */
 export interface Item extends Linked<Item> {
