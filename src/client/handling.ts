@@ -4,7 +4,7 @@
  * A message is settled exactly once, or left alone (stop, detach, a failure after `disconnect()` began). Handlers run after the read that
  * brought their message, never inside it, and what they throw never escapes.
  */
-import { MqttError } from '../errors.js'
+import { MqttError, printable } from '../errors.js'
 import { type Deferred, deferred } from './abort.js'
 import type { Grant, Handler, HandlerFailure, Handling } from './api.js'
 import type { Consumer } from './consumer.js'
@@ -124,12 +124,12 @@ export class HandlerLoop implements Handling {
     if (verdict === 'stop') {
       this.#stopped = true
       this.#running -= 1
-      const failure = this.#report(error)
+      const failure = this.#report(error, message)
       this.#over ??= { error: failure }
       return this.#consumer.leave('detach')
     }
     if (verdict === 'retry' && (attempt <= retries || typeof this.#onError === 'function')) return this.#retry(message, attempt)
-    this.#report(error)
+    this.#report(error, message)
     this.#settle(message, 0x80)
   }
 
@@ -163,8 +163,10 @@ export class HandlerLoop implements Handling {
     this.#run()
   }
 
-  #report(cause: unknown): MqttError {
-    const error = new MqttError('ERR_HANDLER_FAILED', undefined, { cause })
+  #report(cause: unknown, { topic }: DeliveredMessage): MqttError {
+    const { counters } = this.#host
+    const error = new MqttError('ERR_HANDLER_FAILED', `handler failed: ${printable(topic)}`, { cause })
+    if (counters !== undefined) counters.handlerFailures += 1
     this.#host.log('error', error.message)
     this.#host.events.emit('error', { error })
     return error

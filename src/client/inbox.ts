@@ -13,6 +13,7 @@ import type { Host } from './host.js'
 import { DeliveredMessage, type MessageParts, noTicket, SharedOutcome } from './message.js'
 import type { CancelTimer } from './platform.js'
 import { nameOf } from './session/refusal.js'
+import type { Counters } from './statistics.js'
 
 /** How often acknowledgements are checked for progress, and how old the oldest message must be to be called stalled. */
 const stallCheck = 1000
@@ -150,13 +151,21 @@ export class Inbox {
     const matched = this.#matched
     matched.length = 0
     this.#host.registry.trie.match(topic, (entry) => matched.push(entry))
-    if (view.subscriptionIdentifierCount === 0 || matched.length < 2) return matched
+    if (view.subscriptionIdentifierCount === 0) return matched
+    if (this.#host.counters !== undefined) this.#countUnknown(view, this.#host.counters)
+    if (matched.length < 2) return matched
     const identified = this.#identified
     identified.length = 0
     view.forEachSubscriptionIdentifier((identifier) => {
       for (const entry of matched) if (entry.identifier === identifier && !identified.includes(entry)) identified.push(entry)
     })
     return identified.length > 0 ? identified : matched
+  }
+
+  #countUnknown(view: PublishView, counters: Counters): void {
+    view.forEachSubscriptionIdentifier((identifier) => {
+      if (!this.#matched.some((entry) => entry.identifier === identifier)) counters.unknownIdentifiers += 1
+    })
   }
 
   #deliver(view: PublishView, topic: string, ticket: number, recipients: readonly Recipient[]): void {
@@ -185,7 +194,7 @@ export class Inbox {
   }
 
   #affords(view: PublishView, topic: string, ticket: number, copies: number): boolean {
-    const size = (view.payloadEnd - view.payloadStart + topic.length) * copies
+    const size = sizeOf(view, topic) * copies
     if (this.bytes + this.#host.held + size <= this.#host.options.memoryBudget) return true
     if (ticket === noTicket) this.#countDrop(topic)
     else this.#host.session.close(overBudget(), 0x97)
@@ -251,7 +260,7 @@ export class Inbox {
     if (!this.#reported && (age >= stallAge || (session.inbound.full && age >= stallCheck))) {
       this.#reported = true
       this.#host.log('warn', `acknowledgements make no progress since ${Math.round(age)} ms`)
-      this.#host.events.emit('stalled', { subscription: this.#holder(oldest), age })
+      this.#host.events.emit('stalled', { direction: 'in', subscription: this.#holder(oldest), age, inFlight: session.inbound.unsettled })
     }
     this.watch()
   }
@@ -273,7 +282,13 @@ function partsOf(view: PublishView, topic: string): MessageParts {
     retain,
     dup,
     properties: propertiesStart === propertiesEnd ? noProperties : later(view.bytes.slice(propertiesStart, propertiesEnd)),
+    size: sizeOf(view, topic),
   }
+}
+
+/** Bytes of topic, properties and payload, whether or not an alias stands for the topic. */
+function sizeOf({ topicStart, topicEnd, propertiesStart, propertiesEnd, payloadStart, payloadEnd }: PublishView, topic: string): number {
+  return Math.max(topicEnd - topicStart, topic.length) + propertiesEnd - propertiesStart + payloadEnd - payloadStart
 }
 
 // Decoded when asked for. The alias is a matter of the connection, not of the message.

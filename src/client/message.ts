@@ -59,7 +59,12 @@ export interface MessageParts {
   readonly retain: boolean
   readonly dup: boolean
   readonly properties: () => Properties
+  /** Bytes of topic, properties and payload. */
+  readonly size: number
 }
+
+/** Bytes that a message costs beyond its own: an estimate. */
+const overhead = 64
 
 /** Ticket of a message that needs no acknowledgement. */
 export const noTicket = -1
@@ -126,7 +131,7 @@ export class DeliveredMessage implements Message {
 
   /** Bytes that holding this message costs. */
   get size(): number {
-    return this.#parts.payload.length + this.#parts.topic.length + 64
+    return this.#parts.size + overhead
   }
 
   text(): string {

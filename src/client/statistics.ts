@@ -22,6 +22,10 @@ export class Counters {
   dropped = 0
   duplicates = 0
   unclaimed = 0
+  /** Subscription Identifiers of messages that no matching subscription here has. */
+  unknownIdentifiers = 0
+  /** Messages that a handler gave up on. */
+  handlerFailures = 0
   sessionsLost = 0
   bytesSent = 0
   bytesReceived = 0

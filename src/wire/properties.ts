@@ -11,6 +11,8 @@ import { malformed, protocolError, refused } from './error.js'
 import { checkString, fieldEnd, skip, uint16, variableByteInteger, variableByteIntegerSize } from './fields.js'
 import type { Properties } from './packets.js'
 import {
+  AUTHENTICATION_DATA,
+  AUTHENTICATION_METHOD,
   BINARY,
   FLAG,
   ON_ANY,
@@ -50,8 +52,8 @@ const table: Readonly<Record<number, Row>> = {
   [SESSION_EXPIRY_INTERVAL]: ['sessionExpiryInterval', U32, ON_BOTH | ON_DISCONNECT],
   18: ['assignedClientIdentifier', UTF8, ON_CONNACK],
   19: ['serverKeepAlive', U16, ON_CONNACK],
-  21: ['authenticationMethod', UTF8, ON_BOTH | ON_AUTH],
-  22: ['authenticationData', BINARY, ON_BOTH | ON_AUTH],
+  [AUTHENTICATION_METHOD]: ['authenticationMethod', UTF8, ON_BOTH | ON_AUTH],
+  [AUTHENTICATION_DATA]: ['authenticationData', BINARY, ON_BOTH | ON_AUTH],
   23: ['requestProblemInformation', FLAG, ON_CONNECT],
   24: ['willDelayInterval', U32, 1],
   25: ['requestResponseInformation', FLAG, ON_CONNECT],
@@ -84,13 +86,16 @@ function isForbidden(id: number, packetType: number, from: Author): boolean {
   return id === SESSION_EXPIRY_INTERVAL && packetType === DISCONNECT && from === 'server'
 }
 
+/** Subscription Identifiers that are noted of one packet: a million of them must not make a list of a million. */
+export const MOST_NOTED = 256
+
 /** What {@link validateProperties} notes on its way. */
 export interface PropertyNotes {
   /** The Topic Alias, left alone when there is none. */
   topicAlias: number
   /** Raised by one for each User Property. */
   userPropertyCount: number
-  /** Raised by one for each Subscription Identifier, which goes to this place of the list. */
+  /** Raised by one for each Subscription Identifier, which goes to this place of the list while there is room. */
   subscriptionIdentifierCount: number
   readonly subscriptionIdentifiers: number[]
 }
@@ -130,12 +135,17 @@ export function validateProperties(
     const next = validateValue(bytes, at + 1, end, id, row)
     if (notes !== undefined) {
       if (type === PAIR) notes.userPropertyCount++
-      else if (type === VARINT) notes.subscriptionIdentifiers[notes.subscriptionIdentifierCount++] = numberAt(bytes, at + 1, next, type)
+      else if (type === VARINT) noteIdentifier(notes, numberAt(bytes, at + 1, next, type))
       else if (id === TOPIC_ALIAS) notes.topicAlias = numberAt(bytes, at + 1, next, type)
     }
     if (out !== undefined) put(out as Record<string, unknown>, row[0], type, valueAt(bytes, at + 1, next, type))
     at = next
   }
+}
+
+function noteIdentifier(notes: PropertyNotes, identifier: number): void {
+  const at = notes.subscriptionIdentifierCount++
+  if (at < MOST_NOTED) notes.subscriptionIdentifiers[at] = identifier
 }
 
 /** Checks one value and returns its end. */
@@ -196,16 +206,28 @@ export function readProperties(bytes: Uint8Array, start: number, end: number): P
   return decodeProperties(bytes, start, end, PUBLISH, 'server')
 }
 
+/** What `writeProperties` wrote of those that other fields depend on, as bits. */
+export const WROTE_ALIAS = 1
+export const WROTE_METHOD = 2
+export const WROTE_DATA = 4
+const marks: Readonly<Record<number, number>> = {
+  [TOPIC_ALIAS]: WROTE_ALIAS,
+  [AUTHENTICATION_METHOD]: WROTE_METHOD,
+  [AUTHENTICATION_DATA]: WROTE_DATA,
+}
+
 /**
  * Writes Property Length and properties in the order of the object's keys; keys whose value is `undefined` are left out. Refuses what the packet
  * may not hold, by the rules of `from`.
  *
  * @param path of the properties in the packet, for errors
+ * @returns which of `WROTE_…` it wrote: of an object that may have getters and inherited keys only that is certain
  */
-export function writeProperties(writer: Writer, properties: unknown, packetType: number, from: Author, path = 'properties'): void {
+export function writeProperties(writer: Writer, properties: unknown, packetType: number, from: Author, path = 'properties'): number {
   const start = writer.length
+  let wrote = 0
   writer.u8(0)
-  if (properties === undefined) return
+  if (properties === undefined) return wrote
   if (!isObject(properties)) throw refused(path, 'must be an object')
   for (const key of Object.keys(properties)) {
     const value = (properties as Record<string, unknown>)[key]
@@ -218,8 +240,10 @@ export function writeProperties(writer: Writer, properties: unknown, packetType:
     }
     if (row[1] === PAIR || row[1] === VARINT) writeList(writer, id, row, value, packetType, option)
     else writeValue(writer, id, row, value, option)
+    wrote |= marks[id] ?? 0
   }
   writer.fillLength(start, start + 1, 0, path)
+  return wrote
 }
 
 function writeList(writer: Writer, id: number, row: Row, list: unknown, packetType: number, option: string): void {

@@ -10,7 +10,7 @@ import { protocolError, rebased } from './error.js'
 import { checkString, fieldEnd, nothing, packetIdentifier, skip, variableByteInteger, variableByteIntegerSize } from './fields.js'
 import type { Properties, ProtocolVersion, QoS } from './packets.js'
 import type { PropertyNotes } from './properties.js'
-import { readProperties, validateProperties } from './properties.js'
+import { MOST_NOTED, readProperties, validateProperties } from './properties.js'
 import { decodeUtf8, HAS_WILDCARD } from './utf8.js'
 
 /** A flyweight over one PUBLISH. Its fields hold what the last {@link read} that did not throw found. */
@@ -33,7 +33,7 @@ export class PublishView implements PropertyNotes {
   topicAlias = 0
   userPropertyCount = 0
   subscriptionIdentifierCount = 0
-  /** The first `subscriptionIdentifierCount` are this packet's, the others left from packets before. */
+  /** The first `subscriptionIdentifierCount` are this packet's, the others left from packets before; 256 at most. */
   readonly subscriptionIdentifiers: number[] = []
 
   /**
@@ -81,6 +81,11 @@ export class PublishView implements PropertyNotes {
     this.payloadEnd = end
   }
 
+  /** Lets go of the bytes: nothing is read from this packet any more. */
+  release(): void {
+    this.bytes = nothing
+  }
+
   /** The Topic Name; empty when a topic alias stands for it. */
   topic(): string {
     return decodeUtf8(this.bytes, this.topicStart, this.topicEnd)
@@ -91,9 +96,10 @@ export class PublishView implements PropertyNotes {
     return readProperties(this.bytes, this.propertiesStart, this.propertiesEnd)
   }
 
-  /** Calls `visit` with each Subscription Identifier, in order [MQTT-3.3.4-4]. */
+  /** Calls `visit` with the Subscription Identifiers, in order [MQTT-3.3.4-4]: the first 256 of them. */
   forEachSubscriptionIdentifier(visit: (identifier: number) => void): void {
-    for (let i = 0; i < this.subscriptionIdentifierCount; i++) visit(this.subscriptionIdentifiers[i] as number)
+    const count = Math.min(this.subscriptionIdentifierCount, MOST_NOTED)
+    for (let i = 0; i < count; i++) visit(this.subscriptionIdentifiers[i] as number)
   }
 
   /** The payload as a view, not a copy. */

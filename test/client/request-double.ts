@@ -37,7 +37,7 @@ const utf8 = new TextEncoder()
 
 /** A message as it is handed to a handler. */
 export function message(topic: string, text: string, properties: MessageProperties = {}, qos: 0 | 1 | 2 = 0): Message {
-  const parts = { topic, payload: utf8.encode(text), qos, retain: false, dup: false, properties: () => properties as Properties }
+  const parts = { topic, payload: utf8.encode(text), qos, retain: false, dup: false, properties: () => properties as Properties, size: 0 }
   return new DeliveredMessage(parts, undefined, noTicket)
 }
 
