@@ -122,14 +122,29 @@ export function textOf(value: unknown): string {
 
 const printableLimit = 256
 
-/** Control characters, lone surrogates, line breaks, and what changes the direction of text. */
-const unsafe = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\ufeff]/gu
+/** First and last code points of control characters, lone surrogates, line breaks, and what changes the direction of text. */
+const unsafe = [
+  [0, 0x1f],
+  [0x7f, 0x9f],
+  [0x61c, 0x61c],
+  [0x200e, 0x200f],
+  [0x2028, 0x202e],
+  [0x2066, 0x2069],
+  [0xd800, 0xdfff],
+  [0xfeff, 0xfeff],
+] as const
 
 /**
  * Makes text that a peer chose safe for a log line or an error message: control characters, line breaks and bidirectional controls become
- * `\u{…}`, and of text beyond 256 characters the rest is cut off.
+ * `\u{…}`, and what would make it longer than 256 characters is cut off.
  */
 export function printable(text: string): string {
-  const escaped = text.slice(0, printableLimit).replace(unsafe, (character) => `\\u{${(character.codePointAt(0) as number).toString(16)}}`)
-  return text.length > printableLimit ? `${escaped}…` : escaped
+  let safe = ''
+  for (const character of text) {
+    const code = character.codePointAt(0) as number
+    const piece = unsafe.some(([first, last]) => code >= first && code <= last) ? `\\u{${code.toString(16)}}` : character
+    if (safe.length + piece.length > printableLimit) return `${safe}…`
+    safe += piece
+  }
+  return safe
 }

@@ -48,12 +48,14 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const header = 'n,,'
 const binding = 'c=biws'
 
-// RFC 5802, section 7. Only these two orders of attributes exist; what follows them are extensions that may be ignored.
-const serverFirst = /^r=([\x21-\x2b\x2d-\x7e]+),s=([^,]+),i=([1-9]\d{0,9})(?:,[A-Za-z]=[^,]+)*$/
-const serverFinal = /^v=([^,]+)(?:,[A-Za-z]=[^,]+)*$/
-const serverError = /^e=([a-z0-9-]{1,64})(?:,|$)/
 const nonceText = /^[\x21-\x2b\x2d-\x7e]{1,1024}$/
-const base64Text = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+
+// What the server may write, as the characters that each value is made of (RFC 5802, section 7).
+const digits = '0123456789'
+const lower = 'abcdefghijklmnopqrstuvwxyz'
+const letters = lower + lower.toUpperCase()
+const base64 = `${letters}${digits}+/`
+const longestError = 64
 
 /**
  * Makes the value. User name and password are prepared with SASLprep and kept where inspection does not reach.
@@ -163,7 +165,7 @@ class Exchange {
 
   #verify(text: string): void {
     throwServerError(text)
-    const given = fromBase64(serverFinal.exec(text)?.[1])
+    const given = fromBase64(attributes(text, 'v')?.[0])
     if (given === undefined || !same(given, this.#signature)) failed('the server did not prove that it knows the password')
   }
 }
@@ -177,9 +179,9 @@ interface Challenge {
 function parseChallenge(text: string): Challenge {
   throwServerError(text)
   if (text.startsWith('m=')) failed('the server demands an extension that is not known')
-  const [, nonce, encodedSalt, count] = serverFirst.exec(text) ?? []
+  const [nonce = '', encodedSalt, count = ''] = attributes(text, 'rsi') ?? []
   const salt = fromBase64(encodedSalt)
-  if (nonce === undefined || salt === undefined) return failed('malformed challenge')
+  if (!isVisible(nonce) || salt === undefined || !isCount(count)) return failed('malformed challenge')
   const iterations = Number(count)
   if (iterations < minIterations || iterations > maxIterations)
     failed(`the iteration count of the server must be from ${minIterations} to ${maxIterations}`)
@@ -187,8 +189,29 @@ function parseChallenge(text: string): Challenge {
 }
 
 function throwServerError(text: string): void {
-  const error = text.startsWith('e=') ? (serverError.exec(text)?.[1] ?? 'other-error') : undefined
-  if (error !== undefined) failed(`the server says ${error}`)
+  if (!text.startsWith('e=')) return
+  const [error = ''] = text.slice(2).split(',', 1)
+  const known = error !== '' && error.length <= longestError && consistsOf(error, `${lower}${digits}-`)
+  failed(`the server says ${known ? error : 'other-error'}`)
+}
+
+/** The values of the attributes that a message must begin with, in this order; what follows them are extensions, which may be ignored. */
+function attributes(text: string, names: string): string[] | undefined {
+  const parts = text.split(',')
+  const right = parts.every((part, index) => part.length > 2 && part[1] === '=' && (names[index] ?? letters).includes(part[0] as string))
+  return right && parts.length >= names.length ? parts.slice(0, names.length).map((part) => part.slice(2)) : undefined
+}
+
+function consistsOf(text: string, characters: string): boolean {
+  return [...text].every((character) => characters.includes(character))
+}
+
+function isVisible(text: string): boolean {
+  return text !== '' && [...text].every((character) => character > ' ' && character <= '~')
+}
+
+function isCount(text: string): boolean {
+  return text !== '' && text.length <= 10 && text[0] !== '0' && consistsOf(text, digits)
 }
 
 function failed(why: string): never {
@@ -237,7 +260,9 @@ function toBase64(bytes: Uint8Array): string {
 }
 
 function fromBase64(text: string | undefined): Bytes | undefined {
-  if (text === undefined || !base64Text.test(text)) return undefined
+  if (text === undefined || text.length % 4 > 0) return undefined
+  const end = text.endsWith('==') ? text.length - 2 : text.endsWith('=') ? text.length - 1 : text.length
+  if (!consistsOf(text.slice(0, end), base64)) return undefined
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
 }
 

@@ -1,7 +1,7 @@
 /**
  * Topic Names and Topic Filters (section 4.7): validity, shared subscriptions, matching.
  *
- * Peers choose these texts: every function walks them once, without recursion, and regular expressions look at two characters at a time.
+ * Peers choose these texts: every function walks them once, without recursion and without regular expressions.
  */
 import { MAXIMUM_STRING_LENGTH } from './constants.js'
 import { utf8Length } from './utf8.js'
@@ -36,8 +36,18 @@ export function validateTopicFilter(filter: string): string | undefined {
 
 /** The rules of section 4.7 alone, without shared subscriptions, which 3.1.1 does not know. */
 export function validatePlainFilter(filter: string): string | undefined {
-  // Behind or before something else in its level, or `#` before anything at all.
-  return validateText(filter) ?? (/[^/][+#]|\+[^/]|#./s.test(filter) ? 'must have wildcards alone in their levels, and # at its end' : undefined)
+  return validateText(filter) ?? (hasStrayWildcard(filter) ? 'must have wildcards alone in their levels, and # at its end' : undefined)
+}
+
+// Behind or before something else in its level, or `#` before anything at all.
+function hasStrayWildcard(filter: string): boolean {
+  for (let i = 0; i < filter.length; i++) {
+    const unit = filter.charCodeAt(i)
+    if (unit !== PLUS && unit !== HASH) continue
+    if (i > 0 && filter.charCodeAt(i - 1) !== SLASH) return true
+    if (i + 1 < filter.length && (unit === HASH || filter.charCodeAt(i + 1) !== SLASH)) return true
+  }
+  return false
 }
 
 function validateText(text: string): string | undefined {
