@@ -221,12 +221,12 @@ export class Inbound {
     const id = value >>> idShift
     const known = this.#parked.get(id)
     this.#ids.set(id, 0)
-    if (known?.slot === ticket) {
+    // One with this identifier has this very slot: any other was rebound or forgotten when the slot was taken.
+    if (known !== undefined) {
       known.slot = nowhere
       known.value = value
       return
     }
-    if (known !== undefined) this.#forget(known)
     const parked = { ticket, value, slot: nowhere }
     this.#parked.set(id, parked)
     this.#byTicket.set(ticket, parked)

@@ -184,14 +184,13 @@ export class Outbound {
   handlePuback(id: number): number {
     const state = this.#ids.get(id)
     if (state === AWAIT_PUBACK) return this.#end(id)
-    return state === 0 || state >= DISOWNED ? this.#ignore() : this.#break()
+    return state === 0 || state >= CLEAR ? this.#ignore() : this.#break()
   }
 
   handlePubrec(id: number, reasonCode: number): number {
     const state = this.#ids.get(id)
-    if (state === 0) return this.#answerUnknownPubrec(id, reasonCode)
+    if (state === 0 || state === CLEARING || state === CLEAR) return this.#answerUnknownPubrec(id, reasonCode)
     if (state >= DISOWNED) return this.#ignore()
-    if (state === CLEARING) return this.#answerUnknownPubrec(id, reasonCode)
     if (state === AWAIT_PUBREC) return reasonCode >= errorReason ? this.#end(id) : this.#storeRelease(id)
     if (state === STORING_RELEASE && reasonCode < errorReason) return RELEASED
     if (state !== AWAIT_PUBCOMP || reasonCode >= errorReason) return this.#break()
@@ -203,13 +202,13 @@ export class Outbound {
     const state = this.#ids.get(id)
     if (state === AWAIT_PUBCOMP) return this.#end(id)
     if (state === CLEARING) return this.#handleCleared(id)
-    return state === 0 || state >= DISOWNED ? this.#ignore() : this.#break()
+    return state === 0 || state >= CLEAR ? this.#ignore() : this.#break()
   }
 
   /** A SUBACK or UNSUBACK with `count` reason codes (on 3.1.1 an UNSUBACK has none: pass undefined). */
   handleAnswer(kind: 'subscribe' | 'unsubscribe', id: number, count: number | undefined): number {
     const state = this.#ids.get(id)
-    if (state === 0 || state >= DISOWNED) return this.#ignore()
+    if (state === 0 || state >= CLEAR) return this.#ignore()
     if (state !== (kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)) return this.#break()
     if (count !== undefined && count !== this.#expected.get(id)) {
       this.mismatched = id

@@ -271,10 +271,7 @@ export class Session {
     const method = this.#connect?.properties.authenticationMethod
     if (method === undefined) return this.fail(0x82, 'AUTH is not expected here', 'ERR_UNEXPECTED_PACKET')
     const success = reasonCode === 0
-    // A success without properties has no method either (section 3.15.2.1).
-    if (properties.authenticationMethod !== method && !(success && properties.authenticationMethod === undefined)) {
-      return this.fail(0x82, 'other authentication method')
-    }
+    if (properties.authenticationMethod !== method) return this.fail(0x82, 'other authentication method')
     if (success && !this.#authenticating) return this.fail(0x82, 'AUTH is not expected here', 'ERR_UNEXPECTED_PACKET')
     if (this.#state === 'connected' && !this.#authenticating) this.#beginExchange()
     this.#authRounds += 1

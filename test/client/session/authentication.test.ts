@@ -57,11 +57,9 @@ describe('the exchange before CONNACK', () => {
   })
 
   it('success instead of CONNACK is no end of it: close(0x82)', () => {
-    for (const packet of [auth(0), auth(0, {})]) {
-      const session = begun()
-      session.handlePacket(packet, 0)
-      expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
-    }
+    const session = begun()
+    session.handlePacket(auth(0), 0)
+    expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
   })
 
   it('T26 16 rounds are enough for every mechanism: the 17th closes', () => {
@@ -112,20 +110,13 @@ describe('re-authentication', () => {
     expect([session.authenticating, session.state]).toEqual([false, 'connected'])
   })
 
-  it('M19 success of Remaining Length 0 has no method', () => {
-    const session = established()
-    session.authenticate(0x19, undefined)
-    takeActions(session)
-    session.handlePacket(auth(0, {}), 0)
-    expect(takeActions(session)).toMatchObject([{ type: 'auth', packet: { reasonCode: 0 } }])
-    expect([session.authenticating, session.state]).toEqual([false, 'connected'])
-  })
-
   it.each([
     ['0x18 with another method', auth(0x18, { authenticationMethod: 'KERBEROS' })],
     ['0x18 without a method', auth(0x18, {})],
+    // M19: what Remaining Length 0 would say, if the decoder took it.
+    ['success without a method', auth(0, {})],
     ['success with another method', auth(0, { authenticationMethod: 'KERBEROS' })],
-  ])('M20 %s: close(0x82)', (_name, packet) => {
+  ])('M19 M20 %s: close(0x82)', (_name, packet) => {
     const session = established()
     session.authenticate(0x19, undefined)
     takeActions(session)
@@ -159,6 +150,26 @@ describe('re-authentication', () => {
     takeActions(session)
     session.handlePacket(auth(0x18), 0)
     expectClose(session, 0x82)
+  })
+
+  it('M14 T26 may be begun by the server: an exchange of its own, with 16 rounds of its own, and an end', () => {
+    const session = established()
+    const challenge = auth(0x18, { ...method, authenticationData: bytes('who?') })
+    session.handlePacket(challenge, 0)
+    expect(takeActions(session)).toEqual([{ type: 'auth', packet: challenge }])
+    expect(session.authenticating).toBe(true)
+    for (let round = 2; round <= 16; round++) session.handlePacket(auth(0x18), 0)
+    expect(takeActions(session)).toHaveLength(15)
+    session.handlePacket(auth(0x18), 0)
+    expectClose(session, 0x82)
+    // The rounds before CONNACK are not counted in it, and success ends it.
+    const patient = begun()
+    for (let round = 1; round <= 16; round++) patient.handlePacket(auth(0x18), 0)
+    patient.handlePacket(connackPacket(method), 0)
+    takeActions(patient)
+    for (let round = 1; round <= 15; round++) patient.handlePacket(auth(0x18), 0)
+    patient.handlePacket(auth(0), 0)
+    expect([takeActions(patient).length, patient.authenticating, patient.state]).toEqual([16, false, 'connected'])
   })
 
   it('leaves messages alone: publishes and their acknowledgements go on in between', () => {

@@ -57,6 +57,16 @@ describe('topic aliases of ours', () => {
     expect([alias, aliases.use('a')]).toEqual([-1, 1])
   })
 
+  it('what is not known cannot be forgotten: an alias comes back once, and no other topic loses its own', () => {
+    const aliases = new OutboundAliases()
+    aliases.start(3)
+    aliases.forget('never seen')
+    expect([aliases.use('a'), aliases.use('b')]).toEqual([-1, -2])
+    aliases.forget('a')
+    aliases.forget('a')
+    expect([aliases.use('c'), aliases.use('b'), aliases.use('d')]).toEqual([-1, 2, -3])
+  })
+
   it('forgetting gives the alias to another topic, and never the same one to two', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(6), fc.boolean()), { maxLength: 60 }), (steps) => {

@@ -278,6 +278,19 @@ describe('the order of acknowledgements after a drop', () => {
     session.inbound.settle(one, 0)
     expect(session.inbound.unsettled).toBe(0)
   })
+
+  it('L10 a message that this connection brought first is the oldest, though one of an earlier connection waits for its repeat', () => {
+    const session = connected()
+    const [parked = -9] = receive(session, [1, 1])
+    reconnect(session)
+    expect([session.inbound.parked, session.inbound.unsettled]).toEqual([1, 0])
+    const [fresh = -9] = receive(session, [2, 1])
+    expect([session.inbound.oldestTicket, fresh > parked]).toEqual([fresh, true])
+    receive(session, [1, 1, true])
+    expect(session.inbound.oldestTicket).toBe(fresh)
+    session.inbound.settle(fresh, 0)
+    expect(session.inbound.oldestTicket).toBe(parked)
+  })
 })
 
 describe('Receive Maximum on the next connection', () => {

@@ -121,4 +121,37 @@ describe('a timer that comes late', () => {
     expect(takeActions(session)).toEqual(ping)
     expect([session.state, session.nextTimeout()]).toEqual(['connected', 3_601_500])
   })
+
+  it('fault 26 what stood still with us begins anew: a transport that takes nothing has its whole time again', () => {
+    const session = connected()
+    session.keepAlive.blocked(true, 10_000)
+    session.handleTimeout(3_600_000)
+    expect(takeActions(session)).toEqual(ping)
+    session.keepAlive.received(3_600_100)
+    session.handlePacket({ type: 'pingresp' }, 3_600_100)
+    // One keep-alive and the ping timeout from the wake-up, not from when it blocked.
+    session.handleTimeout(3_630_000)
+    expect([session.state, session.nextTimeout()]).toEqual(['connected', 3_640_000])
+    session.keepAlive.received(3_639_999)
+    session.handleTimeout(3_639_999)
+    expect(session.state).toBe('connected')
+    session.handleTimeout(3_640_000)
+    expect(takeActions(session).at(-1)).toMatchObject({ ...dead[0], error: { message: expect.stringContaining('stopped reading') } })
+  })
+
+  it('fault 26 T05 and so has a packet that came in part', () => {
+    const session = connected()
+    session.keepAlive.partial(9, false, 10_000)
+    session.handleTimeout(3_600_000)
+    expect(takeActions(session)).toEqual(ping)
+    for (let now = 3_601_000; now < 3_660_000; now += 1000) {
+      session.keepAlive.sent(now)
+      session.keepAlive.received(now)
+      session.handlePacket({ type: 'pingresp' }, now)
+      session.handleTimeout(now)
+    }
+    expect([session.state, session.nextTimeout()]).toEqual(['connected', 3_660_000])
+    session.handleTimeout(3_660_000)
+    expect(session.state).toBe('closed')
+  })
 })
