@@ -150,12 +150,15 @@ export class SubscribeSender {
     // On file before it is written: a listener of `packet` may leave again.
     this.#sent.set(packetId, { items, job })
     this.#count('subscribes')
+    const fresh = items.filter(({ entry }) => entry.state === 'new')
     for (const item of items) this.#handleSent(item)
     try {
       connection.send({ type: 'subscribe', packetId, properties, subscriptions: items.map((item) => requestOf(item, negotiated)) })
     } catch (error) {
       outbound.withdraw(packetId)
       this.#sent.delete(packetId)
+      // Not a byte of it left: there is nothing to undo.
+      for (const { entry } of fresh) entry.state = 'new'
       if (job.restoring !== true) this.#answers.refuse(items, error)
       else for (const item of items) this.#answers.dismiss(item, error as MqttError)
     }

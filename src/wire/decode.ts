@@ -12,7 +12,7 @@ import { decodeServerPacket } from './decode-server.js'
 import { malformed, WireError } from './error.js'
 import { Framer } from './framer.js'
 import type { Packet, ProtocolVersion } from './packets.js'
-import { isBytes } from './writer.js'
+import { isBytes, isObject } from './writer.js'
 
 /** How to read bytes. */
 export interface DecodeOptions {
@@ -25,6 +25,7 @@ export interface DecodeOptions {
 }
 
 function createFramer(options: DecodeOptions): Framer {
+  if (!isObject(options)) throw invalid('options', 'must be an object')
   const { protocolVersion = 5, from, maximumPacketSize = MAXIMUM_PACKET_SIZE } = options
   if (from !== 'server' && from !== 'client') throw invalid('from', "must be 'server' or 'client'")
   if (protocolVersion !== 4 && protocolVersion !== 5) throw invalid('protocolVersion', 'must be 4 or 5')
@@ -99,7 +100,7 @@ export class Decoder {
     } catch (error) {
       if (!(error instanceof WireError)) throw error
       this.#error = error
-      this.#framer.push(new Uint8Array(0))
+      this.#framer.clear()
       return failing(packets, error)
     }
     return packets

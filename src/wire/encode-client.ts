@@ -9,7 +9,7 @@ import { AUTH, CONNECT, DISCONNECT, MAXIMUM_VARIABLE_BYTE_INTEGER, PINGREQ, PUBL
 import { refused } from './error.js'
 import { nothing } from './fields.js'
 import type { Properties, ProtocolVersion } from './packets.js'
-import { writeProperties } from './properties.js'
+import { WROTE_ALIAS, WROTE_DATA, WROTE_METHOD, writeProperties } from './properties.js'
 import { isReasonCode } from './reason-codes.js'
 import { isShared, validatePlainFilter, validateTopicFilter } from './topics.js'
 import type { Writer } from './writer.js'
@@ -85,7 +85,7 @@ export function writePacketId(writer: Writer, packetId: unknown): void {
   writer.u16(integer(packetId, 1, 65_535, 'packetId'))
 }
 
-/** Checks and writes a Property Length with properties; nothing on 3.1.1. */
+/** Checks and writes a Property Length with properties; nothing on 3.1.1. Gives what `writeProperties` gives. */
 export function writePropertyBlock(
   writer: Writer,
   properties: unknown,
@@ -93,8 +93,8 @@ export function writePropertyBlock(
   version: ProtocolVersion,
   from: Author,
   path?: string,
-): void {
-  if (version === 5) writeProperties(writer, properties, packetType, from, path)
+): number {
+  return version === 5 ? writeProperties(writer, properties, packetType, from, path) : 0
 }
 
 /**
@@ -128,8 +128,8 @@ export function writeConnect(writer: Writer, packet: ConnectInput): void {
     const flags = (bit(cleanStart, 'cleanStart') << 1) | (username === undefined ? 0 : 0x80) | (password === undefined ? 0 : 0x40)
     writer.u8(flags | willFlags(will))
     writer.u16(integer(keepAlive, 0, 65_535, 'keepAlive'))
-    writePropertyBlock(writer, properties, CONNECT, protocolVersion, 'client')
-    if (properties?.authenticationData !== undefined) checkMethod(properties)
+    const wrote = writePropertyBlock(writer, properties, CONNECT, protocolVersion, 'client')
+    if ((wrote & WROTE_DATA) > 0) checkMethod(wrote)
     writer.string(clientId, 'clientId')
     if (will !== undefined) writeWill(writer, will, protocolVersion)
     if (username !== undefined) writer.string(username, 'username')
@@ -137,8 +137,8 @@ export function writeConnect(writer: Writer, packet: ConnectInput): void {
   })
 }
 
-function checkMethod(properties: Properties | undefined): void {
-  if (properties?.authenticationMethod === undefined) throw refused('properties.authenticationMethod', 'is missing')
+function checkMethod(wrote: number): void {
+  if ((wrote & WROTE_METHOD) === 0) throw refused('properties.authenticationMethod', 'is missing')
 }
 
 function willFlags(will: WillInput | undefined): number {
@@ -172,11 +172,13 @@ export function writePublishHead(
   if (dup > qos) throw refused('dup', 'must be false at QoS 0') // [MQTT-3.3.1-2]
   const firstByte = (PUBLISH << 4) | (dup << 3) | (qos << 1) | bit(input.retain, 'retain')
   const fill = (): void => {
-    if (topic === '' && version === 5 && properties?.topicAlias !== undefined) writer.u16(0)
+    const aliased = topic === '' && version === 5 && properties?.topicAlias !== undefined
+    if (aliased) writer.u16(0)
     else writer.topic(topic, 'topic')
     if (qos > 0) writePacketId(writer, packetId)
     else if (packetId !== undefined && packetId !== 0) throw refused('packetId', 'must be absent at QoS 0') // [MQTT-2.2.1-2]
-    writePropertyBlock(writer, properties, PUBLISH, version, from)
+    const wrote = writePropertyBlock(writer, properties, PUBLISH, version, from)
+    if (aliased && (wrote & WROTE_ALIAS) === 0) throw refused('topic', 'must be a topic name') // [MQTT-4.7.3-1]
   }
   integer(payloadLength, 0, MAXIMUM_VARIABLE_BYTE_INTEGER, 'payload')
   // Right for ASCII without properties.
@@ -271,9 +273,8 @@ function writeRequest<T>(
     writePacketId(writer, packet.packetId)
     writePropertyBlock(writer, packet.properties, packetType, version, 'client')
     if (!Array.isArray(list) || list.length === 0) throw refused(name, 'must be an array with at least one element')
-    list.forEach((item, index) => {
-      write(item, `${name}[${index}]`)
-    })
+    // Holes count as well.
+    for (let index = 0; index < list.length; index++) write(list[index] as T, `${name}[${index}]`)
   })
 }
 
@@ -303,7 +304,6 @@ export function writeDisconnect(
 export function writeAuth(writer: Writer, reasonCode: number, properties: Properties, from: Author = 'client'): void {
   writePacket(writer, AUTH << 4, () => {
     writer.u8(checkReasonCode(AUTH, reasonCode, from))
-    writeProperties(writer, properties, AUTH, from)
-    checkMethod(properties)
+    checkMethod(writeProperties(writer, properties, AUTH, from))
   })
 }

@@ -58,13 +58,13 @@ function writeCodes(writer: Writer, packetType: number, packet: SubackInput, ver
     if (!Array.isArray(reasonCodes) || reasonCodes.length > 0 !== wanted) {
       throw refused('reasonCodes', wanted ? 'must be an array with at least one element' : 'must be empty on 3.1.1')
     }
-    reasonCodes.forEach((reasonCode: unknown, index) => {
+    for (let index = 0; index < reasonCodes.length; index++) {
       const option = `reasonCodes[${index}]`
       // 3.1.1 knows 0, 1, 2 and 0x80 only.
-      const code = integer(reasonCode, 0, version === 4 ? 0x80 : 255, option)
+      const code = integer(reasonCodes[index], 0, version === 4 ? 0x80 : 255, option)
       if (!isReasonCode(packetType, code, 'server')) throw refused(option, 'is not one of this packet')
       writer.u8(code)
-    })
+    }
   })
 }
 

@@ -60,6 +60,7 @@ const acknowledgements = ['puback', 'pubrec', 'pubrel', 'pubcomp']
  * @throws WireError with fault `'local'` and `option`, the path of the field that cannot be encoded
  */
 export function encode(packet: PacketInput, options: { protocolVersion?: ProtocolVersion | undefined } = {}): Bytes {
+  if (!isObject(options)) throw refused('options', 'must be an object')
   const { protocolVersion: version = 5 } = options
   if (version !== 4 && version !== 5) throw refused('protocolVersion', 'must be 4 or 5')
   if (!isObject(packet)) throw refused('packet', 'must be an object')

@@ -44,6 +44,10 @@ export const RESPONSE_TOPIC = 0x08
 export const SUBSCRIPTION_IDENTIFIER = 0x0b
 /** Sections 3.1.2.11.2, 3.14.2.2.2. */
 export const SESSION_EXPIRY_INTERVAL = 0x11
+/** Sections 3.1.2.11.9, 3.2.2.3.17, 3.15.2.2.2. */
+export const AUTHENTICATION_METHOD = 0x15
+/** Sections 3.1.2.11.10, 3.2.2.3.18, 3.15.2.2.3. */
+export const AUTHENTICATION_DATA = 0x16
 /** Sections 3.2.2.3.16, 3.14.2.2.5. */
 export const SERVER_REFERENCE = 0x1c
 /** Section 3.3.2.3.4. */

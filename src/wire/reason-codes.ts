@@ -69,7 +69,8 @@ let names: Map<number, string> | undefined
 
 function find(code: number, list: string, index: number): string | undefined {
   names ??= parse()
-  return names.get((code << 8) | list.charCodeAt(index))
+  // Neither a fraction nor what is no number may come out as a code.
+  return Number.isInteger(code) ? names.get(code * 256 + list.charCodeAt(index)) : undefined
 }
 
 function parse(): Map<number, string> {

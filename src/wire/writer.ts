@@ -16,7 +16,11 @@ const cachedTopicLength = 256
 
 /** Whether it is a Uint8Array, of this realm or another. */
 export function isBytes(value: unknown): value is Uint8Array {
-  return value instanceof Uint8Array || Object.prototype.toString.call(value) === '[object Uint8Array]'
+  return value instanceof Uint8Array ? ArrayBuffer.isView(value) : ArrayBuffer.isView(value) && tagOf(value) === '[object Uint8Array]'
+}
+
+function tagOf(value: object): string {
+  return Object.prototype.toString.call(value)
 }
 
 /** Whether it is an object that can hold fields. */
