@@ -384,6 +384,17 @@ describe('the invariants are seen to fail on', () => {
     expect(missing(story.run)).toEqual([])
   })
 
+  test('I1: an acknowledgement without a delivery is a finding, unless a session began that the client did not hear of', () => {
+    for (const begun of [0, 1]) {
+      const story = new Story()
+      story.subscribe(1, 'in/#')
+      story.arrive('f1', 2)
+      story.acknowledge('f1')
+      story.begun = begun
+      expect(story.check()).toEqual(begun === 0 ? ['I1'] : [])
+    }
+  })
+
   test('I1: a session that began anew without the client hearing of it excuses what it lost', () => {
     const story = new Story()
     story.publish(1, 2, { ok: true, accepted: 2 })
