@@ -33,6 +33,8 @@ const flushThreshold = 64 * 1024
 const dupFlag = 0x08
 const userPropertyLimit = 128
 const subscriptionIdentifierLimit = 64
+/** Of the memory budget, for topics that the server gives aliases to; 64 KiB at least. */
+const aliasShare = 1 / 4
 /** Milliseconds that a peer gets to end its side of the stream after we ended ours. */
 const closePatience = 1000
 const readWindow = 64 * 1024
@@ -90,9 +92,9 @@ export class Connection implements Sink, Eater {
     return this.#ended
   }
 
-  /** Bytes held for this connection: an incomplete packet, and output that has not left. */
+  /** Bytes held for this connection: what was not read to its end, topics of aliases, and output that has not left. */
   get held(): number {
-    return this.#intake.held + this.#writer.length + this.#handed - this.#left
+    return this.#intake.held + this.#session.aliases.bytes + this.#writer.length + this.#handed - this.#left
   }
 
   // Output
@@ -334,7 +336,9 @@ export class Connection implements Sink, Eater {
     const topic = view.topicStart === view.topicEnd ? aliases.topic(alias) : view.topic()
     if (topic === undefined) this.#session.fail(0x82, 'unknown topic alias')
     else aliases.define(alias, topic)
-    return topic
+    if (aliases.bytes <= Math.max(readWindow, this.#host.options.memoryBudget * aliasShare)) return topic
+    this.#tooMany()
+    return undefined
   }
 
   // Acks, pings and DISCONNECT go out whatever the transport says; a peer that makes us pile them up loses the connection.

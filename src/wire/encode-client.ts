@@ -182,7 +182,7 @@ export function writePublishHead(
   }
   integer(payloadLength, 0, MAXIMUM_VARIABLE_BYTE_INTEGER, 'payload')
   // Right for ASCII without properties.
-  const guess = payloadLength + (topic?.length ?? 0) + (qos > 0 ? 5 : 3)
+  const guess = payloadLength + (typeof topic === 'string' ? topic.length : 0) + (qos > 0 ? 5 : 3)
   writePacket(writer, firstByte, fill, payloadLength, guess, 'payload')
 }
 

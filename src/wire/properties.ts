@@ -252,9 +252,13 @@ function writeList(writer: Writer, id: number, row: Row, list: unknown, packetTy
   if (id === SUBSCRIPTION_IDENTIFIER && packetType === SUBSCRIBE && list.length > 1) throw refused(option, 'must not hold more than one')
   // Refused before the memory for it is taken.
   let least = 0
-  for (const pair of list) least += pair?.[0]?.length + pair?.[1]?.length || 0
+  for (const pair of list) if (Array.isArray(pair)) least += lengthOf(pair[0]) + lengthOf(pair[1])
   if (least > MAXIMUM_VARIABLE_BYTE_INTEGER) throw refused(option, 'must not exceed 268,435,455 bytes', 'too-large')
   for (const value of list) writeValue(writer, id, row, value, option)
+}
+
+function lengthOf(value: unknown): number {
+  return typeof value === 'string' ? value.length : 0
 }
 
 function writeValue(writer: Writer, id: number, row: Row, value: unknown, option: string): void {

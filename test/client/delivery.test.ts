@@ -320,6 +320,25 @@ describe('topic aliases', () => {
     await world.send(aliased(long, 'x', 11))
     expect(goodbyeCode(world)).toBe(0x94)
   })
+
+  const long = 'x'.repeat(60_000)
+  const many = { topicAliasMaximum: 65_535, memoryBudget: 4 * 1024 * 1024 }
+
+  it('T09 count as bytes: a quarter of the memory budget is theirs, beyond it 0x97', async () => {
+    const world = await agreed(many)
+    await world.send(...Array.from({ length: 8 }, (_, index) => aliased(`${long}${index}`, 'x', index + 1)))
+    expect(world.client.state).toBe('connected')
+    await world.send(aliased(`${long}8`, 'x', 9))
+    expect(goodbyeCode(world)).toBe(0x97)
+  })
+
+  it('T09 one that is defined anew takes the place of the one before', async () => {
+    const world = await agreed(many)
+    for (let round = 0; round < 40; round++) await world.send(aliased(`${long}${round}`, 'x', 1 + (round % 8)))
+    expect(world.client.state).toBe('connected')
+    await world.send(aliased('', 'y', 3))
+    expect(world.client.state).toBe('connected')
+  })
 })
 
 describe('floods', () => {

@@ -6,6 +6,8 @@
 
 /** Topics by alias. */
 export class InboundAliases {
+  /** Bytes that the topics take, two for each UTF-16 unit. */
+  bytes = 0
   readonly #topics: (string | undefined)[] = []
   #maximum: number
 
@@ -16,6 +18,7 @@ export class InboundAliases {
   /** A connection begins: CONNECT announces this many. */
   start(maximum: number): void {
     this.#topics.length = 0
+    this.bytes = 0
     this.#maximum = maximum
   }
 
@@ -27,6 +30,7 @@ export class InboundAliases {
   /** Remembers a topic under an alias; the newest wins. */
   define(alias: number, topic: string): void {
     while (this.#topics.length <= alias) this.#topics.push(undefined)
+    this.bytes += (topic.length - (this.#topics[alias]?.length ?? 0)) * 2
     this.#topics[alias] = topic
   }
 
