@@ -343,6 +343,8 @@ export class Connection implements Sink, Eater {
 
   // Acks, pings and DISCONNECT go out whatever the transport says; a peer that makes us pile them up loses the connection.
   #hand(bytes: Uint8Array): void {
+    // Given up while it was flushed.
+    if (this.#ended) return
     const now = this.#platform.now()
     this.#handed += bytes.length
     if (this.#counters !== undefined) this.#counters.bytesSent += bytes.length
