@@ -68,8 +68,9 @@ export class Inbox {
       if (ticket !== noTicket) this.#host.settle(ticket, 0)
       return this.#countDrop(topic)
     }
-    if (!this.#affords(view, topic, ticket, 1)) return
-    const message = new DeliveredMessage(partsOf(view, topic), this.#host, ticket)
+    const size = sizeOf(view, topic)
+    if (!this.#affords(size, topic, ticket)) return
+    const message = new DeliveredMessage(partsOf(view, topic, size), this.#host, ticket)
     message.origin = detached
     if (detached !== undefined) this.#keep(message, detached.held)
     else if (this.#holding && ticket !== noTicket) this.#keep(message, this.#unclaimed)
@@ -169,11 +170,12 @@ export class Inbox {
   }
 
   #deliver(view: PublishView, topic: string, ticket: number, recipients: readonly Recipient[]): void {
-    if (!this.#affords(view, topic, ticket, recipients.length)) return
+    const size = sizeOf(view, topic)
+    if (!this.#affords(size * recipients.length, topic, ticket)) return
     const owing = ticket === noTicket ? 0 : recipients.filter((recipient) => recipient.owing).length
     const settler = this.#host
     const outcome = owing > 1 ? new SharedOutcome(settler, ticket, owing) : settler
-    const parts = partsOf(view, topic)
+    const parts = partsOf(view, topic, size)
     let first = true
     for (const { consumer, entry, owing: owes } of recipients) {
       // Each consumer may write into its own bytes.
@@ -193,8 +195,7 @@ export class Inbox {
     this.bytes += message.size
   }
 
-  #affords(view: PublishView, topic: string, ticket: number, copies: number): boolean {
-    const size = sizeOf(view, topic) * copies
+  #affords(size: number, topic: string, ticket: number): boolean {
     if (this.bytes + this.#host.held + size <= this.#host.options.memoryBudget) return true
     if (ticket === noTicket) this.#countDrop(topic)
     else this.#host.session.close(overBudget(), 0x97)
@@ -272,7 +273,7 @@ export class Inbox {
 }
 
 /** What a view holds, in memory of its own. */
-function partsOf(view: PublishView, topic: string): MessageParts {
+function partsOf(view: PublishView, topic: string, size: number): MessageParts {
   const { propertiesStart, propertiesEnd, qos, retain, dup } = view
   const payload = view.payload().slice()
   return {
@@ -282,7 +283,7 @@ function partsOf(view: PublishView, topic: string): MessageParts {
     retain,
     dup,
     properties: propertiesStart === propertiesEnd ? noProperties : later(view.bytes.slice(propertiesStart, propertiesEnd)),
-    size: sizeOf(view, topic),
+    size,
   }
 }
 

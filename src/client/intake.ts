@@ -113,31 +113,33 @@ export class Intake {
   #walk(sliced: boolean): boolean {
     const eater = this.#eater
     const began = this.#platform.now()
-    let complete = false
+    const { framer } = this
+    const first = this.#packets
+    let packets = first
     let tired = false
     let fault: WireError | undefined
     try {
       while (eater.reading && !this.#held && !this.#over) {
-        tired = sliced && this.#isTired(began)
-        if (tired || !this.framer.next()) break
-        complete = true
-        this.#packets += 1
+        tired = sliced && this.#isTired(packets, began)
+        if (tired || !framer.next()) break
+        packets += 1
         eater.handleFrame(began)
       }
     } catch (error) {
       if (!(error instanceof WireError)) throw error
       fault = error
     }
+    this.#packets = packets
     this.#busy += this.#platform.now() - began
     const stops = !this.#over && eater.reading && fault === undefined && (tired || this.#held)
     if (stops) this.#stop()
-    eater.handleSlice(complete, fault, began)
+    eater.handleSlice(packets > first, fault, began)
     return !stops
   }
 
-  #isTired(began: number): boolean {
-    if (this.#packets >= sliceLength) return true
-    return this.#packets % clockStride === clockStride - 1 && this.#busy + this.#platform.now() - began >= sliceTime
+  #isTired(packets: number, began: number): boolean {
+    if (packets >= sliceLength) return true
+    return packets % clockStride === clockStride - 1 && this.#busy + this.#platform.now() - began >= sliceTime
   }
 
   #stop(): void {
