@@ -59,6 +59,8 @@ export class Connection implements Sink, Eater {
   /** Bytes handed to the transport, and those that have left it. */
   #handed = 0
   #left = 0
+  /** Bytes of large payloads among them. */
+  #lent = 0
   readonly #waiting = new Ring<{ readonly at: number; readonly callback: (error?: unknown) => void }>()
   #blocked = false
   #flushQueued = false
@@ -87,6 +89,11 @@ export class Connection implements Sink, Eater {
     return !this.#blocked && !this.#ended
   }
 
+  // Large payloads are the application's memory, and bounded by its own limits.
+  get #piled(): number {
+    return this.#handed - this.#left - this.#lent + this.#writer.length
+  }
+
   /** Nothing more comes in or goes out, but for a goodbye that was handed over. */
   get over(): boolean {
     return this.#ended
@@ -94,7 +101,7 @@ export class Connection implements Sink, Eater {
 
   /** Bytes held for this connection: what was not read to its end, topics of aliases, and output that has not left. */
   get held(): number {
-    return this.#intake.held + this.#session.aliases.bytes + this.#writer.length + this.#handed - this.#left
+    return this.#intake.held + this.#session.aliases.bytes + this.#piled
   }
 
   // Output
@@ -261,7 +268,7 @@ export class Connection implements Sink, Eater {
       this.#version === 5 && isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, this.#version)
     this.#host.watch?.('in', packet)
     if (type !== CONNACK && type !== AUTH && !this.#session.expectConnected()) return
-    if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#tooMany()
+    if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#session.fail(0x97)
     this.#handlePacket(packet, now)
   }
 
@@ -305,7 +312,7 @@ export class Connection implements Sink, Eater {
     view.read(bytes, start, body, end, this.#version, 'server')
     if (!this.#session.expectConnected()) return
     if (view.userPropertyCount > userPropertyLimit || view.subscriptionIdentifierCount > subscriptionIdentifierLimit) {
-      return this.#tooMany()
+      return this.#session.fail(0x97)
     }
     const topic = view.topicAlias === 0 ? view.topic() : this.#resolve(view)
     if (topic === undefined) return
@@ -322,10 +329,6 @@ export class Connection implements Sink, Eater {
     if (this.#counters !== undefined) this.#counters.packetsSent += 1
   }
 
-  #tooMany(): void {
-    this.#session.fail(0x97)
-  }
-
   #resolve(view: PublishView): string | undefined {
     const { aliases } = this.#session
     const alias = view.topicAlias
@@ -337,12 +340,12 @@ export class Connection implements Sink, Eater {
     if (topic === undefined) this.#session.fail(0x82, 'unknown topic alias')
     else aliases.define(alias, topic)
     if (aliases.bytes <= Math.max(readWindow, this.#host.options.memoryBudget * aliasShare)) return topic
-    this.#tooMany()
+    this.#session.fail(0x97)
     return undefined
   }
 
   // Acks, pings and DISCONNECT go out whatever the transport says; a peer that makes us pile them up loses the connection.
-  #hand(bytes: Uint8Array): void {
+  #hand(bytes: Uint8Array, lent = 0): void {
     // Given up while it was flushed.
     if (this.#ended) return
     const now = this.#platform.now()
@@ -351,6 +354,7 @@ export class Connection implements Sink, Eater {
     this.#session.keepAlive.sent(now)
     const took = this.#transport.write(bytes, (error) => {
       this.#left += bytes.length
+      this.#lent -= lent
       this.#tellWritten(error)
     })
     if (took || this.#blocked) return
@@ -376,7 +380,8 @@ export class Connection implements Sink, Eater {
 
   #handLarge(payload: Uint8Array): void {
     this.#handWriter()
-    this.#hand(payload)
+    this.#lent += payload.length
+    this.#hand(payload, payload.length)
   }
 
   #handWriter(): void {
@@ -414,7 +419,7 @@ export class Connection implements Sink, Eater {
       this.#count()
       this.#host.watch?.('out', acknowledgement(entry))
     }
-    if (this.#handed - this.#left + this.#writer.length <= this.#host.options.memoryBudget) return
+    if (this.#piled <= this.#host.options.memoryBudget) return
     this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server reads nothing'))
   }
 
