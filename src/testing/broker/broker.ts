@@ -7,6 +7,7 @@
 import { type MemoryOptions, memoryPair } from '../../transport/memory.js'
 import type { Transport } from '../../transport/transport.js'
 import { encode } from '../../wire/encode.js'
+import { refused } from '../../wire/error.js'
 import type { Properties, PublishPacket, QoS } from '../../wire/packets.js'
 import { realClock } from './clock.js'
 import { Core } from './core.js'
@@ -108,9 +109,10 @@ export class MemoryBroker {
   /**
    * Ends a client's connection with DISCONNECT (0x98 administrative action by default); false when it is not connected.
    *
-   * @throws WireError for a packet that cannot be encoded
+   * @throws WireError for a packet that cannot be encoded, or with a Session Expiry Interval [MQTT-3.14.2-2]
    */
   disconnect(clientId: string, reasonCode = 0x98, properties: Properties = {}): boolean {
+    if (properties.sessionExpiryInterval !== undefined) throw refused('properties.sessionExpiryInterval', 'is for clients to send')
     encode({ type: 'disconnect', reasonCode, properties })
     const connection = this.#core.sessions.get(clientId)?.connection
     connection?.disconnect(reasonCode, properties)

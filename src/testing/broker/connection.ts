@@ -210,9 +210,10 @@ export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
   /** Ends the connection, after a DISCONNECT where the client understands one [MQTT-3.14.0-1] [MQTT-4.13.2-1]. */
   disconnect(reasonCode: number, properties: Properties = {}): void {
     if (this.over) return
-    const code = isReasonCode(DISCONNECT, reasonCode, 'server') ? reasonCode : 0x82
+    // 0x8C is in section 2.4, not in section 3.14.2.1 [MQTT-3.14.2-1].
+    const code = isReasonCode(DISCONNECT, reasonCode, 'server') && reasonCode !== 0x8c ? reasonCode : 0x82
     this.#end = { by: 'broker', reasonCode: code }
-    if (this.state === 'connected' && this.protocolVersion === 5) this.output.send({ type: 'disconnect', reasonCode: code, properties })
+    if (this.output.welcomed && this.protocolVersion === 5) this.output.send({ type: 'disconnect', reasonCode: code, properties })
     this.finish()
   }
 

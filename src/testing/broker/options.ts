@@ -49,7 +49,7 @@ export interface BrokerAuthMethod {
   continue(data: Bytes | undefined, context: BrokerAuthContext): BrokerAuthStep | Promise<BrokerAuthStep>
 }
 
-/** Hooks. One that throws refuses with 0x80. */
+/** Hooks. One that throws refuses with 0x80, and so does a code that the answer cannot say. */
 export interface BrokerHooks {
   /** Decides on a CONNECT. Default: everybody may come. */
   readonly authenticate?: ((connect: ConnectPacket, context: { readonly remote: string | undefined }) => Verdict | Promise<Verdict>) | undefined

@@ -38,6 +38,8 @@ export class Output implements OutboxLink, LaneEnds<ServerPacket> {
   version: ProtocolVersion = 5
   receiveMaximum = 65_535
   congested = false
+  /** True once CONNACK, or what a fault made of it, is on its way: no DISCONNECT goes before it [MQTT-3.14.0-1]. */
+  welcomed = false
   /** Bytes of packets that went out. */
   bytes = 0
   readonly clock: BrokerClock
@@ -188,6 +190,7 @@ export class Output implements OutboxLink, LaneEnds<ServerPacket> {
 
   #write(bytes: Uint8Array): void {
     this.bytes += bytes.length
+    this.welcomed ||= this.#host.accepted !== undefined
     if (!this.#transport.write(bytes)) this.congested = true
     if (!this.congested) return
     this.#backlog += bytes.length

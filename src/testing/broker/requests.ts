@@ -3,6 +3,7 @@
  *
  * Assumes packets that the decoder accepted; what they break together, over time, is found here. Everything is answered at once.
  */
+import { PUBACK, SUBACK } from '../../wire/constants.js'
 import type {
   ClientPacket,
   DisconnectPacket,
@@ -15,6 +16,7 @@ import type {
   SubscriptionRequest,
   UnsubscribePacket,
 } from '../../wire/packets.js'
+import { isReasonCode } from '../../wire/reason-codes.js'
 import { hasWildcard, isShared } from '../../wire/topics.js'
 import type { Connection } from './connection.js'
 import { handleAuth } from './handshake.js'
@@ -170,13 +172,19 @@ function openRequest(connection: Connection, packetId: number, kind: 'publish' |
   return false
 }
 
+/** The code of a hook where the answer has it, else 0x80 [MQTT-3.4.2-1] [MQTT-3.5.2-1] [MQTT-3.9.3-2]. */
+function sayable(answerType: number, reasonCode: number): number {
+  return isReasonCode(answerType, reasonCode, 'server') ? reasonCode : 0x80
+}
+
 /** The reason code that a message is refused with; -1 when it is welcome. */
 function objectTo(connection: Connection, packet: PublishPacket): number {
   const { core } = connection
   const { authorizePublish, maxTopicLevels } = core.settings
   if (levels(packet.topic) > maxTopicLevels) return 0x90
   const reasonCode = authorizePublish === undefined ? 0 : ask(() => authorizePublish(connection.client, packet))
-  if (reasonCode >= 0x80) return reasonCode
+  // PUBREC has the same codes.
+  if (reasonCode >= 0x80) return sayable(PUBACK, reasonCode)
   return packet.retain && !core.retained.hasRoom(messageOf(packet, undefined, 0)) ? 0x97 : -1
 }
 
@@ -257,7 +265,8 @@ function objectToFilter(connection: Connection, session: Session, request: Subsc
   if (!settings.sharedSubscriptionAvailable && isShared(request.filter)) return 0x9e
   if (levels(request.filter) > settings.maxTopicLevels) return 0x8f
   if (!session.subscriptions.has(request.filter) && session.subscriptions.size >= settings.maxSubscriptions) return 0x97
-  return authorizeSubscribe === undefined ? 0 : ask(() => authorizeSubscribe(connection.client, request))
+  const reasonCode = authorizeSubscribe === undefined ? 0 : ask(() => authorizeSubscribe(connection.client, request))
+  return reasonCode >= 0x80 ? sayable(SUBACK, reasonCode) : 0
 }
 
 /** [MQTT-3.3.1-9] to [MQTT-3.3.1-11]; RETAIN is set whatever the subscription says. */
