@@ -6,19 +6,18 @@
  *     npm run rows -- --tests F  reads the titles under the folder F instead of test/
  *     npm run rows -- --rows F   reads the rows from the file F
  *
- * Rows, their names and the reasons live in `test/conformance/rows.json`. Titles are read, not run: literals, the fixed parts of templates, and the
- * texts of tables given to `it.each` that begin with an id or end with one in parentheses. A title proves nothing by itself; that the test does is what its reader checks.
+ * Rows, their names and the reasons live in `test/conformance/rows.json`. Titles are read, not run (`titles.mjs`); texts of tables
+ * given to `it.each` count when they begin with an id or end with one in parentheses.
  */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import ts from 'typescript-5.2'
+import { titlesIn as titles, titlesUnder } from './titles.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const rowsFile = path.join(root, 'test', 'conformance', 'rows.json')
 const tableFile = path.join(root, 'test', 'conformance', 'ROWS.md')
 
-const openers = ['it', 'test', 'describe']
 const numbered = /\b(faults?|pains?) (\d+(?:(?:, (?:and )?| and | to |-)\d+)*)/g
 const lettered = /(?<![\w.-])([A-T]\d\d)(?![\w])/g
 const marked = /^(?:[A-T]\d\d\b|faults? \d|pains? \d)|\([^()]*(?:\b[A-T]\d\d\b|faults? \d|pains? \d)[^()]*\)$/
@@ -36,62 +35,16 @@ export function idsOf(text) {
   return ids
 }
 
-// `it` of `it(…)`, `it.each(…)(…)`, `describe.for(…)(…)`; undefined for everything else.
-function opener(expression) {
-  if (ts.isIdentifier(expression)) return expression.text
-  if (ts.isPropertyAccessExpression(expression) || ts.isCallExpression(expression)) return opener(expression.expression)
-  return undefined
-}
-
-/** Every text in an expression, but not those inside functions; names are followed to the constants of the same file. */
-function texts(node, constants, seen = new Set()) {
-  if (ts.isStringLiteralLike(node)) return [node.text]
-  if (ts.isTemplateExpression(node)) return [[node.head, ...node.templateSpans.map((span) => span.literal)].map((part) => part.text).join('…')]
-  if (ts.isIdentifier(node)) {
-    const value = constants.get(node.text)
-    if (value === undefined || seen.has(value)) return []
-    seen.add(value)
-    return texts(value, constants, seen)
-  }
-  const found = []
-  if (!ts.isFunctionLike(node)) ts.forEachChild(node, (child) => void found.push(...texts(child, constants, seen)))
-  return found
-}
-
-// `it.each(table)` opens nothing before it is called again, with the title.
-function takesTable({ expression }) {
-  return ts.isPropertyAccessExpression(expression) && ['each', 'for'].includes(expression.name.text)
-}
-
-function titlesOf(call, constants) {
-  const [title] = call.arguments
-  if (title === undefined) return []
-  const titles = texts(title, constants)
-  const table = ts.isCallExpression(call.expression) ? call.expression.arguments : []
-  return [...titles, ...table.flatMap((argument) => texts(argument, constants)).filter((text) => marked.test(text))]
-}
-
 /** The titles in the source of a test file. */
 export function titlesIn(source) {
-  const file = ts.createSourceFile('titles.ts', source, ts.ScriptTarget.Latest, true)
-  const constants = new Map()
-  const calls = []
-  const visit = (node) => {
-    if (ts.isVariableDeclaration(node) && ts.isIdentifier(node.name) && node.initializer !== undefined)
-      constants.set(node.name.text, node.initializer)
-    if (ts.isCallExpression(node) && openers.includes(opener(node.expression)) && !takesTable(node)) calls.push(node)
-    ts.forEachChild(node, visit)
-  }
-  visit(file)
-  return calls.flatMap((call) => titlesOf(call, constants))
+  return titles(source, marked)
 }
 
 /** Row id → files that cite it with the number of titles. */
 export function citations(folder) {
   const cited = new Map()
-  const files = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.ts'))
-  for (const name of files.map((file) => file.split(path.sep).join('/')).sort()) {
-    for (const title of titlesIn(readFileSync(path.join(folder, name), 'utf8'))) {
+  for (const [name, found] of titlesUnder(folder, marked)) {
+    for (const title of found) {
       for (const id of new Set(idsOf(title))) {
         const counts = cited.get(id) ?? new Map()
         counts.set(name, (counts.get(name) ?? 0) + 1)

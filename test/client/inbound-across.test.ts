@@ -170,7 +170,7 @@ describe('a message in the buffer', () => {
 })
 
 describe('acknowledgements that were lost', () => {
-  it('H28 fault 21 PUBACK that did not leave is not sent on the next connection [MQTT-4.4.0-2]; QoS 1 is delivered again, as redelivered', async () => {
+  it('H28 fault 21 PUBACK that did not leave is not sent on the next connection; QoS 1 is delivered again, as redelivered', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual' })
     await world.send(publish('t', 'one', 1))

@@ -36,7 +36,7 @@ describe('bytes on the wire', () => {
     expect(await wire('a/b', '', { retain: true })).toBe('31 06 00 03 61 2f 62 00')
   })
 
-  it('D04 D09 D39 QoS 1 and 2 carry identifier 1 first, DUP 0 [MQTT-2.2.1-3] [MQTT-3.3.1-1]', async () => {
+  it('D04 D09 D39 QoS 1 and 2 carry identifier 1 first, DUP 0 [MQTT-2.2.1-3] [MQTT-4.3.2-2] [MQTT-4.3.3-2]', async () => {
     expect(await wire('a', 'hi', { qos: 1 })).toBe('32 08 00 01 61 00 01 00 68 69')
     expect(await wire('a', 'hi', { qos: 2, retain: true })).toBe('35 08 00 01 61 00 01 00 68 69')
   })

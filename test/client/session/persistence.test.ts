@@ -10,7 +10,7 @@ const durable = { durableStore: true }
 const persist = (operation: string, id: number, token: number) => ({ type: 'persist', operation, id, token })
 
 describe('a durable store', () => {
-  it('E31 PUBREC waits until the identifier is safe [MQTT-4.1.0-1]', () => {
+  it('E31 PUBREC waits until the identifier is safe', () => {
     const session = connected(durable)
     session.inbound.settle(session.inbound.handlePublish(9, 2), 0)
     expect(takeActions(session)).toEqual([persist('put-inbound', 9, 1)])

@@ -35,7 +35,7 @@ describe('the return codes of a 3.1.1 CONNACK (A22)', () => {
     // Reserved: refused, for a reason that nobody knows.
     [6, 0x80, 'Unspecified error'],
     [255, 0x80, 'Unspecified error'],
-  ])('%i is 0x%s on 5.0', (returnCode, code, name) => {
+  ])('%i is %i on 5.0: %s', (returnCode, code, name) => {
     expect(version5Code(returnCode)).toBe(code)
     expect(nameOf(version5Code(returnCode), CONNACK)).toBe(name)
   })

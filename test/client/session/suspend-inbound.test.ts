@@ -82,7 +82,7 @@ describe('a QoS 1 message in hand when the connection ends', () => {
     ])
   })
 
-  it('H28 whose PUBACK was queued and did not leave: it is not sent on the next connection [MQTT-4.4.0-2]', () => {
+  it('H28 whose PUBACK was queued and did not leave: it is not sent on the next connection', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [7, 1])
     session.inbound.settle(ticket, 0)

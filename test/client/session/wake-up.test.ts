@@ -67,7 +67,7 @@ describe('a wake-up that the platform tells of', () => {
     expect([session.keepAlive.probing, session.nextTimeout()]).toEqual([false, 30_000])
   })
 
-  it('a PINGREQ that was not taken by the transport does not outlive the connection [MQTT-4.4.0-1]', () => {
+  it('a PINGREQ that was not taken by the transport does not outlive the connection [MQTT-3.1.0-1]', () => {
     const session = connected()
     session.probe(5000)
     session.suspend()
