@@ -63,6 +63,29 @@ describe('PublishView', () => {
     view.forEachSubscriptionIdentifier(() => expect.unreachable())
   })
 
+  it('counts every Subscription Identifier and notes the first 256: a bomb of them takes no memory (T01 T02)', () => {
+    const subscriptionIdentifiers = Array.from({ length: 300 }, (_, index) => index + 1)
+    const bytes = encode({ type: 'publish', topic: 'a', properties: { subscriptionIdentifiers } })
+    const view = new PublishView()
+    view.read(bytes, 0, 3, bytes.length, 5, 'server')
+    const seen: number[] = []
+    view.forEachSubscriptionIdentifier((identifier) => seen.push(identifier))
+    expect([view.subscriptionIdentifierCount, view.subscriptionIdentifiers.length, seen]).toEqual([300, 256, subscriptionIdentifiers.slice(0, 256)])
+    // `properties` gives them all, and the next packet its own.
+    expect(view.properties()).toEqual({ subscriptionIdentifiers })
+    const next = encode({ type: 'publish', topic: 'a', properties: { subscriptionIdentifiers: [7] } })
+    view.read(next, 0, 2, next.length, 5, 'server')
+    const found: number[] = []
+    view.forEachSubscriptionIdentifier((identifier) => found.push(identifier))
+    expect(found).toEqual([7])
+  })
+
+  it('lets go of the buffer when it is released', () => {
+    const view = viewOf(encode(packet as never))
+    view.release()
+    expect([view.bytes.length, view.payload().length, view.bytes.buffer.byteLength]).toEqual([0, 0, 0])
+  })
+
   it('has no properties on 3.1.1', () => {
     const view = viewOf(encode({ type: 'publish', topic: 'b', payload: Uint8Array.of(0, 1) }, { protocolVersion: 4 }), 4)
     expect(view.properties()).toEqual({})
