@@ -101,7 +101,7 @@ export class Decoder {
       if (!(error instanceof WireError)) throw error
       this.#error = error
       this.#framer.clear()
-      return failing(packets, error)
+      return { [Symbol.iterator]: () => failing(packets, error) }
     }
     return packets
   }

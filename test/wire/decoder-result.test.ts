@@ -1,0 +1,15 @@
+/** What `Decoder.push` gives back can be walked more than once, each time to the same end. */
+import { expect, it } from 'vitest'
+import { Decoder } from '../../src/wire/decode.js'
+import type { Packet } from '../../src/wire/packets.js'
+
+it('N28 a result that ends in an error ends in it each time it is walked', () => {
+  const result = new Decoder({ from: 'server' }).push(Uint8Array.of(0xd0, 0, 0xd0, 0, 0x00, 0))
+  for (const _round of [1, 2]) {
+    const packets: Packet[] = []
+    expect(() => {
+      for (const packet of result) packets.push(packet)
+    }).toThrow(expect.objectContaining({ kind: 'malformed', reasonCode: 0x81 }))
+    expect(packets.map(({ type }) => type)).toEqual(['pingresp', 'pingresp'])
+  }
+})
