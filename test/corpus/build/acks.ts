@@ -1,0 +1,84 @@
+/**
+ * PUBACK, PUBREC, PUBREL and PUBCOMP (sections 3.4 to 3.7): each length, each reason code, for identifiers that are known in some states only.
+ */
+import { block, frame, u16 } from '../bytes.js'
+import { type Book, ids, shown, step } from '../case.js'
+import { anyReasonCode, reasonCodes } from '../facts.js'
+import { type AckKind, ack, ackFirst, fullAck, pairProperty, reasonedAck, reasonProperty } from '../packets.js'
+import { addFlags, addIncomplete, addLengths, addLong, addShort, addSizes, type Layout } from './framing.js'
+import { addProperties, padding, type Shape } from './properties.js'
+
+const most = 10_000
+const kinds: readonly AckKind[] = ['puback', 'pubrec', 'pubrel', 'pubcomp']
+
+/** Identifiers that tell, by what they are. */
+const tellingIds: Readonly<Record<string, number>> = {
+  'our publish': ids.ours,
+  'a SUBSCRIBE': ids.subscribing,
+  'an UNSUBSCRIBE': ids.unsubscribing,
+  'their QoS 1 message': ids.theirs1,
+  'their QoS 2 message': ids.theirs2,
+  nothing: ids.fresh,
+  'nothing, the first there is': 1,
+  'nothing, the last there is': 65_535,
+}
+
+export function addAcks(book: Book): void {
+  for (const kind of kinds) addKind(book, kind)
+}
+
+function addKind(book: Book, kind: AckKind): void {
+  const first = ackFirst[kind]
+  const id = kind === 'pubrel' ? ids.theirs2 : ids.ours
+  const layout: Layout = {
+    type: kind,
+    first,
+    fields: [
+      ['packet identifier', u16(id)],
+      ['reason code', [0]],
+      ['properties', block(reasonProperty('ok'))],
+    ],
+    optionalFrom: 1,
+  }
+  const shape: Shape = {
+    type: kind,
+    wrap: (encoded) => frame(first, u16(id), [0], encoded),
+    mean: ({ pairs }) => ({ kind, id, code: 0, ...(pairs !== undefined && { pairs }) }),
+  }
+  addFlags(book, layout)
+  addLengths(book, layout)
+  addShort(book, layout)
+  addIncomplete(book, layout)
+  addLong(book, layout)
+  addSizes(book, kind, most, (size) => frame(first, u16(id), [0], block(padding(size - 8))))
+  book.add(kind, 'as long as it may be', step(frame(first, u16(id), [0], block(padding(most - 8))), { kind, id, code: 0, pairs: 1 }))
+  addProperties(book, shape)
+  addCodes(book, kind, id)
+  addIdentifiers(book, kind)
+}
+
+function addCodes(book: Book, kind: AckKind, id: number): void {
+  const good = reasonCodes[kind] ?? []
+  for (const code of anyReasonCode) {
+    if (!good.includes(code)) {
+      book.addBroken(kind, 'reason code of no or another packet', shown(code), frame(ackFirst[kind], u16(id), [code]))
+      continue
+    }
+    book.add(kind, `reason code ${shown(code)}`, reasonedAck(kind, id, code))
+    book.add(kind, `reason code ${shown(code)} and no properties`, fullAck(kind, id, code))
+    book.add(kind, `reason code ${shown(code)}, a reason and a user property`, fullAck(kind, id, code, reasonProperty('so'), pairProperty()))
+  }
+  book.addBroken(kind, 'reason code of no or another packet', '0xff and a Property Length', frame(ackFirst[kind], u16(id), [0xff], block()))
+}
+
+function addIdentifiers(book: Book, kind: AckKind): void {
+  const refusal = kind === 'puback' || kind === 'pubrec' ? 0x97 : 0x92
+  for (const [what, id] of Object.entries(tellingIds)) {
+    book.add(kind, `for ${what}`, ack(kind, id))
+    book.add(kind, `for ${what}, with ${shown(refusal)} and a Property Length`, fullAck(kind, id, refusal, pairProperty()))
+    book.add(kind, `for ${what}, twice`, ack(kind, id), ack(kind, id))
+  }
+  book.addBroken(kind, 'packet identifier 0', 'alone', frame(ackFirst[kind], u16(0)))
+  book.addBroken(kind, 'packet identifier 0', 'with a reason code', frame(ackFirst[kind], u16(0), [0]))
+  book.addBroken(kind, 'packet identifier 0', 'with properties', frame(ackFirst[kind], u16(0), [0], block(pairProperty())))
+}

@@ -1,0 +1,97 @@
+/**
+ * SUBACK and UNSUBACK (sections 3.9, 3.11): every code, too few and too many of them, for identifiers that are known in some states only.
+ */
+import { type Bytes, block, fill, frame, u16 } from '../bytes.js'
+import { type Book, ids, shown, step } from '../case.js'
+import { anyReasonCode, reasonCodes } from '../facts.js'
+import { pairProperty, reasonProperty, suback, unsuback } from '../packets.js'
+import { addFlags, addIncomplete, addLengths, addShort, addSizes, type Layout } from './framing.js'
+import { addProperties, padding, type Shape } from './properties.js'
+
+const most = 100_000
+type AnswerKind = 'suback' | 'unsuback'
+const firsts = { suback: 0x90, unsuback: 0xb0 }
+const answers = { suback, unsuback }
+
+export function addAnswers(book: Book): void {
+  for (const kind of ['suback', 'unsuback'] as const) addKind(book, kind)
+}
+
+function addKind(book: Book, kind: AnswerKind): void {
+  const first = firsts[kind]
+  const id = kind === 'suback' ? ids.subscribing : ids.unsubscribing
+  const layout: Layout = {
+    type: kind,
+    first,
+    fields: [
+      ['packet identifier', u16(id)],
+      ['properties', block(reasonProperty('ok'))],
+      ['reason codes', [0, 0]],
+    ],
+    optionalFrom: 3,
+  }
+  const shape: Shape = {
+    type: kind,
+    continues: true,
+    wrap: (encoded) => frame(first, u16(id), encoded, [0, 0]),
+    mean: ({ pairs }) => ({ kind, id, count: 2, ...(pairs !== undefined && { pairs }) }),
+  }
+  addFlags(book, layout)
+  addLengths(book, layout)
+  addShort(book, { ...layout, fields: layout.fields.slice(0, 2) })
+  addIncomplete(book, layout)
+  addSizes(book, kind, most, (size) => frame(first, u16(id), block(), fill(size - 7, 0)))
+  addProperties(book, shape)
+  book.add(
+    kind,
+    'as long as it may be, with two codes',
+    step(frame(first, u16(id), block(padding(most - 11)), [0, 0]), { kind, id, count: 2, pairs: 2 }),
+  )
+  addCodes(book, kind, id)
+  addIdentifiers(book, kind, id)
+}
+
+function addCodes(book: Book, kind: AnswerKind, id: number): void {
+  const good = reasonCodes[kind] ?? []
+  const answer = answers[kind]
+  for (const code of anyReasonCode) {
+    if (!good.includes(code)) {
+      book.addBroken(kind, 'reason code of no or another packet', shown(code), frame(firsts[kind], u16(id), block(), [0, code]))
+      continue
+    }
+    book.add(kind, `codes ${shown(code)} twice`, answer(id, [code, code]))
+    book.add(kind, `code ${shown(code)} first, success second`, answer(id, [code, 0], pairProperty()))
+    book.add(kind, `success first, code ${shown(code)} second, a reason`, answer(id, [0, code], reasonProperty('so')))
+    book.add(kind, `code ${shown(code)} alone, for nothing`, answer(ids.fresh, [code]))
+  }
+  book.addBroken(kind, 'reason code of no or another packet', 'first of two', frame(firsts[kind], u16(id), block(), [0x7f, 0]))
+  book.addBroken(kind, 'reason code of no or another packet', 'last of ten', frame(firsts[kind], u16(id), block(), [...fill(9, 0), 0x03]))
+  book.add(kind, 'every code there is', answer(id, good))
+}
+
+function addIdentifiers(book: Book, kind: AnswerKind, id: number): void {
+  const answer = answers[kind]
+  const others: Readonly<Record<string, number>> = {
+    'our publish': ids.ours,
+    'the other kind of request': kind === 'suback' ? ids.unsubscribing : ids.subscribing,
+    'their QoS 1 message': ids.theirs1,
+    'nothing, the first there is': 1,
+    'nothing, the last there is': 65_535,
+  }
+  for (const [what, other] of Object.entries(others)) {
+    book.add(kind, `for ${what}`, answer(other, [0, 0]))
+    book.add(kind, `for ${what}, refused`, answer(other, [0x87, 0x87]))
+  }
+  for (const count of [1, 3, 4, 100, 1000]) {
+    book.add(kind, `${count} codes`, answer(id, fill(count, 0)))
+    book.add(kind, `${count} refusals`, answer(id, fill(count, 0x80)))
+  }
+  book.add(kind, 'the same twice', answer(id, [0, 0]), answer(id, [0, 0]))
+  const none = (how: string, packetId: number, ...properties: Bytes[]): void =>
+    book.addBroken(kind, 'no reason codes', how, frame(firsts[kind], u16(packetId), block(...properties)))
+  none('without properties', id)
+  none('with properties', id, pairProperty())
+  none('for nothing', ids.fresh)
+  book.addBroken(kind, 'packet identifier 0', 'without properties', frame(firsts[kind], u16(0), block(), [0]))
+  book.addBroken(kind, 'packet identifier 0', 'with properties', frame(firsts[kind], u16(0), block(pairProperty()), [0, 0]))
+}

@@ -1,0 +1,258 @@
+/**
+ * Several packets in one sequence: whole exchanges, what follows what, and everything that may come behind a CONNACK.
+ *
+ * A sequence is filed under the packet that decides it.
+ */
+import { block, frame, string, text, u16, vbi } from '../bytes.js'
+import { type Book, broken, ids, partial, type Step } from '../case.js'
+import { firstByte, type PacketName } from '../facts.js'
+import {
+  ack,
+  aliasProperty,
+  auth,
+  authenticated,
+  connack,
+  dataProperty,
+  disconnect,
+  fullAck,
+  goodbye,
+  identifierProperty,
+  pairProperty,
+  pingresp,
+  publish,
+  reasonedAck,
+  suback,
+  unsuback,
+} from '../packets.js'
+import { counts, limits } from '../states.js'
+
+/** One of each that is welcome on an open connection. */
+const welcome: Readonly<Record<string, () => Step>> = {
+  'PUBLISH at QoS 0': () => publish(),
+  'PUBLISH at QoS 1': () => publish({ qos: 1, id: 500 }),
+  'PUBLISH at QoS 2': () => publish({ qos: 2, id: 501 }),
+  PUBACK: () => ack('puback', ids.fresh),
+  PUBREC: () => ack('pubrec', ids.fresh),
+  PUBREL: () => ack('pubrel', ids.fresh),
+  PUBCOMP: () => ack('pubcomp', ids.fresh),
+  SUBACK: () => suback(ids.fresh, [0]),
+  UNSUBACK: () => unsuback(ids.fresh, [0]),
+  PINGRESP: pingresp,
+}
+
+/** One of each way to end. */
+const ends: Readonly<Record<string, readonly [type: PacketName, step: Step]>> = {
+  'reserved type': ['reserved', broken('reserved packet type', [0, 0])],
+  'CONNECT, first byte': ['connect', broken('packet that only a client sends', [0x10])],
+  'second CONNACK': ['connack', connack()],
+  'CONNACK that refuses': ['connack', connack(0x87)],
+  'CONNACK with flags': ['connack', broken('flags of CONNACK', [0x20, 3, 2, 0, 0])],
+  'PUBLISH with QoS 3': ['publish', broken('QoS 3', frame(0x36, string('t'), u16(1), block()))],
+  'PUBLISH with a wildcard': ['publish', broken('topic with a wildcard', frame(0x30, string('#'), block()))],
+  'PUBLISH with an alias of 65,535': ['publish', publish({ alias: 65_535 })],
+  'PUBACK of identifier 0': ['puback', broken('packet identifier 0', frame(0x40, u16(0)))],
+  'PUBREC with an unknown code': ['pubrec', broken('reason code of no or another packet', frame(0x50, u16(1), [0x7f]))],
+  'PUBREL with wrong flags': ['pubrel', broken('flags of the fixed header', frame(0x60, u16(1)))],
+  'PUBCOMP with two reasons': [
+    'pubcomp',
+    broken('property repeated', frame(0x70, u16(1), [0], block([0x1f, ...string('a')], [0x1f, ...string('b')]))),
+  ],
+  'SUBSCRIBE, first byte': ['subscribe', broken('packet that only a client sends', [0x82])],
+  'SUBACK without codes': ['suback', broken('no reason codes', frame(0x90, u16(ids.fresh), block()))],
+  'UNSUBSCRIBE, first byte': ['unsubscribe', broken('packet that only a client sends', [0xa2])],
+  'UNSUBACK cut off': ['unsuback', broken('body ends inside a field', frame(0xb0, [0]))],
+  'PINGREQ, first byte': ['pingreq', broken('packet that only a client sends', [0xc0])],
+  'PINGRESP with a body': ['pingresp', broken('bytes behind the last field', [0xd0, 1, 0])],
+  'PINGRESP that is far too large': ['pingresp', broken('packet above our Maximum Packet Size', [0xd0, 0xff, 0xff, 0xff, 0x7f])],
+  DISCONNECT: ['disconnect', goodbye()],
+  'DISCONNECT Session taken over': ['disconnect', disconnect(0x8e)],
+  'DISCONNECT Server shutting down': ['disconnect', disconnect(0x8b, pairProperty())],
+  'AUTH without a method': ['auth', broken('AUTH without a method', [0xf0, 0])],
+  'AUTH of no exchange': ['auth', auth(0)],
+}
+
+export function addSequences(book: Book): void {
+  addFollowers(book)
+  addEnds(book)
+  addFlows(book)
+  addWindow(book)
+  addBehindConnack(book)
+}
+
+/** Each pair of welcome packets, and a packet that has arrived in part behind each. */
+function addFollowers(book: Book): void {
+  for (const [first, makeFirst] of Object.entries(welcome)) {
+    const type = makeFirst().meaning.kind as PacketName
+    for (const [second, makeSecond] of Object.entries(welcome)) {
+      if (first !== second) book.add(type, `${first}, then ${second}`, makeFirst(), makeSecond())
+    }
+    book.add(type, `${first}, then half of a PUBLISH`, makeFirst(), partial([0x32, 20, 0, 1]))
+    book.add(type, `${first}, then a first byte`, makeFirst(), partial([firstByte('suback')]))
+  }
+  book.add('publish', 'one of each that is welcome', ...Object.values(welcome).map((make) => make()))
+  book.add(
+    'publish',
+    'one of each that is welcome, last one first',
+    ...Object.values(welcome)
+      .toReversed()
+      .map((make) => make()),
+  )
+}
+
+/** Each end behind a welcome packet, before one (which then does not count), and behind all of them. */
+function addEnds(book: Book): void {
+  const makers = Object.entries(welcome)
+  Object.entries(ends).forEach(([what, [type, end]], index) => {
+    const [before, make] = makers[index % makers.length] ?? ['PINGRESP', pingresp]
+    const [behind, makeBehind] = makers[(index + 3) % makers.length] ?? ['PINGRESP', pingresp]
+    book.add(type, `${what}, behind ${before}`, make(), end)
+    book.add(type, `${what}, behind one of each`, ...makers.map(([, each]) => each()), end)
+    // What follows a CONNACK has a list of its own.
+    if (what === 'second CONNACK') return
+    book.add(type, `${what}, ${behind} behind it`, end, makeBehind())
+    book.add(type, `${what}, DISCONNECT behind it`, end, goodbye())
+  })
+}
+
+/** Exchanges from their beginning to their end, and in odd orders. */
+function addFlows(book: Book): void {
+  const message = (qos: 0 | 1 | 2, id: number, dup = false): Step => publish({ qos, id, dup, payload: text('m') })
+  book.add('publish', 'QoS 2 and its PUBREL', message(2, 600), ack('pubrel', 600))
+  book.add('publish', 'QoS 2, repeated, and its PUBREL', message(2, 600), message(2, 600, true), ack('pubrel', 600))
+  book.add('publish', 'QoS 2, repeated without DUP, and its PUBREL', message(2, 600), message(2, 600), ack('pubrel', 600))
+  book.add('publish', 'QoS 2, repeated at QoS 1', message(2, 600), message(1, 600, true))
+  book.add('publish', 'QoS 1, again with DUP', message(1, 600), message(1, 600, true))
+  book.add('publish', 'QoS 1, again without DUP', message(1, 600), message(1, 600))
+  book.add('publish', 'QoS 1, then QoS 2 with its identifier', message(1, 600), message(2, 600))
+  book.add('publish', 'QoS 2 and its PUBREL, then the same identifier at QoS 1', message(2, 600), ack('pubrel', 600), message(1, 600))
+  book.add('publish', 'QoS 2 and its PUBREL, three times', ...[1, 2, 3].flatMap(() => [message(2, 600), ack('pubrel', 600)]))
+  book.add('publish', 'QoS 0, 1 and 2 in turn', message(0, 0), message(1, 601), message(2, 602), message(0, 0), message(1, 603))
+  book.add('publish', '50 at QoS 0', ...Array.from({ length: 50 }, () => message(0, 0)))
+  book.add('publish', '50 at QoS 1', ...Array.from({ length: 50 }, (_, index) => message(1, 1000 + index)))
+  book.add(
+    'publish',
+    '50 exchanges at QoS 2, one by one',
+    ...Array.from({ length: 50 }, (_, index) => [message(2, 1000 + index), ack('pubrel', 1000 + index)]).flat(),
+  )
+  book.add('publish', 'two at QoS 2, released in the other order', message(2, 601), message(2, 602), ack('pubrel', 602), ack('pubrel', 601))
+  book.add('pubrel', 'twice for a message of this sequence', message(2, 600), ack('pubrel', 600), ack('pubrel', 600))
+  book.add('pubrel', 'with 0x92 for a message of this sequence', message(2, 600), fullAck('pubrel', 600, 0x92))
+  book.add('pubrel', 'before its PUBLISH', ack('pubrel', 600), message(2, 600))
+  book.add('pubrel', 'for a QoS 1 message of this sequence', message(1, 600), ack('pubrel', 600))
+  addOurFlows(book)
+}
+
+// What answers our own PUBLISH, SUBSCRIBE and UNSUBSCRIBE.
+function addOurFlows(book: Book): void {
+  book.add('pubrec', 'and PUBCOMP', ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
+  book.add('pubrec', 'twice, and PUBCOMP', ack('pubrec', ids.ours), ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
+  book.add('pubrec', 'refused, and PUBCOMP', reasonedAck('pubrec', ids.ours, 0x97), ack('pubcomp', ids.ours))
+  book.add('pubrec', 'and PUBACK', ack('pubrec', ids.ours), ack('puback', ids.ours))
+  book.add('pubrec', 'and PUBCOMP, and PUBREC once more', ack('pubrec', ids.ours), ack('pubcomp', ids.ours), ack('pubrec', ids.ours))
+  book.add('pubrec', 'and one that refuses', ack('pubrec', ids.ours), reasonedAck('pubrec', ids.ours, 0x80))
+  book.add('pubrec', 'No matching subscribers, and PUBCOMP', reasonedAck('pubrec', ids.ours, 0x10), ack('pubcomp', ids.ours))
+  book.add('pubcomp', 'Packet Identifier not found, behind PUBREC', ack('pubrec', ids.ours), reasonedAck('pubcomp', ids.ours, 0x92))
+  book.add('pubcomp', 'before PUBREC', ack('pubcomp', ids.ours), ack('pubrec', ids.ours))
+  book.add('puback', 'and PUBREC', ack('puback', ids.ours), ack('pubrec', ids.ours))
+  book.add(
+    'puback',
+    'for our publish, the SUBACK and the UNSUBACK',
+    ack('puback', ids.ours),
+    suback(ids.subscribing, [1, 2]),
+    unsuback(ids.unsubscribing, [0, 0x11]),
+  )
+  book.add('suback', 'behind the UNSUBACK', unsuback(ids.unsubscribing, [0x11, 0]), suback(ids.subscribing, [0x87, 0]))
+  book.add(
+    'suback',
+    'behind retained messages of its subscription',
+    publish({ retain: true }),
+    publish({ retain: true, qos: 1 }),
+    suback(ids.subscribing, [2, 2]),
+  )
+  book.add('unsuback', 'behind a message', publish({ qos: 1 }), unsuback(ids.unsubscribing, [0, 0]))
+  book.add('unsuback', 'with the codes of the SUBACK behind it', unsuback(ids.unsubscribing, [0, 0]), suback(ids.unsubscribing, [0, 0]))
+}
+
+/** Messages that are open until PUBREL comes, up to our Receive Maximum and above it. */
+function addWindow(book: Book): void {
+  const { receiveMaximum } = limits
+  const open = (count: number): Step[] => Array.from({ length: count }, (_, index) => publish({ qos: 2, id: 700 + index }))
+  for (let count = 2; count <= receiveMaximum + 2; count++) book.add('publish', `${count} at QoS 2, none released`, ...open(count))
+  book.add('publish', 'a full window, then QoS 0', ...open(receiveMaximum), publish())
+  book.add('publish', 'a full window, then QoS 1', ...open(receiveMaximum), publish({ qos: 1 }))
+  book.add('publish', 'a full window, one released, one more', ...open(receiveMaximum), ack('pubrel', 700), publish({ qos: 2, id: 800 }))
+  book.add(
+    'publish',
+    'a full window, all repeated with DUP',
+    ...open(receiveMaximum),
+    ...Array.from({ length: receiveMaximum }, (_, index) => publish({ qos: 2, id: 700 + index, dup: true })),
+  )
+  book.add(
+    'publish',
+    'a full window, all released, and as many again',
+    ...[0, 1].flatMap(() => [...open(receiveMaximum), ...Array.from({ length: receiveMaximum }, (_, index) => ack('pubrel', 700 + index))]),
+  )
+  book.add('publish', 'as many at QoS 1 as at QoS 2', ...open(2), ...[1, 2, 3, 4, 5].map((index) => publish({ qos: 1, id: 750 + index })))
+  book.add('publish', 'one above the window, with an alias', ...open(receiveMaximum), publish({ qos: 2, id: 800, alias: 1 }))
+  for (const count of [3, 4, 5]) {
+    book.add('publish', `${count} at QoS 1`, ...Array.from({ length: count }, (_, index) => publish({ qos: 1, id: 720 + index })))
+  }
+}
+
+const window = (dup = false): Step[] => Array.from({ length: limits.receiveMaximum }, (_, index) => publish({ qos: 2, id: 700 + index, dup }))
+
+/** A PUBLISH with very many properties. */
+function crowded({ pairs = 0, identifiers = 0 }: { pairs?: number; identifiers?: number }): Step {
+  const properties = [
+    ...Array.from({ length: pairs }, () => pairProperty()),
+    ...Array.from({ length: identifiers }, (_, index) => identifierProperty(index + 1)),
+  ]
+  return publish({ properties, pairs, identifiers })
+}
+
+/** A CONNACK, and in the same breath what a server says then. */
+function addBehindConnack(book: Book): void {
+  const openings: Readonly<Record<string, () => Step>> = {
+    CONNACK: () => connack(),
+    'CONNACK with the method': authenticated,
+    'CONNACK with Session Present': () => connack(0, true),
+  }
+  for (const [opening, open] of Object.entries(openings)) {
+    for (const [what, make] of Object.entries(welcome)) book.add('connack', `${opening}, then ${what}`, open(), make())
+    for (const [what, [, end]] of Object.entries(ends)) book.add('connack', `${opening}, then ${what}`, open(), end)
+    book.add('connack', `${opening}, then one of each`, open(), ...Object.values(welcome).map((make) => make()))
+    book.add('connack', `${opening}, then half of a packet`, open(), partial([0x30, 10, 0]))
+    book.add('connack', `${opening}, then QoS 2 and its PUBREL`, open(), publish({ qos: 2 }), ack('pubrel', ids.fresh))
+    book.add(
+      'connack',
+      `${opening}, then one message more than the window`,
+      open(),
+      ...Array.from({ length: limits.receiveMaximum + 1 }, (_, index) => publish({ qos: 2, id: 700 + index })),
+    )
+    book.add('connack', `${opening}, then an alias set and used`, open(), publish({ alias: 1 }), publish({ alias: 1, topic: [] }))
+    book.add('connack', `${opening}, then an alias never set`, open(), publish({ alias: 1, topic: [] }))
+    book.add(
+      'connack',
+      `${opening}, then alias 0`,
+      open(),
+      broken('topic alias outside our range', frame(0x30, string('t'), block(aliasProperty(0)))),
+    )
+    book.add('connack', `${opening}, then a PUBACK that is far too long`, open(), broken('packet above what its kind needs', [0x40, ...vbi(50_000)]))
+    book.add(
+      'connack',
+      `${opening}, then a PUBLISH that is too long`,
+      open(),
+      broken('packet above our Maximum Packet Size', [0x30, ...vbi(150_000)]),
+    )
+    book.add('connack', `${opening}, then more user properties than we take`, open(), crowded({ pairs: counts.pairs + 1 }))
+    book.add('connack', `${opening}, then more Subscription Identifiers than we take`, open(), crowded({ identifiers: counts.identifiers + 1 }))
+    book.add('connack', `${opening}, then a full window, repeated, and one more`, open(), ...window(), ...window(true), publish({ qos: 1, id: 800 }))
+    book.add('connack', `${opening}, then AUTH`, open(), auth(0x18, dataProperty(1)))
+    book.add('connack', `${opening} behind AUTH`, auth(0x18), open())
+    book.add('connack', `${opening} behind PINGRESP`, pingresp(), open())
+  }
+  book.add('connack', 'refusal, then CONNACK', connack(0x89), connack())
+  book.add('connack', 'refusal, then PUBLISH', connack(0x87), publish({ qos: 1 }))
+  book.add('connack', 'refusal, then garbage', connack(0x87), broken('reserved packet type', [0, 0, 0]))
+  book.add('connack', 'refusal, then DISCONNECT', connack(0x97), disconnect(0x97))
+}

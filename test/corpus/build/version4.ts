@@ -1,0 +1,225 @@
+/**
+ * MQTT 3.1.1: the same packets without properties, and with rules of their own. On this version nothing is announced when a link is closed.
+ *
+ * A server has no DISCONNECT and no AUTH; acknowledgements are identifiers and nothing else.
+ */
+import { type Bytes, fill, frame, prefixed, string, text, u16, vbi } from '../bytes.js'
+import { type Book, broken, ids, partial, type Step, shown, step } from '../case.js'
+import { badTexts, firstByte, goodTexts, type PacketName } from '../facts.js'
+import { type AckKind, ackFirst } from '../packets.js'
+import { limits } from '../states.js'
+import { addFlags, addForeign, addIncomplete, addLengths, addLong, addReserved, addShort, addSizes, type Layout } from './framing.js'
+
+const connack = (code = 0, present = false): Step => step([0x20, 2, present ? 1 : 0, code], { kind: 'connack', code, present })
+const ack = (kind: AckKind, id: number): Step => step(frame(ackFirst[kind], u16(id)), { kind, id, code: 0 })
+const suback = (id: number, codes: Bytes): Step => step(frame(0x90, u16(id), codes), { kind: 'suback', id, count: codes.length })
+const unsuback = (id: number): Step => step(frame(0xb0, u16(id)), { kind: 'unsuback', id, count: 0 })
+const pingresp = (): Step => step([0xd0, 0], { kind: 'pingresp' })
+
+interface MessageParts {
+  readonly qos?: 0 | 1 | 2
+  readonly id?: number
+  readonly dup?: boolean
+  readonly retain?: boolean
+  readonly topic?: Bytes
+  readonly payload?: Bytes
+}
+
+function publish({ qos = 0, id = ids.fresh, dup = false, retain = false, topic = text('t'), payload = [] }: MessageParts = {}): Step {
+  const first = 0x30 | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
+  return step(frame(first, prefixed(topic), qos > 0 ? u16(id) : [], payload), { kind: 'publish', qos, id, dup })
+}
+
+export function addVersion4(book: Book): void {
+  for (const layout of layouts) {
+    addFlags(book, layout)
+    addLengths(book, layout)
+    addIncomplete(book, layout)
+    // Of return codes there may be any number.
+    if (layout.type !== 'pingresp') addShort(book, layout.type === 'suback' ? { ...layout, fields: layout.fields.slice(0, 1) } : layout)
+    if (layout.type !== 'suback') addLong(book, layout)
+    const most = ['connack', 'suback', 'unsuback'].includes(layout.type) ? 100_000 : 10_000
+    addSizes(book, layout.type, most, (size) => frame(layout.first, fill(size - (most > 16_383 ? 4 : 3), 0)))
+  }
+  addConnack(book)
+  addPublish(book)
+  addAcks(book)
+  addAnswers(book)
+  addNever(book)
+  addSequences(book)
+}
+
+const layouts: readonly Layout[] = [
+  {
+    type: 'connack',
+    first: 0x20,
+    fields: [
+      ['Connect Acknowledge Flags', [0]],
+      ['Connect Return code', [0]],
+    ],
+  },
+  ...(['puback', 'pubrec', 'pubrel', 'pubcomp'] as const).map(
+    (type): Layout => ({ type, first: firstByte(type), fields: [['packet identifier', u16(type === 'pubrel' ? ids.theirs2 : ids.ours)]] }),
+  ),
+  {
+    type: 'suback',
+    first: 0x90,
+    fields: [
+      ['packet identifier', u16(ids.subscribing)],
+      ['return codes', [0, 0]],
+    ],
+  },
+  { type: 'unsuback', first: 0xb0, fields: [['packet identifier', u16(ids.unsubscribing)]] },
+  { type: 'pingresp', first: 0xd0, fields: [] },
+]
+
+function addConnack(book: Book): void {
+  const type = 'connack'
+  for (const code of [0, 1, 2, 3, 4, 5]) book.add(type, `return code ${code}`, connack(code))
+  for (const code of [1, 5]) book.addBroken(type, 'Session Present in a refusal', `return code ${code}`, [0x20, 2, 1, code])
+  for (const code of [6, 0x10, 0x80, 0x84, 0xff]) book.addBroken(type, 'return code unknown on 3.1.1', shown(code), [0x20, 2, 0, code])
+  for (const flags of [2, 4, 8, 16, 32, 64, 128, 255]) book.addBroken(type, 'flags of CONNACK', shown(flags), [0x20, 2, flags, 0])
+  book.add(type, 'Session Present', connack(0, true))
+  book.addBroken(type, 'bytes behind the last field', 'properties, as in 5.0', [0x20, 6, 0, 0, 3, 0x21, 0, 9])
+}
+
+function addPublish(book: Book): void {
+  const type = 'publish'
+  const layout: Layout = {
+    type,
+    first: 0x32,
+    fields: [
+      ['topic', string('t')],
+      ['packet identifier', u16(ids.fresh)],
+    ],
+  }
+  addLengths(book, layout)
+  addShort(book, layout)
+  addIncomplete(book, { ...layout, fields: [...layout.fields, ['payload', text('payload')]] })
+  for (const qos of [0, 1, 2] as const) {
+    for (const retain of [false, true]) {
+      for (const dup of [false, true]) book.add(type, `QoS ${qos}${retain ? ', RETAIN' : ''}${dup ? ', DUP' : ''}`, publish({ qos, retain, dup }))
+    }
+    book.addBroken(type, 'topic empty without an alias', `at QoS ${qos}`, frame(0x30 | (qos << 1), string(''), qos > 0 ? u16(ids.fresh) : []))
+  }
+  for (const first of [0x36, 0x37, 0x3e, 0x3f]) book.addBroken(type, 'QoS 3', shown(first), frame(first, string('t'), u16(1)))
+  for (const [how, topic] of Object.entries(badTexts)) book.addBroken(type, 'string ill-formed', `topic, ${how}`, frame(0x30, prefixed(topic)))
+  for (const [how, topic] of Object.entries(goodTexts)) book.add(type, `topic: ${how}`, publish({ topic, qos: 1 }))
+  for (const topic of ['#', 'a/+/b', 'a#']) book.addBroken(type, 'topic with a wildcard', topic, frame(0x30, string(topic)))
+  for (const length of [127, 128, 16_383, 16_384]) book.add(type, `Remaining Length ${length}`, publish({ payload: fill(length - 3, 0x78) }))
+  book.add(type, 'as long as we take', publish({ payload: fill(limits.maximumPacketSize - 7, 0x78) }))
+  book.addBroken(type, 'packet above our Maximum Packet Size', 'by one byte, header alone', [0x30, ...vbi(limits.maximumPacketSize - 3)])
+  book.addBroken(type, 'packet above our Maximum Packet Size', 'the largest there is', [0x30, 0xff, 0xff, 0xff, 0x7f])
+  for (const qos of [1, 2] as const) {
+    book.addBroken(type, 'packet identifier 0', `QoS ${qos}`, frame(0x30 | (qos << 1), string('t'), u16(0)))
+    for (const dup of [false, true]) {
+      const at = `QoS ${qos}${dup ? ', DUP' : ''}`
+      book.add(type, `${at}, identifier of a QoS 1 message in hand`, publish({ qos, dup, id: ids.theirs1 }))
+      book.add(type, `${at}, identifier of a QoS 2 message under way`, publish({ qos, dup, id: ids.theirs2 }))
+    }
+  }
+}
+
+function addAcks(book: Book): void {
+  for (const kind of ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const) {
+    for (const [what, id] of Object.entries({
+      'our publish': ids.ours,
+      'a SUBSCRIBE': ids.subscribing,
+      'an UNSUBSCRIBE': ids.unsubscribing,
+      'their QoS 1 message': ids.theirs1,
+      'their QoS 2 message': ids.theirs2,
+      nothing: ids.fresh,
+    })) {
+      book.add(kind, `for ${what}`, ack(kind, id))
+      book.add(kind, `for ${what}, twice`, ack(kind, id), ack(kind, id))
+    }
+    book.addBroken(kind, 'packet identifier 0', '', frame(ackFirst[kind], u16(0)))
+    book.addBroken(kind, 'bytes behind the last field', 'a reason code, as in 5.0', frame(ackFirst[kind], u16(ids.ours), [0x10]))
+    book.addBroken(
+      kind,
+      'bytes behind the last field',
+      'a reason code and a Property Length, as in 5.0',
+      frame(ackFirst[kind], u16(ids.ours), [0x87, 0]),
+    )
+  }
+}
+
+function addAnswers(book: Book): void {
+  for (const code of [0, 1, 2, 0x80]) {
+    book.add('suback', `codes ${shown(code)} twice`, suback(ids.subscribing, [code, code]))
+    book.add('suback', `code ${shown(code)} alone, for nothing`, suback(ids.fresh, [code]))
+  }
+  for (const code of [3, 4, 0x11, 0x7f, 0x81, 0x87, 0xff]) {
+    book.addBroken('suback', 'return code unknown on 3.1.1', shown(code), frame(0x90, u16(ids.subscribing), [0, code]))
+  }
+  for (const count of [1, 3, 500]) book.add('suback', `${count} codes`, suback(ids.subscribing, fill(count, 0)))
+  for (const [what, id] of Object.entries({ 'our publish': ids.ours, 'an UNSUBSCRIBE': ids.unsubscribing }))
+    book.add('suback', `for ${what}`, suback(id, [0, 0]))
+  for (const [what, id] of Object.entries({
+    'our publish': ids.ours,
+    'a SUBSCRIBE': ids.subscribing,
+    'an UNSUBSCRIBE': ids.unsubscribing,
+    nothing: ids.fresh,
+  })) {
+    book.add('unsuback', `for ${what}`, unsuback(id))
+  }
+  book.addBroken('suback', 'no reason codes', '', frame(0x90, u16(ids.subscribing)))
+  book.addBroken('suback', 'packet identifier 0', '', frame(0x90, u16(0), [0]))
+  book.addBroken('unsuback', 'packet identifier 0', '', frame(0xb0, u16(0)))
+  book.addBroken('unsuback', 'bytes behind the last field', 'reason codes, as in 5.0', frame(0xb0, u16(ids.unsubscribing), [0, 0, 0]))
+  for (const count of [1, 2, 10]) book.add('pingresp', `unasked, ${count} in a row`, ...Array.from({ length: count }, pingresp))
+}
+
+/** Packets that no server of 3.1.1 sends. */
+function addNever(book: Book): void {
+  const both = (type: PacketName, rule: Parameters<Book['addBroken']>[1], first: number, whole: Bytes): void => {
+    book.addBroken(type, rule, 'whole', whole)
+    book.addBroken(type, rule, 'first byte alone', [first])
+    book.addBroken(type, rule, 'with a reason code, as in 5.0', frame(first, [0x87]))
+    book.addBroken(type, rule, 'far too large', [first, 0xff, 0xff, 0xff, 0x7f])
+  }
+  both('disconnect', 'DISCONNECT from a server on 3.1.1', 0xe0, [0xe0, 0])
+  for (const flags of [1, 2, 4, 8, 15]) book.addBroken('disconnect', 'flags of the fixed header', shown(0xe0 + flags), [0xe0 + flags, 0])
+  both('auth', 'AUTH on 3.1.1', 0xf0, [0xf0, 0])
+  for (const flags of [1, 2, 4, 8, 15]) book.addBroken('auth', 'AUTH on 3.1.1', `with flags ${flags}`, [0xf0 + flags, 0])
+  addForeign(book, 'connect', frame(0x10, string('MQTT'), [4, 2, 0, 60], string('c')))
+  addForeign(book, 'subscribe', frame(0x82, u16(1), string('t'), [0]))
+  addForeign(book, 'unsubscribe', frame(0xa2, u16(1), string('t')))
+  addForeign(book, 'pingreq', [0xc0, 0])
+  addReserved(book)
+}
+
+function addSequences(book: Book): void {
+  const welcome: readonly (readonly [string, Step])[] = [
+    ['PUBLISH at QoS 1', publish({ qos: 1, id: 500 })],
+    ['PUBLISH at QoS 2', publish({ qos: 2, id: 501 })],
+    ['PUBREC', ack('pubrec', ids.fresh)],
+    ['PUBREL', ack('pubrel', ids.fresh)],
+    ['PINGRESP', pingresp()],
+  ]
+  const ends: readonly (readonly [string, PacketName, Step])[] = [
+    ['a second CONNACK', 'connack', connack()],
+    ['the reserved type', 'reserved', broken('reserved packet type', [0])],
+    ['a packet with wrong flags', 'puback', broken('flags of the fixed header', [0x41, 2, 0, 1])],
+    ['DISCONNECT', 'disconnect', broken('DISCONNECT from a server on 3.1.1', [0xe0, 0])],
+    ['PINGREQ', 'pingreq', broken('packet that only a client sends', [0xc0, 0])],
+    ['half of a packet', 'publish', partial([0x30, 9, 0])],
+  ]
+  for (const [before, first] of welcome) {
+    for (const [what, type, end] of ends) {
+      book.add(type, `${what} behind ${before}`, first, end)
+      book.add('connack', `CONNACK, ${before}, then ${what}`, connack(), first, end)
+    }
+  }
+  for (const [what, , end] of ends) book.add('connack', `CONNACK with Session Present, then ${what}`, connack(0, true), end)
+  for (const [what, , end] of ends) book.add('connack', `refusal, then ${what}`, connack(5), end)
+  book.add('connack', 'CONNACK, then one of each', connack(), ...welcome.map(([, each]) => each))
+  book.add('publish', 'QoS 2 and its PUBREL', publish({ qos: 2 }), ack('pubrel', ids.fresh))
+  book.add('publish', 'QoS 2, repeated, and its PUBREL', publish({ qos: 2 }), publish({ qos: 2, dup: true }), ack('pubrel', ids.fresh))
+  book.add('publish', 'QoS 1, again with DUP', publish({ qos: 1 }), publish({ qos: 1, dup: true }))
+  book.add('publish', 'QoS 1, again without DUP', publish({ qos: 1 }), publish({ qos: 1 }))
+  book.add('publish', '300 at QoS 2, none released', ...Array.from({ length: 300 }, (_, index) => publish({ qos: 2, id: 1000 + index })))
+  book.add('pubrec', 'and PUBCOMP', ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
+  book.add('pubrec', 'twice, and PUBCOMP', ack('pubrec', ids.ours), ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
+  book.add('puback', 'for our publish, SUBACK and UNSUBACK', ack('puback', ids.ours), suback(ids.subscribing, [0, 2]), unsuback(ids.unsubscribing))
+}

@@ -1,0 +1,30 @@
+/** Every case in every state on a client over the memory transport, in a time that stands still: whole. */
+import { describe, expect, it } from 'vitest'
+import { jobs } from './run/jobs.js'
+import { runMemory } from './run/memory.js'
+import { misjudged } from './run/misjudged.js'
+
+const patience = 240_000
+
+describe('the corpus on a client over memory, whole', () => {
+  it(
+    'MQTT 5.0, each end, each reason code, each answer: N01 N02 N03 N05 N06 N07 N08 N10 N11 N12 N13 N14 N15 N16 N17 N18 N19 N20 N21 N22 N23 N28 N29 N30 N33 [MQTT-2.1.3-1] [MQTT-1.5.4-1] [MQTT-1.5.4-2]',
+    async () => {
+      expect(await runMemory(jobs(5))).toEqual([])
+    },
+    patience,
+  )
+
+  it(
+    'MQTT 3.1.1, each end, each answer, nothing announced: M06 N01 N02 N03 N04 N05 N06 N07 N08 N22 N23 N28 N29 N30',
+    async () => {
+      expect(await runMemory(jobs(4))).toEqual([])
+    },
+    patience,
+  )
+
+  it('would notice: each wrong expectation is found', async () => {
+    const wrong = misjudged()
+    expect(await runMemory(wrong)).toHaveLength(wrong.length)
+  })
+})

@@ -1,0 +1,78 @@
+/**
+ * Why a connection ends: every rule that a sequence of the corpus breaks, with the reason code of our DISCONNECT and where the rule stands.
+ *
+ * The code is what is announced on an open connection of MQTT 5.0. Before CONNACK, and on 3.1.1, nothing is announced; the code is then the cause
+ * that the application is told. Where the standard leaves the choice between 0x81 and 0x82, the choice is the project's, and says so.
+ */
+
+/** Reason code and source of a rule. */
+export interface Rule {
+  readonly code: 0x81 | 0x82 | 0x93 | 0x94 | 0x95 | 0x97
+  readonly source: string
+}
+
+const rule = (code: Rule['code'], source: string): Rule => ({ code, source })
+
+/** All of them, by name. */
+export const rules = {
+  // The fixed header
+  'reserved packet type': rule(0x81, 'N03, section 2.1.2'),
+  'AUTH on 3.1.1': rule(0x81, 'N04, section 2.2.1 of 3.1.1'),
+  'flags of the fixed header': rule(0x81, 'N05 [MQTT-2.1.3-1]'),
+  'QoS 3': rule(0x81, 'E15 [MQTT-3.3.1-4]'),
+  'DUP at QoS 0': rule(0x81, 'E14 [MQTT-3.3.1-2], code by decision'),
+  'Remaining Length of five bytes': rule(0x81, 'N01, section 1.5.5'),
+  'Remaining Length not minimal': rule(0x81, 'N02 [MQTT-1.5.5-1]'),
+  'packet that only a client sends': rule(0x82, 'A31, section 2.1.2'),
+  'DISCONNECT from a server on 3.1.1': rule(0x82, 'M06, section 3.14 of 3.1.1'),
+  'packet above our Maximum Packet Size': rule(0x95, 'N29 [MQTT-3.1.2-24]'),
+  'packet above what its kind needs': rule(0x95, 'N30, T02'),
+  // The body
+  'body ends inside a field': rule(0x81, 'N06, section 4.13'),
+  'bytes behind the last field': rule(0x81, 'N07, N08, section 4.13'),
+  'Property Length beyond the packet': rule(0x81, 'N10, section 2.2.2.1'),
+  'Property Length not minimal': rule(0x81, 'N02 [MQTT-1.5.5-1]'),
+  'Property Length of five bytes': rule(0x81, 'N01, section 1.5.5'),
+  'property cut off': rule(0x81, 'N10, N15, section 2.2.2.2'),
+  'unknown property': rule(0x81, 'N11, section 2.2.2.2'),
+  'property of another packet': rule(0x81, 'N12, section 2.2.2.2, code by decision'),
+  'property of the client': rule(0x82, 'M05 [MQTT-3.14.2-2]'),
+  'property repeated': rule(0x82, 'N13, section 2.2.2.2'),
+  'flag neither 0 nor 1': rule(0x82, 'N16, N17, code by decision for the Payload Format Indicator'),
+  'zero where it is forbidden': rule(0x82, 'N18, N19, F06'),
+  'Subscription Identifier not minimal': rule(0x81, 'N02 [MQTT-1.5.5-1]'),
+  'Subscription Identifier of five bytes': rule(0x81, 'N19, section 1.5.5'),
+  'string ill-formed': rule(0x81, 'N22 [MQTT-1.5.4-1] [MQTT-1.5.4-2]'),
+  'string beyond its block': rule(0x81, 'N23, section 1.5.4'),
+  'reason code of no or another packet': rule(0x82, 'A22, C09, C24, D08, section 2.4, code by decision'),
+  'return code unknown on 3.1.1': rule(0x81, 'A22, C09 [MQTT-3.9.3-2] of 3.1.1'),
+  'no reason codes': rule(0x82, 'C06, sections 3.9.3, 3.11.3, code by decision'),
+  'packet identifier 0': rule(0x82, 'D20, E16 [MQTT-2.2.1-4]'),
+  'flags of CONNACK': rule(0x81, 'A25 [MQTT-3.2.2-1]'),
+  'Session Present in a refusal': rule(0x82, 'A23 [MQTT-3.2.2-6]'),
+  'topic with a wildcard': rule(0x82, 'E28 [MQTT-3.3.2-2], code by decision'),
+  'topic empty without an alias': rule(0x82, 'E28 [MQTT-4.7.3-1], code by decision'),
+  'response topic that is no topic name': rule(0x82, 'N21 [MQTT-3.3.2-14]'),
+  'AUTH without a method': rule(0x82, 'M19, section 3.15.2.2.2'),
+  // Counts
+  'more user properties than we take': rule(0x97, 'N32, T10'),
+  'more subscription identifiers than we take': rule(0x97, 'T10'),
+  // The state of the connection
+  'packet before CONNACK': rule(0x82, 'A27 [MQTT-3.2.0-1]'),
+  'second CONNACK': rule(0x82, 'A30 [MQTT-3.2.0-2]'),
+  'Session Present without a session': rule(0x82, 'A24, T27 [MQTT-3.2.2-4]'),
+  'client identifier assigned unasked': rule(0x82, 'A17, section 3.2.2.3.7'),
+  'another authentication method': rule(0x82, 'M20 [MQTT-4.12.0-5]'),
+  'AUTH where none is expected': rule(0x82, 'M17 [MQTT-4.12.0-6]'),
+  'too many rounds of authentication': rule(0x82, 'T26'),
+  'topic alias outside our range': rule(0x94, 'J02, J03 [MQTT-3.3.2-8] [MQTT-3.3.2-11]'),
+  'topic alias never set': rule(0x82, 'J04, section 3.3.2.3.4'),
+  'above our Receive Maximum': rule(0x93, 'E17 [MQTT-3.3.4-9]'),
+  'packet identifier in use': rule(0x82, 'E09, E13 [MQTT-2.2.1-4]'),
+  'PUBREL before our PUBREC': rule(0x82, 'E08, section 4.3.3'),
+  'acknowledgement of the wrong kind': rule(0x82, 'D14, D15, section 4.3'),
+  'another number of reason codes than filters': rule(0x82, 'C06 [MQTT-3.8.4-6]'),
+} as const satisfies Record<string, Rule>
+
+/** Name of a rule. */
+export type RuleName = keyof typeof rules

@@ -1,0 +1,131 @@
+/**
+ * The states of a session in which every case is run: what the client was started with, and what is known and under way on both sides.
+ *
+ * These are facts for the oracle; `run/enter.ts` and `run/core.ts` bring a client, or a bare session, into each state. Client options that decide
+ * anything (Receive Maximum, Topic Alias Maximum, Maximum Packet Size, clean start, client identifier, method) are named here.
+ */
+import { ids, method } from './case.js'
+
+/** What the client announces in each state. */
+export const limits = { receiveMaximum: 4, topicAliasMaximum: 3, maximumPacketSize: 120_000 } as const
+
+/** Most user properties, and Subscription Identifiers, of a packet (T10), and rounds of an authentication (T26). */
+export const counts = { pairs: 128, identifiers: 64, rounds: 16 } as const
+
+export type StateName =
+  | 'connecting'
+  | 'resuming'
+  | 'authenticating'
+  | 'idle'
+  | 'busy'
+  | 'received'
+  | 'sent'
+  | 'released'
+  | 'reauthenticating'
+  | 'disconnecting'
+
+/** Which of the five states of the issue it stands for. */
+export type StateGroup = 'before CONNACK' | 'connected' | 'mid QoS 2' | 'mid AUTH' | 'disconnecting'
+
+/** What an identifier of ours waits for; of a SUBSCRIBE or UNSUBSCRIBE also its number of filters. */
+export type Awaiting = 'puback' | 'pubrec' | 'pubcomp' | { readonly answer: 'suback' | 'unsuback'; readonly filters: number }
+
+/** An incoming message: in the application's hands (at QoS 1 or 2), or received and waiting for PUBREL. */
+export type Taken = 'in hand at QoS 1' | 'in hand at QoS 2' | 'awaiting PUBREL'
+
+export interface State {
+  readonly name: StateName
+  readonly group: StateGroup
+  readonly title: string
+  readonly versions: readonly (4 | 5)[]
+  /** CONNACK has still to come. */
+  readonly handshake: boolean
+  /** Empty: the server may assign one. */
+  readonly clientId: string
+  /** False declares a session, which the server may resume. */
+  readonly cleanStart: boolean
+  readonly method: string | undefined
+  /** AUTH packets of the exchange that is under way; undefined when none is. */
+  readonly rounds: number | undefined
+  /** The application settles each message as it arrives, or none at all. */
+  readonly settles: boolean
+  readonly ours: Readonly<Record<number, Awaiting>>
+  readonly theirs: Readonly<Record<number, Taken>>
+  /** Topic aliases that the server has set. */
+  readonly aliases: readonly number[]
+  /** Our DISCONNECT is out. */
+  readonly leaving: boolean
+}
+
+const plain: Omit<State, 'name' | 'group' | 'title'> = {
+  versions: [5, 4],
+  handshake: false,
+  clientId: 'corpus',
+  cleanStart: true,
+  method: undefined,
+  rounds: undefined,
+  settles: true,
+  ours: {},
+  theirs: {},
+  aliases: [],
+  leaving: false,
+}
+
+export const states: readonly State[] = [
+  { ...plain, name: 'connecting', group: 'before CONNACK', title: 'CONNECT is out, without a client identifier', handshake: true, clientId: '' },
+  {
+    ...plain,
+    name: 'resuming',
+    group: 'before CONNACK',
+    title: 'CONNECT is out, for a session that may exist; nobody subscribed',
+    handshake: true,
+    cleanStart: false,
+  },
+  {
+    ...plain,
+    name: 'authenticating',
+    group: 'mid AUTH',
+    title: 'CONNECT with a method, one AUTH each way',
+    versions: [5],
+    handshake: true,
+    method,
+    rounds: 1,
+  },
+  { ...plain, name: 'idle', group: 'connected', title: 'one subscription, nothing in flight' },
+  {
+    ...plain,
+    name: 'busy',
+    group: 'connected',
+    title: 'PUBLISH at QoS 1, SUBSCRIBE and UNSUBSCRIBE in flight; two messages, at QoS 1 and 2, in the hands of the application, which keeps them',
+    settles: false,
+    ours: {
+      [ids.ours]: 'puback',
+      [ids.subscribing]: { answer: 'suback', filters: 2 },
+      [ids.unsubscribing]: { answer: 'unsuback', filters: 2 },
+    },
+    theirs: { [ids.theirs1]: 'in hand at QoS 1', [ids.theirs2]: 'in hand at QoS 2' },
+    aliases: [2],
+  },
+  {
+    ...plain,
+    name: 'received',
+    group: 'mid QoS 2',
+    title: 'PUBREC is out, PUBREL is awaited',
+    theirs: { [ids.theirs2]: 'awaiting PUBREL' },
+  },
+  { ...plain, name: 'sent', group: 'mid QoS 2', title: 'PUBLISH at QoS 2 is out, PUBREC is awaited', ours: { [ids.ours]: 'pubrec' } },
+  { ...plain, name: 'released', group: 'mid QoS 2', title: 'PUBREL is out, PUBCOMP is awaited', ours: { [ids.ours]: 'pubcomp' } },
+  {
+    ...plain,
+    name: 'reauthenticating',
+    group: 'mid AUTH',
+    title: 'connected with a method, AUTH 0x19 is out',
+    versions: [5],
+    method,
+    rounds: 0,
+  },
+  { ...plain, name: 'disconnecting', group: 'disconnecting', title: 'DISCONNECT is out, the stream is still open', leaving: true },
+]
+
+/** The states that a version has: 3.1.1 knows no AUTH. */
+export const statesOf = (version: 4 | 5): readonly State[] => states.filter((state) => state.versions.includes(version))
