@@ -46,8 +46,7 @@ export class HandlerLoop implements Handling {
     consumer.onClosing = () => this.#giveUp()
     consumer.onEnd = (error) => {
       this.#over ??= { error }
-      if (this.#host.ended) this.#giveUp()
-      this.#finish()
+      this.#end()
     }
     this.#wake()
   }
@@ -72,6 +71,11 @@ export class HandlerLoop implements Handling {
   [asyncDisposeSymbol](): Promise<void> {
     this.#consumer.leave()
     return Promise.resolve()
+  }
+
+  readonly #end = (): void => {
+    if (this.#host.ended) this.#giveUp()
+    this.#finish()
   }
 
   // Once per burst, after the read that brought it.
@@ -175,8 +179,10 @@ export class HandlerLoop implements Handling {
   #finish(): void {
     if (this.#over === undefined) return
     // After the end of the client nothing is waited for, not even a handler that may never return.
+    const { ended, registry } = this.#host
     const open = this.#running > 0 || (this.#consumer.size > 0 && !this.#stopped)
-    if (open && !this.#host.ended) return
+    if (open && !ended) return void registry.lingering.add(this.#end)
+    registry.lingering.delete(this.#end)
     if (this.#over.error === undefined) this.#done.resolve()
     else this.#done.reject(this.#over.error)
   }

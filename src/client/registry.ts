@@ -23,6 +23,8 @@ import { SubscribeSender } from './subscribe-sender.js'
 export class Registry {
   readonly trie = new TopicTrie<FilterEntry>()
   readonly #entries = new Map<string, FilterEntry>()
+  /** To be told of the end of the client: handlers run on whose subscription is over. */
+  readonly lingering = new Set<() => void>()
   readonly #consumers = new Map<Consumer, FilterEntry[]>()
   readonly #claims = new Set<Claim>()
   /** Consumers that are gone from their filters while a turn of theirs runs. */
@@ -206,6 +208,7 @@ export class Registry {
     this.#sender.end(reason)
     for (const claim of [...this.#claims]) this.#settle(claim, withOutcome(reason, claim.sent ? 'unknown' : 'not-sent'))
     for (const consumer of [...this.#consumers.keys()]) consumer.end(error)
+    for (const tell of [...this.lingering]) tell()
     this.#consumers.clear()
     this.#entries.clear()
   }
