@@ -13,9 +13,9 @@ import type { WireError } from '../wire/error.js'
 import type { ClientPacket, ConnectPacket, DisconnectPacket, Packet, ProtocolVersion, ServerPacket } from '../wire/packets.js'
 import { PublishView } from '../wire/publish.js'
 import { Writer } from '../wire/writer.js'
-import { acknowledgement, type Encoded, type FinalAck, isOldRefusal, KeptHeads, unsupportedVersion, writeControl } from './control.js'
+import { acknowledgement, type Encoded, type FinalAck, goodbyes, KeptHeads, readControl, writeControl } from './control.js'
 import type { Host } from './host.js'
-import { type Eater, Intake } from './intake.js'
+import { type Eater, Intake, readWindow } from './intake.js'
 import { noTicket } from './message.js'
 import { withOutcome } from './outcome.js'
 import type { CancelTimer, Platform } from './platform.js'
@@ -33,15 +33,14 @@ const flushThreshold = 64 * 1024
 const dupFlag = 0x08
 const userPropertyLimit = 128
 const subscriptionIdentifierLimit = 64
+/** Writes under way, above which small ones wait for a transport that asks for patience. */
+const mostWrites = 64
 /** Of the memory budget, for topics that the server gives aliases to; 64 KiB at least. */
 const aliasShare = 1 / 4
+const leastAliasBytes = 64 * 1024
 /** Milliseconds that a peer gets to end its side of the stream after we ended ours. */
 const closePatience = 1000
-const readWindow = 64 * 1024
 const nothing = new Uint8Array(0)
-
-/** Where `buffer()` reads go: one per thread is enough, because every read is consumed before the next begins. */
-let sharedWindow: Uint8Array | undefined
 
 /** One connection. */
 export class Connection implements Sink, Eater {
@@ -59,6 +58,8 @@ export class Connection implements Sink, Eater {
   /** Bytes handed to the transport, and those that have left it. */
   #handed = 0
   #left = 0
+  /** Writes under way. */
+  #writes = 0
   /** Bytes of large payloads among them. */
   #lent = 0
   readonly #waiting = new Ring<{ readonly at: number; readonly callback: (error?: unknown) => void }>()
@@ -135,11 +136,11 @@ export class Connection implements Sink, Eater {
   replay({ head, payload }: Encoded, packet: () => Packet): void {
     const large = payload.length >= byReference
     head[0] = (head[0] as number) | dupFlag
-    if (large) this.flush()
+    if (large) this.#flushNow()
     this.#writer.raw(head)
     if (large) this.#handLarge(payload)
     else this.#writer.raw(payload)
-    this.#count()
+    if (this.#counters !== undefined) this.#counters.packetsSent += 1
     this.queueFlush()
     if (this.#writer.length >= flushThreshold) this.flush()
     this.#host.watch?.('out', packet())
@@ -162,12 +163,11 @@ export class Connection implements Sink, Eater {
     })
   }
 
-  /** Hands everything that is queued to the transport in one write. */
+  /** Hands what is queued to the transport in one write; small ones, which cost far more than their bytes, wait where many are under way. */
   flush(): void {
     this.#flushQueued = false
-    if (this.#ended || this.#silent) return
-    this.#writeAcks()
-    this.#handWriter()
+    const waits = this.#blocked && this.#writes >= mostWrites
+    if (!waits || this.#session.acks.length * 5 + this.#writer.length >= flushThreshold) this.#flushNow()
   }
 
   /** Calls back when everything that was queued so far has left, or never will. */
@@ -199,7 +199,7 @@ export class Connection implements Sink, Eater {
   /** DISCONNECT is queued or not sent at all: flush, and end the stream. */
   end(): void {
     if (this.#ended) return
-    this.flush()
+    this.#flushNow()
     this.#silent = true
     this.#closeStream()
   }
@@ -210,11 +210,16 @@ export class Connection implements Sink, Eater {
     this.#finish(error)
   }
 
+  #flushNow(): void {
+    if (this.#ended || this.#silent) return
+    this.#writeAcks()
+    this.#handWriter()
+  }
+
   // Input: the Sink
 
   buffer(): Uint8Array {
-    sharedWindow ??= new Uint8Array(readWindow)
-    return sharedWindow
+    return readWindow()
   }
 
   read(length: number): void {
@@ -222,7 +227,7 @@ export class Connection implements Sink, Eater {
   }
 
   chunk(given: Uint8Array): void {
-    if (this.#ended) return
+    if (this.#ended || given.length === 0) return
     // A Node Buffer becomes a plain view: its own `slice` would not copy what is kept.
     const bytes = given.constructor === Uint8Array ? given : new Uint8Array(given.buffer, given.byteOffset, given.length)
     this.#session.keepAlive.received(this.#platform.now())
@@ -250,6 +255,7 @@ export class Connection implements Sink, Eater {
     if (this.#ended) return
     this.#blocked = false
     this.#session.keepAlive.blocked(false, this.#platform.now())
+    this.flush()
     this.#host.flush()
   }
 
@@ -264,8 +270,7 @@ export class Connection implements Sink, Eater {
     const type = (bytes[start] as number) >> 4
     if (this.#counters !== undefined) this.#counters.packetsReceived += 1
     if (type === PUBLISH) return this.#handlePublish(bytes, start, body, end)
-    const packet =
-      this.#version === 5 && isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, this.#version)
+    const packet = readControl(bytes, start, body, end, this.#version)
     this.#host.watch?.('in', packet)
     if (type !== CONNACK && type !== AUTH && !this.#session.expectConnected()) return
     if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#session.fail(0x97)
@@ -325,10 +330,6 @@ export class Connection implements Sink, Eater {
     else if (ticket === REPEAT) this.#host.inbox.handleRepeat()
   }
 
-  #count(): void {
-    if (this.#counters !== undefined) this.#counters.packetsSent += 1
-  }
-
   #resolve(view: PublishView): string | undefined {
     const { aliases } = this.#session
     const alias = view.topicAlias
@@ -339,7 +340,7 @@ export class Connection implements Sink, Eater {
     const topic = view.topicStart === view.topicEnd ? aliases.topic(alias) : view.topic()
     if (topic === undefined) this.#session.fail(0x82, 'unknown topic alias')
     else aliases.define(alias, topic)
-    if (aliases.bytes <= Math.max(readWindow, this.#host.options.memoryBudget * aliasShare)) return topic
+    if (aliases.bytes <= Math.max(leastAliasBytes, this.#host.options.memoryBudget * aliasShare)) return topic
     this.#session.fail(0x97)
     return undefined
   }
@@ -349,10 +350,12 @@ export class Connection implements Sink, Eater {
     // Given up while it was flushed.
     if (this.#ended) return
     const now = this.#platform.now()
+    this.#writes += 1
     this.#handed += bytes.length
     if (this.#counters !== undefined) this.#counters.bytesSent += bytes.length
     this.#session.keepAlive.sent(now)
     const took = this.#transport.write(bytes, (error) => {
+      this.#writes -= 1
       this.#left += bytes.length
       this.#lent -= lent
       this.#tellWritten(error)
@@ -367,7 +370,7 @@ export class Connection implements Sink, Eater {
     const { payload, qos = 0 } = input
     const large = payload.length >= byReference
     // What is queued leaves first, so that nothing comes between head and payload.
-    if (large) this.flush()
+    if (large) this.#flushNow()
     const mark = this.#writer.length
     if (large) this.#write(payload.length, () => writePublishHead(this.#writer, input, payload.length, this.#version))
     else this.#write(0, () => writePublish(this.#writer, input, this.#version))
@@ -405,7 +408,7 @@ export class Connection implements Sink, Eater {
       this.#writer.length = mark
       throw new MqttError('ERR_PACKET_TOO_LARGE')
     }
-    this.#count()
+    if (this.#counters !== undefined) this.#counters.packetsSent += 1
     this.queueFlush()
   }
 
@@ -416,7 +419,7 @@ export class Connection implements Sink, Eater {
       const reasonCode = this.#version === 5 ? ackReason(entry) : 0
       if ((reasonCode === 0 ? 4 : 5) > this.packetLimit) return this.#giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no acknowledgement fits'))
       writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), reasonCode, undefined, this.#version)
-      this.#count()
+      if (this.#counters !== undefined) this.#counters.packetsSent += 1
       this.#host.watch?.('out', acknowledgement(entry))
     }
     if (this.#piled <= this.#host.options.memoryBudget) return
@@ -439,12 +442,12 @@ export class Connection implements Sink, Eater {
     }
   }
 
-  // Optional text goes first when it does not fit [MQTT-3.14.2-3] [MQTT-3.14.2-4].
   #sendDisconnect(packet: DisconnectPacket): void {
-    const { sessionExpiryInterval, reasonString } = packet.properties
-    for (const properties of [packet.properties, { sessionExpiryInterval, reasonString }, { sessionExpiryInterval }, {}]) {
+    // Nothing follows it [MQTT-3.14.4-1].
+    this.#writeAcks()
+    for (const form of goodbyes(packet)) {
       try {
-        return this.send({ ...packet, properties })
+        return this.send(form)
       } catch (error) {
         if (!(MqttError.is(error) && error.code === 'ERR_PACKET_TOO_LARGE')) throw error
       }
@@ -457,7 +460,7 @@ export class Connection implements Sink, Eater {
     this.#session.acks.clear()
     if (reasonCode === undefined) return this.destroy(error)
     this.#sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })
-    this.flush()
+    this.#flushNow()
     this.#finish(error)
     this.#closeStream()
   }

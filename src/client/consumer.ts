@@ -25,6 +25,8 @@ export interface ConsumerConfig {
   readonly onDrop: ((message: Message) => void) | undefined
 }
 
+/** Messages in hand that are not looked through. */
+const leastSweep = 64
 const noOptions: NextOptions = Object.freeze({})
 
 /** The implementation of {@link Subscription}. */
@@ -47,6 +49,7 @@ export class Consumer implements Subscription {
   #filledAt = -1
   readonly #waiters = new Ring<Deferred<Message | undefined>>()
   #inHand: DeliveredMessage[] = []
+  #sweepAt = leastSweep
   #leaving: Promise<void> | undefined
   #iterating = false
   #closing = false
@@ -285,9 +288,15 @@ export class Consumer implements Subscription {
     const { counters } = this.#host
     if (counters !== undefined) counters.delivered += 1
     if (this.config.ack === 'on-receive') message.settle(0)
-    if (this.config.ack === 'manual') this.#inHand = this.#inHand.filter((earlier) => !earlier.settled)
+    if (this.config.ack === 'manual' && this.#inHand.length >= this.#sweepAt) this.#sweep()
     this.#inHand.push(message)
     return message
+  }
+
+  // What the application has settled is forgotten; not at each message, or many that wait would cost a walk each.
+  #sweep(): void {
+    this.#inHand = this.#inHand.filter((message) => !message.settled)
+    this.#sweepAt = Math.max(leastSweep, this.#inHand.length * 2)
   }
 
   // Under 'manual' the application ends turns with `ack()`; borrowed messages end with the turn in every mode.

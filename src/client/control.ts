@@ -4,8 +4,18 @@
  * Pure functions over writers and bytes.
  */
 import { PINGRESP, PUBACK, PUBCOMP, PUBREC, PUBREL } from '../wire/constants.js'
+import { decodeServerPacket } from '../wire/decode-server.js'
 import { writeAuth, writeConnect, writeDisconnect, writePingreq, writeSubscribe, writeUnsubscribe } from '../wire/encode-client.js'
-import type { ClientPacket, Packet, ProtocolVersion, PubackPacket, PubcompPacket, PubrecPacket, ServerPacket } from '../wire/packets.js'
+import type {
+  ClientPacket,
+  DisconnectPacket,
+  Packet,
+  ProtocolVersion,
+  PubackPacket,
+  PubcompPacket,
+  PubrecPacket,
+  ServerPacket,
+} from '../wire/packets.js'
 import type { Writer } from '../wire/writer.js'
 import { ackId, ackReason, ackType } from './session/ack-queue.js'
 
@@ -21,13 +31,25 @@ export interface Encoded {
   readonly version: ProtocolVersion
 }
 
+/** A packet of a server, but for PUBLISH. @throws WireError */
+export function readControl(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion): ServerPacket {
+  return version === 5 && isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, version)
+}
+
+/** A DISCONNECT, and with ever less optional text for a server that takes no long packets [MQTT-3.14.2-3] [MQTT-3.14.2-4]. */
+export function goodbyes(packet: DisconnectPacket): DisconnectPacket[] {
+  const { sessionExpiryInterval, reasonString } = packet.properties
+  const forms = [packet.properties, { sessionExpiryInterval, reasonString }, { sessionExpiryInterval }, {}]
+  return forms.map((properties) => ({ ...packet, properties }))
+}
+
 /** A server that knows 3.1.1 only says "unacceptable protocol version" in the form of that version (3.1.1, section 3.2.2.3). */
-export function isOldRefusal(bytes: Uint8Array, start: number, end: number): boolean {
+function isOldRefusal(bytes: Uint8Array, start: number, end: number): boolean {
   return end - start === 4 && bytes[start] === 0x20 && bytes[start + 2] === 0 && bytes[start + 3] === 1
 }
 
 /** What such a refusal means. */
-export const unsupportedVersion: ServerPacket = { type: 'connack', sessionPresent: false, reasonCode: 0x84, properties: {} }
+const unsupportedVersion: ServerPacket = { type: 'connack', sessionPresent: false, reasonCode: 0x84, properties: {} }
 
 /** Writes a control packet other than PUBLISH and its acknowledgements. @throws WireError */
 export function writeControl(writer: Writer, packet: ClientPacket, version: ProtocolVersion): void {

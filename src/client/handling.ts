@@ -181,8 +181,8 @@ export class HandlerLoop implements Handling {
     // After the end of the client nothing is waited for, not even a handler that may never return.
     const { ended, registry } = this.#host
     const open = this.#running > 0 || (this.#consumer.size > 0 && !this.#stopped)
-    if (open && !ended) return void registry.lingering.add(this.#end)
-    registry.lingering.delete(this.#end)
+    if (open && !ended) return void registry.unfinished.add(this.#end)
+    registry.unfinished.delete(this.#end)
     if (this.#over.error === undefined) this.#done.resolve()
     else this.#done.reject(this.#over.error)
   }

@@ -20,6 +20,9 @@ const stallCheck = 1000
 const stallAge = 10_000
 /** Losses are told at most once in this many milliseconds. */
 const dropInterval = 1000
+/** Bytes of memory for the objects of a message, and for its properties; measured. */
+const messageObjects = 384
+const propertyObjects = 256
 const noProperties = (): Properties => ({})
 
 interface Recipient {
@@ -287,9 +290,11 @@ function partsOf(view: PublishView, topic: string, size: number): MessageParts {
   }
 }
 
-/** Bytes of topic, properties and payload, whether or not an alias stands for the topic. */
+/** Bytes that holding a message costs: topic (whether or not an alias stands for it), properties, payload, and the objects around them. */
 function sizeOf({ topicStart, topicEnd, propertiesStart, propertiesEnd, payloadStart, payloadEnd }: PublishView, topic: string): number {
-  return Math.max(topicEnd - topicStart, topic.length) + propertiesEnd - propertiesStart + payloadEnd - payloadStart
+  const properties = propertiesEnd - propertiesStart
+  const objects = properties > 0 ? messageObjects + propertyObjects : messageObjects
+  return Math.max(topicEnd - topicStart, topic.length) + properties + payloadEnd - payloadStart + objects
 }
 
 // Decoded when asked for. The alias is a matter of the connection, not of the message.

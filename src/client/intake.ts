@@ -17,9 +17,18 @@ import type { Platform } from './platform.js'
 const sliceLength = 1000
 const sliceTime = 5
 /** The clock is read once in so many packets. */
-const clockStride = 64
+const clockStride = 16
 /** Bytes that wait for the next turn at most. */
 const mostWaiting = 1024 * 1024
+
+const windowSize = 64 * 1024
+let sharedWindow: Uint8Array | undefined
+
+/** Where reads go: one per thread is enough, because every read is consumed before the next begins. */
+export function readWindow(): Uint8Array {
+  sharedWindow ??= new Uint8Array(windowSize)
+  return sharedWindow
+}
 
 /** Whom the packets are for. */
 export interface Eater {
@@ -62,6 +71,8 @@ export class Intake {
   take(bytes: Uint8Array, room: number): boolean {
     if (this.#waiting === undefined) {
       this.framer.push(bytes)
+      // A read costs as much as a packet, even when it completes none.
+      this.#packets += 1
       this.#walk(true)
       return true
     }

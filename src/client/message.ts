@@ -59,12 +59,9 @@ export interface MessageParts {
   readonly retain: boolean
   readonly dup: boolean
   readonly properties: () => Properties
-  /** Bytes of topic, properties and payload. */
+  /** Bytes that holding it costs. */
   readonly size: number
 }
-
-/** Bytes that a message costs beyond its own: an estimate. */
-const overhead = 64
 
 /** Ticket of a message that needs no acknowledgement. */
 export const noTicket = -1
@@ -131,7 +128,7 @@ export class DeliveredMessage implements Message {
 
   /** Bytes that holding this message costs. */
   get size(): number {
-    return this.#parts.size + overhead
+    return this.#parts.size
   }
 
   text(): string {

@@ -24,9 +24,9 @@ export class Registry {
   readonly trie = new TopicTrie<FilterEntry>()
   readonly #entries = new Map<string, FilterEntry>()
   /** To be told of the end of the client: handlers run on whose subscription is over. */
-  readonly lingering = new Set<() => void>()
-  readonly #consumers = new Map<Consumer, FilterEntry[]>()
-  readonly #claims = new Set<Claim>()
+  readonly unfinished = new Set<() => void>()
+  readonly #consumers = new Map<Consumer, Set<FilterEntry>>()
+  readonly #claims = new Map<Consumer, Claim>()
   /** Consumers that are gone from their filters while a turn of theirs runs. */
   readonly #lingering = new Set<Consumer>()
   readonly #host: Host
@@ -73,7 +73,7 @@ export class Registry {
       sent: false,
       done: false,
     }
-    this.#claims.add(claim)
+    this.#claims.set(consumer, claim)
     const job: SubscribeJob = {
       kind: 'subscribe',
       items: [],
@@ -83,7 +83,7 @@ export class Registry {
     }
     const granted: Joiner[] = []
     const entries = new Set(requests.map((request, index) => this.#join(request, claim, index, job, granted)))
-    this.#consumers.set(consumer, [...entries])
+    this.#consumers.set(consumer, new Set(entries))
     if (job.items.length > 0) this.#sender.push(job)
     this.#host.inbox.handleJoined(consumer, entries)
     for (const joiner of granted) this.#grantAsIs(joiner)
@@ -109,8 +109,9 @@ export class Registry {
   drop(consumer: Consumer, how: 'unsubscribe' | 'detach'): void {
     if (consumer.busy) this.#lingering.add(consumer)
     const early = new MqttError('ERR_ABORTED')
-    for (const claim of this.#claims) if (claim.consumer === consumer) this.#settle(claim, early)
-    const entries = this.#consumers.get(consumer) ?? []
+    const claim = this.#claims.get(consumer)
+    if (claim !== undefined) this.#settle(claim, early)
+    const entries = [...(this.#consumers.get(consumer) ?? [])]
     this.#consumers.delete(consumer)
     for (const entry of entries) {
       entry.leave(consumer)
@@ -206,9 +207,9 @@ export class Registry {
   /** The client is over: readers end with `error` (undefined: in order), calls that wait reject with `reason`. */
   end(error: MqttError | undefined, reason: MqttError): void {
     this.#sender.end(reason)
-    for (const claim of [...this.#claims]) this.#settle(claim, withOutcome(reason, claim.sent ? 'unknown' : 'not-sent'))
+    for (const claim of [...this.#claims.values()]) this.#settle(claim, withOutcome(reason, claim.sent ? 'unknown' : 'not-sent'))
     for (const consumer of [...this.#consumers.keys()]) consumer.end(error)
-    for (const tell of [...this.lingering]) tell()
+    for (const tell of [...this.unfinished]) tell()
     this.#consumers.clear()
     this.#entries.clear()
   }
@@ -342,7 +343,7 @@ export class Registry {
   #settle(claim: Claim, error: unknown): void {
     if (claim.done) return
     claim.done = true
-    this.#claims.delete(claim)
+    this.#claims.delete(claim.consumer)
     if (error === undefined) claim.ready.resolve(claim.consumer)
     else claim.ready.reject(error)
   }
@@ -410,14 +411,13 @@ export class Registry {
 
   #remove(consumer: Consumer, entry: FilterEntry, error?: MqttError): void {
     entry.leave(consumer)
-    const rest = (this.#consumers.get(consumer) ?? []).filter((other) => other !== entry)
-    this.#consumers.set(consumer, rest)
+    this.#consumers.get(consumer)?.delete(entry)
     this.#retire(consumer, error)
   }
 
   // Without a filter, and without the prospect of one, it ends.
   #retire(consumer: Consumer, error?: MqttError): void {
-    if (this.#consumers.get(consumer)?.length !== 0 || this.#waits(consumer)) return
+    if (this.#consumers.get(consumer)?.size !== 0 || this.#waits(consumer)) return
     this.#consumers.delete(consumer)
     consumer.end(error)
     if (!consumer.attended) consumer.discard(true)
@@ -425,7 +425,7 @@ export class Registry {
   }
 
   #waits(consumer: Consumer): boolean {
-    for (const claim of this.#claims) if (claim.consumer === consumer) return true
+    if (this.#claims.has(consumer)) return true
     return false
   }
 }

@@ -72,7 +72,12 @@ export class TopicTrie<T> {
     // Leading wildcards do not match topics that begin with `$` [MQTT-4.7.2-1].
     let wild = !topic.startsWith('$')
     let nodes = [this.#root]
-    for (const level of topic.split('/')) {
+    // Level by level: of a topic with 65,535 of them no more is looked at than filters have.
+    for (let at = 0; at <= topic.length; ) {
+      const slash = topic.indexOf('/', at)
+      const end = slash < 0 ? topic.length : slash
+      const level = topic.slice(at, end)
+      at = end + 1
       const next: Node<T>[] = []
       const keep = (node: Node<T> | undefined): void => {
         if (node !== undefined) next.push(node)

@@ -104,9 +104,10 @@ test('fault 55 10,000 subscriptions, one call each, cost no quadratic time', asy
   const world = await steady()
   const count = 10_000
   world.peer.answer = agreeable
-  const begin = performance.now()
+  const begin = process.cpuUsage()
   const calls = Array.from({ length: count }, (_, index) => world.client.subscribe(`t/${index}`))
   await world.settle()
   await Promise.all(calls)
-  expect(performance.now() - begin).toBeLessThan(5000)
+  // Processor time of this process: others may be busy too.
+  expect(process.cpuUsage(begin).user / 1000).toBeLessThan(5000)
 }, 60_000)

@@ -38,6 +38,9 @@ export interface SessionConfig {
 /** Rounds of one authentication exchange: a server that asks for more wants something else. */
 const mostAuthRounds = 16
 
+/** Milliseconds in which exchanges that the server begins share their rounds. */
+const calm = 60_000
+
 /** Where the connection stands. */
 export type SessionState = 'idle' | 'connecting' | 'connected' | 'closed'
 
@@ -61,6 +64,9 @@ export class Session {
   #connect: ConnectPacket | undefined
   #authRounds = 0
   #authenticating = false
+  /** AUTH of the server that wait for ours. */
+  #owed = 0
+  #countedSince = 0
   #negotiated: Negotiated | undefined
   readonly #config: SessionConfig
   readonly #actions: Action[] = []
@@ -124,6 +130,8 @@ export class Session {
     this.#state = 'connecting'
     this.#authRounds = 0
     this.#authenticating = false
+    this.#owed = 0
+    this.#countedSince = Number.NEGATIVE_INFINITY
     this.aliases.start(v5 ? (packet.properties.topicAliasMaximum ?? 0) : 0)
     this.topics.start(0)
     this.inbound.start(v5 ? (packet.properties.receiveMaximum ?? this.#config.receiveMaximum) : 65_535, !v5)
@@ -143,7 +151,8 @@ export class Session {
   /** Sends AUTH: the next round of an exchange (0x18), or the first of a re-authentication (0x19) (section 4.12). */
   authenticate(reasonCode: 0x18 | 0x19, authenticationData: Bytes | undefined): void {
     if (this.#state !== 'connecting' && this.#state !== 'connected') return
-    if (reasonCode === 0x19) this.#beginExchange()
+    if (reasonCode === 0x19) this.#beginExchange(true)
+    else this.#owed -= 1
     const authenticationMethod = this.#connect?.properties.authenticationMethod
     this.#actions.push({ type: 'send', packet: { type: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } } })
   }
@@ -190,7 +199,7 @@ export class Session {
   handlePacket(packet: ServerPacket, now: number): void {
     if (this.#state === 'closed') return
     if (packet.type === 'connack') return this.#handleConnack(packet, now)
-    if (packet.type === 'auth') return this.#handleAuth(packet)
+    if (packet.type === 'auth') return this.#handleAuth(packet, now)
     if (!this.expectConnected()) return
     switch (packet.type) {
       case 'suback':
@@ -250,6 +259,7 @@ export class Session {
     this.#owns = true
     this.#known = true
     this.#authenticating = false
+    this.#owed = 0
     this.outbound.start(Math.min(negotiated.receiveMaximum, this.#config.maximumInflight), foreign, this.version === 4)
     this.topics.start(negotiated.topicAliasMaximum)
     this.keepAlive.start(negotiated.keepAlive, now)
@@ -266,22 +276,28 @@ export class Session {
   }
 
   // [MQTT-4.12.0-5] [MQTT-4.12.0-6]
-  #handleAuth(packet: AuthPacket): void {
+  #handleAuth(packet: AuthPacket, now: number): void {
     const { reasonCode, properties } = packet
     const method = this.#connect?.properties.authenticationMethod
     if (method === undefined) return this.fail(0x82, 'AUTH is not expected here', 'ERR_UNEXPECTED_PACKET')
     const success = reasonCode === 0
     if (properties.authenticationMethod !== method) return this.fail(0x82, 'other authentication method')
     if (success && !this.#authenticating) return this.fail(0x82, 'AUTH is not expected here', 'ERR_UNEXPECTED_PACKET')
-    if (this.#state === 'connected' && !this.#authenticating) this.#beginExchange()
+    if (this.#state === 'connected' && !this.#authenticating) {
+      // What does not wait for our answers would pile up here: it is the same exchange.
+      const anew = this.#owed === 0 && now - this.#countedSince >= calm
+      this.#beginExchange(anew)
+      if (anew) this.#countedSince = now
+    }
+    if (!success) this.#owed += 1
     this.#authRounds += 1
     if (this.#authRounds > mostAuthRounds) return this.fail(0x82, 'too many rounds of authentication')
     this.#authenticating = this.#state === 'connected' && !success
     this.#actions.push({ type: 'auth', packet })
   }
 
-  #beginExchange(): void {
-    this.#authRounds = 0
+  #beginExchange(anew: boolean): void {
+    if (anew) this.#authRounds = 0
     this.#authenticating = true
   }
 

@@ -1,0 +1,154 @@
+/** What a fresh look at a hostile broker found: each test is the smallest that showed it. */
+import { expect, it } from 'vitest'
+import type { ClientOptions } from '../../src/client/api.js'
+import type { Sink, Transport } from '../../src/transport/transport.js'
+import { Decoder } from '../../src/wire/decode.js'
+import { TopicTrie } from '../../src/wire/trie.js'
+import { agreeable, World } from './harness.js'
+import { Rig } from './rig.js'
+import { asking, bytes, toy } from './toy-auth.js'
+
+/** A peer that reads nothing: every write is taken, none leaves. */
+class Unread implements Transport {
+  sink: Sink | undefined
+  /** Writes that have not left, and their bytes. */
+  writes = 0
+  destroyed = false
+  readonly bytes: number[] = []
+
+  open(sink: Sink): void {
+    this.sink = sink
+  }
+
+  write(bytes: Uint8Array): boolean {
+    this.writes += 1
+    this.bytes.push(...bytes)
+    return this.writes < 2
+  }
+
+  close(): void {
+    this.destroy()
+  }
+
+  destroy(): void {
+    if (this.destroyed) return
+    this.destroyed = true
+    queueMicrotask(() => this.sink?.closed(undefined))
+  }
+}
+
+async function unread(options: ClientOptions): Promise<{ world: World; transport: Unread }> {
+  const transport = new Unread()
+  const world = new World({ stats: true, ...options }, {}, 1, () => transport)
+  const connecting = world.client.connect()
+  await world.settle()
+  transport.sink?.chunk(Uint8Array.of(0x20, 3, 0, 0, 0))
+  await connecting
+  return { world, transport }
+}
+
+it('T07 T12 the memory budget bounds small writes to a peer that reads nothing: each costs far more than its bytes', async () => {
+  const { world, transport } = await unread({ memoryBudget: 1024 * 1024 })
+  // PUBREL of an unknown identifier, each in a read of its own: five bytes of PUBCOMP.
+  const pubrel = Uint8Array.of(0x62, 2, 0, 9)
+  for (let read = 0; read < 20_000 && !transport.destroyed; read++) {
+    transport.sink?.chunk(pubrel)
+    if (read % 500 === 0) await world.settle()
+  }
+  // 256 bytes for each are fewer than they take.
+  expect(transport.writes).toBeLessThanOrEqual(4096)
+  world.client.destroy()
+}, 60_000)
+
+it('T26 [MQTT-4.12.0-3] AUTH out of turn ends the connection: what the mechanism has not answered does not pile up', async () => {
+  let asked = 0
+  const { auth } = toy({
+    continue: () => {
+      asked += 1
+      return new Promise<never>(() => undefined)
+    },
+  })
+  const rig = await new Rig({ auth, clientId: 'c', cleanStart: false, reconnect: false }, { behave: () => asking() }).up()
+  rig.peer.answer = () => undefined
+  const properties = { authenticationMethod: 'toy', authenticationData: bytes('x'.repeat(1000)) }
+  for (let round = 0; round < 40; round++) {
+    rig.peer.send({ type: 'auth', reasonCode: 0x18, properties }, { type: 'auth', reasonCode: 0, properties })
+    await rig.settle()
+  }
+  expect(asked).toBeLessThanOrEqual(1)
+  expect(rig.peers[0]?.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
+  await rig.finish()
+}, 60_000)
+
+it('T03 T06 reads that bring no whole packet count against a slice as well', async () => {
+  const calls: string[] = []
+  let sink: Sink | undefined
+  const transport: Transport = {
+    open: (given) => {
+      sink = given
+    },
+    write: (_bytes, written) => {
+      queueMicrotask(() => written?.())
+      return true
+    },
+    close: () => queueMicrotask(() => sink?.closed(undefined)),
+    pause: () => calls.push('pause'),
+    resume: () => calls.push('resume'),
+    destroy: () => queueMicrotask(() => sink?.closed(undefined)),
+  }
+  const world = new World({}, {}, 1, () => transport)
+  const connecting = world.client.connect()
+  await world.settle()
+  sink?.chunk(Uint8Array.of(0x20, 3, 0, 0, 0))
+  await connecting
+  // The beginning of a PUBLISH of 16,000 bytes, a byte at a time.
+  sink?.chunk(Uint8Array.of(0x30, 0x80, 0x7d))
+  for (let read = 0; read < 3000; read++) sink?.chunk(Uint8Array.of(1))
+  expect(calls).toContain('pause')
+  await world.settle()
+  expect(calls.at(-1)).toBe('resume')
+  expect(world.client.state).toBe('connected')
+  world.client.destroy()
+}, 60_000)
+
+it('T09 T15 a topic of 65,535 levels costs no more than the filters have levels', () => {
+  const trie = new TopicTrie<number>()
+  trie.add('a/+', 1)
+  trie.add('+/+/#', 2)
+  const topic = `b${'/'.repeat(65_534)}`
+  const began = performance.now()
+  let found = 0
+  for (let times = 0; times < 2000; times++) trie.match(topic, () => found++)
+  expect(found).toBe(2000)
+  // Two seconds and more while every level is looked at; a millisecond or two otherwise.
+  expect(performance.now() - began).toBeLessThan(500)
+}, 60_000)
+
+it('[MQTT-3.14.4-1] nothing follows DISCONNECT, also when acknowledgements waited for a peer that reads nothing', async () => {
+  const { world, transport } = await unread({})
+  for (let id = 1; id <= 100; id++) {
+    transport.sink?.chunk(Uint8Array.of(0x32, 6, 0, 1, 0x61, 0, id, 0))
+    await world.settle()
+  }
+  const ending = world.client.disconnect()
+  await world.clock.advance(10_000)
+  await ending
+  const packets = [...new Decoder({ from: 'client' }).push(Uint8Array.from(transport.bytes))]
+  expect(packets.map(({ type }) => type)).toEqual(['connect', ...new Array<string>(100).fill('puback'), 'disconnect'])
+}, 60_000)
+
+it('T08 small messages cannot hold much more memory than the budget says', async () => {
+  const world = new World({ stats: true, memoryBudget: 1024 * 1024 })
+  world.answer = agreeable
+  const connecting = world.client.connect()
+  await world.settle()
+  await connecting
+  const subscribing = world.client.subscribe('a', { buffer: 1_000_000_000, bufferBytes: 1_000_000_000 })
+  await world.settle()
+  await subscribing
+  const tiny = [0x30, 4, 0, 1, 0x61, 0]
+  await world.sendBytes(Array.from({ length: 20_000 * tiny.length }, (_, at) => tiny[at % tiny.length] as number))
+  // What each takes in the heap of V8 is 370 bytes.
+  expect(world.client.stats().unread).toBeLessThanOrEqual((1024 * 1024) / 256)
+  expect(world.client.state).toBe('connected')
+}, 60_000)
