@@ -69,3 +69,29 @@ export function issue(authority: Identity, { names = 'DNS:localhost,IP:127.0.0.1
     return { cert: readFileSync(join(folder, 'cert.pem'), 'utf8'), key }
   })
 }
+
+/** A certificate that the authority signs, valid from one day to another: days from now, negative ones in the past. */
+export function issueBetween(authority: Identity, from: number, until: number, names = 'DNS:localhost,IP:127.0.0.1'): Identity {
+  return inFolder((folder, openssl) => {
+    writeFileSync(join(folder, 'ca.pem'), authority.cert)
+    writeFileSync(join(folder, 'ca-key.pem'), authority.key)
+    writeFileSync(join(folder, 'extensions'), `subjectAltName=${names}\nbasicConstraints=CA:FALSE\n`)
+    writeFileSync(join(folder, 'index.txt'), '')
+    writeFileSync(join(folder, 'serial'), '1000\n')
+    writeFileSync(
+      join(folder, 'ca.cnf'),
+      '[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\nserial=serial\nnew_certs_dir=.\ndefault_md=sha256\npolicy=p\n[p]\ncommonName=supplied\n',
+    )
+    openssl(...newKey)
+    openssl('req', '-new', '-key', 'key.pem', '-subj', '/CN=leaf', '-out', 'request.pem')
+    const by = ['-config', 'ca.cnf', '-batch', '-notext', '-cert', 'ca.pem', '-keyfile', 'ca-key.pem', '-extfile', 'extensions']
+    openssl('ca', ...by, '-startdate', stamp(from), '-enddate', stamp(until), '-in', 'request.pem', '-out', 'cert.pem')
+    return { cert: readFileSync(join(folder, 'cert.pem'), 'utf8'), key: readFileSync(join(folder, 'key.pem'), 'utf8') }
+  })
+}
+
+/** A day as openssl writes it. */
+function stamp(days: number): string {
+  const [date = ''] = new Date(Date.now() + days * 86_400_000).toISOString().split('.')
+  return `${date.replaceAll('-', '').replaceAll(':', '').replace('T', '')}Z`
+}
