@@ -45,9 +45,9 @@ export const defects: readonly Defect[] = [
     by: ['I1'],
     file: 'client/consumer.ts',
     find: `    if (this.config.ack === 'on-receive') message.settle(0)
-    if (this.config.ack === 'manual')`,
+    if (this.config.ack === 'manual' &&`,
     replace: `    message.settle(0)
-    if (this.config.ack === 'manual')`,
+    if (this.config.ack === 'manual' &&`,
   },
   {
     name: 'send quota off by one',
