@@ -1,14 +1,42 @@
-/** Every feature on aedes, over TCP and WebSocket. */
+/** Every feature on aedes. */
+import { readFileSync } from 'node:fs'
+import type { AedesOptions } from 'aedes'
 import { expect } from 'vitest'
-import { startAedes } from './brokers.js'
+import { account, type Broker, limits, type Setup, startAedes, transports } from './brokers.js'
 import { mixed } from './features/publishing.js'
-import { features } from './features.js'
-import { type Lack, suite, type Target } from './target.js'
+import { run } from './features.js'
+import { identities } from './identities.js'
+import {
+  exceedsReceiveMaximum,
+  forgetful,
+  ignoresPacketLimit,
+  noAliasesFromBroker,
+  noAliasesToBroker,
+  noEnhancedAuthentication,
+  noWordOfSubscribers,
+  unlimited,
+} from './lacks.js'
+import type { Lack } from './target.js'
 import { failure, take, within } from './waiting.js'
+
+const delayedWill: Lack = {
+  reason: 'aedes puts the Will Delay Interval into the PUBLISH of the will, and receivers must then end the connection',
+  async shows(world) {
+    const topic = world.topic('will')
+    const [, subscription] = await world.pair(topic, { qos: 1 })
+    const client = await world.connect({ will: { topic, payload: 'gone', properties: { willDelayInterval: 1 } } })
+    client.destroy()
+    expect(await failure(subscription.next(), 'the will')).toMatchObject({ code: 'ERR_MALFORMED_PACKET', reasonCode: 0x81, fault: 'remote' })
+  },
+}
+
+const window = 'aedes sends without regard to the Receive Maximum of its clients, who must then end the connection'
+const limitless = 'aedes cannot be told to take no more than QoS 1, or nothing retained'
 
 const lacks: Readonly<Record<string, Lack>> = {
   'shared subscription': {
     reason: 'aedes announces that it has no shared subscriptions',
+    absent: true,
     async shows(world) {
       const client = await world.connect()
       expect(client.negotiated?.sharedSubscriptionAvailable).toBe(false)
@@ -48,15 +76,6 @@ const lacks: Readonly<Record<string, Lack>> = {
       expect((await take(subscription)).qos).toBe(2)
     },
   },
-  'inbound window': {
-    reason: 'aedes sends without regard to the Receive Maximum of its clients, who must then end the connection',
-    async shows(world) {
-      const [sender, client] = [await world.connect(), await world.connect({ receiveMaximum: 2 })]
-      await client.subscribe(world.topic('a'), { qos: 1 })
-      for (const text of ['1', '2', '3']) await sender.publish(world.topic('a'), text, { qos: 1 })
-      expect(await within(client.closed, 'closed')).toMatchObject({ reasonCode: 0x93, fault: 'remote' })
-    },
-  },
   'retained at QoS 2': {
     reason: 'aedes does not remember a retained message that it sent at QoS 2, and ends the connection at PUBREC',
     async shows(world) {
@@ -68,16 +87,22 @@ const lacks: Readonly<Record<string, Lack>> = {
       expect(await within(client.closed, 'closed')).toMatchObject({ code: 'ERR_CONNECTION_LOST', fault: 'remote' })
     },
   },
-  'will delay': {
-    reason: 'aedes puts the Will Delay Interval into the PUBLISH of the will, and receivers must then end the connection',
-    async shows(world) {
-      const topic = world.topic('will')
-      const [, subscription] = await world.pair(topic, { qos: 1 })
-      const client = await world.connect({ will: { topic, payload: 'gone', properties: { willDelayInterval: 1 } } })
-      client.destroy()
-      expect(await failure(subscription.next(), 'the will')).toMatchObject({ code: 'ERR_MALFORMED_PACKET', reasonCode: 0x81, fault: 'remote' })
-    },
-  },
+  'will delay': delayedWill,
+  'will at the end of the session': delayedWill,
+  'inbound window': exceedsReceiveMaximum(window, 1),
+  'inbound window at QoS 2': exceedsReceiveMaximum(window, 2),
+  'enhanced authentication': noEnhancedAuthentication('aedes has no enhanced authentication, and says so with 0x8C'),
+  'topic aliases to the broker': noAliasesToBroker('aedes takes no topic aliases, and says so'),
+  'topic aliases from the broker': noAliasesFromBroker('aedes sends no topic aliases'),
+  'largest packet of the client': ignoresPacketLimit(
+    'aedes sends without regard to the Maximum Packet Size of its clients, who must then end the connection',
+  ),
+  'maximum QoS': unlimited(limitless),
+  'no retained messages': unlimited(limitless),
+  'queued above the limits': unlimited(limitless),
+  'will above the limits': unlimited(limitless),
+  'no matching subscribers': noWordOfSubscribers('aedes does not tell that nobody has subscribed'),
+  'sessions through a restart': forgetful('aedes of itself keeps everything in memory'),
   redelivered: {
     reason: 'aedes does not set DUP on what it sends again',
     async shows(world) {
@@ -96,10 +121,31 @@ const lacks: Readonly<Record<string, Lack>> = {
   },
 }
 
-// See the lack of an inbound window.
+// See the lacks of an inbound window.
 const clientOptions = { receiveMaximum: 65_535 }
 
-for (const transport of ['TCP', 'WebSocket'] as const) {
-  const target: Target = { broker: 'aedes', transport, start: () => startAedes(), clientOptions, lacks }
-  suite(target, features)
+const { version } = JSON.parse(readFileSync(new URL('../../node_modules/aedes/package.json', import.meta.url), 'utf8')) as { version: string }
+
+const setups: Readonly<Record<Setup, AedesOptions>> = {
+  plain: {},
+  narrow: { receiveMaximum: limits.receiveMaximum, maximumPacketSize: limits.maximumPacketSize, keepaliveLimit: limits.keepAlive },
+  lesser: {},
+  guarded: {
+    authenticate: (_client, username, password, done) => {
+      const known = username === account.username && password?.toString() === account.password
+      done(known ? null : Object.assign(new Error('no'), { returnCode: 4 }), known)
+    },
+    authorizePublish: (_client, { topic }, done) => done(topic.includes('/denied/') ? new Error('no') : null),
+    authorizeSubscribe: (_client, subscription, done) => done(null, subscription.topic.includes('/denied/') ? null : subscription),
+  },
+  scram: {},
+  durable: {},
+}
+
+const { authority, server } = identities()
+const start = (setup: Setup): Promise<Broker> => startAedes(setups[setup], { server })
+
+for (const transport of transports) {
+  const breadth = { TCP: 'all', WebSocket: 'most', TLS: 'essential', 'Secure WebSocket': 'essential', 'Unix socket': 'essential' } as const
+  run({ broker: 'aedes', version, transport, start, tls: { ca: authority.cert }, clientOptions, lacks }, breadth[transport])
 }

@@ -1,23 +1,37 @@
 /**
- * Starts real brokers: aedes in this process, mosquitto in one of its own, each on free ports and in a folder that is removed with it.
+ * Starts real brokers: what they all have in common, and mosquitto in a process of its own, on free ports and in a folder that is removed with it.
  *
  * A broker that was started accepts connections; `stop()` works in every state, and a test process that dies takes its brokers along.
  * Nothing of mqwire is used here.
  */
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer as createHttpServer } from 'node:http'
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { Aedes, type AedesOptions } from 'aedes'
 import { expect, it } from 'vitest'
-import { createWebSocketStream, WebSocketServer } from 'ws'
 import { hasOpenssl, type Identity } from '../transport/certificates.js'
-import { eventually } from './waiting.js'
+import { freePorts, ProcessBroker, startProcess } from './process-broker.js'
+
+export { startAedes } from './aedes.js'
+
+/** The ways to reach a broker. */
+export const transports = ['TCP', 'TLS', 'WebSocket', 'Secure WebSocket', 'Unix socket'] as const
 
 /** How a client reaches a broker. */
-export type TransportName = 'TCP' | 'TLS' | 'WebSocket' | 'Secure WebSocket' | 'Unix socket'
+export type TransportName = (typeof transports)[number]
+
+/**
+ * How a broker is set up for a feature: as it comes; with narrow windows (`narrow`, see `limits`); with at most QoS 1 and nothing retained (`lesser`);
+ * for one user, who may not touch `+/denied/#` (`guarded`, see `account`); with enhanced authentication of that user (`scram`); and remembering what
+ * it knows from one life to the next (`durable`).
+ */
+export type Setup = 'plain' | 'narrow' | 'lesser' | 'guarded' | 'scram' | 'durable'
+
+/** Who may connect when guarded. */
+export const account = { username: 'user', password: 'pencil' }
+
+/** What a narrow broker announces: Receive Maximum, Maximum Packet Size in bytes, and Server Keep Alive in seconds to who asks for more. */
+export const limits = { receiveMaximum: 20, maximumPacketSize: 2000, keepAlive: 15 }
 
 /** A running broker. */
 export interface Broker {
@@ -29,6 +43,10 @@ export interface Broker {
   freeze(): void
   /** Ends without a word to anybody, at once. */
   kill(): Promise<void>
+  /** Ends as its makers mean it to. */
+  shutDown(): Promise<void>
+  /** Begins again where it was, with what it remembers, after `kill()` or `shutDown()`. */
+  live(): Promise<void>
   /** Ends, and removes what it left. Never throws. */
   stop(): Promise<void>
 }
@@ -42,6 +60,10 @@ export interface MosquittoSettings {
   readonly tls?: { readonly authority: Identity; readonly server: Identity; readonly clientCertificate?: boolean }
   /** User names with passwords; anybody may connect without. */
   readonly passwords?: Readonly<Record<string, string>>
+  /** A filter that nobody may publish or subscribe to. */
+  readonly denied?: string
+  /** Remembers sessions and retained messages from one life to the next. */
+  readonly durable?: boolean
 }
 
 const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin', '/opt/homebrew/sbin']
@@ -92,120 +114,47 @@ export function mosquittoSupports(transport: TransportName): boolean {
   return text === undefined || (programs.mosquitto !== undefined && readFileSync(programs.mosquitto).includes(text))
 }
 
-/** True when the installed mosquitto is older than this version. */
-export function mosquittoBefore(...wanted: readonly [number, number, number]): boolean {
+/** The version of the installed mosquitto, such as `2.0.11`; empty when it does not say. */
+export function mosquittoVersion(): string {
   // It prints its version with its usage, and then ends with an error code.
   const { stdout } = spawnSync(programs.mosquitto ?? '', ['-h'], { encoding: 'utf8' })
-  const found = /version (\d+)\.(\d+)\.(\d+)/.exec(stdout)?.slice(1).map(Number) ?? []
+  return /version (\d+\.\d+\.\d+)/.exec(stdout)?.[1] ?? ''
+}
+
+/** True when the installed mosquitto is older than this version. */
+export function mosquittoBefore(...wanted: readonly [number, number, number]): boolean {
+  const found = mosquittoVersion().split('.').map(Number)
   const differing = wanted.findIndex((part, index) => part !== found[index])
   return differing >= 0 && (found[differing] ?? 0) < (wanted[differing] ?? 0)
 }
 
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer()
-  const port = await listening(server)
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
-function listening(server: Server | ReturnType<typeof createHttpServer>): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      resolve(typeof address === 'object' && address !== null ? address.port : 0)
-    })
-  })
-}
-
 /** Starts mosquitto with a listener for each transport. */
-export async function startMosquitto(settings: MosquittoSettings = {}): Promise<Broker> {
-  // Somebody else may take a port between its choice and mosquitto's start.
-  for (let attempt = 1; ; attempt += 1) {
-    const process = await MosquittoProcess.spawn(settings)
-    try {
-      await process.ready()
-      return process
-    } catch (error) {
-      await process.stop()
-      if (attempt === 3) throw error
-    }
-  }
+export function startMosquitto(settings: MosquittoSettings = {}): Promise<Broker> {
+  return startProcess(() => makeMosquitto(settings))
 }
 
-class MosquittoProcess implements Broker {
-  readonly urls: Broker['urls']
-  log = ''
-  readonly #folder: string
-  readonly #child: ChildProcess
-  readonly #exited: Promise<void>
-  readonly #doors: readonly (number | string)[]
-  readonly #guard: ChildProcess
-
-  private constructor(folder: string, ports: readonly number[], tls: boolean) {
-    const [tcp = 0, websocket = 0, secure = 0, secureWebSocket = 0] = ports
-    const doors: Record<TransportName, [door: number | string, url: string]> = {
-      TCP: [tcp, `mqtt://127.0.0.1:${tcp}`],
-      TLS: [secure, `mqtts://localhost:${secure}`],
-      WebSocket: [websocket, `ws://127.0.0.1:${websocket}`],
-      'Secure WebSocket': [secureWebSocket, `wss://localhost:${secureWebSocket}`],
-      'Unix socket': [join(folder, 'socket'), `unix://${join(folder, 'socket')}`],
-    }
-    const open = Object.entries(doors).filter(([name]) => listens(name as TransportName, tls))
-    this.#folder = folder
-    this.#doors = open.map(([, [door]]) => door)
-    this.urls = Object.fromEntries(open.map(([name, [, url]]) => [name, url]))
-    this.#child = spawn(programs.mosquitto ?? 'mosquitto', ['-c', join(folder, 'mosquitto.conf')], { stdio: ['ignore', 'pipe', 'pipe'] })
-    for (const stream of [this.#child.stdout, this.#child.stderr]) {
-      stream?.setEncoding('utf8').on('data', (text: string) => {
-        this.log += text
-      })
-    }
-    this.#exited = new Promise((resolve) => {
-      this.#child.once('exit', () => resolve()).once('error', () => resolve())
-    })
-    this.#guard = guard(this.#child.pid, folder)
+async function makeMosquitto(settings: MosquittoSettings): Promise<ProcessBroker> {
+  const folder = mkdtempSync(join(tmpdir(), 'mqwire-'))
+  const ports = await freePorts(4)
+  const file = join(folder, 'mosquitto.conf')
+  writeFileSync(file, configuration(folder, ports, settings).join('\n'))
+  const [tcp = 0, websocket = 0, secure = 0, secureWebSocket = 0] = ports
+  const doors: Record<TransportName, [door: number | string, url: string]> = {
+    TCP: [tcp, `mqtt://127.0.0.1:${tcp}`],
+    TLS: [secure, `mqtts://localhost:${secure}`],
+    WebSocket: [websocket, `ws://127.0.0.1:${websocket}`],
+    'Secure WebSocket': [secureWebSocket, `wss://localhost:${secureWebSocket}`],
+    'Unix socket': [join(folder, 'socket'), `unix://${join(folder, 'socket')}`],
   }
-
-  static async spawn(settings: MosquittoSettings): Promise<MosquittoProcess> {
-    const folder = mkdtempSync(join(tmpdir(), 'mqwire-'))
-    const ports = [await freePort(), await freePort(), await freePort(), await freePort()]
-    writeFileSync(join(folder, 'mosquitto.conf'), configuration(folder, ports, settings).join('\n'))
-    return new MosquittoProcess(folder, ports, settings.tls !== undefined)
-  }
-
-  async ready(): Promise<void> {
-    for (const door of this.#doors) {
-      await eventually(async () => {
-        if (this.#child.exitCode !== null) throw new Error(`mosquitto ended: ${this.log}`)
-        return accepts(door)
-      }, `mosquitto accepting at ${door}; it printed: ${this.log}`)
-    }
-  }
-
-  freeze(): void {
-    this.#child.kill('SIGSTOP')
-  }
-
-  async kill(): Promise<void> {
-    this.#child.kill('SIGKILL')
-    await this.#exited
-  }
-
-  async stop(): Promise<void> {
-    await this.kill()
-    this.#guard.kill('SIGKILL')
-    rmSync(this.#folder, { recursive: true, force: true })
-  }
-}
-
-// Outlives this process by the moment that it takes to see it gone, however it ended: handlers of `exit` do not run when it is killed.
-function guard(pid: number | undefined, folder: string): ChildProcess {
-  const script = 'cat > /dev/null; kill -9 "$0"; rm -rf "$1"'
-  const watcher = spawn('sh', ['-c', script, String(pid), folder], { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
-  watcher.once('error', () => undefined)
-  return watcher
+  const open = Object.entries(doors).filter(([name]) => listens(name as TransportName, settings.tls !== undefined))
+  return new ProcessBroker({
+    name: 'mosquitto',
+    command: programs.mosquitto ?? 'mosquitto',
+    parameters: ['-c', file],
+    folder,
+    urls: Object.fromEntries(open.map(([name, [, url]]) => [name, url])),
+    doors: open.map(([, [door]]) => door),
+  })
 }
 
 function listens(transport: TransportName, tls: boolean): boolean {
@@ -213,7 +162,7 @@ function listens(transport: TransportName, tls: boolean): boolean {
 }
 
 function configuration(folder: string, ports: readonly number[], settings: MosquittoSettings): string[] {
-  const { lines = [], listenerLines = [], tls, passwords } = settings
+  const { lines = [], listenerLines = [], tls, passwords, denied, durable = false } = settings
   const [tcp, websocket, secure, secureWebSocket] = ports
   const encrypted = tls === undefined ? [] : certificateLines(folder, tls)
   const listeners: Record<TransportName, string[]> = {
@@ -234,6 +183,8 @@ function configuration(folder: string, ports: readonly number[], settings: Mosqu
     // More than these tests ever leave waiting: the default of 1,000 drops the rest. 0, for no limit, is not obeyed by every version.
     'max_queued_messages 100000',
     ...lines,
+    ...(durable ? ['persistence true', 'autosave_on_changes true', 'autosave_interval 1', `persistence_location ${folder}/`] : []),
+    ...(denied === undefined ? [] : [accessFile(folder, denied)]),
     ...login(folder, passwords),
     ...open.flatMap(([, listener]) => [...listener, ...listenerLines]),
     '',
@@ -249,6 +200,12 @@ function login(folder: string, passwords: MosquittoSettings['passwords']): strin
   return ['allow_anonymous false', `password_file ${path}`]
 }
 
+function accessFile(folder: string, denied: string): string {
+  const path = join(folder, 'access')
+  writeFileSync(path, `pattern readwrite #\npattern deny ${denied}\n`)
+  return `acl_file ${path}`
+}
+
 function certificateLines(folder: string, tls: NonNullable<MosquittoSettings['tls']>): string[] {
   const files = { 'ca.pem': tls.authority.cert, 'cert.pem': tls.server.cert, 'key.pem': tls.server.key }
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content)
@@ -257,65 +214,4 @@ function certificateLines(folder: string, tls: NonNullable<MosquittoSettings['tl
     ...Object.entries(options).map(([option, name]) => `${option} ${join(folder, name)}`),
     ...(tls.clientCertificate ? ['require_certificate true'] : []),
   ]
-}
-
-function accepts(door: number | string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = typeof door === 'number' ? connect(door, '127.0.0.1') : connect(door)
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
-  })
-}
-
-/** Starts aedes with a TCP and a WebSocket listener. */
-export async function startAedes(options: AedesOptions = {}): Promise<Broker> {
-  const gate = { frozen: false }
-  const { authorizePublish, authorizeSubscribe, ...rest } = options
-  const aedes = await Aedes.createBroker({
-    ...rest,
-    // An answer that never comes also holds up whatever the client asked after it.
-    authorizePublish: (client, packet, done) => {
-      if (gate.frozen) return
-      if (authorizePublish) authorizePublish(client, packet, done)
-      else done(null)
-    },
-    authorizeSubscribe: (client, subscription, done) => {
-      if (gate.frozen) return
-      if (authorizeSubscribe) authorizeSubscribe(client, subscription, done)
-      else done(null, subscription)
-    },
-  })
-  const sockets = new Set<Socket>()
-  const track = (socket: Socket): void => {
-    sockets.add(socket)
-    socket.on('error', () => undefined).once('close', () => sockets.delete(socket))
-  }
-  const tcp = createServer((socket) => void aedes.handle(socket)).on('connection', track)
-  const http = createHttpServer().on('connection', track)
-  const upgrader = new WebSocketServer({ server: http })
-  upgrader.on(
-    'connection',
-    (socket, request) =>
-      void aedes.handle(
-        createWebSocketStream(socket).on('error', () => undefined),
-        request,
-      ),
-  )
-  const urls = { TCP: `mqtt://127.0.0.1:${await listening(tcp)}`, WebSocket: `ws://127.0.0.1:${await listening(http)}` }
-  const kill = async (): Promise<void> => {
-    for (const socket of sockets) socket.destroy()
-    await Promise.all([tcp, http].map((server) => new Promise((resolve) => server.close(resolve))))
-  }
-  return {
-    urls,
-    log: '',
-    freeze: () => {
-      gate.frozen = true
-    },
-    kill,
-    stop: async () => {
-      await kill()
-      await new Promise<void>((resolve) => aedes.close(() => resolve()))
-    },
-  }
 }

@@ -1,11 +1,23 @@
 /** Every feature on mosquitto, over TCP, TLS, WebSocket and Unix sockets. */
 import { expect } from 'vitest'
 import { Client } from '../../src/client/node.js'
-import { type Identity, issue, selfSigned } from '../transport/certificates.js'
-import { type Broker, mosquittoBefore, startMosquitto, withMosquitto } from './brokers.js'
+import {
+  account,
+  type Broker,
+  limits,
+  type MosquittoSettings,
+  mosquittoBefore,
+  mosquittoVersion,
+  type Setup,
+  startMosquitto,
+  transports,
+  withMosquitto,
+} from './brokers.js'
 import { large, pattern } from './features/publishing.js'
-import { features } from './features.js'
-import { type Lack, suite } from './target.js'
+import { run } from './features.js'
+import { identities } from './identities.js'
+import { noAliasesFromBroker, noEnhancedAuthentication } from './lacks.js'
+import type { Lack } from './target.js'
 import { sequence, take, textsUntil, within } from './waiting.js'
 
 const takeover: Lack = {
@@ -28,6 +40,21 @@ const window: Lack = {
     const stalled = await client.subscribe(topic, { qos: 1 })
     await within(Promise.all(Array.from({ length: 12 }, () => sender.publish(topic, 'x', { qos: 1 }))), 'the receipts')
     for (let count = 0; count < 5; count += 1) (await take(stalled)).ack()
+    expect(await within(client.closed, 'closed')).toMatchObject({ reasonCode: 0x93, fault: 'remote' })
+  },
+}
+
+const windowAt2: Lack = {
+  reason: window.reason,
+  async shows(world) {
+    const topic = world.topic('slow')
+    const [sender, client] = [await world.connect(), await world.connect({ receiveMaximum: 5 })]
+    const stalled = await client.subscribe(topic, { qos: 2 })
+    await within(Promise.all(Array.from({ length: 50 }, () => sender.publish(topic, 'x', { qos: 2 }))), 'the receipts')
+    const reading = (async () => {
+      for (;;) (await take(stalled)).ack()
+    })()
+    reading.catch(() => undefined)
     expect(await within(client.closed, 'closed')).toMatchObject({ reasonCode: 0x93, fault: 'remote' })
   },
 }
@@ -64,21 +91,43 @@ const bulk: Lack = {
   },
 }
 
-const identities = (): { authority: Identity; server: Identity } => {
-  const authority = selfSigned('authority')
-  return { authority, server: issue(authority) }
+const grants: Lack = {
+  reason: 'the access list of mosquitto grants every subscription, and holds the messages back',
+  async shows(world) {
+    const client = await world.connect(account)
+    const subscription = await within(client.subscribe([world.topic('denied/#'), world.topic('allowed')], { qos: 1 }), 'subscribing')
+    expect(subscription.granted.map(({ reasonCode }) => reasonCode)).toEqual([1, 1])
+    await client.publish(world.topic('denied/a'), 'x')
+    await within(client.publish(world.topic('allowed'), 'last', { qos: 1 }), 'the receipt')
+    expect(await textsUntil(subscription, 'last')).toEqual([])
+  },
 }
-let made: ReturnType<typeof identities> | undefined
 
-withMosquitto(['TCP', 'TLS', 'WebSocket', 'Unix socket'], (transport) => {
-  made ??= identities()
-  const { authority, server } = made
+const setups: Readonly<Record<Setup, MosquittoSettings>> = {
+  plain: {},
+  narrow: {
+    lines: [`max_inflight_messages ${limits.receiveMaximum}`, `max_packet_size ${limits.maximumPacketSize}`, `max_keepalive ${limits.keepAlive}`],
+  },
+  lesser: { lines: ['retain_available false'], listenerLines: ['max_qos 1'] },
+  guarded: { passwords: { [account.username]: account.password }, denied: '+/denied/#' },
+  scram: {},
+  durable: { durable: true },
+}
+
+withMosquitto(transports, (transport) => {
+  const { authority, server } = identities()
   const lacks = {
     'overlap within one subscription': copies,
-    ...(mosquittoBefore(2, 1, 0) && { takeover }),
-    ...(mosquittoBefore(2, 0, 13) && { 'inbound window': window }),
-    ...(transport === 'WebSocket' && { 'large payloads': bulk }),
+    'enhanced authentication': noEnhancedAuthentication('mosquitto leaves enhanced authentication to plugins; without one it says so with 0x8C'),
+    'refused subscription': grants,
+    ...(mosquittoBefore(2, 1, 0) && {
+      takeover,
+      'topic aliases from the broker': noAliasesFromBroker('mosquitto sends no topic aliases before version 2.1'),
+    }),
+    ...(mosquittoBefore(2, 0, 13) && { 'inbound window': window, 'inbound window at QoS 2': windowAt2 }),
+    ...(transport.endsWith('WebSocket') && { 'large payloads': bulk }),
   }
-  const start = (): Promise<Broker> => startMosquitto(transport === 'TLS' ? { tls: { authority, server } } : {})
-  suite({ broker: 'mosquitto', transport, start, ...(transport === 'TLS' && { tls: { ca: authority.cert } }), lacks }, features)
+  const start = (setup: Setup): Promise<Broker> => startMosquitto({ ...setups[setup], tls: { authority, server } })
+  const breadth = transport === 'TCP' ? 'all' : transport === 'Secure WebSocket' ? 'essential' : 'most'
+  run({ broker: 'mosquitto', version: mosquittoVersion(), transport, start, tls: { ca: authority.cert }, lacks }, breadth)
 })

@@ -4,34 +4,16 @@
  * mochi itself knows no mechanism: it hands AUTH packets to hooks, and the hook of `scram-mochi/main.go` gives them to that library. Where Go is
  * missing, or its modules cannot be had, the tests are left out, with the reason printed.
  */
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
 import { scramSha256 } from '../../src/auth/index.js'
 import { Client, type ClientOptions, MqttError } from '../../src/client/node.js'
+import { buildGo } from './building.js'
 import { take, within } from './waiting.js'
 
-const buildTime = 300_000
-
-const folder = mkdtempSync(join(tmpdir(), 'mqwire-mochi-'))
-const program = join(folder, 'broker')
-
-/** Builds the broker; the reason where it cannot be. */
-async function build(): Promise<string | undefined> {
-  const go = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/local/go/bin'].map((each) => join(each, 'go')).find((path) => existsSync(path))
-  if (go === undefined) return 'go not found'
-  cpSync(fileURLToPath(new URL('scram-mochi', import.meta.url)), folder, { recursive: true })
-  return new Promise((resolve) => {
-    execFile(go, ['build', '-o', program, '.'], { cwd: folder, timeout: buildTime }, (error, _out, said) =>
-      resolve(error === null ? undefined : `the broker could not be built: ${said.trim().split('\n').at(-1) ?? error.message}`),
-    )
-  })
-}
-
-const missing = await build()
+const built = await buildGo('scram-mochi')
+const program = built.missing === undefined ? join(built.folder, 'broker') : ''
 
 const users = {
   user: 'pencil',
@@ -87,11 +69,10 @@ class Mochi {
   }
 }
 
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-if (missing !== undefined) {
-  console.warn(`The SCRAM tests on mochi are left out: ${missing}`)
-  it(`SCRAM on mochi is left out: ${missing}`, () => expect(existsSync(program)).toBe(false))
+if (built.missing !== undefined) {
+  const reason = built.missing
+  console.warn(`The SCRAM tests on mochi are left out: ${reason}`)
+  it(`SCRAM on mochi is left out: ${reason}`, ({ skip }) => skip(reason))
 } else {
   describe('SCRAM-SHA-256 on mochi', () => {
     const brokers: Mochi[] = []

@@ -74,6 +74,7 @@ function grantedQos(name: string, title: string, wildcard: string): Feature {
 export const publishing: readonly Feature[] = [
   {
     name: 'qos',
+    reach: 'everywhere',
     title: 'D01 D04 D09 E01 E03: QoS 0, 1 and 2 from one client to the other, with receipts',
     async run(world) {
       for (const qos of levels) {
@@ -105,6 +106,7 @@ export const publishing: readonly Feature[] = [
   ),
   {
     name: 'both directions',
+    reach: 'everywhere',
     title: 'pain 7 D30: one client sends to itself at QoS 2 while it receives at QoS 1, 500 messages each, exactly once',
     async run(world) {
       const client = await world.connect()
@@ -134,6 +136,7 @@ export const publishing: readonly Feature[] = [
   },
   {
     name: 'large payloads',
+    reach: 'everywhere',
     title: 'D33: 1 MB both ways at each QoS, with maximumPacketSize raised',
     async run(world) {
       const payload = pattern()

@@ -4,7 +4,7 @@
 import { expect } from 'vitest'
 import type { Client } from '../../../src/client/node.js'
 import type { Feature } from '../target.js'
-import { eventually, failure, take, textsUntil, within } from '../waiting.js'
+import { eventually, failure, take, takeTexts, textsUntil, within } from '../waiting.js'
 
 /** Has a message kept, and waits for the answer to something later: aedes acknowledges before it has kept it. */
 async function retain(sender: Client, topic: string, payload: string): Promise<void> {
@@ -60,9 +60,9 @@ export const retained: readonly Feature[] = [
       await retain(sender, world.topic('b'), 'kept b')
       const client = await world.connect()
       const first = await client.subscribe(filter, { qos: 1 })
-      expect([(await take(first)).text(), (await take(first)).text()].sort()).toEqual(['kept a', 'kept b'])
+      expect((await takeTexts(first, 2)).sort()).toEqual(['kept a', 'kept b'])
       const second = await client.subscribe(filter, { qos: 1 })
-      expect([(await take(second)).text(), (await take(second)).text()].sort()).toEqual(['kept a', 'kept b'])
+      expect((await takeTexts(second, 2)).sort()).toEqual(['kept a', 'kept b'])
       await sender.publish(world.topic('c'), 'live', { qos: 1 })
       expect([await textsUntil(first, 'live'), await textsUntil(second, 'live')]).toEqual([[], []])
     },
@@ -76,11 +76,11 @@ export const retained: readonly Feature[] = [
       await retain(sender, topic, 'kept')
       const client = await world.connect()
       const fresh = await client.subscribe(topic, { qos: 1, retainHandling: 1 })
-      expect((await take(fresh, 'the retained message of a new subscription')).text()).toBe('kept')
+      expect(await takeTexts(fresh, 1)).toEqual(['kept'])
       const again = await client.subscribe(topic, { qos: 1, retainHandling: 1 })
       const never = await client.subscribe(topic, { qos: 1, retainHandling: 2 })
       const always = await client.subscribe(topic, { qos: 1, retainHandling: 0 })
-      expect((await take(always, 'the retained message under 0')).text()).toBe('kept')
+      expect(await takeTexts(always, 1)).toEqual(['kept'])
       const other = await (await world.connect()).subscribe(topic, { qos: 1, retainHandling: 2 })
       await sender.publish(topic, 'live', { qos: 1 })
       for (const subscription of [fresh, again, never, always, other]) expect(await textsUntil(subscription, 'live')).toEqual([])
@@ -96,7 +96,12 @@ export const retained: readonly Feature[] = [
       await retain(sender, topic, 'kept')
       await sender.publish(topic, 'live', { qos: 1 })
       expect([(await take(plain)).retain, (await take(plain)).retain]).toEqual([false, false])
-      expect([(await take(published)).retain, (await take(published)).retain]).toEqual([true, false])
+      // A broker may send what it keeps once more, when it looks for it after it has granted the subscription.
+      for (let text = ''; text !== 'live'; ) {
+        const message = await take(published)
+        text = message.text()
+        expect(message.retain, text).toBe(text === 'kept')
+      }
       const error = await failure(within(receiver.subscribe(topic, { retainAsPublished: true }), 'subscribing'), 'a differing option on one filter')
       expect(error.code).toBe('ERR_SUBSCRIPTION_CONFLICT')
     },

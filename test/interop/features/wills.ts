@@ -8,6 +8,7 @@ import { take, textsUntil, within } from '../waiting.js'
 export const wills: readonly Feature[] = [
   {
     name: 'will',
+    reach: 'everywhere',
     title: 'A08 A10 M08: destroy() has the will published, with its properties',
     async run(world) {
       const topic = world.topic('will')

@@ -1,4 +1,4 @@
-// A mochi-mqtt broker with enhanced authentication by SCRAM-SHA-256, for test/interop/scram-mochi.test.ts.
+// A mochi-mqtt broker with enhanced authentication by SCRAM-SHA-256, for test/interop/scram-mochi.test.ts and the features.
 //
 // The mechanism is that of github.com/xdg-go/scram, so that neither side of an exchange is ours. It prints the address that it listens on, and
 // ends with its standard input, so that it never outlives the test.
@@ -179,6 +179,7 @@ func main() {
 	list := flag.String("users", "{}", "JSON object of names and passwords")
 	iterations := flag.Int("iterations", 4096, "PBKDF2 rounds")
 	lie := flag.Bool("lie", false, "send signatures that are wrong")
+	address := flag.String("address", "127.0.0.1:0", "where to listen")
 	flag.Parse()
 	users := map[string]string{}
 	must(json.Unmarshal([]byte(*list), &users))
@@ -190,7 +191,7 @@ func main() {
 	broker := mqtt.New(&mqtt.Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	must(broker.AddHook(new(auth.AllowHook), nil))
 	must(broker.AddHook(&scramHook{server: scramServer, lie: *lie}, nil))
-	listener := listeners.NewTCP(listeners.Config{ID: "tcp", Address: "127.0.0.1:0"})
+	listener := listeners.NewTCP(listeners.Config{ID: "tcp", Address: *address})
 	must(broker.AddListener(listener))
 	must(broker.Serve())
 	fmt.Println(listener.Address())

@@ -1,0 +1,136 @@
+/**
+ * Starts aedes in this process, on TCP, WebSocket, Unix sockets and, with a certificate, on TLS and secure WebSockets.
+ *
+ * aedes takes any stream: the listeners are ours. It keeps everything in memory, so that each life of it begins with nothing. Nothing of mqwire is
+ * used here.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import { createServer, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
+import { createServer as createTlsServer } from 'node:tls'
+import { Aedes, type AedesOptions } from 'aedes'
+import { createWebSocketStream, WebSocketServer } from 'ws'
+import type { Identity } from '../transport/certificates.js'
+import type { Broker, TransportName } from './brokers.js'
+import { listening } from './process-broker.js'
+
+/** What its listeners are started with. */
+export interface AedesListeners {
+  /** Certificate of the listeners for TLS and secure WebSocket, which are there only with it. */
+  readonly server?: Identity
+}
+
+/** An aedes whose answers can be held back. */
+async function create(options: AedesOptions, gate: { frozen: boolean }): Promise<Aedes> {
+  const { authorizePublish, authorizeSubscribe, ...rest } = options
+  return Aedes.createBroker({
+    ...rest,
+    // An answer that never comes also holds up whatever the client asked after it.
+    authorizePublish: (client, packet, done) => {
+      if (gate.frozen) return
+      if (authorizePublish) authorizePublish(client, packet, done)
+      else done(null)
+    },
+    authorizeSubscribe: (client, subscription, done) => {
+      if (gate.frozen) return
+      if (authorizeSubscribe) authorizeSubscribe(client, subscription, done)
+      else done(null, subscription)
+    },
+  })
+}
+
+class AedesBroker implements Broker {
+  readonly log = ''
+  readonly #options: AedesOptions
+  readonly #listeners: AedesListeners
+  readonly #folder = mkdtempSync(join(tmpdir(), 'mqwire-'))
+  readonly #ports = new Map<TransportName, number>()
+  readonly #sockets = new Set<Socket>()
+  readonly #servers: Server[] = []
+  #gate = { frozen: false }
+  #aedes: Aedes | undefined
+
+  constructor(options: AedesOptions, listeners: AedesListeners) {
+    this.#options = options
+    this.#listeners = listeners
+  }
+
+  get urls(): Broker['urls'] {
+    const at = (transport: TransportName): string => String(this.#ports.get(transport))
+    return {
+      TCP: `mqtt://127.0.0.1:${at('TCP')}`,
+      WebSocket: `ws://127.0.0.1:${at('WebSocket')}`,
+      'Unix socket': `unix://${this.#path}`,
+      ...(this.#listeners.server && { TLS: `mqtts://localhost:${at('TLS')}`, 'Secure WebSocket': `wss://localhost:${at('Secure WebSocket')}` }),
+    }
+  }
+
+  get #path(): string {
+    return join(this.#folder, 'socket')
+  }
+
+  async live(): Promise<void> {
+    this.#gate = { frozen: false }
+    const aedes = await create(this.#options, this.#gate)
+    this.#aedes = aedes
+    const take = (stream: Duplex): void => void aedes.handle(stream)
+    const { server } = this.#listeners
+    await this.#listen('TCP', createServer(take))
+    await this.#listen('WebSocket', upgrading(createHttpServer(), take))
+    await this.#listen('Unix socket', createServer(take))
+    if (server === undefined) return
+    await this.#listen('TLS', createTlsServer({ ...server }, take))
+    await this.#listen('Secure WebSocket', upgrading(createHttpsServer({ ...server }), take))
+  }
+
+  freeze(): void {
+    this.#gate.frozen = true
+  }
+
+  async kill(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy()
+    await Promise.all(this.#servers.splice(0).map((server) => new Promise((resolve) => server.close(resolve))))
+  }
+
+  async shutDown(): Promise<void> {
+    const aedes = this.#aedes
+    this.#aedes = undefined
+    await this.kill()
+    if (aedes !== undefined) await new Promise<void>((resolve) => aedes.close(() => resolve()))
+  }
+
+  async stop(): Promise<void> {
+    await this.shutDown()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  async #listen(transport: TransportName, server: Server): Promise<void> {
+    this.#servers.push(server)
+    server.on('tlsClientError', () => undefined)
+    server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket)
+      socket.on('error', () => undefined).once('close', () => this.#sockets.delete(socket))
+    })
+    if (transport === 'Unix socket') await new Promise<void>((resolve) => server.listen(this.#path, resolve))
+    else this.#ports.set(transport, await listening(server, this.#ports.get(transport)))
+  }
+}
+
+function upgrading<T extends ReturnType<typeof createHttpServer> | ReturnType<typeof createHttpsServer>>(
+  server: T,
+  take: (stream: Duplex) => void,
+): T {
+  new WebSocketServer({ server }).on('connection', (socket) => take(createWebSocketStream(socket).on('error', () => undefined)))
+  return server
+}
+
+/** Starts aedes. */
+export async function startAedes(options: AedesOptions = {}, listeners: AedesListeners = {}): Promise<Broker> {
+  const broker = new AedesBroker(options, listeners)
+  await broker.live()
+  return broker
+}
