@@ -13,7 +13,17 @@ import type { WireError } from '../wire/error.js'
 import type { ClientPacket, ConnectPacket, DisconnectPacket, Packet, ProtocolVersion, ServerPacket } from '../wire/packets.js'
 import { PublishView } from '../wire/publish.js'
 import { Writer } from '../wire/writer.js'
-import { acknowledgement, type Encoded, type FinalAck, goodbyes, KeptHeads, readControl, writeControl } from './control.js'
+import {
+  acknowledgement,
+  type Encoded,
+  type FinalAck,
+  goodbyes,
+  holdsTooMuch,
+  KeptHeads,
+  readControl,
+  userPropertyLimit,
+  writeControl,
+} from './control.js'
 import type { Host } from './host.js'
 import { type Eater, Intake, readWindow } from './intake.js'
 import { noTicket } from './message.js'
@@ -31,8 +41,6 @@ import type { Counters } from './statistics.js'
 export const byReference = 32 * 1024
 const flushThreshold = 64 * 1024
 const dupFlag = 0x08
-const userPropertyLimit = 128
-const subscriptionIdentifierLimit = 64
 /** Writes under way, above which small ones wait for a transport that asks for patience. */
 const mostWrites = 64
 /** Of the memory budget, for topics that the server gives aliases to; 64 KiB at least. */
@@ -316,9 +324,7 @@ export class Connection implements Sink, Eater {
     const view = this.#view
     view.read(bytes, start, body, end, this.#version, 'server')
     if (!this.#session.expectConnected()) return
-    if (view.userPropertyCount > userPropertyLimit || view.subscriptionIdentifierCount > subscriptionIdentifierLimit) {
-      return this.#session.fail(0x97)
-    }
+    if (holdsTooMuch(view, this.#host.registry.filters)) return this.#session.fail(0x97)
     const topic = view.topicAlias === 0 ? view.topic() : this.#resolve(view)
     if (topic === undefined) return
     if (this.#host.watch !== undefined) {
@@ -331,18 +337,8 @@ export class Connection implements Sink, Eater {
   }
 
   #resolve(view: PublishView): string | undefined {
-    const { aliases } = this.#session
-    const alias = view.topicAlias
-    if (!aliases.accepts(alias)) {
-      this.#session.fail(0x94)
-      return undefined
-    }
-    const topic = view.topicStart === view.topicEnd ? aliases.topic(alias) : view.topic()
-    if (topic === undefined) this.#session.fail(0x82, 'unknown topic alias')
-    else aliases.define(alias, topic)
-    if (aliases.bytes <= Math.max(leastAliasBytes, this.#host.options.memoryBudget * aliasShare)) return topic
-    this.#session.fail(0x97)
-    return undefined
+    const topic = view.topicStart === view.topicEnd ? undefined : view.topic()
+    return this.#session.resolve(view.topicAlias, topic, Math.max(leastAliasBytes, this.#host.options.memoryBudget * aliasShare))
   }
 
   // Acks, pings and DISCONNECT go out whatever the transport says; a peer that makes us pile them up loses the connection.

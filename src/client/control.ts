@@ -16,6 +16,7 @@ import type {
   PubrecPacket,
   ServerPacket,
 } from '../wire/packets.js'
+import type { PropertyNotes } from '../wire/properties.js'
 import type { Writer } from '../wire/writer.js'
 import { ackId, ackReason, ackType } from './session/ack-queue.js'
 
@@ -66,6 +67,15 @@ const ackNames: Readonly<Record<number, string>> = { [PUBACK]: 'puback', [PUBREC
 /** Most bytes of a packet other than PUBLISH, by kind: what no honest peer needs to exceed. */
 export function sizeLimit(type: number): number {
   return (type >= PUBACK && type <= PUBCOMP) || type === PINGRESP ? 10_000 : 100_000
+}
+
+/** Most user properties of a packet. */
+export const userPropertyLimit = 128
+const subscriptionIdentifierLimit = 64
+
+/** True when a PUBLISH has more properties than any needs: of Subscription Identifiers, one for each of our filters. */
+export function holdsTooMuch({ userPropertyCount, subscriptionIdentifierCount }: PropertyNotes, filters: number): boolean {
+  return userPropertyCount > userPropertyLimit || subscriptionIdentifierCount > Math.max(subscriptionIdentifierLimit, filters)
 }
 
 /** Bytes that kept heads share, and the largest that takes part: one that is kept for long pins no more than this. */

@@ -5,7 +5,7 @@
  */
 import { MqttError, textOf } from '../errors.js'
 import type { Properties } from '../wire/packets.js'
-import { readProperties } from '../wire/properties.js'
+import { MOST_NOTED, readProperties } from '../wire/properties.js'
 import type { PublishView } from '../wire/publish.js'
 import type { Consumer } from './consumer.js'
 import type { FilterEntry } from './filter-entry.js'
@@ -157,7 +157,8 @@ export class Inbox {
     this.#host.registry.trie.match(topic, (entry) => matched.push(entry))
     if (view.subscriptionIdentifierCount === 0) return matched
     if (this.#host.counters !== undefined) this.#countUnknown(view, this.#host.counters)
-    if (matched.length < 2) return matched
+    // Those that were not noted may be for any of them.
+    if (matched.length < 2 || view.subscriptionIdentifierCount > MOST_NOTED) return matched
     const identified = this.#identified
     identified.length = 0
     view.forEachSubscriptionIdentifier((identifier) => {
@@ -199,7 +200,14 @@ export class Inbox {
   }
 
   #affords(size: number, topic: string, ticket: number): boolean {
-    if (this.bytes + this.#host.held + size <= this.#host.options.memoryBudget) return true
+    const { memoryBudget } = this.#host.options
+    if (size > memoryBudget) {
+      // It alone is too much, and would be again on the next connection: it is refused, not the server.
+      this.#countDrop(topic)
+      if (ticket !== noTicket) this.#host.settle(ticket, 0x97)
+      return false
+    }
+    if (this.bytes + this.#host.held + size <= memoryBudget) return true
     if (ticket === noTicket) this.#countDrop(topic)
     else this.#host.session.close(overBudget(), 0x97)
     return false

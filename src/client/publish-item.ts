@@ -53,15 +53,21 @@ export interface Item extends Linked<Item> {
   late: (() => void) | undefined
 }
 
-/** Per message, on top of payload and topic. */
+/** Per message, on top of payload, topic and properties; and per user property. */
 const overhead = 64
+
+function sizeOf({ topic, payload, options }: PublishCall): number {
+  const { userProperties = [], correlationData = '', responseTopic = '', contentType = '' } = options.properties ?? {}
+  const pairs = userProperties.reduce((sum, [name, value]) => sum + name.length + value.length + overhead, 0)
+  return payload.length + topic.length + pairs + correlationData.length + responseTopic.length + contentType.length + overhead
+}
 
 /** An item for a call that is made now. */
 export function itemOf(call: PublishCall, now: number): Item {
   return {
     call,
     done: deferred(),
-    size: call.payload.length + call.topic.length + overhead,
+    size: sizeOf(call),
     since: now,
     settled: false,
     sent: false,

@@ -43,6 +43,11 @@ export class Registry {
     })
   }
 
+  /** How many filters there are. */
+  get filters(): number {
+    return this.#entries.size
+  }
+
   get consumers(): Iterable<Consumer> {
     return this.#consumers.keys()
   }
@@ -178,7 +183,7 @@ export class Registry {
     if ('part' in sent) this.#refuseUnsubscribe(sent.job, sent.part.from, error)
     else {
       const items = sent.job.restoring === true ? sent.items.filter((item) => item.joiners.length > 0) : sent.items
-      withdraw(sent.items.filter((item) => !items.includes(item)))
+      if (items !== sent.items) withdraw(sent.items.filter((item) => item.joiners.length === 0))
       this.#refuse(items, error)
     }
   }

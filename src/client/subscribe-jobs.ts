@@ -154,9 +154,9 @@ function partsLeft(job: UnsubscribeJob, { from, count }: Part, isOver: (job: Uns
 function asked({ restoring }: SubscribeJob, items: readonly SubscribeItem[]): SubscribeItem[] {
   // Nobody waits for what is on its way out.
   const idle = ({ entry, joiners }: SubscribeItem): boolean => entry.state === 'leaving' && joiners.every(({ claim }) => claim.done)
-  const over = items.filter((item) => idle(item) || (restoring === true && item.joiners.length === 0))
-  withdraw(over)
-  return items.filter((item) => !over.includes(item) && (restoring !== true || isWanted(item)))
+  const over = new Set(items.filter((item) => idle(item) || (restoring === true && item.joiners.length === 0)))
+  withdraw([...over])
+  return items.filter((item) => !over.has(item) && (restoring !== true || isWanted(item)))
 }
 
 /** These requests are not needed any more. */

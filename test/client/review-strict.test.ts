@@ -1,11 +1,11 @@
 /** What a fresh look at a hostile broker found: each test is the smallest that showed it. */
 import { expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions, PublishOptions } from '../../src/client/api.js'
 import type { Sink, Transport } from '../../src/transport/transport.js'
 import { Decoder } from '../../src/wire/decode.js'
 import { TopicTrie } from '../../src/wire/trie.js'
-import { agreeable, World } from './harness.js'
-import { Rig } from './rig.js'
+import { accepting, agreeable, World } from './harness.js'
+import { Rig, welcoming } from './rig.js'
 import { asking, bytes, toy } from './toy-auth.js'
 
 /** A peer that reads nothing: every write is taken, none leaves. */
@@ -151,4 +151,92 @@ it('T08 small messages cannot hold much more memory than the budget says', async
   // What each takes in the heap of V8 is 370 bytes.
   expect(world.client.stats().unread).toBeLessThanOrEqual((1024 * 1024) / 256)
   expect(world.client.state).toBe('connected')
+}, 60_000)
+
+it('T25 one message that does not fit into the memory budget by itself does not end every connection', async () => {
+  const rig = await new Rig({ memoryBudget: 1024 * 1024, cleanStart: false, clientId: 'c' }).up()
+  // Four readers, each with a copy of its own: 1.2 MB.
+  const got: number[] = []
+  for (let reader = 0; reader < 4; reader++) await Promise.all([rig.client.listen('a', () => void got.push(reader), { qos: 1 }), rig.settle()])
+  const message = { type: 'publish', topic: 'a', payload: new Uint8Array(300_000), qos: 1, packetId: 1, properties: {} } as const
+  for (let attempt = 0; attempt < 5; attempt++) {
+    rig.peer.send({ ...message, dup: attempt > 0 })
+    await rig.settle()
+    if (rig.client.state === 'connected') break
+    rig.behave = () => welcoming({}, true)
+    await rig.advance(60_000)
+  }
+  // Delivered, or refused: in both cases the server is told, and does not send it again.
+  expect(rig.seen('disconnect')).toEqual([])
+  expect(rig.peer.received.filter(({ type }) => type === 'puback')).toHaveLength(1)
+  await rig.finish()
+}, 60_000)
+
+it('outbound.maxQueuedBytes counts the properties of messages that wait and of those in flight', async () => {
+  const world = new World({ outbound: { maxQueuedBytes: 1024 * 1024 } })
+  world.answer = accepting()
+  const connecting = world.client.connect()
+  await world.settle()
+  await connecting
+  const options: PublishOptions = { qos: 1, properties: { userProperties: [['k', 'x'.repeat(60_000)]] } }
+  let refused = 0
+  for (let message = 0; message < 100; message++) {
+    world.client.publish('a', '', options).catch((error: { code?: string }) => {
+      if (error.code === 'ERR_QUEUE_FULL') refused += 1
+    })
+  }
+  await world.settle()
+  // Seventeen of them are a mebibyte, and as many again may wait.
+  expect(refused).toBeGreaterThanOrEqual(60)
+  world.client.destroy()
+}, 60_000)
+
+it.each([42, null, { length: 1n }])(
+  'P12 a content type of %o is refused, typed, and the next publish goes on',
+  async (contentType) => {
+    const world = new World()
+    world.answer = agreeable
+    const connecting = world.client.connect()
+    await world.settle()
+    await connecting
+    const wrong = { qos: 1, properties: { contentType } } as unknown as PublishOptions
+    expect(await world.outcome(world.client.publish('a', 'b', wrong))).toMatchObject({ error: { code: 'ERR_INVALID_OPTION' } })
+    expect(await world.outcome(world.client.publish('a', 'b', { qos: 1 }))).toMatchObject({ state: 'fulfilled' })
+    world.client.destroy()
+  },
+  60_000,
+)
+
+it('T25 nor one that does not fit beside what else the connection holds', async () => {
+  const rig = await new Rig({ memoryBudget: 1024 * 1024, topicAliasMaximum: 10, cleanStart: false, clientId: 'c' }).up()
+  await Promise.all([rig.client.listen('a', () => undefined, { qos: 1 }), rig.settle()])
+  // Topics of aliases take 120,000 bytes.
+  rig.peer.send({ type: 'publish', topic: 'x'.repeat(60_000), payload: new Uint8Array(0), qos: 0, properties: { topicAlias: 1 } })
+  await rig.settle()
+  rig.peer.send({ type: 'publish', topic: 'a', payload: new Uint8Array(1_000_000), qos: 1, packetId: 1, properties: {} })
+  await rig.settle()
+  expect(rig.seen('disconnect')).toEqual([])
+  expect(rig.peer.received.filter(({ type }) => type === 'puback')).toHaveLength(1)
+  await rig.finish()
+}, 60_000)
+
+it('T10 [MQTT-3.3.4-4] seventy overlapping subscriptions of ours may all be named in one message', async () => {
+  const world = new World()
+  world.answer = agreeable
+  const connecting = world.client.connect()
+  await world.settle()
+  await connecting
+  let copies = 0
+  for (let combination = 0; combination < 70; combination++) {
+    const filter = Array.from({ length: 7 }, (_, level) => ((combination >> level) & 1 ? '+' : 'x')).join('/')
+    await Promise.all([world.client.listen(filter, () => void copies++), world.settle()])
+  }
+  const subscriptionIdentifiers = world.peer.received.flatMap((packet) =>
+    packet.type === 'subscribe' ? (packet.properties.subscriptionIdentifiers ?? []) : [],
+  )
+  expect(new Set(subscriptionIdentifiers).size).toBe(70)
+  await world.send({ type: 'publish', topic: 'x/x/x/x/x/x/x', payload: new Uint8Array(1), qos: 0, properties: { subscriptionIdentifiers } })
+  expect(world.client.state).toBe('connected')
+  expect(copies).toBe(70)
+  world.client.destroy()
 }, 60_000)

@@ -217,6 +217,23 @@ export class Session {
     }
   }
 
+  /**
+   * The topic of a PUBLISH with an alias; `topic` when it names one too, which the alias stands for from then on. Undefined where that ends the
+   * connection, which it does as well when all topics of aliases take more than `mostBytes`.
+   */
+  resolve(alias: number, topic: string | undefined, mostBytes: number): string | undefined {
+    const { aliases } = this
+    const known = topic ?? aliases.topic(alias)
+    if (!aliases.accepts(alias)) this.fail(0x94)
+    else if (known === undefined) this.fail(0x82, 'unknown topic alias')
+    else {
+      if (topic !== undefined) aliases.define(alias, topic)
+      if (aliases.bytes <= mostBytes) return known
+      this.fail(0x97)
+    }
+    return undefined
+  }
+
   /** True when packets other than CONNACK may come; ends the connection otherwise. */
   expectConnected(): boolean {
     if (this.#state === 'connected') return true

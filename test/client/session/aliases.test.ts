@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { InboundAliases } from '../../../src/client/session/aliases.js'
-import { connackPacket, connecting, connectPacket, takeActions } from './drive.js'
+import { connackPacket, connected, connecting, connectPacket, expectClose, takeActions } from './drive.js'
 
 describe('topic aliases that the server sets up (section 3.3.2.3.4)', () => {
   it('J01 gives back the topic of an alias', () => {
@@ -45,5 +45,26 @@ describe('topic aliases that the server sets up (section 3.3.2.3.4)', () => {
     expect(session.aliases.topic(1)).toBeUndefined()
     session.aliases.define(2, 'b')
     expect([session.aliases.topic(1), session.aliases.topic(2)]).toEqual([undefined, 'b'])
+  })
+
+  const open = () => connected({}, {}, { properties: { topicAliasMaximum: 3 } })
+
+  it('J01 J07 a topic with an alias defines it, an alias alone stands for it', () => {
+    const session = open()
+    expect(session.resolve(3, 'a', 1000)).toBe('a')
+    expect(session.resolve(3, undefined, 1000)).toBe('a')
+    expect(session.resolve(3, 'b', 1000)).toBe('b')
+    expect(session.resolve(3, undefined, 1000)).toBe('b')
+    expect(session.state).toBe('connected')
+  })
+
+  it.each([
+    ['J03 T09 an alias above our maximum: close(0x94) [MQTT-3.3.2-9]', 4, 'a', 0x94],
+    ['J04 an alias without a topic that was never defined: close(0x82)', 2, undefined, 0x82],
+    ['T09 topics that take more bytes than they may: close(0x97)', 1, 'x'.repeat(501), 0x97],
+  ] as const)('%s', (_title, alias, topic, reasonCode) => {
+    const session = open()
+    expect(session.resolve(alias, topic, 1000)).toBeUndefined()
+    expectClose(session, reasonCode)
   })
 })
