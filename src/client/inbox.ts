@@ -207,7 +207,8 @@ export class Inbox {
       if (ticket !== noTicket) this.#host.settle(ticket, 0x97)
       return false
     }
-    if (this.bytes + this.#host.held + size <= memoryBudget) return true
+    // One may always come: what else is held goes by itself.
+    if (this.bytes === 0 || this.bytes + this.#host.held + size <= memoryBudget) return true
     if (ticket === noTicket) this.#countDrop(topic)
     else this.#host.session.close(overBudget(), 0x97)
     return false

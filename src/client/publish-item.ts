@@ -57,9 +57,14 @@ export interface Item extends Linked<Item> {
 const overhead = 64
 
 function sizeOf({ topic, payload, options }: PublishCall): number {
-  const { userProperties = [], correlationData = '', responseTopic = '', contentType = '' } = options.properties ?? {}
-  const pairs = userProperties.reduce((sum, [name, value]) => sum + name.length + value.length + overhead, 0)
-  return payload.length + topic.length + pairs + correlationData.length + responseTopic.length + contentType.length + overhead
+  const { userProperties = [], correlationData, responseTopic, contentType } = options.properties ?? {}
+  const pairs = userProperties.reduce((sum, [name, value]) => sum + lengthOf(name) + lengthOf(value) + overhead, 0)
+  return payload.length + topic.length + pairs + (correlationData?.length ?? 0) + lengthOf(responseTopic) + lengthOf(contentType) + overhead
+}
+
+// What it may hold is checked by the encoder, later.
+function lengthOf(text: unknown): number {
+  return typeof text === 'string' ? text.length : 0
 }
 
 /** An item for a call that is made now. */
