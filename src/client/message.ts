@@ -137,7 +137,12 @@ export class DeliveredMessage implements Message {
 
   json<T = unknown>(): T {
     const text = this.text()
-    return JSON.parse(text, text.includes('__proto__') || text.includes('\\u') ? withoutPrototype : undefined) as T
+    try {
+      return JSON.parse(text, text.includes('__proto__') || text.includes('\\u') ? withoutPrototype : undefined) as T
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error
+      throw new SyntaxError('nested too deep')
+    }
   }
 
   ack(reasonCode = 0): boolean {

@@ -67,6 +67,8 @@ export class SocketTransport implements Transport {
   close(): void {
     if (this.#ended) return
     this.#ended = true
+    // The peer's end is to be seen.
+    if (this.#inlet.live) this.socket.resume()
     this.socket.end()
   }
 

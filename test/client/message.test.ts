@@ -110,6 +110,12 @@ describe('json()', () => {
     expect(inner?.['x']).toBeUndefined()
   })
 
+  it.each(['', '"\\u0061",'])('T14 what is nested deeper than the stack is no JSON: a SyntaxError, nothing else (after %s)', async (before) => {
+    const text = `[${before}${'['.repeat(200_000)}${']'.repeat(200_000)}]`
+    const parsed = json(text).catch((error: unknown) => error)
+    expect([undefined, 'SyntaxError']).toContain(((await parsed) as { name?: string }).name)
+  })
+
   it('the text __proto__ as a value stays', async () => {
     expect(await json('{"a":"__proto__","b":["__proto__"],"c":"\\u005f"}')).toEqual({ a: '__proto__', b: ['__proto__'], c: '_' })
   })
