@@ -1,0 +1,61 @@
+/**
+ * Plants one defect after the other and shows that a test catches each: a mutant that no test notices is a test that is missing.
+ *
+ *     npm run mutants                 all of test/mutants/*.json, with their test files run without a mutant as well
+ *     npm run mutants -- --only ID    one, or several with commas between them
+ *     npm run mutants -- --area NAME  those of one list file, as `broker`
+ *     npm run mutants -- --check      runs nothing: every text that is replaced occurs once, every file exists, the table is that of the lists
+ *     npm run mutants -- --write      all, and writes test/mutants/MUTANTS.md when every one was caught
+ *     --jobs N sets the number of workers (2), --list FILE takes another list
+ *
+ * Exits with 1 when a mutant survives or cannot be judged. The sources stay as they are: what the tests load is replaced on its way. Writes below
+ * node_modules/.cache only, but for the table.
+ */
+import { mkdirSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import * as esbuild from 'esbuild'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const folder = path.join(root, 'test', 'mutants')
+const cache = path.join(root, 'node_modules', '.cache', 'mqwire-mutants', String(process.pid))
+
+function option(name, otherwise) {
+  const at = process.argv.indexOf(`--${name}`)
+  return at < 0 ? otherwise : process.argv[at + 1]
+}
+
+const flag = (name) => process.argv.includes(`--${name}`)
+
+mkdirSync(cache, { recursive: true })
+try {
+  await esbuild.build({
+    absWorkingDir: root,
+    entryPoints: ['test/mutants/run.ts', 'test/mutants/worker.ts'],
+    outdir: cache,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    logLevel: 'silent',
+  })
+  const { main } = await import(pathToFileURL(path.join(cache, 'run.mjs')).href)
+  const good = await main({
+    root,
+    worker: path.join(cache, 'worker.mjs'),
+    list: path.resolve(option('list', folder)),
+    only: option('only', '').split(',').filter(Boolean),
+    area: option('area', undefined),
+    jobs: Number(option('jobs', 2)),
+    check: flag('check'),
+    write: flag('write'),
+  })
+  process.exitCode = good ? 0 : 1
+} catch (error) {
+  console.error(error.message)
+  process.exitCode = 1
+} finally {
+  rmSync(cache, { recursive: true, force: true })
+}

@@ -1,0 +1,179 @@
+/**
+ * Runs mutants: hands them to workers, first their test files without any mutant, and says of each who caught it.
+ *
+ * A mutant is caught only by a test that passes without it and had it loaded when it failed. It may assume that the workers keep mutants apart; one that
+ * gives no answer is killed and started anew, and its mutant counts as broken, not as caught.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import { type Mutant, objections, readMutants, readStatements } from './list.js'
+import { caughtBy, markdown, readCaught } from './table.js'
+import type { Outcome, Task } from './worker.js'
+
+/** What to run. */
+export interface Options {
+  readonly root: string
+  /** The worker program. */
+  readonly worker: string
+  /** A list file or a folder of them. */
+  readonly list: string
+  /** These alone; empty for all. */
+  readonly only: readonly string[]
+  readonly area: string | undefined
+  readonly jobs: number
+  /** Only looks at the list. */
+  readonly check: boolean
+  /** Writes the table; all mutants have to run then. */
+  readonly write: boolean
+}
+
+/** Milliseconds for one task: a mutant that loops without a pause never answers. */
+const patience = 120_000
+const errorsKept = 4000
+
+/** One worker process at a time; a new one after each that broke. */
+class Hand {
+  readonly #options: Options
+  #child: Promise<ChildProcess> | undefined
+  #errors = ''
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  async run(task: Task): Promise<Outcome> {
+    this.#child ??= this.#start()
+    const child = await this.#child
+    return new Promise((resolve) => {
+      const end = (outcome: Outcome): void => {
+        clearTimeout(timer)
+        child.off('message', end).off('exit', gone)
+        resolve(outcome)
+      }
+      const gone = (code: number | null): void => {
+        this.#child = undefined
+        end({ verdict: 'broken', detail: `the worker ended with ${code}: ${this.#errors}`, milliseconds: 0 })
+      }
+      const timer = setTimeout(() => {
+        this.#child = undefined
+        child.kill('SIGKILL')
+        end({ verdict: 'broken', detail: 'it loops without a pause: no answer', milliseconds: patience })
+      }, patience)
+      child.on('message', end).on('exit', gone)
+      child.send(task)
+    })
+  }
+
+  async close(): Promise<void> {
+    const child = await this.#child
+    if (child === undefined || child.exitCode !== null) return
+    await new Promise((resolve) => {
+      child.on('exit', resolve)
+      child.disconnect()
+    })
+  }
+
+  #start(): Promise<ChildProcess> {
+    const child = fork(this.#options.worker, { cwd: this.#options.root, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+    this.#errors = ''
+    child.stderr?.on('data', (text: Buffer) => {
+      this.#errors = (this.#errors + text).slice(-errorsKept)
+    })
+    return new Promise((resolve, reject) => {
+      child.once('message', () => resolve(child))
+      child.once('exit', (code) => reject(new Error(`a worker ended with ${code}: ${this.#errors}`)))
+    })
+  }
+}
+
+function chosen(mutants: readonly Mutant[], { only, area }: Options): Mutant[] {
+  const ids = new Set(mutants.map(({ id }) => id))
+  const missing = only.filter((id) => !ids.has(id))
+  if (missing.length > 0) throw new Error(`there is no mutant ${missing.join(', ')}`)
+  return mutants.filter((mutant) => (only.length === 0 || only.includes(mutant.id)) && (area === undefined || mutant.area === area))
+}
+
+/** Runs tasks on so many workers; `tell` hears of each as it ends. */
+async function runAll<T extends Task>(options: Options, tasks: readonly T[], tell: (task: T, outcome: Outcome) => void): Promise<Map<T, Outcome>> {
+  const outcomes = new Map<T, Outcome>()
+  const waiting = [...tasks]
+  const hands = Array.from({ length: Math.min(options.jobs, tasks.length) }, () => new Hand(options))
+  await Promise.all(
+    hands.map(async (hand) => {
+      for (let task = waiting.shift(); task !== undefined; task = waiting.shift()) {
+        const outcome = await hand.run(task)
+        outcomes.set(task, outcome)
+        tell(task, outcome)
+      }
+      await hand.close()
+    }),
+  )
+  return outcomes
+}
+
+/** One line without colours. */
+function plain(detail = ''): string {
+  return stripVTControlCharacters(detail).replace(/\s+/g, ' ').slice(0, 400)
+}
+
+function line(id: string, { verdict, by, detail }: Outcome): string {
+  if (by !== undefined) return `${id} | caught by ${caughtBy(by)}`
+  return verdict === 'survived' ? `${id} | SURVIVED` : `${id} | BROKEN: ${plain(detail)}`
+}
+
+/** The last column of the table, without what was caught by a test that fails on its own as well. */
+function caughtIn(outcomes: ReadonlyMap<Task, Outcome>): Map<string, string> {
+  const caught = new Map<string, string>()
+  for (const [{ mutant }, { by }] of outcomes) if (mutant !== undefined && by !== undefined) caught.set(mutant.id, caughtBy(by))
+  return caught
+}
+
+async function runMutants(options: Options, mutants: readonly Mutant[]): Promise<boolean> {
+  const started = performance.now()
+  // A test that fails anyway catches nothing: the files run without a mutant too.
+  const controls: Task[] = [...new Set(mutants.flatMap(({ tests }) => tests))].map((name) => ({ mutant: undefined, tests: [name] }))
+  const tasks: Task[] = [...controls, ...mutants.map((mutant) => ({ mutant, tests: mutant.tests }))]
+  const outcomes = await runAll(options, tasks, ({ mutant, tests }, outcome) => {
+    if (mutant !== undefined) console.log(line(mutant.id, outcome))
+    else if (outcome.verdict !== 'passed') console.log(`control | ${tests.join(', ')} | BROKEN: ${plain(outcome.detail)}`)
+  })
+  const count = (verdict: Outcome['verdict']): number => [...outcomes.values()].filter((outcome) => outcome.verdict === verdict).length
+  const seconds = Math.round((performance.now() - started) / 1000)
+  console.log(
+    `mutants: ${mutants.length} run, ${count('caught')} caught, ${count('survived')} survived, ${count('broken')} broken; ` +
+      `control: ${count('passed')} of ${controls.length} test files pass; ${seconds} s`,
+  )
+  const good = count('caught') === mutants.length && count('passed') === controls.length
+  if (options.write && good) writeTable(options, mutants, caughtIn(outcomes))
+  return good && mutants.length > 0
+}
+
+const tableOf = (list: string): string => path.join(list, 'MUTANTS.md')
+
+function writeTable({ root, list }: Options, mutants: readonly Mutant[], caught: ReadonlyMap<string, string>): void {
+  writeFileSync(tableOf(list), markdown(mutants, readStatements(root), caught))
+}
+
+/** What is wrong with the list and with the table that goes with it. */
+function inspect({ root, list }: Options, mutants: readonly Mutant[]): string[] {
+  const statements = readStatements(root)
+  const found = objections(root, mutants, statements)
+  if (list.endsWith('.json')) return found
+  const table = existsSync(tableOf(list)) ? readFileSync(tableOf(list), 'utf8') : ''
+  const isFresh = table === markdown(mutants, statements, readCaught(table))
+  return isFresh ? found : [...found, 'MUTANTS.md is stale: npm run mutants -- --write']
+}
+
+/** True when all is well: every mutant that was to run was caught. */
+export async function main(options: Options): Promise<boolean> {
+  const mutants = readMutants(options.list)
+  const { only, area, write, check } = options
+  if (write && (only.length > 0 || area !== undefined || options.list.endsWith('.json'))) throw new Error('--write takes all mutants')
+  const found = inspect(options, mutants)
+  for (const objection of found) console.error(objection)
+  if (check) console.log(`mutants: ${mutants.length} listed, ${found.length} objections`)
+  if (check) return found.length === 0
+  return runMutants(options, chosen(mutants, options))
+}
