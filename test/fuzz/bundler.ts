@@ -1,0 +1,85 @@
+/**
+ * Builds the fuzz targets with everything they test into one file: with counters in `src`, and with a planted defect where one is wanted.
+ *
+ * Used by the runner and by the tests. Dynamic imports become part of the file, so that no target ever waits for a disk. It writes where it is told.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { build, type Plugin } from 'esbuild'
+import { instrument } from './instrument.js'
+
+/** A replacement of text that must occur once. */
+export interface Defect {
+  /** Below `src`. */
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+}
+
+/** What was built. */
+export interface Bundled {
+  readonly file: string
+  /** Number of counters. */
+  readonly counters: number
+}
+
+const hits = '__mqwireHits'
+
+/** Where counters are put, in this order: the codec first, so that its counters can be looked at alone. */
+const folders = ['src/wire', 'src/client/session', 'src/client', 'src/errors.ts'] as const
+
+/** Bundles `entry` (below the project's root) to `outfile`. */
+export async function bundle(root: string, entry: string, outfile: string, defect?: Defect): Promise<Bundled> {
+  const sources = new Map<string, string>()
+  let count = 0
+  let wire = 0
+  for (const file of folders.flatMap((folder) => filesIn(root, folder))) {
+    if (sources.has(file)) continue
+    const text = readFileSync(file, 'utf8')
+    const planted = defect !== undefined && file === path.join(root, 'src', defect.file) ? withDefect(text, defect) : text
+    const made = instrument(planted, file, hits, count)
+    sources.set(file, made.code)
+    count += made.count
+    if (file.startsWith(path.join(root, folders[0]))) wire = count
+  }
+  const counting: Plugin = {
+    name: 'counters',
+    setup({ onLoad }) {
+      onLoad({ filter: /\.ts$/ }, ({ path: file }) => {
+        const contents = sources.get(file)
+        return contents === undefined ? undefined : { contents, loader: 'ts' }
+      })
+    },
+  }
+  await build({
+    absWorkingDir: root,
+    entryPoints: [entry],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    external: ['ws', 'esbuild', 'typescript-5.2'],
+    banner: { js: `const ${hits} = (globalThis.mqwireHits ??= new Uint32Array(${count})); globalThis.mqwireWire = ${wire};` },
+    logLevel: 'silent',
+    plugins: [counting],
+  })
+  return { file: outfile, counters: count }
+}
+
+// Sorted, so that a counter has the same number in every build of the same sources.
+function filesIn(root: string, folder: string): string[] {
+  const full = path.join(root, folder)
+  if (folder.endsWith('.ts')) return [full]
+  return readdirSync(full, { recursive: true })
+    .map(String)
+    .filter((name) => name.endsWith('.ts'))
+    .sort()
+    .map((name) => path.join(full, name))
+}
+
+function withDefect(text: string, { file, find, replace }: Defect): string {
+  const times = text.split(find).length - 1
+  if (times !== 1) throw new Error(`the text of a defect occurs ${times} times in src/${file}`)
+  return text.replace(find, () => replace)
+}

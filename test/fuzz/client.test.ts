@@ -1,0 +1,11 @@
+/** Fuzzing in CI, target `client`: a time-boxed run with a fresh seed; see timed.ts for how to repeat it. */
+import { expect, test } from 'vitest'
+import { clientInputs } from './arbitraries.js'
+import { fuzz } from './timed.js'
+
+test('any program and any peer: nothing is thrown outside the API, every promise settles, everything stays within its limits, the same for any chunking', {
+  timeout: 120_000,
+}, async () => {
+  const { inputs, seed } = await fuzz('client', clientInputs)
+  expect(inputs, `inputs that ran, seed ${seed}`).toBeGreaterThan(100)
+})

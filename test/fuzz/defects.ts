@@ -1,0 +1,165 @@
+/**
+ * Defects that are planted to see the oracles fail. None of them is in the product: each replaces a piece of source text while a target is built.
+ *
+ * A defect whose text does not occur exactly once stops the build: it has to follow the source.
+ */
+import type { Defect } from './bundler.js'
+
+/** One planted defect, and the target that must find it. */
+export interface PlantedDefect extends Defect {
+  readonly name: string
+  readonly target: 'wire' | 'session' | 'client'
+  /** Rules that it breaks: it counts as found when one of them is. */
+  readonly by: readonly string[]
+}
+
+/** All of them. */
+export const defects: readonly PlantedDefect[] = [
+  {
+    name: 'a packet in two pieces has its body elsewhere',
+    target: 'wire',
+    by: ['wire-chunks', 'wire-throw', 'wire-view'],
+    file: 'wire/framer.ts',
+    find: 'this.body -= start',
+    replace: 'this.body -= 0',
+  },
+  {
+    name: 'text that is no UTF-8 is taken',
+    target: 'wire',
+    by: ['wire-fixpoint', 'wire-view'],
+    file: 'wire/fields.ts',
+    find: 'export function checkString(bytes: Uint8Array, at: number, end: number): number {',
+    replace: 'export function checkString(bytes: Uint8Array, at: number, end: number): number {\n  if (end > at) return 0',
+  },
+  {
+    name: 'a carried packet is copied anew with each byte',
+    target: 'wire',
+    by: ['wire-steps'],
+    file: 'wire/framer.ts',
+    find: 'Math.max(needed, smallestCarry, Math.min(this.#size, this.#carry.length * 2))',
+    replace: 'needed',
+  },
+  {
+    name: 'a property of another packet escapes as another error',
+    target: 'wire',
+    by: ['wire-throw'],
+    file: 'wire/error.ts',
+    find: 'export function malformed(message: string, offset: number): WireError {',
+    replace: 'export function malformed(message: string, offset: number): WireError {\n  if (offset > 40) throw new RangeError(message)',
+  },
+  {
+    name: 'a slot stays occupied after PUBACK',
+    target: 'session',
+    by: ['slots', 'session-model', 'quota'],
+    file: 'client/session/inbound.ts',
+    find: `      this.#ids.set(id, 0)
+      this.#open -= 1
+    }
+    this.#acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)`,
+    replace: `      this.#ids.set(id, 0)
+    }
+    this.#acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)`,
+  },
+  {
+    name: 'acknowledgements in the order of settling',
+    target: 'session',
+    by: ['session-acks', 'session-model'],
+    file: 'client/session/inbound.ts',
+    find: '      if ((slot & statusMask) !== READY) return',
+    replace: '      if (false as boolean) return',
+  },
+  {
+    name: 'one publish too many in flight',
+    target: 'session',
+    by: ['quota'],
+    file: 'client/session/outbound.ts',
+    find: 'return this.#inFlight < this.#window && this.#ids.size < maximumPacketIdentifier',
+    replace: 'return this.#inFlight <= this.#window && this.#ids.size < maximumPacketIdentifier',
+  },
+  {
+    name: 'a server that broke the protocol is not told why',
+    target: 'session',
+    by: ['session-goodbye'],
+    file: 'client/connection.ts',
+    find: "this.#sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })",
+    replace: "if (reasonCode !== 0x82) this.#sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })",
+  },
+  {
+    name: 'PUBREL that was not expected ends nothing',
+    target: 'session',
+    by: ['session-model'],
+    file: 'client/session/inbound.ts',
+    find: "this.#break(0x82, 'PUBREL before PUBREC')",
+    replace: 'this.#acks.push(PUBCOMP, id, 0)',
+  },
+  {
+    name: 'publishes that wait are forgotten at the end',
+    target: 'client',
+    by: ['pending', 'leak'],
+    file: 'client/outbound.ts',
+    find: '    this.#giveUp(this.#ended)\n',
+    replace: '',
+  },
+  {
+    name: 'a reader that waits is forgotten at the end',
+    target: 'client',
+    by: ['pending'],
+    file: 'client/consumer.ts',
+    find: '      else waiter.reject(error)',
+    replace: '      else void error',
+  },
+  {
+    name: 'a timer is left behind',
+    target: 'client',
+    by: ['leak'],
+    file: 'client/inbox.ts',
+    find: `    this.#stallTimer?.()
+    this.#stallTimer = undefined
+    this.#dropTimer?.()`,
+    replace: '    this.#dropTimer?.()',
+  },
+  {
+    name: 'the queue has no limit',
+    target: 'client',
+    by: ['queue'],
+    file: 'client/outbound.ts',
+    find: 'return this.#backlog.size + extra > maxQueuedMessages * share ||',
+    replace: 'return this.#backlog.size + extra > maxQueuedMessages * share * 9 ||',
+  },
+  {
+    name: 'a packet larger than the server takes is sent',
+    target: 'client',
+    by: ['limits'],
+    file: 'client/connection.ts',
+    find: 'if (this.#writer.length - mark + payloadLength > this.packetLimit) {',
+    replace: 'if (this.#writer.length - mark + payloadLength > this.packetLimit + 90) {',
+  },
+  {
+    name: 'a disconnect event is told twice',
+    target: 'client',
+    by: ['state'],
+    file: 'client/core.ts',
+    find: '    if (!this.#up) return\n    this.#up = false\n',
+    replace: '    if (!this.#up) return\n',
+  },
+  {
+    name: 'a rejection that nobody handles',
+    target: 'client',
+    by: ['unhandled'],
+    file: 'client/abort.ts',
+    find: '  promise.catch(() => undefined)',
+    replace: '',
+  },
+  {
+    name: 'a burst in several pieces is dropped as if it were several reads',
+    target: 'client',
+    by: ['client-chunks'],
+    file: 'client/core.ts',
+    find: `      this.platform.microtask(() => {
+        this.#counting = false
+        this.reads += 1
+      })`,
+    replace: `      this.#counting = false
+      this.reads += 1`,
+  },
+]

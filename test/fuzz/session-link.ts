@@ -1,0 +1,410 @@
+/**
+ * One session with its connections, driven as the client drives them, without a client: `Connection` over a host that keeps a record.
+ *
+ * Everything is synchronous: microtasks, turns and timers are queues that run when they are told to. Each message is settled by a rule that counts
+ * messages, not reads. What comes in at QoS 1 and 2 is judged by the reference session too.
+ */
+import { Connection } from '../../src/client/connection.js'
+import type { Host } from '../../src/client/host.js'
+import type { Platform } from '../../src/client/platform.js'
+import type { Action } from '../../src/client/session/actions.js'
+import { FAULT, REPEAT } from '../../src/client/session/inbound.js'
+import { Session } from '../../src/client/session/session.js'
+import type { MqttError } from '../../src/errors.js'
+import type { Transport } from '../../src/transport/transport.js'
+import type { ConnectPacket } from '../../src/wire/packets.js'
+import type { PublishView } from '../../src/wire/publish.js'
+import { ReferenceSession } from '../client/session/reference-session.js'
+import { check, OracleError, shownError } from './oracle.js'
+import { Outlet } from './outlet.js'
+import { Tables } from './tables.js'
+
+/** What a run is set to. */
+export interface Setting {
+  readonly version: 4 | 5
+  readonly receiveMaximum: number
+  readonly maximumInflight: number
+  readonly topicAliasMaximum: number
+  readonly ownsSession: boolean
+  readonly authenticated: boolean
+  readonly keepAlive: number
+  /** When messages are settled: at once, at the end, two by two in reverse, or at once with a refusal every other time. */
+  readonly settling: 0 | 1 | 2 | 3
+  /** What is sent on each connection: how many at QoS 1, at QoS 2, SUBSCRIBE and UNSUBSCRIBE. */
+  readonly sending: readonly [number, number, number, number]
+}
+
+/** What one connection came to. */
+export interface Told {
+  /** What the host was told, in order. */
+  readonly events: unknown[]
+  /** Acknowledgements of what came in, as sent: type, identifier, reason code. */
+  readonly acks: (readonly [string, number, number])[]
+  /** Why it ended: the error's code and reason code. */
+  end: readonly [string, number | undefined] | undefined
+  /** It ended by what came in: acknowledgements of the same read stay behind. */
+  endedInRead: boolean
+}
+
+const tellOff = ['ERR_MALFORMED_PACKET', 'ERR_PROTOCOL_ERROR', 'ERR_PACKET_TOO_LARGE', 'ERR_UNEXPECTED_PACKET']
+const inboundAcks = ['puback', 'pubrec', 'pubcomp']
+
+/** Drives one session over several connections. */
+export class SessionLink {
+  readonly told: Told[] = []
+  readonly session: Session
+  readonly #setting: Setting
+  readonly #reference: ReferenceSession
+  readonly #tables: Tables
+  /** Tickets of the session by those of the reference. */
+  readonly #tickets = new Map<number, number>()
+  readonly #unsettled: number[] = []
+  /** Publishes of ours without their last acknowledgement: the QoS that is waited for, 3 once released. */
+  readonly #outgoing = new Map<number, number>()
+  #messages = 0
+  #now = 0
+  readonly #tasks: (() => void)[] = []
+  #timers: { readonly at: number; readonly callback: () => void }[] = []
+  readonly #host: Host
+  // valid for the connection
+  #link: Connection | undefined
+  #outlet: Outlet
+  #connected = false
+  #reading = false
+
+  constructor(setting: Setting) {
+    this.#setting = setting
+    this.session = new Session({ ...setting, pingTimeout: 10_000, durableStore: false, identifierBase: 100 })
+    this.#tables = new Tables(this.session)
+    this.#reference = new ReferenceSession(setting.receiveMaximum, false)
+    this.#reference.connected = false
+    this.#outlet = new Outlet(setting.version)
+    this.#host = this.#makeHost()
+    this.#judgeInbound()
+  }
+
+  /** Opens the next connection: CONNECT leaves. */
+  open(cleanStart: boolean): void {
+    const { version } = this.#setting
+    this.told.push({ events: [], acks: [], end: undefined, endedInRead: false })
+    this.#outlet = new Outlet(version)
+    this.#connected = false
+    const packet = this.#connectPacket(cleanStart)
+    const link = new Connection(this.#transport(this.#outlet), this.#host, packet)
+    this.#link = link
+    this.session.connect(packet)
+    this.#reference.start(0, version === 5 ? this.#setting.receiveMaximum : 65_535, version === 4)
+    link.pump()
+    this.#runTasks()
+  }
+
+  /** A piece of the server's stream comes in. */
+  receive(bytes: Uint8Array): void {
+    this.#outlet.answered = true
+    this.#reading = true
+    this.#guard(() => this.#link?.chunk(bytes))
+    this.#reading = false
+    bytes.fill(0xee)
+    this.#runTasks()
+    this.check()
+  }
+
+  /** Settles what was left open, the latest first. */
+  settleAll(): void {
+    for (const ticket of this.#unsettled.splice(0).reverse()) this.#settle(ticket, 0)
+    this.#runTasks()
+    this.check()
+  }
+
+  /** Lets time pass. */
+  pass(duration: number): void {
+    const until = this.#now + duration
+    for (;;) {
+      const due = this.#timers.filter(({ at }) => at <= until).sort((first, second) => first.at - second.at)[0]
+      if (due === undefined) break
+      this.#timers = this.#timers.filter((timer) => timer !== due)
+      this.#now = Math.max(this.#now, due.at)
+      this.#guard(due.callback)
+      this.#runTasks()
+    }
+    this.#now = until
+    this.check()
+  }
+
+  /** The stream ends, if it has not. */
+  close(): void {
+    this.#guard(() => this.#link?.closed(undefined))
+    this.#runTasks()
+    check(this.#link === undefined, 'session-end', () => 'the host was not told of the end')
+    check(this.#outlet.pending === 0, 'output', () => 'half a packet was sent')
+  }
+
+  /** The invariants that hold whenever nothing runs. @throws OracleError */
+  check(): void {
+    const { session } = this
+    if (session.state !== 'connected') {
+      if (this.#link === undefined) this.#tables.checkSuspended()
+      return
+    }
+    const window = Math.min(session.negotiated?.receiveMaximum ?? 0, this.#setting.maximumInflight)
+    this.#tables.check(window, this.#setting.version === 5 ? this.#setting.receiveMaximum : 65_535)
+    const { inbound } = session
+    const { occupied, messages } = this.#reference
+    check(inbound.open === occupied, 'session-model', () => `${inbound.open} open, the model has ${occupied}`)
+    check(inbound.unsettled === messages.length, 'session-model', () => `${inbound.unsettled} unsettled, the model has ${messages.length}`)
+  }
+
+  get #telling(): Told {
+    return this.told.at(-1) as Told
+  }
+
+  #guard(callback: () => void): void {
+    try {
+      callback()
+    } catch (error) {
+      throw error instanceof OracleError ? error : new OracleError('session-throw', shownError(error), error)
+    }
+  }
+
+  #runTasks(): void {
+    for (let count = 0; ; count++) {
+      const task = this.#tasks.shift()
+      if (task === undefined) return
+      check(count < 10_000, 'session-hang', () => 'tasks without end')
+      this.#guard(task)
+    }
+  }
+
+  #connectPacket(cleanStart: boolean): ConnectPacket {
+    const { version, receiveMaximum, topicAliasMaximum, authenticated, keepAlive } = this.#setting
+    const authenticationMethod = authenticated ? 'm' : undefined
+    return {
+      type: 'connect',
+      protocolName: 'MQTT',
+      protocolVersion: version,
+      cleanStart,
+      keepAlive,
+      clientId: 'c',
+      will: undefined,
+      username: undefined,
+      password: undefined,
+      properties: version === 5 ? { receiveMaximum, topicAliasMaximum: topicAliasMaximum || undefined, authenticationMethod } : {},
+    }
+  }
+
+  #transport(outlet: Outlet): Transport {
+    let over = false
+    return {
+      open: () => undefined,
+      write: (bytes, written) => {
+        check(!over, 'output', () => 'a write after the end')
+        for (const seen of outlet.take(bytes)) {
+          if (inboundAcks.includes(seen.kind)) this.#telling.acks.push([seen.kind, seen.id, seen.reason])
+        }
+        this.#tasks.push(() => written?.())
+        return true
+      },
+      close: () => {
+        over = true
+      },
+      destroy: () => {
+        over = true
+      },
+    }
+  }
+
+  // Each arrival and each PUBREL goes to the reference as well.
+  #judgeInbound(): void {
+    const { inbound } = this.session
+    const handlePublish = inbound.handlePublish.bind(inbound)
+    const handlePubrel = inbound.handlePubrel.bind(inbound)
+    inbound.handlePublish = (id, qos, dup = false) => {
+      const verdict = handlePublish(id, qos, dup)
+      const expected = this.#reference.receive(id, qos, dup)
+      const word = verdict === REPEAT ? 'repeat' : verdict === FAULT ? 'close' : 'ticket'
+      const wanted = typeof expected === 'number' ? 'ticket' : String(expected).split(' ')[0]
+      check(word === wanted, 'session-model', () => `PUBLISH ${id} at QoS ${qos}: ${word}, the model says ${String(expected)}`)
+      if (typeof expected === 'number') this.#tickets.set(verdict, expected)
+      return verdict
+    }
+    inbound.handlePubrel = (id) => {
+      handlePubrel(id)
+      const closes = this.#reference.pubrel(id) !== true
+      check(closes === (this.session.state === 'closed'), 'session-model', () => `PUBREL ${id}: the model says ${closes ? 'close' : 'keep'}`)
+    }
+  }
+
+  #settle(ticket: number, code: number): void {
+    // 3.1.1 cannot say no.
+    const said = this.#setting.version === 5 ? code : 0
+    const settled = this.session.inbound.settle(ticket, said)
+    const expected = this.#reference.settle(this.#tickets.get(ticket) ?? -1, said)
+    check(settled === expected, 'session-model', () => `settling ${ticket} gives ${settled}, the model says ${String(expected)}`)
+    this.#link?.queueFlush()
+  }
+
+  #handleMessage(view: PublishView, topic: string, ticket: number): void {
+    check(topic !== '' && !/[+#\0]/.test(topic), 'session-topic', () => `a message on ${JSON.stringify(topic)}`)
+    check(view.qos === 0 || ticket >= 0, 'session-topic', () => 'a message without a ticket')
+    this.#telling.events.push(['message', topic, view.payload().slice(), view.qos, view.retain, ticket])
+    if (view.qos === 0) return
+    this.#messages += 1
+    const { settling } = this.#setting
+    if (settling === 0) return this.#settle(ticket, 0)
+    if (settling === 3) return this.#settle(ticket, this.#messages % 2 === 0 ? 0x80 : 0)
+    this.#unsettled.push(ticket)
+    if (settling !== 2 || this.#messages % 2 !== 0) return
+    for (const late of this.#unsettled.splice(-2).reverse()) this.#settle(late, 0)
+  }
+
+  #makeHost(): Host {
+    const platform: Pick<Platform, 'now' | 'microtask' | 'nextTurn' | 'setTimer'> = {
+      now: () => this.#now,
+      microtask: (callback) => void this.#tasks.push(callback),
+      nextTurn: (callback) => void this.#tasks.push(callback),
+      setTimer: (callback, delay) => {
+        const timer = { at: this.#now + delay, callback }
+        this.#timers.push(timer)
+        return () => {
+          this.#timers = this.#timers.filter((other) => other !== timer)
+        }
+      },
+    }
+    const tell = (...event: unknown[]): void => void this.#telling.events.push(event)
+    const done = (name: string, id: number, code: number): void => {
+      tell(name, id, code)
+      const known = name === 'released' ? this.#outgoing.has(id) : this.#outgoing.delete(id)
+      check(known, 'session-outbound', () => `${name} ${id} was not in flight`)
+      if (name === 'released') this.#outgoing.set(id, 3)
+    }
+    const host = {
+      platform,
+      session: this.session,
+      options: { maximumPacketSize: 1 << 20, memoryBudget: 1 << 22 },
+      registry: { flush: () => undefined },
+      inbox: {
+        handleMessage: (view: PublishView, topic: string, ticket: number) => this.#handleMessage(view, topic, ticket),
+        handleRepeat: () => tell('repeat'),
+      },
+      outbox: {
+        handleAcknowledged: (packet: { packetId: number; reasonCode: number }) => done('acknowledged', packet.packetId, packet.reasonCode),
+        handleReleased: (packet: { packetId: number; reasonCode: number }) => done('released', packet.packetId, packet.reasonCode),
+        flush: () => undefined,
+      },
+      counters: undefined,
+      watch: undefined,
+      verify: () => undefined,
+      handleReadEnd: () => undefined,
+      flush: () => undefined,
+      handleAction: (action: Action) => this.#handleAction(action),
+      handleClosed: (error: MqttError | undefined) => this.#handleClosed(error),
+    }
+    return host as unknown as Host
+  }
+
+  #handleAction(action: Action): void {
+    const { events } = this.#telling
+    if (action.type === 'connected') return this.#handleConnected(action)
+    if (action.type === 'answered') events.push(['answered', action.packet.type, action.packet.packetId])
+    if (action.type === 'auth') {
+      events.push(['auth', action.packet.reasonCode])
+      if (action.packet.reasonCode === 0x18) this.session.authenticate(0x18, undefined)
+    }
+    if (action.type === 'refused' || action.type === 'server-disconnect') {
+      events.push([action.type])
+      this.#link?.destroy()
+    }
+  }
+
+  #handleConnected({ connack, lost }: Action & { type: 'connected' }): void {
+    const { outbound } = this.session
+    this.#connected = true
+    this.#telling.events.push(['connected', connack.sessionPresent, lost])
+    if (!connack.sessionPresent) {
+      this.#reference.reset()
+      this.#outgoing.clear()
+    }
+    const { version, receiveMaximum } = this.#setting
+    this.#reference.start(0, version === 5 ? receiveMaximum : 65_535, version === 4)
+    for (const [id, state] of this.#outgoing) if (state === 3) outbound.replayRelease(id)
+    for (const [id, state] of this.#outgoing) if (state !== 3 && outbound.mayReplay) outbound.replay(id)
+    this.#send()
+    check(outbound.inFlight <= this.#outgoing.size, 'session-outbound', () => `${outbound.inFlight} in flight of ${this.#outgoing.size}`)
+  }
+
+  #send(): void {
+    const { outbound } = this.session
+    const [once, twice, subscribes, unsubscribes] = this.#setting.sending
+    for (let count = 0; count < once + twice; count++) {
+      const qos = count < once ? 1 : 2
+      if (!outbound.mayPublish || !outbound.prepare(qos)) break
+      const id = outbound.publish(qos)
+      check(!this.#outgoing.has(id), 'session-outbound', () => `identifier ${id} is in use`)
+      this.#outgoing.set(id, qos)
+      if (!this.#write(() => this.#link?.publish({ topic: 't', payload: new Uint8Array(2), qos, packetId: id } as never), id))
+        this.#outgoing.delete(id)
+    }
+    for (let count = 0; count < subscribes; count++) {
+      const packetId = outbound.request('subscribe', 1)
+      const subscriptions = [{ filter: 'f', qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 0 } as const]
+      this.#write(() => this.#link?.send({ type: 'subscribe', packetId, properties: {}, subscriptions }), packetId)
+    }
+    for (let count = 0; count < unsubscribes; count++) {
+      const packetId = outbound.request('unsubscribe', 2)
+      this.#write(() => this.#link?.send({ type: 'unsubscribe', packetId, properties: {}, filters: ['f', 'g'] }), packetId)
+    }
+  }
+
+  // A server's Maximum Packet Size may forbid it: nothing was written then.
+  #write(write: () => unknown, id: number): boolean {
+    try {
+      write()
+      return true
+    } catch (error) {
+      check((error as MqttError).code === 'ERR_PACKET_TOO_LARGE', 'session-throw', () => shownError(error))
+      this.session.outbound.withdraw(id)
+      return false
+    }
+  }
+
+  #handleClosed(error: MqttError | undefined): void {
+    check(this.#link !== undefined, 'session-end', () => 'the end was told twice')
+    this.#link = undefined
+    this.#telling.endedInRead = this.#reading
+    this.#telling.end = [error?.code ?? '', error?.reasonCode]
+    this.#checkGoodbye(error)
+    this.#checkAcks()
+    this.session.suspend()
+    this.#reference.suspend()
+    check(this.session.acks.length === 0 && this.session.poll() === undefined, 'session-end', () => 'something is left to be sent')
+    const { parked } = this.session.inbound
+    check(parked === this.#reference.parked.length, 'session-model', () => `${parked} parked, the model has ${this.#reference.parked.length}`)
+  }
+
+  // Section 4.13: the peer is told why where it can be, and with nothing behind it.
+  #checkGoodbye(error: MqttError | undefined): void {
+    if (error === undefined || error.fault !== 'remote' || !tellOff.includes(error.code)) return
+    const last = this.#outlet.packets.at(-1)
+    const announced = this.#setting.version === 5 && (this.#connected || this.session.negotiated !== undefined)
+    if (last?.kind !== 'disconnect') {
+      check(!this.#connected || this.#setting.version === 4 || this.#tiny, 'session-goodbye', () => `${error.code} without DISCONNECT`)
+      return
+    }
+    check(announced || this.#setting.version === 5, 'session-goodbye', () => 'DISCONNECT on 3.1.1 keeps the will back')
+    check(last.reason === error.reasonCode, 'session-goodbye', () => `DISCONNECT ${last.reason} for ${String(error.reasonCode)}`)
+  }
+
+  /** The server takes no packet at all. */
+  get #tiny(): boolean {
+    return (this.session.negotiated?.maximumPacketSize ?? 99) < 4
+  }
+
+  // What was acknowledged is what the model acknowledges, in that order; what an error cut off stays behind.
+  #checkAcks(): void {
+    const { acks } = this.#telling
+    const version = this.#setting.version
+    const expected = this.#reference.acks.map(([kind, id, code]) => [kind, id, version === 5 ? code : 0] as const)
+    const whole = acks.length <= expected.length && acks.every((ack, index) => String(ack) === String(expected[index]))
+    check(whole, 'session-acks', () => `sent ${acks.join(' ')}, the model ${expected.join(' ')}`)
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * Property tests that run for a time: the targets as the fuzzer builds them, fed by fast-check, with a fresh seed each time.
+ *
+ * `MQWIRE_FUZZ_SEED` repeats a run, `MQWIRE_FUZZ_SECONDS` changes its length. A failure prints the smallest input in hexadecimal, which
+ * `npm run fuzz -- --target NAME --replay HEX` tells about.
+ */
+import { mkdirSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import fc from 'fast-check'
+import type { Input } from './arbitraries.js'
+import { bundle, type Defect } from './bundler.js'
+
+/** The project's root. */
+export const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Seconds of one test. */
+export const usualSeconds = 22
+
+/** The parts of a built target that tests call. */
+export interface Built {
+  readonly targets: typeof import('./targets.js')
+  readonly search: typeof import('./search.js')
+  readonly counters: typeof import('./counters.js')
+}
+
+/** Builds the targets, with counters and perhaps with a defect, and loads them. `name` makes the file another one. */
+export async function build(name: string, defect?: Defect): Promise<Built> {
+  const folder = path.join(root, 'node_modules', '.cache', 'mqwire-fuzz', `test-${process.pid}`)
+  mkdirSync(folder, { recursive: true })
+  const { file } = await bundle(root, 'test/fuzz/built.ts', path.join(folder, `${name}.mjs`), defect)
+  const built = (await import(/* @vite-ignore */ pathToFileURL(file).href)) as Built
+  rmSync(folder, { recursive: true })
+  return built
+}
+
+/** What a run came to. */
+export interface Timed {
+  readonly inputs: number
+  readonly seed: number
+}
+
+/** Feeds a target until the time is over. Throws what fast-check says of a failure. */
+export async function fuzz(target: string, inputs: fc.Arbitrary<Input>): Promise<Timed> {
+  const { targets, counters } = await build(target)
+  counters.countCopies()
+  const { run } = targets.targetOf(target)
+  const seed = Number(process.env['MQWIRE_FUZZ_SEED'] ?? (Date.now() ^ (process.pid << 12)) | 0)
+  const seconds = Number(process.env['MQWIRE_FUZZ_SECONDS'] ?? usualSeconds)
+  let count = 0
+  await fc.assert(
+    fc.asyncProperty(inputs, async ({ bytes }) => {
+      count += 1
+      await run(bytes)
+    }),
+    { seed, numRuns: 100_000_000, interruptAfterTimeLimit: seconds * 1000, markInterruptAsFailure: false },
+  )
+  return { inputs: count, seed }
+}

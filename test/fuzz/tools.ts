@@ -1,0 +1,5 @@
+/**
+ * What the runner takes from here before a target is built.
+ */
+export { bundle } from './bundler.js'
+export { defects } from './defects.js'

@@ -1,0 +1,206 @@
+/**
+ * Fuzz target `wire`: any bytes, whole or in pieces, decode to the same packets or raise the same WireError; what decodes can be encoded again.
+ *
+ * The first byte chooses version, sender and packet limit, the second the pieces, the rest is the stream. Work is linear in the bytes, and an
+ * incomplete packet holds no more than was sent. Deterministic; it must never read a clock.
+ */
+import { decodeServerPacket } from '../../src/wire/decode-server.js'
+import { Framer } from '../../src/wire/framer.js'
+import { Decoder, decode, encode, type Packet, type PacketInput, WireError } from '../../src/wire/index.js'
+import { PublishView } from '../../src/wire/publish.js'
+import { steps } from './counters.js'
+import { check, difference, OracleError, sameBytes, shownError } from './oracle.js'
+import { pieces, Tape } from './tape.js'
+
+interface Setting {
+  readonly protocolVersion: 4 | 5
+  readonly from: 'server' | 'client'
+  readonly maximumPacketSize: number
+}
+
+interface Story {
+  readonly packets: Packet[]
+  readonly error: WireError | undefined
+  readonly pending: number
+}
+
+const limits = [2000, 268_435_460, 127, 24] as const
+const kinds = ['malformed', 'protocol', 'too-large']
+/** Steps for each byte, and for each call: half as many again as were ever seen. */
+const stepsPerByte = 32
+const stepsPerCall = 120
+
+/** One input. @throws OracleError */
+export function run(bytes: Uint8Array): void {
+  const tape = new Tape(bytes)
+  const flags = tape.byte()
+  const seed = tape.byte()
+  const stream = tape.rest()
+  const setting: Setting = {
+    protocolVersion: flags & 1 ? 4 : 5,
+    from: flags & 2 ? 'client' : 'server',
+    maximumPacketSize: limits[(flags >> 2) & 3] as number,
+  }
+  const whole = read(() => [stream.slice()], setting)
+  checkSame(
+    whole,
+    read(() => pieces(stream, seed), setting),
+    'in pieces',
+  )
+  if (stream.length < 64)
+    checkSame(
+      whole,
+      read(() => pieces(stream, -1), setting),
+      'in other pieces',
+    )
+  checkSingle(stream, whole, setting)
+  checkFixpoints(whole.packets, setting)
+  if (setting.from === 'server') checkViews(stream, whole, setting)
+}
+
+interface Walk extends Story {
+  /** What it cost, and what is wrong with that. */
+  readonly excess: string | undefined
+}
+
+// What the Decoder says of a stream, and the promises that it keeps meanwhile. Tables that are built on first use cost nothing the second time.
+function read(chunks: () => Iterable<Uint8Array>, setting: Setting): Story {
+  const story = walk(chunks(), setting)
+  const excess = story.excess === undefined ? undefined : walk(chunks(), setting).excess
+  check(excess === undefined, 'wire-steps', () => excess ?? '')
+  return story
+}
+
+function walk(chunks: Iterable<Uint8Array>, setting: Setting): Walk {
+  const decoder = new Decoder(setting)
+  const packets: Packet[] = []
+  const before = steps()
+  let length = 0
+  let calls = 0
+  let error: WireError | undefined
+  for (const chunk of chunks) {
+    length += chunk.length
+    calls += 1
+    error = push(decoder, chunk, packets)
+    // The chunk is ours again.
+    chunk.fill(0xee)
+    if (error !== undefined) break
+    check(decoder.pending <= Math.min(length, setting.maximumPacketSize), 'wire-memory', () => `${decoder.pending} bytes held of ${length}`)
+  }
+  const taken = steps() - before
+  if (error !== undefined) checkError(decoder, error, setting)
+  const excess = taken > length * stepsPerByte + calls * stepsPerCall ? `${taken} steps for ${length} bytes in ${calls} pieces` : undefined
+  return { packets, error, pending: error === undefined ? decoder.pending : 0, excess }
+}
+
+function push(decoder: Decoder, chunk: Uint8Array, packets: Packet[]): WireError | undefined {
+  try {
+    for (const packet of decoder.push(chunk)) packets.push(packet)
+    return undefined
+  } catch (thrown) {
+    if (thrown instanceof WireError) return thrown
+    throw new OracleError('wire-throw', shownError(thrown), thrown)
+  }
+}
+
+// Complete, the peer's fault, and for good.
+function checkError(decoder: Decoder, error: WireError, { maximumPacketSize }: Setting): void {
+  const { kind, fault, reasonCode, reasonName, offset } = error
+  check(kinds.includes(kind), 'wire-error', () => `kind ${kind}`)
+  check(fault === 'remote' && reasonCode !== undefined && reasonName !== undefined, 'wire-error', () => `${kind} lacks its reason`)
+  check(Number.isInteger(offset) && offset >= 0 && offset <= maximumPacketSize, 'wire-error', () => `offset ${offset}`)
+  check(push(decoder, Uint8Array.of(0xd0, 0), []) === error, 'wire-error', () => 'another error the next time')
+}
+
+function checkSame(first: Story, second: Story, how: string): void {
+  const packets = difference(first.packets, second.packets)
+  check(packets === undefined, 'wire-chunks', () => `${how}: ${packets}`)
+  const found = difference(told(first.error), told(second.error))
+  check(found === undefined, 'wire-chunks', () => `${how}: error ${found}`)
+  check(first.pending === second.pending, 'wire-chunks', () => `${how}: ${second.pending} bytes held, not ${first.pending}`)
+}
+
+function told(error: WireError | undefined): unknown {
+  return error === undefined ? undefined : [error.kind, error.code, error.reasonCode, error.message, error.offset]
+}
+
+// `decode` is the Decoder for one packet.
+function checkSingle(stream: Uint8Array, whole: Story, setting: Setting): void {
+  let single: Packet | WireError
+  try {
+    single = decode(stream, setting)
+  } catch (thrown) {
+    if (!(thrown instanceof WireError)) throw new OracleError('wire-throw', shownError(thrown), thrown)
+    single = thrown
+  }
+  if (!(single instanceof WireError)) {
+    const found = difference([single], whole.packets)
+    return check(found === undefined && whole.pending === 0 && whole.error === undefined, 'wire-single', () => `decode and Decoder: ${found}`)
+  }
+  if (single.kind === 'incomplete') {
+    const rest = whole.packets.length === 0 && whole.error === undefined && whole.pending === stream.length
+    check(rest && single.reasonCode === undefined, 'wire-single', () => 'decode says incomplete, the Decoder does not')
+  } else if (whole.packets.length === 0) {
+    check(single.kind === whole.error?.kind || single.message === 'bytes after the packet', 'wire-single', () => `decode says ${single.message}`)
+  } else check(whole.packets.length > 1 || whole.pending > 0 || whole.error !== undefined, 'wire-single', () => `decode says ${single.message}`)
+}
+
+/** Taken from a peer, but never sent. */
+function isOneWay(packet: Packet): boolean {
+  return (packet.type === 'publish' && packet.qos === 0 && packet.dup) || (packet.type === 'disconnect' && packet.reasonCode === 0x8c)
+}
+
+// A CONNECT sets the version of what follows.
+function checkFixpoints(packets: readonly Packet[], { protocolVersion, from }: Setting): void {
+  let version = protocolVersion
+  for (const packet of packets) {
+    if (packet.type === 'connect') version = packet.protocolVersion
+    if (!isOneWay(packet)) checkFixpoint(packet, { protocolVersion: version, from })
+  }
+}
+
+function checkFixpoint(packet: Packet, options: { readonly protocolVersion: 4 | 5; readonly from: 'server' | 'client' }): void {
+  try {
+    const bytes = encode(packet as PacketInput, options)
+    const again = decode(bytes, options)
+    const found = difference(packet, again)
+    check(found === undefined, 'wire-fixpoint', () => `${packet.type}: ${found}`)
+    check(sameBytes(bytes, encode(again as PacketInput, options)), 'wire-fixpoint', () => `${packet.type} is encoded in two ways`)
+  } catch (thrown) {
+    if (thrown instanceof OracleError) throw thrown
+    throw new OracleError('wire-fixpoint', `${packet.type} that was decoded: ${shownError(thrown)}`, thrown)
+  }
+}
+
+// The client reads PUBLISH in place: it must see there what the packet says.
+function checkViews(stream: Uint8Array, whole: Story, { protocolVersion, maximumPacketSize }: Setting): void {
+  const framer = new Framer({ from: 'server', protocolVersion, maximumPacketSize })
+  const view = new PublishView()
+  framer.push(stream)
+  for (const packet of whole.packets) {
+    if (!framer.next()) throw new OracleError('wire-view', 'the framer finds fewer packets')
+    const { bytes, start, body, end } = framer
+    const found = difference(decodeServerPacket(bytes, start, body, end, protocolVersion), packet)
+    check(found === undefined, 'wire-view', () => `another packet: ${found}`)
+    if (packet.type !== 'publish') continue
+    view.read(bytes, start, body, end, protocolVersion, 'server')
+    const { qos, dup, retain, topic, payload, packetId = 0, properties } = packet
+    const { topicAlias = 0, userProperties = [], subscriptionIdentifiers = [] } = properties
+    const expected = { qos, dup, retain, topic, payload, packetId, topicAlias, pairs: userProperties.length, subscriptionIdentifiers }
+    const identifiers: number[] = []
+    view.forEachSubscriptionIdentifier((identifier) => identifiers.push(identifier))
+    const seen = {
+      qos: view.qos,
+      dup: view.dup,
+      retain: view.retain,
+      topic: view.topic(),
+      payload: view.payload(),
+      packetId: view.packetId,
+      topicAlias: view.topicAlias,
+      pairs: view.userPropertyCount,
+      subscriptionIdentifiers: identifiers,
+    }
+    const differs = difference(expected, seen)
+    check(differs === undefined, 'wire-view', () => `PUBLISH in place: ${differs}`)
+  }
+}
