@@ -3,13 +3,12 @@
  *
  * It does what a driver has to do between the two (the counts of T10 and topic aliases), and settles messages as the state says.
  */
-import { isOldRefusal, sizeLimit, unsupportedVersion } from '../../../src/client/control.js'
+import { readControl, sizeLimit } from '../../../src/client/control.js'
 import { ackId, ackReason, ackType } from '../../../src/client/session/ack-queue.js'
 import type { Action } from '../../../src/client/session/actions.js'
 import { version5Code } from '../../../src/client/session/refusal.js'
 import { Session } from '../../../src/client/session/session.js'
 import { AUTH, CONNACK, PUBLISH } from '../../../src/wire/constants.js'
-import { decodeServerPacket } from '../../../src/wire/decode-server.js'
 import { WireError } from '../../../src/wire/error.js'
 import { Framer } from '../../../src/wire/framer.js'
 import type { ServerPacket } from '../../../src/wire/packets.js'
@@ -117,8 +116,7 @@ export class Core {
     const session = this.#session
     const type = (bytes[start] as number) >> 4
     if (type === PUBLISH) return this.#handlePublish(bytes, start, body, end)
-    const old = this.#version === 5 && isOldRefusal(bytes, start, end)
-    const packet = old ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, this.#version)
+    const packet = readControl(bytes, start, body, end, this.#version)
     if (type !== CONNACK && type !== AUTH && !session.expectConnected()) return
     if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > counts.pairs) return session.fail(0x97)
     this.#handlePacket(packet)
