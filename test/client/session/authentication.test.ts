@@ -172,6 +172,34 @@ describe('re-authentication', () => {
     expect([takeActions(patient).length, patient.authenticating, patient.state]).toEqual([16, false, 'connected'])
   })
 
+  it('T26 exchanges that the server begins share 16 rounds a minute', () => {
+    const session = established()
+    const exchange = (now: number): void => {
+      session.handlePacket(auth(0x18), now)
+      session.authenticate(0x18, undefined)
+      session.handlePacket(auth(0), now)
+      takeActions(session)
+    }
+    for (let count = 1; count <= 8; count++) exchange(count)
+    expect(session.state).toBe('connected')
+    // A minute after the first of them it counts anew.
+    for (let count = 1; count <= 8; count++) exchange(60_001)
+    expect(session.state).toBe('connected')
+    session.handlePacket(auth(0x18), 60_002)
+    expectClose(session, 0x82)
+  })
+
+  it('T26 AUTH and success again and again, without waiting for an answer, is one exchange however long it goes on', () => {
+    const session = established()
+    for (let round = 1; round <= 16; round += 2) {
+      session.handlePacket(auth(0x18), round * 60_000)
+      session.handlePacket(auth(0), round * 60_000)
+    }
+    expect(takeActions(session)).toHaveLength(16)
+    session.handlePacket(auth(0x18), 2_000_000)
+    expectClose(session, 0x82)
+  })
+
   it('leaves messages alone: publishes and their acknowledgements go on in between', () => {
     const session = established()
     session.authenticate(0x19, undefined)
