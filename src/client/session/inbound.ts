@@ -221,7 +221,7 @@ export class Inbound {
     const id = value >>> idShift
     const known = this.#parked.get(id)
     this.#ids.set(id, 0)
-    // One with this identifier has this very slot: any other was rebound or forgotten when the slot was taken.
+    // One with this identifier has this very slot, as every other was rebound or forgotten when the slot was taken.
     if (known !== undefined) {
       known.slot = nowhere
       known.value = value
