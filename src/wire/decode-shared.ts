@@ -56,16 +56,7 @@ export function decodeFrom<T>(
 function decodePublish(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion, from: Sender): PublishPacket {
   const view = new PublishView()
   view.read(bytes, start, body, end, version, from)
-  return {
-    type: 'publish',
-    dup: view.dup,
-    qos: view.qos,
-    retain: view.retain,
-    topic: view.topic(),
-    packetId: view.packetId || undefined,
-    properties: view.properties(),
-    payload: new Uint8Array(view.payload()),
-  }
+  return view.packet()
 }
 
 function decodeShared(reader: Reader, packetType: number): Exclude<SharedPacket, PublishPacket> | undefined {

@@ -11,6 +11,7 @@ import { decodeClientPacket } from './decode-client.js'
 import { decodeServerPacket } from './decode-server.js'
 import { malformed, WireError } from './error.js'
 import { Framer } from './framer.js'
+import type { FrameSource } from './frames.js'
 import type { Packet, ProtocolVersion } from './packets.js'
 import { isBytes, isObject } from './writer.js'
 
@@ -24,13 +25,14 @@ export interface DecodeOptions {
   maximumPacketSize?: number | undefined
 }
 
-function createFramer(options: DecodeOptions): Framer {
+/** A framer for checked options. @throws MqttError ERR_INVALID_OPTION */
+export function createFramer(options: DecodeOptions, splits = false): Framer {
   if (!isObject(options)) throw invalid('options', 'must be an object')
   const { protocolVersion = 5, from, maximumPacketSize = MAXIMUM_PACKET_SIZE } = options
   if (from !== 'server' && from !== 'client') throw invalid('from', "must be 'server' or 'client'")
   if (protocolVersion !== 4 && protocolVersion !== 5) throw invalid('protocolVersion', 'must be 4 or 5')
   if (!Number.isInteger(maximumPacketSize) || maximumPacketSize < 1) throw invalid('maximumPacketSize', 'must be a positive integer')
-  return new Framer({ from, protocolVersion, maximumPacketSize })
+  return new Framer({ from, protocolVersion, maximumPacketSize, splits })
 }
 
 function invalid(option: string, message: string): MqttError {
@@ -41,8 +43,9 @@ function checkBytes(bytes: Uint8Array): void {
   if (!isBytes(bytes)) throw invalid('bytes', 'must be a Uint8Array')
 }
 
-function decodeFrame(framer: Framer, from: Sender): Packet {
-  const { bytes, start, body, end, protocolVersion } = framer
+/** The current frame as an object of its own. @throws WireError */
+export function decodeFrame(frames: FrameSource, from: Sender): Packet {
+  const { bytes, start, body, end, protocolVersion } = frames
   return from === 'server'
     ? decodeServerPacket(bytes, start, body, end, protocolVersion)
     : decodeClientPacket(bytes, start, body, end, protocolVersion)

@@ -10,6 +10,7 @@ import { refused } from './error.js'
 import { nothing } from './fields.js'
 import type { Properties, ProtocolVersion } from './packets.js'
 import { WROTE_ALIAS, WROTE_DATA, WROTE_METHOD, writeProperties } from './properties.js'
+import { TOPIC_ALIAS } from './property-numbers.js'
 import { isReasonCode } from './reason-codes.js'
 import { isShared, validatePlainFilter, validateTopicFilter } from './topics.js'
 import type { Writer } from './writer.js'
@@ -171,19 +172,84 @@ export function writePublishHead(
   const dup = bit(input.dup, 'dup')
   if (dup > qos) throw refused('dup', 'must be false at QoS 0') // [MQTT-3.3.1-2]
   const firstByte = (PUBLISH << 4) | (dup << 3) | (qos << 1) | bit(input.retain, 'retain')
+  integer(payloadLength, 0, MAXIMUM_VARIABLE_BYTE_INTEGER, 'payload')
+  const known = properties === undefined ? writer.known(topic) : undefined
+  if (known === undefined) return writeAnyHead(writer, firstByte, topic, qos, packetId, properties, payloadLength, version, from)
+  const id = checkPacketId(qos, packetId)
+  writeKnownHead(writer, firstByte, known, id, 0, payloadLength, version)
+}
+
+/** A Packet Identifier is there above QoS 0 [MQTT-2.2.1-3], and only there [MQTT-2.2.1-2]; 0 is none. */
+function checkPacketId(qos: number, packetId: unknown): number {
+  if (qos > 0) return integer(packetId, 1, 65_535, 'packetId')
+  if (packetId !== undefined && packetId !== 0) throw refused('packetId', 'must be absent at QoS 0')
+  return 0
+}
+
+function writeAnyHead(
+  writer: Writer,
+  firstByte: number,
+  topic: string,
+  qos: number,
+  packetId: number | undefined,
+  properties: Properties | undefined,
+  payloadLength: number,
+  version: ProtocolVersion,
+  from: Author,
+): void {
   const fill = (): void => {
     const aliased = topic === '' && version === 5 && properties?.topicAlias !== undefined
     if (aliased) writer.u16(0)
     else writer.topic(topic, 'topic')
-    if (qos > 0) writePacketId(writer, packetId)
-    else if (packetId !== undefined && packetId !== 0) throw refused('packetId', 'must be absent at QoS 0') // [MQTT-2.2.1-2]
+    const id = checkPacketId(qos, packetId)
+    if (id > 0) writer.u16(id)
     const wrote = writePropertyBlock(writer, properties, PUBLISH, version, from)
     if (aliased && (wrote & WROTE_ALIAS) === 0) throw refused('topic', 'must be a topic name') // [MQTT-4.7.3-1]
   }
-  integer(payloadLength, 0, MAXIMUM_VARIABLE_BYTE_INTEGER, 'payload')
   // Right for ASCII without properties.
   const guess = payloadLength + (typeof topic === 'string' ? topic.length : 0) + (qos > 0 ? 5 : 3)
   writePacket(writer, firstByte, fill, payloadLength, guess, 'payload')
+}
+
+/**
+ * Writes a PUBLISH without its payload where everything was checked: the fast path of {@link writePublishHead}, without properties but a topic alias.
+ *
+ * @param topic with its length in front
+ * @param packetId 0 at QoS 0
+ * @param topicAlias 0 for none; 5.0 only
+ */
+export function writeKnownHead(
+  writer: Writer,
+  firstByte: number,
+  topic: Uint8Array,
+  packetId: number,
+  topicAlias: number,
+  payloadLength: number,
+  version: ProtocolVersion,
+): void {
+  const size = topic.length
+  let rest = size + (packetId > 0 ? 2 : 0) + (topicAlias > 0 ? 4 : version === 5 ? 1 : 0) + payloadLength
+  if (rest > MAXIMUM_VARIABLE_BYTE_INTEGER) throw refused('payload', 'must not exceed 268,435,455 bytes', 'too-large')
+  writer.reserve(size + 11)
+  const { bytes } = writer
+  let at = writer.length
+  bytes[at++] = firstByte
+  for (; rest > 127; rest >>>= 7) bytes[at++] = (rest & 127) | 128
+  bytes[at++] = rest
+  if (size < 16) for (let i = 0; i < size; i++) bytes[at + i] = topic[i] as number
+  else bytes.set(topic, at)
+  at += size
+  if (packetId > 0) {
+    bytes[at++] = packetId >> 8
+    bytes[at++] = packetId
+  }
+  if (topicAlias > 0) {
+    bytes[at++] = 3
+    bytes[at++] = TOPIC_ALIAS
+    bytes[at++] = topicAlias >> 8
+    bytes[at++] = topicAlias
+  } else if (version === 5) bytes[at++] = 0
+  writer.length = at
 }
 
 /** Writes a PUBLISH with its payload. */

@@ -60,24 +60,31 @@ const acknowledgements = ['puback', 'pubrec', 'pubrel', 'pubcomp']
  * @throws WireError with fault `'local'` and `option`, the path of the field that cannot be encoded
  */
 export function encode(packet: PacketInput, options: { protocolVersion?: ProtocolVersion | undefined } = {}): Bytes {
-  if (!isObject(options)) throw refused('options', 'must be an object')
-  const { protocolVersion: version = 5 } = options
-  if (version !== 4 && version !== 5) throw refused('protocolVersion', 'must be 4 or 5')
-  if (!isObject(packet)) throw refused('packet', 'must be an object')
-  if ((packet.type === 'connect' ? (packet.protocolVersion ?? version) : version) === 4) check311(packet)
+  const version = versionOf(options)
   // Taken away while in use: a getter of the packet may encode another.
   const writer = spare ?? new Writer(initialCapacity)
   spare = undefined
   writer.reset()
   try {
-    write(writer, packet, version)
+    writePacketInput(writer, packet, version)
     return writer.take()
   } finally {
     if (writer.bytes.length <= largestSpare) spare = writer
   }
 }
 
-function write(writer: Writer, packet: PacketInput, version: ProtocolVersion): void {
+/** The protocol version that options ask for. @throws WireError */
+export function versionOf(options: { protocolVersion?: ProtocolVersion | undefined }): ProtocolVersion {
+  if (!isObject(options)) throw refused('options', 'must be an object')
+  const { protocolVersion = 5 } = options
+  if (protocolVersion !== 4 && protocolVersion !== 5) throw refused('protocolVersion', 'must be 4 or 5')
+  return protocolVersion
+}
+
+/** Writes a packet of whatever type. @throws WireError as {@link encode}; the writer is as it was then */
+export function writePacketInput(writer: Writer, packet: PacketInput, version: ProtocolVersion): void {
+  if (!isObject(packet)) throw refused('packet', 'must be an object')
+  if (version === 4 || packet.type === 'connect') checkOld(packet, version)
   switch (packet.type) {
     case 'connect':
       writeConnect(writer, packet.protocolVersion === undefined ? { ...packet, protocolVersion: version } : packet)
@@ -121,6 +128,11 @@ function write(writer: Writer, packet: PacketInput, version: ProtocolVersion): v
     default:
       throw refused('type', 'is no packet type')
   }
+}
+
+// The version of a CONNECT wins.
+function checkOld(packet: PacketInput, version: ProtocolVersion): void {
+  if ((packet.type === 'connect' ? (packet.protocolVersion ?? version) : version) === 4) check311(packet)
 }
 
 function writeAnyAck(writer: Writer, packetType: number, packet: AckInput, version: ProtocolVersion): void {

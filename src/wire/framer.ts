@@ -2,14 +2,18 @@
  * Finds control packets in a stream of bytes: the fixed header of section 2.1, and nothing behind it.
  *
  * A packet that lies whole in a chunk is exposed where it lies. Only the beginning of one whose rest has not arrived is copied, into a buffer
- * that grows with the bytes received and never with the bytes announced. What the header alone shows to be wrong is thrown at once; after that
+ * that grows with the bytes received, never with the bytes announced alone. What the header alone shows to be wrong is thrown at once; after that
  * the framer is finished.
  */
+import { Carry } from './carry.js'
 import type { Sender } from './constants.js'
 import { AUTH, CONNACK, CONNECT, DISCONNECT, PINGREQ, PINGRESP, PUBLISH, PUBREL, SUBACK, SUBSCRIBE, UNSUBACK, UNSUBSCRIBE } from './constants.js'
 import { malformed, protocolError, WireError } from './error.js'
 import { INCOMPLETE, nothing, variableByteInteger, variableByteIntegerSize } from './fields.js'
+import type { FrameOptions, FrameSource } from './frames.js'
 import type { ProtocolVersion } from './packets.js'
+import type { PublishView } from './publish.js'
+import type { TopicTable } from './topic-table.js'
 
 /** Packet types that never come from a server, or a client, by sender [section 2.1.2]. */
 const forbidden = {
@@ -19,7 +23,6 @@ const forbidden = {
 
 const withFlags2 = (1 << PUBREL) | (1 << SUBSCRIBE) | (1 << UNSUBSCRIBE)
 
-const smallestCarry = 64
 /** Type, flags and direction, as the first byte shows them [MQTT-2.1.3-1] [MQTT-3.3.1-2] [MQTT-3.3.1-4]. */
 function checkFirstByte(byte: number, version: ProtocolVersion, from: Sender): void {
   const type = byte >> 4
@@ -35,7 +38,7 @@ function checkFirstByte(byte: number, version: ProtocolVersion, from: Sender): v
 }
 
 /** The incremental frame finder. Call `push`, then `next` until it returns false. */
-export class Framer {
+export class Framer implements FrameSource {
   // valid while a frame is current: until the next call of `next` or `push`
   /** Holds the current frame. */
   bytes: Uint8Array = nothing
@@ -55,17 +58,17 @@ export class Framer {
   readonly #from: Sender
   readonly #sizeLimit: ((type: number) => number) | undefined
   #chunk: Uint8Array = nothing
+  /** Shows the bytes of the chunk; made when it is asked for first. */
+  #data: DataView | undefined
   #position = 0
+  #limit = 0
   /** The chunk is ours. */
   #kept = false
-  /** The beginning of an incomplete frame, `#held` bytes of it. */
-  #carry: Uint8Array = nothing
-  #held = 0
-  /** Size of the carried frame, 0 until its header is complete. */
-  #size = 0
+  /** The beginning of an incomplete frame. */
+  readonly #carry: Carry
 
-  /** @param options.sizeLimit most bytes of a packet other than PUBLISH, by packet type, where that is less than `maximumPacketSize` */
-  constructor(options: { from: Sender; protocolVersion: ProtocolVersion; maximumPacketSize: number; sizeLimit?: (type: number) => number }) {
+  constructor(options: FrameOptions & { readonly from: Sender }) {
+    this.#carry = new Carry(options.splits === true, options.allocate)
     this.#from = options.from
     this.#sizeLimit = options.sizeLimit
     this.protocolVersion = options.protocolVersion
@@ -74,60 +77,97 @@ export class Framer {
 
   /** Bytes of an incomplete frame that are held; after `next` returned false. */
   get pending(): number {
-    return this.#held
+    return this.#carry.held
+  }
+
+  /** Where what `bytes` holds of the stream ends. */
+  get limit(): number {
+    return this.bytes === this.#chunk ? this.#limit : this.end
   }
 
   /** Bytes of the chunk that were not looked at. */
   get unread(): number {
-    return this.#chunk.length - this.#position
+    return this.#limit - this.#position
   }
 
-  /** Sets the chunk to read. The frames of the one before must have been taken, and `next` have returned false. */
-  push(chunk: Uint8Array): void {
+  /** @param start the first byte to read */
+  push(chunk: Uint8Array, length = chunk.length, data?: DataView, start = 0): void {
     this.#chunk = chunk
-    this.#position = 0
+    this.#data = data
+    this.#position = start
+    this.#limit = length
     this.#kept = false
   }
 
-  /**
-   * True: a complete frame is current. False: there is none left, the rest was copied, and the chunk belongs to its owner again.
-   *
-   * @throws WireError when the header is malformed, not for this direction, or announces more than `maximumPacketSize`
-   */
   next(): boolean {
-    if (this.#held > 0) return this.#nextCarried()
+    if (this.#carry.held > 0) return this.#nextCarried()
     const chunk = this.#chunk
     const start = this.#position
-    if (start < chunk.length) {
-      const size = this.#measure(chunk, start, chunk.length)
+    const limit = this.#limit
+    // Nearly every packet: a PUBLISH of less than 16 KiB that lies whole in the chunk. Everything else goes the long way.
+    if (limit - start > 2) {
+      const first = chunk[start] as number
+      let length = chunk[start + 1] as number
+      let body = start + 2
+      if (length > 127) {
+        const high = chunk[body++] as number
+        length = high > 0 && high < 128 ? (length & 127) | (high << 7) : INCOMPLETE
+      }
+      const end = body + length
+      if (end <= limit && first >> 4 === PUBLISH && (first & 6) !== 6 && (first & 14) !== 8 && end - start <= this.maximumPacketSize) {
+        this.bytes = chunk
+        this.start = start
+        this.body = body
+        this.end = end
+        this.#position = end
+        return true
+      }
+    }
+    return this.#nextSlowly(chunk, start, limit)
+  }
+
+  #nextSlowly(chunk: Uint8Array, start: number, limit: number): boolean {
+    if (start < limit) {
+      const size = this.measure(chunk, start, limit)
       const end = start + size
-      if (size > 0 && end <= chunk.length) {
+      if (size > 0 && end <= limit) {
         this.bytes = chunk
         this.start = start
         this.end = end
         this.#position = end
         return true
       }
-      this.#size = size
-      // The frame will be exposed from the start of the carry buffer.
+      // The frame will be exposed from the start of the carry.
       this.body -= start
-      this.#hold(chunk.length - start)
+      this.#carry.size = size
+      this.#hold(limit - start)
     }
     return this.#idle()
   }
 
-  /** Copies what of the chunk was not looked at, once: it belongs to its owner again, and `next` goes on whenever that is. */
+  read(view: PublishView, topics: TopicTable): void {
+    const { bytes } = this
+    const inside = bytes === this.#chunk
+    // A carried frame does not lie in the chunk.
+    const data = inside && this.#data !== undefined ? this.#data : new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    if (inside) this.#data = data
+    view.read(bytes, this.start, this.body, this.end, this.protocolVersion, this.#from, data, topics)
+    view.apart = inside ? undefined : this.#carry.apart
+  }
+
   keep(): void {
     if (!this.#kept) {
-      this.#chunk = this.#chunk.slice(this.#position)
+      this.#chunk = this.#chunk.slice(this.#position, this.#limit)
+      this.#data = undefined
+      this.#limit = this.#chunk.length
       this.#position = 0
       this.#kept = true
     }
     this.bytes = nothing
   }
 
-  /** Size of the frame at `start`, 0 while its header is incomplete; sets `body`. */
-  #measure(bytes: Uint8Array, start: number, end: number): number {
+  /** Size of the frame at `start`, 0 while its header is incomplete; sets `body`. @throws WireError as `next` */
+  measure(bytes: Uint8Array, start: number, end: number): number {
     checkFirstByte(bytes[start] as number, this.protocolVersion, this.#from)
     const length = variableByteInteger(bytes, start + 1, end, start)
     if (length === INCOMPLETE) return 0
@@ -142,49 +182,50 @@ export class Framer {
     return Math.min(this.maximumPacketSize, this.#sizeLimit(type))
   }
 
+  get room(): Uint8Array | undefined {
+    return this.#position === this.#limit ? this.#carry.room : undefined
+  }
+
+  fill(length: number): void {
+    this.#carry.fill(length)
+  }
+
   #nextCarried(): boolean {
-    while (this.#size === 0) {
-      if (this.#position === this.#chunk.length) return this.#idle()
+    const carry = this.#carry
+    while (carry.size === 0) {
+      if (this.#position === this.#limit) return this.#idle()
       this.#hold(1)
-      this.#size = this.#measure(this.#carry, 0, this.#held)
+      carry.size = this.measure(carry.bytes, 0, carry.held)
     }
-    this.#hold(Math.min(this.#size - this.#held, this.#chunk.length - this.#position))
-    if (this.#held < this.#size) return this.#idle()
-    this.bytes = this.#carry
+    if (this.#position < this.#limit) this.#hold(Math.min(carry.size - carry.held, this.#limit - this.#position))
+    if (carry.held < carry.size) return this.#idle()
+    this.bytes = carry.bytes
     this.start = 0
-    this.end = this.#size
-    this.#carry = nothing
-    this.#held = 0
-    this.#size = 0
+    this.end = carry.size
+    carry.finish()
     return true
   }
 
   /** Forgets everything: nothing is read any more. */
   clear(): void {
-    this.#carry = nothing
-    this.#held = 0
-    this.#size = 0
+    this.#carry.clear()
     this.#idle()
   }
 
-  /** Moves `count` bytes of the chunk into the carry buffer. */
+  /** Moves `count` bytes of the chunk into the carry. */
   #hold(count: number): void {
-    const needed = this.#held + count
-    if (needed > this.#carry.length) {
-      const grown = new Uint8Array(Math.max(needed, smallestCarry, Math.min(this.#size, this.#carry.length * 2)))
-      grown.set(this.#carry)
-      this.#carry = grown
-    }
-    this.#carry.set(this.#chunk.subarray(this.#position, this.#position + count), this.#held)
+    this.#carry.take(this.#chunk, this.#position, count, this.body, this.protocolVersion)
     this.#position += count
-    this.#held = needed
   }
 
   /** Lets go of the chunk and of the frame exposed last. */
   #idle(): false {
     this.#chunk = nothing
+    this.#data = undefined
     this.#position = 0
+    this.#limit = 0
     this.bytes = nothing
+    this.#carry.release()
     return false
   }
 }

@@ -8,14 +8,17 @@ import type { Sender } from './constants.js'
 import { PUBLISH } from './constants.js'
 import { protocolError, rebased } from './error.js'
 import { checkString, fieldEnd, nothing, packetIdentifier, skip, variableByteInteger, variableByteIntegerSize } from './fields.js'
-import type { Properties, ProtocolVersion, QoS } from './packets.js'
+import type { Properties, ProtocolVersion, PublishPacket, QoS } from './packets.js'
 import type { PropertyNotes } from './properties.js'
 import { MOST_NOTED, readProperties, validateProperties } from './properties.js'
+import type { TopicRecord, TopicTable } from './topic-table.js'
 import { decodeUtf8, HAS_WILDCARD } from './utf8.js'
 
 /** A flyweight over one PUBLISH. Its fields hold what the last {@link read} that did not throw found. */
 export class PublishView implements PropertyNotes {
   bytes: Uint8Array = nothing
+  /** The topic as the table knows it that the packet was read with; undefined without one, and when a topic alias stands for the topic. */
+  record: TopicRecord | undefined
   qos: QoS = 0
   dup = false
   retain = false
@@ -27,8 +30,11 @@ export class PublishView implements PropertyNotes {
   /** Behind the Property Length. */
   propertiesStart = 0
   propertiesEnd = 0
+  /** The payload is `bytes[payloadStart..payloadEnd)`, where it does not lie apart. */
   payloadStart = 0
   payloadEnd = 0
+  /** The payload in an array of its own, which nobody else uses: of a large packet that came in several reads. */
+  apart: Uint8Array | undefined
   /** 0 when there is none. */
   topicAlias = 0
   userPropertyCount = 0
@@ -39,26 +45,52 @@ export class PublishView implements PropertyNotes {
   /**
    * Takes the PUBLISH in `bytes[start..end)`, whose fixed header ends at `body` and was accepted by the framer.
    *
+   * @param data shows the same bytes: with it most of the checking goes four bytes at a time
+   * @param topics finds the topic's record, or takes it up; needs `data`
    * @throws WireError for everything that the packet can break by itself
    */
-  read(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion, from: Sender): void {
+  read(
+    bytes: Uint8Array,
+    start: number,
+    body: number,
+    end: number,
+    version: ProtocolVersion,
+    from: Sender,
+    data?: DataView,
+    topics?: TopicTable,
+  ): void {
     try {
-      this.#read(bytes, start, body, end, version, from)
+      this.#read(bytes, start, body, end, version, from, data, topics)
     } catch (error) {
       throw rebased(error, start)
     }
   }
 
-  #read(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion, from: Sender): void {
+  #read(
+    bytes: Uint8Array,
+    start: number,
+    body: number,
+    end: number,
+    version: ProtocolVersion,
+    from: Sender,
+    data: DataView | undefined,
+    topics: TopicTable | undefined,
+  ): void {
     const flags = bytes[start] as number
     const qos = ((flags >> 1) & 3) as QoS
-    let at = fieldEnd(bytes, body, end)
-    if (checkString(bytes, body, at) === HAS_WILDCARD) throw protocolError('wildcard in a topic name', body) // [MQTT-3.3.2-2]
+    const topicStart = body + 2
+    let at = topicStart + (((bytes[body] as number) << 8) | (bytes[body + 1] as number))
+    // Told apart from what is in order by two comparisons; the rest says what is wrong.
+    if (topicStart > end || at > end) fieldEnd(bytes, body, end)
+    // What the table knows was checked when it came in first.
+    const known = data === undefined ? undefined : topics?.find(data, topicStart, at)
+    if (known === undefined && checkString(bytes, body, at) === HAS_WILDCARD) throw protocolError('wildcard in a topic name', body) // [MQTT-3.3.2-2]
+    this.record = known
     this.bytes = bytes
     this.qos = qos
     this.dup = (flags & 8) > 0
     this.retain = (flags & 1) > 0
-    this.topicStart = body + 2
+    this.topicStart = topicStart
     this.topicEnd = at
     this.packetId = 0
     if (qos > 0) {
@@ -69,26 +101,46 @@ export class PublishView implements PropertyNotes {
     this.userPropertyCount = 0
     this.subscriptionIdentifierCount = 0
     this.propertiesStart = at
-    if (version === 5) {
+    if (version === 5 && at < end && bytes[at] === 0) this.propertiesStart = ++at
+    else if (version === 5) {
       const length = variableByteInteger(bytes, at, end)
       this.propertiesStart = at + variableByteIntegerSize(length)
       at = skip(this.propertiesStart, length, end)
-      validateProperties(bytes, this.propertiesStart, at, PUBLISH, from, this)
+      validateProperties(bytes, this.propertiesStart, at, PUBLISH, from, this, undefined, data)
     }
     if (this.topicEnd === this.topicStart && this.topicAlias === 0) throw protocolError('empty topic name', body) // [MQTT-4.7.3-1]
     this.propertiesEnd = at
     this.payloadStart = at
     this.payloadEnd = end
+    this.apart = undefined
+    if (known === undefined && topics !== undefined && this.topicEnd > this.topicStart)
+      this.record = topics.add(bytes, this.topicStart, this.topicEnd)
   }
 
   /** Lets go of the bytes: nothing is read from this packet any more. */
   release(): void {
     this.bytes = nothing
+    this.record = undefined
+    this.apart = undefined
   }
 
   /** The Topic Name; empty when a topic alias stands for it. */
   topic(): string {
-    return decodeUtf8(this.bytes, this.topicStart, this.topicEnd)
+    return this.record === undefined ? decodeUtf8(this.bytes, this.topicStart, this.topicEnd) : this.record.name
+  }
+
+  /** The packet as an object of its own, with copies of everything. */
+  packet(): PublishPacket {
+    return {
+      type: 'publish',
+      dup: this.dup,
+      qos: this.qos,
+      retain: this.retain,
+      topic: this.topic(),
+      packetId: this.packetId || undefined,
+      properties: this.properties(),
+      payload: new Uint8Array(this.payload()),
+    }
   }
 
   /** The properties, decoded at each call. */
@@ -104,6 +156,6 @@ export class PublishView implements PropertyNotes {
 
   /** The payload as a view, not a copy. */
   payload(): Uint8Array {
-    return this.bytes.subarray(this.payloadStart, this.payloadEnd)
+    return this.apart ?? this.bytes.subarray(this.payloadStart, this.payloadEnd)
   }
 }

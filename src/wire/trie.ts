@@ -20,6 +20,8 @@ function levelsOf(filter: string): string[] {
 export class TopicTrie<T> {
   readonly #root = new Node<T>()
   #size = 0
+  /** Changes with everything that is added or removed: what was matched before may not hold any more. */
+  version = 0
 
   /** How many pairs of filter and value are held. */
   get size(): number {
@@ -40,6 +42,7 @@ export class TopicTrie<T> {
     if (values.has(value)) return false
     node.values.set(filter, values.add(value))
     this.#size++
+    this.version++
     return true
   }
 
@@ -59,6 +62,7 @@ export class TopicTrie<T> {
     if (only.length === 0) set.clear()
     else set.delete(only[0] as T)
     this.#size -= before - set.size
+    this.version++
     if (set.size === 0) values?.delete(filter)
     // The branch goes as far as nothing else hangs on it.
     for (let node = path.pop(); path.length > 0 && !node?.values?.size && !node?.children?.size; node = path.pop()) {

@@ -39,6 +39,21 @@ export function scanUtf8(bytes: Uint8Array, start: number, end: number): number 
   return result
 }
 
+/** True when `bytes[start..end)`, which `data` shows, are ASCII without U+0000; four at a time, which most strings in use need only. */
+export function isPlain(data: DataView, start: number, end: number): boolean {
+  let at = start
+  for (; at + 4 <= end; at += 4) {
+    const word = data.getInt32(at)
+    // Bits of bytes above 0x7f, or of those that borrowed because they were 0.
+    if (((word | (word - 0x01010101)) & 0x80808080) !== 0) return false
+  }
+  for (; at < end; at++) {
+    const byte = data.getUint8(at)
+    if (byte === 0 || byte > 0x7f) return false
+  }
+  return true
+}
+
 /** Bytes of the well-formed sequence at `at`, 0 when there is none. Never called for ASCII. */
 function sequenceSize(bytes: Uint8Array, at: number, end: number): number {
   const lead = bytes[at] as number

@@ -6,13 +6,17 @@
  */
 import { MAXIMUM_STRING_LENGTH, MAXIMUM_VARIABLE_BYTE_INTEGER } from './constants.js'
 import { refused } from './error.js'
-import { variableByteIntegerSize } from './fields.js'
+import { nothing, variableByteIntegerSize } from './fields.js'
 import type { Bytes } from './packets.js'
+import { keepTopic, knownTopic } from './topic-cache.js'
 import { hasWildcard, validateSize } from './topics.js'
 import { writeUtf8 } from './utf8.js'
 
-const cachedTopics = 256
-const cachedTopicLength = 256
+/** Fewer bytes than this are copied faster one by one. */
+const shortCopy = 24
+
+/** Gives an array of at least `size` bytes in place of `old`, which is the writer's no longer. */
+export type Allocate = (size: number, old: Uint8Array) => Uint8Array
 
 /** Whether it is a Uint8Array, of this realm or another. */
 export function isBytes(value: unknown): value is Uint8Array {
@@ -39,13 +43,17 @@ export function integer(value: unknown, lowest: number, highest: number, option:
 export class Writer {
   bytes: Uint8Array
   length = 0
-  /** Topic Names that were written, with their bytes: checked and encoded once. Bounded; a full one takes no more. */
-  readonly #topics: Map<string, Uint8Array> | undefined
+  readonly #cacheTopics: boolean
+  readonly #allocate: Allocate | undefined
 
-  /** @param cacheTopics for a writer that lives as long as a connection */
-  constructor(capacity = 128, cacheTopics = false) {
-    this.bytes = new Uint8Array(capacity)
-    this.#topics = cacheTopics ? new Map() : undefined
+  /**
+   * @param cacheTopics for a writer of many packets: Topic Names are looked up among those that were written lately
+   * @param allocate where memory comes from; it grows by doubling without that
+   */
+  constructor(capacity = 128, cacheTopics = false, allocate?: Allocate) {
+    this.bytes = capacity === 0 ? nothing : new Uint8Array(capacity)
+    this.#cacheTopics = cacheTopics
+    this.#allocate = allocate
   }
 
   /** Forgets what was written and keeps the buffer. */
@@ -53,13 +61,15 @@ export class Writer {
     this.length = 0
   }
 
-  /** Makes room for `count` more bytes, by doubling. */
+  /** Makes room for `count` more bytes. */
   reserve(count: number): void {
-    const needed = this.length + count
-    if (needed <= this.bytes.length) return
-    const grown = new Uint8Array(Math.max(needed, this.bytes.length * 2))
-    grown.set(this.bytes.subarray(0, this.length))
-    this.bytes = grown
+    if (this.length + count > this.bytes.length) this.#grow(this.length + count)
+  }
+
+  #grow(needed: number): void {
+    const old = this.bytes
+    this.bytes = this.#allocate?.(needed, old) ?? new Uint8Array(Math.max(needed, old.length * 2))
+    this.bytes.set(old.subarray(0, this.length))
   }
 
   u8(value: number): void {
@@ -107,16 +117,19 @@ export class Writer {
     if (fault !== undefined) throw refused(option, fault)
   }
 
+  /** The bytes of a Topic Name that was written lately, length in front; undefined for others, and without `cacheTopics`. */
+  known(topic: unknown): Uint8Array | undefined {
+    return this.#cacheTopics ? knownTopic(topic) : undefined
+  }
+
   /** A Topic Name (section 4.7), which must not be empty. */
   topic(value: unknown, option: string): void {
-    const known = this.#topics?.get(value as string)
+    const known = this.known(value)
     if (known !== undefined) return this.raw(known)
     const start = this.length
     this.string(value, option)
     if (value === '' || hasWildcard(value as string)) throw refused(option, 'must be a topic name') // [MQTT-3.3.2-2]
-    if (this.#topics !== undefined && this.#topics.size < cachedTopics && this.length - start <= cachedTopicLength) {
-      this.#topics.set(value as string, this.bytes.slice(start, this.length))
-    }
+    if (this.#cacheTopics) keepTopic(value as string, this.bytes.subarray(start, this.length))
   }
 
   /** Binary Data (section 1.5.6); refuses more than 65,535 bytes. */
@@ -129,9 +142,26 @@ export class Writer {
 
   /** Bytes as they are. */
   raw(value: Uint8Array): void {
-    this.reserve(value.length)
-    this.bytes.set(value, this.length)
-    this.length += value.length
+    const size = value.length
+    this.reserve(size)
+    const { bytes, length } = this
+    if (size < shortCopy) for (let i = 0; i < size; i++) bytes[length + i] = value[i] as number
+    else bytes.set(value, length)
+    this.length = length + size
+  }
+
+  /** Text without a length in front, if it is ASCII; else nothing is written, and false. */
+  ascii(text: string): boolean {
+    const size = text.length
+    this.reserve(size)
+    const { bytes, length } = this
+    for (let i = 0; i < size; i++) {
+      const unit = text.charCodeAt(i)
+      if (unit > 0x7f) return false
+      bytes[length + i] = unit
+    }
+    this.length = length + size
+    return true
   }
 
   /**

@@ -47,6 +47,25 @@ describe('Framer', () => {
     }
   })
 
+  it('reads a chunk from the byte that it is told', () => {
+    const frames = framer()
+    frames.push(Buffer.concat([publish, whole, publish]), 15, undefined, 6)
+    expect(frames.unread).toBe(9)
+    expect(frames.next()).toBe(true)
+    expect([frames.start, frames.body, frames.end]).toEqual([6, 8, 13])
+    expect(frames.next()).toBe(false)
+    expect(frames.pending).toBe(2)
+  })
+
+  it('measures a frame that is not its own, as strictly', () => {
+    const frames = framer(7)
+    expect(frames.measure(Buffer.concat([publish, whole]), 6, 13)).toBe(7)
+    expect(frames.body).toBe(8)
+    expect(frames.measure(whole, 0, 1)).toBe(0)
+    expect(() => frames.measure(Buffer.from('100000', 'hex'), 0, 3)).toThrow(expect.objectContaining({ kind: 'protocol', offset: 0 }))
+    expect(() => frames.measure(Buffer.from('3006', 'hex'), 0, 2)).toThrow(expect.objectContaining({ kind: 'too-large', offset: 1 }))
+  })
+
   it('does nothing with an empty chunk', () => {
     const frames = framer()
     frames.push(new Uint8Array(0))
