@@ -1,5 +1,6 @@
 /**
  * Builds `dist/` from `src/`: each TypeScript file becomes one ES module (no bundling, so that every subpath tree-shakes) and one declaration.
+ * Before that, `src/wasm/binary.ts` is made anew when the AssemblyScript source has changed.
  *
  * Run by hand (`npm run build`) or through `.ci/setup.mjs`, which asks `isBuilt()` first. It assumes that node_modules is complete.
  * `--check` only says, by the exit code, whether `dist/` is up to date.
@@ -10,6 +11,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { updateModule } from './wasm.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = path.join(root, 'dist')
@@ -30,7 +32,8 @@ function sources() {
 
 /** Changes whenever a build could come out differently. */
 function fingerprint() {
-  const settings = ['package-lock.json', 'tsconfig.json', '.ci/tsconfig.build.json', '.ci/build.mjs'].map((name) => path.join(root, name))
+  const names = ['package-lock.json', 'tsconfig.json', '.ci/tsconfig.build.json', '.ci/build.mjs', '.ci/wasm.mjs', 'src/wasm/scanner.as']
+  const settings = names.map((name) => path.join(root, name))
   const hash = createHash('sha256')
   for (const file of [...sources(), ...settings])
     hash
@@ -85,8 +88,9 @@ export async function build() {
   mkdirSync(cache, { recursive: true })
   sweep()
   const next = path.join(cache, `next-${process.pid}`)
-  const print = fingerprint()
   try {
+    await updateModule()
+    const print = fingerprint()
     await emitModules(next)
     emitDeclarations(next)
     put(next)

@@ -1,0 +1,337 @@
+/**
+ * The frames of one connection, found and checked by the WebAssembly scanner where that is worth a call, else by the Framer.
+ *
+ * The scanner fills a table with what it accepted; this class hands it out row by row. Whatever the scanner leaves open goes to the parser in
+ * TypeScript at the same bytes: the beginning of an incomplete frame, a frame that is too large for the window, a packet other than PUBLISH, and
+ * everything that is wrong. So there is one judge of errors, and it must never be this file. Settings hold for a chunk: what a server sends never
+ * changes them.
+ */
+import { nothing } from '../wire/fields.js'
+import { Framer } from '../wire/framer.js'
+import type { FrameOptions } from '../wire/frames.js'
+import type { QoS } from '../wire/packets.js'
+import type { PublishView } from '../wire/publish.js'
+import type { TopicRecord, TopicTable } from '../wire/topic-table.js'
+import {
+  ALIAS,
+  ALIAS_ONLY,
+  BODY,
+  END,
+  FIRST,
+  HAS_PROPERTIES,
+  type Memory,
+  OTHER,
+  PACKET_ID,
+  PAYLOAD,
+  PROPERTIES,
+  READ_SIZE,
+  ROW,
+  START,
+  SUBSCRIPTION_IDENTIFIER,
+  TOPIC,
+  TOPIC_END,
+  UNREAD,
+  USER_PROPERTIES,
+} from './memory.js'
+
+/** What is worth a call of the scanner: how many frames a chunk has to have, going by the size of its first. */
+export interface Worth {
+  /** In the window, where frames have properties, and where they have none. */
+  readonly rich: number
+  readonly plain: number
+  /** Elsewhere: to be copied into the window, which costs less than what the parser in TypeScript needs for a chunk of any size. */
+  readonly copied: number
+  /** Bytes of a frame that may be copied. */
+  readonly largestCopied: number
+}
+
+// As measured on Node 20: the call and what is around it cost as much as the parser takes for two packets without properties, and the scanner saves a
+// sixth of that with each; of a packet with five user properties it saves half.
+const usually: Worth = { rich: 2, plain: 16, copied: 1, largestCopied: 512 }
+
+// Records by topic id, in pages: one connection has few of the topics of a thread.
+const pageBits = 6
+const pageMask = (1 << pageBits) - 1
+
+/** What a server sends on one connection. After an error nothing is read any more, and `clear` gives the window back. */
+export class WasmFrames extends Framer {
+  // valid while a frame is current
+  /** The row of the current frame where the scanner vouches for it, else -1. */
+  #row = -1
+
+  // valid for the connection
+  readonly #memory: Memory
+  readonly #table: Int32Array
+  readonly #worth: Worth
+  #topics: TopicTable | undefined
+  #records: (TopicRecord | undefined)[][] = []
+  #generation = 0
+  /** What came last has properties. */
+  #rich = false
+
+  // valid for the chunk
+  #chunk: Uint8Array = nothing
+  #length = 0
+  /** The chunk is a copy of ours. */
+  #kept = false
+  /** The chunk was read into the window. */
+  #inPlace = false
+  /** The Framer walks the chunk to its end. */
+  #plainly = false
+  /** The rows that are left, as places in the table; none when the Framer has the chunk. */
+  #next = 0
+  #last = 0
+  /** The chunk is in the window, up to `#limit`. */
+  #inside = false
+  #limit = 0
+  /** Where the scan stopped, and whether for want of rows. */
+  #stopped = 0
+  #more = false
+
+  constructor(memory: Memory, options: FrameOptions, worth = usually) {
+    super({ ...options, from: 'server' })
+    this.#memory = memory
+    this.#table = memory.table
+    this.#worth = worth
+  }
+
+  override get unread(): number {
+    return this.#inside ? this.#limit - this.#position : super.unread
+  }
+
+  override get limit(): number {
+    return this.#inside ? this.#limit : super.limit
+  }
+
+  override push(chunk: Uint8Array, length = chunk.length, data?: DataView): void {
+    this.#leave()
+    super.push(chunk, length, data)
+    this.#chunk = chunk
+    this.#length = length
+    this.#kept = false
+    const { bytes } = this.#memory.window
+    this.#inPlace = chunk === bytes || chunk.buffer === bytes.buffer
+    if (this.#inPlace) this.#claim()
+    // Whoever knows its memory that well wants it read where it lies.
+    else this.#plainly = data !== undefined
+  }
+
+  override next(): boolean {
+    const row = this.#next
+    if (row === this.#last) return this.#plainly ? super.next() || this.#idle() : this.#nextSlowly(row)
+    const table = this.#table
+    if ((table[row + FIRST] as number) >= UNREAD) return this.#nextSlowly(row)
+    this.start = table[row + START] as number
+    this.body = table[row + BODY] as number
+    this.end = table[row + END] as number
+    this.#row = row
+    this.#next = row + ROW
+    return true
+  }
+
+  override read(view: PublishView, topics: TopicTable): void {
+    if (this.#row >= 0) return this.#fill(view, this.#row, topics)
+    if (this.#inside) {
+      return view.read(this.bytes, this.start, this.body, this.end, this.protocolVersion, 'server', this.#memory.window.data, topics)
+    }
+    super.read(view, topics)
+    this.#rich = view.propertiesEnd > view.propertiesStart
+  }
+
+  override keep(): void {
+    if (this.#kept) return
+    const rest = this.#inside ? this.bytes.slice(this.#position, this.#limit) : this.#chunk.slice(this.#length - super.unread, this.#length)
+    this.push(rest)
+    this.bytes = nothing
+    this.#kept = true
+  }
+
+  override clear(): void {
+    super.clear()
+    this.#idle()
+  }
+
+  /** Of what is in the window the first byte that was not handed out. */
+  get #position(): number {
+    return this.#next < this.#last ? (this.#table[this.#next + START] as number) : this.#stopped
+  }
+
+  #nextSlowly(row: number): boolean {
+    if (row === this.#last) return this.#inside ? this.#scanOn() : this.#begin()
+    const table = this.#table
+    const start = table[row + START] as number
+    // A packet of another type: that, its sender and its size are judged like any other's.
+    if ((table[row + FIRST] as number) >= OTHER) this.measure(this.bytes, start, this.#limit)
+    this.start = start
+    this.body = table[row + BODY] as number
+    this.end = table[row + END] as number
+    this.#row = -1
+    this.#next = row + ROW
+    return true
+  }
+
+  // The Framer completes the frame whose beginning it held; then the scanner is asked, or the Framer goes on.
+  #begin(): boolean {
+    if (this.pending === 0) {
+      if (this.#enter()) return this.next()
+      this.#plainly = true
+    }
+    return super.next() || this.#idle()
+  }
+
+  /** Takes what is left of the chunk into the window, if that is worth it, and asks the scanner. */
+  #enter(): boolean {
+    const memory = this.#memory
+    const chunk = this.#chunk
+    const limit = this.#length
+    const from = limit - super.unread
+    if (memory.broken || !this.#isWorth(chunk, from, limit)) return false
+    if (this.#inPlace) this.#start(chunk.byteOffset + from, chunk.byteOffset + limit)
+    else {
+      // Somebody may be in the midst of what lies there.
+      if (limit - from > READ_SIZE || memory.owner !== undefined) return false
+      memory.window.bytes.set(from === 0 && limit === chunk.length ? chunk : chunk.subarray(from, limit))
+      this.#start(0, limit - from)
+    }
+    return true
+  }
+
+  #isWorth(chunk: Uint8Array, from: number, limit: number): boolean {
+    const { rich, plain, copied, largestCopied } = this.#worth
+    const first = sizeAt(chunk, from)
+    if (!this.#inPlace) return first <= largestCopied && first * copied <= limit - from
+    return first * (this.#rich ? rich : plain) <= limit - from
+  }
+
+  #start(from: number, limit: number): void {
+    this.#claim()
+    super.push(nothing)
+    this.#chunk = nothing
+    this.#length = 0
+    this.#kept = false
+    this.bytes = this.#memory.window.bytes
+    this.#inside = true
+    this.#limit = limit
+    this.#scan(from)
+  }
+
+  #scan(from: number): void {
+    const memory = this.#memory
+    const rows = memory.scan(from, this.#limit, this.protocolVersion === 5, this.maximumPacketSize)
+    this.#next = 0
+    this.#last = rows * ROW
+    this.#stopped = memory.stopped
+    this.#more = memory.isFull(rows)
+    this.#rich = ((this.#table[FIRST] as number) & HAS_PROPERTIES) > 0
+    if (memory.generation !== this.#generation) {
+      this.#generation = memory.generation
+      this.#records = []
+    }
+  }
+
+  // The rows are used up: there are more, or the rest is for the Framer.
+  #scanOn(): boolean {
+    if (this.#more) {
+      this.#scan(this.#stopped)
+      return this.next()
+    }
+    if (this.#stopped === this.#limit) return this.#idle()
+    const { bytes, data } = this.#memory.window
+    this.#inside = false
+    this.#plainly = true
+    this.#row = -1
+    this.#chunk = bytes
+    this.#length = this.#limit
+    super.push(bytes, this.#limit, data, this.#stopped)
+    return super.next() || this.#idle()
+  }
+
+  /** Fills the view from a row, just as the parser in TypeScript would. */
+  #fill(view: PublishView, row: number, topics: TopicTable): void {
+    const table = this.#table
+    const first = table[row + FIRST] as number
+    const topicStart = this.body + 2
+    const topicEnd = table[row + TOPIC_END] as number
+    const payload = table[row + PAYLOAD] as number
+    view.bytes = this.bytes
+    const topic = table[row + TOPIC] as number
+    const page = topic < 0 || topics !== this.#topics ? undefined : this.#records[topic >> pageBits]
+    view.record = page?.[topic & pageMask] ?? this.#record(topic, topicStart, topicEnd, topics)
+    view.qos = ((first >> 1) & 3) as QoS
+    view.dup = (first & 8) > 0
+    view.retain = (first & 1) > 0
+    view.topicStart = topicStart
+    view.topicEnd = topicEnd
+    view.packetId = table[row + PACKET_ID] as number
+    view.propertiesStart = table[row + PROPERTIES] as number
+    view.propertiesEnd = payload
+    view.payloadStart = payload
+    view.payloadEnd = this.end
+    view.apart = undefined
+    view.topicAlias = 0
+    view.userPropertyCount = 0
+    view.subscriptionIdentifierCount = 0
+    if (first < HAS_PROPERTIES) return
+    view.topicAlias = table[row + ALIAS] as number
+    view.userPropertyCount = table[row + USER_PROPERTIES] as number
+    const identifier = table[row + SUBSCRIPTION_IDENTIFIER] as number
+    if (identifier > 0) {
+      view.subscriptionIdentifiers[0] = identifier
+      view.subscriptionIdentifierCount = 1
+    }
+  }
+
+  // Of a topic that this connection has not had since the ids began, or that has no id.
+  #record(id: number, start: number, end: number, topics: TopicTable): TopicRecord | undefined {
+    if (id === ALIAS_ONLY) return undefined
+    const { bytes, data } = this.#memory.window
+    const record = topics.find(data, start, end) ?? topics.add(bytes, start, end)
+    if (topics !== this.#topics) this.#records = []
+    this.#topics = topics
+    if (id >= 0) {
+      const page = this.#records[id >> pageBits] ?? []
+      page[id & pageMask] = record
+      this.#records[id >> pageBits] = page
+    }
+    return record
+  }
+
+  /** Another chunk is in the window: what was left of ours is gone. */
+  evict(): void {
+    super.push(nothing)
+    this.#idle()
+  }
+
+  /** Takes the window. Whoever is in the midst of a walk there has read its last frame: the bytes are others. */
+  #claim(): void {
+    const memory = this.#memory
+    if (memory.owner !== this) memory.owner?.evict()
+    memory.owner = this
+  }
+
+  #leave(): void {
+    if (this.#memory.owner === this) this.#memory.owner = undefined
+    this.#inside = false
+    this.#plainly = false
+    this.#row = -1
+    this.#next = 0
+    this.#last = 0
+  }
+
+  #idle(): false {
+    this.#leave()
+    this.bytes = nothing
+    this.#chunk = nothing
+    this.#length = 0
+    return false
+  }
+}
+
+/** Bytes of the frame at `at`, as far as its header can be believed; NaN for less than a header. */
+function sizeAt(bytes: Uint8Array, at: number): number {
+  const low = bytes[at + 1] as number
+  if (low < 128) return 2 + low
+  const middle = bytes[at + 2] as number
+  if (middle < 128) return 3 + (low & 127) + (middle << 7)
+  return 4 + (low & 127) + ((middle & 127) << 7) + ((bytes[at + 3] as number) << 14)
+}

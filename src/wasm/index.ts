@@ -1,0 +1,34 @@
+/**
+ * `mqwire/wasm`: the scanner of incoming packets in WebAssembly, with SIMD. Pass it as the option `scanner`; in Node it is loaded by itself.
+ *
+ * It accepts and refuses exactly what the parser in TypeScript does, sooner: most with properties, non-ASCII text and small packets. Importing this
+ * does nothing; where WebAssembly, SIMD or the page's Content Security Policy (`'wasm-unsafe-eval'`) forbid it, there is no scanner, and no error.
+ */
+import type { FrameOptions, FrameScanner, FrameSource, ReadWindow } from '../wire/frames.js'
+import { binary } from './binary.js'
+import { WasmFrames } from './frames.js'
+import { Memory } from './memory.js'
+
+export type { FrameOptions, FrameScanner, FrameSource, ReadWindow }
+
+let loading: Promise<FrameScanner | undefined> | undefined
+
+/** The scanner of this thread, compiled at the first call; undefined where there can be none. Never rejects. */
+export function loadScanner(): Promise<FrameScanner | undefined> {
+  loading ??= load()
+  return loading
+}
+
+async function load(): Promise<FrameScanner | undefined> {
+  try {
+    const text = atob(binary)
+    const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0))
+    // Also tells whether there is SIMD, which the binary uses.
+    if (!WebAssembly.validate(bytes)) return undefined
+    const { instance } = await WebAssembly.instantiate(bytes)
+    const memory = new Memory(instance.exports)
+    return { window: memory.window, frames: (options) => new WasmFrames(memory, options) }
+  } catch {
+    return undefined
+  }
+}
