@@ -52,6 +52,9 @@ function watch(signal: AbortSignal): Watch {
   return made
 }
 
+// One for all: there are many promises.
+function nothing(): void {}
+
 /** A promise with its handles outside. A rejection that nobody awaits stays silent: whoever cares awaits it. */
 export interface Deferred<T> {
   readonly promise: Promise<T>
@@ -60,13 +63,13 @@ export interface Deferred<T> {
 }
 
 export function deferred<T>(): Deferred<T> {
-  let resolve: (value: T) => void = () => undefined
-  let reject: (error: unknown) => void = () => undefined
+  let resolve: (value: T) => void = nothing
+  let reject: (error: unknown) => void = nothing
   const promise = new Promise<T>((fulfil, refuse) => {
     resolve = fulfil
     reject = refuse
   })
-  promise.catch(() => undefined)
+  promise.catch(nothing)
   return { promise, resolve, reject }
 }
 

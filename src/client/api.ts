@@ -5,6 +5,7 @@
  */
 import type { MqttError } from '../errors.js'
 import type { SocketOptions, TlsOptions, Transport } from '../transport/transport.js'
+import type { FrameScanner } from '../wire/frames.js'
 import type { Bytes, QoS, UserProperties } from '../wire/packets.js'
 import type { Backoff } from './backoff.js'
 import type { Message } from './message.js'
@@ -240,6 +241,11 @@ export interface ClientOptions {
   readonly auth?: AuthMechanism | undefined
   /** Count what happens, for `client.stats()`. Default false. */
   readonly stats?: boolean | undefined
+  /**
+   * Reads incoming packets with WebAssembly: what `loadScanner()` of `mqwire/wasm` gives, or the promise of it, which nothing waits for. Default: none
+   * in browsers, loaded in the background in Node; `false`: none there either.
+   */
+  readonly scanner?: FrameScanner | PromiseLike<FrameScanner | undefined> | false | undefined
   /** Milliseconds for which QoS 1 and 2 messages of a resumed session wait for somebody to subscribe. Default 30,000. */
   readonly unclaimedHold?: number | undefined
   readonly subscriptions?: SubscriptionDefaults | undefined

@@ -1,8 +1,9 @@
 /**
  * Publishes that wait to be sent: QoS 0 in one queue, QoS 1 and 2 in another, each in the order of the calls, with what they take.
  *
- * It has no opinion on limits: whoever pushes asks first.
+ * It never refuses: whoever pushes asks first.
  */
+import type { OutboundConfig } from './options.js'
 import type { Item } from './publish-item.js'
 import { Queue } from './queue.js'
 
@@ -22,6 +23,11 @@ export class Backlog {
     let item = this.immediate.first ?? this.ordered.first
     while (item?.again === true) item = item.following
     return item
+  }
+
+  /** Would one more be too many, with `bytes` of other messages? The limits count `share` times. */
+  exceeds({ maxQueuedMessages, maxQueuedBytes }: OutboundConfig, bytes: number, share = 1): boolean {
+    return this.size + 1 > maxQueuedMessages * share || this.bytes + bytes > maxQueuedBytes * share
   }
 
   queueOf({ call }: Item): Queue<Item> {

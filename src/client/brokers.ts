@@ -4,6 +4,7 @@
  * Pure. It never holds an empty list.
  */
 import type { MqttError } from '../errors.js'
+import { SparseMap } from './session/sparse.js'
 
 const mostHops = 3
 
@@ -11,7 +12,7 @@ const mostHops = 3
 export class BrokerList<E> {
   #list: readonly E[]
   #index = 0
-  readonly #refused = new Map<E, MqttError>()
+  readonly #refused = new SparseMap<E, MqttError>()
   /** Where a server sent us, and how we came there. */
   #detour: E | undefined
   #visited: string[] = []

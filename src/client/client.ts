@@ -24,7 +24,7 @@ import type {
   UnsubscribeResult,
 } from './api.js'
 import { Consumer } from './consumer.js'
-import { Core, closedError } from './core.js'
+import { Core } from './core.js'
 import { asyncDisposeSymbol } from './dispose.js'
 import type { ListenOptions, Unlisten } from './emitter.js'
 import { parseEndpoints } from './endpoint.js'
@@ -32,9 +32,20 @@ import type { ClientEvents } from './events.js'
 import { HandlerLoop } from './handling.js'
 import type { Message } from './message.js'
 import { parseOptions } from './options.js'
+import { closedError } from './outcome.js'
 import type { Platform } from './platform.js'
 import type { RequestClient, RequestOptions, Requests } from './request.js'
-import { goodbye, listenCall, publishCall, reconnectCall, type SubscriptionCall, subscriptionCall, unsubscribeCall } from './requests.js'
+import {
+  checkedTopic,
+  goodbye,
+  listenCall,
+  payloadBytes,
+  publishCall,
+  reconnectCall,
+  type SubscriptionCall,
+  subscriptionCall,
+  unsubscribeCall,
+} from './requests.js'
 import type { Responder, Responding, RespondOptions } from './respond.js'
 import { invalid, object, optional, signal as parseSignal } from './schema.js'
 import type { Negotiated } from './session/limits.js'
@@ -124,7 +135,7 @@ export class BaseClient implements AsyncDisposable {
    */
   post(topic: string, payload: Payload): boolean {
     this.#assertOpen()
-    return this.#core.outbox.post(publishCall(topic, payload))
+    return this.#core.outbox.post(checkedTopic(topic), typeof payload === 'string' ? payload : payloadBytes(payload))
   }
 
   /**

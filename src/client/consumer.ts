@@ -5,12 +5,14 @@
  * acknowledges a message that nobody was given, but for those that its overflow policy drops.
  */
 import { MqttError } from '../errors.js'
+import type { PublishView } from '../wire/publish.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort } from './abort.js'
 import type { AckMode, Grant, NextOptions, Overflow, Subscription } from './api.js'
 import { asyncDisposeSymbol } from './dispose.js'
 import type { FilterEntry } from './filter-entry.js'
 import type { Host } from './host.js'
-import type { DeliveredMessage, Message } from './message.js'
+import { DeliveredMessage, type Message } from './message.js'
+import type { Piece } from './pieces.js'
 import { nextOptions } from './requests.js'
 import { Ring } from './ring.js'
 
@@ -36,6 +38,8 @@ export class Consumer implements Subscription {
   dropped = 0
   /** Called once per delivery burst, instead of waiting `next()` calls: for `listen`. */
   onReadable: (() => void) | undefined
+  /** Called with a message while it is read: true when it is done with it already. For handlers of borrowed messages. */
+  onRead: ((message: DeliveredMessage) => boolean) | undefined
   /** Called when nothing more is handed out. */
   onClosing: (() => void) | undefined
   /** Called when no message will ever come again. */
@@ -43,10 +47,16 @@ export class Consumer implements Subscription {
   /** Called once when it ends, to let go of what waits for that. */
   onLeave: (() => void) | undefined
   readonly config: ConsumerConfig
+  /** Tells its messages from those of others. */
+  readonly mark = Symbol()
   readonly #host: Host
   readonly #buffer = new Ring<DeliveredMessage>()
   #bytes = 0
   #filledAt = -1
+  /** Messages at the end of the buffer that lie in memory which others may share. */
+  #loose = 0
+  /** Shown to `onRead` again and again. */
+  #shown: DeliveredMessage | undefined
   readonly #waiters = new Ring<Deferred<Message | undefined>>()
   #inHand: DeliveredMessage[] = []
   #sweepAt = leastSweep
@@ -93,15 +103,41 @@ export class Consumer implements Subscription {
   /** Takes a message, or drops one, as the overflow policy says. */
   push(message: DeliveredMessage): void {
     if (this.#ended) return this.#decline(message)
-    if (this.granted.length > 0 && !this.#closing) this.#receive(message)
+    if (!message.settled && this.granted.length > 0 && !this.#closing) this.#receive(message)
     const waiter = this.#buffer.length === 0 ? this.#waiters.shift() : undefined
     if (waiter !== undefined) return waiter.resolve(this.#handOut(message))
     if (!this.#makeRoom(message)) return
     // `onDrop` may have ended it.
     if (this.#ended) return this.#decline(message)
+    if (this.#loose === 0) this.#host.inbox.loosened.add(this)
+    this.#loose += 1
     this.#buffer.push(message)
     this.#count(message.size)
     this.onReadable?.()
+  }
+
+  /** True when a message may be shown while it is read, and does not have to wait for its turn. */
+  get mayShow(): boolean {
+    if (this.onRead === undefined || this.#buffer.length > 0 || this.#inHand.length > 0) return false
+    return !this.#closing && !this.#ended && this.granted.length > 0
+  }
+
+  /** Shows a message to a handler where it was read. Only while `mayShow`. @param shift how far places in the piece lie before those in the view */
+  show(view: PublishView, topic: string, piece: Piece, shift: number, ticket: number, entry: FilterEntry): void {
+    const message = this.#shown ?? new DeliveredMessage(view, topic, piece, shift, 0, this.#host, ticket, true)
+    if (this.#shown !== undefined) message.show(view, topic, piece, shift, ticket)
+    this.#shown = undefined
+    message.origin = entry
+    if (!message.settled) this.#receive(message)
+    this.#handOut(message)
+    if (this.onRead?.(message) === true) this.#shown = message
+  }
+
+  /** What waits moves out of memory that it may keep alive by itself; out of read windows only when it must. */
+  moveOut(must: boolean): void {
+    const { length } = this.#buffer
+    for (let index = must ? 0 : Math.max(0, length - this.#loose); index < length; index++) this.#buffer.at(index)?.moveOut(must)
+    this.#loose = 0
   }
 
   /** Granted: what waited meanwhile is received now, and not given back any more. */
@@ -115,7 +151,7 @@ export class Consumer implements Subscription {
 
   // Who asked for QoS 0 never delays an acknowledgement.
   #receive(message: DeliveredMessage): void {
-    if (this.config.ack === 'on-receive' || (message.origin as FilterEntry).members.get(this) === 0) message.settle(0)
+    if (this.config.ack === 'on-receive' || (message.origin as FilterEntry).qosOf(this) === 0) message.settle(0)
   }
 
   /** Nothing more will come: what is buffered can still be read, then the end or the error shows. */
@@ -123,6 +159,7 @@ export class Consumer implements Subscription {
     if (this.#ended) return
     this.#ended = true
     this.#error = error
+    this.#host.inbox.borrowers.delete(this)
     for (const waiter of this.#waiters.drain()) {
       if (error === undefined) waiter.resolve(undefined)
       else waiter.reject(error)
@@ -162,13 +199,15 @@ export class Consumer implements Subscription {
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<Message> {
-    return this.#iterate(() => this.next())
+    return this.#iterate(
+      () => this.next(),
+      () => this.#buffered(),
+    )
   }
 
   batches(max = Number.POSITIVE_INFINITY): AsyncIterableIterator<Message[]> {
     if (!(max >= 1)) throw new MqttError('ERR_INVALID_OPTION', 'max must be a number of 1 or more', { option: 'max' })
-    return this.#iterate(async () => {
-      const first = await this.next()
+    const rest = (first: Message | undefined): Message[] | undefined => {
       if (first === undefined) return undefined
       const batch = [first]
       while (batch.length < max && !this.#closing) {
@@ -177,7 +216,11 @@ export class Consumer implements Subscription {
         batch.push(this.#handOut(message))
       }
       return batch
-    })
+    }
+    return this.#iterate(
+      () => this.next().then(rest),
+      () => rest(this.#buffered()),
+    )
   }
 
   readable(): ReadableStream<Message> {
@@ -267,8 +310,11 @@ export class Consumer implements Subscription {
 
   /** A handler is done with a message that `take` gave. */
   release(message: DeliveredMessage): void {
-    const index = this.#inHand.indexOf(message)
-    if (index >= 0) this.#inHand.splice(index, 1)
+    const inHand = this.#inHand
+    const index = inHand.length === 1 && inHand[0] === message ? 0 : inHand.indexOf(message)
+    // What came last goes fastest.
+    if (index >= 0 && index === inHand.length - 1) inHand.pop()
+    else if (index >= 0) inHand.splice(index, 1)
     message.release()
     this.#host.handleTurnEnd()
   }
@@ -302,19 +348,24 @@ export class Consumer implements Subscription {
   // Under 'manual' the application ends turns with `ack()`; borrowed messages end with the turn in every mode.
   #endTurn(): void {
     if (this.config.ack === 'manual') return
-    if (this.#inHand.length === 0) return
-    for (const message of this.#inHand.splice(0)) {
-      if (this.config.ack === 'auto') message.settle(0)
-      message.release()
-    }
+    const inHand = this.#inHand
+    if (inHand.length === 0) return
+    // One is what nearly every turn has.
+    if (inHand.length === 1) this.#endOne(inHand.pop() as DeliveredMessage)
+    else for (const message of inHand.splice(0)) this.#endOne(message)
     this.#host.handleTurnEnd()
+  }
+
+  #endOne(message: DeliveredMessage): void {
+    if (this.config.ack === 'auto') message.settle(0)
+    message.release()
   }
 
   // The policy acts only when the consumer had a turn since the buffer filled: a burst within one read is not its fault.
   #makeRoom(message: DeliveredMessage): boolean {
     if (this.#fits(message)) this.#filledAt = -1
-    else if (this.#filledAt < 0) this.#filledAt = this.#host.reads
-    if (this.#filledAt < 0 || this.#filledAt === this.#host.reads) return true
+    else if (this.#filledAt < 0) this.#filledAt = this.#host.turns.mark()
+    if (this.#filledAt < 0 || this.#filledAt === this.#host.turns.marks) return true
     const { overflow } = this.config
     if (overflow === 'drop-newest') return this.#drop(message)
     // Backpressure: Receive Maximum stops what is owed an acknowledgement, so only the rest can be in excess.
@@ -348,6 +399,7 @@ export class Consumer implements Subscription {
     message.settle(0)
     this.dropped += 1
     this.#host.inbox.handleDrop(this, message)
+    message.release()
     return false
   }
 
@@ -369,7 +421,12 @@ export class Consumer implements Subscription {
     for (const waiter of this.#waiters.drain()) waiter.resolve(undefined)
   }
 
-  #iterate<T>(pull: () => Promise<T | undefined>): AsyncIterableIterator<T> {
+  // What `next()` would give without waiting, where it would.
+  #buffered(): Message | undefined {
+    return this.#buffer.length === 0 || this.#closing ? undefined : this.read()
+  }
+
+  #iterate<T>(pull: () => Promise<T | undefined>, buffered: () => T | undefined): AsyncIterableIterator<T> {
     if (this.#iterating && this.config.ack === 'auto') throw concurrent()
     this.#iterating = true
     const leave = (): void => {
@@ -377,15 +434,24 @@ export class Consumer implements Subscription {
       this.#dismiss()
       this.leave()
     }
+    const told = (value: T | undefined): IteratorResult<T> => {
+      if (value !== undefined) return { done: false, value }
+      this.#iterating = false
+      return { done: true, value: undefined }
+    }
+    const failed = (error: unknown): never => {
+      this.#iterating = false
+      throw error
+    }
     return {
-      next: async () => {
-        let value: T | undefined
+      next: () => {
         try {
-          value = await pull()
-        } finally {
-          if (value === undefined) this.#iterating = false
+          const value = buffered()
+          return value === undefined ? pull().then(told, failed) : Promise.resolve<IteratorResult<T>>({ done: false, value })
+        } catch (error) {
+          this.#iterating = false
+          return Promise.reject(error)
         }
-        return value === undefined ? { done: true, value: undefined } : { done: false, value }
       },
       return: async (value?: unknown) => {
         leave()

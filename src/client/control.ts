@@ -6,31 +6,10 @@
 import { PINGRESP, PUBACK, PUBCOMP, PUBREC, PUBREL } from '../wire/constants.js'
 import { decodeServerPacket } from '../wire/decode-server.js'
 import { writeAuth, writeConnect, writeDisconnect, writePingreq, writeSubscribe, writeUnsubscribe } from '../wire/encode-client.js'
-import type {
-  ClientPacket,
-  DisconnectPacket,
-  Packet,
-  ProtocolVersion,
-  PubackPacket,
-  PubcompPacket,
-  PubrecPacket,
-  ServerPacket,
-} from '../wire/packets.js'
+import type { ClientPacket, DisconnectPacket, Packet, ProtocolVersion, ServerPacket } from '../wire/packets.js'
 import type { PropertyNotes } from '../wire/properties.js'
 import type { Writer } from '../wire/writer.js'
 import { ackId, ackReason, ackType } from './session/ack-queue.js'
-
-/** The last acknowledgement of a publish. */
-export type FinalAck = PubackPacket | PubrecPacket | PubcompPacket
-
-/** A PUBLISH at QoS 1 or 2 as it was sent, to be sent again on another connection. */
-export interface Encoded {
-  /** Everything before the payload. */
-  readonly head: Uint8Array
-  /** As the caller gave it. */
-  readonly payload: Uint8Array
-  readonly version: ProtocolVersion
-}
 
 /** A packet of a server, but for PUBLISH. @throws WireError */
 export function readControl(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion): ServerPacket {
@@ -76,31 +55,6 @@ const subscriptionIdentifierLimit = 64
 /** True when a PUBLISH has more properties than any needs: of Subscription Identifiers, one for each of our filters. */
 export function holdsTooMuch({ userPropertyCount, subscriptionIdentifierCount }: PropertyNotes, filters: number): boolean {
   return userPropertyCount > userPropertyLimit || subscriptionIdentifierCount > Math.max(subscriptionIdentifierLimit, filters)
-}
-
-/** Bytes that kept heads share, and the largest that takes part: one that is kept for long pins no more than this. */
-const slabSize = 2048
-const largestKept = 256
-
-/** Copies of the heads of packets that may be sent again; small ones share memory, so that each costs no buffer of its own. */
-export class KeptHeads {
-  #slab = new Uint8Array(0)
-  #used = 0
-
-  /** A copy of what was written from `mark` on, but for the payload at its end. */
-  keep({ bytes, length }: Writer, mark: number, payloadLength: number): Uint8Array {
-    const end = length - payloadLength
-    const size = end - mark
-    if (size > largestKept) return bytes.slice(mark, end)
-    if (this.#used + size > this.#slab.length) {
-      this.#slab = new Uint8Array(slabSize)
-      this.#used = 0
-    }
-    const kept = this.#slab.subarray(this.#used, this.#used + size)
-    this.#used += size
-    kept.set(bytes.subarray(mark, end))
-    return kept
-  }
 }
 
 /** A queued acknowledgement as a packet, for those who watch. */

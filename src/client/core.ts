@@ -7,6 +7,7 @@
 import { MqttError, printable, textOf } from '../errors.js'
 import type { Transport } from '../transport/transport.js'
 import { DISCONNECT } from '../wire/constants.js'
+import type { FrameScanner } from '../wire/frames.js'
 import type { ConnackPacket, ConnectPacket, DisconnectPacket, Packet } from '../wire/packets.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, within } from './abort.js'
 import type { ClientState, Logger } from './api.js'
@@ -19,14 +20,17 @@ import type { ClientEvents } from './events.js'
 import { Inbox } from './inbox.js'
 import type { Config } from './options.js'
 import { Outbox } from './outbound.js'
+import { closedError } from './outcome.js'
 import { type CancelTimer, type Platform, whenPassed } from './platform.js'
 import { redacted } from './redact.js'
 import { Registry } from './registry.js'
 import type { Goodbye } from './requests.js'
+import { findScanner } from './scanning.js'
 import type { Action } from './session/actions.js'
 import { broken, refusal, version5Code } from './session/refusal.js'
 import { Session } from './session/session.js'
 import { Counters, type Stats, snapshot } from './statistics.js'
+import { Turns } from './turns.js'
 
 /** A session that never expires (section 3.1.2.11.2). */
 const forEver = 4_294_967_295
@@ -47,8 +51,9 @@ export class Core implements DiallingHost {
   readonly closed: Deferred<MqttError | undefined> = deferred()
   state: ClientState = 'idle'
   clientId: string
-  reads = 0
+  scanner: FrameScanner | undefined
   readonly #dialling: Dialling
+  readonly turns: Turns
   // valid for the connection
   #endpoint = ''
   #link: Connection | undefined
@@ -63,11 +68,11 @@ export class Core implements DiallingHost {
   #expiry: CancelTimer | undefined
   // ending
   #stopping: Promise<void> | undefined
-  readonly #hurry: Deferred<void> = deferred()
+  /** While it stops: fulfils when nothing more is waited for. */
+  #hurry: Deferred<void> | undefined
   /** No time is left to wait for anything. */
   #rushed = false
   #turnEnded: (() => void) | undefined
-  #counting = false
 
   constructor(platform: Platform, endpoints: readonly ParsedEndpoint[], options: Config) {
     this.platform = platform
@@ -90,6 +95,10 @@ export class Core implements DiallingHost {
     this.outbox = new Outbox(this)
     this.authentication = options.auth && new Authentication(this, options.auth)
     this.#dialling = new Dialling(this, endpoints)
+    this.turns = new Turns(platform, () => {
+      this.registry.flush()
+      this.#link?.output.flush()
+    })
   }
 
   get held(): number {
@@ -140,6 +149,10 @@ export class Core implements DiallingHost {
     const arrival = this.#awaited()
     const stop = onAbort(signal, () => this.destroy(aborted(signal)))
     arrival.then(stop, stop)
+    findScanner(this.options.scanner, this.platform, (scanner) => {
+      this.scanner = scanner
+      this.#link?.useScanner(scanner)
+    })
     this.#enter('connecting')
     if (!this.stopping) this.#dialling.begin()
     return within(arrival, signal)
@@ -177,7 +190,7 @@ export class Core implements DiallingHost {
     const { connection } = this
     if (connection === undefined) return
     this.#replacing = new MqttError('ERR_CONNECTION_LOST', reason, { outcome: 'unknown' })
-    connection.flush()
+    connection.output.flush()
     this.session.disconnect(0, {})
     connection.pump()
     connection.end()
@@ -224,14 +237,6 @@ export class Core implements DiallingHost {
   }
 
   handleReadEnd(): void {
-    // Several reads may come in one turn of the event loop: consumers have their turn only after it.
-    if (!this.#counting) {
-      this.#counting = true
-      this.platform.microtask(() => {
-        this.#counting = false
-        this.reads += 1
-      })
-    }
     if (this.session.state === 'connected') this.flush()
   }
 
@@ -276,7 +281,7 @@ export class Core implements DiallingHost {
     const { sessionPresent } = connack
     const first = !this.#dialling.connectedOnce
     this.clientId = negotiated.clientId
-    link.packetLimit = negotiated.maximumPacketSize
+    link.output.packetLimit = negotiated.maximumPacketSize
     if (sessionPresent && first) this.inbox.hold()
     this.#handshake?.resolve()
     this.#handshake = undefined
@@ -287,7 +292,7 @@ export class Core implements DiallingHost {
     this.registry.handleConnected(!sessionPresent && !first)
     this.outbox.handleConnected()
     // What goes on leaves before anything new.
-    link.flush()
+    link.output.flush()
     if (this.#link !== link) return tellLoss?.()
     const arrival = this.#arrival
     this.#arrival = undefined
@@ -326,7 +331,7 @@ export class Core implements DiallingHost {
   settle(ticket: number, reasonCode: number): boolean {
     // 3.1.1 cannot say no.
     const settled = this.session.inbound.settle(ticket, this.session.version === 5 ? reasonCode : 0)
-    this.#link?.queueFlush()
+    this.turns.flush()
     this.handleTurnEnd()
     return settled
   }
@@ -391,7 +396,7 @@ export class Core implements DiallingHost {
     if (this.ended) return
     const hurry = (): void => {
       this.#rushed = true
-      this.#hurry.resolve()
+      this.#hurry?.resolve()
     }
     if (this.#stopping === undefined) {
       // Set before anybody is told, so that a listener's own call joins.
@@ -428,12 +433,12 @@ export class Core implements DiallingHost {
     this.#enter('closed')
     this.#dialling.stop(reason)
     this.registry.end(error, reason)
-    link?.abandon(reason)
+    link?.output.abandon(reason)
     this.outbox.end(reason)
     this.authentication?.handleLost(reason)
     this.#emitDisconnect(error)
     this.#arrival?.reject(reason)
-    this.#hurry.resolve()
+    this.#hurry?.resolve()
     this.log('info', error === undefined ? 'closed' : `closed: ${error.message}`)
     this.closed.resolve(error)
     this.events.clear()
@@ -447,7 +452,10 @@ export class Core implements DiallingHost {
   }
 
   async #stop(goodbye: Goodbye, drain: boolean): Promise<void> {
-    const hurried = this.#hurry.promise
+    const hurry = deferred<void>()
+    this.#hurry = hurry
+    if (this.#rushed) hurry.resolve()
+    const hurried = hurry.promise
     // What is to be sent needs a connection.
     const away = this.state === 'connecting' || this.state === 'reconnecting'
     if (drain && away && this.outbox.size + this.outbox.inFlight > 0) await Promise.race([this.#awaited().catch(() => undefined), hurried])
@@ -456,12 +464,12 @@ export class Core implements DiallingHost {
     if (this.state !== 'connected') this.#dialling.stop(closedError())
     this.#enter('disconnecting')
     for (const consumer of this.registry.consumers) consumer.close()
-    await Promise.race([this.#turns(), hurried])
+    await Promise.race([this.#turnsEnded(), hurried])
     if (drain && this.connection !== undefined) await Promise.race([this.outbox.drained(), hurried])
     const rushed = this.#rushed
     const link = this.#link
     if (link !== undefined && this.session.state === 'connected') {
-      link.flush()
+      link.output.flush()
       this.session.disconnect(goodbye.reasonCode, goodbye.properties)
       link.pump()
       link.end()
@@ -473,7 +481,7 @@ export class Core implements DiallingHost {
   }
 
   // Fulfils when no consumer has a message in hand.
-  async #turns(): Promise<void> {
+  async #turnsEnded(): Promise<void> {
     while (this.registry.busy) {
       const ended = deferred<void>()
       this.#turnEnded = ended.resolve
@@ -490,7 +498,3 @@ export class Core implements DiallingHost {
 
 /** Use another server, Server moved. */
 const departures: readonly number[] = [0x9c, 0x9d]
-
-export function closedError(): MqttError {
-  return new MqttError('ERR_CLOSED')
-}

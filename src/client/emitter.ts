@@ -7,6 +7,7 @@ import { MqttError } from '../errors.js'
 import { onAbort } from './abort.js'
 import { disposeSymbol } from './dispose.js'
 import { boolean, object, optional, signal as parseSignal } from './schema.js'
+import { SparseMap } from './session/sparse.js'
 
 /** Removes a listener; also works as a disposable. */
 export interface Unlisten extends Disposable {
@@ -29,8 +30,10 @@ type Listener<T> = (event: T) => void
 export class Emitter<Events extends object> {
   /** Listeners that threw. */
   failures = 0
+  /** Rises with each listener that comes: who asks `has` often asks only then. */
+  changes = 0
   /** Per type: each listener, with what ends its signal's watch. */
-  readonly #listeners = new Map<keyof Events, Map<Listener<never>, () => void>>()
+  readonly #listeners = new SparseMap<keyof Events, Map<Listener<never>, () => void>>()
   readonly #report: (error: unknown, type: string) => void
   /** Sees every event before the listeners do. */
   readonly #tap: ((type: string, event: object) => void) | undefined
@@ -55,6 +58,7 @@ export class Emitter<Events extends object> {
       listeners.delete(entry)
     }
     if (signal?.aborted !== true) listeners.set(entry, onAbort(signal, remove))
+    this.changes += 1
     return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
   }
 

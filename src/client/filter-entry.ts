@@ -36,6 +36,9 @@ export class FilterEntry {
   state: FilterState = 'new'
   /** Consumers with the QoS that each asked for. */
   readonly members = new Map<Consumer, QoS>()
+  /** The only member, with what it asked for: most filters have one. */
+  sole: Consumer | undefined
+  soleQos: QoS = 0
   /** Who gets copies with RETAIN 1: those whose SUBSCRIBE asked for them last. */
   audience: Set<Consumer> | undefined
   /** SUBSCRIBE requests for it that are queued or not answered, oldest first. */
@@ -63,10 +66,27 @@ export class FilterEntry {
     return this.members.size === 0 && this.state !== 'leaving'
   }
 
+  /** A consumer reads it, or asks for more. */
+  join(consumer: Consumer, qos: QoS): void {
+    this.members.set(consumer, qos)
+    this.#findSole()
+  }
+
   /** A consumer is gone from it. */
   leave(consumer: Consumer): void {
     this.members.delete(consumer)
     this.audience?.delete(consumer)
+    this.#findSole()
+  }
+
+  /** What a consumer asked for; undefined when it does not read this. */
+  qosOf(consumer: Consumer): QoS | undefined {
+    return this.sole === consumer ? this.soleQos : this.members.get(consumer)
+  }
+
+  #findSole(): void {
+    this.sole = undefined
+    if (this.members.size === 1) for (const [consumer, qos] of this.members) [this.sole, this.soleQos] = [consumer, qos]
   }
 
   /** @throws MqttError ERR_SUBSCRIPTION_CONFLICT when the request cannot share this broker subscription */

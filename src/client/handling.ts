@@ -12,6 +12,7 @@ import { asyncDisposeSymbol } from './dispose.js'
 import type { Host } from './host.js'
 import type { DeliveredMessage } from './message.js'
 import type { CheckedListen } from './requests.js'
+import { SparseSet } from './session/sparse.js'
 
 const retries = 5
 const firstDelay = 100
@@ -27,7 +28,7 @@ export class HandlerLoop implements Handling {
   readonly #acknowledge: boolean
   readonly #done: Deferred<void> = deferred()
   /** Messages that wait for their next attempt: each gives its message up, unacknowledged. */
-  readonly #waiting = new Set<() => void>()
+  readonly #waiting = new SparseSet<() => void>()
   #running = 0
   #queued = false
   /** A handler that is done at once comes back here: it is the loop that goes on, not a deeper call. */
@@ -43,6 +44,7 @@ export class HandlerLoop implements Handling {
     this.#concurrency = options.concurrency
     this.#acknowledge = options.ack !== 'on-receive'
     consumer.onReadable = () => this.#wake()
+    if (consumer.config.lifetime === 'borrowed' && options.concurrency === 1) consumer.onRead = (message) => this.#handleAtOnce(message)
     consumer.onClosing = () => this.#giveUp()
     consumer.onEnd = (error) => {
       this.#over ??= { error }
@@ -88,6 +90,30 @@ export class HandlerLoop implements Handling {
     })
   }
 
+  // Where it was read, without a wait: only when nothing else is under way. True when it is done with.
+  #handleAtOnce(message: DeliveredMessage): boolean {
+    this.#running += 1
+    let outcome: Promise<unknown> | undefined
+    try {
+      outcome = promiseOf(this.#handler(message))
+    } catch (error) {
+      this.#handleFailure(message, 1, error)
+      return false
+    }
+    if (outcome !== undefined) {
+      outcome.then(
+        () => this.#settle(message, 0),
+        (error: unknown) => this.#handleFailure(message, 1, error),
+      )
+      return false
+    }
+    if (this.#acknowledge && !this.#stopped) message.settle(0)
+    this.#running -= 1
+    this.#consumer.release(message)
+    if (this.#over !== undefined) this.#finish()
+    return true
+  }
+
   #run(): void {
     if (this.#looping) return
     this.#looping = true
@@ -104,18 +130,18 @@ export class HandlerLoop implements Handling {
 
   #start(message: DeliveredMessage, attempt: number): void {
     const fail = (error: unknown): void => this.#handleFailure(message, attempt, error)
-    let outcome: unknown
+    let outcome: Promise<unknown> | undefined
     try {
-      outcome = this.#handler(message)
+      outcome = promiseOf(this.#handler(message))
     } catch (error) {
       return fail(error)
     }
-    if (isThenable(outcome)) outcome.then(() => this.#settle(message, 0), fail)
-    else this.#settle(message, 0)
+    if (outcome === undefined) this.#settle(message, 0)
+    else outcome.then(() => this.#settle(message, 0), fail)
   }
 
   #handleFailure(message: DeliveredMessage, attempt: number, error: unknown): void {
-    const decide = this.#onError ?? (message.qos === 0 ? 'reject' : 'retry')
+    const decide = this.#onError ?? (message.released || message.qos === 0 ? 'reject' : 'retry')
     if (typeof decide !== 'function') return this.#apply(decide, message, attempt, error)
     Promise.resolve()
       .then(() => decide(error, message, attempt))
@@ -132,7 +158,9 @@ export class HandlerLoop implements Handling {
       this.#over ??= { error: failure }
       return this.#consumer.leave('detach')
     }
-    if (verdict === 'retry' && (attempt <= retries || typeof this.#onError === 'function')) return this.#retry(message, attempt)
+    // What was acknowledged and released cannot be shown again.
+    const again = attempt <= retries || typeof this.#onError === 'function'
+    if (verdict === 'retry' && again && !message.released) return this.#retry(message, attempt)
     this.#report(error, message)
     this.#settle(message, 0x80)
   }
@@ -167,9 +195,9 @@ export class HandlerLoop implements Handling {
     this.#run()
   }
 
-  #report(cause: unknown, { topic }: DeliveredMessage): MqttError {
+  #report(cause: unknown, { subject }: DeliveredMessage): MqttError {
     const { counters } = this.#host
-    const error = new MqttError('ERR_HANDLER_FAILED', `handler failed: ${printable(topic)}`, { cause })
+    const error = new MqttError('ERR_HANDLER_FAILED', `handler failed: ${printable(subject)}`, { cause })
     if (counters !== undefined) counters.handlerFailures += 1
     this.#host.log('error', error.message)
     this.#host.events.emit('error', { error })
@@ -188,6 +216,7 @@ export class HandlerLoop implements Handling {
   }
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as PromiseLike<unknown> | undefined)?.then === 'function'
+/** What a handler waits for, as a promise that keeps the rules; undefined where it waits for nothing. */
+function promiseOf(value: unknown): Promise<unknown> | undefined {
+  return typeof (value as PromiseLike<unknown> | undefined)?.then === 'function' ? Promise.resolve(value) : undefined
 }

@@ -5,6 +5,7 @@
  */
 import type { MqttError } from '../errors.js'
 import type { Transport } from '../transport/transport.js'
+import type { FrameScanner } from '../wire/frames.js'
 import type { ConnackPacket, ConnectPacket, Packet } from '../wire/packets.js'
 import type { Logger } from './api.js'
 import type { Connection } from './connection.js'
@@ -19,6 +20,7 @@ import type { Registry } from './registry.js'
 import type { Action } from './session/actions.js'
 import type { Session } from './session/session.js'
 import type { Counters } from './statistics.js'
+import type { Turns } from './turns.js'
 
 /** One client, seen from its parts. As a settler it takes the outcome of messages to the wire. */
 export interface Host extends Settler {
@@ -35,8 +37,10 @@ export interface Host extends Settler {
   readonly connection: Connection | undefined
   /** Bytes that the connection itself holds. */
   readonly held: number
-  /** Rises with every read of the transport: a consumer has had its turn when it has changed. */
-  readonly reads: number
+  /** What is done once a turn; a consumer has had its turn when `marks` has changed. */
+  readonly turns: Turns
+  /** Finds frames faster; undefined where there is none, or not yet. */
+  readonly scanner: FrameScanner | undefined
   /** Undefined unless the `stats` option is on. */
   readonly counters: Counters | undefined
   /** True once `disconnect()` began. */

@@ -4,15 +4,18 @@
  * It owns no consumer and no connection. It must never acknowledge a message that waits for somebody, and never hold more than the budget.
  */
 import { MqttError, textOf } from '../errors.js'
-import type { Properties } from '../wire/packets.js'
-import { MOST_NOTED, readProperties } from '../wire/properties.js'
+import { MOST_NOTED } from '../wire/properties.js'
 import type { PublishView } from '../wire/publish.js'
+import type { TopicRecord } from '../wire/topic-table.js'
+import type { TopicTrie } from '../wire/trie.js'
 import type { Consumer } from './consumer.js'
 import type { FilterEntry } from './filter-entry.js'
 import type { Host } from './host.js'
-import { DeliveredMessage, type MessageParts, noTicket, SharedOutcome } from './message.js'
+import { costOf, DeliveredMessage, noTicket, type Settler, SharedOutcome } from './message.js'
+import { type Piece, Pieces } from './pieces.js'
 import type { CancelTimer } from './platform.js'
 import { nameOf } from './session/refusal.js'
+import { SparseSet } from './session/sparse.js'
 import type { Counters } from './statistics.js'
 
 /** How often acknowledgements are checked for progress, and how old the oldest message must be to be called stalled. */
@@ -20,10 +23,6 @@ const stallCheck = 1000
 const stallAge = 10_000
 /** Losses are told at most once in this many milliseconds. */
 const dropInterval = 1000
-/** Bytes of memory for the objects of a message, and for its properties; measured. */
-const messageObjects = 384
-const propertyObjects = 256
-const noProperties = (): Properties => ({})
 
 interface Recipient {
   readonly consumer: Consumer
@@ -35,9 +34,16 @@ interface Recipient {
 export class Inbox {
   /** Bytes of messages that are buffered or held. */
   bytes = 0
+  /** Consumers with messages in memory that others may share. */
+  readonly loosened = new SparseSet<Consumer>()
   readonly #host: Host
+  readonly #trie: TopicTrie<FilterEntry>
+  readonly #pieces = new Pieces()
+  /** The window that is read from, where messages may be lent in it. */
+  #window: Piece | undefined
+  /** Bytes that the budget has left beside what is held elsewhere. */
+  #room = 0
   readonly #unclaimed: DeliveredMessage[] = []
-  readonly #matched: FilterEntry[] = []
   readonly #identified: FilterEntry[] = []
   #holding = false
   #stopHold: CancelTimer | undefined
@@ -50,6 +56,29 @@ export class Inbox {
 
   constructor(host: Host) {
     this.#host = host
+    this.#trie = host.registry.trie
+  }
+
+  /** Consumers that borrow messages: memory that reads go into is lent to them. */
+  readonly borrowers = new Set<Consumer>()
+
+  /** A read begins. `window` is what it went into, where that may be lent. */
+  handleRead(window: Piece | undefined): void {
+    this.#window = window
+    this.#room = this.#host.options.memoryBudget - this.#host.held
+    if (this.loosened.size > 0) this.moveOut(false)
+  }
+
+  /** What was read belongs to its owner again. */
+  handleReadEnd(): void {
+    this.#window = undefined
+    this.#pieces.forget()
+  }
+
+  /** Messages that wait move out of memory that they may keep alive by themselves; out of read windows only when they must. */
+  moveOut(must: boolean): void {
+    for (const consumer of must ? this.#host.registry.consumers : this.loosened) consumer.moveOut(must)
+    this.loosened.clear()
   }
 
   /** Session Present 1: what comes before anybody subscribed is kept for a while. */
@@ -58,22 +87,76 @@ export class Inbox {
     this.#stopHold = this.#host.platform.setTimer(() => this.#release(), this.#host.options.unclaimedHold)
   }
 
-  /** A message came in; `ticket` is `noTicket` at QoS 0. */
-  handleMessage(view: PublishView, topic: string, ticket: number): void {
+  /** A message came in; `ticket` is `noTicket` at QoS 0. `limit` is where what the view's bytes hold of the stream ends. */
+  handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit = view.payloadEnd): void {
     const { counters } = this.#host
     if (counters !== undefined) counters.received += 1
-    const entries = this.#route(view, topic)
+    const matched = record.version === this.#trie.version ? (record.route as FilterEntry[]) : this.#match(record)
+    // Nearly every message: for one filter with one reader.
+    const sole = matched.length === 1 && !view.retain && counters === undefined ? matched[0] : undefined
+    if (sole?.sole !== undefined) return this.#deliverToOne(view, record.name, ticket, limit, sole, sole.sole)
+    this.#deliverToAll(view, record.name, ticket, limit, this.#identify(view, matched))
+  }
+
+  #match(record: TopicRecord): FilterEntry[] {
+    const entries = this.#trie.matchAll(record.name)
+    record.route = entries
+    record.version = this.#trie.version
+    return entries
+  }
+
+  #deliverToOne(view: PublishView, topic: string, ticket: number, limit: number, entry: FilterEntry, consumer: Consumer): void {
+    const owed = entry.soleQos > 0 ? ticket : noTicket
+    if (!this.#show(view, topic, owed, limit, entry, consumer)) {
+      const size = costOf(view, topic)
+      if (!this.#affords(size, topic, ticket)) return
+      consumer.push(this.#messageFor(consumer, entry, view, topic, limit, size, owed, this.#host))
+    }
+    if (ticket === noTicket) return
+    if (owed === noTicket) this.#host.settle(ticket, 0)
+    else this.watch()
+  }
+
+  // A handler of borrowed messages sees one where it was read; a packet that came in two reads is copied, or all behind it would have to wait.
+  #show(view: PublishView, topic: string, ticket: number, limit: number, entry: FilterEntry, consumer: Consumer): boolean {
+    const window = this.#window
+    if (window === undefined || !consumer.mayShow) return false
+    if (view.bytes === window.bytes) consumer.show(view, topic, window, 0, ticket, entry)
+    else consumer.show(view, topic, this.#pieces.hold(view, limit, true), this.#pieces.shift, ticket, entry)
+    return true
+  }
+
+  #messageFor(
+    consumer: Consumer,
+    entry: FilterEntry,
+    view: PublishView,
+    topic: string,
+    limit: number,
+    size: number,
+    ticket: number,
+    settler: Settler,
+  ): DeliveredMessage {
+    const borrowed = consumer.config.lifetime === 'borrowed'
+    const window = borrowed && view.bytes === this.#window?.bytes && consumer.config.ack !== 'manual' ? this.#window : undefined
+    const piece = window ?? this.#pieces.hold(view, limit, borrowed)
+    const message = new DeliveredMessage(view, topic, piece, window === undefined ? this.#pieces.shift : 0, size, settler, ticket, borrowed)
+    message.origin = entry
+    piece.give(consumer.mark, view.payloadEnd - view.propertiesStart)
+    return message
+  }
+
+  #deliverToAll(view: PublishView, topic: string, ticket: number, limit: number, entries: readonly FilterEntry[]): void {
     const recipients = recipientsOf(entries, view.retain && !view.dup)
-    if (recipients.length > 0) return this.#deliver(view, topic, ticket, recipients)
+    if (recipients.length > 0) return this.#deliver(view, topic, ticket, limit, recipients)
     const detached = entries.find((entry) => entry.detached)
     if (entries.length > 0 && (detached === undefined || ticket === noTicket)) {
       // Subscribed, but nobody to give it to: a copy for somebody who left is let go.
       if (ticket !== noTicket) this.#host.settle(ticket, 0)
       return this.#countDrop(topic)
     }
-    const size = sizeOf(view, topic)
+    const size = costOf(view, topic)
     if (!this.#affords(size, topic, ticket)) return
-    const message = new DeliveredMessage(partsOf(view, topic, size), this.#host, ticket)
+    const message = new DeliveredMessage(view, topic, this.#pieces.hold(view, view.payloadEnd, false), this.#pieces.shift, size, this.#host, ticket)
     message.origin = detached
     if (detached !== undefined) this.#keep(message, detached.held)
     else if (this.#holding && ticket !== noTicket) this.#keep(message, this.#unclaimed)
@@ -107,9 +190,12 @@ export class Inbox {
   handleKept(messages: readonly DeliveredMessage[]): void {
     for (const message of messages) {
       const entry = message.origin as FilterEntry
-      if (entry.state === 'leaving') this.#giveBack(message)
+      const leaving = entry.state === 'leaving'
       // Where others read on, it is theirs: a share is given up, the rest goes to one of them.
-      else if (!message.giveUp()) this.#passOn(message, entry)
+      if (!leaving && message.giveUp()) continue
+      message.own()
+      if (leaving) this.#giveBack(message)
+      else this.#passOn(message, entry)
     }
     this.watch()
   }
@@ -151,12 +237,9 @@ export class Inbox {
   }
 
   // Subscription Identifiers tell which of overlapping filters a copy is for; without a known one the topic alone decides.
-  #route(view: PublishView, topic: string): FilterEntry[] {
-    const matched = this.#matched
-    matched.length = 0
-    this.#host.registry.trie.match(topic, (entry) => matched.push(entry))
+  #identify(view: PublishView, matched: readonly FilterEntry[]): readonly FilterEntry[] {
     if (view.subscriptionIdentifierCount === 0) return matched
-    if (this.#host.counters !== undefined) this.#countUnknown(view, this.#host.counters)
+    if (this.#host.counters !== undefined) countUnknown(view, matched, this.#host.counters)
     // Those that were not noted may be for any of them.
     if (matched.length < 2 || view.subscriptionIdentifierCount > MOST_NOTED) return matched
     const identified = this.#identified
@@ -167,34 +250,24 @@ export class Inbox {
     return identified.length > 0 ? identified : matched
   }
 
-  #countUnknown(view: PublishView, counters: Counters): void {
-    view.forEachSubscriptionIdentifier((identifier) => {
-      if (!this.#matched.some((entry) => entry.identifier === identifier)) counters.unknownIdentifiers += 1
-    })
-  }
-
-  #deliver(view: PublishView, topic: string, ticket: number, recipients: readonly Recipient[]): void {
-    const size = sizeOf(view, topic)
+  #deliver(view: PublishView, topic: string, ticket: number, limit: number, recipients: readonly Recipient[]): void {
+    const size = costOf(view, topic)
     if (!this.#affords(size * recipients.length, topic, ticket)) return
     const owing = ticket === noTicket ? 0 : recipients.filter((recipient) => recipient.owing).length
     const settler = this.#host
     const outcome = owing > 1 ? new SharedOutcome(settler, ticket, owing) : settler
-    const parts = partsOf(view, topic, size)
-    let first = true
-    for (const { consumer, entry, owing: owes } of recipients) {
-      // Each consumer may write into its own bytes.
-      const mine = first ? parts : { ...parts, payload: parts.payload.slice() }
-      first = false
-      const message = new DeliveredMessage(mine, outcome, owes ? ticket : noTicket, consumer.config.lifetime === 'borrowed')
-      message.origin = entry
-      consumer.push(message)
-    }
+    // Memory is known to be shared before anybody sees it.
+    const messages = recipients.map(({ consumer, entry, owing: owes }) =>
+      this.#messageFor(consumer, entry, view, topic, limit, size, owes ? ticket : noTicket, outcome),
+    )
+    for (const [index, message] of messages.entries()) (recipients[index] as Recipient).consumer.push(message)
     // A consumer that asked for QoS 0 never delays an acknowledgement.
     if (ticket !== noTicket && owing === 0) settler.settle(ticket, 0)
     if (owing > 0) this.watch()
   }
 
   #keep(message: DeliveredMessage, list: DeliveredMessage[]): void {
+    message.own()
     list.push(message)
     this.bytes += message.size
   }
@@ -208,7 +281,7 @@ export class Inbox {
       return false
     }
     // One may always come: what else is held goes by itself.
-    if (this.bytes === 0 || this.bytes + this.#host.held + size <= memoryBudget) return true
+    if (this.bytes === 0 || this.bytes + size <= this.#room) return true
     if (ticket === noTicket) this.#countDrop(topic)
     else this.#host.session.close(overBudget(), 0x97)
     return false
@@ -284,35 +357,10 @@ export class Inbox {
   }
 }
 
-/** What a view holds, in memory of its own. */
-function partsOf(view: PublishView, topic: string, size: number): MessageParts {
-  const { propertiesStart, propertiesEnd, qos, retain, dup } = view
-  const payload = view.payload().slice()
-  return {
-    topic,
-    payload,
-    qos,
-    retain,
-    dup,
-    properties: propertiesStart === propertiesEnd ? noProperties : later(view.bytes.slice(propertiesStart, propertiesEnd)),
-    size,
-  }
-}
-
-/** Bytes that holding a message costs: topic (whether or not an alias stands for it), properties, payload, and the objects around them. */
-function sizeOf({ topicStart, topicEnd, propertiesStart, propertiesEnd, payloadStart, payloadEnd }: PublishView, topic: string): number {
-  const properties = propertiesEnd - propertiesStart
-  const objects = properties > 0 ? messageObjects + propertyObjects : messageObjects
-  return Math.max(topicEnd - topicStart, topic.length) + properties + payloadEnd - payloadStart + objects
-}
-
-// Decoded when asked for. The alias is a matter of the connection, not of the message.
-function later(bytes: Uint8Array): () => Properties {
-  return () => {
-    const properties = readProperties(bytes, 0, bytes.length)
-    delete properties.topicAlias
-    return properties
-  }
+function countUnknown(view: PublishView, matched: readonly FilterEntry[], counters: Counters): void {
+  view.forEachSubscriptionIdentifier((identifier) => {
+    if (!matched.some((entry) => entry.identifier === identifier)) counters.unknownIdentifiers += 1
+  })
 }
 
 // Each consumer once, however many of its filters match. A retained copy is for those who asked for retained messages last; one that is sent again

@@ -8,41 +8,42 @@
 import type { Transport } from '../transport/transport.js'
 import { WireError } from '../wire/error.js'
 import { Framer } from '../wire/framer.js'
+import type { FrameOptions, FrameSource } from '../wire/frames.js'
 import type { ProtocolVersion } from '../wire/packets.js'
 import { Writer } from '../wire/writer.js'
 import { sizeLimit } from './control.js'
 import type { Platform } from './platform.js'
 
-/** Packets, and milliseconds of work, after which others have their turn. */
-const sliceLength = 1000
+/** Packets, and milliseconds of work, after which others have their turn: whichever is reached first. */
+export const sliceLength = 10_000
 const sliceTime = 5
 /** The clock is read once in so many packets. */
-const clockStride = 16
+const clockStride = 64
 /** Bytes that wait for the next turn at most. */
 const mostWaiting = 1024 * 1024
-
-const windowSize = 64 * 1024
-let sharedWindow: Uint8Array | undefined
-
-/** Where reads go: one per thread is enough, because every read is consumed before the next begins. */
-export function readWindow(): Uint8Array {
-  sharedWindow ??= new Uint8Array(windowSize)
-  return sharedWindow
-}
 
 /** Whom the packets are for. */
 export interface Eater {
   /** False once nothing more is to be read. */
   readonly reading: boolean
+  /** A slice begins. */
+  handleSliceStart(): void
   /** The framer has a packet. @throws WireError when it is malformed */
   handleFrame(now: number): void
   /** A slice is over. `complete`: it had a packet. `fault`: the packet behind it was malformed. */
   handleSlice(complete: boolean, fault: WireError | undefined, now: number): void
 }
 
+/** How packets of a server are found. */
+export function frameOptions({ allocate }: Platform, protocolVersion: ProtocolVersion, maximumPacketSize: number): FrameOptions {
+  return { protocolVersion, maximumPacketSize, sizeLimit, splits: true, allocate }
+}
+
 /** Incoming bytes of one connection. */
 export class Intake {
-  readonly framer: Framer
+  framer: FrameSource
+  /** Takes over as soon as a packet ends where a read does. */
+  better: FrameSource | undefined
   readonly #platform: Platform
   readonly #transport: Transport
   readonly #eater: Eater
@@ -59,7 +60,12 @@ export class Intake {
     this.#platform = platform
     this.#transport = transport
     this.#eater = eater
-    this.framer = new Framer({ from: 'server', protocolVersion, maximumPacketSize, sizeLimit })
+    this.framer = new Framer({ from: 'server', ...frameOptions(platform, protocolVersion, maximumPacketSize) })
+  }
+
+  /** Where the rest of a large payload may be read into. */
+  get room(): Uint8Array | undefined {
+    return this.#waiting === undefined ? this.framer.room : undefined
   }
 
   /** Bytes that are held. */
@@ -67,19 +73,30 @@ export class Intake {
     return this.framer.pending + (this.#waiting === undefined ? 0 : this.framer.unread + this.#waiting.length)
   }
 
-  /** Takes bytes, which belong to their owner again afterwards. False when they are more than `room` for a packet that is still to be judged. */
-  take(bytes: Uint8Array, room: number): boolean {
+  /**
+   * Takes the first `length` of these bytes, which belong to their owner again afterwards. False when they are more than `room` for a packet that is
+   * still to be judged.
+   */
+  take(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, now: number, room: () => number): boolean {
+    if (bytes === undefined) this.framer.fill(length)
     if (this.#waiting === undefined) {
-      this.framer.push(bytes)
+      if (this.better !== undefined && this.framer.pending === 0) this.#upgrade(this.better)
+      if (bytes !== undefined) this.framer.push(bytes, length, data)
       // A read costs as much as a packet, even when it completes none.
       this.#packets += 1
-      this.#walk(true)
+      this.#walk(true, now)
       return true
     }
-    if (this.#held && bytes.length > room) return false
-    this.#waiting.raw(bytes)
+    if (bytes === undefined) return true
+    if (this.#held && length > room()) return false
+    this.#waiting.raw(length === bytes.length ? bytes : bytes.subarray(0, length))
     if (!this.#held && this.#waiting.length > mostWaiting) this.#continue(false)
     return true
+  }
+
+  #upgrade(better: FrameSource): void {
+    this.framer = better
+    this.better = undefined
   }
 
   /** To be called for the current packet: nothing behind it is read before `release`. */
@@ -121,14 +138,14 @@ export class Intake {
   }
 
   /** True when the chunk was walked to its end. */
-  #walk(sliced: boolean): boolean {
+  #walk(sliced: boolean, began = this.#platform.now()): boolean {
     const eater = this.#eater
-    const began = this.#platform.now()
     const { framer } = this
     const first = this.#packets
     let packets = first
     let tired = false
     let fault: WireError | undefined
+    eater.handleSliceStart()
     try {
       while (eater.reading && !this.#held && !this.#over) {
         tired = sliced && this.#isTired(packets, began)

@@ -33,13 +33,17 @@ const channels = new Map<string, Channel>()
 
 /** The channel of an event: `mqwire:connect` and so on. */
 function channelOf(type: string): Channel {
-  const known = channels.get(type) ?? channel(`mqwire:${type}`)
-  channels.set(type, known)
-  return known
+  const known = channels.get(type)
+  if (known !== undefined) return known
+  const made = channel(`mqwire:${type}`)
+  channels.set(type, made)
+  return made
 }
 
 const platform: Platform = {
   ...runtime,
+  // From within a microtask it runs behind the others: a loop that awaits each publish fills one write.
+  turnEnd: (callback) => process.nextTick(callback),
   nextTurn: (callback) => void setImmediate(callback),
   trace(type, event) {
     const events = channelOf(type)
@@ -47,6 +51,8 @@ const platform: Platform = {
   },
   traced: (type) => channelOf(type).hasSubscribers,
   warn: (message) => process.emitWarning(message),
+  allocate: (size) => new Uint8Array(Buffer.allocUnsafeSlow(size).buffer),
+  loadScanner: async () => (await import('../wasm/index.js')).loadScanner(),
   dialler: (scheme) => (Object.hasOwn(diallers, scheme) ? diallers[scheme] : undefined),
   isTlsError: (error) => tlsErrors.some((prefix) => codeOf(error).startsWith(prefix)),
   describe: (error) => codeOf(error) || error.message,

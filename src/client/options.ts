@@ -12,6 +12,7 @@ import { check311 } from '../wire/rules-311.js'
 import { Writer } from '../wire/writer.js'
 import type { AuthMechanism, ClientOptions, Credentials, CredentialsContext, Logger, OfflinePolicy, OutboundOverflow, Overflow } from './api.js'
 import { exponential } from './backoff.js'
+import { type ScannerOption, scannerOption } from './scanning.js'
 import {
   anyObject,
   boolean,
@@ -168,7 +169,7 @@ export interface Config {
   readonly logger: Logger | undefined
   readonly store: undefined
   readonly auth: AuthMechanism | undefined
-  readonly scanner: undefined
+  readonly scanner: ScannerOption | undefined
   readonly stats: boolean
   readonly resubscribe: 'when-lost' | 'always'
   readonly serverReferences: readonly string[] | undefined
@@ -240,7 +241,7 @@ const config = object<Config>({
   logger: optional(anyObject),
   store: later,
   auth: optional(auth),
-  scanner: later,
+  scanner: optional(scannerOption),
   stats: withDefault(boolean, false),
   resubscribe: withDefault(oneOf('when-lost', 'always'), 'when-lost'),
   serverReferences: optional(references),

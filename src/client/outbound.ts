@@ -6,30 +6,45 @@
  * message's fate. It must never keep more than its limits.
  */
 import { MqttError } from '../errors.js'
-import { DISCONNECT } from '../wire/constants.js'
+import { DISCONNECT, PUBACK, PUBCOMP } from '../wire/constants.js'
 import { writePublishHead } from '../wire/encode-client.js'
-import type { Packet } from '../wire/packets.js'
+import type { Properties } from '../wire/packets.js'
 import { Writer } from '../wire/writer.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from './abort.js'
 import { AckWatch } from './ack-watch.js'
 import type { Receipt } from './api.js'
 import { Backlog } from './backlog.js'
-import { byReference, type Connection } from './connection.js'
-import type { Encoded, FinalAck } from './control.js'
-import { hasSettings } from './endpoint.js'
 import type { Host } from './host.js'
+import { ItemTable } from './item-table.js'
 import { asInvalidOption } from './options.js'
 import { withOutcome } from './outcome.js'
-import { aged, blamed, describe, type Item, isComplaint, itemOf, type Losses, type PublishCall, receipt, sessionLost } from './publish-item.js'
+import { byReference, type Output, type Sending } from './output.js'
+import {
+  aged,
+  assertTaken,
+  blamed,
+  describe,
+  Item,
+  isComplaint,
+  type Losses,
+  lifetime,
+  offlinePolicy,
+  type PublishCall,
+  receipt,
+  republishes,
+  sessionLost,
+} from './publish-item.js'
+import { type CheckedPublish, payloadBytes } from './requests.js'
 import { Ring } from './ring.js'
 import { longestDelay } from './schema.js'
-import { checkPublish } from './session/limits.js'
 import { refusal } from './session/refusal.js'
 
 /** Packet Identifier in use. */
 const identifierInUse = 0x91
 /** Times that a publish is tried under another identifier. */
 const mostRetries = 16
+/** What `post` sends with. */
+const noSettings: Sending = { qos: 0, retain: false, properties: undefined }
 
 /** Outgoing messages of one client. */
 export class Outbox {
@@ -38,9 +53,9 @@ export class Outbox {
   #sends = 0
   readonly #host: Host
   readonly #backlog = new Backlog()
-  /** Sent, in that order; and of those the ones that have PUBREC, in the order of that. */
-  readonly #inFlight = new Map<number, Item>()
-  readonly #released = new Map<number, Item>()
+  #releases = 0
+  /** What was sent and lacks its last acknowledgement. */
+  readonly #inFlight = new ItemTable()
   /** To be sent again on this connection. */
   readonly #replays = new Ring<Item>()
   readonly #trial = new Writer()
@@ -64,7 +79,7 @@ export class Outbox {
 
   /** Publishes that were sent and lack their last acknowledgement. */
   get inFlight(): number {
-    return this.#inFlight.size + this.#released.size
+    return this.#inFlight.size
   }
 
   /** Fulfils when a publish would be sent or queued without waiting. */
@@ -74,30 +89,33 @@ export class Outbox {
     return this.#room.promise
   }
 
-  /** QoS 0 at once or not at all: true when the bytes were taken. @throws MqttError for what can never be sent */
-  post(call: PublishCall): boolean {
-    this.#check(call)
-    const connection = this.#backlog.immediate.length > 0 ? undefined : this.#open
+  /** QoS 0 at once or not at all: true when it was taken. Of bytes nothing is kept. @throws MqttError for what can never be sent */
+  post(topic: string, payload: Uint8Array | string): boolean {
+    const output = this.#immediate
+    if (output === undefined) this.#try(topic, payloadBytes(payload).length, noSettings)
     // The caller may write into its bytes again as soon as this returns.
-    const { payload } = call
-    this.#encode(connection !== undefined && payload.length >= byReference ? { ...call, payload: payload.slice() } : call, 0, connection)
-    return connection !== undefined
+    else this.#post(output, topic, payload.length < byReference || typeof payload === 'string' ? payload : new Uint8Array(payload), noSettings)
+    return output !== undefined
   }
 
   /** @throws MqttError for what can never be sent */
   publish(call: PublishCall): Promise<Receipt> {
-    const { signal, flush, qos } = call.options
-    assertNotAborted(signal)
-    this.#check(call)
-    const connection = this.#open
-    if (qos === 0 && connection !== undefined && this.#backlog.immediate.length === 0 && call.payload.length < byReference && flush !== true) {
-      this.#encode(call, 0, connection)
-      return this.#qos0Done
+    const { topic, payload, options } = call
+    const { signal, flush, qos, properties } = options
+    if (signal !== undefined) assertNotAborted(signal)
+    this.#check(options)
+    if (qos === 0 && payload.length < byReference && flush !== true) {
+      const output = this.#immediate
+      if (output !== undefined) {
+        this.#post(output, topic, payload, options)
+        return this.#qos0Done
+      }
     }
-    const item = itemOf(call, this.#host.platform.now())
-    if (connection !== undefined && this.#backlog.queueOf(item).length === 0 && this.#maySend(item, connection)) this.#send(item, connection)
+    const output = this.#open
+    const item = new Item(call, properties?.messageExpiryInterval === undefined ? 0 : this.#host.platform.now())
+    if (output !== undefined && this.#backlog.queueOf(item).length === 0 && this.#maySend(item, output)) this.#send(item, output)
     else this.#enqueue(item)
-    return item.done.promise
+    return item.promise
   }
 
   /** A publish that was refused before it began. */
@@ -109,45 +127,43 @@ export class Outbox {
   /** Sends what waits, as far as connection, quota and identifiers allow: first what goes on from an earlier connection. */
   flush(): void {
     const { session } = this.#host
-    for (let connection = this.#open; connection !== undefined && this.#replays.length > 0 && session.outbound.mayReplay; connection = this.#open) {
-      this.#resend(this.#replays.shift() as Item, connection)
+    for (let output = this.#open; output !== undefined && this.#replays.length > 0 && session.outbound.mayReplay; output = this.#open) {
+      this.#resend(this.#replays.shift() as Item, output)
     }
     for (const queue of [this.#backlog.immediate, this.#backlog.ordered]) {
-      for (let connection = this.#open; connection !== undefined; connection = this.#open) {
+      for (let output = this.#open; output !== undefined; output = this.#open) {
         const item = queue.first
-        if (item === undefined || !this.#maySend(item, connection)) break
+        if (item === undefined || !this.#maySend(item, output)) break
         this.#backlog.remove(item)
-        this.#send(item, connection)
+        this.#send(item, output)
       }
     }
     this.#tellRoom()
   }
 
   /** PUBREC came in: the message is the server's now. */
-  handleReleased({ packetId, reasonCode }: FinalAck): void {
+  handleReleased(packetId: number, reasonCode: number): void {
     const item = this.#inFlight.get(packetId)
-    if (item === undefined) return
+    if (item === undefined || item.released > 0) return
     this.#progress.handleProgress()
-    this.#inFlight.delete(packetId)
-    this.#released.set(packetId, item)
+    item.released = ++this.#releases
     item.received = reasonCode
-    if (!this.#republishes(item)) item.encoded = undefined
+    if (!republishes(item, this.#host.options, this.#host.session.version)) item.wire = undefined
   }
 
-  /** The last acknowledgement of a publish came in. */
-  handleAcknowledged(packet: FinalAck): void {
-    const { packetId, reasonCode, properties } = packet
-    const item = this.#inFlight.get(packetId) ?? this.#released.get(packetId)
+  /** The last acknowledgement of a publish came in: a packet of this type. */
+  handleAcknowledged(packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void {
+    const item = this.#inFlight.get(packetId)
     if (item === undefined) return
-    this.#forget(item)
+    this.#inFlight.delete(packetId)
     this.#progress.handleProgress()
     const { counters, session } = this.#host
-    const retries = reasonCode === identifierInUse && packet.type === 'puback' && !item.settled && item.retries++ < mostRetries
+    const retries = reasonCode === identifierInUse && packetType === PUBACK && !item.settled && item.retries++ < mostRetries
     if (retries && session.outbound.disown(packetId)) return this.#requeue(item)
     if (counters !== undefined) counters.publishesAcked += 1
-    if (reasonCode < 0x80 || packet.type === 'pubcomp') return this.#succeed(item, receipt(reasonCode || item.received, packetId, properties))
+    if (reasonCode < 0x80 || packetType === PUBCOMP) return this.#succeed(item, receipt(reasonCode || item.received, packetId, properties))
     if (counters !== undefined) counters.refusals += 1
-    this.#fail(item, refusal('ERR_PUBLISH_REFUSED', reasonCode, properties.reasonString))
+    this.#fail(item, refusal('ERR_PUBLISH_REFUSED', reasonCode, properties?.reasonString))
   }
 
   /** The server says goodbye, and why: what it complains of is not sent for ever. */
@@ -158,8 +174,8 @@ export class Outbox {
   /** A connection is up: PUBREL goes on at once, messages follow with DUP as the quota allows. */
   handleConnected(): void {
     const { outbound } = this.#host.session
-    for (const item of this.#released.values()) outbound.replayRelease(item.packetId)
-    for (const item of this.#inFlight.values()) this.#replays.push(item)
+    for (const item of this.#inFlight.released()) outbound.replayRelease(item.packetId)
+    for (const item of this.#inFlight.unreleased()) this.#replays.push(item)
     if (this.inFlight > 0) this.#progress.handleSent()
   }
 
@@ -167,7 +183,7 @@ export class Outbox {
   handleLost(error: MqttError): void {
     this.#progress.stop()
     this.#replays.drain()
-    const gone = this.#backlog.select((item) => this.#offlinePolicy(item) === 'reject')
+    const gone = this.#backlog.select((item) => offlinePolicy(item, this.#host.options.outbound) === 'reject')
     const blamed = this.#blame()
     for (const item of gone) this.#backlog.remove(item)
     for (const item of gone) this.#fail(item, new MqttError('ERR_NOT_CONNECTED', undefined, { option: 'outbound.offline', cause: error }))
@@ -177,12 +193,11 @@ export class Outbox {
 
   /** The session is gone: what was in flight is sent anew or rejected, as said; one by one. */
   handleSessionLost(): { readonly losses: Losses; readonly settle: () => void } {
-    const items = [...this.#released.values(), ...this.#inFlight.values()].sort((first, second) => first.order - second.order)
+    const items = this.#inFlight.all()
     this.#replays.drain()
-    this.#released.clear()
     this.#inFlight.clear()
-    const again = items.filter((item) => !item.settled && this.#republishes(item))
-    const lost = items.filter((item) => item.settled || !this.#republishes(item))
+    const again = items.filter((item) => !item.settled && republishes(item, this.#host.options, this.#host.session.version))
+    const lost = items.filter((item) => item.settled || !republishes(item, this.#host.options, this.#host.session.version))
     const losses = {
       republished: Object.freeze(again.map(describe)),
       rejected: Object.freeze(lost.filter((item) => !item.settled).map((item) => ({ ...describe(item), error: sessionLost() }))),
@@ -204,11 +219,10 @@ export class Outbox {
     this.#progress.stop()
     this.#ended = withOutcome(error, 'not-sent')
     const unknown = withOutcome(error, 'unknown')
-    for (const item of [...this.#inFlight.values(), ...this.#released.values()]) this.#fail(item, unknown)
+    for (const item of [...this.#inFlight.unreleased(), ...this.#inFlight.released()]) this.#fail(item, unknown)
     this.#giveUp(unknown, (item) => item.again)
     this.#giveUp(this.#ended)
     this.#inFlight.clear()
-    this.#released.clear()
     this.#replays.drain()
     this.#room?.resolve()
     this.#idle?.resolve()
@@ -218,10 +232,10 @@ export class Outbox {
   async flushed(): Promise<void> {
     const { connection } = this.#host
     if (connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
-    await this.#backlog.immediate.last?.done.promise.catch(() => undefined)
-    const done = deferred<void>()
-    connection.onWritten((error) => (error === undefined ? done.resolve() : done.reject(withOutcome(error, 'unknown'))))
-    await done.promise
+    await this.#backlog.immediate.last?.promise.catch(() => undefined)
+    const { promise, resolve, reject } = deferred<void>()
+    connection.output.onWritten((error) => (error === undefined ? resolve() : reject(withOutcome(error, 'unknown'))))
+    await promise
   }
 
   /** Fulfils when nothing is queued or in flight. */
@@ -233,55 +247,44 @@ export class Outbox {
     if (this.#host.connection !== undefined) await this.flushed().catch(() => undefined)
   }
 
-  get #open(): Connection | undefined {
-    return this.#host.connection?.writable === true ? this.#host.connection : undefined
+  get #open(): Output | undefined {
+    const output = this.#host.connection?.output
+    return output?.writable === true ? output : undefined
+  }
+
+  // For QoS 0 that overtakes nothing.
+  get #immediate(): Output | undefined {
+    return this.#backlog.immediate.length > 0 ? undefined : this.#open
   }
 
   get #hasRoom(): boolean {
-    return !this.#full(1, 1, 0) && this.#host.connection?.writable !== false
+    return !this.#backlog.exceeds(this.#host.options.outbound, this.#sentBytes) && this.#host.connection?.output.writable !== false
   }
 
   // Quota and identifiers, and the share of the limit that sent messages take. One message may always go.
-  #maySend({ size, call }: Item, connection: Connection): boolean {
+  #maySend({ size, call }: Item, output: Output): boolean {
     const { options, session } = this.#host
     const fits = this.#sentBytes === 0 || this.#sentBytes + size <= options.outbound.maxQueuedBytes
     const { qos } = call.options
     if (!fits || qos === 0) return fits
     if (this.#replays.length > 0 || !session.outbound.mayPublish) return false
     if (session.outbound.prepare(qos)) return true
-    connection.queueFlush()
+    output.queueFlush()
     return false
   }
 
   // What the server said it does not take is refused before a byte is sent.
-  #check({ options }: PublishCall): void {
+  #check(options: CheckedPublish): void {
     const { connection, session } = this.#host
-    const limits = connection && session.negotiated
-    if (limits === undefined) return
-    const objection = checkPublish(limits, options.qos, options.retain)
-    if (objection !== undefined) throw new MqttError(objection, undefined, { option: objection === 'ERR_QOS_UNSUPPORTED' ? 'qos' : 'retain' })
-    if (limits.protocolVersion === 5 || options.properties === undefined || !hasSettings(options.properties)) return
-    throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: 'properties' })
-  }
-
-  #offlinePolicy({ call, again }: Item): 'queue' | 'reject' {
-    const { qos, offline } = call.options
-    return again ? 'queue' : (offline ?? this.#host.options.outbound.offline[`qos${qos}`])
-  }
-
-  // A clean 3.1.1 session is lost with every connection: whoever wants that has no use for repeats, unless it is said.
-  #republishes({ call }: Item): boolean {
-    const { options, session } = this.#host
-    const usual = call.options.qos === 1 && !(session.version === 4 && options.cleanStart)
-    return (call.options.onSessionLost ?? options.outbound.onSessionLost ?? (usual ? 'republish' : 'reject')) === 'republish'
+    if (connection !== undefined && session.negotiated !== undefined) assertTaken(options, session.negotiated)
   }
 
   #enqueue(item: Item): void {
-    const { qos, signal } = item.call.options
+    const { signal } = item.call.options
     try {
       // What has to wait is tried: a call that can never be sent fails now.
-      this.#encode(item.call, qos)
-      if (this.#host.connection === undefined && this.#offlinePolicy(item) === 'reject')
+      this.#try(item.call.topic, item.payload.length, item.call.options)
+      if (this.#host.connection === undefined && offlinePolicy(item, this.#host.options.outbound) === 'reject')
         throw new MqttError('ERR_NOT_CONNECTED', undefined, { option: 'outbound.offline' })
       this.#makeRoom(item)
       // A listener of `drop` may have ended the client.
@@ -290,19 +293,16 @@ export class Outbox {
       return this.#tell(item, error)
     }
     this.#backlog.push(item)
-    item.stop = onAbort(signal, () => this.#abort(item))
+    if (signal !== undefined) item.stop = onAbort(signal, () => this.#abort(item))
     this.#age(item)
   }
 
   // It is dropped when its time to live, or its message expiry interval, is over before it was sent.
   #age(item: Item): void {
-    const { ttl = this.#host.options.outbound.ttl, properties } = item.call.options
-    const expiry = properties?.messageExpiryInterval
-    const left = Math.min(ttl ?? Number.POSITIVE_INFINITY, expiry === undefined ? Number.POSITIVE_INFINITY : expiry * 1000)
+    const { left, option } = lifetime(item, this.#host.options.outbound)
     if (left > longestDelay) return
     const expire = (): void => {
       this.#backlog.remove(item)
-      const option = left === ttl ? 'ttl' : 'properties.messageExpiryInterval'
       this.#fail(item, new MqttError('ERR_EXPIRED', undefined, { option }))
     }
     item.cancel = this.#host.platform.setTimer(expire, left)
@@ -313,18 +313,13 @@ export class Outbox {
     const { maxQueuedBytes, overflow: usual } = this.#host.options.outbound
     const overflow = item.call.options.overflow ?? usual
     const drops = overflow === 'drop-oldest' && this.#sentBytes + item.size <= maxQueuedBytes
-    while (this.#full(overflow === 'wait' ? 2 : 1, 1, item.size)) {
+    while (this.#backlog.exceeds(this.#host.options.outbound, this.#sentBytes + item.size, overflow === 'wait' ? 2 : 1)) {
       const oldest = drops ? this.#backlog.oldest : undefined
       const error = new MqttError(overflow.startsWith('drop') ? 'ERR_DROPPED' : 'ERR_QUEUE_FULL', undefined, { option: 'outbound' })
       if (oldest === undefined) throw error
       this.#backlog.remove(oldest)
       this.#fail(oldest, error)
     }
-  }
-
-  #full(share: number, extra: number, bytes: number): boolean {
-    const { maxQueuedMessages, maxQueuedBytes } = this.#host.options.outbound
-    return this.#backlog.size + extra > maxQueuedMessages * share || this.#backlog.bytes + this.#sentBytes + bytes > maxQueuedBytes * share
   }
 
   // All at once: a listener of `drop` may publish again meanwhile.
@@ -334,48 +329,57 @@ export class Outbox {
     for (const item of items) this.#fail(item, error)
   }
 
-  #send(item: Item, connection: Connection): void {
-    const { session } = this.#host
-    const { qos } = item.call.options
+  #send(item: Item, output: Output): void {
+    const { session, counters, platform } = this.#host
+    const { topic, options } = item.call
+    const { qos } = options
     try {
-      this.#check(item.call)
-      const call = aged(item, this.#host.platform.now())
+      this.#check(options)
+      const wire = aged(item, platform.now)
       item.packetId = qos > 0 ? session.outbound.publish(qos) : 0
       // On file before it is written: a listener of `packet` may end the client.
-      if (item.packetId > 0) this.#inFlight.set(item.packetId, item)
+      if (item.packetId > 0) this.#inFlight.add(item)
       item.sent = true
       item.carried = true
       item.order = ++this.#sends
+      item.version = session.version
       this.#sentBytes += item.size
-      item.encoded = this.#encode(call, item.packetId, connection)
+      if (qos === 0) this.#post(output, topic, item.payload, wire)
+      else {
+        item.wire = wire
+        item.length = output.publish(topic, item.payload, wire, item.packetId)
+        if (counters !== undefined) counters.publishesSent += 1
+      }
     } catch (error) {
-      if (this.#inFlight.delete(item.packetId)) session.outbound.withdraw(item.packetId)
-      return this.#fail(item, item.again && MqttError.is(error) ? withOutcome(error, 'unknown') : error)
+      item.wire = undefined
+      if (item.packetId > 0 && this.#inFlight.get(item.packetId) === item) {
+        this.#inFlight.delete(item.packetId)
+        session.outbound.withdraw(item.packetId)
+      }
+      const told = asInvalidOption(error)
+      return this.#fail(item, item.again && MqttError.is(told) ? withOutcome(told, 'unknown') : told)
     }
-    if (!item.settled) this.#follow(item, connection)
+    if (!item.settled) this.#follow(item, output)
   }
 
   // Exactly the packet that was sent, but for DUP; unless this server takes less than the one before.
-  #resend(item: Item, connection: Connection): void {
+  #resend(item: Item, output: Output): void {
     const { session, counters } = this.#host
-    const { encoded, packetId, call } = item
-    if (this.#inFlight.get(packetId) !== item || encoded === undefined) return
+    const { wire, packetId, call } = item
+    if (this.#inFlight.get(packetId) !== item || wire === undefined || item.released > 0) return
     try {
-      this.#check(call)
-      if (encoded.head.length + encoded.payload.length > connection.packetLimit) throw new MqttError('ERR_PACKET_TOO_LARGE')
-      if (encoded.version !== session.version) throw sessionLost()
+      this.#check(call.options)
+      if (item.length > output.packetLimit) throw new MqttError('ERR_PACKET_TOO_LARGE')
+      if (item.version !== session.version) throw sessionLost()
     } catch (error) {
       session.outbound.abandon(packetId)
-      this.#forget(item)
+      this.#inFlight.delete(packetId)
       return this.#fail(item, withOutcome(error, 'unknown'))
     }
     session.outbound.replay(packetId)
     item.carried = true
     if (counters !== undefined) counters.publishesReplayed += 1
-    const { qos, retain, properties = {} } = call.options
-    const packet = (): Packet =>
-      ({ type: 'publish', topic: call.topic, payload: call.payload, qos, retain, dup: true, packetId, properties }) as Packet
-    connection.replay(encoded, packet)
+    output.publish(call.topic, item.payload, wire, packetId, true)
   }
 
   // In front of what was never sent; to be called from the youngest to the oldest.
@@ -384,7 +388,8 @@ export class Outbox {
     item.sent = false
     item.again = true
     item.carried = false
-    item.encoded = undefined
+    item.released = 0
+    item.wire = undefined
     item.packetId = 0
     this.#backlog.unshift(item)
   }
@@ -392,25 +397,20 @@ export class Outbox {
   #blame(): { readonly item: Item; readonly error: MqttError } | undefined {
     const complaint = this.#complaint
     this.#complaint = undefined
-    const item = blamed([...this.#released.values(), ...this.#inFlight.values()], complaint !== undefined)
+    const item = blamed([...this.#inFlight.released(), ...this.#inFlight.unreleased()], complaint !== undefined)
     if (item === undefined || complaint === undefined) return undefined
     this.#host.session.outbound.abandon(item.packetId)
-    this.#forget(item)
+    this.#inFlight.delete(item.packetId)
     return { item, error: refusal('ERR_PUBLISH_REFUSED', complaint.reasonCode ?? 0, complaint.reasonString, DISCONNECT, 'unknown') }
   }
 
-  #forget({ packetId }: Item): void {
-    this.#inFlight.delete(packetId)
-    this.#released.delete(packetId)
-  }
-
-  #follow(item: Item, connection: Connection): void {
+  #follow(item: Item, output: Output): void {
     const { payload, options } = item.call
     if (options.qos === 0 && payload.length < byReference && options.flush !== true) return this.#succeed(item, this.#qos0Receipt)
-    item.stop ??= onAbort(options.signal, () => this.#abort(item))
+    if (options.signal !== undefined) item.stop ??= onAbort(options.signal, () => this.#abort(item))
     if (options.qos > 0) return this.#limit(item)
     // Large payloads are sent as they lie: the caller gets them back when they are written.
-    connection.onWritten((error) => (error === undefined ? this.#succeed(item, this.#qos0Receipt) : this.#fail(item, withOutcome(error, 'unknown'))))
+    output.onWritten((error) => (error === undefined ? this.#succeed(item, this.#qos0Receipt) : this.#fail(item, withOutcome(error, 'unknown'))))
   }
 
   #limit(item: Item): void {
@@ -420,25 +420,26 @@ export class Outbox {
     if (timeout) item.late ??= platform.setTimer(() => this.#tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' })), timeout)
   }
 
-  // Without a connection it is a trial, on a scratch buffer.
-  #encode({ topic, payload, options }: PublishCall, packetId: number, connection?: Connection): Encoded | undefined {
-    const { qos, retain, properties } = options
+  #post(output: Output, topic: string, payload: Uint8Array | string, how: Sending): void {
     const { counters } = this.#host
-    const input = { topic, payload, qos, retain, dup: false, packetId: packetId || undefined, properties }
     try {
-      if (connection !== undefined) {
-        const encoded = qos > 0 ? connection.publish(input) : connection.post(input)
-        if (counters !== undefined) counters.publishesSent += 1
-        return encoded
-      }
-      this.#trial.reset()
-      writePublishHead(this.#trial, input, payload.length, 5)
+      output.post(topic, payload, how)
+    } catch (error) {
+      throw asInvalidOption(error)
+    }
+    if (counters !== undefined) counters.publishesSent += 1
+  }
+
+  // What cannot leave now is written to a scratch buffer, but for the payload.
+  #try(topic: string, payloadLength: number, { qos, retain, properties }: Sending): void {
+    this.#trial.reset()
+    try {
+      writePublishHead(this.#trial, { topic, qos, retain, packetId: qos, properties }, payloadLength, 5)
     } catch (error) {
       throw asInvalidOption(error)
     }
     const limit = this.#host.connection === undefined ? undefined : this.#host.session.negotiated?.maximumPacketSize
-    if (this.#trial.length + payload.length > (limit ?? Number.POSITIVE_INFINITY)) throw new MqttError('ERR_PACKET_TOO_LARGE')
-    return undefined
+    if (this.#trial.length + payloadLength > (limit ?? Number.POSITIVE_INFINITY)) throw new MqttError('ERR_PACKET_TOO_LARGE')
   }
 
   #abort(item: Item): void {
@@ -450,8 +451,7 @@ export class Outbox {
 
   #succeed(item: Item, done: Receipt): void {
     this.#release(item)
-    item.settled = true
-    item.done.resolve(done)
+    item.resolve(done)
   }
 
   #fail(item: Item, error: unknown): void {
@@ -461,10 +461,9 @@ export class Outbox {
 
   #tell(item: Item, error: unknown): void {
     if (item.settled) return
-    item.settled = true
     // The exchange goes on without the caller, who has the bytes back now.
-    if (item.sent && item.encoded !== undefined) item.encoded = { ...item.encoded, payload: item.encoded.payload.slice() }
-    item.done.reject(error)
+    if (item.sent && item.wire !== undefined) item.payload = new Uint8Array(item.payload)
+    item.reject(error)
     this.#report(item.call.topic, error)
   }
 

@@ -8,3 +8,8 @@ export function withOutcome(error: unknown, outcome: Outcome): MqttError {
   if (!MqttError.is(error)) return new MqttError('ERR_CONNECTION_LOST', undefined, { fault: 'remote', outcome, cause: error })
   return error.outcome === outcome ? error : new MqttError(error.code, error.message, { ...error, outcome, cause: error.cause })
 }
+
+/** What calls get once the client is closed. */
+export function closedError(): MqttError {
+  return new MqttError('ERR_CLOSED')
+}

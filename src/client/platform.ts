@@ -3,7 +3,9 @@
  *
  * `node.ts` and `browser.ts` each give one; tests give a scripted one. Nothing else in this folder reads a clock or a global.
  */
+
 import type { Dial, SocketOptions, Target, TlsOptions } from '../transport/transport.js'
+import type { FrameScanner } from '../wire/frames.js'
 import { longestDelay, type Parser } from './schema.js'
 
 /** Cancels a timer; harmless when it has run. */
@@ -21,6 +23,8 @@ export interface Platform {
   setTimer(callback: () => void, delay: number): CancelTimer
   /** Runs a callback after the current turn's synchronous code. */
   microtask(callback: () => void): void
+  /** Runs a callback when this turn has no microtask left, or soon after it: what is gathered until then leaves together. Absent: `microtask` serves. */
+  turnEnd?(callback: () => void): void
   /** Runs a callback after timers, input and everything else that waits had their turn. */
   nextTurn(callback: () => void): void
   /** Calls back when the machine or the page may have slept, or is back on a network; gives what ends that. Absent where nothing tells. */
@@ -33,6 +37,10 @@ export interface Platform {
   warn?(message: string): void
   /** The transport of a URL scheme, or undefined when this platform has none. */
   dialler(scheme: string): Dial | undefined
+  /** Gives memory that need not be zeroed, of exactly this size, where that is cheaper. */
+  allocate?(size: number): Uint8Array
+  /** Loads the scanner that is used where the application chose none; fulfils with undefined where there is none. */
+  loadScanner?(): Promise<FrameScanner | undefined>
   /** Did this failure to connect come from TLS? */
   isTlsError(error: unknown): boolean
   /** A platform error in few words, for example its code; without anything secret. */

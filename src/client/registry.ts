@@ -16,19 +16,20 @@ import type { Host } from './host.js'
 import { withOutcome } from './outcome.js'
 import type { CheckedSubscribe } from './requests.js'
 import { nameOf, refusal } from './session/refusal.js'
+import { SparseMap, SparseSet } from './session/sparse.js'
 import { isWanted, restoringItem, type SubscribeJob, type UnsubscribeJob, withdraw } from './subscribe-jobs.js'
 import { SubscribeSender } from './subscribe-sender.js'
 
 /** Local and broker subscriptions of one client. */
 export class Registry {
   readonly trie = new TopicTrie<FilterEntry>()
-  readonly #entries = new Map<string, FilterEntry>()
+  readonly #entries = new SparseMap<string, FilterEntry>()
   /** To be told of the end of the client: handlers run on whose subscription is over. */
-  readonly unfinished = new Set<() => void>()
-  readonly #consumers = new Map<Consumer, Set<FilterEntry>>()
-  readonly #claims = new Map<Consumer, Claim>()
+  readonly unfinished = new SparseSet<() => void>()
+  readonly #consumers = new SparseMap<Consumer, Set<FilterEntry>>()
+  readonly #claims = new SparseMap<Consumer, Claim>()
   /** Consumers that are gone from their filters while a turn of theirs runs. */
-  readonly #lingering = new Set<Consumer>()
+  readonly #lingering = new SparseSet<Consumer>()
   readonly #host: Host
   readonly #sender: SubscribeSender
 
@@ -89,6 +90,7 @@ export class Registry {
     const granted: Joiner[] = []
     const entries = new Set(requests.map((request, index) => this.#join(request, claim, index, job, granted)))
     this.#consumers.set(consumer, new Set(entries))
+    if (consumer.config.lifetime === 'borrowed') this.#host.inbox.borrowers.add(consumer)
     if (job.items.length > 0) this.#sender.push(job)
     this.#host.inbox.handleJoined(consumer, entries)
     for (const joiner of granted) this.#grantAsIs(joiner)
@@ -229,7 +231,7 @@ export class Registry {
     const entry = this.#current(request.filter)
     if (entry === undefined) return this.#create(request, claim, index, job)
     const joiner = { claim, index, retained: request.retainHandling === 0 }
-    entry.members.set(claim.consumer, Math.max(request.qos, entry.members.get(claim.consumer) ?? 0) as QoS)
+    entry.join(claim.consumer, Math.max(request.qos, entry.members.get(claim.consumer) ?? 0) as QoS)
     entry.retainHandling = Math.min(entry.retainHandling, request.retainHandling) as 0 | 1 | 2
     const first = entry.state === 'new'
     const more = first || (!entry.shared && (request.retainHandling === 0 || request.qos > entry.qos))
@@ -268,7 +270,7 @@ export class Registry {
     entry.userProperties = job.userProperties
     this.#entries.set(request.filter, entry)
     this.trie.add(request.filter, entry)
-    entry.members.set(claim.consumer, request.qos)
+    entry.join(claim.consumer, request.qos)
     const item: SubscribeItem = { entry, request: { ...request }, joiners: [{ claim, index, retained: request.retainHandling !== 2 }], sent: false }
     entry.requests.push(item)
     job.items.push(item)

@@ -51,16 +51,38 @@ const noOptions = publishOptions({}, '')
 /** Options of `publish`, checked. */
 export type CheckedPublish = typeof noOptions
 
-/** Bytes of a payload: text is encoded, bytes stay where they are. */
+const { Buffer: nodeBuffer } = globalThis as { readonly Buffer?: unknown }
+
+/** Bytes of a payload: text is encoded, bytes stay where they are. May be a Node Buffer, whose own `slice` does not copy. */
 export function payloadBytes(payload: unknown): Uint8Array {
   if (typeof payload === 'string') return encoder.encode(payload)
+  if (payload instanceof Uint8Array && payload.constructor === nodeBuffer) return payload
   return viewBytes(payload) ?? invalid('payload', 'a string or bytes')
 }
 
 /** Checks the arguments of `publish`. The topic's text and most properties are checked by the encoder. */
 export function publishCall(topic: unknown, payload: unknown, given?: unknown): PublishCall {
+  return {
+    topic: checkedTopic(topic),
+    payload: payloadBytes(payload),
+    options: given === undefined ? noOptions : (onlyQos(given) ?? publishOptions(given, '')),
+  }
+}
+
+/** Checks the topic of `post`. */
+export function checkedTopic(topic: unknown): string {
   if (typeof topic !== 'string') throw new MqttError('ERR_INVALID_TOPIC', undefined, { option: 'topic' })
-  return { topic, payload: payloadBytes(payload), options: given === undefined ? noOptions : publishOptions(given, '') }
+  return topic
+}
+
+const plain = [noOptions, publishOptions({ qos: 1 }, ''), publishOptions({ qos: 2 }, '')]
+
+// The usual options, which need no object of their own: a plain one that says nothing but the QoS.
+function onlyQos(given: unknown): CheckedPublish | undefined {
+  if (typeof given !== 'object' || given === null || Object.getPrototypeOf(given) !== Object.prototype) return undefined
+  for (const name in given) if (name !== 'qos') return undefined
+  const { qos } = given as { qos?: unknown }
+  return qos === 0 || qos === 1 || qos === 2 ? plain[qos] : undefined
 }
 
 const retainHandling: Parser<0 | 1 | 2> = oneOf(0, 1, 2)

@@ -10,6 +10,7 @@ import type { Deferred } from './abort.js'
 import type { UnsubscribeResult } from './api.js'
 import type { FilterEntry, SubscribeItem } from './filter-entry.js'
 import { checkFilter, type Negotiated } from './session/limits.js'
+import { SparseSet } from './session/sparse.js'
 
 /** Filters to be subscribed to. */
 export interface SubscribeJob {
@@ -171,7 +172,7 @@ export class Identifiers {
   #next: number
   #wrapped = false
   /** Those that the application chose itself. */
-  readonly #taken = new Set<number>()
+  readonly #taken = new SparseSet<number>()
 
   /** `random`, in [0, 1), gives a base: identifiers left over from another process of this session shall mean nothing here. */
   constructor(random: number) {

@@ -11,6 +11,7 @@ import type { Host } from './host.js'
 import { withOutcome } from './outcome.js'
 import { Ring } from './ring.js'
 import type { Negotiated } from './session/limits.js'
+import { SparseMap } from './session/sparse.js'
 import {
   grouped,
   Identifiers,
@@ -44,7 +45,7 @@ const deadLimit = 64
 /** Jobs on their way. */
 export class SubscribeSender {
   readonly #jobs = new Ring<SubscribeJob | UnsubscribeJob>()
-  readonly #sent = new Map<number, SentPacket>()
+  readonly #sent = new SparseMap<number, SentPacket>()
   /** SUBSCRIBE jobs that were withdrawn before they left. */
   #dead = 0
   readonly #host: Host
@@ -60,7 +61,7 @@ export class SubscribeSender {
   /** A job leaves with everything else of this turn. */
   push(job: SubscribeJob | UnsubscribeJob): void {
     this.#jobs.push(job)
-    this.#host.connection?.queueFlush()
+    this.#host.connection?.output.queueFlush()
   }
 
   /** What was sent under this identifier; it has its answer now. */
@@ -92,6 +93,8 @@ export class SubscribeSender {
 
   /** Sends what waits, as far as there are a connection and packet identifiers. */
   flush(): void {
+    // What was settled before leaves before: brokers are about that take the identifier of a message in flight for one of ours.
+    if (this.#jobs.length > 0) this.#host.connection?.output.writeAcks()
     for (let job = this.#jobs.peek(); job !== undefined; job = this.#jobs.peek()) {
       const { connection, session } = this.#host
       if (connection === undefined || !session.outbound.hasIdentifier) return
@@ -153,7 +156,7 @@ export class SubscribeSender {
     const fresh = items.filter(({ entry }) => entry.state === 'new')
     for (const item of items) this.#handleSent(item)
     try {
-      connection.send({ type: 'subscribe', packetId, properties, subscriptions: items.map((item) => requestOf(item, negotiated)) })
+      connection.output.send({ type: 'subscribe', packetId, properties, subscriptions: items.map((item) => requestOf(item, negotiated)) })
     } catch (error) {
       outbound.withdraw(packetId)
       this.#sent.delete(packetId)
@@ -203,7 +206,7 @@ export class SubscribeSender {
     this.#sent.set(packetId, { job, part })
     this.#count('unsubscribes')
     try {
-      connection.send({ type: 'unsubscribe', packetId, properties: { userProperties: job.userProperties }, filters })
+      connection.output.send({ type: 'unsubscribe', packetId, properties: { userProperties: job.userProperties }, filters })
     } catch (error) {
       session.outbound.withdraw(packetId)
       this.#sent.delete(packetId)

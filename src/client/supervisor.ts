@@ -8,6 +8,7 @@ import { MqttError } from '../errors.js'
 import type { Backoff } from './backoff.js'
 import type { BrokerList } from './brokers.js'
 import { longestDelay } from './schema.js'
+import { SparseSet } from './session/sparse.js'
 import { type Verdict, verdictOf, verdicts } from './verdicts.js'
 
 /** What `decide` is told besides the error. */
@@ -70,7 +71,7 @@ export class Supervisor<E> {
   lastError: MqttError | undefined
   #state: State = { name: 'idle' }
   #delays = 0
-  readonly #refreshed = new Set<E>()
+  readonly #refreshed = new SparseSet<E>()
   readonly #config: SupervisorConfig<E>
 
   constructor(config: SupervisorConfig<E>) {

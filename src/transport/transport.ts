@@ -29,8 +29,9 @@ export interface Transport {
   open(sink: Sink): void
   /**
    * Queues bytes, in order. False asks the caller to wait for `sink.drain()`; the bytes are taken all the same.
-   * The array must stay as it is until `written` was called, with an error when the bytes did not leave. Never throws. After `close()`, `destroy()`
-   * or the end it returns false, `drain()` is not promised, and `written` gets an error.
+   * The array stays as it is until `written` was called, with an error when the bytes did not leave; after that its memory is written again, so that
+   * it must be called once, when nobody reads it any more. Never throws. After `close()`, `destroy()` or the end it returns false, `drain()` is not
+   * promised, and `written` gets an error.
    */
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean
   /** Sends what is queued, then ends the stream. `sink.closed` follows when both sides are done; bytes may come in until then. */

@@ -1,5 +1,6 @@
 /** A flood is walked in slices: timers, pings and acknowledgements have their turn in between, and not a byte is lost. */
 import { expect, it } from 'vitest'
+import { sliceLength } from '../../src/client/intake.js'
 import type { Sink, Transport } from '../../src/transport/transport.js'
 import { encode } from '../../src/wire/encode.js'
 import { agreeable, connected, World } from './harness.js'
@@ -55,67 +56,67 @@ async function fed(patient = true): Promise<{ world: World; transport: Fed; rece
   return { world, transport, received }
 }
 
-it('T06 a thousand packets at a time: the rest waits for the next turn, and the transport meanwhile', async () => {
+it('T06 a slice of packets at a time: the rest waits for the next turn, and the transport meanwhile', async () => {
   const { world, transport, received } = await fed()
-  const chunk = flood(3500)
+  const chunk = flood(3.5 * sliceLength)
   transport.sink?.chunk(chunk)
   const walked = received()
-  expect(walked).toBeLessThanOrEqual(1000)
+  expect(walked).toBeLessThanOrEqual(sliceLength)
   expect(transport.calls).toEqual(['pause'])
   // The memory is the transport's again.
   chunk.fill(0xff)
   const seen: number[] = []
   world.clock.setTimer(() => seen.push(received()), 0)
   await world.settle()
-  expect(seen[0]).toBeLessThanOrEqual(2000)
-  expect(received()).toBe(3500)
+  expect(seen[0]).toBeLessThanOrEqual(2 * sliceLength)
+  expect(received()).toBe(3.5 * sliceLength)
   expect(transport.calls).toEqual(['pause', 'resume'])
   expect(world.client.state).toBe('connected')
 })
 
 it('T06 many small reads of one turn count together', async () => {
   const { world, transport, received } = await fed()
-  for (let read = 0; read < 25; read++) transport.sink?.chunk(flood(100))
-  expect(received()).toBeLessThanOrEqual(1000)
+  for (let read = 0; read < 25; read++) transport.sink?.chunk(flood(sliceLength / 10))
+  expect(received()).toBeLessThanOrEqual(sliceLength)
   await world.settle()
-  expect(received()).toBe(2500)
+  expect(received()).toBe(2.5 * sliceLength)
 })
 
 it('T06 control packets behind a flood are handled, and what arrives meanwhile comes after it', async () => {
   const { world, transport, received } = await fed()
   const publishing = world.client.publish('a', 'b', { qos: 1 })
   await world.settle()
-  transport.sink?.chunk(flood(1500))
+  transport.sink?.chunk(flood(1.5 * sliceLength))
   transport.sink?.chunk(Uint8Array.from([0x40, 2, 0, 1]))
   transport.sink?.chunk(flood(10))
   await world.settle()
   await expect(publishing).resolves.toMatchObject({ packetId: 1 })
-  expect(received()).toBe(1511)
+  expect(received()).toBe(1.5 * sliceLength + 11)
 })
 
 it('T06 a packet that straddles the end of what waits is put together', async () => {
   const { world, transport, received } = await fed()
-  const bytes = flood(4000)
-  for (let at = 0; at < bytes.length; at += 1237) transport.sink?.chunk(bytes.slice(at, at + 1237))
+  const bytes = flood(4 * sliceLength)
+  for (let at = 0; at < bytes.length; at += 12_370) transport.sink?.chunk(bytes.slice(at, at + 12_370))
   await world.settle()
-  expect(received()).toBe(4000)
+  expect(received()).toBe(4 * sliceLength)
   expect(world.client.state).toBe('connected')
 })
 
 it('T06 the end of the stream waits for what was read before it', async () => {
   const { world, transport, received } = await fed()
   const goodbye = encode({ type: 'disconnect', reasonCode: 0x8b, properties: {} })
-  transport.sink?.chunk(Uint8Array.from([...flood(3000), ...goodbye]))
-  expect(received()).toBeLessThanOrEqual(1000)
+  transport.sink?.chunk(Uint8Array.from([...flood(3 * sliceLength), ...goodbye]))
+  expect(received()).toBeLessThanOrEqual(sliceLength)
   transport.sink?.closed(undefined)
   expect(world.seen('serverdisconnect')).toMatchObject([{ packet: { reasonCode: 0x8b } }])
-  expect(received()).toBe(3001)
+  expect(received()).toBe(3 * sliceLength + 1)
 })
 
 it('T06 a malformed packet behind a flood ends the connection with 0x81, once it is read', async () => {
   const { world, transport } = await fed()
   transport.written.length = 0
-  transport.sink?.chunk(Uint8Array.from([...flood(1500), 0x00, 0x00]))
+  transport.sink?.chunk(Uint8Array.from([...flood(1.5 * sliceLength), 0x00, 0x00]))
   expect(world.client.state).toBe('connected')
   await world.settle()
   expect(transport.written).toEqual([0xe0, 1, 0x81])
@@ -124,7 +125,7 @@ it('T06 a malformed packet behind a flood ends the connection with 0x81, once it
 
 it('T06 nothing is walked after the client was destroyed in between, and the transport is not left waiting', async () => {
   const { world, transport, received } = await fed()
-  transport.sink?.chunk(flood(3000))
+  transport.sink?.chunk(flood(3 * sliceLength))
   const walked = received()
   world.client.destroy()
   await world.settle()
@@ -134,12 +135,12 @@ it('T06 nothing is walked after the client was destroyed in between, and the tra
 
 it('T06 where a transport knows no patience, a mebibyte waits at most', async () => {
   const { transport, received } = await fed(false)
-  transport.sink?.chunk(flood(2000))
-  expect(received()).toBeLessThanOrEqual(1000)
+  transport.sink?.chunk(flood(2 * sliceLength))
+  expect(received()).toBeLessThanOrEqual(sliceLength)
   transport.sink?.chunk(flood(1024 * 100))
-  expect(received()).toBeLessThanOrEqual(1000)
+  expect(received()).toBeLessThanOrEqual(sliceLength)
   transport.sink?.chunk(flood(1024 * 155))
-  expect(received()).toBe(2000 + 1024 * 255)
+  expect(received()).toBe(2 * sliceLength + 1024 * 255)
 })
 
 it('T06 five milliseconds of work are a slice as well', async () => {

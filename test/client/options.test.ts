@@ -136,7 +136,6 @@ describe('unknown options', () => {
 
   it.each([
     ['store', {}],
-    ['scanner', {}],
     ['strictTopics', true],
     ['checkPayloadFormat', true],
   ])('%s: %o belongs to a version to come', (option, value) => {

@@ -7,10 +7,15 @@ import type { BaseClient } from '../../src/client/client.js'
 import { asyncDisposeSymbol } from '../../src/client/dispose.js'
 import type { ClientEvents } from '../../src/client/events.js'
 import { DeliveredMessage, type Message, type MessageProperties, noTicket } from '../../src/client/message.js'
+import { Piece } from '../../src/client/pieces.js'
 import type { RequestClient } from '../../src/client/request.js'
 import { MqttError } from '../../src/errors.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
-import type { Properties, ProtocolVersion } from '../../src/wire/packets.js'
+import { encode } from '../../src/wire/encode.js'
+import { Framer } from '../../src/wire/framer.js'
+import type { ProtocolVersion } from '../../src/wire/packets.js'
+import { PublishView } from '../../src/wire/publish.js'
+import { TopicTable } from '../../src/wire/topic-table.js'
 import type { World } from './harness.js'
 import { type Gate, gate } from './incoming.js'
 
@@ -37,8 +42,15 @@ const utf8 = new TextEncoder()
 
 /** A message as it is handed to a handler. */
 export function message(topic: string, text: string, properties: MessageProperties = {}, qos: 0 | 1 | 2 = 0): Message {
-  const parts = { topic, payload: utf8.encode(text), qos, retain: false, dup: false, properties: () => properties as Properties, size: 0 }
-  return new DeliveredMessage(parts, undefined, noTicket)
+  const bytes = encode({ type: 'publish', topic, payload: utf8.encode(text), qos, packetId: qos > 0 ? 1 : undefined })
+  const framer = new Framer({ from: 'server', protocolVersion: 5, maximumPacketSize: 100_000 })
+  framer.push(bytes)
+  framer.next()
+  const view = new PublishView()
+  framer.read(view, new TopicTable())
+  const made = new DeliveredMessage(view, topic, new Piece(bytes), 0, 0, undefined, noTicket)
+  // Also such that no server may send.
+  return Object.defineProperty(made, 'properties', { value: properties })
 }
 
 /** The client. `obliging` ones publish and subscribe at once. */

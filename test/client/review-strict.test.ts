@@ -1,6 +1,7 @@
 /** What a fresh look at a hostile broker found: each test is the smallest that showed it. */
 import { expect, it } from 'vitest'
 import type { ClientOptions, PublishOptions } from '../../src/client/api.js'
+import { sliceLength } from '../../src/client/intake.js'
 import type { Sink, Transport } from '../../src/transport/transport.js'
 import { Decoder } from '../../src/wire/decode.js'
 import { TopicTrie } from '../../src/wire/trie.js'
@@ -103,7 +104,7 @@ it('T03 T06 reads that bring no whole packet count against a slice as well', asy
   await connecting
   // The beginning of a PUBLISH of 16,000 bytes, a byte at a time.
   sink?.chunk(Uint8Array.of(0x30, 0x80, 0x7d))
-  for (let read = 0; read < 3000; read++) sink?.chunk(Uint8Array.of(1))
+  for (let read = 0; read < sliceLength + 100; read++) sink?.chunk(Uint8Array.of(1))
   expect(calls).toContain('pause')
   await world.settle()
   expect(calls.at(-1)).toBe('resume')

@@ -43,16 +43,28 @@ export class InboundAliases {
 /** Aliases of ours are no more than this, whatever the server would take: each costs a topic of memory. */
 const mostAliases = 256
 
+/** A topic with an alias, in the order of use. */
+interface Alias {
+  readonly topic: string
+  readonly alias: number
+  older: Alias | undefined
+  younger: Alias | undefined
+}
+
 /** Aliases that we give to the topics of QoS 0 messages; the one unused for longest makes room for a new topic. */
 export class OutboundAliases {
-  readonly #aliases = new Map<string, number>()
+  readonly #aliases = new Map<string, Alias>()
   readonly #free: number[] = []
+  #oldest: Alias | undefined
+  #youngest: Alias | undefined
   #maximum = 0
 
   /** A connection is up: the server takes this many [MQTT-3.2.2-17]. */
   start(maximum: number): void {
     this.#aliases.clear()
     this.#free.length = 0
+    this.#oldest = undefined
+    this.#youngest = undefined
     this.#maximum = Math.min(maximum, mostAliases)
   }
 
@@ -60,30 +72,47 @@ export class OutboundAliases {
   use(topic: string): number {
     if (this.#maximum === 0) return 0
     const known = this.#aliases.get(topic)
-    if (known !== undefined) {
-      // The youngest stands last.
-      this.#aliases.delete(topic)
-      this.#aliases.set(topic, known)
-      return known
+    if (known === undefined) return -this.#learn(topic)
+    if (known !== this.#youngest) {
+      this.#unlink(known)
+      this.#append(known)
     }
-    return -this.#learn(topic)
+    return known.alias
   }
 
   /** The packet that was to teach the server this topic did not leave. */
   forget(topic: string): void {
-    const alias = this.#aliases.get(topic)
-    this.#aliases.delete(topic)
-    if (alias !== undefined) this.#free.push(alias)
+    const known = this.#aliases.get(topic)
+    if (known !== undefined) this.#free.push(this.#remove(known))
   }
 
   #learn(topic: string): number {
     let alias = this.#free.pop() ?? this.#aliases.size + 1
-    if (alias > this.#maximum) {
-      const [oldest, freed] = this.#aliases.entries().next().value as [string, number]
-      this.#aliases.delete(oldest)
-      alias = freed
-    }
-    this.#aliases.set(topic, alias)
+    if (alias > this.#maximum) alias = this.#remove(this.#oldest as Alias)
+    const made: Alias = { topic, alias, older: undefined, younger: undefined }
+    this.#aliases.set(topic, made)
+    this.#append(made)
     return alias
+  }
+
+  #remove(known: Alias): number {
+    this.#aliases.delete(known.topic)
+    this.#unlink(known)
+    return known.alias
+  }
+
+  #append(known: Alias): void {
+    known.older = this.#youngest
+    known.younger = undefined
+    if (this.#youngest === undefined) this.#oldest = known
+    else this.#youngest.younger = known
+    this.#youngest = known
+  }
+
+  #unlink({ older, younger }: Alias): void {
+    if (older === undefined) this.#oldest = younger
+    else older.younger = younger
+    if (younger === undefined) this.#youngest = older
+    else younger.older = older
   }
 }

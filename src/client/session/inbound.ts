@@ -10,6 +10,7 @@ import { PUBACK, PUBCOMP, PUBREC } from '../../wire/constants.js'
 import type { AckQueue } from './ack-queue.js'
 import { IdTable } from './id-table.js'
 import type { PersistPort } from './persistence.js'
+import { SparseMap } from './sparse.js'
 
 /** `handlePublish` answers a ticket (0 or above) or one of these. */
 export const REPEAT = -1
@@ -35,6 +36,7 @@ const idShift = 16
 const initialSlots = 16
 const errorReason = 0x80
 const nowhere = -1
+const noSlots = new Uint32Array(0)
 
 /** A message of an earlier connection that has no acknowledgement yet. */
 interface Parked {
@@ -51,8 +53,8 @@ export type Fault = (reasonCode: number, message?: string) => void
 /** Incoming half of the session state. */
 export class Inbound {
   readonly #ids = new IdTable()
-  readonly #parked = new Map<number, Parked>()
-  readonly #byTicket = new Map<number, Parked>()
+  readonly #parked = new SparseMap<number, Parked>()
+  readonly #byTicket = new SparseMap<number, Parked>()
   readonly #acks: AckQueue
   readonly #persist: PersistPort
   readonly #fault: Fault
@@ -64,7 +66,7 @@ export class Inbound {
   #receiveMaximum: number
   /** 3.1.1: a message may be sent again on the same connection. */
   #repeats = false
-  #slots = new Uint32Array(0)
+  #slots = noSlots
   /** Ticket of the oldest message that is not acknowledged, and the ticket that comes next. */
   #oldest = 0
   #next = 0
@@ -178,7 +180,7 @@ export class Inbound {
     this.#ids.clear()
     this.#parked.clear()
     this.#byTicket.clear()
-    this.#slots = new Uint32Array(0)
+    this.#slots = noSlots
   }
 
   // The identifier of an exchange that is not finished: the same QoS 2 message again [MQTT-4.3.3-10], or an identifier used twice.

@@ -5,6 +5,7 @@
  * becomes a `persist` action and waits for `handlePersisted(token)`. It must never grant what the store has not confirmed.
  */
 import type { Action, PersistOperation } from './actions.js'
+import { SparseMap } from './sparse.js'
 
 /** What the two halves of the session see of it. */
 export interface PersistPort {
@@ -19,7 +20,7 @@ export interface PersistPort {
 export class Persistence implements PersistPort {
   readonly durable: boolean
   readonly #actions: Action[]
-  readonly #waiting = new Map<number, () => void>()
+  readonly #waiting = new SparseMap<number, () => void>()
   #token = 0
 
   constructor(durable: boolean, actions: Action[]) {

@@ -1,0 +1,83 @@
+/**
+ * Maps and sets that take memory only while they hold something: a client that is connected and quiet has a dozen of them, all empty.
+ *
+ * They keep what they are used for of Map and Set, with the same order. What is added while they are walked is met, but not after the last element
+ * was taken out.
+ */
+
+const none = new Map<never, never>()
+
+/** A Map that is mostly empty. */
+export class SparseMap<K, V> {
+  #map: Map<K, V> | undefined
+
+  get size(): number {
+    return this.#map === undefined ? 0 : this.#map.size
+  }
+
+  get(key: K): V | undefined {
+    return this.#map?.get(key)
+  }
+
+  has(key: K): boolean {
+    return this.#map?.has(key) === true
+  }
+
+  set(key: K, value: V): void {
+    this.#map ??= new Map()
+    this.#map.set(key, value)
+  }
+
+  delete(key: K): boolean {
+    const deleted = this.#map?.delete(key) === true
+    if (this.#map?.size === 0) this.#map = undefined
+    return deleted
+  }
+
+  clear(): void {
+    // A walk that is under way ends.
+    this.#map?.clear()
+    this.#map = undefined
+  }
+
+  keys(): IterableIterator<K> {
+    return (this.#map ?? none).keys()
+  }
+
+  values(): IterableIterator<V> {
+    return (this.#map ?? none).values()
+  }
+
+  entries(): IterableIterator<[K, V]> {
+    return (this.#map ?? none).entries()
+  }
+}
+
+/** A Set that is mostly empty. */
+export class SparseSet<T> {
+  readonly #map = new SparseMap<T, true>()
+
+  get size(): number {
+    return this.#map.size
+  }
+
+  has(value: T): boolean {
+    return this.#map.has(value)
+  }
+
+  add(value: T): void {
+    this.#map.set(value, true)
+  }
+
+  delete(value: T): boolean {
+    return this.#map.delete(value)
+  }
+
+  clear(): void {
+    this.#map.clear()
+  }
+
+  [Symbol.iterator](): IterableIterator<T> {
+    return this.#map.keys()
+  }
+}

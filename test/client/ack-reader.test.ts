@@ -1,0 +1,60 @@
+/** Acknowledgements read where they lie: exactly what the decoder makes of them. */
+import { describe, expect, it } from 'vitest'
+import { takeAck } from '../../src/client/ack-reader.js'
+import type { Host } from '../../src/client/host.js'
+import { UNKNOWN } from '../../src/client/session/outbound.js'
+import { decodeServerPacket } from '../../src/wire/decode-server.js'
+import { WireError } from '../../src/wire/error.js'
+
+/** A session that notes what it is told. */
+function noting(): { readonly told: unknown[]; readonly host: Host } {
+  const told: unknown[] = []
+  const note = (name: string) => (id: number, reasonCode?: number) => {
+    told.push(reasonCode === undefined ? [name, id] : [name, id, reasonCode])
+    return UNKNOWN
+  }
+  const outbound = { handlePuback: note('puback'), handlePubrec: note('pubrec'), handlePubcomp: note('pubcomp') }
+  const host = { session: { outbound, inbound: { handlePubrel: note('pubrel') }, expectConnected: () => true } }
+  return { told, host: host as unknown as Host }
+}
+
+function decoded(bytes: Uint8Array, version: 4 | 5): unknown[] | undefined {
+  try {
+    const packet = decodeServerPacket(bytes, 0, 2, bytes.length, version)
+    if (packet.type === 'pubrec') return [packet.type, packet.packetId, packet.reasonCode]
+    return 'packetId' in packet ? [packet.type, packet.packetId] : []
+  } catch (error) {
+    if (error instanceof WireError) return undefined
+    throw error
+  }
+}
+
+const bodies: number[][] = [[], [1], [0, 0], [0, 1], [1, 2], [255, 255], [0, 1, 0, 0], [0, 1, 0, 1, 31], [0, 1, 16, 0, 0]]
+for (let code = 0; code < 256; code++) bodies.push([0, 9, code], [0, 0, code])
+
+describe('an acknowledgement', () => {
+  it.each([4, 5, 6, 7].flatMap((type) => ([4, 5] as const).map((version) => ({ type, version }))))(
+    'of type $type in version $version is taken only where it decodes, and means the same',
+    ({ type, version }) => {
+      let taken = 0
+      for (const body of bodies) {
+        const bytes = Uint8Array.from([(type << 4) | (type === 6 ? 2 : 0), body.length, ...body])
+        const { told, host } = noting()
+        if (!takeAck(host, type, bytes, 2, bytes.length, version)) {
+          expect(told).toEqual([])
+          continue
+        }
+        taken += 1
+        expect(told).toEqual([decoded(bytes, version)])
+      }
+      expect(taken).toBeGreaterThanOrEqual(version === 4 ? 3 : 5)
+    },
+  )
+
+  it('before CONNACK ends the connection, and means nothing', () => {
+    const { told, host } = noting()
+    const closed = { ...host, session: { ...host.session, expectConnected: () => false } } as unknown as Host
+    expect(takeAck(closed, 4, Uint8Array.of(0x40, 2, 0, 1), 2, 4, 5)).toBe(true)
+    expect(told).toEqual([])
+  })
+})
