@@ -129,7 +129,15 @@ export class Program {
       if (flags & 32) return new Promise(() => undefined)
       return undefined
     }
-    const options = { qos: qualities[(flags & 3) % 3] as 0 | 1 | 2, concurrency: 1 + (flags & 4), signal: this.#signal(flags) }
+    const borrowed = (flags & 0xc0) === 0x80
+    // Where it is called depends on how the bytes were cut.
+    if (borrowed) this.#run.endComparison()
+    const options = {
+      qos: qualities[(flags & 3) % 3] as 0 | 1 | 2,
+      concurrency: 1 + (flags & 4),
+      lifetime: borrowed ? ('borrowed' as const) : undefined,
+      signal: this.#signal(flags),
+    }
     this.#run.call('listen', async () => {
       const handling = await this.#run.client.listen(filter, handler, options)
       this.#handlings.push(handling)

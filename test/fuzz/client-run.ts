@@ -16,8 +16,8 @@ import type { Transport } from '../../src/transport/transport.js'
 import { property, type Seen } from '../world/reader.js'
 import type { Setup } from './client-setup.js'
 import { FuzzClock } from './clock.js'
-import { type Around, HostilePeer, type Manner } from './hostile-peer.js'
-import { check, OracleError, shownError } from './oracle.js'
+import { type Around, HostilePeer, type Manner, stale } from './hostile-peer.js'
+import { check, OracleError, sameBytes, shownError } from './oracle.js'
 import { Tables } from './tables.js'
 
 /** The parts of the client that is running, as they show themselves by their work. */
@@ -29,13 +29,15 @@ interface Parts {
   outbox: Outbox | undefined
   /** Exchanges at QoS 2 whose identifier stays occupied. */
   abandoned: number
+  /** Bytes of messages that the application had in hand and gave back: they count again, whatever came in meanwhile. */
+  givenBack: number
 }
 
 let parts: Parts = noParts()
 let current: ClientRun | undefined
 
 function noParts(): Parts {
-  return { session: undefined, tables: undefined, inbox: undefined, connection: undefined, outbox: undefined, abandoned: 0 }
+  return { session: undefined, tables: undefined, inbox: undefined, connection: undefined, outbox: undefined, abandoned: 0, givenBack: 0 }
 }
 
 const { connect } = Session.prototype
@@ -52,10 +54,16 @@ Session.prototype.connect = function (this: Session, packet): void {
   connect.call(this, packet)
 }
 const { handleMessage } = Inbox.prototype
-Inbox.prototype.handleMessage = function (this: Inbox, view, topic, ticket): void {
+Inbox.prototype.handleMessage = function (this: Inbox, view, record, ticket, limit): void {
   parts.inbox = this
-  check(topic !== '' && !/[+#\0]/.test(topic), 'delivery', () => `a message on ${JSON.stringify(topic)}`)
-  handleMessage.call(this, view, topic, ticket)
+  check(record.name !== '' && !/[+#\0]/.test(record.name), 'delivery', () => `a message on ${JSON.stringify(record.name)}`)
+  handleMessage.call(this, view, record, ticket, limit)
+}
+const { handleKept } = Inbox.prototype
+Inbox.prototype.handleKept = function (this: Inbox, messages): void {
+  const before = this.bytes
+  handleKept.call(this, messages)
+  parts.givenBack += Math.max(0, this.bytes - before)
 }
 const { pump } = Connection.prototype
 Connection.prototype.pump = function (this: Connection): void {
@@ -99,6 +107,7 @@ const eventTypes = [
   'error',
 ] as const satisfies readonly (keyof ClientEvents)[]
 
+const mostLent = 16
 /** Timers that may run: more is a storm. */
 const mostEvents = 6000
 /** Virtual milliseconds after which everything must have settled once the client was destroyed. */
@@ -106,12 +115,12 @@ const endPatience = 180_000
 
 /** One client, one program. */
 export class ClientRun implements Around {
-  readonly clock = new FuzzClock(mostEvents)
+  readonly clock = new FuzzClock(mostEvents, () => this.#writeResults())
   readonly client: BaseClient
   readonly setup: Setup
   readonly peers: HostilePeer[] = []
   readonly manner: Manner
-  /** What happened, in order. */
+  /** What happened, in order. Promises that settle in one turn owe each other no order: they stand there sorted. */
   readonly log: string[] = []
   /** Entries of the log that two runs must have in common; the rest depends on how the bytes were cut. */
   common = Number.POSITIVE_INFINITY
@@ -121,12 +130,16 @@ export class ClientRun implements Around {
   /** Dials that fail from now on. */
   failingDials = 0
   readonly #pending = new Map<Promise<unknown>, string>()
+  /** Results of promises that settled in this turn. */
+  #results: string[] = []
   readonly #wakers = new Set<() => void>()
   #state = 'idle'
   #up = false
   #timers = 0
   #random: number
   #mischiefs = 3
+  /** Messages that were handed out lately, as they were then. */
+  readonly #lent: { readonly message: Message; readonly topic: string; readonly view: Uint8Array; readonly bytes: Uint8Array }[] = []
   /** Most publishes that waited at once, those included that came back with a lost session. */
   #mostInFlight = 0
 
@@ -155,7 +168,7 @@ export class ClientRun implements Around {
     try {
       result = action()
     } catch (error) {
-      return this.#result(name, error)
+      return this.#result(name, error, this.log)
     }
     if (result instanceof Promise) this.track(name, result)
   }
@@ -165,20 +178,24 @@ export class ClientRun implements Around {
     this.#pending.set(promise, name)
     const settled = (text: string): void => {
       this.#pending.delete(promise)
-      this.log.push(`${name} ${text}`)
+      this.#results.push(`${name} ${text}`)
     }
     promise.then(
       () => settled('done'),
       (error: unknown) => {
         this.#pending.delete(promise)
-        this.#result(name, error)
+        this.#result(name, error, this.#results)
       },
     )
   }
 
-  #result(name: string, error: unknown): void {
+  #result(name: string, error: unknown, log: string[]): void {
     if (!MqttError.is(error)) return this.report(new OracleError('api-throw', `${name}: ${shownError(error)}`, error))
-    this.log.push(`${name} ${error.code} ${error.outcome ?? ''} ${error.reasonCode ?? ''}`)
+    log.push(`${name} ${error.code} ${error.outcome ?? ''} ${error.reasonCode ?? ''}`)
+  }
+
+  #writeResults(): void {
+    if (this.#results.length > 0) this.log.push(...this.#results.splice(0).sort())
   }
 
   /** A message was handed out. */
@@ -186,6 +203,20 @@ export class ClientRun implements Around {
     const { topic, qos, retain, payload, properties } = message
     this.log.push(`${where} ${topic} ${qos} ${retain} ${payload.length} ${payload[0] ?? ''} ${Object.keys(properties).join()}`)
     if (payload.length < 1000) message.text()
+    const honest = this.peers.every((peer) => !peer.sentStale)
+    check(!honest || !payload.includes(stale), 'lifetime', () => `a message on ${topic} shows memory that was given back`)
+    this.#lent.push({ message, topic, view: payload, bytes: payload.slice() })
+    this.#lent.splice(0, this.#lent.length - mostLent)
+  }
+
+  // A message, and every view of it, stays what it was for as long as it may be read.
+  #checkMessages(): void {
+    for (const { message, topic, view, bytes } of this.#lent) {
+      const now = readable(message)
+      // Released, and perhaps shown again as another.
+      if (now === undefined || now.payload !== view) continue
+      check(now.topic === topic && sameBytes(now.payload, bytes), 'lifetime', () => `a message on ${topic} changed while it was valid`)
+    }
   }
 
   /** Everything that happens by itself, then the invariants. */
@@ -197,7 +228,7 @@ export class ClientRun implements Around {
   /** The machine slept. */
   sleep(duration: number): void {
     this.clock.jump(duration)
-    this.common = Math.min(this.common, this.log.length)
+    this.endComparison()
     for (const wake of [...this.#wakers]) this.guard('a wake-up', wake)
   }
 
@@ -235,6 +266,7 @@ export class ClientRun implements Around {
     check(this.clock.events <= mostEvents, 'hang', () => `${this.clock.events} timers ran and it goes on`)
     this.#checkSession()
     this.#checkQueues()
+    this.#checkMessages()
   }
 
   #checkSession(): void {
@@ -264,7 +296,7 @@ export class ClientRun implements Around {
     const bytes = parts.inbox?.bytes ?? 0
     check(bytes >= 0 && held >= 0, 'memory', () => `${bytes} bytes are buffered, ${held} held`)
     // What one write may add before the next look.
-    check(bytes <= memoryBudget, 'memory', () => `${bytes} bytes are buffered, ${memoryBudget} may`)
+    check(bytes <= memoryBudget + parts.givenBack, 'memory', () => `${bytes} bytes are buffered, ${memoryBudget} may`)
     check(held <= memoryBudget + 200_000, 'memory', () => `${held} bytes are held, ${memoryBudget} may`)
   }
 
@@ -281,7 +313,8 @@ export class ClientRun implements Around {
     }
   }
 
-  handleEndInRead(): void {
+  /** From here on it matters how the bytes were cut. */
+  endComparison(): void {
     this.common = Math.min(this.common, this.log.length)
   }
 
@@ -404,5 +437,15 @@ export class ClientRun implements Around {
       done()
       cancel()
     }
+  }
+}
+
+// What a message shows; undefined when it was released.
+function readable(message: Message): { readonly topic: string; readonly payload: Uint8Array } | undefined {
+  try {
+    return { topic: message.topic, payload: message.payload }
+  } catch (error) {
+    if (MqttError.is(error) && error.code === 'ERR_MESSAGE_RELEASED') return undefined
+    throw error
   }
 }

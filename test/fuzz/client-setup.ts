@@ -58,7 +58,8 @@ export function readSetup(tape: Tape): Setup {
       reconnect: a & 8 ? { maxAttempts: 4, stableAfter: 100 } : (a & 16) !== 0,
       firstConnect: a & 32 ? 'wait' : 'reject',
       resubscribe: a & 64 ? 'always' : 'when-lost',
-      stats: true,
+      // What is counted goes the long way: the other half of the runs, which read in place, count nothing.
+      stats: (f & 128) === 0,
       receiveMaximum: [256, 1, 2, 5][b & 3] as number,
       keepAlive: [30, 5, 0, 60][(b >> 3) & 3] as number,
       sessionExpiryInterval: [300, 0, 5, 4_294_967_295][(b >> 5) & 3] as number,

@@ -22,10 +22,15 @@ export class FuzzClock {
   #order = 0
   #timers: Timer[] = []
   readonly #most: number
+  readonly #atRest: () => void
 
-  /** @param most timers that may run; time stands still after them */
-  constructor(most: number) {
+  /**
+   * @param most timers that may run; time stands still after them
+   * @param atRest called whenever all that a timer began has come to its end
+   */
+  constructor(most: number, atRest: () => void = () => undefined) {
     this.#most = most
+    this.#atRest = atRest
   }
 
   now(): number {
@@ -51,12 +56,14 @@ export class FuzzClock {
   async advance(duration: number): Promise<void> {
     const until = this.#now + duration
     await task()
+    this.#atRest()
     for (let timer = this.#take(until); timer !== undefined; timer = this.#take(until)) {
       this.#now = Math.max(this.#now, timer.at)
       this.events += 1
       if (this.events > this.#most) return
       timer.callback()
       await (this.events % stride === 0 ? task() : microtasks())
+      this.#atRest()
     }
     this.#now = Math.max(this.#now, until)
   }

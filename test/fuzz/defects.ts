@@ -35,9 +35,9 @@ export const defects: readonly PlantedDefect[] = [
     name: 'a carried packet is copied anew with each byte',
     target: 'wire',
     by: ['wire-steps'],
-    file: 'wire/framer.ts',
-    find: 'Math.max(needed, smallestCarry, Math.min(this.#size, this.#carry.length * 2))',
-    replace: 'needed',
+    file: 'wire/carry.ts',
+    find: 'new Uint8Array(Math.max(needed, smallest, more))',
+    replace: 'new Uint8Array(needed)',
   },
   {
     name: 'a property of another packet escapes as another error',
@@ -46,6 +46,22 @@ export const defects: readonly PlantedDefect[] = [
     file: 'wire/error.ts',
     find: 'export function malformed(message: string, offset: number): WireError {',
     replace: 'export function malformed(message: string, offset: number): WireError {\n  if (offset > 40) throw new RangeError(message)',
+  },
+  {
+    name: 'the scanner in WebAssembly takes DUP for RETAIN',
+    target: 'wire',
+    by: ['wire-scanner'],
+    file: 'wasm/frames.ts',
+    find: 'view.retain = (first & 1) > 0',
+    replace: 'view.retain = (first & 8) > 0',
+  },
+  {
+    name: 'a topic is taken for another of the same size',
+    target: 'wire',
+    by: ['wire-cursor'],
+    file: 'wire/topic-table.ts',
+    find: 'if (entry.hash === hash && entry.size === size && isSame(this.#data, entry.start, data, start, size)) return entry',
+    replace: 'if (entry.size === size) return entry',
   },
   {
     name: 'a slot stays occupied after PUBACK',
@@ -81,8 +97,8 @@ export const defects: readonly PlantedDefect[] = [
     target: 'session',
     by: ['session-goodbye'],
     file: 'client/connection.ts',
-    find: "this.#sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })",
-    replace: "if (reasonCode !== 0x82) this.#sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })",
+    find: "this.output.sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })",
+    replace: "if (reasonCode !== 0x82) this.output.sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })",
   },
   {
     name: 'PUBREL that was not expected ends nothing',
@@ -122,17 +138,17 @@ export const defects: readonly PlantedDefect[] = [
     name: 'the queue has no limit',
     target: 'client',
     by: ['queue'],
-    file: 'client/outbound.ts',
-    find: 'return this.#backlog.size + extra > maxQueuedMessages * share ||',
-    replace: 'return this.#backlog.size + extra > maxQueuedMessages * share * 9 ||',
+    file: 'client/backlog.ts',
+    find: 'return this.size + 1 > maxQueuedMessages * share ||',
+    replace: 'return this.size + 1 > maxQueuedMessages * share * 9 ||',
   },
   {
     name: 'a packet larger than the server takes is sent',
     target: 'client',
     by: ['limits'],
-    file: 'client/connection.ts',
-    find: 'if (this.#writer.length - mark + payloadLength > this.packetLimit) {',
-    replace: 'if (this.#writer.length - mark + payloadLength > this.packetLimit + 90) {',
+    file: 'client/output.ts',
+    find: 'if (size > this.packetLimit) {',
+    replace: 'if (size > this.packetLimit + 90) {',
   },
   {
     name: 'a disconnect event is told twice',
@@ -154,12 +170,20 @@ export const defects: readonly PlantedDefect[] = [
     name: 'a burst in several pieces is dropped as if it were several reads',
     target: 'client',
     by: ['client-chunks'],
-    file: 'client/core.ts',
-    find: `      this.platform.microtask(() => {
-        this.#counting = false
-        this.reads += 1
-      })`,
-    replace: `      this.#counting = false
-      this.reads += 1`,
+    file: 'client/turns.ts',
+    find: `    this.#platform.microtask(() => {
+      this.#counting = false
+      this.reads += 1
+    })`,
+    replace: `    this.#counting = false
+    this.reads += 1`,
+  },
+  {
+    name: 'a borrowed message is read from a window that was reused',
+    target: 'client',
+    by: ['lifetime'],
+    file: 'client/windows.ts',
+    find: 'piece.lent === 0',
+    replace: 'piece.lent >= 0',
   },
 ]

@@ -29,14 +29,15 @@ export interface Around {
   guard(where: string, callback: () => void): void
   /** A packet left the client. */
   handlePacket(seen: Seen): void
-  /** The client ended its side while it was reading. */
-  handleEndInRead(): void
+  /** From here on it matters how the bytes were cut. */
+  endComparison(): void
 }
 
 /** Answers that wait, sorted so that their order does not depend on how the client mixed its packets. */
 const ranks: Readonly<Record<string, number>> = { connect: 0, auth: 0, publish: 1, pubrel: 2, subscribe: 3, unsubscribe: 3, pubrec: 4, pingreq: 5 }
-const windowSize = 65_536
-let window: Uint8Array | undefined
+
+/** What memory is full of that was given back. */
+export const stale = 0xee
 
 /** One connection. */
 export class HostilePeer implements Transport {
@@ -44,6 +45,8 @@ export class HostilePeer implements Transport {
   /** Client packets that have no answer yet. */
   waiting: Seen[] = []
   over = false
+  /** Bytes were sent that look like memory which is not in use any more. */
+  sentStale = false
   /** Bytes that the transport took and did not report as written. */
   unwritten = 0
   readonly #around: Around
@@ -56,6 +59,8 @@ export class HostilePeer implements Transport {
   #ended = false
   #blocked = false
   #reading = false
+  /** Pieces of the delivery that the client has yet to see. */
+  #toCome: Uint8Array[] = []
   readonly #written: (() => void)[] = []
   /** How much a delivery that is under way has grown to. */
   #outgoing: Uint8Array[] = []
@@ -93,6 +98,8 @@ export class HostilePeer implements Transport {
     }
     for (const seen of this.outlet.take(bytes)) {
       this.#around.handlePacket(seen)
+      // Bytes that lay there before the packet was sent are an answer to it only where they come in a later piece.
+      if (this.#mentionsToCome(seen.id)) this.#around.endComparison()
       if (seen.kind in ranks && (seen.kind !== 'publish' || seen.qos > 0)) this.waiting.push(seen)
     }
     this.waiting.splice(0, Math.max(0, this.waiting.length - 64))
@@ -112,14 +119,14 @@ export class HostilePeer implements Transport {
     this.#ended = true
     if (this.over || this.#closing) return
     this.#closing = true
-    if (this.#reading) this.#around.handleEndInRead()
+    if (this.#reading) this.#around.endComparison()
     // A peer that stalls does not end its side either.
     if (!this.#stalled) this.#around.clock.setTimer(() => this.end(undefined), 2)
   }
 
   destroy(cause?: unknown): void {
     this.#ended = true
-    if (this.#reading) this.#around.handleEndInRead()
+    if (this.#reading) this.#around.endComparison()
     this.end(cause)
   }
 
@@ -158,6 +165,7 @@ export class HostilePeer implements Transport {
   /** Sends bytes: what is sent in one turn arrives as one read. */
   send(bytes: Uint8Array): void {
     if (this.over || bytes.length === 0) return
+    this.sentStale ||= bytes.includes(stale)
     this.#outgoing.push(bytes)
     if (this.#delivering) return
     this.#delivering = true
@@ -224,22 +232,36 @@ export class HostilePeer implements Transport {
     this.outlet.answered = true
     const { seed } = this.#manner
     this.#reading = true
-    for (const piece of seed === undefined ? [bytes] : pieces(bytes, seed))
-      if (!this.over) this.#around.guard('a read', () => this.#give(sink, piece))
+    this.#toCome = seed === undefined ? [bytes] : [...pieces(bytes, seed)]
+    for (let piece = this.#toCome.shift(); piece !== undefined; piece = this.#toCome.shift()) {
+      const given = piece
+      if (!this.over) this.#around.guard('a read', () => this.#give(sink, given))
+    }
     this.#reading = false
+  }
+
+  #mentionsToCome(id: number): boolean {
+    if (id === 0 || this.#toCome.length === 0) return false
+    return Buffer.concat(this.#toCome).includes(Buffer.of(id >> 8, id & 0xff))
   }
 
   // The memory is ours again afterwards.
   #give(sink: Sink, piece: Uint8Array): void {
-    window = this.#manner.buffered ? sink.buffer() : undefined
-    if (window !== undefined && piece.length <= Math.min(windowSize, window.length)) {
-      window.set(piece)
-      sink.read(piece.length)
-      window.fill(0xee, 0, piece.length)
-    } else {
+    if (!this.#manner.buffered) {
       const lent = piece.slice()
       sink.chunk(lent)
-      lent.fill(0xee)
+      lent.fill(stale)
+      return
+    }
+    for (let at = 0; at < piece.length && !this.over; ) {
+      const window = sink.buffer()
+      const part = piece.subarray(at, at + window.length)
+      window.set(part)
+      sink.read(part.length)
+      at += part.length
+      if (this.over) return
+      // As a socket does, which asks at once. What is given back may be overwritten at any time.
+      sink.buffer().fill(stale)
     }
   }
 

@@ -140,7 +140,7 @@ export class PeerProgram {
 
   stall(): void {
     const stalled = (this.#given.flags() & 1) === 0
-    this.#run.common = Math.min(this.#run.common, this.#run.log.length)
+    this.#run.endComparison()
     this.#run.stalled = true
     this.#run.peer?.stall(stalled)
   }

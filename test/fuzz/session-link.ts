@@ -14,6 +14,7 @@ import type { MqttError } from '../../src/errors.js'
 import type { Transport } from '../../src/transport/transport.js'
 import type { ConnectPacket } from '../../src/wire/packets.js'
 import type { PublishView } from '../../src/wire/publish.js'
+import type { TopicRecord } from '../../src/wire/topic-table.js'
 import { ReferenceSession } from '../client/session/reference-session.js'
 import { check, OracleError, shownError } from './oracle.js'
 import { Outlet } from './outlet.js'
@@ -240,7 +241,7 @@ export class SessionLink {
     const settled = this.session.inbound.settle(ticket, said)
     const expected = this.#reference.settle(this.#tickets.get(ticket) ?? -1, said)
     check(settled === expected, 'session-model', () => `settling ${ticket} gives ${settled}, the model says ${String(expected)}`)
-    this.#link?.queueFlush()
+    this.#link?.output.queueFlush()
   }
 
   #handleMessage(view: PublishView, topic: string, ticket: number): void {
@@ -281,14 +282,18 @@ export class SessionLink {
       platform,
       session: this.session,
       options: { maximumPacketSize: 1 << 20, memoryBudget: 1 << 22 },
-      registry: { flush: () => undefined },
+      registry: { flush: () => undefined, filters: 0 },
+      events: { changes: 0 },
       inbox: {
-        handleMessage: (view: PublishView, topic: string, ticket: number) => this.#handleMessage(view, topic, ticket),
+        handleMessage: (view: PublishView, record: TopicRecord, ticket: number) => this.#handleMessage(view, record.name, ticket),
+        handleRead: () => undefined,
+        handleReadEnd: () => undefined,
+        borrowers: 0,
         handleRepeat: () => tell('repeat'),
       },
       outbox: {
-        handleAcknowledged: (packet: { packetId: number; reasonCode: number }) => done('acknowledged', packet.packetId, packet.reasonCode),
-        handleReleased: (packet: { packetId: number; reasonCode: number }) => done('released', packet.packetId, packet.reasonCode),
+        handleAcknowledged: (_type: number, packetId: number, reasonCode: number) => done('acknowledged', packetId, reasonCode),
+        handleReleased: (packetId: number, reasonCode: number) => done('released', packetId, reasonCode),
         flush: () => undefined,
       },
       counters: undefined,
@@ -341,17 +346,17 @@ export class SessionLink {
       const id = outbound.publish(qos)
       check(!this.#outgoing.has(id), 'session-outbound', () => `identifier ${id} is in use`)
       this.#outgoing.set(id, qos)
-      if (!this.#write(() => this.#link?.publish({ topic: 't', payload: new Uint8Array(2), qos, packetId: id } as never), id))
+      if (!this.#write(() => this.#link?.output.publish('t', new Uint8Array(2), { qos, retain: false, properties: undefined }, id), id))
         this.#outgoing.delete(id)
     }
     for (let count = 0; count < subscribes; count++) {
       const packetId = outbound.request('subscribe', 1)
       const subscriptions = [{ filter: 'f', qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 0 } as const]
-      this.#write(() => this.#link?.send({ type: 'subscribe', packetId, properties: {}, subscriptions }), packetId)
+      this.#write(() => this.#link?.output.send({ type: 'subscribe', packetId, properties: {}, subscriptions }), packetId)
     }
     for (let count = 0; count < unsubscribes; count++) {
       const packetId = outbound.request('unsubscribe', 2)
-      this.#write(() => this.#link?.send({ type: 'unsubscribe', packetId, properties: {}, filters: ['f', 'g'] }), packetId)
+      this.#write(() => this.#link?.output.send({ type: 'unsubscribe', packetId, properties: {}, filters: ['f', 'g'] }), packetId)
     }
   }
 

@@ -82,6 +82,12 @@ const deepStories: readonly (readonly [setup: string, story: string])[] = [
     'the peer changes its manner; cut 1; publish 0 1 32; publish 0 1 1; publish 0 1 2; publish 0 1 5; wait 5; the peer changes its manner; wait 7',
   ],
   ['', 'subscribe 0 4 0; wait 2; sleep 8; wait 5; sleep 9; PINGRESP; wait 5'],
+  [
+    '00000000000080',
+    'subscribe 0 2 16; a message 0 1 1 0; a message 0 2 1 1; messages 0 1 1 2; read 0; wait 1; read 0; keep 0; end 0 1; subscribe 0 2 0; read 1',
+  ],
+  ['000000000080', 'listen 0 145; a message 0 1 1 0; messages 0 2 1 1; messages 0 0 1 2; end listening 0 1; subscribe 0 2 0; read 0'],
+  ['000000000080', 'listen 0 129; messages 0 1 1 0; messages 0 0 2 2; subscribe 0 2 16; messages 0 1 1 4; read 0; wait 1; read 0'],
   ['', 'watch 0; subscribe 0 4 0; a message 0 1 1 0; a message 0 2 1 1; a message 0 1 1 2; publish 0 1 1; publish 0 1 8; disconnect 2 4'],
 ]
 

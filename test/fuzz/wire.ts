@@ -2,12 +2,14 @@
  * Fuzz target `wire`: any bytes, whole or in pieces, decode to the same packets or raise the same WireError; what decodes can be encoded again.
  *
  * The first byte chooses version, sender and packet limit, the second the pieces, the rest is the stream. Work is linear in the bytes, and an
- * incomplete packet holds no more than was sent. Deterministic; it must never read a clock.
+ * incomplete packet holds no more than was sent. Scanner and the scanner in WebAssembly tell the same. Deterministic; it must never read a clock.
  */
 import { decodeServerPacket } from '../../src/wire/decode-server.js'
 import { Framer } from '../../src/wire/framer.js'
-import { Decoder, decode, encode, type Packet, type PacketInput, WireError } from '../../src/wire/index.js'
+import { Decoder, decode, encode, type Packet, type PacketInput, Scanner, WireError } from '../../src/wire/index.js'
 import { PublishView } from '../../src/wire/publish.js'
+import { always, differs, instantiate, tellFramer, tellScanner } from '../wasm/scanner.js'
+import type { Delivery } from '../wasm/story.js'
 import { steps } from './counters.js'
 import { check, difference, OracleError, sameBytes, shownError } from './oracle.js'
 import { pieces, Tape } from './tape.js'
@@ -53,9 +55,14 @@ export function run(bytes: Uint8Array): void {
       read(() => pieces(stream, -1), setting),
       'in other pieces',
     )
+  checkCursor(whole, [stream], setting)
+  checkCursor(whole, pieces(stream, seed), setting)
   checkSingle(stream, whole, setting)
   checkFixpoints(whole.packets, setting)
-  if (setting.from === 'server') checkViews(stream, whole, setting)
+  if (setting.from === 'server') {
+    checkViews(stream, whole, setting)
+    checkScanner(stream, seed, setting)
+  }
 }
 
 interface Walk extends Story {
@@ -118,6 +125,36 @@ function checkSame(first: Story, second: Story, how: string): void {
   const found = difference(told(first.error), told(second.error))
   check(found === undefined, 'wire-chunks', () => `${how}: error ${found}`)
   check(first.pending === second.pending, 'wire-chunks', () => `${how}: ${second.pending} bytes held, not ${first.pending}`)
+}
+
+// `Scanner` is the Decoder without objects: the same packets, the same error, and topics that it knows again are what they are.
+function checkCursor(whole: Story, chunks: Iterable<Uint8Array>, setting: Setting): void {
+  const scanner = new Scanner(setting)
+  const packets: Packet[] = []
+  const topics = new Map<string, unknown>()
+  let error: WireError | undefined
+  try {
+    for (const chunk of chunks) {
+      const window = chunk.slice()
+      scanner.push(window)
+      while (scanner.next()) {
+        packets.push(scanner.packet())
+        const record = scanner.type === 'publish' ? scanner.publish.record : undefined
+        if (record === undefined) continue
+        const known = topics.get(record.name) ?? record
+        check(known === record || record.name.length > 300, 'wire-cursor', () => `two records for ${JSON.stringify(record.name)}`)
+        topics.set(record.name, known)
+      }
+      window.fill(0xee)
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof WireError)) throw thrown instanceof OracleError ? thrown : new OracleError('wire-throw', shownError(thrown), thrown)
+    error = thrown
+  }
+  const found = difference(whole.packets, packets) ?? difference(told(whole.error), told(error))
+  check(found === undefined, 'wire-cursor', () => `Scanner and Decoder: ${found}`)
+  const pending = error === undefined ? scanner.pending : 0
+  check(pending === whole.pending, 'wire-cursor', () => `Scanner holds ${pending} bytes, the Decoder ${whole.pending}`)
 }
 
 function told(error: WireError | undefined): unknown {
@@ -203,4 +240,18 @@ function checkViews(stream: Uint8Array, whole: Story, { protocolVersion, maximum
     const differs = difference(expected, seen)
     check(differs === undefined, 'wire-view', () => `PUBLISH in place: ${differs}`)
   }
+}
+
+let memory: ReturnType<typeof instantiate> | undefined
+
+// The scanner in WebAssembly tells the same as the framer, in other pieces, some read into its window, some kept in between.
+function checkScanner(stream: Uint8Array, seed: number, setting: Setting): void {
+  memory ??= instantiate()
+  const deliveries: Delivery[] = []
+  for (const bytes of pieces(stream, seed ^ 0xff)) {
+    const chance = (seed >> (deliveries.length & 7)) & 1
+    deliveries.push({ bytes, inPlace: chance === 0, ...(chance === 0 ? {} : { keepAfter: seed & 3 }) })
+  }
+  const found = differs(tellFramer(setting, deliveries), tellScanner(memory, setting, deliveries, always))
+  check(found === undefined, 'wire-scanner', () => `${difference(found?.one, found?.other)} at ${found?.at}`)
 }
