@@ -6,6 +6,7 @@
  *     node .ci/world.mjs --defect NAME                            with a planted defect, which must be found
  *     node .ci/world.mjs --defects                                each planted defect in turn, as a table
  *     node .ci/world.mjs --replay FILE                            a schedule as a finding prints it, packet by packet
+ *     --scanner reads packets with WebAssembly
  *     --limit S stops after S seconds, --jobs N sets the number of workers
  *
  * Exits with 1 when something was found (with --defect: when nothing was). Writes below node_modules/.cache only.
@@ -123,6 +124,7 @@ async function explore() {
     enumerate: flag('enumerate'),
     only: option('only', ''),
     hasty: false,
+    scanner: flag('scanner'),
     limit: Number(option('limit', 3600)),
   })
   const kinds = new Map(result.reports.map((report) => [`${report.rule} ${report.detail.replace(/\d+/g, '#')}`, report]))

@@ -2,6 +2,7 @@
  * The options of the client under test, from the setup of a run. Every secret in them is the canary.
  */
 import type { ClientOptions, Credentials } from '../../src/client/api.js'
+import type { FrameScanner } from '../../src/wire/frames.js'
 import { canary } from './canary.js'
 import type { Random } from './random.js'
 import type { Setup } from './schedule.js'
@@ -21,6 +22,13 @@ export interface Means {
 
 /** How long a token is good for: it is renewed a minute earlier. */
 const tokenLife = 75_000
+
+let scanner: FrameScanner | false = false
+
+/** Clients that are made from now on find packets with this. */
+export function readWith(chosen: FrameScanner): void {
+  scanner = chosen
+}
 
 /** Makes the options. */
 export function clientOptions(setup: Setup, { log, random, date, troubled }: Means): ClientOptions {
@@ -51,6 +59,7 @@ export function clientOptions(setup: Setup, { log, random, date, troubled }: Mea
       ? { method: 'world', start: () => encoder.encode(`${canary} first`), continue: () => encoder.encode(`${canary} second`) }
       : undefined,
     logger: { debug: log, info: log, warn: log, error: log },
+    scanner,
   }
 }
 

@@ -20,16 +20,16 @@ export const defects: readonly Defect[] = [
   {
     name: 'no DUP on a replay',
     by: ['I6'],
-    file: 'client/connection.ts',
-    find: 'head[0] = (head[0] as number) | dupFlag',
-    replace: 'head[0] = head[0] as number',
+    file: 'client/outbound.ts',
+    find: 'item.payload, wire, packetId, true)',
+    replace: 'item.payload, wire, packetId)',
   },
   {
     name: 'DUP on a republished message',
     by: ['I6'],
     file: 'client/outbound.ts',
-    find: 'const input = { topic, payload, qos, retain, dup: false, packetId: packetId || undefined, properties }',
-    replace: 'const input = { topic, payload, qos, retain, dup: packetId > 3, packetId: packetId || undefined, properties }',
+    find: 'output.publish(topic, item.payload, wire, item.packetId)',
+    replace: 'output.publish(topic, item.payload, wire, item.packetId, item.packetId > 3)',
   },
   {
     name: 'packet identifiers are used again while in flight',
@@ -37,7 +37,7 @@ export const defects: readonly Defect[] = [
     file: 'client/session/outbound.ts',
     find: `    while (this.#ids.get(id) !== 0)
     this.#lastId = id`,
-    replace: `    while (this.#ids.get(id) !== 0 && id > 4)
+    replace: `    while (this.#ids.get(id) !== 0 && id !== 3)
     this.#lastId = id % 4`,
   },
   {
@@ -72,30 +72,30 @@ export const defects: readonly Defect[] = [
     name: 'PUBREL is not replayed',
     by: ['I7'],
     file: 'client/outbound.ts',
-    find: 'for (const item of this.#released.values()) outbound.replayRelease(item.packetId)',
-    replace: 'for (const item of this.#released.values()) outbound.replay(item.packetId)',
+    find: 'for (const item of this.#inFlight.released()) outbound.replayRelease(item.packetId)',
+    replace: 'for (const item of this.#inFlight.released()) outbound.replay(item.packetId)',
   },
   {
     name: 'PUBLISH again after PUBREC',
     by: ['I6', 'I7'],
     file: 'client/outbound.ts',
-    find: 'for (const item of this.#released.values()) outbound.replayRelease(item.packetId)',
-    replace: 'for (const item of this.#released.values()) this.#inFlight.set(item.packetId, item)',
+    find: 'for (const item of this.#inFlight.released()) outbound.replayRelease(item.packetId)',
+    replace: 'for (const item of this.#inFlight.released()) item.released = 0',
   },
   {
     name: 'replay in another order',
     by: ['I6'],
     file: 'client/outbound.ts',
-    find: 'for (const item of this.#inFlight.values()) this.#replays.push(item)',
-    replace: 'for (const item of [...this.#inFlight.values()].reverse()) this.#replays.push(item)',
+    find: 'for (const item of this.#inFlight.unreleased()) this.#replays.push(item)',
+    replace: 'for (const item of this.#inFlight.unreleased().reverse()) this.#replays.push(item)',
   },
   {
     name: 'new messages before the replay',
     by: ['I6'],
     file: 'client/outbound.ts',
-    find: 'for (const item of this.#inFlight.values()) this.#replays.push(item)',
+    find: 'for (const item of this.#inFlight.unreleased()) this.#replays.push(item)',
     replace: `queueMicrotask(() => {
-      for (const item of this.#inFlight.values()) if (!item.carried) this.#replays.push(item)
+      for (const item of this.#inFlight.unreleased()) if (!item.carried) this.#replays.push(item)
       this.flush()
     })`,
   },
@@ -103,7 +103,7 @@ export const defects: readonly Defect[] = [
     name: 'nothing is replayed',
     by: ['I7'],
     file: 'client/outbound.ts',
-    find: 'for (const item of this.#inFlight.values()) this.#replays.push(item)',
+    find: 'for (const item of this.#inFlight.unreleased()) this.#replays.push(item)',
     replace: '',
   },
   {
@@ -112,6 +112,8 @@ export const defects: readonly Defect[] = [
     file: 'client/session/aliases.ts',
     find: `    this.#aliases.clear()
     this.#free.length = 0
+    this.#oldest = undefined
+    this.#youngest = undefined
     this.#maximum`,
     replace: '    this.#maximum',
   },
@@ -129,14 +131,14 @@ export const defects: readonly Defect[] = [
     name: 'a rejection is swallowed',
     by: ['I5', 'I7'],
     file: 'client/outbound.ts',
-    find: `    item.done.reject(error)`,
-    replace: `    if (!(MqttError.is(error) && error.code === 'ERR_SESSION_LOST')) item.done.reject(error)`,
+    find: `    item.reject(error)`,
+    replace: `    if (!(MqttError.is(error) && error.code === 'ERR_SESSION_LOST')) item.reject(error)`,
   },
   {
     name: 'a publish that was sent is given up silently at the end',
     by: ['I5'],
     file: 'client/outbound.ts',
-    find: 'for (const item of [...this.#inFlight.values(), ...this.#released.values()]) this.#fail(item, unknown)',
+    find: 'for (const item of [...this.#inFlight.unreleased(), ...this.#inFlight.released()]) this.#fail(item, unknown)',
     replace: '',
   },
   {
@@ -227,8 +229,8 @@ export const defects: readonly Defect[] = [
   {
     name: 'queue without a limit',
     by: ['I8'],
-    file: 'client/outbound.ts',
-    find: 'return this.#backlog.size + extra > maxQueuedMessages * share ||',
+    file: 'client/backlog.ts',
+    find: 'return this.size + 1 > maxQueuedMessages * share ||',
     replace: 'return',
   },
   {
@@ -242,10 +244,10 @@ export const defects: readonly Defect[] = [
     name: 'a link that we give up gets no goodbye',
     by: ['I6'],
     file: 'client/core.ts',
-    find: `    connection.flush()
+    find: `    connection.output.flush()
     this.session.disconnect(0, {})
     connection.pump()`,
-    replace: '    connection.flush()',
+    replace: '    connection.output.flush()',
   },
   {
     name: 'a request gets the next answer, whoever asked',

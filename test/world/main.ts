@@ -4,6 +4,8 @@
  * It must never print: the runner collects the parts and says what came of them. A finding is shrunk here, where it can be run again.
  */
 import { parentPort, workerData } from 'node:worker_threads'
+import { eagerScanner } from '../wasm/eager.js'
+import { readWith } from './client-options.js'
 import { faultPairs, resets, singleFaults } from './faults.js'
 import { generate } from './generate.js'
 import type { Finding } from './history.js'
@@ -29,6 +31,8 @@ export interface Task {
   readonly rules?: readonly string[] | undefined
   /** Seconds after which no further schedule is begun. */
   readonly limit: number
+  /** Packets are read with WebAssembly. */
+  readonly scanner?: boolean
   /** A schedule as a finding prints it: run it alone, and give every packet and event. */
   readonly replay?: string | undefined
 }
@@ -58,6 +62,7 @@ export interface Done {
 const started = performance.now()
 const mostShrunk = 8
 const task = workerData as Task
+if (task.scanner === true) readWith(eagerScanner())
 
 class Runner {
   schedules = 0

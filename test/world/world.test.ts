@@ -33,6 +33,12 @@ describe('the virtual world', () => {
     expect(code).toBe(0)
   })
 
+  test('I1 to I9: the same with packets read by WebAssembly', { timeout: 600_000 }, async () => {
+    const { code, text } = await run('--enumerate', '--seeds', '5000', '--scanner')
+    expect(text.trim().split('\n').at(-1), text).toMatch(/^world: \d{5,} schedules, 5000 seeds, 0 findings, [\d.]+ s$/)
+    expect(code).toBe(0)
+  })
+
   test('a checker that has been seen to fail: every planted defect is caught in under 10 s', { timeout: 600_000 }, async () => {
     const { code, text } = await run('--defects')
     const rows = text.split('\n').filter((line) => line.includes(' | ') && !line.startsWith('defect |'))
