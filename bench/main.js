@@ -1,17 +1,116 @@
 /**
- * `npm run bench`: what mqwire does beside its peers, as ratios. `--json` prints one object for machines.
+ * `npm run bench`: every row of the target table, measured against its peer in the same run.
  *
- * Run it on a quiet machine; differences under 10 % are noise.
+ *     npm run bench                     all rows, as a table with verdicts
+ *     npm run bench -- --only receive   one part, or rows whose name contains it; may be given several times
+ *     npm run bench -- --quick          the rows that say most, in about a minute (`npm run bench:quick`)
+ *     npm run -s bench -- --json        one object on standard output, for machines, and nothing else there
+ *     npm run bench -- --write          writes bench/RESULTS.md as well, with profiles of the rows that are missed
+ *     npm run bench -- --list           the parts and their rows
+ *
+ * Run it on a quiet machine. What a row needs and the machine lacks (mosquitto, Go, Rust, Chromium) makes it skipped, with the reason; without a C
+ * compiler the peer is written in Node. `BENCH_WITHOUT=mosquitto,go,cargo,cc,chromium` takes them for missing.
  */
-import { codecRows } from './codec.js'
+import { writeFileSync } from 'node:fs'
 import { machine } from './measure.js'
+import { measurements } from './parts/index.js'
+import { find, mosquittoVersion, startMosquitto, startPeer } from './peers/index.js'
+import { documentOf, jsonOf, lineOf, rowOf, tableHead } from './report.js'
 
-const rows = codecRows().map(([name, { mqwire, 'mqtt-packet': peer }]) => ({ name, mqwire, peer, ratio: peer / mqwire }))
+const flag = (name) => process.argv.includes(`--${name}`)
+const only = process.argv.flatMap((argument, index) => (process.argv[index - 1] === '--only' ? [argument.toLowerCase()] : []))
+const [json, quick] = [flag('json'), flag('quick')]
+const say = (text) => (json ? process.stderr : process.stdout).write(`${text}\n`)
 
-if (process.argv.includes('--json')) {
-  console.log(JSON.stringify({ machine: machine(), rows }))
-} else {
-  console.log(`${machine()}\n`)
-  console.log('| work | mqwire, ns | mqtt-packet, ns | ratio |\n| --- | ---: | ---: | ---: |')
-  for (const { name, mqwire, peer, ratio } of rows) console.log(`| ${name} | ${mqwire.toFixed(0)} | ${peer.toFixed(0)} | ${ratio.toFixed(1)}× |`)
+const has = { mosquitto: find('mosquitto') !== undefined, cc: find('cc') !== undefined }
+const started = []
+
+/** Starts something once, when it is first wanted. */
+function lazily(start) {
+  let running
+  return () => {
+    running ??= start().then((server) => {
+      started.push(server)
+      return server
+    })
+    return running
+  }
+}
+
+const context = { quick, has, peer: lazily(startPeer), mosquitto: lazily(startMosquitto), find }
+
+const parts = new Set(measurements.map(({ part }) => part))
+
+function wanted({ part, rows, basic }) {
+  // A word that is a part means that part; another one is looked for in the names.
+  const means = (word) => (parts.has(word) ? part === word : Object.keys(rows).some((name) => name.toLowerCase().includes(word)))
+  if (only.length > 0) return only.some(means)
+  return !quick || basic === true
+}
+
+async function measure() {
+  const [rows, skipped, failed] = [[], [], []]
+  for (const measurement of measurements.filter(wanted)) {
+    const names = Object.keys(measurement.rows)
+    const reason = await measurement.lacks?.(context)
+    if (reason !== undefined) {
+      for (const name of names) skipped.push({ name, part: measurement.part, reason })
+      continue
+    }
+    try {
+      const results = await measurement.run(context)
+      for (const name of names) {
+        const result = results[name]
+        if (result === undefined) continue
+        if (result.skipped !== undefined) skipped.push({ name, part: measurement.part, reason: result.skipped })
+        else {
+          const row = rowOf(measurement.part, name, measurement.rows[name], result)
+          if (row.verdict === 'missed' && flag('write')) row.profile = await measurement.profile?.(context)
+          rows.push(row)
+          if (!json) say(lineOf(row))
+        }
+      }
+    } catch (error) {
+      for (const name of names) failed.push({ name, part: measurement.part, reason: error.message.split('\n').slice(0, 6).join(' ') })
+      say(`failed: ${names.join('; ')}: ${error.message}`)
+    }
+  }
+  return { rows, skipped, failed }
+}
+
+async function peers() {
+  const { kind } = await context.peer()
+  const version = mosquittoVersion()
+  return `Peer: written in ${kind}. ${version === undefined ? 'No mosquitto.' : `mosquitto ${version}.`}`
+}
+
+function list() {
+  for (const { part, rows, basic } of measurements) {
+    for (const [name, { target = '–' }] of Object.entries(rows)) say(`${part.padEnd(9)} ${basic ? '*' : ' '} ${name}: ${target}`)
+  }
+}
+
+async function main() {
+  if (flag('list')) return list()
+  const about = { machine: machine(), peers: await peers() }
+  if (!json) say(`${about.machine}. ${about.peers}\n\n${tableHead}`)
+  const result = { ...about, ...(await measure()), date: new Date().toISOString().slice(0, 10) }
+  for (const { name, reason } of result.skipped) say(`skipped: ${name}: ${reason}`)
+  if (json) process.stdout.write(`${JSON.stringify(jsonOf(result))}\n`)
+  if (flag('write')) writeFileSync(new URL('RESULTS.md', import.meta.url), documentOf(result))
+  if (result.failed.length > 0) process.exitCode = 1
+}
+
+// Servers that it started must not outlive it.
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => {
+    for (const server of started) server.stop()
+    process.exit(1)
+  })
+}
+
+try {
+  await main()
+} finally {
+  for (const server of started) server.stop()
 }

@@ -1,0 +1,27 @@
+/**
+ * The codec beside mqtt-packet, in nanoseconds per packet. Settings: `what` (`decode`, `encode`, `read`), `name`, `properties`, `making`, `only`, `processor`
+ * (processor time is counted, which a busy machine does not change), and those of `compare`.
+ */
+import mqttPacket from 'mqtt-packet'
+import { compare } from '../compare.js'
+import { decoders } from '../work/decoding.js'
+import { encoders, readers } from '../work/encoding.js'
+import { ours } from '../work/libraries.js'
+import { workloads } from '../work/workload.js'
+import { finish, settings } from './rounds.js'
+
+const { what, name, properties = false, making = false, only } = settings
+const libraries = { ...(await ours()), mqttPacket }
+const processorClock = () => {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+const candidates = {
+  decode: () => decoders(libraries, workloads[name], { properties, only }),
+  encode: () => encoders(libraries, name, { making, only }),
+  read: () => readers(libraries, name),
+}[what]()
+finish({
+  nanoseconds: compare(candidates, settings.processor ? { ...settings, clock: processorClock } : settings),
+  encoder: libraries.wire.Encoder !== undefined,
+})

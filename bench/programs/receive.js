@@ -1,0 +1,49 @@
+/**
+ * Messages received per second from a peer that streams: mqwire in one mode of delivery beside the `message` event of MQTT.js.
+ *
+ * Settings: `port`, `mode` (`owned`, `borrowed`, `batches`, `listen`, `listen-owned`), `qos`, `size`, `properties` (user properties of each message),
+ * `read` (what is done with a payload, see `consumers.js`), `receiveMaximum`, `scanner` (`false`: the one in TypeScript), `only`, and those of `alternate`.
+ * Each application adds up topic and payload lengths: that is its work, and it is checked.
+ */
+import { startPeer } from '../peers/index.js'
+import { consumers, mqttJsConsumer, unlessClosed } from '../work/consumers.js'
+import { openMqttJs, openMqwire } from './clients.js'
+import { alternate, finish, settings, timed } from './rounds.js'
+
+const { mode = 'owned', qos = 0, size = 256, properties = 0, read = false, receiveMaximum = 65_535, scanner, only } = settings
+// Alone, for a profile, it starts its own peer.
+const port = settings.port ?? (await startPeer()).port
+const topicLength = 20
+const wishOf = (count) => ({ filters: ['plants/#', `N${count}/${size}/${properties}`], qos, count, read })
+
+function check(count, work) {
+  const wanted = count * (topicLength + size)
+  if (read === 'bytes' ? work < wanted : work !== wanted) throw new Error(`${mode}: ${work} of ${wanted} bytes were counted`)
+}
+
+const candidates = {
+  async mqwire(count) {
+    const client = await openMqwire(port, { receiveMaximum, ...(scanner === undefined ? {} : { scanner }) })
+    let work = 0
+    let dropped = 0
+    client.on('drop', () => dropped++)
+    const time = await timed(async () => {
+      work = await unlessClosed(client, consumers[mode](client, wishOf(count)), 60_000, `${mode}, ${dropped} dropped`)
+    })
+    check(count, work)
+    client.destroy()
+    return time
+  },
+  async 'MQTT.js'(count) {
+    const client = await openMqttJs(port)
+    let work = 0
+    const time = await timed(async () => {
+      work = await mqttJsConsumer(client, wishOf(count))
+    })
+    check(count, work)
+    client.end(true)
+    return time
+  },
+}
+if (only !== undefined) for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
+finish({ results: await alternate(candidates, settings) })

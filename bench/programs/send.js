@@ -1,0 +1,95 @@
+/**
+ * Messages sent per second: to a peer that swallows and acknowledges, or to mosquitto.
+ *
+ * Settings: `port`, `mode` (`posted`: QoS 0, flow-controlled, not awaited; `awaited`: QoS 0, each awaited; `window`: QoS 1, `window` at a time),
+ * `window`, `size`, and those of `alternate`. A round ends when a QoS 1 publish behind the others was acknowledged: the peer has read all of them.
+ */
+import { once } from 'node:events'
+import { startPeer } from '../peers/index.js'
+import { openMqttJs, openMqwire } from './clients.js'
+import { alternate, finish, settings, timed } from './rounds.js'
+
+const { mode = 'posted', window = 1000, size = 256, only } = settings
+// Alone, for a profile, it starts its own peer.
+const port = settings.port ?? (await startPeer()).port
+const payload = Buffer.alloc(size, 'x')
+const topics = Array.from({ length: 100 }, (_, index) => `plants/hall-${String(index).padStart(2, '0')}/level`)
+const fence = 'fence'
+// Both programs let the event loop turn now and then, as programs with anything else to do will.
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+const viaMqwire = {
+  async posted(client, count) {
+    for (let index = 0; index < count; ) {
+      // A false means that nothing was taken: there is room again once `writable` settles.
+      if (client.post(topics[index % 100], payload)) index++
+      else await client.writable
+      if (index % 256 === 0) await client.writable
+      if (index % 4096 === 0) await turn()
+    }
+    await client.publish(fence, '', { qos: 1 })
+  },
+  async awaited(client, count) {
+    for (let index = 0; index < count; index++) {
+      await client.publish(topics[index % 100], payload)
+      if (index % 4096 === 0) await turn()
+    }
+    await client.publish(fence, '', { qos: 1 })
+  },
+  async window(client, count) {
+    let index = 0
+    const work = async () => {
+      while (index < count) await client.publish(topics[index++ % 100], payload, { qos: 1 })
+    }
+    await Promise.all(Array.from({ length: window }, work))
+  },
+}
+
+const viaMqttJs = {
+  async posted(client, count) {
+    const { stream } = client
+    for (let index = 0; index < count; index++) {
+      client.publish(topics[index % 100], payload)
+      if ((index & 31) === 31 && stream.writableNeedDrain) await once(stream, 'drain')
+      if (index % 4096 === 0) await turn()
+    }
+    await client.publishAsync(fence, '', { qos: 1 })
+  },
+  async awaited(client, count) {
+    for (let index = 0; index < count; index++) {
+      await client.publishAsync(topics[index % 100], payload)
+      if (index % 4096 === 0) await turn()
+    }
+    await client.publishAsync(fence, '', { qos: 1 })
+  },
+  // With callbacks: its faster way.
+  window: (client, count) =>
+    new Promise((resolve, reject) => {
+      let index = 0
+      let done = 0
+      const next = (error) => {
+        if (error) reject(error)
+        if (++done === count) resolve()
+        if (index < count) client.publish(topics[index++ % 100], payload, { qos: 1 }, next)
+      }
+      while (index < Math.min(window, count)) client.publish(topics[index++ % 100], payload, { qos: 1 }, next)
+    }),
+}
+
+const candidates = {
+  async mqwire(count) {
+    const client = await openMqwire(port)
+    const time = await timed(() => viaMqwire[mode](client, count))
+    client.destroy()
+    return time
+  },
+  async 'MQTT.js'(count) {
+    const client = await openMqttJs(port)
+    client.stream.setNoDelay(true)
+    const time = await timed(() => viaMqttJs[mode](client, count))
+    client.end(true)
+    return time
+  },
+}
+if (only !== undefined) for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
+finish({ results: await alternate(candidates, settings) })

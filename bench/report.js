@@ -1,0 +1,109 @@
+/**
+ * Results as rows, as a table and as JSON. Pure: no clock, no files.
+ *
+ * A row is `{ name, part, target, ratio, verdict, … }`: `ratio` is the number that the target speaks about, and `unit` says of what when it is not a
+ * ratio. Rows without a target are figures to know; rows that could not be measured are kept apart with the reason.
+ */
+import { verdict } from './statistics.js'
+
+/** One row from its specification and what was measured. */
+export function rowOf(part, name, spec, measured) {
+  const { target, atLeast, atMost, stretch, unit = '×' } = spec
+  const { ratio, mqwire, peer, peerName, figures, processor, note } = measured
+  const row = { name, part, target, ratio, verdict: target === undefined ? undefined : verdict(ratio, { atLeast, atMost }) }
+  return { ...row, unit, lessIsBetter: atMost !== undefined || spec.lessIsBetter === true, stretch, mqwire, peer, peerName, figures, processor, note }
+}
+
+/** The object that `--json` prints: rows with targets, figures without, what was skipped and what failed. */
+export function jsonOf({ machine, peers, rows, skipped, failed }) {
+  return {
+    machine,
+    peers,
+    rows: rows.filter(({ target }) => target !== undefined),
+    figures: rows.filter(({ target }) => target === undefined).map(({ verdict: _, target: __, ...row }) => row),
+    skipped,
+    failed,
+  }
+}
+
+/** A figure with as many digits as mean something. */
+export function figure(value, unit = '') {
+  if (typeof value !== 'number' || Number.isNaN(value)) return '–'
+  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2
+  const text = value.toLocaleString('en', { minimumFractionDigits: 0, maximumFractionDigits: Math.abs(value) < 0.1 ? 3 : digits })
+  return unit === '' ? text : unit === '×' || unit === '%' ? `${text}${unit === '%' ? ' %' : unit}` : `${text} ${unit}`
+}
+
+function sideOf(row, side) {
+  if (row[side] === undefined) return '–'
+  return figure(row[side], row.figures)
+}
+
+/** One line of the table. */
+export function lineOf(row) {
+  const measured = figure(row.ratio, row.unit)
+  const processor = row.processor === undefined ? '–' : `${figure(row.processor.ratio)}`
+  const cells = [
+    row.name,
+    row.target ?? '–',
+    measured,
+    row.verdict ?? '–',
+    sideOf(row, 'mqwire'),
+    `${sideOf(row, 'peer')}${row.peerName ? ` (${row.peerName})` : ''}`,
+    processor,
+  ]
+  return `| ${cells.join(' | ')} |`
+}
+
+/** The head of the table. */
+export const tableHead =
+  '| row | target | measured | verdict | mqwire | peer | CPU a message, mqwire ÷ peer |\n| --- | --- | ---: | --- | ---: | ---: | ---: |'
+
+/** The whole table. */
+export function tableOf(rows) {
+  return [tableHead, ...rows.map(lineOf)].join('\n')
+}
+
+/** Rows in which mqwire does worse than its peer. */
+export function slowerRows(rows) {
+  return rows.filter((row) => {
+    if (row.mqwire === undefined || row.peer === undefined) return false
+    return row.lessIsBetter ? row.mqwire > row.peer : row.unit === '×' && row.ratio < 1
+  })
+}
+
+function listOf(rows, empty) {
+  if (rows.length === 0) return empty
+  return rows.map((row) => `- ${row.name}: ${figure(row.ratio, row.unit)}${row.target === undefined ? '' : `, target ${row.target}`}`).join('\n')
+}
+
+/** Where the time of a missed row goes. */
+function profileOf({ name, profile }) {
+  const parts = profile.slice(0, 8).map((each) => `${each.name}${each.place === '' ? '' : ` (${each.place})`} ${(each.share * 100).toFixed(0)} %`)
+  return `- ${name}: ${parts.join(', ')}`
+}
+
+/** `bench/RESULTS.md`. */
+export function documentOf({ machine, peers, rows, skipped, failed, date }) {
+  const withTarget = rows.filter(({ target }) => target !== undefined)
+  const met = withTarget.filter(({ verdict: word }) => word === 'met')
+  const missed = withTarget.filter(({ verdict: word }) => word === 'missed')
+  const sections = [
+    '# Results of `npm run bench`',
+    `Written by \`npm run bench -- --write\` on ${date}: ${machine}. ${peers}`,
+    'Each row is one run with its peer in turns; medians of the rounds. Differences under 10 % (30 % for sockets) are noise. Figures of another machine differ, ratios less so.',
+    'What an application does in the rows of receiving is to add up the length of topic and payload (`message.payloadLength`); rows that take the payload, as an array or as text, or read its bytes, say so.',
+    `**${met.length} of ${withTarget.length} rows are met.**`,
+    `## Missed\n\n${listOf(missed, 'None.')}`,
+    `## Slower than a peer\n\n${listOf(slowerRows(rows), 'Nothing that was measured.')}`,
+    `## Rows with a target\n\n${tableOf(withTarget)}`,
+    `## Figures without a target\n\n${tableOf(rows.filter(({ target }) => target === undefined))}`,
+  ]
+  const profiled = rows.filter(({ profile }) => profile !== undefined)
+  if (profiled.length > 0) sections.push(`## Where the time of missed rows goes\n\n${profiled.map(profileOf).join('\n')}`)
+  const noted = rows.filter(({ note }) => note !== undefined)
+  if (noted.length > 0) sections.push(`## Notes\n\n${noted.map(({ name, note }) => `- ${name}: ${note}`).join('\n')}`)
+  if (skipped.length > 0) sections.push(`## Not measured\n\n${skipped.map(({ name, reason }) => `- ${name}: ${reason}`).join('\n')}`)
+  if (failed.length > 0) sections.push(`## Failed\n\n${failed.map(({ name, reason }) => `- ${name}: ${reason}`).join('\n')}`)
+  return `${sections.join('\n\n')}\n`
+}
