@@ -23,6 +23,8 @@ import { broken } from './session/refusal.js'
 export const byReference = 32 * 1024
 /** More than a head without properties takes, but for the topic. */
 const headRoom = 16
+/** Room that writing an acknowledgement asks for: a few bytes more than it takes. */
+const ackRoom = 8
 /** Writes under way, above which small ones wait for a transport that asks for patience. */
 const mostWrites = 64
 /** Bytes under way above which user data waits: a transport may take all that comes, and tell only after this turn what has left. */
@@ -171,8 +173,12 @@ export class Output {
   /** Hands what is queued to the transport in one write; small ones, which cost far more than their bytes, wait where many are under way. */
   flush(): void {
     this.#flushQueued = false
-    const waits = this.#blocked && this.#writes >= mostWrites
-    if (!waits || this.#host.session.acks.length * 5 + this.#writer.length >= largeBuffer) this.flushNow()
+    if (!this.#blocked || this.#writes < mostWrites) this.flushNow()
+    else if (this.#host.session.acks.length * 5 + this.#writer.length >= largeBuffer) {
+      // Full buffers leave; what is left over waits for more.
+      this.writeAcks()
+      if (this.#writer.length >= largeBuffer) this.flushNow()
+    }
   }
 
   /** Hands over what is queued, whatever is under way. */
@@ -362,6 +368,7 @@ export class Output {
     while (acks.length > 0) {
       const entry = acks.shift()
       const reasonCode = this.#version === 5 ? ackReason(entry) : 0
+      if (this.#writer.length + ackRoom > largeBuffer) this.#handWriter()
       if ((reasonCode === 0 ? 4 : 5) > this.packetLimit) return this.#giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no acknowledgement fits'))
       writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), reasonCode, undefined, this.#version)
       if (counters !== undefined) counters.packetsSent += 1

@@ -48,7 +48,7 @@ export class Writer {
 
   /**
    * @param cacheTopics for a writer of many packets: Topic Names are looked up among those that were written lately
-   * @param allocate where memory comes from; it grows by doubling without that
+   * @param allocate where memory comes from; asked for at least twice as much each time
    */
   constructor(capacity = 128, cacheTopics = false, allocate?: Allocate) {
     this.bytes = capacity === 0 ? nothing : new Uint8Array(capacity)
@@ -68,7 +68,8 @@ export class Writer {
 
   #grow(needed: number): void {
     const old = this.bytes
-    this.bytes = this.#allocate?.(needed, old) ?? new Uint8Array(Math.max(needed, old.length * 2))
+    const size = Math.max(needed, old.length * 2)
+    this.bytes = this.#allocate?.(size, old) ?? new Uint8Array(size)
     this.bytes.set(old.subarray(0, this.length))
   }
 

@@ -49,6 +49,20 @@ describe('what leaves together', () => {
     expect(world.stub.payloads.length).toBe(6)
   })
 
+  it('acknowledgements that pile up for a blocked transport leave in full buffers, T13', async () => {
+    const world = await stubbed()
+    world.stub.holds = true
+    world.stub.takes = false
+    const pubrecs = Buffer.concat(Array.from({ length: 9000 }, (_, at) => Buffer.from([0x50, 2, (at + 1) >> 8, (at + 1) & 255])))
+    for (let read = 0; read < 120; read++) {
+      world.stub.sink?.chunk(pubrecs)
+      await world.settle()
+    }
+    expect(world.stub.packets.filter(({ type }) => type === 'pubrel').length).toBeGreaterThan(900_000)
+    expect(Math.max(...world.stub.writes.map((bytes) => bytes.length))).toBeLessThanOrEqual(largeBuffer)
+    expect(Math.max(...world.stub.arrays.map((bytes) => bytes.buffer.byteLength))).toBe(largeBuffer)
+  })
+
   it('a packet that no buffer holds leaves whole', async () => {
     const world = await stubbed()
     const userProperties = Array.from({ length: 60 }, (_, index): [string, string] => ['k'.repeat(1000), `${index}`.padEnd(1000)])

@@ -182,9 +182,20 @@ describe('Writer', () => {
     writer.raw(Uint8Array.of(1, 2))
     writer.u16(0x0304)
     expect([...writer.take()]).toEqual([1, 2, 3, 4])
-    expect(given.map(({ size }) => size)).toEqual([2, 4])
+    expect(given.map(({ size }) => size)).toEqual([2, 6])
     expect(given[1]?.old).toBe(given[0]?.bytes)
     expect(writer.bytes).toBe(given[1]?.bytes)
+  })
+
+  it('asks for memory a few times for much, not for each piece', () => {
+    const asked: number[] = []
+    const writer = new Writer(0, false, (size) => {
+      asked.push(size)
+      return new Uint8Array(size)
+    })
+    for (let count = 0; count < 20_000; count++) writer.raw(new Uint8Array(50))
+    expect(writer.length).toBe(1_000_000)
+    expect(asked.length).toBeLessThan(20)
   })
 
   it('writes text without its length only where it is ASCII', () => {
