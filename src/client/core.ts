@@ -286,7 +286,7 @@ export class Core implements DiallingHost {
     this.#handshake?.resolve()
     this.#handshake = undefined
     this.#expiry?.()
-    this.#dialling.handleConnected()
+    this.#dialling.handleConnected(link.output)
     if (this.counters !== undefined) this.counters.connects += 1
     const tellLoss = lost ? this.#accountForLoss('absent', stale) : undefined
     this.registry.handleConnected(!sessionPresent && !first)

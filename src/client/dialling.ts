@@ -11,6 +11,7 @@ import { BrokerList } from './brokers.js'
 import { type ParsedEndpoint, referred, shown } from './endpoint.js'
 import type { Host } from './host.js'
 import type { Config } from './options.js'
+import type { Output } from './output.js'
 import type { CancelTimer } from './platform.js'
 import { longestDelay } from './schema.js'
 import { broken } from './session/refusal.js'
@@ -107,8 +108,10 @@ export class Dialling {
     this.#hint = undefined
   }
 
-  handleConnected(): void {
+  /** A server took us in. Where attempts failed, or connections did not hold, this one begins with care. */
+  handleConnected(output: Output): void {
     this.#attempt = undefined
+    output.careful = this.#supervisor.attempt > 1
     this.#connectedOnce = true
     this.#supervisor.handleConnected(this.#host.platform.now())
   }

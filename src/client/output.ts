@@ -2,12 +2,12 @@
  * What one connection writes: packets, acknowledgements and replays, gathered in the thread's output buffers and handed to the transport in one
  * write per flush.
  *
- * It may assume that the connection calls `pump` after every command to the session. It reads nothing, keeps no timer, holds no buffer while there
- * is nothing to write, and never throws into the transport; after `stop` it hands nothing over any more.
+ * It may assume that the connection calls `pump` after every command to the session. It reads nothing, holds no buffer while there is nothing to
+ * write, and never throws into the transport; after `stop` it hands nothing over any more, and has no timer.
  */
 import { MqttError } from '../errors.js'
 import type { Transport } from '../transport/transport.js'
-import { PUBLISH } from '../wire/constants.js'
+import { PUBLISH, PUBREL } from '../wire/constants.js'
 import { writeAck, writeKnownHead, writePublishHead } from '../wire/encode-client.js'
 import { nothing } from '../wire/fields.js'
 import type { ClientPacket, DisconnectPacket, Packet, Properties, ProtocolVersion } from '../wire/packets.js'
@@ -15,6 +15,7 @@ import { Writer } from '../wire/writer.js'
 import { acknowledgement, goodbyes, writeControl } from './control.js'
 import type { Host } from './host.js'
 import { giveBuffer, largeBuffer, smallBuffer, takeBuffer } from './output-pool.js'
+import type { CancelTimer } from './platform.js'
 import { Ring } from './ring.js'
 import { ackId, ackReason, ackType } from './session/ack-queue.js'
 import { broken } from './session/refusal.js'
@@ -25,6 +26,12 @@ export const byReference = 32 * 1024
 const headRoom = 16
 /** Room that writing an acknowledgement asks for: a few bytes more than it takes. */
 const ackRoom = 8
+/**
+ * Where the connection before did not hold, so many acknowledgements leave in a millisecond, for so many milliseconds. What leaves in one go over a
+ * link that breaks again is lost in one go, and a server that sends everything again reads nothing meanwhile: some have to get through.
+ */
+const carefulAcks = 8
+const carefulTime = 100
 /** Writes under way, above which small ones wait for a transport that asks for patience. */
 const mostWrites = 64
 /** Bytes under way above which user data waits: a transport may take all that comes, and tell only after this turn what has left. */
@@ -54,6 +61,8 @@ export interface Sending {
 export class Output {
   /** Largest packet that the server takes [MQTT-3.2.2-15]. */
   packetLimit = Number.POSITIVE_INFINITY
+  /** The connection before did not hold: acknowledgements leave a few at a time, for a while. */
+  careful = false
   readonly #transport: Transport
   readonly #host: Host
   readonly #version: ProtocolVersion
@@ -74,6 +83,10 @@ export class Output {
   /** Too much is under way. */
   #full = false
   #flushQueued = false
+  // of a careful start: when it began, what has left, and the timer for what waits
+  #since = -1
+  #acked = 0
+  #wake: CancelTimer | undefined
   #stopped = false
   /** DISCONNECT has left: nothing follows it [MQTT-3.14.4-1]. */
   #silent = false
@@ -173,8 +186,11 @@ export class Output {
   /** Hands what is queued to the transport in one write; small ones, which cost far more than their bytes, wait where many are under way. */
   flush(): void {
     this.#flushQueued = false
-    if (!this.#blocked || this.#writes < mostWrites) this.flushNow()
-    else if (this.#host.session.acks.length * 5 + this.#writer.length >= largeBuffer) {
+    const { acks } = this.#host.session
+    if (!this.#blocked || this.#writes < mostWrites) {
+      if (this.careful && acks.length > 0) this.#pace()
+      else this.flushNow()
+    } else if (acks.length * 5 + this.#writer.length >= largeBuffer) {
       // Full buffers leave; what is left over waits for more.
       this.writeAcks()
       if (this.#writer.length >= largeBuffer) this.flushNow()
@@ -215,6 +231,7 @@ export class Output {
   /** Hands nothing over any more. */
   stop(): void {
     this.#stopped = true
+    this.#wake?.()
     this.#reset()
   }
 
@@ -274,6 +291,26 @@ export class Output {
     const all = alias > 0 ? { ...properties, topicAlias: alias } : (properties ?? {})
     const packet = { type: 'publish', topic, payload, qos, retain, dup, packetId: packetId || undefined, properties: all }
     this.#host.watch?.('out', packet as Packet)
+  }
+
+  // A few acknowledgements leave, with what else is queued; the others as time goes by. A timer that comes late lets all of them go.
+  #pace(): void {
+    if (this.#isMute) return
+    const { platform, session } = this.#host
+    const now = platform.now()
+    if (this.#since < 0) this.#since = now
+    const passed = now - this.#since
+    if (passed >= carefulTime) {
+      this.careful = false
+      return this.flushNow()
+    }
+    this.#acked += this.writeAcks(carefulAcks * (1 + Math.floor(passed)) - this.#acked)
+    this.#handWriter()
+    if (session.acks.length === 0) return
+    this.#wake ??= platform.setTimer(() => {
+      this.#wake = undefined
+      this.flush()
+    }, 1)
   }
 
   // A large payload leaves as it lies, behind its head.
@@ -360,22 +397,27 @@ export class Output {
     return this.#stopped || this.#silent
   }
 
-  /** Puts the acknowledgements that are due behind what is written. */
-  writeAcks(): void {
-    if (this.#isMute) return
+  /** Puts the acknowledgements that are due behind what is written; of those for messages from the server so many at most. Gives how many these were. */
+  writeAcks(most = Number.POSITIVE_INFINITY): number {
+    let count = 0
+    if (this.#isMute) return count
     const { session, counters, options } = this.#host
     const { acks } = session
-    while (acks.length > 0) {
+    while (acks.length > 0 && count < most) {
       const entry = acks.shift()
+      if (ackType(entry) !== PUBREL) count += 1
       const reasonCode = this.#version === 5 ? ackReason(entry) : 0
       if (this.#writer.length + ackRoom > largeBuffer) this.#handWriter()
-      if ((reasonCode === 0 ? 4 : 5) > this.packetLimit) return this.#giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no acknowledgement fits'))
+      if ((reasonCode === 0 ? 4 : 5) > this.packetLimit) {
+        this.#giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no acknowledgement fits'))
+        return count
+      }
       writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), reasonCode, undefined, this.#version)
       if (counters !== undefined) counters.packetsSent += 1
       this.#host.watch?.('out', acknowledgement(entry))
     }
-    if (this.piled <= options.memoryBudget) return
-    this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server reads nothing'))
+    if (this.piled > options.memoryBudget) this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server reads nothing'))
+    return count
   }
 
   #giveUp(error: MqttError): void {

@@ -1,9 +1,12 @@
 /**
- * What a client does once for many events of one turn of the event loop: telling turns apart, and letting acknowledgements leave.
+ * What a client does once for many events of one turn of the event loop: telling turns apart, and letting acknowledgements leave together.
  *
- * It must never delay what is queued beyond the next turn.
+ * It must never keep what is queued beyond the end of the turn.
  */
 import type { Platform } from './platform.js'
+
+/** Microtasks without news after which a turn counts as over: a loop over messages that are there needs fewer from one to the next. */
+const quietHops = 8
 
 /** The turns of one client. */
 export class Turns {
@@ -14,6 +17,8 @@ export class Turns {
   readonly #flush: () => void
   #counting = false
   #flushing = false
+  /** Microtasks since something became due. */
+  #quiet = 0
 
   constructor(platform: Platform, flush: () => void) {
     this.#platform = platform
@@ -32,13 +37,24 @@ export class Turns {
     return this.marks
   }
 
-  /** Acknowledgements may leave: as soon as what runs now has ended. Over a link that breaks again and again each of them is progress. */
+  /** Acknowledgements may leave: once for all that become due before this turn has ended. */
   flush(): void {
+    this.#quiet = 0
     if (this.#flushing) return
     this.#flushing = true
-    this.#platform.microtask(() => {
-      this.#flushing = false
-      this.#flush()
-    })
+    if (this.#platform.turnEnd === undefined) this.#platform.microtask(this.#hop)
+    else this.#platform.turnEnd(this.#end)
+  }
+
+  // Where nothing tells the end of a turn: once the readers have had several microtasks in a row and nothing became due.
+  readonly #hop = (): void => {
+    this.#quiet += 1
+    if (this.#quiet < quietHops) this.#platform.microtask(this.#hop)
+    else this.#end()
+  }
+
+  readonly #end = (): void => {
+    this.#flushing = false
+    this.#flush()
   }
 }

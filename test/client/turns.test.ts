@@ -1,9 +1,16 @@
-/** Acknowledgements leave as soon as what runs has ended; a turn of consumers is told from the next. */
+/** Acknowledgements leave together before the turn has ended, few at first on a new connection; a turn of consumers is told from the next. */
 import { describe, expect, it } from 'vitest'
+import type { ClientOptions } from '../../src/client/api.js'
 import { Turns } from '../../src/client/turns.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
+import type { SubscribePacket } from '../../src/wire/packets.js'
 import { acks, agreed, pubacks, publish, quiet, series, subscribe, taken } from './incoming.js'
+import { stubbed } from './stub.js'
+
+async function hops(count: number): Promise<void> {
+  for (let left = count; left > 0; left--) await undefined
+}
 
 describe('Turns', () => {
   function made(): { readonly turns: Turns; readonly flushes: { count: number } } {
@@ -14,14 +21,18 @@ describe('Turns', () => {
     return { turns: new Turns(virtualPlatform(new VirtualClock()), count), flushes }
   }
 
-  it('what may leave leaves as soon as what runs has ended, once', async () => {
+  it('what may leave leaves once for all that asked, as soon as what runs has ended', async () => {
     const { turns, flushes } = made()
     for (let count = 0; count < 5; count++) turns.flush()
     expect(flushes.count).toBe(0)
-    await Promise.resolve()
+    await hops(9)
     expect(flushes.count).toBe(1)
-    turns.flush()
-    await Promise.resolve()
+    for (let count = 0; count < 5; count++) {
+      turns.flush()
+      await hops(5)
+    }
+    expect(flushes.count).toBe(1)
+    await hops(9)
     expect(flushes.count).toBe(2)
   })
 
@@ -48,6 +59,58 @@ describe('acknowledgements', () => {
     })()
     await world.settle()
     expect(acks(world)).toEqual(pubacks(1, 50))
+  })
+
+  it('leave in one write for all that one turn settles', async () => {
+    const world = await stubbed({ receiveMaximum: 65_535 })
+    const waiting = world.client.subscribe('a', { qos: 1 })
+    await world.settle()
+    world.stub.deliver({ type: 'suback', packetId: (world.stub.packets[0] as SubscribePacket).packetId, reasonCodes: [1] })
+    const subscription = await waiting
+    ;(async () => {
+      for await (const message of subscription) message.text()
+    })()
+    let sent = 0
+    const writesOf = async (count: number): Promise<number[]> => {
+      world.forget()
+      world.stub.deliver(...series('a', count, sent + 1))
+      sent += count
+      await world.settle()
+      return world.stub.writes.map((bytes) => bytes.length / 4)
+    }
+    expect([await writesOf(1), await writesOf(5), await writesOf(5000)]).toEqual([[1], [5], [5000]])
+  })
+
+  /** Connects once more after a connection that broke, and sends messages; how many were acknowledged at once, and after each of some milliseconds. */
+  async function afterBreak(options: ClientOptions, held: number, messages: number, waits: readonly number[]): Promise<number[]> {
+    const world = await agreed({ reconnect: { backoff: () => 1 }, receiveMaximum: 65_535, ...options })
+    const subscription = world.client.subscription('a', { qos: 1 })
+    ;(async () => {
+      for await (const message of subscription) message.text()
+    })()
+    await world.clock.advance(held)
+    world.peer.cut()
+    await world.clock.advance(10)
+    await world.send(...series('a', messages))
+    const counts = [acks(world).length]
+    for (const wait of waits) {
+      await world.clock.advance(wait)
+      counts.push(acks(world).length)
+    }
+    expect(acks(world)).toEqual(pubacks(1, counts.at(-1) as number))
+    return counts
+  }
+
+  it('leave a few in a millisecond where the connection before did not hold: what leaves in one go is lost in one go', async () => {
+    expect(await afterBreak({}, 100, 2000, [1, 1, 8, 88, 2])).toEqual([8, 16, 24, 88, 792, 2000])
+  })
+
+  it('all leave at once after a connection that was stable', async () => {
+    expect(await afterBreak({}, 31_000, 2000, [])).toEqual([2000])
+  })
+
+  it('leave all when the timer comes late, and all before DISCONNECT', async () => {
+    expect(await afterBreak({}, 100, 2000, [1000])).toEqual([8, 2000])
   })
 
   it('leave though nobody reads the rest, and other messages wait for ever', async () => {
