@@ -49,7 +49,7 @@ const planting: Plugin = {
 const vitest = await createVitest(
   'test',
   {
-    config: path.join(root, 'test', 'vitest.config.ts'),
+    config: path.join(root, 'test', 'mutants', 'vitest.config.ts'),
     root,
     watch: false,
     bail: 1,
