@@ -2,48 +2,66 @@
  * Topic Names that were written lately, with their bytes: checked and encoded once, for every writer of the thread.
  *
  * Two generations: what is used moves into the younger one; when that is full, the older one is forgotten. So it is bounded, and topics that never
- * come again do not stay. It must hold nothing that was not checked.
+ * come again do not stay. Each remembers which one came after it: whoever writes often writes the same topics in the same order. It must hold
+ * nothing that was not checked.
  */
 
 /** Topics of a generation, and the longest that takes part, in bytes. */
 const generation = 256
 const longest = 256
 
-let younger: Map<unknown, Uint8Array> | undefined
-let older: Map<unknown, Uint8Array> | undefined
-/** The one that was asked for last: whoever writes often writes the same topic. */
-let lastTopic: unknown
-let lastBytes: Uint8Array | undefined
+interface Known {
+  readonly topic: unknown
+  readonly bytes: Uint8Array | undefined
+  /** What was asked for after it. */
+  next: Known | undefined
+  /** Number of the generation that it is in; 0 of none. */
+  age: number
+}
+
+let younger = /* @__PURE__ */ new Map<unknown, Known>()
+let older = younger
+/** Number of the younger generation. */
+let now = 1
+/** The one that was asked for last. */
+let last: Known = { topic: undefined, bytes: undefined, next: undefined, age: 0 }
 
 /** The bytes of a topic that was written lately, length in front, or undefined. */
 export function knownTopic(topic: unknown): Uint8Array | undefined {
-  if (topic === lastTopic) return lastBytes
-  const bytes = younger?.get(topic) ?? recall(topic)
-  if (bytes !== undefined) remember(topic, bytes)
-  return bytes
-}
-
-function remember(topic: unknown, bytes: Uint8Array): void {
-  lastTopic = topic
-  lastBytes = bytes
+  if (topic === last.topic) return last.bytes
+  const { next } = last
+  if (next === undefined || next.topic !== topic || next.age !== now) return recall(topic)
+  last = next
+  return next.bytes
 }
 
 /** Keeps what was written: a valid Topic Name and its bytes, length in front, which are copied. */
 export function keepTopic(topic: string, bytes: Uint8Array): void {
-  if (bytes.length <= longest) keep(topic, new Uint8Array(bytes))
+  if (bytes.length <= longest) keep({ topic, bytes: new Uint8Array(bytes), next: undefined, age: 0 })
 }
 
 function recall(topic: unknown): Uint8Array | undefined {
-  const bytes = older?.get(topic)
-  if (bytes !== undefined) keep(topic, bytes)
-  return bytes
+  const known = younger.get(topic) ?? older.get(topic)
+  if (known === undefined) return undefined
+  if (known.age === now) follow(known)
+  else keep(known)
+  return known.bytes
 }
 
-function keep(topic: unknown, bytes: Uint8Array): void {
-  if (younger === undefined || younger.size === generation) {
+function follow(known: Known): void {
+  last.next = known
+  last = known
+}
+
+function keep(known: Known): void {
+  if (younger.size === generation) {
+    // What is forgotten must not keep others alive.
+    for (const forgotten of older.values()) if (forgotten.age < now) forgotten.next = undefined
     older = younger
     younger = new Map()
+    now += 1
   }
-  younger.set(topic, bytes)
-  remember(topic, bytes)
+  known.age = now
+  younger.set(known.topic, known)
+  follow(known)
 }

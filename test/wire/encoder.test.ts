@@ -151,6 +151,34 @@ describe('the topics written lately', () => {
     )
   })
 
+  it('are found in whatever order they are asked for, each with its own bytes', () => {
+    const bytesOf = (name: string): Uint8Array => Uint8Array.from([0, name.length, ...new TextEncoder().encode(name)])
+    const asked = (name: string): Uint8Array => {
+      if (knownTopic(name) === undefined) keepTopic(name, bytesOf(name))
+      return knownTopic(name) as Uint8Array
+    }
+    const name = fc
+      .oneof({ weight: 9, arbitrary: fc.integer({ min: 0, max: 9 }) }, fc.integer({ min: 0, max: 2000 }))
+      .map((index) => `order/${index}`)
+    fc.assert(
+      fc.property(fc.array(name, { minLength: 100, maxLength: 1000, size: 'max' }), (names) => {
+        for (const each of names) expect(Buffer.compare(asked(each), bytesOf(each)), each).toBe(0)
+      }),
+      { numRuns: 30 },
+    )
+  })
+
+  it('are so many at most, also of those that come round in the same order with ever more among them', () => {
+    const bytes = Uint8Array.of(0, 1, 0x74)
+    const ring: string[] = []
+    for (let round = 0; round < 60; round++) {
+      ring.push(...Array.from({ length: 20 }, (_, index) => `round/${round}/${index}`))
+      for (const topic of ring) if (knownTopic(topic) === undefined) keepTopic(topic, bytes)
+    }
+    expect(ring.length).toBe(1200)
+    expect(ring.filter((topic) => knownTopic(topic) !== undefined).length).toBeLessThanOrEqual(512)
+  })
+
   it('never are those that are long', () => {
     keepTopic('long', new Uint8Array(257))
     expect(knownTopic('long')).toBeUndefined()
