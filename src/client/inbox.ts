@@ -117,12 +117,12 @@ export class Inbox {
     else this.watch()
   }
 
-  // A handler of borrowed messages sees one where it was read; a packet that came in two reads is copied, or all behind it would have to wait.
+  // A handler of borrowed messages sees one while it is read: where it lies, if that can be lent.
   #show(view: PublishView, topic: string, ticket: number, limit: number, entry: FilterEntry, consumer: Consumer): boolean {
+    if (!consumer.mayShow) return false
     const window = this.#window
-    if (window === undefined || !consumer.mayShow) return false
-    if (view.bytes === window.bytes) consumer.show(view, topic, window, 0, ticket, entry)
-    else consumer.show(view, topic, this.#pieces.hold(view, limit, true), this.#pieces.shift, ticket, entry)
+    if (window !== undefined && view.bytes === window.bytes) consumer.show(view, topic, window, 0, ticket, entry)
+    else consumer.show(view, topic, this.#pieces.lend(view, limit), this.#pieces.shift, ticket, entry)
     return true
   }
 
@@ -138,7 +138,7 @@ export class Inbox {
   ): DeliveredMessage {
     const borrowed = consumer.config.lifetime === 'borrowed'
     const window = borrowed && view.bytes === this.#window?.bytes && consumer.config.ack !== 'manual' ? this.#window : undefined
-    const piece = window ?? this.#pieces.hold(view, limit, borrowed)
+    const piece = window ?? (borrowed ? this.#pieces.lend(view, limit) : this.#pieces.hold(view, limit, false))
     const message = new DeliveredMessage(view, topic, piece, window === undefined ? this.#pieces.shift : 0, size, settler, ticket, borrowed)
     message.origin = entry
     piece.give(consumer.mark, view.payloadEnd - view.propertiesStart)
