@@ -1,82 +1,16 @@
 /**
- * The README's TypeScript blocks compile against the built package, and those tagged `ts run` run against a broker.
- *
- * Each block is a module of its own. What a block leaves out for the reader's sake stands in an HTML comment right before it, which a reader of
- * the rendered page does not see:
- *
- *     <!-- given
- *     declare const client: import('mqwire').Client
- *     -->
- *
- * In a block that runs, port 1883 stands for the broker's port. It has to end by itself within 20 seconds.
+ * The README's TypeScript blocks compile against the built package, and those tagged `ts run` run against a broker; how a block is written stands in
+ * `code-blocks.ts`.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import { type AddressInfo, createServer, type Server } from 'node:net'
 import path from 'node:path'
-import { Aedes } from 'aedes'
-import { transform } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { compilers, link, node, project, removeProjects, requireDist, root, writeFiles } from './fixture.js'
-
-interface Block {
-  /** The line of the README on which the code begins. */
-  readonly line: number
-  readonly code: string
-  readonly runs: boolean
-}
-
-const fence = /(?:<!-- given\n([\s\S]*?)-->\n+)?^```ts( run)?\n([\s\S]*?)^```$/gm
-
-function blocksOf(text: string): Block[] {
-  return [...text.matchAll(fence)].map((found) => {
-    const start = found.index + found[0].indexOf('```ts')
-    const code = `${found[1] ?? ''}${found[3]}`
-    return { line: text.slice(0, start).split('\n').length + 1, code, runs: found[2] !== undefined }
-  })
-}
+import { blocksOf, compile, execute, fencesOf, filesOf } from './code-blocks.js'
+import { removeProjects, requireDist, root } from './fixture.js'
 
 const file = path.join(root, 'README.md')
 const readme = existsSync(file) ? readFileSync(file, 'utf8') : ''
 const blocks = blocksOf(readme)
-
-const settings = {
-  target: 'es2022',
-  module: 'nodenext',
-  moduleResolution: 'nodenext',
-  moduleDetection: 'force',
-  lib: ['es2023', 'dom', 'dom.iterable', 'esnext.disposable'],
-  types: ['node'],
-  strict: true,
-  skipLibCheck: true,
-  noEmit: true,
-}
-
-/** Type-checks modules in a project of their own. Returns what the compiler says; empty when all is well. */
-async function compile(files: Readonly<Record<string, string>>): Promise<string> {
-  const folder = await project(files)
-  for (const name of ['@types/node', 'undici-types']) await link(folder, name)
-  await writeFiles(folder, { 'tsconfig.json': JSON.stringify({ compilerOptions: settings, include: ['*.ts'] }) })
-  const [, compiler] = compilers.at(-1) as readonly [string, string]
-  return (await node([compiler, '-p', folder], folder)).output
-}
-
-/** Runs a module against a fresh broker. */
-async function execute(code: string) {
-  const broker = await Aedes.createBroker()
-  const server: Server = createServer(broker.handle)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  try {
-    const { port } = server.address() as AddressInfo
-    const local = code.replace(/:1883\b/g, `:${port}`)
-    const { code: script } = await transform(local, { loader: 'ts', format: 'esm', target: 'es2022' })
-    const folder = await project({ 'block.mjs': script })
-    await link(folder, 'ws')
-    return await node(['--unhandled-rejections=strict', 'block.mjs'], folder, 20_000)
-  } finally {
-    broker.close()
-    server.close()
-  }
-}
 
 beforeAll(requireDist)
 afterAll(removeProjects)
@@ -86,13 +20,13 @@ describe('the README', () => {
     expect(readme).not.toBe('')
     expect(blocks.length).toBeGreaterThan(0)
     expect(blocks.some((block) => block.runs)).toBe(true)
-    const fences = readme.match(/^```(?:ts|typescript)\b.*$/gm) ?? []
+    const fences = fencesOf(readme)
     expect(fences.filter((line) => line !== '```ts' && line !== '```ts run')).toEqual([])
     expect(fences).toHaveLength(blocks.length)
   })
 
   it('has only blocks that compile', async () => {
-    expect(await compile(Object.fromEntries(blocks.map(({ line, code }) => [`line-${line}.ts`, code])))).toBe('')
+    expect(await compile(filesOf(blocks))).toBe('')
   }, 60_000)
 
   const running = blocks.filter((block) => block.runs)

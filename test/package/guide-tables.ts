@@ -1,0 +1,156 @@
+/**
+ * The tables of the guide from MQTT.js: their rows, and what is wrong with them.
+ *
+ * A table that begins with the column `MQTT.js` has that library's names in its first cells, and what mqwire has for them in the second; remarks
+ * follow. In the second cell and after it code font is mqwire's alone: an option by its path, with a value or without, or an expression. From these a
+ * module is made that compiles only if all of them exist; the compiler's complaints lead back to the cells.
+ */
+import type { Names } from './mqttjs-names.js'
+
+interface Row {
+  readonly heading: string
+  readonly line: number
+  readonly names: readonly string[]
+  /** Cells of mqwire. */
+  readonly cells: readonly string[]
+}
+
+const cellsOf = (line: string) => line.split('|').slice(1, -1)
+const codeIn = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, code]) => code as string)
+
+/** The rows of all tables. Other tables than those of MQTT.js have no names. */
+export function rowsOf(text: string): Row[] {
+  const rows: Row[] = []
+  let heading = ''
+  let columns: readonly string[] = []
+  let previous = ''
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.startsWith('#')) heading = line.replace(/^#+ /, '')
+    if (line.startsWith('|') && !previous.startsWith('|')) columns = cellsOf(line).map((cell) => cell.trim())
+    else if (line.startsWith('|') && !line.startsWith('| ---')) rows.push({ heading, line: index + 1, ...split(cellsOf(line), columns) })
+    previous = line
+  }
+  return rows
+}
+
+function split(cells: readonly string[], columns: readonly string[]): Pick<Row, 'names' | 'cells'> {
+  const ours = columns.indexOf('mqwire')
+  return { names: columns[0] === 'MQTT.js' ? codeIn(cells[0] ?? '') : [], cells: ours < 0 ? [] : cells.slice(ours) }
+}
+
+/** Names that a table lacks, has twice, or has though MQTT.js has not; and rows that name nothing and give no reason. */
+export function wrongNames(text: string, expected: Names): string[] {
+  const rows = rowsOf(text).filter(({ names }) => names.length > 0)
+  const wrong = rows.filter((row) => !isAnswered(row)).map(({ heading, names }) => `${heading}: ${names.join(', ')} has no counterpart and no reason`)
+  for (const { heading, names } of rows) if (!expected.has(heading)) wrong.push(`${heading}: unknown table with ${names.join(', ')}`)
+  for (const [heading, wanted] of expected) {
+    const found = rows.filter((row) => row.heading === heading).flatMap(({ names }) => names)
+    for (const name of wanted) if (!found.includes(name)) wrong.push(`${heading}: ${name} is missing`)
+    for (const name of new Set(found)) {
+      if (!wanted.has(name)) wrong.push(`${heading}: MQTT.js has no ${name}`)
+      if (found.indexOf(name) !== found.lastIndexOf(name)) wrong.push(`${heading}: ${name} is there twice`)
+    }
+  }
+  return wrong
+}
+
+// Code, a link, or `none` with a remark.
+function isAnswered({ cells: [counterpart = '', remark = ''] }: Row): boolean {
+  const text = counterpart.trim()
+  return text === 'none' ? remark.trim() !== '' : codeIn(text).length > 0 || text.includes('](#')
+}
+
+/** Links within the page that lead nowhere. */
+export function deadLinks(text: string): string[] {
+  const titles = [...text.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) => title.toLowerCase())
+  const places = titles.map((title) => title.replace(/[^\w -]/g, '').replaceAll(' ', '-'))
+  return [...text.matchAll(/\]\(#([^)]*)\)/g)].map(([, place = '']) => place).filter((place) => !places.includes(place))
+}
+
+/** What mqwire exports that cells use. */
+const imported = {
+  mqwire: ['Client', 'MqttError', 'connect', 'constant', 'exponential'],
+  'mqwire/wire': ['reasonName', 'validateTopicFilter'],
+  'mqwire/auth': ['scramSha256'],
+}
+
+/** What stands in cells for something that a program would have. */
+const given = {
+  client: 'mqwire.Client',
+  subscription: 'mqwire.Subscription',
+  grant: 'mqwire.Grant',
+  message: 'mqwire.Message',
+  receipt: 'mqwire.Receipt',
+  error: 'mqwire.MqttError',
+  connack: "mqwire.ClientEvents['connect']['connack']",
+  listener: '() => void',
+  signal: 'AbortSignal',
+  url: 'string',
+  topic: 'string',
+  payload: 'Uint8Array',
+}
+
+const preamble = [
+  ...Object.entries(imported).map(([from, names]) => `import { ${names.join(', ')} } from '${from}'`),
+  `import type * as mqwire from 'mqwire'`,
+  // Options with every field left open, at any depth.
+  'type Some<T> = T extends (...given: never[]) => unknown ? T : T extends object ? { [K in keyof T]?: Some<T[K]> | undefined } : T',
+  'declare function option<T>(given: Some<T>): void',
+  'declare function callable(given: (...given: never[]) => unknown): void',
+  ...Object.entries(given).map(([name, type]) => `declare const ${name}: ${type}`),
+]
+
+const names = new Set(['console', ...Object.keys(given), ...Object.values(imported).flat()])
+
+/** The options that a cell means by its path, where they are not those of a client. */
+const optionTypes: Readonly<Record<string, string>> = {
+  'Options of publish': 'mqwire.PublishOptions',
+  'Options of subscribe': 'mqwire.SubscribeOptions & mqwire.FilterRequest',
+  'Options of unsubscribe': 'mqwire.UnsubscribeOptions',
+  'Options of end': 'mqwire.DisconnectOptions',
+}
+
+// The statement that compiles if `code` exists.
+function statementOf(code: string, heading: string): string {
+  if (/^ERR_\w+$/.test(code)) return `{ const code: mqwire.MqttErrorCode = '${code}'; void code }`
+  if (code.startsWith('mqwire/')) return `void import('${code}')`
+  const event = /^client\.on\(('\w+')\)$/.exec(code)
+  if (event) return `client.on(${event[1]}, () => undefined)`
+  const [first = ''] = /^\w+/.exec(code) ?? []
+  const rest = code.slice(first.length)
+  const isExpression = first === 'new' || (names.has(first) && /^(?:$|[.(?])/.test(rest))
+  if (isExpression) return code.endsWith('()') ? `callable(${code.slice(0, -2)})` : `void (${code})`
+  return optionStatement(code, heading)
+}
+
+function optionStatement(code: string, heading: string): string {
+  const [path = '', value = 'undefined'] = code.split(/: (.*)/s)
+  const endpoint = path.startsWith('endpoint.')
+  const type = endpoint ? 'mqwire.EndpointOptions' : (optionTypes[heading] ?? 'mqwire.ClientOptions')
+  const fields = path.split('.').slice(endpoint ? 1 : 0)
+  return `option<${type}>(${fields.reduceRight((inner, field) => `{ ${field}: ${inner} }`, value)})`
+}
+
+/** What the tables say of mqwire, as a module with a statement on each line. */
+export interface Claims {
+  readonly module: string
+  /** How many there are. */
+  readonly count: number
+  /** What the compiler's output about the module, saved as `claims.ts`, means for the tables; empty when it had nothing to say. */
+  wrong(output: string): string[]
+}
+
+/** Collects what the tables say of mqwire. */
+export function claimsOf(text: string): Claims {
+  const claims = rowsOf(text).flatMap(({ heading, line, cells }) =>
+    cells.flatMap(codeIn).map((code) => ({ code, line, statement: statementOf(code, heading) })),
+  )
+  const wrong = (output: string) =>
+    output.split('\n').flatMap((said) => {
+      if (said === '' || said.startsWith(' ')) return []
+      const [, line = '0'] = /^claims\.ts\((\d+),/.exec(said) ?? []
+      const claim = claims[Number(line) - preamble.length - 1]
+      return [claim === undefined ? said : `line ${claim.line}: ${claim.code}`]
+    })
+  return { module: [...preamble, ...claims.map(({ statement }) => statement), ''].join('\n'), count: claims.length, wrong }
+}
