@@ -178,9 +178,9 @@ export class Output {
     if (this.#flushQueued || this.#stopped) return
     this.#flushQueued = true
     this.#listeners = -1
-    const { platform } = this.#host
-    if (platform.turnEnd === undefined) platform.microtask(this.#endTurn)
-    else platform.turnEnd(this.#endTurn)
+    const { turnEnd, microtask } = this.#host.platform
+    const later = turnEnd ?? microtask
+    later(this.#endTurn)
   }
 
   /** Hands what is queued to the transport in one write; small ones, which cost far more than their bytes, wait where many are under way. */

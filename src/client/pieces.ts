@@ -1,17 +1,17 @@
 /**
  * Memory of messages that have to outlive the read that brought them: copied out of it many at a time, or lent where it was read into.
  *
- * A piece holds a stretch of a read, up to 8 KiB: copying and making it costs far less than one array for each message, and a message that is kept
+ * A piece holds a stretch of a read, up to 7 KiB: copying and making it costs far less than one array for each message, and a message that is kept
  * for ever pins no more than that. A larger message has a piece of its own. What waits for long in a piece that it hardly fills moves out of it, so
  * that memory is what is counted. Borrowed messages lie in the read window itself where that can be lent, else in a piece that is used again.
  */
 import type { PublishView } from '../wire/publish.js'
 
-/** Most bytes that messages share. */
-const pieceSize = 8 * 1024
+/** Most bytes that messages share: with the objects around them less than 8 KiB. */
+const pieceSize = 7 * 1024
 /** Bytes of a read that go into the piece which all share, rather than into one of their own. */
 const smallRead = 1024
-/** Bytes that are made for borrowed messages, at least; and times that they are found lent before they are given up. */
+/** Bytes of a piece that is used again, at least; and times that it is found lent before it is given up. */
 const leastLendable = 1024
 const mostMisses = 64
 const nothing = new Uint8Array(0)
@@ -46,13 +46,6 @@ export class Piece {
     this.#owner = owner
   }
 
-  /** Nothing of it is lent any more: it is about to hold something else. */
-  reuse(): void {
-    this.#used = 0
-    this.#owner = undefined
-    this.mixed = false
-  }
-
   /** True when what waits here for one owner may keep much more than itself alive. */
   get wasteful(): boolean {
     return this.window || this.mixed || this.#used * 2 < this.bytes.length
@@ -63,42 +56,18 @@ export class Piece {
 let common: Piece | undefined
 let commonUsed = 0
 
-/** A stretch of an array, and the place in a piece where its copy begins, as `shift` says it. */
-class Stretch {
+/** Makes pieces out of one connection's reads. */
+export class Pieces {
+  /** The latest piece, and what stretch of which array it copies. */
+  #piece: Piece | undefined
+  /** It is the one that all share. */
+  #shared = false
+  /** What a borrowed message lies in: overwritten as soon as it is given back. */
+  #lendable: Piece | undefined
+  #misses = 0
   #source: Uint8Array = nothing
   #from = 0
   #to = 0
-  shift = 0
-
-  set(source: Uint8Array, from: number, to: number, shift: number): void {
-    this.#source = source
-    this.#from = from
-    this.#to = to
-    this.shift = shift
-  }
-
-  clear(): void {
-    this.#source = nothing
-  }
-
-  holds({ bytes, propertiesStart, payloadEnd }: PublishView): boolean {
-    return this.#source === bytes && propertiesStart >= this.#from && payloadEnd <= this.#to
-  }
-}
-
-/** Makes pieces out of one connection's reads. */
-export class Pieces {
-  /** The latest piece, and what it copies. */
-  #piece: Piece | undefined
-  readonly #copied = new Stretch()
-  /** It is the one that all share. */
-  #shared = false
-  /** The payload apart that was taken last. */
-  #taken: Uint8Array | undefined
-  /** What borrowed messages lie in, again and again, and what it copies; overwritten as soon as nothing of it is lent. */
-  #lendable: Piece | undefined
-  readonly #lent = new Stretch()
-  #misses = 0
   /** Places in the latest piece are those in its source, less this. */
   shift = 0
 
@@ -107,83 +76,63 @@ export class Pieces {
    * @param seen whether whoever gets the message may see the piece's array
    */
   hold(view: PublishView, limit: number, seen = true): Piece {
-    const { bytes, propertiesStart, apart } = view
+    const { bytes, propertiesStart, payloadEnd, apart } = view
     // Each who gets such a payload, but for the first, has a copy.
     if (apart !== undefined) {
-      const given = this.#taken === apart
-      this.#taken = apart
+      const given = this.#source === apart
+      this.#source = apart
+      this.#piece = undefined
       return new Piece(given ? apart.slice() : apart)
     }
-    const copied = this.#copied
-    if (this.#piece === undefined || !copied.holds(view) || (seen && this.#shared)) {
-      const end = endOf(view, limit)
-      this.#shared = !seen && end - propertiesStart <= smallRead
-      const shift = this.#shared ? this.#share(bytes, propertiesStart, end) : propertiesStart
-      this.#piece = this.#shared ? (common as Piece) : new Piece(bytes.slice(propertiesStart, end))
-      copied.set(bytes, propertiesStart, end, shift)
-    }
-    this.shift = copied.shift
-    return this.#piece
+    const latest = this.#piece
+    const holds = this.#source === bytes && propertiesStart >= this.#from && payloadEnd <= this.#to
+    if (latest !== undefined && holds && !(seen && this.#shared)) return latest
+    const size = payloadEnd - propertiesStart
+    const end = size > pieceSize / 2 ? payloadEnd : Math.min(limit, propertiesStart + pieceSize)
+    this.#shared = !seen && end - propertiesStart <= smallRead
+    const piece = this.#shared ? this.#share(bytes, propertiesStart, end) : new Piece(bytes.slice(propertiesStart, end))
+    if (!this.#shared) this.shift = propertiesStart
+    this.#piece = piece
+    this.#source = bytes
+    this.#from = propertiesStart
+    this.#to = end
+    return piece
   }
 
-  /** The same for a message that is borrowed, and says so in `lent` of the piece before anything else is held. */
+  /** The same for a message that is borrowed, and says so in `lent` of the piece. */
   lend(view: PublishView, limit: number): Piece {
-    const { bytes, propertiesStart, apart } = view
-    const lent = this.#lent
-    if (apart === undefined && !lent.holds(view)) {
-      const end = endOf(view, limit)
-      const piece = this.#free(end - propertiesStart)
-      if (piece === undefined) return this.hold(view, limit)
-      piece.reuse()
-      piece.bytes.set(bytes.subarray(propertiesStart, end))
-      lent.set(bytes, propertiesStart, end, propertiesStart)
-    }
-    if (apart !== undefined || this.#lendable === undefined) return this.hold(view, limit)
-    this.shift = lent.shift
-    return this.#lendable
-  }
-
-  // Whoever has borrowed of it for long, or never gives it back, has it for themselves.
-  #free(size: number): Piece | undefined {
+    const { bytes, propertiesStart, payloadEnd, apart } = view
+    const size = payloadEnd - propertiesStart
+    if (apart !== undefined || size > pieceSize) return this.hold(view, limit)
     const latest = this.#lendable
-    if (size > pieceSize) return undefined
     if (latest !== undefined && latest.lent > 0) {
+      // Whoever has borrowed it for long, or never gives it back, has it for themselves.
       this.#misses += 1
-      if (this.#misses === mostMisses) this.#forgetLent()
-      return undefined
+      if (this.#misses % mostMisses === 0) this.#lendable = undefined
+      return this.hold(view, limit)
     }
-    if (latest === undefined || latest.bytes.length < size) this.#lendable = new Piece(new Uint8Array(Math.max(leastLendable, size)))
-    this.#misses = 0
-    return this.#lendable
+    const piece = latest !== undefined && latest.bytes.length >= size ? latest : new Piece(new Uint8Array(Math.max(leastLendable, size)))
+    piece.bytes.set(bytes.subarray(propertiesStart, payloadEnd))
+    this.#lendable = piece
+    this.#piece = undefined
+    this.shift = propertiesStart
+    return piece
   }
 
-  #forgetLent(): void {
-    this.#lendable = undefined
-    this.#lent.clear()
-  }
-
-  // Gives the shift.
-  #share(bytes: Uint8Array, start: number, end: number): number {
+  #share(bytes: Uint8Array, start: number, end: number): Piece {
     if (common === undefined || commonUsed + end - start > pieceSize) {
       common = new Piece(new Uint8Array(pieceSize))
       commonUsed = 0
     }
     common.bytes.set(bytes.subarray(start, end), commonUsed)
-    const shift = start - commonUsed
+    this.shift = start - commonUsed
     commonUsed += end - start
-    return shift
+    return common
   }
 
   /** The bytes of the read are about to change: pieces of it are complete. */
   forget(): void {
     this.#piece = undefined
-    this.#taken = undefined
-    this.#copied.clear()
-    this.#lent.clear()
+    this.#source = nothing
   }
-}
-
-// What lies behind the message comes along, unless it is large.
-function endOf({ propertiesStart, payloadEnd }: PublishView, limit: number): number {
-  return payloadEnd - propertiesStart > pieceSize / 2 ? payloadEnd : Math.min(limit, propertiesStart + pieceSize)
 }

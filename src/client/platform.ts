@@ -22,9 +22,9 @@ export interface Platform {
   /** Calls back once after `delay` milliseconds. */
   setTimer(callback: () => void, delay: number): CancelTimer
   /** Runs a callback after the current turn's synchronous code. */
-  microtask(callback: () => void): void
+  readonly microtask: (callback: () => void) => void
   /** Runs a callback when this turn has no microtask left, or soon after it: what is gathered until then leaves together. Absent: `microtask` serves. */
-  turnEnd?(callback: () => void): void
+  readonly turnEnd?: (callback: () => void) => void
   /** Runs a callback after timers, input and everything else that waits had their turn. */
   nextTurn(callback: () => void): void
   /** Calls back when the machine or the page may have slept, or is back on a network; gives what ends that. Absent where nothing tells. */

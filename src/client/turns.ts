@@ -39,21 +39,18 @@ export class Turns {
 
   /** Acknowledgements may leave: once for all that become due before this turn has ended. */
   flush(): void {
-    this.#quiet = 0
+    const { turnEnd, microtask } = this.#platform
+    this.#quiet = turnEnd === undefined ? 0 : quietHops
     if (this.#flushing) return
     this.#flushing = true
-    if (this.#platform.turnEnd === undefined) this.#platform.microtask(this.#hop)
-    else this.#platform.turnEnd(this.#end)
+    const later = turnEnd ?? microtask
+    later(this.#hop)
   }
 
   // Where nothing tells the end of a turn: once the readers have had several microtasks in a row and nothing became due.
   readonly #hop = (): void => {
     this.#quiet += 1
-    if (this.#quiet < quietHops) this.#platform.microtask(this.#hop)
-    else this.#end()
-  }
-
-  readonly #end = (): void => {
+    if (this.#quiet < quietHops) return this.#platform.microtask(this.#hop)
     this.#flushing = false
     this.#flush()
   }

@@ -15,37 +15,33 @@ interface Known {
   readonly bytes: Uint8Array | undefined
   /** What was asked for after it. */
   next: Known | undefined
-  /** Number of the generation that it is in; 0 of none. */
-  age: number
 }
 
 let younger = /* @__PURE__ */ new Map<unknown, Known>()
 let older = younger
-/** Number of the younger generation. */
-let now = 1
 /** The one that was asked for last. */
-let last: Known = { topic: undefined, bytes: undefined, next: undefined, age: 0 }
+let last: Known = { topic: undefined, bytes: undefined, next: undefined }
 
 /** The bytes of a topic that was written lately, length in front, or undefined. */
 export function knownTopic(topic: unknown): Uint8Array | undefined {
   if (topic === last.topic) return last.bytes
   const { next } = last
-  if (next === undefined || next.topic !== topic || next.age !== now) return recall(topic)
+  if (next === undefined || next.topic !== topic) return recall(topic)
   last = next
   return next.bytes
 }
 
 /** Keeps what was written: a valid Topic Name and its bytes, length in front, which are copied. */
 export function keepTopic(topic: string, bytes: Uint8Array): void {
-  if (bytes.length <= longest) keep({ topic, bytes: new Uint8Array(bytes), next: undefined, age: 0 })
+  if (bytes.length <= longest) keep({ topic, bytes: new Uint8Array(bytes), next: undefined })
 }
 
 function recall(topic: unknown): Uint8Array | undefined {
-  const known = younger.get(topic) ?? older.get(topic)
-  if (known === undefined) return undefined
-  if (known.age === now) follow(known)
-  else keep(known)
-  return known.bytes
+  const young = younger.get(topic)
+  const known = young ?? older.get(topic)
+  if (young !== undefined) follow(young)
+  else if (known !== undefined) keep(known)
+  return known?.bytes
 }
 
 function follow(known: Known): void {
@@ -56,12 +52,10 @@ function follow(known: Known): void {
 function keep(known: Known): void {
   if (younger.size === generation) {
     // What is forgotten must not keep others alive.
-    for (const forgotten of older.values()) if (forgotten.age < now) forgotten.next = undefined
+    for (const forgotten of older.values()) forgotten.next = undefined
     older = younger
     younger = new Map()
-    now += 1
   }
-  known.age = now
   younger.set(known.topic, known)
   follow(known)
 }

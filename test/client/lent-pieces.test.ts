@@ -38,16 +38,6 @@ describe('what is lent of small reads', () => {
     expect(first.bytes.subarray(0, 100)).toEqual(read(100, 1))
   })
 
-  it('shares a piece with what lies near it in the same read', () => {
-    const pieces = new Pieces()
-    const source = Uint8Array.from({ length: 300 }, (_, index) => index)
-    const first = pieces.lend(at(source, 10, 50), 300)
-    first.lent += 1
-    const second = pieces.lend(at(source, 100, 50), 300)
-    expect(second).toBe(first)
-    expect(second.bytes.subarray(100 - pieces.shift, 150 - pieces.shift)).toEqual(source.slice(100, 150))
-  })
-
   it('is no place for messages that are owned', () => {
     const pieces = new Pieces()
     const source = read(200, 1)
