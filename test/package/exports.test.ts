@@ -1,43 +1,29 @@
 /**
  * The package as published: what the tarball holds, and that each entry of its exports map can be imported, and required, without any effect.
  */
-import { mkdir, readFile, rename } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { emptyProject, entries, link, node, packageExports, removeProjects, requireDist, root, run, writeFiles } from './fixture.js'
+import { entries, node, packageExports, packed, removeProjects, requireDist, writeFiles } from './fixture.js'
 
 let folder = ''
-let packed: string[] = []
-
-/** Packs the checkout and installs the tarball, with its one dependency, into a project. */
-async function installTarball(): Promise<void> {
-  folder = await emptyProject({})
-  const npm = await run('npm', ['pack', '--ignore-scripts', '--json', '--loglevel=error', '--pack-destination', folder], root)
-  if (npm.code !== 0) throw new Error(npm.output)
-  const [tarball] = JSON.parse(npm.output) as [{ filename: string; files: { path: string }[] }]
-  packed = tarball.files.map((file) => file.path)
-  const tar = await run('tar', ['-xzf', path.basename(tarball.filename)], folder)
-  if (tar.code !== 0) throw new Error(tar.output)
-  await mkdir(path.join(folder, 'node_modules'))
-  await rename(path.join(folder, 'package'), path.join(folder, 'node_modules', 'mqwire'))
-  await link(folder, 'ws')
-}
+let files: readonly string[] = []
 
 beforeAll(async () => {
   await requireDist()
-  await installTarball()
+  ;({ folder, files } = await packed())
 })
 afterAll(removeProjects)
 
 describe('the tarball', () => {
   it('holds modules, declarations, README and LICENSE, and nothing else', () => {
-    expect(packed).toEqual(expect.arrayContaining(['package.json', 'README.md', 'LICENSE', 'dist/client/node.js', 'dist/client/browser.d.ts']))
-    expect(packed.filter((name) => !/^(?:package\.json|README\.md|LICENSE|dist\/[\w/-]+\.(?:js|d\.ts))$/.test(name))).toEqual([])
+    expect(files).toEqual(expect.arrayContaining(['package.json', 'README.md', 'LICENSE', 'dist/client/node.js', 'dist/client/browser.d.ts']))
+    expect(files.filter((name) => !/^(?:package\.json|README\.md|LICENSE|dist\/[\w/-]+\.(?:js|d\.ts))$/.test(name))).toEqual([])
   })
 
   it('holds every target of the exports map', () => {
     const targets = Object.values(packageExports).flatMap((entry) => (typeof entry === 'string' ? [entry] : Object.values(entry)))
-    expect(targets.map((target) => target.replace(/^\.\//, '')).filter((target) => !packed.includes(target))).toEqual([])
+    expect(targets.map((target) => target.replace(/^\.\//, '')).filter((target) => !files.includes(target))).toEqual([])
   })
 
   it('depends on nothing but what the published modules import', async () => {
@@ -45,6 +31,11 @@ describe('the tarball', () => {
       dependencies: object
     }
     expect(Object.keys(dependencies)).toEqual(['ws'])
+  })
+
+  it('needs ws, and nothing else, to be installed into an empty project', async () => {
+    const installed = await readdir(path.join(folder, 'node_modules'))
+    expect(installed.filter((name) => !name.startsWith('.')).sort()).toEqual(['mqwire', 'ws'])
   })
 
   it('puts types first in every entry', () => {

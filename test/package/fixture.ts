@@ -1,7 +1,8 @@
 /**
- * What the package tests share: projects of their own, in a temporary folder, that have the built package installed.
+ * What the package tests share: projects of their own, in a temporary folder, into which npm installed the tarball that `npm pack` makes.
  *
- * The tests look at `dist/`, as a user would; they never build it themselves, because several of them run at once.
+ * The tests look at `dist/`, as a user would; they never build it themselves, because several of them run at once. Nothing is downloaded: the one
+ * dependency comes from the checkout.
  */
 import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
@@ -20,9 +21,9 @@ export interface Outcome {
 }
 
 /** Runs a program to its end; a failure is an outcome, not a throw. Killed after `timeout` milliseconds (default one minute). */
-export function run(command: string, args: readonly string[], cwd = root, timeout = 60_000): Promise<Outcome> {
+export function run(command: string, args: readonly string[], cwd = root, timeout = 60_000, env = process.env): Promise<Outcome> {
   return new Promise((resolve) => {
-    execFile(command, args, { cwd, timeout, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
+    execFile(command, args, { cwd, timeout, env, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
       const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1
       const killed = error?.killed ? `\nkilled after ${timeout} ms` : ''
       resolve({ code, output: `${stdout}${stderr}${killed}`.trim() })
@@ -49,13 +50,46 @@ export async function emptyProject(files: Readonly<Record<string, string>>): Pro
   return folder
 }
 
-/** A temporary folder with these files and the built package in its `node_modules`, alone: nothing else can be resolved from there. */
+/** The package as users get it. */
+export interface Packed {
+  /** The file that `npm pack` made. */
+  readonly tarball: string
+  /** What it holds: paths in the package. */
+  readonly files: readonly string[]
+  /** A project that was empty before npm installed the tarball. */
+  readonly folder: string
+}
+
+async function npm(args: readonly string[], cwd: string): Promise<string> {
+  const { code, output } = await run('npm', [...args, '--loglevel=error'], cwd)
+  if (code !== 0) throw new Error(output)
+  return output
+}
+
+async function packAndInstall(): Promise<Packed> {
+  const folder = await emptyProject({})
+  const [made] = JSON.parse(await npm(['pack', '--ignore-scripts', '--json', '--pack-destination', folder], root)) as [
+    { filename: string; files: { path: string }[] },
+  ]
+  const tarball = path.join(folder, path.basename(made.filename))
+  const dependency = path.join(root, 'node_modules', 'ws')
+  await npm(['install', '--no-audit', '--no-fund', '--offline', '--install-links', tarball, dependency], folder)
+  return { tarball, files: made.files.map((file) => file.path), folder }
+}
+
+let packing: Promise<Packed> | undefined
+
+/** Packs the checkout and installs the tarball: once for each test file. */
+export function packed(): Promise<Packed> {
+  packing ??= packAndInstall()
+  return packing
+}
+
+/** A temporary folder with these files and the installed package: nothing but it and its dependency can be resolved from there. */
 export async function project(files: Readonly<Record<string, string>>): Promise<string> {
+  const { folder: template } = await packed()
   const folder = await emptyProject(files)
-  const installed = path.join(folder, 'node_modules', 'mqwire')
-  await mkdir(installed, { recursive: true })
-  await cp(path.join(root, 'dist'), path.join(installed, 'dist'), { recursive: true })
-  await cp(path.join(root, 'package.json'), path.join(installed, 'package.json'))
+  await cp(path.join(template, 'node_modules'), path.join(folder, 'node_modules'), { recursive: true, verbatimSymlinks: true })
   return folder
 }
 

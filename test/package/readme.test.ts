@@ -70,7 +70,6 @@ async function execute(code: string) {
     const local = code.replace(/:1883\b/g, `:${port}`)
     const { code: script } = await transform(local, { loader: 'ts', format: 'esm', target: 'es2022' })
     const folder = await project({ 'block.mjs': script })
-    await link(folder, 'ws')
     return await node(['--unhandled-rejections=strict', 'block.mjs'], folder, 20_000)
   } finally {
     broker.close()
