@@ -4,14 +4,15 @@
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { entries, node, packageExports, packed, removeProjects, requireDist, writeFiles } from './fixture.js'
+import { entries, node, packageExports, packed, project, removeProjects, requireDist } from './fixture.js'
 
 let folder = ''
 let files: readonly string[] = []
 
 beforeAll(async () => {
   await requireDist()
-  ;({ folder, files } = await packed())
+  files = (await packed()).files
+  folder = await project({ 'effects.mjs': effects, 'required.cjs': required, 'same.mjs': samePlatforms, 'bad.mjs': bad })
 })
 afterAll(removeProjects)
 
@@ -78,13 +79,9 @@ const [node, browser] = await Promise.all([import(file('node.js')), import(file(
 console.log(JSON.stringify([Object.keys(node), Object.keys(browser)]))
 `
 
-describe('each entry', () => {
-  beforeAll(async () => {
-    const bad = "export const timer = setInterval(() => {}, 1000)\nglobalThis.leak = 1\nprocess.on('exit', () => {})\n"
-    const names = { 'effects.mjs': effects, 'required.cjs': required, 'same.mjs': samePlatforms, 'bad.mjs': bad }
-    await writeFiles(folder, names)
-  })
+const bad = "export const timer = setInterval(() => {}, 1000)\nglobalThis.leak = 1\nprocess.on('exit', () => {})\n"
 
+describe('each entry', () => {
   it.each(entries)('%s is imported without effect: no handle, listener or global, and the process ends', async (entry) => {
     expect(await node(['--unhandled-rejections=strict', 'effects.mjs', entry], folder, 10_000)).toEqual({ code: 0, output: '' })
   })

@@ -5,7 +5,9 @@
  * dependency comes from the checkout.
  */
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -66,23 +68,53 @@ async function npm(args: readonly string[], cwd: string): Promise<string> {
   return output
 }
 
-async function packAndInstall(): Promise<Packed> {
+/** Packs the checkout and installs the tarball into an empty project. */
+async function packAndInstall(): Promise<string> {
   const folder = await emptyProject({})
-  const [made] = JSON.parse(await npm(['pack', '--ignore-scripts', '--json', '--pack-destination', folder], root)) as [
-    { filename: string; files: { path: string }[] },
-  ]
-  const tarball = path.join(folder, path.basename(made.filename))
+  const said = await npm(['pack', '--ignore-scripts', '--json', '--pack-destination', folder], root)
+  const [{ filename, files }] = JSON.parse(said) as [{ filename: string; files: { path: string }[] }]
+  const tarball = path.join(folder, path.basename(filename))
   const dependency = path.join(root, 'node_modules', 'ws')
   await npm(['install', '--no-audit', '--no-fund', '--offline', '--install-links', tarball, dependency], folder)
-  return { tarball, files: made.files.map((file) => file.path), folder }
+  await rename(tarball, path.join(folder, 'package.tgz'))
+  await writeFile(path.join(folder, 'files.json'), JSON.stringify(files.map((file) => file.path)))
+  return folder
 }
 
-let packing: Promise<Packed> | undefined
+const cache = path.join(root, 'node_modules', '.cache', 'mqwire')
 
-/** Packs the checkout and installs the tarball: once for each test file. */
-export function packed(): Promise<Packed> {
-  packing ??= packAndInstall()
-  return packing
+/** Changes whenever packing and installing could come out differently; `built` stands for all of `dist/`. */
+async function fingerprint(): Promise<string> {
+  const hash = createHash('sha256')
+  const sources = [path.join(cache, 'built'), 'package.json', 'README.md', 'LICENSE', 'node_modules/ws/package.json', fileURLToPath(import.meta.url)]
+  for (const name of sources) hash.update(await readFile(path.resolve(root, name))).update('\0')
+  return hash.digest('hex').slice(0, 16)
+}
+
+/** Puts a fresh one where the next test files find it, and removes those of other days. */
+async function keep(folder: string): Promise<void> {
+  const next = `${folder}.${process.pid}`
+  await cp(await packAndInstall(), next, { recursive: true, verbatimSymlinks: true })
+  for (const old of await readdir(cache)) {
+    const file = path.join(cache, old)
+    const made = old.startsWith('packed-') ? await stat(file).catch(() => undefined) : undefined
+    if (made !== undefined && Date.now() - made.mtimeMs > 600_000) await rm(file, { recursive: true, force: true })
+  }
+  try {
+    await rename(next, folder)
+  } catch (error) {
+    // Another run was faster.
+    await rm(next, { recursive: true, force: true })
+    if (!existsSync(folder)) throw error
+  }
+}
+
+/** The package as it is now, packed and installed. Not to be written to. It may assume `requireDist()`. */
+export async function packed(): Promise<Packed> {
+  const folder = path.join(cache, `packed-${await fingerprint()}`)
+  if (!existsSync(folder)) await keep(folder)
+  const files: readonly string[] = JSON.parse(await readFile(path.join(folder, 'files.json'), 'utf8'))
+  return { tarball: path.join(folder, 'package.tgz'), files, folder }
 }
 
 /** A temporary folder with these files and the installed package: nothing but it and its dependency can be resolved from there. */

@@ -6,7 +6,7 @@
 import path from 'node:path'
 import { build as esbuild } from 'esbuild'
 import { createLogger, build as vite } from 'vite'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Broker, startAedes } from '../interop/brokers.js'
 import { type Bundle, bundled, flawless } from './bundled.js'
 import { node, packageExports, project, removeProjects, requireDist } from './fixture.js'
@@ -57,8 +57,14 @@ const withVite: Bundle = async (folder) => {
   const warnings: string[] = []
   const note = (text: string) => void warnings.push(text)
   const customLogger = { ...createLogger('silent'), warn: note, warnOnce: note, error: note }
-  await vite({ root: folder, configFile: false, customLogger, build: { outDir: 'site' } })
-  return warnings
+  // As in a shell: some warnings are for production only, and the test runner says that this is none.
+  vi.stubEnv('NODE_ENV', 'production')
+  try {
+    await vite({ root: folder, configFile: false, customLogger, logLevel: 'silent', build: { outDir: 'site' } })
+    return warnings
+  } finally {
+    vi.unstubAllEnvs()
+  }
 }
 
 /** The page as it stands, with the installed files behind an import map. */
@@ -82,6 +88,12 @@ describe('in a page', () => {
 
     it('pains 13 and 15 as plain module scripts with an import map', async () => {
       expect(await plain(openPage)).toEqual({ outcome: wellDone, console: [] })
+    })
+
+    it('would be found out if it needed Node', async () => {
+      const folder = await project({ 'page.js': "import { connect } from 'node:net'\nconnect(1)\n", 'index.html': pageWith('/page.js') })
+      expect((await withVite(folder)).join()).toContain('node:net')
+      await expect(withEsbuild(folder)).rejects.toThrow('node:net')
     })
 
     it('would be found out if it failed, or if the page complained', async () => {

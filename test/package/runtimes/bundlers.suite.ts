@@ -4,8 +4,9 @@
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes } from '../../interop/brokers.js'
+import { nodeBelow } from '../browser-code.js'
 import { type Bundle, bundled, flawless } from '../bundled.js'
-import { removeProjects, requireDist } from '../fixture.js'
+import { project, removeProjects, requireDist } from '../fixture.js'
 import { withBrowser } from '../page.js'
 import { wellDone } from '../round.js'
 import { withTools } from './fetched.js'
@@ -71,6 +72,19 @@ describe('in a page', () => {
       it.each(bundlers)('pains 13 and 15 bundled by %s: no warning, nothing of Node, and it talks at each QoS', async (_, make) => {
         expect(await bundled(make(tool), openPage, broker.urls.WebSocket ?? '')).toEqual(flawless(wellDone))
       })
+    })
+
+    it.each(bundlers)('would be found out by %s if it needed Node', async (_, make) => {
+      const folder = await project({ 'page.js': "import { connect } from 'node:net'\nconnect(1)\n" })
+      const warnings = await make(tool)(folder)
+      // rollup leaves such an import in place without a word.
+      const left = warnings.length > 0 ? [] : await nodeBelow(path.join(folder, 'site'))
+      expect([...warnings, ...left].join()).toContain('node:')
+    })
+
+    it('would be found out by rollup if a module were missing', async () => {
+      const folder = await project({ 'page.js': "import { lost } from 'lost'\nlost()\n" })
+      expect(await withRollup(tool)(folder)).toEqual([expect.stringMatching(/^warn: .*lost/)])
     })
   })
 })

@@ -4,7 +4,7 @@
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes } from '../../interop/brokers.js'
-import { project, removeProjects, requireDist, run } from '../fixture.js'
+import { project, removeProjects, requireDist, run, writeFiles } from '../fixture.js'
 import { programs, wellDone } from '../round.js'
 import { leftOut, type Runtime, runtimes } from './fetched.js'
 
@@ -18,6 +18,11 @@ beforeAll(async () => {
   return () => broker.stop()
 })
 afterAll(removeProjects)
+
+const withHeaders = `
+import { connect } from 'mqwire'
+await connect({ url: process.argv[2], headers: { 'x-tenant': '7' } }, { reconnect: false }).catch((error) => console.log(error.code))
+`
 
 /** What stands before the name of the program. */
 const flags: Readonly<Record<Runtime['kind'], readonly string[]>> = {
@@ -46,5 +51,12 @@ describe.each(runtimes)('$name', (runtime) => {
   const cases = Object.keys(programs).flatMap((program) => [[program, 'TCP'] as const, [program, 'WebSocket'] as const])
   it.each(cases)('pain 15 runs %s over %s at each QoS, silently, and ends', async (program, transport) => {
     expect(await start(runtime, [program, broker.urls[transport] ?? ''])).toEqual({ code: 0, output: wellDone })
+  })
+
+  // Its WebSocket is the platform's, which takes no headers.
+  if (runtime.kind !== 'bun') return
+  it('refuses headers for a WebSocket', async () => {
+    await writeFiles(folder, { 'headers.mjs': withHeaders })
+    expect(await start(runtime, ['headers.mjs', broker.urls.WebSocket ?? ''])).toEqual({ code: 0, output: 'ERR_UNSUPPORTED_OPTION' })
   })
 })

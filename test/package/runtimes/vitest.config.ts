@@ -7,7 +7,7 @@ export default defineConfig({
     include: ['test/package/runtimes/*.suite.ts'],
     setupFiles: ['test/secrets-setup.ts'],
     fileParallelism: false,
-    testTimeout: 40_000,
+    testTimeout: 60_000,
     hookTimeout: 60_000,
   },
 })
