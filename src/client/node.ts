@@ -8,6 +8,7 @@ import { dialTcp } from '../transport/tcp.js'
 import { dialTls } from '../transport/tls.js'
 import type { Dial } from '../transport/transport.js'
 import { dialUnix } from '../transport/unix.js'
+import { dialWebSocket } from '../transport/websocket.js'
 import { dialWebSocketNode } from '../transport/websocket-node.js'
 import type { ClientOptions, Endpoint } from './api.js'
 import { BaseClient, type ConnectOptions, opened } from './client.js'
@@ -16,14 +17,17 @@ import type { Platform } from './platform.js'
 import { runtime } from './runtime.js'
 import { socketSettings, tlsSettings } from './settings.js'
 
+// Bun has a `ws` of its own, which does not show the stream that the other transport watches; its WebSocket class is the standard one.
+const dialPlatformWebSocket = 'bun' in process.versions ? dialWebSocket : dialWebSocketNode
+
 const diallers: Readonly<Record<string, Dial>> = {
   mqtt: dialTcp,
   tcp: dialTcp,
   mqtts: dialTls,
   ssl: dialTls,
   tls: dialTls,
-  ws: dialWebSocketNode,
-  wss: dialWebSocketNode,
+  ws: dialPlatformWebSocket,
+  wss: dialPlatformWebSocket,
   unix: dialUnix,
 }
 const secure = ['mqtts', 'ssl', 'tls', 'wss']

@@ -76,7 +76,7 @@ export async function execute(code: string, packages: readonly string[] = []) {
     const local = code.replace(/:1883\b/g, `:${port}`)
     const { code: script } = await transform(local, { loader: 'ts', format: 'esm', target: 'es2022' })
     const folder = await project({ 'block.mjs': script })
-    for (const name of ['ws', ...packages]) await link(folder, name)
+    for (const name of packages) await link(folder, name)
     return await node(['--unhandled-rejections=strict', 'block.mjs'], folder, 20_000)
   } finally {
     broker.close()

@@ -1,43 +1,30 @@
 /**
  * The package as published: what the tarball holds, and that each entry of its exports map can be imported, and required, without any effect.
  */
-import { mkdir, readFile, rename } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { emptyProject, entries, link, node, packageExports, removeProjects, requireDist, root, run, writeFiles } from './fixture.js'
+import { entries, node, packageExports, packed, project, removeProjects, requireDist } from './fixture.js'
 
 let folder = ''
-let packed: string[] = []
-
-/** Packs the checkout and installs the tarball, with its one dependency, into a project. */
-async function installTarball(): Promise<void> {
-  folder = await emptyProject({})
-  const npm = await run('npm', ['pack', '--ignore-scripts', '--json', '--loglevel=error', '--pack-destination', folder], root)
-  if (npm.code !== 0) throw new Error(npm.output)
-  const [tarball] = JSON.parse(npm.output) as [{ filename: string; files: { path: string }[] }]
-  packed = tarball.files.map((file) => file.path)
-  const tar = await run('tar', ['-xzf', path.basename(tarball.filename)], folder)
-  if (tar.code !== 0) throw new Error(tar.output)
-  await mkdir(path.join(folder, 'node_modules'))
-  await rename(path.join(folder, 'package'), path.join(folder, 'node_modules', 'mqwire'))
-  await link(folder, 'ws')
-}
+let files: readonly string[] = []
 
 beforeAll(async () => {
   await requireDist()
-  await installTarball()
+  files = (await packed()).files
+  folder = await project({ 'effects.mjs': effects, 'required.cjs': required, 'same.mjs': samePlatforms, 'bad.mjs': bad })
 })
 afterAll(removeProjects)
 
 describe('the tarball', () => {
   it('holds modules, declarations, README and LICENSE, and nothing else', () => {
-    expect(packed).toEqual(expect.arrayContaining(['package.json', 'README.md', 'LICENSE', 'dist/client/node.js', 'dist/client/browser.d.ts']))
-    expect(packed.filter((name) => !/^(?:package\.json|README\.md|LICENSE|dist\/[\w/-]+\.(?:js|d\.ts))$/.test(name))).toEqual([])
+    expect(files).toEqual(expect.arrayContaining(['package.json', 'README.md', 'LICENSE', 'dist/client/node.js', 'dist/client/browser.d.ts']))
+    expect(files.filter((name) => !/^(?:package\.json|README\.md|LICENSE|dist\/[\w/-]+\.(?:js|d\.ts))$/.test(name))).toEqual([])
   })
 
   it('holds every target of the exports map', () => {
     const targets = Object.values(packageExports).flatMap((entry) => (typeof entry === 'string' ? [entry] : Object.values(entry)))
-    expect(targets.map((target) => target.replace(/^\.\//, '')).filter((target) => !packed.includes(target))).toEqual([])
+    expect(targets.map((target) => target.replace(/^\.\//, '')).filter((target) => !files.includes(target))).toEqual([])
   })
 
   it('depends on nothing but what the published modules import', async () => {
@@ -45,6 +32,11 @@ describe('the tarball', () => {
       dependencies: object
     }
     expect(Object.keys(dependencies)).toEqual(['ws'])
+  })
+
+  it('needs ws, and nothing else, to be installed into an empty project', async () => {
+    const installed = await readdir(path.join(folder, 'node_modules'))
+    expect(installed.filter((name) => !name.startsWith('.')).sort()).toEqual(['mqwire', 'ws'])
   })
 
   it('puts types first in every entry', () => {
@@ -87,13 +79,9 @@ const [node, browser] = await Promise.all([import(file('node.js')), import(file(
 console.log(JSON.stringify([Object.keys(node), Object.keys(browser)]))
 `
 
-describe('each entry', () => {
-  beforeAll(async () => {
-    const bad = "export const timer = setInterval(() => {}, 1000)\nglobalThis.leak = 1\nprocess.on('exit', () => {})\n"
-    const names = { 'effects.mjs': effects, 'required.cjs': required, 'same.mjs': samePlatforms, 'bad.mjs': bad }
-    await writeFiles(folder, names)
-  })
+const bad = "export const timer = setInterval(() => {}, 1000)\nglobalThis.leak = 1\nprocess.on('exit', () => {})\n"
 
+describe('each entry', () => {
   it.each(entries)('%s is imported without effect: no handle, listener or global, and the process ends', async (entry) => {
     expect(await node(['--unhandled-rejections=strict', 'effects.mjs', entry], folder, 10_000)).toEqual({ code: 0, output: '' })
   })

@@ -1,10 +1,13 @@
 /**
- * What the package tests share: projects of their own, in a temporary folder, that have the built package installed.
+ * What the package tests share: projects of their own, in a temporary folder, into which npm installed the tarball that `npm pack` makes.
  *
- * The tests look at `dist/`, as a user would; they never build it themselves, because several of them run at once.
+ * The tests look at `dist/`, as a user would; they never build it themselves, because several of them run at once. Nothing is downloaded: the one
+ * dependency comes from the checkout.
  */
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,9 +23,9 @@ export interface Outcome {
 }
 
 /** Runs a program to its end; a failure is an outcome, not a throw. Killed after `timeout` milliseconds (default one minute). */
-export function run(command: string, args: readonly string[], cwd = root, timeout = 60_000): Promise<Outcome> {
+export function run(command: string, args: readonly string[], cwd = root, timeout = 60_000, env = process.env): Promise<Outcome> {
   return new Promise((resolve) => {
-    execFile(command, args, { cwd, timeout, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
+    execFile(command, args, { cwd, timeout, env, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
       const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1
       const killed = error?.killed ? `\nkilled after ${timeout} ms` : ''
       resolve({ code, output: `${stdout}${stderr}${killed}`.trim() })
@@ -49,13 +52,76 @@ export async function emptyProject(files: Readonly<Record<string, string>>): Pro
   return folder
 }
 
-/** A temporary folder with these files and the built package in its `node_modules`, alone: nothing else can be resolved from there. */
+/** The package as users get it. */
+export interface Packed {
+  /** The file that `npm pack` made. */
+  readonly tarball: string
+  /** What it holds: paths in the package. */
+  readonly files: readonly string[]
+  /** A project that was empty before npm installed the tarball. */
+  readonly folder: string
+}
+
+async function npm(args: readonly string[], cwd: string): Promise<string> {
+  const { code, output } = await run('npm', [...args, '--loglevel=error'], cwd)
+  if (code !== 0) throw new Error(output)
+  return output
+}
+
+/** Packs the checkout and installs the tarball into an empty project. */
+async function packAndInstall(): Promise<string> {
+  const folder = await emptyProject({})
+  const said = await npm(['pack', '--ignore-scripts', '--json', '--pack-destination', folder], root)
+  const [{ filename, files }] = JSON.parse(said) as [{ filename: string; files: { path: string }[] }]
+  const tarball = path.join(folder, path.basename(filename))
+  const dependency = path.join(root, 'node_modules', 'ws')
+  await npm(['install', '--no-audit', '--no-fund', '--offline', '--install-links', tarball, dependency], folder)
+  await rename(tarball, path.join(folder, 'package.tgz'))
+  await writeFile(path.join(folder, 'files.json'), JSON.stringify(files.map((file) => file.path)))
+  return folder
+}
+
+const cache = path.join(root, 'node_modules', '.cache', 'mqwire')
+
+/** Changes whenever packing and installing could come out differently; `built` stands for all of `dist/`. */
+async function fingerprint(): Promise<string> {
+  const hash = createHash('sha256')
+  const sources = [path.join(cache, 'built'), 'package.json', 'README.md', 'LICENSE', 'node_modules/ws/package.json', fileURLToPath(import.meta.url)]
+  for (const name of sources) hash.update(await readFile(path.resolve(root, name))).update('\0')
+  return hash.digest('hex').slice(0, 16)
+}
+
+/** Puts a fresh one where the next test files find it, and removes those of other days. */
+async function keep(folder: string): Promise<void> {
+  const next = `${folder}.${process.pid}`
+  await cp(await packAndInstall(), next, { recursive: true, verbatimSymlinks: true })
+  for (const old of await readdir(cache)) {
+    const file = path.join(cache, old)
+    const made = old.startsWith('packed-') ? await stat(file).catch(() => undefined) : undefined
+    if (made !== undefined && Date.now() - made.mtimeMs > 600_000) await rm(file, { recursive: true, force: true })
+  }
+  try {
+    await rename(next, folder)
+  } catch (error) {
+    // Another run was faster.
+    await rm(next, { recursive: true, force: true })
+    if (!existsSync(folder)) throw error
+  }
+}
+
+/** The package as it is now, packed and installed. Not to be written to. It may assume `requireDist()`. */
+export async function packed(): Promise<Packed> {
+  const folder = path.join(cache, `packed-${await fingerprint()}`)
+  if (!existsSync(folder)) await keep(folder)
+  const files: readonly string[] = JSON.parse(await readFile(path.join(folder, 'files.json'), 'utf8'))
+  return { tarball: path.join(folder, 'package.tgz'), files, folder }
+}
+
+/** A temporary folder with these files and the installed package: nothing but it and its dependency can be resolved from there. */
 export async function project(files: Readonly<Record<string, string>>): Promise<string> {
+  const { folder: template } = await packed()
   const folder = await emptyProject(files)
-  const installed = path.join(folder, 'node_modules', 'mqwire')
-  await mkdir(installed, { recursive: true })
-  await cp(path.join(root, 'dist'), path.join(installed, 'dist'), { recursive: true })
-  await cp(path.join(root, 'package.json'), path.join(installed, 'package.json'))
+  await cp(path.join(template, 'node_modules'), path.join(folder, 'node_modules'), { recursive: true, verbatimSymlinks: true })
   return folder
 }
 

@@ -1,9 +1,9 @@
 /**
- * The lock file is the same for everyone: it names versions and checksums, never the place that somebody installed them from.
+ * The lock files are the same for everyone: they name versions and checksums, never the place that somebody installed them from.
  */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { root } from './fixture.js'
 
 interface Entry {
@@ -12,20 +12,22 @@ interface Entry {
   readonly optionalDependencies?: Readonly<Record<string, string>>
 }
 
-const { packages } = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8')) as { packages: Readonly<Record<string, Entry>> }
-const installed = Object.entries(packages).filter(([name]) => name !== '')
+describe.each(['package-lock.json', '.ci/tools/package-lock.json'])('%s', (file) => {
+  const { packages } = JSON.parse(readFileSync(path.join(root, file), 'utf8')) as { packages: Readonly<Record<string, Entry>> }
+  const installed = Object.entries(packages).filter(([name]) => name !== '')
 
-it('package-lock.json records no download address', () => {
-  expect(installed.length).toBeGreaterThan(50)
-  expect(installed.filter(([, entry]) => entry.resolved !== undefined).map(([name]) => name)).toEqual([])
-})
+  it('records no download address', () => {
+    expect(installed.length).toBeGreaterThan(50)
+    expect(installed.filter(([, entry]) => entry.resolved !== undefined).map(([name]) => name)).toEqual([])
+  })
 
-it('package-lock.json has a checksum for every package', () => {
-  expect(installed.filter(([, entry]) => entry.integrity === undefined).map(([name]) => name)).toEqual([])
-})
+  it('has a checksum for every package', () => {
+    expect(installed.filter(([, entry]) => entry.integrity === undefined).map(([name]) => name)).toEqual([])
+  })
 
-it('package-lock.json has the packages of every platform, without which npm ci refuses it', () => {
-  const wanted = installed.flatMap(([, entry]) => Object.keys(entry.optionalDependencies ?? {}))
-  expect(wanted.length).toBeGreaterThan(20)
-  expect(wanted.filter((name) => !installed.some(([at]) => at.endsWith(`node_modules/${name}`)))).toEqual([])
+  it('has the packages of every platform, without which npm ci refuses it', () => {
+    const wanted = installed.flatMap(([, entry]) => Object.keys(entry.optionalDependencies ?? {}))
+    expect(wanted.length).toBeGreaterThan(20)
+    expect(wanted.filter((name) => !installed.some(([at]) => at.endsWith(`node_modules/${name}`)))).toEqual([])
+  })
 })

@@ -1,0 +1,70 @@
+/**
+ * Pages in the browser of the system: serves a folder, opens its `index.html`, and tells what the page said.
+ */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import path from 'node:path'
+import { type Browser, chromium } from 'playwright-core'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+
+const executable = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((file) => existsSync(file))
+const types: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript' }
+
+/** A folder behind a URL. */
+async function serve(folder: string): Promise<{ readonly origin: string; stop(): void }> {
+  const server = createServer(async (request, response) => {
+    const { pathname } = new URL(request.url ?? '/', 'http://localhost')
+    try {
+      const body = await readFile(path.join(folder, pathname))
+      response.writeHead(200, { 'content-type': types[path.extname(pathname)] ?? 'application/octet-stream' }).end(body)
+    } catch {
+      response.writeHead(404).end()
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop: () => server.close() }
+}
+
+/** What a page came to: the value of its global `outcome`, awaited, and everything it wrote to the console or did not catch. */
+export interface PageOutcome {
+  readonly outcome: unknown
+  readonly console: readonly string[]
+}
+
+async function open(chrome: Browser, folder: string, query: string): Promise<PageOutcome> {
+  const { origin, stop } = await serve(folder)
+  const page = await chrome.newPage()
+  const said: string[] = []
+  page.on('console', (message) => said.push(message.text()))
+  page.on('pageerror', (error) => said.push(String(error)))
+  try {
+    // Module scripts have run when it resolves.
+    await page.goto(`${origin}/index.html?${encodeURIComponent(query)}`)
+    return { outcome: await page.evaluate('globalThis.outcome'), console: said }
+  } finally {
+    await page.close()
+    stop()
+  }
+}
+
+/** Opens the page of a folder, with a query. */
+export type OpenPage = (folder: string, query: string) => Promise<PageOutcome>
+
+/** Defines tests in the browser, which is started once for all of them. Where there is none they fail in CI; elsewhere that is said. */
+export function withBrowser(define: (openPage: OpenPage) => void): void {
+  if (executable === undefined) {
+    it('pages are not tried: chromium not found', () => expect(process.env['CI']).toBeUndefined())
+    return
+  }
+  let chrome: Browser | undefined
+  beforeAll(async () => {
+    chrome = await chromium.launch({ executablePath: executable, args: ['--no-sandbox'] })
+  })
+  afterAll(() => chrome?.close())
+  define((folder, query) => {
+    if (chrome === undefined) throw new Error('the browser did not start')
+    return open(chrome, folder, query)
+  })
+}

@@ -1,0 +1,105 @@
+/**
+ * The installed package at work: in this Node, in pages made by esbuild and Vite, and in a page that no bundler has seen, against a broker.
+ *
+ * `npm run runtimes` does the same with other bundlers, other versions of Node, Deno and Bun.
+ */
+import path from 'node:path'
+import { build as esbuild } from 'esbuild'
+import { createLogger, build as vite } from 'vite'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Broker, startAedes } from '../interop/brokers.js'
+import { type Bundle, bundled, flawless } from './bundled.js'
+import { node, packageExports, project, removeProjects, requireDist } from './fixture.js'
+import { type OpenPage, withBrowser } from './page.js'
+import { pageScript, pageWith, programs, wellDone } from './round.js'
+
+let broker: Broker
+let urls: [tcp: string, webSocket: string]
+
+beforeAll(async () => {
+  await requireDist()
+  broker = await startAedes()
+  urls = [broker.urls.TCP ?? '', broker.urls.WebSocket ?? '']
+  return () => broker.stop()
+})
+afterAll(removeProjects)
+
+describe('in Node', () => {
+  it.each(Object.keys(programs))('pain 15 %s talks over TCP and WebSocket at each QoS, and the process ends', async (name) => {
+    const folder = await project(programs)
+    const flags = ['--unhandled-rejections=strict', '--disable-warning=ExperimentalWarning']
+    expect(await node([...flags, name, ...urls], folder, 15_000)).toEqual({ code: 0, output: `${wellDone}\n${wellDone}` })
+  })
+
+  it('would be found out if it did not arrive', async () => {
+    const folder = await project(programs)
+    const { code, output } = await node(['round.mjs', 'ws://127.0.0.1:1'], folder, 15_000)
+    expect(code).toBe(1)
+    expect(output).toContain('ERR_CONNECT_FAILED')
+  })
+})
+
+const withEsbuild: Bundle = async (folder) => {
+  const { warnings } = await esbuild({
+    absWorkingDir: folder,
+    entryPoints: ['page.js'],
+    outdir: 'site',
+    bundle: true,
+    splitting: true,
+    minify: true,
+    format: 'esm',
+    logLevel: 'silent',
+  })
+  return warnings.map(({ text }) => text)
+}
+
+const withVite: Bundle = async (folder) => {
+  const warnings: string[] = []
+  const note = (text: string) => void warnings.push(text)
+  const customLogger = { ...createLogger('silent'), warn: note, warnOnce: note, error: note }
+  // As in a shell: some warnings are for production only, and the test runner says that this is none.
+  vi.stubEnv('NODE_ENV', 'production')
+  try {
+    await vite({ root: folder, configFile: false, customLogger, logLevel: 'silent', build: { outDir: 'site' } })
+    return warnings
+  } finally {
+    vi.unstubAllEnvs()
+  }
+}
+
+/** The page as it stands, with the installed files behind an import map. */
+async function plain(openPage: OpenPage) {
+  const entry = packageExports['.']
+  const target = typeof entry === 'object' ? entry['browser'] : undefined
+  const imports = { mqwire: path.posix.join('/node_modules/mqwire', target ?? '') }
+  const head = `<script type="importmap">${JSON.stringify({ imports })}</script>`
+  const folder = await project({ 'page.js': pageScript, 'index.html': pageWith('/page.js', head) })
+  return openPage(folder, urls[1])
+}
+
+describe('in a page', () => {
+  withBrowser((openPage) => {
+    it.each([
+      ['esbuild', withEsbuild],
+      ['Vite', withVite],
+    ])('pains 13 and 15 bundled by %s: no warning, nothing of Node, and it talks at each QoS', async (_, bundle) => {
+      expect(await bundled(bundle, openPage, urls[1])).toEqual(flawless(wellDone))
+    })
+
+    it('pains 13 and 15 as plain module scripts with an import map', async () => {
+      expect(await plain(openPage)).toEqual({ outcome: wellDone, console: [] })
+    })
+
+    it('would be found out if it needed Node', async () => {
+      const folder = await project({ 'page.js': "import { connect } from 'node:net'\nconnect(1)\n", 'index.html': pageWith('/page.js') })
+      expect((await withVite(folder)).join()).toContain('node:net')
+      await expect(withEsbuild(folder)).rejects.toThrow('node:net')
+    })
+
+    it('would be found out if it failed, or if the page complained', async () => {
+      const script = "console.warn('odd')\nglobalThis.outcome = 'nothing'\nqueueMicrotask(() => { throw new Error('uncaught') })\n"
+      const folder = await project({ 'page.js': script, 'index.html': pageWith('/page.js') })
+      expect(await openPage(folder, '')).toEqual({ outcome: 'nothing', console: ['odd', 'Error: uncaught'] })
+    })
+  })
+})

@@ -1,0 +1,42 @@
+/**
+ * What `.ci/runtimes.mjs` fetched before these suites: programs to run the package with, and packages to look at it with.
+ */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { expect, it } from 'vitest'
+
+/** A program, or the reason why it could not be had. */
+export interface Runtime {
+  readonly name: string
+  readonly kind: 'node' | 'deno' | 'bun'
+  readonly version: string
+  readonly executable?: string
+  readonly reason?: string
+}
+
+interface Fetched {
+  readonly runtimes: readonly Runtime[]
+  /** The folder of the tools' package.json; a reason when they could not be had. */
+  readonly tools: { readonly folder?: string; readonly reason?: string }
+}
+
+const file = process.env['MQWIRE_RUNTIMES']
+if (file === undefined) throw new Error('npm run runtimes fetches what these suites need')
+const fetched = JSON.parse(readFileSync(file, 'utf8')) as Fetched
+
+/** The runtimes, oldest first. */
+export const runtimes = fetched.runtimes
+
+/** Says what is left out, and why. In CI that is a failure. */
+export function leftOut(what: string, reason = 'no reason given'): void {
+  console.warn(`${what} is left out: ${reason}`)
+  it(`${what} is left out: ${reason}`, () => expect(process.env['CI']).toBeUndefined())
+}
+
+/** Defines tests that need the fetched packages, given a `require` that finds them. */
+export function withTools(define: (tool: NodeJS.Require) => void): void {
+  const { folder, reason } = fetched.tools
+  if (folder === undefined) leftOut('what needs rollup, webpack and arethetypeswrong', reason)
+  else define(createRequire(path.join(folder, 'package.json')))
+}

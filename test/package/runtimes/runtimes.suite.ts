@@ -1,0 +1,62 @@
+/**
+ * The installed package in every supported Node, the oldest one included, and in Deno and Bun: a round over TCP and one over WebSocket.
+ */
+import path from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Broker, startAedes } from '../../interop/brokers.js'
+import { project, removeProjects, requireDist, run, writeFiles } from '../fixture.js'
+import { programs, wellDone } from '../round.js'
+import { leftOut, type Runtime, runtimes } from './fetched.js'
+
+let broker: Broker
+let folder = ''
+
+beforeAll(async () => {
+  await requireDist()
+  broker = await startAedes()
+  folder = await project(programs)
+  return () => broker.stop()
+})
+afterAll(removeProjects)
+
+const withHeaders = `
+import { connect } from 'mqwire'
+await connect({ url: process.argv[2], headers: { 'x-tenant': '7' } }, { reconnect: false }).catch((error) => console.log(error.code))
+`
+
+/** What stands before the name of the program. */
+const flags: Readonly<Record<Runtime['kind'], readonly string[]>> = {
+  node: ['--unhandled-rejections=strict'],
+  deno: ['run', '--allow-all', '--no-remote', '--node-modules-dir=manual'],
+  bun: ['run', '--no-install'],
+}
+
+/** Runs a program with what the runtime keeps for itself in the project, so that nothing of it stays. */
+function start({ kind, executable = '' }: Runtime, parameters: readonly string[]) {
+  const env = { ...process.env, DENO_DIR: path.join(folder, 'deno'), DENO_NO_UPDATE_CHECK: '1', BUN_INSTALL: path.join(folder, 'bun') }
+  return run(executable, [...flags[kind], ...parameters], folder, 30_000, env)
+}
+
+describe.each(runtimes)('$name', (runtime) => {
+  if (runtime.executable === undefined) {
+    leftOut(runtime.name, runtime.reason)
+    return
+  }
+
+  it('is the version that it is called by', async () => {
+    const { output } = await run(runtime.executable ?? '', ['--version'])
+    expect(output.split('\n')[0]).toContain(runtime.version)
+  })
+
+  const cases = Object.keys(programs).flatMap((program) => [[program, 'TCP'] as const, [program, 'WebSocket'] as const])
+  it.each(cases)('pain 15 runs %s over %s at each QoS, silently, and ends', async (program, transport) => {
+    expect(await start(runtime, [program, broker.urls[transport] ?? ''])).toEqual({ code: 0, output: wellDone })
+  })
+
+  // Its WebSocket is the platform's, which takes no headers.
+  if (runtime.kind !== 'bun') return
+  it('refuses headers for a WebSocket', async () => {
+    await writeFiles(folder, { 'headers.mjs': withHeaders })
+    expect(await start(runtime, ['headers.mjs', broker.urls.WebSocket ?? ''])).toEqual({ code: 0, output: 'ERR_UNSUPPORTED_OPTION' })
+  })
+})
