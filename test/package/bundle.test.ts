@@ -11,9 +11,10 @@ import { project, removeProjects, requireDist } from './fixture.js'
  * in the way): this number goes down, and rises only when `connect` learns to do more. It rose from 30,700 when connections were first made good:
  * supervisor, replay, resubscribing, offline queue, enhanced authentication, MQTT 3.1.1, request and respond; and from 45,300 when hostile brokers
  * were answered: slices of a flood, every byte that is held counted, caps at the header, stalled acknowledgements; and from 47,200 for speed: topics
- * found again by their bytes, messages in shared and lent memory, output buffers that are used again, acknowledgements read in place.
+ * found again by their bytes, messages in shared and lent memory, output buffers that are used again, acknowledgements read in place; and from 53,900 for
+ * pages that nobody sees.
  */
-const ceiling = 53_900
+const ceiling = 54_200
 
 /** What a page must not refer to; each is replaced by a mark that the output is searched for. */
 const nodeGlobals = ['Buffer', 'process', 'require', 'global', 'module', '__dirname', '__filename', 'setImmediate']
