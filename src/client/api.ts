@@ -204,7 +204,10 @@ export interface ClientOptions {
   readonly password?: Payload | undefined
   /** Awaited before every CONNECT; a throw fails that attempt. Goes over `username` and `password`. */
   readonly credentials?: ((context: CredentialsContext) => Credentials | Promise<Credentials>) | undefined
-  /** Seconds, 0 to 65,535; `false` or 0 is off. Default 30. */
+  /**
+   * Seconds, 0 to 65,535; `false` or 0 is off. Default 30. A page that connects while nobody sees it asks for 180 at least: its timers run once a
+   * minute, and what comes in sends a PINGREQ that is due.
+   */
   readonly keepAlive?: number | false | undefined
   /** Milliseconds to wait for a sign of life after PINGREQ. Default 10,000. */
   readonly pingTimeout?: number | undefined

@@ -57,6 +57,7 @@ async function connect(host: Host, plan: AttemptPlan, given: Login | undefined, 
     username: given?.username ?? options.username ?? endpoint.username,
     password: given?.password ?? options.password ?? endpoint.password,
     overrides: given?.connect,
+    hidden: host.platform.hidden?.() === true,
     auth,
   })
   checkConnect(packet)

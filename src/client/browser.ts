@@ -10,17 +10,20 @@ import { hasSettings } from './endpoint.js'
 import type { Platform } from './platform.js'
 import { runtime } from './runtime.js'
 
-/** Back on a network, or on the screen: in a worker there is no document, and in some runtimes nothing of all this. */
+/** Back on a network, on the screen, or from a freeze: in a worker there is no document, and in some runtimes nothing of all this. */
 const wakeEvents = [
   ['online', () => globalThis],
   ['pageshow', () => globalThis],
   ['visibilitychange', () => globalThis.document],
+  ['resume', () => globalThis.document],
 ] as const
+
+const isHidden = (): boolean => globalThis.document?.visibilityState === 'hidden'
 
 function isAwake(event: Event): boolean {
   // The first show of a page is no return to it.
   if (event.type === 'pageshow') return (event as PageTransitionEvent).persisted
-  return globalThis.document?.visibilityState !== 'hidden'
+  return event.type !== 'visibilitychange' || !isHidden()
 }
 
 const platform: Platform = {
@@ -43,6 +46,7 @@ const platform: Platform = {
       for (const [type, target] of wakeEvents) target()?.removeEventListener?.(type, listener)
     }
   },
+  hidden: isHidden,
   dialler: (scheme) => (scheme === 'ws' || scheme === 'wss' ? dialWebSocket : undefined),
   isTlsError: () => false,
   describe: (error) => error.message,

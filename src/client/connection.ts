@@ -170,6 +170,8 @@ export class Connection implements Sink, Eater, Outlet {
     keepAlive.partial(this.#intake.framer.pending, complete, now)
     if (fault !== undefined) this.#session.close(withOutcome(fault, 'unknown'), fault.reasonCode)
     this.#host.handleReadEnd()
+    // Timers of a page that nobody sees come up to a minute late: who is woken by what comes in sees to what is due.
+    if (now >= this.#session.nextTimeout()) this.#session.handleTimeout(now)
     this.pump()
     this.output.flush()
   }

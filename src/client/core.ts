@@ -344,7 +344,7 @@ export class Core implements DiallingHost {
 
   #handleLost(given: MqttError | undefined): void {
     const error = given ?? this.#replacing ?? closedError()
-    const urgent = this.#replacing !== undefined || this.session.keepAlive.probing
+    const urgent = this.#replacing !== undefined || this.session.keepAlive.woken(this.platform.now())
     this.#replacing = undefined
     if (this.stopping) return this.finish(given)
     this.authentication?.handleLost(error)

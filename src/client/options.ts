@@ -275,19 +275,24 @@ export interface ConnectInput {
   readonly username?: string | undefined
   readonly password?: Uint8Array | undefined
   readonly overrides?: Partial<ConnectOverrides> | undefined
+  /** Timers come once a minute. */
+  readonly hidden?: boolean | undefined
   readonly auth?: Properties | undefined
 }
 
+/** Seconds of keep-alive that a PINGREQ a minute late still keeps: the server waits for one and a half times as long. */
+const hiddenKeepAlive = 180
+
 /** The CONNECT of one attempt (section 3.1). */
 export function connectPacket(given: Config, input: ConnectInput): ConnectPacket {
-  const { version, cleanStart, clientId, username, password, overrides = {}, auth } = input
+  const { version, cleanStart, clientId, username, password, overrides = {}, hidden, auth } = input
   const options = { ...given, receiveMaximum: input.receiveMaximum, ...overrides }
   return {
     type: 'connect',
     protocolName: 'MQTT',
     protocolVersion: version,
     cleanStart,
-    keepAlive: options.keepAlive,
+    keepAlive: hidden && options.keepAlive > 0 ? Math.max(options.keepAlive, hiddenKeepAlive) : options.keepAlive,
     clientId,
     will: options.will,
     username,

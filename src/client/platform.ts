@@ -29,6 +29,8 @@ export interface Platform {
   nextTurn(callback: () => void): void
   /** Calls back when the machine or the page may have slept, or is back on a network; gives what ends that. Absent where nothing tells. */
   onWake?(callback: () => void): CancelTimer
+  /** True where timers may come up to a minute late: a page that nobody sees. Absent where they never do. */
+  hidden?(): boolean
   /** Hands every event to whoever traces the program; absent where there is no such thing. */
   trace?(type: string, event: object): void
   /** True when somebody traces events of this type. */

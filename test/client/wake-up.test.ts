@@ -88,6 +88,33 @@ describe('fault 28 fault 57 a wake-up while connected', () => {
     await rig.finish()
   })
 
+  it('fault 30 the link ends right after it answered: without back-off too, and a second time with it', async () => {
+    const { rig, wake } = sleeper()
+    await rig.up()
+    await rig.advance(5000)
+    await wake()
+    await rig.advance(100)
+    await rig.cut()
+    expect(rig.dials.map(({ at }) => at)).toEqual([0, 5100])
+    await rig.cut()
+    expect(rig.dials).toHaveLength(2)
+    await rig.advance(1000)
+    expect(rig.dials.map(({ at }) => at)).toEqual([0, 5100, 6100])
+    await rig.finish()
+  })
+
+  it('fault 30 the link ends long after it answered: with back-off', async () => {
+    const { rig, wake } = sleeper()
+    await rig.up()
+    await wake()
+    await rig.advance(1501)
+    await rig.cut()
+    expect(rig.dials).toHaveLength(1)
+    await rig.advance(1000)
+    expect(rig.dials).toHaveLength(2)
+    await rig.finish()
+  })
+
   it('T23 many wake-ups in a row: one probe after the other, never a second connection', async () => {
     const { rig, wake } = sleeper()
     await rig.up()

@@ -11,6 +11,9 @@ export type KeepAliveVerdict = 'idle' | 'ping' | 'dead' | 'blocked' | 'slow'
 /** Milliseconds for any byte after a wake-up: a link that slept is trusted only when it answers. */
 const probePatience = 1500
 
+/** Milliseconds: more than timers of a hidden page are late. */
+const hiddenLateness = 90_000
+
 /** A packet that came in part must be complete after this time, or twice the keep-alive, unless it keeps this rate. */
 const patience = 60_000
 const leastRate = 1024 / 1000
@@ -28,6 +31,7 @@ export class KeepAlive {
   #partialBase = 0
   #partialBytes = 0
   #probedAt = -1
+  #wokeAt = Number.NEGATIVE_INFINITY
 
   constructor(pingTimeout: number) {
     this.#pingTimeout = pingTimeout
@@ -42,6 +46,7 @@ export class KeepAlive {
     this.#blockedAt = -1
     this.#partialAt = -1
     this.#probedAt = -1
+    this.#wokeAt = Number.NEGATIVE_INFINITY
   }
 
   /** True from a wake-up to the first byte after it. */
@@ -49,9 +54,15 @@ export class KeepAlive {
     return this.#probedAt >= 0
   }
 
+  /** True for a moment after a wake-up, also when the server answered: browsers end connections of frozen pages only then. */
+  woken(now: number): boolean {
+    return this.probing || now - this.#wokeAt <= probePatience
+  }
+
   /** The machine may have slept: a PINGREQ is sent now, and any byte is expected soon. */
   probe(now: number): void {
     this.#probedAt = now
+    this.#wokeAt = now
     this.#pingedAt = now
     this.#sentAt = now
   }
@@ -93,8 +104,10 @@ export class KeepAlive {
   }
 
   handleTimeout(now: number): KeepAliveVerdict {
-    // So late that timers must have stood still: what was due meanwhile says nothing about the peer.
-    if (this.#interval > 0 && now - this.deadline > this.#interval) {
+    // So late that timers must have stood still: what was due meanwhile says nothing about the peer. Once it was asked, its silence counts also
+    // where every timer is late, as in a page that nobody sees.
+    const usual = this.probing ? Math.max(this.#interval, hiddenLateness) : this.#interval
+    if (this.#interval > 0 && now - this.deadline > usual) {
       // What stood still with us begins anew.
       if (this.#blockedAt >= 0) this.#blockedAt = now
       if (this.#partialAt >= 0) this.#partialAt = now

@@ -78,6 +78,19 @@ describe('PINGREQ (section 3.1.2.10)', () => {
     expect(keepAlive.deadline).toBe(230_000)
   })
 
+  it('fault 29 timers that are always late ask once: what is silent after that is dead', () => {
+    const keepAlive = started()
+    expect(keepAlive.handleTimeout(120_000)).toBe('ping')
+    expect(keepAlive.handleTimeout(180_000)).toBe('dead')
+  })
+
+  it('fault 29 timers that are always late ask again where something came meanwhile', () => {
+    const keepAlive = started()
+    expect(keepAlive.handleTimeout(120_000)).toBe('ping')
+    answer(keepAlive, 120_010)
+    expect(keepAlive.handleTimeout(180_020)).toBe('ping')
+  })
+
   it('B08 a late PINGRESP restores the schedule without doubling it', () => {
     const keepAlive = started(5, 60_000)
     expect(keepAlive.handleTimeout(5000)).toBe('ping')

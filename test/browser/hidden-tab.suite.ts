@@ -1,0 +1,67 @@
+/**
+ * Tabs that nobody sees, for eight minutes of real time, because Chromium runs their timers once a minute only after five: `npm run hidden-tab`.
+ *
+ * Two of them, with a keep-alive of 30 s, at a broker that ends what is silent for 45 s: one gets a message every ten seconds, the other gets none.
+ * Says each minute how often they connected and how often a timer of 50 ms fired. MQWIRE_MINUTES sets the time.
+ */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type Client, connect } from '../../src/client/node.js'
+import { type Broker, startAedes } from '../interop/brokers.js'
+import { requireDist } from '../package/fixture.js'
+import { PlainBrowser, withChromium } from './chromium.js'
+import { type Site, serveSite } from './site.js'
+import { Stay } from './stay.js'
+
+const minutes = Number(process.env['MQWIRE_MINUTES'] ?? 8)
+
+const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+withChromium(() => {
+  describe('fault 29 pain 10 hidden tabs in real time', () => {
+    let site: Site
+    let broker: Broker
+    let sender: Client
+    let browser: PlainBrowser
+    beforeAll(async () => {
+      await requireDist()
+      site = await serveSite()
+      broker = await startAedes()
+      sender = await connect(broker.urls.TCP ?? '')
+      browser = await PlainBrowser.start()
+      return async () => {
+        await browser.stop()
+        await sender.disconnect({ timeout: 0 })
+        await broker.stop()
+        await site.stop()
+      }
+    })
+
+    it(`${minutes} minutes: with messages nobody ends the connection, without there is at most one reconnect`, {
+      timeout: (minutes + 1) * 60_000,
+    }, async () => {
+      const open = (id: string): Promise<Stay> => Stay.open(browser, site.origin, broker.urls.WebSocket ?? '', id)
+      const [fed, quiet] = [await open('fed'), await open('quiet')]
+      const other = await browser.context.newPage()
+      await other.bringToFront()
+      const ticksOf = async (stay: Stay): Promise<number> => stay.page.evaluate('life.ticks()')
+      const before = new Map<Stay, number>()
+      for (let minute = 1; minute <= minutes; minute++) {
+        for (const stay of [fed, quiet]) before.set(stay, await ticksOf(stay))
+        for (let part = 0; part < 6; part++) {
+          await pause(10_000)
+          await sender.publish('fed/in', `${minute}.${part}`, { qos: 1 })
+        }
+        for (const stay of [fed, quiet]) {
+          const ticks = (await ticksOf(stay)) - (before.get(stay) ?? 0)
+          console.log(`minute ${minute}, ${stay.id}: ${stay.tap.connects} CONNECT, ${ticks} ticks, ${await stay.state()}`)
+        }
+      }
+      const texts = (await fed.diary()).flatMap(({ text }) => text ?? [])
+      expect(texts).toHaveLength(6 * minutes)
+      expect(fed.tap.connects).toBe(1)
+      expect(quiet.tap.connects).toBeLessThanOrEqual(2)
+      expect(await quiet.state()).toBe('connected')
+      for (const stay of [fed, quiet]) await stay.close()
+    })
+  })
+})

@@ -1,0 +1,81 @@
+/**
+ * A tab that nobody sees, in a real browser that holds back its timers. What takes minutes is `npm run hidden-tab`,
+ * and under virtual time `test/client/hidden-tab.test.ts`.
+ */
+import type { Page } from 'playwright-core'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type Client, connect } from '../../src/client/node.js'
+import { type Broker, startAedes } from '../interop/brokers.js'
+import { eventually } from '../interop/waiting.js'
+import { requireDist } from '../package/fixture.js'
+import { PlainBrowser, withChromium } from './chromium.js'
+import { type Site, serveSite } from './site.js'
+import { between, Stay } from './stay.js'
+
+withChromium(() => {
+  describe('fault 29 pain 10 a hidden tab', () => {
+    let site: Site
+    let broker: Broker
+    let sender: Client
+    let browser: PlainBrowser
+    let stay: Stay
+    let other: Page
+    let count = 0
+    beforeAll(async () => {
+      await requireDist()
+      site = await serveSite()
+      broker = await startAedes()
+      sender = await connect(broker.urls.TCP ?? '')
+      browser = await PlainBrowser.start()
+      return async () => {
+        await browser.stop()
+        await sender.disconnect({ timeout: 0 })
+        await broker.stop()
+        await site.stop()
+      }
+    })
+    afterEach(async () => {
+      await stay.close()
+      await other.close()
+    })
+
+    /** A connected page with another one in front of it. */
+    async function hidden(keepAlive?: number): Promise<void> {
+      count += 1
+      stay = await Stay.open(browser, site.origin, broker.urls.WebSocket ?? '', `hidden-${count}`, keepAlive)
+      other = await browser.context.newPage()
+      await other.bringToFront()
+      const diary = await stay.until('visibilitychange')
+      expect(diary.at(-1)?.visibility).toBe('hidden')
+    }
+
+    it('its timers are held back, and what comes in is read all the same, and PINGREQ leaves in time', async () => {
+      await hidden(4)
+      const ticks = await stay.page.evaluate<number>('life.ticks()')
+      await eventually(() => stay.tap.links[0]?.count('pingreq') === 1, 'PINGREQ')
+      // Eighty of them, were it seen.
+      expect((await stay.page.evaluate<number>('life.ticks()')) - ticks).toBeLessThan(20)
+      await sender.publish(`${stay.id}/in`, 'there', { qos: 1 })
+      await stay.until('message')
+      expect(stay.tap.connects).toBe(1)
+    })
+
+    it('shown again with a dead link: replaced within 2 s', async () => {
+      await hidden()
+      stay.tap.links[0]?.silence()
+      await stay.page.bringToFront()
+      const diary = await stay.until('connect', 2)
+      expect(between(diary, 'visibilitychange', 'connect')).toBeLessThan(2000)
+      expect(stay.tap.open).toHaveLength(1)
+    })
+
+    it('a connection that it makes asks the broker for more patience', async () => {
+      await hidden()
+      stay.tap.links[0]?.cut()
+      await stay.until('disconnect')
+      await stay.page.evaluate('life.client.reconnect()')
+      await stay.until('connect', 2)
+      expect(stay.tap.links.map(({ packets: [first] }) => first?.type === 'connect' && first.keepAlive)).toEqual([30, 180])
+    })
+  })
+})

@@ -1,0 +1,11 @@
+/** What `npm run hidden-tab` runs: minutes of real time, and so no part of `npm test`. */
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    root: '.',
+    include: ['test/browser/hidden-tab.suite.ts'],
+    setupFiles: ['test/secrets-setup.ts'],
+    hookTimeout: 60_000,
+  },
+})

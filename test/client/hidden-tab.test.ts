@@ -1,0 +1,264 @@
+/**
+ * Keep-alive in a tab that nobody sees: its timers run at whole minutes only, while what comes in is handled at once. Half an hour of virtual time
+ * against a server that waits one and a half times the keep-alive for a packet, and not a millisecond longer [MQTT-3.1.2-22].
+ */
+import { describe, expect, it } from 'vitest'
+import type { ClientOptions } from '../../src/client/api.js'
+import type { CancelTimer, Platform } from '../../src/client/platform.js'
+import type { Answer, ScriptedPeer } from '../../src/testing/scripted-peer.js'
+import type { ClientPacket } from '../../src/wire/packets.js'
+import { agreeable } from './harness.js'
+import { publish } from './incoming.js'
+import { Rig } from './rig.js'
+
+const minute = 60_000
+const halfAnHour = 30 * minute
+
+/** A browser that holds back the timers of a page while it is hidden. */
+class Tab {
+  hidden = false
+  readonly rig: Rig
+  /** When each packet of the client came, over all connections. */
+  readonly packets: { readonly at: number; readonly type: ClientPacket['type'] }[] = []
+  /** Connections that the server ended because it heard nothing. */
+  kicks = 0
+  readonly #wakes = new Set<() => void>()
+  readonly #dead = new Set<ScriptedPeer>()
+  /** Timers that are due and wait for the next minute. */
+  readonly #held = new Set<() => void>()
+
+  /** `serverKeepAlive`: what CONNACK says. */
+  constructor(options: ClientOptions = {}, serverKeepAlive?: number) {
+    const platform: Partial<Platform> = {
+      setTimer: (callback, delay) => this.#setTimer(callback, delay),
+      // Messages of ports are not held back.
+      nextTurn: (callback) => void this.rig.clock.setTimer(callback, 0),
+      hidden: () => this.hidden,
+      onWake: (callback) => {
+        this.#wakes.add(callback)
+        return () => this.#wakes.delete(callback)
+      },
+    }
+    this.rig = new Rig({ clientId: 'tab', cleanStart: false, keepAlive: 30, ...options }, { platform })
+    this.rig.behave = (_host, dial) => this.#serve(dial, serverKeepAlive)
+  }
+
+  /** Connects while it is seen, then hides. */
+  async hide(): Promise<void> {
+    await this.rig.up()
+    this.hidden = true
+  }
+
+  /** Is seen again. */
+  async show(): Promise<void> {
+    this.hidden = false
+    for (const fire of this.#held) fire()
+    for (const callback of this.#wakes) callback()
+    await this.rig.settle()
+  }
+
+  /** Nothing goes over the connection any more, and nobody tells. */
+  die(): void {
+    this.#dead.add(this.rig.peer)
+    this.rig.peer.answer = () => undefined
+  }
+
+  /** Lets time pass, with a message of the server every so often. */
+  async traffic(duration: number, every: number): Promise<void> {
+    for (let passed = 0; passed < duration; passed += every) {
+      await this.rig.advance(every)
+      if (this.rig.peer.ended === undefined) this.rig.peer.send(publish('t', 'x'))
+      await this.rig.settle()
+    }
+  }
+
+  get losses(): number {
+    return this.rig.seen('disconnect').length
+  }
+
+  /** The longest silence of the client so far, in milliseconds. */
+  get longestSilence(): number {
+    return Math.max(...this.packets.map(({ at }, index) => (this.packets[index + 1]?.at ?? this.rig.clock.now()) - at))
+  }
+
+  pings(): number {
+    return this.packets.filter(({ type }) => type === 'pingreq').length
+  }
+
+  #setTimer(callback: () => void, delay: number): CancelTimer {
+    const { clock } = this.rig
+    let cancel: CancelTimer = () => undefined
+    const fire = (): void => {
+      cancel()
+      this.#held.delete(fire)
+      const wait = this.hidden ? (minute - (clock.now() % minute)) % minute : 0
+      if (wait === 0) return callback()
+      this.#held.add(fire)
+      cancel = clock.setTimer(fire, wait)
+    }
+    cancel = clock.setTimer(fire, delay)
+    return () => {
+      this.#held.delete(fire)
+      cancel()
+    }
+  }
+
+  #serve(dial: number, serverKeepAlive: number | undefined): Answer {
+    let patience = Number.POSITIVE_INFINITY
+    let cancel: CancelTimer = () => undefined
+    const kick = (): void => {
+      const peer = this.rig.peers[dial - 1]
+      if (peer === undefined || peer.ended !== undefined || this.#dead.has(peer)) return
+      this.kicks += 1
+      peer.send({ type: 'disconnect', reasonCode: 0x8d, properties: {} })
+      peer.end()
+    }
+    return (packet) => {
+      this.packets.push({ at: this.rig.clock.now(), type: packet.type })
+      if (packet.type === 'connect') patience = (serverKeepAlive ?? packet.keepAlive) * 1500
+      cancel()
+      if (packet.type !== 'disconnect') cancel = this.rig.clock.setTimer(kick, patience)
+      if (packet.type !== 'connect') return agreeable(packet)
+      return { type: 'connack', sessionPresent: dial > 1, reasonCode: 0, properties: { serverKeepAlive } }
+    }
+  }
+}
+
+describe('fault 29 pain 10 a hidden tab, timers once a minute, keep-alive of 30 s', () => {
+  it.each([1000, 5000, 14_000])('messages every %i ms: nobody ends the connection, and PINGREQ leaves in time [MQTT-3.1.2-20]', async (every) => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.traffic(halfAnHour, every)
+    expect(tab.kicks).toBe(0)
+    expect(tab.losses).toBe(0)
+    expect(tab.rig.dials).toHaveLength(1)
+    expect(tab.longestSilence).toBeLessThanOrEqual(30_000 + every)
+    // No more of them than a page that is seen would send.
+    expect(tab.pings()).toBeLessThanOrEqual(halfAnHour / 30_000)
+    await tab.rig.finish()
+  })
+
+  it.each([20_000, 44_000, 50_000])('messages every %i ms, too rare to be always in time: at most one reconnect', async (every) => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.traffic(halfAnHour, every)
+    expect(tab.losses).toBeLessThanOrEqual(1)
+    expect(tab.rig.client.state).toBe('connected')
+    await tab.rig.finish()
+  })
+
+  it('nothing comes in: one reconnect, after which the server knows to wait', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.rig.advance(halfAnHour)
+    expect(tab.kicks).toBeLessThanOrEqual(1)
+    expect(tab.rig.dials.length).toBeLessThanOrEqual(2)
+    expect(tab.losses).toBe(tab.rig.dials.length - 1)
+    expect(tab.rig.client.state).toBe('connected')
+    expect(tab.rig.peers.map((peer) => peer.last('connect').keepAlive)).toEqual([30, 180])
+    await tab.rig.finish()
+  })
+
+  it.each([0, 1, 29_999, 30_000, 31_000, 59_999])('the same, hidden %i ms after a whole minute', async (offset) => {
+    const tab = new Tab()
+    await tab.rig.advance(offset)
+    await tab.hide()
+    await tab.rig.advance(halfAnHour)
+    expect(tab.rig.dials.length).toBeLessThanOrEqual(2)
+    expect(tab.rig.client.state).toBe('connected')
+    await tab.rig.finish()
+  })
+
+  it('a QoS 1 message that was published meanwhile arrives, once', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.rig.advance(10 * minute)
+    const publishing = tab.rig.client.publish('t', 'x', { qos: 1 })
+    await tab.rig.advance(minute)
+    expect((await publishing).reasonCode).toBe(0)
+    expect(tab.packets.filter(({ type }) => type === 'publish')).toHaveLength(1)
+    await tab.rig.finish()
+  })
+
+  it('opened in the background: the server is asked to wait from the start, and nothing is lost at all', async () => {
+    const tab = new Tab()
+    tab.hidden = true
+    await tab.rig.up()
+    await tab.rig.advance(halfAnHour)
+    expect(tab.rig.peer.last('connect').keepAlive).toBe(180)
+    expect(tab.losses).toBe(0)
+    expect(tab.longestSilence).toBeLessThanOrEqual(180_000 + minute)
+    await tab.rig.finish()
+  })
+
+  it.each([
+    [300, 300],
+    [false, 0],
+  ] as const)('keepAlive: %s is left as it is', async (keepAlive, asked) => {
+    const tab = new Tab({ keepAlive })
+    tab.hidden = true
+    await tab.rig.up()
+    expect(tab.rig.peer.last('connect').keepAlive).toBe(asked)
+    await tab.rig.finish()
+  })
+
+  it('seen again: what was connected from then on is asked for as configured', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.rig.advance(5 * minute)
+    await tab.show()
+    await tab.rig.cut()
+    await tab.rig.advance(5000)
+    expect(tab.rig.client.state).toBe('connected')
+    expect(tab.rig.peer.last('connect').keepAlive).toBe(30)
+    await tab.rig.finish()
+  })
+
+  it('the link died meanwhile: found out within 1.5 s of being seen again, and replaced at once', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    tab.die()
+    await tab.rig.advance(20_000)
+    const seen = tab.rig.clock.now()
+    await tab.show()
+    await tab.rig.advance(1500)
+    expect(tab.rig.dials).toHaveLength(2)
+    expect((tab.rig.dials[1]?.at ?? 0) - seen).toBeLessThan(2000)
+    expect(tab.rig.client.state).toBe('connected')
+    await tab.rig.finish()
+  })
+})
+
+describe('fault 29 what comes in sends what is due', () => {
+  it('B05 PINGREQ leaves with the first message after it was due, once', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.traffic(29_000, 1000)
+    expect(tab.pings()).toBe(0)
+    await tab.traffic(1000, 1000)
+    expect(tab.pings()).toBe(1)
+    await tab.traffic(29_000, 1000)
+    expect(tab.pings()).toBe(1)
+    await tab.rig.finish()
+  })
+
+  it('B06 a link over which nothing comes any more is still given up by the timer', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.traffic(30_000, 1000)
+    tab.die()
+    await tab.rig.advance(3 * minute)
+    expect(tab.rig.seen('disconnect').map(({ cause }) => cause?.code)).toEqual(['ERR_KEEPALIVE_TIMEOUT'])
+    expect(tab.rig.client.state).toBe('connected')
+    await tab.rig.finish()
+  })
+
+  it('a server that insists on a keep-alive of 60 s: with messages nobody ends the connection', async () => {
+    const tab = new Tab({}, 60)
+    await tab.hide()
+    await tab.traffic(halfAnHour, 10_000)
+    expect(tab.kicks).toBe(0)
+    expect(tab.losses).toBe(0)
+    await tab.rig.finish()
+  })
+})
