@@ -175,6 +175,19 @@ describe('a dead link', () => {
     expect(keepAlive.deadline).toBe(65_000)
   })
 
+  it('B15 is woken from a wake-up until the server answered and a moment has passed, and not by the wake-up of a connection before', () => {
+    const keepAlive = new KeepAlive(5000)
+    keepAlive.start(60, 0)
+    expect(keepAlive.woken(0)).toBe(false)
+    keepAlive.probe(1000)
+    expect([keepAlive.woken(1000), keepAlive.woken(9000)]).toEqual([true, true])
+    keepAlive.received(1100)
+    expect([keepAlive.woken(2500), keepAlive.woken(2501)]).toEqual([true, false])
+    keepAlive.probe(3000)
+    keepAlive.start(60, 3100)
+    expect(keepAlive.woken(3100)).toBe(false)
+  })
+
   it('counts nothing of the connection before', () => {
     const keepAlive = started()
     keepAlive.handleTimeout(30_000)
