@@ -49,6 +49,9 @@ function npm(args, cwd) {
   })
 }
 
+/** The same, once more when it fails: networks do. */
+const fetched = (args, cwd) => npm(args, cwd).catch(() => npm(args, cwd))
+
 /** Makes a folder by `fill`, unless it is there: a half-filled one is never seen. */
 async function made(folder, fill) {
   if (existsSync(folder)) return folder
@@ -67,7 +70,7 @@ async function runtime({ name, kind, version, from, file }) {
   try {
     const folder = await made(path.join(cache, `${kind}-${version}`), async (next) => {
       writeFileSync(path.join(next, 'package.json'), '{ "private": true }')
-      await npm(['install', '--no-package-lock', `${from}@${version}`], next)
+      await fetched(['install', '--no-package-lock', `${from}@${version}`], next)
       chmodSync(path.join(next, 'node_modules', from, file), 0o755)
     })
     return { name, kind, version, executable: path.join(folder, 'node_modules', from, file) }
@@ -83,7 +86,7 @@ async function tools() {
   try {
     const folder = await made(path.join(cache, `tools-${print.digest('hex').slice(0, 16)}`), async (next) => {
       for (const file of files) cpSync(file, path.join(next, path.basename(file)))
-      await npm(['ci', '--include=dev'], next)
+      await fetched(['ci', '--include=dev'], next)
     })
     return { folder }
   } catch (error) {
@@ -93,19 +96,19 @@ async function tools() {
 
 /** Fetches everything, two at a time: the network and the processor are both busy then. */
 async function fetchAll() {
-  const fetched = { tools: {}, runtimes: [] }
+  const all = { tools: {}, runtimes: [] }
   const fetchTools = async () => {
-    fetched.tools = await tools()
+    all.tools = await tools()
   }
   const fetchRuntime = (each, index) => async () => {
-    fetched.runtimes[index] = await runtime(each)
+    all.runtimes[index] = await runtime(each)
   }
   const jobs = [fetchTools, ...wanted.map(fetchRuntime)]
   const lane = async () => {
     for (let job = jobs.shift(); job !== undefined; job = jobs.shift()) await job()
   }
   await Promise.all([lane(), lane()])
-  return fetched
+  return all
 }
 
 mkdirSync(cache, { recursive: true })

@@ -10,9 +10,9 @@ const steady = (mode, title, targets) => {
   return {
     part: 'memory',
     rows: {
-      [garbage]: targets.garbage ?? {},
+      [garbage]: targets.garbage ?? { lessIsBetter: true },
       // A tenth of a millisecond for noise.
-      [delay]: targets.delay ?? {},
+      [delay]: targets.delay ?? { lessIsBetter: true },
     },
     async run({ peer, quick }) {
       const settings = { port: (await peer()).port, mode, ...(quick && { seconds: 1, turns: 1 }) }
