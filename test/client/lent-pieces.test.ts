@@ -46,6 +46,17 @@ describe('what is lent of small reads', () => {
     expect(pieces.hold(at(source, 0, 100), 200, true)).not.toBe(lent)
   })
 
+  it('never lies in what others of the thread see, E25', () => {
+    const pieces = new Pieces()
+    lend(pieces, 1)
+    const view = at(read(200, 2), 0, 100)
+    const common = pieces.hold(view, 200, false)
+    expect(common.bytes.length).toBeGreaterThan(1000)
+    const lent = pieces.lend(view, 200)
+    expect(lent).not.toBe(common)
+    expect(lent.bytes).toEqual(read(200, 2))
+  })
+
   it('is made anew when one is never given back', () => {
     const pieces = new Pieces()
     const stuck = lend(pieces, 1)
