@@ -33,6 +33,9 @@ const aliasShare = 1 / 4
 const leastAliasBytes = 64 * 1024
 /** Of the memory budget, for topics that come in again and again. */
 const topicShare = 1 / 16
+/** What is read of a packet that follows a large one before its payload has a place: the room for each byte that came, and what stands before it. */
+const peekShare = 16
+const peekHead = 512
 /** Milliseconds that a peer gets to end its side of the stream after we ended ours. */
 const closePatience = 1000
 
@@ -126,8 +129,13 @@ export class Connection implements Sink, Eater, Outlet {
 
   buffer(): Uint8Array {
     // The rest of a large payload goes where it is to stay.
+    const before = this.#room
     this.#room = this.#intake.room
-    return this.#room ?? this.#windows.give(this.#host.inbox.borrowers.size > 0, () => this.#host.inbox.moveOut(true)).bytes
+    if (this.#room !== undefined) return this.#room
+    const { bytes } = this.#windows.give(this.#host.inbox.borrowers.size > 0, () => this.#host.inbox.moveOut(true))
+    const latest = before?.buffer.byteLength ?? 0
+    // Behind one that no window holds there may be another: of that, only what makes room for the rest need be copied.
+    return latest < bytes.length ? bytes : bytes.subarray(0, latest / peekShare + peekHead)
   }
 
   read(length: number): void {

@@ -42,6 +42,26 @@ describe.each([
     expect(acks(rig.world)).toEqual(pubacks(1, 6))
   })
 
+  it('one behind the other, larger than a window: of all but the first, a sixteenth and a little is read before there is a place for it', async () => {
+    const rig = await windowed({ scanner: scanner() })
+    const subscription = await subscribe(rig.world, 'a', { buffer: 100 })
+    await rig.busy()
+    const link = rig.links[0]
+    if (link === undefined) throw new Error('no link')
+    const before = link.windows.length
+    const whole = link.latest?.length ?? 0
+    const size = 2 * whole
+    await rig.send(...Array.from({ length: 3 }, () => publish('a', 'z'.repeat(size))), publish('a', 'end'), publish('a', 'more'))
+    expect([subscription.read(), subscription.read(), subscription.read()].map((message) => message?.payloadLength)).toEqual([size, size, size])
+    expect([taken(subscription).text(), taken(subscription).text()]).toEqual(['end', 'more'])
+    const given = link.windows.slice(before).map(({ length }) => length)
+    const peek = size / 16 + 512
+    // The beginning of each in a window, the rest in its place.
+    expect(given.filter((length) => length === peek)).toHaveLength(3)
+    expect(given.filter((length) => length < whole && length !== peek)).toEqual([])
+    expect(link.latest?.length).toBe(whole)
+  })
+
   it('left behind by one subscription, and got by the next', async () => {
     const rig = await windowed({ receiveMaximum: 65_535, scanner: scanner() })
     const first = await subscribe(rig.world, 'a', { qos: 1, lifetime: 'borrowed', onExit: 'detach' })
