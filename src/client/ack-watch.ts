@@ -12,7 +12,6 @@ const stallAge = 10_000
 /** Progress of one client's outgoing messages at QoS 1 and 2. */
 export class AckWatch {
   readonly #host: Host
-  readonly #inFlight: () => number
   #cancel: CancelTimer | undefined
   /** Acknowledgements, and how many there were when it was looked last. */
   #count = 0
@@ -20,9 +19,8 @@ export class AckWatch {
   #since = 0
   #told = false
 
-  constructor(host: Host, inFlight: () => number) {
+  constructor(host: Host) {
     this.#host = host
-    this.#inFlight = inFlight
   }
 
   /** A message was sent, again or for the first time. */
@@ -33,7 +31,7 @@ export class AckWatch {
   /** An acknowledgement came in. */
   handleProgress(): void {
     this.#count += 1
-    if (this.#inFlight() === 0) return this.stop()
+    if (this.#host.outbox.inFlight === 0) return this.stop()
     if (!this.#told) return
     this.#told = false
     this.#begin()
@@ -56,7 +54,7 @@ export class AckWatch {
 
   #check(): void {
     this.#cancel = undefined
-    const inFlight = this.#inFlight()
+    const { inFlight } = this.#host.outbox
     if (inFlight === 0) return
     if (this.#count !== this.#seen) return this.#begin()
     const age = this.#host.platform.now() - this.#since

@@ -83,13 +83,10 @@ export class Core implements DiallingHost {
       (error, type) => this.log('error', `a listener of '${type}' threw: ${textOf(error)}`),
       platform.trace && ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
     )
-    this.session = new Session({
-      ...options,
-      maximumInflight: options.outbound.maxInflight,
-      ownsSession: !options.cleanStart,
-      durableStore: false,
-      identifierBase: Math.floor(platform.random() * 65_535),
-    })
+    const { receiveMaximum, sessionExpiryInterval, pingTimeout } = options
+    const limits = { receiveMaximum, sessionExpiryInterval, pingTimeout, maximumInflight: options.outbound.maxInflight }
+    const identifierBase = Math.floor(platform.random() * 65_535)
+    this.session = new Session({ ...limits, ownsSession: !options.cleanStart, durableStore: false, identifierBase })
     this.registry = new Registry(this)
     this.inbox = new Inbox(this)
     this.outbox = new Outbox(this)

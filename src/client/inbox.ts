@@ -60,7 +60,7 @@ export class Inbox {
   }
 
   /** Consumers that borrow messages: memory that reads go into is lent to them. */
-  readonly borrowers = new Set<Consumer>()
+  readonly borrowers = new SparseSet<Consumer>()
 
   /** A read begins. `window` is what it went into, where that may be lent. */
   handleRead(window: Piece | undefined): void {

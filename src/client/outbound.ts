@@ -45,6 +45,9 @@ const identifierInUse = 0x91
 const mostRetries = 16
 /** What `post` sends with. */
 const noSettings: Sending = { qos: 0, retain: false, properties: undefined }
+const trial = /* @__PURE__ */ new Writer()
+const qos0Receipt = /* @__PURE__ */ receipt(0, undefined)
+const qos0Done = /* @__PURE__ */ Promise.resolve(qos0Receipt)
 
 /** Outgoing messages of one client. */
 export class Outbox {
@@ -58,9 +61,6 @@ export class Outbox {
   readonly #inFlight = new ItemTable()
   /** To be sent again on this connection. */
   readonly #replays = new Ring<Item>()
-  readonly #trial = new Writer()
-  readonly #qos0Receipt = receipt(0, undefined)
-  readonly #qos0Done = Promise.resolve(this.#qos0Receipt)
   #room: Deferred<void> | undefined
   #idle: Deferred<void> | undefined
   #complaint: MqttError | undefined
@@ -69,7 +69,7 @@ export class Outbox {
 
   constructor(host: Host) {
     this.#host = host
-    this.#progress = new AckWatch(host, () => this.inFlight)
+    this.#progress = new AckWatch(host)
   }
 
   /** Publishes that have not been sent. */
@@ -108,7 +108,7 @@ export class Outbox {
       const output = this.#immediate
       if (output !== undefined) {
         this.#post(output, topic, payload, options)
-        return this.#qos0Done
+        return qos0Done
       }
     }
     const output = this.#open
@@ -406,11 +406,11 @@ export class Outbox {
 
   #follow(item: Item, output: Output): void {
     const { payload, options } = item.call
-    if (options.qos === 0 && payload.length < byReference && options.flush !== true) return this.#succeed(item, this.#qos0Receipt)
+    if (options.qos === 0 && payload.length < byReference && options.flush !== true) return this.#succeed(item, qos0Receipt)
     if (options.signal !== undefined) item.stop ??= onAbort(options.signal, () => this.#abort(item))
     if (options.qos > 0) return this.#limit(item)
     // Large payloads are sent as they lie: the caller gets them back when they are written.
-    output.onWritten((error) => (error === undefined ? this.#succeed(item, this.#qos0Receipt) : this.#fail(item, withOutcome(error, 'unknown'))))
+    output.onWritten((error) => (error === undefined ? this.#succeed(item, qos0Receipt) : this.#fail(item, withOutcome(error, 'unknown'))))
   }
 
   #limit(item: Item): void {
@@ -432,14 +432,14 @@ export class Outbox {
 
   // What cannot leave now is written to a scratch buffer, but for the payload.
   #try(topic: string, payloadLength: number, { qos, retain, properties }: Sending): void {
-    this.#trial.reset()
+    trial.reset()
     try {
-      writePublishHead(this.#trial, { topic, qos, retain, packetId: qos, properties }, payloadLength, 5)
+      writePublishHead(trial, { topic, qos, retain, packetId: qos, properties }, payloadLength, 5)
     } catch (error) {
       throw asInvalidOption(error)
     }
     const limit = this.#host.connection === undefined ? undefined : this.#host.session.negotiated?.maximumPacketSize
-    if (this.#trial.length + payloadLength > (limit ?? Number.POSITIVE_INFINITY)) throw new MqttError('ERR_PACKET_TOO_LARGE')
+    if (trial.length + payloadLength > (limit ?? Number.POSITIVE_INFINITY)) throw new MqttError('ERR_PACKET_TOO_LARGE')
   }
 
   #abort(item: Item): void {

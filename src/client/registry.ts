@@ -18,10 +18,10 @@ import type { CheckedSubscribe } from './requests.js'
 import { nameOf, refusal } from './session/refusal.js'
 import { SparseMap, SparseSet } from './session/sparse.js'
 import { isWanted, restoringItem, type SubscribeJob, type UnsubscribeJob, withdraw } from './subscribe-jobs.js'
-import { SubscribeSender } from './subscribe-sender.js'
+import { type Refusals, SubscribeSender } from './subscribe-sender.js'
 
 /** Local and broker subscriptions of one client. */
-export class Registry {
+export class Registry implements Refusals {
   readonly trie = new TopicTrie<FilterEntry>()
   readonly #entries = new SparseMap<string, FilterEntry>()
   /** To be told of the end of the client: handlers run on whose subscription is over. */
@@ -35,18 +35,16 @@ export class Registry {
 
   constructor(host: Host) {
     this.#host = host
-    this.#sender = new SubscribeSender(host, {
-      entries: { [Symbol.iterator]: () => this.#entries.values() },
-      refuse: (items, error) => this.#refuse(items, error),
-      dismiss: (item, error) => this.#dismiss(item, error),
-      isSuperseded: (job, index) => this.#isSuperseded(job, index),
-      refuseUnsubscribe: (job, from, error) => this.#refuseUnsubscribe(job, from, error),
-    })
+    this.#sender = new SubscribeSender(host, this)
   }
 
   /** How many filters there are. */
   get filters(): number {
     return this.#entries.size
+  }
+
+  get entries(): Iterable<FilterEntry> {
+    return this.#entries.values()
   }
 
   get consumers(): Iterable<Consumer> {
@@ -182,11 +180,11 @@ export class Registry {
     const sent = this.#sender.take(packetId)
     const error = withOutcome(cause, 'unknown')
     if (sent === undefined) return
-    if ('part' in sent) this.#refuseUnsubscribe(sent.job, sent.part.from, error)
+    if ('part' in sent) this.refuseUnsubscribe(sent.job, sent.part.from, error)
     else {
       const items = sent.job.restoring === true ? sent.items.filter((item) => item.joiners.length > 0) : sent.items
       if (items !== sent.items) withdraw(sent.items.filter((item) => item.joiners.length === 0))
-      this.#refuse(items, error)
+      this.refuse(items, error)
     }
   }
 
@@ -277,8 +275,8 @@ export class Registry {
     return entry
   }
 
-  // A subscription that cannot be brought back is over, for all who read it.
-  #dismiss({ entry }: SubscribeItem, error: MqttError): void {
+  /** A subscription that cannot be brought back is over, for all who read it. */
+  dismiss({ entry }: SubscribeItem, error: MqttError): void {
     for (const { joiners } of entry.requests.splice(0)) for (const { claim } of joiners) this.#fail(claim, error)
     this.#host.events.emit('error', { error })
     this.#forget(entry, error)
@@ -300,7 +298,7 @@ export class Registry {
     // What came in already goes back where it was, if it can.
     if (gone) entry.state = 'leaving'
     for (const joiner of joiners) this.#grant(joiner, reasonCode, entry.filter)
-    if (forgotten) this.#dismiss(item, refusal('ERR_SUBSCRIBE_REFUSED', reasonCode, undefined, SUBACK))
+    if (forgotten) this.dismiss(item, refusal('ERR_SUBSCRIBE_REFUSED', reasonCode, undefined, SUBACK))
     else if (gone) this.#forget(entry)
   }
 
@@ -355,7 +353,7 @@ export class Registry {
     else claim.ready.reject(error)
   }
 
-  #refuse(items: readonly SubscribeItem[], error: unknown): void {
+  refuse(items: readonly SubscribeItem[], error: unknown): void {
     const claims = new Set(items.flatMap((item) => item.joiners.map((joiner) => joiner.claim)))
     for (const item of items) item.entry.requests.splice(item.entry.requests.indexOf(item), 1)
     for (const claim of claims) this.#fail(claim, error as MqttError)
@@ -374,14 +372,14 @@ export class Registry {
     this.#sender.handleWithdrawn()
   }
 
-  #isSuperseded(job: UnsubscribeJob, index: number): boolean {
+  isSuperseded(job: UnsubscribeJob, index: number): boolean {
     const current = this.#entries.get(job.filters[index] as string)
     if (current === undefined || current === job.entries[index] || current.state !== 'active') return false
     this.#answerUnsubscribe(job, [0], index)
     return true
   }
 
-  #refuseUnsubscribe(job: UnsubscribeJob, from: number, error: unknown): void {
+  refuseUnsubscribe(job: UnsubscribeJob, from: number, error: unknown): void {
     for (const entry of job.entries.slice(from)) {
       if (entry === undefined) continue
       entry.farewells -= 1

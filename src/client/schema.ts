@@ -115,7 +115,16 @@ export const userProperties: Parser<[string, string][]> = (value, path) => {
 /** An object whose fields are all known; left out it is one without fields. Unknown ones are mistakes and refused; undefined ones count as left out. */
 export function object<T extends object>(schema: Schema<T>): Parser<T> {
   const names = Object.keys(schema) as (keyof T & string)[]
-  return (value = {}, path) => {
+  // What nobody gave is the same for all.
+  let none: T | undefined
+  return (value, path) => {
+    if (value === undefined) {
+      none ??= parse({}, path)
+      return none
+    }
+    return parse(value, path)
+  }
+  function parse(value: unknown, path: string): T {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return invalid(path === '' ? 'options' : path, 'an object')
     const prefix = path === '' ? '' : `${path}.`
     const given = value as Record<string, unknown>

@@ -3,6 +3,7 @@
  *
  * Memory is bounded by the Topic Alias Maximum of each side times the longest topic. They must never outlive their connection [MQTT-3.3.2-7].
  */
+import { SparseMap } from './sparse.js'
 
 /** Topics by alias. */
 export class InboundAliases {
@@ -53,7 +54,7 @@ interface Alias {
 
 /** Aliases that we give to the topics of QoS 0 messages; the one unused for longest makes room for a new topic. */
 export class OutboundAliases {
-  readonly #aliases = new Map<string, Alias>()
+  readonly #aliases = new SparseMap<string, Alias>()
   readonly #free: number[] = []
   #oldest: Alias | undefined
   #youngest: Alias | undefined

@@ -6,11 +6,13 @@
  * exchanges are held until they are replayed. It must never match an acknowledgement of the wrong kind, nor one for what this connection did
  * not carry.
  */
+
 import { PUBREL } from '../../wire/constants.js'
 import type { AckQueue } from './ack-queue.js'
 import { IdTable, maximumPacketIdentifier } from './id-table.js'
 import type { Fault } from './inbound.js'
 import type { PersistPort } from './persistence.js'
+import { SparseMap } from './sparse.js'
 
 /** The exchange is over; its identifier is free. */
 export const DONE = 1
@@ -53,7 +55,7 @@ export class Outbound {
   mismatched = 0
   readonly #ids = new IdTable()
   /** Number of filters by packet identifier of a SUBSCRIBE or UNSUBSCRIBE in flight. */
-  readonly #expected = new Map<number, number>()
+  readonly #expected = new SparseMap<number, number>()
   #lastId = 0
   readonly #foreignBase: number
   /** An earlier process may have left QoS 2 exchanges of this session half done: identifiers are cleared before their first use. */

@@ -54,30 +54,12 @@ export class SparseMap<K, V> {
 }
 
 /** A Set that is mostly empty. */
-export class SparseSet<T> {
-  readonly #map = new SparseMap<T, true>()
-
-  get size(): number {
-    return this.#map.size
-  }
-
-  has(value: T): boolean {
-    return this.#map.has(value)
-  }
-
+export class SparseSet<T> extends SparseMap<T, true> {
   add(value: T): void {
-    this.#map.set(value, true)
-  }
-
-  delete(value: T): boolean {
-    return this.#map.delete(value)
-  }
-
-  clear(): void {
-    this.#map.clear()
+    this.set(value, true)
   }
 
   [Symbol.iterator](): IterableIterator<T> {
-    return this.#map.keys()
+    return this.keys()
   }
 }
