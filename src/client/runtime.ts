@@ -5,12 +5,25 @@
  */
 import type { Platform } from './platform.js'
 
+// Drawn many at a time: a call of the platform costs more than the numbers. None is used twice.
+const drawn = /* @__PURE__ */ new Uint32Array(64)
+let left = 0
+
+function draw(): number {
+  if (left === 0) {
+    crypto.getRandomValues(drawn)
+    left = drawn.length
+  }
+  left -= 1
+  return drawn[left] as number
+}
+
 /** The common parts of every platform. */
 export const runtime: Pick<Platform, 'now' | 'date' | 'random' | 'setTimer' | 'microtask'> = {
   now: () => performance.now(),
   date: () => Date.now(),
   // Nobody is to guess the response topics and identifiers that come from it.
-  random: () => (crypto.getRandomValues(new Uint32Array(1))[0] as number) / 4_294_967_296,
+  random: () => draw() / 4_294_967_296,
   setTimer(callback, delay) {
     const timer = setTimeout(callback, delay)
     return () => clearTimeout(timer)
