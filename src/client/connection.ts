@@ -306,6 +306,9 @@ export class Connection implements Sink, Eater, Outlet {
 
   #finish(error: MqttError | undefined): void {
     if (this.#ended) return
+    this.#tellLateness()
+    // A listener may have ended it all.
+    if (this.#ended) return
     this.#ended = true
     this.output.stop()
     this.#intake.stop()
@@ -325,8 +328,16 @@ export class Connection implements Sink, Eater, Outlet {
   }
 
   #handleTimer(): void {
-    this.#timerAt = Number.POSITIVE_INFINITY
+    this.#tellLateness()
     this.#session.handleTimeout(this.#platform.now())
     this.pump()
+  }
+
+  // The server gives us up after one and a half keep-alives: a connection that ends may have waited for its timer until now.
+  #tellLateness(): void {
+    const lateness = this.#platform.now() - this.#timerAt
+    const keepAlive = this.#session.negotiated?.keepAlive ?? 0
+    this.#timerAt = Number.POSITIVE_INFINITY
+    if (keepAlive > 0 && lateness >= keepAlive * 500 && lateness < Number.POSITIVE_INFINITY) this.#host.events.emit('late', { lateness, keepAlive })
   }
 }

@@ -47,6 +47,11 @@ export interface ClientEvents {
    * nobody here holds it. `'out'`: the server's, for messages of ours. `inFlight` messages wait.
    */
   stalled: { readonly direction: 'in' | 'out'; readonly subscription: Subscription | undefined; readonly age: number; readonly inFlight: number }
+  /**
+   * A timer of the connection is `lateness` milliseconds late, half of `keepAlive` (seconds) or more: the page is hidden, the machine slept, or the
+   * program left no time. A server ends a connection that is silent for so long. Told when the timer runs, or when the connection ends before.
+   */
+  late: { readonly lateness: number; readonly keepAlive: number }
   /** A message that no subscription here was made for; it was acknowledged. */
   unclaimed: { readonly message: Message }
   /** A handler gave up on a message, or a subscription could not be brought back. */

@@ -2,7 +2,7 @@
  * Tabs that nobody sees, for eight minutes of real time, because Chromium runs their timers once a minute only after five: `npm run hidden-tab`.
  *
  * Two of them, with a keep-alive of 30 s, at a broker that ends what is silent for 45 s: one gets a message every ten seconds, the other gets none.
- * Says each minute how often they connected and how often a timer of 50 ms fired. MQWIRE_MINUTES sets the time.
+ * Says each minute how often they connected and how often a timer of 50 ms fired, and at the end what was sent and told. MQWIRE_MINUTES sets the time.
  */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
@@ -13,6 +13,15 @@ import { type Site, serveSite } from './site.js'
 import { Stay } from './stay.js'
 
 const minutes = Number(process.env['MQWIRE_MINUTES'] ?? 8)
+
+/** What a stay was like: PINGREQ over each connection, what ended them, and the lateness of timers that the client told of. */
+async function toldOf(stay: Stay): Promise<string> {
+  const diary = await stay.diary()
+  const ends = diary.filter(({ type }) => type === 'disconnect').map(({ error }) => JSON.stringify(error))
+  const late = diary.flatMap(({ type, lateness = 0 }) => (type === 'late' ? Math.round(lateness / 1000) : []))
+  const pings = stay.tap.links.map((link) => link.count('pingreq'))
+  return `PINGREQ [${pings}], messages ${diary.filter(({ type }) => type === 'message').length}, ended by [${ends}], seconds late [${late}]`
+}
 
 const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
@@ -56,11 +65,14 @@ withChromium(() => {
           console.log(`minute ${minute}, ${stay.id}: ${stay.tap.connects} CONNECT, ${ticks} ticks, ${await stay.state()}`)
         }
       }
+      for (const stay of [fed, quiet]) console.log(`${stay.id}: ${await toldOf(stay)}`)
       const texts = (await fed.diary()).flatMap(({ text }) => text ?? [])
       expect(texts).toHaveLength(6 * minutes)
       expect(fed.tap.connects).toBe(1)
       expect(quiet.tap.connects).toBeLessThanOrEqual(2)
       expect(await quiet.state()).toBe('connected')
+      // Timers stand still from the sixth minute on: then each is told of that comes half a keep-alive late.
+      if (minutes > 6) expect((await fed.diary()).filter(({ type }) => type === 'late').length).toBeGreaterThan(0)
       for (const stay of [fed, quiet]) await stay.close()
     })
   })

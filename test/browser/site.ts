@@ -1,7 +1,7 @@
 /**
  * The web server of the browser tests: pages, the built package as it is published, and programs, as modules and bundled.
  *
- * `/pages/NAME.html` loads the module `/programs/NAME.js` and finds `mqwire` by an import map; `/strict/NAME.html` loads its bundle under a strict
+ * `/inside/page.html` has the pure suites, and `/test/…` the files that they read. `/pages/NAME.html` loads the module `/programs/NAME.js` and finds `mqwire` by an import map; `/strict/NAME.html` loads its bundle under a strict
  * Content Security Policy. Call `requireDist()` first.
  */
 import { readFile } from 'node:fs/promises'
@@ -12,6 +12,7 @@ import { build } from 'esbuild'
 import { listening } from '../interop/process-broker.js'
 import { root } from '../package/fixture.js'
 import type { Identity } from '../transport/certificates.js'
+import { bundleInside } from './inside/bundle.js'
 
 /** A running server. */
 export interface Site {
@@ -41,6 +42,16 @@ function bundled(name: string): Promise<string> {
   return made
 }
 
+/** The pure suites, made when they are first asked for. */
+let suites: ReturnType<typeof bundleInside> | undefined
+
+async function inside(name: string): Promise<string> {
+  suites ??= bundleInside()
+  const text = (await suites).get(name)
+  if (text === undefined) throw new Error(`no module ${name}`)
+  return text
+}
+
 async function answer(pathname: string): Promise<Answer> {
   const name = path.basename(pathname)
   switch (pathname.split('/')[1]) {
@@ -55,6 +66,11 @@ async function answer(pathname: string): Promise<Answer> {
       return ['text/javascript', await bundled(name)]
     case 'programs':
       return ['text/javascript', await readFile(path.join(root, 'test', 'browser', 'programs', name))]
+    case 'inside':
+      return name.endsWith('.html')
+        ? ['text/html', html('<script type="module" src="/inside/page.js"></script>')]
+        : ['text/javascript', await inside(name)]
+    case 'test':
     case 'dist':
       return ['text/javascript', await readFile(path.join(root, path.normalize(pathname)))]
     default:

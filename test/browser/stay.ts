@@ -15,6 +15,7 @@ export interface Entry {
   readonly visibility?: string
   readonly text?: string
   readonly error?: unknown
+  readonly lateness?: number
 }
 
 /** Milliseconds from the last entry of one type to the first of another behind it; NaN where one is missing. */

@@ -25,6 +25,7 @@ const watched = [
   'serverdisconnect',
   'drop',
   'stalled',
+  'late',
   'unclaimed',
   'error',
   'reconnecting',

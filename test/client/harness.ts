@@ -61,6 +61,7 @@ export class World {
       'serverdisconnect',
       'drop',
       'stalled',
+      'late',
       'unclaimed',
       'error',
       'reconnecting',

@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientEvents } from '../../src/client/events.js'
 import type { CancelTimer, Platform } from '../../src/client/platform.js'
 import type { Answer, ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import type { ClientPacket } from '../../src/wire/packets.js'
@@ -22,13 +23,15 @@ class Tab {
   readonly packets: { readonly at: number; readonly type: ClientPacket['type'] }[] = []
   /** Connections that the server ended because it heard nothing. */
   kicks = 0
+  readonly #impatient: boolean
   readonly #wakes = new Set<() => void>()
   readonly #dead = new Set<ScriptedPeer>()
   /** Timers that are due and wait for the next minute. */
   readonly #held = new Set<() => void>()
 
-  /** `serverKeepAlive`: what CONNACK says. */
-  constructor(options: ClientOptions = {}, serverKeepAlive?: number) {
+  /** `serverKeepAlive`: what CONNACK says. `impatient`: the server ends what is silent. */
+  constructor(options: ClientOptions = {}, serverKeepAlive?: number, impatient = true) {
+    this.#impatient = impatient
     const platform: Partial<Platform> = {
       setTimer: (callback, delay) => this.#setTimer(callback, delay),
       // Messages of ports are not held back.
@@ -117,7 +120,7 @@ class Tab {
       this.packets.push({ at: this.rig.clock.now(), type: packet.type })
       if (packet.type === 'connect') patience = (serverKeepAlive ?? packet.keepAlive) * 1500
       cancel()
-      if (packet.type !== 'disconnect') cancel = this.rig.clock.setTimer(kick, patience)
+      if (packet.type !== 'disconnect' && this.#impatient) cancel = this.rig.clock.setTimer(kick, patience)
       if (packet.type !== 'connect') return agreeable(packet)
       return { type: 'connack', sessionPresent: dial > 1, reasonCode: 0, properties: { serverKeepAlive } }
     }
@@ -260,5 +263,99 @@ describe('fault 29 what comes in sends what is due', () => {
     expect(tab.kicks).toBe(0)
     expect(tab.losses).toBe(0)
     await tab.rig.finish()
+  })
+})
+
+describe('fault 29 late timers are told', () => {
+  /** What was told: when, how late, and beside which keep-alive. */
+  const told = ({ rig }: Tab): readonly (readonly number[])[] =>
+    rig.events.flatMap(({ at, type, event }) => (type === 'late' ? [[at, ...Object.values(event as ClientEvents['late'])]] : []))
+
+  it('more than half of the keep-alive: one event for each such timer, with its lateness and the keep-alive', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.traffic(5 * minute, 1000)
+    // Due after 30 s, and run after 60, when a message sends PINGREQ again: the next timer is for its answer, due after 10 s.
+    expect(told(tab).slice(0, 2)).toEqual([
+      [minute, 30_000, 30],
+      [2 * minute, 50_000, 30],
+    ])
+    expect(told(tab).length).toBeLessThanOrEqual(5)
+    expect(tab.losses).toBe(0)
+    await tab.rig.finish()
+  })
+
+  it('the server gives up before the timer runs: told right before the connection ends', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.rig.advance(minute)
+    expect(tab.kicks).toBe(1)
+    expect(told(tab)).toEqual([[45_000, 15_000, 30]])
+    expect(tab.rig.order.slice(tab.rig.order.indexOf('late')).slice(0, 3)).toEqual(['late', 'state reconnecting', 'disconnect'])
+    await tab.rig.finish()
+  })
+
+  it.each([
+    [14_999, 0],
+    [15_000, 1],
+    [10_000_000, 1],
+  ])('a timer that is %i ms late, keep-alive 30 s: %i events', async (lateness, events) => {
+    const rig = await new Rig({ keepAlive: 30 }).up()
+    await rig.advance(29_999)
+    rig.clock.jump(lateness + 1)
+    await rig.settle()
+    expect(rig.seen('late')).toEqual(events === 0 ? [] : [{ lateness, keepAlive: 30 }])
+    await rig.finish()
+  })
+
+  it('a server that asks for another keep-alive: its half counts', async () => {
+    const tab = new Tab({}, 300)
+    await tab.hide()
+    await tab.rig.advance(halfAnHour)
+    expect(told(tab)).toEqual([])
+    expect(tab.losses).toBe(0)
+    await tab.rig.finish()
+  })
+
+  it('timers that are asked for with a minute of throttling in mind are late no more', async () => {
+    const tab = new Tab()
+    tab.hidden = true
+    await tab.rig.up()
+    await tab.rig.advance(halfAnHour)
+    expect(told(tab)).toEqual([])
+    await tab.rig.finish()
+  })
+
+  it('a page that is seen, and a keep-alive that is off: nothing is told', async () => {
+    const seen = new Tab()
+    await seen.rig.up()
+    await seen.traffic(halfAnHour, 20_000)
+    expect(told(seen)).toEqual([])
+    await seen.rig.finish()
+    const off = new Tab({ keepAlive: false })
+    await off.hide()
+    // The first byte of a packet, which has a deadline of its own.
+    off.rig.peer.sendBytes([0x30])
+    await off.rig.advance(10 * minute)
+    expect(told(off)).toEqual([])
+    await off.rig.finish()
+  })
+
+  it.each<readonly [string, (tab: Tab) => Promise<void>]>([
+    ['the timer runs', (tab) => tab.traffic(minute, minute)],
+    ['the server says goodbye', (tab) => tab.rig.advance(minute)],
+    ['the stream ends', (tab) => tab.rig.advance(46_000).then(() => tab.rig.cut())],
+  ])('M24 when %s, a listener ends the client, or has the connection replaced: no PINGREQ, one disconnect', async (how, after) => {
+    for (const act of [(tab: Tab) => tab.rig.client.destroy(), (tab: Tab) => void tab.rig.client.reconnect({ force: true })]) {
+      const tab = new Tab({}, undefined, how === 'the server says goodbye')
+      tab.rig.client.on('late', () => act(tab), { once: true })
+      await tab.hide()
+      await after(tab)
+      expect(told(tab)).toHaveLength(1)
+      expect(tab.rig.peers[0]?.all('pingreq')).toEqual([])
+      expect(tab.rig.seen('disconnect')).toHaveLength(1)
+      await tab.rig.finish()
+      expect(tab.rig.clock.pending).toBe(0)
+    }
   })
 })

@@ -50,6 +50,7 @@ export const eventTypes = [
   'serverdisconnect',
   'drop',
   'stalled',
+  'late',
   'unclaimed',
   'error',
   'reconnecting',

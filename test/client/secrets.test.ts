@@ -20,6 +20,7 @@ const types = [
   'serverdisconnect',
   'drop',
   'stalled',
+  'late',
   'unclaimed',
   'error',
   'packet',

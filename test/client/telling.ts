@@ -39,6 +39,7 @@ export const eventTypes = [
   'sessionlost',
   'drop',
   'stalled',
+  'late',
   'unclaimed',
   'error',
   'packet',

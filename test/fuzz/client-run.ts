@@ -103,6 +103,7 @@ const eventTypes = [
   'sessionlost',
   'drop',
   'stalled',
+  'late',
   'unclaimed',
   'error',
 ] as const satisfies readonly (keyof ClientEvents)[]

@@ -46,6 +46,7 @@ const eventTypes = [
   'sessionlost',
   'drop',
   'stalled',
+  'late',
   'unclaimed',
   'error',
 ] as const

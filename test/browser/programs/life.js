@@ -30,6 +30,7 @@ const client = new Client(parameters.get('url'), {
 })
 client.on('connect', () => note('connect'))
 client.on('disconnect', ({ cause }) => note('disconnect', { error: code(cause) }))
+client.on('late', ({ lateness }) => note('late', { lateness }))
 client.on('connecterror', ({ error }) => note('connecterror', { error: code(error) }))
 
 function tell(shown) {

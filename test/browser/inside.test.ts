@@ -1,0 +1,103 @@
+/**
+ * What depends on nothing but the language, inside a real browser: the pure suites as they are, half of them in a page and half in a worker of it, and
+ * the virtual world, whose histories must be those of Node to the last event. Files that are left out stand in `inside/left-out.ts`, with the reason.
+ */
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { requireDist } from '../package/fixture.js'
+import { driven, withChromium } from './chromium.js'
+import { allFiles, files, placeOf } from './inside/bundle.js'
+import { leftOut, long } from './inside/left-out.js'
+import { type Histories, histories, historyOf } from './inside/world.js'
+import { type Site, serveSite } from './site.js'
+
+/** What came of one file. */
+interface Outcome {
+  readonly passed: number
+  readonly skipped: number
+  readonly failures: readonly string[]
+}
+
+const places = ['page', 'worker'] as const
+/** Seeds of the virtual world in each place. */
+const seeds = 150
+
+describe('what is left out', () => {
+  it('is there, and has a reason', () => {
+    for (const name of [...Object.keys(leftOut), ...long]) expect(allFiles).toContain(name)
+    expect(long.filter((name) => name in leftOut && typeof leftOut[name] === 'string')).toEqual([])
+    expect(files.length).toBeGreaterThan(allFiles.length / 2)
+  })
+})
+
+withChromium(() => {
+  let site: Site
+  let browser: Browser
+  let page: Page
+  beforeAll(async () => {
+    await requireDist()
+    site = await serveSite()
+    browser = await driven()
+    page = await browser.newPage()
+    await page.goto(`${site.origin}/inside/page.html`)
+    await page.waitForFunction('globalThis.inside !== undefined')
+    return async () => {
+      await browser.close()
+      await site.stop()
+    }
+  })
+
+  const call = <T>(place: (typeof places)[number], name: string, ...given: unknown[]): Promise<T> =>
+    page.evaluate(`inside.${place}.${name}(...${JSON.stringify(given)})`)
+
+  describe('O26 the pure suites in a page and in a worker of it, half of the files in each', () => {
+    const outcomes = new Map<string, Promise<Outcome>>()
+    const since = performance.now()
+    let passed = 0
+    let skipped = 0
+    beforeAll(() => {
+      for (const place of places) {
+        let before: Promise<unknown> = Promise.resolve()
+        for (const file of files.filter((name) => placeOf(name) === place)) {
+          const outcome = before.then(() => call<Outcome>(place, 'runFile', file))
+          before = outcome.catch(() => undefined)
+          outcomes.set(file, outcome)
+        }
+      }
+    })
+    afterAll(() => {
+      const rest = allFiles.length - files.length
+      const seconds = ((performance.now() - since) / 1000).toFixed(1)
+      console.log(`inside Chromium: ${passed} tests of ${files.length} files, ${skipped} tests and ${rest} files left out, ${seconds} s`)
+    })
+
+    it.each(files)('%s', { timeout: 300_000 }, async (name) => {
+      const outcome = await outcomes.get(name)
+      passed += outcome?.passed ?? 0
+      skipped += outcome?.skipped ?? 0
+      expect(outcome?.failures).toEqual([])
+      expect(outcome?.passed).toBeGreaterThan(0)
+    })
+  })
+
+  describe('I1 to I9 the virtual world in a page and in a worker of it', () => {
+    it(`${2 * seeds} seeds: no finding, and the very histories that Node has`, { timeout: 300_000 }, async () => {
+      const since = performance.now()
+      const inside = await Promise.all(places.map((place, first) => call<Histories>(place, 'histories', first + 1, seeds, 2)))
+      const seconds = ((performance.now() - since) / 1000).toFixed(1)
+      for (const [first, { digests, findings, events }] of inside.entries()) {
+        const here = await histories(first + 1, seeds, 2)
+        expect(findings).toEqual([])
+        const differing = digests.findIndex((digest, index) => digest !== here.digests[index])
+        if (differing >= 0) {
+          const seed = first + 1 + 2 * differing
+          expect(await call(places[first] ?? 'page', 'historyOf', seed), `seed ${seed}`).toEqual(await historyOf(seed))
+        }
+        expect(digests).toEqual(here.digests)
+        expect(events).toBe(here.events)
+        expect(events).toBeGreaterThan(seeds * 20)
+      }
+      console.log(`the virtual world inside Chromium: ${2 * seeds} seeds, ${seconds} s`)
+    })
+  })
+})

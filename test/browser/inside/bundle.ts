@@ -1,0 +1,76 @@
+/**
+ * The pure suites as modules for a browser: every test file of their folders, but for those that are left out by name, with the reason.
+ *
+ * Test files get `vitest` and what they use of Node from this folder; files of `src` get nothing, and `client/node.js` is `client/browser.js` there.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { build, type Plugin } from 'esbuild'
+import { root } from '../../package/fixture.js'
+import { leftOut, long } from './left-out.js'
+
+const folder = path.join(root, 'test', 'browser', 'inside')
+/** Folders of tests that depend on nothing but the language. */
+const suites = ['auth', 'client', 'conformance', 'corpus', 'testing', 'wasm', 'wire', 'world']
+
+/** Every test file of those folders, as a path below `test`. */
+export const allFiles: readonly string[] = suites.flatMap((suite) =>
+  readdirSync(path.join(root, 'test', suite), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => `${suite}/${name}`)
+    .sort(),
+)
+
+/** Those that are run, in order. The long ones only when they are asked for. */
+export const files: readonly string[] = allFiles.filter(
+  (name) => typeof leftOut[name] !== 'string' && (process.env['MQWIRE_LONG'] !== undefined || !long.includes(name)),
+)
+
+/** File to the titles of its tests that are not run. */
+const titles = Object.fromEntries(Object.entries(leftOut).flatMap(([name, tests]) => (typeof tests === 'string' ? [] : [[name, Object.keys(tests)]])))
+
+const ofNode = ['Buffer', 'process', 'setImmediate']
+
+const standIns: Plugin = {
+  name: 'stand-ins',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^vitest$/ }, () => ({ path: path.join(folder, 'vitest.js') }))
+    onResolve({ filter: /^node:(fs|util|vm)$/ }, () => ({ path: path.join(folder, 'node.js') }))
+    onResolve({ filter: /\/src\/client\/node\.js$/ }, () => ({ path: path.join(root, 'src', 'client', 'browser.ts') }))
+    onResolve({ filter: /^test-files$/ }, () => ({ path: 'test-files', namespace: 'made' }))
+    onLoad({ filter: /.*/, namespace: 'made' }, () => ({
+      resolveDir: path.join(root, 'test'),
+      contents: `export const leftOut = ${JSON.stringify(titles)}\nexport const files = {\n${files.map((name) => `'${name}': () => import('./${name}'),`).join('\n')}\n}\n`,
+    }))
+    onLoad({ filter: /\/test\/.*\.ts$/ }, ({ path: file }) => {
+      const text = readFileSync(file, 'utf8')
+      const used = ofNode.filter((name) => new RegExp(`\\b${name}\\b`).test(text))
+      const here = `new URL('/${path.relative(root, file)}', location.origin).href`
+      const head = used.length === 0 ? '' : `import { ${used.join(', ')} } from '${path.join(folder, 'node.js')}'; `
+      return { loader: 'ts', contents: head + text.replaceAll('import.meta.url', here) }
+    })
+  },
+}
+
+/** Where a file is run: by turns, but for what needs a document. */
+export function placeOf(name: string): 'page' | 'worker' {
+  return name === 'client/publish.test.ts' || files.indexOf(name) % 2 === 0 ? 'page' : 'worker'
+}
+
+/** Name to text: `page.js` and `worker.js`. Each is of one piece: what is loaded on first use would take real time, while that of the tests stands still. */
+export async function bundleInside(): Promise<ReadonlyMap<string, string>> {
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: ['page.js', 'worker.js'].map((name) => path.join(folder, name)),
+    outdir: path.join(root, 'inside'),
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'browser',
+    conditions: ['browser'],
+    target: 'es2022',
+    logLevel: 'silent',
+    plugins: [standIns],
+  })
+  return new Map(outputFiles.map(({ path: file, text }) => [path.basename(file), text]))
+}

@@ -1,0 +1,13 @@
+/** The runner in a dedicated worker: asked `[name, ...arguments]`, answers `{ result }` or `{ failure }`. */
+import { runFile } from './run.js'
+import { histories, historyOf } from './world.ts'
+
+const known = { runFile, histories, historyOf }
+
+globalThis.onmessage = async ({ data: [name, ...given] }) => {
+  try {
+    postMessage({ result: await known[name](...given) })
+  } catch (error) {
+    postMessage({ failure: String(error?.stack ?? error) })
+  }
+}
