@@ -14,7 +14,8 @@ import { cache, fetched, made, root, tools } from './fetch.mjs'
 
 const { platform, arch } = process
 
-// The registry has each program as a package for each platform. The first Node is the oldest that package.json allows, the others are the newest.
+// The registry has each program as a package for each platform. The first Node is the oldest that package.json allows, 22.12 the oldest 22 that can
+// `require` an ES module, the others are the newest.
 const nodePackage = `node-${platform === 'win32' ? 'win' : platform}-${arch}`
 const denoPackage = `@deno/${platform}-${arch}${platform === 'linux' ? '-glibc' : ''}`
 const bunPackage = `@oven/bun-${platform === 'win32' ? 'windows' : platform}-${arch === 'arm64' ? 'aarch64' : arch}`
@@ -22,6 +23,7 @@ const suffix = platform === 'win32' ? '.exe' : ''
 const node = (version) => ({ name: `Node ${version}`, kind: 'node', version, from: nodePackage, file: `bin/node${suffix}` })
 const wanted = [
   node('20.19.0'),
+  node('22.12.0'),
   node('22.23.3'),
   node('24.21.0'),
   node('26.10.0'),
