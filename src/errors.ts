@@ -57,12 +57,19 @@ export type Outcome = 'not-sent' | 'refused' | 'unknown'
 
 /** What an error may carry besides its code and message. */
 export interface MqttErrorDetails {
+  /** Whether the operation may have reached the broker. Default `'not-sent'`. */
   readonly outcome?: Outcome | undefined
+  /** Whose doing it is. Default `'local'`. */
   readonly fault?: 'local' | 'remote' | undefined
+  /** MQTT reason code (section 2.4). Default: none. */
   readonly reasonCode?: number | undefined
+  /** The standard's name of the reason code. Default: none. */
   readonly reasonName?: string | undefined
+  /** The peer's Reason String. Default: none. */
   readonly reasonString?: string | undefined
+  /** The option or field at fault. Default: none. */
   readonly option?: string | undefined
+  /** What went wrong below. Default: none. */
   readonly cause?: unknown
 }
 

@@ -11,7 +11,9 @@ type Bytes = ReturnType<Uint8Array['slice']>
 
 /** What {@link scramSha256} takes. */
 export interface ScramOptions {
+  /** Prepared with SASLprep (RFC 4013). */
   readonly username: string
+  /** Prepared with SASLprep. It never leaves this process. */
   readonly password: string
   /** The client's nonce, or what makes one for each exchange: printable ASCII without commas. Default: 18 random bytes in base64. Fixed ones are for tests. */
   readonly nonce?: string | (() => string) | undefined
@@ -19,11 +21,13 @@ export interface ScramOptions {
 
 /** What an exchange needs to know: the signal is the same object during one exchange, and another one in the next. */
 export interface ScramContext {
+  /** Aborts when the exchange is given up; tells one exchange from another. */
   readonly signal: AbortSignal
 }
 
 /** A value for the client option `auth`. It may serve several clients at a time. */
 export interface ScramSha256 {
+  /** Authentication Method, as CONNECT names it. */
   readonly method: 'SCRAM-SHA-256'
   /** Begins an exchange, also for re-authentication: the client's first message. @throws MqttError ERR_INVALID_OPTION when `nonce` gave none */
   start(context: ScramContext): Bytes

@@ -7,10 +7,12 @@ import type { MqttError } from '../errors.js'
 import type { SocketOptions, TlsOptions, Transport } from '../transport/transport.js'
 import type { FrameScanner } from '../wire/frames.js'
 import type { Bytes, QoS, UserProperties } from '../wire/packets.js'
+import type { SubscriptionDefaults } from './api-subscriptions.js'
 import type { Backoff } from './backoff.js'
-import type { Message } from './message.js'
 import type { DecisionContext } from './supervisor.js'
 import type { Verdict } from './verdicts.js'
+
+export type * from './api-subscriptions.js'
 
 /** Bytes that a caller may give; a string means its UTF-8. */
 export type Payload = string | ArrayBuffer | ArrayBufferView
@@ -20,14 +22,17 @@ export type CustomTransport = (endpoint: Endpoint, options: { signal: AbortSigna
 
 /** An endpoint with settings of its own. A setting that the platform cannot honour is refused (`ERR_UNSUPPORTED_OPTION`), never ignored. */
 export interface EndpointOptions {
+  /** Scheme, host, port and path, such as `wss://broker.example/mqtt`. User-info becomes user name and password (section 3.1.3.5). */
   readonly url: string | URL
+  /** Certificates and their verification, for `mqtts:`, `ssl:`, `tls:` and `wss:`. Node only. Default: the platform's authorities. */
   readonly tls?: TlsOptions | undefined
-  /** HTTP headers of the WebSocket handshake. Node only. */
+  /** HTTP headers of the WebSocket handshake. Node only, and not in Bun. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** WebSocket sub-protocols. Default `['mqtt']`. */
+  /** WebSocket sub-protocols, of which the server has to pick one [MQTT-6.0.0-3]. Default `['mqtt']`. */
   readonly protocols?: readonly string[] | undefined
+  /** Settings of the TCP socket, not for `unix:`. Node only. Default: the platform's. */
   readonly socket?: SocketOptions | undefined
-  /** Opens the stream in place of the built-in transports; the URL may then have any scheme. */
+  /** Opens the stream in place of the built-in transports; the URL may then have any scheme. Default: none. */
   readonly transport?: CustomTransport | undefined
 }
 
@@ -36,26 +41,33 @@ export type Endpoint = string | URL | EndpointOptions
 
 /** Properties of the Will Message (section 3.1.3.2). */
 export interface WillProperties {
-  /** Seconds. Default 0. */
+  /** Seconds from the loss of the connection until the will is published, 0 to 4,294,967,295 (section 3.1.3.2.2). Default 0. */
   readonly willDelayInterval?: number | undefined
+  /** 0: bytes. 1: UTF-8 text (section 3.1.3.2.3). Default: not sent, which means 0. */
   readonly payloadFormatIndicator?: number | undefined
-  /** Seconds. */
+  /** Seconds that the message is worth delivering, 0 to 4,294,967,295 (section 3.1.3.2.4). Default: not sent, it does not expire. */
   readonly messageExpiryInterval?: number | undefined
+  /** What the payload is, for example a MIME type (section 3.1.3.2.5). Default: not sent. */
   readonly contentType?: string | undefined
+  /** Where an answer is wanted, a topic without wildcards (section 3.1.3.2.6). Default: not sent. */
   readonly responseTopic?: string | undefined
+  /** What the answer carries back, at most 65,535 bytes (section 3.1.3.2.7). Default: not sent. */
   readonly correlationData?: Payload | undefined
+  /** Pairs of name and value, in order, names may repeat (section 3.1.3.2.8). Default: none. */
   readonly userProperties?: UserProperties | undefined
 }
 
 /** What the server publishes when this client vanishes (section 3.1.2.5). */
 export interface WillOptions {
+  /** Topic without wildcards (section 3.1.3.3). */
   readonly topic: string
-  /** Default empty; at most 65,535 bytes. */
+  /** At most 65,535 bytes (section 3.1.3.4). Default: empty. */
   readonly payload?: Payload | undefined
-  /** Default 0. */
+  /** Quality of Service at which it is published (section 3.1.2.6). Default 0. */
   readonly qos?: QoS | undefined
-  /** Default false. */
+  /** Publish it as a retained message (section 3.1.2.7). Default false. */
   readonly retain?: boolean | undefined
+  /** What goes with it (section 3.1.3.2). MQTT 5.0 only. Default: none. */
   readonly properties?: WillProperties | undefined
 }
 
@@ -65,21 +77,25 @@ export interface CredentialsContext {
   readonly attempt: number
   /** URL of the endpoint, without user-info. */
   readonly endpoint: string
+  /** Why the attempt before failed, or the connection was lost; undefined at the first. */
   readonly lastError: MqttError | undefined
+  /** Aborts when the attempt is given up, at the latest after `connectTimeout`. */
   readonly signal: AbortSignal
 }
 
 /** What `credentials` may give. */
 export interface Credentials {
+  /** User Name (section 3.1.3.5). Default: the client's option, else that of the endpoint's URL. */
   readonly username?: string | undefined
+  /** Password, at most 65,535 bytes (section 3.1.3.6). Default: the client's option, else that of the endpoint's URL. */
   readonly password?: Payload | undefined
   /** More HTTP headers for the WebSocket handshake. Node only. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Dial this instead, for example a signed URL. */
+  /** Dial this instead, for example a signed URL. Default: the endpoint's. */
   readonly url?: string | URL | undefined
-  /** When they run out, in epoch milliseconds: they are renewed `refreshBefore` ahead. */
+  /** When they run out, as a Date or in epoch milliseconds: they are renewed `refreshBefore` ahead. Default: never. */
   readonly expiresAt?: number | Date | undefined
-  /** CONNECT options for this attempt, over those of the client. */
+  /** CONNECT options for this attempt, over those of the client. Default: none. */
   readonly connect?: CredentialsConnect | undefined
 }
 
@@ -117,7 +133,7 @@ export type AuthData = Payload | undefined
  * (`ERR_AUTH_FAILED`).
  */
 export interface AuthMechanism {
-  /** Authentication Method. */
+  /** Authentication Method (section 3.1.2.11.9). */
   readonly method: string
   /** Begins an exchange: the data of CONNECT, or of the AUTH that asks for re-authentication. */
   start(context: AuthContext): AuthData | Promise<AuthData>
@@ -129,47 +145,29 @@ export interface AuthMechanism {
 
 /** How lost connections and failed attempts are made good. */
 export interface ReconnectOptions {
-  /** Default `exponential()`: full jitter, from 1 s to 30 s. */
+  /** Milliseconds before each attempt. Default `exponential()`: full jitter, from 1 s to 30 s. */
   readonly backoff?: Backoff | undefined
-  /** Milliseconds after which a connection counts as stable, so that delays start anew. Default 30,000. */
+  /** Milliseconds after which a connection counts as stable, so that delays start anew; 0 to 2,147,483,647. Default 30,000. */
   readonly stableAfter?: number | undefined
-  /** Attempts since a connection was stable. Default: no limit. */
+  /** Attempts since a connection was stable, 1 or more; then the client ends with `ERR_RETRIES_EXHAUSTED`. Default: no limit. */
   readonly maxAttempts?: number | undefined
-  /** Decides otherwise than the table in the README; undefined leaves it at that. */
+  /** Decides otherwise than the table in the README; undefined leaves it at that. Default: none. */
   readonly decide?: ((error: MqttError, context: DecisionContext) => Verdict | undefined) | undefined
-}
-
-/** When the buffer of a subscription is full. */
-export type Overflow = 'backpressure' | 'drop-newest' | 'drop-oldest'
-
-/** How messages are acknowledged. */
-export type AckMode = 'auto' | 'manual' | 'on-receive'
-
-/** Defaults for every subscription of a client. */
-export interface SubscriptionDefaults {
-  /** Messages. Default 1,024. */
-  readonly buffer?: number | undefined
-  /** Bytes. Default 4 MiB. */
-  readonly bufferBytes?: number | undefined
-  /** Default `'backpressure'` (`'drop-oldest'` under `ack: 'on-receive'`). */
-  readonly overflow?: Overflow | undefined
 }
 
 /** Limits of what waits to be sent. */
 export interface OutboundOptions {
-  /** Publishes that have not been sent. Default 10,000. */
+  /** Publishes that have not been sent, 1 or more, or Infinity. Default 10,000. */
   readonly maxQueuedMessages?: number | undefined
-  /** Bytes, sent and unacknowledged ones included. Default 16 MiB. */
+  /** Bytes of publishes, sent and unacknowledged ones included; 1 or more, or Infinity. Default 16 MiB. */
   readonly maxQueuedBytes?: number | undefined
-  /** QoS 1 and 2 publishes in flight. Default: the broker's Receive Maximum, which always holds. */
+  /** QoS 1 and 2 publishes in flight, 1 to 65,535. Default: the broker's Receive Maximum, which always holds (section 4.9). */
   readonly maxInflight?: number | undefined
-  /** `'wait'` (default) lets as many more wait, then refuses. */
+  /** What a full queue does. Default `'wait'`: as many more wait for room, then `ERR_QUEUE_FULL`. */
   readonly overflow?: OutboundOverflow | undefined
   /** What happens to a publish while there is no connection. Default: QoS 0 is rejected, QoS 1 and 2 are queued. */
-  readonly offline?:
-    | { readonly qos0?: OfflinePolicy | undefined; readonly qos1?: OfflinePolicy | undefined; readonly qos2?: OfflinePolicy | undefined }
-    | undefined
-  /** Milliseconds to wait for PUBACK or PUBCOMP. Default: no limit. */
+  readonly offline?: OfflineOptions | undefined
+  /** Milliseconds to wait for PUBACK or PUBCOMP, then `ERR_TIMEOUT`; the exchange itself goes on. Default: no limit. */
   readonly ackTimeout?: number | undefined
   /** Milliseconds for which a publish may wait to be sent; then it rejects with `ERR_EXPIRED`. Default: no limit. */
   readonly ttl?: number | undefined
@@ -180,67 +178,87 @@ export interface OutboundOptions {
   readonly onSessionLost?: 'republish' | 'reject' | undefined
 }
 
-/** When the queue of publishes is full. */
+/** What happens to a publish while there is no connection, by its QoS. */
+export interface OfflineOptions {
+  /** At QoS 0. Default `'reject'`. */
+  readonly qos0?: OfflinePolicy | undefined
+  /** At QoS 1. Default `'queue'`. */
+  readonly qos1?: OfflinePolicy | undefined
+  /** At QoS 2. Default `'queue'`. */
+  readonly qos2?: OfflinePolicy | undefined
+}
+
+/**
+ * When the queue of publishes is full: `'wait'` for room, `'reject'` with `ERR_QUEUE_FULL`, or give up the newest or the oldest one that was not sent
+ * (`ERR_DROPPED`).
+ */
 export type OutboundOverflow = 'wait' | 'reject' | 'drop-newest' | 'drop-oldest'
 
-/** Keep a publish for the next connection, or refuse it. */
+/** Keep a publish for the next connection, or refuse it with `ERR_NOT_CONNECTED`. */
 export type OfflinePolicy = 'queue' | 'reject'
 
-/** A console or anything like it. */
+/** A console or anything like it. What a server said is escaped before it gets here. */
 export interface Logger {
+  /** What happens on the way. */
   debug?(message: string): void
+  /** What a user may want to know. */
   info?(message: string): void
+  /** What should not be, and was dealt with. */
   warn?(message: string): void
+  /** What went wrong, such as a listener that threw. */
   error?(message: string): void
 }
 
 /** Options of a client. They are parsed into a frozen copy; the object given is never written to. */
 export interface ClientOptions {
-  /** Default `''`: the broker assigns one. */
+  /** Client Identifier (section 3.1.3.1). Default `''`: the broker assigns one; in 3.1.1 one is made up. */
   readonly clientId?: string | undefined
   /** 5 is MQTT 5.0, 4 is 3.1.1; `'auto'` is 5, and 4 once the server says that it does not speak 5. Default 5. */
   readonly protocolVersion?: 5 | 4 | 'auto' | undefined
+  /** User Name (section 3.1.3.5). Default: none, or that of the endpoint's URL. */
   readonly username?: string | undefined
+  /** Password, at most 65,535 bytes; in errors, events and logs it is never shown (section 3.1.3.6). Default: none, or that of the endpoint's URL. */
   readonly password?: Payload | undefined
-  /** Awaited before every CONNECT; a throw fails that attempt. Goes over `username` and `password`. */
+  /** Awaited before every CONNECT; a throw fails that attempt. Goes over `username` and `password`. Default: none. */
   readonly credentials?: ((context: CredentialsContext) => Credentials | Promise<Credentials>) | undefined
   /**
-   * Seconds, 0 to 65,535; `false` or 0 is off. Default 30. A page that connects while nobody sees it asks for 180 at least: its timers run once a
+   * Seconds between signs of life, 0 to 65,535; `false` or 0 is off (section 3.1.2.10). Default 30. A page that connects while nobody sees it asks for 180 at least: its timers run once a
    * minute, and what comes in sends a PINGREQ that is due.
    */
   readonly keepAlive?: number | false | undefined
-  /** Milliseconds to wait for a sign of life after PINGREQ. Default 10,000. */
+  /** Milliseconds to wait for any byte after PINGREQ, 0 to 2,147,483,647; then `ERR_KEEPALIVE_TIMEOUT` (section 3.12.4). Default 10,000. */
   readonly pingTimeout?: number | undefined
-  /** Milliseconds from dial to CONNACK, for each endpoint. Default 10,000. */
+  /** Milliseconds from `credentials()` and dial to CONNACK, for each endpoint; then `ERR_CONNECT_TIMEOUT`. Default 10,000. */
   readonly connectTimeout?: number | undefined
-  /** False declares that this client id owns a session that is to be resumed. Default true (section 3.1.2.4). */
+  /** False declares that this `clientId`, which it needs, owns a session that is to be resumed (section 3.1.2.4). Default true. */
   readonly cleanStart?: boolean | undefined
-  /** Seconds that the session outlives the connection; 4,294,967,295 is for ever. Default 300. */
+  /** Seconds that the session outlives the connection, 0 to 4,294,967,295, which is for ever (section 3.1.2.11.2). Default 300. */
   readonly sessionExpiryInterval?: number | undefined
-  /** QoS 1 and 2 messages that the broker may have open towards us, 1 to 65,535. Default 256. */
+  /** QoS 1 and 2 messages that the broker may have open towards us, 1 to 65,535 (section 3.1.2.11.3). Default 256. */
   readonly receiveMaximum?: number | undefined
-  /** Bytes; brokers silently drop what exceeds it. Default 1 MiB. */
+  /** Bytes of a packet, 1 to 4,294,967,295; brokers silently drop messages that exceed it (section 3.1.2.11.4). Default 1 MiB. */
   readonly maximumPacketSize?: number | undefined
-  /** Topic aliases that the broker may use, 0 to 65,535. Default 10. */
+  /** Topic aliases that the broker may use, 0 to 65,535 (section 3.1.2.11.5). Default 10. */
   readonly topicAliasMaximum?: number | undefined
-  /** Default false. */
+  /** Ask the broker for Response Information, which `request()` then builds its response topic on (section 3.1.2.11.6). Default false. */
   readonly requestResponseInformation?: boolean | undefined
-  /** Default true. */
+  /** Let the broker send reason strings and user properties with failures (section 3.1.2.11.7). Default true. */
   readonly requestProblemInformation?: boolean | undefined
-  /** User properties of CONNECT. */
+  /** User properties of CONNECT, pairs of name and value (section 3.1.2.11.8). MQTT 5.0 only. Default `[]`. */
   readonly userProperties?: UserProperties | undefined
+  /** What the server publishes when this client vanishes (section 3.1.2.5). Default: none. */
   readonly will?: WillOptions | undefined
   /** `'reject'` (default): one round over the endpoints, then an error with a cause for each. `'wait'`: goes on as after a lost connection. */
   readonly firstConnect?: 'reject' | 'wait' | undefined
-  /** `false`: a lost connection ends the client. Default: it is made good. */
+  /** `false`: a lost connection ends the client. Default `true`: it is made good. */
   readonly reconnect?: boolean | ReconnectOptions | undefined
   /** `'when-lost'` (default): subscriptions are made anew when the session is gone. `'always'`: on every connection, for servers that forget. */
   readonly resubscribe?: 'when-lost' | 'always' | undefined
   /** Hosts, or `host:port`, to which a server may send us with a Server Reference (section 4.11). Default: none. */
   readonly serverReferences?: readonly string[] | undefined
-  /** Milliseconds before `expiresAt` at which credentials are renewed. Default 60,000. */
+  /** Milliseconds before `expiresAt` at which credentials are renewed, 0 to 2,147,483,647. Default 60,000. */
   readonly refreshBefore?: number | undefined
-  /** Enhanced authentication (section 4.12). MQTT 5.0 only. */
+  /** Enhanced authentication (section 4.12). MQTT 5.0 only. Default: none. */
   readonly auth?: AuthMechanism | undefined
   /** Count what happens, for `client.stats()`. Default false. */
   readonly stats?: boolean | undefined
@@ -249,50 +267,57 @@ export interface ClientOptions {
    * in browsers, loaded in the background in Node; `false`: none there either.
    */
   readonly scanner?: FrameScanner | PromiseLike<FrameScanner | undefined> | false | undefined
-  /** Milliseconds for which QoS 1 and 2 messages of a resumed session wait for somebody to subscribe. Default 30,000. */
+  /** Milliseconds for which QoS 1 and 2 messages of a resumed session wait for somebody to subscribe, 0 to 2,147,483,647. Default 30,000. */
   readonly unclaimedHold?: number | undefined
+  /** Buffers of every subscription that does not say otherwise. Default: those of {@link SubscriptionDefaults}. */
   readonly subscriptions?: SubscriptionDefaults | undefined
+  /** What may wait to be sent, and what happens beyond. Default: that of {@link OutboundOptions}. */
   readonly outbound?: OutboundOptions | undefined
-  /** Filters in one SUBSCRIBE or UNSUBSCRIBE packet; more are split. Default: no limit. */
+  /** Filters in one SUBSCRIBE or UNSUBSCRIBE packet, 1 or more; larger calls become several packets. Default: no limit. */
   readonly maxFiltersPerSubscribe?: number | undefined
-  /** Bytes that undelivered messages and what waits to be read may take. Default 32 MiB. */
+  /** Bytes that everything held for a connection may take; beyond, QoS 0 is dropped, QoS 1 and 2 end the link with 0x97. Default 32 MiB. */
   readonly memoryBudget?: number | undefined
-  /** Default: none. */
+  /** Where notes go. Default: none. */
   readonly logger?: Logger | undefined
 }
 
 /** Properties of an outgoing PUBLISH (section 3.3.2.3). */
 export interface PublishProperties {
-  /** 0: bytes. 1: UTF-8 text. */
+  /** 0: bytes. 1: UTF-8 text (section 3.3.2.3.2). Default: not sent, which means 0. */
   readonly payloadFormatIndicator?: number | undefined
-  /** Seconds. */
+  /** Seconds that the message is worth delivering, 0 to 4,294,967,295; counted down while it is queued (section 3.3.2.3.3). Default: not sent. */
   readonly messageExpiryInterval?: number | undefined
+  /** What the payload is, for example a MIME type (section 3.3.2.3.9). Default: not sent. */
   readonly contentType?: string | undefined
+  /** Where an answer is wanted, a topic without wildcards (section 3.3.2.3.5). Default: not sent. */
   readonly responseTopic?: string | undefined
+  /** What the answer carries back, at most 65,535 bytes (section 3.3.2.3.6). Default: not sent. */
   readonly correlationData?: Payload | undefined
+  /** Pairs of name and value, in order, names may repeat (section 3.3.2.3.7). Default: none. */
   readonly userProperties?: UserProperties | undefined
 }
 
 /** Options of one publish. */
 export interface PublishOptions {
-  /** Default 0. */
+  /** Quality of Service (section 4.3). Default 0. */
   readonly qos?: QoS | undefined
-  /** Default false. */
+  /** The server keeps it for those who subscribe later (section 3.3.1.3). Default false. */
   readonly retain?: boolean | undefined
+  /** What goes with it (section 3.3.2.3). MQTT 5.0 only. Default: none. */
   readonly properties?: PublishProperties | undefined
   /** QoS 0: settle when the bytes were written, not when they were handed to the transport. Default false. */
   readonly flush?: boolean | undefined
-  /** Milliseconds to wait for the acknowledgement. 0, and the default: the client's `outbound.ackTimeout`. */
+  /** Milliseconds to wait for the acknowledgement, then `ERR_TIMEOUT`. 0, and the default: the client's `outbound.ackTimeout`. */
   readonly ackTimeout?: number | undefined
   /** When the queue is full. Default: the client's `outbound.overflow`. */
   readonly overflow?: OutboundOverflow | undefined
   /** While there is no connection. Default: the client's `outbound.offline`. */
   readonly offline?: OfflinePolicy | undefined
-  /** Milliseconds for which it may wait to be sent. Default: the client's `outbound.ttl`. */
+  /** Milliseconds for which it may wait to be sent, then `ERR_EXPIRED`. Default: the client's `outbound.ttl`. */
   readonly ttl?: number | undefined
-  /** Default: the client's `outbound.onSessionLost`. */
+  /** When it was sent, and the server has lost the session. Default: the client's `outbound.onSessionLost`. */
   readonly onSessionLost?: 'republish' | 'reject' | undefined
-  /** Before the first byte an abort removes the message; later it detaches the caller while the exchange finishes. */
+  /** Before the first byte an abort removes the message; later it detaches the caller while the exchange finishes. Default: none. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -300,153 +325,32 @@ export interface PublishOptions {
 export interface Receipt {
   /** Of PUBACK or PUBCOMP; 0 at QoS 0. */
   readonly reasonCode: number
+  /** The standard's name of the reason code (section 2.4). */
   readonly reasonName: string
+  /** The server's Reason String, as received: escape it before printing (`printable`). */
   readonly reasonString: string | undefined
+  /** Pairs of name and value that came with the acknowledgement; empty where there were none. */
   readonly userProperties: Readonly<UserProperties>
-  /** Undefined at QoS 0. */
+  /** Packet Identifier (section 2.2.1); undefined at QoS 0. */
   readonly packetId: number | undefined
-}
-
-/** One filter with Subscription Options of its own (section 3.8.3.1). */
-export interface FilterRequest {
-  readonly filter: string
-  readonly qos?: QoS | undefined
-  readonly noLocal?: boolean | undefined
-  readonly retainAsPublished?: boolean | undefined
-  readonly retainHandling?: 0 | 1 | 2 | undefined
-}
-
-/** A filter, a filter with options, or several. */
-export type Filters = string | FilterRequest | readonly (string | FilterRequest)[]
-
-/** Options of a subscription. */
-export interface SubscribeOptions extends SubscriptionDefaults {
-  /** For filters that name none. Default 0. */
-  readonly qos?: QoS | undefined
-  /** Leave out what this client publishes. Default false. */
-  readonly noLocal?: boolean | undefined
-  /** Keep the RETAIN flag of live messages. Default false. */
-  readonly retainAsPublished?: boolean | undefined
-  /** Retained messages: 0 always, 1 only for a new subscription, 2 never. Default 0. */
-  readonly retainHandling?: 0 | 1 | 2 | undefined
-  /** Refuse a lower QoS than asked. Default false. */
-  readonly requireQos?: boolean | undefined
-  /** Default `'auto'`: asking for the next message acknowledges this one. */
-  readonly ack?: AckMode | undefined
-  /** What leaving the loop does. Default: `'detach'` for a durable session and for shared filters, else `'unsubscribe'`. */
-  readonly onExit?: 'unsubscribe' | 'detach' | undefined
-  /** `'owned'` (default) messages stay valid; `'borrowed'` ones until `ack()` or the next turn. */
-  readonly lifetime?: 'owned' | 'borrowed' | undefined
-  /** Told of each message that is dropped unread. */
-  readonly onDrop?: ((message: Message) => void) | undefined
-  readonly properties?: { readonly userProperties?: UserProperties | undefined; readonly subscriptionIdentifier?: number | undefined } | undefined
-  /** Aborts the wait for the grant. */
-  readonly signal?: AbortSignal | undefined
-  /** Ends the subscription as `onExit` says. */
-  readonly until?: AbortSignal | undefined
-}
-
-/** What the broker said of one filter. */
-export interface Grant {
-  readonly filter: string
-  /** Undefined when refused. */
-  readonly qos: QoS | undefined
-  readonly reasonCode: number
-  readonly reasonName: string
-  /** Set when refused. */
-  readonly error: MqttError | undefined
-}
-
-/** How one `next()` waits. */
-export interface NextOptions {
-  readonly signal?: AbortSignal | undefined
-  /** Milliseconds. Default: no limit. */
-  readonly timeout?: number | undefined
-}
-
-/** Messages of one or more filters, for one consumer. */
-export interface Subscription extends AsyncIterable<Message>, AsyncDisposable {
-  /** Settles with the grant. Never an unhandled rejection. */
-  readonly ready: Promise<Subscription>
-  /** Per filter, in the order asked; empty before the grant. */
-  readonly granted: readonly Grant[]
-  /** Messages that wait to be read. */
-  readonly size: number
-  /** Messages dropped unread. */
-  readonly dropped: number
-  /**
-   * The next message; undefined at the end. Under automatic acks it acknowledges the one before.
-   * @throws MqttError ERR_TIMEOUT, ERR_ABORTED, ERR_CONCURRENT_NEXT, or what ended the client
-   */
-  next(options?: NextOptions): Promise<Message | undefined>
-  /** A message that is there, or undefined; never waits. Acknowledges like `next()`. */
-  read(): Message | undefined
-  /** Up to `max` messages at a time (default: all that are there); asking for the next batch acknowledges this one. */
-  batches(max?: number): AsyncIterableIterator<Message[]>
-  [Symbol.asyncIterator](): AsyncIterableIterator<Message>
-  /**
-   * The messages as a web stream, which reads ahead: for `ack: 'manual'` and `'on-receive'` only. Cancelling it leaves the subscription.
-   * @throws MqttError ERR_INVALID_OPTION, ERR_CONCURRENT_NEXT
-   */
-  readable(): ReadableStream<Message>
-  /** Ends it on the broker too when it is the last on its filters; settles at UNSUBACK. */
-  unsubscribe(): Promise<void>
-  /** Ends it here only: the broker's subscription and unacknowledged messages stay for the next one on these filters. */
-  detach(): void
-}
-
-/** What a failed handler means for its message. */
-export type HandlerFailure = 'retry' | 'reject' | 'stop'
-
-/** Options of `listen`. */
-export interface ListenOptions extends Omit<SubscribeOptions, 'ack'> {
-  /** Messages handled at a time. Default 1. */
-  readonly concurrency?: number | undefined
-  /** Default `'retry'` at QoS 1 and 2 (5 times with backoff, then `'reject'`), `'reject'` at QoS 0. */
-  readonly onError?: HandlerFailure | ((error: unknown, message: Message, attempt: number) => HandlerFailure | Promise<HandlerFailure>) | undefined
-  /** `'on-receive'` acknowledges before the handler runs. Default `'auto'`: when it is done. */
-  readonly ack?: 'auto' | 'on-receive' | undefined
-}
-
-/** Handles one message; it is acknowledged when the promise fulfils. */
-export type Handler = (message: Message) => void | Promise<void> | unknown
-
-/** A running `listen`. */
-export interface Handling extends AsyncDisposable {
-  readonly granted: readonly Grant[]
-  /** Settles when it ended: fulfils after a clean end, rejects with what ended it. Never an unhandled rejection. */
-  readonly done: Promise<void>
-  unsubscribe(): Promise<void>
-  detach(): void
-}
-
-/** What the broker said of one filter of an UNSUBSCRIBE. */
-export interface UnsubscribeResult {
-  readonly filter: string
-  /** 0x00, or 0x11 when there was no such subscription (section 3.11.3). */
-  readonly reasonCode: number
-  readonly reasonName: string
-  /** Set when refused. */
-  readonly error: MqttError | undefined
-}
-
-/** Options of `unsubscribe`. */
-export interface UnsubscribeOptions {
-  readonly properties?: { readonly userProperties?: UserProperties | undefined } | undefined
-  readonly signal?: AbortSignal | undefined
 }
 
 /** Options of `disconnect`. */
 export interface DisconnectOptions {
   /** 0x00, or 0x04 so that the will is published; any code that a client may send (section 3.14.2.1). Default 0x00. */
   readonly reasonCode?: number | undefined
+  /** Why, for the server's operator (section 3.14.2.2.3). Default: not sent. */
   readonly reasonString?: string | undefined
-  /** Seconds. */
+  /**
+   * Seconds that the session lives on, 0 to 4,294,967,295; more than 0 only where CONNECT had more than 0 (section 3.14.2.2.2). Default: 0 with
+   * `cleanStart: true`, else as in CONNECT.
+   */
   readonly sessionExpiryInterval?: number | undefined
+  /** Pairs of name and value (section 3.14.2.2.4). Default: none. */
   readonly userProperties?: UserProperties | undefined
-  /** Milliseconds for running turns and the goodbye. Default 5,000; 0 is at once. */
+  /** Milliseconds for running turns and the goodbye, 0 to 2,147,483,647; 0 is at once. Default 5,000. */
   readonly timeout?: number | undefined
-  /** Cuts the wait short. */
+  /** Cuts the wait short. Default: none. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -454,7 +358,7 @@ export interface DisconnectOptions {
 export interface ReconnectNow {
   /** Replace a connection that is up. Default false. */
   readonly force?: boolean | undefined
-  /** For the `disconnect` event. */
+  /** Why, for the `disconnect` event. Default: none. */
   readonly reason?: string | undefined
 }
 

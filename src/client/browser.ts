@@ -1,7 +1,10 @@
 /**
- * The client for browsers, workers and every other runtime with a global WebSocket: entry file of `mqwire` there.
+ * The client: `connect()` and everything that it gives and takes.
  *
- * One of the two places that choose a transport. Importing it has no effect.
+ * This is the entry file of `mqwire` for browsers, workers and every other runtime with a global WebSocket; in Node the same names have more
+ * transports. One of the two places that choose a transport. Importing it has no effect.
+ *
+ * @module
  */
 import { dialWebSocket } from '../transport/websocket.js'
 import type { ClientOptions, Endpoint } from './api.js'
@@ -53,7 +56,7 @@ const platform: Platform = {
   unsupported: (target) => (['tls', 'socket', 'headers'] as const).find((name) => hasSettings(target[name])),
 }
 
-/** An MQTT client on this platform. */
+/** An MQTT client; `await using` disconnects it at the end of the block. */
 export class Client extends BaseClient {
   /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
   constructor(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions = {}) {
@@ -61,7 +64,10 @@ export class Client extends BaseClient {
   }
 }
 
-/** Makes a client and connects it. Rejects as `new Client` and `client.connect` do. */
+/**
+ * Makes a client and connects it: one endpoint, or a list that is tried in order.
+ * @throws MqttError as `new Client` and `client.connect`
+ */
 export function connect(endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions): Promise<Client> {
   return opened((rest) => new Client(endpoints, rest), options)
 }

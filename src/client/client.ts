@@ -68,7 +68,7 @@ export interface ConnectOptions {
 
 const connectOptions = object<ConnectOptions>({ signal: optional(parseSignal) })
 
-/** An MQTT client. Make one with `connect()` or `new Client(endpoints, options)`. */
+/** An MQTT client. Make one with `connect()` or `new Client(endpoints, options)`; `await using` disconnects it at the end of the block. */
 export class BaseClient implements AsyncDisposable {
   readonly #core: Core
   #requests: Requests | undefined
@@ -99,6 +99,7 @@ export class BaseClient implements AsyncDisposable {
     return this.#core.session.negotiated
   }
 
+  /** What waits to be sent, and how to give it up. */
   get outbound(): OutboundView {
     return this.#core.outbox
   }

@@ -9,53 +9,135 @@ import type { Negotiated } from './session/limits.js'
 
 /** A publish that was sent and not acknowledged. */
 export interface InFlight {
+  /** Topic Name that it was published to. */
   readonly topic: string
+  /** 1 or 2: nothing else is in flight. */
   readonly qos: QoS
   /** The identifier that it had. */
   readonly packetId: number
 }
 
+/** A publish in flight that was given up. */
+export interface RejectedInFlight extends InFlight {
+  /** What its promise rejected with. */
+  readonly error: MqttError
+}
+
 /** Event name to event object. */
 export interface ClientEvents {
   /** Each transition, exactly once. */
-  state: { readonly state: ClientState; readonly previous: ClientState }
+  state: {
+    /** Where the client stands now. */
+    readonly state: ClientState
+    /** Where it stood before. */
+    readonly previous: ClientState
+  }
   /** An attempt will be made, `delay` milliseconds from now. */
-  reconnecting: { readonly attempt: number; readonly delay: number; readonly endpoint: string }
+  reconnecting: {
+    /** Counts the attempts since a connection was stable, from 1. */
+    readonly attempt: number
+    /** Milliseconds. */
+    readonly delay: number
+    /** URL of the endpoint, without user-info and query. */
+    readonly endpoint: string
+  }
   /** Right before a transport is opened. */
-  dial: { readonly attempt: number; readonly endpoint: string }
-  connect: { readonly connack: ConnackPacket; readonly negotiated: Negotiated; readonly sessionPresent: boolean; readonly endpoint: string }
+  dial: {
+    /** Counts the attempts since a connection was stable, from 1. */
+    readonly attempt: number
+    /** URL of the endpoint, without user-info and query. */
+    readonly endpoint: string
+  }
+  /** A connection is up: CONNACK said yes. */
+  connect: {
+    /** The packet (section 3.2). */
+    readonly connack: ConnackPacket
+    /** What holds for this connection. */
+    readonly negotiated: Negotiated
+    /** The server goes on with a session that it had. */
+    readonly sessionPresent: boolean
+    /** URL of the endpoint, without user-info and query. */
+    readonly endpoint: string
+  }
   /** One attempt failed. */
-  connecterror: { readonly error: MqttError; readonly endpoint: string; readonly attempt: number }
-  /** The connection is over; one for each `connect`. `cause` is undefined after our own `disconnect()`. */
-  disconnect: { readonly cause: MqttError | undefined }
+  connecterror: {
+    /** Why. */
+    readonly error: MqttError
+    /** URL of the endpoint, without user-info and query. */
+    readonly endpoint: string
+    /** Counts the attempts since a connection was stable, from 1. */
+    readonly attempt: number
+  }
+  /** The connection is over; one for each `connect`. */
+  disconnect: {
+    /** Why; undefined after our own `disconnect()`. */
+    readonly cause: MqttError | undefined
+  }
   /** The server said goodbye; comes before `disconnect`. */
-  serverdisconnect: { readonly packet: DisconnectPacket; readonly error: MqttError }
-  /**
-   * The server has no session for us any more (`'absent'`), or cannot have one (`'expired'`). What was in flight was published anew or rejected, as
-   * `onSessionLost` says; `stale` incoming messages were in hand: their `ack()` gives false.
-   */
+  serverdisconnect: {
+    /** The packet (section 3.14). */
+    readonly packet: DisconnectPacket
+    /** The same as an error, with the reason code. */
+    readonly error: MqttError
+  }
+  /** The server has no session for us any more. What was in flight was published anew or rejected, as `onSessionLost` says. */
   sessionlost: {
+    /** The server did not have it (`'absent'`), or cannot have it any more (`'expired'`). */
     readonly cause: 'absent' | 'expired'
+    /** Publishes that are sent anew. */
     readonly republished: readonly InFlight[]
-    readonly rejected: readonly (InFlight & { readonly error: MqttError })[]
+    /** Publishes that were given up. */
+    readonly rejected: readonly RejectedInFlight[]
+    /** Incoming messages that were in hand: their `ack()` gives false. */
     readonly stale: number
   }
   /** Messages that were dropped unread (in, counted together for a second), or a publish that failed (out). */
-  drop: { readonly direction: 'in' | 'out'; readonly topic: string; readonly count: number; readonly error: MqttError | undefined }
+  drop: {
+    /** Whether they came from the server or were to go there. */
+    readonly direction: 'in' | 'out'
+    /** Topic Name of the (last) one. */
+    readonly topic: string
+    /** How many. */
+    readonly count: number
+    /** Why a publish failed; undefined for incoming messages. */
+    readonly error: MqttError | undefined
+  }
+  /** Acknowledgements make no progress. */
+  stalled: {
+    /** `'in'`: ours, for the server's messages. `'out'`: the server's, for ours. */
+    readonly direction: 'in' | 'out'
+    /** The subscription that holds the oldest message; undefined where nobody here holds it, and for `'out'`. */
+    readonly subscription: Subscription | undefined
+    /** Milliseconds without progress. */
+    readonly age: number
+    /** Messages that wait. */
+    readonly inFlight: number
+  }
   /**
-   * Acknowledgements make no progress since `age` milliseconds. `'in'`: ours, because of the oldest message of this subscription; undefined when
-   * nobody here holds it. `'out'`: the server's, for messages of ours. `inFlight` messages wait.
+   * A timer of the connection is late by half of the keep-alive or more: the page is hidden, the machine slept, or the program left no time. A server
+   * ends a connection that is silent for so long. Told when the timer runs, or when the connection ends before.
    */
-  stalled: { readonly direction: 'in' | 'out'; readonly subscription: Subscription | undefined; readonly age: number; readonly inFlight: number }
-  /**
-   * A timer of the connection is `lateness` milliseconds late, half of `keepAlive` (seconds) or more: the page is hidden, the machine slept, or the
-   * program left no time. A server ends a connection that is silent for so long. Told when the timer runs, or when the connection ends before.
-   */
-  late: { readonly lateness: number; readonly keepAlive: number }
+  late: {
+    /** Milliseconds. */
+    readonly lateness: number
+    /** Seconds, as agreed with the server (section 3.1.2.10). */
+    readonly keepAlive: number
+  }
   /** A message that no subscription here was made for; it was acknowledged. */
-  unclaimed: { readonly message: Message }
+  unclaimed: {
+    /** The message. */
+    readonly message: Message
+  }
   /** A handler gave up on a message, or a subscription could not be brought back. */
-  error: { readonly error: MqttError }
+  error: {
+    /** What happened, with its cause. */
+    readonly error: MqttError
+  }
   /** Every packet; CONNECT and AUTH without their secrets. Costs nothing unless listened to. */
-  packet: { readonly direction: 'in' | 'out'; readonly packet: Packet }
+  packet: {
+    /** From the server, or to it. */
+    readonly direction: 'in' | 'out'
+    /** The packet, decoded. */
+    readonly packet: Packet
+  }
 }

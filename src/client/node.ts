@@ -74,7 +74,7 @@ function codeOf(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
-/** An MQTT client on this platform. */
+/** An MQTT client; `await using` disconnects it at the end of the block. */
 export class Client extends BaseClient {
   /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
   constructor(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions = {}) {
@@ -82,7 +82,10 @@ export class Client extends BaseClient {
   }
 }
 
-/** Makes a client and connects it. Rejects as `new Client` and `client.connect` do. */
+/**
+ * Makes a client and connects it: one endpoint, or a list that is tried in order.
+ * @throws MqttError as `new Client` and `client.connect`
+ */
 export function connect(endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions): Promise<Client> {
   return opened((rest) => new Client(endpoints, rest), options)
 }

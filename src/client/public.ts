@@ -1,8 +1,8 @@
 /**
  * What every entry of the client exports besides `connect` and `Client`: the error class and the public types.
  */
-export { MqttError, type MqttErrorCode, type Outcome, printable } from '../errors.js'
-export type { Listener, Sink, SocketOptions, TlsOptions, Transport } from '../transport/transport.js'
+export { MqttError, type MqttErrorCode, type MqttErrorDetails, type Outcome, printable } from '../errors.js'
+export type { Accept, Dial, DialOptions, Listener, Sink, SocketOptions, Target, TlsOptions, Transport } from '../transport/transport.js'
 export type { Bytes, Packet, Properties, QoS, UserProperties } from '../wire/packets.js'
 export type {
   AckMode,
@@ -27,6 +27,7 @@ export type {
   ListenOptions,
   Logger,
   NextOptions,
+  OfflineOptions,
   OfflinePolicy,
   OutboundOptions,
   OutboundOverflow,
@@ -38,20 +39,22 @@ export type {
   ReconnectNow,
   ReconnectOptions,
   SubscribeOptions,
+  SubscribeProperties,
   Subscription,
   SubscriptionDefaults,
   UnsubscribeOptions,
+  UnsubscribeProperties,
   UnsubscribeResult,
   WillOptions,
   WillProperties,
 } from './api.js'
 export { type Backoff, constant, type ExponentialOptions, exponential } from './backoff.js'
 export type { BaseClient, ConnectOptions, OutboundView } from './client.js'
-export type { Unlisten } from './emitter.js'
-export type { ClientEvents, InFlight } from './events.js'
+export type { ListenOptions as ListenerOptions, Unlisten } from './emitter.js'
+export type { ClientEvents, InFlight, RejectedInFlight } from './events.js'
 export type { Message, MessageProperties } from './message.js'
 export type { RequestOptions } from './request.js'
-export type { Responder, Responding, RespondOptions } from './respond.js'
+export type { Answer, Reply, Responder, Responding, RespondOptions } from './respond.js'
 export type { Negotiated } from './session/limits.js'
 export type { Stats } from './statistics.js'
 export type { DecisionContext } from './supervisor.js'

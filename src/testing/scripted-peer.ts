@@ -11,14 +11,20 @@ import type { ClientPacket, ProtocolVersion } from '../wire/packets.js'
 /** Takes each packet that comes in; what it gives back is sent. */
 export type Answer = (packet: ClientPacket) => PacketInput | readonly PacketInput[] | undefined
 
+/** How a stream ended. */
+export interface PeerEnd {
+  /** Undefined after an orderly end. */
+  readonly cause: unknown
+}
+
 /** A server in the hands of a test. */
 export class ScriptedPeer implements Sink {
   /** Everything that came in, oldest first. */
   readonly received: ClientPacket[] = []
   /** What came in, byte by byte. */
   readonly bytes: number[] = []
-  /** Set when the stream ended; `cause` is undefined after an orderly end. */
-  ended: { readonly cause: unknown } | undefined
+  /** Set when the stream ended. */
+  ended: PeerEnd | undefined
   /** Answers what comes in from now on. */
   answer: Answer | undefined
   readonly #transport: Transport

@@ -3,6 +3,8 @@
  *
  * Each delivery happens in a task of its own, so that microtasks of the receiver run in between; nothing is ever delivered synchronously.
  * All time goes through `schedule`, which may be virtual. It must keep no process alive while idle.
+ *
+ * @module
  */
 
 import { Inlet, refuse } from './inlet.js'

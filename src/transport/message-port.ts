@@ -3,6 +3,8 @@
  *
  * Both ends have to use this module: bytes go one way, the count of bytes consumed comes back, an end is a message too, as ports tell of their
  * closing late or never. It may assume nothing of what arrives: a message of another shape cuts the stream. Written arrays are copied, never detached.
+ *
+ * @module
  */
 
 import { Inlet, refuse } from './inlet.js'
@@ -10,10 +12,15 @@ import type { Sink, Transport } from './transport.js'
 
 /** The part of a `MessagePort` that is used here; those of browsers, Deno, Bun and `node:worker_threads` have it. */
 export interface Port {
+  /** Sends to the other end. */
   postMessage(message: unknown, transfer: ArrayBuffer[]): void
+  /** Listens to `message`, `messageerror` and `close`. */
   addEventListener(type: string, listener: (event: { data?: unknown }) => void): void
+  /** Listens no more. */
   removeEventListener(type: string, listener: (event: { data?: unknown }) => void): void
+  /** Lets what came in so far be delivered. */
   start(): void
+  /** Ends the port. */
   close(): void
 }
 

@@ -2,6 +2,8 @@
  * TCP over Node's `net`: dialling and listening.
  *
  * It may assume a target whose URL was checked. It must never start TLS or fall back from it by itself: `mqtts` goes to tls.ts.
+ *
+ * @module
  */
 
 import { createServer, connect as netConnect } from 'node:net'
@@ -18,9 +20,9 @@ export const dialTcp: Dial = (target, { signal }) => dialSocket((onread) => netC
 export interface ListenTcpOptions {
   /** Address to bind. Default 127.0.0.1. */
   readonly host?: string | undefined
-  /** Default 0: a free port, to be read from `Listener.url`. */
+  /** Port to bind. Default 0: a free one, to be read from `Listener.url`. */
   readonly port?: number | undefined
-  /** Speaks TLS with this certificate and key. With `ca`, clients must have a certificate of it. */
+  /** Speaks TLS with this certificate and key. With `ca`, clients must have a certificate of it. Default: no TLS. */
   readonly tls?: TlsOptions | undefined
 }
 

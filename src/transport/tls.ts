@@ -3,6 +3,8 @@
  *
  * Chain and name of the peer are verified and the version is at least 1.2, whatever the environment says.
  * It must never go on with a stream that failed verification, nor try again with less.
+ *
+ * @module
  */
 
 import { connect } from 'node:tls'

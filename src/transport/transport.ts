@@ -59,19 +59,19 @@ export type Accept = (transport: Transport) => void
 export interface TlsOptions {
   /** Trusted certificate authorities, PEM. Default: the platform's. Never turns name checking off. */
   readonly ca?: string | Uint8Array | readonly (string | Uint8Array)[] | undefined
-  /** Client certificate chain, PEM. */
+  /** Client certificate chain, PEM. Default: none. */
   readonly cert?: string | Uint8Array | undefined
-  /** Client key, PEM. */
+  /** Client key, PEM. Default: none. */
   readonly key?: string | Uint8Array | undefined
-  /** Password of `key`. */
+  /** Password of `key`. Default: none. */
   readonly passphrase?: string | undefined
   /** Name for SNI and for the certificate check. Default: the URL's host. */
   readonly servername?: string | undefined
-  /** ALPN protocols, preferred first. */
+  /** ALPN protocols, preferred first. Default: none. */
   readonly alpn?: readonly string[] | undefined
-  /** Default and minimum: TLSv1.2. */
+  /** Oldest version of TLS that is spoken. Default, and least: `'TLSv1.2'`. */
   readonly minVersion?: 'TLSv1.2' | 'TLSv1.3' | undefined
-  /** Turns verification off. Takes the reason, which is part of the warning that each connect prints. */
+  /** Turns verification off. Takes the reason, which is part of the warning that each connect prints. Default: verified. */
   readonly insecure?: string | undefined
 }
 
@@ -81,9 +81,9 @@ export interface SocketOptions {
   readonly noDelay?: boolean | undefined
   /** IP version to dial. Default: both. */
   readonly family?: 4 | 6 | undefined
-  /** Name resolution in the manner of `dns.lookup`. */
+  /** Name resolution in the manner of `dns.lookup`. Default: that. */
   readonly lookup?: ((hostname: string, options: object, callback: (...result: never[]) => void) => void) | undefined
-  /** Local address to bind. */
+  /** Local address to bind. Default: any. */
   readonly localAddress?: string | undefined
 }
 
@@ -91,7 +91,9 @@ export interface SocketOptions {
 export interface Target {
   /** The URL without user-info. */
   readonly url: URL
+  /** TLS settings; empty where there are none. */
   readonly tls: TlsOptions
+  /** Socket settings; empty where there are none. */
   readonly socket: SocketOptions
   /** HTTP headers of the WebSocket handshake; Node only. */
   readonly headers: Readonly<Record<string, string>>
@@ -103,7 +105,7 @@ export interface Target {
 export interface DialOptions {
   /** Aborts the attempt; a stream that opened meanwhile is destroyed. */
   readonly signal: AbortSignal
-  /** Most bytes that one incoming unit (a WebSocket message) may have. */
+  /** Most bytes that one incoming unit (a WebSocket message) may have. Default: no limit but the transport's own. */
   readonly maximumPacketSize?: number | undefined
 }
 

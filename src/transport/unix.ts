@@ -2,6 +2,8 @@
  * Unix domain sockets (named pipes on Windows) over Node's `net`: dialling and listening.
  *
  * It may assume a `unix:` URL. It must never remove a socket file that it did not make: a path in use is the platform's error.
+ *
+ * @module
  */
 
 import { createServer, connect as netConnect } from 'node:net'

@@ -3,6 +3,8 @@
  *
  * It may assume that `ws` checks the handshake and masks into memory of its own. Compression is never offered, redirects are never followed.
  * It must never touch the sink before `open()` or after the end, and never let a late error escape.
+ *
+ * @module
  */
 
 import { createServer, type Server } from 'node:http'
@@ -148,17 +150,25 @@ class NodeWebSocketTransport implements Transport {
 // Failures reach `closed()`; without a callback `ws` would throw them.
 function ignore(): void {}
 
+/** An HTTP server of Node: the part of it that tells one. */
+export interface HttpServer {
+  /** Whether it listens. */
+  readonly listening: boolean
+  /** Where it listens. */
+  address(): unknown
+}
+
 /** Where and how {@link listenWebSocket} listens. */
 export interface ListenWebSocketOptions {
   /** Address to bind. Default 127.0.0.1. */
   readonly host?: string | undefined
-  /** Default 0: a free port, to be read from `Listener.url`. */
+  /** Port to bind. Default 0: a free one, to be read from `Listener.url`. */
   readonly port?: number | undefined
   /** A listening HTTP server of the caller's, who also closes it; host, port and tls are not used then. */
-  readonly server?: { readonly listening: boolean; address(): unknown } | undefined
+  readonly server?: HttpServer | undefined
   /** Path of the endpoint. Default `/mqtt`; others are answered with 400. */
   readonly path?: string | undefined
-  /** Speaks TLS with this certificate and key. With `ca`, clients must have a certificate of it. */
+  /** Speaks TLS with this certificate and key. With `ca`, clients must have a certificate of it. Default: no TLS. */
   readonly tls?: TlsOptions | undefined
   /** Most bytes of a packet; bounds incoming messages. Default 1 MiB. */
   readonly maximumPacketSize?: number | undefined

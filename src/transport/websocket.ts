@@ -3,6 +3,8 @@
  *
  * It may assume the class's standard behaviour, and an error event that no close event follows. The class cannot be paused and tells nothing about
  * what has left but `bufferedAmount`, which is polled only while it is high. It must never import a Node builtin.
+ *
+ * @module
  */
 
 import { MqttError } from '../errors.js'

@@ -3,6 +3,8 @@
  *
  * It accepts and refuses exactly what the parser in TypeScript does, sooner: most with properties, non-ASCII text and small packets. Importing this
  * does nothing; where WebAssembly, SIMD or the page's Content Security Policy (`'wasm-unsafe-eval'`) forbid it, there is no scanner, and no error.
+ *
+ * @module
  */
 import type { FrameOptions, FrameScanner, FrameSource, ReadWindow } from '../wire/frames.js'
 import { binary } from './binary.js'

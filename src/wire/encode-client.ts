@@ -18,24 +18,37 @@ import { integer, isBytes, isObject } from './writer.js'
 
 /** A will as it is given: absent fields are QoS 0, not retained, empty, without properties. */
 export interface WillInput {
+  /** Topic Name. */
   topic: string
+  /** At most 65,535 bytes. Default: empty. */
   payload?: Uint8Array | undefined
+  /** 0, 1 or 2. Default 0. */
   qos?: number | undefined
+  /** Default false. */
   retain?: boolean | undefined
+  /** MQTT 5.0 only. Default: none. */
   properties?: Properties | undefined
 }
 
 /** A CONNECT as it is given: absent are protocol version 5, Clean Start 1, Keep Alive 0 and an empty client identifier. */
 export interface ConnectInput {
+  /** Default `'MQTT'`, the only one. */
   protocolName?: string | undefined
+  /** 5, or 4 for 3.1.1. Default 5. */
   protocolVersion?: ProtocolVersion | undefined
+  /** Default true. */
   cleanStart?: boolean | undefined
-  /** Seconds, 0 to 65,535. */
+  /** Seconds, 0 to 65,535; 0 is off. Default 0. */
   keepAlive?: number | undefined
+  /** Client Identifier. Default `''`: the server assigns one. */
   clientId?: string | undefined
+  /** Default: none. */
   will?: WillInput | undefined
+  /** Default: none. */
   username?: string | undefined
+  /** At most 65,535 bytes. Default: none. */
   password?: Uint8Array | undefined
+  /** MQTT 5.0 only. Default: none. */
   properties?: Properties | undefined
 }
 
@@ -43,35 +56,51 @@ export interface ConnectInput {
 export interface PublishInput {
   /** Empty only with a topic alias. */
   topic: string
+  /** Default: empty. */
   payload?: Uint8Array | undefined
+  /** 0, 1 or 2. Default 0. */
   qos?: number | undefined
+  /** Default false. */
   retain?: boolean | undefined
+  /** Default false; not at QoS 0 [MQTT-3.3.1-2]. */
   dup?: boolean | undefined
   /** 1 to 65,535; absent (or 0) at QoS 0. */
   packetId?: number | undefined
+  /** MQTT 5.0 only. Default: none. */
   properties?: Properties | undefined
 }
 
 /** A filter as it is given: absent options are 0 and false. */
 export interface SubscriptionInput {
+  /** Topic filter. */
   filter: string
+  /** 0, 1 or 2. Default 0. */
   qos?: number | undefined
+  /** MQTT 5.0 only. Default false. */
   noLocal?: boolean | undefined
+  /** MQTT 5.0 only. Default false. */
   retainAsPublished?: boolean | undefined
+  /** 0, 1 or 2. MQTT 5.0 only. Default 0. */
   retainHandling?: number | undefined
 }
 
 /** A SUBSCRIBE as it is given. */
 export interface SubscribeInput {
+  /** 1 to 65,535. */
   packetId: number
+  /** MQTT 5.0 only. Default: none. */
   properties?: Properties | undefined
+  /** At least one. */
   subscriptions: readonly SubscriptionInput[]
 }
 
 /** An UNSUBSCRIBE as it is given. */
 export interface UnsubscribeInput {
+  /** 1 to 65,535. */
   packetId: number
+  /** MQTT 5.0 only. Default: none. */
   properties?: Properties | undefined
+  /** At least one. */
   filters: readonly string[]
 }
 

@@ -13,15 +13,21 @@ import { integer } from './writer.js'
 
 /** A CONNACK as it is given: absent are Session Present 0, reason code 0, no properties. */
 export interface ConnackInput {
+  /** Default false. */
   sessionPresent?: boolean | undefined
+  /** On 3.1.1 the return code. Default 0. */
   reasonCode?: number | undefined
+  /** MQTT 5.0 only. Default: none. */
   properties?: Properties | undefined
 }
 
 /** A SUBACK or UNSUBACK as it is given; UNSUBACK has no codes on 3.1.1. */
 export interface SubackInput {
+  /** 1 to 65,535. */
   packetId: number
+  /** MQTT 5.0 only. Default: none. */
   properties?: Properties | undefined
+  /** One for each filter, in order. Default: none. */
   reasonCodes?: readonly number[] | undefined
 }
 

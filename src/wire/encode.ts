@@ -16,20 +16,27 @@ import { isObject, Writer } from './writer.js'
 
 /** An acknowledgement of a PUBLISH as it is given: absent is reason code 0. */
 export interface AckInput {
+  /** 1 to 65,535. */
   packetId: number
+  /** One of this packet. MQTT 5.0 only. Default 0. */
   reasonCode?: number | undefined
+  /** MQTT 5.0 only. Default: none. */
   properties?: Properties | undefined
 }
 
 /** A DISCONNECT as it is given: absent is reason code 0. */
 export interface DisconnectInput {
+  /** One of this packet. MQTT 5.0 only. Default 0. */
   reasonCode?: number | undefined
+  /** MQTT 5.0 only. Default: none. */
   properties?: Properties | undefined
 }
 
 /** An AUTH as it is given: absent is reason code 0; the method is mandatory. */
 export interface AuthInput {
+  /** 0x00, 0x18 or 0x19. Default 0. */
   reasonCode?: number | undefined
+  /** With the authentication method. */
   properties: Properties
 }
 

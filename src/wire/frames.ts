@@ -9,7 +9,9 @@ import type { TopicTable } from './topic-table.js'
 
 /** Memory that reads go into: an array, and the same bytes for access by words. */
 export interface ReadWindow {
+  /** Where reads go. */
   readonly bytes: Uint8Array
+  /** The same bytes. */
   readonly data: DataView
 }
 

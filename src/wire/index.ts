@@ -1,7 +1,9 @@
 /**
  * `mqwire/wire`: the MQTT 5.0 and 3.1.1 codec, both directions, with topics. Pure: no platform, no clock, no state but what a caller holds.
+ *
+ * @module
  */
-export type { MqttErrorCode } from '../errors.js'
+export type { MqttErrorCode, MqttErrorDetails, Outcome } from '../errors.js'
 export { MqttError } from '../errors.js'
 export * from './constants.js'
 export type { DecodeOptions } from './decode.js'
@@ -20,5 +22,6 @@ export { isReasonCode, reasonName } from './reason-codes.js'
 export type { ScanOptions } from './scanner.js'
 export { Scanner } from './scanner.js'
 export type { TopicRecord } from './topic-table.js'
+export type { Share } from './topics.js'
 export { hasWildcard, isShared, matches, parseShare, validateTopicFilter, validateTopicName } from './topics.js'
 export { TopicTrie } from './trie.js'

@@ -18,163 +18,244 @@ export type UserProperties = [name: string, value: string][]
 
 /** Every property of section 2.2.2.2 by name; one packet type allows some of them. One-byte flags are numbers 0 and 1. */
 export interface Properties {
+  /** PUBLISH, will. 0: bytes. 1: UTF-8 text. */
   payloadFormatIndicator?: number | undefined
-  /** Seconds. */
+  /** PUBLISH, will. Seconds. */
   messageExpiryInterval?: number | undefined
+  /** PUBLISH, will. What the payload is. */
   contentType?: string | undefined
+  /** PUBLISH, will. Where an answer is wanted. */
   responseTopic?: string | undefined
+  /** PUBLISH, will. What the answer carries back. */
   correlationData?: Bytes | undefined
+  /** PUBLISH, SUBSCRIBE. 1 to 268,435,455 each; one at most in SUBSCRIBE. */
   subscriptionIdentifiers?: number[] | undefined
-  /** Seconds; 4,294,967,295 means never. */
+  /** CONNECT, CONNACK, DISCONNECT. Seconds; 4,294,967,295 means never. */
   sessionExpiryInterval?: number | undefined
+  /** CONNACK. The client identifier that the server chose. */
   assignedClientIdentifier?: string | undefined
-  /** Seconds. */
+  /** CONNACK. Seconds, in place of the client's. */
   serverKeepAlive?: number | undefined
+  /** CONNECT, CONNACK, AUTH. Name of the mechanism. */
   authenticationMethod?: string | undefined
+  /** CONNECT, CONNACK, AUTH. What the mechanism says. */
   authenticationData?: Bytes | undefined
+  /** CONNECT. 0: reason strings and user properties only where the standard allows them all the same. */
   requestProblemInformation?: number | undefined
-  /** Seconds. */
+  /** Will. Seconds. */
   willDelayInterval?: number | undefined
+  /** CONNECT. 1 asks for Response Information. */
   requestResponseInformation?: number | undefined
+  /** CONNACK. What response topics may begin with. */
   responseInformation?: string | undefined
+  /** CONNACK, DISCONNECT. Another server to use. */
   serverReference?: string | undefined
+  /** Every answer, DISCONNECT, AUTH. For people who look for the cause. */
   reasonString?: string | undefined
+  /** CONNECT, CONNACK. QoS 1 and 2 messages that may be open towards the sender, 1 to 65,535. */
   receiveMaximum?: number | undefined
+  /** CONNECT, CONNACK. Topic aliases that the sender takes. */
   topicAliasMaximum?: number | undefined
+  /** PUBLISH. Stands for a topic, 1 to 65,535. */
   topicAlias?: number | undefined
+  /** CONNACK. 0 or 1; left out for 2. */
   maximumQoS?: number | undefined
+  /** CONNACK. 0: no retained messages. */
   retainAvailable?: number | undefined
+  /** Every packet but PINGREQ and PINGRESP. Pairs of name and value. */
   userProperties?: UserProperties | undefined
+  /** CONNECT, CONNACK. Bytes of a packet that the sender takes. */
   maximumPacketSize?: number | undefined
+  /** CONNACK. 0: no wildcards in filters. */
   wildcardSubscriptionAvailable?: number | undefined
+  /** CONNACK. 0: no Subscription Identifiers. */
   subscriptionIdentifierAvailable?: number | undefined
+  /** CONNACK. 0: no shared subscriptions. */
   sharedSubscriptionAvailable?: number | undefined
 }
 
 /** The Will Message of a CONNECT (section 3.1.2.5). */
 export interface Will {
+  /** Topic Name. */
   topic: string
+  /** What is published. */
   payload: Bytes
+  /** Quality of Service. */
   qos: QoS
+  /** Whether it is published as a retained message. */
   retain: boolean
+  /** Properties of the will; empty on 3.1.1. */
   properties: Properties
 }
 
-/** Section 3.1. */
+/** CONNECT (section 3.1). */
 export interface ConnectPacket {
+  /** Kind of packet. */
   type: 'connect'
+  /** `'MQTT'`. */
   protocolName: string
+  /** 5, or 4 for 3.1.1. */
   protocolVersion: ProtocolVersion
+  /** Clean Start; Clean Session on 3.1.1. */
   cleanStart: boolean
   /** Seconds; 0 is off. */
   keepAlive: number
+  /** Client Identifier; empty asks the server for one. */
   clientId: string
+  /** What the server publishes when the client vanishes. */
   will: Will | undefined
+  /** User Name. */
   username: string | undefined
+  /** Password. */
   password: Bytes | undefined
+  /** Properties; empty on 3.1.1. */
   properties: Properties
 }
 
-/** Section 3.2. On 3.1.1 `reasonCode` holds the raw return code. */
+/** CONNACK (section 3.2). */
 export interface ConnackPacket {
+  /** Kind of packet. */
   type: 'connack'
+  /** The server goes on with a session. */
   sessionPresent: boolean
+  /** Reason code; on 3.1.1 the raw return code. */
   reasonCode: number
+  /** Properties; empty on 3.1.1. */
   properties: Properties
 }
 
-/** Section 3.3. */
+/** PUBLISH (section 3.3). */
 export interface PublishPacket {
+  /** Kind of packet. */
   type: 'publish'
+  /** DUP flag. */
   dup: boolean
+  /** Quality of Service. */
   qos: QoS
+  /** RETAIN flag. */
   retain: boolean
   /** Empty when a topic alias stands for it. */
   topic: string
-  /** `undefined` at QoS 0. */
+  /** Packet Identifier; undefined at QoS 0. */
   packetId: number | undefined
+  /** Properties; empty on 3.1.1. */
   properties: Properties
+  /** The application message. */
   payload: Bytes
 }
 
-interface Acknowledgement<T extends string> {
+/** What the four acknowledgements of a PUBLISH have in common. */
+export interface Acknowledgement<T extends string> {
+  /** Kind of packet. */
   type: T
+  /** Packet Identifier, 1 to 65,535. */
   packetId: number
+  /** Reason code (section 2.4). */
   reasonCode: number
+  /** Properties; empty on 3.1.1. */
   properties: Properties
 }
 
-/** Section 3.4. */
+/** PUBACK (section 3.4). */
 export type PubackPacket = Acknowledgement<'puback'>
-/** Section 3.5. */
+/** PUBREC (section 3.5). */
 export type PubrecPacket = Acknowledgement<'pubrec'>
-/** Section 3.6. */
+/** PUBREL (section 3.6). */
 export type PubrelPacket = Acknowledgement<'pubrel'>
-/** Section 3.7. */
+/** PUBCOMP (section 3.7). */
 export type PubcompPacket = Acknowledgement<'pubcomp'>
 
 /** One filter of a SUBSCRIBE with its Subscription Options (section 3.8.3.1). */
 export interface SubscriptionRequest {
+  /** Topic filter. */
   filter: string
+  /** Highest QoS of what is sent. */
   qos: QoS
+  /** Leave out what this client publishes. */
   noLocal: boolean
+  /** Keep the RETAIN flag of live messages. */
   retainAsPublished: boolean
+  /** Retained messages: 0 always, 1 only for a new subscription, 2 never. */
   retainHandling: 0 | 1 | 2
 }
 
-/** Section 3.8. */
+/** SUBSCRIBE (section 3.8). */
 export interface SubscribePacket {
+  /** Kind of packet. */
   type: 'subscribe'
+  /** Packet Identifier, 1 to 65,535. */
   packetId: number
+  /** Properties; empty on 3.1.1. */
   properties: Properties
+  /** At least one. */
   subscriptions: SubscriptionRequest[]
 }
 
-/** Section 3.9. */
+/** SUBACK (section 3.9). */
 export interface SubackPacket {
+  /** Kind of packet. */
   type: 'suback'
+  /** Packet Identifier, 1 to 65,535. */
   packetId: number
+  /** Properties; empty on 3.1.1. */
   properties: Properties
+  /** One for each filter, in order. */
   reasonCodes: number[]
 }
 
-/** Section 3.10. */
+/** UNSUBSCRIBE (section 3.10). */
 export interface UnsubscribePacket {
+  /** Kind of packet. */
   type: 'unsubscribe'
+  /** Packet Identifier, 1 to 65,535. */
   packetId: number
+  /** Properties; empty on 3.1.1. */
   properties: Properties
+  /** At least one. */
   filters: string[]
 }
 
-/** Section 3.11. On 3.1.1 `reasonCodes` is empty. */
+/** UNSUBACK (section 3.11). */
 export interface UnsubackPacket {
+  /** Kind of packet. */
   type: 'unsuback'
+  /** Packet Identifier, 1 to 65,535. */
   packetId: number
+  /** Properties; empty on 3.1.1. */
   properties: Properties
+  /** One for each filter, in order; none on 3.1.1. */
   reasonCodes: number[]
 }
 
-/** Section 3.12. */
+/** PINGREQ (section 3.12). */
 export interface PingreqPacket {
+  /** Kind of packet. */
   type: 'pingreq'
 }
 
-/** Section 3.13. */
+/** PINGRESP (section 3.13). */
 export interface PingrespPacket {
+  /** Kind of packet. */
   type: 'pingresp'
 }
 
-/** Section 3.14. */
+/** DISCONNECT (section 3.14). */
 export interface DisconnectPacket {
+  /** Kind of packet. */
   type: 'disconnect'
+  /** Reason code (section 2.4). */
   reasonCode: number
+  /** Properties; empty on 3.1.1. */
   properties: Properties
 }
 
-/** Section 3.15. */
+/** AUTH (section 3.15). */
 export interface AuthPacket {
+  /** Kind of packet. */
   type: 'auth'
+  /** Reason code (section 2.4). */
   reasonCode: number
+  /** Properties; empty on 3.1.1. */
   properties: Properties
 }
 

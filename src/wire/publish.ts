@@ -16,12 +16,17 @@ import { decodeUtf8, HAS_WILDCARD } from './utf8.js'
 
 /** A flyweight over one PUBLISH. Its fields hold what the last {@link read} that did not throw found. */
 export class PublishView implements PropertyNotes {
+  /** What it is a view of. */
   bytes: Uint8Array = nothing
   /** The topic as the table knows it that the packet was read with; undefined without one, and when a topic alias stands for the topic. */
   record: TopicRecord | undefined
+  /** Quality of Service. */
   qos: QoS = 0
+  /** DUP flag. */
   dup = false
+  /** RETAIN flag. */
   retain = false
+  /** Where the Topic Name begins, behind its length. */
   topicStart = 0
   /** Equal to `topicStart` when a topic alias stands for the topic. */
   topicEnd = 0
@@ -29,15 +34,19 @@ export class PublishView implements PropertyNotes {
   packetId = 0
   /** Behind the Property Length. */
   propertiesStart = 0
+  /** Where the properties end. */
   propertiesEnd = 0
   /** The payload is `bytes[payloadStart..payloadEnd)`, where it does not lie apart. */
   payloadStart = 0
+  /** Where the payload ends. */
   payloadEnd = 0
   /** The payload in an array of its own, which nobody else uses: of a large packet that came in several reads. */
   apart: Uint8Array | undefined
   /** 0 when there is none. */
   topicAlias = 0
+  /** How many user properties there are. */
   userPropertyCount = 0
+  /** How many Subscription Identifiers there are. */
   subscriptionIdentifierCount = 0
   /** The first `subscriptionIdentifierCount` are this packet's, the others left from packets before; 256 at most. */
   readonly subscriptionIdentifiers: number[] = []

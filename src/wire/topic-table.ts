@@ -9,6 +9,7 @@ import { decodeUtf8 } from './utf8.js'
 
 /** A Topic Name, and what its owner knows about it. */
 export interface TopicRecord {
+  /** The Topic Name. */
   readonly name: string
   /** For which state of the owner's subscriptions `route` holds; -1 for none. */
   version: number

@@ -66,8 +66,16 @@ export function isShared(filter: string): boolean {
   return filter.startsWith(sharePrefix)
 }
 
+/** A shared subscription, taken apart (section 4.8.2). */
+export interface Share {
+  /** Names the group that shares the messages. */
+  shareName: string
+  /** The filter that they match. */
+  filter: string
+}
+
 /** The parts of `$share/{ShareName}/{filter}` (section 4.8.2); `undefined` when a part is missing or the filter is not shared. */
-export function parseShare(filter: string): { shareName: string; filter: string } | undefined {
+export function parseShare(filter: string): Share | undefined {
   if (!isShared(filter)) return undefined
   const slash = filter.indexOf('/', sharePrefix.length)
   if (slash <= sharePrefix.length || slash + 1 === filter.length) return undefined

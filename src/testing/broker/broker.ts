@@ -19,15 +19,21 @@ import type { BrokerSession } from './session.js'
 
 /** What {@link MemoryBroker.publish} takes. */
 export interface BrokerPublish {
+  /** Topic Name. */
   readonly topic: string
+  /** Bytes, or text for its UTF-8. Default: empty. */
   readonly payload?: string | Uint8Array | undefined
   /** Default 0. */
   readonly qos?: QoS | undefined
+  /** Default false. */
   readonly retain?: boolean | undefined
+  /** Default: none. */
   readonly properties?: Properties | undefined
 }
 
-/** See the file's comment. */
+/**
+ * A broker in memory: it takes any transport, follows the standard, and shows what it was sent. `using` closes it at the end of the block.
+ */
 export class MemoryBroker {
   readonly #core: Core
 
@@ -37,7 +43,7 @@ export class MemoryBroker {
   /** Dials this broker: fits `transport` of an endpoint, whatever its URL. Rejects with `code: 'ECONNREFUSED'` after `close()`. */
   readonly dial: (endpoint?: unknown, options?: { readonly signal?: AbortSignal | undefined }) => Promise<Transport>
 
-  /** @throws MqttError `ERR_INVALID_OPTION` */
+  /** @throws MqttError ERR_INVALID_OPTION */
   constructor(options: MemoryBrokerOptions = {}) {
     const core = new Core(parseOptions(options))
     this.#core = core

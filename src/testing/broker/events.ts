@@ -8,20 +8,25 @@ import type { BrokerMessage } from './message.js'
 
 /** A connected client. */
 export interface BrokerClient {
+  /** Client Identifier in force. */
   readonly clientId: string
+  /** User Name of CONNECT. */
   readonly username: string | undefined
+  /** 5, or 4 for 3.1.1. */
   readonly protocolVersion: ProtocolVersion
   /** In force, in seconds; 0 is off. */
   readonly keepAlive: number
   /** What `accept` was given besides the transport. */
   readonly remote: string | undefined
-  /** Bytes of packets that came in and went out. */
+  /** Bytes of packets that came in. */
   readonly bytesIn: number
+  /** Bytes of packets that went out. */
   readonly bytesOut: number
 }
 
 /** A rule that a client broke. */
 export interface Violation {
+  /** Client Identifier; empty before CONNECT. */
   readonly clientId: string
   /** Milliseconds of the broker's clock. */
   readonly time: number
@@ -35,8 +40,11 @@ export interface Violation {
 
 /** An application message that the broker took over from a client. */
 export interface AcceptedMessage extends BrokerMessage {
+  /** Client that published it. */
   readonly clientId: string
+  /** Packet Identifier; undefined at QoS 0. */
   readonly packetId: number | undefined
+  /** DUP flag of the PUBLISH. */
   readonly dup: boolean
   /** True for a Will Message. */
   readonly will: boolean
@@ -44,17 +52,54 @@ export interface AcceptedMessage extends BrokerMessage {
 
 /** Events by name. */
 export interface BrokerEvents {
-  connect: { readonly client: BrokerClient; readonly sessionPresent: boolean }
-  /** `reasonCode` is that of the DISCONNECT, whoever sent it; `by` who ended the connection. */
-  disconnect: { readonly client: BrokerClient; readonly by: 'client' | 'broker' | 'network'; readonly reasonCode: number | undefined }
-  publish: { readonly message: BrokerMessage; readonly packetId: number | undefined; readonly dup: boolean; readonly will: boolean }
-  subscribe: {
+  /** A client is connected. */
+  connect: {
+    /** Who. */
     readonly client: BrokerClient
+    /** Whether its session was there. */
+    readonly sessionPresent: boolean
+  }
+  /** A connection is over. */
+  disconnect: {
+    /** Whose. */
+    readonly client: BrokerClient
+    /** Who ended it. */
+    readonly by: 'client' | 'broker' | 'network'
+    /** That of the DISCONNECT, whoever sent it; undefined without one. */
+    readonly reasonCode: number | undefined
+  }
+  /** A message was taken over. */
+  publish: {
+    /** The message. */
+    readonly message: BrokerMessage
+    /** Packet Identifier; undefined at QoS 0. */
+    readonly packetId: number | undefined
+    /** DUP flag of the PUBLISH. */
+    readonly dup: boolean
+    /** True for a Will Message. */
+    readonly will: boolean
+  }
+  /** A SUBSCRIBE was answered. */
+  subscribe: {
+    /** Whose. */
+    readonly client: BrokerClient
+    /** What was asked for. */
     readonly subscriptions: readonly SubscriptionRequest[]
+    /** What was answered, in the same order. */
     readonly reasonCodes: readonly number[]
+    /** Properties of the SUBSCRIBE. */
     readonly properties: Properties
   }
-  unsubscribe: { readonly client: BrokerClient; readonly filters: readonly string[]; readonly reasonCodes: readonly number[] }
+  /** An UNSUBSCRIBE was answered. */
+  unsubscribe: {
+    /** Whose. */
+    readonly client: BrokerClient
+    /** What was to end. */
+    readonly filters: readonly string[]
+    /** What was answered, in the same order. */
+    readonly reasonCodes: readonly number[]
+  }
+  /** A client broke a rule. */
   violation: Violation
 }
 

@@ -8,6 +8,18 @@ import { CONNACK, DISCONNECT, PUBACK, PUBCOMP, PUBREC, PUBREL, SUBACK, UNSUBACK 
 import type { ClientPacket, Packet, ServerPacket } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
 
+/** A packet that says another reason code. */
+export interface RefusedPacket {
+  /** The code. */
+  readonly reasonCode: number
+}
+
+/** A packet in whose place another one goes. */
+export interface ReplacedPacket {
+  /** Gives the other one, or bytes. */
+  readonly replace: (packet: Packet) => Packet | Uint8Array
+}
+
 /** What a fault does to the packet it hits. */
 export type FaultAction =
   /** It never happened. */
@@ -30,9 +42,9 @@ export type FaultAction =
    * Incoming PUBLISH, SUBSCRIBE, UNSUBSCRIBE, PUBREL or CONNECT: it is refused with this code and has no effect. Outgoing: the packet says this code,
    * whatever is true. A CONNACK or DISCONNECT of 0x80 or more ends the connection. Under `'*'`, packets that have no such code pass.
    */
-  | { readonly reasonCode: number }
+  | RefusedPacket
   /** Another packet takes its place; bytes are sent as they are (outgoing only). */
-  | { readonly replace: (packet: Packet) => Packet | Uint8Array }
+  | ReplacedPacket
 
 /** One row of the table. */
 export interface Fault {
@@ -45,6 +57,7 @@ export interface Fault {
    * the same packet identifier and client.
    */
   readonly nth: number | 'every'
+  /** What happens to the packet. */
   readonly action: FaultAction
   /** Milliseconds for `'delay'`. Default 1,000. */
   readonly delay?: number | undefined
@@ -54,7 +67,9 @@ export interface Fault {
 
 /** A fault that happened. */
 export interface FiredFault {
+  /** Which one. */
   readonly fault: Fault
+  /** Whose packet it hit. */
   readonly clientId: string
   /** Milliseconds of the broker's clock. */
   readonly time: number
@@ -82,6 +97,7 @@ export class FaultTable {
     for (const fault of faults) this.add(fault)
   }
 
+  /** Faults in the table. */
   get size(): number {
     return this.#rows.length
   }

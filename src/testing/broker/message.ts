@@ -7,9 +7,13 @@ import type { Bytes, Properties, PublishPacket, QoS } from '../../wire/packets.j
 
 /** What was published, by whom and when. */
 export interface BrokerMessage {
+  /** Topic Name. */
   readonly topic: string
+  /** What was published. */
   readonly payload: Bytes
+  /** QoS at which it was published. */
   readonly qos: QoS
+  /** RETAIN flag of the PUBLISH. */
   readonly retain: boolean
   /** Without Topic Alias, Subscription Identifiers and Will Delay Interval; the expiry interval is the publisher's. */
   readonly properties: Readonly<Properties>

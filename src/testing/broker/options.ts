@@ -24,12 +24,23 @@ import type { Fault } from './fault-table.js'
  * What a hook decides: true (or a code below 0x80) lets it pass, false refuses with 0x87, a number refuses with that reason code. The long form
  * adds properties to the refusal, for example a Server Reference to 0x9C.
  */
-export type Verdict = boolean | number | { readonly reasonCode: number; readonly properties?: Properties | undefined }
+export type Verdict = boolean | number | Refusal
+
+/** A refusal in full. */
+export interface Refusal {
+  /** Reason code of the answer. */
+  readonly reasonCode: number
+  /** Properties of the answer. Default: none. */
+  readonly properties?: Properties | undefined
+}
 
 /** What an authentication method is told about its exchange. */
 export interface BrokerAuthContext {
+  /** Client Identifier of CONNECT. */
   readonly clientId: string
+  /** User Name of CONNECT. */
   readonly username: string | undefined
+  /** What `accept` was given besides the transport. */
   readonly remote: string | undefined
   /** False for CONNECT, true for an exchange that the client started later [MQTT-4.12.1-1]. */
   readonly reauthentication: boolean
@@ -39,13 +50,17 @@ export interface BrokerAuthContext {
 
 /** One step of an exchange: 0x18 asks the client for more, 0 (default) accepts. Throwing refuses: with the `reasonCode` of the error where it is one, else 0x87. */
 export interface BrokerAuthStep {
+  /** 0x18: go on. 0: accepted. Default 0. */
   readonly reasonCode?: number | undefined
+  /** Authentication Data for the client. Default: none. */
   readonly data?: Uint8Array | undefined
 }
 
 /** An enhanced authentication method (section 4.12). */
 export interface BrokerAuthMethod {
+  /** Takes the data with which the client begins. */
   start(data: Bytes | undefined, context: BrokerAuthContext): BrokerAuthStep | Promise<BrokerAuthStep>
+  /** Takes what the client answered to 0x18. */
   continue(data: Bytes | undefined, context: BrokerAuthContext): BrokerAuthStep | Promise<BrokerAuthStep>
 }
 
@@ -76,17 +91,17 @@ export interface BrokerLimits {
   readonly receiveMaximum?: number | undefined
   /** Largest packet taken, in bytes. Default 1 MiB. */
   readonly maximumPacketSize?: number | undefined
-  /** Default 2. */
+  /** Highest QoS that is taken. Default 2. */
   readonly maximumQoS?: QoS | undefined
-  /** Default true. */
+  /** Whether retained messages are taken. Default true. */
   readonly retainAvailable?: boolean | undefined
   /** Aliases that a client may use. Default 10. */
   readonly topicAliasMaximum?: number | undefined
-  /** Default true. */
+  /** Whether filters may have wildcards. Default true. */
   readonly wildcardSubscriptionAvailable?: boolean | undefined
-  /** Default true. */
+  /** Whether there are Subscription Identifiers. Default true. */
   readonly subscriptionIdentifierAvailable?: boolean | undefined
-  /** Default true. */
+  /** Whether there are shared subscriptions. Default true. */
   readonly sharedSubscriptionAvailable?: boolean | undefined
   /** Seconds, in place of the client's. Default: the client's. */
   readonly serverKeepAlive?: number | undefined
@@ -106,17 +121,17 @@ export interface BrokerBounds {
   readonly maxInflight?: number | undefined
   /** Whether QoS 0 messages wait for clients that are away. Default false. */
   readonly queueQoS0?: boolean | undefined
-  /** Default 10,000. */
+  /** Sessions that are kept. Default 10,000. */
   readonly maxSessions?: number | undefined
-  /** Default 10,000. */
+  /** Connections at a time. Default 10,000. */
   readonly maxConnections?: number | undefined
   /** Retained messages. Default 10,000. */
   readonly maxRetained?: number | undefined
   /** Bytes of retained messages. Default 64 MiB. */
   readonly maxRetainedBytes?: number | undefined
-  /** Per session. Default 1,000. */
+  /** Subscriptions of a session. Default 1,000. */
   readonly maxSubscriptions?: number | undefined
-  /** Of a topic or filter. Default 128. */
+  /** Levels of a topic or filter. Default 128. */
   readonly maxTopicLevels?: number | undefined
   /** Bytes written to a client that does not read, and bytes from a client that is still being authenticated. Default 4 MiB. */
   readonly maxBacklog?: number | undefined
@@ -128,11 +143,11 @@ export interface BrokerBounds {
 
 /** What `new MemoryBroker()` takes. Everything has a default. */
 export interface MemoryBrokerOptions extends BrokerLimits, BrokerBounds, BrokerHooks {
-  /** Default: real time. A `VirtualClock` makes every run the same. */
+  /** Where time comes from. Default: real time. A `VirtualClock` makes every run the same. */
   readonly clock?: BrokerClock | undefined
   /** Numbers in [0, 1) for Assigned Client Identifiers. Default: a counter, so that runs repeat. */
   readonly random?: (() => number) | undefined
-  /** Default 5 and 4. */
+  /** Versions that are spoken. Default 5 and 4. */
   readonly protocolVersions?: readonly ProtocolVersion[] | undefined
   /** Response Information for clients that ask for it (section 3.2.2.3.15). Default: none. */
   readonly responseInformation?: string | ((connect: ConnectPacket) => string | undefined) | undefined
@@ -140,7 +155,7 @@ export interface MemoryBrokerOptions extends BrokerLimits, BrokerBounds, BrokerH
   readonly assignTopicAliases?: boolean | undefined
   /** Milliseconds from the opening of a connection to its CONNECT. Default 10,000. */
   readonly connectTimeout?: number | undefined
-  /** Enhanced authentication, by method. */
+  /** Enhanced authentication, by method. Default: none. */
   readonly auth?: Readonly<Record<string, BrokerAuthMethod>> | undefined
   /** What goes wrong, and when. Default: nothing. */
   readonly faults?: readonly Fault[] | undefined

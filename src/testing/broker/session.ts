@@ -15,11 +15,15 @@ export const NEVER = 0xffff_ffff
 
 /** What tests may see of a session. */
 export interface BrokerSession {
+  /** Client Identifier. */
   readonly clientId: string
+  /** 5, or 4 for 3.1.1, as its last connection. */
   readonly protocolVersion: ProtocolVersion
+  /** Whether its client is connected. */
   readonly connected: boolean
   /** Seconds that it outlives its connection; 4,294,967,295 is for ever. */
   readonly expiryInterval: number
+  /** What it has subscribed to. */
   readonly subscriptions: readonly Pick<Subscription, 'filter' | 'qos' | 'noLocal' | 'retainAsPublished' | 'identifier'>[]
   /** Messages that were not sent yet. */
   readonly queued: number
@@ -27,9 +31,11 @@ export interface BrokerSession {
   readonly inflight: number
   /** Packet identifiers of QoS 2 messages taken from the client and not released. */
   readonly unreleased: readonly number[]
-  /** Messages that found no room, that expired, that were larger than the client takes. */
+  /** Messages that found no room. */
   readonly dropped: number
+  /** Messages that expired while they waited. */
   readonly expired: number
+  /** Messages that were larger than the client takes. */
   readonly oversized: number
 }
 

@@ -1,14 +1,16 @@
 /**
- * The installed package bundled by rollup and webpack, each as it comes, and run in a page.
+ * The installed package bundled by rollup, webpack, rspack and Parcel, each as it comes, and run in a page.
  */
+import { rm } from 'node:fs/promises'
 import path from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes } from '../../interop/brokers.js'
 import { nodeBelow } from '../browser-code.js'
 import { type Bundle, bundled, flawless } from '../bundled.js'
-import { project, removeProjects, requireDist } from '../fixture.js'
+import { node, project, removeProjects, requireDist } from '../fixture.js'
 import { withBrowser } from '../page.js'
-import { wellDone } from '../round.js'
+import { pageWith, wellDone } from '../round.js'
 import { withTools } from './fetched.js'
 
 let broker: Broker
@@ -44,11 +46,12 @@ function withRollup(tool: NodeJS.Require): Bundle {
   }
 }
 
-function withWebpack(tool: NodeJS.Require): Bundle {
-  const webpack: Webpack = tool('webpack')
+/** For webpack, and for rspack, which takes the same options. */
+function webpacked(load: () => Promise<Webpack>): Bundle {
   return async (folder) => {
+    const make = await load()
     const output = { path: path.join(folder, 'site'), filename: 'page.js' }
-    const compiler = webpack({ mode: 'production', context: folder, entry: './page.js', output })
+    const compiler = make({ mode: 'production', context: folder, entry: './page.js', output })
     const said = await new Promise<Said[]>((resolve, reject) => {
       compiler.run((error, stats) => {
         const { warnings = [], errors = [] } = stats?.toJson({ all: false, warnings: true, errors: true }) ?? {}
@@ -61,9 +64,31 @@ function withWebpack(tool: NodeJS.Require): Bundle {
   }
 }
 
+const withWebpack = (tool: NodeJS.Require): Bundle => webpacked(async () => tool('webpack'))
+
+function withRspack(tool: NodeJS.Require): Bundle {
+  return webpacked(async () => {
+    const { rspack }: { rspack: Webpack } = await import(pathToFileURL(tool.resolve('@rspack/core')).href)
+    return rspack
+  })
+}
+
+/** Parcel starts from the page, which it writes anew. Left to itself it would install what stands for modules of Node; some it leaves out in silence. */
+function withParcel(tool: NodeJS.Require): Bundle {
+  const command = path.join(path.dirname(tool.resolve('parcel/package.json')), 'lib', 'bin.js')
+  const flags = ['--dist-dir', 'site', '--no-cache', '--no-source-maps', '--no-autoinstall', '--log-level', 'warn']
+  return async (folder) => {
+    await rm(path.join(folder, 'site'), { recursive: true, force: true })
+    const { output } = await node([command, 'build', 'index.html', ...flags], folder)
+    return output === '' ? [] : [output]
+  }
+}
+
 const bundlers = [
   ['rollup', withRollup],
   ['webpack', withWebpack],
+  ['rspack', withRspack],
+  ['Parcel', withParcel],
 ] as const
 
 describe('in a page', () => {
@@ -75,7 +100,7 @@ describe('in a page', () => {
     })
 
     it.each(bundlers)('would be found out by %s if it needed Node', async (_, make) => {
-      const folder = await project({ 'page.js': "import { connect } from 'node:net'\nconnect(1)\n" })
+      const folder = await project({ 'page.js': "import { Buffer } from 'node:buffer'\nBuffer.from('a')\n", 'index.html': pageWith('/page.js') })
       const warnings = await make(tool)(folder)
       // rollup leaves such an import in place without a word.
       const left = warnings.length > 0 ? [] : await nodeBelow(path.join(folder, 'site'))

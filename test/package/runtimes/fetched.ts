@@ -37,6 +37,6 @@ export function leftOut(what: string, reason = 'no reason given'): void {
 /** Defines tests that need the fetched packages, given a `require` that finds them. */
 export function withTools(define: (tool: NodeJS.Require) => void): void {
   const { folder, reason } = fetched.tools
-  if (folder === undefined) leftOut('what needs rollup, webpack and arethetypeswrong', reason)
+  if (folder === undefined) leftOut('what needs bundlers, arethetypeswrong and typedoc', reason)
   else define(createRequire(path.join(folder, 'package.json')))
 }

@@ -31,10 +31,13 @@ const flags: Readonly<Record<Runtime['kind'], readonly string[]>> = {
   bun: ['run', '--no-install'],
 }
 
+/** Node 22.12 warns that `require` of an ES module is experimental; 22.13 does not. */
+const warns = (version: string): readonly string[] => (version === '22.12.0' ? ['--disable-warning=ExperimentalWarning'] : [])
+
 /** Runs a program with what the runtime keeps for itself in the project, so that nothing of it stays. */
-function start({ kind, executable = '' }: Runtime, parameters: readonly string[]) {
+function start({ kind, version, executable = '' }: Runtime, parameters: readonly string[]) {
   const env = { ...process.env, DENO_DIR: path.join(folder, 'deno'), DENO_NO_UPDATE_CHECK: '1', BUN_INSTALL: path.join(folder, 'bun') }
-  return run(executable, [...flags[kind], ...parameters], folder, 30_000, env)
+  return run(executable, [...flags[kind], ...warns(version), ...parameters], folder, 30_000, env)
 }
 
 describe.each(runtimes)('$name', (runtime) => {
