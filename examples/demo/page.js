@@ -6,10 +6,13 @@
 import { serveDashboard } from '../dashboard/serve.js'
 import { withoutSecrets } from '../dashboard/settings.js'
 
-/** A page reaches a broker over WebSocket only. Undefined when no address for that is known; never with user name and password. */
+/** A page reaches a broker over WebSocket only. Undefined when no address for that is known; never with what may be secret. */
 function webSocketOf({ urls }) {
-  const url = urls.find((each) => ['ws:', 'wss:'].includes(new URL(each).protocol))
-  return url && { address: withoutSecrets(url), guarded: new URL(url).username !== '' }
+  const found = urls.find((each) => ['ws:', 'wss:'].includes(new URL(each).protocol))
+  if (found === undefined) return undefined
+  const [address] = withoutSecrets(found).split('?')
+  const { username, search } = new URL(found)
+  return { address, more: username !== '' || search !== '' }
 }
 
 /** Serves it, unless it is not wanted. Gives what is to be told of it, in lines, and what stops it. */
@@ -30,5 +33,5 @@ export async function servePage({ dashboard, port }, broker) {
       stop,
     }
   const lines = [page.address({ url: found.address, ...settings })]
-  return { lines: found.guarded ? [...lines, 'It asks for user name and password.'] : lines, stop }
+  return { lines: found.more ? [...lines, 'User name, password and query of MQTT_URL are to be filled in there.'] : lines, stop }
 }
