@@ -60,7 +60,7 @@ export class DashboardPage {
     return this.at(`#rows td.${name}`).allTextContents()
   }
 
-  /** How many lines are drawn in a chart: those whose colours its canvas has. */
+  /** How many lines are drawn in a chart: those whose colours its canvas has. The eighth is too close to that of the axes to be told. */
   lines(chart: string): Promise<number> {
     return this.page.evaluate((id) => {
       const drawn = document.querySelector<HTMLCanvasElement>(`#${id} canvas`)
@@ -70,7 +70,7 @@ export class DashboardPage {
       context.drawImage(drawn, 0, 0)
       const { data } = context.getImageData(0, 0, drawn.width, drawn.height)
       const probe = document.body.appendChild(document.createElement('i'))
-      const colours = Array.from({ length: 8 }, (_, index) => {
+      const colours = Array.from({ length: 7 }, (_, index) => {
         probe.style.color = `var(--line-${index})`
         return getComputedStyle(probe).color.match(/\d+/g)?.map(Number) ?? []
       })

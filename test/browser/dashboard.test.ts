@@ -47,29 +47,31 @@ withChromium(() => {
   const send = (topic: string, payload: string | Uint8Array, options = {}) => sender.publish(topic, payload, { qos: 1, ...options })
   const rows = () => open.column('topic')
 
-  /** A few devices of a plant, for some ticks. */
-  async function telemetry(plant: string): Promise<void> {
-    for (let round = 0; round < 5; round++) {
+  /** The devices of a plant publish until so many lines are seen in each of the charts. */
+  async function telemetry(plant: string, charts: Readonly<Record<string, number>> = { 'chart-0': 4 }): Promise<void> {
+    let round = 0
+    const drawn = async (): Promise<boolean> => {
+      round += 1
       for (let device = 0; device < 4; device++) {
         const heat = 20 + device + Math.sin(round + device)
-        await send(`${plant}/${device}/json`, JSON.stringify({ celsius: heat, bar: 3 - heat / 20, count: round }), { retain: false })
+        await send(`${plant}/${device}/json`, JSON.stringify({ celsius: heat, bar: 3 - heat / 20, count: round }))
       }
-      await new Promise((resolve) => setTimeout(resolve, 120))
+      for (const [chart, lines] of Object.entries(charts)) if ((await open.lines(chart)) !== lines) return false
+      return true
     }
+    await eventually(drawn, `lines in ${Object.keys(charts)}`)
   }
 
   describe('the dashboard', () => {
     it('connects, draws charts, lists topics, and asks nobody else for anything', async () => {
       await start('plant/#')
-      await telemetry('plant')
+      await telemetry('plant', { 'chart-0': 4, 'chart-1': 4, 'chart-rate': 1 })
       await open.shows('#found', '4 topics.')
-      for (const [chart, lines] of Object.entries({ 'chart-0': 4, 'chart-1': 4, 'chart-rate': 1 }))
-        await eventually(async () => (await open.lines(chart)) === lines, `${lines} lines in ${chart}`)
       // A counter is no chart that anybody asked for.
       expect(await open.at('.chart select').evaluateAll((all) => all.map((each) => (each as HTMLSelectElement).value))).toEqual(['celsius', 'bar'])
       expect(await open.at('#chart-0 .pattern').textContent()).toBe('plant/…/json')
       expect(await rows()).toEqual([0, 1, 2, 3].map((device) => `plant/${device}/json`))
-      expect(await open.figures()).toMatchObject({ messages: '20', topics: '4', 'dropped unread': '0', 'messages kept': '20' })
+      expect(await open.figures()).toMatchObject({ topics: '4', 'dropped unread': '0', 'connected for': expect.stringMatching(/^\d+ s$/) })
       expect(await open.at('#negotiated').textContent()).toContain('plant/#: QoS 1')
       const elsewhere = open.requests.filter((url) => !url.startsWith(site.origin))
       expect(elsewhere).toEqual([])
@@ -79,8 +81,6 @@ withChromium(() => {
       await start('legend/#')
       await telemetry('legend')
       const first = open.at('#chart-0 .legend button').first()
-      await eventually(async () => (await first.count()) === 1, 'a legend')
-      await eventually(async () => (await open.lines('chart-0')) === 4, '4 lines')
       await first.focus()
       await open.page.keyboard.press('Enter')
       expect(await first.getAttribute('aria-pressed')).toBe('false')
@@ -175,7 +175,8 @@ withChromium(() => {
       await open.shows('#problem', 'ERR_CONNECT')
       expect(await open.at('#state').getAttribute('data-state')).toBe('reconnecting')
       await mortal.live()
-      await open.button('Try now').click()
+      // It may have come back by itself: then the button is gone, and has nothing to do.
+      await open.page.evaluate("document.getElementById('retry').click()")
       await open.shows('#state', 'Connected to')
       await eventually(async () => open.at('#problem').isHidden(), 'no problem')
       const other = await connect(mortal.urls.TCP ?? '')

@@ -13,6 +13,8 @@ const titles = { topic: 'Topic', value: 'Last value', qos: 'QoS', retain: 'Retai
 
 /** Milliseconds between two orders of the rows. */
 const settle = 1000
+/** Up to so many topics, a new one is seen at once. */
+const few = 500
 
 /** The table. */
 export class TopicTable {
@@ -22,6 +24,7 @@ export class TopicTable {
   #heads = new Map()
   #rows = []
   #arranged = 0
+  #version
 
   /** `picked(topic)` is called with the topic that the user chose. */
   constructor(recorder, { picked }) {
@@ -50,8 +53,10 @@ export class TopicTable {
   draw(now = false) {
     const { topics } = this.#recorder
     const time = performance.now()
-    if (now || time - this.#arranged >= settle) {
+    const news = topics.version !== this.#version && topics.entries.size <= few
+    if (now || news || time - this.#arranged >= settle) {
       this.#arranged = time
+      this.#version = topics.version
       this.#view.arrange(topics, !now && this.#isBusy())
     }
     const entries = this.#view.rows
