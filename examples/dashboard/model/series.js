@@ -8,6 +8,9 @@
 /** Fields, series of a field, points of a series, and milliseconds that they reach back. */
 export const limits = { fields: 8, series: 24, points: 1200, window: 300_000 }
 
+/** Values in a row that rise before a field counts as one that only ever does. */
+const suspicious = 30
+
 class Series {
   /** One for each time: a number; undefined where nothing new came, which a line passes over; null where the line is interrupted. */
   values
@@ -46,11 +49,22 @@ class Field {
   series = new Map()
   /** True when topics were left out for want of room. */
   more = false
-  /** True until a value was not above the one before: counters and clocks never are. */
-  rising = true
+  #rises = 0
+  #falls = false
 
   constructor(name) {
     this.name = name
+  }
+
+  /** A value came after another one of the same series. */
+  compare(value, before) {
+    if (value > before) this.#rises += 1
+    else this.#falls = true
+  }
+
+  /** True when each value was above the one before, for long enough: a counter or a clock. */
+  get rising() {
+    return !this.#falls && this.#rises >= suspicious
   }
 }
 
@@ -68,7 +82,7 @@ export class SeriesStore {
     if (field === undefined) return false
     const series = field.series.get(topic) ?? this.#addSeries(field, topic)
     if (series === undefined) return false
-    if (series.last !== undefined && value <= series.last) field.rising = false
+    if (series.last !== undefined) field.compare(value, series.last)
     series.set(value)
     return true
   }
