@@ -6,13 +6,15 @@ import { parseArgs } from 'node:util'
 /** What `--help` prints. */
 export const usage = `Usage: npm start -- [options]
 
-Simulated devices publish telemetry at QoS 0, 1 and 2; one subscriber checks that everything arrives, once.
+Simulated devices publish telemetry at QoS 0, 1 and 2; one subscriber checks that everything arrives, once. A dashboard shows it in the browser.
 
   --devices N          how many devices, 1 to 1,000 (default 20)
   --rate N             messages per second of each device, 0.1 to 10,000 (default 50)
   --duration N         stop after N seconds (default: run until Ctrl-C)
   --inject-loss N      lose every Nth message of each QoS on the way, to see the check fail
   --inject-repeat N    repeat every Nth message of each QoS on the way, to see the check fail
+  --port N             where the dashboard is served (default 8080, or the next one that is free)
+  --no-dashboard       do not serve it
   --help               show this
 
 It starts a broker of its own. MQTT_URL=mqtt://host:1883 (or mqtts:, ws:, wss:) makes it use that one.
@@ -26,6 +28,7 @@ const numbers = {
   devices: [20, 1, 1000, true],
   rate: [50, 0.1, 10_000, false],
   duration: [undefined, 0.1, 1_000_000, false],
+  port: [8080, 1, 65_535, true],
   'inject-loss': [0, 1, 1_000_000, true],
   'inject-repeat': [0, 1, 1_000_000, true],
 }
@@ -41,7 +44,7 @@ function readNumber(name, text) {
 function parse(args) {
   const options = Object.fromEntries(Object.keys(numbers).map((name) => [name, { type: 'string' }]))
   try {
-    return parseArgs({ args, options: { ...options, help: { type: 'boolean', short: 'h' } } }).values
+    return parseArgs({ args, options: { ...options, 'no-dashboard': { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } }).values
   } catch (error) {
     // What follows the first sentence is about positional arguments, of which there are none.
     throw new UsageError(`${error.message.split('. ')[0].replace(/\.$/, '')}.`)
@@ -59,6 +62,8 @@ export function readArguments(args, environment) {
     devices: readNumber('devices', values.devices),
     rate: readNumber('rate', values.rate),
     seconds: readNumber('duration', values.duration),
+    dashboard: values['no-dashboard'] !== true,
+    port: readNumber('port', values.port),
     loseEvery: readNumber('inject-loss', values['inject-loss']),
     repeatEvery: readNumber('inject-repeat', values['inject-repeat']),
   }

@@ -21,12 +21,16 @@ export async function startBroker(faults) {
   // Small packets are to leave at once.
   const tcp = createServer({ noDelay: true }, broker.handle)
   const http = createHttpServer()
-  new WebSocketServer({ server: http }).on('connection', (socket, request) => broker.handle(createWebSocketStream(socket), request))
+  const sockets = new WebSocketServer({ server: http })
+  sockets.on('connection', (socket, request) => broker.handle(createWebSocketStream(socket), request))
   const urls = [`mqtt://127.0.0.1:${await listen(tcp)}`, `ws://127.0.0.1:${await listen(http)}`]
   const stop = async () => {
+    // Nobody comes in any more, not even those who try again as soon as they are thrown out.
+    const closed = Promise.all([tcp, http].map((server) => new Promise((resolve) => server.close(resolve))))
     await new Promise((resolve) => broker.close(resolve))
     http.closeAllConnections()
-    await Promise.all([tcp, http].map((server) => new Promise((resolve) => server.close(resolve))))
+    for (const socket of sockets.clients) socket.terminate()
+    await closed
   }
   return { urls, name: 'aedes, in this process', foreign: false, stop }
 }

@@ -1,12 +1,12 @@
 /**
- * A simulated device: a client of its own that publishes a temperature at QoS 0, 1 and 2 in turn, so many times a second.
+ * A simulated device: a client of its own that publishes what its sensor says at QoS 0, 1 and 2 in turn, so many times a second.
  *
  * It never has more than 64 messages unacknowledged, and never more unsent than the socket takes: when the broker is slower than the wanted
  * rate, the device slows down and forgets what it could not send in time. What it did publish, it counts.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect } from 'mqwire'
-import { encode } from './telemetry.js'
+import { contentTypes, encode } from './telemetry.js'
 
 const maximumInFlight = 64
 /** Milliseconds between two looks at the clock. */
@@ -28,7 +28,7 @@ export class Device {
   }
 
   /**
-   * Connects a device. `topic` and `format` say where and what it publishes, `rate` how often (messages per second), `delay` (milliseconds) when it
+   * Connects a device. `topic` and `format` say where and how it publishes what `sensor(at)` gives, `rate` how often (messages per second), `delay` (milliseconds) when it
    * starts. `faults` decides for each message whether it is counted without being sent (`lose`) or sent twice (`repeat`).
    */
   static async connect(url, { clientId, signal, ...options }) {
@@ -60,11 +60,11 @@ export class Device {
   async #publish(qos) {
     await this.#client.writable
     while (this.#inFlight >= maximumInFlight) await this.#nextAcknowledgement()
-    const { topic, format, faults } = this.#options
+    const { topic, format, sensor, faults } = this.#options
     this.sent[qos] += 1
     const number = this.sent[qos]
     const at = performance.now()
-    const payload = encode(format, { number, at, temperature: Math.round(200 + 20 * Math.sin(at / 5000)) / 10 })
+    const payload = encode(format, { ...sensor(at), number, at })
     if (faults?.lose(qos)) return
     this.#send(topic, payload, qos)
     if (faults?.repeat(qos)) this.#send(topic, payload, qos)
@@ -74,7 +74,7 @@ export class Device {
   #send(topic, payload, qos) {
     this.#inFlight += 1
     this.#client
-      .publish(topic, payload, { qos })
+      .publish(topic, payload, { qos, properties: { contentType: contentTypes[this.#options.format] } })
       .catch((error) => {
         this.#failure ??= error
       })

@@ -1,5 +1,6 @@
 /**
  * The demo: simulated devices publish telemetry, one subscriber reads it with `for await`, and every message is checked for loss and repetition.
+ * The dashboard of `examples/dashboard` is served for those who want to look.
  *
  * Run it with `npm start`. It brings its own broker, or uses the one that MQTT_URL names. It ends with Ctrl-C or after `--duration` seconds;
  * the exit code is 0 when everything arrived, 1 when not, 2 when the arguments are wrong. This file has the flow; start reading at `main`.
@@ -12,10 +13,11 @@ import { foreignBroker, startBroker } from './broker.js'
 import { Checker, failures } from './checker.js'
 import { Device } from './device.js'
 import { makeFaults } from './faults.js'
+import { servePage } from './page.js'
 import { Reader } from './reader.js'
 import { introduction, LiveLine, summary } from './report.js'
 import { Stats } from './stats.js'
-import { formats } from './telemetry.js'
+import { formats, makeSensor } from './telemetry.js'
 
 const qosLevels = [0, 1, 2]
 /** Milliseconds that the devices may take to stop: a little more than their acknowledgements may. */
@@ -72,6 +74,7 @@ class Run {
       clientId: `demo-${this.#id}-${index}`,
       topic: `${this.prefix}/${index}/${format}`,
       format,
+      sensor: makeSensor(index),
       rate,
       // Spread over the time between two messages, as real ones would be.
       delay: ((index / devices) * 1000) / rate,
@@ -173,10 +176,11 @@ async function main() {
   const faults = makeFaults(options)
   const broker = options.url === undefined ? await startBroker(faults) : foreignBroker(options.url)
   const run = new Run(options, broker)
+  const page = await servePage(options, broker)
   try {
     await run.connect(faults, interrupt)
     const { prefix, overWebSocket } = run
-    print(introduction({ ...options, broker, prefix, overWebSocket }))
+    print(introduction({ ...options, broker, prefix, overWebSocket, page: page.lines }))
     const { seconds: limit } = options
     const time = limit === undefined ? [] : [AbortSignal.timeout(limit * 1000)]
     const seconds = await run.work(AbortSignal.any([interrupt, ...time]))
@@ -187,6 +191,7 @@ async function main() {
     print('Stopped before everything was connected.')
   } finally {
     await run.disconnect().catch(() => {})
+    await page.stop()
     await broker.stop()
   }
 }

@@ -16,9 +16,10 @@ function milliseconds(value) {
 }
 
 /** The introduction: what runs against which broker. */
-export function introduction({ broker, prefix, devices, overWebSocket, rate, seconds }) {
+export function introduction({ broker, prefix, devices, overWebSocket, rate, seconds, page }) {
   const some = overWebSocket > 0 ? `${devices - overWebSocket} over TCP, ${overWebSocket} over WebSocket; ` : ''
   return [
+    ...page.map((line, index) => `${index === 0 ? 'Dashboard' : ''}`.padEnd(11) + line),
     `Broker     ${broker.name}`,
     ...(broker.foreign ? [] : broker.urls.map((url) => `           ${url}`)),
     `Devices    ${count(devices)} (${some}each ${rate} messages/s, at QoS 0, 1 and 2 in turn)`,

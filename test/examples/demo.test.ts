@@ -107,7 +107,17 @@ describe('the arguments of the demo', () => {
 
   it('have defaults, and an empty MQTT_URL is none', async () => {
     const { readArguments, UsageError } = await demoModule<Arguments>('arguments.js')
-    const defaults = { help: false, url: undefined, devices: 20, rate: 50, seconds: undefined, loseEvery: 0, repeatEvery: 0 }
+    const defaults = {
+      help: false,
+      url: undefined,
+      devices: 20,
+      rate: 50,
+      seconds: undefined,
+      loseEvery: 0,
+      repeatEvery: 0,
+      dashboard: true,
+      port: 8080,
+    }
     expect(readArguments([], { MQTT_URL: '' })).toEqual(defaults)
     expect(readArguments(['--duration', '0.5'], { MQTT_URL: 'ws://broker' })).toEqual({ ...defaults, url: 'ws://broker', seconds: 0.5 })
     expect(() => readArguments([], { MQTT_URL: 'nowhere' })).toThrow(UsageError)

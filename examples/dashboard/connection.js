@@ -1,0 +1,123 @@
+/**
+ * All that the dashboard does with MQTT: connect, read with `for await`, publish, disconnect. Nothing here knows of the page.
+ *
+ * A client that was closed stays closed, so each `open()` makes a new one; what the one before still has to say is not heard any more.
+ */
+import { Client, exponential, MqttError, printable } from 'mqwire'
+import { withoutSecrets } from './settings.js'
+
+/** What a connection looks like before there was one. */
+const nothing = { state: 'idle', attempt: 0, retryAt: undefined, since: undefined, error: undefined, negotiated: undefined, granted: [] }
+
+/** A connection and what is known of it. */
+export class Connection {
+  /** What there is to see: replaced, never changed, before each call of `changed`. */
+  view = nothing
+  #client
+  #subscription
+  #listener
+
+  /** `changed(view)` is called when the view is another one, `received(messages)` with messages, `noted(text)` with what goes into a log. */
+  constructor(listener) {
+    this.#listener = listener
+  }
+
+  /** Connects and subscribes; gives nothing, since everything that comes of it is in the view. Throws an MqttError when the settings are wrong. */
+  open({ url, filter, qos, username, password }) {
+    const client = new Client(url, {
+      ...(username !== '' && { username }),
+      ...(password !== '' && { password }),
+      // Not only a lost connection is made good, the first one is waited for too.
+      firstConnect: 'wait',
+      reconnect: { backoff: exponential({ min: 500, max: 10_000 }) },
+      // Some brokers, aedes among them, send more at a time than they were asked to, which ends a connection; what is held stays bounded by bytes.
+      receiveMaximum: 65_535,
+    })
+    // Made before the client has connected: it is sent as soon as it can be.
+    const subscription = client.subscription(filter, { qos, buffer: 4096 })
+    this.close()
+    this.#client = client
+    this.#subscription = subscription
+    this.#show({ ...nothing, state: 'connecting', endpoint: withoutSecrets(url), filter })
+    this.#watch(client)
+    this.#read(client, subscription)
+    // The reason is in the view by then.
+    client.connect().catch(() => undefined)
+  }
+
+  /** Says goodbye. */
+  close() {
+    this.#client?.disconnect({ timeout: 1000 }).catch(() => undefined)
+  }
+
+  /** Cuts a wait for the next attempt short. */
+  retry() {
+    this.#client?.reconnect()
+  }
+
+  /** Rejects with an MqttError, whose `outcome` tells whether the message may have arrived. */
+  async publish(topic, payload, { qos, retain, contentType, signal }) {
+    if (this.#client === undefined) throw new MqttError('ERR_NOT_CONNECTED', 'there is no connection yet')
+    const properties = contentType === '' ? {} : { contentType }
+    return this.#client.publish(topic, payload, { qos, retain, properties, signal })
+  }
+
+  /** Messages that were dropped unread, because they came faster than they were read. */
+  get dropped() {
+    return this.#subscription?.dropped ?? 0
+  }
+
+  #watch(client) {
+    // The events of a client that was replaced are not for us.
+    const on = (type, listener) => client.on(type, (event) => client === this.#client && listener(event))
+    on('state', ({ state }) => this.#show({ state, ...(state === 'connected' && { error: undefined, attempt: 0, retryAt: undefined }) }))
+    on('reconnecting', ({ attempt, delay }) => {
+      this.#show({ attempt, retryAt: Date.now() + delay })
+      this.#listener.noted(`attempt ${attempt} in ${(delay / 1000).toFixed(1)} s`)
+    })
+    on('dial', ({ attempt }) => this.#show({ attempt, retryAt: undefined }))
+    on('connect', ({ negotiated }) => this.#show({ negotiated, since: Date.now() }))
+    on('connecterror', ({ error }) => this.#fail(error))
+    on('disconnect', ({ cause }) => {
+      this.#show({ since: undefined })
+      if (cause !== undefined) this.#fail(cause)
+    })
+    on('serverdisconnect', ({ error }) => this.#listener.noted(`the server said goodbye: ${textOf(error)}`))
+    on('sessionlost', ({ cause }) => this.#listener.noted(`the session is ${cause}`))
+    on('error', ({ error }) => this.#fail(error))
+    client.closed.then((error) => client === this.#client && error && this.#fail(error))
+  }
+
+  async #read(client, subscription) {
+    try {
+      const { granted } = await subscription.ready
+      if (client === this.#client) this.#show({ granted })
+      for await (const messages of subscription.batches(500)) {
+        if (client !== this.#client) return
+        this.#listener.received(messages)
+      }
+    } catch (error) {
+      if (client === this.#client) this.#fail(error)
+    }
+  }
+
+  #fail(error) {
+    if (this.view.error === error) return
+    this.#listener.noted(textOf(error))
+    this.#show({ error })
+  }
+
+  #show(change) {
+    const { state } = this.view
+    this.view = { ...this.view, ...change }
+    if (this.view.state !== state) this.#listener.noted(this.view.state)
+    this.#listener.changed(this.view)
+  }
+}
+
+/** An error in one line: its code, what it says, and the server's words. */
+export function textOf(error) {
+  if (!MqttError.is(error)) return printable(String(error))
+  const { code, message, reasonString } = error
+  return `${code}: ${message}${reasonString ? ` (${printable(reasonString)})` : ''}`
+}

@@ -1,0 +1,101 @@
+/**
+ * The dashboard: what a broker sends, live. It ties the connection, the memory and the views together; start reading at `connection.js`.
+ *
+ * Messages only ever go into memory; what is seen is drawn four times a second, whatever comes in, and not at all while nobody looks.
+ */
+import { Connection } from './connection.js'
+import { short } from './model/payload.js'
+import { interval, Recorder } from './model/recorder.js'
+import { limits as seriesLimits } from './model/series.js'
+import { limits as topicLimits } from './model/topics.js'
+import { readSettings, writeSettings } from './settings.js'
+import { Charts } from './view/charts.js'
+import { ConnectionPanel } from './view/connection-panel.js'
+import { byId, setText } from './view/dom.js'
+import { bounds, Inspector } from './view/inspector.js'
+import { setUpPublish } from './view/publish-box.js'
+import { setUpTheme, wantsLessMotion } from './view/theme.js'
+import { TopicTable } from './view/topic-table.js'
+
+/** Milliseconds between two drawings of the charts for those who want less motion. */
+const calm = 2000
+
+const settings = readSettings(location.search)
+const recorder = new Recorder()
+const connection = new Connection({
+  changed(view) {
+    if (view.state !== 'connected') recorder.interrupt()
+    panel.show(view)
+  },
+  received: (messages) => recorder.received(messages, Date.now()),
+  noted: (text) => panel.note(text),
+})
+const panel = new ConnectionPanel(connection, { settings, submitted: open })
+const charts = new Charts(recorder)
+const inspector = new Inspector(recorder)
+const table = new TopicTable(recorder, { picked: (topic) => inspector.inspect(topic) })
+setUpPublish(connection, { topic: settings.publish })
+setUpTheme(() => charts.recolour())
+
+function open(wanted) {
+  try {
+    connection.open(wanted)
+  } catch (error) {
+    panel.complain(error)
+    return
+  }
+  // Loading the page again connects again; a password has to be typed again.
+  history.replaceState(null, '', writeSettings({ ...wanted, publish: settings.publish }))
+}
+
+let chartsDrawn = 0
+function draw() {
+  const now = performance.now()
+  const paused = recorder.missed !== undefined
+  setText(byId('missed'), paused ? `${short(recorder.missed)} messages since the pause, not kept` : '')
+  panel.tick()
+  panel.figures(recorder)
+  if (!paused && (!wantsLessMotion() || now - chartsDrawn >= calm)) {
+    chartsDrawn = now
+    charts.draw()
+  }
+  table.draw()
+  inspector.draw()
+}
+
+let asked = false
+setInterval(() => {
+  recorder.tick(Date.now())
+  if (asked || document.hidden) return
+  asked = true
+  requestAnimationFrame(() => {
+    asked = false
+    draw()
+  })
+}, interval)
+
+const pause = byId('pause')
+pause.addEventListener('click', () => {
+  if (recorder.missed === undefined) recorder.pause()
+  else recorder.resume()
+  const paused = recorder.missed !== undefined
+  pause.ariaPressed = String(paused)
+  setText(pause, paused ? 'Resume' : 'Pause')
+  draw()
+})
+byId('clear').addEventListener('click', () => {
+  recorder.clear()
+  draw()
+})
+
+// A page that may come back keeps its client, which then makes the connection good.
+addEventListener('pagehide', ({ persisted }) => {
+  if (!persisted) connection.close()
+})
+
+setText(
+  byId('bounds'),
+  `${bounds}; the table has ${short(topicLimits.topics)} topics, a chart ${seriesLimits.series} lines over five minutes, sampled four times a second.`,
+)
+draw()
+if (settings.url !== '') open({ ...settings, username: '', password: '' })

@@ -1,0 +1,84 @@
+/**
+ * The last messages of each topic, for the inspector, within one budget: so many a topic, so many in all, so many bytes in all.
+ *
+ * Over the budget the oldest message of all goes first. Pure: the caller tells the time.
+ */
+
+/** Messages of a topic, messages in all, and bytes in all. */
+export const limits = { perTopic: 20, messages: 5000, bytes: 16 * 1024 * 1024 }
+
+/** Bytes of the objects around a message; an estimate. */
+const objects = 600
+
+/** About how many bytes keeping a message costs. */
+export function costOf({ topic, payloadLength, properties }) {
+  let cost = objects + 2 * topic.length + payloadLength
+  const { contentType = '', responseTopic = '', correlationData, userProperties = [] } = properties
+  cost += 2 * (contentType.length + responseTopic.length) + (correlationData?.length ?? 0)
+  for (const [name, value] of userProperties) cost += 100 + 2 * (name.length + value.length)
+  return cost
+}
+
+/** Messages with when they came. */
+export class History {
+  /** What is kept is worth so many bytes. */
+  bytes = 0
+  /** Messages that are kept. */
+  size = 0
+  #topics = new Map()
+  /** Who came when: topics in the order of arrival from `#head` on, some of whose messages have gone already. Holds no message. */
+  #queue = []
+  #head = 0
+  #number = 0
+
+  add(message, now) {
+    const { topic } = message
+    const place = { topic, gone: false }
+    const record = { message, at: now, number: this.#number++, cost: costOf(message), place }
+    const records = this.#topics.get(topic) ?? []
+    if (records.length === 0) this.#topics.set(topic, records)
+    records.push(record)
+    this.#queue.push(place)
+    this.size += 1
+    this.bytes += record.cost
+    if (records.length > limits.perTopic) this.#dropOldest(topic)
+    while (this.size > limits.messages || this.bytes > limits.bytes) this.#dropFirst()
+    this.#tidy()
+  }
+
+  /** Records `{ message, at, number }` of a topic, newest first. */
+  of(topic) {
+    return [...(this.#topics.get(topic) ?? [])].reverse()
+  }
+
+  clear() {
+    this.#topics.clear()
+    this.#queue = []
+    this.#head = 0
+    this.size = 0
+    this.bytes = 0
+  }
+
+  #dropFirst() {
+    const { gone, topic } = this.#queue[this.#head]
+    this.#head += 1
+    // The oldest of all is the oldest of its topic.
+    if (!gone) this.#dropOldest(topic)
+  }
+
+  #dropOldest(topic) {
+    const records = this.#topics.get(topic)
+    const { place, cost } = records.shift()
+    place.gone = true
+    this.size -= 1
+    this.bytes -= cost
+    if (records.length === 0) this.#topics.delete(topic)
+  }
+
+  // Once in so many messages, so that each pays little for it.
+  #tidy() {
+    if (this.#queue.length < 2 * limits.messages) return
+    this.#queue = this.#queue.slice(this.#head).filter(({ gone }) => !gone)
+    this.#head = 0
+  }
+}

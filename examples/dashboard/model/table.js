@@ -1,0 +1,78 @@
+/**
+ * Which rows of the table of topics are seen: filtered by text, sorted by a column, a page at a time. Pure.
+ */
+
+/** Rows of a page. */
+export const pageSize = 50
+
+const collator = new Intl.Collator('en', { numeric: true })
+const byTopic = (one, other) => collator.compare(one.topic, other.topic)
+
+/** Column to order: what is smaller, or longer ago, comes first. */
+const orders = {
+  topic: byTopic,
+  value: (one, other) => collator.compare(one.value, other.value),
+  qos: (one, other) => one.qos - other.qos,
+  retain: (one, other) => Number(one.retain) - Number(other.retain),
+  count: (one, other) => one.count - other.count,
+  rate: (one, other) => one.rate - other.rate,
+  age: (one, other) => other.at - one.at,
+}
+
+/** The columns. */
+export const columns = Object.keys(orders)
+
+/** What the user wants to see. */
+export class TableView {
+  column = 'topic'
+  descending = false
+  text = ''
+  page = 0
+  #rows = []
+  #stamp
+
+  /** Sorts by a column; by the one that it is sorted by already, the other way round. */
+  sortBy(column) {
+    this.descending = this.column === column && !this.descending
+    this.column = column
+    this.page = 0
+  }
+
+  search(text) {
+    this.text = text
+    this.page = 0
+  }
+
+  /** Arranges the rows anew where that can make a difference; `still` leaves them where they are as long as none goes. */
+  arrange(topics, still = false) {
+    const wanted = `${this.column} ${this.descending} ${this.text}`
+    // The order of the topics themselves changes only with them.
+    const stamp = this.column === 'topic' && this.text === '' ? `${wanted} ${topics.version}` : undefined
+    if (stamp !== undefined && stamp === this.#stamp) return
+    if (still && this.wanted === wanted && this.#rows.every((entry) => topics.entries.get(entry.topic) === entry)) return
+    this.wanted = wanted
+    this.#stamp = stamp
+    const text = this.text.toLowerCase()
+    const rows = [...topics.entries.values()].filter(
+      ({ name, value }) => text === '' || name.toLowerCase().includes(text) || value.toLowerCase().includes(text),
+    )
+    const order = orders[this.column]
+    const sign = this.descending ? -1 : 1
+    this.#rows = rows.sort((one, other) => sign * order(one, other) || byTopic(one, other))
+  }
+
+  /** Rows that match. */
+  get size() {
+    return this.#rows.length
+  }
+
+  get pages() {
+    return Math.max(1, Math.ceil(this.#rows.length / pageSize))
+  }
+
+  /** The rows of the page. */
+  get rows() {
+    this.page = Math.min(Math.max(0, this.page), this.pages - 1)
+    return this.#rows.slice(this.page * pageSize, (this.page + 1) * pageSize)
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * Where to connect to, as the address of the page says it: `?url=ws://host:port&topic=plant/%23&qos=1`. Pure.
+ *
+ * A password is never part of an address: what stands in one is left out when it is written, and there is no parameter for it.
+ */
+
+/** What the form begins with. */
+const standard = { url: '', filter: '#', qos: 1, publish: 'hello' }
+
+/** Reads the query of an address. */
+export function readSettings(search) {
+  const parameters = new URLSearchParams(search)
+  const qos = Number(parameters.get('qos') ?? standard.qos)
+  return {
+    url: parameters.get('url') ?? standard.url,
+    filter: parameters.get('topic') ?? standard.filter,
+    qos: [0, 1, 2].includes(qos) ? qos : standard.qos,
+    publish: parameters.get('publish') ?? standard.publish,
+  }
+}
+
+/** The query that leads back to these settings. */
+export function writeSettings({ url, filter, qos, publish = standard.publish }) {
+  const parameters = new URLSearchParams({ url: withoutSecrets(url), topic: filter, qos: String(qos) })
+  if (publish !== standard.publish) parameters.set('publish', publish)
+  return `?${parameters}`
+}
+
+/** A URL without user name and password. */
+export function withoutSecrets(url) {
+  if (!URL.canParse(url)) return url
+  const parsed = new URL(url)
+  parsed.username = ''
+  parsed.password = ''
+  return parsed.href.replace(/^(\w+:\/\/[^/?#]+)\/$/, '$1')
+}

@@ -1,0 +1,120 @@
+/**
+ * The connection as the user sees it: the form, the state in the bar, what was negotiated, what happened, and the figures.
+ */
+
+import { textOf } from '../connection.js'
+import { age, oneLine, short, size } from '../model/payload.js'
+import { byId, make, setFacts, setText, timeOfDay } from './dom.js'
+
+/** Lines of the log. */
+const logLength = 50
+
+/** State of the client to what is read. */
+const states = {
+  idle: () => 'Not connected',
+  connecting: ({ endpoint }) => `Connecting to ${endpoint}`,
+  connected: ({ endpoint }) => `Connected to ${endpoint}`,
+  reconnecting: ({ attempt }) => `Reconnecting, attempt ${Math.max(1, attempt)}`,
+  disconnecting: () => 'Disconnecting',
+  closed: ({ error }) => (error === undefined ? 'Disconnected' : 'Stopped'),
+}
+
+const yes = (value) => (value ? 'yes' : 'no')
+
+/** What was negotiated, as terms and texts. */
+function factsOf({ negotiated, granted, filter }) {
+  if (negotiated === undefined) return [['Nothing yet', 'no connection has been made']]
+  const grants = granted.map(({ filter, qos, reasonName }) => `${filter}: ${qos === undefined ? reasonName : `QoS ${qos}`}`)
+  return [
+    ['Client identifier', oneLine(negotiated.clientId) || '(empty)'],
+    ['MQTT version', negotiated.protocolVersion === 5 ? '5.0' : '3.1.1'],
+    ['Subscription', oneLine(grants.join(', ') || `${filter}: not granted yet`)],
+    ['Session present', yes(negotiated.sessionPresent)],
+    ['Keep-alive', negotiated.keepAlive === 0 ? 'off' : `${negotiated.keepAlive} s`],
+    ['Session expiry', `${negotiated.sessionExpiryInterval} s`],
+    ['Receive Maximum', String(negotiated.receiveMaximum)],
+    ['Maximum packet size', size(negotiated.maximumPacketSize)],
+    ['Highest QoS', String(negotiated.maximumQoS)],
+    ['Retained messages', yes(negotiated.retainAvailable)],
+    ['Wildcards', yes(negotiated.wildcardSubscriptionAvailable)],
+    ['Shared subscriptions', yes(negotiated.sharedSubscriptionAvailable)],
+    ['Topic aliases', String(negotiated.topicAliasMaximum)],
+    ...(negotiated.reasonString === undefined ? [] : [['The server says', oneLine(negotiated.reasonString)]]),
+  ]
+}
+
+/** The panel. */
+export class ConnectionPanel {
+  #form = byId('connect')
+  #connection
+  #view
+
+  /** `submitted(settings)` is called with what the form says. */
+  constructor(connection, { settings, submitted }) {
+    this.#connection = connection
+    const { url, filter, qos, username, password } = this.#form.elements
+    url.value = settings.url
+    filter.value = settings.filter
+    qos.value = String(settings.qos)
+    this.#form.addEventListener('submit', (event) => {
+      event.preventDefault()
+      submitted({ url: url.value.trim(), filter: filter.value, qos: Number(qos.value), username: username.value, password: password.value })
+    })
+    byId('disconnect').addEventListener('click', () => connection.close())
+    byId('retry').addEventListener('click', () => connection.retry())
+    for (const type of ['online', 'offline']) addEventListener(type, () => this.show(connection.view))
+    this.show(connection.view)
+  }
+
+  /** Something is wrong that no view tells. */
+  complain(error) {
+    const problem = byId('problem')
+    setText(problem, error === undefined ? '' : textOf(error))
+    problem.hidden = error === undefined
+  }
+
+  /** Shows a view of the connection. */
+  show(view) {
+    this.#view = view
+    const offline = !navigator.onLine
+    const { state, endpoint = '' } = view
+    byId('state').dataset.state = offline ? 'offline' : state
+    const said = states[state]({ ...view, endpoint: oneLine(endpoint, 60) })
+    setText(byId('state-text'), offline ? `Offline: this device has no network (${said.toLowerCase()})` : said)
+    this.complain(view.error)
+    const open = !['idle', 'closed', 'disconnecting'].includes(state)
+    byId('disconnect').disabled = !open
+    byId('retry').hidden = state !== 'reconnecting'
+    setFacts(byId('negotiated'), factsOf(view))
+    this.tick()
+  }
+
+  /** The time until the next attempt; nothing that is read aloud. */
+  tick() {
+    const { retryAt, state } = this.#view
+    const left = state === 'reconnecting' && retryAt !== undefined ? Math.max(0, retryAt - Date.now()) : undefined
+    setText(byId('countdown'), left === undefined ? '' : `in ${(left / 1000).toFixed(1)} s`)
+  }
+
+  /** Adds a line to the log. */
+  note(text) {
+    const log = byId('log')
+    log.prepend(make('li', {}, make('time', {}, timeOfDay(Date.now())), ` ${oneLine(text, 300)}`))
+    while (log.children.length > logLength) log.lastElementChild.remove()
+  }
+
+  /** The figures of the connection and of what came over it. */
+  figures({ rates, topics, history }) {
+    const { since } = this.#view
+    setFacts(byId('figures'), [
+      ['messages/s', short(Math.round(rates.perSecond.messages))],
+      ['data/s', size(rates.perSecond.bytes)],
+      ['messages', short(rates.messages)],
+      ['topics', short(topics.entries.size)],
+      ['messages kept', short(history.size)],
+      ['memory for them', size(history.bytes)],
+      ['dropped unread', short(this.#connection.dropped)],
+      ['connected for', since === undefined ? '–' : age(Date.now() - since)],
+    ])
+  }
+}

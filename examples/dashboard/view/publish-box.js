@@ -1,0 +1,69 @@
+/**
+ * The publish box: a form, and what came of the last publishes, receipt or typed error.
+ */
+import { MqttError } from 'mqwire'
+import { textOf } from '../connection.js'
+import { oneLine } from '../model/payload.js'
+import { byId, make, setText, timeOfDay } from './dom.js'
+
+/** Outcomes that stay in sight. */
+const kept = 5
+
+/** What an error says of the message. */
+const fates = { 'not-sent': 'it was not sent', refused: 'the server refused it', unknown: 'it may have arrived' }
+
+function receiptText({ reasonCode, reasonName, packetId }, qos, milliseconds) {
+  if (qos === 0) return 'handed to the network; QoS 0 has no receipt'
+  const code = `0x${reasonCode.toString(16).padStart(2, '0')}`
+  return `${qos === 1 ? 'PUBACK' : 'PUBCOMP'} ${code} ${oneLine(reasonName)}, packet ${packetId}, ${milliseconds.toFixed(1)} ms`
+}
+
+function errorText(error) {
+  if (!MqttError.is(error)) return oneLine(String(error))
+  return `${oneLine(textOf(error), 200)}: ${error.outcome} (${fates[error.outcome]})`
+}
+
+/** Makes the box work. */
+export function setUpPublish(connection, { topic: suggestion }) {
+  const form = byId('publish')
+  const { topic, payload, qos, contentType, retain } = form.elements
+  const cancel = byId('cancel')
+  const waiting = new Set()
+  topic.value = suggestion
+  cancel.addEventListener('click', () => {
+    for (const abort of waiting) abort.abort()
+  })
+
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault()
+    const level = Number(qos.value)
+    const item = make(
+      'li',
+      { className: 'waiting' },
+      make('time', {}, timeOfDay(Date.now())),
+      ` ${oneLine(topic.value, 60)}: `,
+      make('span', {}, 'under way'),
+    )
+    const list = byId('receipts')
+    list.prepend(item)
+    while (list.children.length > kept) list.lastElementChild.remove()
+    const abort = new AbortController()
+    waiting.add(abort)
+    cancel.hidden = false
+    const start = performance.now()
+    const finish = (kind, text) => {
+      item.className = kind
+      setText(item.lastElementChild, text)
+    }
+    try {
+      const options = { qos: level, retain: retain.checked, contentType: contentType.value, signal: abort.signal }
+      const receipt = await connection.publish(topic.value, payload.value, options)
+      finish('done', receiptText(receipt, level, performance.now() - start))
+    } catch (error) {
+      finish('failed', errorText(error))
+    } finally {
+      waiting.delete(abort)
+      cancel.hidden = waiting.size === 0
+    }
+  })
+}

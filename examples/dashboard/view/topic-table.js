@@ -1,0 +1,127 @@
+/**
+ * The table of topics: sorted and filtered, a page at a time, so that thousands of topics cost no more than fifty rows.
+ *
+ * Rows are used again and only what changed is written. While the pointer or the focus is in the table, rows stay in their places.
+ */
+
+import { age, short } from '../model/payload.js'
+import { columns, pageSize, TableView } from '../model/table.js'
+import { limits } from '../model/topics.js'
+import { byId, make, setText } from './dom.js'
+
+const titles = { topic: 'Topic', value: 'Last value', qos: 'QoS', retain: 'Retain', count: 'Count', rate: 'Rate/s', age: 'Age' }
+
+/** Milliseconds between two orders of the rows. */
+const settle = 1000
+/** Up to so many topics, a new one is seen at once. */
+const few = 500
+
+/** The table. */
+export class TopicTable {
+  #recorder
+  #view = new TableView()
+  #body = byId('rows')
+  #heads = new Map()
+  #rows = []
+  #arranged = 0
+  #version
+
+  /** `picked(topic)` is called with the topic that the user chose. */
+  constructor(recorder, { picked }) {
+    this.#recorder = recorder
+    for (const column of columns) this.#addHead(column)
+    const search = byId('search')
+    search.addEventListener('input', () => {
+      this.#view.search(search.value)
+      this.draw(true)
+    })
+    for (const [id, step] of Object.entries({ earlier: -1, later: 1 })) {
+      byId(id).addEventListener('click', () => {
+        this.#view.page += step
+        this.draw(true)
+      })
+    }
+    this.#body.addEventListener('click', ({ target }) => {
+      const entry = this.#rows.find(({ row }) => row.contains(target))?.entry
+      if (entry === undefined) return
+      picked(entry.topic)
+      this.draw()
+    })
+  }
+
+  /** Shows the rows; `now` arranges them at once. */
+  draw(now = false) {
+    const { topics } = this.#recorder
+    const time = performance.now()
+    const news = topics.version !== this.#version && topics.entries.size <= few
+    if (now || news || time - this.#arranged >= settle) {
+      this.#arranged = time
+      this.#version = topics.version
+      this.#view.arrange(topics, !now && this.#isBusy())
+    }
+    const entries = this.#view.rows
+    while (this.#rows.length > entries.length) this.#rows.pop().row.remove()
+    while (this.#rows.length < entries.length) this.#addRow()
+    const today = Date.now()
+    for (const [index, entry] of entries.entries()) this.#fill(this.#rows[index], entry, today)
+    this.#tell(topics)
+  }
+
+  #isBusy() {
+    return this.#body.matches(':hover') || this.#body.contains(document.activeElement)
+  }
+
+  #addHead(column) {
+    const button = make('button', { type: 'button' }, titles[column])
+    const head = make('th', { scope: 'col', className: column }, button)
+    button.addEventListener('click', () => {
+      this.#view.sortBy(column)
+      this.draw(true)
+    })
+    this.#heads.set(column, head)
+    byId('columns').append(head)
+  }
+
+  #addRow() {
+    const button = make('button', { type: 'button' })
+    const cells = Object.fromEntries(columns.map((column) => [column, make('td', { className: column })]))
+    cells.topic.append(button)
+    const row = make('tr', {}, ...Object.values(cells))
+    this.#body.append(row)
+    this.#rows.push({ row, button, cells, entry: undefined })
+  }
+
+  #fill(place, entry, now) {
+    const { row, button, cells } = place
+    place.entry = entry
+    setText(button, entry.name)
+    if (button.title !== entry.name) button.title = entry.name
+    setText(cells.value, entry.value)
+    setText(cells.qos, String(entry.qos))
+    setText(cells.retain, entry.retain ? 'yes' : '')
+    setText(cells.count, short(entry.count))
+    setText(cells.rate, short(Math.round(entry.rate * 10) / 10))
+    setText(cells.age, age(now - entry.at))
+    const current = String(entry.topic === this.#recorder.selected)
+    if (button.ariaPressed !== current) {
+      button.ariaPressed = current
+      row.className = current === 'true' ? 'selected' : ''
+    }
+  }
+
+  #tell({ entries, gone, unlisted }) {
+    const view = this.#view
+    for (const [column, head] of this.#heads) {
+      const sorted = view.column !== column ? 'none' : view.descending ? 'descending' : 'ascending'
+      if (head.ariaSort !== sorted) head.ariaSort = sorted
+    }
+    const of = view.text === '' ? `${short(entries.size)} topics` : `${short(view.size)} of ${short(entries.size)} topics`
+    const silent = gone > 0 ? `; ${short(gone)} that were silent gave way` : ''
+    const full = unlisted > 0 ? `; ${short(unlisted)} messages on further topics are not listed (limit ${short(limits.topics)})` : ''
+    setText(byId('found'), `${of}${silent}${full}.`)
+    const from = view.page * pageSize
+    setText(byId('page'), view.size === 0 ? 'none' : `${short(from + 1)} to ${short(Math.min(from + pageSize, view.size))}`)
+    byId('earlier').disabled = view.page === 0
+    byId('later').disabled = view.page >= view.pages - 1
+  }
+}

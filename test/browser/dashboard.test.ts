@@ -1,0 +1,362 @@
+/**
+ * The dashboard of the examples in a real browser, with a real broker: what a person does with it, with pointer or keyboard, on a screen or a phone,
+ * and what hostile messages do not do to it.
+ */
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type Client, connect } from '../../src/client/node.js'
+import { dashboard } from '../examples/dashboard.js'
+import { Program } from '../examples/program.js'
+import { type Broker, startAedes } from '../interop/brokers.js'
+import { eventually } from '../interop/waiting.js'
+import { requireDist } from '../package/fixture.js'
+import { faint, nameless, tooWide, unseenFocus } from './accessible.js'
+import { driven, withChromium } from './chromium.js'
+import { DashboardPage } from './dashboard-page.js'
+
+const { serveDashboard } = await dashboard('serve.js')
+
+withChromium(() => {
+  let browser: Browser
+  let site: Awaited<ReturnType<typeof serveDashboard>>
+  let broker: Broker
+  let sender: Client
+  let open: DashboardPage
+  beforeAll(async () => {
+    await requireDist()
+    ;[browser, site, broker] = await Promise.all([driven(), serveDashboard(), startAedes()])
+    sender = await connect(broker.urls.TCP ?? '')
+    return async () => {
+      await browser.close()
+      await sender.disconnect({ timeout: 0 })
+      await Promise.all([site.stop(), broker.stop()])
+    }
+  })
+  afterEach(async () => {
+    expect(open.complaints).toEqual([])
+    await open.close()
+  })
+
+  /** Opens the page; by itself it connects and reads everything below the topic. */
+  async function start(topic: string, options = {}, url = broker.urls.WebSocket ?? ''): Promise<void> {
+    open = await DashboardPage.open(browser, site.address({ url, topic, publish: `${topic.split('/')[0]}/note` }), options)
+    if (url === broker.urls.WebSocket) await open.shows('#state', 'Connected to ws://127.0.0.1')
+    await open.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
+    if (url === broker.urls.WebSocket) await open.shows('#negotiated', /: QoS/)
+  }
+
+  const send = (topic: string, payload: string | Uint8Array, options = {}) => sender.publish(topic, payload, { qos: 1, ...options })
+  const rows = () => open.column('topic')
+
+  /** The devices of a plant publish until so many lines are seen in each of the charts. */
+  async function telemetry(plant: string, charts: Readonly<Record<string, number>> = { 'chart-0': 4 }): Promise<void> {
+    let round = 0
+    const drawn = async (): Promise<boolean> => {
+      round += 1
+      for (let device = 0; device < 4; device++) {
+        const heat = 20 + device + Math.sin(round + device)
+        await send(`${plant}/${device}/json`, JSON.stringify({ celsius: heat, bar: 3 - heat / 20, count: round }))
+      }
+      for (const [chart, lines] of Object.entries(charts)) if ((await open.lines(chart)) !== lines) return false
+      return true
+    }
+    await eventually(drawn, `lines in ${Object.keys(charts)}`)
+  }
+
+  describe('the dashboard', () => {
+    it('connects, draws charts, lists topics, and asks nobody else for anything', async () => {
+      await start('plant/#')
+      await telemetry('plant', { 'chart-0': 4, 'chart-1': 4, 'chart-rate': 1 })
+      await open.shows('#found', '4 topics.')
+      // A counter is no chart that anybody asked for.
+      expect(await open.at('.chart select').evaluateAll((all) => all.map((each) => (each as HTMLSelectElement).value))).toEqual(['celsius', 'bar'])
+      expect(await open.at('#chart-0 .pattern').textContent()).toBe('plant/…/json')
+      expect(await rows()).toEqual([0, 1, 2, 3].map((device) => `plant/${device}/json`))
+      expect(await open.figures()).toMatchObject({ topics: '4', 'dropped unread': '0', 'connected for': expect.stringMatching(/^\d+ s$/) })
+      expect(await open.at('#negotiated').textContent()).toContain('plant/#: QoS 1')
+      const elsewhere = open.requests.filter((url) => !url.startsWith(site.origin))
+      expect(elsewhere).toEqual([])
+    })
+
+    it('hides and shows a line from the legend, with the keyboard', async () => {
+      await start('legend/#')
+      await telemetry('legend')
+      const first = open.at('#chart-0 .legend button').first()
+      await first.focus()
+      await open.page.keyboard.press('Enter')
+      expect(await first.getAttribute('aria-pressed')).toBe('false')
+      await eventually(async () => (await open.lines('chart-0')) === 3, '3 lines')
+      await open.page.keyboard.press('Space')
+      expect(await first.getAttribute('aria-pressed')).toBe('true')
+    })
+
+    it('sorts and filters with the keyboard', async () => {
+      await start('table/#')
+      for (const [topic, count] of Object.entries({ 'table/b': 1, 'table/a': 3, 'table/c': 2 }))
+        for (let each = 0; each < count; each++) await send(topic, `${topic} says ${each}`)
+      await open.shows('#found', '3 topics')
+      await eventually(async () => (await rows()).join() === 'table/a,table/b,table/c', 'topics in order')
+      await open.button('Count').focus()
+      await open.page.keyboard.press('Enter')
+      expect(await rows()).toEqual(['table/b', 'table/c', 'table/a'])
+      await open.page.keyboard.press('Enter')
+      expect(await rows()).toEqual(['table/a', 'table/c', 'table/b'])
+      expect(await open.at('th.count').getAttribute('aria-sort')).toBe('descending')
+      await open.at('#search').focus()
+      await open.page.keyboard.type('C SAYS')
+      expect(await rows()).toEqual(['table/c'])
+      expect(await open.at('#found').textContent()).toBe('1 of 3 topics.')
+    })
+
+    it('publishes and shows the receipt, or the typed error and what became of the message', async () => {
+      await start('publish/#')
+      const form = open.at('#publish')
+      await form.getByLabel('Payload').fill('{"hello":"there"}')
+      await form.getByLabel('QoS').selectOption('2')
+      await form.getByLabel('Topic').press('Enter')
+      await open.shows('#receipts .done', /PUBCOMP 0x00 Success, packet \d+/)
+      await eventually(async () => (await rows()).join() === 'publish/note', 'the topic')
+      await form.getByLabel('Topic').fill('not/#')
+      await open.button('Publish').click()
+      expect(await open.shows('#receipts .failed', 'ERR_INVALID_TOPIC')).toContain('not-sent (it was not sent)')
+      await open.button('Disconnect').click()
+      await open.shows('#state', 'Disconnected')
+      await form.getByLabel('Topic').fill('publish/late')
+      await open.button('Publish').click()
+      await open.shows('#receipts .failed', 'ERR_CLOSED')
+    })
+
+    it('shows the last messages of a topic with everything that they have', async () => {
+      await start('inspect/#')
+      const userProperties = [['colour', 'red\n']] as [string, string][]
+      await send('inspect/json', 'first')
+      await send('inspect/json', '{"a":[1,"b"]}', {
+        retain: true,
+        properties: { contentType: 'application/json', userProperties, messageExpiryInterval: 60 },
+      })
+      await open.button('inspect/json').click()
+      await open.shows('#payload', '{\n  "a": [\n    1,\n    "b"\n  ]\n}')
+      const facts = await open.at('#properties').textContent()
+      for (const text of ['Content typeapplication/json', '“colour”red␊', 'QoS1', 'Size13 bytes', 'Expires in1 min']) expect(facts).toContain(text)
+      await open.page.getByLabel('hexadecimal').check()
+      expect(await open.at('#payload').textContent()).toContain('000000  7b 22 61 22')
+      await open.at('#messages button').last().click()
+      await open.page.getByLabel('text', { exact: true }).check()
+      expect(await open.at('#payload').textContent()).toBe('first')
+      // It stays where the user is, whatever comes.
+      await send('inspect/json', 'third')
+      await eventually(async () => (await open.figures())['messages'] === '3', 'the third message')
+      expect(await open.at('#payload').textContent()).toBe('first')
+      await open.page.getByLabel('show the newest').check()
+      await open.shows('#payload', 'third')
+      await send('inspect/json', '', { retain: true })
+    })
+
+    it('stands still during a pause, and goes on', async () => {
+      await start('pause/#')
+      await send('pause/a', '1')
+      await eventually(async () => (await rows()).length === 1, 'a topic')
+      await open.button('Pause').click()
+      await send('pause/b', '2')
+      await open.shows('#missed', '1 messages since the pause, not kept')
+      expect(await rows()).toEqual(['pause/a'])
+      await open.button('Resume').click()
+      await send('pause/c', '3')
+      await eventually(async () => (await rows()).join() === 'pause/a,pause/c', 'a topic more')
+    })
+
+    it('says that it reconnects when the broker is gone, with attempt and delay, and that it is back', async () => {
+      const mortal = await startAedes()
+      afterAll(() => mortal.stop())
+      await start('life/#', {}, mortal.urls.WebSocket)
+      await open.shows('#state', 'Connected to')
+      await mortal.kill()
+      await open.shows('#state', /Reconnecting, attempt \d+/)
+      await open.shows('#countdown', /^in \d+\.\d s$/)
+      await open.shows('#problem', 'ERR_CONNECT')
+      expect(await open.at('#state').getAttribute('data-state')).toBe('reconnecting')
+      await mortal.live()
+      // It may have come back by itself: then the button is gone, and has nothing to do.
+      await open.page.evaluate("document.getElementById('retry').click()")
+      await open.shows('#state', 'Connected to')
+      await eventually(async () => open.at('#problem').isHidden(), 'no problem')
+      const other = await connect(mortal.urls.TCP ?? '')
+      await other.publish('life/sign', 'back', { qos: 1 })
+      await eventually(async () => (await rows()).join() === 'life/sign', 'a topic')
+      await other.disconnect()
+      expect(await open.at('#log').textContent()).toMatch(/connected.*reconnecting.*connected/s)
+      // The browser itself says so of a connection that failed.
+      expect(open.complaints.splice(0).every((text) => text.includes('WebSocket connection to'))).toBe(true)
+    })
+
+    it('says that there is no network at once', async () => {
+      await start('offline/#')
+      await open.page.context().setOffline(true)
+      await open.shows('#state', 'Offline: this device has no network')
+      await open.page.context().setOffline(false)
+      await open.shows('#state', /^ ?Connected/)
+    })
+
+    it('says what is wrong with an address', async () => {
+      await start('x', {}, 'http://127.0.0.1:1')
+      await open.shows('#problem', 'ERR_INVALID_BROKER_URL')
+      await open.page.getByLabel('Broker').fill(broker.urls.WebSocket ?? '')
+      await open.page.getByLabel('Topic filter').fill('x/#/y')
+      await open.button('Connect').click()
+      await open.shows('#problem', 'ERR_INVALID_TOPIC')
+      await open.page.getByLabel('Topic filter').fill('x/#')
+      await open.page.getByLabel('Password').fill('canary')
+      await open.button('Connect').click()
+      await open.shows('#state', 'Connected')
+      expect(open.page.url()).toContain('topic=x%2F%23')
+      expect(open.page.url()).not.toContain('canary')
+    })
+  })
+
+  describe('hostile messages', () => {
+    const markup = '<img src=x onerror="globalThis.caught=1"><script>globalThis.caught=1</script>'
+    const left = '\u202e'
+
+    it('are text wherever they are shown, and bounded', async () => {
+      await start('evil/#')
+      const deep = '['.repeat(32_768) + ']'.repeat(32_768)
+      const userProperties = [[markup, `${left}${markup}`]] as [string, string][]
+      await send(`evil/${markup}`, markup, { properties: { contentType: markup, userProperties } })
+      await send('evil/control', `\0\u0007${left}x\nnew line`)
+      await send('evil/deep', deep)
+      await send('evil/numbers', JSON.stringify({ [markup]: 1e12, low: -1e12, tiny: 1e-12, ['__proto__']: 5 }))
+      await send('evil/numbers', JSON.stringify({ [markup]: -1e12, low: 1e12, tiny: 999_999_999_999.1 }))
+      await send(
+        'evil/bytes',
+        Uint8Array.from({ length: 65_536 }, (_, index) => index),
+      )
+      await open.shows('#found', '5 topics')
+      for (let index = 0; index < 5; index++) {
+        await open.at('#rows button').nth(index).click()
+        await open.shows('#inspected', 'the last')
+        for (const format of ['text', 'JSON', 'hexadecimal']) {
+          await open.page.getByLabel(format, { exact: true }).check()
+          expect((await open.at('#payload').textContent())?.length).toBeLessThanOrEqual(65_536)
+        }
+      }
+      expect(await open.page.evaluate(() => [document.images.length, document.scripts.length, Reflect.get(globalThis, 'caught')])).toEqual([
+        0,
+        1,
+        undefined,
+      ])
+      expect(await open.at('body').textContent()).not.toContain(left)
+      const shown = await open.column('topic')
+      expect(shown).toContain(`evil/${markup}`)
+      expect(await tooWide(open.page)).toBe(0)
+    })
+
+    it('on 6,000 topics leave 50 rows, 5,000 topics, and a page that answers', async () => {
+      await start('many/#')
+      for (let topic = 0; topic < 6000; topic++) {
+        if (!sender.post(`many/${topic}`, `{"v":${topic}}`)) topic -= 1
+        // At QoS 0, which is fast, as long as no buffer on the way is full.
+        if (topic % 1000 === 999) await eventually(async () => (await open.figures())['messages'] === (topic + 1).toLocaleString('en'), 'all of them')
+      }
+      await open.shows('#found', '1,000 messages on further topics are not listed (limit 5,000)')
+      expect(await open.at('#rows tr').count()).toBe(50)
+      expect(await open.at('#chart-0 .legend button').count()).toBe(24)
+      expect(await open.at('#page').textContent()).toBe('1 to 50')
+      await open.button('Next page').click()
+      expect((await rows())[0]).toBe('many/50')
+      // Ticks with all of it: how long the page does not answer.
+      const longest = await open.page.evaluate(async () => {
+        let worst = 0
+        for (let turn = 0, last = performance.now(); turn < 100; turn++) {
+          await new Promise((resolve) => setTimeout(resolve, 10))
+          worst = Math.max(worst, performance.now() - last - 10)
+          last = performance.now()
+        }
+        return worst
+      })
+      expect(longest).toBeLessThan(1000)
+      await open.at('#search').fill('many/4321')
+      expect(await rows()).toEqual(['many/4321'])
+    })
+  })
+
+  describe.each(['light', 'dark'] as const)('for everybody, in %s', (colorScheme) => {
+    it('every control has a name, every text its contrast, every focus its outline, and nothing is too wide', async () => {
+      await start('all/#', { colorScheme, reducedMotion: 'reduce' })
+      await telemetry('all')
+      await eventually(async () => (await rows()).length === 4, 'topics')
+      await open.at('#rows button').first().click()
+      await open.button('Publish').click()
+      await open.shows('#receipts .done', 'PUBACK')
+      await open.page.getByLabel('Topic', { exact: true }).fill('#')
+      await open.button('Publish').click()
+      await open.shows('#receipts .failed', 'ERR_')
+      await open.at('#chart-0 .legend button').last().click()
+      expect(await nameless(open.page)).toEqual([])
+      expect(await faint(open.page)).toEqual([])
+      const ground = await open.page.evaluate('getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]')
+      expect(Number(ground) > 128).toBe(colorScheme === 'light')
+      await open.at('h1').click()
+      expect(await unseenFocus(open.page, 25)).toEqual([])
+      for (const width of [320, 360, 700, 1000, 1600]) {
+        await open.page.setViewportSize({ width, height: 740 })
+        expect([width, await tooWide(open.page)]).toEqual([width, 0])
+      }
+    })
+  })
+
+  describe('npm start', () => {
+    const page = /^Dashboard +(http:\S+)$/m
+
+    /** Starts the demo, and opens the page that it prints. */
+    async function demo(args: string, url?: string): Promise<Program> {
+      const program = new Program('demo/main.js', args.split(' '), url)
+      await program.prints('Stop with')
+      open = await DashboardPage.open(browser, page.exec(program.output)?.[1] ?? '')
+      return program
+    }
+
+    it('opens with the dashboard of its devices, and ends in order while the page is open', async () => {
+      const program = await demo('--devices 4 --rate 10 --port 1024')
+      await open.shows('#found', /^[45] topics/)
+      for (const chart of ['chart-0', 'chart-1']) await eventually(async () => (await open.lines(chart)) === 2, `lines in ${chart}`)
+      expect(await open.at('.chart select').evaluateAll((all) => all.map((each) => (each as HTMLSelectElement).value))).toEqual([
+        'temperature',
+        'pressure',
+      ])
+      await open.button('Publish').click()
+      await open.shows('#receipts .done', 'PUBACK')
+      program.signal('SIGINT')
+      const { code, output } = await program.ending
+      expect(output).toContain('OK: nothing lost, nothing twice.')
+      expect(code).toBe(0)
+      await open.shows('#state', 'Reconnecting')
+      expect(open.complaints.splice(0).every((text) => text.includes('WebSocket connection to'))).toBe(true)
+    })
+
+    it('opens with the dashboard of another broker where that has a WebSocket address', async () => {
+      const secret = (broker.urls.WebSocket ?? '').replace('ws://', 'ws://user:canary@')
+      const program = await demo('--devices 2 --rate 10', secret)
+      await open.shows('#found', /^[12] topics/)
+      program.signal('SIGINT')
+      const { code, output } = await program.ending
+      expect(output).toContain('User name, password and query of MQTT_URL are to be filled in there.')
+      expect(output).not.toContain('canary')
+      expect(code).toBe(0)
+      await open.shows('#state', 'Connected')
+    })
+  })
+
+  it('the theme is chosen, and remembered', async () => {
+    await start('theme/#', { colorScheme: 'light' })
+    const scheme = () => open.page.evaluate('getComputedStyle(document.body).backgroundColor')
+    const light = await scheme()
+    await open.page.getByLabel('Theme').selectOption('dark')
+    const dark = await scheme()
+    expect(dark).not.toBe(light)
+    await open.page.reload()
+    await open.shows('#state', 'Connected')
+    expect(await scheme()).toBe(dark)
+    await open.page.getByLabel('Theme').selectOption('auto')
+    expect(await scheme()).toBe(light)
+  })
+})

@@ -1,0 +1,141 @@
+/**
+ * What the dashboard shows of payloads, names and addresses: safe, short, and without secrets.
+ */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { dashboard } from './dashboard.js'
+
+const { visible, oneLine, preview, formatOf, render, size, age, short, limits } = await dashboard('model/payload.js')
+const { readSettings, writeSettings, withoutSecrets } = await dashboard('settings.js')
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
+const unicode = fc.string({ unit: 'binary' })
+/** Control characters, bidirectional controls, zero widths, lone surrogates. */
+const hidden = /[\p{Cc}\u{ad}\u{61c}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{2069}\u{feff}\p{Cs}]/u
+
+describe('text', () => {
+  it('hides nothing', () => {
+    fc.assert(fc.property(unicode, (text) => !hidden.test(visible(text).replace(/[\n\t]/g, ''))))
+    expect(visible('a\0b\x1b[31m\u202egnp.exe')).toBe('a␀b␛[31m\\u{202e}gnp.exe')
+    expect(visible('line\nline\ttab\r')).toBe('line\nline\ttab␍')
+  })
+
+  it('in one line is one line, and short', () => {
+    fc.assert(fc.property(unicode, (text) => !hidden.test(oneLine(text))))
+    expect(oneLine('a\nb\tc')).toBe('a␊b␉c')
+    expect(oneLine('é'.repeat(100), 10)).toBe(`${'é'.repeat(10)}…`)
+    expect(oneLine('😀'.repeat(10), 10)).toBe('😀'.repeat(10))
+    expect(oneLine('x'.repeat(65_535)).length).toBe(limits.line + 1)
+  })
+})
+
+describe('payloads', () => {
+  it.each([
+    ['', '(empty)', 'text'],
+    ['hello', 'hello', 'text'],
+    [' {"a":1}', ' {"a":1}', 'json'],
+    ['[1', '[1', 'text'],
+    ['21.5', '21.5', 'text'],
+    ['\0\0\0\u0001', '00 00 00 01', 'hex'],
+  ])('%j in a line, and as what it is best seen', (text, line, format) => {
+    expect(preview(bytes(text))).toBe(line)
+    if (text !== '') expect(formatOf(bytes(text))).toBe(format)
+  })
+
+  it('that are no text are hexadecimal, also in a line', () => {
+    const payload = Uint8Array.from({ length: 20 }, (_, index) => 250 - index)
+    expect(preview(payload)).toBe('fa f9 f8 f7 f6 f5 f4 f3 f2 f1 f0 ef ee ed ec eb …')
+    expect(formatOf(payload)).toBe('hex')
+    expect(render(payload, 'text')).toEqual({ text: '', note: 'These bytes are no UTF-8: see them as hexadecimal.' })
+    expect(render(bytes('0123456789abcdefg\n'), 'hex').text).toBe(
+      '000000  30 31 32 33 34 35 36 37 38 39 61 62 63 64 65 66  0123456789abcdef\n' + '000010  67 0a                                            g·',
+    )
+  })
+
+  it('are laid out as JSON, or said to be none', () => {
+    expect(render(bytes('{"a":[1,2]}'), 'json')).toEqual({ text: '{\n  "a": [\n    1,\n    2\n  ]\n}', note: '' })
+    expect(render(bytes('{"a":'), 'json')).toEqual({ text: '{"a":', note: 'This is no JSON.' })
+    expect(render(bytes(''), 'json').note).toBe('The payload is empty.')
+    expect(render(bytes('["[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "\\"[["]'), 'json').note).toBe('')
+  })
+
+  it('of 64 KiB of brackets, or of ones in brackets, are bounded', () => {
+    const deep = '['.repeat(32_768) + ']'.repeat(32_768)
+    expect(render(bytes(deep), 'json')).toEqual({ text: deep, note: 'Nested deeper than 32 levels.' })
+    const wide = `${'['.repeat(31)}${'1,'.repeat(32_000)}1${']'.repeat(31)}`
+    expect(render(bytes(wide), 'json').text.length).toBeLessThanOrEqual(limits.text)
+  })
+
+  it('that are longer than what is shown say so, and are cut between characters', () => {
+    const long = bytes(`${'x'.repeat(limits.text - 1)}éé`)
+    expect(render(long, 'text')).toEqual({ text: 'x'.repeat(limits.text - 1), note: 'The first 65,536 of 65,539 bytes.' })
+    const lines = render(new Uint8Array(100_000), 'hex')
+    expect(lines.text.split('\n')).toHaveLength(limits.hex / 16)
+    expect(lines.note).toBe('The first 4,096 of 100,000 bytes.')
+  })
+
+  it('never break it', () => {
+    const any = fc.oneof(fc.uint8Array({ maxLength: 300 }), unicode.map(bytes), fc.json().map(bytes))
+    fc.assert(
+      fc.property(any, (payload) => {
+        for (const format of ['text', 'json', 'hex'] as const) {
+          const { text, note } = render(payload, format)
+          expect(hidden.test(text.replace(/[\n\t]/g, ''))).toBe(false)
+          expect(typeof note).toBe('string')
+        }
+        expect(hidden.test(preview(payload))).toBe(false)
+        return ['text', 'json', 'hex'].includes(formatOf(payload))
+      }),
+    )
+  })
+})
+
+describe('figures', () => {
+  it('are as people say them', () => {
+    expect([0, 1023, 1024, 150_000, 16 * 1024 ** 2, 5e15].map(size)).toEqual(['0 B', '1023 B', '1.0 KiB', '146 KiB', '16.0 MiB', '4547 TiB'])
+    expect([-5, 0, 59_999, 60_000, 3_600_000, 90_000_000].map(age)).toEqual(['0 s', '0 s', '59 s', '1 min', '1 h', '1 d'])
+    expect([0, 12, 123_456, 21.3456, 0.00012, 12_345_678, -1e12].map(short)).toEqual([
+      '0',
+      '12',
+      '123,456',
+      '21.35',
+      '1.20e-4',
+      '1.23e+7',
+      '-1.00e+12',
+    ])
+  })
+})
+
+describe('the address', () => {
+  const standard = { url: '', filter: '#', qos: 1, publish: 'hello' }
+
+  /** What cannot be written in UTF-8 is written as U+FFFD. */
+  const wellFormed = (text: string): string => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes(text))
+
+  it('leads back to the same settings', () => {
+    const settings = fc.record({ url: fc.webUrl({ validSchemes: ['ws', 'wss'] }), filter: unicode, qos: fc.constantFrom(0, 1, 2), publish: unicode })
+    fc.assert(
+      fc.property(settings, (given) => {
+        const { url, ...rest } = readSettings(writeSettings(given))
+        expect(rest).toEqual({ filter: wellFormed(given.filter), qos: given.qos, publish: wellFormed(given.publish) })
+        expect(url).toBe(withoutSecrets(given.url))
+      }),
+    )
+    expect(readSettings('')).toEqual(standard)
+    expect(readSettings('?qos=7&url=')).toEqual(standard)
+    expect(readSettings('?url=ws://127.0.0.1:9001&topic=plant/%23&qos=2')).toEqual({
+      url: 'ws://127.0.0.1:9001',
+      filter: 'plant/#',
+      qos: 2,
+      publish: 'hello',
+    })
+  })
+
+  it('never holds user name and password', () => {
+    const written = writeSettings({ url: 'wss://user:pass@broker.example/mqtt', filter: '#', qos: 1 })
+    expect(written).toBe('?url=wss%3A%2F%2Fbroker.example%2Fmqtt&topic=%23&qos=1')
+    expect(withoutSecrets('ws://u:p@host:9001/')).toBe('ws://host:9001')
+    expect(withoutSecrets('ws://host/mqtt/')).toBe('ws://host/mqtt/')
+    expect(withoutSecrets('no url')).toBe('no url')
+  })
+})
