@@ -35,6 +35,8 @@ export class Device {
   due = 0
   /** Stopped by hand: it is not started with the others. */
   isHalted = false
+  /** Ended by an error: it is started again by hand. */
+  isEnded = false
   #client
   // The same, and after `stop()` too.
   #latest
@@ -86,12 +88,13 @@ export class Device {
     )
     this.#client = client
     this.#latest = client
+    this.isEnded = false
     // Spread over the time between two messages, as real ones would be.
     this.due = now + ((this.index * 0.618) % 1) * (1000 / settings.rate)
     client.on('state', ({ state }) => this.#enter(client, state))
-    client.on('connect', ({ negotiated, sessionPresent }) => {
+    client.on('connect', ({ negotiated }) => {
       this.connects += 1
-      this.negotiated = { ...negotiated, sessionPresent }
+      this.negotiated = negotiated
     })
     client.on('reconnecting', () => {
       this.attempts += 1
@@ -107,6 +110,7 @@ export class Device {
     client.closed.then((error) => {
       if (error === undefined || this.#client !== client) return
       this.#client = undefined
+      this.isEnded = true
       this.#fail(error, 'device ended')
     })
     client.connect().catch(() => undefined)

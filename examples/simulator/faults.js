@@ -13,7 +13,7 @@ const cuttingTime = 1000
 const noticedWithin = 7500
 
 const everybody = (fleet) => fleet.devices.filter(({ isRunning }) => isRunning)
-const oneInTen = (fleet) => everybody(fleet).filter(({ index }) => index % 10 === 3)
+const oneInTen = (fleet, which) => everybody(fleet).filter(({ index }) => index % 10 === which)
 const owners = (devices) => {
   const clientIds = new Set(devices.map(({ clientId }) => clientId))
   return (owner) => clientIds.has(owner)
@@ -29,13 +29,13 @@ export const faults = {
   cutSome: {
     label: 'Drop one in ten',
     about: 'Cuts the connections of every tenth device.',
-    begin: (fleet) => void fleet.broker.links.cut(owners(oneInTen(fleet))),
+    begin: (fleet) => void fleet.broker.links.cut(owners(oneInTen(fleet, 1))),
   },
   silence: {
     label: 'Silence one in ten',
     about: 'Links of every tenth device become black holes: nothing comes, nothing goes, nobody is told. The keep-alive finds out within 7 seconds.',
     lasts: noticedWithin,
-    begin: (fleet) => void fleet.broker.links.silence(owners(oneInTen(fleet))),
+    begin: (fleet) => void fleet.broker.links.silence(owners(oneInTen(fleet, 3))),
   },
   stall: {
     label: 'Stall the broker',
@@ -60,7 +60,7 @@ export const faults = {
     needsMemory: true,
     lasts: refusalTime,
     begin(fleet) {
-      const chosen = owners(oneInTen(fleet))
+      const chosen = owners(oneInTen(fleet, 7))
       fleet.broker.refuse(true, chosen)
       fleet.broker.links.cut(chosen)
       return () => fleet.broker.refuse(false)

@@ -63,7 +63,7 @@ export class Fleet {
     if (this.state !== 'stopped') return
     this.state = 'running'
     this.set(settings)
-    this.journal.note('fleet started')
+    this.journal.announce('fleet started')
     try {
       await this.consumer.start()
     } catch (error) {
@@ -103,7 +103,7 @@ export class Fleet {
     for (const stream of this.#streams(1, 2)) stream.giveUp(Number.POSITIVE_INFINITY)
     this.state = 'stopped'
     const { lost, twice } = this.figures()
-    this.journal.note(`fleet stopped: ${lost} lost at QoS 1 and 2, ${twice} twice at QoS 2`)
+    this.journal.announce(`fleet stopped: ${lost} lost at QoS 1 and 2, ${twice} twice at QoS 2`)
   }
 
   /** The consumer's word: a message arrived. */
@@ -123,7 +123,7 @@ export class Fleet {
 
   /** Remembers that something was done to the fleet, which lasts so many milliseconds, so that the time until everybody is back is told. */
   disturb(text, lasts = 0) {
-    this.journal.note(text)
+    this.journal.announce(text)
     const now = this.clock.now()
     this.#disturbedAt ??= now
     this.#quietUntil = Math.max(this.#quietUntil, now + Math.max(lasts, 2 * tick))
@@ -177,7 +177,7 @@ export class Fleet {
     this.#rampedAt = now
     for (let index = 0; index < this.#target && this.#rampRest >= 1; index += 1) {
       const device = this.devices[index] ?? this.#add(index)
-      if (device.isRunning || device.isHalted) continue
+      if (device.isRunning || device.isHalted || device.isEnded) continue
       device.start(now)
       this.#rampRest -= 1
     }
@@ -219,7 +219,7 @@ export class Fleet {
     if (this.#disturbedAt === undefined || now < this.#quietUntil) return
     const waiting = this.consumer.state !== 'connected' || this.devices.some(({ isRunning, state }) => isRunning && state !== 'connected')
     if (waiting) return
-    this.journal.note(`all connected, ${((now - this.#disturbedAt) / 1000).toFixed(1)} s after the fault`)
+    this.journal.announce(`all connected, ${((now - this.#disturbedAt) / 1000).toFixed(1)} s after the fault`)
     this.#disturbedAt = undefined
   }
 

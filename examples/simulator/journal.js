@@ -12,10 +12,17 @@ export class Journal {
   entries = []
   /** Changes with every note. */
   version = 0
+  /** What is worth telling a reader who does not look: the latest of it. */
+  news = ''
   #date
 
   constructor(date = () => Date.now()) {
     this.#date = date
+  }
+
+  announce(text) {
+    this.news = text
+    this.note(text)
   }
 
   note(text) {
