@@ -76,8 +76,8 @@ export class Device {
       { url: broker.url, transport: (_endpoint, options) => broker.dial(this.clientId, options) },
       {
         clientId: this.clientId,
-        keepAlive: 5,
-        pingTimeout: 2000,
+        keepAlive: 3,
+        pingTimeout: 2500,
         firstConnect: 'wait',
         // Quick, and never all at once: between half and one and a half of a delay that doubles up to 3 s.
         reconnect: {

@@ -5,12 +5,12 @@
  */
 
 /** Milliseconds. */
-const stallTime = 3000
-const refusalTime = 3000
+const stallTime = 2000
+const refusalTime = 2000
 const downTime = 2000
 const cuttingTime = 1000
 /** Keep-alive and ping timeout of the devices, and a little. */
-const noticedWithin = 7500
+const noticedWithin = 6000
 
 const everybody = (fleet) => fleet.devices.filter(({ isRunning }) => isRunning)
 const oneInTen = (fleet, which) => everybody(fleet).filter(({ index }) => index % 10 === which)
@@ -33,13 +33,13 @@ export const faults = {
   },
   silence: {
     label: 'Silence one in ten',
-    about: 'Links of every tenth device become black holes: nothing comes, nothing goes, nobody is told. The keep-alive finds out within 7 seconds.',
+    about: 'Links of every tenth device become black holes: nothing comes, nothing goes, nobody is told. The keep-alive finds out within 6 seconds.',
     lasts: noticedWithin,
     begin: (fleet) => void fleet.broker.links.silence(owners(oneInTen(fleet, 3))),
   },
   stall: {
     label: 'Stall the broker',
-    about: 'Nothing that the broker sends gets through for 3 seconds, then everything does.',
+    about: 'Nothing that the broker sends gets through for 2 seconds, then everything does.',
     lasts: stallTime,
     begin(fleet) {
       fleet.broker.links.stall(true)
@@ -56,7 +56,7 @@ export const faults = {
   },
   refuse: {
     label: 'Refuse credentials',
-    about: 'Links of every tenth device drop, and for 3 seconds the broker lets none of them in (0x87).',
+    about: 'Links of every tenth device drop, and for 2 seconds the broker lets none of them in (0x87).',
     needsMemory: true,
     lasts: refusalTime,
     begin(fleet) {
