@@ -4,6 +4,7 @@ import { BaseClient } from '../../src/client/client.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
 import { requireDist } from '../package/fixture.js'
+import { Program } from './program.js'
 import { type Settings, simulator } from './simulator.js'
 
 let modules: Awaited<ReturnType<typeof simulator>>
@@ -228,6 +229,21 @@ describe('the figures of the fleet', () => {
     await made.clock.advance(10_000)
     expect(fleet.figures()).toMatchObject({ lost: 1, twice: 1 })
     await stopped(made)
+  })
+})
+
+describe('examples/simulator/serve.js', () => {
+  it('prints where it serves the page: one policy lets nothing out, the other WebSockets only', async () => {
+    const program = new Program('simulator/serve.js', ['--port', '0'])
+    await program.prints('The simulator is at')
+    const url = /http:\S+/.exec(program.output)?.[0] ?? ''
+    const policy = async (query: string): Promise<string> => (await fetch(`${url}${query}`)).headers.get('content-security-policy') ?? ''
+    expect(await policy('')).toContain("default-src 'none'; script-src 'self'; style-src 'self'")
+    expect(await policy('')).toContain("connect-src 'none'")
+    expect(await policy('?url=ws://127.0.0.1:1')).toContain('connect-src ws: wss:')
+    for (const missing of ['package.json', '../package.json', 'serve.js', '__proto__']) expect((await fetch(`${url}${missing}`)).status).toBe(404)
+    program.signal('SIGKILL')
+    await program.ending
   })
 })
 
