@@ -34,7 +34,7 @@ function features() {
     ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
     ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),
     whole('./wasm', 'browser'),
-    whole('./testing', 'node'),
+    whole('./testing', 'browser'),
   ]
 }
 

@@ -9,7 +9,7 @@ import path from 'node:path'
 import { chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
-import { type Broker, startAedes } from '../interop/brokers.js'
+import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
 import { eventually, take } from '../interop/waiting.js'
 import { requireDist, root } from '../package/fixture.js'
 import { Program } from './program.js'
@@ -27,10 +27,11 @@ beforeAll(async () => {
 })
 
 describe('examples/node-service.js', () => {
-  it('finishes the job in hand at SIGTERM, and finds the others when it starts again', async () => {
-    const first = new Program('node-service.js', [], broker.urls.TCP)
+  /** Stops the service while it has a job in hand and others wait, and starts it again: each job is done once, by one of the two. */
+  async function stopInBetween(url: string | undefined, producer: Client): Promise<void> {
+    const first = new Program('node-service.js', [], url)
     await first.prints('Waiting for jobs')
-    for (const job of ['one', 'two', 'three']) await client.publish(`jobs/${job}`, job, { qos: 1 })
+    for (const job of ['one', 'two', 'three']) await producer.publish(`jobs/${job}`, job, { qos: 1 })
     await first.prints('jobs/one: begun')
     first.signal('SIGTERM')
     const { code, output } = await first.ending
@@ -39,11 +40,28 @@ describe('examples/node-service.js', () => {
     expect(output).toContain('Stopped.')
     expect(code).toBe(0)
 
-    const second = new Program('node-service.js', [], broker.urls.TCP)
+    const second = new Program('node-service.js', [], url)
     await second.prints('jobs/three: done (three)')
     expect(second.output).not.toContain('jobs/one')
     second.signal('SIGINT')
     expect((await second.ending).code).toBe(0)
+    const done = `${output}${second.output}`.split('\n').filter((line) => line.includes(': done'))
+    expect(done).toEqual(['jobs/one: done (one)', 'jobs/two: done (two)', 'jobs/three: done (three)'])
+  }
+
+  it('finishes the job in hand at SIGTERM, and finds the others when it starts again', () => stopInBetween(broker.urls.TCP, client))
+
+  withMosquitto(['TCP'], () => {
+    it('does the same with mosquitto', async () => {
+      const other = await startMosquitto()
+      const producer = await connect(other.urls.TCP ?? '')
+      try {
+        await stopInBetween(other.urls.TCP, producer)
+      } finally {
+        await producer.disconnect({ timeout: 0 })
+        await other.stop()
+      }
+    })
   })
 
   it('goes on when the connection is lost, and still stops in order', async () => {

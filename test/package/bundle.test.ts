@@ -80,6 +80,15 @@ describe("import { connect } from 'mqwire' in a browser bundle", () => {
   })
 })
 
+describe('mqwire/testing in a browser bundle', () => {
+  it('pain 13 builds without a warning, and refers to nothing of Node: its broker serves simulations in a page', async () => {
+    const { warnings, metafile, text } = await bundle("export * from 'mqwire/testing'\n", { define: { ...marks } })
+    expect(warnings).toEqual([])
+    expect(modules(metafile)).toEqual(expect.arrayContaining(['testing/broker/broker.js', 'transport/memory.js']))
+    expect(marked(text)).toEqual([])
+  })
+})
+
 describe('the checks of a bundle', () => {
   it('find what must not be there', async () => {
     const { text } = await bundle('globalThis.a = [typeof process, Buffer.from([1]), require]\nconst b = { process: 1 }\nglobalThis.b = b.process', {

@@ -1,0 +1,64 @@
+/**
+ * The built-in consumer: one client that reads everything the devices publish, so that what is lost or comes twice is noticed.
+ *
+ * Its own link is not touched by the faults of links: it is the measure. A broker that goes down takes it along, as it does everybody.
+ */
+import { decode } from './payload.js'
+
+/** The owner of its link. */
+export const consumerId = 'consumer'
+
+/** See the file's comment. */
+export class Consumer {
+  state = 'idle'
+  /** Time since which it is connected; undefined while it is not. */
+  since
+  lastError
+  #client
+  #reading
+  #fleet
+
+  constructor(fleet) {
+    this.#fleet = fleet
+  }
+
+  /** Connects and subscribes; fulfils when the broker granted that. */
+  async start() {
+    const { makeClient, broker, prefix, clock, journal } = this.#fleet
+    this.#client = makeClient(
+      { url: broker.url, transport: (_endpoint, options) => broker.dial(consumerId, options) },
+      {
+        clientId: `${prefix}-consumer`,
+        firstConnect: 'wait',
+        receiveMaximum: 65_535,
+        reconnect: { backoff: () => 250 },
+        memoryBudget: 256 * 1024 * 1024,
+      },
+    )
+    this.#client.on('state', ({ state }) => {
+      this.state = state
+      this.since = state === 'connected' ? clock.now() : undefined
+    })
+    this.#client.on('disconnect', ({ cause }) => cause && journal.note(`the consumer lost its connection: ${cause.code}`))
+    this.#client.on('connecterror', ({ error }) => {
+      this.lastError = error
+      journal.note(`the consumer has no connection: ${error.code}`)
+    })
+    const subscription = this.#client.subscription(`${prefix}/+/+`, { qos: 2, buffer: 65_536, bufferBytes: 64 * 1024 * 1024 })
+    this.#client.connect().catch(() => undefined)
+    await subscription.ready
+    this.#reading = this.#read(subscription)
+    this.#reading.catch((error) => journal.note(`the consumer stopped: ${error.code ?? error.name}`))
+  }
+
+  async stop() {
+    const client = this.#client
+    this.#client = undefined
+    await client?.disconnect()
+    await this.#reading?.catch(() => undefined)
+  }
+
+  async #read(subscription) {
+    for await (const batch of subscription.batches(1000)) for (const message of batch) this.#fleet.arrived(message, decode(message))
+  }
+}

@@ -1,0 +1,55 @@
+/** One device in detail: state, counts, what the broker allows, and buttons. Drawn with the figures. */
+
+import { row, write } from './figures.js'
+import { cellState, signs } from './grid.js'
+
+const whole = new Intl.NumberFormat('en')
+
+const lines = {
+  State: (device) => signs[cellState(device)][1],
+  'Client id': ({ clientId }) => clientId,
+  Sent: ({ sent }) => whole.format(sent),
+  Acknowledged: ({ acknowledged }) => whole.format(acknowledged),
+  Arrived: ({ arrived }) => whole.format(arrived),
+  'In flight': ({ open }) => whole.format(open),
+  Connections: ({ connects }) => whole.format(connects),
+  'Attempts to return': ({ attempts }) => whole.format(attempts),
+  'Last error': ({ lastError }) => lastError ?? 'none',
+  'Session kept': ({ negotiated }) => (negotiated === undefined ? '–' : negotiated.sessionPresent ? 'yes' : 'no'),
+  'Keep-alive': ({ negotiated }) => (negotiated === undefined ? '–' : `${negotiated.keepAlive} s`),
+  'Receive Maximum': ({ negotiated }) => (negotiated === undefined ? '–' : whole.format(negotiated.receiveMaximum)),
+  'Maximum QoS': ({ negotiated }) => (negotiated === undefined ? '–' : String(negotiated.maximumQoS)),
+}
+
+/** See the file's comment. */
+export class DetailsView {
+  index
+  #parts
+  #values = {}
+
+  /** `parts` has the elements, `act(name, device)` does what a button says. */
+  constructor(parts, act) {
+    this.#parts = parts
+    for (const term of Object.keys(lines)) this.#values[term] = row(parts.list, term)
+    for (const name of ['toggle', 'cut', 'take', 'close']) parts[name].addEventListener('click', () => act(name, this.index))
+  }
+
+  /** Shows this device, undefined for none. */
+  open(index) {
+    this.index = index
+    this.#parts.panel.hidden = index === undefined
+    if (index === undefined) return
+    write(this.#parts.title, `Device ${index + 1}`)
+  }
+
+  draw(devices, isFleetRunning) {
+    const device = devices[this.index]
+    if (device === undefined) return
+    for (const [term, text] of Object.entries(lines)) write(this.#values[term], text(device))
+    const { toggle, cut, take } = this.#parts
+    write(toggle, device.isRunning ? 'Stop' : 'Start')
+    toggle.disabled = !isFleetRunning
+    cut.disabled = !device.isRunning
+    take.disabled = !device.isRunning
+  }
+}

@@ -1,0 +1,237 @@
+/**
+ * A fleet of simulated devices, the consumer that counts what they publish, and the figures of both.
+ *
+ * Knows no page and no real time: clients, clock and broker are passed in, so that the whole of it also runs under virtual time. One timer serves
+ * all devices. What changes is told by index (`changed`), for a view that looks when it has time for it.
+ */
+import { Histogram } from '../demo/stats.js'
+import { Consumer } from './consumer.js'
+import { Device } from './device.js'
+import { Journal } from './journal.js'
+
+/** Milliseconds between two rounds over the devices. */
+const tick = 50
+/** Milliseconds for which an acknowledged message may be under way, while the consumer is connected. */
+const patience = 10_000
+/** Milliseconds for the last messages to arrive, when the fleet stops. */
+const stopWithin = 5000
+
+/** What can be set, with defaults: devices, messages per second of each, their QoS and payload, and how many devices start in a second. */
+export const defaults = { devices: 300, rate: 1, qos: 1, payload: 'json', ramp: 200 }
+
+/** See the file's comment. */
+export class Fleet {
+  /** One for each device that ever ran. */
+  devices = []
+  settings = { ...defaults }
+  /** `'stopped'`, `'running'` or `'stopping'`. */
+  state = 'stopped'
+  journal
+  consumer = new Consumer(this)
+  /** Latencies of the whole run, in milliseconds. */
+  latency = new Histogram()
+  broker
+  makeClient
+  clock
+  random
+  prefix
+  /** Called with the index of a device whose state changed. */
+  changed = () => undefined
+  #recent = new Histogram()
+  #cancel
+  #target = 0
+  #rampedAt = 0
+  #rampRest = 0
+  // Surplus devices on their way out.
+  #leaving = new Set()
+  #disturbedAt
+  #quietUntil = 0
+  #stopping
+
+  /** `makeClient(endpoint, options)` makes a client; `clock` has `now()` and `setTimer(callback, delay)`; `name` tells this run from others. */
+  constructor({ makeClient, broker, clock, random = Math.random, date, name }) {
+    this.makeClient = makeClient
+    this.broker = broker
+    this.clock = clock
+    this.random = random
+    this.prefix = `simulator/${name}`
+    this.journal = new Journal(date)
+  }
+
+  /** Connects the consumer, then starts the devices, so many in a second. */
+  async start(settings = {}) {
+    if (this.state !== 'stopped') return
+    this.state = 'running'
+    this.set(settings)
+    this.journal.announce('fleet started')
+    try {
+      await this.consumer.start()
+    } catch (error) {
+      // Stopped before it began, or refused by the broker.
+      this.journal.note(`the consumer could not start: ${error.code ?? error.name}`)
+      await this.stop()
+      return
+    }
+    if (this.state !== 'running') return
+    this.#rampedAt = this.clock.now()
+    this.#round()
+  }
+
+  /** Changes settings, also while running. */
+  set(settings) {
+    Object.assign(this.settings, settings)
+    this.#target = this.settings.devices
+  }
+
+  /** Stops the devices with what is in flight, then the consumer. What was counted stays. */
+  stop() {
+    if (this.state === 'stopped') return Promise.resolve()
+    this.#stopping ??= this.#stop().finally(() => {
+      this.#stopping = undefined
+    })
+    return this.#stopping
+  }
+
+  async #stop() {
+    this.state = 'stopping'
+    this.#cancel?.()
+    this.#cancel = undefined
+    await Promise.all([...this.devices.map((device) => device.stop()), ...this.#leaving])
+    await this.#settled()
+    await this.consumer.stop()
+    // Nothing can come any more.
+    for (const stream of this.#streams(1, 2)) stream.giveUp(Number.POSITIVE_INFINITY)
+    this.state = 'stopped'
+    const { lost, twice } = this.figures()
+    this.journal.announce(`fleet stopped: ${lost} lost at QoS 1 and 2, ${twice} twice at QoS 2`)
+  }
+
+  /** The consumer's word: a message arrived. */
+  arrived(message, said) {
+    const [index, qos] = message.topic
+      .slice(this.prefix.length + 1)
+      .split('/')
+      .map(Number)
+    const stream = this.devices[index]?.streams[qos]
+    // Somebody else may publish below our prefix.
+    if (stream === undefined || !Number.isSafeInteger(said?.number) || said.number < 1) return
+    if (!stream.arrive(said.number, qos)) return
+    const took = this.clock.now() - said.at
+    this.latency.record(took)
+    this.#recent.record(took)
+  }
+
+  /** Remembers that something was done to the fleet, which lasts so many milliseconds, so that the time until everybody is back is told. */
+  disturb(text, lasts = 0) {
+    this.journal.announce(text)
+    const now = this.clock.now()
+    this.#disturbedAt ??= now
+    this.#quietUntil = Math.max(this.#quietUntil, now + Math.max(lasts, 2 * tick))
+  }
+
+  /** Totals. `lost` and `twice` are the ones that must be 0; `missing0` and `repeated1` are what MQTT allows. */
+  figures() {
+    const total = { devices: 0, connected: 0, sent: 0, acknowledged: 0, arrived: 0, open: 0, awaited: 0, lost: 0, twice: 0, unsure: 0 }
+    const allowed = { missing0: 0, repeated1: 0, heldBack: 0, attempts: 0 }
+    for (const { streams, state, isRunning, attempts, heldBack } of this.devices) {
+      if (isRunning) total.devices += 1
+      if (state === 'connected') total.connected += 1
+      allowed.attempts += attempts
+      allowed.heldBack += heldBack
+      allowed.missing0 += streams[0].sent - streams[0].arrived
+      allowed.repeated1 += streams[1].repeated
+      total.twice += streams[2].repeated
+      for (const stream of streams) {
+        total.sent += stream.sent
+        total.acknowledged += stream.acknowledged
+        total.arrived += stream.arrived
+        total.awaited += stream.awaited
+        total.lost += stream.lost
+        total.unsure += stream.unsure
+      }
+      total.open += streams[1].open + streams[2].open
+    }
+    return { ...total, ...allowed }
+  }
+
+  /** Latencies since the last call, in milliseconds; undefined when nothing arrived. */
+  recentLatency() {
+    if (this.#recent.count === 0) return undefined
+    const latency = { p50: this.#recent.percentile(0.5), p99: this.#recent.percentile(0.99) }
+    this.#recent.reset()
+    return latency
+  }
+
+  #round() {
+    const now = this.clock.now()
+    this.#ramp(now)
+    for (const device of this.devices) device.run(now)
+    this.#lookForLost(now)
+    this.#lookForRecovery(now)
+    this.#cancel = this.clock.setTimer(() => this.#round(), tick)
+  }
+
+  // Starts devices up to the number that is wanted, or stops those that are too many.
+  #ramp(now) {
+    this.#rampRest = Math.min(this.settings.ramp, this.#rampRest + ((now - this.#rampedAt) * this.settings.ramp) / 1000)
+    this.#rampedAt = now
+    for (let index = 0; index < this.#target && this.#rampRest >= 1; index += 1) {
+      const device = this.devices[index] ?? this.#add(index)
+      if (device.isRunning || device.isHalted || device.isEnded) continue
+      device.start(now)
+      this.#rampRest -= 1
+    }
+    for (const device of this.devices.slice(this.#target)) if (device.isRunning) this.#dismiss(device)
+  }
+
+  #add(index) {
+    const device = new Device(this, index)
+    this.devices[index] = device
+    this.changed(index)
+    return device
+  }
+
+  #dismiss(device) {
+    const leaving = device.stop().finally(() => this.#leaving.delete(leaving))
+    this.#leaving.add(leaving)
+    this.journal.note('device stopped')
+  }
+
+  /** Stops one device by hand; it stays so until it is started by hand. */
+  halt(device) {
+    device.isHalted = true
+    this.#dismiss(device)
+  }
+
+  resume(device) {
+    device.isHalted = false
+    if (this.state === 'running') device.start(this.clock.now())
+  }
+
+  // What was acknowledged long ago, or before the consumer's connection began, and did not come.
+  #lookForLost(now) {
+    const { since } = this.consumer
+    if (since === undefined || now - since < patience) return
+    for (const stream of this.#streams(1, 2)) if (stream.awaited > 0) stream.giveUp(now - patience)
+  }
+
+  #lookForRecovery(now) {
+    if (this.#disturbedAt === undefined || now < this.#quietUntil) return
+    const waiting = this.consumer.state !== 'connected' || this.devices.some(({ isRunning, state }) => isRunning && state !== 'connected')
+    if (waiting) return
+    this.journal.announce(`all connected, ${((now - this.#disturbedAt) / 1000).toFixed(1)} s after the fault`)
+    this.#disturbedAt = undefined
+  }
+
+  // Waits until everything that was acknowledged has arrived.
+  async #settled() {
+    const end = this.clock.now() + stopWithin
+    while (this.clock.now() < end && this.#streams(1, 2).some((stream) => stream.awaited > 0)) {
+      await new Promise((resolve) => this.clock.setTimer(resolve, tick))
+    }
+  }
+
+  #streams(...levels) {
+    return this.devices.flatMap(({ streams }) => levels.map((qos) => streams[qos]))
+  }
+}

@@ -1,0 +1,207 @@
+/** The hooks of examples/react in a real browser, with the development build of React: counted where the packets pass, before real brokers. */
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { build } from 'esbuild'
+import type { Browser, Page } from 'playwright-core'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type Client, connect } from '../../src/client/node.js'
+import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
+import { eventually } from '../interop/waiting.js'
+import { requireDist, root } from '../package/fixture.js'
+import { driven, withChromium } from './chromium.js'
+import { type Site, serveSite } from './site.js'
+import { Tap } from './tap.js'
+
+async function bundled(entry: string, platform: 'browser' | 'node'): Promise<string> {
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    ...(entry.endsWith('.jsx') ? { entryPoints: [entry] } : { stdin: { contents: entry, resolveDir: root, loader: 'jsx' } }),
+    bundle: true,
+    write: false,
+    format: platform === 'node' ? 'cjs' : 'iife',
+    platform,
+    jsx: 'automatic',
+    define: { 'process.env.NODE_ENV': '"development"' },
+    logLevel: 'silent',
+  })
+  return outputFiles[0]?.text ?? ''
+}
+
+withChromium(() => {
+  let site: Site
+  let browser: Browser
+  let program = ''
+  beforeAll(async () => {
+    await requireDist()
+    program = await bundled('test/browser/programs/react.jsx', 'browser')
+    site = await serveSite()
+    browser = await driven()
+    return async () => {
+      await browser.close()
+      await site.stop()
+    }
+  })
+
+  function suite(brokerName: string, start: () => Promise<Broker>, brief: boolean): void {
+    describe(`the React hooks, with ${brokerName}`, () => {
+      let broker: Broker
+      let sender: Client
+      let tap: Tap
+      let page: Page
+      let count = 0
+      let topic = ''
+      const complaints: string[] = []
+      beforeAll(async () => {
+        broker = await start()
+        sender = await connect(broker.urls.TCP ?? '')
+        return async () => {
+          await sender.disconnect({ timeout: 0 })
+          await broker.stop()
+        }
+      })
+      beforeEach(async () => {
+        count += 1
+        topic = `react/${brokerName}/${count}`
+        tap = await Tap.before(broker.urls.WebSocket ?? '')
+        page = await browser.newPage()
+        complaints.length = 0
+        page.on('pageerror', (error) => complaints.push(error.message))
+        page.on('console', (message) => ['warning', 'error'].includes(message.type()) && complaints.push(message.text()))
+        await page.goto(`${site.origin}/other`)
+        await page.evaluate("document.body.append(Object.assign(document.createElement('div'), { id: 'root' }))")
+        await page.addScriptTag({ content: program })
+        await ask('mount', tap.url, `${brokerName}-${count}`, topic)
+        await shows('state', 'connected')
+        await eventually(() => packets('subscribe') > 0, 'SUBSCRIBE')
+        return async () => {
+          await page.close()
+          await tap.stop()
+          expect(complaints).toEqual([])
+        }
+      })
+
+      const ask = (name: string, ...values: string[]): Promise<unknown> => page.evaluate(`react.${name}(${JSON.stringify(values).slice(1, -1)})`)
+      const shows = (id: string, text: string) => eventually(async () => (await page.locator(`#${id}`).textContent()) === text, `${text} in ${id}`)
+      const facts = () => ask('facts') as Promise<{ renders: number; effects: number; clients: number; publishers: number }>
+      const packets = (type: 'connect' | 'disconnect' | 'subscribe' | 'unsubscribe'): number =>
+        tap.links.reduce((sum, link) => sum + link.count(type), 0)
+
+      async function send(...texts: string[]): Promise<void> {
+        await Promise.all(texts.map((text) => sender.publish(topic, text, { qos: 1 })))
+      }
+
+      /** Unmounts for good: one goodbye, and nothing that comes after it. */
+      async function ends(): Promise<void> {
+        await ask('unmount')
+        await eventually(() => tap.links[0]?.closed, 'the end of the connection')
+        expect([packets('connect'), packets('disconnect'), tap.links.length]).toEqual([1, 1, 1])
+        expect(tap.links[0]?.packets.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0 })
+      }
+
+      it('pain 24 StrictMode: one CONNECT, one SUBSCRIBE for components that share a filter, new literals change nothing; unmounted: one DISCONNECT', async () => {
+        await send('first')
+        for (const id of ['one', 'two', 'latest']) await shows(id, 'first')
+        for (let time = 0; time < 10; time += 1) await ask('again')
+        await send('second')
+        await shows('two', 'first,second')
+        await shows('latest', 'second')
+        expect(await ask('publish', topic, 'third')).toBe(0)
+        await shows('one', 'first,second,third')
+        // One for each quality that was asked for on the filter.
+        expect(packets('subscribe')).toBeLessThanOrEqual(2)
+        expect(packets('unsubscribe')).toBe(0)
+        const { clients, publishers, effects } = await facts()
+        // StrictMode runs effects twice when a component is mounted.
+        expect([clients, effects]).toEqual([1, 2])
+        expect(publishers).toBeLessThanOrEqual(2)
+        await ends()
+      })
+
+      // What the broker does not see is the same with each.
+      if (brief) return
+
+      it('pain 24 Fast Refresh, with the state kept and with it thrown away: the same connection', async () => {
+        await send('before')
+        await shows('one', 'before')
+        expect(await ask('refresh', 'second', 'a')).toBe(true)
+        await shows('version', 'second')
+        expect(await ask('refresh', 'third', 'b')).toBe(true)
+        await shows('version', 'third')
+        expect((await facts()).effects).toBeGreaterThan(2)
+        await send('after')
+        await shows('one', 'before,after')
+        await shows('state', 'connected')
+        expect([packets('connect'), packets('disconnect'), packets('unsubscribe')]).toEqual([1, 0, 0])
+        expect((await facts()).clients).toBe(1)
+        await ends()
+      })
+
+      it('pain 24 unmounted and mounted again at once, in a new root: the same connection', async () => {
+        for (let time = 0; time < 3; time += 1) {
+          await ask('unmount')
+          await ask('mount', tap.url, `${brokerName}-${count}`, topic)
+          await shows('state', 'connected')
+        }
+        await send('there')
+        await shows('one', 'there')
+        expect([packets('connect'), packets('disconnect'), packets('unsubscribe')]).toEqual([1, 0, 0])
+        await ends()
+      })
+
+      it('a flood is shown a frame at a time, its end only; another filter leaves the first', async () => {
+        const before = (await facts()).renders
+        await send(...Array.from({ length: 500 }, (_, index) => String(index)))
+        await shows('one', '495,496,497,498,499')
+        expect((await facts()).renders - before).toBeLessThan(250)
+        await ask('render', tap.url, `${brokerName}-${count}`, `${topic}/other`)
+        await eventually(() => packets('unsubscribe') > 0, 'UNSUBSCRIBE')
+        await sender.publish(`${topic}/other`, 'here', { qos: 1 })
+        await shows('one', 'here')
+        await ends()
+      })
+    })
+  }
+
+  suite('aedes', startAedes, false)
+  withMosquitto(['WebSocket'], () => suite('mosquitto', startMosquitto, true))
+})
+
+// Counts what a process opens: sockets, look-ups, timers, ports.
+const counted = `
+const { createHook } = require('node:async_hooks')
+const opened = []
+createHook({ init: (id, type) => /TCP|PIPE|GETADDRINFO|TLS|Timeout|Immediate|MESSAGEPORT/.test(type) && opened.push(type) }).enable()
+`
+
+const onServer = `
+import { renderToString } from 'react-dom/server'
+import { App } from './examples/react/app.jsx'
+const loaded = opened.splice(0)
+const html = renderToString(<App url="ws://127.0.0.1:1" />)
+const rendered = opened.splice(0)
+clearTimeout(setTimeout(() => undefined, 1000))
+require('node:net').connect(1, '127.0.0.1').on('error', () => console.log(JSON.stringify({ html, loaded, rendered, control: opened })))
+`
+
+describe('the React hooks on a server', () => {
+  it('pain 24 importing and rendering opens no socket and sets no timer; the process ends by itself', async () => {
+    await requireDist()
+    const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-react-'))
+    try {
+      const file = path.join(folder, 'server.cjs')
+      await writeFile(file, counted + (await bundled(onServer, 'node')))
+      const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], { timeout: 10_000 })
+      const { html, loaded, rendered, control } = JSON.parse(stdout) as Record<string, string | string[]>
+      expect(stderr).toBe('')
+      expect(html).toContain('Client: <!-- -->idle')
+      expect([loaded, rendered]).toEqual([[], []])
+      // They would have been seen.
+      expect(control).toEqual(expect.arrayContaining(['Timeout', 'TCPWRAP']))
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+})

@@ -1,0 +1,152 @@
+/** The simulator in a real browser: hundreds of clients in a page, over its broker in memory with no network at all, and over a real one. */
+import type { Browser } from 'playwright-core'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { startAedes } from '../interop/brokers.js'
+import { requireDist } from '../package/fixture.js'
+import { driven, withChromium } from './chromium.js'
+import { type Opening, SimulatorPage, type SimulatorSite, serveSimulator } from './simulator.js'
+
+withChromium(() => {
+  let site: SimulatorSite
+  let browser: Browser
+  const pages: SimulatorPage[] = []
+  beforeAll(async () => {
+    await requireDist()
+    site = await serveSimulator()
+    browser = await driven()
+    return async () => {
+      await browser.close()
+      await site.stop()
+    }
+  })
+  afterEach(async () => {
+    for (const page of pages.splice(0)) {
+      expect(page.complaints).toEqual([])
+      await page.close()
+    }
+  })
+
+  async function open(opening?: Opening): Promise<SimulatorPage> {
+    const page = await SimulatorPage.open(browser, site, opening)
+    pages.push(page)
+    return page
+  }
+
+  /** Two faults that hit everybody, one after the other, then all others at a time. */
+  async function survive(page: SimulatorPage, devices: number): Promise<void> {
+    for (const fault of ['Drop all links', 'Lose the sessions']) {
+      await page.press(fault)
+      await page.allConnected(devices)
+    }
+    await page.press('Silence one in ten')
+    for (const fault of ['Take over a client id', 'Drop one in ten', 'Cut at acknowledgements', 'Refuse credentials']) await page.press(fault)
+    for (const fault of ['Restart the broker', 'Stall the broker']) await page.press(fault)
+    await page.faultsOver()
+    expect(await page.allConnected(devices)).toMatchObject({ lost: 0, twice: 0 })
+  }
+
+  describe('the simulator, over the broker in the page', () => {
+    it('pain 7 pain 13 300 devices: messages flow, every fault is survived at QoS 1 and 2, and not one request leaves', {
+      timeout: 60_000,
+    }, async () => {
+      const [first, second] = [await open(), await open()]
+      await first.apply({ devices: 300, ramp: 100_000, qos: 1 })
+      await second.apply({ devices: 40, ramp: 100_000, qos: 2, rate: 5, payload: 'kilobyte' })
+      await Promise.all([first.allConnected(300).then(() => survive(first, 300)), second.allConnected(40).then(() => survive(second, 40))])
+      const connects = 'simulator.fleet.devices.filter(({ connects }) => connects > 1).length'
+      expect(await first.page.evaluate(connects)).toBe(300)
+      const [atLeastOnce, exactlyOnce] = await Promise.all([first.stop(), second.stop()])
+      for (const figures of [atLeastOnce, exactlyOnce]) {
+        expect(figures).toMatchObject({ lost: 0, twice: 0, open: 0, awaited: 0 })
+        expect(figures.acknowledged + figures.unsure).toBe(figures.sent)
+        expect(figures.arrived).toBeGreaterThanOrEqual(figures.acknowledged)
+      }
+      expect(atLeastOnce.unsure).toBe(0)
+      for (const page of [first, second]) {
+        expect(page.requests).toEqual(['/', '/style.css', '/main.js'])
+        expect(await page.page.locator('#network').textContent()).toContain('0 requests')
+        expect(await page.page.evaluate('simulator.broker.violations')).toBe(0)
+        // What was counted stays in view.
+        expect([await page.tile('Lost, QoS 1 and 2'), await page.tile('Twice, QoS 2')]).toEqual(['0', '0'])
+      }
+      expect(await first.tile('Arrived')).toBe(atLeastOnce.arrived.toLocaleString('en'))
+    })
+
+    it('a page that tries to connect is stopped by the policy, and says so', async () => {
+      const page = await open()
+      const refused = "fetch('/style.css').then(() => 'fetched', () => 'refused')"
+      expect(await page.page.evaluate(refused)).toBe('refused')
+      await page.apply({ devices: 1 })
+      await page.allConnected(1)
+      await page.until("document.getElementById('network').textContent.includes(': 1 requests')")
+      await page.stop()
+      expect(page.complaints.splice(0)).toEqual(Array(2).fill(expect.stringContaining('Content Security Policy')))
+    })
+
+    it('by keyboard on a phone: start, a device in detail, stop and start it, back; nothing sticks out', async () => {
+      const { page, ...rest } = await open({ width: 320, height: 640 })
+      const sight = pages.at(-1) as SimulatorPage
+      expect(rest).toBeDefined()
+      await sight.fits()
+      await page.locator('#settings [name=devices]').focus()
+      await page.keyboard.press('ControlOrMeta+A')
+      await page.keyboard.type('25')
+      await page.keyboard.press('Enter')
+      await sight.allConnected(25)
+      await page.locator('#devices button').first().focus()
+      for (const key of ['End', 'ArrowLeft', 'Home', 'ArrowRight', 'ArrowDown', 'ArrowUp']) await page.keyboard.press(key)
+      const focused = 'document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent'
+      expect(await page.evaluate(focused)).toBe('Device 2, connected')
+      await page.keyboard.press('Enter')
+      expect(await page.evaluate(focused)).toBe('Device 2')
+      await sight.fits()
+      await page.keyboard.press('Tab')
+      expect(await page.evaluate(focused)).toBe('Stop')
+      await page.keyboard.press('Enter')
+      await page.locator('#details-list', { hasText: 'stopped' }).waitFor()
+      expect(await page.locator('#devices button').nth(1).getAttribute('data-state')).toBe('closed')
+      await page.keyboard.press('Enter')
+      await sight.allConnected(25)
+      await page.keyboard.press('Escape')
+      expect(await page.evaluate(focused)).toBe('Device 2, connected')
+      expect(await page.locator('#details').isVisible()).toBe(false)
+      // One stop for the whole grid.
+      expect(await page.locator('#devices button[tabindex="0"]').count()).toBe(1)
+      expect(await sight.stop()).toMatchObject({ lost: 0 })
+    })
+  })
+
+  describe('the simulator, over aedes', () => {
+    it('connects over WebSocket, survives what can be done to links, and stops', { timeout: 40_000 }, async () => {
+      const broker = await startAedes()
+      try {
+        const page = await open()
+        await page.page.click('summary')
+        await page.page.fill('[name=url]', broker.urls.WebSocket ?? '')
+        await page.page.keyboard.press('Enter')
+        await page.page.waitForURL('**/?url=*')
+        expect(await page.page.getByRole('button', { name: 'Restart the broker' }).isDisabled()).toBe(true)
+        // Browsers hold back WebSockets that are opened in crowds.
+        await page.apply({ devices: 12, ramp: 100_000, qos: 2, rate: 5 })
+        await page.allConnected(12)
+        expect(await page.page.getByRole('button', { name: 'Restart the broker' }).isDisabled()).toBe(true)
+        for (const fault of ['Drop all links', 'Take over a client id']) {
+          await page.press(fault)
+          await page.allConnected(12)
+        }
+        const { sent, acknowledged, unsure, ...figures } = await page.stop()
+        expect(figures).toMatchObject({ lost: 0, twice: 0, open: 0 })
+        // aedes forgets sessions: what was in flight at QoS 2 then may have arrived.
+        expect(acknowledged + unsure).toBe(sent)
+      } finally {
+        await broker.stop()
+      }
+    })
+
+    it('says so when the address is none of a WebSocket', async () => {
+      const page = await open({ query: '?url=javascript:alert(1)' })
+      expect(await page.page.locator('#broker').textContent()).toContain('no ws: or wss: address')
+      expect(await page.page.locator('#start').isDisabled()).toBe(true)
+    })
+  })
+})
