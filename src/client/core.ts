@@ -80,7 +80,7 @@ export class Core implements DiallingHost {
     this.clientId = options.clientId
     this.counters = options.stats ? new Counters() : undefined
     this.events = new Emitter(
-      (error, type) => this.log('error', `a listener of '${type}' threw: ${textOf(error)}`),
+      (error, type) => this.log('error', `a listener of '${type}' threw: `, error),
       platform.trace && ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
     )
     const { receiveMaximum, sessionExpiryInterval, pingTimeout } = options
@@ -117,9 +117,9 @@ export class Core implements DiallingHost {
     return watched ? (direction, packet) => this.events.emit('packet', { direction, packet: redacted(packet) }) : undefined
   }
 
-  log(level: keyof Logger, message: string): void {
+  log(level: keyof Logger, ...parts: readonly unknown[]): void {
     try {
-      this.options.logger?.[level]?.(`mqwire ${printable(this.clientId)}: ${printable(message)}`)
+      this.options.logger?.[level]?.(`mqwire ${printable(this.clientId)}: ${printable(parts.map(textOf).join(''))}`)
     } catch {
       // A logger that fails has nobody to tell.
     }

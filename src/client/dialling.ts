@@ -4,7 +4,7 @@
  * Carries out what `supervisor.ts` decides; at most one attempt or wait at a time. It holds no session and no connection, and after `stop()` it
  * does nothing any more.
  */
-import { type MqttError, textOf } from '../errors.js'
+import type { MqttError } from '../errors.js'
 import { attempt, credentials } from './attempt.js'
 import type { Authentication } from './authentication.js'
 import { BrokerList } from './brokers.js'
@@ -293,7 +293,7 @@ export class Dialling {
     })
     renewed.catch((error: unknown) => {
       late()
-      host.log('warn', `renewal failed: ${textOf(error)}`)
+      host.log('warn', 'renewal failed: ', error)
       this.#scheduleRenewal(expiresAt)
     })
   }

@@ -49,7 +49,8 @@ export interface Host extends Settler {
   readonly ended: boolean
   /** Undefined unless somebody watches packets. */
   readonly watch: ((direction: 'in' | 'out', packet: Packet) => void) | undefined
-  log(level: keyof Logger, message: string): void
+  /** The parts are made text only where somebody listens. */
+  log(level: keyof Logger, ...parts: readonly unknown[]): void
   /** Right before the transport is opened. */
   handleDial(url: string, attempt: number): void
   /** Runs the handshake on an open transport; fulfils at CONNACK, rejects otherwise and when the signal aborts. */

@@ -3,7 +3,7 @@
  *
  * It owns no consumer and no connection. It must never acknowledge a message that waits for somebody, and never hold more than the budget.
  */
-import { MqttError, textOf } from '../errors.js'
+import { MqttError } from '../errors.js'
 import { MOST_NOTED } from '../wire/properties.js'
 import type { PublishView } from '../wire/publish.js'
 import type { TopicRecord } from '../wire/topic-table.js'
@@ -293,7 +293,7 @@ export class Inbox {
     try {
       consumer.config.onDrop?.(message)
     } catch (error) {
-      this.#host.log('error', `onDrop threw: ${textOf(error)}`)
+      this.#host.log('error', 'onDrop threw: ', error)
     }
   }
 
@@ -319,7 +319,7 @@ export class Inbox {
     const { counters } = this.#host
     if (counters !== undefined) counters.unclaimed += 1
     message.settle(0)
-    this.#host.log('debug', `nobody subscribed to ${message.topic}`)
+    this.#host.log('debug', 'nobody subscribed to ', message.topic)
     this.#host.events.emit('unclaimed', { message })
   }
 

@@ -29,7 +29,7 @@ describe('what leaves together', () => {
     expect(world.stub.writes.length).toBe(1)
   })
 
-  it('no write is longer than 64 KiB, and none cuts a packet', async () => {
+  it('also seen: publishes glued into one huge frame: no write is longer than 64 KiB, and none cuts a packet', async () => {
     const world = await stubbed()
     for (let i = 0; i < 200; i++) world.client.post('t', payload)
     await world.settle()

@@ -37,7 +37,7 @@ describe('reconnect()', () => {
     await rig.finish()
   })
 
-  it('G24 force: what was in flight is completed on the new link, once', async () => {
+  it('G24 also seen: a reconnect() that forgets: what was in flight is completed on the new link, once', async () => {
     const rig = new Rig({ clientId: 'c', cleanStart: false })
     rig.behave = (_host, dial) => (packet) =>
       dial === 1 && packet.type === 'publish' ? undefined : dial === 1 ? agreeable(packet) : welcoming({}, true)(packet)

@@ -156,7 +156,7 @@ describe('the session is lost', () => {
     expect(await done).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 })
   })
 
-  it('pain 17 pain 21 adds no reader and no handler: each message comes once, after any number of losses', async () => {
+  it('pain 17 pain 21 also seen: handlers added by each reconnect: adds no reader and no handler: each message comes once, after any number of losses', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't')
     for (let round = 0; round < 20; round++) await again(world, willing(false))

@@ -92,7 +92,7 @@ describe('what leaves', () => {
     expect(world.peer.last('subscribe').properties.subscriptionIdentifiers).toEqual([subscriptionIdentifier])
   })
 
-  it('C18 more filters than maxFiltersPerSubscribe: several packets, one identifier, one answer for the caller', async () => {
+  it('C18 also seen: brokers that limit the filters of one SUBSCRIBE: more filters than maxFiltersPerSubscribe: several packets, one identifier, one answer for the caller', async () => {
     const world = await connected({ maxFiltersPerSubscribe: 2 })
     const promise = world.client.subscribe(['a', 'b', 'c', 'd', 'e'], { qos: 1 })
     await world.settle()

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { clientInputs } from './arbitraries.js'
 import { fuzz } from './timed.js'
 
-test('any program and any peer: nothing is thrown outside the API, every promise settles, everything stays within its limits, the same for any chunking', {
+test('pain 22 any program and any peer: nothing is thrown outside the API, every promise settles, everything stays within its limits, the same for any chunking', {
   timeout: 120_000,
 }, async () => {
   const { inputs, seed } = await fuzz('client', clientInputs)

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { sessionInputs } from './arbitraries.js'
 import { fuzz } from './timed.js'
 
-test("any server's session, changed here and there, keeps the session's books: slots, quotas, acknowledgements in order, the same for any chunking [MQTT-4.6.0-2] [MQTT-3.3.4-9]", {
+test("pain 22 any server's session, changed here and there, keeps the session's books: slots, quotas, acknowledgements in order, the same for any chunking [MQTT-4.6.0-2] [MQTT-3.3.4-9]", {
   timeout: 120_000,
 }, async () => {
   const { inputs, seed } = await fuzz('session', sessionInputs)

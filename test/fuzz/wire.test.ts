@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { wireInputs } from './arbitraries.js'
 import { fuzz } from './timed.js'
 
-test("any server's or client's session, changed here and there, decodes or raises a WireError, the same for any chunking (N26 N27 N34)", {
+test("pain 22 any server's or client's session, changed here and there, decodes or raises a WireError, the same for any chunking (N26 N27 N34)", {
   timeout: 120_000,
 }, async () => {
   const { inputs, seed } = await fuzz('wire', wireInputs)

@@ -22,12 +22,12 @@ export class Program {
   #errors = ''
   #told: (() => void) | undefined
 
-  /** Starts `<file>` of this folder, with flags for Node. Killed after a minute. */
-  constructor(file: string, env: Readonly<Record<string, string>>, flags: readonly string[] = []) {
+  /** Starts `<file>` of this folder, with flags for Node. Killed after a minute, or so many. */
+  constructor(file: string, env: Readonly<Record<string, string>>, flags: readonly string[] = [], minutes = 1) {
     this.#child = spawn(process.execPath, ['--unhandled-rejections=strict', ...flags, path.join(root, 'test', 'programs', file)], {
       cwd: root,
       env: { ...process.env, ...env },
-      timeout: 60_000,
+      timeout: minutes * 60_000,
       killSignal: 'SIGKILL',
     })
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => this.#read(text))
