@@ -33,8 +33,9 @@ function features() {
     { name: 'connect', entry: '.', platform: 'node' },
     ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
     ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),
+    whole('./auth', 'browser'),
     whole('./wasm', 'browser'),
-    whole('./testing', 'node'),
+    whole('./testing', 'browser'),
   ]
 }
 
