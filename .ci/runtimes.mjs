@@ -3,6 +3,7 @@
  * suites of `test/package/runtimes`.
  *
  *     npm run runtimes
+ *     npm run runtimes -- --all   Next and React Native as well: 450 MB more, and a minute
  *
  * What they need is fetched from the npm registry, in the versions that stand here and in `.ci/tools`, when it is not there yet: about 350 MB. Writes
  * below node_modules/.cache only. What cannot be had is named with the reason; in CI (env CI) that is a failure.
@@ -31,6 +32,9 @@ const wanted = [
   { name: 'Bun 1.4.5', kind: 'bun', version: '1.4.5', from: bunPackage, file: `bin/bun${suffix}` },
 ]
 
+const frameworks = ['next', 'react-native']
+const withFrameworks = process.argv.includes('--all')
+
 async function runtime({ name, kind, version, from, file }) {
   try {
     const folder = await made(path.join(cache, `${kind}-${version}`), async (next) => {
@@ -46,14 +50,17 @@ async function runtime({ name, kind, version, from, file }) {
 
 /** Fetches everything, two at a time: the network and the processor are both busy then. */
 async function fetchAll() {
-  const all = { tools: {}, runtimes: [] }
+  const all = { tools: {}, runtimes: [], ...(withFrameworks && { frameworks: {} }) }
   const fetchTools = async () => {
     all.tools = await tools()
   }
   const fetchRuntime = (each, index) => async () => {
     all.runtimes[index] = await runtime(each)
   }
-  const jobs = [fetchTools, ...wanted.map(fetchRuntime)]
+  const fetchFramework = (name) => async () => {
+    all.frameworks[name] = await tools(name)
+  }
+  const jobs = [fetchTools, ...(withFrameworks ? frameworks : []).map(fetchFramework), ...wanted.map(fetchRuntime)]
   const lane = async () => {
     for (let job = jobs.shift(); job !== undefined; job = jobs.shift()) await job()
   }

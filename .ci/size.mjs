@@ -33,6 +33,7 @@ function features() {
     { name: 'connect', entry: '.', platform: 'node' },
     ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
     ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),
+    whole('./auth', 'browser'),
     whole('./wasm', 'browser'),
     whole('./testing', 'browser'),
   ]

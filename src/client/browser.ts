@@ -31,8 +31,9 @@ function isAwake(event: Event): boolean {
 
 const platform: Platform = {
   ...runtime,
-  // Timers are held back to 4 ms when they follow each other.
+  // Timers are held back to 4 ms when they follow each other. React Native has no channels.
   nextTurn(callback) {
+    if (globalThis.MessageChannel === undefined) return void setTimeout(callback)
     const { port1, port2 } = new MessageChannel()
     port1.onmessage = () => {
       port1.close()

@@ -21,7 +21,7 @@ type Written = (error?: unknown) => void
 export const dialWebSocket: Dial = async (target, { signal, maximumPacketSize }) => {
   signal.throwIfAborted()
   checkTarget(target)
-  const socket = new WebSocket(target.url, [...target.protocols])
+  const socket = new WebSocket(target.url.href, [...target.protocols])
   socket.binaryType = 'arraybuffer'
   return new Promise((resolve, reject) => {
     const forget = () => signal.removeEventListener('abort', abort)

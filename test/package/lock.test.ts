@@ -12,22 +12,25 @@ interface Entry {
   readonly optionalDependencies?: Readonly<Record<string, string>>
 }
 
-describe.each(['package-lock.json', '.ci/tools/package-lock.json'])('%s', (file) => {
-  const { packages } = JSON.parse(readFileSync(path.join(root, file), 'utf8')) as { packages: Readonly<Record<string, Entry>> }
-  const installed = Object.entries(packages).filter(([name]) => name !== '')
+describe.each(['package-lock.json', '.ci/tools/package-lock.json', '.ci/tools/next/package-lock.json', '.ci/tools/react-native/package-lock.json'])(
+  '%s',
+  (file) => {
+    const { packages } = JSON.parse(readFileSync(path.join(root, file), 'utf8')) as { packages: Readonly<Record<string, Entry>> }
+    const installed = Object.entries(packages).filter(([name]) => name !== '')
 
-  it('records no download address', () => {
-    expect(installed.length).toBeGreaterThan(50)
-    expect(installed.filter(([, entry]) => entry.resolved !== undefined).map(([name]) => name)).toEqual([])
-  })
+    it('records no download address', () => {
+      expect(installed.length).toBeGreaterThan(50)
+      expect(installed.filter(([, entry]) => entry.resolved !== undefined).map(([name]) => name)).toEqual([])
+    })
 
-  it('has a checksum for every package', () => {
-    expect(installed.filter(([, entry]) => entry.integrity === undefined).map(([name]) => name)).toEqual([])
-  })
+    it('has a checksum for every package', () => {
+      expect(installed.filter(([, entry]) => entry.integrity === undefined).map(([name]) => name)).toEqual([])
+    })
 
-  it('has the packages of every platform, without which npm ci refuses it', () => {
-    const wanted = installed.flatMap(([, entry]) => Object.keys(entry.optionalDependencies ?? {}))
-    expect(wanted.length).toBeGreaterThan(20)
-    expect(wanted.filter((name) => !installed.some(([at]) => at.endsWith(`node_modules/${name}`)))).toEqual([])
-  })
-})
+    it('has the packages of every platform, without which npm ci refuses it', () => {
+      const wanted = installed.flatMap(([, entry]) => Object.keys(entry.optionalDependencies ?? {}))
+      expect(wanted.length).toBeGreaterThan(20)
+      expect(wanted.filter((name) => !installed.some(([at]) => at.endsWith(`node_modules/${name}`)))).toEqual([])
+    })
+  },
+)

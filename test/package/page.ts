@@ -33,18 +33,26 @@ export interface PageOutcome {
   readonly console: readonly string[]
 }
 
-async function open(chrome: Browser, folder: string, query: string): Promise<PageOutcome> {
-  const { origin, stop } = await serve(folder)
+async function visit(chrome: Browser, url: string): Promise<PageOutcome> {
   const page = await chrome.newPage()
   const said: string[] = []
   page.on('console', (message) => said.push(message.text()))
   page.on('pageerror', (error) => said.push(String(error)))
   try {
-    // Module scripts have run when it resolves.
-    await page.goto(`${origin}/index.html?${encodeURIComponent(query)}`)
+    // Module scripts have run when it resolves; what a framework runs may come later.
+    await page.goto(url)
+    await page.waitForFunction('globalThis.outcome !== undefined')
     return { outcome: await page.evaluate('globalThis.outcome'), console: said }
   } finally {
     await page.close()
+  }
+}
+
+async function open(chrome: Browser, folder: string, query: string): Promise<PageOutcome> {
+  const { origin, stop } = await serve(folder)
+  try {
+    return await visit(chrome, `${origin}/index.html?${encodeURIComponent(query)}`)
+  } finally {
     stop()
   }
 }
@@ -52,8 +60,11 @@ async function open(chrome: Browser, folder: string, query: string): Promise<Pag
 /** Opens the page of a folder, with a query. */
 export type OpenPage = (folder: string, query: string) => Promise<PageOutcome>
 
+/** Opens the page at a URL. */
+export type Visit = (url: string) => Promise<PageOutcome>
+
 /** Defines tests in the browser, which is started once for all of them. Where there is none they fail in CI; elsewhere that is said. */
-export function withBrowser(define: (openPage: OpenPage) => void): void {
+export function withBrowser(define: (openPage: OpenPage, visit: Visit) => void): void {
   if (executable === undefined) {
     it('pages are not tried: chromium not found', () => expect(process.env['CI']).toBeUndefined())
     return
@@ -63,8 +74,12 @@ export function withBrowser(define: (openPage: OpenPage) => void): void {
     chrome = await chromium.launch({ executablePath: executable, args: ['--no-sandbox'] })
   })
   afterAll(() => chrome?.close())
-  define((folder, query) => {
+  const started = (): Browser => {
     if (chrome === undefined) throw new Error('the browser did not start')
-    return open(chrome, folder, query)
-  })
+    return chrome
+  }
+  define(
+    async (folder, query) => open(started(), folder, query),
+    async (url) => visit(started(), url),
+  )
 }

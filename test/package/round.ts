@@ -4,8 +4,10 @@
  * The texts are for projects that have the package installed. They differ in nothing but how `connect` is imported and where the URLs come from.
  */
 
-// What it asks itself at the end loads the module for requests, which bundlers put into a file of its own.
-const round = `
+/**
+ * `round(url)`, which promises what it came to. What it asks itself at the end loads the module for requests, which bundlers put into a file of its own.
+ */
+export const round = `
 async function round(url) {
   const client = await connect(url, { reconnect: false })
   const topic = 'round/' + client.clientId

@@ -34,11 +34,12 @@ class FakeWebSocket {
   onmessage: ((event: { data: unknown }) => void) | null = null
   readonly sent: number[] = []
   readonly closes: (number | undefined)[] = []
-  readonly url: string
+  /** As it was given. */
+  readonly url: URL | string
   readonly protocols: string[]
 
   constructor(url: URL | string, protocols: string[]) {
-    this.url = String(url)
+    this.url = url
     this.protocols = protocols
     FakeWebSocket.last = this
   }
@@ -71,7 +72,7 @@ describe('dialWebSocket with a class under control', () => {
     return { a, socket }
   }
 
-  it('asks for array buffers and the sub-protocol', async () => {
+  it('asks for array buffers and the sub-protocol, with the URL as text: all that the class of React Native takes', async () => {
     const { socket } = await connected()
     expect([socket.url, socket.protocols, socket.binaryType]).toEqual(['ws://broker.test/mqtt', ['mqtt'], 'arraybuffer'])
   })

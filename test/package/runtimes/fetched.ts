@@ -15,10 +15,17 @@ export interface Runtime {
   readonly reason?: string
 }
 
+interface Packages {
+  readonly folder?: string
+  readonly reason?: string
+}
+
 interface Fetched {
   readonly runtimes: readonly Runtime[]
   /** The folder of the tools' package.json; a reason when they could not be had. */
-  readonly tools: { readonly folder?: string; readonly reason?: string }
+  readonly tools: Packages
+  /** Those that are fetched with `--all` only, by name. */
+  readonly frameworks?: Readonly<Record<string, Packages>>
 }
 
 const file = process.env['MQWIRE_RUNTIMES']
@@ -39,4 +46,12 @@ export function withTools(define: (tool: NodeJS.Require) => void): void {
   const { folder, reason } = fetched.tools
   if (folder === undefined) leftOut('what needs bundlers, arethetypeswrong and typedoc', reason)
   else define(createRequire(path.join(folder, 'package.json')))
+}
+
+/** Defines tests that need a framework, given its folder. Without `--all` they are skipped. */
+export function withFramework(name: string, define: (folder: string) => void): void {
+  const { folder, reason } = fetched.frameworks?.[name] ?? {}
+  if (folder !== undefined) define(folder)
+  else if (fetched.frameworks === undefined) it.skip(`${name}: npm run runtimes -- --all`, () => undefined)
+  else leftOut(name, reason)
 }
