@@ -112,7 +112,7 @@ export class ConnectionPanel {
       ['messages', short(rates.messages)],
       ['topics', short(topics.entries.size)],
       ['messages kept', short(history.size)],
-      ['memory for them', size(history.bytes)],
+      ['bytes kept', size(history.bytes)],
       ['dropped unread', short(this.#connection.dropped)],
       ['connected for', since === undefined ? '–' : age(Date.now() - since)],
     ])
