@@ -47,6 +47,7 @@ withChromium(() => {
         const { page, complaints } = pages[index] ?? expect.unreachable()
         await page.bringToFront()
         await page.evaluate("document.querySelector('#rows button').click()")
+        await page.mouse.move(0, 0)
         await eventually(() => page.locator('#message').isVisible(), 'a message')
         await new Promise((resolve) => setTimeout(resolve, 1000))
         await page.evaluate('scrollTo(0, 0)')
