@@ -1,5 +1,6 @@
 /**
- * Serves the dashboard on this machine: `node examples/dashboard/serve.js [--port 8080]`, or from a program with `serveDashboard()`.
+ * Serves the dashboard on this machine: `node examples/dashboard/serve.js [--port 8080] [--url ws://127.0.0.1:9001] [--topic '#'] [--qos 1]` once the
+ * package is built, or from a program with `serveDashboard()`.
  *
  * It knows four names and reads no others from the disk: whatever else is asked for is not there. The page may load nothing from elsewhere, run no
  * script but its own, and connect to WebSockets only.
@@ -108,8 +109,8 @@ export async function serveDashboard({ port = 8080 } = {}) {
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const { values } = parseArgs({ options: { port: { type: 'string' }, url: { type: 'string' }, topic: { type: 'string' } } })
-  const { port = '8080', ...settings } = values
+  const text = { type: 'string' }
+  const { port = '8080', ...settings } = parseArgs({ options: { port: text, url: text, topic: text, qos: text } }).values
   const dashboard = await serveDashboard({ port: Number(port) })
   console.log(`The dashboard is at ${dashboard.address(settings)}`)
 }

@@ -22,9 +22,11 @@ export async function startBroker(faults) {
   const tcp = createServer({ noDelay: true }, broker.handle)
   const http = createHttpServer()
   const sockets = new WebSocketServer({ server: http })
+  const watch = dropIdle(sockets)
   sockets.on('connection', (socket, request) => broker.handle(createWebSocketStream(socket), request))
   const urls = [`mqtt://127.0.0.1:${await listen(tcp)}`, `ws://127.0.0.1:${await listen(http)}`]
   const stop = async () => {
+    clearInterval(watch)
     // Nobody comes in any more, not even those who try again as soon as they are thrown out.
     const closed = Promise.all([tcp, http].map((server) => new Promise((resolve) => server.close(resolve))))
     await new Promise((resolve) => broker.close(resolve))
@@ -33,6 +35,28 @@ export async function startBroker(faults) {
     await closed
   }
   return { urls, name: 'aedes, in this process', foreign: false, stop }
+}
+
+/** Milliseconds between two looks at what is under way to pages. */
+const look = 1000
+
+/**
+ * Ends connections over which nothing has moved from one look to the next but one, though something waits: aedes would wait for them, and with it
+ * everybody else. A page that is stopped in a debugger or frozen reads nothing; it comes back by itself.
+ */
+function dropIdle(sockets) {
+  const seen = new WeakMap()
+  sockets.on('connection', (socket, { socket: tcp }) => seen.set(socket, { tcp, sent: -1, looks: 0 }))
+  const watch = setInterval(() => {
+    for (const socket of sockets.clients) {
+      const state = seen.get(socket)
+      const sent = state.tcp.bytesWritten - state.tcp.writableLength
+      state.looks = state.tcp.writableLength > 0 && sent === state.sent ? state.looks + 1 : 0
+      state.sent = sent
+      if (state.looks >= 2) socket.terminate()
+    }
+  }, look)
+  return watch.unref()
 }
 
 async function listen(server) {

@@ -78,6 +78,12 @@ describe('series', () => {
     for (const { series } of store.fields.values()) for (const { values } of series.values()) expect(values).toHaveLength(seriesLimits.points)
   })
 
+  it('are not made for topics that are no names any more', () => {
+    expect(store.set('x'.repeat(seriesLimits.topic + 1), 'v', 1)).toBe(false)
+    expect(store.names()).toEqual([])
+    expect(store.set('x'.repeat(seriesLimits.topic), 'v', 1)).toBe(true)
+  })
+
   it('make room when they were silent for the whole window, and the fields with them', () => {
     store.set('old', 'gone', 1)
     store.set('old', 'stays', 1)
@@ -202,6 +208,15 @@ describe('topics', () => {
     expect(topics.add(message('one/more'), start + 1000)).toBe(false)
     expect(topics.add(message('t/7'), start + 1000)).toBe(true)
     expect([topics.entries.size, topics.unlisted]).toEqual([topicLimits.topics, 1])
+  })
+
+  it('are so many characters and no more', () => {
+    for (let count = 0; count < 100; count++) topics.add(message(`${'x'.repeat(65_000)}${count}`), start)
+    const kept = [...topics.entries.keys()].reduce((sum, { length }) => sum + length, 0)
+    expect(kept).toBeLessThanOrEqual(topicLimits.characters)
+    expect(topics.unlisted).toBe(100 - topics.entries.size)
+    topics.clear()
+    expect(topics.add(message('x'), start)).toBe(true)
   })
 
   it('give way when they were silent for long, but for the one that is looked at', () => {

@@ -48,7 +48,7 @@ describe('payloads', () => {
     expect(formatOf(payload)).toBe('hex')
     expect(render(payload, 'text')).toEqual({ text: '', note: 'These bytes are no UTF-8: see them as hexadecimal.' })
     expect(render(bytes('0123456789abcdefg\n'), 'hex').text).toBe(
-      '000000  30 31 32 33 34 35 36 37 38 39 61 62 63 64 65 66  0123456789abcdef\n' + '000010  67 0a                                            g·',
+      '000000  30 31 32 33 34 35 36 37  01234567\n000008  38 39 61 62 63 64 65 66  89abcdef\n000010  67 0a                    g·',
     )
   })
 
@@ -70,7 +70,7 @@ describe('payloads', () => {
     const long = bytes(`${'x'.repeat(limits.text - 1)}éé`)
     expect(render(long, 'text')).toEqual({ text: 'x'.repeat(limits.text - 1), note: 'The first 65,536 of 65,539 bytes.' })
     const lines = render(new Uint8Array(100_000), 'hex')
-    expect(lines.text.split('\n')).toHaveLength(limits.hex / 16)
+    expect(lines.text.split('\n')).toHaveLength(limits.hex / 8)
     expect(lines.note).toBe('The first 4,096 of 100,000 bytes.')
   })
 

@@ -40,6 +40,7 @@ export interface Topics {
   readonly unlisted: number
   readonly waiting: number
   add(message: Message, now: number, keep?: string): boolean
+  clear(): void
   digest(look: (message: Message) => void): void
   rate(now: number): void
 }
@@ -117,14 +118,17 @@ interface Modules {
   'model/series.js': {
     SeriesStore: new () => SeriesStore
     labels(topics: readonly string[]): { readonly pattern: string; readonly names: readonly string[] }
-    readonly limits: { readonly fields: number; readonly series: number; readonly points: number; readonly window: number }
+    readonly limits: { readonly fields: number; readonly series: number; readonly points: number; readonly window: number; readonly topic: number }
   }
   'model/history.js': {
     History: new () => History
     costOf(message: Message): number
     readonly limits: { readonly perTopic: number; readonly messages: number; readonly bytes: number }
   }
-  'model/topics.js': { Topics: new () => Topics; readonly limits: { readonly topics: number; readonly silence: number; readonly waiting: number } }
+  'model/topics.js': {
+    Topics: new () => Topics
+    readonly limits: { readonly topics: number; readonly characters: number; readonly silence: number; readonly waiting: number }
+  }
   'model/table.js': { TableView: new () => TableView; readonly columns: readonly string[]; readonly pageSize: number }
   'model/payload.js': {
     visible(text: string): string

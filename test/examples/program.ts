@@ -23,10 +23,10 @@ export class Program {
   readonly ending: Promise<Ending>
   readonly #child: ChildProcess
 
-  /** Starts `examples/<file>`; `url` is its MQTT_URL, `more` further variables. Killed after 15 seconds. */
-  constructor(file: string, args: readonly string[] = [], url = '', more: Readonly<Record<string, string>> = {}) {
+  /** Starts `examples/<file>`; `url` is its MQTT_URL, `more` further variables. Killed after `timeout` milliseconds. */
+  constructor(file: string, args: readonly string[] = [], url = '', more: Readonly<Record<string, string>> = {}, timeout = 15_000) {
     const env = { ...process.env, MQTT_URL: url, ...more }
-    this.#child = spawn(process.execPath, [path.join(root, 'examples', file), ...args], { cwd: root, env, timeout: 15_000, killSignal: 'SIGKILL' })
+    this.#child = spawn(process.execPath, [path.join(root, 'examples', file), ...args], { cwd: root, env, timeout, killSignal: 'SIGKILL' })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {
         this.output += text

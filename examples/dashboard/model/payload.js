@@ -109,12 +109,15 @@ function cut(text) {
   return text.length > limits.text ? text.slice(0, limits.text) : text
 }
 
+/** So few bytes in a line, that a phone has room for it. */
+const perLine = 8
+
 function hexLines(bytes) {
   const lines = []
-  for (let at = 0; at < Math.min(bytes.length, limits.hex); at += 16) {
-    const row = bytes.subarray(at, Math.min(at + 16, limits.hex))
+  for (let at = 0; at < Math.min(bytes.length, limits.hex); at += perLine) {
+    const row = bytes.subarray(at, Math.min(at + perLine, limits.hex))
     const characters = Array.from(row, (byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '·')).join('')
-    lines.push(`${at.toString(16).padStart(6, '0')}  ${inHex(row, 16).padEnd(48)} ${characters}`)
+    lines.push(`${at.toString(16).padStart(6, '0')}  ${inHex(row, perLine).padEnd(3 * perLine)} ${characters}`)
   }
   return lines.join('\n')
 }

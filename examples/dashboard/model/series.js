@@ -5,8 +5,8 @@
  * thousand. Everything is bounded by `limits`; a series that was silent for the whole window makes room. Pure: the caller tells the time.
  */
 
-/** Fields, series of a field, points of a series, and milliseconds that they reach back. */
-export const limits = { fields: 8, series: 24, points: 1200, window: 300_000 }
+/** Fields, series of a field, points of a series, milliseconds that they reach back, and characters of a topic that has a series. */
+export const limits = { fields: 8, series: 24, points: 1200, window: 300_000, topic: 500 }
 
 /** Values in a row that rise before a field counts as one that only ever does. */
 const suspicious = 30
@@ -78,6 +78,7 @@ export class SeriesStore {
 
   /** A value came; false when there is no room for it. Only the last one before `commit()` counts. */
   set(topic, name, value) {
+    if (topic.length > limits.topic) return false
     const field = this.fields.get(name) ?? this.#addField(name)
     if (field === undefined) return false
     const series = field.series.get(topic) ?? this.#addSeries(field, topic)

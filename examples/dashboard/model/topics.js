@@ -6,8 +6,11 @@
  */
 import { oneLine, preview } from './payload.js'
 
-/** Topics, and milliseconds of silence after which one gives way to another; bytes that wait for a tick, and characters of a name. */
-export const limits = { topics: 5000, silence: 60_000, waiting: 4 * 1024 * 1024, name: 200 }
+/**
+ * Topics and characters of all of them together, milliseconds of silence after which one gives way to another, bytes that wait for a tick, and characters
+ * of a name.
+ */
+export const limits = { topics: 5000, characters: 4_000_000, silence: 60_000, waiting: 4 * 1024 * 1024, name: 200 }
 
 /** A row of the table. */
 class Entry {
@@ -45,6 +48,7 @@ export class Topics {
   /** Bytes of messages that wait for a tick. */
   waiting = 0
   #fresh = new Set()
+  #characters = 0
   #nextSweep = 0
   #rated = 0
 
@@ -93,6 +97,7 @@ export class Topics {
 
   clear() {
     this.entries.clear()
+    this.#characters = 0
     this.#fresh.clear()
     this.waiting = 0
     this.gone = 0
@@ -101,12 +106,17 @@ export class Topics {
   }
 
   #addTopic(topic, now, keep) {
-    if (this.entries.size >= limits.topics) this.#sweep(now, keep)
-    if (this.entries.size >= limits.topics) return undefined
+    if (!this.#hasRoom(topic)) this.#sweep(now, keep)
+    if (!this.#hasRoom(topic)) return undefined
+    this.#characters += topic.length
     const entry = new Entry(topic)
     this.entries.set(topic, entry)
     this.version += 1
     return entry
+  }
+
+  #hasRoom(topic) {
+    return this.entries.size < limits.topics && this.#characters + topic.length <= limits.characters
   }
 
   // Looks through the table, and so not for each of many new topics.
@@ -116,6 +126,7 @@ export class Topics {
     for (const { topic, at } of this.entries.values()) {
       if (now - at < limits.silence || topic === keep) continue
       this.entries.delete(topic)
+      this.#characters -= topic.length
       this.gone += 1
     }
   }

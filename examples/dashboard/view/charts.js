@@ -10,6 +10,8 @@ import { isDashed, LineChart, lineColour } from './line-chart.js'
 /** Lines that are seen without being asked for. */
 const shownAtFirst = 8
 
+const collator = new Intl.Collator('en', { numeric: true })
+
 const same = (one, other) => one.length === other.length && one.every((value, index) => value === other[index])
 
 /** The value of a series at a point: what came last before it. */
@@ -34,6 +36,8 @@ class FieldChart {
   /** Topic to whether its line is shown, where the user said so. */
   #switched = new Map()
   #keys = []
+  /** The switches, in the order of the lines; the legend has them by name. */
+  #switches = []
   #cursor
 
   /** Shows the field of this rank until another one is chosen. */
@@ -70,7 +74,7 @@ class FieldChart {
       return { key: topic, name: names[index], values, count, shown: this.#switched.get(topic) ?? index < shownAtFirst }
     })
     this.#chart.draw(this.#store.times, lines)
-    for (const [index, { shown }] of lines.entries()) this.#legend.children[index].firstChild.ariaPressed = String(shown)
+    for (const [index, { shown }] of lines.entries()) this.#switches[index].ariaPressed = String(shown)
     this.#showValues()
     const seen = lines.filter(({ shown }) => shown).length
     this.#canvas.ariaLabel = series.length === 0 ? 'No values yet' : `${this.#field.name} of ${seen} topics over time; the legend has the last values`
@@ -96,7 +100,7 @@ class FieldChart {
   #makeLegend(keys, names) {
     this.#keys = keys
     for (const topic of this.#switched.keys()) if (!keys.includes(topic)) this.#switched.delete(topic)
-    const items = keys.map((topic, index) => {
+    this.#switches = keys.map((topic, index) => {
       const swatch = make('span', { className: isDashed(index) ? 'swatch dashed' : 'swatch', ariaHidden: 'true' })
       swatch.style.setProperty('--colour', `var(${lineColour(index)})`)
       const button = make('button', { type: 'button', title: oneLine(topic, 200) }, swatch, make('span', {}, oneLine(names[index], 40)), make('b'))
@@ -104,9 +108,10 @@ class FieldChart {
         this.#switched.set(topic, button.ariaPressed !== 'true')
         this.draw()
       })
-      return make('li', {}, button)
+      return button
     })
-    this.#legend.replaceChildren(...items)
+    const order = keys.map((topic, index) => [topic, this.#switches[index]]).sort(([one], [other]) => collator.compare(one, other))
+    this.#legend.replaceChildren(...order.map(([, button]) => make('li', {}, button)))
   }
 
   // Of the point below the pointer, else the last ones.
@@ -114,7 +119,7 @@ class FieldChart {
     let index = 0
     for (const series of this.#field?.series.values() ?? []) {
       const value = this.#cursor === undefined ? series.last : valueAt(series, this.#cursor)
-      setText(this.#legend.children[index].firstChild.lastChild, short(value))
+      setText(this.#switches[index].lastChild, short(value))
       index += 1
     }
     const time = this.#cursor === undefined ? undefined : this.#store.times[this.#cursor]

@@ -80,7 +80,7 @@ export class ConnectionPanel {
     const { state, endpoint = '' } = view
     byId('state').dataset.state = offline ? 'offline' : state
     const said = states[state]({ ...view, endpoint: oneLine(endpoint, 60) })
-    setText(byId('state-text'), offline ? `Offline: this device has no network (${said.toLowerCase()})` : said)
+    setText(byId('state-text'), offline ? `Offline: this device has no network (${said[0].toLowerCase()}${said.slice(1)})` : said)
     this.complain(view.error)
     const open = !['idle', 'closed', 'disconnecting'].includes(state)
     byId('disconnect').disabled = !open
@@ -112,7 +112,7 @@ export class ConnectionPanel {
       ['messages', short(rates.messages)],
       ['topics', short(topics.entries.size)],
       ['messages kept', short(history.size)],
-      ['memory for them', size(history.bytes)],
+      ['bytes kept', size(history.bytes)],
       ['dropped unread', short(this.#connection.dropped)],
       ['connected for', since === undefined ? '–' : age(Date.now() - since)],
     ])

@@ -28,7 +28,7 @@ function factsOf({ message, at }) {
     ...given('Expires in', properties.messageExpiryInterval && age(properties.messageExpiryInterval * 1000)),
     ...given('Response topic', properties.responseTopic),
     ...given('Correlation data', correlationData && hex(correlationData)),
-    ...given('Subscription identifiers', properties.subscriptionIdentifiers?.join(', ')),
+    ...given('Subscription ids', properties.subscriptionIdentifiers?.join(', ')),
     ...userProperties.map(([name, value]) => [`“${oneLine(name, 60)}”`, oneLine(value, 300)]),
   ]
 }

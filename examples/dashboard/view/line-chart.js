@@ -19,20 +19,18 @@ export const isDashed = (index) => index >= colourCount
 
 const number = new Intl.NumberFormat('en', { maximumSignificantDigits: 6 })
 
-/** A chart in an element, as wide as that. */
+/** A chart in an element, as large as that. */
 export class LineChart {
   #host
   #plot
   #key
   #lines = []
-  #height
   #onCursor
   #fromZero
 
   /** `onCursor(index)` is told the point below the pointer, undefined when there is none. `fromZero` keeps 0 in sight. */
-  constructor(host, { height = 190, onCursor = () => {}, fromZero = false } = {}) {
+  constructor(host, { onCursor = () => {}, fromZero = false } = {}) {
     this.#host = host
-    this.#height = height
     this.#onCursor = onCursor
     this.#fromZero = fromZero
     new ResizeObserver(() => this.#plot?.setSize(this.#size)).observe(host)
@@ -61,7 +59,7 @@ export class LineChart {
   }
 
   get #size() {
-    return { width: Math.max(120, this.#host.clientWidth), height: this.#height }
+    return { width: Math.max(120, this.#host.clientWidth), height: Math.max(120, this.#host.clientHeight) }
   }
 
   #options(lines) {
