@@ -190,7 +190,8 @@ class Page {
   }
 
   #drawDetails() {
-    this.#details.draw(this.#fleet.devices, this.#fleet.state === 'running')
+    const { devices, state, settings } = this.#fleet
+    this.#details.draw(devices, state === 'running' ? settings.devices : 0)
   }
 
   #drawState(state) {

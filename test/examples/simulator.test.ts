@@ -70,9 +70,12 @@ describe('the fleet', () => {
     expect(fleet.figures().sent - before).toBeGreaterThan(190)
     expect(fleet.figures().sent - before).toBeLessThan(210)
 
+    fleet.set({ rate: 0.1 })
+    await clock.advance(2000)
     fleet.set({ devices: 5, qos: 2, rate: 4, payload: 'kilobyte' })
     await clock.advance(1000)
     expect(fleet.figures()).toMatchObject({ devices: 5, connected: 5 })
+    expect(fleet.figures().sent - before - 200).toBeGreaterThan(15)
     await clock.advance(5000)
     const [device] = fleet.devices
     if (device === undefined) throw new Error('no device')
