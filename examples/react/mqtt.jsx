@@ -4,7 +4,7 @@
  * Why StrictMode, Fast Refresh and quick remounts do no harm: rendering only reads, so that a render that is thrown away, or one on a server, opens
  * nothing. Effects hold what they need by a key and let it go again; what nobody holds lives on for a moment (`shared.js`), so that letting go and
  * holding again, as StrictMode and Fast Refresh do, is nothing. Clients are found by URL, client id and user name, and not by the identity of an object:
- * `options` may be a new literal in every render. The other options are read when a client is made.
+ * `options` may be a new literal in every render. The other options are read when a client is made. (Next.js wants 'use client' before the imports.)
  */
 import { createContext, useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useSyncExternalStore } from 'react'
 import { Connection, Feed, nothing, Shared } from './shared.js'

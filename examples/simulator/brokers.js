@@ -94,9 +94,12 @@ export function memoryBroker({ clock } = {}) {
 /** A real broker. The page's own WebSocket connects to it. */
 export function webSocketBroker(url) {
   const links = new Links()
-  const target = { url: new URL(url), tls: {}, socket: {}, headers: {}, protocols: ['mqtt'] }
+  const address = new URL(url)
+  // The client sends what stands before the @; the handshake has no use for it.
+  Object.assign(address, { username: '', password: '' })
+  const target = { url: address, tls: {}, socket: {}, headers: {}, protocols: ['mqtt'] }
   return {
-    name: `${target.url.protocol}//${target.url.host}${target.url.pathname}`,
+    name: `${address.protocol}//${address.host}${address.pathname}`,
     isInMemory: false,
     url,
     links,

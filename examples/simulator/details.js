@@ -42,13 +42,14 @@ export class DetailsView {
     write(this.#parts.title, `Device ${index + 1}`)
   }
 
-  draw(devices, isFleetRunning) {
+  /** `most` is how many devices may run now. */
+  draw(devices, most) {
     const device = devices[this.index]
     if (device === undefined) return
     for (const [term, text] of Object.entries(lines)) write(this.#values[term], text(device))
     const { toggle, cut, take } = this.#parts
     write(toggle, device.isRunning ? 'Stop' : 'Start')
-    toggle.disabled = !isFleetRunning
+    toggle.disabled = this.index >= most
     cut.disabled = !device.isRunning
     take.disabled = !device.isRunning
   }

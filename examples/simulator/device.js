@@ -35,6 +35,8 @@ export class Device {
   due = 0
   /** Stopped by hand: it is not started with the others. */
   isHalted = false
+  /** On its way out: only then may another client have its identifier. */
+  isStopping = false
   /** Ended by an error: it is started again by hand. */
   isEnded = false
   #client
@@ -70,7 +72,7 @@ export class Device {
   }
 
   start(now) {
-    if (this.#client !== undefined) return
+    if (this.#client !== undefined || this.isStopping) return
     const { makeClient, broker, random, settings, journal } = this.#fleet
     const client = makeClient(
       { url: broker.url, transport: (_endpoint, options) => broker.dial(this.clientId, options) },
@@ -122,7 +124,9 @@ export class Device {
     const client = this.#client
     if (client === undefined) return
     this.#client = undefined
+    this.isStopping = true
     await client.drain({ timeout: stopWithin })
+    this.isStopping = false
   }
 
   /** Publishes what is due. */
@@ -131,6 +135,8 @@ export class Device {
     const period = 1000 / this.#fleet.settings.rate
     // After a standstill it goes on at its rate, and makes up for nothing.
     if (this.due < now - 4 * period - 250) this.due = now
+    // The rate may have risen.
+    this.due = Math.min(this.due, now + period)
     for (; this.due <= now; this.due += period) this.#publish(now)
   }
 

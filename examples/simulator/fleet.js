@@ -13,6 +13,8 @@ import { Journal } from './journal.js'
 const tick = 50
 /** Milliseconds for which an acknowledged message may be under way, while the consumer is connected. */
 const patience = 10_000
+/** Milliseconds between two looks for what is lost. */
+const lookEvery = 1000
 /** Milliseconds for the last messages to arrive, when the fleet stops. */
 const stopWithin = 5000
 
@@ -46,6 +48,7 @@ export class Fleet {
   #leaving = new Set()
   #disturbedAt
   #quietUntil = 0
+  #lookedAt = 0
   #stopping
 
   /** `makeClient(endpoint, options)` makes a client; `clock` has `now()` and `setTimer(callback, delay)`; `name` tells this run from others. */
@@ -177,7 +180,7 @@ export class Fleet {
     this.#rampedAt = now
     for (let index = 0; index < this.#target && this.#rampRest >= 1; index += 1) {
       const device = this.devices[index] ?? this.#add(index)
-      if (device.isRunning || device.isHalted || device.isEnded) continue
+      if (device.isRunning || device.isStopping || device.isHalted || device.isEnded) continue
       device.start(now)
       this.#rampRest -= 1
     }
@@ -204,14 +207,16 @@ export class Fleet {
   }
 
   resume(device) {
+    // The next round starts it, if the fleet is large enough for it.
     device.isHalted = false
-    if (this.state === 'running') device.start(this.clock.now())
+    device.isEnded = false
   }
 
   // What was acknowledged long ago, or before the consumer's connection began, and did not come.
   #lookForLost(now) {
     const { since } = this.consumer
-    if (since === undefined || now - since < patience) return
+    if (since === undefined || now - since < patience || now - this.#lookedAt < lookEvery) return
+    this.#lookedAt = now
     for (const stream of this.#streams(1, 2)) if (stream.awaited > 0) stream.giveUp(now - patience)
   }
 

@@ -53,6 +53,10 @@ class Link {
   #over
   #silent = false
   #stalled = false
+  // This side has cut it.
+  #givenUp = false
+  // The other side has ended it, and this one was not told.
+  #unseen = false
   // What came while stalled, copied.
   #held = []
 
@@ -76,9 +80,9 @@ class Link {
       },
       drain: () => sink.drain(),
       closed: (cause) => {
-        this.#over()
-        this.#release()
-        sink.closed(cause)
+        // What the other side does at the far end of a black hole is not seen here.
+        if (this.#silent && !this.#givenUp) this.#unseen = true
+        else this.#end(cause)
       },
     })
   }
@@ -97,6 +101,8 @@ class Link {
 
   destroy(cause) {
     this.#held = []
+    if (this.#unseen && !this.#givenUp) queueMicrotask(() => this.#end(cause))
+    this.#givenUp = true
     this.#inner.destroy(cause)
   }
 
@@ -116,6 +122,12 @@ class Link {
 
   get #isFlowing() {
     return !this.#silent && !this.#stalled
+  }
+
+  #end(cause) {
+    this.#over()
+    this.#release()
+    this.#sink.closed(cause)
   }
 
   #hold(bytes) {

@@ -14,6 +14,8 @@ import { Grid, signs } from './grid.js'
 import { payloadKinds } from './payload.js'
 
 const shownEntries = 60
+/** Devices over real WebSockets. Firefox opens 200 in all, Chromium 255 to a host; the consumer has one, and who takes over another. */
+const mostWebSockets = 190
 /** Milliseconds between two looks at the figures. */
 const lookEvery = 500
 
@@ -188,7 +190,8 @@ class Page {
   }
 
   #drawDetails() {
-    this.#details.draw(this.#fleet.devices, this.#fleet.state === 'running')
+    const { devices, state, settings } = this.#fleet
+    this.#details.draw(devices, state === 'running' ? settings.devices : 0)
   }
 
   #drawState(state) {
@@ -226,6 +229,14 @@ function logLine({ at, text, count }) {
   return line
 }
 
+function forWebSockets({ devices, ramp }) {
+  devices.max = String(mostWebSockets)
+  devices.value = '50'
+  ramp.value = '20'
+  byId('line-label').hidden = true
+  byId('crowd').hidden = false
+}
+
 function begin() {
   const { broker, problem } = chosenBroker()
   byId('settings').elements.payload.append(...Object.entries(payloadKinds).map(([value, text]) => option(value, text)))
@@ -241,7 +252,7 @@ function begin() {
     return
   }
   write(byId('broker'), broker.name)
-  if (!broker.isInMemory) byId('line-label').hidden = true
+  if (!broker.isInMemory) forWebSockets(byId('settings').elements)
   new Page(broker)
 }
 

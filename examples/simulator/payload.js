@@ -4,7 +4,7 @@
 
 /** Kinds of payload, as the page names them. */
 export const payloadKinds = {
-  json: 'JSON, about 50 bytes',
+  json: 'JSON, 50 bytes',
   binary: 'binary, 16 bytes',
   kilobyte: 'binary, 1 KiB',
   large: 'binary, 16 KiB',

@@ -1,7 +1,7 @@
 /**
  * Serves the simulator: `node examples/simulator/serve.js [--port N]`, or `npm run simulator`, prints where.
  *
- * The page is bundled by esbuild from the built package (`npm run build`) whenever it is asked for. Two addresses, one page: `/` runs over the broker
+ * The page is bundled by esbuild from the built package (`npm run build`) when it is first asked for. Two addresses, one page: `/` runs over the broker
  * in memory, under a Content Security Policy that lets no connection out; `/?url=wss://…` runs over a real broker, and may connect to WebSockets.
  */
 import { readFile } from 'node:fs/promises'
@@ -42,7 +42,10 @@ async function answer({ pathname, searchParams }, bundle) {
 export async function serve({ port = 0, host = '127.0.0.1' } = {}) {
   let bundled
   const bundle = () => {
-    bundled ??= bundleOf(path.join(folder, 'main.js'))
+    bundled ??= bundleOf(path.join(folder, 'main.js')).catch((error) => {
+      bundled = undefined
+      throw error
+    })
     return bundled
   }
   const server = createServer(async (request, response) => {
@@ -72,8 +75,13 @@ export async function serve({ port = 0, host = '127.0.0.1' } = {}) {
 
 async function main() {
   const { values } = parseArgs({ options: { port: { type: 'string', default: '8088' } } })
-  const { url } = await serve({ port: Number(values.port) })
-  console.log(`The simulator is at ${url}  (Ctrl-C stops)`)
+  try {
+    const { url } = await serve({ port: Number(values.port) })
+    console.log(`The simulator is at ${url}  (Ctrl-C stops)`)
+  } catch (error) {
+    console.error(`The simulator cannot be served: ${error.message}`)
+    process.exitCode = 1
+  }
 }
 
 if (pathToFileURL(process.argv[1] ?? '').href === import.meta.url) await main()

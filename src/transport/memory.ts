@@ -304,11 +304,35 @@ const realSchedule: Schedule = (callback, delay) => {
     const immediate = begin(callback)
     return () => cancel?.(immediate)
   }
-  const { port1, port2 } = new MessageChannel()
-  port1.onmessage = () => {
-    port1.close()
-    callback()
-  }
-  port2.postMessage(0)
-  return () => port1.close()
+  tasks ??= new Tasks()
+  return tasks.add(callback)
 }
+
+/** Tasks by way of one channel: a channel for each would cost more than all that a simulation in a page does besides. */
+class Tasks {
+  readonly #port: MessagePort
+  readonly #waiting = new Map<number, () => void>()
+  #count = 0
+
+  constructor() {
+    const { port1, port2 } = new MessageChannel()
+    this.#port = port2
+    port1.onmessage = ({ data }: MessageEvent<number>) => {
+      const callback = this.#waiting.get(data)
+      this.#waiting.delete(data)
+      callback?.()
+    }
+    // Where ports keep a process alive, an idle one is not to.
+    ;(port1 as { unref?: () => void }).unref?.()
+  }
+
+  add(callback: () => void): () => void {
+    const number = this.#count++
+    this.#waiting.set(number, callback)
+    this.#port.postMessage(number)
+    return () => void this.#waiting.delete(number)
+  }
+}
+
+// Made when it is needed first.
+let tasks: Tasks | undefined

@@ -84,9 +84,8 @@ withChromium(() => {
     })
 
     it('by keyboard on a phone: start, a device in detail, stop and start it, back; nothing sticks out', async () => {
-      const { page, ...rest } = await open({ width: 320, height: 640 })
-      const sight = pages.at(-1) as SimulatorPage
-      expect(rest).toBeDefined()
+      const sight = await open({ width: 320, height: 640 })
+      const { page } = sight
       await sight.fits()
       await page.locator('#settings [name=devices]').focus()
       await page.keyboard.press('ControlOrMeta+A')
@@ -127,12 +126,14 @@ withChromium(() => {
         await page.page.waitForURL('**/?url=*')
         expect(await page.page.getByRole('button', { name: 'Restart the broker' }).isDisabled()).toBe(true)
         // Browsers hold back WebSockets that are opened in crowds.
-        await page.apply({ devices: 12, ramp: 100_000, qos: 2, rate: 5 })
-        await page.allConnected(12)
+        expect(await page.page.locator('[name=devices]').getAttribute('max')).toBe('190')
+        expect(await page.page.locator('[name=line]').isVisible()).toBe(false)
+        await page.apply({ devices: 6, ramp: 100_000, qos: 2, rate: 5 })
+        await page.allConnected(6)
         expect(await page.page.getByRole('button', { name: 'Restart the broker' }).isDisabled()).toBe(true)
         for (const fault of ['Drop all links', 'Take over a client id']) {
           await page.press(fault)
-          await page.allConnected(12)
+          await page.allConnected(6)
         }
         const { sent, acknowledged, unsure, ...figures } = await page.stop()
         expect(figures).toMatchObject({ lost: 0, twice: 0, open: 0 })

@@ -70,9 +70,12 @@ describe('the fleet', () => {
     expect(fleet.figures().sent - before).toBeGreaterThan(190)
     expect(fleet.figures().sent - before).toBeLessThan(210)
 
+    fleet.set({ rate: 0.1 })
+    await clock.advance(2000)
     fleet.set({ devices: 5, qos: 2, rate: 4, payload: 'kilobyte' })
     await clock.advance(1000)
     expect(fleet.figures()).toMatchObject({ devices: 5, connected: 5 })
+    expect(fleet.figures().sent - before - 200).toBeGreaterThan(15)
     await clock.advance(5000)
     const [device] = fleet.devices
     if (device === undefined) throw new Error('no device')
@@ -118,6 +121,14 @@ describe('the fleet', () => {
     expect(made.fleet.figures().devices).toBe(0)
   })
 
+  it('stops with what is in flight', async () => {
+    const made = await started({ devices: 10, rate: 20, qos: 2 }, '200 ms')
+    expect(made.fleet.figures().open).toBeGreaterThan(50)
+    await stopped(made)
+    const { sent, acknowledged, arrived, unsure } = made.fleet.figures()
+    expect([acknowledged, arrived, unsure]).toEqual([sent, sent, 0])
+  })
+
   it('holds back while nothing is acknowledged', async () => {
     const made = await started({ devices: 1, rate: 100 })
     made.faults.begin('stall')
@@ -129,7 +140,19 @@ describe('the fleet', () => {
 })
 
 describe('a fault', () => {
-  const names = ['cutAll', 'cutSome', 'silence', 'stall', 'takeOver', 'refuse', 'restart', 'forget', 'acknowledgements']
+  /** What the journal says of each, so that something did happen. */
+  const traces: Readonly<Record<string, string>> = {
+    cutAll: 'connection lost: ERR_CONNECTION_LOST',
+    cutSome: 'connection lost: ERR_CONNECTION_LOST',
+    silence: 'connection lost: ERR_KEEPALIVE_TIMEOUT',
+    stall: 'over: stall the broker',
+    takeOver: 'connection lost: ERR_SESSION_TAKEN_OVER, Session taken over',
+    refuse: 'no connection: ERR_CONNECT_REFUSED, Not authorized',
+    restart: 'the consumer lost its connection: ERR_CONNECTION_LOST',
+    forget: 'session lost by the broker',
+    acknowledgements: 'connection lost: ERR_CONNECTION_LOST',
+  }
+  const names = Object.keys(traces)
 
   it('has a button each', () => {
     expect(Object.keys(modules.faults)).toEqual(names)
@@ -144,12 +167,14 @@ describe('a fault', () => {
       const connects = (): number => fleet.devices.reduce((sum, device) => sum + device.connects, 0)
       faults.begin(name)
       await clock.advance(1000)
+      // Without answers everything that was sent is in flight.
+      if (name === 'stall') expect(fleet.figures().open).toBeGreaterThan(80)
       fleet.set({ rate: 2 })
       await clock.advance(9000)
       expect(faults.isRunning(name)).toBe(false)
       expect(fleet.figures()).toMatchObject({ connected: 10, lost: 0, twice: 0 })
-      // Something did happen.
       if (name !== 'stall') expect(connects()).toBeGreaterThan(10)
+      expect(texts(made)).toContain(traces[name])
       expect(texts(made)).toContainEqual(expect.stringMatching(/^all connected, \d+\.\d s after the fault$/))
       await stopped(made)
       const { sent, acknowledged, arrived, unsure, lost, twice } = fleet.figures()
