@@ -92,9 +92,7 @@ describe('every other entry for browsers', () => {
     expect(warnings).toEqual([])
     expect(modules(metafile).length).toBeGreaterThan(0)
     expect(Object.keys(metafile.inputs).filter((name) => name !== 'entry.js' && !name.startsWith('node_modules/mqwire/dist/'))).toEqual([])
-    // Streams in memory ask whether there is one, and do without it.
-    const asked = ['mqwire/transport/memory', 'mqwire/testing'].includes(entry) ? ['setImmediate'] : []
-    expect(marked(text)).toEqual(asked)
+    expect(marked(text)).toEqual([])
   })
 })
 
