@@ -86,7 +86,7 @@ withChromium(() => {
       const ask = (name: string, ...values: (string | boolean)[]): Promise<unknown> =>
         page.evaluate(`react.${name}(${JSON.stringify(values).slice(1, -1)})`)
       const shows = (id: string, text: string) => eventually(async () => (await page.locator(`#${id}`).textContent()) === text, `${text} in ${id}`)
-      const facts = () => ask('facts') as Promise<{ renders: number; effects: number; clients: number; publishers: number }>
+      const facts = () => ask('facts') as Promise<{ renders: number; frames: number; effects: number; clients: number; publishers: number }>
       const packets = (type: 'connect' | 'disconnect' | 'subscribe' | 'unsubscribe'): number =>
         tap.links.reduce((sum, link) => sum + link.count(type), 0)
 
@@ -169,10 +169,13 @@ withChromium(() => {
       })
 
       it('a flood is shown a frame at a time, its end only; another filter leaves the first', async () => {
-        const before = (await facts()).renders
-        await send(...Array.from({ length: 250 }, (_, index) => String(index)))
-        await shows('one', '245,246,247,248,249')
-        expect((await facts()).renders - before).toBeLessThan(125)
+        const before = await facts()
+        await send(...Array.from({ length: 120 }, (_, index) => String(index)))
+        await shows('one', '115,116,117,118,119')
+        const { renders, frames } = await facts()
+        // StrictMode renders twice, and there are two feeds, whose frames may come apart.
+        expect(renders - before.renders).toBeLessThanOrEqual(4 * (frames - before.frames + 1))
+        expect(renders).toBeGreaterThan(before.renders)
         await ask('render', tap.url, `${brokerName}-${count}`, `${topic}/other`)
         await eventually(() => packets('unsubscribe') > 0, 'UNSUBSCRIBE')
         await sender.publish(`${topic}/other`, 'here', { qos: 1 })

@@ -11,6 +11,12 @@ import { MqttProvider, useClient, useConnectionState, useLatest, usePublish, use
 
 let root
 let renders = 0
+let frames = 0
+const frame = () => {
+  frames += 1
+  requestAnimationFrame(frame)
+}
+frame()
 const seen = { clients: new Set(), publishers: new Set(), effects: 0 }
 
 function Texts({ id, filter }) {
@@ -78,5 +84,5 @@ globalThis.react = {
     [...seen.publishers]
       .at(-1)(topic, text, { qos: 1 })
       .then(({ reasonCode }) => reasonCode),
-  facts: () => ({ renders, effects: seen.effects, clients: seen.clients.size, publishers: seen.publishers.size }),
+  facts: () => ({ renders, frames, effects: seen.effects, clients: seen.clients.size, publishers: seen.publishers.size }),
 }
