@@ -13,11 +13,11 @@ const status = { qos: 1, retain: true }
 
 const client = await connect(url, { clientId: name, keepAlive: 15, will: { topic: `${topic}/status`, payload: 'offline', ...status } })
 await client.publish(`${topic}/status`, 'online', status)
-console.log(`${name} is online. Ctrl-C stops it.`)
 
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort())
 client.closed.then(() => stop.abort())
+console.log(`${name} is online. Ctrl-C stops it.`)
 
 try {
   for await (const _ of setInterval(1000, undefined, { signal: stop.signal })) {

@@ -25,7 +25,6 @@ client.on('disconnect', ({ cause }) => {
   if (cause !== undefined) console.log(`Connection lost (${cause.code}): trying again.`)
 })
 client.on('connect', ({ sessionPresent }) => console.log(sessionPresent ? 'Connected again.' : 'Connected again, to a broker that has forgotten us.'))
-console.log(`Waiting for jobs as ${client.clientId}. SIGTERM or Ctrl-C stops.`)
 
 for (const signal of ['SIGTERM', 'SIGINT']) {
   process.once(signal, () => {
@@ -34,6 +33,7 @@ for (const signal of ['SIGTERM', 'SIGINT']) {
   })
 }
 
+console.log(`Waiting for jobs as ${client.clientId}. SIGTERM or Ctrl-C stops.`)
 const error = await client.closed
 console.log(error === undefined ? 'Stopped.' : `Stopped: ${error.message}`)
 process.exitCode = error === undefined ? 0 : 1

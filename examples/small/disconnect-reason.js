@@ -9,7 +9,6 @@ import { connect, printable } from 'mqwire'
 const url = process.env.MQTT_URL || 'mqtt://127.0.0.1:1883'
 
 const client = await connect(url, { will: { topic: 'goodbye/status', payload: 'gone', qos: 1 } })
-console.log(`Connected as ${client.clientId}. Ctrl-C says goodbye.`)
 
 // Comes before the 'disconnect' event. Some reasons end the client, others make it try again or elsewhere.
 client.on('serverdisconnect', ({ error }) => {
@@ -23,6 +22,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   })
 }
 
+console.log(`Connected as ${client.clientId}. Ctrl-C says goodbye.`)
 const error = await client.closed
 console.log(error === undefined ? 'Said goodbye.' : `Ended: ${error.code}`)
 process.exitCode = error === undefined ? 0 : 1

@@ -83,9 +83,10 @@ withChromium(() => {
         }
       })
 
-      const ask = (name: string, ...values: string[]): Promise<unknown> => page.evaluate(`react.${name}(${JSON.stringify(values).slice(1, -1)})`)
+      const ask = (name: string, ...values: (string | boolean)[]): Promise<unknown> =>
+        page.evaluate(`react.${name}(${JSON.stringify(values).slice(1, -1)})`)
       const shows = (id: string, text: string) => eventually(async () => (await page.locator(`#${id}`).textContent()) === text, `${text} in ${id}`)
-      const facts = () => ask('facts') as Promise<{ renders: number; effects: number; clients: number; publishers: number }>
+      const facts = () => ask('facts') as Promise<{ renders: number; frames: number; effects: number; clients: number; publishers: number }>
       const packets = (type: 'connect' | 'disconnect' | 'subscribe' | 'unsubscribe'): number =>
         tap.links.reduce((sum, link) => sum + link.count(type), 0)
 
@@ -120,8 +121,24 @@ withChromium(() => {
         await ends()
       })
 
-      // What the broker does not see is the same with each.
-      if (brief) return
+      if (brief) {
+        it('pain 24 a client that has ended is shown as such, and the next components get a new one', async () => {
+          const again = (...more: boolean[]) => ask('mount', tap.url, `${brokerName}-ended`, topic, ...more)
+          await ask('unmount')
+          await again(false)
+          await eventually(() => tap.links[1]?.packets.some(({ type }) => type === 'subscribe'), 'SUBSCRIBE')
+          tap.links[1]?.cut()
+          await shows('state', 'closed')
+          await ask('unmount')
+          await again()
+          await shows('state', 'connected')
+          expect(await ask('publish', topic, 'anew')).toBe(0)
+          await shows('two', 'anew')
+          expect(tap.links.map((link) => link.count('connect'))).toEqual([1, 1, 1])
+        })
+        // The rest is the same with each.
+        return
+      }
 
       it('pain 24 Fast Refresh, with the state kept and with it thrown away: the same connection', async () => {
         await send('before')
@@ -152,10 +169,13 @@ withChromium(() => {
       })
 
       it('a flood is shown a frame at a time, its end only; another filter leaves the first', async () => {
-        const before = (await facts()).renders
-        await send(...Array.from({ length: 500 }, (_, index) => String(index)))
-        await shows('one', '495,496,497,498,499')
-        expect((await facts()).renders - before).toBeLessThan(250)
+        const before = await facts()
+        await send(...Array.from({ length: 120 }, (_, index) => String(index)))
+        await shows('one', '115,116,117,118,119')
+        const { renders, frames } = await facts()
+        // StrictMode renders twice, and there are two feeds, whose frames may come apart.
+        expect(renders - before.renders).toBeLessThanOrEqual(4 * (frames - before.frames + 1))
+        expect(renders).toBeGreaterThan(before.renders)
         await ask('render', tap.url, `${brokerName}-${count}`, `${topic}/other`)
         await eventually(() => packets('unsubscribe') > 0, 'UNSUBSCRIBE')
         await sender.publish(`${topic}/other`, 'here', { qos: 1 })

@@ -11,6 +11,12 @@ import { MqttProvider, useClient, useConnectionState, useLatest, usePublish, use
 
 let root
 let renders = 0
+let frames = 0
+const frame = () => {
+  frames += 1
+  requestAnimationFrame(frame)
+}
+frame()
 const seen = { clients: new Set(), publishers: new Set(), effects: 0 }
 
 function Texts({ id, filter }) {
@@ -58,10 +64,10 @@ globalThis.react = {
     root = createRoot(document.getElementById('root'))
     globalThis.react.render(...values)
   },
-  render(url, clientId, filter) {
+  render(url, clientId, filter, reconnect = true) {
     last = () => (
       <StrictMode>
-        <MqttProvider url={url} options={{ clientId, keepAlive: 20, cleanStart: false }}>
+        <MqttProvider url={url} options={{ clientId, keepAlive: 20, cleanStart: false, reconnect }}>
           <View filter={filter} />
         </MqttProvider>
       </StrictMode>
@@ -74,6 +80,9 @@ globalThis.react = {
     View = makeView(version, signature)
     return refresh.performReactRefresh() !== null
   },
-  publish: (topic, text) => [...seen.publishers][0](topic, text, { qos: 1 }).then(({ reasonCode }) => reasonCode),
-  facts: () => ({ renders, effects: seen.effects, clients: seen.clients.size, publishers: seen.publishers.size }),
+  publish: (topic, text) =>
+    [...seen.publishers]
+      .at(-1)(topic, text, { qos: 1 })
+      .then(({ reasonCode }) => reasonCode),
+  facts: () => ({ renders, frames, effects: seen.effects, clients: seen.clients.size, publishers: seen.publishers.size }),
 }
