@@ -46,8 +46,8 @@ export function tidy(app, { Converter, ReflectionFlag, ReflectionKind }, pages) 
   })
 }
 
-/** The theme, given the modules that are not installed beside this file. */
-export function plainTheme(_typedoc, { MarkdownTheme, MarkdownThemeContext }) {
+/** The theme, made of typedoc-plugin-markdown, which is not installed beside this file. */
+export function plainTheme({ MarkdownTheme, MarkdownThemeContext }) {
   class Context extends MarkdownThemeContext {
     constructor(...given) {
       super(...given)
