@@ -12,25 +12,30 @@ interface Entry {
   readonly optionalDependencies?: Readonly<Record<string, string>>
 }
 
-describe.each(['package-lock.json', '.ci/tools/package-lock.json', '.ci/tools/next/package-lock.json', '.ci/tools/react-native/package-lock.json'])(
-  '%s',
-  (file) => {
-    const { packages } = JSON.parse(readFileSync(path.join(root, file), 'utf8')) as { packages: Readonly<Record<string, Entry>> }
-    const installed = Object.entries(packages).filter(([name]) => name !== '')
+/** Each with how many packages for some platforms only it has at least: those of Metro run everywhere. */
+const locks = [
+  ['package-lock.json', 20],
+  ['.ci/tools/package-lock.json', 20],
+  ['.ci/tools/next/package-lock.json', 20],
+  ['.ci/tools/react-native/package-lock.json', 0],
+] as const
 
-    it('records no download address', () => {
-      expect(installed.length).toBeGreaterThan(50)
-      expect(installed.filter(([, entry]) => entry.resolved !== undefined).map(([name]) => name)).toEqual([])
-    })
+describe.each(locks)('%s', (file, leastOptional) => {
+  const { packages } = JSON.parse(readFileSync(path.join(root, file), 'utf8')) as { packages: Readonly<Record<string, Entry>> }
+  const installed = Object.entries(packages).filter(([name]) => name !== '')
 
-    it('has a checksum for every package', () => {
-      expect(installed.filter(([, entry]) => entry.integrity === undefined).map(([name]) => name)).toEqual([])
-    })
+  it('records no download address', () => {
+    expect(installed.length).toBeGreaterThan(40)
+    expect(installed.filter(([, entry]) => entry.resolved !== undefined).map(([name]) => name)).toEqual([])
+  })
 
-    it('has the packages of every platform, without which npm ci refuses it', () => {
-      const wanted = installed.flatMap(([, entry]) => Object.keys(entry.optionalDependencies ?? {}))
-      expect(wanted.length).toBeGreaterThan(20)
-      expect(wanted.filter((name) => !installed.some(([at]) => at.endsWith(`node_modules/${name}`)))).toEqual([])
-    })
-  },
-)
+  it('has a checksum for every package', () => {
+    expect(installed.filter(([, entry]) => entry.integrity === undefined).map(([name]) => name)).toEqual([])
+  })
+
+  it('has the packages of every platform, without which npm ci refuses it', () => {
+    const wanted = installed.flatMap(([, entry]) => Object.keys(entry.optionalDependencies ?? {}))
+    expect(wanted.length).toBeGreaterThanOrEqual(leastOptional)
+    expect(wanted.filter((name) => !installed.some(([at]) => at.endsWith(`node_modules/${name}`)))).toEqual([])
+  })
+})
