@@ -79,7 +79,7 @@ async function write(out) {
   const typedoc = await import(pathToFileURL(find('typedoc')).href)
   const markdown = await import(pathToFileURL(find('typedoc-plugin-markdown')).href)
   const app = await typedoc.Application.bootstrapWithPlugins({ plugin: [find('typedoc-plugin-markdown')], logLevel: 'Warn' })
-  app.renderer.defineTheme('plain', plainTheme(markdown))
+  app.renderer.defineTheme('plain', plainTheme(typedoc, markdown))
   for (const [name, value] of Object.entries({ ...settings, outputs: [{ name: 'markdown', path: out }] })) app.options.setValue(name, value)
   tidy(app, typedoc, pages)
   const project = await app.convert()
