@@ -38,6 +38,7 @@ export function tidy(app, { Converter, ReflectionFlag, ReflectionKind }, pages) 
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
     for (const module of project.getReflectionsByKind(ReflectionKind.Module)) rename(module)
     for (const accessor of project.getReflectionsByKind(ReflectionKind.Accessor)) flatten(accessor)
+    for (const each of project.getReflectionsByKind(ReflectionKind.Parameter)) if (each.name === '__namedParameters') each.name = 'options'
     // Users meet it as `Client`, which has everything of it.
     const shapes = ReflectionKind.Class | ReflectionKind.Interface | ReflectionKind.Reference
     for (const each of project.getReflectionsByKind(shapes)) if (each.name === 'BaseClient') project.removeReflection(each)
@@ -46,8 +47,8 @@ export function tidy(app, { Converter, ReflectionFlag, ReflectionKind }, pages) 
   })
 }
 
-/** The theme, given the modules that are not installed beside this file. */
-export function plainTheme(_typedoc, { MarkdownTheme, MarkdownThemeContext }) {
+/** The theme, made of typedoc and its Markdown plugin, which are not installed beside this file. */
+export function plainTheme({ ReflectionKind }, { MarkdownTheme, MarkdownThemeContext }) {
   class Context extends MarkdownThemeContext {
     constructor(...given) {
       super(...given)
@@ -76,8 +77,16 @@ export function plainTheme(_typedoc, { MarkdownTheme, MarkdownThemeContext }) {
         return [title, about === undefined ? '' : comment(about), parameters(model).join('\n')].filter((part) => part !== '').join('\n\n')
       }
 
+      // The fields of a property stand in rows of their own below it.
+      const reflectionType = ({ declaration }, options) => {
+        if (declaration.signatures?.length === 1 && !declaration.children) return this.partials.functionType(declaration.signatures)
+        return declaration.children && declaration.parent?.kind === ReflectionKind.Property
+          ? '`object`'
+          : this.partials.declarationType(declaration, options)
+      }
+
       const nothing = () => ''
-      this.partials = { ...partials, comment, signature, hierarchy: nothing, inheritance: nothing }
+      this.partials = { ...partials, comment, signature, reflectionType, hierarchy: nothing, inheritance: nothing }
     }
   }
 

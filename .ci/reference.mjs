@@ -8,7 +8,7 @@
  * `.ci/tools` and are fetched when they are first wanted. What it warns of is an error here: something exported without a docstring, a type that a
  * reader meets and cannot look up, a link that leads nowhere.
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -104,7 +104,7 @@ try {
   const stale = differences(target, out)
   if (!process.argv.includes('--check')) {
     rmSync(target, { recursive: true, force: true })
-    renameSync(out, target)
+    cpSync(out, target, { recursive: true })
     console.log(stale.length === 0 ? 'nothing changed' : stale.map((name) => `wrote src/reference/${name}`).join('\n'))
   } else if (stale.length > 0) {
     throw new Error(`not what the docstrings give: ${stale.join(', ')}\nnpm run reference writes them anew`)

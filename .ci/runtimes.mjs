@@ -3,10 +3,10 @@
  * suites of `test/package/runtimes`.
  *
  *     npm run runtimes
- *     npm run runtimes -- --all   Next and React Native as well: 450 MB more, and a minute
+ *     npm run runtimes -- --all   Next and React Native as well: 450 MB more, and a minute or two
  *
- * What they need is fetched from the npm registry, in the versions that stand here and in `.ci/tools`, when it is not there yet: about 350 MB. Writes
- * below node_modules/.cache only. What cannot be had is named with the reason; in CI (env CI) that is a failure.
+ * What they need is fetched from the npm registry, in the versions that stand here and in `.ci/tools`, when it is not there yet: about 1.4 GB on disk.
+ * Writes below node_modules/.cache only. What cannot be had is named with the reason; in CI (env CI) that is a failure.
  */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'

@@ -95,7 +95,7 @@ export interface ClientEvents {
   drop: {
     /** Whether they came from the server or were to go there. */
     readonly direction: 'in' | 'out'
-    /** Topic Name of the (last) one. */
+    /** Topic Name of one of them. */
     readonly topic: string
     /** How many. */
     readonly count: number

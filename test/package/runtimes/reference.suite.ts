@@ -32,11 +32,11 @@ async function doctored(changes: Readonly<Record<string, readonly [from: string,
 
 describe('the API reference', () => {
   withTools(() => {
-    it('is what the docstrings give, and none is missing', async () => {
+    it.concurrent('is what the docstrings give, and none is missing', async () => {
       expect(await check(root)).toEqual({ code: 0, output: '' })
     }, 120_000)
 
-    it('would be found out if a docstring were missing, another one false, and a type out of reach', async () => {
+    it.concurrent('would be found out if a docstring were missing, another one false, and a type out of reach', async () => {
       const folder = await doctored({
         'src/client/backoff.ts': ['  /** Least delay in milliseconds. Default 1,000. */\n', ''],
         'src/client/api.ts': ['Default 10,000.', 'Default 10,001.'],

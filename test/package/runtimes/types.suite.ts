@@ -94,19 +94,19 @@ describe('TypeScript 5.9', () => {
   withTools((tool) => {
     const compiler = tool.resolve('typescript')
 
-    it('compiles the declarations without those of Node (pain 16)', async () => {
+    it.concurrent('compiles the declarations without those of Node (pain 16)', async () => {
       const module = 'nodenext'
       const settings = { target: 'es2022', lib: ['es2022', 'dom'], types: [], strict: true, skipLibCheck: false, noEmit: true, module }
       const folder = await project({ 'everything.ts': everything, 'tsconfig.json': JSON.stringify({ compilerOptions: settings }) })
       expect(await node([compiler.replace(/typescript\.js$/, 'tsc.js'), '-p', folder], folder)).toEqual({ code: 0, output: '' })
     })
 
-    it('knows the type of everything in the declarations: none is any (pain 16)', async () => {
+    it.concurrent('knows the type of everything in the declarations: none is any (pain 16)', async () => {
       const folder = await project({ 'everything.ts': everything, 'anys.cjs': anys })
       expect(await node(['anys.cjs', compiler], folder)).toEqual({ code: 0, output: 'looked at all' })
     })
 
-    it('would find an any that is not written', async () => {
+    it.concurrent('would find an any that is not written', async () => {
       const folder = await project({ 'everything.ts': everything, 'anys.cjs': anys, 'odd.d.ts': 'export declare function odd(given): void\n' })
       expect((await node(['anys.cjs', compiler, 'odd.d.ts'], folder)).output).toContain('odd.d.ts: given in given')
     })
