@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
 import { dashboard } from '../examples/dashboard.js'
 import { Program } from '../examples/program.js'
-import { type Broker, startAedes } from '../interop/brokers.js'
+import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
 import { eventually } from '../interop/waiting.js'
 import { requireDist } from '../package/fixture.js'
 import { faint, nameless, tooWide, unseenFocus } from './accessible.js'
@@ -305,6 +305,26 @@ withChromium(() => {
         await open.page.setViewportSize({ width, height: 740 })
         expect([width, await tooWide(open.page)]).toEqual([width, 0])
       }
+    })
+  })
+
+  withMosquitto(['WebSocket'], () => {
+    it('reads and publishes with mosquitto, at QoS 2, retained messages too', async () => {
+      const other = await startMosquitto()
+      afterAll(() => other.stop())
+      const device = await connect(other.urls.TCP ?? '')
+      await device.publish('other/kept', '{"level":7}', { qos: 1, retain: true })
+      await start('other/#', {}, other.urls.WebSocket)
+      await eventually(async () => (await open.column('retain')).join() === 'yes', 'the retained message')
+      await open.at('#connect').getByLabel('QoS').selectOption('2')
+      await open.button('Connect').click()
+      await open.shows('#negotiated', 'other/#: QoS 2')
+      await open.at('#publish').getByLabel('QoS').selectOption('2')
+      await open.button('Publish').click()
+      await open.shows('#receipts .done', 'PUBCOMP 0x00')
+      await eventually(async () => (await rows()).join() === 'other/kept,other/note', 'both topics')
+      expect(await open.column('qos')).toEqual(['1', '2'])
+      await device.disconnect()
     })
   })
 
