@@ -262,8 +262,8 @@ withChromium(() => {
         await eventually(async () => (await open.figures())['messages'] === (sent + 2000).toLocaleString('en'), 'all of them')
       }
       await open.shows('#found', '1,000 messages on further topics are not listed (limit 5,000)')
+      await eventually(async () => (await open.at('#chart-0 .legend button').count()) === 24, '24 lines')
       expect(await open.at('#rows tr').count()).toBe(50)
-      expect(await open.at('#chart-0 .legend button').count()).toBe(24)
       expect(await open.at('#page').textContent()).toBe('1 to 50')
       await open.button('Next page').click()
       expect((await rows())[0]).toBe('many/50')
