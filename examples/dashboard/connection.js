@@ -30,6 +30,8 @@ export class Connection {
       // Not only a lost connection is made good, the first one is waited for too.
       firstConnect: 'wait',
       reconnect: { backoff: exponential({ min: 500, max: 10_000 }) },
+      // Nothing is to be kept for a page that is gone.
+      sessionExpiryInterval: 0,
       // Some brokers, aedes among them, send more at a time than they were asked to, which ends a connection; what is held stays bounded by bytes.
       receiveMaximum: 65_535,
     })

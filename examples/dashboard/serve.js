@@ -11,6 +11,7 @@ import { createServer } from 'node:http'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
+import { withoutSecrets } from './settings.js'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
@@ -111,6 +112,7 @@ export async function serveDashboard({ port = 8080 } = {}) {
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const text = { type: 'string' }
   const { port = '8080', ...settings } = parseArgs({ options: { port: text, url: text, topic: text, qos: text } }).values
+  if (settings.url !== undefined) settings.url = withoutSecrets(settings.url)
   const dashboard = await serveDashboard({ port: Number(port) })
   console.log(`The dashboard is at ${dashboard.address(settings)}`)
 }

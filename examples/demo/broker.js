@@ -6,8 +6,9 @@
 import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
+import { Duplex } from 'node:stream'
 import { Aedes } from 'aedes'
-import { createWebSocketStream, WebSocketServer } from 'ws'
+import { WebSocketServer } from 'ws'
 
 /** A broker that is there already. */
 export function foreignBroker(url) {
@@ -22,11 +23,9 @@ export async function startBroker(faults) {
   const tcp = createServer({ noDelay: true }, broker.handle)
   const http = createHttpServer()
   const sockets = new WebSocketServer({ server: http })
-  const watch = dropIdle(sockets)
-  sockets.on('connection', (socket, request) => broker.handle(createWebSocketStream(socket), request))
+  sockets.on('connection', (socket, request) => broker.handle(streamOf(socket), request))
   const urls = [`mqtt://127.0.0.1:${await listen(tcp)}`, `ws://127.0.0.1:${await listen(http)}`]
   const stop = async () => {
-    clearInterval(watch)
     // Nobody comes in any more, not even those who try again as soon as they are thrown out.
     const closed = Promise.all([tcp, http].map((server) => new Promise((resolve) => server.close(resolve))))
     await new Promise((resolve) => broker.close(resolve))
@@ -37,26 +36,32 @@ export async function startBroker(faults) {
   return { urls, name: 'aedes, in this process', foreign: false, stop }
 }
 
-/** Milliseconds between two looks at what is under way to pages. */
-const look = 1000
+/** Bytes that may wait for a page to read them. */
+const unread = 8 * 1024 * 1024
 
 /**
- * Ends connections over which nothing has moved from one look to the next but one, though something waits: aedes would wait for them, and with it
- * everybody else. A page that is stopped in a debugger or frozen reads nothing; it comes back by itself.
+ * The stream of a WebSocket, as aedes wants it. It takes at once what is written: aedes would wait for a page that a debugger has stopped, and everybody
+ * else with it. A page for which too much waits is thrown out; it comes back by itself.
  */
-function dropIdle(sockets) {
-  const seen = new WeakMap()
-  sockets.on('connection', (socket, { socket: tcp }) => seen.set(socket, { tcp, sent: -1, looks: 0 }))
-  const watch = setInterval(() => {
-    for (const socket of sockets.clients) {
-      const state = seen.get(socket)
-      const sent = state.tcp.bytesWritten - state.tcp.writableLength
-      state.looks = state.tcp.writableLength > 0 && sent === state.sent ? state.looks + 1 : 0
-      state.sent = sent
-      if (state.looks >= 2) socket.terminate()
-    }
-  }, look)
-  return watch.unref()
+function streamOf(socket) {
+  const stream = new Duplex({
+    read: () => socket.resume(),
+    write(bytes, _encoding, done) {
+      if (socket.bufferedAmount > unread) socket.terminate()
+      else if (socket.readyState === socket.OPEN) socket.send(bytes)
+      done()
+    },
+    destroy(error, done) {
+      socket.close()
+      done(error)
+    },
+  })
+  socket.on('message', (bytes) => {
+    if (!stream.push(bytes)) socket.pause()
+  })
+  socket.once('close', () => stream.destroy())
+  socket.on('error', () => stream.destroy())
+  return stream
 }
 
 async function listen(server) {

@@ -1,14 +1,17 @@
 /**
  * A simulated device: a client of its own that publishes what its sensor says at QoS 0, 1 and 2 in turn, so many times a second.
  *
- * It never has more than 64 messages unacknowledged, and never more unsent than the socket takes: when the broker is slower than the wanted
- * rate, the device slows down and forgets what it could not send in time. What it did publish, it counts.
+ * It never has more than a quarter of a second unacknowledged (16 to 64 messages), so that a slow broker answers in time, and never more unsent than the
+ * socket takes: when the broker is slower than the wanted rate, the device slows down and forgets what it could not send in time. What it did publish,
+ * it counts.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect } from 'mqwire'
 import { contentTypes, encode } from './telemetry.js'
 
-const maximumInFlight = 64
+/** Messages without an acknowledgement, at a low rate and at a high one. */
+const fewest = 16
+const most = 64
 /** Milliseconds between two looks at the clock. */
 const tick = 10
 
@@ -19,17 +22,19 @@ export class Device {
   #client
   #options
   #inFlight = 0
+  #maximumInFlight
   #acknowledged = () => {}
   #failure
 
   constructor(client, options) {
     this.#client = client
     this.#options = options
+    this.#maximumInFlight = Math.min(most, Math.max(fewest, options.rate / 4))
   }
 
   /**
-   * Connects a device. `topic` and `format` say where and how it publishes what `sensor(at)` gives, `rate` how often (messages per second), `delay` (milliseconds) when it
-   * starts. `faults` decides for each message whether it is counted without being sent (`lose`) or sent twice (`repeat`).
+   * Connects a device. `topic` and `format` say where and how it publishes what `sensor(at)` gives, `rate` how often (messages per second), `delay`
+   * (milliseconds) when it starts. `faults` decides for each message whether it is counted without being sent (`lose`) or sent twice (`repeat`).
    */
   static async connect(url, { clientId, signal, ...options }) {
     // The demo counts messages of one connection: a lost one ends it.
@@ -59,7 +64,7 @@ export class Device {
 
   async #publish(qos) {
     await this.#client.writable
-    while (this.#inFlight >= maximumInFlight) await this.#nextAcknowledgement()
+    while (this.#inFlight >= this.#maximumInFlight) await this.#nextAcknowledgement()
     const { topic, format, sensor, faults } = this.#options
     this.sent[qos] += 1
     const number = this.sent[qos]

@@ -24,7 +24,7 @@ export async function servePage({ dashboard, port }, broker) {
   } catch (error) {
     return { lines: [`not served: ${error.message}`], stop: async () => {} }
   }
-  const settings = { topic: 'mqwire-demo/#', qos: '2', publish: 'mqwire-demo/hello' }
+  const settings = { topic: 'mqwire-demo/#', qos: '0', publish: 'mqwire-demo/hello' }
   const found = webSocketOf(broker)
   const { stop } = page
   if (found === undefined)

@@ -73,7 +73,8 @@ describe('the demo with its own broker', () => {
 describe('the arguments of the demo', () => {
   it('are explained by --help', async () => {
     const { code, output } = await ending('--help')
-    for (const name of ['devices', 'rate', 'duration', 'inject-loss', 'inject-repeat', 'help']) expect(output).toContain(`--${name}`)
+    for (const name of ['devices', 'rate', 'duration', 'inject-loss', 'inject-repeat', 'port', 'no-dashboard', 'help'])
+      expect(output).toContain(`--${name}`)
     expect(output).toContain('MQTT_URL')
     expect(code).toBe(0)
   })

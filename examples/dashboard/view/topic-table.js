@@ -13,7 +13,7 @@ const titles = { topic: 'Topic', value: 'Last value', qos: 'QoS', retain: 'Retai
 
 /** Milliseconds between two orders of the rows. */
 const settle = 1000
-/** Up to so many topics, a new one is seen at once. */
+/** Up to so many topics, a new one is seen at once; of more, as long as there is room on the page. */
 const few = 500
 
 /** The table. */
@@ -53,7 +53,7 @@ export class TopicTable {
   draw(now = false) {
     const { topics } = this.#recorder
     const time = performance.now()
-    const news = topics.version !== this.#version && topics.entries.size <= few
+    const news = topics.version !== this.#version && (topics.entries.size <= few || this.#rows.length < pageSize)
     if (now || news || time - this.#arranged >= settle) {
       this.#arranged = time
       this.#version = topics.version
