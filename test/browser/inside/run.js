@@ -18,7 +18,8 @@ const config = {
   sequence,
   chaiConfig: undefined,
   maxConcurrency: 1,
-  testTimeout: 20_000,
+  // Two of them run side by side, where one of Node has a core.
+  testTimeout: 60_000,
   hookTimeout: 20_000,
   retry: 0,
   includeTaskLocation: false,
