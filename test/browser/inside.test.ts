@@ -72,7 +72,7 @@ withChromium(() => {
       const seconds = ((performance.now() - since) / 1000).toFixed(1)
       console.log(`inside Chromium: ${passed} tests of ${files.length} files, ${skipped} tests and ${rest} files left out, ${seconds} s`)
       const slowest = times.sort(([, one], [, other]) => other - one).slice(0, 40)
-      console.log(`the slowest: ${slowest.map(([name, milliseconds]) => `${name} ${Math.round(milliseconds)} ms`).join(', ')}`)
+      console.log(`the slowest: ${slowest.map(([name, milliseconds]) => `${name.slice(0, 20)} ${Math.round(milliseconds)} ms`).join(', ')}`)
     })
 
     it.each(files)('%s', { timeout: 300_000 }, async (name) => {

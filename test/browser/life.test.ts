@@ -112,7 +112,9 @@ withChromium(() => {
           await eventually(() => page.tap.open.length === 1 && page.tap.open[0]?.count('connect') === 1, 'one connection')
           expect(page.tap.connects).toBeLessThanOrEqual(2)
           expect(page.tap.links.map((each) => each.count('connect'))).toEqual(page.tap.links.map(() => 1))
-          if (link === 'dead') expect(page.tap.connects).toBe(2)
+          if (link === 'live') return
+          expect(page.tap.connects).toBe(2)
+          expect(between(await page.until('connect', 2), 'pageshow', 'connect')).toBeLessThan(2000)
         },
       )
 
