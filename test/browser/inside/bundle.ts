@@ -62,7 +62,10 @@ export function placeOf(name: string): 'page' | 'worker' {
   return name === 'client/publish.test.ts' || files.indexOf(name) % 2 === 0 ? 'page' : 'worker'
 }
 
-/** Name to text: `page.js` and `worker.js` have the pure suites, `features.js` those of brokers. Each is of one piece: what is loaded on first use would take real time, while that of the tests stands still. */
+/**
+ * Name to text: `page.js` and `worker.js` have the pure suites, `features.js` those of brokers. Each is of one piece: what is loaded on first use
+ * would take real time, while that of the tests stands still.
+ */
 export async function bundleInside(): Promise<ReadonlyMap<string, string>> {
   const { outputFiles } = await build({
     absWorkingDir: root,
