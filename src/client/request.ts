@@ -29,7 +29,7 @@ export interface RequestClient {
   readonly version: ProtocolVersion | undefined
   publish(topic: string, payload: Payload, options: PublishOptions): Promise<unknown>
   listen(filters: Filters, handler: Handler, options: ListenOptions): Promise<Handling>
-  on<K extends 'state' | 'connect'>(type: K, listener: (event: ClientEvents[K]) => void): unknown
+  on<K extends 'state' | 'connect'>(type: K, listener: (event: ClientEvents[K]) => void): () => void
   /** A number in [0, 1), from a source that cannot be guessed where there is one. */
   random(): number
   setTimer(callback: () => void, delay: number): CancelTimer

@@ -1,4 +1,4 @@
-/** The whole program in a page, a dedicated worker and a shared worker of a real browser, against real brokers. */
+/** The whole program in a page, a dedicated worker, a shared worker and a service worker of a real browser, against real brokers. */
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
@@ -10,6 +10,7 @@ const places = [
   ['page', 'Window'],
   ['worker', 'DedicatedWorkerGlobalScope'],
   ['sharedWorker', 'SharedWorkerGlobalScope'],
+  ['serviceWorker', 'ServiceWorkerGlobalScope'],
 ] as const
 
 const everyByte = Array.from({ length: 256 }, (_, index) => index)

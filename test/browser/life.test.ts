@@ -112,12 +112,36 @@ withChromium(() => {
           await eventually(() => page.tap.open.length === 1 && page.tap.open[0]?.count('connect') === 1, 'one connection')
           expect(page.tap.connects).toBeLessThanOrEqual(2)
           expect(page.tap.links.map((each) => each.count('connect'))).toEqual(page.tap.links.map(() => 1))
-          if (link === 'dead') expect(page.tap.connects).toBe(2)
+          if (link === 'live') return
+          expect(page.tap.connects).toBe(2)
+          expect(between(await page.until('connect', 2), 'pageshow', 'connect')).toBeLessThan(2000)
         },
       )
 
+      it('closed without a word: the broker hears of it, and publishes the will', async () => {
+        const wills = await sender.subscribe(`${brokerName}-${count + 1}/will`, { qos: 1 })
+        const page = await stay()
+        await page.page.close()
+        expect((await take(wills, 'the will')).text()).toBe('gone')
+        await eventually(() => page.tap.links[0]?.closed, 'the end of the connection')
+      })
+
       // With one broker is enough for what it does not see.
       if (brief) return
+
+      it('pain 3 a second tab with the same client id: the first stops with a typed error, and there is no war', async () => {
+        const first = await stay()
+        const second = await Stay.open(browser, site.origin, broker.urls.WebSocket ?? '', first.id)
+        open.push(second)
+        const diary = await first.until('disconnect')
+        const error = diary.findLast(({ type }) => type === 'disconnect')?.error
+        expect(error).toMatchObject({ code: 'ERR_SESSION_TAKEN_OVER' })
+        await send(second, 'there')
+        await second.until('message')
+        // A lost connection would be made good after a minute.
+        expect([first.tap.connects, second.tap.connects]).toEqual([1, 1])
+        expect(await second.state()).toBe('connected')
+      })
 
       it('pain 11 back online with a live link: one PINGREQ, and nothing else', async () => {
         const page = await stay()

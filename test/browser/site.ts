@@ -1,7 +1,7 @@
 /**
  * The web server of the browser tests: pages, the built package as it is published, and programs, as modules and bundled.
  *
- * `/inside/page.html` has the pure suites, and `/test/…` the files that they read. `/pages/NAME.html` loads the module `/programs/NAME.js` and finds `mqwire` by an import map; `/strict/NAME.html` loads its bundle under a strict
+ * `/inside/page.html` has the pure suites, `/inside/features.html` those of brokers, and `/test/…` the files that they read. `/pages/NAME.html` loads the module `/programs/NAME.js` and finds `mqwire` by an import map; `/strict/NAME.html` loads its bundle under a strict
  * Content Security Policy. Call `requireDist()` first.
  */
 import { readFile } from 'node:fs/promises'
@@ -68,7 +68,7 @@ async function answer(pathname: string): Promise<Answer> {
       return ['text/javascript', await readFile(path.join(root, 'test', 'browser', 'programs', name))]
     case 'inside':
       return name.endsWith('.html')
-        ? ['text/html', html('<script type="module" src="/inside/page.js"></script>')]
+        ? ['text/html', html(`<script type="module" src="/inside/${name.replace('.html', '.js')}"></script>`)]
         : ['text/javascript', await inside(name)]
     case 'test':
     case 'dist':

@@ -13,21 +13,37 @@ class Waiting {
   readonly module = deferred<{ readonly answer: number }>()
   readonly closed = deferred<MqttError | undefined>()
 
+  /** Those who want to know of the end. */
+  readonly listeners = new Set<(event: { readonly state: string }) => void>()
+  readonly #on = (_type: string, listener: (event: { readonly state: string }) => void): (() => void) => {
+    this.listeners.add(listener)
+    return () => this.listeners.delete(listener)
+  }
+
+  end(error: MqttError | undefined): void {
+    for (const listener of this.listeners) for (const state of ['disconnecting', 'closed']) listener({ state })
+    this.closed.resolve(error)
+  }
+
   load(options?: unknown): Promise<{ readonly answer: number }> {
-    const client = { closed: this.closed.promise, setTimer: (callback: () => void, delay: number) => this.clock.setTimer(callback, delay) }
-    return loaded(this.module.promise, client as RequestClient, options)
+    const client = {
+      closed: this.closed.promise,
+      on: this.#on,
+      setTimer: (callback: () => void, delay: number) => this.clock.setTimer(callback, delay),
+    }
+    return loaded(this.module.promise, client as unknown as RequestClient, options)
   }
 }
 
 describe('pain 6 code that is loaded on first use', () => {
   it.each([undefined, null, {}, { timeout: 100, signal: new AbortController().signal }])(
-    'comes: is given, and leaves no timer, options %o',
+    'comes: is given, and leaves no timer and no listener, options %o',
     async (options) => {
       const waiting = new Waiting()
       const loading = waiting.load(options)
       waiting.module.resolve({ answer: 42 })
       expect((await loading).answer).toBe(42)
-      expect(waiting.clock.pending).toBe(0)
+      expect([waiting.clock.pending, waiting.listeners.size]).toEqual([0, 0])
     },
   )
 
@@ -38,15 +54,15 @@ describe('pain 6 code that is loaded on first use', () => {
     await waiting.clock.settle()
     controller.abort('enough')
     expect(await outcome).toMatchObject({ code: 'ERR_ABORTED', name: 'AbortError', outcome: 'not-sent', cause: 'enough' })
-    expect(waiting.clock.pending).toBe(0)
+    expect([waiting.clock.pending, waiting.listeners.size]).toEqual([0, 0])
   })
 
   it.each([new MqttError('ERR_TLS'), undefined])('does not come: the end of the client ends the wait, with %s', async (error) => {
     const waiting = new Waiting()
     const outcome = failure(waiting.load({ timeout: 1000 }))
-    waiting.closed.resolve(error)
+    waiting.end(error)
     expect((await outcome).code).toBe(error?.code ?? 'ERR_CLOSED')
-    expect(waiting.clock.pending).toBe(0)
+    expect([waiting.clock.pending, waiting.listeners.size]).toEqual([0, 0])
   })
 
   it.each([
@@ -63,6 +79,7 @@ describe('pain 6 code that is loaded on first use', () => {
     expect(ended).toBe(false)
     await waiting.clock.advance(1)
     expect(await outcome).toMatchObject({ code: 'ERR_TIMEOUT', outcome: 'not-sent' })
+    expect(waiting.listeners.size).toBe(0)
   })
 
   it('cannot be loaded: a typed error with the cause', async () => {
@@ -70,12 +87,12 @@ describe('pain 6 code that is loaded on first use', () => {
     const cause = new TypeError('no such file')
     waiting.module.reject(cause)
     expect(await failure(waiting.load())).toMatchObject({ code: 'ERR_NOT_CONNECTED', outcome: 'not-sent', cause })
-    expect(waiting.clock.pending).toBe(0)
+    expect([waiting.clock.pending, waiting.listeners.size]).toEqual([0, 0])
   })
 
-  it.each([{ timeout: -1 }, { timeout: 'soon' }, { signal: 1 }])('P12 refuses %o, and leaves no timer', async (options) => {
+  it.each([{ timeout: -1 }, { timeout: 'soon' }, { signal: 1 }])('P12 refuses %o, and leaves no timer and no listener', async (options) => {
     const waiting = new Waiting()
     expect(await failure(waiting.load(options))).toMatchObject({ code: 'ERR_INVALID_OPTION', option: Object.keys(options)[0] })
-    expect(waiting.clock.pending).toBe(0)
+    expect([waiting.clock.pending, waiting.listeners.size]).toEqual([0, 0])
   })
 })

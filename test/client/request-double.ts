@@ -96,8 +96,10 @@ export class ClientDouble implements RequestClient {
     return { granted: [], done: entry.end.promise, unsubscribe, detach: () => undefined, [asyncDisposeSymbol]: unsubscribe }
   }
 
-  on<K extends 'state' | 'connect'>(type: K, listener: (event: ClientEvents[K]) => void): void {
-    this.#listeners.push({ type, listener })
+  on<K extends 'state' | 'connect'>(type: K, listener: (event: ClientEvents[K]) => void): () => void {
+    const entry = { type, listener }
+    this.#listeners.push(entry)
+    return () => this.#listeners.splice(this.#listeners.indexOf(entry), 1)
   }
 
   random(): number {

@@ -1,8 +1,8 @@
 /** Every feature on aedes. */
 import { readFileSync } from 'node:fs'
-import type { AedesOptions } from 'aedes'
 import { expect } from 'vitest'
-import { account, type Broker, limits, type Setup, startAedes, transports } from './brokers.js'
+import { aedesSetups } from './aedes.js'
+import { type Broker, type Setup, startAedes, transports } from './brokers.js'
 import { mixed } from './features/publishing.js'
 import { run } from './features.js'
 import { identities } from './identities.js'
@@ -126,24 +126,8 @@ const clientOptions = { receiveMaximum: 65_535 }
 
 const { version } = JSON.parse(readFileSync(new URL('../../node_modules/aedes/package.json', import.meta.url), 'utf8')) as { version: string }
 
-const setups: Readonly<Record<Setup, AedesOptions>> = {
-  plain: {},
-  narrow: { receiveMaximum: limits.receiveMaximum, maximumPacketSize: limits.maximumPacketSize, keepaliveLimit: limits.keepAlive },
-  lesser: {},
-  guarded: {
-    authenticate: (_client, username, password, done) => {
-      const known = username === account.username && password?.toString() === account.password
-      done(known ? null : Object.assign(new Error('no'), { returnCode: 4 }), known)
-    },
-    authorizePublish: (_client, { topic }, done) => done(topic.includes('/denied/') ? new Error('no') : null),
-    authorizeSubscribe: (_client, subscription, done) => done(null, subscription.topic.includes('/denied/') ? null : subscription),
-  },
-  scram: {},
-  durable: {},
-}
-
 const { authority, server } = identities()
-const start = (setup: Setup): Promise<Broker> => startAedes(setups[setup], { server })
+const start = (setup: Setup): Promise<Broker> => startAedes(aedesSetups[setup], { server })
 
 for (const transport of transports) {
   const breadth = { TCP: 'all', WebSocket: 'most', TLS: 'essential', 'Secure WebSocket': 'essential', 'Unix socket': 'essential' } as const

@@ -17,6 +17,7 @@ import { createWebSocketStream, WebSocketServer } from 'ws'
 import type { Identity } from '../transport/certificates.js'
 import type { Broker, TransportName } from './brokers.js'
 import { listening } from './process-broker.js'
+import { account, limits, type Setup } from './setups.js'
 
 /** What its listeners are started with. */
 export interface AedesListeners {
@@ -133,4 +134,21 @@ export async function startAedes(options: AedesOptions = {}, listeners: AedesLis
   const broker = new AedesBroker(options, listeners)
   await broker.live()
   return broker
+}
+
+/** How aedes is set up in each way, as far as it can be. */
+export const aedesSetups: Readonly<Record<Setup, AedesOptions>> = {
+  plain: {},
+  narrow: { receiveMaximum: limits.receiveMaximum, maximumPacketSize: limits.maximumPacketSize, keepaliveLimit: limits.keepAlive },
+  lesser: {},
+  guarded: {
+    authenticate: (_client, username, password, done) => {
+      const known = username === account.username && password?.toString() === account.password
+      done(known ? null : Object.assign(new Error('no'), { returnCode: 4 }), known)
+    },
+    authorizePublish: (_client, { topic }, done) => done(topic.includes('/denied/') ? new Error('no') : null),
+    authorizeSubscribe: (_client, subscription, done) => done(null, subscription.topic.includes('/denied/') ? null : subscription),
+  },
+  scram: {},
+  durable: {},
 }

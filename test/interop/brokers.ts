@@ -11,27 +11,10 @@ import { delimiter, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { hasOpenssl, type Identity } from '../transport/certificates.js'
 import { freePorts, ProcessBroker, startProcess } from './process-broker.js'
+import { account, limits, type Setup, type TransportName } from './setups.js'
 
 export { startAedes } from './aedes.js'
-
-/** The ways to reach a broker. */
-export const transports = ['TCP', 'TLS', 'WebSocket', 'Secure WebSocket', 'Unix socket'] as const
-
-/** How a client reaches a broker. */
-export type TransportName = (typeof transports)[number]
-
-/**
- * How a broker is set up for a feature: as it comes; with narrow windows (`narrow`, see `limits`); with at most QoS 1 and nothing retained (`lesser`);
- * for one user, who may not touch `+/denied/#` (`guarded`, see `account`); with enhanced authentication of that user (`scram`); and remembering what
- * it knows from one life to the next (`durable`).
- */
-export type Setup = 'plain' | 'narrow' | 'lesser' | 'guarded' | 'scram' | 'durable'
-
-/** Who may connect when guarded. */
-export const account = { username: 'user', password: 'pencil' }
-
-/** What a narrow broker announces: Receive Maximum, Maximum Packet Size in bytes, and Server Keep Alive in seconds to who asks for more. */
-export const limits = { receiveMaximum: 20, maximumPacketSize: 2000, keepAlive: 15 }
+export { account, limits, type Setup, type TransportName, transports } from './setups.js'
 
 /** A running broker. */
 export interface Broker {
@@ -126,6 +109,18 @@ export function mosquittoBefore(...wanted: readonly [number, number, number]): b
   const found = mosquittoVersion().split('.').map(Number)
   const differing = wanted.findIndex((part, index) => part !== found[index])
   return differing >= 0 && (found[differing] ?? 0) < (wanted[differing] ?? 0)
+}
+
+/** How mosquitto is set up in each way. */
+export const mosquittoSetups: Readonly<Record<Setup, MosquittoSettings>> = {
+  plain: {},
+  narrow: {
+    lines: [`max_inflight_messages ${limits.receiveMaximum}`, `max_packet_size ${limits.maximumPacketSize}`, `max_keepalive ${limits.keepAlive}`],
+  },
+  lesser: { lines: ['retain_available false'], listenerLines: ['max_qos 1'] },
+  guarded: { passwords: { [account.username]: account.password }, denied: '+/denied/#' },
+  scram: {},
+  durable: { durable: true },
 }
 
 /** Starts mosquitto with a listener for each transport. */

@@ -4,9 +4,8 @@ import { Client } from '../../src/client/node.js'
 import {
   account,
   type Broker,
-  limits,
-  type MosquittoSettings,
   mosquittoBefore,
+  mosquittoSetups,
   mosquittoVersion,
   type Setup,
   startMosquitto,
@@ -103,17 +102,6 @@ const grants: Lack = {
   },
 }
 
-const setups: Readonly<Record<Setup, MosquittoSettings>> = {
-  plain: {},
-  narrow: {
-    lines: [`max_inflight_messages ${limits.receiveMaximum}`, `max_packet_size ${limits.maximumPacketSize}`, `max_keepalive ${limits.keepAlive}`],
-  },
-  lesser: { lines: ['retain_available false'], listenerLines: ['max_qos 1'] },
-  guarded: { passwords: { [account.username]: account.password }, denied: '+/denied/#' },
-  scram: {},
-  durable: { durable: true },
-}
-
 withMosquitto(transports, (transport) => {
   const { authority, server } = identities()
   const lacks = {
@@ -127,7 +115,7 @@ withMosquitto(transports, (transport) => {
     ...(mosquittoBefore(2, 0, 13) && { 'inbound window': window, 'inbound window at QoS 2': windowAt2 }),
     ...(transport.endsWith('WebSocket') && { 'large payloads': bulk }),
   }
-  const start = (setup: Setup): Promise<Broker> => startMosquitto({ ...setups[setup], tls: { authority, server } })
+  const start = (setup: Setup): Promise<Broker> => startMosquitto({ ...mosquittoSetups[setup], tls: { authority, server } })
   const breadth = transport === 'TCP' ? 'all' : transport === 'Secure WebSocket' ? 'essential' : 'most'
   run({ broker: 'mosquitto', version: mosquittoVersion(), transport, start, tls: { ca: authority.cert }, lacks }, breadth)
 })

@@ -6,7 +6,7 @@ import { Program } from './program.js'
 
 /** `npm run pains` has the million. */
 const long = process.env['MQWIRE_LONG'] !== undefined
-const publishes = long ? 1_000_000 : 50_000
+const publishes = long ? 1_000_000 : 30_000
 const mebibyte = 1024 * 1024
 
 it(

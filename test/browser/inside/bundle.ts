@@ -37,6 +37,11 @@ const standIns: Plugin = {
     onResolve({ filter: /^vitest$/ }, () => ({ path: path.join(folder, 'vitest.js') }))
     onResolve({ filter: /^node:(fs|util|vm)$/ }, () => ({ path: path.join(folder, 'node.js') }))
     onResolve({ filter: /\/src\/client\/node\.js$/ }, () => ({ path: path.join(root, 'src', 'client', 'browser.ts') }))
+    // What starts processes stays where it is: the page has the plain data of it, and is told of the rest.
+    onResolve({ filter: /\/(brokers|proxy)\.js$/ }, ({ path: name, importer }) => {
+      if (!importer.startsWith(path.join(root, 'test', 'interop'))) return undefined
+      return { path: name.endsWith('/proxy.js') ? path.join(folder, 'proxy.js') : path.join(root, 'test', 'interop', 'setups.ts') }
+    })
     onResolve({ filter: /^test-files$/ }, () => ({ path: 'test-files', namespace: 'made' }))
     onLoad({ filter: /.*/, namespace: 'made' }, () => ({
       resolveDir: path.join(root, 'test'),
@@ -57,11 +62,14 @@ export function placeOf(name: string): 'page' | 'worker' {
   return name === 'client/publish.test.ts' || files.indexOf(name) % 2 === 0 ? 'page' : 'worker'
 }
 
-/** Name to text: `page.js` and `worker.js`. Each is of one piece: what is loaded on first use would take real time, while that of the tests stands still. */
+/**
+ * Name to text: `page.js` and `worker.js` have the pure suites, `features.js` those of brokers. Each is of one piece: what is loaded on first use
+ * would take real time, while that of the tests stands still.
+ */
 export async function bundleInside(): Promise<ReadonlyMap<string, string>> {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: ['page.js', 'worker.js'].map((name) => path.join(folder, name)),
+    entryPoints: ['page.js', 'worker.js', 'features.js'].map((name) => path.join(folder, name)),
     outdir: path.join(root, 'inside'),
     bundle: true,
     write: false,

@@ -1,8 +1,8 @@
 /**
  * Runs test files where it is loaded, page or worker, and tells what came of them as plain data.
  *
- * `files` maps the name of a file to what imports it, `leftOut` to titles of its tests that are not run: made by `bundle.ts`. An error or a rejection that nobody caught fails the file during which
- * it was seen.
+ * `files` maps the name of a file to what imports it, `leftOut` to titles of its tests that are not run: made by `bundle.ts`. An error or a
+ * rejection that nobody caught fails the file during which it was seen.
  */
 import { startTests } from '@vitest/runner'
 import { files, leftOut } from 'test-files'
@@ -18,7 +18,8 @@ const config = {
   sequence,
   chaiConfig: undefined,
   maxConcurrency: 1,
-  testTimeout: 20_000,
+  // Two of them run side by side, where one of Node has a core.
+  testTimeout: 60_000,
   hookTimeout: 20_000,
   retry: 0,
   includeTaskLocation: false,

@@ -21,4 +21,15 @@ globalThis.places = {
     const worker = new SharedWorker('/bundles/shared-worker.js')
     return answer(worker.port, question, worker)
   },
+  async serviceWorker(question) {
+    const registration = await navigator.serviceWorker.register('/bundles/service-worker.js')
+    const worker = registration.installing ?? registration.active
+    while (worker.state !== 'activated') await new Promise((resolve) => worker.addEventListener('statechange', resolve, { once: true }))
+    const { port1, port2 } = new MessageChannel()
+    const answered = new Promise((resolve) => {
+      port1.onmessage = ({ data }) => resolve(data)
+    })
+    worker.postMessage(question, [port2])
+    return answered
+  },
 }

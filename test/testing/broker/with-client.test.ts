@@ -27,3 +27,23 @@ it('a service is tested against a broker that restarts', async () => {
   expect(broker.sessions.get('service')).toMatchObject({ connected: false, queued: 0, inflight: 0 })
   broker.close()
 })
+
+it('pain 19 a client that reads nothing holds up no other', async () => {
+  const broker = new MemoryBroker()
+  const connected = async (clientId: string): Promise<Client> => {
+    const client = new Client({ url: 'mqtt://test', transport: broker.dial }, { clientId, receiveMaximum: 4 })
+    await client.connect()
+    return client
+  }
+  const [stalled, other] = [await connected('stalled'), await connected('other')]
+  const unread = await stalled.subscribe('a', { qos: 1 })
+  const read = await other.subscribe('a', { qos: 1 })
+  const onReceive = await other.subscribe('b', { qos: 1, ack: 'on-receive' })
+  const sender = await connected('sender')
+  for (let number = 0; number < 50; number++) for (const topic of ['a', 'b']) await sender.publish(topic, String(number), { qos: 1 })
+  for (let number = 0; number < 50; number++) expect((await read.next({ timeout: 5000 }))?.text()).toBe(String(number))
+  for (let number = 0; number < 50; number++) expect((await onReceive.next({ timeout: 5000 }))?.text()).toBe(String(number))
+  expect(unread.size).toBe(4)
+  for (const client of [stalled, other, sender]) await client.disconnect({ timeout: 0 })
+  broker.close()
+})

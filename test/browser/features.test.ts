@@ -1,0 +1,117 @@
+/**
+ * The features of the interop suites in a page of a real browser, over the WebSocket listeners of aedes and mosquitto: the same code, the same
+ * expectations. What is not run here stands below, with the reason.
+ */
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { ClientOptions } from '../../src/client/node.js'
+import { aedesSetups } from '../interop/aedes.js'
+import { type Broker, mosquittoBefore, mosquittoSetups, type Setup, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
+import { features } from '../interop/features.js'
+import { type ProxySettings, type Proxy as Running, startProxy } from '../interop/proxy.js'
+import type { Feature } from '../interop/target.js'
+import { requireDist } from '../package/fixture.js'
+import { driven, withChromium } from './chromium.js'
+import { type Site, serveSite } from './site.js'
+
+/** A broker in the page's hands. */
+interface Target {
+  readonly start: (setup: Setup) => Promise<Broker>
+  readonly clientOptions?: ClientOptions
+  /** Those that are run. Default all. */
+  readonly only?: (feature: Feature) => boolean
+  /** Names of features that this broker does not have as the standard says: `test/interop` shows what there is instead. */
+  readonly lacks: readonly string[]
+}
+
+/** Features that are not of a page. */
+const leftOut: Readonly<Record<string, string>> = {
+  'killed broker': 'freezes the broker between two statements, which a page is too far away for',
+  'disconnect from a dead broker': 'freezes the broker between two statements, which a page is too far away for',
+  'identifiers come round': 'a minute of work for the broker, and nothing in it depends on the engine',
+  'thousands at QoS 1 and 2 both ways': 'seconds of work for the broker, and nothing in it depends on the engine',
+}
+
+withChromium(() => {
+  let site: Site
+  let browser: Browser
+  beforeAll(async () => {
+    await requireDist()
+    site = await serveSite()
+    browser = await driven()
+    return async () => {
+      await browser.close()
+      await site.stop()
+    }
+  })
+
+  it('what is left out is there', () => {
+    const names = features.map(({ name }) => name)
+    for (const name of Object.keys(leftOut)) expect(names).toContain(name)
+  })
+
+  function suite(name: string, { start, clientOptions = {}, only = () => true, lacks }: Target): void {
+    const run = features
+      .filter(only)
+      .filter((feature) => !(feature.name in leftOut) && !lacks.includes(feature.name) && !/^over (?!WebSocket)/.test(feature.name))
+
+    describe(`O26 ${name} over WebSocket, from a page`, { concurrent: true }, () => {
+      const brokers: Broker[] = []
+      const proxies: Running[] = []
+      let page: Page
+      beforeAll(async () => {
+        page = await browser.newPage()
+        await page.exposeFunction('startBroker', async (setup: Setup) => {
+          const broker = await start(setup)
+          return { number: brokers.push(broker) - 1, url: broker.urls.WebSocket }
+        })
+        await page.exposeFunction('controlBroker', (number: number, what: 'kill' | 'shutDown' | 'live' | 'stop') => brokers[number]?.[what]())
+        await page.exposeFunction('proxyTo', async (settings: ProxySettings) => {
+          // The handshake of a WebSocket alone is half a kilobyte each way.
+          const proxy = await startProxy({ ...settings, meanBytes: settings.meanBytes * 4 })
+          return { number: proxies.push(proxy) - 1, url: proxy.url.replace(/^mqtt:/, 'ws:') }
+        })
+        await page.exposeFunction('controlProxy', (number: number, what: 'calm' | 'stop' | 'resets') => {
+          const proxy = proxies[number]
+          return what === 'resets' ? proxy?.resets : proxy?.[what]()
+        })
+        await page.goto(`${site.origin}/inside/features.html`)
+        await page.waitForFunction('globalThis.features !== undefined')
+      })
+      afterAll(async () => {
+        await page.close()
+        for (const broker of brokers) await broker.stop()
+        for (const proxy of proxies) await proxy.stop()
+      })
+
+      for (const feature of run)
+        it(feature.title, { timeout: feature.timeout ?? 40_000 }, async () => {
+          expect(await page.evaluate(`features.run(${JSON.stringify(feature.name)}, ${JSON.stringify(clientOptions)})`)).toBeUndefined()
+        })
+    })
+  }
+
+  suite('aedes', {
+    start: (setup) => startAedes(aedesSetups[setup]),
+    // It sends without regard to the Receive Maximum of its clients.
+    clientOptions: { receiveMaximum: 65_535 },
+    // The others show the browser with one broker as well as with two.
+    only: ({ reach, name }) => reach === 'everywhere' || ['payloads above 1 MiB', 'cuts at QoS 2', 'retained', 'MQTT 3.1.1'].includes(name),
+    lacks: [],
+  })
+  withMosquitto(['WebSocket'], () =>
+    suite('mosquitto', {
+      start: (setup) => startMosquitto(mosquittoSetups[setup]),
+      lacks: [
+        'overlap within one subscription',
+        'enhanced authentication',
+        'refused subscription',
+        // Its WebSocket listener sends 4 KB ten times in a second.
+        'large payloads',
+        'payloads above 1 MiB',
+        ...(mosquittoBefore(2, 1, 0) ? ['takeover', 'topic aliases from the broker'] : []),
+        ...(mosquittoBefore(2, 0, 13) ? ['inbound window', 'inbound window at QoS 2'] : []),
+      ],
+    }),
+  )
+})
