@@ -30,12 +30,11 @@ import type { ListenOptions, Unlisten } from './emitter.js'
 import { parseEndpoints } from './endpoint.js'
 import type { ClientEvents } from './events.js'
 import { HandlerLoop } from './handling.js'
-import { loaded } from './loading.js'
 import type { Message } from './message.js'
 import { parseOptions } from './options.js'
 import { closedError } from './outcome.js'
 import type { Platform } from './platform.js'
-import type { RequestClient, RequestOptions, Requests } from './request.js'
+import { type RequestClient, type RequestOptions, Requests } from './request.js'
 import {
   checkedTopic,
   goodbye,
@@ -47,7 +46,7 @@ import {
   subscriptionCall,
   unsubscribeCall,
 } from './requests.js'
-import type { Responder, Responding, RespondOptions, respond } from './respond.js'
+import { type Responder, type Responding, type RespondOptions, respond } from './respond.js'
 import { invalid, object, optional, signal as parseSignal } from './schema.js'
 import type { Negotiated } from './session/limits.js'
 import type { Stats } from './statistics.js'
@@ -72,7 +71,6 @@ const connectOptions = object<ConnectOptions>({ signal: optional(parseSignal) })
 export class BaseClient implements AsyncDisposable {
   readonly #core: Core
   #requests: Requests | undefined
-  #respond: typeof respond | undefined
 
   /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
   constructor(platform: Platform, endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) {
@@ -190,25 +188,17 @@ export class BaseClient implements AsyncDisposable {
    */
   async request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message> {
     this.#assertOpen(this.#core.stopping)
-    if (this.#requests === undefined) {
-      // Loaded with the first request: who asks nothing does not carry it.
-      const client = this.#asRequestClient()
-      const { Requests } = await loaded(import('./request.js'), client, options)
-      this.#assertOpen(this.#core.stopping)
-      this.#requests ??= new Requests(client)
-    }
+    this.#requests ??= new Requests(this.#asRequestClient())
     return this.#requests.request(topic, payload, options)
   }
 
   /**
    * Answers requests on these filters with what the handler returns, to the response topic that each names, if `allow` takes it.
-   * @throws MqttError as `listen`, ERR_UNSUPPORTED_OPTION on 3.1.1, and ERR_TIMEOUT when its code, loaded on first use, has not come after 30 s
+   * @throws MqttError as `listen`, and ERR_UNSUPPORTED_OPTION on 3.1.1
    */
   async respond(filters: Filters, handler: Responding, options?: RespondOptions): Promise<Responder> {
     this.#assertOpen(this.#core.stopping)
-    const client = this.#asRequestClient()
-    this.#respond ??= (await loaded(import('./respond.js'), client, options)).respond
-    return this.#respond(client, filters, handler, options)
+    return respond(this.#asRequestClient(), filters, handler, options)
   }
 
   /** Fulfils when everything published at QoS 0 so far was written. @throws MqttError ERR_NOT_CONNECTED, ERR_CONNECTION_LOST */

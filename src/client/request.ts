@@ -2,7 +2,7 @@
  * `request`: a question published with a response topic, and the answer that carries its correlation data (section 4.10).
  *
  * One response subscription serves all requests of a client. It may assume that the client restores subscriptions after a reconnect; it keeps
- * every request settled exactly once: by its answer, its deadline, its signal, a failure on the way, or the end of the client. Loaded on first use.
+ * every request settled exactly once: by its answer, its deadline, its signal, a failure on the way, or the end of the client.
  */
 import { MqttError, type Outcome } from '../errors.js'
 import type { ProtocolVersion, QoS } from '../wire/packets.js'

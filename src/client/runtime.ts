@@ -9,21 +9,16 @@ import type { Platform } from './platform.js'
 const drawn = /* @__PURE__ */ new Uint32Array(64)
 let left = 0
 
-function draw(): number {
-  if (left === 0) {
-    crypto.getRandomValues(drawn)
-    left = drawn.length
-  }
-  left -= 1
-  return drawn[left] as number
-}
-
 /** The common parts of every platform. */
 export const runtime: Pick<Platform, 'now' | 'date' | 'random' | 'setTimer' | 'microtask'> = {
   now: () => performance.now(),
   date: () => Date.now(),
   // Nobody is to guess the response topics and identifiers that come from it.
-  random: () => draw() / 4_294_967_296,
+  random() {
+    if (left === 0) left = crypto.getRandomValues(drawn).length
+    left -= 1
+    return (drawn[left] as number) / 4_294_967_296
+  },
   setTimer(callback, delay) {
     const timer = setTimeout(callback, delay)
     return () => clearTimeout(timer)

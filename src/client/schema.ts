@@ -117,14 +117,7 @@ export function object<T extends object>(schema: Schema<T>): Parser<T> {
   const names = Object.keys(schema) as (keyof T & string)[]
   // What nobody gave is the same for all.
   let none: T | undefined
-  return (value, path) => {
-    if (value === undefined) {
-      none ??= parse({}, path)
-      return none
-    }
-    return parse(value, path)
-  }
-  function parse(value: unknown, path: string): T {
+  const parse: Parser<T> = (value, path) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return invalid(path === '' ? 'options' : path, 'an object')
     const prefix = path === '' ? '' : `${path}.`
     const given = value as Record<string, unknown>
@@ -133,5 +126,10 @@ export function object<T extends object>(schema: Schema<T>): Parser<T> {
     const parsed = {} as T
     for (const name of names) parsed[name] = schema[name](given[name], prefix + name)
     return Object.freeze(parsed)
+  }
+  return (value, path) => {
+    if (value !== undefined) return parse(value, path)
+    none ??= parse({}, path)
+    return none
   }
 }

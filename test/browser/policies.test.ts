@@ -96,29 +96,6 @@ withChromium(() => {
     })
   })
 
-  describe('code that is loaded on first use', () => {
-    let broker: Broker
-    beforeAll(async () => {
-      broker = await startAedes()
-      return () => broker.stop()
-    })
-
-    it('pain 6 hangs: request() and respond() end with their timeout, their signal, and the client', async () => {
-      await open(`${site.origin}/pages/policies.html`)
-      await page.route(/(request|respond)\.js$/, () => undefined)
-      expect(await ask('loading', { url: broker.urls.WebSocket, name: 'loading' })).toEqual(['ERR_TIMEOUT', 'ERR_ABORTED', 'ERR_CLOSED'])
-    })
-
-    it('pain 6 cannot be had: a typed error with the cause, and the next call tries again', async () => {
-      await open(`${site.origin}/pages/policies.html`)
-      await page.route(/(request|respond)\.js$/, (route) => route.abort())
-      await page.exposeFunction('allow', () => page.unrouteAll())
-      const { first, second } = (await ask('refusedCode', { url: broker.urls.WebSocket, name: 'refused' })) as Record<string, unknown>
-      expect(first).toMatchObject({ code: 'ERR_NOT_CONNECTED', outcome: 'not-sent' })
-      expect(second).toBe('pong')
-    })
-  })
-
   describe('a server that closes with 4401 and a reason', () => {
     const cause = { code: 4401, reason: 'expired' }
     let server: Awaited<ReturnType<typeof startClosing>>

@@ -1,10 +1,7 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../src/client/events.js'
 import { agreeable } from './harness.js'
 import { down, Rig, reconnect, refusing, welcoming } from './rig.js'
-
-// Loaded on demand by `request()`, which takes real time the first time.
-beforeAll(() => import('../../src/client/request.js'))
 
 /** Where a program may call from. */
 const places = [

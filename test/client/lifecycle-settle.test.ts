@@ -1,11 +1,8 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import { agreeable } from './harness.js'
 import { type Behaviour, down, Rig, reconnect, refusing, welcoming } from './rig.js'
-
-// Loaded on demand by `request()`, which takes real time the first time.
-beforeAll(() => import('../../src/client/request.js'))
 
 /** Keeps count of promises. */
 class Tally {

@@ -16,7 +16,7 @@ import { entries, project, removeProjects, requireDist } from './fixture.js'
  * for acknowledgements that leave once a turn, a few at a time where connections do not hold, topics that are foreseen, borrowed messages of small reads
  * in memory that is used again, and connections that live on in hidden pages.
  */
-const ceiling = 54_500
+const ceiling = 53_800
 
 const base: BuildOptions & { write: false; metafile: true } = {
   bundle: true,

@@ -19,8 +19,6 @@ export interface Histories {
 export async function historyOf(
   seed: number,
 ): Promise<{ readonly lines: readonly string[]; readonly findings: readonly string[]; readonly events: number }> {
-  // What is loaded on first use would take real time, while that of the world stands still.
-  await Promise.all([import('../../../src/client/request.js'), import('../../../src/client/respond.js')])
   const lines: string[] = []
   const world = new World(generate(seed))
   world.trace = (line) => lines.push(line)

@@ -26,25 +26,6 @@ globalThis.policies = {
   },
   /** What connecting rejects with. */
   refused: ({ url }) => connect(url).then(() => undefined, told),
-  /** What `request` and `respond` come to while their code cannot be had, and once it can. */
-  async loading({ url, name }) {
-    const client = await connect(url, { clientId: name })
-    const question = () => client.request(name, 'ping', { timeout: 200 })
-    const [late, aborted] = [question(), client.request(name, 'ping', { signal: AbortSignal.timeout(50) })]
-    const errors = [await late.catch(told), await aborted.catch(told)]
-    const waiting = client.respond(name, () => 'never')
-    await client.disconnect({ timeout: 0 })
-    return [...errors, await waiting.catch(told)].map(({ code }) => code)
-  },
-  /** The same where it is refused at first. */
-  async refusedCode({ url, name }) {
-    const client = await connect(url, { clientId: name })
-    const first = await client.respond(name, () => 'pong').catch(told)
-    await globalThis.allow()
-    const second = await client.respond(name, () => 'pong').then(() => client.request(name, 'ping', { timeout: 5000 }), told)
-    await client.disconnect({ timeout: 0 })
-    return { first, second: second.code ?? second.text() }
-  },
   /** What ends a connection that is up. */
   async ended({ url }) {
     const client = await connect(url, { reconnect: false })

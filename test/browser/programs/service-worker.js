@@ -1,4 +1,4 @@
-/** The program in a service worker, which may not load modules later: bundled, it is of one piece. Asked over the port that comes with the question. */
+/** The program in a service worker, asked over the port that comes with the question. */
 import { outcome } from './everything.js'
 
 globalThis.onmessage = (event) => {
