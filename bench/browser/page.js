@@ -6,12 +6,12 @@ import * as mqttPacket from 'mqtt-packet'
 import { connect } from 'mqwire'
 import { compare } from '../compare.js'
 import { median } from '../statistics.js'
-import { consumers, mqttJsConsumer, unlessClosed } from '../work/consumers.js'
-import { decoders } from '../work/decoding.js'
-import { deliverers } from '../work/delivering.js'
-import { encoders } from '../work/encoding.js'
-import { ours } from '../work/libraries.js'
-import { workloads } from '../work/workload.js'
+import { consumers, mqttJsConsumer, unlessClosed } from '../workloads/consumers.js'
+import { decoders } from '../workloads/decoding.js'
+import { deliverers } from '../workloads/delivering.js'
+import { encoders } from '../workloads/encoding.js'
+import { ours } from '../workloads/libraries.js'
+import { workloads } from '../workloads/workload.js'
 
 async function codec({ what, name, only, ...options }) {
   const libraries = { ...(await ours()), mqttPacket: mqttPacket.default ?? mqttPacket }

@@ -6,10 +6,10 @@
  */
 import mqttPacket from 'mqtt-packet'
 import { median } from '../statistics.js'
-import { decoders } from '../work/decoding.js'
-import { encoders } from '../work/encoding.js'
-import { ours } from '../work/libraries.js'
-import { workloads } from '../work/workload.js'
+import { decoders } from '../workloads/decoding.js'
+import { encoders } from '../workloads/encoding.js'
+import { ours } from '../workloads/libraries.js'
+import { workloads } from '../workloads/workload.js'
 import { allocated } from './heap.js'
 import { finish, settings } from './rounds.js'
 

@@ -4,10 +4,10 @@
  */
 import mqttPacket from 'mqtt-packet'
 import { compare } from '../compare.js'
-import { decoders } from '../work/decoding.js'
-import { encoders, readers } from '../work/encoding.js'
-import { ours } from '../work/libraries.js'
-import { workloads } from '../work/workload.js'
+import { decoders } from '../workloads/decoding.js'
+import { encoders, readers } from '../workloads/encoding.js'
+import { ours } from '../workloads/libraries.js'
+import { workloads } from '../workloads/workload.js'
 import { finish, settings } from './rounds.js'
 
 const { what, name, properties = false, making = false, only } = settings

@@ -6,7 +6,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { consumers, mqttJsConsumer, unlessClosed } from '../work/consumers.js'
+import { consumers, mqttJsConsumer, unlessClosed } from '../workloads/consumers.js'
 import { openMqttJs, openMqwire } from './clients.js'
 import { alternate, finish, settings, timed } from './rounds.js'
 

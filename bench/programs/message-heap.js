@@ -2,7 +2,7 @@
  * Heap bytes that each received message costs, by lifetime and way to read. Wants `--expose-gc`. Settings: `port`, `modes`, `size`, `qos`, `properties`.
  */
 import { median } from '../statistics.js'
-import { consumers, mqttJsConsumer, unlessClosed } from '../work/consumers.js'
+import { consumers, mqttJsConsumer, unlessClosed } from '../workloads/consumers.js'
 import { openMqttJs, openMqwire } from './clients.js'
 import { allocated } from './heap.js'
 import { finish, settings } from './rounds.js'

@@ -6,7 +6,7 @@
  * Each application adds up topic and payload lengths: that is its work, and it is checked.
  */
 import { startPeer } from '../peers/index.js'
-import { consumers, mqttJsConsumer, unlessClosed } from '../work/consumers.js'
+import { consumers, mqttJsConsumer, unlessClosed } from '../workloads/consumers.js'
 import { openMqttJs, openMqwire } from './clients.js'
 import { alternate, finish, settings, timed } from './rounds.js'
 

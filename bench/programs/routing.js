@@ -2,7 +2,7 @@
  * Nanoseconds of processor time per message of clients with few and many filters, in turns. Settings: `names` of scenes, `churn`, `rounds`, `count`.
  */
 import { median } from '../statistics.js'
-import { router, scenes } from '../work/routing.js'
+import { router, scenes } from '../workloads/routing.js'
 import { finish, settings, timed } from './rounds.js'
 
 const { names, churn = false, rounds = 25, count = 100_000 } = settings

@@ -5,7 +5,7 @@
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { median } from '../statistics.js'
-import { consumers, mqttJsConsumer, unlessClosed } from '../work/consumers.js'
+import { consumers, mqttJsConsumer, unlessClosed } from '../workloads/consumers.js'
 import { openMqttJs, openMqwire } from './clients.js'
 import { allocated } from './heap.js'
 import { finish, settings } from './rounds.js'

@@ -8,7 +8,7 @@ import mqttjs from 'mqtt'
 import { connect } from 'mqwire'
 import { WebSocket } from 'ws'
 import { load } from '../versus/install.js'
-import { consumers, mqttJsConsumer } from '../work/consumers.js'
+import { consumers, mqttJsConsumer } from '../workloads/consumers.js'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 let clients = 0

@@ -5,7 +5,7 @@
  */
 import type { MqttError } from '../errors.js'
 import type { QoS, UserProperties } from '../wire/packets.js'
-import type { Message } from './message.js'
+import type { Message } from './delivery/message.js'
 
 /**
  * When the buffer of a subscription is full: let Receive Maximum stop the broker (QoS 0 then drops the oldest), or drop the newest or the oldest message.

@@ -9,8 +9,8 @@ import type { FrameScanner } from '../wire/frames.js'
 import type { Bytes, QoS, UserProperties } from '../wire/packets.js'
 import type { SubscriptionDefaults } from './api-subscriptions.js'
 import type { Backoff } from './backoff.js'
-import type { DecisionContext } from './supervisor.js'
-import type { Verdict } from './verdicts.js'
+import type { DecisionContext } from './dialling/supervisor.js'
+import type { Verdict } from './dialling/verdicts.js'
 
 export type * from './api-subscriptions.js'
 

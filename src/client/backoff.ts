@@ -5,7 +5,7 @@
  * window; no delay is ever below `min` or above `max`.
  */
 import type { MqttError } from '../errors.js'
-import { duration, invalid, object, oneOf, withDefault } from './schema.js'
+import { duration, invalid, object, oneOf, withDefault } from './common/schema.js'
 
 /**
  * Milliseconds before the next attempt. `attempt` is 1 for the first delay since a connection was stable, `error` what made it necessary;

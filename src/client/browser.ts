@@ -9,7 +9,7 @@
 import { dialWebSocket } from '../transport/websocket.js'
 import type { ClientOptions, Endpoint } from './api.js'
 import { BaseClient, type ConnectOptions, opened } from './client.js'
-import { hasSettings } from './endpoint.js'
+import { hasSettings } from './parsing/endpoint.js'
 import type { Platform } from './platform.js'
 import { runtime } from './runtime.js'
 

@@ -4,7 +4,6 @@
  * `node.ts` and `browser.ts` bind it to a platform. It holds no logic of its own.
  */
 import type { MqttError } from '../errors.js'
-import { onAbort } from './abort.js'
 import type {
   ClientOptions,
   ClientState,
@@ -23,18 +22,18 @@ import type {
   UnsubscribeOptions,
   UnsubscribeResult,
 } from './api.js'
-import { Consumer } from './consumer.js'
+import { onAbort } from './common/abort.js'
+import { asyncDisposeSymbol } from './common/dispose.js'
+import type { ListenOptions, Unlisten } from './common/emitter.js'
+import { closedError } from './common/outcome.js'
+import { invalid, object, optional, signal as parseSignal } from './common/schema.js'
 import { Core } from './core.js'
-import { asyncDisposeSymbol } from './dispose.js'
-import type { ListenOptions, Unlisten } from './emitter.js'
-import { parseEndpoints } from './endpoint.js'
+import { Consumer } from './delivery/consumer.js'
+import { HandlerLoop } from './delivery/handling.js'
+import type { Message } from './delivery/message.js'
 import type { ClientEvents } from './events.js'
-import { HandlerLoop } from './handling.js'
-import type { Message } from './message.js'
-import { parseOptions } from './options.js'
-import { closedError } from './outcome.js'
-import type { Platform } from './platform.js'
-import { type RequestClient, type RequestOptions, Requests } from './request.js'
+import { parseEndpoints } from './parsing/endpoint.js'
+import { parseOptions } from './parsing/options.js'
 import {
   checkedTopic,
   goodbye,
@@ -45,9 +44,10 @@ import {
   type SubscriptionCall,
   subscriptionCall,
   unsubscribeCall,
-} from './requests.js'
-import { type Responder, type Responding, type RespondOptions, respond } from './respond.js'
-import { invalid, object, optional, signal as parseSignal } from './schema.js'
+} from './parsing/requests.js'
+import type { Platform } from './platform.js'
+import { type RequestClient, type RequestOptions, Requests } from './requesting/request.js'
+import { type Responder, type Responding, type RespondOptions, respond } from './requesting/respond.js'
 import type { Negotiated } from './session/limits.js'
 import type { Stats } from './statistics.js'
 

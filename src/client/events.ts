@@ -4,7 +4,7 @@
 import type { MqttError } from '../errors.js'
 import type { ConnackPacket, DisconnectPacket, Packet, QoS } from '../wire/packets.js'
 import type { ClientState, Subscription } from './api.js'
-import type { Message } from './message.js'
+import type { Message } from './delivery/message.js'
 import type { Negotiated } from './session/limits.js'
 
 /** A publish that was sent and not acknowledged. */

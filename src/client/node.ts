@@ -12,10 +12,10 @@ import { dialWebSocket } from '../transport/websocket.js'
 import { dialWebSocketNode } from '../transport/websocket-node.js'
 import type { ClientOptions, Endpoint } from './api.js'
 import { BaseClient, type ConnectOptions, opened } from './client.js'
-import { hasSettings } from './endpoint.js'
+import { hasSettings } from './parsing/endpoint.js'
+import { socketSettings, tlsSettings } from './parsing/settings.js'
 import type { Platform } from './platform.js'
 import { runtime } from './runtime.js'
-import { socketSettings, tlsSettings } from './settings.js'
 
 // Bun has a `ws` of its own, which does not show the stream that the other transport watches; its WebSocket class is the standard one.
 const dialPlatformWebSocket = 'bun' in process.versions ? dialWebSocket : dialWebSocketNode

@@ -6,7 +6,7 @@
 
 import type { Dial, SocketOptions, Target, TlsOptions } from '../transport/transport.js'
 import type { FrameScanner } from '../wire/frames.js'
-import { longestDelay, type Parser } from './schema.js'
+import { longestDelay, type Parser } from './common/schema.js'
 
 /** Cancels a timer; harmless when it has run. */
 export type CancelTimer = () => void

@@ -6,7 +6,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import type { ClientOptions, Subscription } from '../../src/client/api.js'
 import type { BaseClient } from '../../src/client/client.js'
-import { Connection } from '../../src/client/connection.js'
+import { Connection } from '../../src/client/connection/connection.js'
 import type { ClientEvents } from '../../src/client/events.js'
 import { Client } from '../../src/client/node.js'
 import type { MqttError } from '../../src/errors.js'

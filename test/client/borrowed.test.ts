@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import type { Handler, Handling, ListenOptions, SubscribeOptions, Subscription } from '../../src/client/api.js'
-import type { Message } from '../../src/client/message.js'
+import type { Message } from '../../src/client/delivery/message.js'
 import { acks, agreed, gate, publish, quick, quiet, series, subscribe, taken } from './incoming.js'
 import { type WindowedWorld, windowed } from './windowed.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { BrokerList } from '../../src/client/brokers.js'
+import { BrokerList } from '../../src/client/dialling/brokers.js'
 import { MqttError } from '../../src/errors.js'
 
 const no = (reasonCode: number): MqttError => new MqttError('ERR_CONNECT_REFUSED', undefined, { reasonCode })

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { Emitter } from '../../src/client/emitter.js'
+import { Emitter } from '../../src/client/common/emitter.js'
 import { agreeable, connected, World } from './harness.js'
 
 interface Events {

@@ -4,7 +4,7 @@
  */
 
 import type { ClientOptions, Filters, SubscribeOptions, Subscription } from '../../src/client/api.js'
-import type { Message } from '../../src/client/message.js'
+import type { Message } from '../../src/client/delivery/message.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import { encode, type PacketInput } from '../../src/wire/encode.js'
 import type { PublishPacket } from '../../src/wire/packets.js'

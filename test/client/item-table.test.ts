@@ -1,8 +1,8 @@
 /** The table of messages in flight, against a Map. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ItemTable } from '../../src/client/item-table.js'
-import type { Item } from '../../src/client/publish-item.js'
+import { ItemTable } from '../../src/client/publishing/item-table.js'
+import type { Item } from '../../src/client/publishing/publish-item.js'
 
 function itemOf(packetId: number, order: number, released = 0): Item {
   return { packetId, order, released } as Item

@@ -1,7 +1,7 @@
 /** The output buffers: whose they are and when, what leaves together, and where it stops. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { giveBuffer, largeBuffer, smallBuffer, takeBuffer } from '../../src/client/output-pool.js'
+import { giveBuffer, largeBuffer, smallBuffer, takeBuffer } from '../../src/client/connection/output-pool.js'
 import type { PublishPacket } from '../../src/wire/packets.js'
 import { ack, type StubWorld, stubbed, watched } from './stub.js'
 

@@ -1,8 +1,8 @@
 /** `respond`: what is answered, where, with what, and what happens when the handler or the answer fails. */
 import { describe, expect, it } from 'vitest'
-import type { Message } from '../../src/client/message.js'
-import { Requests } from '../../src/client/request.js'
-import { type Reply, type Responder, type Responding, type RespondOptions, respond } from '../../src/client/respond.js'
+import type { Message } from '../../src/client/delivery/message.js'
+import { Requests } from '../../src/client/requesting/request.js'
+import { type Reply, type Responder, type Responding, type RespondOptions, respond } from '../../src/client/requesting/respond.js'
 import { failure, type World } from './harness.js'
 import { acks, agreed, gate, obliging, publish, quiet } from './incoming.js'
 import { ClientDouble, viewOf } from './request-double.js'

@@ -1,7 +1,7 @@
 /** The queues under everything that waits: a model of each is an array. */
 import { describe, expect, it } from 'vitest'
-import { type Linked, Queue } from '../../src/client/queue.js'
-import { Ring } from '../../src/client/ring.js'
+import { type Linked, Queue } from '../../src/client/common/queue.js'
+import { Ring } from '../../src/client/common/ring.js'
 
 /** A ring that was filled in this order. */
 const ringOf = (...values: number[]): Ring<number> => {

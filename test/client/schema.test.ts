@@ -15,7 +15,7 @@ import {
   userProperties,
   viewBytes,
   withDefault,
-} from '../../src/client/schema.js'
+} from '../../src/client/common/schema.js'
 import { MqttError } from '../../src/errors.js'
 
 /** The error of a parser that refuses. */

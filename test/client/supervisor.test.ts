@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { BrokerList } from '../../src/client/brokers.js'
-import { type DecisionContext, type ReconnectPolicy, type Step, Supervisor, type SupervisorConfig } from '../../src/client/supervisor.js'
+import { BrokerList } from '../../src/client/dialling/brokers.js'
+import { type DecisionContext, type ReconnectPolicy, type Step, Supervisor, type SupervisorConfig } from '../../src/client/dialling/supervisor.js'
 import { MqttError } from '../../src/errors.js'
 
 const lost = new MqttError('ERR_CONNECTION_LOST', undefined, { fault: 'remote', outcome: 'unknown' })

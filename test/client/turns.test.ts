@@ -1,7 +1,7 @@
 /** Acknowledgements leave together before the turn has ended, few at first on a new connection; a turn of consumers is told from the next. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api.js'
-import { Turns } from '../../src/client/turns.js'
+import { Turns } from '../../src/client/connection/turns.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
 import type { SubscribePacket } from '../../src/wire/packets.js'

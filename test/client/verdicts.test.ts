@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Verdict, verdictOf } from '../../src/client/verdicts.js'
+import { type Verdict, verdictOf } from '../../src/client/dialling/verdicts.js'
 import { MqttError, type MqttErrorCode } from '../../src/errors.js'
 
 const of = (code: MqttErrorCode, reasonCode?: number): Verdict => verdictOf(new MqttError(code, undefined, { reasonCode, fault: 'remote' }))

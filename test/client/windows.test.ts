@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Piece } from '../../src/client/pieces.js'
-import { Windows } from '../../src/client/windows.js'
+import { Windows } from '../../src/client/connection/windows.js'
+import type { Piece } from '../../src/client/delivery/pieces.js'
 
 const nothing = (): void => undefined
 const busy = 4096

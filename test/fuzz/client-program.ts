@@ -5,7 +5,7 @@
  * sequence of bytes is a program. Each operation prints itself, for findings.
  */
 import type { Subscription } from '../../src/client/api.js'
-import type { Message } from '../../src/client/message.js'
+import type { Message } from '../../src/client/delivery/message.js'
 import { Arguments, codes, filters, sizes, topics, waits } from './arguments.js'
 import type { ClientRun } from './client-run.js'
 import { PeerProgram } from './peer-program.js'

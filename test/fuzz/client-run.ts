@@ -4,12 +4,12 @@
  * Keeps a log of events, results and messages for the comparison of two runs. It must never wait in real time but for microtasks.
  */
 import { BaseClient } from '../../src/client/client.js'
-import { Connection } from '../../src/client/connection.js'
+import { Connection } from '../../src/client/connection/connection.js'
+import { Inbox } from '../../src/client/delivery/inbox.js'
+import type { Message } from '../../src/client/delivery/message.js'
 import type { ClientEvents } from '../../src/client/events.js'
-import { Inbox } from '../../src/client/inbox.js'
-import type { Message } from '../../src/client/message.js'
-import { Outbox } from '../../src/client/outbound.js'
 import type { Platform } from '../../src/client/platform.js'
+import { Outbox } from '../../src/client/publishing/outbound.js'
 import { Session } from '../../src/client/session/session.js'
 import { MqttError } from '../../src/errors.js'
 import type { Transport } from '../../src/transport/transport.js'

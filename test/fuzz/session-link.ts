@@ -4,7 +4,7 @@
  * Everything is synchronous: microtasks, turns and timers are queues that run when they are told to. Each message is settled by a rule that counts
  * messages, not reads. What comes in at QoS 1 and 2 is judged by the reference session too.
  */
-import { Connection } from '../../src/client/connection.js'
+import { Connection } from '../../src/client/connection/connection.js'
 import type { Host } from '../../src/client/host.js'
 import type { Platform } from '../../src/client/platform.js'
 import type { Action } from '../../src/client/session/actions.js'

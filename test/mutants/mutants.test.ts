@@ -133,7 +133,13 @@ describe('the runner of mutants', () => {
       // A comment.
       { ...sample, id: 'equal', find: 'return (attempt, _error', replace: '/* */ return (attempt, _error' },
       { ...sample, id: 'unreadable', replace: '((' },
-      { ...sample, id: 'elsewhere', file: 'src/client/registry.ts', find: 'if (items.length > 0) this.#sender.restore(items)', replace: '' },
+      {
+        ...sample,
+        id: 'elsewhere',
+        file: 'src/client/subscribing/registry.ts',
+        find: 'if (items.length > 0) this.#sender.restore(items)',
+        replace: '',
+      },
       { ...sample, id: 'mended', find: 'nowhere to be found' },
       { ...sample, id: 'noticed', find: 'min + random()', replace: 'random()' },
     )

@@ -7,7 +7,7 @@
 
 import type { Subscription } from '../../src/client/api.js'
 import type { BaseClient } from '../../src/client/client.js'
-import type { Message } from '../../src/client/message.js'
+import type { Message } from '../../src/client/delivery/message.js'
 import type { WorldClock } from './clock.js'
 import type { Call, Delivered, History, Subscribed } from './history.js'
 import type { Random } from './random.js'

@@ -20,14 +20,14 @@ export const defects: readonly Defect[] = [
   {
     name: 'no DUP on a replay',
     by: ['I6'],
-    file: 'client/outbound.ts',
+    file: 'client/publishing/outbound.ts',
     find: 'item.payload, wire, packetId, true)',
     replace: 'item.payload, wire, packetId)',
   },
   {
     name: 'DUP on a republished message',
     by: ['I6'],
-    file: 'client/outbound.ts',
+    file: 'client/publishing/outbound.ts',
     find: 'output.publish(topic, item.payload, wire, item.packetId)',
     replace: 'output.publish(topic, item.payload, wire, item.packetId, item.packetId > 3)',
   },
@@ -43,7 +43,7 @@ export const defects: readonly Defect[] = [
   {
     name: 'acknowledged before it was delivered',
     by: ['I1'],
-    file: 'client/consumer.ts',
+    file: 'client/delivery/consumer.ts',
     find: `    if (this.config.ack === 'on-receive') message.settle(0)
     if (this.config.ack === 'manual' &&`,
     replace: `    message.settle(0)
@@ -71,28 +71,28 @@ export const defects: readonly Defect[] = [
   {
     name: 'PUBREL is not replayed',
     by: ['I7'],
-    file: 'client/outbound.ts',
+    file: 'client/publishing/outbound.ts',
     find: 'for (const item of this.#inFlight.released()) outbound.replayRelease(item.packetId)',
     replace: 'for (const item of this.#inFlight.released()) outbound.replay(item.packetId)',
   },
   {
     name: 'PUBLISH again after PUBREC',
     by: ['I6', 'I7'],
-    file: 'client/outbound.ts',
+    file: 'client/publishing/outbound.ts',
     find: 'for (const item of this.#inFlight.released()) outbound.replayRelease(item.packetId)',
     replace: 'for (const item of this.#inFlight.released()) item.released = 0',
   },
   {
     name: 'replay in another order',
     by: ['I6'],
-    file: 'client/outbound.ts',
+    file: 'client/publishing/outbound.ts',
     find: 'for (const item of this.#inFlight.unreleased()) this.#replays.push(item)',
     replace: 'for (const item of this.#inFlight.unreleased().reverse()) this.#replays.push(item)',
   },
   {
     name: 'new messages before the replay',
     by: ['I6'],
-    file: 'client/outbound.ts',
+    file: 'client/publishing/outbound.ts',
     find: 'for (const item of this.#inFlight.unreleased()) this.#replays.push(item)',
     replace: `queueMicrotask(() => {
       for (const item of this.#inFlight.unreleased()) if (!item.carried) this.#replays.push(item)
@@ -102,7 +102,7 @@ export const defects: readonly Defect[] = [
   {
     name: 'nothing is replayed',
     by: ['I7'],
-    file: 'client/outbound.ts',
+    file: 'client/publishing/outbound.ts',
     find: 'for (const item of this.#inFlight.unreleased()) this.#replays.push(item)',
     replace: '',
   },
@@ -120,7 +120,7 @@ export const defects: readonly Defect[] = [
   {
     name: 'offline queue in another order',
     by: ['I3'],
-    file: 'client/backlog.ts',
+    file: 'client/publishing/backlog.ts',
     find: `  push(item: Item): void {
     this.queueOf(item).push(item)`,
     replace: `  push(item: Item): void {
@@ -130,14 +130,14 @@ export const defects: readonly Defect[] = [
   {
     name: 'a rejection is swallowed',
     by: ['I5', 'I7'],
-    file: 'client/outbound.ts',
+    file: 'client/publishing/outbound.ts',
     find: `    item.reject(error)`,
     replace: `    if (!(MqttError.is(error) && error.code === 'ERR_SESSION_LOST')) item.reject(error)`,
   },
   {
     name: 'a publish that was sent is given up silently at the end',
     by: ['I5'],
-    file: 'client/outbound.ts',
+    file: 'client/publishing/outbound.ts',
     find: 'for (const item of [...this.#inFlight.unreleased(), ...this.#inFlight.released()]) this.#fail(item, unknown)',
     replace: '',
   },
@@ -158,14 +158,14 @@ export const defects: readonly Defect[] = [
   {
     name: 'no resubscribe after the session was lost',
     by: ['I7'],
-    file: 'client/registry.ts',
+    file: 'client/subscribing/registry.ts',
     find: `const all = lost || resubscribe === 'always'`,
     replace: `const all = resubscribe === 'always'`,
   },
   {
     name: 'Clean Start stays 1',
     by: ['I6'],
-    file: 'client/dialling.ts',
+    file: 'client/dialling/dialling.ts',
     find: `    return !session.known
 `,
     replace: `    return !session.known || options.cleanStart
@@ -229,7 +229,7 @@ export const defects: readonly Defect[] = [
   {
     name: 'queue without a limit',
     by: ['I8'],
-    file: 'client/backlog.ts',
+    file: 'client/publishing/backlog.ts',
     find: 'return this.size + 1 > maxQueuedMessages * share ||',
     replace: 'return',
   },
@@ -252,7 +252,7 @@ export const defects: readonly Defect[] = [
   {
     name: 'a request gets the next answer, whoever asked',
     by: ['I4'],
-    file: 'client/request.ts',
+    file: 'client/requesting/request.ts',
     find: 'const call = correlationData?.length === correlationLength ? this.#open.get(keyOf(correlationData)) : undefined',
     replace: 'const call = correlationData?.length === correlationLength ? [...this.#open.values()].at(-1) : undefined',
   },

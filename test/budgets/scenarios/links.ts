@@ -4,7 +4,7 @@
  */
 import type { ClientOptions } from '../../../src/client/api.js'
 import { Client as BrowserClient } from '../../../src/client/browser.js'
-import { parseOptions } from '../../../src/client/options.js'
+import { parseOptions } from '../../../src/client/parsing/options.js'
 import type { MqttError } from '../../../src/errors.js'
 import { World } from '../../client/harness.js'
 import { Rig, refusing } from '../../client/rig.js'

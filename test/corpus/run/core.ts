@@ -3,7 +3,7 @@
  *
  * It does what a driver has to do between the two (the counts of T10 and topic aliases), and settles messages as the state says.
  */
-import { readControl, sizeLimit } from '../../../src/client/control.js'
+import { readControl, sizeLimit } from '../../../src/client/connection/control.js'
 import { ackId, ackReason, ackType } from '../../../src/client/session/ack-queue.js'
 import type { Action } from '../../../src/client/session/actions.js'
 import { version5Code } from '../../../src/client/session/refusal.js'

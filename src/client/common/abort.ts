@@ -1,0 +1,92 @@
+/**
+ * Abort signals in one place: the error that an abort becomes, and a promise that a signal or a deadline can end early.
+ */
+import { MqttError, type Outcome } from '../../errors.js'
+
+/** The typed error of an aborted operation: `name` is `'AbortError'`, `cause` the signal's reason. */
+export function aborted(signal: AbortSignal | undefined, outcome: Outcome = 'not-sent'): MqttError {
+  return new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason, outcome })
+}
+
+/** @throws MqttError ERR_ABORTED when the signal has aborted */
+export function assertNotAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted === true) throw aborted(signal)
+}
+
+interface Watch {
+  readonly callbacks: Set<() => void>
+  readonly listener: () => void
+}
+
+// One listener for each signal, however many operations share it.
+const watches = new WeakMap<AbortSignal, Watch>()
+
+/** Calls back when the signal aborts, at once if it has; gives a function that stops listening. */
+export function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
+  if (signal === undefined) return () => undefined
+  if (signal.aborted) {
+    callback()
+    return () => undefined
+  }
+  const { callbacks, listener } = watches.get(signal) ?? watch(signal)
+  // Two operations may give the same function: each counts for itself.
+  const entry = (): void => callback()
+  callbacks.add(entry)
+  return () => {
+    callbacks.delete(entry)
+    if (callbacks.size > 0) return
+    watches.delete(signal)
+    signal.removeEventListener('abort', listener)
+  }
+}
+
+function watch(signal: AbortSignal): Watch {
+  const callbacks = new Set<() => void>()
+  const listener = (): void => {
+    watches.delete(signal)
+    for (const callback of callbacks) callback()
+  }
+  const made = { callbacks, listener }
+  watches.set(signal, made)
+  signal.addEventListener('abort', listener, { once: true })
+  return made
+}
+
+// One for all: there are many promises.
+function nothing(): void {}
+
+/** A promise with its handles outside. A rejection that nobody awaits stays silent: whoever cares awaits it. */
+export interface Deferred<T> {
+  readonly promise: Promise<T>
+  readonly resolve: (value: T) => void
+  readonly reject: (error: unknown) => void
+}
+
+export function deferred<T>(): Deferred<T> {
+  let resolve: (value: T) => void = nothing
+  let reject: (error: unknown) => void = nothing
+  const promise = new Promise<T>((fulfil, refuse) => {
+    resolve = fulfil
+    reject = refuse
+  })
+  promise.catch(nothing)
+  return { promise, resolve, reject }
+}
+
+/** The promise, unless the signal aborts first: then the typed error of that. */
+export async function within<T>(promise: Promise<T>, signal: AbortSignal | undefined, outcome?: Outcome): Promise<T> {
+  const gone = deferred<never>()
+  const stop = onAbort(signal, () => gone.reject(aborted(signal, outcome)))
+  try {
+    return await Promise.race([promise, gone.promise])
+  } finally {
+    stop()
+  }
+}
+
+/** A promise that is rejected already; silent when nobody awaits it. */
+export function rejected(error: unknown): Promise<never> {
+  const { promise, reject } = deferred<never>()
+  reject(error)
+  return promise
+}

@@ -1,0 +1,91 @@
+/**
+ * Typed events, the same in browsers and Node. A listener that throws is reported and counted, and harms nobody else.
+ *
+ * It holds no queue: emitting calls the listeners at once, in the order in which they were added.
+ */
+import { MqttError } from '../../errors.js'
+import { SparseMap } from '../session/sparse.js'
+import { onAbort } from './abort.js'
+import { disposeSymbol } from './dispose.js'
+import { boolean, object, optional, signal as parseSignal } from './schema.js'
+
+/** Removes a listener; also works as a disposable. */
+export interface Unlisten extends Disposable {
+  (): void
+}
+
+/** How a listener is added. */
+export interface ListenOptions {
+  /** Remove it after the first event. */
+  readonly once?: boolean | undefined
+  /** Remove it when this signal aborts. */
+  readonly signal?: AbortSignal | undefined
+}
+
+const listenOptions = object<ListenOptions>({ once: optional(boolean), signal: optional(parseSignal) })
+
+type Listener<T> = (event: T) => void
+
+/** Event name to event object. */
+export class Emitter<Events extends object> {
+  /** Listeners that threw. */
+  failures = 0
+  /** Rises with each listener that comes: who asks `has` often asks only then. */
+  changes = 0
+  /** Per type: each listener, with what ends its signal's watch. */
+  readonly #listeners = new SparseMap<keyof Events, Map<Listener<never>, () => void>>()
+  readonly #report: (error: unknown, type: string) => void
+  /** Sees every event before the listeners do. */
+  readonly #tap: ((type: string, event: object) => void) | undefined
+
+  constructor(report: (error: unknown, type: string) => void, tap?: (type: string, event: object) => void) {
+    this.#report = report
+    this.#tap = tap
+  }
+
+  /** Adds a listener. @throws MqttError ERR_INVALID_HANDLER */
+  on<K extends keyof Events>(type: K, listener: Listener<Events[K]>, options: ListenOptions = {}): Unlisten {
+    if (typeof listener !== 'function') throw new MqttError('ERR_INVALID_HANDLER', undefined, { option: 'listener' })
+    const { signal, once } = listenOptions(options, '')
+    const listeners = this.#listeners.get(type) ?? new Map<Listener<never>, () => void>()
+    this.#listeners.set(type, listeners)
+    const entry: Listener<Events[K]> = (event) => {
+      if (once === true) remove()
+      listener(event)
+    }
+    const remove = (): void => {
+      listeners.get(entry)?.()
+      listeners.delete(entry)
+    }
+    if (signal?.aborted !== true) listeners.set(entry, onAbort(signal, remove))
+    this.changes += 1
+    return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
+  }
+
+  /** True when somebody listens: events that cost something to make are made only then. */
+  has(type: keyof Events): boolean {
+    const listeners = this.#listeners.get(type)
+    return listeners !== undefined && listeners.size > 0
+  }
+
+  emit<K extends keyof Events>(type: K, event: Events[K]): void {
+    this.#tap?.(String(type), event as object)
+    const listeners = this.#listeners.get(type)
+    if (listeners === undefined) return
+    for (const listener of [...listeners.keys()] as Listener<Events[K]>[]) {
+      // An earlier listener may have removed it.
+      if (!listeners.has(listener as Listener<never>)) continue
+      try {
+        listener(event)
+      } catch (error) {
+        this.failures += 1
+        this.#report(error, String(type))
+      }
+    }
+  }
+
+  clear(): void {
+    for (const listeners of this.#listeners.values()) for (const stop of listeners.values()) stop()
+    this.#listeners.clear()
+  }
+}

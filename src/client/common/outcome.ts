@@ -1,0 +1,15 @@
+/**
+ * One failure, told to many: each operation that it ends gets the same error with what it means for that operation.
+ */
+import { MqttError, type Outcome } from '../../errors.js'
+
+/** The same failure, with what it means for one message. */
+export function withOutcome(error: unknown, outcome: Outcome): MqttError {
+  if (!MqttError.is(error)) return new MqttError('ERR_CONNECTION_LOST', undefined, { fault: 'remote', outcome, cause: error })
+  return error.outcome === outcome ? error : new MqttError(error.code, error.message, { ...error, outcome, cause: error.cause })
+}
+
+/** What calls get once the client is closed. */
+export function closedError(): MqttError {
+  return new MqttError('ERR_CLOSED')
+}

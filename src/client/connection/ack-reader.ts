@@ -1,0 +1,37 @@
+/**
+ * What the server says of our publishes: PUBACK, PUBREC and PUBCOMP, and PUBREL for what it sends us, taken to the session and to whoever waits.
+ *
+ * The usual ones, which hold nothing but an identifier and perhaps a reason code, are read where they lie. By the rules of `decodeServerPacket`:
+ * what is not the usual, right or wrong, is left to that.
+ */
+import { PUBACK, PUBCOMP, PUBREC } from '../../wire/constants.js'
+import type { Properties, ProtocolVersion } from '../../wire/packets.js'
+import { isReasonCode } from '../../wire/reason-codes.js'
+import type { Host } from '../host.js'
+import { CLEARED, DONE, RELEASED } from '../session/outbound.js'
+
+/** Reads an acknowledgement in `bytes[body..end)` where it lies and takes it to its end; false for one that has to be decoded. */
+export function takeAck(host: Host, packetType: number, bytes: Uint8Array, body: number, end: number, version: ProtocolVersion): boolean {
+  const size = end - body
+  if (size !== 2 && (size !== 3 || version === 4)) return false
+  const packetId = ((bytes[body] as number) << 8) | (bytes[body + 1] as number)
+  const reasonCode = size === 2 ? 0 : (bytes[body + 2] as number)
+  if (packetId === 0 || (reasonCode !== 0 && !isReasonCode(packetType, reasonCode, 'server'))) return false
+  if (host.session.expectConnected()) handleAck(host, packetType, packetId, reasonCode, undefined)
+  return true
+}
+
+/** An acknowledgement that was read. */
+export function handleAck(host: Host, packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void {
+  const { outbound, inbound } = host.session
+  if (packetType === PUBACK) settle(host, outbound.handlePuback(packetId), packetType, packetId, reasonCode, properties)
+  else if (packetType === PUBREC) settle(host, outbound.handlePubrec(packetId, reasonCode), packetType, packetId, reasonCode, properties)
+  else if (packetType === PUBCOMP) settle(host, outbound.handlePubcomp(packetId), packetType, packetId, reasonCode, properties)
+  else inbound.handlePubrel(packetId)
+}
+
+function settle(host: Host, verdict: number, packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void {
+  if (verdict === DONE) host.outbox.handleAcknowledged(packetType, packetId, reasonCode, properties)
+  else if (verdict === RELEASED) host.outbox.handleReleased(packetId, reasonCode)
+  else if (verdict === CLEARED) host.outbox.flush()
+}

@@ -1,0 +1,343 @@
+/**
+ * Drives one connection: bytes from the transport through framer and session, packets and acknowledgements out in one write per flush.
+ *
+ * It knows no subscriptions and no promises of the application; the host and its parts get what concerns them. It never throws into the
+ * transport, and after `handleClosed` it does nothing any more.
+ */
+import { MqttError } from '../../errors.js'
+import type { Sink, Transport } from '../../transport/transport.js'
+import { AUTH, CONNACK, PUBACK, PUBCOMP, PUBLISH } from '../../wire/constants.js'
+import type { WireError } from '../../wire/error.js'
+import type { FrameScanner } from '../../wire/frames.js'
+import type { ClientPacket, ConnectPacket, ProtocolVersion, PubackPacket, ServerPacket } from '../../wire/packets.js'
+import { PublishView } from '../../wire/publish.js'
+import { type TopicRecord, TopicTable } from '../../wire/topic-table.js'
+import { withOutcome } from '../common/outcome.js'
+import { noTicket } from '../delivery/message.js'
+import type { Piece } from '../delivery/pieces.js'
+import type { Host } from '../host.js'
+import type { CancelTimer, Platform } from '../platform.js'
+import { REPEAT } from '../session/inbound.js'
+import { broken } from '../session/refusal.js'
+import type { Session } from '../session/session.js'
+import { SparseMap } from '../session/sparse.js'
+import type { Counters } from '../statistics.js'
+import { handleAck, takeAck } from './ack-reader.js'
+import { holdsTooMuch, readControl, userPropertyLimit } from './control.js'
+import { type Eater, frameOptions, Intake } from './intake.js'
+import { type Outlet, Output } from './output.js'
+import { Windows } from './windows.js'
+
+/** Of the memory budget, for topics that the server gives aliases to; 64 KiB at least. */
+const aliasShare = 1 / 4
+const leastAliasBytes = 64 * 1024
+/** Of the memory budget, for topics that come in again and again. */
+const topicShare = 1 / 16
+/** What is read of a packet that follows a large one before its payload has a place: the room for each byte that came, and what stands before it. */
+const peekShare = 16
+const peekHead = 512
+/** Milliseconds that a peer gets to end its side of the stream after we ended ours. */
+const closePatience = 1000
+
+/** One connection. */
+export class Connection implements Sink, Eater, Outlet {
+  /** Where packets leave. */
+  readonly output: Output
+  readonly #transport: Transport
+  readonly #session: Session
+  readonly #platform: Platform
+  readonly #host: Host
+  readonly #intake: Intake
+  readonly #view = new PublishView()
+  readonly #windows = new Windows()
+  #room: Uint8Array | undefined
+  readonly #maximumPacketSize: number
+  /** The window that is read from, where it may be lent. */
+  #window: Piece | undefined
+  readonly #topics: TopicTable
+  readonly #aliased = new SparseMap<number, TopicRecord>()
+  /** Somebody may watch packets; looked up once a slice, and whenever there are new listeners. */
+  #watched = false
+  #listeners = -1
+  readonly #version: ProtocolVersion
+  readonly #counters: Counters | undefined
+  #ended = false
+  #timer: CancelTimer | undefined
+  #timerAt = Number.POSITIVE_INFINITY
+
+  constructor(transport: Transport, host: Host, connect: ConnectPacket) {
+    const { maximumPacketSize = host.options.maximumPacketSize } = connect.properties
+    this.#version = connect.protocolVersion
+    this.#counters = host.counters
+    this.#transport = transport
+    this.#host = host
+    this.#session = host.session
+    this.#platform = host.platform
+    this.#intake = new Intake(host.platform, transport, this, this.#version, maximumPacketSize)
+    this.#maximumPacketSize = maximumPacketSize
+    this.#topics = new TopicTable(host.options.memoryBudget * topicShare)
+    if (host.scanner !== undefined) this.useScanner(host.scanner)
+    this.output = new Output(transport, host, this.#version, this)
+    transport.open(this)
+  }
+
+  /** Reads with this scanner, from the end of the packet on that is coming in. */
+  useScanner(scanner: FrameScanner): void {
+    this.#windows.instead = scanner.window
+    this.#intake.better = scanner.frames(frameOptions(this.#platform, this.#version, this.#maximumPacketSize))
+  }
+
+  /** Nothing more comes in or goes out, but for a goodbye that was handed over. */
+  get over(): boolean {
+    return this.#ended
+  }
+
+  /** Bytes held for this connection: what was not read to its end, topics of aliases, and output that has not left. */
+  get held(): number {
+    return this.#intake.held + this.#session.aliases.bytes + this.#topics.bytes + this.output.piled
+  }
+
+  /** Does what the session asks for. To be called after every command given to it. */
+  pump(): void {
+    this.#act()
+    this.output.queueFlush()
+    this.arm()
+  }
+
+  #act(): void {
+    for (let action = this.#session.poll(); action !== undefined; action = this.#session.poll()) {
+      if (action.type === 'send') this.#sendControl(action.packet)
+      else if (action.type === 'close') this.#close(action.error, action.reasonCode)
+      else this.#host.handleAction(action)
+    }
+  }
+
+  /** DISCONNECT is queued or not sent at all: flush, and end the stream. */
+  end(): void {
+    if (this.#ended) return
+    this.output.silence()
+    this.#closeStream()
+  }
+
+  /** Cuts the connection. `handleClosed` is called before this returns. */
+  destroy(error?: MqttError): void {
+    this.#transport.destroy(error)
+    this.#finish(error)
+  }
+
+  // Input: the Sink
+
+  buffer(): Uint8Array {
+    // The rest of a large payload goes where it is to stay.
+    const before = this.#room
+    this.#room = this.#intake.room
+    if (this.#room !== undefined) return this.#room
+    const { bytes } = this.#windows.give(this.#host.inbox.borrowers.size > 0, () => this.#host.inbox.moveOut(true))
+    const latest = before?.buffer.byteLength ?? 0
+    // Behind one that no window holds there may be another: of that, only what makes room for the rest need be copied.
+    return latest < bytes.length ? bytes : bytes.subarray(0, latest / peekShare + peekHead)
+  }
+
+  read(length: number): void {
+    if (this.#room !== undefined) return this.#receive(undefined, length, undefined, undefined)
+    const { bytes, data } = this.#windows.take(length)
+    this.#receive(bytes, length, data, this.#windows.piece)
+  }
+
+  chunk(given: Uint8Array): void {
+    // A Node Buffer becomes a plain view: its own `slice` would not copy what is kept.
+    const bytes = given.constructor === Uint8Array ? given : new Uint8Array(given.buffer, given.byteOffset, given.length)
+    this.#receive(bytes, bytes.length, undefined, undefined)
+  }
+
+  // Without bytes: they are in the room that was given.
+  #receive(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, window: Piece | undefined): void {
+    if (this.#ended || length === 0) return
+    const now = this.#platform.now()
+    this.#session.keepAlive.received(now)
+    if (this.#counters !== undefined) this.#counters.bytesReceived += length
+    this.#window = window
+    if (this.#intake.take(bytes, length, data, now, () => this.#host.options.memoryBudget - this.held)) return
+    this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server does not wait for the end of authentication'))
+  }
+
+  handleSliceStart(): void {
+    this.#listeners = -1
+    this.#host.inbox.handleRead(this.#window)
+  }
+
+  /** True while packets are to be handled. */
+  get reading(): boolean {
+    return this.#session.state !== 'closed'
+  }
+
+  handleSlice(complete: boolean, fault: WireError | undefined, now: number): void {
+    const { keepAlive } = this.#session
+    this.#view.release()
+    this.#host.inbox.handleReadEnd()
+    keepAlive.partial(this.#intake.framer.pending, complete, now)
+    if (fault !== undefined) this.#session.close(withOutcome(fault, 'unknown'), fault.reasonCode)
+    this.#host.handleReadEnd()
+    // Timers of a page that nobody sees come up to a minute late: who is woken by what comes in sees to what is due.
+    if (now >= this.#session.nextTimeout()) this.#session.handleTimeout(now)
+    this.pump()
+    this.output.flush()
+  }
+
+  drain(): void {
+    if (this.#ended) return
+    this.output.handleDrain()
+    this.#host.flush()
+  }
+
+  closed(cause: unknown): void {
+    this.#intake.finish()
+    this.#timer?.()
+    this.#finish(this.#session.state === 'closed' ? undefined : broken('ERR_CONNECTION_LOST', undefined, cause))
+  }
+
+  handleFrame(now: number): void {
+    const { bytes, start, body, end } = this.#intake.framer
+    const type = (bytes[start] as number) >> 4
+    if (this.#counters !== undefined) this.#counters.packetsReceived += 1
+    if (type === PUBLISH) return this.#handlePublish()
+    const acks = type >= PUBACK && type <= PUBCOMP
+    if (acks && !this.#isWatched && takeAck(this.#host, type, bytes, body, end, this.#version)) return
+    const packet = readControl(bytes, start, body, end, this.#version)
+    this.#host.watch?.('in', packet)
+    if (type !== CONNACK && type !== AUTH && !this.#session.expectConnected()) return
+    if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#session.fail(0x97)
+    if (acks) handleAck(this.#host, type, (packet as PubackPacket).packetId, (packet as PubackPacket).reasonCode, (packet as PubackPacket).properties)
+    else this.#handlePacket(packet, now)
+  }
+
+  #handlePacket(packet: ServerPacket, now: number): void {
+    if (packet.type === 'pingresp') this.#counters?.handlePong(now)
+    const verified = packet.type === 'connack' ? this.#host.verify(packet) : undefined
+    if (verified !== undefined) return this.#await(verified, packet)
+    this.#session.handlePacket(packet, now)
+    this.pump()
+  }
+
+  // Nothing more is read before it is known whether this packet counts.
+  #await(verified: Promise<void>, packet: ServerPacket): void {
+    this.#intake.hold()
+    verified.then(
+      () => {
+        if (this.#ended) return
+        this.#session.handlePacket(packet, this.#platform.now())
+        this.pump()
+        this.#intake.release()
+      },
+      (error: MqttError) => this.destroy(error),
+    )
+  }
+
+  #handlePublish(): void {
+    const view = this.#view
+    const { framer } = this.#intake
+    framer.read(view, this.#topics)
+    if (!this.#session.expectConnected()) return
+    const { userPropertyCount, subscriptionIdentifierCount } = view
+    if (userPropertyCount + subscriptionIdentifierCount > 0 && holdsTooMuch(view, this.#host.registry.filters)) return this.#session.fail(0x97)
+    const record = view.topicAlias === 0 ? view.record : this.#resolve(view)
+    if (record === undefined) return
+    if (this.#isWatched) {
+      this.#host.watch?.('in', view.packet())
+      if (this.#ended) return
+    }
+    const ticket = view.qos === 0 ? noTicket : this.#session.inbound.handlePublish(view.packetId, view.qos, view.dup)
+    if (ticket >= 0 || view.qos === 0) this.#host.inbox.handleMessage(view, record, ticket, framer.limit)
+    else if (ticket === REPEAT) this.#host.inbox.handleRepeat()
+  }
+
+  get #isWatched(): boolean {
+    const { changes } = this.#host.events
+    if (this.#listeners !== changes) {
+      this.#listeners = changes
+      this.#watched = this.#host.watch !== undefined
+    }
+    return this.#watched
+  }
+
+  // What an alias stands for, with what is known about that topic [MQTT-3.3.2-12].
+  #resolve({ topicAlias, record }: PublishView): TopicRecord | undefined {
+    const mostBytes = Math.max(leastAliasBytes, this.#host.options.memoryBudget * aliasShare)
+    const topic = this.#session.resolve(topicAlias, record?.name, mostBytes)
+    if (topic === undefined) return undefined
+    if (record !== undefined) this.#aliased.set(topicAlias, record)
+    return record ?? this.#aliased.get(topicAlias)
+  }
+
+  #giveUp(error: MqttError): void {
+    this.#session.close(error, undefined)
+    this.pump()
+  }
+
+  #sendControl(packet: ClientPacket): void {
+    if (packet.type === 'disconnect') return this.output.sendDisconnect(packet)
+    if (packet.type === 'pingreq') this.#counters?.handlePing(this.#platform.now())
+    try {
+      this.output.send(packet)
+    } catch (error) {
+      // A server whose Maximum Packet Size leaves no room for a ping cannot be kept.
+      this.#session.close(error as MqttError, undefined)
+    }
+  }
+
+  #close(error: MqttError, reasonCode: number | undefined): void {
+    if (this.#ended) return
+    // Acknowledgements that are queued may answer what is now known to be wrong: they stay behind.
+    this.#session.acks.clear()
+    if (reasonCode === undefined) return this.destroy(error)
+    this.output.sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })
+    this.output.flushNow()
+    this.#finish(error)
+    this.#closeStream()
+  }
+
+  // A peer that does not end its side is cut off.
+  #closeStream(): void {
+    this.#timer?.()
+    this.#timerAt = Number.NEGATIVE_INFINITY
+    this.#timer = this.#platform.setTimer(() => this.#transport.destroy(), closePatience)
+    this.#transport.close()
+  }
+
+  #finish(error: MqttError | undefined): void {
+    if (this.#ended) return
+    this.#tellLateness()
+    // A listener may have ended it all.
+    if (this.#ended) return
+    this.#ended = true
+    this.output.stop()
+    this.#intake.stop()
+    this.#timer?.()
+    this.#timer = undefined
+    this.output.abandon(error ?? new MqttError('ERR_CLOSED'))
+    this.#host.handleClosed(error)
+  }
+
+  /** Sees to the timer, one for all deadlines. It is moved only when a deadline comes nearer: those that move away are looked up when it fires. */
+  arm(): void {
+    const at = this.#session.nextTimeout()
+    if (this.#ended || at >= this.#timerAt) return
+    this.#timer?.()
+    this.#timerAt = at
+    this.#timer = this.#platform.setTimer(() => this.#handleTimer(), Math.max(0, at - this.#platform.now()))
+  }
+
+  #handleTimer(): void {
+    this.#tellLateness()
+    this.#session.handleTimeout(this.#platform.now())
+    this.pump()
+  }
+
+  // The server gives us up after one and a half keep-alives: a connection that ends may have waited for its timer until now.
+  #tellLateness(): void {
+    const lateness = this.#platform.now() - this.#timerAt
+    const keepAlive = this.#session.negotiated?.keepAlive ?? 0
+    this.#timerAt = Number.POSITIVE_INFINITY
+    if (keepAlive > 0 && lateness >= keepAlive * 500 && lateness < Number.POSITIVE_INFINITY) this.#host.events.emit('late', { lateness, keepAlive })
+  }
+}

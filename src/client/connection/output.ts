@@ -1,0 +1,427 @@
+/**
+ * What one connection writes: packets, acknowledgements and replays, gathered in the thread's output buffers and handed to the transport in one
+ * write per flush.
+ *
+ * It may assume that the connection calls `pump` after every command to the session. It reads nothing, holds no buffer while there is nothing to
+ * write, and never throws into the transport; after `stop` it hands nothing over any more, and has no timer.
+ */
+import { MqttError } from '../../errors.js'
+import type { Transport } from '../../transport/transport.js'
+import { PUBLISH, PUBREL } from '../../wire/constants.js'
+import { writeAck, writeKnownHead, writePublishHead } from '../../wire/encode-client.js'
+import { nothing } from '../../wire/fields.js'
+import type { ClientPacket, DisconnectPacket, Packet, Properties, ProtocolVersion } from '../../wire/packets.js'
+import { Writer } from '../../wire/writer.js'
+import { Ring } from '../common/ring.js'
+import type { Host } from '../host.js'
+import type { CancelTimer } from '../platform.js'
+import { ackId, ackReason, ackType } from '../session/ack-queue.js'
+import { broken } from '../session/refusal.js'
+import { acknowledgement, goodbyes, writeControl } from './control.js'
+import { giveBuffer, largeBuffer, smallBuffer, takeBuffer } from './output-pool.js'
+
+/** Payloads from this size on are handed to the transport as they are, and belong to it until they are written. */
+export const byReference = 32 * 1024
+/** More than a head without properties takes, but for the topic. */
+const headRoom = 16
+/** Room that writing an acknowledgement asks for: a few bytes more than it takes. */
+const ackRoom = 8
+/**
+ * Where the connection before did not hold, so many acknowledgements leave in a millisecond, for so many milliseconds. What leaves in one go over a
+ * link that breaks again is lost in one go, and a server that sends everything again reads nothing meanwhile: some have to get through.
+ */
+const carefulAcks = 8
+const carefulTime = 100
+/** Writes under way, above which small ones wait for a transport that asks for patience. */
+const mostWrites = 64
+/** Bytes under way above which user data waits: a transport may take all that comes, and tell only after this turn what has left. */
+const mostUnderWay = 1024 * 1024
+/** Text up to this length is written by hand, if it is ASCII; a call into the platform costs more. */
+const shortText = 256
+/** The empty Topic Name of a PUBLISH under an alias. */
+const noTopic = /* @__PURE__ */ new Uint8Array(2)
+const encoder = /* @__PURE__ */ new TextEncoder()
+
+/** The connection, as its output sees it. */
+export interface Outlet {
+  /** Does what the session asks for. */
+  pump(): void
+  /** A deadline of the session may have come nearer. */
+  arm(): void
+}
+
+/** How a PUBLISH is to be written. */
+export interface Sending {
+  readonly qos: 0 | 1 | 2
+  readonly retain: boolean
+  readonly properties: Properties | undefined
+}
+
+/** The writing half of a connection. */
+export class Output {
+  /** Largest packet that the server takes [MQTT-3.2.2-15]. */
+  packetLimit = Number.POSITIVE_INFINITY
+  /** The connection before did not hold: acknowledgements leave a few at a time, for a while. */
+  careful = false
+  readonly #transport: Transport
+  readonly #host: Host
+  readonly #version: ProtocolVersion
+  readonly #outlet: Outlet
+  readonly #writer: Writer
+  /** The write before was no small one: this will hardly be. */
+  #busy = false
+  /** Bytes handed to the transport, and those that have left it. */
+  #handed = 0
+  #left = 0
+  /** Writes under way. */
+  #writes = 0
+  /** Bytes of large payloads among them. */
+  #lent = 0
+  readonly #waiting = new Ring<{ readonly at: number; readonly callback: (error?: unknown) => void }>()
+  /** The transport asks for patience. */
+  #blocked = false
+  /** Too much is under way. */
+  #full = false
+  #flushQueued = false
+  // of a careful start: when it began, what has left, and the timer for what waits
+  #since = -1
+  #acked = 0
+  #wake: CancelTimer | undefined
+  #stopped = false
+  /** DISCONNECT has left: nothing follows it [MQTT-3.14.4-1]. */
+  #silent = false
+  #gone: MqttError | undefined
+  /** Somebody may watch packets; looked up once a turn, and whenever there are new listeners. */
+  #watched = false
+  #listeners = -1
+  readonly #endTurn = (): void => {
+    if (!this.#flushQueued) return
+    this.#host.registry.flush()
+    this.flush()
+  }
+
+  constructor(transport: Transport, host: Host, version: ProtocolVersion, outlet: Outlet) {
+    this.#transport = transport
+    this.#host = host
+    this.#version = version
+    this.#outlet = outlet
+    this.#writer = new Writer(0, true, (size, old) => {
+      giveBuffer(old)
+      return takeBuffer(this.#busy ? Math.max(size, largeBuffer) : size)
+    })
+  }
+
+  /** False while the transport asks for patience: user data waits, acknowledgements and pings do not. */
+  get writable(): boolean {
+    return !this.#blocked && !this.#full && !this.#stopped
+  }
+
+  /** Bytes that have not left. Large payloads are the application's memory, and bounded by its own limits. */
+  get piled(): number {
+    return this.#handed - this.#left - this.#lent + this.#writer.length
+  }
+
+  // Packets
+
+  /**
+   * Writes a PUBLISH at QoS 0, under a topic alias where the server takes them. Text leaves as UTF-8. A large payload belongs to the transport then.
+   * @throws as `publish`
+   */
+  post(topic: string, payload: Uint8Array | string, how: Sending): void {
+    const { topics } = this.#host.session
+    // No alias for what is no topic: with one, it would stand for a topic.
+    const alias = topic === '' ? 0 : topics.use(topic)
+    try {
+      if (alias > 0) this.#publish('', payload, how, 0, alias, false)
+      else this.#publish(topic, payload, how, 0, -alias, false)
+    } catch (error) {
+      if (alias < 0) topics.forget(topic)
+      if (alias === 0 || !(MqttError.is(error) && error.code === 'ERR_PACKET_TOO_LARGE')) throw error
+      // What fits without an alias is sent without one.
+      this.#publish(topic, payload, how, 0, 0, false)
+    }
+  }
+
+  /**
+   * Writes a PUBLISH at QoS 1 or 2, and gives its size in bytes; `again` with DUP, as one of an earlier connection [MQTT-3.3.1-1].
+   * @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then
+   */
+  publish(topic: string, payload: Uint8Array, how: Sending, packetId: number, again = false): number {
+    return this.#publish(topic, payload, how, packetId, 0, again)
+  }
+
+  /** Writes any other packet. @throws as `publish` */
+  send(packet: ClientPacket): void {
+    const mark = this.#writer.length
+    this.queueFlush()
+    writeControl(this.#writer, packet, this.#version)
+    this.#count(mark, 0)
+    this.#host.watch?.('out', packet)
+  }
+
+  /** Writes DISCONNECT in the longest form that the server takes, behind the acknowledgements: nothing follows it [MQTT-3.14.4-1]. */
+  sendDisconnect(packet: DisconnectPacket): void {
+    this.writeAcks()
+    for (const form of goodbyes(packet)) {
+      try {
+        return this.send(form)
+      } catch (error) {
+        if (!(MqttError.is(error) && error.code === 'ERR_PACKET_TOO_LARGE')) throw error
+      }
+    }
+  }
+
+  // Flushing
+
+  /** Writes what is queued before this turn's synchronous code has ended, once. */
+  queueFlush(): void {
+    if (this.#flushQueued || this.#stopped) return
+    this.#flushQueued = true
+    this.#listeners = -1
+    const { turnEnd, microtask } = this.#host.platform
+    const later = turnEnd ?? microtask
+    later(this.#endTurn)
+  }
+
+  /** Hands what is queued to the transport in one write; small ones, which cost far more than their bytes, wait where many are under way. */
+  flush(): void {
+    this.#flushQueued = false
+    const { acks } = this.#host.session
+    if (!this.#blocked || this.#writes < mostWrites) {
+      if (this.careful && acks.length > 0) this.#pace()
+      else this.flushNow()
+    } else if (acks.length * 5 + this.#writer.length >= largeBuffer) {
+      // Full buffers leave; what is left over waits for more.
+      this.writeAcks()
+      if (this.#writer.length >= largeBuffer) this.flushNow()
+    }
+  }
+
+  /** Hands over what is queued, whatever is under way. */
+  flushNow(): void {
+    if (this.#isMute) return
+    this.writeAcks()
+    this.#handWriter()
+  }
+
+  /** Calls back when everything that was queued so far has left, or never will. */
+  onWritten(callback: (error?: unknown) => void): void {
+    const at = this.#handed + this.#writer.length
+    if (this.#gone !== undefined) return callback(this.#gone)
+    if (at === this.#left) return this.#host.platform.microtask(callback)
+    this.#waiting.push({ at, callback })
+    this.queueFlush()
+  }
+
+  // What the connection tells
+
+  /** The transport takes bytes again. */
+  handleDrain(): void {
+    this.#blocked = false
+    this.#host.session.keepAlive.blocked(false, this.#host.platform.now())
+    this.flush()
+  }
+
+  /** Hands over what is queued, and nothing after that. */
+  silence(): void {
+    this.flushNow()
+    this.#silent = true
+  }
+
+  /** Hands nothing over any more. */
+  stop(): void {
+    this.#stopped = true
+    this.#wake?.()
+    this.#reset()
+  }
+
+  /** Nobody waits any longer for what was handed over and has not left. */
+  abandon(error: MqttError): void {
+    this.#gone = error
+    for (const { callback } of this.#waiting.drain()) callback(error)
+  }
+
+  #publish(topic: string, given: Uint8Array | string, how: Sending, packetId: number, alias: number, dup: boolean): number {
+    const writer = this.#writer
+    const payload = typeof given === 'string' && given.length > shortText ? encoder.encode(given) : given
+    const large = payload.length >= byReference
+    const room = (large ? 0 : payload.length) + topic.length * 3 + headRoom
+    // What would not fit with the rest leaves before it; and nothing comes between head and payload.
+    if (large || (writer.length > 0 && writer.length + room > largeBuffer)) this.flushNow()
+    const mark = writer.length
+    this.queueFlush()
+    writer.reserve(room)
+    this.#writeHead(topic, payload.length, how, packetId, alias, dup)
+    if (typeof payload === 'string') {
+      if (!writer.ascii(payload)) {
+        // The head told another length.
+        writer.length = mark
+        return this.#publish(topic, encoder.encode(payload), how, packetId, alias, dup)
+      }
+    } else if (!large) writer.raw(payload)
+    const size = this.#count(mark, large ? payload.length : 0)
+    if (large) this.#lend(payload as Uint8Array)
+    else if (writer.length >= largeBuffer) this.flush()
+    if (this.#isWatched) this.#tell(topic, payload, how, packetId, alias, dup)
+    return size
+  }
+
+  get #isWatched(): boolean {
+    const { changes } = this.#host.events
+    if (this.#listeners !== changes) {
+      this.#listeners = changes
+      this.#watched = this.#host.watch !== undefined
+    }
+    return this.#watched
+  }
+
+  #writeHead(topic: string, payloadLength: number, { qos, retain, properties }: Sending, packetId: number, alias: number, dup: boolean): void {
+    const writer = this.#writer
+    const known = properties !== undefined ? undefined : topic === '' && alias > 0 ? noTopic : writer.known(topic)
+    if (known !== undefined) {
+      const firstByte = (PUBLISH << 4) | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
+      return writeKnownHead(writer, firstByte, known, packetId, alias, payloadLength, this.#version)
+    }
+    const all = alias > 0 ? { ...properties, topicAlias: alias } : properties
+    writePublishHead(writer, { topic, qos, retain, dup, packetId, properties: all }, payloadLength, this.#version)
+  }
+
+  #tell(topic: string, given: Uint8Array | string, { qos, retain, properties }: Sending, packetId: number, alias: number, dup: boolean): void {
+    const payload = typeof given === 'string' ? encoder.encode(given) : new Uint8Array(given.buffer, given.byteOffset, given.length)
+    const all = alias > 0 ? { ...properties, topicAlias: alias } : (properties ?? {})
+    const packet = { type: 'publish', topic, payload, qos, retain, dup, packetId: packetId || undefined, properties: all }
+    this.#host.watch?.('out', packet as Packet)
+  }
+
+  // A few acknowledgements leave, with what else is queued; the others as time goes by. A timer that comes late lets all of them go.
+  #pace(): void {
+    if (this.#isMute) return
+    const { platform, session } = this.#host
+    const now = platform.now()
+    if (this.#since < 0) this.#since = now
+    const passed = now - this.#since
+    if (passed >= carefulTime) {
+      this.careful = false
+      return this.flushNow()
+    }
+    this.#acked += this.writeAcks(carefulAcks * (1 + Math.floor(passed)) - this.#acked)
+    this.#handWriter()
+    if (session.acks.length === 0) return
+    this.#wake ??= platform.setTimer(() => {
+      this.#wake = undefined
+      this.flush()
+    }, 1)
+  }
+
+  // A large payload leaves as it lies, behind its head.
+  #lend(payload: Uint8Array): void {
+    this.#handWriter()
+    this.#lent += payload.length
+    // A Node Buffer becomes a plain view.
+    this.#hand(new Uint8Array(payload.buffer, payload.byteOffset, payload.length), payload.length)
+  }
+
+  // A packet was written from `mark` on: it counts, or is taken back. Its size.
+  #count(mark: number, payloadLength: number): number {
+    const size = this.#writer.length - mark + payloadLength
+    if (size > this.packetLimit) {
+      this.#writer.length = mark
+      throw new MqttError('ERR_PACKET_TOO_LARGE')
+    }
+    const { counters } = this.#host
+    if (counters !== undefined) counters.packetsSent += 1
+    return size
+  }
+
+  #handWriter(): void {
+    const { bytes, length } = this.#writer
+    if (length === 0) return this.#reset()
+    this.#writer.bytes = nothing
+    this.#writer.length = 0
+    this.#busy = length > smallBuffer
+    this.#hand(bytes.subarray(0, length), 0, bytes)
+  }
+
+  // A buffer in which nothing was left standing is not held.
+  #reset(): void {
+    giveBuffer(this.#writer.bytes)
+    this.#writer.bytes = nothing
+    this.#writer.length = 0
+  }
+
+  // Acks, pings and DISCONNECT go out whatever the transport says; a peer that makes us pile them up loses the connection.
+  #hand(bytes: Uint8Array, lent: number, buffer: Uint8Array | undefined = undefined): void {
+    // Given up while it was flushed.
+    if (this.#stopped) return
+    const { counters, platform, session } = this.#host
+    const now = platform.now()
+    const { length } = bytes
+    this.#writes += 1
+    this.#handed += length
+    if (counters !== undefined) counters.bytesSent += length
+    session.keepAlive.sent(now)
+    if (this.#handed - this.#left >= mostUnderWay) this.#full = true
+    let written = false
+    const took = this.#transport.write(bytes, (error) => {
+      // A buffer that is given back twice would be written by two.
+      if (written) return
+      written = true
+      // What did not leave may still be on its way somewhere: that memory is let go.
+      if (buffer !== undefined && error === undefined) giveBuffer(buffer)
+      this.#writes -= 1
+      this.#left += length
+      this.#lent -= lent
+      this.#tellWritten(error)
+      if (this.#full && this.#handed - this.#left <= mostUnderWay / 2) this.#resume()
+    })
+    if (took || this.#blocked) return
+    this.#blocked = true
+    session.keepAlive.blocked(true, now)
+    this.#outlet.arm()
+  }
+
+  #resume(): void {
+    this.#full = false
+    if (!this.#stopped && !this.#blocked) this.#host.flush()
+  }
+
+  #tellWritten(error: unknown): void {
+    for (let next = this.#waiting.peek(); next !== undefined && next.at <= this.#left; next = this.#waiting.peek()) {
+      this.#waiting.shift()
+      next.callback(error)
+    }
+  }
+
+  // The end, or DISCONNECT, was the last word.
+  get #isMute(): boolean {
+    return this.#stopped || this.#silent
+  }
+
+  /** Puts the acknowledgements that are due behind what is written; of those for messages from the server so many at most. Gives how many these were. */
+  writeAcks(most = Number.POSITIVE_INFINITY): number {
+    let count = 0
+    if (this.#isMute) return count
+    const { session, counters, options } = this.#host
+    const { acks } = session
+    while (acks.length > 0 && count < most) {
+      const entry = acks.shift()
+      if (ackType(entry) !== PUBREL) count += 1
+      const reasonCode = this.#version === 5 ? ackReason(entry) : 0
+      if (this.#writer.length + ackRoom > largeBuffer) this.#handWriter()
+      if ((reasonCode === 0 ? 4 : 5) > this.packetLimit) {
+        this.#giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no acknowledgement fits'))
+        return count
+      }
+      writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), reasonCode, undefined, this.#version)
+      if (counters !== undefined) counters.packetsSent += 1
+      this.#host.watch?.('out', acknowledgement(entry))
+    }
+    if (this.piled > options.memoryBudget) this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server reads nothing'))
+    return count
+  }
+
+  #giveUp(error: MqttError): void {
+    this.#host.session.close(error, undefined)
+    this.#outlet.pump()
+  }
+}

@@ -1,0 +1,473 @@
+/**
+ * One consumer: a bounded buffer between the connection and whoever reads, and the turns that acknowledge what was read.
+ *
+ * Under automatic acks a turn runs from handing a message out to asking for the next one (or leaving); under `'manual'` to `ack()`. It never
+ * acknowledges a message that nobody was given, but for those that its overflow policy drops.
+ */
+import { MqttError } from '../../errors.js'
+import type { PublishView } from '../../wire/publish.js'
+import type { AckMode, Grant, NextOptions, Overflow, Subscription } from '../api.js'
+import { aborted, assertNotAborted, type Deferred, deferred, onAbort } from '../common/abort.js'
+import { asyncDisposeSymbol } from '../common/dispose.js'
+import { Ring } from '../common/ring.js'
+import type { Host } from '../host.js'
+import { nextOptions } from '../parsing/requests.js'
+import type { FilterEntry } from '../subscribing/filter-entry.js'
+import { DeliveredMessage, type Message } from './message.js'
+import type { Piece } from './pieces.js'
+
+/** How one subscription behaves; every default filled in. */
+export interface ConsumerConfig {
+  readonly ack: AckMode
+  readonly onExit: 'unsubscribe' | 'detach'
+  readonly buffer: number
+  readonly bufferBytes: number
+  readonly overflow: Overflow
+  readonly lifetime: 'owned' | 'borrowed'
+  readonly onDrop: ((message: Message) => void) | undefined
+}
+
+/** Messages in hand that are not looked through. */
+const leastSweep = 64
+const noOptions: NextOptions = Object.freeze({})
+
+/** The implementation of {@link Subscription}. */
+export class Consumer implements Subscription {
+  ready: Promise<Subscription>
+  granted: readonly Grant[] = []
+  dropped = 0
+  /** Called once per delivery burst, instead of waiting `next()` calls: for `listen`. */
+  onReadable: (() => void) | undefined
+  /** Called with a message while it is read: true when it is done with it already. For handlers of borrowed messages. */
+  onRead: ((message: DeliveredMessage) => boolean) | undefined
+  /** Called when nothing more is handed out. */
+  onClosing: (() => void) | undefined
+  /** Called when no message will ever come again. */
+  onEnd: ((error: MqttError | undefined) => void) | undefined
+  /** Called once when it ends, to let go of what waits for that. */
+  onLeave: (() => void) | undefined
+  readonly config: ConsumerConfig
+  /** Tells its messages from those of others. */
+  readonly mark = Symbol()
+  readonly #host: Host
+  readonly #buffer = new Ring<DeliveredMessage>()
+  #bytes = 0
+  #filledAt = -1
+  /** Messages at the end of the buffer that lie in memory which others may share. */
+  #loose = 0
+  /** Shown to `onRead` again and again. */
+  #shown: DeliveredMessage | undefined
+  readonly #waiters = new Ring<Deferred<Message | undefined>>()
+  #inHand: DeliveredMessage[] = []
+  #sweepAt = leastSweep
+  #leaving: Promise<void> | undefined
+  #iterating = false
+  #closing = false
+  #detached = false
+  #ended = false
+  #error: MqttError | undefined
+
+  constructor(host: Host, config: ConsumerConfig) {
+    this.#host = host
+    this.config = config
+    this.ready = Promise.resolve(this)
+  }
+
+  get size(): number {
+    return this.#buffer.length
+  }
+
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /** Ticket of the oldest message here that is not settled; Infinity when there is none. */
+  get oldestTicket(): number {
+    const owed = (message: DeliveredMessage): boolean => !message.settled
+    return Math.min(this.#inHand.find(owed)?.ticket ?? Number.POSITIVE_INFINITY, this.#buffer.find(owed)?.ticket ?? Number.POSITIVE_INFINITY)
+  }
+
+  /** True while a turn runs that `disconnect()` waits for: a loop body, a handler, or a message whose acknowledgement is still owed. */
+  get busy(): boolean {
+    const loops = this.onReadable !== undefined || (this.#iterating && this.config.ack !== 'manual')
+    return loops ? this.#inHand.length > 0 : this.#inHand.some((message) => !message.settled)
+  }
+
+  /** True when somebody reads from it, so that what is buffered will be read. */
+  get attended(): boolean {
+    return this.#iterating || this.#waiters.length > 0 || this.onReadable !== undefined
+  }
+
+  // Delivery
+
+  /** Takes a message, or drops one, as the overflow policy says. */
+  push(message: DeliveredMessage): void {
+    if (this.#ended) return this.#decline(message)
+    if (!message.settled && this.granted.length > 0 && !this.#closing) this.#receive(message)
+    const waiter = this.#buffer.length === 0 ? this.#waiters.shift() : undefined
+    if (waiter !== undefined) return waiter.resolve(this.#handOut(message))
+    if (!this.#makeRoom(message)) return
+    // `onDrop` may have ended it.
+    if (this.#ended) return this.#decline(message)
+    if (this.#loose === 0) this.#host.inbox.loosened.add(this)
+    this.#loose += 1
+    this.#buffer.push(message)
+    this.#count(message.size)
+    this.onReadable?.()
+  }
+
+  /** True when a message may be shown while it is read, and does not have to wait for its turn. */
+  get mayShow(): boolean {
+    if (this.onRead === undefined || this.#buffer.length > 0 || this.#inHand.length > 0) return false
+    return !this.#closing && !this.#ended && this.granted.length > 0
+  }
+
+  /** Shows a message to a handler where it was read. Only while `mayShow`. @param shift how far places in the piece lie before those in the view */
+  show(view: PublishView, topic: string, piece: Piece, shift: number, ticket: number, entry: FilterEntry): void {
+    const message = this.#shown ?? new DeliveredMessage(view, topic, piece, shift, 0, this.#host, ticket, true)
+    if (this.#shown !== undefined) message.show(view, topic, piece, shift, ticket)
+    this.#shown = undefined
+    message.origin = entry
+    if (!message.settled) this.#receive(message)
+    this.#handOut(message)
+    if (this.onRead?.(message) === true) this.#shown = message
+  }
+
+  /** What waits moves out of memory that it may keep alive by itself; out of read windows only when it must. */
+  moveOut(must: boolean): void {
+    const { length } = this.#buffer
+    for (let index = must ? 0 : Math.max(0, length - this.#loose); index < length; index++) this.#buffer.at(index)?.moveOut(must)
+    this.#loose = 0
+  }
+
+  /** Granted: what waited meanwhile is received now, and not given back any more. */
+  handleGranted(): void {
+    for (const message of this.#inHand) this.#receive(message)
+    this.#buffer.find((message) => {
+      this.#receive(message)
+      return false
+    })
+  }
+
+  // Who asked for QoS 0 never delays an acknowledgement.
+  #receive(message: DeliveredMessage): void {
+    if (this.config.ack === 'on-receive' || (message.origin as FilterEntry).qosOf(this) === 0) message.settle(0)
+  }
+
+  /** Nothing more will come: what is buffered can still be read, then the end or the error shows. */
+  end(error: MqttError | undefined): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#error = error
+    this.#host.inbox.borrowers.delete(this)
+    for (const waiter of this.#waiters.drain()) {
+      if (error === undefined) waiter.resolve(undefined)
+      else waiter.reject(error)
+    }
+    this.onLeave?.()
+    this.onEnd?.(error)
+  }
+
+  /** `disconnect()` began: nothing more is handed out; running turns go on. */
+  close(): void {
+    this.#closing = true
+    this.onClosing?.()
+    this.#dismiss()
+  }
+
+  // Reading
+
+  next(given?: NextOptions): Promise<Message | undefined> {
+    try {
+      const options = given === undefined ? noOptions : nextOptions(given, '')
+      assertNotAborted(options.signal)
+      const message = this.read()
+      if (message === undefined && !this.#closing && !this.#ended) return this.#wait(options)
+      if (message === undefined && !this.#closing && this.#error !== undefined) throw this.#error
+      return Promise.resolve(message)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  read(): Message | undefined {
+    if (this.#waiters.length > 0 && this.config.ack === 'auto') throw concurrent()
+    this.#endTurn()
+    if (this.#closing) return undefined
+    const message = this.#shift()
+    return message === undefined ? undefined : this.#handOut(message)
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<Message> {
+    return this.#iterate(
+      () => this.next(),
+      () => this.#buffered(),
+    )
+  }
+
+  batches(max = Number.POSITIVE_INFINITY): AsyncIterableIterator<Message[]> {
+    if (!(max >= 1)) throw new MqttError('ERR_INVALID_OPTION', 'max must be a number of 1 or more', { option: 'max' })
+    const rest = (first: Message | undefined): Message[] | undefined => {
+      if (first === undefined) return undefined
+      const batch = [first]
+      while (batch.length < max && !this.#closing) {
+        const message = this.#shift()
+        if (message === undefined) break
+        batch.push(this.#handOut(message))
+      }
+      return batch
+    }
+    return this.#iterate(
+      () => this.next().then(rest),
+      () => rest(this.#buffered()),
+    )
+  }
+
+  readable(): ReadableStream<Message> {
+    if (this.config.ack === 'auto') throw new MqttError('ERR_INVALID_OPTION', "ack must be 'manual' or 'on-receive' for a stream", { option: 'ack' })
+    const messages = this[Symbol.asyncIterator]()
+    return new ReadableStream<Message>(
+      {
+        pull: async (controller) => {
+          const { value, done } = await messages.next()
+          if (done === true) controller.close()
+          else controller.enqueue(value)
+        },
+        cancel: async () => {
+          await messages.return?.()
+        },
+      },
+      { highWaterMark: 0 },
+    )
+  }
+
+  unsubscribe(): Promise<void> {
+    if (this.#leaving === undefined) {
+      this.#leaving = this.#host.registry.leave(this).finally(() => {
+        this.#leaving = undefined
+      })
+      // Whoever cares awaits it.
+      this.#leaving.catch(() => undefined)
+    }
+    return this.#leaving
+  }
+
+  detach(): void {
+    this.leave('detach')
+  }
+
+  [asyncDisposeSymbol](): Promise<void> {
+    this.leave()
+    return Promise.resolve()
+  }
+
+  /** Ends it as said: acknowledges or keeps what was not read, and tells the owner. */
+  leave(how: 'unsubscribe' | 'detach' = this.config.onExit): void {
+    if (this.#closing) {
+      if (how === 'detach') this.#inHand.length = 0
+      this.#endTurn()
+      return this.#host.handleTurnEnd()
+    }
+    if (this.#ended) {
+      // Its filter is gone: what was not read has nowhere to go back to.
+      return this.#host.inbox.handleKept(this.discard(how === 'unsubscribe'))
+    }
+    this.#detached = how === 'detach'
+    const kept = this.discard(!this.#detached)
+    this.end(undefined)
+    this.#host.registry.drop(this, how)
+    this.#host.inbox.handleKept(kept)
+  }
+
+  /** Empties the buffer and the hands: acknowledges (counted as dropped), or gives back what is owed in the order of arrival. */
+  discard(acknowledge: boolean): DeliveredMessage[] {
+    if (acknowledge) {
+      this.#endTurn()
+      this.dropBuffered()
+      return []
+    }
+    this.#count(-this.#bytes)
+    return [...this.#inHand.splice(0), ...this.#buffer.drain()].filter((message) => !message.settled)
+  }
+
+  /** Nobody will read what is buffered: it is acknowledged and counted as dropped. What is in hand stays there. */
+  dropBuffered(): void {
+    this.#count(-this.#bytes)
+    for (const message of this.#buffer.drain()) this.#drop(message)
+  }
+
+  /** Hands a buffered message to a handler that settles it by itself. */
+  take(): DeliveredMessage | undefined {
+    if (this.#closing) return undefined
+    const message = this.#shift()
+    return message && this.#handOut(message)
+  }
+
+  /** True while a message that `take` gave has not been given back. */
+  holds(message: DeliveredMessage): boolean {
+    return this.#inHand.includes(message)
+  }
+
+  /** A handler is done with a message that `take` gave. */
+  release(message: DeliveredMessage): void {
+    const inHand = this.#inHand
+    const index = inHand.length === 1 && inHand[0] === message ? 0 : inHand.indexOf(message)
+    // What came last goes fastest.
+    if (index >= 0 && index === inHand.length - 1) inHand.pop()
+    else if (index >= 0) inHand.splice(index, 1)
+    message.release()
+    this.#host.handleTurnEnd()
+  }
+
+  #count(change: number): void {
+    this.#bytes += change
+    this.#host.inbox.bytes += change
+  }
+
+  #shift(): DeliveredMessage | undefined {
+    const message = this.#buffer.shift()
+    if (message !== undefined) this.#count(-message.size)
+    return message
+  }
+
+  #handOut(message: DeliveredMessage): DeliveredMessage {
+    const { counters } = this.#host
+    if (counters !== undefined) counters.delivered += 1
+    if (this.config.ack === 'on-receive') message.settle(0)
+    if (this.config.ack === 'manual' && this.#inHand.length >= this.#sweepAt) this.#sweep()
+    this.#inHand.push(message)
+    return message
+  }
+
+  // What the application has settled is forgotten; not at each message, or many that wait would cost a walk each.
+  #sweep(): void {
+    this.#inHand = this.#inHand.filter((message) => !message.settled)
+    this.#sweepAt = Math.max(leastSweep, this.#inHand.length * 2)
+  }
+
+  // Under 'manual' the application ends turns with `ack()`; borrowed messages end with the turn in every mode.
+  #endTurn(): void {
+    if (this.config.ack === 'manual') return
+    const inHand = this.#inHand
+    if (inHand.length === 0) return
+    // One is what nearly every turn has.
+    if (inHand.length === 1) this.#endOne(inHand.pop() as DeliveredMessage)
+    else for (const message of inHand.splice(0)) this.#endOne(message)
+    this.#host.handleTurnEnd()
+  }
+
+  #endOne(message: DeliveredMessage): void {
+    if (this.config.ack === 'auto') message.settle(0)
+    message.release()
+  }
+
+  // The policy acts only when the consumer had a turn since the buffer filled: a burst within one read is not its fault.
+  #makeRoom(message: DeliveredMessage): boolean {
+    if (this.#fits(message)) this.#filledAt = -1
+    else if (this.#filledAt < 0) this.#filledAt = this.#host.turns.mark()
+    if (this.#filledAt < 0 || this.#filledAt === this.#host.turns.marks) return true
+    const { overflow } = this.config
+    if (overflow === 'drop-newest') return this.#drop(message)
+    // Backpressure: Receive Maximum stops what is owed an acknowledgement, so only the rest can be in excess.
+    const any = overflow === 'drop-oldest'
+    if (!any && !message.settled) return true
+    while (!this.#ended && !this.#fits(message)) if (!this.#dropOldest((waiting) => any || waiting.settled)) return this.#drop(message)
+    return true
+  }
+
+  // One message always fits, however large.
+  #fits(message: DeliveredMessage): boolean {
+    const { buffer, bufferBytes } = this.config
+    return this.#buffer.length === 0 || (this.#buffer.length < buffer && this.#bytes + message.size <= bufferBytes)
+  }
+
+  // Too late: kept for the next subscription on its filter, or dropped, as this one was left.
+  #decline(message: DeliveredMessage): void {
+    if (this.#detached && !message.settled) this.#host.inbox.handleKept([message])
+    else this.#drop(message)
+  }
+
+  #dropOldest(fits: (message: DeliveredMessage) => boolean): boolean {
+    const oldest = this.#buffer.take(fits)
+    if (oldest === undefined) return false
+    this.#count(-oldest.size)
+    this.#drop(oldest)
+    return true
+  }
+
+  #drop(message: DeliveredMessage): false {
+    message.settle(0)
+    this.dropped += 1
+    this.#host.inbox.handleDrop(this, message)
+    message.release()
+    return false
+  }
+
+  #wait({ signal, timeout }: NextOptions): Promise<Message | undefined> {
+    const waiter = deferred<Message | undefined>()
+    const give = (error: MqttError): void => this.#waiters.take((other) => other === waiter)?.reject(error)
+    const stop = onAbort(signal, () => give(aborted(signal)))
+    const late = (): void => give(new MqttError('ERR_TIMEOUT'))
+    const cancel = timeout === undefined ? undefined : this.#host.platform.setTimer(late, timeout)
+    this.#waiters.push(waiter)
+    if (signal === undefined && cancel === undefined) return waiter.promise
+    return waiter.promise.finally(() => {
+      stop()
+      cancel?.()
+    })
+  }
+
+  #dismiss(): void {
+    for (const waiter of this.#waiters.drain()) waiter.resolve(undefined)
+  }
+
+  // What `next()` would give without waiting, where it would.
+  #buffered(): Message | undefined {
+    return this.#buffer.length === 0 || this.#closing ? undefined : this.read()
+  }
+
+  #iterate<T>(pull: () => Promise<T | undefined>, buffered: () => T | undefined): AsyncIterableIterator<T> {
+    if (this.#iterating && this.config.ack === 'auto') throw concurrent()
+    this.#iterating = true
+    const leave = (): void => {
+      this.#iterating = false
+      this.#dismiss()
+      this.leave()
+    }
+    const told = (value: T | undefined): IteratorResult<T> => {
+      if (value !== undefined) return { done: false, value }
+      this.#iterating = false
+      return { done: true, value: undefined }
+    }
+    const failed = (error: unknown): never => {
+      this.#iterating = false
+      throw error
+    }
+    return {
+      next: () => {
+        try {
+          const value = buffered()
+          return value === undefined ? pull().then(told, failed) : Promise.resolve<IteratorResult<T>>({ done: false, value })
+        } catch (error) {
+          this.#iterating = false
+          return Promise.reject(error)
+        }
+      },
+      return: async (value?: unknown) => {
+        leave()
+        return { done: true, value }
+      },
+      throw: async (error: unknown) => {
+        leave()
+        throw error
+      },
+      [Symbol.asyncIterator]() {
+        return this
+      },
+    } as AsyncIterableIterator<T>
+  }
+}
+
+function concurrent(): MqttError {
+  return new MqttError('ERR_CONCURRENT_NEXT')
+}

@@ -1,0 +1,222 @@
+/**
+ * `listen`: a handler called with each message, in order, acknowledged when it is done, retried when it fails.
+ *
+ * A message is settled exactly once, or left alone (stop, detach, a failure after `disconnect()` began). Handlers run after the read that
+ * brought their message, never inside it, and what they throw never escapes.
+ */
+import { MqttError, printable } from '../../errors.js'
+import type { Grant, Handler, HandlerFailure, Handling } from '../api.js'
+import { type Deferred, deferred } from '../common/abort.js'
+import { asyncDisposeSymbol } from '../common/dispose.js'
+import type { Host } from '../host.js'
+import type { CheckedListen } from '../parsing/requests.js'
+import { SparseSet } from '../session/sparse.js'
+import type { Consumer } from './consumer.js'
+import type { DeliveredMessage } from './message.js'
+
+const retries = 5
+const firstDelay = 100
+const longestDelay = 5000
+
+/** Runs a handler over a consumer. */
+export class HandlerLoop implements Handling {
+  readonly #consumer: Consumer
+  readonly #host: Host
+  readonly #handler: Handler
+  readonly #onError: CheckedListen['onError']
+  readonly #concurrency: number
+  readonly #acknowledge: boolean
+  readonly #done: Deferred<void> = deferred()
+  /** Messages that wait for their next attempt: each gives its message up, unacknowledged. */
+  readonly #waiting = new SparseSet<() => void>()
+  #running = 0
+  #queued = false
+  /** A handler that is done at once comes back here: it is the loop that goes on, not a deeper call. */
+  #looping = false
+  #over: { readonly error: MqttError | undefined } | undefined
+  #stopped = false
+
+  constructor(consumer: Consumer, handler: Handler, options: CheckedListen, host: Host) {
+    this.#consumer = consumer
+    this.#host = host
+    this.#handler = handler
+    this.#onError = options.onError
+    this.#concurrency = options.concurrency
+    this.#acknowledge = options.ack !== 'on-receive'
+    consumer.onReadable = () => this.#wake()
+    if (consumer.config.lifetime === 'borrowed' && options.concurrency === 1) consumer.onRead = (message) => this.#handleAtOnce(message)
+    consumer.onClosing = () => this.#giveUp()
+    consumer.onEnd = (error) => {
+      this.#over ??= { error }
+      this.#end()
+    }
+    this.#wake()
+  }
+
+  get granted(): readonly Grant[] {
+    return this.#consumer.granted
+  }
+
+  get done(): Promise<void> {
+    return this.#done.promise
+  }
+
+  unsubscribe(): Promise<void> {
+    return this.#consumer.unsubscribe()
+  }
+
+  detach(): void {
+    this.#stopped = true
+    this.#consumer.leave('detach')
+  }
+
+  [asyncDisposeSymbol](): Promise<void> {
+    this.#consumer.leave()
+    return Promise.resolve()
+  }
+
+  readonly #end = (): void => {
+    if (this.#host.ended) this.#giveUp()
+    this.#finish()
+  }
+
+  // Once per burst, after the read that brought it.
+  #wake(): void {
+    if (this.#queued) return
+    this.#queued = true
+    this.#host.platform.microtask(() => {
+      this.#queued = false
+      this.#run()
+    })
+  }
+
+  // Where it was read, without a wait: only when nothing else is under way. True when it is done with.
+  #handleAtOnce(message: DeliveredMessage): boolean {
+    this.#running += 1
+    let outcome: Promise<unknown> | undefined
+    try {
+      outcome = promiseOf(this.#handler(message))
+    } catch (error) {
+      this.#handleFailure(message, 1, error)
+      return false
+    }
+    if (outcome !== undefined) {
+      outcome.then(
+        () => this.#settle(message, 0),
+        (error: unknown) => this.#handleFailure(message, 1, error),
+      )
+      return false
+    }
+    if (this.#acknowledge && !this.#stopped) message.settle(0)
+    this.#running -= 1
+    this.#consumer.release(message)
+    if (this.#over !== undefined) this.#finish()
+    return true
+  }
+
+  #run(): void {
+    if (this.#looping) return
+    this.#looping = true
+    // What nobody can acknowledge any more is left to the session.
+    while (this.#running < this.#concurrency && !this.#stopped && !this.#host.ended) {
+      const message = this.#consumer.take()
+      if (message === undefined) break
+      this.#running += 1
+      this.#start(message, 1)
+    }
+    this.#looping = false
+    this.#finish()
+  }
+
+  #start(message: DeliveredMessage, attempt: number): void {
+    const fail = (error: unknown): void => this.#handleFailure(message, attempt, error)
+    let outcome: Promise<unknown> | undefined
+    try {
+      outcome = promiseOf(this.#handler(message))
+    } catch (error) {
+      return fail(error)
+    }
+    if (outcome === undefined) this.#settle(message, 0)
+    else outcome.then(() => this.#settle(message, 0), fail)
+  }
+
+  #handleFailure(message: DeliveredMessage, attempt: number, error: unknown): void {
+    const decide = this.#onError ?? (message.released || message.qos === 0 ? 'reject' : 'retry')
+    if (typeof decide !== 'function') return this.#apply(decide, message, attempt, error)
+    Promise.resolve()
+      .then(() => decide(error, message, attempt))
+      .catch((): HandlerFailure => 'reject')
+      .then((verdict) => this.#apply(verdict, message, attempt, error))
+  }
+
+  #apply(verdict: HandlerFailure, message: DeliveredMessage, attempt: number, error: unknown): void {
+    if (this.#host.stopping) return this.#leave(message)
+    if (verdict === 'stop') {
+      this.#stopped = true
+      this.#running -= 1
+      const failure = this.#report(error, message)
+      this.#over ??= { error: failure }
+      return this.#consumer.leave('detach')
+    }
+    // What was acknowledged and released cannot be shown again.
+    const again = attempt <= retries || typeof this.#onError === 'function'
+    if (verdict === 'retry' && again && !message.released) return this.#retry(message, attempt)
+    this.#report(error, message)
+    this.#settle(message, 0x80)
+  }
+
+  #retry(message: DeliveredMessage, attempt: number): void {
+    const delay = Math.min(longestDelay, firstDelay * 2 ** (attempt - 1))
+    const cancel = this.#host.platform.setTimer(() => {
+      this.#waiting.delete(giveUp)
+      if (this.#consumer.holds(message)) this.#start(message, attempt + 1)
+      else this.#leave(message)
+    }, delay)
+    const giveUp = (): void => {
+      cancel()
+      this.#leave(message)
+    }
+    this.#waiting.add(giveUp)
+  }
+
+  #giveUp(): void {
+    for (const giveUp of this.#waiting) giveUp()
+    this.#waiting.clear()
+  }
+
+  #settle(message: DeliveredMessage, reasonCode: number): void {
+    if (this.#acknowledge && !this.#stopped) message.settle(reasonCode)
+    this.#leave(message)
+  }
+
+  #leave(message: DeliveredMessage): void {
+    this.#running -= 1
+    this.#consumer.release(message)
+    this.#run()
+  }
+
+  #report(cause: unknown, { subject }: DeliveredMessage): MqttError {
+    const { counters } = this.#host
+    const error = new MqttError('ERR_HANDLER_FAILED', `handler failed: ${printable(subject)}`, { cause })
+    if (counters !== undefined) counters.handlerFailures += 1
+    this.#host.log('error', error.message)
+    this.#host.events.emit('error', { error })
+    return error
+  }
+
+  #finish(): void {
+    if (this.#over === undefined) return
+    // After the end of the client nothing is waited for, not even a handler that may never return.
+    const { ended, registry } = this.#host
+    const open = this.#running > 0 || (this.#consumer.size > 0 && !this.#stopped)
+    if (open && !ended) return void registry.unfinished.add(this.#end)
+    registry.unfinished.delete(this.#end)
+    if (this.#over.error === undefined) this.#done.resolve()
+    else this.#done.reject(this.#over.error)
+  }
+}
+
+/** What a handler waits for, as a promise that keeps the rules; undefined where it waits for nothing. */
+function promiseOf(value: unknown): Promise<unknown> | undefined {
+  return typeof (value as PromiseLike<unknown> | undefined)?.then === 'function' ? Promise.resolve(value) : undefined
+}

@@ -1,0 +1,383 @@
+/**
+ * Incoming messages on their way to consumers: who gets a copy, what nobody claims, what the memory budget allows, and what stands still.
+ *
+ * It owns no consumer and no connection. It must never acknowledge a message that waits for somebody, and never hold more than the budget.
+ */
+import { MqttError } from '../../errors.js'
+import { MOST_NOTED } from '../../wire/properties.js'
+import type { PublishView } from '../../wire/publish.js'
+import type { TopicRecord } from '../../wire/topic-table.js'
+import type { TopicTrie } from '../../wire/trie.js'
+import type { Host } from '../host.js'
+import type { CancelTimer } from '../platform.js'
+import { nameOf } from '../session/refusal.js'
+import { SparseSet } from '../session/sparse.js'
+import type { Counters } from '../statistics.js'
+import type { FilterEntry } from '../subscribing/filter-entry.js'
+import type { Consumer } from './consumer.js'
+import { costOf, DeliveredMessage, noTicket, type Settler, SharedOutcome } from './message.js'
+import { type Piece, Pieces } from './pieces.js'
+
+/** How often acknowledgements are checked for progress, and how old the oldest message must be to be called stalled. */
+const stallCheck = 1000
+const stallAge = 10_000
+/** Losses are told at most once in this many milliseconds. */
+const dropInterval = 1000
+
+interface Recipient {
+  readonly consumer: Consumer
+  readonly entry: FilterEntry
+  readonly owing: boolean
+}
+
+/** Routes messages. */
+export class Inbox {
+  /** Bytes of messages that are buffered or held. */
+  bytes = 0
+  /** Consumers with messages in memory that others may share. */
+  readonly loosened = new SparseSet<Consumer>()
+  readonly #host: Host
+  readonly #trie: TopicTrie<FilterEntry>
+  readonly #pieces = new Pieces()
+  /** The window that is read from, where messages may be lent in it. */
+  #window: Piece | undefined
+  /** Bytes that the budget has left beside what is held elsewhere. */
+  #room = 0
+  readonly #unclaimed: DeliveredMessage[] = []
+  readonly #identified: FilterEntry[] = []
+  #holding = false
+  #stopHold: CancelTimer | undefined
+  #stallTimer: CancelTimer | undefined
+  #oldestTicket = -1
+  #oldestSince = 0
+  #reported = false
+  #dropped = 0
+  #dropTimer: CancelTimer | undefined
+
+  constructor(host: Host) {
+    this.#host = host
+    this.#trie = host.registry.trie
+  }
+
+  /** Consumers that borrow messages: memory that reads go into is lent to them. */
+  readonly borrowers = new SparseSet<Consumer>()
+
+  /** A read begins. `window` is what it went into, where that may be lent. */
+  handleRead(window: Piece | undefined): void {
+    this.#window = window
+    this.#room = this.#host.options.memoryBudget - this.#host.held
+    if (this.loosened.size > 0) this.moveOut(false)
+  }
+
+  /** What was read belongs to its owner again. */
+  handleReadEnd(): void {
+    this.#window = undefined
+    this.#pieces.forget()
+  }
+
+  /** Messages that wait move out of memory that they may keep alive by themselves; out of read windows only when they must. */
+  moveOut(must: boolean): void {
+    for (const consumer of must ? this.#host.registry.consumers : this.loosened) consumer.moveOut(must)
+    this.loosened.clear()
+  }
+
+  /** Session Present 1: what comes before anybody subscribed is kept for a while. */
+  hold(): void {
+    this.#holding = true
+    this.#stopHold = this.#host.platform.setTimer(() => this.#release(), this.#host.options.unclaimedHold)
+  }
+
+  /** A message came in; `ticket` is `noTicket` at QoS 0. `limit` is where what the view's bytes hold of the stream ends. */
+  handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit = view.payloadEnd): void {
+    const { counters } = this.#host
+    if (counters !== undefined) counters.received += 1
+    const matched = record.version === this.#trie.version ? (record.route as FilterEntry[]) : this.#match(record)
+    // Nearly every message: for one filter with one reader.
+    const sole = matched.length === 1 && !view.retain && counters === undefined ? matched[0] : undefined
+    if (sole?.sole !== undefined) return this.#deliverToOne(view, record.name, ticket, limit, sole, sole.sole)
+    this.#deliverToAll(view, record.name, ticket, limit, this.#identify(view, matched))
+  }
+
+  #match(record: TopicRecord): FilterEntry[] {
+    const entries = this.#trie.matchAll(record.name)
+    record.route = entries
+    record.version = this.#trie.version
+    return entries
+  }
+
+  #deliverToOne(view: PublishView, topic: string, ticket: number, limit: number, entry: FilterEntry, consumer: Consumer): void {
+    const owed = entry.soleQos > 0 ? ticket : noTicket
+    if (!this.#show(view, topic, owed, limit, entry, consumer)) {
+      const size = costOf(view, topic)
+      if (!this.#affords(size, topic, ticket)) return
+      consumer.push(this.#messageFor(consumer, entry, view, topic, limit, size, owed, this.#host))
+    }
+    if (ticket === noTicket) return
+    if (owed === noTicket) this.#host.settle(ticket, 0)
+    else this.watch()
+  }
+
+  // A handler of borrowed messages sees one while it is read: where it lies, if that can be lent.
+  #show(view: PublishView, topic: string, ticket: number, limit: number, entry: FilterEntry, consumer: Consumer): boolean {
+    if (!consumer.mayShow) return false
+    const window = this.#window
+    if (window !== undefined && view.bytes === window.bytes) consumer.show(view, topic, window, 0, ticket, entry)
+    else consumer.show(view, topic, this.#pieces.lend(view, limit), this.#pieces.shift, ticket, entry)
+    return true
+  }
+
+  #messageFor(
+    consumer: Consumer,
+    entry: FilterEntry,
+    view: PublishView,
+    topic: string,
+    limit: number,
+    size: number,
+    ticket: number,
+    settler: Settler,
+  ): DeliveredMessage {
+    const borrowed = consumer.config.lifetime === 'borrowed'
+    const window = borrowed && view.bytes === this.#window?.bytes && consumer.config.ack !== 'manual' ? this.#window : undefined
+    const piece = window ?? (borrowed ? this.#pieces.lend(view, limit) : this.#pieces.hold(view, limit, false))
+    const message = new DeliveredMessage(view, topic, piece, window === undefined ? this.#pieces.shift : 0, size, settler, ticket, borrowed)
+    message.origin = entry
+    piece.give(consumer.mark, view.payloadEnd - view.propertiesStart)
+    return message
+  }
+
+  #deliverToAll(view: PublishView, topic: string, ticket: number, limit: number, entries: readonly FilterEntry[]): void {
+    const recipients = recipientsOf(entries, view.retain && !view.dup)
+    if (recipients.length > 0) return this.#deliver(view, topic, ticket, limit, recipients)
+    const detached = entries.find((entry) => entry.detached)
+    if (entries.length > 0 && (detached === undefined || ticket === noTicket)) {
+      // Subscribed, but nobody to give it to: a copy for somebody who left is let go.
+      if (ticket !== noTicket) this.#host.settle(ticket, 0)
+      return this.#countDrop(topic)
+    }
+    const size = costOf(view, topic)
+    if (!this.#affords(size, topic, ticket)) return
+    const message = new DeliveredMessage(view, topic, this.#pieces.hold(view, view.payloadEnd, false), this.#pieces.shift, size, this.#host, ticket)
+    message.origin = detached
+    if (detached !== undefined) this.#keep(message, detached.held)
+    else if (this.#holding && ticket !== noTicket) this.#keep(message, this.#unclaimed)
+    else this.#handOver(message)
+    this.watch()
+  }
+
+  /** A message came in again that is in hand or was received. */
+  handleRepeat(): void {
+    const { counters } = this.#host
+    if (counters !== undefined) counters.duplicates += 1
+    this.watch()
+  }
+
+  /** A consumer joined filters: what waited for one goes to it, in the order of arrival. */
+  handleJoined(consumer: Consumer, entries: ReadonlySet<FilterEntry>): void {
+    const waiting = [...entries].flatMap((entry) => entry.held.splice(0))
+    for (const message of this.#unclaimed.splice(0)) {
+      const origin = this.#host.registry.trie.matchAll(message.topic).find((entry) => entries.has(entry))
+      if (origin === undefined) this.#unclaimed.push(message)
+      else waiting.push(Object.assign(message, { origin }))
+    }
+    for (const message of waiting.sort((first, second) => first.ticket - second.ticket)) {
+      this.bytes -= message.size
+      if (message.settled) continue
+      consumer.push(message)
+    }
+  }
+
+  /** Messages were left unacknowledged: kept for the next consumer of their filter, if there can be one. */
+  handleKept(messages: readonly DeliveredMessage[]): void {
+    for (const message of messages) {
+      const entry = message.origin as FilterEntry
+      const leaving = entry.state === 'leaving'
+      // Where others read on, it is theirs: a share is given up, the rest goes to one of them.
+      if (!leaving && message.giveUp()) continue
+      message.own()
+      if (leaving) this.#giveBack(message)
+      else this.#passOn(message, entry)
+    }
+    this.watch()
+  }
+
+  #passOn(message: DeliveredMessage, entry: FilterEntry): void {
+    for (const [consumer, qos] of entry.members) if (qos > 0) return consumer.push(message)
+    // Those who read on at QoS 0 had their copy.
+    if (entry.members.size > 0) message.settle(0)
+    else this.#keep(message, entry.held)
+  }
+
+  #giveBack(message: DeliveredMessage): void {
+    if (this.#holding) return this.#keep(message, this.#unclaimed)
+    this.#handOver(message)
+  }
+
+  /** A filter has no subscription any more. */
+  handleForgotten(entry: FilterEntry): void {
+    for (const message of entry.held.splice(0)) {
+      this.bytes -= message.size
+      message.settle(0)
+    }
+  }
+
+  /** Starts looking at the progress of acknowledgements; stops by itself when none are owed. */
+  watch(): void {
+    if (this.#stallTimer !== undefined || this.#host.session.inbound.unsettled === 0) return
+    this.#stallTimer = this.#host.platform.setTimer(() => this.#checkProgress(), stallCheck)
+  }
+
+  /** The client is over: nothing is watched or held any more. */
+  stop(): void {
+    this.#stopHold?.()
+    this.#stallTimer?.()
+    this.#stallTimer = undefined
+    this.#dropTimer?.()
+    this.#holding = false
+    for (const message of this.#unclaimed.splice(0)) this.bytes -= message.size
+  }
+
+  // Subscription Identifiers tell which of overlapping filters a copy is for; without a known one the topic alone decides.
+  #identify(view: PublishView, matched: readonly FilterEntry[]): readonly FilterEntry[] {
+    if (view.subscriptionIdentifierCount === 0) return matched
+    if (this.#host.counters !== undefined) countUnknown(view, matched, this.#host.counters)
+    // Those that were not noted may be for any of them.
+    if (matched.length < 2 || view.subscriptionIdentifierCount > MOST_NOTED) return matched
+    const identified = this.#identified
+    identified.length = 0
+    view.forEachSubscriptionIdentifier((identifier) => {
+      for (const entry of matched) if (entry.identifier === identifier && !identified.includes(entry)) identified.push(entry)
+    })
+    return identified.length > 0 ? identified : matched
+  }
+
+  #deliver(view: PublishView, topic: string, ticket: number, limit: number, recipients: readonly Recipient[]): void {
+    const size = costOf(view, topic)
+    if (!this.#affords(size * recipients.length, topic, ticket)) return
+    const owing = ticket === noTicket ? 0 : recipients.filter((recipient) => recipient.owing).length
+    const settler = this.#host
+    const outcome = owing > 1 ? new SharedOutcome(settler, ticket, owing) : settler
+    // Memory is known to be shared before anybody sees it.
+    const messages = recipients.map(({ consumer, entry, owing: owes }) =>
+      this.#messageFor(consumer, entry, view, topic, limit, size, owes ? ticket : noTicket, outcome),
+    )
+    for (const [index, message] of messages.entries()) (recipients[index] as Recipient).consumer.push(message)
+    // A consumer that asked for QoS 0 never delays an acknowledgement.
+    if (ticket !== noTicket && owing === 0) settler.settle(ticket, 0)
+    if (owing > 0) this.watch()
+  }
+
+  #keep(message: DeliveredMessage, list: DeliveredMessage[]): void {
+    message.own()
+    list.push(message)
+    this.bytes += message.size
+  }
+
+  #affords(size: number, topic: string, ticket: number): boolean {
+    const { memoryBudget } = this.#host.options
+    if (size > memoryBudget) {
+      // It alone is too much, and would be again on the next connection: it is refused, not the server.
+      this.#countDrop(topic)
+      if (ticket !== noTicket) this.#host.settle(ticket, 0x97)
+      return false
+    }
+    // One may always come: what else is held goes by itself.
+    if (this.bytes === 0 || this.bytes + size <= this.#room) return true
+    if (ticket === noTicket) this.#countDrop(topic)
+    else this.#host.session.close(overBudget(), 0x97)
+    return false
+  }
+
+  /** A consumer dropped a message unread. */
+  handleDrop(consumer: Consumer, message: DeliveredMessage): void {
+    this.#countDrop(message.topic)
+    try {
+      consumer.config.onDrop?.(message)
+    } catch (error) {
+      this.#host.log('error', 'onDrop threw: ', error)
+    }
+  }
+
+  // Told at most once in an interval, with what came together meanwhile.
+  #countDrop(topic: string): void {
+    const { counters } = this.#host
+    if (counters !== undefined) counters.dropped += 1
+    this.#dropped += 1
+    if (this.#dropTimer !== undefined) return
+    const tell = (): void => {
+      const count = this.#dropped
+      this.#dropped = 0
+      this.#dropTimer = undefined
+      if (count === 0 || this.#host.ended) return
+      this.#dropTimer = this.#host.platform.setTimer(tell, dropInterval)
+      this.#host.events.emit('drop', { direction: 'in', topic, count, error: undefined })
+    }
+    tell()
+  }
+
+  // Nobody claimed it.
+  #handOver(message: DeliveredMessage): void {
+    const { counters } = this.#host
+    if (counters !== undefined) counters.unclaimed += 1
+    message.settle(0)
+    this.#host.log('debug', 'nobody subscribed to ', message.topic)
+    this.#host.events.emit('unclaimed', { message })
+  }
+
+  #release(): void {
+    this.#holding = false
+    for (const message of this.#unclaimed.splice(0)) {
+      this.bytes -= message.size
+      this.#handOver(message)
+    }
+  }
+
+  #checkProgress(): void {
+    this.#stallTimer = undefined
+    const { session, platform } = this.#host
+    if (session.inbound.unsettled === 0) return
+    const now = platform.now()
+    const oldest = session.inbound.oldestTicket
+    if (oldest !== this.#oldestTicket) {
+      this.#oldestTicket = oldest
+      this.#oldestSince = now
+      this.#reported = false
+    }
+    const age = now - this.#oldestSince
+    if (!this.#reported && (age >= stallAge || (session.inbound.full && age >= stallCheck))) {
+      this.#reported = true
+      this.#host.log('warn', `acknowledgements make no progress since ${Math.round(age)} ms`)
+      this.#host.events.emit('stalled', { direction: 'in', subscription: this.#holder(oldest), age, inFlight: session.inbound.unsettled })
+    }
+    this.watch()
+  }
+
+  #holder(ticket: number): Consumer | undefined {
+    for (const consumer of this.#host.registry.consumers) if (consumer.oldestTicket === ticket) return consumer
+    return undefined
+  }
+}
+
+function countUnknown(view: PublishView, matched: readonly FilterEntry[], counters: Counters): void {
+  view.forEachSubscriptionIdentifier((identifier) => {
+    if (!matched.some((entry) => entry.identifier === identifier)) counters.unknownIdentifiers += 1
+  })
+}
+
+// Each consumer once, however many of its filters match. A retained copy is for those who asked for retained messages last; one that is sent again
+// may be for those before them.
+function recipientsOf(entries: readonly FilterEntry[], retain: boolean): Recipient[] {
+  const recipients = new Map<Consumer, Recipient>()
+  for (const entry of entries) {
+    const audience = retain && !entry.retainAsPublished ? entry.audience : undefined
+    for (const [consumer, qos] of entry.members) {
+      if (audience !== undefined && !audience.has(consumer)) continue
+      if (qos > 0 || !recipients.has(consumer)) recipients.set(consumer, { consumer, entry, owing: qos > 0 })
+    }
+  }
+  return [...recipients.values()]
+}
+
+/** Why the budget ends a connection. */
+function overBudget(): MqttError {
+  return new MqttError('ERR_CONNECTION_LOST', 'memory budget spent', { outcome: 'unknown', reasonCode: 0x97, reasonName: nameOf(0x97) })
+}

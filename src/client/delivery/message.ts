@@ -1,0 +1,369 @@
+/**
+ * A message as the application gets it: payload, properties and text taken out of its piece of memory when asked for, acknowledged at most once.
+ *
+ * `DeliveredMessage` is the one implementation; what is not in the `Message` interface is for the delivery code of this folder only.
+ */
+import { MqttError } from '../../errors.js'
+import type { Bytes, QoS, UserProperties } from '../../wire/packets.js'
+import { readProperties } from '../../wire/properties.js'
+import { PublishView } from '../../wire/publish.js'
+import { Piece } from './pieces.js'
+
+/** The properties of an incoming PUBLISH (section 3.3.2.3); absent ones are undefined. */
+export interface MessageProperties {
+  /** 0: bytes. 1: UTF-8 text, which nobody has checked (section 3.3.2.3.2). */
+  readonly payloadFormatIndicator?: number | undefined
+  /** Seconds that are left, as the server said when it sent the message (section 3.3.2.3.3). */
+  readonly messageExpiryInterval?: number | undefined
+  /** What the payload is, for example a MIME type (section 3.3.2.3.9). */
+  readonly contentType?: string | undefined
+  /** Where an answer is wanted (section 3.3.2.3.5). */
+  readonly responseTopic?: string | undefined
+  /** What the answer is to carry back (section 3.3.2.3.6). */
+  readonly correlationData?: Bytes | undefined
+  /** Identifiers of the subscriptions that it came for (section 3.3.2.3.8). */
+  readonly subscriptionIdentifiers?: readonly number[] | undefined
+  /** Pairs of name and value, in order (section 3.3.2.3.7). */
+  readonly userProperties?: Readonly<UserProperties> | undefined
+}
+
+/** An application message (section 3.3). A borrowed one that was released throws `ERR_MESSAGE_RELEASED` wherever it is read. */
+export interface Message {
+  /** Topic Name, also where a topic alias stood for it. */
+  readonly topic: string
+  /**
+   * The bytes. Of an owned message: an array of its own in an ArrayBuffer of exactly their size, made when it is asked for first. Of a borrowed one: a
+   * view of where they lie.
+   */
+  readonly payload: Bytes
+  /** Bytes of the payload, which is not taken out for this. */
+  readonly payloadLength: number
+  /** The QoS at which it arrived: the lower one of publisher and grant. */
+  readonly qos: QoS
+  /** Set on retained messages that answer a subscription, and as published under Retain As Published (section 3.3.1.3). */
+  readonly retain: boolean
+  /** The DUP flag of the PUBLISH [MQTT-3.3.1-1]; `redelivered` says more. */
+  readonly dup: boolean
+  /** True when the server had tried to deliver this message before (QoS 1 and 2). */
+  readonly redelivered: boolean
+  /** Decoded when they are asked for first. */
+  readonly properties: MessageProperties
+  /** The payload as UTF-8. */
+  text(): string
+  /** The payload parsed as JSON; keys named `__proto__` are left out. @throws SyntaxError when it is no JSON */
+  json<T = unknown>(): T
+  /**
+   * Acknowledges the message, in any mode and any order; acknowledgements leave in the order of arrival [MQTT-4.6.0-2].
+   * `reasonCode` of 0x80 or above refuses it (section 3.4.2.1). True at QoS 0.
+   * False when the message is stale: acknowledged before, or its session is gone.
+   */
+  ack(reasonCode?: number): boolean
+  /** A message that stays valid: this one when it is owned, a copy when it was borrowed. */
+  detach(): Message
+}
+
+/** Takes the outcome of a message: the session, or what several consumers share. */
+export interface Settler {
+  settle(ticket: number, reasonCode: number): boolean
+  /** A consumer is done with its share, though others are not. */
+  handleTurnEnd?(): void
+}
+
+/** Ticket of a message that needs no acknowledgement. */
+export const noTicket = -1
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+const noProperties: MessageProperties = Object.freeze({})
+
+/** Reason codes that a client's PUBACK or PUBREC may carry (sections 3.4.2.1, 3.5.2.1); 0x10 is the server's. */
+const ackReasons: readonly number[] = [0x00, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99]
+
+const emptyPiece = new Piece(new Uint8Array(0))
+const noView = new PublishView()
+/** Bytes of memory for the objects of a message, and for its properties; measured. */
+const messageObjects = 384
+const propertyObjects = 256
+
+/** Bytes that holding a message costs: topic (whether or not an alias stands for it), properties, payload, and the objects around them. */
+export function costOf({ topicStart, topicEnd, propertiesStart, propertiesEnd, payloadStart, payloadEnd }: PublishView, topic: string): number {
+  return cost(Math.max(topicEnd - topicStart, topic.length), propertiesEnd - propertiesStart, payloadEnd - payloadStart)
+}
+
+function cost(topic: number, properties: number, payload: number): number {
+  return topic + properties + payload + (properties > 0 ? messageObjects + propertyObjects : messageObjects)
+}
+
+/** The implementation of {@link Message}. */
+export class DeliveredMessage implements Message {
+  /** True once its outcome is decided. */
+  settled: boolean
+  /** The session's number of this arrival, or `noTicket`. */
+  ticket: number
+  /** What this message came in through, for those who route it. */
+  origin: object | undefined
+  /** Bytes that holding this message costs; 0 of one that was never to be held. */
+  size: number
+  #topic: string
+  #qos: QoS
+  #retain: boolean
+  #dup: boolean
+  #piece: Piece
+  // places in the piece; the properties end where the payload begins
+  #propertiesStart: number
+  #payloadStart: number
+  #payloadEnd: number
+  #settler: Settler | undefined
+  #borrowed: boolean
+  #payload: Bytes | undefined
+  #properties: MessageProperties | undefined
+  #released = false
+
+  /** @param shift how far places in the piece lie before those in the view */
+  constructor(
+    view: PublishView,
+    topic: string,
+    piece: Piece,
+    shift: number,
+    size: number,
+    settler: Settler | undefined,
+    ticket: number,
+    borrowed = false,
+  ) {
+    this.settled = ticket === noTicket
+    this.ticket = ticket
+    this.origin = undefined
+    this.size = size
+    this.#topic = topic
+    this.#qos = view.qos
+    this.#retain = view.retain
+    this.#dup = view.dup
+    this.#piece = piece
+    this.#propertiesStart = view.propertiesStart - shift
+    this.#payloadStart = view.payloadStart - shift
+    this.#payloadEnd = view.payloadEnd - shift
+    this.#settler = settler
+    this.#borrowed = borrowed
+    if (borrowed) piece.lent += 1
+    if (view.apart !== undefined) this.#takeApart(view)
+  }
+
+  // The piece holds the payload alone.
+  #takeApart(view: PublishView): void {
+    if (view.propertiesEnd > view.propertiesStart) this.#properties = decoded(view.bytes, view.propertiesStart, view.propertiesEnd)
+    this.#propertiesStart = 0
+    this.#payloadStart = 0
+    this.#payloadEnd = view.payloadEnd - view.payloadStart
+  }
+
+  /** Shows another message, for handlers that are done with one before the next is read. Only for a borrowed message that was released. */
+  show(view: PublishView, topic: string, piece: Piece, shift: number, ticket: number): void {
+    this.settled = ticket === noTicket
+    this.ticket = ticket
+    this.#topic = topic
+    this.#qos = view.qos
+    this.#retain = view.retain
+    this.#dup = view.dup
+    this.#piece = piece
+    this.#propertiesStart = view.propertiesStart - shift
+    this.#payloadStart = view.payloadStart - shift
+    this.#payloadEnd = view.payloadEnd - shift
+    this.#properties = undefined
+    this.#payload = undefined
+    this.#released = false
+    piece.lent += 1
+    if (view.apart !== undefined) this.#takeApart(view)
+  }
+
+  get topic(): string {
+    this.#assertValid()
+    return this.#topic
+  }
+  get payload(): Bytes {
+    this.#assertValid()
+    this.#payload ??= this.#take()
+    return this.#payload
+  }
+  get payloadLength(): number {
+    this.#assertValid()
+    return this.#payloadEnd - this.#payloadStart
+  }
+  get qos(): QoS {
+    this.#assertValid()
+    return this.#qos
+  }
+  get retain(): boolean {
+    this.#assertValid()
+    return this.#retain
+  }
+  get dup(): boolean {
+    this.#assertValid()
+    return this.#dup
+  }
+  get redelivered(): boolean {
+    this.#assertValid()
+    return this.#dup && this.#qos > 0
+  }
+  get properties(): MessageProperties {
+    this.#assertValid()
+    this.#properties ??= this.#decodeProperties()
+    return this.#properties
+  }
+
+  /** True when it cannot be read any more. */
+  get released(): boolean {
+    return this.#released
+  }
+  /** The topic, for those who tell what became of the message, also after its release. */
+  get subject(): string {
+    return this.#topic
+  }
+
+  /** Leaves the outcome to the other consumers of this message; false when there are none that would decide it. */
+  giveUp(): boolean {
+    if (!(this.#settler instanceof SharedOutcome) || !this.#settler.giveUp()) return false
+    this.settled = true
+    return true
+  }
+
+  text(): string {
+    this.#assertValid()
+    return decoder.decode(this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd))
+  }
+
+  json<T = unknown>(): T {
+    const text = this.text()
+    try {
+      return JSON.parse(text, text.includes('__proto__') || text.includes('\\u') ? withoutPrototype : undefined) as T
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error
+      throw new SyntaxError('nested too deep')
+    }
+  }
+
+  ack(reasonCode = 0): boolean {
+    if (!ackReasons.includes(reasonCode)) {
+      throw new MqttError('ERR_INVALID_OPTION', 'reasonCode must be one that a client may send in PUBACK and PUBREC', { option: 'reasonCode' })
+    }
+    const done = this.ticket === noTicket || this.settle(reasonCode)
+    this.release()
+    return done
+  }
+
+  detach(): Message {
+    this.#assertValid()
+    if (!this.#borrowed) return this
+    // This object may show another message by then.
+    const settle = (ticket: number, reasonCode: number): boolean => ticket === this.ticket && this.settle(reasonCode)
+    const kept = new DeliveredMessage(noView, this.#topic, emptyPiece, 0, this.size, { settle }, this.ticket)
+    kept.#copy(this)
+    kept.#properties = this.#properties
+    return kept
+  }
+
+  /** The turn is over: a borrowed message cannot be read any more. */
+  release(): void {
+    if (!this.#borrowed || this.#released) return
+    this.#released = true
+    this.#piece.lent -= 1
+    // It may be kept for ever, its memory not.
+    this.#piece = emptyPiece
+    this.#payload = undefined
+  }
+
+  /** Moves out of a piece that it would keep alive by itself; out of a window only when it must. Not for a message that somebody has in hand. */
+  moveOut(must: boolean): void {
+    if (this.#piece.window ? must : this.#piece.wasteful) this.#copy(this)
+  }
+
+  /** Somebody else gets it: it is owned from now on. A view of it that was handed out stays what it is. */
+  own(): void {
+    if (this.#borrowed || this.#piece.bytes.length > this.#payloadEnd - this.#propertiesStart) this.#copy(this)
+    this.#borrowed = false
+    if (this.size === 0) this.size = cost(this.#topic.length, this.#payloadStart - this.#propertiesStart, this.#payloadEnd - this.#payloadStart)
+  }
+
+  /** Decides the outcome; false when it was decided before or the session is gone. */
+  settle(reasonCode: number): boolean {
+    if (this.settled) return false
+    this.settled = true
+    return this.#settler?.settle(this.ticket, reasonCode) ?? false
+  }
+
+  #assertValid(): void {
+    if (this.#released) throw new MqttError('ERR_MESSAGE_RELEASED', 'the message was released; detach() keeps it')
+  }
+
+  // An array that holds nothing else can be handed out as it is.
+  #take(): Bytes {
+    const { bytes } = this.#piece
+    // Half the price of a `subarray`.
+    if (this.#borrowed) return new Uint8Array(this.#piece.buffer, this.#piece.offset + this.#payloadStart, this.#payloadEnd - this.#payloadStart)
+    if (bytes.length === this.#payloadEnd - this.#payloadStart && !this.#piece.mixed) return bytes as Bytes
+    const payload = bytes.slice(this.#payloadStart, this.#payloadEnd)
+    if (this.#propertiesStart === this.#payloadStart) this.#piece = emptyPiece
+    return payload
+  }
+
+  #decodeProperties(): MessageProperties {
+    if (this.#propertiesStart === this.#payloadStart) return noProperties
+    return decoded(this.#piece.bytes, this.#propertiesStart, this.#payloadStart)
+  }
+
+  #copy(from: DeliveredMessage): void {
+    const start = from.#propertiesStart
+    this.#qos = from.#qos
+    this.#retain = from.#retain
+    this.#dup = from.#dup
+    const piece = new Piece(from.#piece.bytes.slice(start, from.#payloadEnd))
+    if (this.#borrowed) {
+      // What somebody looks at is never read into again.
+      if (this.#payload === undefined) this.#piece.lent -= 1
+      this.#payload = undefined
+      piece.lent += 1
+    }
+    this.#piece = piece
+    this.#payloadStart = from.#payloadStart - start
+    this.#payloadEnd = from.#payloadEnd - start
+    this.#propertiesStart = 0
+  }
+}
+
+// The alias is a matter of the connection, not of the message.
+function decoded(bytes: Uint8Array, start: number, end: number): MessageProperties {
+  const properties = readProperties(bytes, start, end)
+  delete properties.topicAlias
+  return properties as MessageProperties
+}
+
+function withoutPrototype(key: string, value: unknown): unknown {
+  return key === '__proto__' ? undefined : value
+}
+
+/** One message for several consumers: acknowledged when all have settled, as a success if any succeeded. */
+export class SharedOutcome implements Settler {
+  readonly #settler: Settler
+  readonly #ticket: number
+  #waiting: number
+  #best = 0xff
+
+  constructor(settler: Settler, ticket: number, consumers: number) {
+    this.#settler = settler
+    this.#ticket = ticket
+    this.#waiting = consumers
+  }
+
+  /** One consumer leaves it to the others; false when it is the last, and nobody decided anything. */
+  giveUp(): boolean {
+    if (this.#waiting === 1 && this.#best === 0xff) return false
+    this.settle(0, this.#best)
+    return true
+  }
+
+  settle(_ticket: number, reasonCode: number): boolean {
+    this.#waiting -= 1
+    this.#best = Math.min(this.#best, reasonCode)
+    if (this.#waiting === 0) return this.#settler.settle(this.#ticket, this.#best)
+    this.#settler.handleTurnEnd?.()
+    return true
+  }
+}

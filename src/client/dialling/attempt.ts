@@ -1,0 +1,104 @@
+/**
+ * One attempt to connect to one endpoint: credentials, dial, CONNECT, CONNACK, all within `connectTimeout`.
+ *
+ * It gives an established connection or throws a typed error, and leaves no socket, timer or listener behind.
+ */
+import { MqttError, type MqttErrorCode } from '../../errors.js'
+import type { Transport } from '../../transport/transport.js'
+import type { ProtocolVersion } from '../../wire/packets.js'
+import type { CredentialsContext } from '../api.js'
+import { onAbort, within } from '../common/abort.js'
+import type { Host } from '../host.js'
+import { type Login, login, type ParsedEndpoint, redirected, shown } from '../parsing/endpoint.js'
+import { checkConnect, connectPacket } from '../parsing/options.js'
+import type { Platform } from '../platform.js'
+import { broken } from '../session/refusal.js'
+import type { Authentication } from './authentication.js'
+
+/** What one attempt is about. */
+export interface AttemptPlan {
+  readonly endpoint: ParsedEndpoint
+  /** Counts the attempts since a connection was stable, from 1. */
+  readonly number: number
+  readonly lastError: MqttError | undefined
+  readonly version: ProtocolVersion
+  readonly cleanStart: boolean
+  readonly receiveMaximum: number
+  readonly authentication: Authentication | undefined
+}
+
+/** Connects and gives what `credentials` said, or throws an MqttError. */
+export async function attempt(host: Host, plan: AttemptPlan, signal: AbortSignal): Promise<Login | undefined> {
+  const { options, platform } = host
+  const { endpoint, number, lastError } = plan
+  const abort = new AbortController()
+  const stop = onAbort(signal, () => abort.abort(signal.reason))
+  const cancel = platform.setTimer(() => abort.abort(broken('ERR_CONNECT_TIMEOUT')), options.connectTimeout)
+  try {
+    const given = await credentials(host, { attempt: number, endpoint: endpoint.target.url.href, lastError, signal: abort.signal })
+    await connect(host, { ...plan, endpoint: redirected(endpoint, given, platform) }, given, abort.signal)
+    return given
+  } catch (error) {
+    throw asMqttError(abort.signal.aborted ? abort.signal.reason : error, platform)
+  } finally {
+    cancel()
+    stop()
+  }
+}
+
+async function connect(host: Host, plan: AttemptPlan, given: Login | undefined, signal: AbortSignal): Promise<void> {
+  const { options } = host
+  const { endpoint, authentication, number } = plan
+  const url = shown(endpoint.target.url)
+  const auth = await authentication?.begin({ attempt: number, endpoint: url, signal, reauthentication: false })
+  const packet = connectPacket(options, {
+    ...plan,
+    clientId: host.clientId,
+    username: given?.username ?? options.username ?? endpoint.username,
+    password: given?.password ?? options.password ?? endpoint.password,
+    overrides: given?.connect,
+    hidden: host.platform.hidden?.() === true,
+    auth,
+  })
+  checkConnect(packet)
+  host.handleDial(url, number)
+  await host.handshake(await dial(host, endpoint, signal), packet, signal)
+}
+
+/** Asks the application for credentials. @throws MqttError */
+export async function credentials({ options }: Host, context: CredentialsContext): Promise<Login | undefined> {
+  if (options.credentials === undefined) return undefined
+  const { signal } = context
+  try {
+    return login((await within(Promise.resolve(options.credentials(context)), signal)) ?? {}, 'credentials')
+  } catch (cause) {
+    if (signal.aborted || MqttError.is(cause)) throw cause
+    throw new MqttError('ERR_CONNECT_FAILED', 'credentials() failed', { cause })
+  }
+}
+
+async function dial({ platform, options }: Host, { target, transport, source }: ParsedEndpoint, signal: AbortSignal): Promise<Transport> {
+  const { maximumPacketSize } = options
+  const opening = transport
+    ? Promise.resolve(transport(source, { signal }))
+    : platform.dialler(target.url.protocol.slice(0, -1))?.(target, { signal, maximumPacketSize })
+  if (opening === undefined) throw new MqttError('ERR_INVALID_BROKER_URL', undefined, { option: 'url' })
+  try {
+    return await within(opening, signal)
+  } catch (error) {
+    // One that opens too late has no owner.
+    opening.then(
+      (late) => late.destroy(),
+      () => undefined,
+    )
+    throw error
+  }
+}
+
+// Platform errors are wrapped here and nowhere else.
+function asMqttError(error: unknown, platform: Platform): MqttError {
+  if (MqttError.is(error)) return error
+  const code: MqttErrorCode = platform.isTlsError(error) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED'
+  const detail = error instanceof Error ? platform.describe(error) : ''
+  return new MqttError(code, detail === '' ? undefined : `connect failed: ${detail}`, { fault: 'remote', cause: error })
+}

@@ -1,0 +1,305 @@
+/**
+ * The way to a connection: attempts, the waits between them, where to go next, and credentials that must be fresh.
+ *
+ * Carries out what `supervisor.ts` decides; at most one attempt or wait at a time. It holds no session and no connection, and after `stop()` it
+ * does nothing any more.
+ */
+import type { MqttError } from '../../errors.js'
+import { longestDelay } from '../common/schema.js'
+import type { Output } from '../connection/output.js'
+import type { Host } from '../host.js'
+import { type ParsedEndpoint, referred, shown } from '../parsing/endpoint.js'
+import type { Config } from '../parsing/options.js'
+import type { CancelTimer } from '../platform.js'
+import { broken } from '../session/refusal.js'
+import { attempt, credentials } from './attempt.js'
+import type { Authentication } from './authentication.js'
+import { BrokerList } from './brokers.js'
+import { type Hint, type Step, Supervisor } from './supervisor.js'
+
+/** Milliseconds between dials that do not wait for the backoff: wake-ups, `reconnect()`, our own replacements. */
+const wakeInterval = 1000
+/** Credentials that live no longer than twice this are renewed in ever longer intervals, at most so long. Milliseconds. */
+const leastLife = 5000
+const longestHaste = 300_000
+
+/** What the dialling side asks of the client. */
+export interface DiallingHost extends Host {
+  clientId: string
+  readonly authentication: Authentication | undefined
+  /** No attempt will follow. */
+  finish(error: MqttError): void
+  /** Gives up the connection in order, for a new one. */
+  replace(reason: string): void
+}
+
+/** Attempts of one client. */
+export class Dialling {
+  /** The protocol version of the next attempt. */
+  version: 4 | 5
+  readonly #host: DiallingHost
+  readonly #brokers: BrokerList<ParsedEndpoint>
+  readonly #supervisor: Supervisor<ParsedEndpoint>
+  #receiveMaximum: number
+  #connectedOnce = false
+  #attempt: AbortController | undefined
+  #waiting: CancelTimer | undefined
+  #hurriedAt = Number.NEGATIVE_INFINITY
+  /** What the application or the server said about where to go next, while a failure is being decided on. */
+  #hint: Hint
+  #asking = false
+  #hurried = false
+  #dueAt = 0
+  #renewal: CancelTimer | undefined
+  #renewing: AbortController | undefined
+  /** Renewals in a row of credentials that were about to run out when they came. */
+  #hasty = 0
+  #stopWake: CancelTimer | undefined
+
+  constructor(host: DiallingHost, endpoints: readonly ParsedEndpoint[]) {
+    const { options, platform } = host
+    this.#host = host
+    this.version = options.protocolVersion === 4 ? 4 : 5
+    this.#receiveMaximum = options.receiveMaximum
+    this.#brokers = new BrokerList(endpoints)
+    this.#supervisor = new Supervisor({
+      brokers: this.#brokers,
+      policy: options.reconnect,
+      rejectFirst: options.firstConnect === 'reject',
+      refreshable: options.credentials !== undefined,
+      random: () => platform.random(),
+      nameOf: ({ target }) => shown(target.url),
+    })
+  }
+
+  /** True once a server took us in. */
+  get connectedOnce(): boolean {
+    return this.#connectedOnce
+  }
+
+  begin(): void {
+    const { platform } = this.#host
+    this.#stopWake = platform.onWake?.(() => this.#handleWake())
+    this.follow(this.#supervisor.begin())
+  }
+
+  /** Dials now instead of after the delay; but once a second at most, however often it is called. */
+  hurry(): void {
+    if (this.#attempt !== undefined) return
+    // Not decided yet: a listener is told of the failure.
+    if (this.#waiting === undefined) {
+      this.#hurried = true
+      return
+    }
+    const left = this.#spaced(Math.max(0, this.#dueAt - this.#host.platform.now()))
+    if (left > 0) this.#arm(left)
+    else this.#dial()
+  }
+
+  /** The endpoints from now on; a decision that is being taken becomes a try of them. */
+  setBrokers(endpoints: readonly ParsedEndpoint[]): void {
+    this.#brokers.replace(endpoints)
+    if (this.#asking) this.#hint = 'replaced'
+  }
+
+  /** A failure is about to be told: what is said about where to go from now on concerns it. */
+  handleAsking(): void {
+    this.#asking = true
+    this.#hint = undefined
+  }
+
+  /** A server took us in. Where attempts failed, or connections did not hold, this one begins with care. */
+  handleConnected(output: Output): void {
+    this.#attempt = undefined
+    output.careful = this.#supervisor.attempt > 1
+    this.#connectedOnce = true
+    this.#supervisor.handleConnected(this.#host.platform.now())
+  }
+
+  /** A connection ended: what comes now? `urgent`: there is nothing to wait for. */
+  handleLost(error: MqttError, urgent: boolean): Step {
+    this.#renewal?.()
+    this.#renewing?.abort(error)
+    if (error.reasonCode === 0x97 && error.fault === 'local') this.#announceLess()
+    return this.#supervisor.handleLost(error, this.#host.platform.now(), urgent, this.#takeHint())
+  }
+
+  /** A server sends us elsewhere: only to where the application said that it may lead. */
+  handleReference(reference: string | undefined): void {
+    const { serverReferences } = this.#host.options
+    if (this.#hint !== undefined || reference === undefined || serverReferences === undefined) return
+    for (const endpoint of referred(this.#brokers.current, reference, serverReferences)) {
+      if (!this.#brokers.follow(endpoint, endpoint.target.url.host)) continue
+      this.#hint = 'followed'
+      return
+    }
+  }
+
+  /** Carries a decision out. */
+  follow(step: Step): void {
+    const host = this.#host
+    if (host.stopping) return
+    if (step.type === 'stop') return host.finish(step.error)
+    if (step.delay === undefined) return this.#dial()
+    const { attempt: number } = this.#supervisor
+    const hurried = this.#hurried || step.urgent === true
+    const delay = hurried ? this.#spaced(step.delay) : step.delay
+    const now = hurried && delay === 0
+    if (!now) this.#arm(delay)
+    host.log('info', `attempt ${number} in ${Math.round(delay)} ms`)
+    host.events.emit('reconnecting', { attempt: number, delay, endpoint: shown(this.#brokers.current.target.url) })
+    if (now) this.#dial()
+  }
+
+  // What is not to wait waits all the same, until a second after the last time.
+  #spaced(delay: number): number {
+    const now = this.#host.platform.now()
+    const spacing = Math.max(0, this.#hurriedAt + wakeInterval - now)
+    const left = Math.min(delay || spacing, spacing)
+    this.#hurriedAt = now + left
+    return left
+  }
+
+  #arm(delay: number): void {
+    this.#waiting?.()
+    this.#dueAt = this.#host.platform.now() + delay
+    this.#waiting = this.#host.platform.setTimer(() => this.#dial(), delay)
+  }
+
+  /** The client is over. */
+  stop(reason: MqttError): void {
+    this.#waiting?.()
+    this.#renewal?.()
+    this.#stopWake?.()
+    this.#attempt?.abort(reason)
+    this.#renewing?.abort(reason)
+  }
+
+  #dial(): void {
+    const host = this.#host
+    this.#waiting?.()
+    this.#waiting = undefined
+    this.#hurried = false
+    if (host.stopping || this.#attempt !== undefined) return
+    const abort = new AbortController()
+    this.#attempt = abort
+    if (this.#connectedOnce && host.counters !== undefined) host.counters.reconnectAttempts += 1
+    const endpoint = this.#brokers.ask()
+    const { attempt: number, lastError } = this.#supervisor
+    const { version } = this
+    if (version === 4 && host.clientId === '') host.clientId = this.#generatedId()
+    const plan = {
+      endpoint,
+      number,
+      lastError,
+      version,
+      cleanStart: this.#cleanStart,
+      receiveMaximum: this.#receiveMaximum,
+      authentication: host.authentication,
+    }
+    attempt(host, plan, abort.signal).then(
+      (login) => this.#scheduleRenewal(login?.expiresAt),
+      (error: MqttError) => this.#handleFailed(error, endpoint, number),
+    )
+  }
+
+  // As configured until the first CONNACK; then 0, unless we know that there is nothing to come back to.
+  get #cleanStart(): boolean {
+    const { options, session } = this.#host
+    if (!this.#connectedOnce || (this.version === 4 && options.cleanStart)) return options.cleanStart
+    return !session.known
+  }
+
+  #handleFailed(error: MqttError, { target }: ParsedEndpoint, number: number): void {
+    const host = this.#host
+    this.#attempt = undefined
+    if (host.stopping) return
+    this.#asking = true
+    host.counters?.fail(error.code)
+    host.log('warn', `attempt ${number}: ${error.message}`)
+    host.events.emit('connecterror', { error, endpoint: shown(target.url), attempt: number })
+    const hint = this.#takeHint()
+    if (this.version === 5 && error.reasonCode === 0x84 && mayDowngrade(host.options)) {
+      this.version = 4
+      host.log('info', 'the server does not speak MQTT 5.0: MQTT 3.1.1 from now on')
+      return this.follow(this.#supervisor.handleDowngrade())
+    }
+    this.follow(this.#supervisor.handleFailed(error, hint))
+  }
+
+  #takeHint(): Hint {
+    const hint = this.#hint
+    this.#hint = undefined
+    this.#asking = false
+    return hint
+  }
+
+  // Unique per client, and of characters that every 3.1.1 server takes [MQTT-3.1.3-5].
+  #generatedId(): string {
+    const character = (): string => Math.floor(this.#host.platform.random() * 36).toString(36)
+    return `mqwire${Array.from({ length: 16 }, character).join('')}`
+  }
+
+  #handleWake(): void {
+    const { connection, session, platform } = this.#host
+    if (connection !== undefined) {
+      session.probe(platform.now())
+      connection.pump()
+    } else if (this.#waiting !== undefined) this.hurry()
+  }
+
+  // A backlog that does not fit must not come back in one piece.
+  #announceLess(): void {
+    const { memoryBudget, maximumPacketSize } = this.#host.options
+    const least = Math.max(1, Math.floor(memoryBudget / maximumPacketSize))
+    if (least < this.#receiveMaximum) this.#receiveMaximum = Math.max(least, Math.floor(this.#receiveMaximum / 2))
+  }
+
+  // Fresh credentials before the old ones run out: in place where the mechanism can, else on a new connection.
+  #scheduleRenewal(expiresAt: number | undefined): void {
+    const { platform, options, connection } = this.#host
+    if (expiresAt === undefined || connection === undefined) return
+    this.#renewal?.()
+    const left = expiresAt - platform.date()
+    const ahead = left - options.refreshBefore
+    // What has run out already, as it came, is not made better by asking again.
+    if (left <= 0) return
+    if (ahead > longestDelay) {
+      this.#renewal = platform.setTimer(() => this.#scheduleRenewal(expiresAt), longestDelay)
+      return
+    }
+    // What lives shorter than that is renewed half way; what hardly lives at all with more patience each time, so that a wrong clock makes no loop.
+    const half = left / 2
+    this.#hasty = ahead > 0 || half >= leastLife ? 0 : this.#hasty + 1
+    const delay = ahead > 0 ? ahead : this.#hasty === 0 ? half : Math.min(longestHaste, wakeInterval * 2 ** this.#hasty)
+    this.#renewal = platform.setTimer(() => this.#renew(expiresAt), delay)
+  }
+
+  #renew(expiresAt: number): void {
+    const host = this.#host
+    if (host.connection === undefined) return
+    const { authentication } = host
+    if (authentication === undefined) return host.replace('credentials expire')
+    const endpoint = this.#brokers.asked.target.url
+    const abort = new AbortController()
+    const { signal } = abort
+    this.#renewing = abort
+    const late = host.platform.setTimer(() => abort.abort(broken('ERR_CONNECT_TIMEOUT')), host.options.connectTimeout)
+    const context = { attempt: 1, endpoint: shown(endpoint), signal, reauthentication: true }
+    const renewed = credentials(host, { attempt: 1, endpoint: endpoint.href, lastError: undefined, signal }).then(async (login) => {
+      late()
+      await authentication.renew(context)
+      this.#scheduleRenewal(login?.expiresAt)
+    })
+    renewed.catch((error: unknown) => {
+      late()
+      host.log('warn', 'renewal failed: ', error)
+      this.#scheduleRenewal(expiresAt)
+    })
+  }
+}
+
+// What 3.1.1 cannot do is not given up because a server says so: least of all authentication.
+function mayDowngrade({ protocolVersion, auth, userProperties }: Config): boolean {
+  return protocolVersion === 'auto' && auth === undefined && userProperties === undefined
+}

@@ -1,0 +1,233 @@
+/**
+ * Decides what follows from each failure, loss and success: dial whom, after how long, or stop with which error.
+ *
+ * Pure: no timer, no clock (`now` is an argument), no promise; randomness is passed in. States are objects, each with its own answers; `core.ts`
+ * carries the steps out. It never asks for two dials at a time.
+ */
+import { MqttError } from '../../errors.js'
+import type { Backoff } from '../backoff.js'
+import { longestDelay } from '../common/schema.js'
+import { SparseSet } from '../session/sparse.js'
+import type { BrokerList } from './brokers.js'
+import { type Verdict, verdictOf, verdicts } from './verdicts.js'
+
+/** What `decide` is told besides the error. */
+export interface DecisionContext {
+  /** Attempts made since a connection was stable. */
+  readonly attempt: number
+  /** URL of the endpoint. */
+  readonly endpoint: string
+  /** What would be done. */
+  readonly verdict: Verdict
+}
+
+/** How a lost connection is made good. */
+export interface ReconnectPolicy {
+  readonly backoff: Backoff
+  /** Milliseconds. */
+  readonly stableAfter: number
+  readonly maxAttempts: number
+  readonly decide: ((error: MqttError, context: DecisionContext) => Verdict | undefined) | undefined
+}
+
+/** What a supervisor needs to know. */
+export interface SupervisorConfig<E> {
+  readonly brokers: BrokerList<E>
+  /** False: one round, one connection. */
+  readonly policy: ReconnectPolicy | false
+  /** The first round decides. */
+  readonly rejectFirst: boolean
+  /** Credentials come from a function, so that asking once more may help. */
+  readonly refreshable: boolean
+  readonly random: () => number
+  /** How an endpoint is named in contexts. */
+  readonly nameOf: (endpoint: E) => string
+}
+
+/** What a failure comes with: the brokers hold a reference to follow, or the application gave a new list. */
+export type Hint = 'followed' | 'replaced' | undefined
+
+/** What to do next. A dial with `delay` undefined follows at once, without being announced. */
+export type Step =
+  | { readonly type: 'dial'; readonly delay: number | undefined; readonly urgent?: boolean }
+  | { readonly type: 'stop'; readonly error: MqttError }
+
+/** Where the client stands: `round` is the first pass over the list, `up` a connection, `down` anything after. */
+type State =
+  | { readonly name: 'idle' }
+  | { readonly name: 'round'; readonly errors: MqttError[]; left: number }
+  | { readonly name: 'up'; readonly since: number }
+  | { readonly name: 'down' }
+
+const immediately: Step = Object.freeze({ type: 'dial', delay: undefined })
+/** Milliseconds, where a backoff of the application gives no delay. */
+const fallback = 30_000
+
+/** The decisions of one client. */
+export class Supervisor<E> {
+  /** Number of the attempt that is under way or comes next, from 1 since a connection was stable. */
+  attempt = 1
+  /** What made the attempt necessary. */
+  lastError: MqttError | undefined
+  #state: State = { name: 'idle' }
+  #delays = 0
+  readonly #refreshed = new SparseSet<E>()
+  readonly #config: SupervisorConfig<E>
+
+  constructor(config: SupervisorConfig<E>) {
+    this.#config = config
+  }
+
+  /** `connect()` was called. */
+  begin(): Step {
+    this.#state = { name: 'round', errors: [], left: this.#config.brokers.length }
+    return immediately
+  }
+
+  /** An attempt failed. */
+  handleFailed(error: MqttError, hint: Hint): Step {
+    const state = this.#state
+    this.lastError = error
+    this.attempt += 1
+    if (hint === 'followed') {
+      const departed = this.#config.brokers.handleFollowed(error)
+      if (state.name === 'round') {
+        state.errors.push(error)
+        if (departed) state.left -= 1
+      }
+      return immediately
+    }
+    if (hint === 'replaced') return this.#newList(error)
+    return state.name === 'round' ? this.#afterRound(state, error) : this.#again(error)
+  }
+
+  /** A version that the server speaks is tried next: the same endpoint, once more. */
+  handleDowngrade(): Step {
+    this.attempt += 1
+    return immediately
+  }
+
+  handleConnected(now: number): void {
+    this.#state = { name: 'up', since: now }
+    this.#config.brokers.worked()
+  }
+
+  /** The connection ended. `urgent`: there is nothing to wait for, as after a wake-up or by our own choice. */
+  handleLost(error: MqttError, now: number, urgent: boolean, hint: Hint): Step {
+    const { policy } = this.#config
+    if (this.#state.name === 'up' && policy !== false && now - this.#state.since >= policy.stableAfter) this.#settled()
+    else this.attempt += 1
+    this.#state = { name: 'down' }
+    this.lastError = error
+    if (policy === false) return { type: 'stop', error }
+    if (hint === 'followed') this.#config.brokers.handleFollowed(error)
+    if (hint === 'followed' || urgent) return { type: 'dial', delay: 0, urgent: true }
+    if (hint === 'replaced') return this.#delayed(error)
+    const verdict = this.#verdict(error)
+    if (verdict === 'next') return this.#next(error)
+    if (verdict === 'stop') return this.#stopped(error)
+    // What worked is tried first; not for ever, where it takes us in and hangs up again and again.
+    return verdict === 'retry' && this.#delays > 0 ? this.#rotated(error) : this.#delayed(error)
+  }
+
+  #settled(): void {
+    this.attempt = 1
+    this.#delays = 0
+    this.#refreshed.clear()
+    this.#config.brokers.settled()
+  }
+
+  #afterRound(state: State & { name: 'round' }, error: MqttError): Step {
+    const { brokers, rejectFirst, policy } = this.#config
+    state.errors.push(error)
+    const verdict = this.#verdict(error)
+    if (verdict === 'refresh') {
+      state.errors.pop()
+      return immediately
+    }
+    if (verdict === 'stop') return this.#stopped(error)
+    if (verdict === 'next') brokers.refuse(error)
+    if (!brokers.detoured) state.left -= 1
+    if (state.left > 0) {
+      brokers.rotate()
+      return immediately
+    }
+    if (rejectFirst || policy === false) return { type: 'stop', error: asOne(state.errors) }
+    this.#state = { name: 'down' }
+    return this.#rotated(error)
+  }
+
+  #again(error: MqttError): Step {
+    if (this.#config.policy === false) return { type: 'stop', error }
+    const verdict = this.#verdict(error)
+    if (verdict === 'stop') return this.#stopped(error)
+    if (verdict === 'next') return this.#next(error)
+    return verdict === 'refresh' ? this.#delayed(error) : this.#rotated(error)
+  }
+
+  #newList(error: MqttError): Step {
+    if (this.#state.name === 'round') this.begin()
+    return this.#delayed(error)
+  }
+
+  #next(error: MqttError): Step {
+    this.#config.brokers.refuse(error)
+    return this.#rotated(error)
+  }
+
+  #rotated(error: MqttError): Step {
+    const { brokers } = this.#config
+    brokers.rotate()
+    const { refusals } = brokers
+    return refusals === undefined ? this.#delayed(error) : { type: 'stop', error: asOne(refusals) }
+  }
+
+  #delayed(error: MqttError): Step {
+    const { policy, random } = this.#config
+    if (policy === false) return { type: 'stop', error }
+    if (this.attempt > policy.maxAttempts) return exhausted(error)
+    this.#delays += 1
+    const delay = guarded(() => policy.backoff(this.#delays, error, random))
+    return { type: 'dial', delay: typeof delay === 'number' && delay >= 0 ? Math.min(delay, longestDelay) : fallback }
+  }
+
+  // A policy of the application that gives up has had enough; the table's own reasons speak for themselves.
+  #stopped(error: MqttError): Step {
+    return verdictOf(error) === 'stop' ? { type: 'stop', error } : exhausted(error)
+  }
+
+  #verdict(error: MqttError): Verdict {
+    const { policy, brokers, refreshable, nameOf } = this.#config
+    const usual = verdictOf(error)
+    const context = { attempt: this.attempt - 1, endpoint: nameOf(brokers.asked), verdict: usual }
+    const given = policy === false ? undefined : guarded(() => policy.decide?.(error, context))
+    const verdict = given !== undefined && verdicts.includes(given) ? given : usual
+    if (verdict !== 'refresh') return verdict
+    if (!refreshable || this.#refreshed.has(brokers.asked)) return 'next'
+    this.#refreshed.add(brokers.asked)
+    return 'refresh'
+  }
+}
+
+// A function of the application that throws has no opinion.
+function guarded<T>(ask: () => T): T | undefined {
+  try {
+    const answer = ask()
+    // One that takes its time is no answer either.
+    if (answer instanceof Promise) answer.catch(() => undefined)
+    return answer
+  } catch {
+    return undefined
+  }
+}
+
+/** One cause for each endpoint that was tried. */
+function asOne(errors: readonly MqttError[]): MqttError {
+  const [first] = errors
+  if (first !== undefined && errors.length === 1) return first
+  return new MqttError('ERR_CONNECT_FAILED', undefined, { fault: 'remote', cause: new AggregateError(errors) })
+}
+
+function exhausted(cause: MqttError): Step {
+  return { type: 'stop', error: new MqttError('ERR_RETRIES_EXHAUSTED', undefined, { fault: 'remote', outcome: cause.outcome, cause }) }
+}

@@ -1,0 +1,174 @@
+/**
+ * Endpoints, taken apart: URL without user-info, credentials, settings; and checked against what the platform can honour.
+ *
+ * A URL with credentials is never kept, shown or put into an error.
+ */
+import { MqttError } from '../../errors.js'
+import type { Target } from '../../transport/transport.js'
+import type { Bytes } from '../../wire/packets.js'
+import type { CustomTransport, Endpoint, EndpointOptions } from '../api.js'
+import { anyObject, bytes, callable, object, optional, type Parser, text, that } from '../common/schema.js'
+import type { Platform } from '../platform.js'
+import { type ConnectOverrides, overrides } from './options.js'
+
+/** Most servers that one reference may name. */
+const mostReferences = 8
+
+/** One endpoint, ready to dial. */
+export interface ParsedEndpoint {
+  readonly target: Target
+  readonly username: string | undefined
+  readonly password: Bytes | undefined
+  readonly transport: CustomTransport | undefined
+  /** What the caller gave, for `transport`. */
+  readonly source: Endpoint
+}
+
+/** A list of strings. */
+export const strings: Parser<readonly string[]> = that(
+  (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
+  'an array of strings',
+)
+
+const headers: Parser<Readonly<Record<string, string>>> = (value, path) => ({
+  ...that<Record<string, string>>(
+    (given) => typeof given === 'object' && given !== null && Object.values(given).every((item) => typeof item === 'string'),
+    'an object of strings',
+  )(value, path),
+})
+
+const urlLike: Parser<string | URL> = that((value) => typeof value === 'string' || value instanceof URL, 'a string or a URL')
+
+/** Parses one endpoint or a list. @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
+export function parseEndpoints(endpoints: Endpoint | readonly Endpoint[], platform: Platform): readonly ParsedEndpoint[] {
+  const list = [endpoints ?? []].flat() as Endpoint[]
+  if (list.length === 0) throw new MqttError('ERR_MISSING_BROKER')
+  return list.map((item, index) => parseEndpoint(item, list.length > 1 ? `endpoints[${index}]` : 'endpoint', platform))
+}
+
+/** True when at least one setting has a value. */
+export function hasSettings(settings: object): boolean {
+  return Object.values(settings).some((value) => value !== undefined)
+}
+
+/** What `credentials()` gave, checked. */
+export interface Login {
+  readonly username: string | undefined
+  readonly password: Bytes | undefined
+  readonly headers: Readonly<Record<string, string>> | undefined
+  readonly url: string | URL | undefined
+  /** Epoch milliseconds. */
+  readonly expiresAt: number | undefined
+  readonly connect: Partial<ConnectOverrides> | undefined
+}
+
+const instant: Parser<number> = (value, path) =>
+  that<number>((given) => typeof given === 'number' && Number.isFinite(given), 'a Date, or epoch milliseconds')(
+    value instanceof Date ? value.getTime() : value,
+    path,
+  )
+
+/** Checks what `credentials()` gave. @throws MqttError ERR_INVALID_OPTION */
+export const login: Parser<Login> = object<Login>({
+  username: optional(text),
+  password: optional(bytes),
+  headers: optional(headers),
+  url: optional(urlLike),
+  expiresAt: optional(instant),
+  connect: optional(overrides),
+})
+
+/** The endpoint with the URL and headers that `credentials()` gave. @throws MqttError when the platform cannot honour them */
+export function redirected(base: ParsedEndpoint, given: Login | undefined, platform: Platform): ParsedEndpoint {
+  if (given?.url === undefined && given?.headers === undefined) return base
+  const { target, transport } = base
+  const options = { ...target, transport, url: given.url ?? target.url, headers: { ...target.headers, ...given.headers } }
+  const { username = base.username, password = base.password, ...found } = resolved(options, options, 'credentials', platform)
+  return { ...found, username, password }
+}
+
+function parseEndpoint(given: Endpoint, path: string, platform: Platform): ParsedEndpoint {
+  const parse = object<EndpointOptions>({
+    url: urlLike,
+    tls: optional(platform.tls ?? anyObject),
+    headers: optional(headers),
+    protocols: optional(strings),
+    socket: optional(platform.socket ?? anyObject),
+    transport: optional(callable),
+  })
+  const plain = typeof given === 'string' || given instanceof URL
+  return resolved(parse(plain ? { url: given } : given, path), given, path, platform)
+}
+
+function resolved(options: EndpointOptions, given: Endpoint, path: string, platform: Platform): ParsedEndpoint {
+  const { tls = {}, headers: extra = {}, protocols = ['mqtt'], socket = {}, transport } = options
+  const { url, username, password } = parseUrl(options.url, transport === undefined ? platform : undefined)
+  const target: Target = { url, tls, socket, headers: extra, protocols: [...protocols] }
+  const unsupported = transport === undefined ? platform.unsupported(target) : undefined
+  if (unsupported !== undefined) throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: `${path}.${unsupported}` })
+  return { target, username, password, transport, source: transport === undefined ? url : given }
+}
+
+interface ParsedUrl {
+  readonly url: URL
+  readonly username: string | undefined
+  readonly password: Bytes | undefined
+}
+
+// Without a platform (a custom transport) any scheme will do.
+function parseUrl(source: string | URL, platform: Platform | undefined): ParsedUrl {
+  let url: URL
+  try {
+    url = new URL(source)
+  } catch {
+    throw badUrl('it takes the form scheme://host:port')
+  }
+  const username = optional(text)(decoded(url.username), 'url.username')
+  const password = optional(bytes)(decoded(url.password), 'url.password')
+  url.username = ''
+  url.password = ''
+  const scheme = url.protocol.slice(0, -1)
+  // What stands for the scheme may be a user name, when the scheme was forgotten: it is not shown.
+  if (platform !== undefined && platform.dialler(scheme) === undefined) throw badUrl('no transport for its scheme')
+  if (platform !== undefined && (scheme === 'unix' ? url.pathname : url.hostname) === '') throw badUrl('no host or path')
+  return { url, username, password }
+}
+
+function badUrl(message: string): MqttError {
+  return new MqttError('ERR_INVALID_BROKER_URL', `invalid broker URL: ${message}`, { option: 'url' })
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return text === '' ? undefined : decodeURIComponent(text)
+  } catch {
+    throw badUrl('bad percent-encoding')
+  }
+}
+
+/**
+ * The endpoints that a Server Reference names and the allow-list takes: same scheme, same settings, another host (section 4.11). Entries of the list
+ * are `host` or `host:port`.
+ */
+export function referred(base: ParsedEndpoint, reference: string, allowed: readonly string[]): ParsedEndpoint[] {
+  const { protocol } = base.target.url
+  const found: ParsedEndpoint[] = []
+  for (const name of reference.split(' ').slice(0, mostReferences)) {
+    if (!URL.canParse(`${protocol}//${name}`)) continue
+    const { hostname, host, port, username } = new URL(`${protocol}//${name}`)
+    const url = new URL(base.target.url)
+    // A name without a port does not open the other ports of its host.
+    const known = allowed.includes(host.toLowerCase()) || (allowed.includes(hostname.toLowerCase()) && (port === '' || port === url.port))
+    if (!known || username !== '') continue
+    url.hostname = hostname
+    url.port = port
+    const { source } = base
+    found.push({ ...base, target: { ...base.target, url }, source: typeof source === 'object' && 'transport' in source ? { ...source, url } : url })
+  }
+  return found
+}
+
+/** A URL for events: its query may be a signature. */
+export function shown({ protocol, host, pathname }: URL): string {
+  return `${protocol}//${host}${pathname}`
+}

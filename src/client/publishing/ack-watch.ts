@@ -1,0 +1,65 @@
+/**
+ * Notices when a server takes our messages and acknowledges none of them any more, and says so with a `stalled` event.
+ *
+ * It may assume that it is told of every message sent and of every acknowledgement. It must never cost more than a comparison for one.
+ */
+import type { Host } from '../host.js'
+import type { CancelTimer } from '../platform.js'
+
+/** Milliseconds without a single acknowledgement. */
+const stallAge = 10_000
+
+/** Progress of one client's outgoing messages at QoS 1 and 2. */
+export class AckWatch {
+  readonly #host: Host
+  #cancel: CancelTimer | undefined
+  /** Acknowledgements, and how many there were when it was looked last. */
+  #count = 0
+  #seen = 0
+  #since = 0
+  #told = false
+
+  constructor(host: Host) {
+    this.#host = host
+  }
+
+  /** A message was sent, again or for the first time. */
+  handleSent(): void {
+    if (this.#cancel === undefined && !this.#told) this.#begin()
+  }
+
+  /** An acknowledgement came in. */
+  handleProgress(): void {
+    this.#count += 1
+    if (this.#host.outbox.inFlight === 0) return this.stop()
+    if (!this.#told) return
+    this.#told = false
+    this.#begin()
+  }
+
+  /** Nothing is to be expected: all is acknowledged, or the connection is over. */
+  stop(): void {
+    this.#cancel?.()
+    this.#cancel = undefined
+    this.#told = false
+  }
+
+  // Told once; the next time after there was progress.
+  #begin(): void {
+    const { platform } = this.#host
+    this.#seen = this.#count
+    this.#since = platform.now()
+    this.#cancel = platform.setTimer(() => this.#check(), stallAge)
+  }
+
+  #check(): void {
+    this.#cancel = undefined
+    const { inFlight } = this.#host.outbox
+    if (inFlight === 0) return
+    if (this.#count !== this.#seen) return this.#begin()
+    const age = this.#host.platform.now() - this.#since
+    this.#told = true
+    this.#host.log('warn', `the server acknowledges nothing since ${Math.round(age)} ms`)
+    this.#host.events.emit('stalled', { direction: 'out', subscription: undefined, age, inFlight })
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * One outgoing message on its way: what was asked for, where it stands, and what its end is told with.
+ *
+ * Data and pure functions; the way itself is in `outbound.ts`.
+ */
+import { MqttError } from '../../errors.js'
+import type { Properties, ProtocolVersion, UserProperties } from '../../wire/packets.js'
+import type { OfflinePolicy, Receipt } from '../api.js'
+import type { Linked } from '../common/queue.js'
+import type { Sending } from '../connection/output.js'
+import type { ClientEvents, InFlight } from '../events.js'
+import { hasSettings } from '../parsing/endpoint.js'
+import type { Config, OutboundConfig } from '../parsing/options.js'
+import type { CheckedPublish } from '../parsing/requests.js'
+import { checkPublish, type Negotiated } from '../session/limits.js'
+import { nameOf } from '../session/refusal.js'
+
+/** A publish that was checked. */
+export interface PublishCall {
+  readonly topic: string
+  readonly payload: Uint8Array
+  readonly options: CheckedPublish
+}
+
+/** What became of messages in flight when the session was lost. */
+export type Losses = Pick<ClientEvents['sessionlost'], 'republished' | 'rejected'>
+
+type Settle<T> = (value: T) => void
+let resolveMade: Settle<Receipt> = () => undefined
+let rejectMade: Settle<unknown> = () => undefined
+const make = (resolve: Settle<Receipt>, reject: Settle<unknown>): void => {
+  resolveMade = resolve
+  rejectMade = reject
+}
+const ignore = (): undefined => undefined
+
+/** An outgoing message. */
+export class Item implements Linked<Item> {
+  readonly call: PublishCall
+  readonly promise: Promise<Receipt>
+  readonly size: number
+  /** Milliseconds; 0 where it has no message expiry interval. */
+  readonly since: number
+  /** As the caller gave it; a copy once the caller was told of the end before the exchange was over. */
+  payload: Uint8Array
+  /** The caller was told already: what follows only frees what is held. */
+  settled = false
+  /** It counts as sent, and stays so until its acknowledgement or the end of the session. */
+  sent = false
+  /** It was sent in a session that was lost: neither its time to live nor `clear()` concern it any more. */
+  again = false
+  /** The connection that is up has carried it. */
+  carried = false
+  /** Connections that the server ended with a complaint while this was in flight. */
+  complaints = 0
+  /** Rises with each message that is sent. */
+  order = 0
+  /** Rises with each message that gets its PUBREC; 0 before that. */
+  released = 0
+  packetId = 0
+  /** What was sent, to be sent again; undefined before that, and when it is not to be. */
+  wire: Sending | undefined
+  /** Bytes of its packet, and the protocol version of it. */
+  length = 0
+  version = 0
+  /** Reason code of PUBREC. */
+  received = 0
+  /** Times that the server found its identifier in use. */
+  retries = 0
+  /** Let go of the signal, of the time to live, and of the time for an acknowledgement. */
+  stop: (() => void) | undefined
+  cancel: (() => void) | undefined
+  late: (() => void) | undefined
+  previous: Item | undefined
+  following: Item | undefined
+  readonly #resolve: Settle<Receipt>
+  readonly #reject: Settle<unknown>
+
+  constructor(call: PublishCall, since: number) {
+    this.call = call
+    this.payload = call.payload
+    this.size = sizeOf(call)
+    this.since = since
+    this.promise = new Promise(make)
+    this.#resolve = resolveMade
+    this.#reject = rejectMade
+  }
+
+  /** It ended well, if the caller was not told otherwise. */
+  resolve(done: Receipt): void {
+    this.settled = true
+    this.#resolve(done)
+  }
+
+  /** It failed. A rejection that nobody awaits stays silent. */
+  reject(error: unknown): void {
+    this.settled = true
+    this.promise.catch(ignore)
+    this.#reject(error)
+  }
+}
+
+/** Per message, on top of payload, topic and properties; and per user property. */
+const overhead = 64
+
+function sizeOf({ topic, payload, options: { properties } }: PublishCall): number {
+  const size = payload.length + topic.length + overhead
+  return properties === undefined ? size : size + sizeOfProperties(properties)
+}
+
+function sizeOfProperties({ userProperties = [], correlationData, responseTopic, contentType }: Properties): number {
+  const pairs = userProperties.reduce((sum, [name, value]) => sum + lengthOf(name) + lengthOf(value) + overhead, 0)
+  return pairs + (correlationData?.length ?? 0) + lengthOf(responseTopic) + lengthOf(contentType)
+}
+
+// What it may hold is checked by the encoder, later.
+function lengthOf(text: unknown): number {
+  return typeof text === 'string' ? text.length : 0
+}
+
+/** A message that goes with so many connections which end in a complaint is not sent again. */
+const mostComplaints = 5
+/** DISCONNECT reason codes that say we sent something wrong. */
+const complaints: readonly number[] = [0x81, 0x82, 0x90, 0x93, 0x94, 0x95, 0x99, 0x9a, 0x9b]
+
+/** Does a DISCONNECT with this reason code say that we sent something wrong? */
+export function isComplaint(reasonCode: number): boolean {
+  return complaints.includes(reasonCode)
+}
+
+/** A connection is over: the oldest of its messages that went with too many which ended in a complaint. */
+export function blamed(items: readonly Item[], complaint: boolean): Item | undefined {
+  for (const item of items) {
+    if (complaint && item.carried) item.complaints += 1
+    item.carried = false
+  }
+  return items.find((item) => item.complaints >= mostComplaints)
+}
+
+/**
+ * What is sent now: the message expiry interval goes down by the whole seconds that it waited here [MQTT-3.3.2-6].
+ * @throws MqttError ERR_EXPIRED
+ */
+export function aged({ call, since, again }: Item, now: () => number): Sending {
+  const { qos, retain, properties } = call.options
+  const interval = properties?.messageExpiryInterval
+  if (interval === undefined) return call.options
+  const waited = Math.floor((now() - since) / 1000)
+  if (waited === 0) return call.options
+  if (waited >= interval && !again) throw new MqttError('ERR_EXPIRED', undefined, { option: 'properties.messageExpiryInterval' })
+  const messageExpiryInterval = Math.max(1, interval - waited)
+  return { qos, retain, properties: { ...properties, messageExpiryInterval } }
+}
+
+/** @throws MqttError for what this server does not take */
+export function assertTaken({ qos, retain, properties }: CheckedPublish, limits: Negotiated): void {
+  const objection = checkPublish(limits, qos, retain)
+  if (objection !== undefined) throw new MqttError(objection, undefined, { option: objection === 'ERR_QOS_UNSUPPORTED' ? 'qos' : 'retain' })
+  if (limits.protocolVersion === 5 || properties === undefined || !hasSettings(properties)) return
+  throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: 'properties' })
+}
+
+/** Milliseconds that it may wait: its time to live, or its message expiry interval where that is shorter; and which of them it is. */
+export function lifetime({ call }: Item, outbound: OutboundConfig): { readonly left: number; readonly option: string } {
+  const { ttl = outbound.ttl ?? Number.POSITIVE_INFINITY, properties } = call.options
+  const expiry = (properties?.messageExpiryInterval ?? Number.POSITIVE_INFINITY) * 1000
+  return { left: Math.min(ttl, expiry), option: ttl <= expiry ? 'ttl' : 'properties.messageExpiryInterval' }
+}
+
+/** What happens to it without a connection. */
+export function offlinePolicy({ call, again }: Item, { offline }: OutboundConfig): OfflinePolicy {
+  return again ? 'queue' : (call.options.offline ?? offline[`qos${call.options.qos}`])
+}
+
+/**
+ * Is it sent anew when the session is lost? A clean 3.1.1 session is lost with every connection: whoever wants that has no use for repeats, unless it
+ * is said.
+ */
+export function republishes({ call }: Item, { outbound, cleanStart }: Config, version: ProtocolVersion): boolean {
+  const usual = call.options.qos === 1 && !(version === 4 && cleanStart)
+  return (call.options.onSessionLost ?? outbound.onSessionLost ?? (usual ? 'republish' : 'reject')) === 'republish'
+}
+
+/** A message in flight, for events. */
+export function describe({ call, packetId }: Item): InFlight {
+  return { topic: call.topic, qos: call.options.qos, packetId }
+}
+
+/** The error of a message that a lost session leaves in doubt. */
+export function sessionLost(): MqttError {
+  return new MqttError('ERR_SESSION_LOST', undefined, { fault: 'remote', outcome: 'unknown' })
+}
+
+const none: Properties = {}
+const noPairs: UserProperties = []
+let success: string | undefined
+
+/** How a publish ended well. */
+export function receipt(reasonCode: number, packetId: number | undefined, properties?: Properties): Receipt {
+  const { reasonString, userProperties = noPairs } = properties ?? none
+  success ??= nameOf(0)
+  const reasonName = reasonCode === 0 ? success : nameOf(reasonCode)
+  return Object.freeze({ reasonCode, reasonName, reasonString, userProperties: Object.freeze(userProperties), packetId })
+}

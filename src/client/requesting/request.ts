@@ -1,0 +1,361 @@
+/**
+ * `request`: a question published with a response topic, and the answer that carries its correlation data (section 4.10).
+ *
+ * One response subscription serves all requests of a client. It may assume that the client restores subscriptions after a reconnect; it keeps
+ * every request settled exactly once: by its answer, its deadline, its signal, a failure on the way, or the end of the client.
+ */
+import { MqttError, type Outcome } from '../../errors.js'
+import type { ProtocolVersion, QoS } from '../../wire/packets.js'
+import { isShared, validateTopicName } from '../../wire/topics.js'
+import type { ClientState, Filters, Handler, Handling, ListenOptions, Payload, PublishOptions, PublishProperties } from '../api.js'
+import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../common/abort.js'
+import { withOutcome } from '../common/outcome.js'
+import { duration, invalid, object, optional, type Parsed, type Parser, signal, withDefault } from '../common/schema.js'
+import type { Message } from '../delivery/message.js'
+import type { ClientEvents } from '../events.js'
+import { publishProperties, qos } from '../parsing/options.js'
+import { payloadBytes } from '../parsing/requests.js'
+import type { CancelTimer } from '../platform.js'
+import type { Negotiated } from '../session/limits.js'
+
+/** What requests and responders need of a client. */
+export interface RequestClient {
+  readonly state: ClientState
+  /** Settles at the end of the client with what ended it; never rejects. */
+  readonly closed: Promise<MqttError | undefined>
+  /** Undefined before the first CONNACK. */
+  readonly negotiated: Pick<Negotiated, 'responseInformation'> | undefined
+  /** The protocol version in force; undefined while it is not decided. */
+  readonly version: ProtocolVersion | undefined
+  publish(topic: string, payload: Payload, options: PublishOptions): Promise<unknown>
+  listen(filters: Filters, handler: Handler, options: ListenOptions): Promise<Handling>
+  on<K extends 'state' | 'connect'>(type: K, listener: (event: ClientEvents[K]) => void): () => void
+  /** A number in [0, 1), from a source that cannot be guessed where there is one. */
+  random(): number
+  setTimer(callback: () => void, delay: number): CancelTimer
+}
+
+/** Options of `request`. */
+export interface RequestOptions {
+  /** Milliseconds for everything: the wait for a connection, the response subscription, the answer. Default 30,000. */
+  readonly timeout?: number | undefined
+  /** Of the request. Default 0. */
+  readonly qos?: QoS | undefined
+  /** Of the request. Response topic and correlation data are set here and may not be given. */
+  readonly properties?: Omit<PublishProperties, 'responseTopic' | 'correlationData'> | undefined
+  /** Gives the request up. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** How much may be under way. */
+export interface RequestLimits {
+  /** Requests that wait for their answer; as many more wait to be sent. Default 65,535. */
+  readonly requests: number
+  /** Bytes of requests that wait to be sent. Default 16 MiB. */
+  readonly bytes: number
+}
+
+const defaultLimits: RequestLimits = { requests: 65_535, bytes: 16 * 1024 * 1024 }
+
+const properties: Parser<ReturnType<typeof publishProperties>> = (value, path) => {
+  const parsed = publishProperties(value, path)
+  for (const name of ['responseTopic', 'correlationData'] as const) if (parsed[name] !== undefined) invalid(`${path}.${name}`, 'left out')
+  return parsed
+}
+
+const requestSchema = {
+  timeout: withDefault(duration, 30_000),
+  qos: withDefault(qos, 0),
+  properties: withDefault(properties, {}),
+  signal: optional(signal),
+}
+const requestOptions = object<Parsed<typeof requestSchema>>(requestSchema)
+
+/** The response subscription. */
+interface Route {
+  readonly topic: string
+  /** Requests whose answer comes here. */
+  calls: number
+  /** Set when it was granted. */
+  handling: Handling | undefined
+  /** Gives up the wait for the grant. */
+  readonly abort: AbortController
+}
+
+interface Call {
+  readonly topic: string
+  payload: Uint8Array
+  readonly options: Parsed<typeof requestSchema>
+  readonly size: number
+  readonly done: Deferred<Message>
+  /** Takes the request back, as far as it has not left. */
+  readonly abort: AbortController
+  /** Lets go of timer and signal. */
+  stop: () => void
+  /** Correlation data, as a key, and where the answer comes; set when it is published. */
+  sent: { readonly key: string; readonly route: Route } | undefined
+  /** What became of the publish. */
+  sending: Promise<Outcome> | undefined
+}
+
+const none = new Uint8Array(0)
+const correlationLength = 12
+const overhead = 256
+
+/**
+ * The requests of one client. Each has a response topic of its own: a durable session keeps the filters of clients that are gone until it ends, and
+ * answers that come for them are ignored.
+ */
+export class Requests {
+  /** Answers that belong to no request: correlation data unknown, missing, or answered before (or too late). */
+  ignored = 0
+  readonly #client: RequestClient
+  readonly #limits: RequestLimits
+  readonly #id: string
+  /** Not published yet, oldest first. */
+  readonly #waiting = new Set<Call>()
+  #waitingBytes = 0
+  /** Published, by correlation data. */
+  readonly #open = new Map<string, Call>()
+  #route: Route | undefined
+  #counter = 0
+
+  constructor(client: RequestClient, limits: RequestLimits = defaultLimits) {
+    this.#client = client
+    this.#limits = limits
+    this.#id = Array.from(this.#random(10), (byte) => byte.toString(16).padStart(2, '0')).join('')
+    client.on('connect', () => this.#pump())
+    // From now on nothing more is handed out.
+    client.on('state', ({ state }) => state === 'disconnecting' && this.#failAll(new MqttError('ERR_CLOSED')))
+    client.closed.then((error) => this.#failAll(error ?? new MqttError('ERR_CLOSED')))
+  }
+
+  /**
+   * Publishes a request and gives its answer. Without a connection it waits for one. The payload must not change until it settles.
+   * @throws MqttError ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION,
+   * ERR_INVALID_TOPIC, and whatever `listen` and `publish` reject with; `outcome` tells whether the request may have arrived
+   */
+  request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message> {
+    try {
+      const call = this.#call(topic, payload, options)
+      this.#add(call)
+      this.#pump()
+      return call.done.promise
+    } catch (error) {
+      return rejected(error)
+    }
+  }
+
+  #call(topic: unknown, payload: unknown, given: unknown): Call {
+    assertVersion(this.#client)
+    if (isStopping(this.#client)) throw new MqttError('ERR_CLOSED')
+    const objection = typeof topic === 'string' ? validateTopicName(topic) : 'must be a string'
+    if (objection !== undefined) throw new MqttError('ERR_INVALID_TOPIC', `topic ${objection}`, { option: 'topic' })
+    const options = requestOptions(given, '')
+    assertNotAborted(options.signal)
+    const bytes = payloadBytes(payload)
+    const size = bytes.length + (topic as string).length + overhead
+    return {
+      topic: topic as string,
+      payload: bytes,
+      options,
+      size,
+      done: deferred(),
+      abort: new AbortController(),
+      stop: () => undefined,
+      sent: undefined,
+      sending: undefined,
+    }
+  }
+
+  #add(call: Call): void {
+    const { requests, bytes } = this.#limits
+    if (this.#waiting.size + this.#open.size >= requests * 2 || (this.#waiting.size > 0 && this.#waitingBytes + call.size > bytes))
+      throw new MqttError('ERR_QUEUE_FULL', 'too many requests wait to be sent')
+    const { timeout, signal: given } = call.options
+    this.#waiting.add(call)
+    this.#waitingBytes += call.size
+    const cancel = this.#client.setTimer(
+      () => this.#giveUp(call, new MqttError('ERR_TIMEOUT', 'no answer to the request', { fault: 'remote' })),
+      timeout,
+    )
+    const stop = onAbort(given, () => this.#giveUp(call, aborted(given)))
+    call.stop = () => {
+      cancel()
+      stop()
+    }
+  }
+
+  // Publishes what waits, in order, as far as there are a connection, a response subscription and room.
+  #pump(): void {
+    if (this.#waiting.size === 0 || this.#client.state !== 'connected') return
+    try {
+      assertVersion(this.#client)
+      const route = this.#currentRoute()
+      if (route.handling === undefined) return
+      for (const call of this.#waiting) {
+        if (this.#open.size >= this.#limits.requests) return
+        this.#send(call, route)
+      }
+    } catch (error) {
+      for (const call of this.#waiting) this.#fail(call, error)
+    }
+  }
+
+  #send(call: Call, route: Route): void {
+    const correlationData = this.#correlation()
+    const key = keyOf(correlationData)
+    this.#leaveQueue(call)
+    call.sent = { key, route }
+    this.#open.set(key, call)
+    route.calls += 1
+    const { topic, payload, options, abort } = call
+    call.payload = none
+    const published = this.#client.publish(topic, payload, {
+      qos: options.qos,
+      // Its time is limited here: what is queued goes with the request.
+      offline: 'queue',
+      signal: abort.signal,
+      properties: { ...options.properties, responseTopic: route.topic, correlationData },
+    })
+    call.sending = published.then(
+      () => 'unknown',
+      (error: unknown) => {
+        this.#giveUp(call, error)
+        return MqttError.is(error) ? error.outcome : 'unknown'
+      },
+    )
+  }
+
+  #handleAnswer(message: Message, route: Route): void {
+    const { correlationData } = message.properties
+    const call = correlationData?.length === correlationLength ? this.#open.get(keyOf(correlationData)) : undefined
+    if (call === undefined || call.sent?.route !== route) {
+      this.ignored += 1
+      return
+    }
+    this.#remove(call)
+    call.done.resolve(message)
+    this.#pump()
+  }
+
+  // The response subscription
+
+  // What the server says of itself may change with every connection.
+  #currentRoute(): Route {
+    const topic = responseTopic(this.#client.negotiated?.responseInformation, this.#id)
+    const old = this.#route
+    if (old?.topic === topic) return old
+    const route: Route = { topic, calls: 0, handling: undefined, abort: new AbortController() }
+    this.#route = route
+    if (old !== undefined) this.#retire(old)
+    this.#subscribe(route)
+    return route
+  }
+
+  #subscribe(route: Route): void {
+    const options: ListenOptions = { qos: 1, retainHandling: 2, onExit: 'unsubscribe', signal: route.abort.signal }
+    this.#client
+      .listen(route.topic, (message) => this.#handleAnswer(message, route), options)
+      .then((handling) => {
+        route.handling = handling
+        const ended = (error?: unknown): void => this.#handleEnd(route, error ?? new MqttError('ERR_ABORTED', 'the response subscription was ended'))
+        handling.done.then(() => ended(), ended)
+        this.#retire(route)
+        this.#pump()
+      })
+      .catch((error: unknown) => this.#handleEnd(route, error))
+  }
+
+  // An old one goes when its last answer has come.
+  #retire(route: Route): void {
+    if (route === this.#route || route.calls > 0) return
+    route.abort.abort()
+    route.handling?.unsubscribe().catch(() => undefined)
+  }
+
+  // Refused, or ended by somebody: its requests fail, the next one tries again.
+  #handleEnd(route: Route, error: unknown): void {
+    // The end of the client says more.
+    if (isStopping(this.#client)) return
+    const current = this.#route === route
+    if (current) this.#route = undefined
+    for (const call of [...this.#open.values()]) if (call.sent?.route === route) this.#fail(call, error)
+    if (current) for (const call of [...this.#waiting]) this.#fail(call, error)
+  }
+
+  // Settling
+
+  // False when it is settled already.
+  #remove(call: Call): boolean {
+    const { sent } = call
+    if (sent === undefined) {
+      if (!this.#leaveQueue(call)) return false
+    } else {
+      if (!this.#open.delete(sent.key)) return false
+      sent.route.calls -= 1
+      this.#retire(sent.route)
+    }
+    call.stop()
+    return true
+  }
+
+  #leaveQueue(call: Call): boolean {
+    if (!this.#waiting.delete(call)) return false
+    this.#waitingBytes -= call.size
+    return true
+  }
+
+  // What the error says of its fate is known only when the publish has settled, which the abort makes it do.
+  #fail(call: Call, error: unknown): void {
+    if (!this.#remove(call)) return
+    call.abort.abort()
+    Promise.resolve()
+      .then(() => call.sending ?? 'not-sent')
+      .then((outcome) => call.done.reject(withOutcome(error, outcome)))
+  }
+
+  // Makes room for another.
+  #giveUp(call: Call, error: unknown): void {
+    this.#fail(call, error)
+    this.#pump()
+  }
+
+  #failAll(error: MqttError): void {
+    for (const call of [...this.#open.values(), ...this.#waiting]) this.#fail(call, error)
+  }
+
+  // Identifiers
+
+  #correlation(): ReturnType<Uint8Array['slice']> {
+    const bytes = this.#random(correlationLength)
+    new DataView(bytes.buffer).setUint32(0, this.#counter)
+    this.#counter = (this.#counter + 1) >>> 0
+    return bytes
+  }
+
+  #random(length: number): ReturnType<Uint8Array['slice']> {
+    return Uint8Array.from({ length }, () => Math.floor(this.#client.random() * 256))
+  }
+}
+
+function isStopping({ state }: RequestClient): boolean {
+  return state === 'closed' || state === 'disconnecting'
+}
+
+/** 3.1.1 has neither response topics nor correlation data. @throws MqttError ERR_UNSUPPORTED_OPTION */
+export function assertVersion({ version }: RequestClient): void {
+  if (version === 4) throw new MqttError('ERR_UNSUPPORTED_OPTION', 'request and response need MQTT 5.0', { option: 'protocolVersion' })
+}
+
+// The server chose the first part (section 3.2.2.3.15).
+function responseTopic(information: string | undefined, id: string): string {
+  const base = information || 'mqwire'
+  const topic = base.endsWith('/') ? base + id : `${base}/${id}`
+  if (validateTopicName(topic) === undefined && !isShared(topic)) return topic
+  throw new MqttError('ERR_INVALID_TOPIC', 'the response information of the server is no topic', { fault: 'remote', option: 'responseInformation' })
+}
+
+function keyOf(correlationData: Uint8Array): string {
+  return String.fromCharCode(...correlationData)
+}
