@@ -1,12 +1,17 @@
 /**
- * What `npm test` runs. Tests that depend on nothing but the processor share it; so do, after them, those that build packages and run small programs to
- * their end. Those with brokers, clocks or browsers come last, one file at a time, so that what they measure or wait for is theirs.
+ * What `npm test` runs. Tests that depend on nothing but the processor share it; so do, after them, those that build packages, open pages and sockets, or
+ * ask one broker after the other. Those that measure, or play with time, memory and processes come last, one file at a time, so that what they wait for
+ * is theirs.
  */
 import { defineConfig } from 'vitest/config'
 
 const pure = ['architecture', 'auth', 'client', 'conformance', 'corpus', 'fuzz', 'testing', 'wasm', 'wire'].map((name) => `test/${name}/**/*.test.ts`)
 
-const builds = ['test/package/**/*.test.ts', 'test/examples/small*.test.ts']
+const pages = ['dashboard', 'everything', 'features', 'inside', 'policies', 'react', 'simulator'].map((name) => `test/browser/${name}.test.ts`)
+const programs = ['dashboard*', 'simulator', 'small*'].map((name) => `test/examples/${name}.test.ts`)
+const brokers = ['aedes', 'matrix', 'mochi', 'mosquitto', 'scram-mochi', 'security'].map((name) => `test/interop/${name}.test.ts`)
+const folders = ['mutants', 'package', 'transport'].map((name) => `test/${name}/**/*.test.ts`)
+const shared = [...pages, ...programs, ...brokers, ...folders]
 
 const common = {
   setupFiles: ['test/secrets-setup.ts'],
@@ -19,13 +24,13 @@ export default defineConfig({
     root: '.',
     projects: [
       { test: { ...common, name: 'pure', include: pure, maxWorkers: 2, sequence: { groupOrder: 0 } } },
-      { test: { ...common, testTimeout: 60_000, name: 'builds', include: builds, maxWorkers: 2, sequence: { groupOrder: 1 } } },
+      { test: { ...common, testTimeout: 60_000, name: 'shared', include: shared, maxWorkers: 2, sequence: { groupOrder: 1 } } },
       {
         test: {
           ...common,
           name: 'alone',
           include: ['test/**/*.test.ts'],
-          exclude: [...pure, ...builds],
+          exclude: [...pure, ...shared],
           fileParallelism: false,
           sequence: { groupOrder: 2 },
         },
