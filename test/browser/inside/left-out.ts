@@ -15,6 +15,7 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'client/connect.test.ts': sockets,
   'client/endpoint.test.ts': 'endpoints of Node: TCP, TLS, Unix sockets',
   'client/message-memory.test.ts': memory,
+  'client/no-channel.test.ts': 'takes away the channels that the transport in memory needs in a browser',
   'client/output-sockets.test.ts': sockets,
   'client/queue.test.ts': { 'without quadratic cost': 'a time limit, which is kept in Node' },
   'client/review-strict.test.ts': { 'the memory budget bounds small writes': stack },
