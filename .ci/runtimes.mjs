@@ -3,7 +3,7 @@
  * suites of `test/package/runtimes`.
  *
  *     npm run runtimes
- *     npm run runtimes -- --all   Next and React Native as well: 450 MB more, and a minute or two
+ *     npm run runtimes -- --all   Next and React Native as well: 450 MB and about half a minute more
  *
  * What they need is fetched from the npm registry, in the versions that stand here and in `.ci/tools`, when it is not there yet: about 1.4 GB on disk.
  * Writes below node_modules/.cache only. What cannot be had is named with the reason; in CI (env CI) that is a failure.

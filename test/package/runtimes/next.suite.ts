@@ -93,6 +93,8 @@ describe('Next', () => {
     const command = path.join(packages, 'node_modules', 'next', 'dist', 'bin', 'next')
     const env = () => ({
       ...process.env,
+      // There Next warns that it has no cache from the build before.
+      CI: '',
       NODE_ENV: 'production' as const,
       NEXT_TELEMETRY_DISABLED: '1',
       ROUND_TCP: broker.urls.TCP ?? '',
