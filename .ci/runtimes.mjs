@@ -74,6 +74,7 @@ const report = path.join(cache, 'fetched.json')
 writeFileSync(report, JSON.stringify(await fetchAll()))
 console.log(`fetched in ${((performance.now() - start) / 1000).toFixed(1)} s`)
 const vitest = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
-const env = { ...process.env, MQWIRE_RUNTIMES: report }
+const env = { ...process.env, MQWIRE_RUNTIMES: report, ...(withFrameworks && { MQWIRE_FRAMEWORKS: 'all' }) }
+if (!withFrameworks) console.log('without Next and React Native: npm run runtimes -- --all')
 const run = spawnSync(process.execPath, [vitest, 'run', '--config', 'test/package/runtimes/vitest.config.ts'], { cwd: root, env, stdio: 'inherit' })
 process.exitCode = run.status ?? 1

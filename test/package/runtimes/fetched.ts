@@ -48,10 +48,9 @@ export function withTools(define: (tool: NodeJS.Require) => void): void {
   else define(createRequire(path.join(folder, 'package.json')))
 }
 
-/** Defines tests that need a framework, given its folder. Without `--all` they are skipped. */
+/** Defines tests that need a framework, given its folder. Their files are run with `--all` only. */
 export function withFramework(name: string, define: (folder: string) => void): void {
   const { folder, reason } = fetched.frameworks?.[name] ?? {}
   if (folder !== undefined) define(folder)
-  else if (fetched.frameworks === undefined) it.skip(`${name}: npm run runtimes -- --all`, () => undefined)
   else leftOut(name, reason)
 }
