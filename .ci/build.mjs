@@ -1,5 +1,6 @@
 /**
  * Builds `dist/` from `src/`: each TypeScript file becomes one ES module (no bundling, so that every subpath tree-shakes) and one declaration.
+ * Names of properties that nobody outside can reach (`internal-names.json`) become short ones, the same in every module.
  * Before that, `src/wasm/binary.ts` is made anew when the AssemblyScript source has changed.
  *
  * Run by hand (`npm run build`) or through `.ci/setup.mjs`, which asks `isBuilt()` first. It assumes that node_modules is complete.
@@ -32,7 +33,15 @@ function sources() {
 
 /** Changes whenever a build could come out differently. */
 function fingerprint() {
-  const names = ['package-lock.json', 'tsconfig.json', '.ci/tsconfig.build.json', '.ci/build.mjs', '.ci/wasm.mjs', 'src/wasm/scanner.as']
+  const names = [
+    'package-lock.json',
+    'tsconfig.json',
+    '.ci/tsconfig.build.json',
+    '.ci/build.mjs',
+    '.ci/internal-names.json',
+    '.ci/wasm.mjs',
+    'src/wasm/scanner.as',
+  ]
   const settings = names.map((name) => path.join(root, name))
   const hash = createHash('sha256')
   for (const file of [...sources(), ...settings])
@@ -48,17 +57,72 @@ export function isBuilt() {
   return existsSync(dist) && existsSync(stamp) && readFileSync(stamp, 'utf8') === fingerprint()
 }
 
+/** Internal names, and the short ones in their place: of all sources together, so that none is a name that a source uses for something else. */
+async function shortNames(esbuild, mangleProps) {
+  const contents = sources().map((file) => `import ${JSON.stringify(file)}`)
+  const whole = {
+    stdin: { contents: contents.join('\n'), resolveDir: root },
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    write: false,
+  }
+  const { mangleCache } = await esbuild.build({ ...whole, minify: true, mangleProps, mangleCache: {}, logLevel: 'error' })
+  return mangleCache
+}
+
+/** Modules that hold nothing but constants, by the ends of their names. */
+const constants = /(?:bounds|numbers|constants)\.ts$/
+
+// The numbers that a module of constants exports, by name. It imports nothing.
+async function numbersOf(esbuild, file) {
+  const { code } = await esbuild.transform(readFileSync(file, 'utf8'), { loader: 'ts', format: 'esm' })
+  const values = await import(`data:text/javascript,${encodeURIComponent(code)}`)
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => typeof value === 'number' && Number.isFinite(value)))
+}
+
+/**
+ * Puts imported numbers where their names are: a binding of another module is loaded anew, and checked, at each use, which costs hot code several per
+ * cent. What is exported again, or is no number, stays imported.
+ */
+async function withNumbers(esbuild, file, known) {
+  const define = {}
+  const text = readFileSync(file, 'utf8')
+  const again = [...text.matchAll(/^export \{([^}]*)\}/gm)].flatMap(([, names]) => names.split(',').map((name) => name.trim()))
+  const imported = [...text.matchAll(/^import \{([^}]*)\} from '(\.[^']*)'$/gm)]
+  let contents = text
+  for (const [statement, names, from] of imported) {
+    const source = path.join(path.dirname(file), from.replace(/\.js$/, '.ts'))
+    if (!constants.test(source)) continue
+    known.set(source, known.get(source) ?? (await numbersOf(esbuild, source)))
+    const numbers = known.get(source)
+    const kept = []
+    for (const name of names.split(',').map((part) => part.trim())) {
+      if (name === '') continue
+      const [exported, local = exported] = name.split(' as ')
+      if (exported in numbers && !again.includes(local)) define[local] = String(numbers[exported])
+      else kept.push(name)
+    }
+    contents = contents.replace(statement, kept.length === 0 ? '' : `import { ${kept.join(', ')} } from '${from}'`)
+  }
+  return { contents, define }
+}
+
 async function emitModules(outdir) {
   const esbuild = await import('esbuild')
-  await esbuild.build({
-    entryPoints: sources(),
-    outdir,
-    outbase: path.join(root, 'src'),
-    format: 'esm',
-    target: 'es2022',
-    charset: 'utf8',
-    logLevel: 'warning',
-  })
+  const names = JSON.parse(readFileSync(path.join(root, '.ci', 'internal-names.json'), 'utf8'))
+  const mangleProps = new RegExp(`^(?:${names.join('|')})$`)
+  const options = { loader: 'ts', format: 'esm', target: 'es2022', charset: 'utf8', mangleProps, mangleCache: await shortNames(esbuild, mangleProps) }
+  const known = new Map()
+  for (const file of sources()) {
+    const { contents, define } = await withNumbers(esbuild, file, known)
+    const { code, warnings } = await esbuild.transform(contents, { ...options, define, sourcefile: path.relative(root, file) })
+    for (const { text } of warnings) console.error(`${path.relative(root, file)}: ${text}`)
+    const out = path.join(outdir, path.relative(path.join(root, 'src'), file).replace(/\.ts$/, '.js'))
+    mkdirSync(path.dirname(out), { recursive: true })
+    writeFileSync(out, code)
+  }
 }
 
 function emitDeclarations(outdir) {

@@ -2,7 +2,7 @@
  * Which tests prove each normative statement of MQTT 5.0, and each rule of the codec: writes `test/conformance/STATEMENTS.md`.
  *
  *     npm run conformance                  writes the table, prints the summary
- *     npm run conformance -- --check       fails when the table is stale, or something has no proof
+ *     npm run conformance -- --check       fails when the table is stale, something has no proof, or a proof is of nothing
  *     npm run conformance -- --tests F     reads the tests under the folder F instead of test/
  *     npm run conformance -- --proofs F    reads the reasons and the proofs of rules from the file F
  *
@@ -258,18 +258,21 @@ function objections(rows, sections) {
   ]
 }
 
-/** Ids in titles that no statement has: a slip of the pen, or made up on purpose. */
-function unknown(rows, titles) {
+/** Ids in titles and among the reasons that no statement has. */
+function unknown(rows, titles, reasons) {
   const ids = new Set(rows.map(({ id }) => id))
   const strangers = [...citations(titles, statementsOf)].filter(([id]) => !ids.has(id))
-  return strangers.map(([id, tests]) => `${id} is no statement, but ${tests[0].file} cites it`)
+  return [
+    ...strangers.map(([id, tests]) => `${id} is no statement, but ${tests[0].file} cites it`),
+    ...Object.keys(reasons).flatMap((id) => (ids.has(id) ? [] : [`${id} is no statement, but has a reason`])),
+  ]
 }
 
 const json = (file) => JSON.parse(readFileSync(file, 'utf8'))
 
 /** The titles of all tests under a folder. */
 export function readTitles(tests = path.join(root, 'test')) {
-  return new Map([...titlesUnder(tests, marked, marked)].filter(([file]) => !examples.includes(file)))
+  return new Map([...titlesUnder(tests, marked)].filter(([file]) => !examples.includes(file)))
 }
 
 /** Reasons, and proofs of rules, that titles do not give. */
@@ -285,19 +288,17 @@ export function report(titles, proofs) {
   return {
     table: markdown(rows, rules.sections),
     groups: summary(rows, rules.sections),
-    objections: [...rules.objections, ...objections(rows, rules.sections)],
-    notes: unknown(rows, titles),
+    objections: [...rules.objections, ...objections(rows, rules.sections), ...unknown(rows, titles, proofs.reasons)],
   }
 }
 
 function main(given) {
   const option = (name) => (given.includes(name) ? path.resolve(given[given.indexOf(name) + 1]) : undefined)
-  const { table, groups, objections: found, notes } = report(readTitles(option('--tests')), readProofs(option('--proofs')))
+  const { table, groups, objections: found } = report(readTitles(option('--tests')), readProofs(option('--proofs')))
   if (!given.includes('--check')) writeFileSync(tableFile, table)
   else if (!existsSync(tableFile) || readFileSync(tableFile, 'utf8') !== table)
     found.push('test/conformance/STATEMENTS.md is stale: npm run conformance')
   for (const objection of found) console.error(objection)
-  for (const note of notes) console.log(note)
   for (const { name, proven, all, more } of groups) {
     console.log(
       `${name.padEnd(32)} ${String(proven).padStart(4)} of ${String(all).padStart(3)}  ${percent(proven, all).padStart(5)}  ${more}`.trimEnd(),

@@ -94,6 +94,8 @@ function objections(committed, measured) {
     else if (differs(old.gzip, size.gzip)) found.push(`${name}: ${old.gzip} -> ${size.gzip} bytes gzip`)
     else if (differs(old.minified, size.minified)) found.push(`${name}: ${old.minified} -> ${size.minified} bytes minified`)
   }
+  const entries = new Set(features().map(({ entry }) => entry))
+  for (const entry of Object.keys(packageExports)) if (entry !== './package.json' && !entries.has(entry)) found.push(`nothing measures "${entry}"`)
   for (const name of Object.keys(committed)) if (!(name in measured)) found.push(`left-over row "${name}"`)
   return found
 }

@@ -60,14 +60,9 @@ export function titlesIn(source, marked) {
   return calls.flatMap((call) => titlesOf(call, constants, marked))
 }
 
-/** File → its titles, for every TypeScript file under the folder, by name. A file whose text has nothing of `worth` is not taken apart: it counts as empty. */
-export function titlesUnder(folder, marked, worth = /(?:)/) {
+/** File → its titles, for every TypeScript file under the folder, by name. */
+export function titlesUnder(folder, marked) {
   const files = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.ts'))
   const names = files.map((file) => file.split(path.sep).join('/')).sort()
-  return new Map(
-    names.map((name) => {
-      const source = readFileSync(path.join(folder, name), 'utf8')
-      return [name, worth.test(source) ? titlesIn(source, marked) : []]
-    }),
-  )
+  return new Map(names.map((name) => [name, titlesIn(readFileSync(path.join(folder, name), 'utf8'), marked)]))
 }

@@ -4,9 +4,9 @@
  *     node .ci/world.mjs --seeds N [--seed FIRST] [--enumerate]   random seeds, and every fault at every step of the base scenarios
  *     node .ci/world.mjs --enumerate [--only NAME]                the scenarios alone, or those whose name contains NAME
  *     node .ci/world.mjs --defect NAME                            with a planted defect, which must be found
- *     node .ci/world.mjs --defects                                each planted defect in turn, as a table
+ *     node .ci/world.mjs --defects [--only TEXT] [--every N]      each planted defect in turn, those whose name contains TEXT, or each Nth, as a table
  *     node .ci/world.mjs --replay FILE                            a schedule as a finding prints it, packet by packet
- *     --scanner reads packets with WebAssembly
+ *     --scanner reads packets with WebAssembly, --raw prints schedules as they are, not made smaller
  *     --limit S stops after S seconds, --jobs N sets the number of workers
  *
  * Exits with 1 when something was found (with --defect: when nothing was). Writes below node_modules/.cache only.
@@ -125,6 +125,7 @@ async function explore() {
     only: option('only', ''),
     hasty: false,
     scanner: flag('scanner'),
+    raw: flag('raw'),
     limit: Number(option('limit', 3600)),
   })
   const kinds = new Map(result.reports.map((report) => [`${report.rule} ${report.detail.replace(/\d+/g, '#')}`, report]))
@@ -139,7 +140,16 @@ async function tryDefect(defect) {
   // The source has moved on: the defect has to follow.
   if (file instanceof Error) return { defect, report: undefined, seconds: file.errors?.[0]?.text ?? file.message }
   const started = performance.now()
-  const result = await run(file, { first: 1, seeds: 1_000_000, enumerate: false, only: '', hasty: true, rules: defect.by, limit: 10 })
+  const result = await run(file, {
+    first: 1,
+    seeds: 1_000_000,
+    enumerate: false,
+    only: '',
+    hasty: true,
+    rules: defect.by,
+    wide: defect.wide === true,
+    limit: 30,
+  })
   const [report] = result.reports
   return { defect, report, seconds: seconds(started) }
 }
@@ -147,12 +157,17 @@ async function tryDefect(defect) {
 function row({ defect, report, seconds }) {
   if (report === undefined) return `${defect.name} | NOT CAUGHT | | ${seconds}`
   const where = report.name === 'random' ? `seed ${report.seed}` : `scenario '${report.name}'`
-  return `${defect.name} | ${report.rule}: ${report.detail.slice(0, 90)} | ${where} | ${seconds}`
+  return `${defect.name} | ${report.rule}: ${report.detail.replace(/\s+/g, ' ').slice(0, 90)} | ${where} | ${seconds}`
 }
 
 async function tryDefects(name) {
-  const { defects } = await import(pathToFileURL(await bundle('test/world/defects.ts', 'defects')).href)
-  const chosen = name === undefined ? defects : defects.filter((defect) => defect.name === name)
+  const { defects: base } = await import(pathToFileURL(await bundle('test/world/defects.ts', 'defects')).href)
+  const { outsideDefects } = await import(pathToFileURL(await bundle('test/world/defects-outside.ts', 'defects-outside')).href)
+  const defects = [...base, ...outsideDefects.map((defect) => ({ ...defect, wide: true }))]
+  const chosen =
+    name === undefined
+      ? defects.filter(({ name: each }, index) => each.includes(option('only', '')) && index % Number(option('every', 1)) === 0)
+      : defects.filter((defect) => defect.name === name)
   if (chosen.length === 0) throw new Error(`there is no such defect; there are: ${defects.map((defect) => defect.name).join(', ')}`)
   console.log('defect | caught by | where | seconds')
   let missed = 0

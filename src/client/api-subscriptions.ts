@@ -17,7 +17,10 @@ export type AckMode = 'auto' | 'manual' | 'on-receive'
 
 /** Defaults for every subscription of a client. */
 export interface SubscriptionDefaults {
-  /** Messages that may wait to be read, 1 to 1,000,000,000. Default 1,024. */
+  /**
+   * Messages that may wait to be read, 1 to 1,000,000,000. Default 1,024; half of `receiveMaximum` where that is less, at QoS 1 and 2 under an
+   * `overflow` that drops (but for `ack: 'on-receive'`).
+   */
   readonly buffer?: number | undefined
   /** Bytes of messages that may wait to be read, 1 or more. Default 4 MiB. */
   readonly bufferBytes?: number | undefined
@@ -144,6 +147,12 @@ export type HandlerFailure = 'retry' | 'reject' | 'stop'
 export interface ListenOptions extends Omit<SubscribeOptions, 'ack'> {
   /** Messages handled at a time, 1 to 65,535. Default 1. */
   readonly concurrency?: number | undefined
+  /**
+   * What keeps its order where several are handled at a time: messages of one topic, none, or those for which the function gives the same key. Messages
+   * of one key are handled one after the other, and one that is retried holds up its key alone. Default: `'topic'` with wildcards, `'none'` without and
+   * on shared filters. With `concurrency` 1 everything is in order, unless `order` is given.
+   */
+  readonly order?: 'topic' | 'none' | ((message: Message) => unknown) | undefined
   /** What a failed handler means. Default: `'retry'` at QoS 1 and 2 (5 times with backoff, then `'reject'`), `'reject'` at QoS 0. */
   readonly onError?: HandlerFailure | ((error: unknown, message: Message, attempt: number) => HandlerFailure | Promise<HandlerFailure>) | undefined
   /** `'on-receive'` acknowledges before the handler runs. Default `'auto'`: when it is done. */
@@ -165,15 +174,15 @@ export interface Handling extends AsyncDisposable {
   detach(): void
 }
 
-/** What the broker said of one filter of an UNSUBSCRIBE. */
+/** What became of one filter of an UNSUBSCRIBE. */
 export interface UnsubscribeResult {
   /** The topic filter, as it was given. */
   readonly filter: string
-  /** 0x00, or 0x11 when there was no such subscription (section 3.11.3). */
+  /** 0x00, or 0x11 when there was no such subscription (section 3.11.3); 0x80 too where there was no answer: see `error`. */
   readonly reasonCode: number
   /** The standard's name of the reason code (section 2.4). */
   readonly reasonName: string
-  /** Set when refused. */
+  /** Set when refused, and `ERR_PACKET_TOO_LARGE` where it does not fit what the server takes. */
   readonly error: MqttError | undefined
 }
 

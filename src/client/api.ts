@@ -22,13 +22,13 @@ export type CustomTransport = (endpoint: Endpoint, options: { signal: AbortSigna
 
 /** An endpoint with settings of its own. A setting that the platform cannot honour is refused (`ERR_UNSUPPORTED_OPTION`), never ignored. */
 export interface EndpointOptions {
-  /** Scheme, host, port and path, such as `wss://broker.example/mqtt`. User-info becomes user name and password (section 3.1.3.5). */
+  /** Scheme, host, port and path, such as `wss://broker.example/mqtt`, without a fragment. User-info becomes user name and password (section 3.1.3.5). */
   readonly url: string | URL
   /** Certificates and their verification, for `mqtts:`, `ssl:`, `tls:` and `wss:`. Node only. Default: the platform's authorities. */
   readonly tls?: TlsOptions | undefined
   /** HTTP headers of the WebSocket handshake. Node only, and not in Bun. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** WebSocket sub-protocols, of which the server has to pick one [MQTT-6.0.0-3]. Default `['mqtt']`. */
+  /** WebSocket sub-protocols, of which the server has to pick one: different tokens [MQTT-6.0.0-3]. Default `['mqtt']`. */
   readonly protocols?: readonly string[] | undefined
   /** Settings of the TCP socket, not for `unix:`. Node only. Default: the platform's. */
   readonly socket?: SocketOptions | undefined
@@ -149,7 +149,10 @@ export interface ReconnectOptions {
   readonly backoff?: Backoff | undefined
   /** Milliseconds after which a connection counts as stable, so that delays start anew; 0 to 2,147,483,647. Default 30,000. */
   readonly stableAfter?: number | undefined
-  /** Attempts since a connection was stable, 1 or more; then the client ends with `ERR_RETRIES_EXHAUSTED`. Default: no limit. */
+  /**
+   * Dials to come back after a loss, 1 or more; then the client ends with `ERR_RETRIES_EXHAUSTED`. The count starts anew once a connection was stable.
+   * Before the first connection every dial counts. Default: no limit.
+   */
   readonly maxAttempts?: number | undefined
   /** Decides otherwise than the table in the README; undefined leaves it at that. Default: none. */
   readonly decide?: ((error: MqttError, context: DecisionContext) => Verdict | undefined) | undefined
@@ -176,6 +179,12 @@ export interface OutboundOptions {
    * may have arrived, rejects with `ERR_SESSION_LOST`, as does QoS 1 in a clean session of MQTT 3.1.1.
    */
   readonly onSessionLost?: 'republish' | 'reject' | undefined
+  /**
+   * Connections that the server may end over one publish, 1 or more; then it rejects with `ERR_POISONED` and is not sent again, so that it does not block
+   * those behind it. From the third on it is sent alone, and only an end right after it counts. `Infinity` sends it for ever, as [MQTT-4.4.0-1] has
+   * it. Default 5.
+   */
+  readonly poisonAfter?: number | undefined
 }
 
 /** What happens to a publish while there is no connection, by its QoS. */
@@ -213,7 +222,10 @@ export interface Logger {
 export interface ClientOptions {
   /** Client Identifier (section 3.1.3.1). Default `''`: the broker assigns one; in 3.1.1 one is made up. */
   readonly clientId?: string | undefined
-  /** 5 is MQTT 5.0, 4 is 3.1.1; `'auto'` is 5, and 4 once the server says that it does not speak 5. Default 5. */
+  /**
+   * 5 is MQTT 5.0, 4 is 3.1.1: what that does not have is refused when it is set (`ERR_UNSUPPORTED_OPTION`). `'auto'` is 5, and 4 at an endpoint that
+   * refuses 5; a refusal is followed by one try at the other. Not with `auth` or `userProperties`. Default 5.
+   */
   readonly protocolVersion?: 5 | 4 | 'auto' | undefined
   /** User Name (section 3.1.3.5). Default: none, or that of the endpoint's URL. */
   readonly username?: string | undefined
@@ -226,7 +238,10 @@ export interface ClientOptions {
    * minute, and what comes in sends a PINGREQ that is due.
    */
   readonly keepAlive?: number | false | undefined
-  /** Milliseconds to wait for any byte after PINGREQ, 0 to 2,147,483,647; then `ERR_KEEPALIVE_TIMEOUT` (section 3.12.4). Default 10,000. */
+  /**
+   * Milliseconds to wait for any byte after PINGREQ, 0 to 2,147,483,647; then `ERR_KEEPALIVE_TIMEOUT` (section 3.12.4). Default 10,000. At most half the
+   * keep-alive in force counts, or 1,000 where that is less; `negotiated.pingTimeout` is what does.
+   */
   readonly pingTimeout?: number | undefined
   /** Milliseconds from `credentials()` and dial to CONNACK, for each endpoint; then `ERR_CONNECT_TIMEOUT`. Default 10,000. */
   readonly connectTimeout?: number | undefined
@@ -234,11 +249,22 @@ export interface ClientOptions {
   readonly cleanStart?: boolean | undefined
   /** Seconds that the session outlives the connection, 0 to 4,294,967,295, which is for ever (section 3.1.2.11.2). Default 300. */
   readonly sessionExpiryInterval?: number | undefined
-  /** QoS 1 and 2 messages that the broker may have open towards us, 1 to 65,535 (section 3.1.2.11.3). Default 256. */
+  /**
+   * QoS 1 and 2 messages that the broker may have open towards us, 1 to 65,535 (section 3.1.2.11.3). Default 65,535: some
+   * brokers drop what a smaller one makes them queue. After a close for `memoryBudget` the next connection announces half, and 1,024 at most.
+   */
   readonly receiveMaximum?: number | undefined
+  /**
+   * What happens when the broker sends more than `receiveMaximum`, which several do. Default `'tolerate'`: taken as long as `memoryBudget` holds, told once
+   * a connection (`warn`), counted in `stats()`. `'disconnect'`: DISCONNECT 0x93 (section 4.13.1).
+   */
+  readonly receiveMaximumExceeded?: 'tolerate' | 'disconnect' | undefined
   /** Bytes of a packet, 1 to 4,294,967,295; brokers silently drop messages that exceed it (section 3.1.2.11.4). Default 1 MiB. */
   readonly maximumPacketSize?: number | undefined
-  /** Topic aliases that the broker may use, 0 to 65,535 (section 3.1.2.11.5). Default 10. */
+  /**
+   * Topic aliases that the broker may use, 0 to 65,535 (section 3.1.2.11.5). Default none: some brokers store a message under an alias of one connection,
+   * and lose its topic with it. From a broker that uses aliases unasked 10 are taken.
+   */
   readonly topicAliasMaximum?: number | undefined
   /** Ask the broker for Response Information, which `request()` then builds its response topic on (section 3.1.2.11.6). Default false. */
   readonly requestResponseInformation?: boolean | undefined
@@ -275,7 +301,10 @@ export interface ClientOptions {
   readonly outbound?: OutboundOptions | undefined
   /** Filters in one SUBSCRIBE or UNSUBSCRIBE packet, 1 or more; larger calls become several packets. Default: no limit. */
   readonly maxFiltersPerSubscribe?: number | undefined
-  /** Bytes that everything held for a connection may take; beyond, QoS 0 is dropped, QoS 1 and 2 end the link with 0x97. Default 32 MiB. */
+  /**
+   * Bytes that everything held for a connection may take. Beyond, QoS 0 is dropped, and QoS 1 and 2 end the link with 0x97: what is held is handed out
+   * before, as long as somebody reads, so that only what had no room comes again. Default 32 MiB, or twice `maximumPacketSize`.
+   */
   readonly memoryBudget?: number | undefined
   /** Where notes go. Default: none. */
   readonly logger?: Logger | undefined

@@ -7,19 +7,15 @@
  * @module
  */
 import { dialWebSocket } from '../transport/websocket.js'
+import { unsupportedSetting } from '../transport/websocket-rules.js'
 import type { ClientOptions, Endpoint } from './api.js'
-import { BaseClient, type ConnectOptions, opened } from './client.js'
-import { hasSettings } from './parsing/endpoint.js'
+import type { ConnectOptions } from './client.js'
+import { BaseClient, opened } from './parts.js'
 import type { Platform } from './platform.js'
 import { runtime } from './runtime.js'
 
 /** Back on a network, on the screen, or from a freeze: in a worker there is no document, and in some runtimes nothing of all this. */
-const wakeEvents = [
-  ['online', () => globalThis],
-  ['pageshow', () => globalThis],
-  ['visibilitychange', () => globalThis.document],
-  ['resume', () => globalThis.document],
-] as const
+const wakeEvents = { online: 'globalThis', pageshow: 'globalThis', visibilitychange: 'document', resume: 'document' } as const
 
 const isHidden = (): boolean => globalThis.document?.visibilityState === 'hidden'
 
@@ -45,16 +41,17 @@ const platform: Platform = {
     const listener = (event: Event): void => {
       if (isAwake(event)) callback()
     }
-    for (const [type, target] of wakeEvents) target()?.addEventListener?.(type, listener)
-    return () => {
-      for (const [type, target] of wakeEvents) target()?.removeEventListener?.(type, listener)
+    const each = (act: 'addEventListener' | 'removeEventListener'): void => {
+      for (const [type, target] of Object.entries(wakeEvents)) globalThis[target]?.[act]?.(type, listener)
     }
+    each('addEventListener')
+    return () => each('removeEventListener')
   },
   hidden: isHidden,
   dialler: (scheme) => (scheme === 'ws' || scheme === 'wss' ? dialWebSocket : undefined),
   isTlsError: () => false,
   describe: (error) => error.message,
-  unsupported: (target) => (['tls', 'socket', 'headers'] as const).find((name) => hasSettings(target[name])),
+  unsupported: unsupportedSetting,
 }
 
 /** An MQTT client; `await using` disconnects it at the end of the block. */

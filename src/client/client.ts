@@ -22,10 +22,10 @@ import type {
   UnsubscribeOptions,
   UnsubscribeResult,
 } from './api.js'
-import { onAbort } from './common/abort.js'
+import { onAbort, silent } from './common/abort.js'
 import { asyncDisposeSymbol } from './common/dispose.js'
 import type { ListenOptions, Unlisten } from './common/emitter.js'
-import { closedError } from './common/outcome.js'
+import { closedError, errorOfAll } from './common/outcome.js'
 import { invalid, object, optional, signal as parseSignal } from './common/schema.js'
 import { Core } from './core.js'
 import { Consumer } from './delivery/consumer.js'
@@ -36,6 +36,7 @@ import { parseEndpoints } from './parsing/endpoint.js'
 import { parseOptions } from './parsing/options.js'
 import {
   checkedTopic,
+  eventName,
   goodbye,
   listenCall,
   payloadBytes,
@@ -46,7 +47,7 @@ import {
   unsubscribeCall,
 } from './parsing/requests.js'
 import type { Platform } from './platform.js'
-import { type RequestClient, type RequestOptions, Requests } from './requesting/request.js'
+import { type RequestHost, type RequestOptions, Requests } from './requesting/request.js'
 import { type Responder, type Responding, type RespondOptions, respond } from './requesting/respond.js'
 import type { Negotiated } from './session/limits.js'
 import type { Stats } from './statistics.js'
@@ -111,13 +112,13 @@ export class BaseClient implements AsyncDisposable {
    * Opens the connection. While that is under way, now or after a loss, a further call joins it.
    * @throws MqttError ERR_ALREADY_CONNECTED, ERR_CLOSED, ERR_CONNECT_REFUSED, ERR_CONNECT_TIMEOUT, ERR_CONNECT_FAILED, ERR_TLS, ERR_ABORTED
    */
-  async connect(options: ConnectOptions = {}): Promise<void> {
-    await this.#core.connect(connectOptions(options, '').signal)
+  async connect(options?: ConnectOptions): Promise<void> {
+    await this.#core.connect(connectOptions(options).signal)
   }
 
   /**
    * Publishes a message (section 3.3). Fulfils at QoS 0 when it was handed to the transport, at QoS 1 with PUBACK, at QoS 2 with PUBCOMP. The
-   * payload must not change until then.
+   * payload must not change until then; once the promise has settled, however it did, nothing reads it again.
    * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_QOS_UNSUPPORTED, ERR_RETAIN_UNSUPPORTED, ERR_PACKET_TOO_LARGE, ERR_NOT_CONNECTED,
    * ERR_QUEUE_FULL, ERR_DROPPED, ERR_PUBLISH_REFUSED, ERR_CONNECTION_LOST, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED; `outcome` tells the message's fate
    */
@@ -131,11 +132,11 @@ export class BaseClient implements AsyncDisposable {
   }
 
   /**
-   * Publishes at QoS 0, now or not at all: true when the message was taken. The payload may change afterwards.
-   * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_PACKET_TOO_LARGE, ERR_RETAIN_UNSUPPORTED, ERR_CLOSED
+   * Publishes at QoS 0, now or not at all: true when the message was taken, false also while the client stops and after its end. The payload may
+   * change afterwards.
+   * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_PACKET_TOO_LARGE: what can never be sent
    */
   post(topic: string, payload: Payload): boolean {
-    this.#assertOpen()
     return this.#core.outbox.post(checkedTopic(topic), typeof payload === 'string' ? payload : payloadBytes(payload))
   }
 
@@ -169,26 +170,31 @@ export class BaseClient implements AsyncDisposable {
   }
 
   /**
-   * Ends subscriptions on the broker, and the local ones on these filters; messages that waited for a reader are let go.
-   * @throws MqttError ERR_UNSUBSCRIBE_REFUSED when every filter was refused, ERR_INVALID_TOPIC, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
+   * Ends subscriptions on the broker, and the local ones on these filters; messages that waited for a reader are let go. It rejects when it failed for
+   * every filter; for some, their results tell.
+   * @throws MqttError ERR_UNSUBSCRIBE_REFUSED, ERR_PACKET_TOO_LARGE, ERR_INVALID_TOPIC, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
    */
-  async unsubscribe(filters: string | readonly string[], options?: UnsubscribeOptions): Promise<UnsubscribeResult[]> {
-    this.#assertOpen(this.#core.stopping)
-    const call = unsubscribeCall(filters, options)
-    const results = await this.#core.registry.unsubscribe(call.filters, call.userProperties, call.signal)
-    const first = results[0]
-    if (first?.error !== undefined && results.every((result) => result.error !== undefined)) throw first.error
-    return results
+  unsubscribe(filters: string | readonly string[], options?: UnsubscribeOptions): Promise<UnsubscribeResult[]> {
+    const answer = async (): Promise<UnsubscribeResult[]> => {
+      this.#assertOpen(this.#core.stopping)
+      const call = unsubscribeCall(filters, options, this.#core)
+      const results = await this.#core.registry.unsubscribe(call.filters, call.userProperties, call.signal)
+      const error = errorOfAll(results)
+      if (error !== undefined) throw error
+      return results
+    }
+    // The end of the client is no reason to end the process.
+    return silent(answer())
   }
 
   /**
    * Publishes a request with a response topic and gives the message that answers it (section 4.10). Without a connection it waits for one.
-   * @throws MqttError ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION, ERR_INVALID_TOPIC,
-   * and whatever `subscribe` and `publish` reject with; `outcome` tells whether the request may have arrived
+   * @throws MqttError ERR_REMOTE when the responder answers with an error, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL,
+   * ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION, ERR_INVALID_TOPIC, and whatever `subscribe` and `publish` reject with; `outcome` tells
+   * whether the request may have arrived
    */
-  async request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message> {
-    this.#assertOpen(this.#core.stopping)
-    this.#requests ??= new Requests(this.#asRequestClient())
+  request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message> {
+    this.#requests ??= new Requests(this.#requestHost())
     return this.#requests.request(topic, payload, options)
   }
 
@@ -198,7 +204,7 @@ export class BaseClient implements AsyncDisposable {
    */
   async respond(filters: Filters, handler: Responding, options?: RespondOptions): Promise<Responder> {
     this.#assertOpen(this.#core.stopping)
-    return respond(this.#asRequestClient(), filters, handler, options)
+    return respond(this.#requestHost(), filters, handler, options)
   }
 
   /** Fulfils when everything published at QoS 0 so far was written. @throws MqttError ERR_NOT_CONNECTED, ERR_CONNECTION_LOST */
@@ -208,18 +214,21 @@ export class BaseClient implements AsyncDisposable {
 
   /**
    * Ends the client in order: nothing more is handed out, running turns end, their acknowledgements and DISCONNECT leave. Bounded by `timeout`.
-   * It never unsubscribes. Calling it again joins. @throws MqttError ERR_INVALID_OPTION
+   * Where the session ends with it, `$share` filters are unsubscribed first, and what came of them is handed out to whoever reads. What is let go
+   * unread shows as a `drop` event, unless the session keeps it. A lost connection is not made anew, but running turns end. Calling it again joins.
+   * @throws MqttError ERR_INVALID_OPTION
    */
   async disconnect(options?: DisconnectOptions): Promise<void> {
-    await this.#core.disconnect(goodbye(options, this.#core.options, this.#core.session.openedFor))
+    await this.#core.disconnect(goodbye(options, this.#core))
   }
 
   /**
-   * As `disconnect()`, and waits for the publishes that are queued or in flight too, for a connection if there is none. Bounded by `timeout`.
+   * As `disconnect()`, and waits for the publishes that are queued or in flight too, for a connection if there is none or it is lost. Bounded by
+   * `timeout`.
    * @throws MqttError ERR_INVALID_OPTION
    */
   async drain(options?: DisconnectOptions): Promise<void> {
-    await this.#core.disconnect(goodbye(options, this.#core.options, this.#core.session.openedFor), true)
+    await this.#core.disconnect(goodbye(options, this.#core), true)
   }
 
   /**
@@ -228,18 +237,17 @@ export class BaseClient implements AsyncDisposable {
    * @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED, or what ended the client meanwhile
    */
   reconnect(options?: ReconnectNow): Promise<void> {
-    const connected = (async (): Promise<void> => {
+    const connect = async (): Promise<void> => {
       const { force, reason } = reconnectCall(options)
       await this.#core.reconnect(force, reason)
-    })()
+    }
     // Most who call it in a listener await nothing.
-    connected.catch(() => undefined)
-    return connected
+    return silent(connect())
   }
 
   /**
-   * Replaces the list of endpoints, from the next attempt on. In a listener of `serverdisconnect` or `connecterror` it also makes that attempt happen,
-   * whatever the failure was.
+   * Replaces the list of endpoints. A connection that is up stays; an attempt at an endpoint that is not in the new list is given up. In a listener of
+   * `serverdisconnect` or `connecterror` it also makes the next attempt happen, whatever the failure was.
    * @throws MqttError as the constructor for endpoints; ERR_CLOSED
    */
   setBrokers(endpoints: Endpoint | readonly Endpoint[]): void {
@@ -250,8 +258,8 @@ export class BaseClient implements AsyncDisposable {
    * Authenticates again on the open connection, with the mechanism of the `auth` option (section 4.12.1).
    * @throws MqttError ERR_UNSUPPORTED_OPTION without `auth`, ERR_NOT_CONNECTED, ERR_AUTH_FAILED, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
    */
-  async reauthenticate(options: ConnectOptions = {}): Promise<void> {
-    await this.#core.reauthenticate(connectOptions(options, '').signal)
+  async reauthenticate(options?: ConnectOptions): Promise<void> {
+    await this.#core.reauthenticate(connectOptions(options).signal)
   }
 
   /** What happened so far, counted; all zero unless the `stats` option is on. */
@@ -259,40 +267,23 @@ export class BaseClient implements AsyncDisposable {
     return this.#core.stats()
   }
 
-  /** Cuts the connection without DISCONNECT, so that the server publishes the will. */
+  /** Cuts the connection without DISCONNECT, so that the server publishes the will. Nothing more is handed out. */
   destroy(): void {
     this.#core.destroy()
   }
 
-  /** Adds a listener; gives a function that removes it. @throws MqttError ERR_INVALID_HANDLER */
+  /** Adds a listener; gives a function that removes it. @throws MqttError ERR_INVALID_HANDLER; ERR_INVALID_OPTION for an event that there is not */
   on<K extends keyof ClientEvents>(type: K, listener: (event: ClientEvents[K]) => void, options?: ListenOptions): Unlisten {
-    return this.#core.events.on(type, listener, options)
+    return this.#core.events.on(eventName(type), listener, options)
   }
 
   async [asyncDisposeSymbol](): Promise<void> {
     await this.disconnect()
   }
 
-  #asRequestClient(): RequestClient {
-    const core = this.#core
-    return {
-      get state() {
-        return core.state
-      },
-      get negotiated() {
-        return core.session.negotiated
-      },
-      get version() {
-        const { protocolVersion } = core.options
-        return core.session.negotiated?.protocolVersion ?? (protocolVersion === 'auto' ? undefined : protocolVersion)
-      },
-      closed: this.closed,
-      publish: (topic, payload, options) => this.publish(topic, payload, options),
-      listen: (filters, handler, options) => this.listen(filters, handler, options),
-      on: (type, listener) => this.on(type, listener),
-      random: () => core.platform.random(),
-      setTimer: (callback, delay) => core.platform.setTimer(callback, delay),
-    }
+  #requestHost(): RequestHost {
+    const { options, platform, session } = this.#core
+    return { client: this, platform, options, session }
   }
 
   #subscribe({ requests, options }: SubscriptionCall): Consumer {

@@ -8,7 +8,7 @@ import { MqttError, printable, textOf } from '../errors.js'
 import type { Transport } from '../transport/transport.js'
 import { DISCONNECT } from '../wire/constants.js'
 import type { FrameScanner } from '../wire/frames.js'
-import type { ConnackPacket, ConnectPacket, DisconnectPacket, Packet } from '../wire/packets.js'
+import type { ConnackPacket, ConnectPacket, DisconnectPacket, Packet, Properties } from '../wire/packets.js'
 import type { ClientState, Logger } from './api.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, within } from './common/abort.js'
 import { Emitter } from './common/emitter.js'
@@ -20,6 +20,7 @@ import { Turns } from './connection/turns.js'
 import { Inbox } from './delivery/inbox.js'
 import { Authentication } from './dialling/authentication.js'
 import { Dialling, type DiallingHost } from './dialling/dialling.js'
+import { Ending, type EndingHost } from './ending.js'
 import type { ClientEvents } from './events.js'
 import type { ParsedEndpoint } from './parsing/endpoint.js'
 import type { Config } from './parsing/options.js'
@@ -38,7 +39,7 @@ const forEver = 4_294_967_295
 const hastyKeepAlive = 5
 
 /** Everything behind a client. */
-export class Core implements DiallingHost {
+export class Core implements DiallingHost, EndingHost {
   readonly platform: Platform
   readonly options: Config
   readonly session: Session
@@ -55,7 +56,7 @@ export class Core implements DiallingHost {
   readonly #dialling: Dialling
   readonly turns: Turns
   // valid for the connection
-  #endpoint = ''
+  #dialled: Pick<ClientEvents['connect'], 'endpoint' | 'dropped'> = { endpoint: '', dropped: [] }
   #link: Connection | undefined
   #handshake: Deferred<void> | undefined
   /** True from a `connect` event to its `disconnect` event. */
@@ -67,12 +68,10 @@ export class Core implements DiallingHost {
   #arrival: Deferred<void> | undefined
   #expiry: CancelTimer | undefined
   // ending
-  #stopping: Promise<void> | undefined
-  /** While it stops: fulfils when nothing more is waited for. */
-  #hurry: Deferred<void> | undefined
-  /** No time is left to wait for anything. */
-  #rushed = false
-  #turnEnded: (() => void) | undefined
+  #ending: Ending | undefined
+  sessionEnds = false
+  draining = false
+  failure: MqttError | undefined
 
   constructor(platform: Platform, endpoints: readonly ParsedEndpoint[], options: Config) {
     this.platform = platform
@@ -83,10 +82,11 @@ export class Core implements DiallingHost {
       (error, type) => this.log('error', `a listener of '${type}' threw: `, error),
       platform.trace && ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
     )
-    const { receiveMaximum, sessionExpiryInterval, pingTimeout } = options
-    const limits = { receiveMaximum, sessionExpiryInterval, pingTimeout, maximumInflight: options.outbound.maxInflight }
+    const { cleanStart, outbound, topicAliasMaximum } = options
+    const unaskedAliases = topicAliasMaximum === undefined ? 10 : 0
+    const maximumInflight = outbound.maxInflight
     const identifierBase = Math.floor(platform.random() * 65_535)
-    this.session = new Session({ ...limits, ownsSession: !options.cleanStart, durableStore: false, identifierBase })
+    this.session = new Session({ ...options, unaskedAliases, maximumInflight, ownsSession: !cleanStart, durableStore: false, identifierBase })
     this.registry = new Registry(this)
     this.inbox = new Inbox(this)
     this.outbox = new Outbox(this)
@@ -108,6 +108,11 @@ export class Core implements DiallingHost {
     return this.ended || this.state === 'disconnecting'
   }
 
+  /** The connection, in every state. */
+  get link(): Connection | undefined {
+    return this.#link
+  }
+
   get connection(): Connection | undefined {
     return this.#handshake === undefined && this.session.state === 'connected' ? this.#link : undefined
   }
@@ -126,12 +131,7 @@ export class Core implements DiallingHost {
   }
 
   stats(): Stats {
-    return snapshot(this.counters, () => ({
-      publishesInFlight: this.outbox.inFlight,
-      publishesQueued: this.outbox.size,
-      unread: [...this.registry.consumers].reduce((sum, consumer) => sum + consumer.size, 0),
-      unsolicitedAcks: this.session.outbound.unsolicited,
-    }))
+    return snapshot(this)
   }
 
   // Connecting
@@ -141,17 +141,18 @@ export class Core implements DiallingHost {
     if (this.stopping) throw closedError()
     if (this.state === 'connected') throw new MqttError('ERR_ALREADY_CONNECTED')
     assertNotAborted(signal)
-    if (this.state !== 'idle') return within(this.#awaited(), signal)
-    // The signal of whoever begins it ends the attempt; those of joiners drop only the joiner.
-    const arrival = this.#awaited()
-    const stop = onAbort(signal, () => this.destroy(aborted(signal)))
-    arrival.then(stop, stop)
-    findScanner(this.options.scanner, this.platform, (scanner) => {
-      this.scanner = scanner
-      this.#link?.useScanner(scanner)
-    })
-    this.#enter('connecting')
-    if (!this.stopping) this.#dialling.begin()
+    const arrival = this.awaited()
+    if (this.state === 'idle') {
+      // The signal of whoever begins it ends the attempt; those of joiners drop only the joiner.
+      const stop = onAbort(signal, () => this.destroy(aborted(signal)))
+      arrival.then(stop, stop)
+      findScanner(this.options.scanner, this.platform, (scanner) => {
+        this.scanner = scanner
+        this.#link?.useScanner(scanner)
+      })
+      this.enter('connecting')
+      if (!this.stopping) this.#dialling.begin()
+    }
     return within(arrival, signal)
   }
 
@@ -160,7 +161,7 @@ export class Core implements DiallingHost {
     if (this.stopping) throw closedError()
     if (this.state === 'idle') return this.connect(undefined)
     if (this.state === 'connected' && !force) return
-    const arrival = this.#awaited()
+    const arrival = this.awaited()
     if (this.state === 'connected') this.replace(reason ?? 'replaced by reconnect()')
     else this.#dialling.hurry()
     return arrival
@@ -178,8 +179,7 @@ export class Core implements DiallingHost {
     if (this.authentication === undefined) throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: 'auth' })
     if (this.connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
     assertNotAborted(signal)
-    const context = { attempt: 1, endpoint: this.#endpoint, signal: new AbortController().signal, reauthentication: true }
-    return within(this.authentication.renew(context), signal, 'unknown')
+    return within(this.authentication.renew(this.#dialled.endpoint), signal, 'unknown')
   }
 
   /** A connection that we give up ourselves ends with DISCONNECT, so that no will is published. */
@@ -193,13 +193,14 @@ export class Core implements DiallingHost {
     connection.end()
   }
 
-  #awaited(): Promise<void> {
+  /** Fulfils when the connection is up. */
+  awaited(): Promise<void> {
     this.#arrival ??= deferred()
     return this.#arrival.promise
   }
 
-  handleDial(url: string, number: number): void {
-    this.#endpoint = url
+  handleDial(url: string, number: number, dropped: readonly string[]): void {
+    this.#dialled = { endpoint: url, dropped }
     this.events.emit('dial', { attempt: number, endpoint: url })
   }
 
@@ -279,6 +280,7 @@ export class Core implements DiallingHost {
     const first = !this.#dialling.connectedOnce
     this.clientId = negotiated.clientId
     link.output.packetLimit = negotiated.maximumPacketSize
+    this.inbox.handleConnected()
     if (sessionPresent && first) this.inbox.hold()
     this.#handshake?.resolve()
     this.#handshake = undefined
@@ -286,22 +288,24 @@ export class Core implements DiallingHost {
     this.#dialling.handleConnected(link.output)
     if (this.counters !== undefined) this.counters.connects += 1
     const tellLoss = lost ? this.#accountForLoss('absent', stale) : undefined
-    this.registry.handleConnected(!sessionPresent && !first)
+    if (!this.stopping) this.registry.handleConnected(!sessionPresent && !first)
     this.outbox.handleConnected()
     // What goes on leaves before anything new.
     link.output.flush()
     if (this.#link !== link) return tellLoss?.()
     const arrival = this.#arrival
     this.#arrival = undefined
-    this.#enter('connected')
+    if (!this.stopping) this.enter('connected')
     this.log('info', sessionPresent ? 'connected, session resumed' : 'connected')
     if (negotiated.keepAlive > 0 && negotiated.keepAlive < hastyKeepAlive) this.log('warn', `the keep-alive is ${negotiated.keepAlive} s`)
+    if (first && (this.options.set.pingTimeout ?? 0) > negotiated.pingTimeout)
+      this.log('warn', `pingTimeout is ${negotiated.pingTimeout} ms, half the keep-alive`)
     arrival?.resolve()
     this.flush()
     // A listener may have ended it all by now.
     if (this.#link === link && !this.stopping) {
       this.#up = true
-      this.events.emit('connect', { connack: redacted(connack) as ConnackPacket, negotiated, sessionPresent, endpoint: this.#endpoint })
+      this.events.emit('connect', { connack: redacted(connack) as ConnackPacket, negotiated, sessionPresent, ...this.#dialled })
     }
     tellLoss?.()
   }
@@ -309,19 +313,20 @@ export class Core implements DiallingHost {
   #handleRefused({ reasonCode, properties }: ConnackPacket): void {
     const code = this.session.version === 5 ? reasonCode : version5Code(reasonCode)
     if (this.counters !== undefined) this.counters.refusals += 1
-    this.#dialling.handleAsking()
-    if (departures.includes(code)) this.#dialling.handleReference(properties.serverReference)
-    this.#link?.destroy(refusal('ERR_CONNECT_REFUSED', code, properties.reasonString))
+    this.#handleEnd(refusal('ERR_CONNECT_REFUSED', code, properties.reasonString), properties)
   }
 
   #handleServerDisconnect(packet: DisconnectPacket): void {
     const { reasonCode, properties } = packet
     const code = reasonCode === 0x8e ? 'ERR_SESSION_TAKEN_OVER' : 'ERR_SERVER_DISCONNECT'
-    const error = refusal(code, reasonCode, properties.reasonString, DISCONNECT, 'unknown')
+    this.#handleEnd(refusal(code, reasonCode, properties.reasonString, DISCONNECT, 'unknown'), properties, packet)
+  }
+
+  // The server said why, and perhaps where to go.
+  #handleEnd(error: MqttError, { serverReference }: Properties, packet?: DisconnectPacket): void {
     this.#dialling.handleAsking()
-    this.events.emit('serverdisconnect', { packet, error })
-    if (departures.includes(reasonCode)) this.#dialling.handleReference(properties.serverReference)
-    this.outbox.handleBlame(error)
+    if (packet !== undefined) this.events.emit('serverdisconnect', { packet, error })
+    if (departures.includes(error.reasonCode)) this.#dialling.handleReference(serverReference)
     this.#link?.destroy(error)
   }
 
@@ -334,39 +339,49 @@ export class Core implements DiallingHost {
   }
 
   handleTurnEnd(): void {
-    this.#turnEnded?.()
+    this.#ending?.handleTurnEnd()
   }
 
   // Between connections
 
   #handleLost(given: MqttError | undefined): void {
-    const error = given ?? this.#replacing ?? closedError()
-    const urgent = this.#replacing !== undefined || this.session.keepAlive.woken(this.platform.now())
+    const replaced = this.#replacing
+    const error = given ?? replaced
+    // Over the budget, what was held has been handed out: the rest may come.
+    const relieved = error?.reasonCode === 0x97 && error.fault === 'local' && this.inbox.bytes === 0 && this.options.reconnect !== false
+    const urgent = replaced !== undefined || relieved || this.session.keepAlive.woken(this.platform.now())
     this.#replacing = undefined
-    if (this.stopping) return this.finish(given)
+    // Undefined: after our goodbye.
+    if (this.ended || error === undefined) return this.end(undefined)
     this.authentication?.handleLost(error)
     if (given !== undefined) this.counters?.fail(error.code)
     if (error.code === 'ERR_KEEPALIVE_TIMEOUT' && this.counters !== undefined) this.counters.pingTimeouts += 1
     const step = this.#dialling.handleLost(error, urgent)
     // A decision of the application may have been to end it.
-    if (this.stopping) return
-    if (step.type === 'stop') return this.finish(step.error)
+    if (this.ended) return
+    if (step.type === 'stop' && !this.stopping) return this.end(step.error)
     this.registry.handleMismatch(this.session.outbound.mismatched, error)
     this.session.suspend()
     this.registry.handleLost()
-    this.#enter('reconnecting')
+    if (!this.stopping) this.enter('reconnecting')
     this.outbox.handleLost(error)
-    this.#emitDisconnect(error)
-    if (!this.stopping) this.#watchExpiry()
+    this.#emitDisconnect(replaced ? given : error, replaced?.message)
+    if (this.stopping && !this.draining) return this.finish(given)
+    if (!this.ended) this.#watchExpiry()
     this.#dialling.follow(step)
   }
 
   // The server keeps the session for so long; after that there is no use in waiting for it (section 3.1.2.11.2).
   #watchExpiry(): void {
-    const { negotiated, version } = this.session
-    const interval = version === 5 ? (negotiated?.sessionExpiryInterval ?? 0) : this.options.cleanStart ? 0 : forEver
+    const interval = this.sessionExpiry
     if (interval === 0) return this.#expire()
     if (interval < forEver) this.#expiry = whenPassed(this.platform, interval * 1000, () => this.#expire())
+  }
+
+  /** Seconds that the server keeps the session without a connection. */
+  get sessionExpiry(): number {
+    const { negotiated, version } = this.session
+    return version === 5 ? (negotiated?.sessionExpiryInterval ?? 0) : this.options.cleanStart ? 0 : forEver
   }
 
   #expire(): void {
@@ -388,46 +403,42 @@ export class Core implements DiallingHost {
 
   // Ending
 
-  /** Says goodbye: nothing more is handed out, running turns end, their acknowledgements leave, DISCONNECT is last. */
+  /** Says goodbye: see `ending.ts`. */
   async disconnect(goodbye: Goodbye, drain = false): Promise<void> {
     if (this.ended) return
-    const hurry = (): void => {
-      this.#rushed = true
-      this.#hurry?.resolve()
-    }
-    if (this.#stopping === undefined) {
-      // Set before anybody is told, so that a listener's own call joins.
-      const done = deferred<void>()
-      this.#stopping = done.promise
-      this.#stop(goodbye, drain).then(done.resolve, done.reject)
-    }
-    // Of several callers, whoever is in most of a hurry decides.
-    const cancel = this.platform.setTimer(hurry, goodbye.timeout)
-    if (goodbye.timeout === 0) hurry()
-    const stop = onAbort(goodbye.signal, hurry)
-    await this.#stopping
-    cancel()
-    stop()
+    this.#ending ??= new Ending(this)
+    await this.#ending.disconnect(goodbye, drain)
   }
 
   /** Cuts the connection without DISCONNECT: the server publishes the will. */
   destroy(error?: MqttError): void {
     if (this.ended) return
     const link = this.#link
-    this.finish(error)
+    link?.output.stop()
+    this.end(error)
     link?.destroy(error)
   }
 
-  /** The end of everything: all that is pending settles. */
   finish(error: MqttError | undefined): void {
+    if (this.state !== 'disconnecting') return this.end(error)
+    const reason = error ?? closedError()
+    this.failure = error
+    this.#dialling.stop(reason)
+    this.outbox.end(reason)
+    this.registry.abandon(reason)
+  }
+
+  /** The end of everything: all that is pending settles. */
+  end(error: MqttError | undefined): void {
     if (this.ended) return
     const reason = error ?? closedError()
     const link = this.#link
     this.session.suspend()
     this.session.reset()
-    this.inbox.stop()
     this.#expiry?.()
-    this.#enter('closed')
+    this.enter('closed')
+    if (error === undefined) this.registry.letGo()
+    this.inbox.stop()
     this.#dialling.stop(reason)
     this.registry.end(error, reason)
     link?.output.abandon(reason)
@@ -435,58 +446,19 @@ export class Core implements DiallingHost {
     this.authentication?.handleLost(reason)
     this.#emitDisconnect(error)
     this.#arrival?.reject(reason)
-    this.#hurry?.resolve()
     this.log('info', error === undefined ? 'closed' : `closed: ${error.message}`)
     this.closed.resolve(error)
     this.events.clear()
   }
 
-  #emitDisconnect(cause: MqttError | undefined): void {
+  #emitDisconnect(cause: MqttError | undefined, reason?: string): void {
     if (!this.#up) return
     this.#up = false
     if (this.counters !== undefined) this.counters.disconnects += 1
-    this.events.emit('disconnect', { cause })
+    this.events.emit('disconnect', { cause, reason })
   }
 
-  async #stop(goodbye: Goodbye, drain: boolean): Promise<void> {
-    const hurry = deferred<void>()
-    this.#hurry = hurry
-    if (this.#rushed) hurry.resolve()
-    const hurried = hurry.promise
-    // What is to be sent needs a connection.
-    const away = this.state === 'connecting' || this.state === 'reconnecting'
-    if (drain && away && this.outbox.size + this.outbox.inFlight > 0) await Promise.race([this.#awaited().catch(() => undefined), hurried])
-    // Nothing to say goodbye to: an attempt that is under way is given up.
-    if (this.state !== 'connected' && !this.registry.busy) return this.destroy()
-    if (this.state !== 'connected') this.#dialling.stop(closedError())
-    this.#enter('disconnecting')
-    for (const consumer of this.registry.consumers) consumer.close()
-    await Promise.race([this.#turnsEnded(), hurried])
-    if (drain && this.connection !== undefined) await Promise.race([this.outbox.drained(), hurried])
-    const rushed = this.#rushed
-    const link = this.#link
-    if (link !== undefined && this.session.state === 'connected') {
-      link.output.flush()
-      this.session.disconnect(goodbye.reasonCode, goodbye.properties)
-      link.pump()
-      link.end()
-      await Promise.race([this.closed.promise, hurried])
-    }
-    // A peer that does not end its side is cut off, when our goodbye had time to leave; else the connection gives it a little longer.
-    if (!rushed) link?.destroy()
-    this.finish(undefined)
-  }
-
-  // Fulfils when no consumer has a message in hand.
-  async #turnsEnded(): Promise<void> {
-    while (this.registry.busy) {
-      const ended = deferred<void>()
-      this.#turnEnded = ended.resolve
-      await ended.promise
-    }
-  }
-
-  #enter(state: ClientState): void {
+  enter(state: ClientState): void {
     const previous = this.state
     this.state = state
     this.events.emit('state', { state, previous })
@@ -494,4 +466,4 @@ export class Core implements DiallingHost {
 }
 
 /** Use another server, Server moved. */
-const departures: readonly number[] = [0x9c, 0x9d]
+const departures: readonly (number | undefined)[] = [0x9c, 0x9d]

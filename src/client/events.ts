@@ -58,6 +58,8 @@ export interface ClientEvents {
     readonly sessionPresent: boolean
     /** URL of the endpoint, without user-info and query. */
     readonly endpoint: string
+    /** Under `protocolVersion: 'auto'` on MQTT 3.1.1: names of the options that are set and that it does not have. Else empty. */
+    readonly dropped: readonly string[]
   }
   /** One attempt failed. */
   connecterror: {
@@ -70,8 +72,10 @@ export interface ClientEvents {
   }
   /** The connection is over; one for each `connect`. */
   disconnect: {
-    /** Why; undefined after our own `disconnect()`. */
+    /** Why; undefined after our own `disconnect()`, and where we replace the connection. */
     readonly cause: MqttError | undefined
+    /** Why we replace it: the `reason` of `reconnect()`, or that credentials expire. Undefined where we do not. */
+    readonly reason: string | undefined
   }
   /** The server said goodbye; comes before `disconnect`. */
   serverdisconnect: {
@@ -128,7 +132,7 @@ export interface ClientEvents {
     /** The message. */
     readonly message: Message
   }
-  /** A handler gave up on a message, or a subscription could not be brought back. */
+  /** A handler gave up on a message, or a subscription could not be brought back, or not be ended on the server when its reader left. */
   error: {
     /** What happened, with its cause. */
     readonly error: MqttError

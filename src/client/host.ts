@@ -45,14 +45,16 @@ export interface Host extends Settler {
   readonly counters: Counters | undefined
   /** True once `disconnect()` began. */
   readonly stopping: boolean
+  /** True when the session ends with the connection that is being ended. */
+  readonly sessionEnds: boolean
   /** True when the client is closed. */
   readonly ended: boolean
   /** Undefined unless somebody watches packets. */
   readonly watch: ((direction: 'in' | 'out', packet: Packet) => void) | undefined
   /** The parts are made text only where somebody listens. */
   log(level: keyof Logger, ...parts: readonly unknown[]): void
-  /** Right before the transport is opened. */
-  handleDial(url: string, attempt: number): void
+  /** Right before the transport is opened; `dropped` are the options that the connection goes without. */
+  handleDial(url: string, attempt: number, dropped: readonly string[]): void
   /** Runs the handshake on an open transport; fulfils at CONNACK, rejects otherwise and when the signal aborts. */
   handshake(transport: Transport, packet: ConnectPacket, signal: AbortSignal): Promise<void>
   /** What the session's control plane asks for, but for what the connection does itself. */

@@ -12,6 +12,7 @@ import { dialWebSocket } from '../transport/websocket.js'
 import { dialWebSocketNode } from '../transport/websocket-node.js'
 import type { ClientOptions, Endpoint } from './api.js'
 import { BaseClient, type ConnectOptions, opened } from './client.js'
+import { Reads } from './connection/reads.js'
 import { hasSettings } from './parsing/endpoint.js'
 import { socketSettings, tlsSettings } from './parsing/settings.js'
 import type { Platform } from './platform.js'
@@ -55,6 +56,7 @@ const platform: Platform = {
   },
   traced: (type) => channelOf(type).hasSubscribers,
   warn: (message) => process.emitWarning(message),
+  reads: (...parts) => new Reads(...parts),
   allocate: (size) => new Uint8Array(Buffer.allocUnsafeSlow(size).buffer),
   loadScanner: async () => (await import('../wasm/index.js')).loadScanner(),
   dialler: (scheme) => (Object.hasOwn(diallers, scheme) ? diallers[scheme] : undefined),

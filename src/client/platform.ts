@@ -6,7 +6,9 @@
 
 import type { Dial, SocketOptions, Target, TlsOptions } from '../transport/transport.js'
 import type { FrameScanner } from '../wire/frames.js'
-import { longestDelay, type Parser } from './common/schema.js'
+import { longestDelay } from './common/bounds.js'
+import type { Parser } from './common/schema.js'
+import type { Reads } from './connection/reads.js'
 
 /** Cancels a timer; harmless when it has run. */
 export type CancelTimer = () => void
@@ -39,6 +41,8 @@ export interface Platform {
   warn?(message: string): void
   /** The transport of a URL scheme, or undefined when this platform has none. */
   dialler(scheme: string): Dial | undefined
+  /** Makes what reads of sockets go through. Absent where there are none. */
+  reads?(...parts: ConstructorParameters<typeof Reads>): Reads
   /** Gives memory that need not be zeroed, of exactly this size, where that is cheaper. */
   allocate?(size: number): Uint8Array
   /** Loads the scanner that is used where the application chose none; fulfils with undefined where there is none. */

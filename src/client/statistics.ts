@@ -1,6 +1,7 @@
 /**
  * Counters for every fact in the life of a client. They exist only when the `stats` option is on: without it nothing is counted and nothing is paid.
  */
+import type { Host } from './host.js'
 
 /** Facts that are counted where they happen. */
 export class Counters {
@@ -101,6 +102,8 @@ export interface Stats {
   readonly handlerFailures: number
   /** Acknowledgements for exchanges that do not exist. */
   readonly unsolicitedAcks: number
+  /** QoS 1 and 2 messages that the server sent beyond our Receive Maximum. */
+  readonly receiveMaximumExceeded: number
   /** Sessions that the server did not have any more. */
   readonly sessionsLost: number
   /** Bytes handed to transports. */
@@ -119,17 +122,18 @@ export interface Stats {
   readonly pingRoundTrip: number | undefined
 }
 
-/** What only the moment can tell. */
-export type Gauges = Pick<Stats, 'publishesInFlight' | 'publishesQueued' | 'unread' | 'unsolicitedAcks'>
-
-const none: Gauges = { publishesInFlight: 0, publishesQueued: 0, unread: 0, unsolicitedAcks: 0 }
-
-/** A frozen copy. */
-export function snapshot(counters: Counters | undefined, gauges: () => Gauges): Stats {
+/** A frozen copy, with what only the moment can tell. */
+export function snapshot({ counters, outbox, registry, session }: Host): Stats {
   const { failures, ...rest } = counters ?? new Counters()
+  // Nothing that is counted stays zero where nothing is counted.
+  const gauge = (value: number): number => (counters === undefined ? 0 : value)
   return Object.freeze({
     ...rest,
-    ...(counters === undefined ? none : gauges()),
+    publishesInFlight: gauge(outbox.inFlight),
+    publishesQueued: gauge(outbox.size),
+    unread: gauge([...registry.consumers].reduce((sum, consumer) => sum + consumer.size, 0)),
+    unsolicitedAcks: gauge(session.outbound.unsolicited),
+    receiveMaximumExceeded: gauge(session.inbound.excess),
     failures: Object.freeze(Object.assign(Object.create(null), Object.fromEntries(failures)) as Record<string, number>),
   })
 }

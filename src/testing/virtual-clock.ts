@@ -3,16 +3,13 @@
  *
  * Nothing here waits in real time, but for the hop that lets microtasks finish.
  */
-
-interface Timer {
-  readonly at: number
-  readonly callback: () => void
-}
+import { type Timer, Timers } from './timers.js'
 
 /** Virtual milliseconds, starting at 0. */
 export class VirtualClock {
   #now = 0
-  readonly #timers = new Set<Timer>()
+  #order = 0
+  readonly #timers = new Timers()
 
   /** The time. */
   now(): number {
@@ -21,16 +18,14 @@ export class VirtualClock {
 
   /** Timers that have not run. */
   get pending(): number {
-    return this.#timers.size
+    return this.#timers.live
   }
 
   /** Calls back once, `delay` milliseconds from now; gives a function that cancels. Fits `schedule` of the memory transport. */
   setTimer(callback: () => void, delay: number): () => void {
-    const timer: Timer = { at: this.#now + Math.max(0, delay), callback }
+    const timer: Timer = { at: this.#now + Math.max(0, delay), order: ++this.#order, callback }
     this.#timers.add(timer)
-    return () => {
-      this.#timers.delete(timer)
-    }
+    return () => void this.#timers.end(timer)
   }
 
   /** Runs what is due now, and what that makes due, until nothing is left and every promise has had its turn. */
@@ -43,9 +38,9 @@ export class VirtualClock {
     const until = this.#now + duration
     await microtasks()
     for (let timer = this.#next(until); timer !== undefined; timer = this.#next(until)) {
-      this.#timers.delete(timer)
+      const callback = this.#timers.end(timer)
       this.#now = Math.max(this.#now, timer.at)
-      timer.callback()
+      callback?.()
       await microtasks()
     }
     this.#now = until
@@ -56,11 +51,9 @@ export class VirtualClock {
     this.#now += duration
   }
 
-  // The earliest; of several at one time the one that was set first (a Set keeps that order).
   #next(until: number): Timer | undefined {
-    let first: Timer | undefined
-    for (const timer of this.#timers) if (timer.at <= until && (first === undefined || timer.at < first.at)) first = timer
-    return first
+    const { first } = this.#timers
+    return first === undefined || first.at > until ? undefined : first
   }
 }
 

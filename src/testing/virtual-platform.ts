@@ -1,6 +1,7 @@
 /**
  * A platform for clients under test: time from a virtual clock, repeatable randomness, and no transport but those that the test passes in.
  */
+import { Reads } from '../client/connection/reads.js'
 import type { Platform } from '../client/platform.js'
 import type { VirtualClock } from './virtual-clock.js'
 
@@ -21,6 +22,7 @@ export function virtualPlatform(clock: VirtualClock, seed = 1): Platform {
     microtask: (callback) => queueMicrotask(callback),
     nextTurn: (callback) => void clock.setTimer(callback, 0),
     warn: () => undefined,
+    reads: (...parts) => new Reads(...parts),
     dialler: () => undefined,
     isTlsError: () => false,
     describe: (error) => error.message,

@@ -147,6 +147,12 @@ export function authorityOf(server: Server): string {
   return `${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
+/** `host:port` of the other end of a socket as a URL takes it; undefined where it has no address. */
+export function remoteOf({ remoteAddress, remotePort, remoteFamily }: Socket): string | undefined {
+  if (remoteAddress === undefined) return undefined
+  return `${remoteFamily === 'IPv6' ? `[${remoteAddress}]` : remoteAddress}:${remotePort}`
+}
+
 /** Starts a server and gives each of its sockets to `accept`. `event` is the one that brings a socket that is ready for use. */
 export function listenSocket(
   server: Server,
@@ -160,7 +166,7 @@ export function listenSocket(
     open.add(socket)
     socket.on('close', () => open.delete(socket))
   })
-  server.on(event, (socket: Socket) => accept(new SocketTransport(() => socket)))
+  server.on(event, (socket: Socket) => accept(new SocketTransport(() => socket), remoteOf(socket)))
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(where, () => {

@@ -8,6 +8,7 @@
 
 import { createServer, connect as netConnect } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
+import { checkNames } from './names.js'
 import { authorityOf, dialSocket, listenSocket } from './socket.js'
 import { socketOptionsOf } from './socket-options.js'
 import { serverContext } from './tls-context.js'
@@ -26,8 +27,13 @@ export interface ListenTcpOptions {
   readonly tls?: TlsOptions | undefined
 }
 
-/** Accepts TCP streams, or TLS streams when `tls` is given. Rejects with the platform's error when it cannot listen. */
-export async function listenTcp({ host = '127.0.0.1', port = 0, tls }: ListenTcpOptions, accept: Accept): Promise<Listener> {
+/**
+ * Accepts TCP streams, or TLS streams when `tls` is given. Rejects with the platform's error when it cannot listen, with `ERR_INVALID_OPTION` for an
+ * option that there is not.
+ */
+export async function listenTcp(options: ListenTcpOptions, accept: Accept): Promise<Listener> {
+  checkNames('listenTcp', options, ['host', 'port', 'tls'])
+  const { host = '127.0.0.1', port = 0, tls } = options
   const where = { host, port }
   if (!tls) {
     const server = createServer({ noDelay: true })

@@ -30,7 +30,8 @@ export interface Transport {
   /**
    * Queues bytes, in order. False asks the caller to wait for `sink.drain()`; the bytes are taken all the same.
    * The array stays as it is until `written` was called, with an error when the bytes did not leave; after that its memory is written again, so that
-   * it must be called once, when nobody reads it any more. Never throws. After `close()`, `destroy()` or the end it returns false, `drain()` is not
+   * it must be called once, when nobody reads it any more. Never throws, for that ends the connection, or fails a large publish of which it took
+   * nothing. After `close()`, `destroy()` or the end it returns false, `drain()` is not
    * promised, and `written` gets an error.
    */
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean
@@ -52,8 +53,8 @@ export interface Listener {
   close(): Promise<void>
 }
 
-/** Takes each accepted stream, not yet opened. */
-export type Accept = (transport: Transport) => void
+/** Takes each accepted stream, not yet opened, and where it comes from: address and port as a URL has them; undefined where there is no address. */
+export type Accept = (transport: Transport, remote?: string) => void
 
 /** TLS settings of an endpoint (`mqtts`, `wss`). In a browser none of them can be honoured. */
 export interface TlsOptions {

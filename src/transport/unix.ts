@@ -7,6 +7,7 @@
  */
 
 import { createServer, connect as netConnect } from 'node:net'
+import { checkNames } from './names.js'
 import { dialSocket, highWaterMark, listenSocket } from './socket.js'
 import type { Accept, Dial, Listener } from './transport.js'
 
@@ -19,8 +20,13 @@ export function pathOf(url: URL): string {
 export const dialUnix: Dial = (target, { signal }) =>
   dialSocket((onread) => netConnect(Object.assign({ path: pathOf(target.url), highWaterMark }, { onread })), 'connect', signal)
 
-/** Accepts streams at `path`, which must not exist; closing the listener removes it. Rejects with the platform's error when it cannot listen. */
-export function listenUnix({ path }: { readonly path: string }, accept: Accept): Promise<Listener> {
+/**
+ * Accepts streams at `path`, which must not exist; closing the listener removes it. Rejects with the platform's error when it cannot listen, with
+ * `ERR_INVALID_OPTION` for an option that there is not.
+ */
+export async function listenUnix(options: { readonly path: string }, accept: Accept): Promise<Listener> {
+  checkNames('listenUnix', options, ['path'])
+  const { path } = options
   const url = `unix://${path.split('/').map(encodeURIComponent).join('/')}`
   return listenSocket(createServer(), 'connection', { path }, () => url, accept)
 }

@@ -12,7 +12,8 @@ import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { WebSocket, WebSocketServer } from 'ws'
 import { Inlet, refuse } from './inlet.js'
-import { authorityOf, hostOf } from './socket.js'
+import { checkNames } from './names.js'
+import { authorityOf, hostOf, remoteOf } from './socket.js'
 import { settingsOf } from './socket-options.js'
 import { clientContext, serverContext } from './tls-context.js'
 import type { Accept, Dial, Listener, Sink, Target, TlsOptions, Transport } from './transport.js'
@@ -25,6 +26,9 @@ function common(maximumPacketSize: number | undefined) {
   return { perMessageDeflate: false, closeTimeout: 5_000, maxPayload, maxFragments: parts, maxBufferedChunks: parts }
 }
 
+// How long the end may take on our side is up to the client.
+const patient = { closeTimeout: 2_147_483_647 }
+
 /**
  * Dials `ws:` and `wss:` targets. Rejects with `ERR_INVALID_OPTION` before anything is dialled when certificates or keys cannot be used, else with
  * the platform's error, also when the answer is not 101, has a wrong accept key, or picks no sub-protocol.
@@ -35,6 +39,7 @@ export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSiz
     ...settingsOf(target.socket),
     ...(target.url.protocol === 'wss:' && clientContext(target.tls, hostOf(target.url))),
     ...common(maximumPacketSize),
+    ...patient,
     headers: { ...target.headers },
     followRedirects: false,
   })
@@ -174,8 +179,12 @@ export interface ListenWebSocketOptions {
   readonly maximumPacketSize?: number | undefined
 }
 
-/** Accepts WebSocket streams with the sub-protocol `mqtt` (or `mqttv3.1`) [MQTT-6.0.0-4]; others are closed with 1002. */
+/**
+ * Accepts WebSocket streams with the sub-protocol `mqtt` (or `mqttv3.1`) [MQTT-6.0.0-4]; others are closed with 1002. Rejects with the platform's error
+ * when it cannot listen, with `ERR_INVALID_OPTION` for an option that there is not.
+ */
 export async function listenWebSocket(options: ListenWebSocketOptions, accept: Accept): Promise<Listener> {
+  checkNames('listenWebSocket', options, ['host', 'port', 'server', 'path', 'tls', 'maximumPacketSize'])
   const { host = '127.0.0.1', port = 0, path = '/mqtt', tls } = options
   const server = (options.server as Server | undefined) ?? (tls ? createTlsServer(serverContext(tls)) : createServer())
   const sockets = new WebSocketServer({
@@ -189,7 +198,7 @@ export async function listenWebSocket(options: ListenWebSocketOptions, accept: A
     if (socket.protocol === '') {
       socket.on('error', ignore)
       socket.close(1002)
-    } else accept(new NodeWebSocketTransport(socket, request.socket))
+    } else accept(new NodeWebSocketTransport(socket, request.socket), remoteOf(request.socket))
   })
   if (!options.server) await listening(server, host, port)
   return { url: `${tls ? 'wss' : 'ws'}://${authorityOf(server)}${path}`, close: () => closeSockets(sockets, options.server ? undefined : server) }

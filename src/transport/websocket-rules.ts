@@ -6,6 +6,12 @@
  */
 
 import { printable } from '../errors.js'
+import type { Target } from './transport.js'
+
+/** Name of the first setting that the platform's class cannot honour, or undefined. */
+export function unsupportedSetting(target: Target): string | undefined {
+  return (['tls', 'socket', 'headers'] as const).find((name) => Object.values(target[name]).some((value) => value !== undefined))
+}
 
 /** Most bytes of one outgoing message; a larger write leaves as several. */
 export const messageSize = 64 * 1024

@@ -10,7 +10,7 @@
 import { MqttError } from '../errors.js'
 import { Inlet, refuse } from './inlet.js'
 import type { Dial, Sink, Target, Transport } from './transport.js'
-import { closeCause, highWaterMark, messageLimit, messageSize, protocolError, sizeError, textError } from './websocket-rules.js'
+import { closeCause, highWaterMark, messageLimit, messageSize, protocolError, sizeError, textError, unsupportedSetting } from './websocket-rules.js'
 
 type Written = (error?: unknown) => void
 
@@ -40,12 +40,10 @@ export const dialWebSocket: Dial = async (target, { signal, maximumPacketSize })
   })
 }
 
-function checkTarget({ url, tls, socket, headers }: Target): void {
-  for (const [option, values] of Object.entries({ tls, socket, headers })) {
-    if (Object.values(values).some((value) => value !== undefined)) {
-      throw new MqttError('ERR_UNSUPPORTED_OPTION', `${option} cannot be set for the platform's WebSocket`, { option })
-    }
-  }
+function checkTarget(target: Target): void {
+  const { url } = target
+  const option = unsupportedSetting(target)
+  if (option !== undefined) throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option })
   const { location, origin } = globalThis
   const secure = location?.protocol === 'https:' || origin?.startsWith('https:')
   // Pages may talk to their own machine without TLS.
@@ -118,13 +116,16 @@ class WebSocketTransport implements Transport {
     this.#ended = true
     clearTimeout(this.#timer)
     this.#inlet.end(cause)
-    if (this.#waiting.length > 0) queueMicrotask(() => this.#report(cause ?? new Error('The stream is closed')))
-    this.#onEnd(cause ?? new Error('The WebSocket closed before it was open'))
+    const error = cause ?? new Error('The WebSocket closed')
+    if (this.#waiting.length > 0) queueMicrotask(() => this.#report(error))
+    this.#onEnd(error)
   }
 
-  #poll(delay: number): void {
+  // Ever more slowly where nothing leaves; where something does, before all of it has left.
+  #poll(delay: number, before = Number.POSITIVE_INFINITY): void {
     this.#timer = setTimeout(() => {
-      if (this.#socket.bufferedAmount > highWaterMark / 2) return this.#poll(Math.min(delay * 2, 64))
+      const amount = this.#socket.bufferedAmount
+      if (amount > highWaterMark / 2) return this.#poll(amount < before ? 4 : Math.min(delay * 2, 64), amount)
       this.#full = false
       this.#report()
       this.#inlet.live?.drain()

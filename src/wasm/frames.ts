@@ -140,8 +140,9 @@ export class WasmFrames extends Framer {
 
   override keep(): void {
     if (this.#kept) return
-    const rest = this.#inside ? this.bytes.slice(this.#position, this.#limit) : this.#chunk.slice(this.#length - super.unread, this.#length)
-    this.push(rest)
+    const rest = this.#inside ? this.bytes.subarray(this.#position, this.#limit) : this.#chunk.subarray(this.#length - super.unread, this.#length)
+    // Not `slice`: that of a Buffer shares its memory.
+    this.push(new Uint8Array(rest))
     this.bytes = nothing
     this.#kept = true
   }

@@ -4,17 +4,10 @@
  * It grows with the bytes received, never with the bytes announced alone. The payload of a large PUBLISH goes into an array of exactly its size as
  * soon as it is known where it begins: the rest can be read straight into that, and whoever gets the message need not copy it again.
  */
+import { growth, largePacket, largestKept, smallestCarry } from './buffer-numbers.js'
 import { PUBLISH } from './constants.js'
 import { nothing, uint16 } from './fields.js'
 import type { ProtocolVersion } from './packets.js'
-
-const smallest = 64
-/** A buffer that is no larger is used again. */
-const largestKept = 8192
-/** Bytes that are made room for, for each that came in. */
-const growth = 16
-/** Packets from this size on have their payload apart. */
-const large = 16 * 1024
 
 /** One incomplete frame at a time. */
 export class Carry {
@@ -40,7 +33,7 @@ export class Carry {
   take(chunk: Uint8Array, at: number, count: number, header: number, version: ProtocolVersion): void {
     if (this.held === 0) {
       this.release()
-      if (this.#splits && this.size >= large && count * growth >= this.size) this.#split(chunk, at, count, at + header, version)
+      if (this.#splits && this.size >= largePacket && count * growth >= this.size) this.#split(chunk, at, count, at + header, version)
     }
     if (this.apart !== undefined) this.#append(chunk, at, count, this.apart)
     else {
@@ -98,7 +91,7 @@ export class Carry {
     }
     head += length
     if (first >> 4 !== PUBLISH || head >= end) return
-    this.bytes = chunk.slice(at, head)
+    this.bytes = new Uint8Array(chunk.subarray(at, head))
     this.#head = head - at
     this.apart = this.#allocate(this.size - this.#head)
   }
@@ -106,7 +99,7 @@ export class Carry {
   #reserve(needed: number): void {
     if (needed <= this.bytes.length) return
     const more = Math.min(this.size, Math.max(this.bytes.length * 2, needed * growth))
-    const grown = new Uint8Array(Math.max(needed, smallest, more))
+    const grown = new Uint8Array(Math.max(needed, smallestCarry, more))
     grown.set(this.bytes.subarray(0, this.held))
     this.bytes = grown
   }

@@ -23,7 +23,7 @@ import { isShared, validatePlainFilter, validateTopicFilter, validateTopicName }
 import { decodeUtf8 } from './utf8.js'
 
 /**
- * The packet in `bytes[start..end)`, whose fixed header ends at `body`, as an object of its own.
+ * The packet in `bytes[start..end)`, no PUBLISH, whose fixed header ends at `body`, as an object of its own.
  *
  * @throws WireError
  */
@@ -69,7 +69,7 @@ function decodeConnect(reader: Reader): ConnectPacket {
   const cleanStart = (flags & 2) !== 0
   const keepAlive = uint16(reader.bytes, reader.skip(2))
   const properties = reader.properties(CONNECT)
-  if (properties.authenticationData !== undefined && properties.authenticationMethod === undefined) {
+  if (Object.hasOwn(properties, 'authenticationData') && !Object.hasOwn(properties, 'authenticationMethod')) {
     throw protocolError('authentication data without a method', reader.at)
   }
   const clientId = readString(reader)

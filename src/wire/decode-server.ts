@@ -10,7 +10,7 @@ import type { ConnackPacket, ProtocolVersion, ServerPacket, SubackPacket, Unsuba
 import type { Reader } from './reader.js'
 
 /**
- * The packet in `bytes[start..end)`, whose fixed header ends at `body`, as an object of its own.
+ * The packet in `bytes[start..end)`, no PUBLISH, whose fixed header ends at `body`, as an object of its own.
  *
  * @throws WireError
  */
@@ -29,7 +29,7 @@ function decodeConnack(reader: Reader): ConnackPacket {
   const flags = reader.u8()
   if (flags > 1) throw malformed('reserved CONNACK flags', at) // [MQTT-3.2.2-1]
   const reasonCode = reader.reasonCode(CONNACK)
-  if (flags > 0 && reasonCode > 0) throw protocolError('session present in a refusal', at) // [MQTT-3.2.2-6]
+  if (flags > 0 && reasonCode > 0) throw protocolError('refusal with a session', at) // [MQTT-3.2.2-6]
   return { type: 'connack', sessionPresent: flags > 0, reasonCode, properties: reader.properties(CONNACK) }
 }
 

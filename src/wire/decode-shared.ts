@@ -1,32 +1,22 @@
 /**
- * Decoding of the packets that travel both ways: PUBLISH, its four acknowledgements, DISCONNECT and AUTH.
+ * Decoding of the packets that travel both ways but for PUBLISH: its four acknowledgements, DISCONNECT and AUTH.
  *
  * Assumes a frame whose fixed header the framer accepted. Decoded packets hold copies only.
  */
 import type { Sender } from './constants.js'
 import { AUTH, DISCONNECT, PUBACK, PUBCOMP, PUBLISH } from './constants.js'
 import { protocolError, rebased } from './error.js'
-import type {
-  AuthPacket,
-  DisconnectPacket,
-  Properties,
-  ProtocolVersion,
-  PubackPacket,
-  PubcompPacket,
-  PublishPacket,
-  PubrecPacket,
-  PubrelPacket,
-} from './packets.js'
-import { PublishView } from './publish.js'
+import { nothing } from './fields.js'
+import type { AuthPacket, DisconnectPacket, Properties, ProtocolVersion, PubackPacket, PubcompPacket, PubrecPacket, PubrelPacket } from './packets.js'
 import { Reader } from './reader.js'
 
-/** A packet that either side may send. */
-export type SharedPacket = PublishPacket | PubackPacket | PubrecPacket | PubrelPacket | PubcompPacket | DisconnectPacket | AuthPacket
+/** A packet other than PUBLISH that either side may send. */
+export type SharedPacket = PubackPacket | PubrecPacket | PubrelPacket | PubcompPacket | DisconnectPacket | AuthPacket
 
 const acknowledgements = ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const
 
 /**
- * The packet in `bytes[start..end)`, whose fixed header ends at `body`, as an object of its own.
+ * The packet in `bytes[start..end)`, no PUBLISH, whose fixed header ends at `body`, as an object of its own.
  *
  * @param decodeOther for the types that only this sender sends
  * @throws WireError
@@ -41,25 +31,19 @@ export function decodeFrom<T>(
   decodeOther: (reader: Reader, packetType: number) => T,
 ): SharedPacket | T {
   const packetType = (bytes[start] as number) >> 4
-  if (packetType === PUBLISH) return decodePublish(bytes, start, body, end, version, from)
+  const reader = new Reader(bytes, body, end, version, from)
   try {
-    const reader = new Reader(bytes, body, end, version, from)
     const packet = decodeShared(reader, packetType) ?? decodeOther(reader, packetType)
     reader.finish()
     return packet
   } catch (error) {
+    // The trace of an error holds the reader.
+    reader.bytes = nothing
     throw rebased(error, start)
   }
 }
 
-/** A PUBLISH (section 3.3). */
-function decodePublish(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion, from: Sender): PublishPacket {
-  const view = new PublishView()
-  view.read(bytes, start, body, end, version, from)
-  return view.packet()
-}
-
-function decodeShared(reader: Reader, packetType: number): Exclude<SharedPacket, PublishPacket> | undefined {
+function decodeShared(reader: Reader, packetType: number): SharedPacket | undefined {
   if (packetType > PUBLISH && packetType <= PUBCOMP) {
     const packetId = reader.packetId()
     const { reasonCode, properties } = readReason(reader, packetType)
@@ -79,6 +63,6 @@ function readReason(reader: Reader, packetType: number): { reasonCode: number; p
 /** Section 3.15. A method is mandatory, so that the form without a body is an error, whatever section 3.15.2.1 says of it. */
 function decodeAuth(reader: Reader): AuthPacket {
   const reason = readReason(reader, AUTH)
-  if (reason.properties.authenticationMethod === undefined) throw protocolError('AUTH without authentication method', reader.at)
+  if (!Object.hasOwn(reason.properties, 'authenticationMethod')) throw protocolError('AUTH without authentication method', reader.at)
   return { type: 'auth', ...reason }
 }

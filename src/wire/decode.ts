@@ -6,14 +6,17 @@
  */
 import { MqttError } from '../errors.js'
 import type { Sender } from './constants.js'
-import { MAXIMUM_PACKET_SIZE } from './constants.js'
+import { MAXIMUM_PACKET_SIZE, PUBLISH } from './constants.js'
 import { decodeClientPacket } from './decode-client.js'
 import { decodeServerPacket } from './decode-server.js'
 import { malformed, WireError } from './error.js'
 import { Framer } from './framer.js'
 import type { FrameSource } from './frames.js'
+import { plainView } from './given-bytes.js'
+import { givenOptions } from './given-fields.js'
 import type { Packet, ProtocolVersion } from './packets.js'
-import { isBytes, isObject } from './writer.js'
+import { PublishView } from './publish.js'
+import { isObject } from './writer.js'
 
 /** How to read bytes. */
 export interface DecodeOptions {
@@ -26,9 +29,9 @@ export interface DecodeOptions {
 }
 
 /** A framer for checked options. @throws MqttError ERR_INVALID_OPTION */
-export function createFramer(options: DecodeOptions, splits = false): Framer {
-  if (!isObject(options)) throw invalid('options', 'must be an object')
-  const { protocolVersion = 5, from, maximumPacketSize = MAXIMUM_PACKET_SIZE } = options
+export function createFramer(given: DecodeOptions, splits = false): Framer {
+  if (!isObject(given)) throw invalid('options', 'must be an object')
+  const { protocolVersion = 5, from, maximumPacketSize = MAXIMUM_PACKET_SIZE } = givenOptions(given)
   if (from !== 'server' && from !== 'client') throw invalid('from', "must be 'server' or 'client'")
   if (protocolVersion !== 4 && protocolVersion !== 5) throw invalid('protocolVersion', 'must be 4 or 5')
   if (!Number.isInteger(maximumPacketSize) || maximumPacketSize < 1) throw invalid('maximumPacketSize', 'must be a positive integer')
@@ -39,13 +42,21 @@ function invalid(option: string, message: string): MqttError {
   return new MqttError('ERR_INVALID_OPTION', `${option}: ${message}`, { option })
 }
 
-function checkBytes(bytes: Uint8Array): void {
-  if (!isBytes(bytes)) throw invalid('bytes', 'must be a Uint8Array')
+/** Bytes of a caller as a plain array. @throws MqttError ERR_INVALID_OPTION */
+export function givenBytes(bytes: Uint8Array): Uint8Array {
+  const view = plainView(bytes)
+  if (view === undefined) throw invalid('bytes', 'must be a Uint8Array')
+  return view
 }
 
 /** The current frame as an object of its own. @throws WireError */
 export function decodeFrame(frames: FrameSource, from: Sender): Packet {
   const { bytes, start, body, end, protocolVersion } = frames
+  if ((bytes[start] as number) >> 4 === PUBLISH) {
+    const view = new PublishView()
+    view.read(bytes, start, body, end, protocolVersion, from)
+    return view.packet()
+  }
   return from === 'server'
     ? decodeServerPacket(bytes, start, body, end, protocolVersion)
     : decodeClientPacket(bytes, start, body, end, protocolVersion)
@@ -57,24 +68,22 @@ export function decodeFrame(frames: FrameSource, from: Sender): Packet {
  * @throws WireError `'incomplete'` when bytes are missing, `'malformed'` also when bytes are left over
  */
 export function decode(bytes: Uint8Array, options: DecodeOptions): Packet {
-  checkBytes(bytes)
+  const given = givenBytes(bytes)
   const framer = createFramer(options)
-  framer.push(bytes)
-  if (!framer.next()) throw new WireError('incomplete', 'packet is incomplete', bytes.length)
-  if (framer.end < bytes.length) throw malformed('bytes after the packet', framer.end)
-  return decodeFrame(framer, options.from)
+  framer.push(given)
+  if (!framer.next()) throw new WireError('incomplete', 'packet is incomplete', given.length)
+  if (framer.end < given.length) throw malformed('bytes after the packet', framer.end)
+  return decodeFrame(framer, framer.from)
 }
 
 /** Decodes a stream of control packets that arrives in chunks of any size. */
 export class Decoder {
   readonly #framer: Framer
-  readonly #from: Sender
   #error: WireError | undefined
 
   /** @throws MqttError `ERR_INVALID_OPTION` */
   constructor(options: DecodeOptions) {
     this.#framer = createFramer(options)
-    this.#from = options.from
   }
 
   /** The version in use: the option's, or that of the last CONNECT. */
@@ -95,10 +104,10 @@ export class Decoder {
    */
   push(chunk: Uint8Array): Iterable<Packet> {
     if (this.#error !== undefined) throw this.#error
-    checkBytes(chunk)
+    const given = givenBytes(chunk)
     const packets: Packet[] = []
     try {
-      this.#framer.push(chunk)
+      this.#framer.push(given)
       while (this.#framer.next()) packets.push(this.#decodeOne())
     } catch (error) {
       if (!(error instanceof WireError)) throw error
@@ -110,7 +119,7 @@ export class Decoder {
   }
 
   #decodeOne(): Packet {
-    const packet = decodeFrame(this.#framer, this.#from)
+    const packet = decodeFrame(this.#framer, this.#framer.from)
     if (packet.type === 'connect') this.#framer.protocolVersion = packet.protocolVersion
     return packet
   }

@@ -2,19 +2,20 @@
  * Writes what a client sends, and with it the packets that travel both ways.
  *
  * Every field is checked, its JavaScript type included. A refusal is a WireError of fault `'local'` that names the field, and leaves the writer as
- * it was. What only 3.1.1 forbids is not checked here but by `check311`. Must not import the encoder of server packets.
+ * it was. Not checked here: what only 3.1.1 forbids (`check311` does), protocol name and version (`encode` does). Must not import the encoder of server packets.
  */
 import type { Author } from './constants.js'
 import { AUTH, CONNECT, DISCONNECT, MAXIMUM_VARIABLE_BYTE_INTEGER, PINGREQ, PUBLISH, PUBREL, SUBSCRIBE, UNSUBSCRIBE, WILL } from './constants.js'
 import { refused } from './error.js'
 import { nothing } from './fields.js'
+import { isBytes, sizeOf } from './given-bytes.js'
 import type { Properties, ProtocolVersion } from './packets.js'
-import { WROTE_ALIAS, WROTE_DATA, WROTE_METHOD, writeProperties } from './properties.js'
-import { TOPIC_ALIAS } from './property-numbers.js'
+import { writeProperties } from './properties.js'
+import { TOPIC_ALIAS, WROTE_ALIAS, WROTE_DATA, WROTE_METHOD } from './property-numbers.js'
 import { isReasonCode } from './reason-codes.js'
 import { isShared, validatePlainFilter, validateTopicFilter } from './topics.js'
 import type { Writer } from './writer.js'
-import { integer, isBytes, isObject } from './writer.js'
+import { integer, isObject } from './writer.js'
 
 /** A will as it is given: absent fields are QoS 0, not retained, empty, without properties. */
 export interface WillInput {
@@ -62,7 +63,7 @@ export interface PublishInput {
   qos?: number | undefined
   /** Default false. */
   retain?: boolean | undefined
-  /** Default false; not at QoS 0 [MQTT-3.3.1-2]. */
+  /** Default false. At QoS 0 on 3.1.1 only, where peers set it although they should not [MQTT-3.3.1-2]. */
   dup?: boolean | undefined
   /** 1 to 65,535; absent (or 0) at QoS 0. */
   packetId?: number | undefined
@@ -146,14 +147,11 @@ export function writePacket(writer: Writer, firstByte: number, fill: () => void,
   }
 }
 
-/** Writes a CONNECT (section 3.1); `protocolVersion` of the packet decides its form. */
+/** Writes a CONNECT (section 3.1); `protocolVersion` of the packet, which `encode` has checked, decides its form. */
 export function writeConnect(writer: Writer, packet: ConnectInput): void {
   writePacket(writer, CONNECT << 4, () => {
-    const { protocolName = 'MQTT', protocolVersion = 5, cleanStart = true, keepAlive = 0, clientId = '' } = packet
-    const { will, username, password, properties } = packet
-    if (protocolName !== 'MQTT') throw refused('protocolName', 'must be MQTT')
-    if (protocolVersion !== 4 && protocolVersion !== 5) throw refused('protocolVersion', 'must be 4 or 5')
-    writer.string(protocolName, 'protocolName')
+    const { protocolVersion = 5, cleanStart = true, keepAlive = 0, clientId = '', will, username, password, properties } = packet
+    writer.string('MQTT', 'protocolName')
     writer.u8(protocolVersion)
     const flags = (bit(cleanStart, 'cleanStart') << 1) | (username === undefined ? 0 : 0x80) | (password === undefined ? 0 : 0x40)
     writer.u8(flags | willFlags(will))
@@ -185,32 +183,27 @@ function writeWill(writer: Writer, { properties, topic, payload = nothing }: Wil
 }
 
 /**
- * Writes a PUBLISH without its payload (section 3.3): `payloadLength` bytes of it must follow.
- *
- * @param from whose rules hold
+ * Writes a PUBLISH without its payload by the rules of a client (section 3.3): `payloadLength` bytes of it must follow. Whoever knows the bytes of
+ * the topic writes it by {@link writeKnownHead}.
  */
-export function writePublishHead(
-  writer: Writer,
-  input: PublishInput,
-  payloadLength: number,
-  version: ProtocolVersion,
-  from: Author = 'client',
-): void {
-  const { topic, qos = 0, packetId, properties } = input
+export function writePublishHead(writer: Writer, input: PublishInput, payloadLength: number, version: ProtocolVersion): void {
+  writeAnyHead(writer, publishByte(input, payloadLength, version), input.topic, input.packetId, input.properties, payloadLength, version, 'client')
+}
+
+/** The first byte of a PUBLISH, whose flags and size it checks. */
+function publishByte(input: PublishInput, payloadLength: number, version: ProtocolVersion): number {
+  const { qos = 0 } = input
   integer(qos, 0, 2, 'qos')
   const dup = bit(input.dup, 'dup')
-  if (dup > qos) throw refused('dup', 'must be false at QoS 0') // [MQTT-3.3.1-2]
-  const firstByte = (PUBLISH << 4) | (dup << 3) | (qos << 1) | bit(input.retain, 'retain')
+  // [MQTT-3.3.1-2]; on 3.1.1 it is written as it is read.
+  if (dup > qos && version === 5) throw refused('dup', 'must be false at QoS 0')
   integer(payloadLength, 0, MAXIMUM_VARIABLE_BYTE_INTEGER, 'payload')
-  const known = properties === undefined ? writer.known(topic) : undefined
-  if (known === undefined) return writeAnyHead(writer, firstByte, topic, qos, packetId, properties, payloadLength, version, from)
-  const id = checkPacketId(qos, packetId)
-  writeKnownHead(writer, firstByte, known, id, 0, payloadLength, version)
+  return (PUBLISH << 4) | (dup << 3) | (qos << 1) | bit(input.retain, 'retain')
 }
 
 /** A Packet Identifier is there above QoS 0 [MQTT-2.2.1-3], and only there [MQTT-2.2.1-2]; 0 is none. */
-function checkPacketId(qos: number, packetId: unknown): number {
-  if (qos > 0) return integer(packetId, 1, 65_535, 'packetId')
+function checkPacketId(firstByte: number, packetId: unknown): number {
+  if ((firstByte & 6) > 0) return integer(packetId, 1, 65_535, 'packetId')
   if (packetId !== undefined && packetId !== 0) throw refused('packetId', 'must be absent at QoS 0')
   return 0
 }
@@ -219,7 +212,6 @@ function writeAnyHead(
   writer: Writer,
   firstByte: number,
   topic: string,
-  qos: number,
   packetId: number | undefined,
   properties: Properties | undefined,
   payloadLength: number,
@@ -227,21 +219,21 @@ function writeAnyHead(
   from: Author,
 ): void {
   const fill = (): void => {
-    const aliased = topic === '' && version === 5 && properties?.topicAlias !== undefined
+    const aliased = topic === '' && properties !== undefined
     if (aliased) writer.u16(0)
     else writer.topic(topic, 'topic')
-    const id = checkPacketId(qos, packetId)
+    const id = checkPacketId(firstByte, packetId)
     if (id > 0) writer.u16(id)
     const wrote = writePropertyBlock(writer, properties, PUBLISH, version, from)
     if (aliased && (wrote & WROTE_ALIAS) === 0) throw refused('topic', 'must be a topic name') // [MQTT-4.7.3-1]
   }
   // Right for ASCII without properties.
-  const guess = payloadLength + (typeof topic === 'string' ? topic.length : 0) + (qos > 0 ? 5 : 3)
+  const guess = payloadLength + (typeof topic === 'string' ? topic.length : 0) + ((firstByte & 6) > 0 ? 5 : 3)
   writePacket(writer, firstByte, fill, payloadLength, guess, 'payload')
 }
 
 /**
- * Writes a PUBLISH without its payload where everything was checked: the fast path of {@link writePublishHead}, without properties but a topic alias.
+ * Writes a PUBLISH without its payload where everything was checked: the fast path, without properties but a topic alias.
  *
  * @param topic with its length in front
  * @param packetId 0 at QoS 0
@@ -281,12 +273,22 @@ export function writeKnownHead(
   writer.length = at
 }
 
-/** Writes a PUBLISH with its payload. */
-export function writePublish(writer: Writer, input: PublishInput, version: ProtocolVersion, from?: Author): void {
-  const { payload = nothing } = input
+/** Writes a PUBLISH with its payload. `from`: whose rules hold. */
+export function writePublish(writer: Writer, input: PublishInput, version: ProtocolVersion, from: Author = 'client'): void {
+  const { payload = nothing, topic, packetId, properties } = input
   if (!isBytes(payload)) throw refused('payload', 'must be a Uint8Array')
-  writePublishHead(writer, input, payload.length, version, from)
-  writer.raw(payload)
+  const start = writer.length
+  const size = sizeOf(payload)
+  const firstByte = publishByte(input, size, version)
+  const known = properties === undefined ? writer.known(topic) : undefined
+  if (known === undefined) writeAnyHead(writer, firstByte, topic, packetId, properties, size, version, from)
+  else writeKnownHead(writer, firstByte, known, checkPacketId(firstByte, packetId), 0, size, version)
+  if (sizeOf(payload) !== size) {
+    // A getter resized it, or gave it away.
+    writer.length = start
+    throw refused('payload', 'must keep its length')
+  }
+  writer.raw(payload, size)
 }
 
 /** Checks a reason code by the rules of `from`. */
@@ -367,9 +369,10 @@ function writeRequest<T>(
   writePacket(writer, (packetType << 4) | 2, () => {
     writePacketId(writer, packet.packetId)
     writePropertyBlock(writer, packet.properties, packetType, version, 'client')
-    if (!Array.isArray(list) || list.length === 0) throw refused(name, 'must be an array with at least one element')
+    const length = Array.isArray(list) ? list.length : 0
+    if (length === 0) throw refused(name, 'must be an array with at least one element')
     // Holes count as well.
-    for (let index = 0; index < list.length; index++) write(list[index] as T, `${name}[${index}]`)
+    for (let index = 0; index < length; index++) write(list[index] as T, `${name}[${index}]`)
   })
 }
 

@@ -61,10 +61,11 @@ function writeCodes(writer: Writer, packetType: number, packet: SubackInput, ver
     writePropertyBlock(writer, packet.properties, packetType, version, 'server')
     const { reasonCodes = [] } = packet
     const wanted = packetType === SUBACK || version === 5
-    if (!Array.isArray(reasonCodes) || reasonCodes.length > 0 !== wanted) {
+    const length = Array.isArray(reasonCodes) ? reasonCodes.length : -1
+    if (length < 0 || length > 0 !== wanted) {
       throw refused('reasonCodes', wanted ? 'must be an array with at least one element' : 'must be empty on 3.1.1')
     }
-    for (let index = 0; index < reasonCodes.length; index++) {
+    for (let index = 0; index < length; index++) {
       const option = `reasonCodes[${index}]`
       // 3.1.1 knows 0, 1, 2 and 0x80 only.
       const code = integer(reasonCodes[index], 0, version === 4 ? 0x80 : 255, option)

@@ -5,11 +5,12 @@
  * the type.
  */
 import { PUBACK } from './constants.js'
-import type { ConnectInput, PublishInput, SubscribeInput, UnsubscribeInput } from './encode-client.js'
+import type { ConnectInput, PublishInput, SubscribeInput, SubscriptionInput, UnsubscribeInput } from './encode-client.js'
 import { writeAck, writeAuth, writeConnect, writeDisconnect, writePingreq, writePublish, writeSubscribe, writeUnsubscribe } from './encode-client.js'
 import type { ConnackInput, SubackInput } from './encode-server.js'
 import { writeConnack, writePingresp, writeSuback, writeUnsuback } from './encode-server.js'
 import { refused } from './error.js'
+import { givenOptions, givenPacket } from './given-fields.js'
 import type { Bytes, Properties, ProtocolVersion } from './packets.js'
 import { check311 } from './rules-311.js'
 import { isObject, Writer } from './writer.js'
@@ -83,42 +84,51 @@ export function encode(packet: PacketInput, options: { protocolVersion?: Protoco
 /** The protocol version that options ask for. @throws WireError */
 export function versionOf(options: { protocolVersion?: ProtocolVersion | undefined }): ProtocolVersion {
   if (!isObject(options)) throw refused('options', 'must be an object')
-  const { protocolVersion = 5 } = options
+  const { protocolVersion = 5 } = givenOptions(options)
   if (protocolVersion !== 4 && protocolVersion !== 5) throw refused('protocolVersion', 'must be 4 or 5')
   return protocolVersion
 }
 
-/** Writes a packet of whatever type. @throws WireError as {@link encode}; the writer is as it was then */
-export function writePacketInput(writer: Writer, packet: PacketInput, version: ProtocolVersion): void {
-  if (!isObject(packet)) throw refused('packet', 'must be an object')
-  if (version === 4 || packet.type === 'connect') checkOld(packet, version)
-  switch (packet.type) {
+/**
+ * Writes a packet of whatever type. A field that is checked is read once: getters and proxies may say something else the next time.
+ *
+ * @throws WireError as {@link encode}; the writer is as it was then
+ */
+export function writePacketInput(writer: Writer, given: PacketInput, version: ProtocolVersion): void {
+  if (!isObject(given)) throw refused('packet', 'must be an object')
+  const packet = givenPacket(given)
+  const { type } = packet
+  // No writer writes properties on 3.1.1, so that they may be read for this alone.
+  if (version === 4 && type !== 'connect') {
+    check311({ type, properties: (packet as DisconnectInput).properties, reasonCode: 0, subscriptions: undefined } as unknown as PacketInput)
+  }
+  switch (type) {
     case 'connect':
-      writeConnect(writer, packet.protocolVersion === undefined ? { ...packet, protocolVersion: version } : packet)
+      writeAnyConnect(writer, packet as ConnectInput, version)
       break
     case 'connack':
-      writeConnack(writer, packet, version)
+      writeConnack(writer, packet as ConnackInput, version)
       break
     case 'publish':
-      writePublish(writer, packet, version, 'either')
+      writePublish(writer, packet as PublishInput, version, 'either')
       break
     case 'puback':
     case 'pubrec':
     case 'pubrel':
     case 'pubcomp':
-      writeAnyAck(writer, PUBACK + acknowledgements.indexOf(packet.type), packet, version)
+      writeAnyAck(writer, PUBACK + acknowledgements.indexOf(type), packet as AckInput, version)
       break
     case 'subscribe':
-      writeSubscribe(writer, packet, version)
+      writeAnySubscribe(writer, packet as SubscribeInput, version)
       break
     case 'suback':
-      writeSuback(writer, packet, version)
+      writeSuback(writer, packet as SubackInput, version)
       break
     case 'unsubscribe':
-      writeUnsubscribe(writer, packet, version)
+      writeUnsubscribe(writer, packet as UnsubscribeInput, version)
       break
     case 'unsuback':
-      writeUnsuback(writer, packet, version)
+      writeUnsuback(writer, packet as SubackInput, version)
       break
     case 'pingreq':
       writePingreq(writer)
@@ -127,31 +137,59 @@ export function writePacketInput(writer: Writer, packet: PacketInput, version: P
       writePingresp(writer)
       break
     case 'disconnect':
-      writeAnyDisconnect(writer, packet, version)
+      writeAnyDisconnect(writer, packet as DisconnectInput, version)
       break
     case 'auth':
-      writeAnyAuth(writer, packet)
+      writeAnyAuth(writer, packet as AuthInput)
       break
     default:
       throw refused('type', 'is no packet type')
   }
 }
 
-// The version of a CONNECT wins.
-function checkOld(packet: PacketInput, version: ProtocolVersion): void {
-  if ((packet.type === 'connect' ? (packet.protocolVersion ?? version) : version) === 4) check311(packet)
+/** The version of a CONNECT wins. */
+function writeAnyConnect(writer: Writer, packet: ConnectInput, version: ProtocolVersion): void {
+  const { protocolName, protocolVersion = version, cleanStart, keepAlive, clientId, will, username, password, properties } = packet
+  const once = { type: 'connect', protocolName, protocolVersion, cleanStart, keepAlive, clientId, will, username, password, properties } as const
+  if (protocolName !== undefined && protocolName !== 'MQTT') throw refused('protocolName', 'must be MQTT')
+  versionOf(once)
+  if (protocolVersion === 4) check311(once)
+  writeConnect(writer, once)
 }
 
 function writeAnyAck(writer: Writer, packetType: number, packet: AckInput, version: ProtocolVersion): void {
   const { packetId, reasonCode = 0, properties } = packet
+  if (version === 4) check311({ type: 'puback', packetId, reasonCode, properties: undefined })
   writeAck(writer, packetType, packetId, reasonCode, properties, version, 'either')
+}
+
+function writeAnySubscribe(writer: Writer, packet: SubscribeInput, version: ProtocolVersion): void {
+  if (version === 5) return writeSubscribe(writer, packet, version)
+  const { packetId, subscriptions } = packet
+  const once = { type: 'subscribe', packetId, properties: undefined, subscriptions: copiesOf(subscriptions) } as const
+  check311(once)
+  writeSubscribe(writer, once, version)
+}
+
+/** What stands before the first that is no object, and that. */
+function copiesOf(list: readonly SubscriptionInput[]): readonly SubscriptionInput[] {
+  if (!Array.isArray(list)) return list
+  const copies: SubscriptionInput[] = []
+  const { length } = list
+  for (let index = 0; index < length; index++) {
+    const item = list[index] as SubscriptionInput
+    if (!isObject(item)) return [...copies, item]
+    const { filter, qos, noLocal, retainAsPublished, retainHandling } = item
+    copies.push({ filter, qos, noLocal, retainAsPublished, retainHandling })
+  }
+  return copies
 }
 
 /** The properties may tell the side that it must come from [MQTT-3.14.2-2], which the reason code must suit. */
 function writeAnyDisconnect(writer: Writer, packet: DisconnectInput, version: ProtocolVersion): void {
-  const { reasonCode = 0, properties } = packet
-  // Taken from servers because the standard contradicts itself about it, but not sent.
-  if (reasonCode === 0x8c) throw refused('reasonCode', 'is not one of this packet')
+  const { reasonCode = 0, properties: given } = packet
+  if (version === 4) check311({ type: 'disconnect', reasonCode, properties: undefined })
+  const properties = isObject(given) ? (Object.assign(Object.create(null) as Properties, given) as Properties) : given
   const fromClient = properties?.sessionExpiryInterval !== undefined
   const fromServer = properties?.serverReference !== undefined
   writeDisconnect(writer, reasonCode, properties, version, fromClient ? 'client' : fromServer ? 'server' : 'either')

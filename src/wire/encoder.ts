@@ -14,6 +14,8 @@ const initialCapacity = 1024
 export class Encoder {
   readonly #writer = new Writer(initialCapacity, true)
   readonly #version: ProtocolVersion
+  /** Bytes of whole packets. */
+  #length = 0
   #writing = false
 
   /**
@@ -26,12 +28,12 @@ export class Encoder {
 
   /** Bytes written so far. */
   get length(): number {
-    return this.#writer.length
+    return this.#length
   }
 
   /** What was written, as a view: valid until the next `write` or `clear`, and writable memory of the encoder. */
   get bytes(): Bytes {
-    return this.#writer.bytes.subarray(0, this.#writer.length) as Bytes
+    return this.#writer.bytes.subarray(0, this.#length) as Bytes
   }
 
   /**
@@ -40,27 +42,30 @@ export class Encoder {
    * @throws WireError as `encode`; nothing is written then
    */
   write(packet: PacketInput): void {
-    // A getter of the packet may come back here.
-    if (this.#writing) throw new MqttError('ERR_INVALID_OPTION', 'packet: must not write others while it is written', { option: 'packet' })
-    const mark = this.#writer.length
+    this.#checkIdle()
     this.#writing = true
     try {
       writePacketInput(this.#writer, packet, this.#version)
-    } catch (error) {
-      this.#writer.length = mark
-      throw error
+      this.#length = this.#writer.length
     } finally {
+      this.#writer.length = this.#length
       this.#writing = false
     }
   }
 
   /** Forgets what was written and keeps the memory. */
   clear(): void {
-    this.#writer.length = 0
+    this.#checkIdle()
+    this.#writer.length = this.#length = 0
   }
 
   /** An exact copy of what was written. */
   take(): Bytes {
-    return this.#writer.take()
+    return this.#writer.bytes.slice(0, this.#length)
+  }
+
+  // A getter of the packet may come back here.
+  #checkIdle(): void {
+    if (this.#writing) throw new MqttError('ERR_INVALID_OPTION', 'packet: must leave the encoder alone while it is written', { option: 'packet' })
   }
 }

@@ -14,7 +14,8 @@ export const INCOMPLETE = 0x3fff_ffff
 
 /** Where `count` bytes from `at` on end, which must lie within `end`. */
 export function skip(at: number, count: number, end: number): number {
-  if (end - at < count) throw malformed('packet is too short', at)
+  // Behind an integer that was cut off `at` lies beyond the end.
+  if (end - at < count) throw malformed('packet is too short', Math.min(at, end))
   return at + count
 }
 

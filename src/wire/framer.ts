@@ -54,8 +54,9 @@ export class Framer implements FrameSource {
   maximumPacketSize: number
   /** Decides what the first byte may be. */
   protocolVersion: ProtocolVersion
+  /** Who sends. */
+  readonly from: Sender
 
-  readonly #from: Sender
   readonly #sizeLimit: ((type: number) => number) | undefined
   #chunk: Uint8Array = nothing
   /** Shows the bytes of the chunk; made when it is asked for first. */
@@ -69,7 +70,7 @@ export class Framer implements FrameSource {
 
   constructor(options: FrameOptions & { readonly from: Sender }) {
     this.#carry = new Carry(options.splits === true, options.allocate)
-    this.#from = options.from
+    this.from = options.from
     this.#sizeLimit = options.sizeLimit
     this.protocolVersion = options.protocolVersion
     this.maximumPacketSize = options.maximumPacketSize
@@ -151,13 +152,13 @@ export class Framer implements FrameSource {
     // A carried frame does not lie in the chunk.
     const data = inside && this.#data !== undefined ? this.#data : new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     if (inside) this.#data = data
-    view.read(bytes, this.start, this.body, this.end, this.protocolVersion, this.#from, data, topics)
+    view.read(bytes, this.start, this.body, this.end, this.protocolVersion, this.from, data, topics)
     view.apart = inside ? undefined : this.#carry.apart
   }
 
   keep(): void {
     if (!this.#kept) {
-      this.#chunk = this.#chunk.slice(this.#position, this.#limit)
+      this.#chunk = new Uint8Array(this.#chunk.subarray(this.#position, this.#limit))
       this.#data = undefined
       this.#limit = this.#chunk.length
       this.#position = 0
@@ -168,11 +169,11 @@ export class Framer implements FrameSource {
 
   /** Size of the frame at `start`, 0 while its header is incomplete; sets `body`. @throws WireError as `next` */
   measure(bytes: Uint8Array, start: number, end: number): number {
-    checkFirstByte(bytes[start] as number, this.protocolVersion, this.#from)
+    checkFirstByte(bytes[start] as number, this.protocolVersion, this.from)
     const length = variableByteInteger(bytes, start + 1, end, start)
     if (length === INCOMPLETE) return 0
     const header = 1 + variableByteIntegerSize(length)
-    if (header + length > this.#mostOf((bytes[start] as number) >> 4)) throw new WireError('too-large', 'packet exceeds the maximum packet size', 1)
+    if (header + length > this.#mostOf((bytes[start] as number) >> 4)) throw new WireError('too-large', 'packet exceeds maximumPacketSize', 1)
     this.body = start + header
     return header + length
   }

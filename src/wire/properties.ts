@@ -15,6 +15,7 @@ import {
   AUTHENTICATION_METHOD,
   BINARY,
   FLAG,
+  MOST_NOTED,
   ON_ANY,
   ON_AUTH,
   ON_BOTH,
@@ -34,6 +35,9 @@ import {
   USER_PROPERTY,
   UTF8,
   VARINT,
+  WROTE_ALIAS,
+  WROTE_DATA,
+  WROTE_METHOD,
 } from './property-numbers.js'
 import { decodeUtf8, HAS_WILDCARD, ILL_FORMED, isPlain, scanUtf8 } from './utf8.js'
 import type { Writer } from './writer.js'
@@ -41,43 +45,69 @@ import { integer, isObject } from './writer.js'
 
 type Row = readonly [key: keyof Properties, type: number, packets: number, least?: 1]
 
+const none = undefined
+
 /** By identifier: key, type, packets as a bit mask by packet type (bit 0 is the will), and the least value where 0 is forbidden. */
-const table: Readonly<Record<number, Row>> = {
-  1: ['payloadFormatIndicator', FLAG, ON_PUBLISH],
-  2: ['messageExpiryInterval', U32, ON_PUBLISH],
-  3: ['contentType', UTF8, ON_PUBLISH],
-  [RESPONSE_TOPIC]: ['responseTopic', UTF8, ON_PUBLISH],
-  9: ['correlationData', BINARY, ON_PUBLISH],
-  [SUBSCRIPTION_IDENTIFIER]: ['subscriptionIdentifiers', VARINT, 0b1_0000_1000, 1],
-  [SESSION_EXPIRY_INTERVAL]: ['sessionExpiryInterval', U32, ON_BOTH | ON_DISCONNECT],
-  18: ['assignedClientIdentifier', UTF8, ON_CONNACK],
-  19: ['serverKeepAlive', U16, ON_CONNACK],
-  [AUTHENTICATION_METHOD]: ['authenticationMethod', UTF8, ON_BOTH | ON_AUTH],
-  [AUTHENTICATION_DATA]: ['authenticationData', BINARY, ON_BOTH | ON_AUTH],
-  23: ['requestProblemInformation', FLAG, ON_CONNECT],
-  24: ['willDelayInterval', U32, 1],
-  25: ['requestResponseInformation', FLAG, ON_CONNECT],
-  26: ['responseInformation', UTF8, ON_CONNACK],
-  [SERVER_REFERENCE]: ['serverReference', UTF8, ON_CONNACK | ON_DISCONNECT],
-  31: ['reasonString', UTF8, ON_REASON],
-  33: ['receiveMaximum', U16, ON_BOTH, 1],
-  34: ['topicAliasMaximum', U16, ON_BOTH],
-  [TOPIC_ALIAS]: ['topicAlias', U16, 0b1000, 1],
-  36: ['maximumQoS', FLAG, ON_CONNACK],
-  37: ['retainAvailable', FLAG, ON_CONNACK],
-  [USER_PROPERTY]: ['userProperties', PAIR, ON_ANY],
-  39: ['maximumPacketSize', U32, ON_BOTH, 1],
-  40: ['wildcardSubscriptionAvailable', FLAG, ON_CONNACK],
-  41: ['subscriptionIdentifierAvailable', FLAG, ON_CONNACK],
-  42: ['sharedSubscriptionAvailable', FLAG, ON_CONNACK],
-}
+const table: readonly (Row | undefined)[] = [
+  none,
+  // 1
+  ['payloadFormatIndicator', FLAG, ON_PUBLISH],
+  ['messageExpiryInterval', U32, ON_PUBLISH],
+  ['contentType', UTF8, ON_PUBLISH],
+  none,
+  none,
+  none,
+  none,
+  // 8
+  ['responseTopic', UTF8, ON_PUBLISH],
+  ['correlationData', BINARY, ON_PUBLISH],
+  none,
+  // 11
+  ['subscriptionIdentifiers', VARINT, 0b1_0000_1000, 1],
+  none,
+  none,
+  none,
+  none,
+  none,
+  // 17
+  ['sessionExpiryInterval', U32, ON_BOTH | ON_DISCONNECT],
+  ['assignedClientIdentifier', UTF8, ON_CONNACK],
+  ['serverKeepAlive', U16, ON_CONNACK],
+  none,
+  // 21
+  ['authenticationMethod', UTF8, ON_BOTH | ON_AUTH],
+  ['authenticationData', BINARY, ON_BOTH | ON_AUTH],
+  ['requestProblemInformation', FLAG, ON_CONNECT],
+  ['willDelayInterval', U32, 1],
+  ['requestResponseInformation', FLAG, ON_CONNECT],
+  ['responseInformation', UTF8, ON_CONNACK],
+  none,
+  // 28
+  ['serverReference', UTF8, ON_CONNACK | ON_DISCONNECT],
+  none,
+  none,
+  // 31
+  ['reasonString', UTF8, ON_REASON],
+  none,
+  // 33
+  ['receiveMaximum', U16, ON_BOTH, 1],
+  ['topicAliasMaximum', U16, ON_BOTH],
+  ['topicAlias', U16, 0b1000, 1],
+  ['maximumQoS', FLAG, ON_CONNACK],
+  ['retainAvailable', FLAG, ON_CONNACK],
+  ['userProperties', PAIR, ON_ANY],
+  ['maximumPacketSize', U32, ON_BOTH, 1],
+  ['wildcardSubscriptionAvailable', FLAG, ON_CONNACK],
+  ['subscriptionIdentifierAvailable', FLAG, ON_CONNACK],
+  ['sharedSubscriptionAvailable', FLAG, ON_CONNACK],
+]
 
-let identifiers: Map<string, number> | undefined
+let identifiers: Map<string | undefined, number> | undefined
 
-/** The identifier of a key, -1 when there is none. */
+/** The identifier of a key, 0 when there is none. */
 function identifierOf(key: string): number {
-  identifiers ??= new Map(Object.entries(table).map(([id, row]) => [row[0], Number(id)]))
-  return identifiers.get(key) ?? -1
+  identifiers ??= new Map(table.map((row, id) => [row?.[0], id]))
+  return identifiers.get(key) ?? 0
 }
 
 /** Whether the property is one that the packet may hold, but not from this sender [MQTT-3.3.4-6] [MQTT-3.14.2-2]. */
@@ -85,9 +115,6 @@ function isForbidden(id: number, packetType: number, from: Author): boolean {
   if (id === SUBSCRIPTION_IDENTIFIER || id === SERVER_REFERENCE) return from === 'client' && packetType !== SUBSCRIBE
   return id === SESSION_EXPIRY_INTERVAL && packetType === DISCONNECT && from === 'server'
 }
-
-/** Subscription Identifiers that are noted of one packet: a million of them must not make a list of a million. */
-export const MOST_NOTED = 256
 
 /** What {@link validateProperties} notes on its way. */
 export interface PropertyNotes {
@@ -131,8 +158,9 @@ export function validateProperties(
         continue
       }
     }
-    const row = table[id]
-    if (row === undefined || ((row[2] >> packetType) & 1) === 0) throw malformed('property is not defined for this packet', at)
+    // What every array has is no property.
+    const row = id < table.length ? table[id] : undefined
+    if (row === undefined || ((row[2] >> packetType) & 1) === 0) throw malformed('property is not one of this packet', at)
     if (isForbidden(id, packetType, from)) throw protocolError('property is not for this sender', at)
     const type = row[1]
     // A PUBLISH holds one Subscription Identifier per matching subscription [MQTT-3.3.4-4].
@@ -210,10 +238,9 @@ function valueAt(bytes: Uint8Array, at: number, end: number, type: number): unkn
 
 /** Sets a value, or adds it to the list of those that may repeat. */
 function put(values: Record<string, unknown>, key: string, type: number, value: unknown): void {
-  const list = values[key] as unknown[] | undefined
   if (type !== PAIR && type !== VARINT) values[key] = value
-  else if (list === undefined) values[key] = [value]
-  else list.push(value)
+  else if (Object.hasOwn(values, key)) (values[key] as unknown[]).push(value)
+  else values[key] = [value]
 }
 
 /** {@link validateProperties} with the values as an object that holds copies only. */
@@ -226,16 +253,6 @@ export function decodeProperties(bytes: Uint8Array, start: number, end: number, 
 /** The properties of a PUBLISH that {@link validateProperties} accepted. */
 export function readProperties(bytes: Uint8Array, start: number, end: number): Properties {
   return decodeProperties(bytes, start, end, PUBLISH, 'server')
-}
-
-/** What `writeProperties` wrote of those that other fields depend on, as bits. */
-export const WROTE_ALIAS = 1
-export const WROTE_METHOD = 2
-export const WROTE_DATA = 4
-const marks: Readonly<Record<number, number>> = {
-  [TOPIC_ALIAS]: WROTE_ALIAS,
-  [AUTHENTICATION_METHOD]: WROTE_METHOD,
-  [AUTHENTICATION_DATA]: WROTE_DATA,
 }
 
 /**
@@ -258,11 +275,11 @@ export function writeProperties(writer: Writer, properties: unknown, packetType:
     const row = table[id]
     const option = `${path}.${row === undefined ? printable(key) : key}`
     if (row === undefined || ((row[2] >> packetType) & 1) === 0 || isForbidden(id, packetType, from)) {
-      throw refused(option, 'is not a property of this packet')
+      throw refused(option, 'is not one of this packet')
     }
     if (row[1] === PAIR || row[1] === VARINT) writeList(writer, id, row, value, packetType, option)
     else writeValue(writer, id, row, value, option)
-    wrote |= marks[id] ?? 0
+    wrote |= id === TOPIC_ALIAS ? WROTE_ALIAS : id === AUTHENTICATION_METHOD ? WROTE_METHOD : id === AUTHENTICATION_DATA ? WROTE_DATA : 0
   }
   writer.fillLength(start, start + 1, 0, path)
   return wrote
@@ -271,12 +288,16 @@ export function writeProperties(writer: Writer, properties: unknown, packetType:
 function writeList(writer: Writer, id: number, row: Row, list: unknown, packetType: number, option: string): void {
   if (!Array.isArray(list)) throw refused(option, 'must be an array')
   // One per SUBSCRIBE (section 3.8.2.1.2), one per matching subscription on a PUBLISH.
-  if (id === SUBSCRIPTION_IDENTIFIER && packetType === SUBSCRIBE && list.length > 1) throw refused(option, 'must not hold more than one')
+  const { length } = list
+  if (id === SUBSCRIPTION_IDENTIFIER && packetType === SUBSCRIBE && length > 1) throw refused(option, 'must not hold more than one')
   // Refused before the memory for it is taken.
   let least = 0
-  for (const pair of list) if (Array.isArray(pair)) least += lengthOf(pair[0]) + lengthOf(pair[1])
+  for (let index = 0; index < length; index++) {
+    const pair = list[index] as unknown[] | undefined
+    least += lengthOf(pair?.[0]) + lengthOf(pair?.[1])
+  }
   if (least > MAXIMUM_VARIABLE_BYTE_INTEGER) throw refused(option, 'must not exceed 268,435,455 bytes', 'too-large')
-  for (const value of list) writeValue(writer, id, row, value, option)
+  for (let index = 0; index < length; index++) writeValue(writer, id, row, list[index], option)
 }
 
 function lengthOf(value: unknown): number {

@@ -1,5 +1,5 @@
 /**
- * The numbers behind the table of properties: data types, sets of packets, and the identifiers that have rules of their own.
+ * The numbers behind the table of properties: data types, sets of packets, the identifiers that have rules of their own, and what is noted of them.
  *
  * A module of its own so that bundlers put the numbers where the names are. Constants only.
  */
@@ -54,3 +54,11 @@ export const SERVER_REFERENCE = 0x1c
 export const TOPIC_ALIAS = 0x23
 /** Section 2.2.2.2. */
 export const USER_PROPERTY = 0x26
+
+/** Subscription Identifiers that are noted of one packet: a million of them must not make a list of a million. */
+export const MOST_NOTED = 256
+
+// What `writeProperties` wrote of those that other fields depend on, as bits.
+export const WROTE_ALIAS = 1
+export const WROTE_METHOD = 2
+export const WROTE_DATA = 4

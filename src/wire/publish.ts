@@ -10,11 +10,12 @@ import { protocolError, rebased } from './error.js'
 import { checkString, fieldEnd, nothing, packetIdentifier, skip, variableByteInteger, variableByteIntegerSize } from './fields.js'
 import type { Properties, ProtocolVersion, PublishPacket, QoS } from './packets.js'
 import type { PropertyNotes } from './properties.js'
-import { MOST_NOTED, readProperties, validateProperties } from './properties.js'
+import { readProperties, validateProperties } from './properties.js'
+import { MOST_NOTED } from './property-numbers.js'
 import type { TopicRecord, TopicTable } from './topic-table.js'
 import { decodeUtf8, HAS_WILDCARD } from './utf8.js'
 
-/** A flyweight over one PUBLISH. Its fields hold what the last {@link read} that did not throw found. */
+/** A flyweight over one PUBLISH. Its fields hold what the last {@link read} found; when that threw, nothing that belongs together. */
 export class PublishView implements PropertyNotes {
   /** What it is a view of. */
   bytes: Uint8Array = nothing

@@ -14,7 +14,7 @@ import { isReasonCode } from './reason-codes.js'
 
 /** A cursor over `bytes[at..end)`. */
 export class Reader {
-  readonly bytes: Uint8Array
+  bytes: Uint8Array
   readonly end: number
   readonly from: Sender
   /** A CONNECT brings its own. */

@@ -8,7 +8,7 @@ import type { Author } from './constants.js'
 /**
  * Packets and name, in the order of the codes. The packets: C CONNACK, P PUBACK and PUBREC, R PUBREL and PUBCOMP, S SUBACK, U UNSUBACK, and by
  * sender DISCONNECT (d client, D server) and AUTH (a client, A server). Section 2.4 lists 0x8C (Bad authentication method) for DISCONNECT, section
- * 3.14.2.1 does not: it is taken from a server, and `encode` does not send it.
+ * 3.14.2.1 does not: it is taken from a server, and `encode` writes it as it was read.
  */
 const table = `S:Granted QoS 0
 dD:Normal disconnection
@@ -77,7 +77,7 @@ function parse(): Map<number, string> {
   const parsed = new Map<number, string>()
   table.split('\n').forEach((row, index) => {
     const [packets, name] = row.split(':') as [string, string]
-    for (const letter of packets + ANY) parsed.set(((successes[index] ?? 0x80 + index - successes.length) << 8) | letter.charCodeAt(0), name)
+    for (const letter of packets + ANY) parsed.set(((successes.at(index) ?? 0x80 + index - successes.length) << 8) | letter.charCodeAt(0), name)
   })
   return parsed
 }

@@ -11,7 +11,7 @@ import { isObject } from './writer.js'
 /** @throws WireError that names the field which 3.1.1 does not know, or forbids */
 export function check311(packet: PacketInput): void {
   if (packet.type === 'auth') throw refused('type', 'does not exist on 3.1.1')
-  if ('properties' in packet) checkEmpty(packet.properties, 'properties')
+  checkEmpty((packet as { properties?: unknown }).properties, 'properties')
   if (packet.type === 'connect') checkConnect(packet)
   else if (packet.type === 'subscribe') checkSubscriptions(packet.subscriptions)
   // A CONNACK has return codes of its own.

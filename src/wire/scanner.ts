@@ -6,13 +6,13 @@
 import { MqttError } from '../errors.js'
 import type { Sender } from './constants.js'
 import { PUBLISH } from './constants.js'
-import { createFramer, type DecodeOptions, decodeFrame } from './decode.js'
+import { createFramer, type DecodeOptions, decodeFrame, givenBytes } from './decode.js'
 import { WireError } from './error.js'
 import type { FrameScanner, FrameSource } from './frames.js'
+import { givenOptions } from './given-fields.js'
 import type { Packet } from './packets.js'
 import { PublishView } from './publish.js'
 import { TopicTable } from './topic-table.js'
-import { isBytes } from './writer.js'
 
 /** How to scan bytes. */
 export interface ScanOptions extends DecodeOptions {
@@ -33,7 +33,8 @@ export class Scanner {
   /** @throws MqttError ERR_INVALID_OPTION */
   constructor(options: ScanOptions) {
     const framer = createFramer(options, true)
-    const { scanner, from } = options
+    const { scanner } = givenOptions(options)
+    const { from } = framer
     if (scanner !== undefined && (from !== 'server' || typeof scanner.frames !== 'function')) {
       throw new MqttError('ERR_INVALID_OPTION', "scanner: must be what loadScanner() gives, with from: 'server'", { option: 'scanner' })
     }
@@ -57,13 +58,14 @@ export class Scanner {
    *
    * @throws WireError the same one again, once the stream turned bad; MqttError ERR_INVALID_OPTION
    */
-  push(chunk: Uint8Array, length = chunk.length): void {
+  push(chunk: Uint8Array, length?: number): void {
     if (this.#error !== undefined) throw this.#error
-    if (!isBytes(chunk)) throw new MqttError('ERR_INVALID_OPTION', 'bytes: must be a Uint8Array', { option: 'bytes' })
-    if (!(Number.isInteger(length) && length >= 0 && length <= chunk.length)) {
+    const given = givenBytes(chunk)
+    const size = length ?? given.length
+    if (!(Number.isInteger(size) && size >= 0 && size <= given.length)) {
       throw new MqttError('ERR_INVALID_OPTION', 'length: must be an integer of at most the length of the chunk', { option: 'length' })
     }
-    this.#frames.push(chunk, length)
+    this.#frames.push(given, size)
   }
 
   /**
@@ -78,19 +80,33 @@ export class Scanner {
     } catch (error) {
       if (error instanceof WireError) this.#error = error
       this.#frames.clear()
+      this.#release()
       throw error
     }
   }
 
-  /** The current packet as an object of its own, with copies of everything. */
+  /**
+   * The current packet as an object of its own, with copies of everything.
+   *
+   * @throws WireError the one of `next`, once the stream turned bad
+   */
   packet(): Packet {
+    if (this.#error !== undefined) throw this.#error
     return this.#packet ?? this.publish.packet()
+  }
+
+  // No packet is current: nothing of the last one is shown, and nothing of the chunk is held.
+  #release(): void {
+    const { publish } = this
+    publish.release()
+    publish.topicStart = publish.topicEnd = publish.propertiesStart = publish.propertiesEnd = publish.payloadStart = publish.payloadEnd = 0
+    this.#packet = undefined
   }
 
   #next(): boolean {
     const frames = this.#frames
     if (!frames.next()) {
-      this.publish.release()
+      this.#release()
       return false
     }
     if ((frames.bytes[frames.start] as number) >> 4 === PUBLISH) {

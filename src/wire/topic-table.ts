@@ -4,6 +4,19 @@
  * Bounded in entries and bytes; what finds no room is not remembered. When many topics found none, the table begins anew, so that neither an old
  * population nor a peer that never repeats itself keeps the place. It must only be given names that were validated.
  */
+import {
+  bytesPerTopic,
+  entryBytes,
+  firstSlots,
+  leastTopicBytes,
+  longestTopic,
+  mostMisses,
+  mostProbes,
+  mostTopicBytes,
+  mostTopics,
+  roominess,
+  wordSize,
+} from './buffer-numbers.js'
 import { nothing } from './fields.js'
 import { decodeUtf8 } from './utf8.js'
 
@@ -17,24 +30,7 @@ export interface TopicRecord {
   route: unknown
 }
 
-/** Most topics, and bytes of topics, that are remembered. */
-const mostTopics = 4096
-const mostBytes = 256 * 1024
-/** Longer names are not remembered. */
-const longestTopic = 1024
-/** Places that are looked at for one name: names chosen to collide cost no more. */
-const mostProbes = 8
-/** Topics without room after which the table begins anew. */
-const mostMisses = 4096
-const firstSlots = 16
-/** Places for each topic, at least: with fewer some names find none among those that are looked at. */
-const roominess = 4
 const noData = /* @__PURE__ */ new DataView(nothing.buffer)
-const wordSize = 4
-const leastBytes = 256
-/** Bytes of an entry and its string, about; and with its places and name, of a table that may take so many. */
-const entryBytes = 128
-const bytesPerTopic = 256
 
 /** A record, and where a table holds its bytes. */
 class Entry implements TopicRecord {
@@ -75,7 +71,7 @@ export class TopicTable {
   /** @param budget bytes that it may take, about; what the fixed limits make of it where that is less */
   constructor(budget = Number.POSITIVE_INFINITY) {
     this.#mostTopics = Math.min(mostTopics, Math.floor(budget / bytesPerTopic))
-    this.#mostBytes = Math.min(mostBytes, Math.floor(budget / 2))
+    this.#mostBytes = Math.min(mostTopicBytes, Math.floor(budget / 2))
   }
 
   /** How many topics are remembered. */
@@ -156,7 +152,7 @@ export class TopicTable {
   #reserve(size: number): void {
     const needed = this.#used + size
     if (needed <= this.#bytes.length) return
-    const grown = new Uint8Array(Math.min(this.#mostBytes, Math.max(leastBytes, needed * 2)))
+    const grown = new Uint8Array(Math.min(this.#mostBytes, Math.max(leastTopicBytes, needed * 2)))
     grown.set(this.#bytes)
     this.#bytes = grown
     this.#data = new DataView(grown.buffer)

@@ -4,14 +4,9 @@
  * Peers choose these texts: every function walks them once, without recursion and without regular expressions.
  */
 import { MAXIMUM_STRING_LENGTH } from './constants.js'
-import { utf8Length } from './utf8.js'
+import { HASH, PLUS, SLASH, utf8Length } from './utf8.js'
 
-const SLASH = 0x2f
-const PLUS = 0x2b
-const HASH = 0x23
 const DOLLAR = 0x24
-
-const sharePrefix = '$share/'
 
 /** Whether the text holds `+` or `#`. */
 export function hasWildcard(text: string): boolean {
@@ -39,15 +34,9 @@ export function validatePlainFilter(filter: string): string | undefined {
   return validateText(filter) ?? (hasStrayWildcard(filter) ? 'must have wildcards alone in their levels, and # at its end' : undefined)
 }
 
-// Behind or before something else in its level, or `#` before anything at all.
+// With something else in its level, or `#` before anything at all.
 function hasStrayWildcard(filter: string): boolean {
-  for (let i = 0; i < filter.length; i++) {
-    const unit = filter.charCodeAt(i)
-    if (unit !== PLUS && unit !== HASH) continue
-    if (i > 0 && filter.charCodeAt(i - 1) !== SLASH) return true
-    if (i + 1 < filter.length && (unit === HASH || filter.charCodeAt(i + 1) !== SLASH)) return true
-  }
-  return false
+  return filter.split('/').some((level, index, levels) => (level === '#' ? index + 1 < levels.length : level !== '+' && hasWildcard(level)))
 }
 
 function validateText(text: string): string | undefined {
@@ -63,7 +52,7 @@ export function validateSize(size: number): string | undefined {
 
 /** Whether the filter begins with `$share/` (section 4.8.2). */
 export function isShared(filter: string): boolean {
-  return filter.startsWith(sharePrefix)
+  return filter.startsWith('$share/')
 }
 
 /** A shared subscription, taken apart (section 4.8.2). */
@@ -77,9 +66,10 @@ export interface Share {
 /** The parts of `$share/{ShareName}/{filter}` (section 4.8.2); `undefined` when a part is missing or the filter is not shared. */
 export function parseShare(filter: string): Share | undefined {
   if (!isShared(filter)) return undefined
-  const slash = filter.indexOf('/', sharePrefix.length)
-  if (slash <= sharePrefix.length || slash + 1 === filter.length) return undefined
-  return { shareName: filter.slice(sharePrefix.length, slash), filter: filter.slice(slash + 1) }
+  const start = '$share/'.length
+  const slash = filter.indexOf('/', start)
+  const shared = filter.slice(slash + 1)
+  return slash > start && shared !== '' ? { shareName: filter.slice(start, slash), filter: shared } : undefined
 }
 
 /**

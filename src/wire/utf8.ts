@@ -8,6 +8,11 @@
 // Declared here because this folder compiles without the types of any platform.
 declare const TextDecoder: new (label: string, options: { ignoreBOM: boolean }) => { decode(bytes: Uint8Array): string }
 
+// Characters with a meaning in topics.
+export const HASH = 0x23
+export const PLUS = 0x2b
+export const SLASH = 0x2f
+
 /** {@link scanUtf8}: ill-formed, or holds U+0000. */
 export const ILL_FORMED = -1
 /** {@link scanUtf8}: holds `+` or `#`. */
@@ -28,7 +33,7 @@ export function scanUtf8(bytes: Uint8Array, start: number, end: number): number 
       at++
       if (byte < 0x2c) {
         if (byte === 0) return ILL_FORMED
-        if (byte === 0x23 || byte === 0x2b) result = HAS_WILDCARD
+        if (byte === HASH || byte === PLUS) result = HAS_WILDCARD
       }
     } else {
       const size = sequenceSize(bytes, at, end)
@@ -83,7 +88,13 @@ export function decodeUtf8(bytes: Uint8Array, start: number, end: number): strin
   }
   // A byte order mark is text here [MQTT-1.5.4-3].
   decoder ??= new TextDecoder('utf-8', { ignoreBOM: true })
-  return decoder.decode(bytes.subarray(start, end))
+  const part = bytes.subarray(start, end)
+  try {
+    return decoder.decode(part)
+  } catch {
+    // Browsers refuse memory that is shared or can grow.
+    return decoder.decode(new Uint8Array(part))
+  }
 }
 
 /**

@@ -4,28 +4,18 @@
  * Values are checked as they are written, JavaScript types included; a refusal names the field. A writer that threw may hold a started packet:
  * whoever called sets `length` back.
  */
+import { shortCopy } from './buffer-numbers.js'
 import { MAXIMUM_STRING_LENGTH, MAXIMUM_VARIABLE_BYTE_INTEGER } from './constants.js'
 import { refused } from './error.js'
 import { nothing, variableByteIntegerSize } from './fields.js'
+import { isBytes, sizeOf } from './given-bytes.js'
 import type { Bytes } from './packets.js'
 import { keepTopic, knownTopic } from './topic-cache.js'
 import { hasWildcard, validateSize } from './topics.js'
 import { writeUtf8 } from './utf8.js'
 
-/** Fewer bytes than this are copied faster one by one. */
-const shortCopy = 24
-
 /** Gives an array of at least `size` bytes in place of `old`, which is the writer's no longer. */
 export type Allocate = (size: number, old: Uint8Array) => Uint8Array
-
-/** Whether it is a Uint8Array, of this realm or another. */
-export function isBytes(value: unknown): value is Uint8Array {
-  return value instanceof Uint8Array ? ArrayBuffer.isView(value) : ArrayBuffer.isView(value) && tagOf(value) === '[object Uint8Array]'
-}
-
-function tagOf(value: object): string {
-  return Object.prototype.toString.call(value)
-}
 
 /** Whether it is an object that can hold fields. */
 export function isObject(value: unknown): value is object {
@@ -136,14 +126,14 @@ export class Writer {
   /** Binary Data (section 1.5.6); refuses more than 65,535 bytes. */
   binary(value: unknown, option: string): void {
     if (!isBytes(value)) throw refused(option, 'must be a Uint8Array')
-    this.#checkSize(value.length, option)
-    this.u16(value.length)
-    this.raw(value)
+    const size = sizeOf(value)
+    this.#checkSize(size, option)
+    this.u16(size)
+    this.raw(value, size)
   }
 
-  /** Bytes as they are. */
-  raw(value: Uint8Array): void {
-    const size = value.length
+  /** Bytes as they are; `size` of them, which is what they have. */
+  raw(value: Uint8Array, size = value.length): void {
     this.reserve(size)
     const { bytes, length } = this
     if (size < shortCopy) for (let i = 0; i < size; i++) bytes[length + i] = value[i] as number

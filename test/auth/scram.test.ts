@@ -43,6 +43,7 @@ describe('M14 the exchange of RFC 7677', () => {
 
   it.each([
     ['optional extensions behind the challenge', `${vector.serverFirst},x=whatever,Y==`],
+    ['visible characters in the nonce, the first and the last of ASCII among them,', vector.serverFirst.replace('%hv', '!~')],
     ['the most rounds', vector.serverFirst.replace('4096', '1000000')],
   ])('%s are taken', async (_what, challenge) => {
     const [scram, ctx] = [made(), context()]

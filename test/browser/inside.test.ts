@@ -2,11 +2,13 @@
  * What depends on nothing but the language, inside a real browser: the pure suites as they are, half of them in a page and half in a worker of it, and
  * the virtual world, whose histories must be those of Node to the last event. Files that are left out stand in `inside/left-out.ts`, with the reason.
  */
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { requireDist } from '../package/fixture.js'
+import { requireDist, root } from '../package/fixture.js'
 import { driven, withChromium } from './chromium.js'
-import { allFiles, files, placeOf } from './inside/bundle.js'
+import { allFiles, bundleInside, files, placeOf } from './inside/bundle.js'
 import { leftOut, long } from './inside/left-out.js'
 import { type Histories, histories, historyOf } from './inside/world.js'
 import { type Site, serveSite } from './site.js'
@@ -24,9 +26,16 @@ const places = ['page', 'worker'] as const
 const seeds = 150
 
 describe('what is left out', () => {
+  it('is all that a browser cannot load: the rest can be bundled', { timeout: 60_000 }, async () => {
+    expect([...(await bundleInside()).keys()].sort()).toEqual(['features.js', 'page.js', 'worker.js'])
+  })
+
   it('is there, and has a reason', () => {
     for (const name of [...Object.keys(leftOut), ...long]) expect(allFiles).toContain(name)
     expect(long.filter((name) => name in leftOut && typeof leftOut[name] === 'string')).toEqual([])
+    // The runner in the browser looks for the titles of the files that it runs, which are not the long ones.
+    const titles = long.flatMap((name) => (typeof leftOut[name] === 'object' ? Object.keys(leftOut[name]).map((title) => ({ name, title })) : []))
+    expect(titles.filter(({ name, title }) => !readFileSync(path.join(root, 'test', name), 'utf8').includes(title))).toEqual([])
     expect(files.length).toBeGreaterThan(allFiles.length / 2)
     // A word that the search for secrets on the console knows.
     expect(long).toContain('client/secrets-canary.test.ts')

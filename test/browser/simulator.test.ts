@@ -107,7 +107,8 @@ withChromium(() => {
       await page.keyboard.press('Enter')
       await sight.allConnected(25)
       await page.keyboard.press('Escape')
-      expect(await page.evaluate(focused)).toBe('Device 2, connected')
+      // The grid is drawn with the next frame.
+      await sight.until(`(${focused}) === 'Device 2, connected'`)
       expect(await page.locator('#details').isVisible()).toBe(false)
       // One stop for the whole grid.
       expect(await page.locator('#devices button[tabindex="0"]').count()).toBe(1)

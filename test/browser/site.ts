@@ -23,6 +23,8 @@ export interface Site {
 /** No script but that of the site, none from text, no WebAssembly, no blobs; connections to WebSockets on this machine only. */
 const strictPolicy = "default-src 'self'; script-src 'self'; connect-src ws://127.0.0.1:*"
 
+/** What a page has to say for itself to have shared memory. */
+const isolated = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' }
 const importMap = JSON.stringify({ imports: { mqwire: '/dist/client/browser.js', 'mqwire/wasm': '/dist/wasm/index.js' } })
 
 type Answer = readonly [type: string, body: string | Buffer, headers?: Readonly<Record<string, string>>]
@@ -68,8 +70,8 @@ async function answer(pathname: string): Promise<Answer> {
       return ['text/javascript', await readFile(path.join(root, 'test', 'browser', 'programs', name))]
     case 'inside':
       return name.endsWith('.html')
-        ? ['text/html', html(`<script type="module" src="/inside/${name.replace('.html', '.js')}"></script>`)]
-        : ['text/javascript', await inside(name)]
+        ? ['text/html', html(`<script type="module" src="/inside/${name.replace('.html', '.js')}"></script>`), isolated]
+        : ['text/javascript', await inside(name), isolated]
     case 'test':
     case 'dist':
       return ['text/javascript', await readFile(path.join(root, path.normalize(pathname)))]

@@ -1,7 +1,9 @@
 /** One write per flush, and what happens when the transport takes no more: who waits, who does not, and for how long. */
 import { describe, expect, it } from 'vitest'
+import { constant } from '../../src/client/backoff.js'
+import { Client } from '../../src/client/node.js'
 import type { PublishPacket } from '../../src/wire/packets.js'
-import { accepting, connected } from './harness.js'
+import { accepting, connected, failure, World } from './harness.js'
 import { ack, type StubWorld, stubbed, watched } from './stub.js'
 
 /** A client whose transport has just said that it wants no more. */
@@ -64,18 +66,19 @@ describe('one write per flush', () => {
 })
 
 describe('large payloads', () => {
-  it.each([0, 1, 2] as const)('D33 QoS %i: 1 MB leaves at once, by reference, intact', async (qos) => {
+  it.each([0, 1, 2] as const)('D33 QoS %i: 1 MB leaves at once, in slices that are not the memory of the caller, intact', async (qos) => {
     const world = await stubbed()
     const payload = pattern(1_048_576)
     world.client.publish('t', payload, { qos })
     await world.settle()
-    expect(world.stub.arrays.some((bytes) => bytes.buffer === payload.buffer)).toBe(true)
+    expect(world.stub.arrays.some((bytes) => bytes.buffer === payload.buffer)).toBe(false)
+    expect(Math.max(...world.stub.arrays.map((bytes) => bytes.length))).toBe(131_072)
     const [packet] = world.stub.packets as PublishPacket[]
     expect(Buffer.compare(packet?.payload as Uint8Array, payload)).toBe(0)
     expect(world.client.outbound.size).toBe(0)
   })
 
-  it('a QoS 0 payload by reference settles when it was written, not before', async () => {
+  it('a large QoS 0 payload settles when it was written, not before', async () => {
     const world = await stubbed()
     world.stub.holds = true
     const small = watched(world.client.publish('t', new Uint8Array(32_767)))
@@ -242,12 +245,51 @@ describe('writable and flush', () => {
     expect(world.client.post('t', 'x')).toBe(true)
   })
 
-  it('writable never leaves a caller waiting when the client ends, and never rejects', async () => {
+  it.each([
+    ['destroy()', (world: StubWorld) => world.client.destroy()],
+    ['disconnect()', (world: StubWorld) => void world.client.disconnect()],
+  ])('writable rejects with ERR_CLOSED once the client is stopping: %s', async (_name, stop) => {
     const world = await blocked()
     const writable = watched(world.client.writable)
-    world.client.destroy()
+    stop(world)
+    await Promise.resolve()
+    expect(writable).toMatchObject({ state: 'rejected', error: { code: 'ERR_CLOSED' } })
+    expect(await failure(world.client.writable)).toMatchObject({ code: 'ERR_CLOSED' })
+  })
+
+  it('writable waits for the connection where the policy refuses QoS 0 without one, in every state', async () => {
+    const world = new World({ reconnect: { backoff: constant(1000) } })
+    const writable = watched(world.client.writable)
     await world.settle()
+    expect(writable.state).toBe('pending')
+    world.answer = accepting()
+    const connecting = world.client.connect()
+    await world.settle()
+    await connecting
     expect(writable.state).toBe('fulfilled')
+    world.peer.cut()
+    await world.settle()
+    const back = watched(world.client.writable)
+    await world.settle()
+    expect(back.state).toBe('pending')
+    await world.clock.advance(1000)
+    expect(back.state).toBe('fulfilled')
+  })
+
+  it.each(['reject', 'queue'] as const)('a loop of post and writable without a connection stops nothing else (offline QoS 0: %s)', async (qos0) => {
+    const client = new Client('mqtt://127.0.0.1:1', { outbound: { offline: { qos0 } } })
+    let turns = 0
+    const loop = (async () => {
+      while (!client.post('t', 'x')) {
+        turns += 1
+        await client.writable
+      }
+    })()
+    const told = failure(loop)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    client.destroy()
+    expect(qos0 === 'queue' || turns === 1).toBe(true)
+    expect(await told).toMatchObject({ code: 'ERR_CLOSED' })
   })
 
   it('a loop over writable sends everything through a narrow transport, in order', async () => {

@@ -252,6 +252,25 @@ describe('detached from', () => {
   })
 })
 
+describe('a message that its handler refused, with large properties', () => {
+  it('counts for the budget as any other does: others have room beside it', async () => {
+    const rig = await windowed({ memoryBudget: 20_000 })
+    const { world, send, busy } = rig
+    const refuse = (): void => {
+      throw new Error('stop')
+    }
+    const promise = world.client.listen('a', refuse, { qos: 1, lifetime: 'borrowed', onError: 'stop', onExit: 'detach' })
+    await world.settle()
+    quiet((await promise).done)
+    await busy()
+    await send(publish('a', 'hello', 1, { properties: { userProperties: [['k', 'v'.repeat(5000)]] } }))
+    await send(publish('a', 'x'.repeat(3000), 2), publish('a', 'y'.repeat(3000), 3))
+    expect(world.seen('disconnect')).toEqual([])
+    const next = await subscribe(world, 'a', { qos: 1 })
+    expect([taken(next), taken(next), taken(next)].map((message) => message.payloadLength)).toEqual([5, 3000, 3000])
+  })
+})
+
 describe('acknowledged', () => {
   it('by a detached copy: only the message that it is a copy of', async () => {
     const door = gate()

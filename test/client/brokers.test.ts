@@ -47,7 +47,10 @@ describe('refusals', () => {
     list.refuse(no(0x85))
     list.rotate()
     list.refuse(no(0x8a))
-    expect(list.refusals?.map((error) => error.reasonCode)).toEqual([0x8a, 0x85])
+    expect(list.refusals?.map(([host, error]) => [host, error.reasonCode])).toEqual([
+      ['a', 0x8a],
+      ['b', 0x85],
+    ])
   })
 
   it('G13 when all refused, rotating stays where it is', () => {

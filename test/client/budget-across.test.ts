@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api.js'
 import { comeBack, lose, steady, willing } from './across.js'
 import type { World } from './harness.js'
-import { publish, subscribe } from './incoming.js'
+import { acks, publish, subscribe, takenTexts } from './incoming.js'
 
 const announced = (world: World) => world.peers.map((peer) => peer.all('connect')[0]?.properties.receiveMaximum)
 
@@ -53,13 +53,43 @@ describe('the budget over several connections', () => {
   })
 
   it('what is announced is enforced: one message more is 0x93', async () => {
-    const world = await overrun({ receiveMaximum: 8, maximumPacketSize: 4000 })
+    const world = await overrun({ receiveMaximum: 8, maximumPacketSize: 4000, receiveMaximumExceeded: 'disconnect' })
     await flood(world)
     await comeBack(world, willing(false))
     expect(announced(world).at(-1)).toBe(5)
     await world.send(...Array.from({ length: 6 }, (_, index) => publish('t', 'x', index + 1)))
     expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
   })
+
+  it.each([1, 2] as const)(
+    'QoS %i: what did not fit any more is delivered when it comes again, and everything is acknowledged in order',
+    async (qos) => {
+      const world = await steady({ memoryBudget: 20_000, maximumPacketSize: 4000, receiveMaximum: 8 }, willing(false))
+      const subscription = await subscribe(world, 't', { qos })
+      const texts: string[] = []
+      const acked: string[] = []
+      let open = Array.from({ length: 20 }, (_, index) => publish('t', String(index).padEnd(3000), index + 1, { qos }))
+      let connections = 0
+      while (open.length > 0 && connections < 10) {
+        connections += 1
+        // A server without regard to our window.
+        await world.send(...open)
+        texts.push(...takenTexts(subscription))
+        subscription.read()
+        await world.settle()
+        const told = acks(world)
+        acked.push(...told)
+        open = open.slice(told.length).map((message) => ({ ...message, dup: true }))
+        if (world.client.state === 'connected') await lose(world)
+        await comeBack(world, willing(true))
+      }
+      // At QoS 1 a message whose acknowledgement was cut off comes again.
+      const numbers = texts.map(Number)
+      expect(qos === 1 ? [...new Set(numbers)] : numbers).toEqual(Array.from({ length: 20 }, (_, index) => index))
+      expect(acked).toEqual(Array.from({ length: 20 }, (_, index) => `${qos === 1 ? 'puback' : 'pubrec'} ${index + 1}`))
+      expect(connections).toBeLessThan(9)
+    },
+  )
 
   it('messages in hand are not delivered again after it (fine print 3)', async () => {
     const world = await steady({ memoryBudget: 20_000, maximumPacketSize: 4000, receiveMaximum: 8 }, willing(false))

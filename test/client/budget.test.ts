@@ -1,7 +1,9 @@
 /** The memory budget of a connection: QoS 0 is dropped, QoS 1 and 2 end the link with 0x97, and what is let go is given back. */
 import { describe, expect, it } from 'vitest'
+import type { Message } from '../../src/client/delivery/message.js'
+import { again, steady, willing } from './across.js'
 import { accepting, connected, type World } from './harness.js'
-import { acks, agreed, goodbyeCode, publish, resumed, subscribe, taken, takenTexts } from './incoming.js'
+import { acks, agreed, goodbyeCode, publish, quiet, resumed, subscribe, taken, takenTexts } from './incoming.js'
 
 // Room for three of the large messages, with what the objects around them cost.
 const memoryBudget = 11_000
@@ -65,6 +67,142 @@ describe('over the budget', () => {
     const subscription = await subscribe(world, 'a', { qos: 1 })
     await world.send(...[1, 2, 3, 4, 5].map((id) => publish('a', id === 5 ? 'small' : big, id)))
     expect(takenTexts(subscription)).not.toContain('small')
+  })
+})
+
+describe('over the budget while somebody reads: what had no room comes again once the rest is handed out', () => {
+  // Six messages: three fit.
+  const flood = [1, 2, 3, 4, 5, 6].map((id) => publish('a', `${id} ${big}`, id))
+
+  /** A handler that takes so many milliseconds for each message, and what it was given. */
+  async function slow(delay: number): Promise<{ readonly world: World; readonly texts: string[] }> {
+    const world = await steady({ memoryBudget, cleanStart: false, clientId: 'slow' }, willing(false))
+    const texts: string[] = []
+    const handle = (message: Message): Promise<void> => {
+      texts.push(message.text().slice(0, 1))
+      return new Promise((resolve) => void world.clock.setTimer(resolve, delay))
+    }
+    const listening = world.client.listen('a', handle, { qos: 1 })
+    await world.settle()
+    await listening
+    return { world, texts }
+  }
+
+  it('each is handled once, in order', async () => {
+    const { world, texts } = await slow(400)
+    await world.send(...flood)
+    // A small one behind them stays behind them, too.
+    await world.send(publish('a', '7', 7))
+    await world.clock.advance(1199)
+    expect(goodbyeCode(world)).toBe(undefined)
+    expect([texts, acks(world)]).toEqual([
+      ['1', '2', '3'],
+      ['puback 1', 'puback 2'],
+    ])
+    const first = world.peer
+    world.answer = willing(true)
+    await world.clock.advance(110)
+    expect(acks({ ...world, peer: first } as World)).toEqual(['puback 1', 'puback 2', 'puback 3'])
+    expect(first.last('disconnect').reasonCode).toBe(0x97)
+    expect(world.peer).not.toBe(first)
+    await world.send(...flood.slice(3).map((packet) => ({ ...packet, dup: true })), publish('a', '7', 7))
+    await world.clock.advance(2000)
+    expect(texts).toEqual(['1', '2', '3', '4', '5', '6', '7'])
+    expect(acks(world)).toEqual(['puback 4', 'puback 5', 'puback 6', 'puback 7'])
+    expect(world.seen('drop')).toEqual([])
+  })
+
+  it('what else the server has to say is heard meanwhile', async () => {
+    const { world } = await slow(400)
+    await world.send(...flood)
+    const published = world.client.publish('b', 'x', { qos: 1 })
+    await world.settle()
+    await expect(published).resolves.toMatchObject({ reasonCode: 0 })
+  })
+
+  it('a handler that hangs is not waited for', async () => {
+    const { world } = await slow(1_000_000)
+    await world.send(...flood)
+    await world.clock.advance(1099)
+    expect(world.seen('disconnect')).toEqual([])
+    await world.clock.advance(1)
+    expect(world.seen('disconnect').map(({ cause }) => cause?.reasonCode)).toEqual([0x97])
+  })
+
+  it('a handler of borrowed messages sees nothing before what had no room', async () => {
+    const world = await steady({ memoryBudget, cleanStart: false, clientId: 'slow' }, willing(false))
+    const texts: string[] = []
+    const wait = (delay: number): Promise<void> => new Promise((resolve) => void world.clock.setTimer(resolve, delay))
+    const handle = (message: Message): Promise<void> => {
+      texts.push(message.text().slice(0, 1))
+      return wait(10)
+    }
+    const listening = Promise.all([
+      world.client.listen('a', handle, { qos: 1, lifetime: 'borrowed' }),
+      world.client.listen('other', () => wait(600), { qos: 1 }),
+    ])
+    await world.settle()
+    await listening
+    await world.send(publish('other', 'x', 20), ...flood)
+    const taken = texts.length + 3
+    await world.clock.advance(100)
+    await world.send(publish('a', '7', 7))
+    await world.clock.advance(400)
+    expect(texts.length).toBeLessThanOrEqual(taken)
+    expect(texts).not.toContain('7')
+    expect(goodbyeCode(world)).toBe(undefined)
+  })
+
+  it('who asks for one message after the other counts as a reader while it works', async () => {
+    const world = await steady({ memoryBudget, cleanStart: false, clientId: 'slow' }, willing(false))
+    const subscription = await subscribe(world, 'a', { qos: 1 })
+    const texts: string[] = []
+    const reading = (async () => {
+      for (let message = await subscription.next(); message !== undefined; message = await subscription.next()) {
+        texts.push(message.text().slice(0, 1))
+        await new Promise<void>((resolve) => void world.clock.setTimer(resolve, 300))
+      }
+    })()
+    quiet(reading)
+    await world.send(...flood)
+    await world.clock.advance(850)
+    expect([texts, acks(world), goodbyeCode(world)]).toEqual([['1', '2', '3'], ['puback 1', 'puback 2'], undefined])
+    await world.clock.advance(500)
+    // The first one never lay in the buffer: four had room.
+    expect(texts).toEqual(['1', '2', '3', '4'])
+    expect(world.peers[0]?.last('disconnect').reasonCode).toBe(0x97)
+  })
+
+  it('the end of the client stays an orderly one', async () => {
+    const { world, texts } = await slow(2000)
+    await world.send(...flood)
+    const ended = world.client.disconnect({ timeout: 6000 })
+    await world.clock.advance(1990)
+    expect(goodbyeCode(world)).toBe(undefined)
+    await world.clock.advance(1100)
+    await ended
+    expect([texts, acks(world), goodbyeCode(world)]).toEqual([['1'], ['puback 1'], 0])
+    expect(await world.client.closed).toBe(undefined)
+  })
+
+  it('the next connection is made at once, and without a growing delay', async () => {
+    const { world } = await slow(20)
+    world.answer = willing(true)
+    await world.send(...flood)
+    await world.clock.advance(300)
+    expect(world.peers).toHaveLength(2)
+    expect(world.seen('reconnecting').every(({ delay }) => delay <= 1000)).toBe(true)
+  })
+
+  it('a connection that is lost meanwhile takes the matter with it', async () => {
+    const { world, texts } = await slow(100)
+    await world.send(...flood)
+    await again(world, willing(true))
+    await world.clock.advance(500)
+    await world.send(...flood.slice(3).map((packet) => ({ ...packet, dup: true })))
+    await world.clock.advance(5000)
+    expect(texts).toEqual(['1', '2', '3', '4', '5', '6'])
+    expect(world.seen('disconnect').map(({ cause }) => cause?.reasonCode)).not.toContain(0x97)
   })
 })
 

@@ -116,6 +116,7 @@ describe('what the server assigns and allows', () => {
       sessionPresent: false,
       clientId: 'a',
       keepAlive: 20,
+      pingTimeout: 10_000,
       serverKeepAlive: undefined,
       sessionExpiryInterval: 77,
       receiveMaximum: 65_535,
@@ -210,8 +211,10 @@ describe('packets that are not due', () => {
   const early: [string, string][] = [
     ['PUBLISH', '30 04 00 01 61 00'],
     ['PUBACK', '40 02 00 01'],
+    ['PUBACK with a reason string', '40 08 00 01 00 04 1f 00 01 61'],
     ['PUBREC', '50 02 00 01'],
     ['PUBREL', '62 02 00 01'],
+    ['PUBREL with a reason string', '62 08 00 01 00 04 1f 00 01 61'],
     ['PUBCOMP', '70 02 00 01'],
     ['SUBACK', '90 04 00 01 00 00'],
     ['UNSUBACK', 'b0 04 00 01 00 00'],

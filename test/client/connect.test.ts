@@ -11,8 +11,8 @@ const field = (value: string | readonly number[]): number[] => {
   return [bytes.length >> 8, bytes.length & 0xff, ...bytes]
 }
 const prelude = [...field('MQTT'), 5]
-// Session Expiry Interval 300, Receive Maximum 256, Maximum Packet Size 1 MiB, Topic Alias Maximum 10.
-const defaults = [0x10, 0x11, 0, 0, 1, 0x2c, 0x21, 1, 0, 0x27, 0, 0x10, 0, 0, 0x22, 0, 10]
+// Session Expiry Interval 300, Maximum Packet Size 1 MiB, Topic Alias Maximum 10; Receive Maximum is that of the standard.
+const defaults = [0x0a, 0x11, 0, 0, 1, 0x2c, 0x27, 0, 0x10, 0, 0]
 
 async function connectBytes(options: ClientOptions): Promise<number[]> {
   const world = await connected(options)
@@ -85,11 +85,12 @@ it('A02 values that are the default of the standard are not sent', async () => {
   const bytes = await connectBytes({
     clientId: 'a',
     sessionExpiryInterval: 0,
+    receiveMaximum: 65_535,
     topicAliasMaximum: 0,
     keepAlive: false,
     requestProblemInformation: true,
   })
-  expect(bytes).toEqual([...prelude, 0x02, 0, 0, 8, 0x21, 1, 0, 0x27, 0, 0x10, 0, 0, ...field('a')])
+  expect(bytes).toEqual([...prelude, 0x02, 0, 0, 5, 0x27, 0, 0x10, 0, 0, ...field('a')])
 })
 
 it('A03 cleanStart false clears the flag [MQTT-3.1.2-4]', async () => {

@@ -236,6 +236,31 @@ describe('G18 fault 44 expiresAt without enhanced authentication', () => {
     await rig.finish()
   })
 
+  it('G18 it shows as what it is: a `disconnect` without a cause and with a reason', async () => {
+    const { options } = tokens(() => rig, 10 * minute)
+    const rig: Rig = new Rig({ ...options, stats: true })
+    await rig.up()
+    await rig.advance(9 * minute + 1100)
+    expect(rig.seen('disconnect')).toEqual([{ cause: undefined, reason: 'credentials expire' }])
+    expect(rig.client.stats().failures).toEqual({})
+    await rig.cut()
+    expect(rig.seen('disconnect')[1]).toMatchObject({ cause: { code: 'ERR_CONNECTION_LOST' }, reason: undefined })
+    await rig.finish()
+  })
+
+  it('G18 G09 without reconnecting too: it is no lost connection; one that fails ends the client', async () => {
+    const { options } = tokens(() => rig, 10 * minute)
+    const rig: Rig = new Rig({ ...options, reconnect: false })
+    await rig.up()
+    await rig.advance(9 * minute + 1100)
+    expect(rig.client.state).toBe('connected')
+    expect(passwords(rig)).toEqual(['token-1', 'token-2'])
+    rig.behave = () => down
+    await rig.advance(9 * minute + 1100)
+    expect(await rig.client.closed).toMatchObject({ code: 'ERR_CONNECT_FAILED' })
+    expect(rig.dials).toHaveLength(3)
+  })
+
   it('as far ahead as timers do not reach is no renewal now', async () => {
     const { options } = tokens(() => rig, 1e12)
     const rig: Rig = new Rig({ ...options, keepAlive: false })

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api.js'
 import { accepting, connected, type World } from './harness.js'
-import { acks, agreed, bytesOf, goodbyeCode, obliging, publish, quick, quiet, read, subscribe, taken, takenTexts } from './incoming.js'
+import { acks, agreed, bytesOf, goodbyeCode, obliging, pubacks, publish, quick, quiet, read, subscribe, taken, takenTexts } from './incoming.js'
 
 const pubrel = (packetId: number, reasonCode = 0) => ({ type: 'pubrel', packetId, reasonCode }) as const
 
@@ -200,8 +200,25 @@ describe('violations', () => {
     expect(world.client.state).toBe('closed')
   })
 
-  it('E17 [MQTT-3.3.4-9] more than our Receive Maximum: close(0x93)', async () => {
-    const world = await agreed({ receiveMaximum: 3 })
+  it('E17 [MQTT-3.3.4-9] more than our Receive Maximum is borne with: delivered, acknowledged in order, told once, counted', async () => {
+    const warnings: string[] = []
+    const world = await agreed({ receiveMaximum: 3, stats: true, logger: { warn: (text) => void warnings.push(text) } })
+    const subscription = await subscribe(world, 'a', { qos: 2, ack: 'manual', buffer: 2 })
+    await world.send(...Array.from({ length: 500 }, (_, index) => publish('a', String(index), index + 1)))
+    expect([world.client.state, subscription.size, subscription.dropped, world.client.stats().receiveMaximumExceeded]).toEqual([
+      'connected',
+      500,
+      0,
+      497,
+    ])
+    expect(warnings).toEqual([expect.stringMatching(/Receive Maximum$/)])
+    for (let count = 0; count < 500; count++) taken(subscription).ack()
+    await world.settle()
+    expect(acks(world)).toEqual(pubacks(1, 500))
+  })
+
+  it("E17 [MQTT-3.3.4-9] more than our Receive Maximum under 'disconnect': close(0x93)", async () => {
+    const world = await agreed({ receiveMaximum: 3, receiveMaximumExceeded: 'disconnect' })
     expect(world.peer.last('connect').properties.receiveMaximum).toBe(3)
     const subscription = await subscribe(world, 'a', { qos: 2 })
     await world.send(publish('a', '1', 1), publish('a', '2', 2, { qos: 2 }), publish('a', '3', 3))
@@ -212,7 +229,7 @@ describe('violations', () => {
   })
 
   it('E17 a QoS 2 message counts until its PUBCOMP, a refused one until its PUBREC', async () => {
-    const world = await agreed({ receiveMaximum: 1 })
+    const world = await agreed({ receiveMaximum: 1, receiveMaximumExceeded: 'disconnect' })
     const subscription = await subscribe(world, 'a', { qos: 2, ack: 'manual' })
     await world.send(publish('a', '1', 1, { qos: 2 }))
     taken(subscription).ack(0x83)
@@ -311,9 +328,13 @@ describe('topic aliases', () => {
     expect(goodbyeCode(world)).toBe(0x82)
   })
 
-  it('J13 T09 the default announces 10 aliases, no more', async () => {
+  it('J13 the default announces none: a broker that stores messages under them would lose their topics', async () => {
     const world = await agreed()
-    expect(world.peer.last('connect').properties.topicAliasMaximum).toBe(10)
+    expect(world.peer.last('connect').properties).not.toHaveProperty('topicAliasMaximum')
+  })
+
+  it('T09 where nothing was asked for 10 are taken, no more', async () => {
+    const world = await agreed()
     const long = 'x'.repeat(60_000)
     await world.send(...Array.from({ length: 10 }, (_, index) => aliased(`${long}${index}`, 'x', index + 1)))
     expect(world.client.state).toBe('connected')

@@ -196,6 +196,20 @@ describe('a session whose past this process does not know (fine print 4)', () =>
     expect(await error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x91, outcome: 'refused' })
   })
 
+  it.each([
+    ['for a message sent once', false, 'refused'],
+    ['for one sent again: that may be our own first copy', true, 'unknown'],
+  ])('PUBREC 0x91 %s', async (_, cut, outcome) => {
+    const world = await connected(durable, forgets())
+    world.answer = (packet) => (packet.type === 'publish' ? undefined : willing(true)(packet))
+    const error = failure(world.client.publish('t', 'one', { qos: 2 }))
+    await world.settle()
+    if (cut) await again(world, (packet) => (packet.type === 'publish' ? undefined : willing(true)(packet)))
+    await world.send({ type: 'pubrec', packetId: 1, reasonCode: 0x91, properties: {} })
+    expect(world.peer.last('publish').dup).toBe(cut)
+    expect(await error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x91, outcome })
+  })
+
   it('goes on over a drop in the middle of the clearing', async () => {
     const world = await connected(durable, keeps())
     const [two] = send(world, 2, 'two')

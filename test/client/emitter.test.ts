@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { Emitter } from '../../src/client/common/emitter.js'
+import type { ClientEvents } from '../../src/client/events.js'
 import { agreeable, connected, World } from './harness.js'
 
 interface Events {
@@ -162,5 +163,65 @@ describe('client.on', () => {
     remove()
     await Promise.all([world.client.disconnect(), world.settle()])
     expect(seen).toHaveLength(8)
+  })
+})
+
+describe('names of events', () => {
+  const every: Readonly<Record<keyof ClientEvents, string>> = {
+    state: 'stat',
+    reconnecting: 'reconnect',
+    dial: 'dials',
+    connect: 'conect',
+    connecterror: 'connectError',
+    disconnect: 'disconnected',
+    serverdisconnect: 'serverDisconnect',
+    sessionlost: 'sessionLost',
+    drop: 'dropped',
+    stalled: 'stall',
+    late: 'lated',
+    unclaimed: 'unclaim',
+    error: 'err',
+    packet: 'packetreceive',
+  }
+
+  it('on() takes every event that there is', () => {
+    const { client } = new World()
+    for (const type of Object.keys(every)) expect(() => client.on(type as keyof ClientEvents, () => undefined)).not.toThrow()
+  })
+
+  it.each(Object.entries(every))('the nearest one, %s, is named to whoever says %s', (name, given) => {
+    const { client } = new World()
+    expect(() => client.on(given as 'state', () => undefined)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'type', message: `event ${given} is unknown: did you mean ${name}?` }),
+    )
+  })
+
+  it.each(['message', 'messages', 'subscribe'])('who listens to %s is led to subscribe() and listen()', (given) => {
+    const { client } = new World()
+    expect(() => client.on(given as 'state', () => undefined)).toThrow(/subscribe\(\) or listen\(\)/)
+  })
+
+  it.each([
+    [''],
+    [5],
+    [undefined],
+    [null],
+    [Symbol('state')],
+    [['state']],
+    [{ toString: () => 'state' }],
+    ['__proto__'],
+    ['toString'],
+    ['x\n'.repeat(100_000)],
+  ])('P12 %#: what is no name is refused, in few words', (given) => {
+    const { client } = new World()
+    try {
+      client.on(given as unknown as 'state', () => undefined)
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'type' })
+      expect((error as Error).message.length).toBeLessThan(400)
+      expect((error as Error).message).not.toContain('\n')
+      return
+    }
+    throw new Error('it was to throw')
   })
 })

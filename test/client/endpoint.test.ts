@@ -118,6 +118,48 @@ describe('O22 URL forms', () => {
     expect(thrown(() => new Client(url))).toMatchObject({ code, fault: 'local', outcome: 'not-sent', option: 'url' })
   })
 
+  it.each(['ws://host/mqtt#x', 'ws://host/mqtt#', 'mqtt://user:pass#word@host', 'mqtt://u:1#secret@host'])(
+    '%s: a fragment, which a WebSocket refuses and which often is half a password, is refused before anything is dialled',
+    (url) => {
+      for (const make of [() => new Client(url), () => new BrowserClient(url.replace('mqtt:', 'ws:'))]) {
+        const error = thrown(make)
+        expect(error).toMatchObject({ code: 'ERR_INVALID_BROKER_URL', option: 'url' })
+        expect(error.message).not.toMatch(/secret|pass|word/)
+      }
+    },
+  )
+
+  it.each([
+    [[]],
+    [['mq tt']],
+    [['mqtt', 'mqtt']],
+    [['']],
+    [['mqtt', 'a,b']],
+    [['ü']],
+    [['a\n']],
+    [['a/b']],
+    [['a"']],
+    [[5]],
+    ['mqtt'],
+    [{ 0: 'mqtt' }],
+  ])('the sub-protocols %j, of which no handshake can come, are refused in Node and in a browser', (protocols) => {
+    for (const make of [
+      () => new Client({ url: 'ws://host', protocols: protocols as never }),
+      () => new BrowserClient({ url: 'ws://host', protocols: protocols as never }),
+    ])
+      expect(thrown(make)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'endpoint.protocols' })
+  })
+
+  it("sub-protocols may be any token: all of HTTP's characters", () => {
+    new Client({ url: 'ws://host', protocols: ['mqtt', 'mqttv3.1', "!#$%&'*+-.^_`|~09azAZ"] }).destroy()
+  })
+
+  it('the scheme that has no transport is named; where it may be a user name, the form is', () => {
+    expect(thrown(() => new Client('http://host')).message).toBe('invalid broker URL: no transport for http:')
+    expect(thrown(() => new BrowserClient('mqtt://host')).message).toBe('invalid broker URL: no transport for mqtt:')
+    expect(thrown(() => new Client('user:pass@host')).message).toBe('invalid broker URL: it takes the form scheme://host:port')
+  })
+
   it('no endpoint at all', () => {
     for (const endpoints of [undefined, null, []] as never[]) expect(thrown(() => new Client(endpoints)).code).toBe('ERR_MISSING_BROKER')
   })

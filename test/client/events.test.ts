@@ -94,6 +94,7 @@ describe('pain 25 transitions, each exactly once', () => {
         negotiated: world.client.negotiated,
         sessionPresent: false,
         endpoint: 'memory://peer-0',
+        dropped: [],
       },
     ])
     expect(world.seen('dial')).toEqual([{ attempt: 1, endpoint: 'memory://peer-0' }])

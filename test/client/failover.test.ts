@@ -15,6 +15,8 @@ describe('a list of servers', () => {
     expect(rig.hosts).toEqual(['a', 'b', 'c'])
     expect(error.code).toBe('ERR_CONNECT_FAILED')
     expect(causes(error).map((cause) => [cause.code, cause.cause])).toEqual(Array.from({ length: 3 }, () => ['ERR_CONNECT_FAILED', down]))
+    const texts = ['a', 'b', 'c'].map((host) => `x://${host}: connect failed: connect ECONNREFUSED`)
+    expect(error.message).toBe(texts.join('; '))
     expect(rig.seen('connecterror').map(({ endpoint, attempt }) => [endpoint, attempt])).toEqual([
       ['x://a', 1],
       ['x://b', 2],
@@ -66,6 +68,19 @@ describe('a list of servers', () => {
     await rig.cut()
     await rig.advance(10_000)
     expect(rig.hosts.join('')).toBe('abbbca')
+    expect(rig.client.state).toBe('connected')
+    await rig.finish()
+  })
+
+  it('G13 who refused is asked again once another one has worked and is lost', async () => {
+    const rig = new Rig({}, { hosts: ['a', 'b'] })
+    rig.behave = (host) => (host === 'a' ? refusing(0x8a) : agreeable)
+    await rig.up()
+    await rig.advance(60_000)
+    rig.behave = up('a')
+    await rig.cut()
+    await rig.advance(10_000)
+    expect(rig.hosts.join('')).toBe('abba')
     expect(rig.client.state).toBe('connected')
     await rig.finish()
   })
@@ -124,17 +139,132 @@ describe('G26 setBrokers', () => {
     }
   })
 
-  it('while an attempt is under way: that one may succeed; when it fails the new list is next', async () => {
-    const rig = await new Rig({ connectTimeout: 500 }).up()
+  it('while an attempt is under way at one that is not in it: given up, told as such, and the new list is dialled at once', async () => {
+    const rig = await new Rig().up()
     rig.behave = (host) => (host === 'a' ? 'hang' : agreeable)
     await rig.cut()
     await rig.advance(1100)
     rig.client.setBrokers([rig.endpoint('b'), rig.endpoint('c')])
-    await rig.advance(400 + 2000)
-    expect(rig.hosts[0]).toBe('a')
-    expect(rig.hosts[1]).toBe('a')
-    expect(['b', 'c']).toContain(rig.hosts[2])
+    await rig.settle()
+    expect(rig.dials.map(({ host, at }) => [host, at])).toEqual([
+      ['a', 0],
+      ['a', 1000],
+      ['b', 1100],
+    ])
+    expect(rig.dials[1]?.signal.aborted).toBe(true)
+    expect(rig.seen('connecterror')).toMatchObject([{ endpoint: 'x://a', error: { code: 'ERR_CONNECT_FAILED', fault: 'local' } }])
     expect(rig.client.state).toBe('connected')
+    await rig.finish()
+  })
+
+  it('while an attempt is under way at one that is in it: that goes on, and the list with what follows it', async () => {
+    const rig = await new Rig({ connectTimeout: 500 }).up()
+    rig.behave = (host) => (host === 'a' ? 'hang' : agreeable)
+    await rig.cut()
+    await rig.advance(1100)
+    rig.client.setBrokers([rig.endpoint('b'), rig.endpoint('a'), rig.endpoint('c')])
+    await rig.settle()
+    expect(rig.dials[1]?.signal.aborted).toBe(false)
+    await rig.advance(400 + 2000)
+    expect(rig.hosts.join('')).toBe('aac')
+    expect(rig.client.state).toBe('connected')
+    await rig.finish()
+  })
+
+  it.each(['reject', 'wait'] as const)(
+    'during the first dial (%s): a dial that hangs at the old endpoint is given up for the new one',
+    async (firstConnect) => {
+      const rig = new Rig({ firstConnect }, { behave: (host) => (host === 'a' ? 'hang' : agreeable) })
+      const connecting = rig.client.connect()
+      await rig.advance(300)
+      rig.client.setBrokers(rig.endpoint('b'))
+      await rig.settle()
+      await connecting
+      expect(rig.dials.map(({ host, at }) => [host, at])).toEqual([
+        ['a', 0],
+        ['b', 300],
+      ])
+      expect(rig.seen('connect')).toMatchObject([{ endpoint: 'x://b' }])
+      await rig.finish()
+    },
+  )
+
+  it('during the first dial, with the endpoint of it in the new list: the round goes on with the others, each once', async () => {
+    const rig = new Rig({ connectTimeout: 500 }, { behave: (host) => (host === 'a' ? 'hang' : down) })
+    const error = failure(rig.client.connect())
+    await rig.advance(300)
+    rig.client.setBrokers([rig.endpoint('b'), rig.endpoint('a'), rig.endpoint('c')])
+    await rig.advance(1000)
+    expect(rig.hosts.join('')).toBe('acb')
+    expect(causes(await error).map(({ code }) => code)).toEqual(['ERR_CONNECT_TIMEOUT', 'ERR_CONNECT_FAILED', 'ERR_CONNECT_FAILED'])
+  })
+
+  it('after the stream is open and before CONNACK: that handshake is given up too', async () => {
+    const rig = new Rig({}, { behave: (host) => (host === 'a' ? () => undefined : agreeable) })
+    const connecting = rig.client.connect()
+    await rig.advance(300)
+    const [silent] = rig.peers
+    rig.client.setBrokers(rig.endpoint('b'))
+    await rig.settle()
+    await connecting
+    expect(silent?.ended).toBeDefined()
+    expect(rig.open).toBe(1)
+    expect(rig.seen('connect')).toMatchObject([{ endpoint: 'x://b' }])
+    await rig.finish()
+  })
+
+  it('while credentials() hangs: its signal aborts, and the new endpoint is asked for', async () => {
+    const signals: AbortSignal[] = []
+    const rig = new Rig({
+      credentials: ({ signal, endpoint }) => {
+        signals.push(signal)
+        return endpoint === 'x://a' ? new Promise(() => undefined) : {}
+      },
+    })
+    const connecting = rig.client.connect()
+    await rig.settle()
+    rig.client.setBrokers(rig.endpoint('b'))
+    await rig.settle()
+    await connecting
+    expect(signals.map((signal) => signal.aborted)).toEqual([true, false])
+    expect(rig.hosts).toEqual(['b'])
+    await rig.finish()
+  })
+
+  it('T23 in every `dial`, with another host each time: a dial a second, no more', async () => {
+    const rig = new Rig({ firstConnect: 'wait' }, { behave: () => 'hang' })
+    let round = 0
+    rig.client.on('dial', () => rig.client.setBrokers(rig.endpoint(`host-${round++}`)))
+    failure(rig.client.connect())
+    await rig.advance(10_500)
+    expect(round).toBeGreaterThan(5)
+    expect(round).toBeLessThanOrEqual(12)
+    await rig.finish()
+    expect(rig.clock.pending).toBe(0)
+  })
+
+  it('in connecterror of the first round without reconnecting: the round goes on with the new list', async () => {
+    const rig = new Rig({ reconnect: false }, { behave: up('b') })
+    rig.client.on('connecterror', () => rig.client.setBrokers([rig.endpoint('c'), rig.endpoint('b')]), { once: true })
+    const connecting = rig.client.connect()
+    await rig.advance(1000)
+    await connecting
+    expect(rig.hosts).toEqual(['a', 'c', 'b'])
+    await rig.finish()
+  })
+
+  it('a dial that was given up counts for nothing against maxAttempts', async () => {
+    const rig = await new Rig({ reconnect: { ...reconnect, maxAttempts: 1 } }).up()
+    rig.behave = (host) => (host === 'a' ? 'hang' : agreeable)
+    await rig.cut()
+    await rig.advance(1100)
+    rig.client.setBrokers(rig.endpoint('b'))
+    await rig.settle()
+    expect(rig.client.state).toBe('connected')
+    // Each `dial` has its end.
+    expect(rig.seen('connecterror')).toMatchObject([
+      { endpoint: 'x://a', error: { code: 'ERR_CONNECT_FAILED', message: expect.stringContaining('setBrokers') } },
+    ])
     await rig.finish()
   })
 
@@ -231,7 +361,7 @@ describe('G11 maxAttempts over a list', () => {
     rig.behave = () => down
     await rig.cut()
     await rig.advance(100_000)
-    expect(rig.hosts.join('')).toBe('aabab')
+    expect(rig.hosts.join('')).toBe('aababa')
     expect(await rig.client.closed).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED' })
   })
 })

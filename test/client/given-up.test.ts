@@ -52,6 +52,7 @@ it('while it has not left, messages that come in are taken and acknowledged all 
   transport.feed('20 03 00 00 00')
   await connecting
   world.client.publish('t', new Uint8Array(40_000), { qos: 1 }).catch(() => undefined)
+  await world.settle()
   transport.written.length = 0
   transport.feed('32 06 00 01 61 00 09 00')
   await world.settle()

@@ -47,3 +47,30 @@ it('`done` settles when the last handler of a subscription that ended returns, a
   expect(await world.outcome(handling.done)).toEqual({ state: 'fulfilled', value: undefined })
   world.client.destroy()
 })
+
+it('`done` settles when a handler of borrowed messages ends its own subscription, and acknowledges what it was in', async () => {
+  const world = await connected({}, agreeable)
+  const listening = world.client.listen('t', () => handling.detach(), { lifetime: 'borrowed', qos: 1 })
+  await world.settle()
+  const handling = await listening
+  await world.send(publish('t', 'x', 1), publish('t', 'y', 2))
+  expect(await world.outcome(handling.done)).toEqual({ state: 'fulfilled', value: undefined })
+})
+
+it('a message that waits for its next attempt is let go with the client: no timer stays, no handler runs', async () => {
+  const world = await connected({}, agreeable)
+  let calls = 0
+  const failing = (): void => {
+    calls += 1
+    throw new Error('made up')
+  }
+  const listening = world.client.listen('t', failing, { qos: 1 })
+  await world.settle()
+  const handling = await listening
+  await world.send(publish('t', 'x', 1))
+  handling.detach()
+  world.client.destroy()
+  await world.settle()
+  expect([calls, world.clock.pending]).toEqual([1, 0])
+  expect((await world.outcome(handling.done)).state).not.toBe('pending')
+})

@@ -3,20 +3,13 @@
  *
  * Faster than `VirtualClock` and less careful: two timers of the same instant may not see each other's promises.
  */
-
-interface Timer {
-  readonly at: number
-  readonly order: number
-  callback: (() => void) | undefined
-}
-
-const before = (a: Timer, b: Timer): boolean => a.at < b.at || (a.at === b.at && a.order < b.order)
+import { type Timer, Timers } from '../../src/testing/timers.js'
 
 /** Virtual milliseconds, starting at 0. */
 export class HeapClock {
   #now = 0
   #order = 0
-  readonly #heap: Timer[] = []
+  readonly #timers = new Timers()
 
   now(): number {
     return this.#now
@@ -24,55 +17,24 @@ export class HeapClock {
 
   setTimer(callback: () => void, delay: number): () => void {
     const timer: Timer = { at: this.#now + Math.max(0, delay), order: this.#order++, callback }
-    this.#push(timer)
-    return () => {
-      timer.callback = undefined
-    }
+    this.#timers.add(timer)
+    return () => void this.#timers.end(timer)
   }
 
   /** Timers that have not run. */
   get pending(): number {
-    return this.#heap.filter((timer) => timer.callback !== undefined).length
+    return this.#timers.live
   }
 
   async advance(duration: number): Promise<void> {
     const until = this.#now + duration
     await turn()
-    for (let first = this.#heap[0]; first !== undefined && first.at <= until; first = this.#heap[0]) {
+    for (let { first } = this.#timers; first !== undefined && first.at <= until; { first } = this.#timers) {
       this.#now = first.at
-      for (let due: Timer | undefined = first; due !== undefined && due.at === this.#now; due = this.#heap[0]) {
-        this.#pop()
-        due.callback?.()
-      }
+      for (let due: Timer | undefined = first; due !== undefined && due.at === this.#now; due = this.#timers.first) this.#timers.end(due)?.()
       await turn()
     }
     this.#now = until
-  }
-
-  #push(timer: Timer): void {
-    const heap = this.#heap
-    let index = heap.push(timer) - 1
-    while (index > 0) {
-      const parent = (index - 1) >> 1
-      if (!before(timer, heap[parent] as Timer)) break
-      heap[index] = heap[parent] as Timer
-      index = parent
-    }
-    heap[index] = timer
-  }
-
-  #pop(): void {
-    const heap = this.#heap
-    const last = heap.pop() as Timer
-    if (heap.length === 0) return
-    let index = 0
-    for (let child = 1; child < heap.length; child = index * 2 + 1) {
-      if (child + 1 < heap.length && before(heap[child + 1] as Timer, heap[child] as Timer)) child += 1
-      if (!before(heap[child] as Timer, last)) break
-      heap[index] = heap[child] as Timer
-      index = child
-    }
-    heap[index] = last
   }
 }
 

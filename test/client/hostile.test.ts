@@ -151,7 +151,7 @@ function expectClosed(world: World, codes: readonly number[], cause: MqttError |
 describe('on a connection that is up: DISCONNECT with the reason is last, nothing is delivered', () => {
   it.each(rows)('%s', async (...row) => {
     const [name, bytes, ...codes] = row as unknown as Row
-    const world = await connected()
+    const world = await connected({ receiveMaximum: 256, receiveMaximumExceeded: 'disconnect' })
     const subscription = world.client.subscription(['#', '$SYS/#'])
     const delivered: unknown[] = []
     world.client.on('unclaimed', (event) => delivered.push(event))

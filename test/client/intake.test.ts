@@ -1,6 +1,6 @@
 /** A flood is walked in slices: timers, pings and acknowledgements have their turn in between, and not a byte is lost. */
 import { expect, it } from 'vitest'
-import { sliceLength } from '../../src/client/connection/intake.js'
+import { sliceLength } from '../../src/client/connection/bounds.js'
 import type { Sink, Transport } from '../../src/transport/transport.js'
 import { encode } from '../../src/wire/encode.js'
 import { agreeable, connected, World } from './harness.js'
@@ -163,6 +163,15 @@ it('T06 five milliseconds of work are a slice as well', async () => {
   expect(Math.max(...steps)).toBeLessThanOrEqual(128)
 })
 
+it('T06 five milliseconds of work over many small reads of one turn, too', async () => {
+  const { world, transport, received } = await fed()
+  world.client.on('packet', () => world.clock.jump(1))
+  for (let read = 0; read < 100; read++) transport.sink?.chunk(flood(4))
+  expect(received()).toBeLessThanOrEqual(64)
+  await world.clock.advance(1000)
+  expect(received()).toBe(400)
+})
+
 it.each([
   ['PUBACK', 0x40, [0x91, 0x4e], 10_000],
   ['PINGRESP', 0xd0, [0x91, 0x4e], 10_000],
@@ -185,4 +194,14 @@ it('T02 a packet of exactly its cap is read', async () => {
   expect(body.length).toBe(9997)
   await world.sendBytes([0x40, 0x80 | (9997 & 127), 9997 >> 7, ...body])
   expect(world.client.state).toBe('connected')
+})
+
+it('T02 a DISCONNECT of exactly its cap is read', async () => {
+  const world = await connected({}, agreeable)
+  const bytesWith = (length: number): Uint8Array =>
+    encode({ type: 'disconnect', reasonCode: 0x8b, properties: { reasonString: 'x'.repeat(60_000), userProperties: [['', 'y'.repeat(length)]] } })
+  const bytes = bytesWith(30_000 + 100_000 - bytesWith(30_000).length)
+  expect(bytes.length).toBe(100_000)
+  await world.sendBytes(bytes)
+  expect(world.seen('serverdisconnect').map(({ packet }) => packet.reasonCode)).toEqual([0x8b])
 })

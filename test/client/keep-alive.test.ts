@@ -119,9 +119,9 @@ it('B08 a late timer neither doubles nor drifts', async () => {
 })
 
 it('B08 a late PINGRESP: one schedule goes on', async () => {
-  const world = await connected({ keepAlive: 10, pingTimeout: 9000 })
+  const world = await connected({ keepAlive: 10, pingTimeout: 4500 })
   await world.clock.advance(10_000)
-  await world.clock.advance(8000)
+  await world.clock.advance(4000)
   await world.send({ type: 'pingresp' })
   await world.clock.advance(9999)
   expect(pings(world)).toBe(1 + 1)
@@ -235,4 +235,18 @@ it('pain 12 E19 a handler that is busy for five keep-alives: pings flow, no disc
   }
   expect(pings(world)).toBe(5)
   expect(world.client.state).toBe('connected')
+})
+
+it('a pingTimeout over half the keep-alive that is in force: half of it counts, told once where it was asked for', async () => {
+  const lines: string[] = []
+  const logger = { warn: (line: string) => void lines.push(line) }
+  const asked = await connected({ keepAlive: 10, pingTimeout: 60_000, logger })
+  expect(asked.client.negotiated?.pingTimeout).toBe(5000)
+  expect(lines).toEqual([expect.stringContaining('5000 ms') as string])
+  await asked.clock.advance(15_000)
+  expect(await asked.client.closed).toMatchObject({ code: 'ERR_KEEPALIVE_TIMEOUT' })
+  lines.length = 0
+  const usual = await connected({ keepAlive: 10, logger })
+  const within = await connected({ keepAlive: 10, pingTimeout: 5000, logger })
+  expect([usual.client.negotiated?.pingTimeout, within.client.negotiated?.pingTimeout, lines]).toEqual([5000, 5000, []])
 })

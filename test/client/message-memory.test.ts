@@ -50,6 +50,18 @@ describe('the payload of an owned message', () => {
     }
   })
 
+  it.each(['', 'x', 'x'.repeat(5000), 'y'.repeat(70_000)])('its buffer was transferred: text() and json() say so', async (payload) => {
+    const { world, send } = await windowed()
+    const subscription = await subscribe(world, 'a')
+    await send(publish('a', payload), publish('a', 'next'))
+    const message = taken(subscription)
+    structuredClone(undefined, { transfer: [message.payload.buffer as ArrayBuffer] })
+    if (payload === '') expect(message.text()).toBe('')
+    else
+      for (const read of [() => message.text(), () => message.json()]) expect(read).toThrow(expect.objectContaining({ code: 'ERR_MESSAGE_RELEASED' }))
+    expect([message.topic, taken(subscription).text()]).toEqual(['a', 'next'])
+  })
+
   it('its text is there before and after the payload was taken out', async () => {
     const world = await agreed()
     const subscription = await subscribe(world, 'a')

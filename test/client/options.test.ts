@@ -34,6 +34,7 @@ const bad: readonly (readonly [option: string, ...values: unknown[]])[] = [
   ['cleanStart', 0, 'false', null],
   ['sessionExpiryInterval', -1, 4_294_967_296, 1.5, '5', Number.POSITIVE_INFINITY],
   ['receiveMaximum', 0, 65_536, 1.5, '5'],
+  ['receiveMaximumExceeded', true, 'ignore', 1],
   ['maximumPacketSize', 0, 4_294_967_296, 1.5],
   ['topicAliasMaximum', -1, 65_536],
   ['requestResponseInformation', 1, 'true'],
@@ -119,10 +120,27 @@ describe('P04 P05 P07 P12 B14 wrong values are refused by name when the client i
 })
 
 describe('unknown options', () => {
-  it.each(['clientID', 'keepalive', 'reconnectPeriod', 'clean', 'toString', 'hasOwnProperty'])('%s is refused by name', (option) => {
+  it.each([
+    ['clientID', 'clientId'],
+    ['keepalive', 'keepAlive'],
+    ['reconnectPeriod', 'reconnect'],
+    ['clean', 'cleanStart'],
+    ['toString', ''],
+    ['hasOwnProperty', ''],
+    ['x'.repeat(100_000), ''],
+  ])('%#: %.20s is refused by name, with the one that is nearest', (option, nearest) => {
     const error = refusal({ [option]: 1 })
     expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
-    expect(error.message).toContain('keepAlive')
+    expect(error.message).toContain(`did you mean ${nearest}`)
+    expect(error.message.length).toBeLessThan(400)
+  })
+
+  it('what was given is shown where it is no secret, and bounded', () => {
+    expect(refusal({ keepAlive: '30' }).message).toBe('keepAlive must be a whole number from 0 to 65535 (seconds), or false, not "30"')
+    expect(refusal({ protocolVersion: 3 }).message).toBe('protocolVersion must be 5, 4 or "auto", not 3')
+    expect(refusal({ connectTimeout: 'x\n'.repeat(10_000) }).message.length).toBeLessThan(400)
+    for (const option of ['username', 'password', 'clientId']) expect(refusal({ [option]: 31_415 }).message).not.toContain('31')
+    expect(refusal({ will: { topic: 'a', payload: 31_415 } }).message).not.toContain('31')
   })
 
   it('__proto__ as a key of its own, and keys that were inherited', () => {

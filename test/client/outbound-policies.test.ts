@@ -28,6 +28,7 @@ describe('I05 fault 56 pain 20 the bound by count', () => {
     const world = await bounded({ maxQueuedMessages: 2, overflow: 'drop-newest' })
     const [, , third] = put(world, 'a', 'b', 'c')
     expect(await failure(third as Promise<unknown>)).toMatchObject({ code: 'ERR_DROPPED', outcome: 'not-sent' })
+    await world.settle()
     expect(world.seen('drop')).toMatchObject([{ direction: 'out', topic: 't', error: { code: 'ERR_DROPPED' } }])
     await comeBack(world, willing(true))
     expect(texts(world)).toEqual(['a', 'b'])
@@ -93,6 +94,14 @@ describe('I05 the bound by bytes', () => {
     expect(await failure(world.client.publish('t', 'x'.repeat(2000), { qos: 1 }))).toMatchObject({ code: 'ERR_QUEUE_FULL' })
   })
 
+  it('"wait" (default): one that is larger than the limit waits like any other', async () => {
+    const world = await bounded({ maxQueuedBytes: 5000 })
+    const [large, small] = put(world, 'x'.repeat(50_000), 'y')
+    expect(await failure(small as Promise<unknown>)).toMatchObject({ code: 'ERR_QUEUE_FULL' })
+    await comeBack(world, willing(true))
+    await expect(large).resolves.toMatchObject({ reasonCode: 0 })
+  })
+
   it('pain 20 100,000 offline publishes of 1 KB hold no more than 1 MiB; each loser rejects with ERR_DROPPED', { timeout: 60_000 }, async () => {
     const world = await bounded({ maxQueuedBytes: 1024 * 1024, maxQueuedMessages: 1e6, overflow: 'drop-oldest', ttl: 10_000 })
     const codes = new Map<string, number>()
@@ -108,6 +117,36 @@ describe('I05 the bound by bytes', () => {
     await Promise.resolve()
     expect(codes.get('ERR_DROPPED')).toBe(100_000 - left)
     world.client.destroy()
+  })
+
+  it('`writable` waits for a connection offline, after `post` took nothing, also where QoS 0 is queued', async () => {
+    const world = await bounded({ offline: { qos0: 'queue' } })
+    await world.client.writable
+    expect(world.client.post('t', 'x')).toBe(false)
+    const writable = world.client.writable
+    expect(await world.outcome(writable)).toEqual({ state: 'pending' })
+    // What is queued is queued at once all the same.
+    const queued = world.client.publish('t', 'y')
+    await comeBack(world, willing(true))
+    await Promise.all([writable, queued])
+    expect(world.client.post('t', 'x')).toBe(true)
+  })
+
+  it('a refusal of `post` counts until there is room again, also where nobody waited for it', async () => {
+    const world = await bounded({ offline: { qos0: 'queue' } })
+    expect(world.client.post('t', 'x')).toBe(false)
+    await comeBack(world, willing(true))
+    await lose(world)
+    expect(await world.outcome(world.client.writable)).toMatchObject({ state: 'fulfilled' })
+  })
+
+  it('one that is twice as large as `maxQueuedBytes` lets small ones wait behind it', async () => {
+    const world = await steady({ outbound: { maxQueuedBytes: 1000 } }, (packet) => (packet.type === 'publish' ? undefined : willing(false)(packet)))
+    world.client.publish('t', new Uint8Array(3000), { qos: 1 }).catch(() => undefined)
+    const small = world.client.publish('t', 'x', { qos: 1 })
+    expect(await world.outcome(small)).toEqual({ state: 'pending' })
+    for (const packetId of [1, 2]) await world.send({ type: 'puback', packetId, reasonCode: 0, properties: {} })
+    await expect(small).resolves.toMatchObject({ reasonCode: 0 })
   })
 
   it('`writable` says when there is room, over a drop', async () => {
@@ -163,6 +202,8 @@ describe('fault 50 I14 a message that makes the server complain', () => {
       else await lose(world)
       await comeBack(world)
     }
+    // After two cuts it waits for a sign of life.
+    await world.send({ type: 'pingresp' })
     expect(world.peer.all('publish')).toHaveLength(1)
     expect(await world.outcome(one as Promise<unknown>)).toEqual({ state: 'pending' })
   })
@@ -198,7 +239,7 @@ describe('fault 50 I14 a message that makes the server complain', () => {
 
 describe('I13 numbers', () => {
   it('of what waits, and of what is in flight, are right after every event', async () => {
-    const world = await steady({ stats: true }, forgets({ receiveMaximum: 2 }))
+    const world = await steady({ stats: true, outbound: { poisonAfter: Number.POSITIVE_INFINITY } }, forgets({ receiveMaximum: 2 }))
     const numbers = () => [world.client.stats().publishesQueued, world.client.stats().publishesInFlight, world.client.outbound.size]
     send(world, 1, 'a', 'b', 'c')
     send(world, 2, 'd')

@@ -1,7 +1,8 @@
 /** The output buffers: whose they are and when, what leaves together, and where it stops. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { giveBuffer, largeBuffer, smallBuffer, takeBuffer } from '../../src/client/connection/output-pool.js'
+import { mostWrites } from '../../src/client/connection/bounds.js'
+import { giveBuffer, largeBuffer, sliceBuffer, smallBuffer, takeBuffer } from '../../src/client/connection/output-pool.js'
 import type { PublishPacket } from '../../src/wire/packets.js'
 import { ack, type StubWorld, stubbed, watched } from './stub.js'
 
@@ -38,6 +39,14 @@ describe('what leaves together', () => {
     expect(Math.max(...world.stub.writes.map((bytes) => bytes.length))).toBeLessThanOrEqual(largeBuffer)
   })
 
+  it('no write is longer than 64 KiB where long topics make the difference', async () => {
+    const world = await stubbed()
+    for (let i = 0; i < 60; i++) world.client.post(`${i}/${'t'.repeat(10_000)}`, 'x')
+    await world.settle()
+    expect(world.stub.packets.length).toBe(60)
+    expect(Math.max(...world.stub.writes.map((bytes) => bytes.length))).toBeLessThanOrEqual(largeBuffer)
+  })
+
   it('a few bytes come in a small buffer, many in a large one', async () => {
     const world = await stubbed()
     world.client.post('t', 'x')
@@ -61,6 +70,40 @@ describe('what leaves together', () => {
     expect(world.stub.packets.filter(({ type }) => type === 'pubrel').length).toBeGreaterThan(900_000)
     expect(Math.max(...world.stub.writes.map((bytes) => bytes.length))).toBeLessThanOrEqual(largeBuffer)
     expect(Math.max(...world.stub.arrays.map((bytes) => bytes.buffer.byteLength))).toBe(largeBuffer)
+  })
+
+  it('and what is left over behind a full buffer waits for more', async () => {
+    const world = await stubbed()
+    world.stub.holds = true
+    world.stub.takes = false
+    const pubrecs = Buffer.concat(Array.from({ length: 3000 }, (_, at) => Buffer.from([0x50, 2, (at + 1) >> 8, (at + 1) & 255])))
+    for (let read = 0; read < mostWrites + 20; read++) {
+      world.stub.sink?.chunk(pubrecs)
+      await world.settle()
+    }
+    // Those under way at first are smaller.
+    const later = world.stub.writes.slice(mostWrites).map((bytes) => bytes.length)
+    expect(later.length).toBeGreaterThan(1)
+    expect(Math.min(...later)).toBeGreaterThan(largeBuffer - 16)
+  })
+
+  it.each([-30, -10, 0, 10])('a payload of 128 KiB and %i bytes: no write is longer than that', async (more) => {
+    const world = await stubbed()
+    void world.client.publish('t', new Uint8Array(sliceBuffer + more), { qos: 1 })
+    await world.settle()
+    expect(world.stub.packets).toMatchObject([{ payload: { length: sliceBuffer + more } }])
+    expect(Math.max(...world.stub.writes.map((bytes) => bytes.length))).toBeLessThanOrEqual(sliceBuffer)
+  })
+
+  it('a large payload leaves in slices also behind properties that are larger than one', async () => {
+    const world = await stubbed()
+    const userProperties = Array.from({ length: 3 }, (): [string, string] => ['k', 'v'.repeat(50_000)])
+    void world.client.publish('t', new Uint8Array(300_000).fill(7), { qos: 1, properties: { userProperties } })
+    await world.settle()
+    expect(world.stub.packets).toMatchObject([{ payload: { length: 300_000 } }])
+    const [head, ...slices] = world.stub.writes.map((bytes) => bytes.length)
+    expect(head).toBeLessThan(150_100)
+    expect(slices).toEqual([sliceBuffer, sliceBuffer, 300_000 - 2 * sliceBuffer])
   })
 
   it('a packet that no buffer holds leaves whole', async () => {
@@ -157,7 +200,7 @@ describe('whose a buffer is', () => {
     giveBuffer(before)
   })
 
-  it('only so many are kept, and only of the two sizes', () => {
+  it('only so many are kept, and only of the three sizes', () => {
     const odd = new Uint8Array(100)
     giveBuffer(odd)
     const made = new Set<Uint8Array>(Array.from({ length: 500 }, () => new Uint8Array(largeBuffer)))
@@ -165,7 +208,11 @@ describe('whose a buffer is', () => {
     const kept = Array.from({ length: 500 }, () => takeBuffer(largeBuffer)).filter((bytes) => made.has(bytes))
     expect(kept.length).toBeLessThanOrEqual(32)
     expect(takeBuffer(50)).not.toBe(odd)
-    expect(takeBuffer(largeBuffer + 1).length).toBe(largeBuffer + 1)
+    const slices = new Set<Uint8Array>(Array.from({ length: 50 }, () => new Uint8Array(sliceBuffer)))
+    for (const bytes of slices) giveBuffer(bytes)
+    expect(Array.from({ length: 50 }, () => takeBuffer(largeBuffer + 1)).filter((bytes) => slices.has(bytes)).length).toBeLessThanOrEqual(8)
+    expect(takeBuffer(largeBuffer + 1).length).toBe(sliceBuffer)
+    expect(takeBuffer(sliceBuffer + 1).length).toBe(sliceBuffer + 1)
   })
 })
 

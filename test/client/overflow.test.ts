@@ -91,7 +91,7 @@ describe('backpressure, the default', () => {
       Array.from({ length: 256 }, (_, index) => index + 1),
       1,
     )
-    expect(world.peer.last('connect').properties.receiveMaximum).toBe(256)
+    expect(world.peer.last('connect').properties.receiveMaximum ?? 65_535).toBe(65_535)
     expect(subscription.size).toBe(256)
     expect(subscription.dropped).toBe(0)
     expect(acks(world)).toEqual([])
@@ -197,6 +197,14 @@ describe('when the policy decides', () => {
     }
     expect(world.seen('drop').length).toBeLessThanOrEqual(6)
     expect(world.seen('drop').length).toBeGreaterThanOrEqual(4)
+  })
+
+  it('a loss that nothing follows is told once, and no `drop` event tells of none', async () => {
+    const { world, subscription } = await overflowing({ overflow: 'drop-oldest', buffer: 1 })
+    await trickle(world, [1, 2, 3])
+    await world.clock.advance(5000)
+    expect(world.seen('drop').map(({ count }) => count)).not.toContain(0)
+    expect(dropCount(world)).toBe(subscription.dropped)
   })
 })
 

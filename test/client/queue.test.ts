@@ -174,6 +174,54 @@ describe('I05 a full queue', () => {
     expect(next.state).toBe('pending')
   })
 
+  describe('maxQueuedBytes', () => {
+    const topics = ['a', 'b', 'c', 'd']
+    /** The smallest limit at which these publishes are taken before the first connection. */
+    function leastFor(count: number): number {
+      for (let maxQueuedBytes = count * 1000; ; maxQueuedBytes++) {
+        const world = new StubWorld({ outbound: { maxQueuedBytes, overflow: 'reject' } })
+        for (const topic of topics.slice(0, count)) world.client.publish(topic, named(topic, 1000), { qos: 1 }).catch(() => undefined)
+        if (world.client.outbound.size === count) return maxQueuedBytes
+      }
+    }
+    const one = leastFor(1)
+
+    it('holds what is exactly as large', () => {
+      expect([leastFor(2), leastFor(3)]).toEqual([2 * one, 3 * one])
+    })
+
+    it.each([
+      { userProperties: [['k', 'v'.repeat(2000)]] as [string, string][] },
+      { correlationData: new Uint8Array(2000) },
+      { responseTopic: 'r'.repeat(2000) },
+      { contentType: 'c'.repeat(2000) },
+    ])('counts properties: %o', async (properties) => {
+      const world = new StubWorld({ outbound: { maxQueuedBytes: 2000, overflow: 'reject' } })
+      const plain = watched(world.client.publish('t', 'x', { qos: 1 }))
+      const large = watched(world.client.publish('t', 'x', { qos: 1, properties }))
+      await world.settle()
+      expect([plain.state, large.error]).toMatchObject(['pending', { code: 'ERR_QUEUE_FULL' }])
+    })
+
+    it.each([
+      [3 * one, ['a', 'b', 'c']],
+      [3 * one - 1, ['a', 'b']],
+    ])('of %i bytes lets as many be under way as it holds', async (maxQueuedBytes, expected) => {
+      const world = await stubbed({ outbound: { maxQueuedBytes, overflow: 'reject' } })
+      const calls = topics.map((topic) => watched(world.client.publish(topic, named(topic, 1000), { qos: 1 })))
+      await world.settle()
+      expect(sent(world)).toEqual(expected)
+      expect(calls.map(({ state }) => state)).toEqual(topics.map((topic) => (expected.includes(topic) ? 'pending' : 'rejected')))
+    })
+
+    it("under 'drop-oldest' counts what is under way: the oldest that waits goes where that makes exactly room", async () => {
+      const world = await stubbed({ outbound: { maxQueuedBytes: 2 * one, overflow: 'drop-oldest' } }, { receiveMaximum: 1 })
+      const calls = topics.map((topic) => watched(world.client.publish(topic, named(topic, 1000), { qos: 1 })))
+      await world.settle()
+      expect(calls.map(({ state }) => state)).toEqual(['pending', 'rejected', 'rejected', 'pending'])
+    })
+  })
+
   it('maxQueuedBytes is given back when a publish ends, however it ends', async () => {
     const world = await stubbed({ outbound: { maxQueuedBytes: 3000, overflow: 'reject' } }, { receiveMaximum: 1, maximumPacketSize: 2000 })
     for (let round = 0; round < 20; round++) {
@@ -214,7 +262,7 @@ describe('the view', () => {
   })
 
   it('writable waits until a publish would find room', async () => {
-    const world = new StubWorld({ outbound: { maxQueuedMessages: 2, overflow: 'reject' } })
+    const world = new StubWorld({ outbound: { maxQueuedMessages: 2, overflow: 'reject', offline: { qos0: 'queue' } } })
     for (let index = 0; index < 2; index++) world.client.publish('t', 'x', { qos: 1 })
     const writable = watched(world.client.writable)
     await world.settle()

@@ -56,17 +56,17 @@ describe('disconnect() while reconnecting', () => {
   })
 })
 
-describe('E17 a server that counts one too few', () => {
-  it('is told once with 0x93, and borne with on later connections; two too many are not', async () => {
-    const world = await connected({ receiveMaximum: 2, reconnect: { backoff: constant(10) } }, agreeable)
+describe('E17 a server that exceeds Receive Maximum', () => {
+  it("is told with 0x93 on each connection under 'disconnect'", async () => {
+    const world = await connected({ receiveMaximum: 2, receiveMaximumExceeded: 'disconnect', reconnect: { backoff: constant(10) } }, agreeable)
     world.client.subscription('jobs', { qos: 1, ack: 'manual' })
     await world.send(job(1), job(2), job(3))
     expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
     await world.clock.advance(2000)
     expect([world.client.state, world.peers.length]).toEqual(['connected', 2])
-    await world.send(job(11), job(12), job(13))
+    await world.send(job(11), job(12))
     expect(world.peer.all('disconnect')).toEqual([])
-    await world.send(job(14))
+    await world.send(job(13))
     expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
   })
 })

@@ -373,7 +373,7 @@ describe('the error that ends it', () => {
     const publishing = failure(rig.client.publish('a', 'x', { qos: 1 }))
     const waiting = failure(rig.client.connect())
     await rig.advance(100_000)
-    expect(rig.dials).toHaveLength(3)
+    expect(rig.dials).toHaveLength(1 + 3)
     const errors: MqttError[] = await Promise.all([publishing, waiting, next])
     for (const error of errors) expect(error).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED', cause: { code: 'ERR_CONNECT_FAILED' } })
     expect(await rig.client.closed).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED' })

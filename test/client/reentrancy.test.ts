@@ -1,6 +1,7 @@
 /** Calls into the client from inside its own callbacks: defined, in order, and nothing stays pending. */
 import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../src/client/events.js'
+import { Client } from '../../src/client/node.js'
 import type { QoS } from '../../src/wire/packets.js'
 import { accepting, agreeable, connected, World } from './harness.js'
 import { ack, StubWorld, stubbed, watched } from './stub.js'
@@ -103,6 +104,28 @@ describe('publish inside events', () => {
     expect(world.client.outbound.size).toBe(3)
     expect(calls.filter((one) => one.state === 'pending')).toHaveLength(3)
     expect(calls.every((one) => one.settled <= 1)).toBe(true)
+  })
+
+  it.each([
+    ['at once', (again: () => void) => again()],
+    ['a microtask later', (again: () => void) => void Promise.resolve().then(again)],
+  ])('`drop` listeners that report each failure with a publish that fails %s keep nothing from its turn', async (_name, later) => {
+    const client = new Client('mqtt://127.0.0.1:1')
+    let told = 0
+    for (let listeners = 0; listeners < 2; listeners++) {
+      client.on('drop', ({ count }) => {
+        told += count
+        later(() => void client.publish('reports/failure', 'x'))
+      })
+    }
+    client.publish('t', 'x').catch(() => undefined)
+    expect(told).toBe(0)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    client.destroy()
+    expect(told).toBeGreaterThan(100)
+    const turn = performance.now()
+    await new Promise((resolve) => setTimeout(resolve))
+    expect(performance.now() - turn).toBeLessThan(1000)
   })
 
   it('a `drop` listener that publishes while the queue is cleared starts a new queue', async () => {

@@ -1,9 +1,13 @@
 /** What was in flight when a connection was lost goes on with the next: the same packets, in their order, before anything new. */
 import { describe, expect, it } from 'vitest'
+import { BaseClient } from '../../src/client/client.js'
 import type { MqttError } from '../../src/errors.js'
-import { again, carried, comeBack, forgets, frames, keeps, lose, publishFrames, send, steady, willing } from './across.js'
+import { VirtualClock } from '../../src/testing/virtual-clock.js'
+import { virtualPlatform } from '../../src/testing/virtual-platform.js'
+import { again, carried, comeBack, forgets, frames, keeps, lasting, lose, pause, publishFrames, send, steady, willing } from './across.js'
 import { failure } from './harness.js'
 import { subscribe } from './incoming.js'
+import { StubTransport } from './stub.js'
 
 describe('QoS 1, session present', () => {
   it('H01 fault 12 goes out again with its identifier and DUP 1, before anything new [MQTT-4.4.0-1] [MQTT-3.3.1-1]', async () => {
@@ -117,8 +121,16 @@ describe('several in flight', () => {
     ])
   })
 
-  it('H04 the order stays over several connections, each cut in the middle of the replay', async () => {
+  it('H04 a PUBREC that comes twice changes nothing about the order of PUBREL [MQTT-4.6.0-4]', async () => {
     const world = await steady()
+    send(world, 2, 'a', 'b')
+    await world.settle()
+    for (const packetId of [1, 2, 1]) await world.send({ type: 'pubrec', packetId, reasonCode: 0, properties: {} })
+    expect(carried(await again(world))).toEqual(['pubrel #1', 'pubrel #2'])
+  })
+
+  it('H04 the order stays over several connections, each cut in the middle of the replay', async () => {
+    const world = await steady({ outbound: { poisonAfter: Number.POSITIVE_INFINITY } })
     send(world, 1, 'a', 'b', 'c', 'd')
     await world.settle()
     const order = ['publish t=a q1 #1 dup', 'publish t=b q1 #2 dup', 'publish t=c q1 #3 dup', 'publish t=d q1 #4 dup']
@@ -129,7 +141,7 @@ describe('several in flight', () => {
   })
 
   it('is byte for byte what was sent before, but for DUP (properties, large payloads, retain) [MQTT-4.4.0-1]', async () => {
-    const world = await steady()
+    const world = await steady({ outbound: { poisonAfter: Number.POSITIVE_INFINITY } })
     const large = new Uint8Array(40_000).map((_, index) => index)
     const properties = {
       payloadFormatIndicator: 1,
@@ -310,4 +322,41 @@ describe('an abort of a publish that was sent', () => {
     expect((await rejected).outcome).toBe('unknown')
     expect(carried(await again(world))).toEqual(['publish t=one q1 #1 dup'])
   })
+})
+
+it('F11 the identifier of a QoS 1 message that is too large for the next connection is used again', async () => {
+  const clock = new VirtualClock()
+  const stubs: StubTransport[] = []
+  const transport = (): StubTransport => stubs[stubs.push(new StubTransport()) - 1] as StubTransport
+  const client = new BaseClient(virtualPlatform(clock), [{ url: 'stub://peer', transport }], lasting)
+  const accept = async (sessionPresent: boolean, properties = {}): Promise<void> => {
+    stubs.at(-1)?.deliver({ type: 'connack', sessionPresent, reasonCode: 0, properties })
+    await clock.settle()
+  }
+  const connecting = client.connect()
+  await clock.settle()
+  await accept(false)
+  await connecting
+  const large = failure(client.publish('t', 'x'.repeat(100), { qos: 1 }))
+  await clock.settle()
+  stubs.at(-1)?.destroy()
+  await clock.advance(pause)
+  await accept(true, { maximumPacketSize: 50, receiveMaximum: 65_535 })
+  expect(await large).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
+  const stub = stubs.at(-1) as StubTransport
+  // All the others, once.
+  for (let id = 2; id <= 65_535; ) {
+    const acks: number[] = []
+    for (const last = Math.min(65_535, id + 4999); id <= last; id++) {
+      void client.publish('t', '', { qos: 1 })
+      acks.push(0x40, 2, id >> 8, id & 255)
+    }
+    await clock.settle()
+    stub.sink?.chunk(Uint8Array.from(acks))
+    await clock.settle()
+  }
+  stub.writes.length = 0
+  void client.publish('t', 'again', { qos: 1 })
+  await clock.settle()
+  expect(stub.packets).toMatchObject([{ type: 'publish', packetId: 1 }])
 })

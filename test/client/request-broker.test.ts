@@ -2,8 +2,9 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api.js'
 import { BaseClient } from '../../src/client/client.js'
-import { type RequestClient, Requests } from '../../src/client/requesting/request.js'
+import { type RequestHost, Requests } from '../../src/client/requesting/request.js'
 import { type Responding, type RespondOptions, respond } from '../../src/client/requesting/respond.js'
+import { MqttError } from '../../src/errors.js'
 import { MemoryBroker, type MemoryBrokerOptions } from '../../src/testing/broker/index.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
@@ -23,7 +24,7 @@ class Scene {
     brokers.push(this.broker)
   }
 
-  async client(clientId: string, options: ClientOptions = {}): Promise<RequestClient> {
+  async client(clientId: string, options: ClientOptions = {}): Promise<RequestHost> {
     const endpoint = { url: 'memory://broker', transport: this.broker.dial }
     const client = new BaseClient(virtualPlatform(this.clock), endpoint, {
       clientId,
@@ -61,14 +62,21 @@ describe('request and respond through a broker', () => {
     expect(requests.ignored).toBe(0)
   })
 
-  it('a handler that fails answers nothing: the request ends at its deadline', async () => {
+  it('a handler that fails: its caller gets ERR_REMOTE at once, with what the handler chose to tell', async () => {
     const scene = new Scene()
+    const errors = [new Error('secret'), new MqttError('ERR_REMOTE', 'no such \u0007item', { reasonName: 'NOT_FOUND' })]
     await scene.responder(() => {
-      throw new Error('no')
+      throw errors.shift()
     })
-    const reply = failure((await scene.requests()).request('svc/a', '', { timeout: 500 }))
-    await scene.clock.advance(500)
-    expect(await reply).toMatchObject({ code: 'ERR_TIMEOUT', outcome: 'unknown' })
+    const requests = await scene.requests()
+    const told = [failure(requests.request('svc/a', '')), failure(requests.request('svc/a', ''))]
+    await scene.clock.settle()
+    const common = { code: 'ERR_REMOTE', outcome: 'unknown', fault: 'remote' }
+    expect(await Promise.all(told)).toMatchObject([
+      { ...common, message: 'remote: ERR_HANDLER_FAILED', reasonName: 'ERR_HANDLER_FAILED' },
+      { ...common, message: 'no such \\u{7}item', reasonName: 'NOT_FOUND' },
+    ])
+    expect(requests.ignored).toBe(0)
   })
 
   it('the response information of the broker keeps two tenants apart; a responder that allows one answers only there (T24)', async () => {

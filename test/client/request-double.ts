@@ -3,12 +3,12 @@
  * of it. Also the same view of a real client.
  */
 import type { ClientState, Handler, Handling, ListenOptions, Payload, PublishOptions } from '../../src/client/api.js'
-import type { BaseClient } from '../../src/client/client.js'
 import { asyncDisposeSymbol } from '../../src/client/common/dispose.js'
-import { DeliveredMessage, type Message, type MessageProperties, noTicket } from '../../src/client/delivery/message.js'
+import { noTicket } from '../../src/client/delivery/bounds.js'
+import { DeliveredMessage, type Message, type MessageProperties } from '../../src/client/delivery/message.js'
 import { Piece } from '../../src/client/delivery/pieces.js'
 import type { ClientEvents } from '../../src/client/events.js'
-import type { RequestClient } from '../../src/client/requesting/request.js'
+import type { RequestHost } from '../../src/client/requesting/request.js'
 import { MqttError } from '../../src/errors.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { encode } from '../../src/wire/encode.js'
@@ -54,10 +54,13 @@ export function message(topic: string, text: string, properties: MessageProperti
 }
 
 /** The client. `obliging` ones publish and subscribe at once. */
-export class ClientDouble implements RequestClient {
+export class ClientDouble implements RequestHost {
+  readonly client = this
+  readonly platform = this
   readonly clock = new VirtualClock()
   state: ClientState = 'idle'
   negotiated: { readonly responseInformation: string | undefined } | undefined
+  readonly session = { negotiated: undefined }
   version: ProtocolVersion | undefined = 5
   readonly published: Published[] = []
   readonly listened: Listened[] = []
@@ -72,6 +75,10 @@ export class ClientDouble implements RequestClient {
     this.closed = new Promise((resolve) => {
       this.#close = resolve
     })
+  }
+
+  get options(): RequestHost['options'] {
+    return { protocolVersion: this.version ?? 'auto' }
   }
 
   // As a client
@@ -168,27 +175,23 @@ export class ClientDouble implements RequestClient {
 let viewsMade = 0
 
 /** A real client, as requests see it. */
-export function viewOf({ client, clock }: Pick<World, 'client' | 'clock'>): RequestClient {
+export function viewOf({ client, clock }: Pick<World, 'client' | 'clock'>): RequestHost {
   let seed = viewsMade++ * 0.0123
   return {
-    get state() {
-      return client.state
+    client,
+    platform: {
+      random: () => {
+        seed = (seed + 0.377) % 1
+        return seed
+      },
+      setTimer: (callback, delay) => clock.setTimer(callback, delay),
     },
-    closed: client.closed,
-    get negotiated() {
-      return client.negotiated
+    options: { protocolVersion: 'auto' },
+    session: {
+      get negotiated() {
+        return client.negotiated
+      },
     },
-    get version() {
-      return client.negotiated?.protocolVersion
-    },
-    publish: (topic, payload, options) => client.publish(topic, payload, options),
-    listen: (filters, handler, options) => client.listen(filters, handler, options),
-    on: (type, listener) => client.on(type, listener as Parameters<BaseClient['on']>[1]),
-    random: () => {
-      seed = (seed + 0.377) % 1
-      return seed
-    },
-    setTimer: (callback, delay) => clock.setTimer(callback, delay),
   }
 }
 

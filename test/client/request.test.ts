@@ -648,4 +648,19 @@ describe('arguments', () => {
     await client.clock.advance(10)
     await new Promise((resolve) => setImmediate(resolve))
   })
+
+  it('client.request() that nobody awaits: the same, whatever is wrong', async () => {
+    const { client } = await agreed({ keepAlive: false })
+    const unhandled: unknown[] = []
+    const note = (error: unknown): void => void unhandled.push(error)
+    process.on('unhandledRejection', note)
+    client.request('a/#', '')
+    client.request('a', 5 as unknown as string)
+    client.destroy()
+    client.request('a', '')
+    expect(await failure(client.request('a', ''))).toMatchObject({ code: 'ERR_CLOSED' })
+    await new Promise((resolve) => setImmediate(resolve))
+    process.off('unhandledRejection', note)
+    expect(unhandled).toEqual([])
+  })
 })

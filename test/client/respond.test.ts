@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Message } from '../../src/client/delivery/message.js'
 import { Requests } from '../../src/client/requesting/request.js'
 import { type Reply, type Responder, type Responding, type RespondOptions, respond } from '../../src/client/requesting/respond.js'
+import { MqttError } from '../../src/errors.js'
 import { failure, type World } from './harness.js'
 import { acks, agreed, gate, obliging, publish, quiet } from './incoming.js'
 import { ClientDouble, viewOf } from './request-double.js'
@@ -207,15 +208,159 @@ describe('T24 where answers may go', () => {
 })
 
 describe('failures', () => {
-  it('a handler that throws sends nothing; at QoS 0 an error event', async () => {
-    const world = await agreed()
-    const problem = new Error('handler')
-    await responding(world, async () => {
-      throw problem
-    })
-    await world.send(request('a'))
-    expect(answers(world)).toEqual([])
+  /** The User Properties of what was answered. */
+  const told = (world: World) => world.peer.all('publish').map(({ properties }) => properties.userProperties)
+
+  it.each([0, 1] as const)('QoS %i: of a handler that throws its caller is told a code and nothing else; an error event', async (qos) => {
+    const world = await agreed({ keepAlive: false })
+    const problem = new Error('secret')
+    const responder = await responding(
+      world,
+      async () => {
+        throw problem
+      },
+      { qos, onError: 'reject' },
+    )
+    await world.send(request('a', qos === 0 ? undefined : 1))
+    expect(answers(world)).toEqual([`mqwire/r ${qos} k `])
+    expect(told(world)).toEqual([[['error', 'ERR_HANDLER_FAILED']]])
     expect(world.seen('error')).toMatchObject([{ error: { code: 'ERR_HANDLER_FAILED', cause: problem } }])
+    expect(acks(world)).toEqual(qos === 0 ? [] : ['puback 1 0x80'])
+    expect([responder.failed, responder.ignored]).toEqual([0, 0])
+  })
+
+  it('what the handler chooses to tell leaves with it, bounded; an error that came from elsewhere does not', async () => {
+    const world = await agreed()
+    const errors = [
+      new MqttError('ERR_REMOTE', 'no such item', { reasonName: 'NOT_FOUND' }),
+      new MqttError('ERR_REMOTE', 'no such item'),
+      new MqttError('ERR_REMOTE', 'x'.repeat(100_000), { reasonName: 'y\0'.repeat(1000) }),
+      new MqttError('ERR_REMOTE', 'of a service behind it', { fault: 'remote', reasonName: 'HIDDEN' }),
+      new MqttError('ERR_TIMEOUT', 'of a service behind it'),
+    ]
+    await responding(world, () => {
+      throw errors.shift()
+    })
+    for (let count = 0; count < 5; count++) await world.send(request('a'))
+    expect(answers(world).map((answer) => answer.slice(0, 40))).toEqual([
+      'mqwire/r 0 k no such item',
+      'mqwire/r 0 k no such item',
+      `mqwire/r 0 k ${'x'.repeat(27)}`,
+      'mqwire/r 0 k ',
+      'mqwire/r 0 k ',
+    ])
+    const codes = told(world).map((pairs) => pairs?.[0]?.[1] ?? '')
+    expect(codes).toEqual(['NOT_FOUND', 'ERR_REMOTE', expect.stringMatching(/^y/), 'ERR_HANDLER_FAILED', 'ERR_HANDLER_FAILED'])
+    expect([codes[2]?.length, answers(world)[2]?.length].every((length = 0) => length < 300)).toBe(true)
+  })
+
+  it('a retry never answers; the last failure does, once', async () => {
+    const world = await agreed({ keepAlive: false })
+    let calls = 0
+    await responding(
+      world,
+      () => {
+        calls += 1
+        throw new Error('never')
+      },
+      { qos: 1 },
+    )
+    await world.send(request('a', 1))
+    await world.clock.advance(60_000)
+    expect([calls, answers(world), acks(world)]).toEqual([6, ['mqwire/r 1 k '], ['puback 1 0x80']])
+  })
+
+  const verdicts: [string, RespondOptions['onError'], number, string[]][] = [
+    ["'stop'", 'stop', 1, []],
+    ['a function that stops', () => 'stop', 1, []],
+    ['a function that rejects', () => Promise.resolve('reject'), 1, ['mqwire/r 1 k ']],
+    ['a function that retries ten times', (_error, _message, attempt) => (attempt > 10 ? 'reject' : 'retry'), 11, ['mqwire/r 1 k ']],
+    [
+      'a function that throws',
+      () => {
+        throw new Error('worse')
+      },
+      1,
+      ['mqwire/r 1 k '],
+    ],
+  ]
+  it.each(verdicts)('onError decides first: %s', async (_what, onError, expected, answered) => {
+    const world = await agreed({ keepAlive: false })
+    let calls = 0
+    const responder = await responding(
+      world,
+      () => {
+        calls += 1
+        throw new Error('handler')
+      },
+      { qos: 1, onError },
+    )
+    quiet(responder.done)
+    await world.send(request('a', 1))
+    await world.clock.advance(60_000)
+    expect([calls, answers(world)]).toEqual([expected, answered])
+  })
+
+  it('a wrong onError is refused', async () => {
+    const client = new ClientDouble()
+    expect(await failure(respond(client, 'svc', () => '', { onError: 'ignore' as unknown as 'stop' }))).toMatchObject({ option: 'onError' })
+  })
+
+  it('a request that the handler released, and then failed: its caller is told', async () => {
+    const world = await agreed({ keepAlive: false })
+    await responding(
+      world,
+      (message) => {
+        message.ack()
+        throw new Error('late')
+      },
+      { qos: 1, lifetime: 'borrowed' },
+    )
+    await world.send(request('a', 1))
+    await world.clock.advance(60_000)
+    expect(answers(world)).toEqual(['mqwire/r 1 k '])
+  })
+
+  it('nothing is answered once the client ends: the request stays with the session', async () => {
+    const world = await agreed({ keepAlive: false })
+    const wait = gate()
+    await responding(
+      world,
+      async () => {
+        await wait.promise
+        throw new Error('late')
+      },
+      { qos: 1, onError: 'reject' },
+    )
+    await world.send(request('a', 1))
+    const bye = world.client.disconnect()
+    await world.settle()
+    wait.open()
+    await world.settle()
+    await bye
+    expect([answers(world), acks(world)]).toEqual([[], []])
+  })
+
+  it('an error that cannot be published is counted', async () => {
+    const world = await agreed({ keepAlive: false }, (packet) =>
+      packet.type === 'publish' ? { type: 'puback', packetId: packet.packetId as number, reasonCode: 0x87, properties: {} } : obliging(packet),
+    )
+    const responder = await responding(
+      world,
+      () => {
+        throw new Error('handler')
+      },
+      { qos: 1, onError: 'reject' },
+    )
+    await world.send(request('a', 1))
+    expect([responder.failed, acks(world)]).toEqual([1, ['puback 1 0x80']])
+  })
+
+  it('requests are answered as they come, also with a wildcard; order asks for more', async () => {
+    const client = new ClientDouble()
+    await respond(client, 'svc/#', () => '', { concurrency: 5 })
+    await respond(client, 'svc/#', () => '', { concurrency: 5, order: 'topic' })
+    expect(client.listened.map(({ options }) => options.order)).toEqual(['none', 'topic'])
   })
 
   it('onError is that of listen: retried at QoS 1, and answered when it works', async () => {
@@ -239,7 +384,7 @@ describe('failures', () => {
       const world = await agreed()
       const responder = await responding(world, () => result as unknown as string)
       await world.send(request('a'), request('b'))
-      expect(answers(world)).toEqual([])
+      expect(answers(world)).toEqual(['mqwire/r 0 k ', 'mqwire/r 0 k '])
       expect(world.seen('error')).toHaveLength(2)
       expect(world.seen('error')[0]?.error).toMatchObject({ code: 'ERR_HANDLER_FAILED', cause: { code: 'ERR_INVALID_OPTION' } })
       expect(responder.failed).toBe(0)

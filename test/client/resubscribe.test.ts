@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import { again, carried, comeBack, forgets, keeps, lose, steady, willing } from './across.js'
 import { failure, type World } from './harness.js'
-import { publish, read, subscribe, takenTexts } from './incoming.js'
+import { acks, publish, read, subscribe, takenTexts } from './incoming.js'
 
 const withoutIdentifiers = { subscriptionIdentifierAvailable: 0 }
 
@@ -30,6 +30,31 @@ describe('the session is lost', () => {
     expect(second.map(({ subscriptions }) => subscriptions)).toEqual(first.map(({ subscriptions }) => subscriptions))
     await world.send(publish('a/x', 'for one'), publish('b', 'for two'))
     expect([takenTexts(one), takenTexts(two)]).toEqual([['for one'], ['for two']])
+  })
+
+  it('one whose UNSUBSCRIBE was refused is made again, too: it goes on', async () => {
+    const world = await steady({}, (packet) =>
+      packet.type === 'unsubscribe' ? { type: 'unsuback', packetId: packet.packetId, reasonCodes: [0x87] } : willing(false)(packet),
+    )
+    const subscription = await subscribe(world, 'a')
+    const refusal = failure(subscription.unsubscribe())
+    await world.settle()
+    expect(await refusal).toMatchObject({ code: 'ERR_UNSUBSCRIBE_REFUSED' })
+    await again(world, willing(false))
+    expect(subscribed(world)).toEqual([['a']])
+    await world.send(publish('a', 'x'))
+    expect(takenTexts(subscription)).toEqual(['x'])
+  })
+
+  it('retained messages of a SUBSCRIBE that a new reader asked for meanwhile are for all who read that filter', async () => {
+    const world = await steady({}, willing(false))
+    const first = await subscribe(world, 'a')
+    await lose(world)
+    const second = world.client.subscription('a')
+    await comeBack(world, willing(false))
+    expect(subscribed(world)).toEqual([['a']])
+    await world.send(publish('a', 'kept', undefined, { retain: true }))
+    expect([takenTexts(first), takenTexts(second)]).toEqual([['kept'], ['kept']])
   })
 
   it('keeps Subscription Identifiers and user properties, group by group', async () => {
@@ -147,6 +172,17 @@ describe('the session is lost', () => {
     expect(world.peer.last('subscribe').properties.subscriptionIdentifiers).toBeUndefined()
   })
 
+  it('a reader does not wait for a filter whose SUBSCRIBE for another reader, the only one on its way, does not fit the new server', async () => {
+    const long = 'x'.repeat(100)
+    const world = await steady({}, willing(false))
+    const first = read(await subscribe(world, long))
+    await lose(world)
+    const joined = failure(world.client.subscribe(long, { qos: 1 }))
+    await comeBack(world, willing(false, { maximumPacketSize: 64 }))
+    expect(await joined).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
+    expect(first.end).toMatchObject({ state: 'failed', error: { code: 'ERR_PACKET_TOO_LARGE' } })
+  })
+
   it('a handler ends with the error too', async () => {
     const world = await steady({}, willing(false))
     const listening = world.client.listen('gone', () => undefined)
@@ -234,7 +270,7 @@ describe('C33 a flapping link', () => {
   })
 
   it('G21 one publish and one subscribe that wait are on the wire at most once per connection', async () => {
-    const world = await steady({}, forgets())
+    const world = await steady({ outbound: { poisonAfter: Number.POSITIVE_INFINITY } }, forgets())
     await lose(world)
     const promise = world.client.publish('t', 'x', { qos: 1 })
     promise.catch(() => undefined)
@@ -247,5 +283,56 @@ describe('C33 a flapping link', () => {
     await comeBack(world, willing(true))
     await expect(promise).resolves.toBeDefined()
     await expect(subscription.ready).resolves.toBe(subscription)
+  })
+})
+
+describe('`resubscribe: "always"` on a session that goes on', () => {
+  const always = { resubscribe: 'always' } as const
+  const present =
+    (answer: Answer): Answer =>
+    (packet) =>
+      packet.type === 'connect' ? willing(true)(packet) : answer(packet)
+  const identified = (topic: string, text: string, packetId: number, identifier: number | undefined) =>
+    publish(topic, text, packetId, { properties: { subscriptionIdentifiers: [identifier as number] } })
+
+  it('a filter that is refused now ends on the server too: what the session still sends for it goes to nobody else', async () => {
+    const world = await steady(always, willing(false))
+    const narrow = read(await subscribe(world, 'a/b', { qos: 1 }))
+    const wide = await subscribe(world, 'a/#', { qos: 1 })
+    const [first, second] = world.peer.all('subscribe').map(({ properties }) => properties.subscriptionIdentifiers?.[0])
+    await again(
+      world,
+      present((packet) => (packet.type === 'unsubscribe' ? undefined : refusing('a/b')(packet))),
+    )
+    expect(narrow.end).toMatchObject({ state: 'failed', error: { code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 } })
+    expect(world.peer.all('unsubscribe').map(({ filters }) => filters)).toEqual([['a/b']])
+    await world.send(identified('a/b', 'narrow', 1, first), identified('a/b', 'wide', 2, second))
+    expect(takenTexts(wide)).toEqual(['wide'])
+    await world.clock.advance(100)
+    expect(acks(world)).toEqual(['puback 1', 'puback 2'])
+    await world.send({ type: 'unsuback', packetId: world.peer.last('unsubscribe').packetId, reasonCodes: [0] })
+    await again(world, willing(true))
+    expect(subscribed(world)).toEqual([['a/#']])
+  })
+
+  it('so does what the new server says it does not have; what does not fit it cannot be told, and is dropped when it comes', async () => {
+    const long = 'x'.repeat(100)
+    const world = await steady(always, willing(false))
+    const readings = [read(await subscribe(world, long, { qos: 1 })), read(await subscribe(world, 'a/+', { qos: 1 }))]
+    await again(world, willing(true, { maximumPacketSize: 64, wildcardSubscriptionAvailable: 0 }))
+    expect(readings.map(({ end }) => (end.error as { code?: string }).code)).toEqual(['ERR_PACKET_TOO_LARGE', 'ERR_WILDCARD_SUBS_UNSUPPORTED'])
+    expect(world.peer.all('unsubscribe').map(({ filters }) => filters)).toEqual([['a/+']])
+    await world.send(publish(long, 'late', 1))
+    await world.clock.advance(100)
+    expect(acks(world)).toEqual(['puback 1'])
+    expect(world.seen('unclaimed')).toEqual([])
+  })
+
+  it('after a lost session there is nothing to tell the server', async () => {
+    const world = await steady(always, willing(false))
+    const reading = read(await subscribe(world, 'a'))
+    await again(world, refusing('a'))
+    expect(reading.end).toMatchObject({ state: 'failed', error: { code: 'ERR_SUBSCRIBE_REFUSED' } })
+    expect(world.peer.all('unsubscribe')).toEqual([])
   })
 })

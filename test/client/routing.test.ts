@@ -232,6 +232,19 @@ describe('overlapping filters', () => {
     expect(acks(world)).toEqual(['puback 1'])
   })
 
+  it('E23 a filter of a connection without identifiers, beside one that has one: both get the copy', async () => {
+    const { world, wide, wideId } = await overlapping('x')
+    world.answer = (packet) =>
+      packet.type === 'connect'
+        ? { type: 'connack', sessionPresent: true, reasonCode: 0, properties: { subscriptionIdentifierAvailable: 0 } }
+        : agreeable(packet)
+    await Promise.all([world.client.reconnect({ force: true }), world.clock.advance(2000)])
+    const nameless = await subscribe(world, 'a/b')
+    await world.send(tagged('a/b', 'x', wideId))
+    expect(takenTexts(wide)).toEqual(['x'])
+    expect(takenTexts(nameless)).toEqual(['x'])
+  })
+
   it('T11 an unknown identifier: by topic alone', async () => {
     const { world, wide, narrow, wideId, narrowId } = await overlapping()
     const unknown = [1, 2, 3, 4].find((value) => value !== wideId && value !== narrowId) ?? 0
@@ -239,6 +252,56 @@ describe('overlapping filters', () => {
     expect(takenTexts(wide)).toEqual(['x'])
     expect(takenTexts(narrow)).toEqual(['x'])
     expect(world.client.state).toBe('connected')
+  })
+
+  it('a copy for a filter that was left a moment ago is not for the others, who get their own', async () => {
+    const { world, wide, narrow, wideId, narrowId } = await overlapping()
+    await Promise.all([narrow.unsubscribe(), world.settle()])
+    const late = publish('a/b', 'late', 1, { properties: { subscriptionIdentifiers: [narrowId] } })
+    await world.send(late, tagged('a/b', 'own', wideId))
+    expect(takenTexts(wide)).toEqual(['own'])
+    expect(acks(world)).toEqual(['puback 1'])
+    // Others that are not asked about are as before.
+    await world.send(publish('a/b', 'no identifier'), tagged('a/c', 'own too', wideId))
+    expect(takenTexts(wide)).toEqual(['no identifier', 'own too'])
+  })
+
+  it('a copy for a share that was left is told: no other member of the group gets it', async () => {
+    const { world, wide, narrow, narrowId } = await overlapping('$share/g/a/b')
+    await Promise.all([narrow.unsubscribe(), world.settle()])
+    await world.send(tagged('a/b', 'late', narrowId))
+    expect(takenTexts(wide)).toEqual([])
+    expect(world.seen('unclaimed')).toMatchObject([{ message: { topic: 'a/b' } }])
+  })
+
+  it('a copy for a filter that was left and taken again at once is not for the others', async () => {
+    const { world, wide, narrow, narrowId } = await overlapping()
+    world.answer = (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet))
+    narrow.unsubscribe().catch(() => undefined)
+    const again = await subscribe(world, 'a/b')
+    await world.send(tagged('a/b', 'late', narrowId))
+    expect(takenTexts(wide)).toEqual([])
+    expect(takenTexts(again)).toEqual(['late'])
+  })
+
+  it('a copy for a filter that was left is for who has subscribed to that filter again', async () => {
+    const { world, wide, narrow, narrowId } = await overlapping()
+    await Promise.all([narrow.unsubscribe(), world.settle()])
+    const again = await subscribe(world, 'a/b')
+    await world.send(tagged('a/b', 'late', narrowId))
+    expect(takenTexts(wide)).toEqual([])
+    expect(takenTexts(again)).toEqual(['late'])
+  })
+
+  it('of filters that were left the last 1,024 are known, then the topic decides', async () => {
+    const { world, wide, narrow, narrowId } = await overlapping()
+    await Promise.all([narrow.unsubscribe(), world.settle()])
+    for (let index = 0; index < 1024; index++) {
+      const other = await subscribe(world, `other/${index}`)
+      await Promise.all([other.unsubscribe(), world.settle()])
+    }
+    await world.send(tagged('a/b', 'late', narrowId))
+    expect(takenTexts(wide)).toEqual(['late'])
   })
 
   it('T11 one identifier known, one unknown: the known one decides', async () => {

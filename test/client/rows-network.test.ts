@@ -39,6 +39,8 @@ describe('large packets', () => {
     const stopping = world.client.disconnect({ timeout: 0 })
     await world.settle()
     await stopping
+    world.stub.release()
+    await world.settle()
     const { packets } = world.stub
     expect(packets.map(({ type }) => type)).toEqual(['publish', 'disconnect'])
     expect(Buffer.compare((packets[0] as PublishPacket).payload, payload)).toBe(0)

@@ -55,7 +55,7 @@ describe('single values', () => {
   })
 
   it('oneOf lists what may be', () => {
-    expect(refusal(oneOf('a', 'b', 3), 'c').message).toBe('a.b must be "a", "b" or 3')
+    expect(refusal(oneOf('a', 'b', 3), 'c').message).toBe('a.b must be "a", "b" or 3, not "c"')
   })
 })
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Subscription } from '../../src/client/api.js'
+import { constant } from '../../src/client/backoff.js'
 import type { BaseClient } from '../../src/client/client.js'
 import { MqttError } from '../../src/errors.js'
 import type { Answer, ScriptedPeer } from '../../src/testing/scripted-peer.js'
@@ -352,13 +353,14 @@ function moody(random: (below: number) => number): Answer {
   }
 }
 
-/** One random life; gives what is left pending at its end. */
-async function randomLife(seed: number): Promise<{ pending: string[]; untyped: unknown[]; world: World }> {
+/** One random life, of one connection or several; gives what is left pending at its end. */
+async function randomLife(seed: number, lasting = false): Promise<{ pending: string[]; untyped: unknown[]; world: World }> {
   const random = generator(seed)
   const pick = <T>(items: readonly T[]): T => items[random(items.length)] as T
   const options = {
     keepAlive: 5,
     pingTimeout: 1000,
+    reconnect: lasting ? { backoff: constant(20), maxAttempts: 1 + random(5) } : false,
     outbound: { maxQueuedMessages: 3 + random(5), overflow: pick(['wait', 'reject', 'drop-newest', 'drop-oldest'] as const) },
   }
   const world = new World(options, { split: 1 + random(20), latency: random(3) * 5 }, 1 + random(2), (_index, open) => {
@@ -426,6 +428,7 @@ async function randomLife(seed: number): Promise<{ pending: string[]; untyped: u
     ['disconnect', () => client.disconnect({ timeout: random(3) * 50, ...signal() })],
     ['destroy', () => client.destroy()],
   ]
+  if (lasting) rare.push(['drain', () => client.drain({ timeout: random(4) * 50, ...signal() })])
   for (let step = 5 + random(25); step > 0; step--) {
     const [name, act] = random(14) === 0 ? pick(rare) : pick(operations)
     ledger.add(name, act)
@@ -458,5 +461,89 @@ describe(`pain 6 ${long ? '10,000' : 300} random orders of calls: nothing stays 
       expect({ seed, ends: world.seen('disconnect').length }).toEqual({ seed, ends: states.includes('connected') ? 1 : 0 })
     }
     expect(unhandled).toEqual([])
+  })
+
+  it.each(Array.from({ length: 10 }, (_, block) => block))(
+    'lives of several connections, block %s',
+    { timeout: long ? 600_000 : 20_000 },
+    async (block) => {
+      for (let round = 0; round < rounds; round++) {
+        const seed = 1_000_000 + block * rounds + round
+        const { pending, untyped, world } = await randomLife(seed, true)
+        expect({ seed, pending, untyped, state: world.client.state }).toEqual({ seed, pending: [], untyped: [], state: 'closed' })
+        await world.clock.advance(2000)
+        expect({ seed, timers: world.clock.pending }).toEqual({ seed, timers: 0 })
+        const states = world.seen('state').map(({ state }) => state)
+        const from = states.includes('disconnecting') ? states.indexOf('disconnecting') : states.length - 1
+        // Nothing comes between the beginning of the end and the end.
+        expect({ seed, states: states.slice(from).filter((state) => state !== 'disconnecting') }).toEqual({ seed, states: ['closed'] })
+        expect({ seed, ends: world.seen('disconnect').length }).toEqual({ seed, ends: world.seen('connect').length })
+      }
+      expect(unhandled).toEqual([])
+    },
+  )
+})
+
+describe('every end, begun before, with and after every other', () => {
+  const ends: Record<string, (world: World) => unknown> = {
+    'disconnect()': ({ client }) => client.disconnect(),
+    'disconnect({ timeout: 0 })': ({ client }) => client.disconnect({ timeout: 0 }),
+    'disconnect() that is aborted': ({ client }) => client.disconnect({ signal: AbortSignal.abort() }),
+    'drain()': ({ client }) => client.drain({ timeout: 300 }),
+    'destroy()': ({ client }) => client.destroy(),
+    'end of the block': ({ client }) => client[Symbol.asyncDispose](),
+    'a lost connection': ({ peer }) => peer.ended ?? peer.cut(),
+    'DISCONNECT of the server': ({ peer }) => peer.ended ?? peer.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} }),
+  }
+  const names = Object.keys(ends)
+
+  /** Turns that take 50 ms, readers of every kind, a group, publishes in flight and queued, UNSUBSCRIBE without an answer. */
+  async function full(reconnect: boolean): Promise<{ world: World; ledger: Ledger }> {
+    const quiet: Answer = (packet) => (packet.type === 'publish' || packet.type === 'unsubscribe' ? undefined : agreeable(packet))
+    const world = await connected({ reconnect: reconnect && { backoff: constant(20) } }, quiet)
+    const ledger = new Ledger()
+    const { client, clock } = world
+    const pause = (): Promise<void> => new Promise((resolve) => clock.setTimer(resolve, 50))
+    const starting = ['a', '$share/g/b'].map((filter) => client.listen(filter, pause, { qos: 1 }))
+    for (const filter of ['c', '$share/g/d', 'e']) {
+      const subscription = client.subscription(filter, { qos: 1 })
+      ledger.add(`loop over ${filter}`, async () => {
+        for await (const _ of subscription) await pause()
+      })
+    }
+    const waiting = client.subscription('$share/g/f')
+    ledger.add('next', () => waiting.next())
+    client.subscription('$share/g/h')
+    await world.settle()
+    for (const handling of starting) ledger.add('done', async () => (await handling).done)
+    await world.send(...['a', 'b', 'c', 'd', 'e', 'h'].flatMap((topic, index) => series(topic, 3, 1 + 3 * index)))
+    ledger.add('publish', () => client.publish('x', 'y', { qos: 1 }))
+    ledger.add('unsubscribe', () => client.unsubscribe('e'))
+    ledger.add('closed', () => client.closed)
+    return { world, ledger }
+  }
+
+  const rows = names.flatMap((first) => names.map((second) => [first, second] as const))
+  it.each(rows)('%s, and %s', async (first, second) => {
+    for (const reconnect of [true, false]) {
+      for (const delay of [undefined, 30, 400]) {
+        const { world, ledger } = await full(reconnect)
+        ledger.add('first', () => ends[first]?.(world))
+        if (delay !== undefined) await world.clock.advance(delay)
+        ledger.add('second', () => ends[second]?.(world))
+        ledger.add('last', () => world.client.disconnect({ timeout: 1000 }))
+        await world.clock.advance(3000)
+        const at = { reconnect, delay }
+        expect({ ...at, pending: ledger.pending, untyped: ledger.untyped, timers: world.clock.pending }).toEqual({
+          ...at,
+          pending: [],
+          untyped: [],
+          timers: 0,
+        })
+        expect(world.seen('state').filter(({ state }) => state === 'closed')).toHaveLength(1)
+        expect(world.seen('state').at(-1)?.state).toBe('closed')
+        expect(world.seen('disconnect')).toHaveLength(world.seen('connect').length)
+      }
+    }
   })
 })

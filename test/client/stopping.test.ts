@@ -46,7 +46,7 @@ describe('disconnect()', () => {
     expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect', 'disconnect'])
   })
 
-  it('waits for a loop body whose subscription is gone already', async () => {
+  it.each([0, 200])('waits for a loop body whose subscription is gone already, and %i others since', async (others) => {
     const world = await connected({}, agreeable)
     const subscription = await subscribed(world)
     let finish: () => void = () => undefined
@@ -57,6 +57,11 @@ describe('disconnect()', () => {
     const left = quiet(subscription.unsubscribe())
     await world.settle()
     await left
+    for (let count = 0; count < others; count++) {
+      const other = await subscribed(world)
+      other.unsubscribe().catch(() => undefined)
+      await world.settle()
+    }
     const done = world.client.disconnect()
     await world.settle()
     expect(world.peer.all('disconnect')).toEqual([])
@@ -65,6 +70,28 @@ describe('disconnect()', () => {
     await Promise.all([done, loop])
     expect(acks(world)).toEqual(['puback 1'])
     expect(world.peer.received.at(-1)?.type).toBe('disconnect')
+  })
+
+  it('acknowledges what a loop had in hand that breaks meanwhile, before it says goodbye', async () => {
+    const world = await connected({}, agreeable)
+    const subscription = await subscribed(world)
+    let finish: () => void = () => undefined
+    const loop = (async () => {
+      for await (const _ of subscription) {
+        await new Promise<void>((resolve) => (finish = resolve))
+        break
+      }
+    })()
+    await world.send(publish('a', 'x', 1), publish('a', 'y', 2))
+    const done = world.client.disconnect()
+    await world.settle()
+    expect(acks(world)).toEqual([])
+    finish()
+    await world.settle()
+    expect(acks(world)).toEqual(['puback 1'])
+    expect(world.peer.received.at(-1)?.type).toBe('disconnect')
+    await Promise.all([done, loop])
+    expect(world.clock.now()).toBeLessThan(100)
   })
 
   it('does not wait when every manual consumer of a message has settled it', async () => {
@@ -81,6 +108,27 @@ describe('disconnect()', () => {
     await world.settle()
     await done
     expect(world.clock.now()).toBeLessThan(100)
+  })
+
+  it.each([
+    ['acked it', true],
+    ['not acked it', false],
+  ])('under manual acks waits for the message in a loop, not for its body: that has %s', async (_name, acked) => {
+    const world = await connected({}, agreeable)
+    const subscription = await subscribed(world, { ack: 'manual' })
+    const loop = (async () => {
+      for await (const message of subscription) {
+        if (acked) message.ack()
+        await new Promise(() => undefined)
+      }
+    })()
+    await world.send(publish('a', 'x', 1))
+    const done = world.client.disconnect()
+    await world.settle()
+    expect(world.client.state).toBe(acked ? 'closed' : 'disconnecting')
+    await world.clock.advance(60_000)
+    await done
+    quiet(loop)
   })
 
   it('M11 lets nobody subscribe any more', async () => {

@@ -26,6 +26,26 @@ describe('signal and until', () => {
     expect(reading.end.state).not.toBe('running')
   })
 
+  it('of hundreds of calls that wait for the connection, those that nobody aborted are sent, in order', async () => {
+    const world = new World()
+    world.answer = agreeable
+    const filters = Array.from({ length: 300 }, (_, index) => `a/${index}`)
+    const calls = filters.map((filter, index) => {
+      const abort = new AbortController()
+      const { ready } = world.client.subscription(filter, { signal: abort.signal })
+      ready.catch(() => undefined)
+      if (index % 3 > 0) abort.abort()
+      return ready
+    })
+    const connecting = world.client.connect()
+    await world.settle()
+    await connecting
+    const wanted = filters.filter((_, index) => index % 3 === 0)
+    expect(world.peer.all('subscribe').flatMap(({ subscriptions }) => subscriptions.map(({ filter }) => filter))).toEqual(wanted)
+    const states = await Promise.allSettled(calls)
+    expect(states.filter(({ status }) => status === 'fulfilled')).toHaveLength(wanted.length)
+  })
+
   it('abort before the grant: outcome unknown, UNSUBSCRIBE follows, a late SUBACK changes nothing', async () => {
     const world = await connected()
     const abort = new AbortController()

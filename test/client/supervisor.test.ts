@@ -194,6 +194,63 @@ describe('enough', () => {
     expect(errorOf(supervisor.handleFailed(failed, undefined))?.code).toBe('ERR_RETRIES_EXHAUSTED')
   })
 
+  it.each([1, 2, 5])('G11 after a connection that did not last, maxAttempts %s is so many dials to come back', (maxAttempts) => {
+    const { supervisor } = make({ policy: { maxAttempts } })
+    supervisor.begin()
+    supervisor.handleConnected(0)
+    let dials = 0
+    for (let step = supervisor.handleLost(lost, 10, false, undefined); step.type === 'dial'; dials++)
+      step = supervisor.handleFailed(failed, undefined)
+    expect(dials).toBe(maxAttempts)
+  })
+
+  it('G11 T23 connections that do not last are no way around maxAttempts', () => {
+    const { supervisor } = make({ policy: { maxAttempts: 3 } })
+    supervisor.begin()
+    let connections = 0
+    for (let step: Step = { type: 'dial', delay: 0 }; step.type === 'dial'; connections++) {
+      supervisor.handleConnected(connections * 1000)
+      step = supervisor.handleLost(lost, connections * 1000 + 10, false, undefined)
+    }
+    expect(connections).toBe(1 + 3)
+  })
+
+  it('G11 the failures before the first connection are no dials to come back', () => {
+    const { supervisor } = make({ policy: { maxAttempts: 3 } })
+    supervisor.begin()
+    for (let index = 0; index < 2; index++) supervisor.handleFailed(failed, undefined)
+    supervisor.handleConnected(0)
+    let dials = 0
+    for (let step = supervisor.handleLost(lost, 10, false, undefined); step.type === 'dial'; dials++)
+      step = supervisor.handleFailed(failed, undefined)
+    expect(dials).toBe(3)
+  })
+
+  it('G18 G24 what we replace ourselves counts for nothing, however often', () => {
+    const { supervisor } = make({ policy: { maxAttempts: 1 } })
+    supervisor.begin()
+    for (let round = 0; round < 10; round++) {
+      supervisor.handleConnected(round * 1000)
+      expect(delayOf(supervisor.handleLost(lost, round * 1000 + 10, true, undefined))).toBe(0)
+    }
+    supervisor.handleConnected(20_000)
+    expect(delayOf(supervisor.handleLost(lost, 20_010, false, undefined))).toBe(1000)
+    expect(errorOf(supervisor.handleFailed(failed, undefined))?.code).toBe('ERR_RETRIES_EXHAUSTED')
+  })
+
+  it.each(['ERR_INVALID_OPTION', 'ERR_UNSUPPORTED_OPTION', 'ERR_INVALID_BROKER_URL'] as const)(
+    '%s of an attempt is not tried again, but where credentials() may give something else',
+    (code) => {
+      const wrong = new MqttError(code)
+      const { supervisor } = make()
+      supervisor.begin()
+      expect(errorOf(supervisor.handleFailed(wrong, undefined))).toBe(wrong)
+      const refreshable = make({ refreshable: true }).supervisor
+      refreshable.begin()
+      expect(delayOf(refreshable.handleFailed(wrong, undefined))).toBe(1000)
+    },
+  )
+
   it('G15 T23 taken over, or by administrative action: its own error, whatever the policy', () => {
     for (const error of [goodbye(0x98), new MqttError('ERR_SESSION_TAKEN_OVER', undefined, { reasonCode: 0x8e })]) {
       const { supervisor } = make()

@@ -166,6 +166,22 @@ describe('the server’s', () => {
     expect(takenTexts(subscription)).toEqual([])
   })
 
+  it('J04 a server that uses one of an earlier connection gets none any more, and the session goes on', async () => {
+    const world = await steady({ credentials: () => ({ connect: { topicAliasMaximum: 20 } }) }, willing(false))
+    const subscription = await subscribe(world, '#')
+    await world.send(publish('a', 'one', undefined, { properties: { topicAlias: 1 } }))
+    const second = await again(world, willing(true))
+    expect(second.last('connect').properties.topicAliasMaximum).toBe(20)
+    second.send(publish('', 'two', undefined, { properties: { topicAlias: 1 } }))
+    await world.clock.advance(60_000)
+    const third = world.peer
+    expect(third).not.toBe(second)
+    expect(third.last('connect').properties.topicAliasMaximum).toBeUndefined()
+    await world.send(publish('a', 'two'))
+    expect(takenTexts(subscription)).toEqual(['one', 'two'])
+    expect((await again(world, willing(true))).last('connect').properties.topicAliasMaximum).toBeUndefined()
+  })
+
   it('J03 J05 the range is what this CONNECT announced', async () => {
     const world = await steady({ topicAliasMaximum: 2 }, willing(false))
     expect(world.peer.last('connect').properties.topicAliasMaximum).toBe(2)

@@ -58,7 +58,7 @@ describe('after Session Present 1', () => {
   })
 
   it('they stay inside the window: Receive Maximum holds', async () => {
-    const world = await resumed({ receiveMaximum: 2 })
+    const world = await resumed({ receiveMaximum: 2, receiveMaximumExceeded: 'disconnect' })
     await world.send(...series('a', 2))
     expect(world.client.state).toBe('connected')
     await world.send(publish('a', '3', 3))

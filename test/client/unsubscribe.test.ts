@@ -1,8 +1,9 @@
 /** UNSUBSCRIBE: by subscription, by filter, per-filter results, and what happens to messages meanwhile. */
 import { describe, expect, it } from 'vitest'
+import type { Subscription } from '../../src/client/api.js'
 import { MqttError } from '../../src/errors.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
-import { agreeable, connected, World } from './harness.js'
+import { agreeable, connected, failure, World } from './harness.js'
 import { acks, agreed, goodbyeCode, publish, quiet, read, series, subscribe, taken, takenTexts } from './incoming.js'
 
 /** Grants everything, and leaves UNSUBSCRIBE to the test. */
@@ -318,5 +319,54 @@ describe('several', () => {
     await subscription[Symbol.asyncDispose]()
     await world.settle()
     expect(world.peer.last('unsubscribe').filters).toEqual(['a'])
+  })
+})
+
+describe('an abort', () => {
+  it.each([
+    ['client.unsubscribe', (world: World) => world.client.unsubscribe('a')],
+    ['unsubscribe() of the reader', (_world: World, subscription: Subscription) => subscription.unsubscribe()],
+  ])('is about its caller alone: %s of another waits for UNSUBACK and fulfils', async (_name, other) => {
+    const world = await connected({}, granting)
+    const subscription = await subscribe(world, 'a')
+    const abort = new AbortController()
+    const first = failure(world.client.unsubscribe('a', { signal: abort.signal }))
+    const second = quiet<unknown>(other(world, subscription))
+    await world.settle()
+    abort.abort()
+    expect(await first).toMatchObject({ code: 'ERR_ABORTED', outcome: 'unknown' })
+    expect(await world.outcome(second)).toEqual({ state: 'pending' })
+    for (const { packetId } of world.peer.all('unsubscribe')) await world.send({ type: 'unsuback', packetId, reasonCodes: [0] })
+    expect(await world.outcome(second)).toMatchObject({ state: 'fulfilled' })
+    expect(await subscription.next()).toBeUndefined()
+  })
+})
+
+describe('the end of the client', () => {
+  it('what may have reached the server says so, on whichever connection it was sent; what waits was not sent', async () => {
+    const world = await connected({ clientId: 'c', cleanStart: false, maxFiltersPerSubscribe: 1, reconnect: { backoff: () => 10 } }, granting)
+    const sent = failure(world.client.unsubscribe(['a', 'b']))
+    await world.settle()
+    world.peer.cut()
+    await world.settle()
+    const waiting = failure(world.client.unsubscribe('c'))
+    world.client.destroy()
+    expect(await sent).toMatchObject({ code: 'ERR_CLOSED', outcome: 'unknown' })
+    expect(await waiting).toMatchObject({ code: 'ERR_CLOSED', outcome: 'not-sent' })
+  })
+
+  it('an unsubscribe() that nobody awaits raises no unhandled rejection', async () => {
+    const unhandled: unknown[] = []
+    const note = (error: unknown): void => void unhandled.push(error)
+    process.on('unhandledRejection', note)
+    const world = await connected({}, granting)
+    const subscription = await subscribe(world, 'a')
+    world.client.unsubscribe('b')
+    subscription.unsubscribe()
+    await world.settle()
+    world.client.destroy()
+    await new Promise(setImmediate)
+    process.off('unhandledRejection', note)
+    expect(unhandled).toEqual([])
   })
 })

@@ -94,7 +94,7 @@ describe('a durable session', () => {
   })
 
   it('H14 never expires by itself: 3.1.1 has no Session Expiry Interval', async () => {
-    const world = await steady({ ...durable, sessionExpiryInterval: 1 })
+    const world = await steady(durable)
     send(world, 1, 'one')
     await world.settle()
     world.answer = () => undefined

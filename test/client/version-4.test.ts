@@ -7,7 +7,7 @@ import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
 import { memoryPair } from '../../src/transport/memory.js'
 import { agreeable, connected, failure, World } from './harness.js'
-import { acks, agreed, publish, quiet, subscribe, taken } from './incoming.js'
+import { acks, agreed, publish, quiet, read, subscribe, taken } from './incoming.js'
 
 const four: ClientOptions = { protocolVersion: 4, keepAlive: false, reconnect: false }
 
@@ -223,11 +223,27 @@ describe('receiving', () => {
     expect(world.peer.all('subscribe')).toEqual([])
   })
 
-  it('shared subscriptions are refused locally (C12)', async () => {
-    const world = await agreed(four)
+  it('a shared subscription is a filter like any other: the server decides (C12)', async () => {
+    const world = await agreed(four, (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet)))
+    const shared = await subscribe(world, '$share/g/a', { qos: 1 })
+    expect(shared.granted).toMatchObject([{ filter: '$share/g/a', qos: 1, reasonCode: 1 }])
+    const reading = read(shared)
+    await world.send(publish('a', 'x', 1))
+    expect(reading.texts).toEqual(['x'])
+    const call = shared.unsubscribe()
+    await world.settle()
+    await world.send({ type: 'unsuback', packetId: world.peer.last('unsubscribe').packetId, reasonCodes: [] })
+    await call
+    expect(world.peer.last('unsubscribe').filters).toEqual(['$share/g/a'])
+  })
+
+  it('a shared subscription that the server refuses rejects with its answer (C12)', async () => {
+    const world = await connected(four, (packet) =>
+      packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x80], properties: {} } : agreeable(packet),
+    )
     const error = failure(world.client.subscribe('$share/g/a'))
     await world.settle()
-    expect(await error).toMatchObject({ code: 'ERR_SHARED_SUBS_UNSUPPORTED' })
+    expect(await error).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x80, outcome: 'refused' })
   })
 
   it('E30 it cannot say no: a refused message is acknowledged plainly, with two bytes', async () => {

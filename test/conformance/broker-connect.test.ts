@@ -274,15 +274,21 @@ describe('keep alive', () => {
     expect([...broker.clients.keys()]).toEqual(['watcher', 'pinging'])
   })
 
-  it('any packet counts, a part of one does not; 0 is off [MQTT-3.1.2-22]', async () => {
+  it('any packet counts, and one that goes on coming in; not one that stands still; 0 is off [MQTT-3.1.2-22]', async () => {
     const { join, clock } = world()
-    const [busy, dripping, off] = [await join('busy', { keepAlive: 2 }), await join('dripping', { keepAlive: 2 }), await join('off')]
+    const [busy, dripping, stuck] = [
+      await join('busy', { keepAlive: 2 }),
+      await join('dripping', { keepAlive: 2 }),
+      await join('stuck', { keepAlive: 2 }),
+    ]
+    const off = await join('off')
     for (let second = 0; second < 10; second++) {
       await clock.advance(1000)
       await say(busy, packetOf('30', textOf('t'), '00'))
-      // A PUBLISH of 100 bytes that never comes to its end.
-      if (dripping.ended === undefined) await say(dripping, second === 0 ? '30 64' : '00')
+      // PUBLISHes of 100 bytes that never come to their end.
+      await say(dripping, second === 0 ? '30 64' : '00')
+      if (second === 0) await say(stuck, '30 64 00')
     }
-    expect([busy.ended !== undefined, dripping.ended !== undefined, off.ended !== undefined]).toEqual([false, true, false])
+    expect([busy, dripping, stuck, off].map(({ ended }) => ended !== undefined)).toEqual([false, false, true, false])
   })
 })

@@ -8,7 +8,7 @@ import { MqttError } from '../../src/errors.js'
 import type { MemoryBrokerOptions } from '../../src/testing/index.js'
 import type { Properties } from '../../src/wire/index.js'
 import { type ConnectSettings, durable, type World, world } from '../testing/broker/raw-client.js'
-import { endOf, heard, hexOfCode, packetOf, say, someCodes, textOf } from './broker-wire.js'
+import { endOf, heard, hexOfCode, packetOf, propertiesOf, say, someCodes, textOf } from './broker-wire.js'
 
 it('every PINGREQ is answered by a PINGRESP [MQTT-3.12.4-1]', async () => {
   const client = await world().join('a')
@@ -128,6 +128,17 @@ describe('DISCONNECT of the broker', () => {
       if (serverCodes.includes(hexOfCode(code))) seen.add(packet === 'e0 00' ? '00' : packet?.split(' ')[2])
     }
     expect([...seen]).toEqual(serverCodes)
+    // A method that refuses an authentication again may ask for any code too.
+    for (const reasonCode of someCodes.filter((code) => code >= 0x80)) {
+      const { join } = world({
+        auth: { m: { start: (_data, { reauthentication }) => (reauthentication ? { reasonCode } : {}), continue: () => ({}) } },
+      })
+      const client = await join('a', { properties: { authenticationMethod: 'm' } })
+      heard(client)
+      const [packet, ...more] = await say(client, packetOf('f0', '19', propertiesOf(`15 ${textOf('m')}`)))
+      const code = hexOfCode(reasonCode)
+      expect([code, packet?.slice(0, 2), packet?.slice(6, 8), more]).toEqual([code, 'e0', serverCodes.includes(code) ? code : '82', []])
+    }
   })
 
   it('never has a Session Expiry Interval: an administrator cannot give it one [MQTT-3.14.2-2]', async () => {

@@ -40,8 +40,25 @@ export function packetOf(first: string, ...body: string[]): string {
   return hexOf([...bytesOf(first), ...length, ...bytes])
 }
 
-/** Forgets the bytes that came; gives them as hex, one string a packet. */
+/**
+ * A packet as it is, but for a CONNACK that refuses: without its Reason String, which is for people to read and may be left out (section 3.2.2.3.9).
+ * What it says is shown in `test/testing/broker/connect.test.ts`.
+ */
+function withoutReason(packet: readonly number[]): readonly number[] {
+  const [type, , , code = 0, length = 0, property, high = 0, low = 0] = packet
+  const size = 3 + (high << 8) + low
+  // Lengths of one byte each: longer ones are left as they are.
+  if (type !== 0x20 || code < 0x80 || property !== 0x1f || packet.length > 129 || size > length) return packet
+  return [0x20, packet.length - 2 - size, 0, code, length - size, ...packet.slice(5 + size)]
+}
+
+/** Forgets the bytes that came; gives them as hex, one string a packet, a refusing CONNACK without its Reason String. */
 export function heard(client: RawClient): string[] {
+  return heardWhole(client).map((packet) => hexOf(withoutReason(bytesOf(packet))))
+}
+
+/** Forgets the bytes that came; gives them as hex, one string a packet. */
+export function heardWhole(client: RawClient): string[] {
   const bytes = client.bytes.splice(0)
   const packets: string[] = []
   for (let at = 0; at < bytes.length; ) {

@@ -378,7 +378,7 @@ describe('what a refusal settles', () => {
 
 describe('the order', () => {
   it('[MQTT-4.6.0-1] of what is sent again is that of the first time, QoS 1 and 2 mixed, also where identifiers came round', async () => {
-    const wire = await opened()
+    const wire = await opened({ outbound: { poisonAfter: Number.POSITIVE_INFINITY } })
     // All identifiers but the last three have been used.
     for (let next = 1; next <= 65_532; next += 4095) {
       const count = Math.min(4095, 65_533 - next)

@@ -280,7 +280,7 @@ describe('what is left out', () => {
     world.client.connect().catch(() => undefined)
     await world.settle()
     expect(Buffer.from(world.peer.bytes).toString('hex')).toBe(
-      packet(0x10, text('MQTT'), '0506', '0000', block('21ffff', `27${u32(1024 * 1024)}`), text(''), '00', text('w'), text('')),
+      packet(0x10, text('MQTT'), '0506', '0000', block(`27${u32(1024 * 1024)}`), text(''), '00', text('w'), text('')),
     )
   })
 
@@ -377,10 +377,12 @@ describe('errors', () => {
     }
   })
 
-  it('[rule openPoints.0] 0x8C on DISCONNECT is read from a server, and never written', () => {
+  it('[rule openPoints.0] 0x8C on DISCONNECT is read from a server, written as it is read, and never sent by the client', async () => {
     expect(outcome('e0018c', 'server').packet).toMatchObject({ reasonCode: 0x8c })
     expect([0x81, 0x82]).toContain(codeOf('e0018c', 'client'))
-    expect(() => encode({ type: 'disconnect', reasonCode: 0x8c })).toThrow(expect.objectContaining({ option: 'reasonCode' }))
+    expect(Buffer.from(encode({ type: 'disconnect', reasonCode: 0x8c })).toString('hex')).toBe('e0018c')
+    const wire = await opened()
+    await expect(wire.client.disconnect({ reasonCode: 0x8c })).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION' })
   })
 
   it('[rule openPoints.2] 0x9B on DISCONNECT is a code of servers', async () => {

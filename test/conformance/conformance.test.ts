@@ -102,6 +102,11 @@ describe('the table of statements', () => {
     expect(report(titles, { ...proofs, reasons: { [server]: 'because' } }).objections).toEqual([`${server}: has a proof, and needs no reason`])
   })
 
+  it('objects to statements that do not exist, cited by a title or given a reason', () => {
+    const found = report(new Map([...titles, ['x.test.ts', ['[MQTT-9.9.9-9] x']]]), { ...proofs, reasons: { 'MQTT-9.9.9-8': 'because' } })
+    expect(found.objections).toEqual(['MQTT-9.9.9-9 is no statement, but x.test.ts cites it', 'MQTT-9.9.9-8 is no statement, but has a reason'])
+  })
+
   it('objects when nothing runs the vectors', () => {
     const left = without((title) => title.startsWith('conformance vectors, codec and role'))
     expect(report(left, proofs).objections).toContain('MQTT-3.1.2-12: there is no vector connect-will-qos3, or nothing runs it')

@@ -44,7 +44,14 @@ export type Meaning =
       readonly code: number
       readonly pairs?: number
     }
-  | { readonly kind: 'suback' | 'unsuback'; readonly id: number; readonly count: number; readonly pairs?: number }
+  | {
+      readonly kind: 'suback' | 'unsuback'
+      readonly id: number
+      readonly count: number
+      readonly pairs?: number
+      /** Every code says that the packet identifier is in use. */
+      readonly inUse?: boolean
+    }
   | { readonly kind: 'pingresp' }
   | { readonly kind: 'disconnect'; readonly code: number; readonly pairs?: number }
   | { readonly kind: 'auth'; readonly code: number; readonly method: string; readonly pairs?: number }

@@ -29,6 +29,8 @@ export interface Expected {
   readonly acks: readonly string[]
   /** AUTH packets of ours, least and most. */
   readonly auths: readonly [least: number, most: number]
+  /** Requests that may leave once more, under another identifier: `subscribe` or `unsubscribe` each. */
+  readonly repeats: readonly string[]
   /** Reason code of our DISCONNECT, where one is sent. */
   readonly announced: number | undefined
   /** Reason code of the error that the application gets, where the connection ends. */
@@ -52,6 +54,7 @@ class Model {
   announced: number | undefined
   cause: number | undefined
   readonly acks: string[] = []
+  readonly repeats: string[] = []
   leastAuths = 0
   mostAuths = 0
   partial = false
@@ -103,7 +106,7 @@ class Model {
         return this.#handleAck(meaning.kind, meaning.id, meaning.code)
       case 'suback':
       case 'unsuback':
-        return this.#handleAnswer(meaning.kind, meaning.id, meaning.count)
+        return this.#handleAnswer(meaning)
       case 'disconnect':
         this.end = 'disconnected'
         this.cause = meaning.code
@@ -191,15 +194,17 @@ class Model {
     const awaiting = this.#ours.get(id)
     if (awaiting === undefined) {
       if (kind === 'pubrec' && code < 0x80) this.#say('pubrel', id, 0x92)
-    } else if (kind === 'pubrec' && awaiting === 'pubcomp' && code < 0x80) this.#say('pubrel', id)
-    else if (awaiting !== kind) this.#break('acknowledgement of the wrong kind')
+    } else if (kind === 'pubrec' && awaiting === 'pubcomp') {
+      // An error answers a copy that was sent again: the message is the server's already.
+      if (code < 0x80) this.#say('pubrel', id)
+    } else if (awaiting !== kind) this.#break('acknowledgement of the wrong kind')
     else if (kind === 'pubrec' && code < 0x80) {
       this.#ours.set(id, 'pubcomp')
       this.#say('pubrel', id)
     } else this.#ours.delete(id)
   }
 
-  #handleAnswer(kind: 'suback' | 'unsuback', id: number, count: number): void {
+  #handleAnswer({ kind, id, count, inUse = false }: Extract<Meaning, { kind: 'suback' | 'unsuback' }>): void {
     const awaiting = this.#ours.get(id)
     if (awaiting === undefined) return
     if (typeof awaiting === 'string' || awaiting.answer !== kind) return this.#break('acknowledgement of the wrong kind')
@@ -207,6 +212,8 @@ class Model {
     const counted = kind === 'suback' || this.#version === 5
     if (counted && count !== awaiting.filters) return this.#break('another number of reason codes than filters')
     this.#ours.delete(id)
+    // Some servers have one set of identifiers for both directions.
+    if (inUse) this.repeats.push(kind === 'suback' ? 'subscribe' : 'unsubscribe')
   }
 
   #say(kind: string, id: number, code = 0): void {
@@ -216,12 +223,14 @@ class Model {
 
 /** What is to come of a sequence in a state. */
 export function judge(version: 4 | 5, meanings: readonly Meaning[], state: State): Expected {
-  if (state.leaving) return { end: 'dropped', acks: [], auths: [0, 0], announced: undefined, cause: undefined, rule: undefined, mute: true }
+  if (state.leaving)
+    return { end: 'dropped', acks: [], auths: [0, 0], repeats: [], announced: undefined, cause: undefined, rule: undefined, mute: true }
   const model = new Model(version, state)
   for (const meaning of meanings) if (model.end === undefined && !model.partial) model.handle(meaning)
-  const { end = model.open ? 'open' : 'waiting', acks, announced, cause, rule } = model
+  const { end = model.open ? 'open' : 'waiting', acks, repeats, announced, cause, rule } = model
   const ended = model.end !== undefined
-  return { end, acks, auths: [ended ? 0 : model.leastAuths, model.mostAuths], announced, cause, rule, mute: model.partial || model.limit < roomy }
+  const auths = [ended ? 0 : model.leastAuths, model.mostAuths] as const
+  return { end, acks, auths, repeats, announced, cause, rule, mute: model.partial || model.limit < roomy }
 }
 
 /** An end in a word, for tables: which code was announced, or is the cause where nothing was. */

@@ -134,7 +134,7 @@ describe('npm start and the dashboard', () => {
     const { port } = probe.address() as { port: number }
     await new Promise((resolve) => probe.close(resolve))
     expect(await intro(`--port ${port}`)).toMatch(
-      new RegExp(`^Dashboard  http://127\\.0\\.0\\.1:${port}/\\?url=ws://127\\.0\\.0\\.1:\\d+&topic=mqwire-demo/%23&`, 'm'),
+      new RegExp(`^Dashboard  http://127\\.0\\.0\\.1:${port}/\\?url=ws://127\\.0\\.0\\.1:\\d+/mqtt&topic=mqwire-demo/%23&`, 'm'),
     )
     expect(await intro('--no-dashboard')).toMatch(/^Broker/)
   })

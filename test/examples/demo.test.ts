@@ -81,7 +81,7 @@ describe('the arguments of the demo', () => {
 
   it.each([
     ['--rate many', '', "--rate takes a number from 0.1 to 10,000, not 'many'."],
-    ['', 'gopher://127.0.0.1', 'no transport for its scheme'],
+    ['', 'gopher://127.0.0.1', 'no transport for gopher:'],
   ])('%s with MQTT_URL=%s end it with 2 and a reason', async (args, url, reason) => {
     const { code, output } = await ending(args, url)
     expect(output).toContain(reason)

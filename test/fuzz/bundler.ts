@@ -17,7 +17,7 @@ export interface Defect {
 }
 
 /** A connection takes windows of its own sooner than it would: the small reads of these targets would never be worth one. */
-const tunings: readonly Defect[] = [{ file: 'client/connection/windows.ts', find: 'const busyRead = 4096', replace: 'const busyRead = 2' }]
+export const tunings: readonly Defect[] = [{ file: 'client/connection/bounds.ts', find: 'const busyRead = 4096', replace: 'const busyRead = 2' }]
 
 /** What was built. */
 export interface Bundled {
@@ -36,10 +36,13 @@ export async function bundle(root: string, entry: string, outfile: string, defec
   const sources = new Map<string, string>()
   let count = 0
   let wire = 0
-  for (const file of folders.flatMap((folder) => filesIn(root, folder))) {
-    if (sources.has(file)) continue
+  const files = new Set(folders.flatMap((folder) => filesIn(root, folder)))
+  const changes = defect === undefined ? tunings : [...tunings, defect]
+  const lost = changes.find((change) => !files.has(path.join(root, 'src', change.file)))
+  if (lost !== undefined) throw new Error(`src/${lost.file} is not built with counters`)
+  for (const file of files) {
     let text = readFileSync(file, 'utf8')
-    for (const change of defect === undefined ? tunings : [...tunings, defect]) {
+    for (const change of changes) {
       if (file === path.join(root, 'src', change.file)) text = withDefect(text, change)
     }
     const made = instrument(text, file, hits, count)

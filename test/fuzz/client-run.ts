@@ -5,6 +5,7 @@
  */
 import { BaseClient } from '../../src/client/client.js'
 import { Connection } from '../../src/client/connection/connection.js'
+import { Reads } from '../../src/client/connection/reads.js'
 import { Inbox } from '../../src/client/delivery/inbox.js'
 import type { Message } from '../../src/client/delivery/message.js'
 import type { ClientEvents } from '../../src/client/events.js'
@@ -273,10 +274,10 @@ export class ClientRun implements Around {
   #checkSession(): void {
     const { session, tables, abandoned } = parts
     if (session === undefined || tables === undefined) return
-    const { outbound, receiveMaximum = 256, protocolVersion } = this.setup.options
+    const { outbound, receiveMaximum = 256, receiveMaximumExceeded, protocolVersion } = this.setup.options
     if (session.state === 'connected' && session.negotiated !== undefined) {
       const window = Math.min(session.negotiated.receiveMaximum, outbound?.maxInflight ?? 65_535)
-      tables.check(window, session.version === 5 && protocolVersion !== 4 ? receiveMaximum : 65_535)
+      tables.check(window, session.version === 5 && protocolVersion !== 4 && receiveMaximumExceeded === 'disconnect' ? receiveMaximum : 65_535)
     }
     const publishesInFlight = parts.outbox?.inFlight ?? 0
     const slots = tables.publishes
@@ -416,6 +417,7 @@ export class ClientRun implements Around {
         return () => this.#wakers.delete(callback)
       },
       warn: () => undefined,
+      reads: (...parts) => new Reads(...parts),
       dialler: () => undefined,
       isTlsError: () => false,
       describe: (error) => error.message,

@@ -60,10 +60,16 @@ export function readSetup(tape: Tape): Setup {
       resubscribe: a & 64 ? 'always' : 'when-lost',
       // What is counted goes the long way: the other half of the runs, which read in place, count nothing.
       stats: (f & 128) === 0,
-      receiveMaximum: [256, 1, 2, 5][b & 3] as number,
       keepAlive: [30, 5, 0, 60][(b >> 3) & 3] as number,
-      sessionExpiryInterval: [300, 0, 5, 4_294_967_295][(b >> 5) & 3] as number,
-      ...(five && b & 128 ? { auth: mechanism } : {}),
+      // 3.1.1 has none of these.
+      ...(five && {
+        receiveMaximum: [256, 1, 2, 5][b & 3] as number,
+        receiveMaximumExceeded: seed & 1 ? ('disconnect' as const) : ('tolerate' as const),
+        sessionExpiryInterval: [300, 0, 5, 4_294_967_295][(b >> 5) & 3] as number,
+        topicAliasMaximum: [10, 0, 1, 3][f & 3] as number,
+        requestResponseInformation: (f & 8) !== 0,
+        ...(b & 128 ? { auth: mechanism } : {}),
+      }),
       outbound: {
         overflow: (['wait', 'reject', 'drop-newest', 'drop-oldest'] as const)[c & 3],
         maxQueuedMessages: [100, 1, 2, 5][(c >> 2) & 3] as number,
@@ -81,9 +87,7 @@ export function readSetup(tape: Tape): Setup {
       },
       memoryBudget,
       maximumPacketSize: e & 128 ? 120 : 1_048_576,
-      topicAliasMaximum: [10, 0, 1, 3][f & 3] as number,
       maxFiltersPerSubscribe: f & 4 ? 1 : undefined,
-      requestResponseInformation: (f & 8) !== 0,
       will: f & 16 ? { topic: 'will', payload: 'gone', qos: 1 } : undefined,
       ...(f & 32 ? { credentials: (context) => credentials(context.attempt) } : {}),
       unclaimedHold: d & 64 ? 100 : 30_000,

@@ -36,7 +36,7 @@ export const defects: readonly PlantedDefect[] = [
     target: 'wire',
     by: ['wire-steps'],
     file: 'wire/carry.ts',
-    find: 'new Uint8Array(Math.max(needed, smallest, more))',
+    find: 'new Uint8Array(Math.max(needed, smallestCarry, more))',
     replace: 'new Uint8Array(needed)',
   },
   {
@@ -163,20 +163,16 @@ export const defects: readonly PlantedDefect[] = [
     target: 'client',
     by: ['unhandled'],
     file: 'client/common/abort.ts',
-    find: '  promise.catch(() => undefined)',
+    find: '  promise.catch(nothing)',
     replace: '',
   },
   {
     name: 'a burst in several pieces is dropped as if it were several reads',
     target: 'client',
     by: ['client-chunks'],
-    file: 'client/connection/turns.ts',
-    find: `    this.#platform.microtask(() => {
-      this.#counting = false
-      this.reads += 1
-    })`,
-    replace: `    this.#counting = false
-    this.reads += 1`,
+    file: 'client/connection/connection.ts',
+    find: '    this.#host.handleReadEnd()',
+    replace: '    this.#host.handleReadEnd()\n    this.#host.turns.marks += 1',
   },
   {
     name: 'a borrowed message is read from a window that was reused',

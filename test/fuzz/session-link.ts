@@ -8,7 +8,7 @@ import { Connection } from '../../src/client/connection/connection.js'
 import type { Host } from '../../src/client/host.js'
 import type { Platform } from '../../src/client/platform.js'
 import type { Action } from '../../src/client/session/actions.js'
-import { FAULT, REPEAT } from '../../src/client/session/inbound.js'
+import { FAULT, REPEAT } from '../../src/client/session/numbers.js'
 import { Session } from '../../src/client/session/session.js'
 import type { MqttError } from '../../src/errors.js'
 import type { Transport } from '../../src/transport/transport.js'
@@ -24,6 +24,7 @@ import { Tables } from './tables.js'
 export interface Setting {
   readonly version: 4 | 5
   readonly receiveMaximum: number
+  readonly receiveMaximumExceeded: 'tolerate' | 'disconnect'
   readonly maximumInflight: number
   readonly topicAliasMaximum: number
   readonly ownsSession: boolean
@@ -77,7 +78,7 @@ export class SessionLink {
     this.#setting = setting
     this.session = new Session({ ...setting, pingTimeout: 10_000, durableStore: false, identifierBase: 100 })
     this.#tables = new Tables(this.session)
-    this.#reference = new ReferenceSession(setting.receiveMaximum, false)
+    this.#reference = new ReferenceSession(setting.receiveMaximum, false, setting.receiveMaximumExceeded === 'tolerate')
     this.#reference.connected = false
     this.#outlet = new Outlet(setting.version)
     this.#host = this.#makeHost()
@@ -148,7 +149,10 @@ export class SessionLink {
       return
     }
     const window = Math.min(session.negotiated?.receiveMaximum ?? 0, this.#setting.maximumInflight)
-    this.#tables.check(window, this.#setting.version === 5 ? this.#setting.receiveMaximum : 65_535)
+    this.#tables.check(
+      window,
+      this.#setting.version === 5 && this.#setting.receiveMaximumExceeded === 'disconnect' ? this.#setting.receiveMaximum : 65_535,
+    )
     const { inbound } = session
     const { occupied, messages } = this.#reference
     check(inbound.open === occupied, 'session-model', () => `${inbound.open} open, the model has ${occupied}`)
@@ -280,6 +284,7 @@ export class SessionLink {
     }
     const host = {
       platform,
+      log: () => undefined,
       session: this.session,
       options: { maximumPacketSize: 1 << 20, memoryBudget: 1 << 22 },
       registry: { flush: () => undefined, filters: 0 },

@@ -43,6 +43,7 @@ function planned(bytes: Uint8Array): Plan {
   const setting: Setting = {
     version,
     receiveMaximum: [1, 2, 3, 10][limits & 3] as number,
+    receiveMaximumExceeded: sends & 128 ? 'disconnect' : 'tolerate',
     maximumInflight: [65_535, 1, 2, 5][(limits >> 2) & 3] as number,
     topicAliasMaximum: [0, 1, 3, 10][(limits >> 4) & 3] as number,
     keepAlive: [30, 0, 5, 60][(limits >> 6) & 3] as number,

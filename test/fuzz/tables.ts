@@ -71,8 +71,7 @@ export class Tables {
     check(out.total === this.#outbound.size && into.total === this.#inbound.size, 'slots', () => 'a table counts wrong')
     check(outbound.inFlight <= window, 'quota', () => `${outbound.inFlight} in flight, the server takes ${window}`)
     check(out.of(...clearing) <= window, 'quota', () => `${out.of(...clearing)} identifiers are cleared at once`)
-    // A server that counts one too few is borne with.
-    check(inbound.open <= receiveMaximum + 1, 'quota', () => `${inbound.open} open, we take ${receiveMaximum}`)
+    check(inbound.open <= receiveMaximum, 'quota', () => `${inbound.open} open, we take ${receiveMaximum}`)
   }
 
   /** Between connections nothing is open and nothing in flight. @throws OracleError */

@@ -4,7 +4,7 @@
  * The first byte chooses version, sender and packet limit, the second the pieces, the rest is the stream. Work is linear in the bytes, and an
  * incomplete packet holds no more than was sent. Scanner and the scanner in WebAssembly tell the same. Deterministic; it must never read a clock.
  */
-import { decodeServerPacket } from '../../src/wire/decode-server.js'
+import { decodeFrame } from '../../src/wire/decode.js'
 import { Framer } from '../../src/wire/framer.js'
 import { Decoder, decode, encode, type Packet, type PacketInput, Scanner, WireError } from '../../src/wire/index.js'
 import { PublishView } from '../../src/wire/publish.js'
@@ -182,17 +182,12 @@ function checkSingle(stream: Uint8Array, whole: Story, setting: Setting): void {
   } else check(whole.packets.length > 1 || whole.pending > 0 || whole.error !== undefined, 'wire-single', () => `decode says ${single.message}`)
 }
 
-/** Taken from a peer, but never sent. */
-function isOneWay(packet: Packet): boolean {
-  return (packet.type === 'publish' && packet.qos === 0 && packet.dup) || (packet.type === 'disconnect' && packet.reasonCode === 0x8c)
-}
-
 // A CONNECT sets the version of what follows.
 function checkFixpoints(packets: readonly Packet[], { protocolVersion, from }: Setting): void {
   let version = protocolVersion
   for (const packet of packets) {
     if (packet.type === 'connect') version = packet.protocolVersion
-    if (!isOneWay(packet)) checkFixpoint(packet, { protocolVersion: version, from })
+    checkFixpoint(packet, { protocolVersion: version, from })
   }
 }
 
@@ -217,7 +212,7 @@ function checkViews(stream: Uint8Array, whole: Story, { protocolVersion, maximum
   for (const packet of whole.packets) {
     if (!framer.next()) throw new OracleError('wire-view', 'the framer finds fewer packets')
     const { bytes, start, body, end } = framer
-    const found = difference(decodeServerPacket(bytes, start, body, end, protocolVersion), packet)
+    const found = difference(decodeFrame(framer, 'server'), packet)
     check(found === undefined, 'wire-view', () => `another packet: ${found}`)
     if (packet.type !== 'publish') continue
     view.read(bytes, start, body, end, protocolVersion, 'server')

@@ -30,7 +30,7 @@ const delayedWill: Lack = {
   },
 }
 
-const window = 'aedes sends without regard to the Receive Maximum of its clients, who must then end the connection'
+const window = 'aedes sends without regard to the Receive Maximum of its clients, who may then end the connection'
 const limitless = 'aedes cannot be told to take no more than QoS 1, or nothing retained'
 
 const lacks: Readonly<Record<string, Lack>> = {

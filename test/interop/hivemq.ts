@@ -11,11 +11,12 @@ import type { Identity } from '../transport/certificates.js'
 import { account, type Broker, limits, type Setup } from './brokers.js'
 import { freePorts, ProcessBroker, startProcess } from './process-broker.js'
 
-const secret = 'keystore'
+/** Of the key stores that `keystoreOf` makes. */
+export const keystoreSecret = 'keystore'
 /** A Java process with a broker takes its time on a busy machine. */
 const patience = 60_000
 /** Above what the tests send. */
-const largestPacket = 16 * 1024 * 1024
+const largestPacket = 64 * 1024 * 1024
 
 /** The version that pom.xml asks for. */
 export function hivemqVersion(): string {
@@ -72,11 +73,12 @@ async function make(built: string, setup: Setup, server: Identity): Promise<Proc
   })
 }
 
-function keystoreOf(folder: string, server: Identity): string {
+/** A key store in a folder, for Java. */
+export function keystoreOf(folder: string, server: Identity): string {
   const [certificate, key, keystore] = ['cert.pem', 'key.pem', 'keystore.p12'].map((name) => join(folder, name)) as [string, string, string]
   writeFileSync(certificate, server.cert)
   writeFileSync(key, server.key)
-  const parameters = ['pkcs12', '-export', '-in', certificate, '-inkey', key, '-out', keystore, '-passout', `pass:${secret}`]
+  const parameters = ['pkcs12', '-export', '-in', certificate, '-inkey', key, '-out', keystore, '-passout', `pass:${keystoreSecret}`]
   execFileSync('openssl', parameters, { stdio: 'pipe' })
   return keystore
 }
@@ -84,7 +86,7 @@ function keystoreOf(folder: string, server: Identity): string {
 function configuration(ports: { tcp: number; tls: number; ws: number; wss: number }, keystore: string, setup: Setup): string {
   const at = (port: number): string => `<port>${port}</port><bind-address>127.0.0.1</bind-address>`
   const path = '<path>/mqtt</path>'
-  const encrypted = `<tls><keystore><path>${keystore}</path><password>${secret}</password><private-key-password>${secret}</private-key-password></keystore></tls>`
+  const encrypted = `<tls><keystore><path>${keystore}</path><password>${keystoreSecret}</password><private-key-password>${keystoreSecret}</private-key-password></keystore></tls>`
   return `<?xml version="1.0"?>
 <hivemq>
   <listeners>

@@ -64,12 +64,12 @@ export function noWordOfSubscribers(reason: string): Lack {
   }
 }
 
-/** The client must end the connection when its Receive Maximum is exceeded [MQTT-3.3.4-9]. */
+/** The client may end the connection when its Receive Maximum is exceeded [MQTT-3.3.4-9]. */
 export function exceedsReceiveMaximum(reason: string, qos: 1 | 2): Lack {
   return {
     reason,
     async shows(world) {
-      const [sender, client] = [await world.connect(), await world.connect({ receiveMaximum: 2 })]
+      const [sender, client] = [await world.connect(), await world.connect({ receiveMaximum: 2, receiveMaximumExceeded: 'disconnect' })]
       await client.subscribe(world.topic('a'), { qos })
       for (const text of sequence(6)) await within(sender.publish(world.topic('a'), text, { qos }), 'the receipt')
       expect(await within(client.closed, 'closed')).toMatchObject({ reasonCode: 0x93, fault: 'remote' })

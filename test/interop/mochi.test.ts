@@ -1,9 +1,9 @@
 /** Every feature on mochi-mqtt, where it can be built. */
 import { expect } from 'vitest'
-import type { MqttError, Subscription } from '../../src/client/node.js'
+import type { Subscription } from '../../src/client/node.js'
 import { type Broker, limits, type Setup, transports } from './brokers.js'
 import { buildGo } from './building.js'
-import { payloadCount, throughCuts } from './features/recovery.js'
+import { fewestResets, payloadCount, throughCuts } from './features/recovery.js'
 import { run } from './features.js'
 import { identities } from './identities.js'
 import { noAliasesToBroker, noWordOfSubscribers } from './lacks.js'
@@ -45,8 +45,12 @@ const sharedIdentifiers: Lack = {
     const [sender, subscription, client] = await world.pair(world.topic('a'), { qos: 1, ack: 'manual' })
     for (const text of sequence(20)) await within(sender.publish(world.topic('a'), text, { qos: 1 }), 'the receipt')
     await eventually(() => subscription.size === 20, 'twenty messages in hand')
-    const refusals = sequence(20).map((text) => client.subscribe(world.topic(`filter ${text}`)))
-    const codes = (await Promise.allSettled(refusals)).map((each) => (each.status === 'rejected' ? (each.reason as MqttError).reasonCode : 0))
+    const codes: number[] = []
+    client.on('packet', ({ packet }) => {
+      if (packet.type === 'suback') codes.push(...packet.reasonCodes)
+    })
+    // The client tries again with another identifier, which is more than it can do for a PUBLISH.
+    await Promise.allSettled(sequence(20).map((text) => client.subscribe(world.topic(`filter ${text}`))))
     expect(codes).toContain(0x91)
   },
 }
@@ -59,17 +63,13 @@ const lacks: Readonly<Record<string, Lack>> = {
   'end of the hold': disorder(3, 1),
   redelivery: disorder(3, 1),
   'expiry of queued messages': disorder(2, 1),
-  'both directions': sharedIdentifiers,
   'thousands at QoS 1 and 2 both ways': sharedIdentifiers,
-  'manual ack': sharedIdentifiers,
-  'calls inside a loop': sharedIdentifiers,
-  'calls inside a handler': sharedIdentifiers,
   'inbound window': {
     reason:
-      'mochi does not keep to the Receive Maximum of its clients, who must then end the connection; and its bookkeeping of it may lock it up, so that the clients of the other features take 65,535',
+      'mochi does not keep to the Receive Maximum of its clients, who may then end the connection; and its bookkeeping of it may lock it up, so that the clients of the other features take 65,535',
     async shows(world) {
       const topic = world.topic('slow')
-      const [sender, client] = [await world.connect(), await world.connect({ receiveMaximum: 5 })]
+      const [sender, client] = [await world.connect(), await world.connect({ receiveMaximum: 5, receiveMaximumExceeded: 'disconnect' })]
       const stalled = await client.subscribe(topic, { qos: 1 })
       await within(Promise.all(sequence(50).map((text) => sender.publish(topic, text, { qos: 1 }))), 'the receipts')
       await eventually(() => stalled.size === 5, 'the window to fill')
@@ -86,7 +86,7 @@ const lacks: Readonly<Record<string, Lack>> = {
     reason: 'mochi sends what waited for room in the window in no particular order',
     async shows(world) {
       const topic = world.topic('slow')
-      const [sender, client] = [await world.connect(), await world.connect({ receiveMaximum: 5 })]
+      const [sender, client] = [await world.connect(), await world.connect({ receiveMaximum: 5, receiveMaximumExceeded: 'disconnect' })]
       const stalled = await client.subscribe(topic, { qos: 2 })
       await within(Promise.all(sequence(50).map((text) => sender.publish(topic, text, { qos: 2 }))), 'the receipts')
       await eventually(() => stalled.size === 5, 'the window to fill')
@@ -150,22 +150,25 @@ const lacks: Readonly<Record<string, Lack>> = {
     reason: 'mochi now and then loses a message that comes while it moves the session of a client that was cut to its next connection',
     async shows(world) {
       const began = performance.now()
-      const { got, payloads, resets } = await throughCuts(world, 1, (texts) => texts.includes('last') && performance.now() - began > 8000)
+      const { got, payloads, failures, resets } = await throughCuts(world, 1, () => performance.now() - began > 8000)
+      expect(failures).toEqual([])
       expect(got.length).toBeGreaterThan(payloadCount / 2)
       expect(got.filter((text) => text !== 'last' && !payloads.includes(text))).toEqual([])
-      expect(resets).toBeGreaterThan(3)
+      expect(resets).toBeGreaterThan(fewestResets)
     },
   },
   'cuts at QoS 2': {
     reason: 'mochi answers PUBREC before it passes a message on, and now and then loses one when the client is cut at that moment',
     async shows(world) {
       const began = performance.now()
-      const settled = (): boolean => performance.now() - began > 8000
-      const { got, resets } = await throughCuts(world, 2, (texts) => texts.includes('last') && settled())
+      const { got, payloads, failures, resets } = await throughCuts(world, 2, () => performance.now() - began > 8000)
+      // Now and then it answers the second copy of a message with 0x91 before it has said anything of the first one.
+      const inUse = { code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x91, outcome: 'unknown' }
+      expect(failures).toEqual(failures.map(() => expect.objectContaining(inUse)))
       expect(new Set(got).size).toBe(got.length)
       expect(got.length).toBeGreaterThan(payloadCount / 2)
-      expect(got.length).toBeLessThanOrEqual(payloadCount + 1)
-      expect(resets).toBeGreaterThan(3)
+      expect(got.length).toBeLessThanOrEqual(payloads.length + 1)
+      expect(resets).toBeGreaterThan(fewestResets)
     },
   },
   'sessions through a restart': {

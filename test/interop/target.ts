@@ -92,7 +92,7 @@ export class World {
 
   /** A client that does not connect yet; to another endpoint than the broker's where there is something in between. */
   client(options: ClientOptions = {}, endpoint: EndpointOptions = this.endpoint): Client {
-    const client = new Client(endpoint, { reconnect: false, ...this.target.clientOptions, ...options })
+    const client = new Client(endpoint, { reconnect: false, ...(options.protocolVersion === 4 ? {} : this.target.clientOptions), ...options })
     this.#clients.push(client)
     return client
   }

@@ -50,6 +50,12 @@ export function readStatements(root: string): Statement[] {
   return JSON.parse(readFileSync(path.join(root, 'test', 'conformance', 'statements.json'), 'utf8')) as Statement[]
 }
 
+/** The ids of the acceptance rows. */
+function readRows(root: string): Set<string> {
+  const sections = JSON.parse(readFileSync(path.join(root, 'test', 'conformance', 'rows.json'), 'utf8')) as { rows: object }[]
+  return new Set(sections.flatMap(({ rows }) => Object.keys(rows)))
+}
+
 /** The source with the defect in it. @throws Error when its text does not occur exactly once */
 export function planted({ id, file, find, replace }: Mutant, text: string): string {
   const times = text.split(find).length - 1
@@ -59,7 +65,7 @@ export function planted({ id, file, find, replace }: Mutant, text: string): stri
 
 /** Everything that is wrong with the list, one line each. */
 export function objections(root: string, mutants: readonly Mutant[], statements: readonly Statement[]): string[] {
-  const known = new Set(statements.map((statement) => statement.id))
+  const known = { statements: new Set(statements.map((statement) => statement.id)), rows: readRows(root) }
   const found = mutants.flatMap((mutant) => objectionsTo(root, mutant, known).map((text) => `mutant '${mutant.id}': ${text}`))
   const sameAs = (key: (mutant: Mutant) => string): string[] => {
     const first = new Map<string, string>()
@@ -72,7 +78,7 @@ export function objections(root: string, mutants: readonly Mutant[], statements:
   return [...found, ...sameAs(({ id }) => id), ...sameAs(({ file, find, replace }) => JSON.stringify([file, find, replace]))]
 }
 
-function objectionsTo(root: string, mutant: Mutant, known: ReadonlySet<string>): string[] {
+function objectionsTo(root: string, mutant: Mutant, known: { statements: ReadonlySet<string>; rows: ReadonlySet<string> }): string[] {
   const { file, find, replace, why, statements, rows = [], tests } = mutant
   const found: string[] = []
   if (!file.startsWith('src/') || !existsSync(path.join(root, file))) found.push(`there is no ${file}`)
@@ -84,7 +90,8 @@ function objectionsTo(root: string, mutant: Mutant, known: ReadonlySet<string>):
   if (why === '') found.push('it does not say what is wrong')
   if (statements.length + rows.length === 0) found.push('it breaks neither a statement nor a row')
   if (tests.length === 0) found.push('no test catches it')
-  for (const id of statements) if (!known.has(id)) found.push(`there is no statement ${id}`)
+  for (const id of statements) if (!known.statements.has(id)) found.push(`there is no statement ${id}`)
+  for (const id of rows) if (!known.rows.has(id)) found.push(`there is no row ${id}`)
   for (const name of tests) if (!existsSync(path.join(root, name))) found.push(`there is no ${name}`)
   return found
 }

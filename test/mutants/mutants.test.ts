@@ -88,6 +88,7 @@ describe('the list of mutants', () => {
     ['a test that is gone', { tests: ['test/gone.test.ts'] }, "mutant 'sample': there is no test/gone.test.ts"],
     ['no test', { tests: [] }, "mutant 'sample': no test catches it"],
     ['a statement that is none', { statements: ['MQTT-9.9.9-9'] }, "mutant 'sample': there is no statement MQTT-9.9.9-9"],
+    ['a row that is none', { rows: ['U98'] }, "mutant 'sample': there is no row U98"],
     ['nothing that it breaks', { rows: [] }, "mutant 'sample': it breaks neither a statement nor a row"],
     ['no change', { replace: sample.find }, "mutant 'sample': it changes nothing"],
   ])('is refused with %s', (_name, change, objection) => {

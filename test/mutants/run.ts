@@ -4,10 +4,10 @@
  * A mutant is caught only by a test that passes without it and had it loaded when it failed. It may assume that the workers keep mutants apart; one that
  * gives no answer is killed and started anew, and its mutant counts as broken, not as caught.
  */
-import { type ChildProcess, fork } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import { Hand } from './hand.js'
 import { type Mutant, objections, readMutants, readStatements } from './list.js'
 import { caughtBy, markdown, readCaught } from './table.js'
 import type { Outcome, Task } from './worker.js'
@@ -31,62 +31,6 @@ export interface Options {
 
 /** Milliseconds for one task: a mutant that loops without a pause never answers. */
 const patience = 120_000
-const errorsKept = 4000
-
-/** One worker process at a time; a new one after each that broke. */
-class Hand {
-  readonly #options: Options
-  #child: Promise<ChildProcess> | undefined
-  #errors = ''
-
-  constructor(options: Options) {
-    this.#options = options
-  }
-
-  async run(task: Task): Promise<Outcome> {
-    this.#child ??= this.#start()
-    const child = await this.#child
-    return new Promise((resolve) => {
-      const end = (outcome: Outcome): void => {
-        clearTimeout(timer)
-        child.off('message', end).off('exit', gone)
-        resolve(outcome)
-      }
-      const gone = (code: number | null): void => {
-        this.#child = undefined
-        end({ verdict: 'broken', detail: `the worker ended with ${code}: ${this.#errors}`, milliseconds: 0 })
-      }
-      const timer = setTimeout(() => {
-        this.#child = undefined
-        child.kill('SIGKILL')
-        end({ verdict: 'broken', detail: 'it loops without a pause: no answer', milliseconds: patience })
-      }, patience)
-      child.on('message', end).on('exit', gone)
-      child.send(task)
-    })
-  }
-
-  async close(): Promise<void> {
-    const child = await this.#child
-    if (child === undefined || child.exitCode !== null) return
-    await new Promise((resolve) => {
-      child.on('exit', resolve)
-      child.disconnect()
-    })
-  }
-
-  #start(): Promise<ChildProcess> {
-    const child = fork(this.#options.worker, { cwd: this.#options.root, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
-    this.#errors = ''
-    child.stderr?.on('data', (text: Buffer) => {
-      this.#errors = (this.#errors + text).slice(-errorsKept)
-    })
-    return new Promise((resolve, reject) => {
-      child.once('message', () => resolve(child))
-      child.once('exit', (code) => reject(new Error(`a worker ended with ${code}: ${this.#errors}`)))
-    })
-  }
-}
 
 function chosen(mutants: readonly Mutant[], { only, area }: Options): Mutant[] {
   const ids = new Set(mutants.map(({ id }) => id))
@@ -99,11 +43,12 @@ function chosen(mutants: readonly Mutant[], { only, area }: Options): Mutant[] {
 async function runAll<T extends Task>(options: Options, tasks: readonly T[], tell: (task: T, outcome: Outcome) => void): Promise<Map<T, Outcome>> {
   const outcomes = new Map<T, Outcome>()
   const waiting = [...tasks]
-  const hands = Array.from({ length: Math.min(options.jobs, tasks.length) }, () => new Hand(options))
+  const hands = Array.from({ length: Math.min(options.jobs, tasks.length) }, () => new Hand<Task, Outcome>(options.worker, options.root))
   await Promise.all(
     hands.map(async (hand) => {
       for (let task = waiting.shift(); task !== undefined; task = waiting.shift()) {
-        const outcome = await hand.run(task)
+        const answer = await hand.run(task, patience)
+        const outcome: Outcome = 'broken' in answer ? { verdict: 'broken', detail: answer.detail, milliseconds: patience } : answer
         outcomes.set(task, outcome)
         tell(task, outcome)
       }

@@ -15,9 +15,11 @@ import { entries, project, removeProjects, requireDist } from './fixture.js'
  * found again by their bytes, messages in shared and lent memory, output buffers that are used again, acknowledgements read in place; and from 53,900
  * for acknowledgements that leave once a turn, a few at a time where connections do not hold, topics that are foreseen, borrowed messages of small reads
  * in memory that is used again, and connections that live on in hidden pages. It fell from 54,500 when request and respond were no longer loaded later: for
- * that a bundler keeps modules apart.
+ * that a bundler keeps modules apart. What real brokers and real programs asked for (payloads in slices, memory of callers that is theirs again, publishes
+ * that end connections, an end in order, order by topic, errors of responders, names that are checked, brokers that exceed Receive Maximum) took it to
+ * 58,300; less code for the same, modules in an order that compresses well, and short names for what nobody outside can reach brought it back.
  */
-const ceiling = 53_800
+const ceiling = 54_000
 
 const base: BuildOptions & { write: false; metafile: true } = {
   bundle: true,

@@ -55,12 +55,9 @@ const options = docsOf('ClientOptions')
 
 describe('the options of a client', () => {
   it('are the same in the declarations, the README and the parser', () => {
-    const later = ['store', 'strictTopics', 'checkPayloadFormat']
-    expect([...options.keys()].sort()).toEqual(
-      Object.keys(parsed)
-        .filter((name) => !later.includes(name))
-        .sort(),
-    )
+    const later = ['set', 'store', 'strictTopics', 'checkPayloadFormat']
+    expect([...options.keys(), ...later].sort()).toEqual(Object.keys(parsed).sort())
+    expect([...options.keys()]).toEqual(expect.arrayContaining(inWords))
     expect([...table.keys()].sort()).toEqual([...options.keys()].sort())
   })
 
@@ -72,12 +69,13 @@ describe('the options of a client', () => {
   })
 
   const nested = [
-    ['subscriptions', 'SubscriptionDefaults', ['overflow']],
+    ['subscriptions', 'SubscriptionDefaults', ['overflow', 'buffer']],
     ['outbound', 'OutboundOptions', ['maxInflight', 'offline', 'onSessionLost', 'ackTimeout', 'ttl']],
     ['reconnect', 'ReconnectOptions', ['backoff']],
   ] as const
   it.each(nested)('%s has the defaults that are told', (option, name, told) => {
     const docs = [...docsOf(name)].filter(([member]) => !(told as readonly string[]).includes(member))
+    expect([...docsOf(name).keys()]).toEqual(expect.arrayContaining([...told]))
     expect(docs.length).toBeGreaterThan(0)
     const values = parsed[option] as Readonly<Record<string, unknown>>
     expect(Object.fromEntries(docs.map(([member, text]) => [member, asValue(defaultIn(text) ?? 'nothing')]))).toEqual(

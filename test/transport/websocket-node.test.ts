@@ -7,7 +7,7 @@ import { dialWebSocketNode, listenWebSocket } from '../../src/transport/websocke
 import { transportContract } from './contract.js'
 import { pattern, pause, Recorder } from './recorder.js'
 import { dialledPair, failure, never, target } from './targets.js'
-import { answer, rawServer } from './websocket-server.js'
+import { answer, frame, rawServer } from './websocket-server.js'
 import { websocketSuite } from './websocket-suite.js'
 
 transportContract({ name: 'websocket on node', pair: () => dialledPair((accept) => listenWebSocket({}, accept), dialWebSocketNode) })
@@ -45,6 +45,21 @@ describe('dialWebSocketNode, Node only', () => {
     const url = server.url.replace('127.0.0.1', 'broker.test')
     const a = new Recorder(await dialWebSocketNode(target(url, { socket: { lookup, noDelay: false } }), { signal: never })).open()
     expect(asked).toEqual(['broker.test'])
+    a.destroy()
+    await a.untilClosed()
+    await server.close()
+  })
+
+  it.each([
+    [4096, 4096],
+    [4097, 0],
+  ])('a small message in %i frames: %i bytes of it are taken', async (count, taken) => {
+    const frames = Array.from({ length: count }, (_, index) => frame(index === 0 ? 2 : 0, Uint8Array.of(7), index === count - 1))
+    const server = await rawServer((socket, request) => socket.write(Buffer.concat([Buffer.from(answer(request)), ...frames])))
+    const a = new Recorder(await dialWebSocketNode(target(server.url), { signal: never, maximumPacketSize: 1000 })).open()
+    if (taken > 0) await a.until(() => a.length >= taken, 'all bytes')
+    else await a.untilClosed()
+    expect(a.length).toBe(taken)
     a.destroy()
     await a.untilClosed()
     await server.close()

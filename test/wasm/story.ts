@@ -10,12 +10,15 @@ import type { FrameSource, ReadWindow } from '../../src/wire/frames.js'
 import type { ProtocolVersion } from '../../src/wire/packets.js'
 import { PublishView } from '../../src/wire/publish.js'
 import { TopicTable } from '../../src/wire/topic-table.js'
+import { byteForms, type Lend } from '../wire/byte-forms.js'
 
 /** One delivery of bytes, and what happens while they are walked. */
 export interface Delivery {
   readonly bytes: Uint8Array
   /** Read into the window of the source, where it has one. */
   readonly inPlace?: boolean
+  /** Elsewhere: the kind of array, one of `byteForms`. Default: a plain one. */
+  readonly form?: string
   /** Given with a view of the same bytes. */
   readonly viewed?: boolean
   /** As much of it as there is room for is put where the source wants the rest of a large payload. */
@@ -48,7 +51,7 @@ function publishOf(view: PublishView, start: number): unknown {
     topic: view.topic(),
     text: new TextDecoder('utf-8', { ignoreBOM: true }).decode(view.bytes.subarray(view.topicStart, view.topicEnd)),
     properties: view.properties(),
-    payload: view.payload().slice(),
+    payload: new Uint8Array(view.payload()),
   }
 }
 
@@ -118,7 +121,7 @@ function* tellDelivery(
 /** Hands the bytes over; `overwrite` is for when they are their owner's again. */
 function give(
   source: FrameSource,
-  { bytes, inPlace = false, viewed = false, apart = false }: Delivery,
+  { bytes, inPlace = false, viewed = false, apart = false, form = 'a Uint8Array' }: Delivery,
   window: ReadWindow | undefined,
   story: unknown[],
 ): { overwrite: () => void } {
@@ -129,14 +132,21 @@ function give(
   story.push('filled', filled)
   const rest = bytes.subarray(filled)
   if (filled > 0 && rest.length === 0) return { overwrite: () => {} }
-  const chunk = inPlace && window !== undefined ? window.bytes : rest.slice()
-  if (chunk === window?.bytes) {
-    chunk.set(rest)
-    source.push(chunk, rest.length, window.data)
-  } else source.push(chunk, chunk.length, viewed ? new DataView(chunk.buffer) : undefined)
   let ours = true
+  if (inPlace && window !== undefined) {
+    const { bytes: chunk, data } = window
+    chunk.set(rest)
+    source.push(chunk, rest.length, data)
+    const overwrite = () => {
+      if (ours) chunk.fill(0xee, 0, rest.length)
+      ours = false
+    }
+    return { overwrite }
+  }
+  const { bytes: chunk, back } = (byteForms[form] as () => Lend)()(rest)
+  source.push(chunk, chunk.length, viewed ? new DataView(chunk.buffer, chunk.byteOffset, chunk.length) : undefined)
   const overwrite = () => {
-    if (ours) chunk.fill(0xee, 0, rest.length)
+    if (ours) back()
     ours = false
   }
   return { overwrite }
@@ -144,7 +154,7 @@ function give(
 
 function tellFrame(source: FrameSource, topics: TopicTable, view: PublishView, story: unknown[]): void {
   const { bytes, start, body, end, limit, unread } = source
-  story.push(bytes.slice(start, end), body - start, limit - end, unread)
+  story.push(new Uint8Array(bytes.subarray(start, end)), body - start, limit - end, unread)
   if ((bytes[start] as number) >> 4 !== PUBLISH) return
   source.read(view, topics)
   story.push(publishOf(view, start))

@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { serverPacket } from '../fuzz/arbitraries.js'
 import { field, hex, join, type Part, two, variable } from '../fuzz/build.js'
 import { longest, type Mutation, mutate, mutationKinds } from '../fuzz/mutate.js'
+import { transportForms } from '../wire/byte-forms.js'
 import type { Setting } from './scanner.js'
 import type { Delivery } from './story.js'
 
@@ -130,6 +131,7 @@ function content(version: 4 | 5): fc.Arbitrary<Uint8Array> {
 const cut = fc.record(
   {
     size: fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 3000 }), fc.constant(65_536)),
+    form: fc.constantFrom(...transportForms),
     inPlace: fc.boolean(),
     apart: fc.boolean(),
     viewed: fc.boolean(),
@@ -139,7 +141,7 @@ const cut = fc.record(
       protocolVersion: fc.constantFrom(4 as const, 5 as const),
     }),
   },
-  { requiredKeys: ['size', 'inPlace', 'viewed', 'apart'] },
+  { requiredKeys: ['size', 'form', 'inPlace', 'viewed', 'apart'] },
 )
 
 /** Cuts the bytes into deliveries, using the cuts again and again. */

@@ -2,6 +2,7 @@
  * Every shared vector through both scanners, whole and in every kind of pieces: the same frames, fields and errors.
  */
 import { describe, expect, it } from 'vitest'
+import { transportForms } from '../wire/byte-forms.js'
 import { bytesOf, drip, readVectors, splits, type Vector } from '../wire/vector-files.js'
 import { always, differs, instantiate, type Setting, tellFramer, tellScanner } from './scanner.js'
 import type { Delivery } from './story.js'
@@ -10,7 +11,8 @@ const memory = instantiate()
 
 function compare(setting: Setting, chunks: () => Iterable<Uint8Array>): void {
   for (const inPlace of [true, false]) {
-    const deliveries = (): Delivery[] => Array.from(chunks(), (bytes) => ({ bytes: bytes.slice(), inPlace }))
+    const deliveries = (): Delivery[] =>
+      Array.from(chunks(), (bytes, index) => ({ bytes: bytes.slice(), inPlace, form: transportForms[index % transportForms.length] as string }))
     expect(differs(tellFramer(setting, deliveries()), tellScanner(memory, setting, deliveries(), always))).toBeUndefined()
   }
 }

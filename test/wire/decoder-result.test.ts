@@ -13,3 +13,12 @@ it('N28 a result that ends in an error ends in it each time it is walked', () =>
     expect(packets.map(({ type }) => type)).toEqual(['pingresp', 'pingresp'])
   }
 })
+
+it('nothing is pending behind an error: what was held of a packet is let go', () => {
+  const decoder = new Decoder({ from: 'server' })
+  decoder.push(Uint8Array.of(0xd0, 0, 0x30, 0x80, 0x80))
+  expect(decoder.pending).toBe(3)
+  const result = decoder.push(Uint8Array.of(0x80, 0x80))
+  expect(() => [...result]).toThrow(expect.objectContaining({ kind: 'malformed' }))
+  expect(decoder.pending).toBe(0)
+})

@@ -404,7 +404,7 @@ describe('sizes (P13)', () => {
   it('refuses a packet and a Property Length above 268,435,455 bytes before it takes the memory', () => {
     const before = process.memoryUsage().arrayBuffers
     const writer = new Writer()
-    const head = (length: number) => (): void => writePublishHead(writer, { topic: 'a' }, length, 5)
+    const head = (length: number) => (): unknown => writePublishHead(writer, { topic: 'a' }, length, 5)
     expect(head(268_435_455 - 3)).toThrow(
       expect.objectContaining({ kind: 'too-large', code: 'ERR_PACKET_TOO_LARGE', fault: 'local', option: 'payload' }),
     )

@@ -1,4 +1,6 @@
 /** Scanner against Decoder: the same packets, the same errors, however the stream is cut. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MqttError } from '../../src/errors.js'
@@ -7,10 +9,20 @@ import { Decoder, encode, type Packet, type PacketInput, WireError } from '../..
 import { Scanner, type ScanOptions } from '../../src/wire/scanner.js'
 import { instantiate } from '../wasm/scanner.js'
 import { type Sample, samples } from './arbitrary-packets.js'
-import { bytesOf, drip, readVectors, senderOf, splits } from './vector-files.js'
+import { bytesOf, drip, plain, readVectors, senderOf, splits } from './vector-files.js'
+
+/** Waits until it is collected, or could have been. */
+async function collected(memory: WeakRef<object>): Promise<void> {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  for (let round = 0; round < 10 && memory.deref() !== undefined; round++) {
+    await new Promise((resolve) => setImmediate(resolve))
+    gc()
+  }
+}
 
 interface Story {
-  readonly packets: Packet[]
+  readonly packets: unknown[]
   readonly error: unknown
   readonly pending: number
 }
@@ -27,9 +39,9 @@ function decoded(chunks: Iterable<Uint8Array>, options: ScanOptions): Story {
   try {
     for (const chunk of chunks) for (const packet of decoder.push(chunk.slice())) packets.push(packet)
   } catch (error) {
-    return { packets, error: told(error), pending: 0 }
+    return { packets: packets.map(plain), error: told(error), pending: 0 }
   }
-  return { packets, error: undefined, pending: decoder.pending }
+  return { packets: packets.map(plain), error: undefined, pending: decoder.pending }
 }
 
 const roomy = new Uint8Array(400_000)
@@ -46,27 +58,31 @@ function scanned(chunks: Iterable<Uint8Array>, options: ScanOptions, window: Uin
         expect(scanner.type).toBe(scanner.packet().type)
         packets.push(scanner.packet())
       }
+      // Ours again, and as it was.
+      if (Buffer.compare(window.subarray(0, chunk.length), chunk) !== 0) throw new Error('somebody wrote into the chunk')
       window.fill(0xee, 0, chunk.length)
     }
   } catch (error) {
     expect(() => scanner.next()).toThrow(error as Error)
     expect(() => scanner.push(new Uint8Array(2))).toThrow(error as Error)
-    return { packets, error: told(error), pending: 0 }
+    return { packets: packets.map(plain), error: told(error), pending: 0 }
   }
-  return { packets, error: undefined, pending: scanner.pending }
+  return { packets: packets.map(plain), error: undefined, pending: scanner.pending }
 }
 
 /** Whole, byte by byte, and cut in two at every place. */
 function expectSame(stream: Uint8Array, options: ScanOptions): void {
-  const window = new Uint8Array(Math.max(stream.length, 100))
   const whole = decoded([stream], options)
-  expect(scanned([stream], options, window)).toEqual(whole)
-  if (stream.length < 5000) expect(scanned(drip(stream), options, window)).toEqual(whole)
-  let count = 0
-  for (const chunks of splits(stream)) {
-    // Of long ones where their headers end, and a few places more.
-    count += 1
-    if (stream.length < 5000 || count < 12 || count % 20 === 0) expect(scanned(chunks, options, window)).toEqual(whole)
+  const size = Math.max(stream.length, 100)
+  for (const window of [new Uint8Array(size), Buffer.alloc(size), Buffer.alloc(size + 9).subarray(9)]) {
+    expect(scanned([stream], options, window)).toEqual(whole)
+    if (stream.length < 5000) expect(scanned(drip(stream), options, window)).toEqual(whole)
+    let count = 0
+    for (const chunks of splits(stream)) {
+      // Of long ones where their headers end, and a few places more.
+      count += 1
+      if (stream.length < 5000 || count < 12 || count % 20 === 0) expect(scanned(chunks, options, window)).toEqual(whole)
+    }
   }
 }
 
@@ -159,7 +175,7 @@ describe('streams', () => {
     expect(whole.packets.length).toBe(4)
     for (const sizes of [[1], [7], [1000], [1023, 1024, 1025], [1030], [4096], [65_536], [3, 60_000]]) {
       if (sizes[0] === 1 && size > 20_000) continue
-      expect(scanned(chunksOf(stream, sizes), options)).toEqual(whole)
+      for (const window of [roomy, Buffer.alloc(size * 5)]) expect(scanned(chunksOf(stream, sizes), options, window)).toEqual(whole)
     }
   })
 })
@@ -191,6 +207,54 @@ describe('Scanner', () => {
     chunk.fill(0)
     expect(packet).toMatchObject({ type: 'publish', topic: 'a/b', payload: Uint8Array.of(1, 2, 3) })
   })
+
+  it.each([
+    ['in the properties', '30080001620226ff0000'],
+    ['in the topic', '30060003622b6200'],
+    ['in the header', '3600'],
+    ['of another type', '40020000'],
+  ])('shows nothing of any packet, and holds nothing of the chunk, once it threw: an error %s', async (_name, hex) => {
+    const scanner = new Scanner({ from: 'server' })
+    let chunk: Uint8Array | undefined = new Uint8Array([...publish, ...Buffer.from(hex, 'hex')])
+    const memory = new WeakRef(chunk)
+    scanner.push(chunk)
+    expect([scanner.next(), scanner.publish.topic()]).toEqual([true, 'a/b'])
+    chunk = undefined
+    let thrown: unknown
+    try {
+      scanner.next()
+    } catch (error) {
+      thrown = error
+    }
+    expect(thrown).toBeInstanceOf(WireError)
+    const { publish: view } = scanner
+    expect([view.topic(), view.payload().length, view.bytes.length, view.record, view.properties()]).toEqual(['', 0, 0, undefined, {}])
+    expect(() => scanner.packet()).toThrow(thrown as Error)
+    await collected(memory)
+    expect(memory.deref()).toBeUndefined()
+  })
+
+  it('shows nothing of the last packet once the chunk is read', () => {
+    const scanner = new Scanner({ from: 'server' })
+    scanner.push(new Uint8Array([...publish, 0xd0, 0]))
+    expect([scanner.next(), scanner.next(), scanner.type, scanner.next()]).toEqual([true, true, 'pingresp', false])
+    expect([scanner.publish.topic(), scanner.publish.payload().length, scanner.type]).toEqual(['', 0, 'publish'])
+  })
+
+  it.each(['3003000080', '300400018000', '3004000161ff', '300700016103030005', '40030001'])(
+    'tells of an error in %s where it is, never beyond the packet',
+    (hex) => {
+      const bytes = new Uint8Array(Buffer.from(hex, 'hex'))
+      for (const chunk of [bytes, new Uint8Array([...bytes, ...bytes, ...bytes])]) {
+        for (const protocolVersion of [4, 5] as const) {
+          const { error } = scanned([chunk], { from: 'server', protocolVersion })
+          expect(decoded([chunk], { from: 'server', protocolVersion }).error).toEqual(error)
+          if (error !== undefined) expect((error as WireError).offset).toBeLessThanOrEqual(bytes.length)
+        }
+      }
+      expect(scanned([Uint8Array.from(Buffer.from('3003000080', 'hex'))], { from: 'server' }).error).toMatchObject({ kind: 'malformed', offset: 5 })
+    },
+  )
 
   it('takes the version that a CONNECT names', () => {
     const scanner = new Scanner({ from: 'client' })

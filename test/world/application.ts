@@ -10,6 +10,7 @@ import type { BaseClient } from '../../src/client/client.js'
 import type { Message } from '../../src/client/delivery/message.js'
 import type { WorldClock } from './clock.js'
 import type { Call, Delivered, History, Subscribed } from './history.js'
+import { differs, given, payloadOf } from './payloads.js'
 import type { Random } from './random.js'
 import { payloadName } from './reader.js'
 import type { Operation, Style } from './schedule.js'
@@ -21,8 +22,25 @@ export interface Surroundings {
   readonly history: History
   readonly endpoints: (count: number) => string[]
   /** Another client of the broker publishes. */
-  readonly feed: (topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean) => void
+  readonly feed: (topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean, size: number) => void
   readonly restart: () => void
+  /** Bytes of a message of that name; undefined of one that the world did not make. */
+  readonly sizeOf: (name: string) => number | undefined
+}
+
+/** Turns of a loop over `writable` within one millisecond: more are a storm. */
+const mostTurns = 2000
+
+const filtersOf = ({ filter, more = [] }: Subscribe): string | string[] => (more.length === 0 ? filter : [filter, ...more])
+
+function settingsOf({ qos, buffer, overflow, lifetime }: Subscribe) {
+  return {
+    qos,
+    onExit: 'unsubscribe' as const,
+    ...(buffer === undefined ? {} : { buffer }),
+    ...(overflow === undefined ? {} : { overflow }),
+    ...(lifetime && { lifetime }),
+  }
 }
 
 type Subscribe = Extract<Operation, { do: 'subscribe' }>
@@ -31,10 +49,18 @@ type Subscribe = Extract<Operation, { do: 'subscribe' }>
 export class Application {
   /** False once the process is gone. */
   alive = true
+  /** Turns that take their time: bodies, handlers, acknowledgements. */
+  working = 0
   readonly client: BaseClient
   readonly subscriptions = new Map<
     number,
-    { record: Subscribed; subscription: Subscription | undefined; unsubscribe: () => Promise<unknown>; detach: () => void }
+    {
+      record: Subscribed
+      subscription: Subscription | undefined
+      unsubscribe: () => Promise<unknown>
+      dispose: () => Promise<unknown>
+      detach: () => void
+    }
   >()
   readonly #around: Surroundings
   readonly #process: number
@@ -66,9 +92,19 @@ export class Application {
       case 'publish':
       case 'abortable':
         return this.#publish(op)
-      case 'post':
-        client.post(op.topic, `p${op.n}`)
+      case 'post': {
+        const { payload, overwrite } = given(payloadOf(`p${op.n}`, op.size), op.form ?? 'text')
+        client.post(op.topic, payload)
+        return overwrite()
+      }
+      case 'post-all':
+        history.track('post-all', this.#postAll(op))
         return
+      case 'together':
+        for (const inner of op.ops) this.perform(inner)
+        return
+      case 'dispose':
+        return this.#dispose(op.s)
       case 'subscribe':
         return this.#subscribe(op)
       case 'unsubscribe':
@@ -76,16 +112,15 @@ export class Application {
       case 'detach':
         return this.#leave(op.s, 'detach')
       case 'feed':
-        return feed(op.topic, `f${op.n}`, op.qos, op.retain === true)
-      case 'request':
-        history.track('request', client.request(op.topic, `r${op.n}`, { timeout: op.timeout, qos: op.qos ?? 0 }))
+        return feed(op.topic, `f${op.n}`, op.qos, op.retain === true, op.size ?? 0)
+      case 'request': {
+        const promise = client.request(op.topic, `r${op.n}`, { timeout: op.timeout, qos: op.qos ?? 0 })
+        // Nobody looks at its outcome: it must not end the process.
+        if (op.careless !== true) history.track(`request r${op.n}`, promise)
         return
+      }
       case 'respond':
-        history.track(
-          'respond',
-          client.respond(op.topic, (message) => `answer to ${message.text()}`, { qos: 1 }),
-        )
-        return
+        return this.#respond(op)
       case 'reconnect':
         history.track('reconnect', client.reconnect(op.force ? { force: true, reason: 'the application wants it' } : {}))
         return
@@ -109,6 +144,7 @@ export class Application {
       case 'destroy':
         this.#leaveAll()
         client.destroy()
+        history.destroyed ||= history.next()
         return
       case 'restart-process':
         return restart()
@@ -117,19 +153,57 @@ export class Application {
 
   /** Ends the client. */
   stop(how: 'disconnect' | 'drain', timeout: number): void {
-    this.#leaveAll()
     const { client } = this
-    this.#around.history.track(how, how === 'drain' ? client.drain({ timeout }) : client.disconnect({ timeout }))
+    const { history } = this.#around
+    const begun = history.next()
+    this.#leaveAll()
+    const promise = how === 'drain' ? client.drain({ timeout }) : client.disconnect({ timeout })
+    // What it told before it returned came after its call.
+    Object.assign(history.track(how, promise), { begun })
   }
 
   #publish(op: Extract<Operation, { do: 'publish' | 'abortable' }>): void {
     const { history } = this.#around
-    const payload = `p${op.n}`
-    const bytes = payload.padEnd(op.do === 'publish' ? (op.size ?? 0) : 0, '.')
+    const name = `p${op.n}`
+    const { payload, overwrite } = given(payloadOf(name, op.size), op.form ?? 'text')
     const properties = op.do === 'publish' && op.expiry !== undefined ? { messageExpiryInterval: op.expiry } : undefined
     const signal = op.do === 'abortable' ? this.#abortAfter(op.after) : undefined
-    const call = history.track(`publish ${payload}`, this.client.publish(op.topic, bytes, { qos: op.qos, properties, signal }))
-    history.published.push({ op, payload, call })
+    const promise = this.client.publish(op.topic, payload, { qos: op.qos, properties, signal })
+    const call = history.track(`publish ${name}`, promise)
+    // The memory is the application's again.
+    promise.then(overwrite, overwrite)
+    history.published.push({ op, payload: name, call })
+  }
+
+  async #postAll({ n, topic, count, size }: Extract<Operation, { do: 'post-all' }>): Promise<void> {
+    const { clock, history } = this.#around
+    let turns = 0
+    let since = clock.now()
+    for (let index = 0; index < count && this.alive; ) {
+      if (clock.now() !== since) turns = 0
+      since = clock.now()
+      turns += 1
+      if (turns > mostTurns) return history.report('storm', `writable was fulfilled ${turns} times within one millisecond`)
+      if (this.client.post(topic, payloadOf(`p${n + index}`, size))) index += 1
+      else await this.client.writable
+    }
+  }
+
+  #respond({ topic, fails }: Extract<Operation, { do: 'respond' }>): void {
+    const answer = (message: Message): string => {
+      if (fails === true) throw new Error('the responder failed')
+      return `answer to ${message.text()}`
+    }
+    this.#around.history.track('respond', this.client.respond(topic, answer, { qos: 1, onError: fails === true ? 'reject' : undefined }))
+  }
+
+  // As the end of an `await using` block.
+  #dispose(s: number): void {
+    const entry = this.subscriptions.get(s)
+    if (entry === undefined || entry.record.left > 0) return
+    this.#left(entry.record)
+    entry.record.dismissed ||= this.#around.history.next()
+    this.#around.history.track(`dispose ${entry.record.filter}`, entry.dispose())
   }
 
   #abortAfter(after: number): AbortSignal {
@@ -145,6 +219,12 @@ export class Application {
     const record: Subscribed = {
       s: op.s,
       filter: op.filter,
+      filters: [op.filter, ...(op.more ?? [])],
+      // What was acknowledged when it came is dropped under every policy once it does not fit.
+      drops: (op.overflow ?? 'backpressure') !== 'backpressure' || (op.style === 'on-receive' && op.buffer !== undefined),
+      concurrency: op.concurrency ?? 1,
+      dismissed: 0,
+      buffer: op.buffer ?? Number.POSITIVE_INFINITY,
       qos: op.qos,
       style: op.style,
       process: this.#process,
@@ -168,12 +248,17 @@ export class Application {
       const known = seen.get(message) ?? { entry: this.#deliver(record, message), tries: 0 }
       seen.set(message, known)
       known.tries += 1
-      await this.#sleep(op.work)
-      if (known.tries <= (op.failures ?? 0)) throw new Error('the handler failed')
+      await this.#sleep(Math.max(0, op.work - (op.hurry ?? 0) * (seen.size - 1)))
+      if (known.tries <= (op.failures ?? 0)) {
+        // At QoS 0 there is no second attempt.
+        if (message.qos === 0) known.entry.done = history.next()
+        throw new Error('the handler failed')
+      }
       known.entry.done = history.next()
     }
-    const promise = this.client.listen(op.filter, handler, {
-      qos: op.qos,
+    const promise = this.client.listen(filtersOf(op), handler, {
+      ...settingsOf(op),
+      ...(op.concurrency === undefined ? {} : { concurrency: op.concurrency }),
       signal: op.abortAfter === undefined ? undefined : this.#abortAfter(op.abortAfter),
     })
     promise.then(
@@ -183,6 +268,7 @@ export class Application {
           record,
           subscription: undefined,
           unsubscribe: () => handling.unsubscribe(),
+          dispose: () => Promise.resolve(handling[Symbol.asyncDispose]()),
           detach: () => handling.detach(),
         })
         handling.done.then(
@@ -197,14 +283,19 @@ export class Application {
 
   #iterate(op: Subscribe, record: Subscribed): Call {
     const { history } = this.#around
-    const subscription = this.client.subscription(op.filter, {
-      qos: op.qos,
+    const subscription = this.client.subscription(filtersOf(op), {
+      ...settingsOf(op),
       ack: op.style === 'manual' ? 'manual' : op.style === 'on-receive' ? 'on-receive' : 'auto',
-      onExit: 'unsubscribe',
       signal: op.abortAfter === undefined ? undefined : this.#abortAfter(op.abortAfter),
     })
     record.size = () => subscription.size
-    this.subscriptions.set(op.s, { record, subscription, unsubscribe: () => subscription.unsubscribe(), detach: () => subscription.detach() })
+    this.subscriptions.set(op.s, {
+      record,
+      subscription,
+      unsubscribe: () => subscription.unsubscribe(),
+      dispose: () => Promise.resolve(subscription[Symbol.asyncDispose]()),
+      detach: () => subscription.detach(),
+    })
     subscription.ready.then(
       () => this.#granted(record, subscription.granted[0]?.qos),
       () => undefined,
@@ -216,6 +307,7 @@ export class Application {
       batches: () => this.#batches(subscription, record, op.work),
       manual: () => this.#manual(subscription, record, op.work),
       read: () => this.#read(subscription, record, op.work),
+      idle: () => new Promise(() => undefined),
     }
     readers[op.style as Exclude<Style, 'listen'>]().then(
       () => this.#ended(record, undefined),
@@ -233,6 +325,7 @@ export class Application {
       count += 1
       if (count < most) continue
       this.#left(record)
+      record.dismissed ||= this.#around.history.next()
       break
     }
   }
@@ -249,8 +342,10 @@ export class Application {
   async #manual(subscription: Subscription, record: Subscribed, work: number): Promise<void> {
     for await (const message of subscription) {
       const entry = this.#deliver(record, message)
+      this.working += 1
       this.#around.clock.setTimer(
         () => {
+          this.working -= 1
           if (!this.alive) return
           entry.done = this.#around.history.next()
           message.ack()
@@ -272,11 +367,15 @@ export class Application {
   }
 
   #deliver(record: Subscribed, message: Message): Delivered {
-    const { history } = this.#around
+    const { history, sizeOf } = this.#around
+    const name = payloadName(message.payload)
+    // Each way to look at it has to show the same.
+    const wrong = differs(message.payload, name, sizeOf(name))
+    if (wrong !== undefined && sizeOf(name) !== undefined) history.report('bytes', `${name} came as ${wrong}`)
     const entry: Delivered = {
       s: record.s,
       process: this.#process,
-      payload: payloadName(message.payload),
+      payload: name,
       topic: message.topic,
       qos: message.qos,
       redelivered: message.redelivered,
@@ -296,6 +395,7 @@ export class Application {
   }
 
   #ended(record: Subscribed, error: unknown): void {
+    this.#left(record)
     record.ended = { error }
     record.live = false
   }
@@ -304,6 +404,7 @@ export class Application {
     const entry = this.subscriptions.get(s)
     if (entry === undefined || entry.record.left > 0) return
     this.#left(entry.record)
+    if (how === 'unsubscribe') entry.record.dismissed ||= this.#around.history.next()
     if (how === 'detach') entry.detach()
     else this.#around.history.track(`unsubscribe ${entry.record.filter}`, entry.unsubscribe())
   }
@@ -320,9 +421,11 @@ export class Application {
   // A process that is gone never wakes up.
   #sleep(duration: number): Promise<void> {
     if (duration === 0) return Promise.resolve()
+    this.working += 1
     return new Promise((resolve) => {
       this.#around.clock.setTimer(
         () => {
+          this.working -= 1
           if (this.alive) resolve()
         },
         duration,

@@ -5,15 +5,19 @@
  */
 import { MemoryBroker, type MemoryBrokerOptions } from '../../src/testing/broker/index.js'
 import type { Transport } from '../../src/transport/transport.js'
+import type { ClientPacket, ServerPacket } from '../../src/wire/packets.js'
 import type { WorldClock } from './clock.js'
+import { interceptionOf } from './habits.js'
+import { payloadOf } from './payloads.js'
 import { payloadName } from './reader.js'
-import type { Setup } from './schedule.js'
+import type { Limits, Setup } from './schedule.js'
 
 /** A message that the broker took over from the client under test. */
 export interface Accepted {
   readonly topic: string
   readonly payload: string
   readonly qos: number
+  readonly bytes: Uint8Array
 }
 
 /** What the world needs of a broker. */
@@ -21,24 +25,36 @@ export interface ModelBroker {
   accept(transport: Transport): void
   restart(keepSessions: boolean): void
   /** Another client publishes. */
-  feed(topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean): void
+  feed(topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean, size: number): void
   accepted(): readonly Accepted[]
   /** How often the will of the client was published. */
   wills(): number
   violations(): readonly string[]
+  /** Filters that the session of a client has; undefined where there is none. */
+  filters(clientId: string): readonly string[] | undefined
+  /** QoS 1 and 2 messages that the client has not acknowledged. */
+  inflight(clientId: string): number
 }
 
 const encoder = new TextEncoder()
 
 /** Makes the broker of one run. */
-export function makeBroker(setup: Setup, clock: WorldClock): ModelBroker {
+export function makeBroker(setup: Setup, clock: WorldClock, reset: () => void): ModelBroker {
+  const interceptions = [
+    ...(setup.narrower ? [limiting(setup, [{}, { receiveMaximum: 1, topicAliasMaximum: 0 }])] : []),
+    ...(setup.limits.length > 0 ? [limiting(setup, setup.limits)] : []),
+    interceptionOf(setup.habit, setup.version === 5 ? 5 : 4, reset),
+  ]
   const broker = new MemoryBroker({
     clock,
     receiveMaximum: setup.brokerReceiveMaximum,
     topicAliasMaximum: setup.brokerAliases,
     maximumPacketSize: setup.brokerPacketSize,
-    ...(setup.narrower ? { intercept: narrower() } : {}),
+    intercept: (direction, packet) => interceptedBy(interceptions, direction, packet),
     ...(setup.auth ? { auth: { world: worldMethod } } : {}),
+  })
+  broker.on('hookerror', ({ error }) => {
+    throw error
   })
   return {
     accept: (transport) => {
@@ -47,13 +63,17 @@ export function makeBroker(setup: Setup, clock: WorldClock): ModelBroker {
     restart: (keepSessions) => {
       broker.restart({ keepSessions })
     },
-    feed: (topic, payload, qos, retain) => {
-      broker.publish({ topic, payload: encoder.encode(payload), qos, retain })
+    feed: (topic, payload, qos, retain, size) => {
+      broker.publish({ topic, payload: payloadOf(payload, size), qos, retain })
     },
     accepted: () =>
-      broker.accepted.filter((message) => !message.will).map(({ topic, payload, qos }) => ({ topic, payload: payloadName(payload), qos })),
+      broker.accepted
+        .filter((message) => !message.will)
+        .map(({ topic, payload, qos }) => ({ topic, payload: payloadName(payload), qos, bytes: payload })),
     wills: () => broker.accepted.filter((message) => message.will).length,
     violations: () => broker.violations.map(({ packet, text }) => `${packet ?? 'bytes'}: ${text}`),
+    filters: (clientId) => broker.sessions.get(clientId)?.subscriptions.map(({ filter }) => filter),
+    inflight: (clientId) => broker.sessions.get(clientId)?.inflight ?? 0,
   }
 }
 
@@ -63,13 +83,35 @@ const worldMethod = {
   continue: () => ({ reasonCode: 0 }),
 }
 
-// Lower limits from the second CONNACK on. The broker itself goes on with the old ones: it is the monitor that holds the client to them.
-function narrower(): NonNullable<MemoryBrokerOptions['intercept']> {
+type Intercept = (direction: 'in' | 'out', packet: ClientPacket | ServerPacket) => ClientPacket | ServerPacket | false | undefined
+
+function interceptedBy(all: readonly Intercept[], direction: 'in' | 'out', packet: ClientPacket | ServerPacket): ReturnType<Intercept> {
+  let now: ClientPacket | ServerPacket = packet
+  for (const intercept of all) {
+    const given = intercept(direction, now)
+    if (given === false) return false
+    now = given ?? now
+  }
+  return now === packet ? undefined : now
+}
+
+// Other limits with each CONNACK. The broker itself goes on with its own: it is the monitor that holds the client to them.
+function limiting(setup: Setup, all: readonly Limits[]): NonNullable<MemoryBrokerOptions['intercept']> & Intercept {
   let connacks = 0
   return (direction, packet) => {
     if (direction !== 'out' || packet.type !== 'connack' || packet.reasonCode !== 0) return undefined
+    const limits = all[Math.min(connacks, all.length - 1)] as Limits
     connacks += 1
-    if (connacks === 1) return undefined
-    return { ...packet, properties: { ...packet.properties, receiveMaximum: 1, topicAliasMaximum: undefined } }
+    return { ...packet, properties: { ...packet.properties, ...narrowed(limits, setup) } }
+  }
+}
+
+// Never more than the broker itself takes. No aliases are said by leaving the property out.
+function narrowed({ topicAliasMaximum: aliases, receiveMaximum, maximumPacketSize: size, ...limits }: Limits, setup: Setup): Record<string, unknown> {
+  return {
+    ...limits,
+    ...(receiveMaximum === undefined ? {} : { receiveMaximum: Math.min(receiveMaximum, setup.brokerReceiveMaximum) }),
+    ...(size === undefined ? {} : { maximumPacketSize: Math.min(size, setup.brokerPacketSize) }),
+    ...(aliases === undefined ? {} : { topicAliasMaximum: Math.min(aliases, setup.brokerAliases) || undefined }),
   }
 }

@@ -19,6 +19,8 @@ const mostEvents = 300_000
 export class WorldClock {
   /** Told of each step before it runs; `step` counts from 0. */
   onStep: ((step: number, name: string) => void) | undefined
+  /** Told before time passes in which nothing happens: from, and to. */
+  onGap: ((from: number, to: number) => void) | undefined
   /** Told after each timer, when every promise had its turn; gives true to stop. */
   onQuiet: (() => boolean) | undefined
   /** Steps that have run. */
@@ -64,6 +66,7 @@ export class WorldClock {
     const until = this.#now + duration
     await quiescence()
     for (let timer = this.#pop(until); timer !== undefined; timer = this.#pop(until)) {
+      if (timer.callback !== undefined && timer.at > this.#now) this.onGap?.(this.#now, timer.at)
       this.#now = Math.max(this.#now, timer.at)
       if (timer.step !== undefined) this.onStep?.(this.steps++, timer.step)
       const { callback } = timer

@@ -45,9 +45,9 @@ export const defects: readonly Defect[] = [
     by: ['I1'],
     file: 'client/delivery/consumer.ts',
     find: `    if (this.config.ack === 'on-receive') message.settle(0)
-    if (this.config.ack === 'manual' &&`,
+    // Handlers`,
     replace: `    message.settle(0)
-    if (this.config.ack === 'manual' &&`,
+    // Handlers`,
   },
   {
     name: 'send quota off by one',
@@ -175,9 +175,9 @@ export const defects: readonly Defect[] = [
     name: 'acknowledgements of an old connection leave on the next',
     by: ['I6'],
     file: 'client/session/inbound.ts',
-    find: `      parked.value = this.#decided(parked.value, ticket, reasonCode)
+    find: `      parked.value = this.#decided(parked.value, ticket, reasonCode, from)
       return true`,
-    replace: `      parked.value = this.#decided(parked.value, ticket, reasonCode)
+    replace: `      parked.value = this.#decided(parked.value, ticket, reasonCode, from)
       this.#acks.push((parked.value & qos2Flag) === 0 ? PUBACK : PUBREC, parked.value >>> idShift, 0)
       return true`,
   },
@@ -185,9 +185,9 @@ export const defects: readonly Defect[] = [
     name: 'acknowledgements in the order of settling',
     by: ['I6'],
     file: 'client/session/inbound.ts',
-    find: `    this.#slots[index] = this.#decided(slot, ticket, reasonCode)
+    find: `    this.#slots[index] = this.#decided(slot, ticket, reasonCode, from)
     this.#drain()`,
-    replace: `    this.#slots[index] = this.#decided(slot, ticket, reasonCode)
+    replace: `    this.#slots[index] = this.#decided(slot, ticket, reasonCode, from)
     this.#acknowledge(slot >>> idShift, (slot & qos2Flag) !== 0, reasonCode)`,
   },
   {
@@ -201,14 +201,14 @@ export const defects: readonly Defect[] = [
     name: 'keep-alive is never sent',
     by: ['I6'],
     file: 'client/session/session.ts',
-    find: `if (verdict === 'ping') this.#actions.push({ type: 'send', packet: { type: 'pingreq' } })`,
+    find: `if (verdict === 'ping') this.#send({ type: 'pingreq' })`,
     replace: `if (verdict === 'ping') this.#owns ||= false`,
   },
   {
     name: 'a disconnect event is missing',
     by: ['I9'],
     file: 'client/core.ts',
-    find: 'this.outbox.handleLost(error)\n    this.#emitDisconnect(error)',
+    find: 'this.outbox.handleLost(error)\n    this.#emitDisconnect(replaced ? given : error, replaced?.message)',
     replace: 'this.outbox.handleLost(error)\n    this.#up = false',
   },
   {
@@ -216,8 +216,8 @@ export const defects: readonly Defect[] = [
     by: ['leak'],
     file: 'client/core.ts',
     find: `    this.#expiry?.()
-    this.#enter('closed')`,
-    replace: `    this.#enter('closed')`,
+    this.enter('closed')`,
+    replace: `    this.enter('closed')`,
   },
   {
     name: 'the password is logged',

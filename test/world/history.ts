@@ -16,6 +16,8 @@ export interface Call {
   settled: number
   /** Entry number of the settlement. */
   ended: number
+  /** Virtual time of the settlement. */
+  endedAt: number
   error: unknown
   value: unknown
 }
@@ -31,11 +33,21 @@ export interface Published {
 export interface Subscribed {
   readonly s: number
   readonly filter: string
+  /** `filter`, and those beside it. */
+  readonly filters: readonly string[]
   readonly qos: number
   readonly style: string
+  /** Its buffer drops what is too much. */
+  readonly drops: boolean
+  /** Messages that it may hold. */
+  readonly buffer: number
+  /** Handlers at a time. */
+  readonly concurrency: number
   readonly process: number
   /** It lives: granted and not ended by anybody. */
   live: boolean
+  /** Entry number from which the application is done with it, and has not detached it: its filters are to be unsubscribed. 0: it is not. */
+  dismissed: number
   /** Entry number of the grant, and of the wish to end it. */
   granted: number
   left: number
@@ -97,6 +109,8 @@ export class History {
   readonly findings: Finding[] = []
   readonly logs: string[] = []
   process = 1
+  /** Entry number of `destroy()`, once it has returned. */
+  destroyed = 0
   /** Gets a line for each message that is handed out, where somebody follows a run. */
   trace: ((line: string) => void) | undefined
   readonly #now: () => number
@@ -119,11 +133,22 @@ export class History {
 
   /** Records a promise of the public API. */
   track<T>(what: string, promise: PromiseLike<T>): Call {
-    const call: Call = { what, process: this.process, at: this.#now(), begun: this.next(), settled: 0, ended: 0, error: undefined, value: undefined }
+    const call: Call = {
+      what,
+      process: this.process,
+      at: this.#now(),
+      begun: this.next(),
+      settled: 0,
+      ended: 0,
+      endedAt: 0,
+      error: undefined,
+      value: undefined,
+    }
     this.calls.push(call)
     const settle = (key: 'value' | 'error') => (result: unknown) => {
       call.settled += 1
       call.ended = this.next()
+      call.endedAt = this.#now()
       call[key] = result
     }
     promise.then(settle('value'), settle('error'))

@@ -3,11 +3,14 @@
  */
 import { describe, expect, test } from 'vitest'
 import { MqttError } from '../../src/errors.js'
+import type { Accepted } from './broker.js'
 import { canary } from './canary.js'
 import { type Call, type Delivered, History, type Subscribed } from './history.js'
-import { type Checked, checkHistory, matches, missing } from './invariants.js'
+import { checkHistory, missing } from './invariants.js'
+import { type Checked, matches } from './invariants-tools.js'
 import type { Passed } from './monitor.js'
 import * as packet from './packets.js'
+import { payloadOf } from './payloads.js'
 import { readPacket } from './reader.js'
 import { defaultSetup, type Fault, type Op, type Setup } from './schedule.js'
 
@@ -15,7 +18,7 @@ import { defaultSetup, type Fault, type Op, type Setup } from './schedule.js'
 class Story {
   readonly history = new History(() => 0)
   readonly passed: Passed[] = []
-  readonly accepted: { topic: string; payload: string; qos: number }[] = []
+  readonly accepted: Accepted[] = []
   readonly violations: { rule: string; detail: string }[] = []
   readonly complaints: string[] = []
   readonly ops: Op[] = []
@@ -24,13 +27,14 @@ class Story {
   begun = 0
   seed = 1
   wills = 0
+  filters: string[] | undefined
   now = 0
 
   get run(): Checked {
     return {
       history: this.history,
       monitor: { violations: this.violations, passed: this.passed },
-      broker: { accepted: () => this.accepted, violations: () => this.complaints, wills: () => this.wills },
+      broker: { accepted: () => this.accepted, violations: () => this.complaints, wills: () => this.wills, filters: () => this.filters },
       setup: { ...defaultSetup, ...this.setup },
       schedule: { name: 'by hand', seed: this.seed, setup: {}, ops: this.ops, faults: this.faults, span: 0 },
       network: { begun: this.begun },
@@ -51,12 +55,13 @@ class Story {
       begun: this.history.next(),
       settled: 1,
       ended: this.history.next(),
+      endedAt: 0,
       error: outcome.error,
       value: undefined,
     }
     this.history.calls.push(call)
     this.history.published.push({ op: { do: 'publish', n, topic: 'out', qos }, payload: `p${n}`, call })
-    for (let copy = 0; copy < (outcome.accepted ?? 0); copy++) this.accepted.push({ topic: 'out', payload: `p${n}`, qos })
+    for (let copy = 0; copy < (outcome.accepted ?? 0); copy++) this.accepted.push({ topic: 'out', payload: `p${n}`, qos, bytes: payloadOf(`p${n}`) })
   }
 
   subscribe(s: number, filter: string, more: Partial<Subscribed> = {}): void {
@@ -64,6 +69,11 @@ class Story {
     const record = {
       s,
       filter,
+      filters: [filter],
+      drops: false,
+      concurrency: 1,
+      dismissed: 0,
+      buffer: Number.POSITIVE_INFINITY,
       qos: 2,
       style: 'loop',
       process: 1,
@@ -223,7 +233,7 @@ describe('the invariants are seen to fail on', () => {
       (story) => {
         story.publish(1, 1, { ok: true })
         story.publish(2, 1, { ok: true, accepted: 1 })
-        story.accepted.push({ topic: 'out', payload: 'p1', qos: 1 })
+        story.accepted.push({ topic: 'out', payload: 'p1', qos: 1, bytes: payloadOf('p1') })
       },
     ],
     [
@@ -335,7 +345,17 @@ describe('the invariants are seen to fail on', () => {
       'an answer to somebody else',
       (story) => {
         story.ops.push({ at: 0, do: 'request', n: 1, topic: 'service', timeout: 1 })
-        const call = { what: 'request', process: 1, at: 0, begun: 1, settled: 1, ended: 2, error: undefined, value: { text: () => 'answer to r2' } }
+        const call = {
+          what: 'request',
+          process: 1,
+          at: 0,
+          begun: 1,
+          settled: 1,
+          ended: 2,
+          endedAt: 0,
+          error: undefined,
+          value: { text: () => 'answer to r2' },
+        }
         story.history.calls.push(call)
       },
     ],

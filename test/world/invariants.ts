@@ -5,35 +5,34 @@
  */
 import type { Message } from '../../src/client/delivery/message.js'
 import { MqttError } from '../../src/errors.js'
-import type { ModelBroker } from './broker.js'
 import { printed, tells } from './canary.js'
+import { mannersOf } from './habits.js'
 import type { Delivered, History, Subscribed } from './history.js'
-import type { Monitor } from './monitor.js'
-import type { FaultKind, Schedule, Setup } from './schedule.js'
-
-/** What the checks read. */
-export interface Checked {
-  readonly history: History
-  readonly monitor: Pick<Monitor, 'violations' | 'passed'>
-  readonly broker: Pick<ModelBroker, 'accepted' | 'violations' | 'wills'>
-  readonly setup: Setup
-  readonly schedule: Schedule
-  /** Sessions that the broker began. One that the client has not heard of looks to it like its own: no client can know. */
-  readonly network: { readonly begun: number }
-}
-
-/** True when the broker lost a session and the CONNACK that said so never arrived. */
-export function isUnheard({ network, monitor }: Pick<Checked, 'network' | 'monitor'>): boolean {
-  return network.begun > freshSessions(monitor.passed).length
-}
-
-/**
- * True where a filter may be left without a reader and keep its messages unacknowledged, which holds up all others by design: after a detach, and
- * after a subscribe of a durable session that was given up before its grant.
- */
-export function detaches({ schedule, setup }: Pick<Checked, 'schedule' | 'setup'>): boolean {
-  return schedule.ops.some((op) => op.do === 'detach' || (op.do === 'subscribe' && op.abortAfter !== undefined && !setup.cleanStart))
-}
+import {
+  type Checked,
+  concerns,
+  detaches,
+  has,
+  isFickle,
+  isUnheard,
+  lastLoss,
+  overlapping,
+  retainedPayloads,
+  sessionLosses,
+} from './invariants-tools.js'
+import {
+  checkAfterwards,
+  checkBlame,
+  checkBytes,
+  checkDetection,
+  checkEnd,
+  checkFleet,
+  checkPeace,
+  checkRenewal,
+  checkTurns,
+  restless,
+} from './invariants-wide.js'
+import { operationsOf } from './schedule.js'
 
 /** Runs every check; findings go to the history. */
 export function checkHistory(run: Checked): void {
@@ -49,6 +48,15 @@ export function checkHistory(run: Checked): void {
   checkWills(run)
   checkAnswers(run)
   checkSecrets(run)
+  checkBytes(run)
+  checkTurns(run)
+  checkEnd(run)
+  checkPeace(run)
+  checkAfterwards(run)
+  checkBlame(run)
+  checkFleet(run)
+  checkRenewal(run)
+  checkDetection(run)
 }
 
 /** I1: what ended well is with the broker; what was certainly not sent, or refused, is not. */
@@ -78,7 +86,7 @@ export function checkOnce(run: Checked): void {
     if (qos === 2 && count > 1 && !unheard && !(lost && setup.onSessionLost === 'republish'))
       history.report('I2', `${payload} at QoS 2 is with the broker ${count} times`)
   }
-  if (overlapping(history) || schedule.ops.some((op) => op.do === 'detach')) return
+  if (overlapping(history) || operationsOf(schedule.ops).some((op) => op.do === 'detach')) return
   const doubled = has(schedule, 'double-packet')
   const retained = retainedPayloads(schedule)
   const seen = new Map<string, Delivered>()
@@ -117,21 +125,35 @@ export function checkDeliveryOrder({ history, monitor, schedule }: Checked): voi
   const last = new Map<string, Delivered>()
   const before = new Set<string>()
   for (const entry of history.delivered) {
-    const key = `${entry.process} ${entry.s}`
+    // Several handlers at a time keep the order of each topic.
+    const record = history.subscribed.find(({ s, process }) => s === entry.s && process === entry.process)
+    const key = `${entry.process} ${entry.s}${(record?.concurrency ?? 1) > 1 ? ` ${entry.topic}` : ''}`
     if (retained.has(entry.payload) || before.has(`${key} ${entry.payload}`)) continue
     before.add(`${key} ${entry.payload}`)
     const previous = last.get(key)
     last.set(key, entry)
+    if (
+      ordered(record) &&
+      (record?.left === 0 || (record?.left ?? 0) > entry.seq) &&
+      previous !== undefined &&
+      !(previous.done > 0 && previous.done < entry.seq)
+    )
+      history.report('I3', `${entry.payload} was handled while ${previous.payload} of the same topic was in hand`)
     if (previous !== undefined && (arrival.get(previous.payload) ?? 0) > (arrival.get(entry.payload) ?? 0))
       history.report('I3', `subscription ${entry.s} got ${previous.payload} before ${entry.payload}, which came first`)
   }
+}
+
+// Handlers of a filter with wildcards keep the order of each topic, however many run at a time.
+function ordered(record: Subscribed | undefined): boolean {
+  return record?.style === 'listen' && record.concurrency > 1 && /[+#]/.test(record.filter)
 }
 
 /** I4: what is delivered came from the broker, with its topic, to whom it concerns. */
 export function checkFabrication({ history, monitor, schedule }: Checked): void {
   const came = new Set(monitor.passed.filter(({ way, seen }) => way === 'down' && seen.kind === 'publish').map(({ seen }) => seen.payload))
   const topics = new Map<string, string>()
-  for (const op of schedule.ops) {
+  for (const op of operationsOf(schedule.ops)) {
     if (op.do === 'feed') topics.set(`f${op.n}`, op.topic)
     if (op.do === 'post') topics.set(`p${op.n}`, op.topic)
   }
@@ -141,7 +163,7 @@ export function checkFabrication({ history, monitor, schedule }: Checked): void 
     const wanted = topics.get(payload)
     if (wanted !== undefined && wanted !== topic) history.report('I4', `${payload} was delivered with topic ${topic}, not ${wanted}`)
     const record = history.subscribed.find((other) => other.s === s && other.process === process)
-    if (record !== undefined && !matches(record.filter, topic)) history.report('I4', `${topic} was delivered to a subscription of ${record.filter}`)
+    if (record !== undefined && !concerns(record, topic)) history.report('I4', `${topic} was delivered to a subscription of ${record.filter}`)
   }
 }
 
@@ -155,14 +177,21 @@ export function checkSettlement({ history }: Checked): void {
 }
 
 /** I6: neither the monitor nor the broker saw a rule broken. */
-export function checkProtocol({ history, monitor, broker, schedule }: Checked): void {
-  for (const { rule, detail } of monitor.violations) history.report('I6', `${rule}: ${detail}`)
+export function checkProtocol({ history, monitor, broker, schedule, setup }: Checked): void {
+  const poisoned = mannersOf(setup.habit).includes('poisoned')
+  for (const { rule, detail } of monitor.violations) {
+    // What was given up as poisoned is not sent again.
+    if (poisoned && rule === 'replay' && /replay of \S+ p(3|14|25|36) /.test(detail)) continue
+    history.report('I6', `${rule}: ${detail}`)
+  }
   // The broker does not know which of its packets the world lost or doubled, nor that time stood still.
   if (has(schedule, 'drop-packet', 'double-packet')) return
   const patient = has(schedule, 'jump', 'stall', 'stall-up', 'stall-down', 'delay-packet')
   // A new process cannot know which identifiers the old one left in use on the server; it is told (0x91) and takes another.
-  const forgetful = schedule.ops.some((op) => op.do === 'restart-process')
+  const forgetful = operationsOf(schedule.ops).some((op) => op.do === 'restart-process')
   for (const violation of broker.violations()) {
+    // What comes behind a message at which the link was cut is read by nobody else.
+    if (poisoned && violation.includes('alias without a topic')) continue
     if ((patient && /silent|in time/.test(violation)) || (forgetful && violation.includes('identifier in use'))) continue
     history.report('I6', `the broker says ${violation}`)
   }
@@ -184,15 +213,18 @@ function checkProcess(history: History, process: number): void {
   // What the last dial came to, and whether the next one was announced.
   let dial: 'none' | 'open' | 'over' = 'none'
   let announced = true
+  let again = false
   let lostAt = 0
   for (const { type, event, at, process: whose } of history.events) {
     if (whose !== process) continue
     if (type === 'dial') {
-      if (dial === 'open') history.report('I9', 'a dial event while an attempt is under way')
+      // A client that is ending comes back to send what it has, and tells nobody that it is connected: what it tells is that it tries again.
+      if (dial === 'open' && !(state === 'disconnecting' && again)) history.report('I9', 'a dial event while an attempt is under way')
       // One that follows at once needs no announcement.
       if (!announced && at > lostAt) history.report('I9', 'a dial event without reconnecting before it')
       dial = 'open'
-    } else if (type === 'reconnecting') announced = true
+      again = false
+    } else if (type === 'reconnecting') announced = again = true
     else if (type === 'connecterror') dial = 'over'
     else if (type === 'connect') {
       dial = 'over'
@@ -219,11 +251,13 @@ export function checkAcks(run: Checked): void {
   const unheard = isUnheard(run)
   const topics = new Map<string, string>()
   for (const { way, seen } of monitor.passed) if (way === 'down' && seen.kind === 'publish' && seen.topic !== '') topics.set(seen.payload, seen.topic)
-  const shared = schedule.ops.some((op) => op.do === 'detach' || op.do === 'restart-process')
+  const shared = operationsOf(schedule.ops).some((op) => op.do === 'detach' || op.do === 'restart-process')
+  // A retained copy may be for another subscription than the first one.
+  const retained = retainedPayloads(schedule)
   for (const { payload, reason, repeat, seq } of history.acks) {
     const topic = topics.get(payload)
-    if (reason >= 0x80 || repeat || topic === undefined || shared) continue
-    const readers = history.subscribed.filter((record) => record.qos > 0 && matches(record.filter, topic))
+    if (reason >= 0x80 || repeat || topic === undefined || shared || retained.has(payload)) continue
+    const readers = history.subscribed.filter((record) => record.qos > 0 && concerns(record, topic))
     const [reader] = readers
     if (reader === undefined || readers.length > 1 || !waits(reader, seq)) continue
     const copies = history.delivered.filter((other) => other.payload === payload && other.s === reader.s)
@@ -236,13 +270,24 @@ export function checkAcks(run: Checked): void {
 }
 
 // A subscription whose messages are acknowledged when the application is done with them.
-function waits({ style, left, granted }: Subscribed, seq: number): boolean {
-  return style !== 'on-receive' && granted > 0 && granted < seq && (left === 0 || left > seq)
+function waits({ style, left, granted, drops }: Subscribed, seq: number): boolean {
+  return !drops && style !== 'on-receive' && granted > 0 && granted < seq && (left === 0 || left > seq)
+}
+
+// A link that is stuck for a while gets the time that the call gave: no will.
+function checkPatience({ history, broker, schedule }: Pick<Checked, 'history' | 'broker' | 'schedule'>): void {
+  const [end, ...others] = operationsOf(schedule.ops).filter((op) => op.do === 'disconnect' || op.do === 'destroy')
+  const [fault, ...more] = schedule.faults
+  if (end?.do !== 'disconnect' || others.length + more.length > 0 || fault?.kind !== 'stall' || fault.at === undefined) return
+  const over = fault.at + (fault.k ?? 0)
+  if (fault.at < end.at && over < end.at + end.timeout - 1500 && broker.wills() > 0)
+    history.report('will', `the will was published although the link came back ${over - end.at} ms after disconnect(${end.timeout})`)
 }
 
 /** A connection that ends with DISCONNECT 0x00 publishes no will. */
 export function checkWills({ history, monitor, broker, setup, schedule }: Checked): void {
   if (!setup.will) return
+  checkPatience({ history, broker, schedule })
   const opened = new Set(monitor.passed.filter(({ way, seen }) => way === 'up' && seen.kind === 'connect').map(({ connection }) => connection))
   const parted = new Set(
     monitor.passed.filter(({ way, seen }) => way === 'up' && seen.kind === 'disconnect' && seen.reason === 0).map(({ connection }) => connection),
@@ -251,16 +296,23 @@ export function checkWills({ history, monitor, broker, setup, schedule }: Checke
   // A goodbye that was on its way may have been cut off with its link.
   if (schedule.faults.length === 0 && broker.wills() > most)
     history.report('will', `${broker.wills()} wills were published, ${most} connections ended without DISCONNECT`)
-  if (schedule.faults.length === 0 && schedule.ops.some((op) => op.do === 'destroy') && most > 0 && broker.wills() === 0)
+  if (schedule.faults.length === 0 && operationsOf(schedule.ops).some((op) => op.do === 'destroy') && most > 0 && broker.wills() === 0)
     history.report('will', 'the client was destroyed and its will was not published')
 }
 
 /** A request gets its own answer. */
-export function checkAnswers({ history, schedule }: Checked): void {
-  const requests = schedule.ops.filter((op) => op.do === 'request')
-  for (const [index, call] of history.calls.filter(({ what }) => what === 'request').entries()) {
+export function checkAnswers({ history, schedule, setup }: Checked): void {
+  const failing = operationsOf(schedule.ops).some((op) => op.do === 'respond' && op.fails === true && op.at < 50)
+  const calm = schedule.faults.length === 0 && setup.habit === 'none' && !operationsOf(schedule.ops).some(({ do: done }) => restless.includes(done))
+  const requests = operationsOf(schedule.ops).filter((op) => op.do === 'request' && op.careless !== true)
+  for (const [index, call] of history.calls.filter(({ what }) => what.startsWith('request')).entries()) {
     const op = requests[index]
-    if (op?.do !== 'request' || call.error !== undefined || call.settled === 0) continue
+    if (op?.do !== 'request' || call.settled === 0) continue
+    if (call.error !== undefined) {
+      if (failing && calm && !(MqttError.is(call.error) && call.error.code === 'ERR_REMOTE'))
+        history.report('I4', `request r${op.n} of a responder that throws ended with ${String(call.error)}`)
+      continue
+    }
     const text = (call.value as Message).text()
     if (text !== `answer to r${op.n}`) history.report('I4', `request r${op.n} got '${text}'`)
   }
@@ -278,85 +330,18 @@ export function checkSecrets({ history, schedule }: Checked): void {
 /** Messages at QoS 1 and 2 that must have been delivered by now: of others, to subscriptions that lived all the time, in a session that lived. */
 export function missing(run: Checked): string[] {
   const { history, monitor, schedule } = run
-  if (detaches(run) || isUnheard(run)) return []
+  if (detaches(run) || isUnheard(run) || isFickle(run.setup)) return []
   const since = lastLoss(monitor.passed)
-  const feeds = schedule.ops.filter((op) => op.do === 'feed' && op.qos > 0)
+  const feeds = operationsOf(schedule.ops).filter((op) => op.do === 'feed' && op.qos > 0)
   const found: string[] = []
   for (const record of history.subscribed) {
-    if (!record.live || record.process !== history.process || record.grantedQos === 0 || record.grantedAt < since) continue
+    if (!record.live || record.drops || record.process !== history.process || record.grantedQos === 0 || record.grantedAt < since) continue
     for (const op of feeds) {
-      if (op.do !== 'feed' || op.at <= record.grantedAt || !matches(record.filter, op.topic)) continue
+      if (op.do !== 'feed' || op.at <= record.grantedAt || !concerns(record, op.topic)) continue
       const payload = `f${op.n}`
       if (!history.delivered.some((entry) => entry.s === record.s && entry.process === record.process && entry.payload === payload))
         found.push(payload)
     }
   }
   return found
-}
-
-// Tools
-
-type Passing = Monitor['passed']
-
-/** How often a CONNACK said that there is no session, after the first of a run. */
-export function sessionLosses(passed: Passing): number {
-  return Math.max(0, freshSessions(passed).length - 1)
-}
-
-/** When the session last began. */
-function lastLoss(passed: Passing): number {
-  return freshSessions(passed).at(-1)?.at ?? 0
-}
-
-function freshSessions(passed: Passing): Passing {
-  const known = new Set<number>()
-  return passed.filter(({ way, seen, connection }) => {
-    if (way !== 'down' || seen.kind !== 'connack' || seen.reason !== 0 || seen.sessionPresent || known.has(connection)) return false
-    known.add(connection)
-    return true
-  })
-}
-
-function has(schedule: Schedule, ...kinds: readonly FaultKind[]): boolean {
-  return schedule.faults.some((fault) => kinds.includes(fault.kind))
-}
-
-function retainedPayloads(schedule: Schedule): Set<string> {
-  return new Set(schedule.ops.flatMap((op) => (op.do === 'feed' && op.retain === true ? [`f${op.n}`] : [])))
-}
-
-// Two subscriptions that a message may concern both; the broker keeps those of an earlier process.
-function overlapping({ subscribed }: History): boolean {
-  return subscribed.some((one, index) =>
-    subscribed
-      .slice(index + 1)
-      .some((other) => (one.process === other.process || one.filter !== other.filter) && one.s !== other.s && mayOverlap(one.filter, other.filter)),
-  )
-}
-
-function mayOverlap(one: string, other: string): boolean {
-  if (one === other) return true
-  const a = plain(one).split('/')
-  const b = plain(other).split('/')
-  for (let level = 0; level < Math.max(a.length, b.length); level++) {
-    if (a[level] === '#' || b[level] === '#') return true
-    if (a[level] === undefined || b[level] === undefined) return false
-    if (a[level] !== b[level] && a[level] !== '+' && b[level] !== '+') return false
-  }
-  return true
-}
-
-function plain(filter: string): string {
-  return filter.startsWith('$share/') ? filter.split('/').slice(2).join('/') : filter
-}
-
-/** Does the filter match the topic? */
-export function matches(filter: string, topic: string): boolean {
-  const levels = plain(filter).split('/')
-  const names = topic.split('/')
-  for (const [index, level] of levels.entries()) {
-    if (level === '#') return true
-    if (names[index] === undefined || (level !== '+' && level !== names[index])) return false
-  }
-  return levels.length === names.length
 }

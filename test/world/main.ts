@@ -12,6 +12,7 @@ import type { Finding } from './history.js'
 import { scenarios } from './scenarios.js'
 import type { Schedule } from './schedule.js'
 import { parsed, shown, shrink } from './shrink.js'
+import { wideScenarios } from './wide-scenarios.js'
 import { catchStrays, World } from './world.js'
 
 /** What a worker is told. */
@@ -31,6 +32,10 @@ export interface Task {
   readonly rules?: readonly string[] | undefined
   /** Seconds after which no further schedule is begun. */
   readonly limit: number
+  /** In a hurry: the wide scenarios before all else. */
+  readonly wide?: boolean
+  /** Schedules are told as they are, not made smaller. */
+  readonly raw?: boolean
   /** Packets are read with WebAssembly. */
   readonly scanner?: boolean
   /** A schedule as a finding prints it: run it alone, and give every packet and event. */
@@ -93,7 +98,7 @@ class Runner {
       if (this.#known.has(kind)) continue
       this.#known.add(kind)
       const small =
-        this.#known.size > mostShrunk || task.hasty
+        this.#known.size > mostShrunk || task.hasty || task.raw === true
           ? schedule
           : await shrink(schedule, rule, async (candidate) => (await new World(candidate).run()).findings)
       this.reports.push({ rule, detail, name: schedule.name, seed: schedule.seed, schedule: shown(small), after })
@@ -107,6 +112,11 @@ function mine(index: number): boolean {
 
 async function enumerate(runner: Runner): Promise<void> {
   let index = 0
+  for (const scenario of wideScenarios) {
+    if (!scenario.name.includes(task.only) || runner.over || !mine(index++)) continue
+    const steps = await runner.run(scenario)
+    if (scenario.short) for (const schedule of resets(scenario, steps)) await runner.run(schedule)
+  }
   for (const scenario of scenarios) {
     if (!scenario.name.includes(task.only)) continue
     const steps = await runner.run(scenario)
@@ -123,6 +133,7 @@ async function enumerate(runner: Runner): Promise<void> {
 // In a hurry: every scenario as it is, then by turns one with a reset at some step, and one from a random seed.
 async function skim(runner: Runner): Promise<void> {
   const steps: (readonly string[])[] = []
+  if (task.wide === true) for (const scenario of wideScenarios) if (!runner.over) await runner.run(scenario)
   for (const scenario of scenarios) steps.push(await runner.run(scenario))
   const all = scenarios.flatMap((scenario, number) => [...resets(scenario, steps[number] ?? [])])
   for (let index = task.part; !runner.over; index += task.parts) {

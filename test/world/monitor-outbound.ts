@@ -9,6 +9,8 @@ type Report = (rule: string, detail: string) => void
 
 interface Exchange {
   readonly kind: 'qos1' | 'qos2'
+  /** Bytes of its PUBLISH. */
+  readonly size: number
   /** What makes it the same message. */
   readonly key: string
   /** Rises with each first transmission in the session. */
@@ -61,8 +63,10 @@ export class OutboundRules {
     this.mayClear = false
   }
 
-  /** A connection is up, with this Receive Maximum. */
-  start(connection: number, window: number): void {
+  /** A connection is up, with these limits: what the server takes no longer is not sent again. */
+  start(connection: number, window: number, packetSize = Number.POSITIVE_INFINITY, maximumQos = 2): void {
+    for (const [id, { kind, size, recorded }] of this.#exchanges)
+      if (recorded === 0 && (size > packetSize || (kind === 'qos2' ? 2 : 1) > maximumQos)) this.#exchanges.delete(id)
     this.#replaying = this.#resumed
     this.#resumed = true
     this.#connection = connection
@@ -127,6 +131,7 @@ export class OutboundRules {
     this.#used.add(seen.id)
     this.#exchanges.set(seen.id, {
       kind: seen.qos === 2 ? 'qos2' : 'qos1',
+      size: seen.size,
       key: keyOf(seen),
       order: ++this.#order,
       connection: this.#connection,
@@ -151,6 +156,8 @@ export class OutboundRules {
       if (seen.reason < 0x80) this.#unanswered.set(seen.id, (this.#unanswered.get(seen.id) ?? 0) + 1)
       return
     }
+    // Once released, only PUBCOMP ends it: some servers have second thoughts.
+    if (seen.reason >= 0x80 && exchange.released) return
     if (seen.reason >= 0x80) this.#exchanges.delete(seen.id)
     else {
       if (exchange.recorded === 0) exchange.recorded = ++this.#records

@@ -118,6 +118,11 @@ export class MonitoredConnection {
   sent(bytes: Uint8Array): void {
     try {
       for (const packet of this.#up.push(bytes)) this.#handleSent(readPacket(packet, this.#versionOf(packet)))
+      // In the middle of a packet a client is not silent.
+      if (this.#up.pending > 0) {
+        this.#checkSilence()
+        this.#lastSent = this.#monitor.expect.now()
+      }
     } catch (error) {
       if (!(error instanceof Malformed)) throw error
       this.#monitor.report('malformed', error.message)
@@ -228,7 +233,8 @@ export class MonitoredConnection {
     this.#monitor.handleSession(seen.sessionPresent)
     this.#lastSent = this.#monitor.expect.now()
     this.#keepAlive = Number(seen.properties.get(property.serverKeepAlive) ?? connect.keepAlive) * 1000
-    this.#monitor.outbound.start(this.number, limit(seen, property.receiveMaximum, 65_535))
+    const [window, size] = [limit(seen, property.receiveMaximum, 65_535), limit(seen, property.maximumPacketSize, Number.POSITIVE_INFINITY)]
+    this.#monitor.outbound.start(this.number, window, size, limit(seen, property.maximumQos, 2))
   }
 
   #checkLimits(seen: Seen, connack: Seen): void {

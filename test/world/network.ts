@@ -5,6 +5,7 @@
  */
 import type { Dial, Transport } from '../../src/transport/transport.js'
 import type { WorldClock } from './clock.js'
+import { habitOf } from './habits.js'
 import type { Monitor } from './monitor.js'
 import { type PacketFault, Pipe } from './pipe.js'
 import type { Random } from './random.js'
@@ -135,6 +136,9 @@ export class Network {
         return this.#takeOver()
       case 'jump':
         return this.#clock.jump(k)
+      case 'throw-write':
+        if (pipe !== undefined) pipe.throwing = true
+        return
     }
   }
 
@@ -145,6 +149,7 @@ export class Network {
     this.#away = 0
     const { pipe } = this
     if (pipe === undefined) return
+    pipe.throwing = false
     pipe.up.packetFault = undefined
     pipe.down.packetFault = undefined
     pipe.up.cutAfter = Number.POSITIVE_INFINITY
@@ -180,6 +185,14 @@ export class Network {
       },
       answered: (packet) => this.#countSession(packet),
       fault: (what) => this.#report('transport', what),
+    })
+    pipe.habit = habitOf(this.#setup.habit, {
+      clock: this.#clock,
+      version: this.#setup.version === 4 ? 4 : 5,
+      link: this.pipes.length + 1,
+      reset: () => {
+        if (!this.#healed) pipe.reset()
+      },
     })
     this.pipes.push(pipe)
     if (refusal === undefined) this.#broker.accept(pipe.server)

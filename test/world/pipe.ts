@@ -22,7 +22,16 @@ export interface PipeOptions {
   readonly highWaterMark: number
   /** Through `Sink.buffer()` and `read()` like a socket, or handed over. */
   readonly delivery: 'buffer' | 'chunk'
+  /** Bytes that a millisecond takes from the client, and to it. Default: any number. */
+  readonly rateUp?: number
+  readonly rateDown?: number
 }
+
+/** What a broker makes of a packet before it leaves: `pass` sends one, at once or later, none or several. */
+export type Habit = (packet: Uint8Array, pass: (packet: Uint8Array) => void) => void
+
+/** Milliseconds of a slow link that arrive in one piece. */
+const slice = 20
 
 /** Which way bytes go. */
 export type Way = 'up' | 'down'
@@ -57,6 +66,10 @@ export class Pipe {
   readonly up: Direction
   readonly down: Direction
   over = false
+  /** The client's next write throws, and nothing of it leaves. */
+  throwing = false
+  /** Applied to each packet of the broker. */
+  habit: Habit | undefined
   /** Packets were lost or doubled: those behind them are not joined to them, because nobody could say how far the client reads. */
   tampered = false
   readonly clock: WorldClock
@@ -107,6 +120,8 @@ export class Direction {
   readonly #options: PipeOptions
   readonly #random: Random
   readonly #splitter = new Splitter()
+  /** Bytes that a millisecond takes. */
+  readonly #rate: number
   #items: Item[] = []
   #offset = 0
   #arrived = 0
@@ -118,6 +133,12 @@ export class Direction {
     this.#way = way
     this.#options = options
     this.#random = random
+    this.#rate = (way === 'up' ? options.rateUp : options.rateDown) ?? Number.POSITIVE_INFINITY
+  }
+
+  /** Nothing is on its way. */
+  get idle(): boolean {
+    return this.#items.length === 0
   }
 
   /** True when the writer is to wait. */
@@ -129,7 +150,11 @@ export class Direction {
     if (this.#way === 'up' || bytes === undefined) return this.#enqueue(bytes, written)
     // The broker's packets travel one by one, so that a fault can strike between any two of them.
     const packets = this.#splitter.push(bytes)
-    for (const packet of packets) this.#pushPacket(packet.slice())
+    const { habit } = this.#pipe
+    for (const packet of packets) {
+      if (habit === undefined) this.#pushPacket(packet.slice())
+      else habit(packet.slice(), (passed) => this.#pushPacket(passed))
+    }
     if (written !== undefined) queueMicrotask(written)
   }
 
@@ -193,24 +218,25 @@ export class Direction {
     this.#pipe.clock.setTimer(
       () => {
         this.#scheduled = false
-        this.#deliver()
-        this.#schedule(0)
+        const length = this.#deliver()
+        this.#schedule(length / this.#rate)
       },
       delay,
       this.#way,
     )
   }
 
-  #deliver(): void {
+  // Gives how many bytes that were.
+  #deliver(): number {
     const item = this.#items[0]
     const target = this.target
-    if (item === undefined || target === undefined || this.stalled || this.#arrived === 0) return
+    if (item === undefined || target === undefined || this.stalled || this.#arrived === 0) return 0
     if (item.bytes === undefined) {
       this.#items.shift()
       this.#arrived -= 1
       if (this.ending && this.#items.length === 0) target.break(new Error('ECONNRESET'))
       else target.handleEnd()
-      return
+      return 0
     }
     this.#compare(item)
     const end = Math.min(this.#pieceEnd(item.bytes.length), this.#offset + this.cutAfter)
@@ -220,12 +246,14 @@ export class Direction {
     this.#offset = end
     if (end === item.bytes.length) this.#shift(item)
     if (piece.length > 0) target.handleBytes(this.#joined(piece), this.#options.delivery === 'buffer')
-    if (this.cutAfter <= 0) return this.#pipe.reset()
-    target.other.handleRoom()
+    if (this.cutAfter <= 0) this.#pipe.reset()
+    else target.other.handleRoom()
+    return piece.length
   }
 
   #pieceEnd(length: number): number {
     const { pieces } = this.#options
+    if (this.#rate < Number.POSITIVE_INFINITY) return Math.min(length, this.#offset + Math.max(1, Math.floor(this.#rate * slice)))
     if (pieces === 'bytes') return Math.min(length, this.#offset + (length > 1000 ? 997 : 1))
     if (pieces === 'random') return Math.min(length, this.#offset + 1 + this.#random.below(length))
     return length
@@ -240,7 +268,7 @@ export class Direction {
 
   // Everything that has arrived, as one piece.
   #joined(piece: Uint8Array): Uint8Array {
-    if (this.#options.pieces !== 'joined' || this.#offset !== 0 || this.#pipe.tampered) return piece
+    if (this.#options.pieces !== 'joined' || this.#rate < Number.POSITIVE_INFINITY || this.#offset !== 0 || this.#pipe.tampered) return piece
     const all = [piece]
     for (let next = this.#items[0]; this.#arrived > 0 && next?.bytes !== undefined; next = this.#items[0]) {
       if (next.bytes.length > this.cutAfter) break
@@ -259,6 +287,10 @@ export class Direction {
       if (copy[index] !== bytes[index]) return this.#pipe.tap.fault('bytes handed to the transport were changed before they were written')
     }
   }
+}
+
+function isShared({ buffer }: Uint8Array): boolean {
+  return buffer instanceof SharedArrayBuffer || (buffer as { readonly resizable?: boolean }).resizable === true
 }
 
 function joined(parts: readonly Uint8Array[]): Uint8Array {
@@ -316,6 +348,12 @@ export class End implements Transport {
       if (this.#name === 'server') this.#pipe.tap.answered(bytes)
       if (written !== undefined) queueMicrotask(() => written(new Error('the stream is over')))
       return false
+    }
+    // As browsers do: nothing of it leaves.
+    if (this.#name === 'client' && isShared(bytes)) throw new TypeError('The provided ArrayBufferView value must not be shared.')
+    if (this.#name === 'client' && this.#pipe.throwing) {
+      this.#pipe.throwing = false
+      throw new Error('the transport takes nothing')
     }
     if (this.#name === 'client') this.#pipe.tap.sent(bytes)
     this.#out.push(bytes, written)

@@ -3,6 +3,7 @@
  *
  * Timers of the client are counted, so that one left behind after the end is seen. A throw out of one of its callbacks is a finding.
  */
+import { Reads } from '../../src/client/connection/reads.js'
 import type { Platform } from '../../src/client/platform.js'
 import type { Dial } from '../../src/transport/transport.js'
 import type { WorldClock } from './clock.js'
@@ -65,6 +66,7 @@ export function scriptedPlatform(
       return () => wakers.delete(callback)
     },
     warn: () => undefined,
+    reads: (...parts) => new Reads(...parts),
     dialler: () => dial,
     isTlsError: () => false,
     describe: (error) => error.message,

@@ -10,21 +10,21 @@ export interface Scenario extends Schedule {
   readonly short: boolean
 }
 
-function scenario(name: string, ops: readonly Op[], setup: Partial<Setup> = {}, extra: { span?: number; short?: boolean } = {}): Scenario {
+export function scenario(name: string, ops: readonly Op[], setup: Partial<Setup> = {}, extra: { span?: number; short?: boolean } = {}): Scenario {
   return { name, seed: 1, setup, ops, faults: [], span: extra.span ?? 4000, short: extra.short ?? false }
 }
 
-function publishes(qos: 0 | 1 | 2, count: number, start = 100, gap = 0, first = 1, topic = 'out/a'): Op[] {
+export function publishes(qos: 0 | 1 | 2, count: number, start = 100, gap = 0, first = 1, topic = 'out/a'): Op[] {
   return Array.from({ length: count }, (_, index) => ({ at: start + index * gap, do: 'publish', n: first + index, topic, qos }))
 }
 
-function feeds(qos: 0 | 1 | 2, count: number, start = 300, gap = 20, first = 1, topic = 'in/a'): Op[] {
+export function feeds(qos: 0 | 1 | 2, count: number, start = 300, gap = 20, first = 1, topic = 'in/a'): Op[] {
   return Array.from({ length: count }, (_, index) => ({ at: start + index * gap, do: 'feed', n: first + index, topic, qos }))
 }
 
 type Subscribe = Extract<Op, { do: 'subscribe' }>
 
-function subscribe(s: number, qos: 0 | 1 | 2, more: Partial<Subscribe> = {}): Op {
+export function subscribe(s: number, qos: 0 | 1 | 2, more: Partial<Subscribe> = {}): Op {
   return { at: 50, do: 'subscribe', s, filter: 'in/#', qos, style: 'loop', work: 0, ...more }
 }
 

@@ -12,13 +12,16 @@ import { type ModelBroker, makeBroker } from './broker.js'
 import { canary, printed, tells } from './canary.js'
 import { clientOptions } from './client-options.js'
 import { WorldClock } from './clock.js'
+import { isHarsh, mannersOf } from './habits.js'
 import { type Finding, History, type Subscribed } from './history.js'
-import { checkHistory, detaches, isUnheard, missing } from './invariants.js'
+import { checkHistory, missing } from './invariants.js'
+import { detaches, isFickle, isUnheard } from './invariants-tools.js'
+import { checkHeld } from './invariants-wide.js'
 import { Monitor } from './monitor.js'
 import { Network } from './network.js'
 import { type ScriptedPlatform, scriptedPlatform } from './platform.js'
 import { Random } from './random.js'
-import { defaultSetup, type Fault, type Op, type Schedule, type Setup } from './schedule.js'
+import { defaultSetup, type Fault, type Op, operationsOf, type Schedule, type Setup } from './schedule.js'
 
 /** What came of a run. */
 export interface Outcome {
@@ -34,6 +37,10 @@ const patience = 120_000
 const probePatience = 26_300
 const probes = 4
 const endPatience = 15_000
+/** Milliseconds without any event after which nothing is under way. */
+const longSilence = 400
+/** Calls of listeners within one millisecond: more are a storm. */
+const mostCalls = 5000
 
 const eventTypes = [
   'state',
@@ -78,13 +85,15 @@ export class World {
   /** True once an operation ended the client. */
   #stopped = false
   readonly #careful: boolean
+  readonly #sizes: ReadonlyMap<string, number>
 
   constructor(schedule: Schedule) {
     this.schedule = schedule
     this.setup = { ...defaultSetup, ...schedule.setup }
     this.random = new Random(schedule.seed)
     this.history = new History(() => this.clock.now())
-    this.broker = makeBroker(this.setup, this.clock)
+    this.broker = makeBroker(this.setup, this.clock, () => this.network.pipe?.reset())
+    this.#sizes = sizesOf(schedule)
     this.monitor = new Monitor({
       ...this.setup,
       now: () => this.clock.now(),
@@ -117,6 +126,11 @@ export class World {
     checkHistory(this)
     current = undefined
     return { findings: this.history.findings, steps: this.steps, events: this.clock.events }
+  }
+
+  /** Virtual time. */
+  now(): number {
+    return this.clock.now()
   }
 
   /** Undefined unless the client is closed for good. */
@@ -158,6 +172,7 @@ export class World {
     this.network.onOpen = (number) => {
       for (const fault of this.schedule.faults) if (fault.link === number) this.clock.setTimer(() => this.#strike(fault), fault.after ?? 0)
     }
+    this.clock.onGap = (from, to) => this.#checkLive(from, to)
     this.clock.onStep = (step, name) => {
       this.steps.push(name)
       for (const fault of byStep.get(step) ?? []) this.#strike(fault)
@@ -186,7 +201,8 @@ export class World {
     this.network.heal()
     if (this.#stopped) return this.clock.advance(endPatience)
     this.clock.onQuiet = () => this.closed || this.#atRest()
-    await this.clock.advance(patience)
+    // It has to find out first which message it is.
+    await this.clock.advance(mannersOf(this.setup.habit).includes('poisoned') ? patience * 8 : patience)
     this.clock.onQuiet = undefined
     // A client that was fatally refused is closed, and right so; what is not closed must be up again.
     if (this.closed) return
@@ -194,6 +210,9 @@ export class World {
     if (state !== 'connected') this.history.report('I7', `the client is ${state} although the world has healed`)
     for (const call of this.#pending()) this.history.report('I7', `${call.what} of ${call.at} ms is pending although the world has healed`)
     for (const payload of missing(this)) this.history.report('I1', `${payload} was never delivered although its session lived on`)
+    // What was made anew is on its way.
+    await this.clock.advance(5000)
+    if (this.application.client.state === 'connected') checkHeld(this)
   }
 
   /** Connected, everything settled, and every message that is on its way has arrived. */
@@ -208,12 +227,13 @@ export class World {
   }
 
   async #probe(): Promise<void> {
-    if (this.closed || this.#stopped || detaches(this) || isUnheard(this)) return
-    await this.clock.advance(5000)
+    // A poisoned message goes on ending connections for a while.
+    if (this.closed || this.#stopped || detaches(this) || isUnheard(this) || isFickle(this.setup) || mannersOf(this.setup.habit).includes('poisoned'))
+      return
     this.clock.onQuiet = () => this.#deaf().length === 0
     // The link may have died unseen, and a session with it: what is lost then is sent again.
     for (let round = 1; round <= probes && this.#deaf().length > 0; round++) {
-      for (const { s, filter, qos } of this.#deaf()) this.broker.feed(topicFor(filter), `probe${s}-${round}`, qos as 0 | 1 | 2, false)
+      for (const { s, filter, qos } of this.#deaf()) this.broker.feed(topicFor(filter), `probe${s}-${round}`, qos as 0 | 1 | 2, false, 0)
       await this.clock.advance(probePatience)
     }
     this.clock.onQuiet = undefined
@@ -227,7 +247,7 @@ export class World {
     const heard = new Set(
       history.delivered.flatMap(({ s, process, payload }) => (process === history.process && payload.startsWith('probe') ? [s] : [])),
     )
-    return history.subscribed.filter((record) => record.live && record.process === history.process && !heard.has(record.s))
+    return history.subscribed.filter((record) => record.live && record.style !== 'idle' && record.process === history.process && !heard.has(record.s))
   }
 
   async #end(): Promise<void> {
@@ -248,7 +268,8 @@ export class World {
       random: this.random,
       history,
       endpoints: (count: number) => endpoints(count),
-      feed: (topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean) => this.broker.feed(topic, payload, qos, retain),
+      feed: (topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean, size: number) => this.broker.feed(topic, payload, qos, retain, size),
+      sizeOf: (name: string) => this.#sizes.get(name),
       restart: () => this.#restart(),
     }
     let alive = true
@@ -304,7 +325,24 @@ export class World {
         // An event that this version does not know.
       }
     }
+    if (this.setup.meddling) this.#meddle(client)
     if (this.setup.watch) client.on('packet', (event) => this.#search('event packet', event))
+  }
+
+  // Listeners that call back into the client, as reporting ones do.
+  #meddle(client: BaseClient): void {
+    let calls = 0
+    let since = 0
+    const report = (topic: string) => (): void => {
+      calls = this.clock.now() === since ? calls + 1 : 1
+      since = this.clock.now()
+      if (calls > mostCalls) return this.history.report('storm', `events told more than ${mostCalls} times within one millisecond`)
+      client.publish(topic, 'report').catch(() => undefined)
+      client.stats()
+    }
+    client.on('drop', report('out/drops'))
+    client.on('drop', report('out/losses'))
+    for (const type of ['connect', 'disconnect', 'sessionlost', 'state', 'stalled'] as const) client.on(type, report('out/events'))
   }
 
   #logged(line: string): void {
@@ -314,6 +352,37 @@ export class World {
 
   #search(where: string, value: unknown): void {
     if (tells(printed(value))) this.history.report('canary', `${where} tells a secret`)
+  }
+
+  /** True when nothing is on its way, nobody works, and nothing is wrong with the link. */
+  get #quiet(): boolean {
+    const { pipe, lossy } = this.network
+    const { client, working } = this.application
+    const { habit } = this.setup
+    if (pipe === undefined || lossy || working > 0 || client.state !== 'connected' || isHarsh(habit)) return false
+    return pipe.healthy && pipe.up.idle && pipe.down.idle
+  }
+
+  // Nothing happens for long enough that no answer can be under way: then nothing may wait for one.
+  #checkLive(from: number, to: number): void {
+    const { history, setup } = this
+    if (to - from < longSilence + setup.pipe.latency * 2 || !this.#quiet || this.#strikes > 1) return
+    for (const { what, at } of this.#pending()) {
+      if (/^(publish|writable|flush|post-all|unsubscribe|subscribe|listen)/.test(what))
+        history.report('live', `${what} of ${at} ms waits, and nothing happens until ${Math.round(to)} ms`)
+    }
+    for (const { record } of this.application.subscriptions.values()) {
+      const { s, drops, buffer, left } = record
+      if (drops && left === 0 && record.granted > 0 && record.size() > buffer)
+        history.report('I8', `subscription ${s} holds ${record.size()}, its buffer has ${buffer}`)
+    }
+    const { size } = this.application.client.outbound
+    if (size > 0) history.report('live', `${size} publishes wait, and nothing happens until ${Math.round(to)} ms`)
+  }
+
+  // Connections that were lost: what was in flight with them may be held back on purpose.
+  get #strikes(): number {
+    return this.history.events.filter(({ type }) => type === 'disconnect').length
   }
 
   // I8
@@ -328,6 +397,17 @@ export class World {
       if (record.size() > 1024 + this.setup.receiveMaximum) this.history.report('I8', `subscription ${record.s} holds ${record.size()} messages`)
     }
   }
+}
+
+// What the world's own messages are long.
+function sizesOf({ ops }: Schedule): Map<string, number> {
+  const sizes = new Map<string, number>()
+  for (const op of operationsOf(ops)) {
+    if (op.do === 'feed') sizes.set(`f${op.n}`, op.size ?? 0)
+    else if (op.do === 'publish' || op.do === 'abortable' || op.do === 'post') sizes.set(`p${op.n}`, op.size ?? 0)
+    else if (op.do === 'post-all') for (let index = 0; index < op.count; index++) sizes.set(`p${op.n + index}`, op.size ?? 0)
+  }
+  return sizes
 }
 
 function shownEvent(event: unknown): string {

@@ -10,7 +10,7 @@ export function aborted(signal: AbortSignal | undefined, outcome: Outcome = 'not
 
 /** @throws MqttError ERR_ABORTED when the signal has aborted */
 export function assertNotAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted === true) throw aborted(signal)
+  if (signal?.aborted) throw aborted(signal)
 }
 
 interface Watch {
@@ -21,19 +21,14 @@ interface Watch {
 // One listener for each signal, however many operations share it.
 const watches = new WeakMap<AbortSignal, Watch>()
 
-/** Calls back when the signal aborts, at once if it has; gives a function that stops listening. */
+/** Calls back, with a function of its own, when the signal aborts, at once if it has; gives a function that stops listening. */
 export function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
-  if (signal === undefined) return () => undefined
-  if (signal.aborted) {
-    callback()
-    return () => undefined
-  }
+  if (signal?.aborted) callback()
+  if (signal === undefined || signal.aborted) return nothing
   const { callbacks, listener } = watches.get(signal) ?? watch(signal)
-  // Two operations may give the same function: each counts for itself.
-  const entry = (): void => callback()
-  callbacks.add(entry)
+  callbacks.add(callback)
   return () => {
-    callbacks.delete(entry)
+    callbacks.delete(callback)
     if (callbacks.size > 0) return
     watches.delete(signal)
     signal.removeEventListener('abort', listener)
@@ -55,7 +50,13 @@ function watch(signal: AbortSignal): Watch {
 // One for all: there are many promises.
 function nothing(): void {}
 
-/** A promise with its handles outside. A rejection that nobody awaits stays silent: whoever cares awaits it. */
+/** The same promise; a rejection that nobody awaits stays silent: whoever cares awaits it. */
+export function silent<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(nothing)
+  return promise
+}
+
+/** A silent promise with its handles outside. */
 export interface Deferred<T> {
   readonly promise: Promise<T>
   readonly resolve: (value: T) => void
@@ -69,8 +70,7 @@ export function deferred<T>(): Deferred<T> {
     resolve = fulfil
     reject = refuse
   })
-  promise.catch(nothing)
-  return { promise, resolve, reject }
+  return { promise: silent(promise), resolve, reject }
 }
 
 /** The promise, unless the signal aborts first: then the typed error of that. */
@@ -86,7 +86,5 @@ export async function within<T>(promise: Promise<T>, signal: AbortSignal | undef
 
 /** A promise that is rejected already; silent when nobody awaits it. */
 export function rejected(error: unknown): Promise<never> {
-  const { promise, reject } = deferred<never>()
-  reject(error)
-  return promise
+  return silent(Promise.reject(error))
 }

@@ -3,11 +3,10 @@
  *
  * It holds no queue: emitting calls the listeners at once, in the order in which they were added.
  */
-import { MqttError } from '../../errors.js'
 import { SparseMap } from '../session/sparse.js'
 import { onAbort } from './abort.js'
 import { disposeSymbol } from './dispose.js'
-import { boolean, object, optional, signal as parseSignal } from './schema.js'
+import { assertHandler, boolean, object, optional, signal as parseSignal } from './schema.js'
 
 /** Removes a listener; also works as a disposable. */
 export interface Unlisten extends Disposable {
@@ -44,28 +43,27 @@ export class Emitter<Events extends object> {
   }
 
   /** Adds a listener. @throws MqttError ERR_INVALID_HANDLER */
-  on<K extends keyof Events>(type: K, listener: Listener<Events[K]>, options: ListenOptions = {}): Unlisten {
-    if (typeof listener !== 'function') throw new MqttError('ERR_INVALID_HANDLER', undefined, { option: 'listener' })
-    const { signal, once } = listenOptions(options, '')
+  on<K extends keyof Events>(type: K, listener: Listener<Events[K]>, options?: ListenOptions): Unlisten {
+    assertHandler(listener, 'listener')
+    const { signal, once } = listenOptions(options)
     const listeners = this.#listeners.get(type) ?? new Map<Listener<never>, () => void>()
     this.#listeners.set(type, listeners)
     const entry: Listener<Events[K]> = (event) => {
-      if (once === true) remove()
+      if (once) remove()
       listener(event)
     }
     const remove = (): void => {
       listeners.get(entry)?.()
       listeners.delete(entry)
     }
-    if (signal?.aborted !== true) listeners.set(entry, onAbort(signal, remove))
+    if (!signal?.aborted) listeners.set(entry, onAbort(signal, remove))
     this.changes += 1
     return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
   }
 
   /** True when somebody listens: events that cost something to make are made only then. */
   has(type: keyof Events): boolean {
-    const listeners = this.#listeners.get(type)
-    return listeners !== undefined && listeners.size > 0
+    return (this.#listeners.get(type)?.size ?? 0) > 0
   }
 
   emit<K extends keyof Events>(type: K, event: Events[K]): void {

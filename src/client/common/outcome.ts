@@ -13,3 +13,17 @@ export function withOutcome(error: unknown, outcome: Outcome): MqttError {
 export function closedError(): MqttError {
   return new MqttError('ERR_CLOSED')
 }
+
+interface Result {
+  readonly error: MqttError | undefined
+}
+
+/** What failed first; undefined when nothing did. */
+export function firstError(results: readonly Result[]): MqttError | undefined {
+  return results.find(({ error }) => error !== undefined)?.error
+}
+
+/** What failed first where everything did. */
+export function errorOfAll(results: readonly Result[]): MqttError | undefined {
+  return results.every(({ error }) => error !== undefined) ? results[0]?.error : undefined
+}

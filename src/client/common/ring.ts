@@ -19,8 +19,8 @@ export class Ring<T> {
   }
 
   push(value: T): void {
+    if (this.#length === this.#slots.length) this.#grow()
     const slots = this.#slots
-    if (this.#length === slots.length) return this.#grow(value)
     slots[(this.#head + this.#length) & (slots.length - 1)] = value
     this.#length += 1
   }
@@ -46,14 +46,24 @@ export class Ring<T> {
     return index < this.#length ? this.#slots[(this.#head + index) & (this.#slots.length - 1)] : undefined
   }
 
-  /** Takes out the oldest element that fits, keeping the order of the rest; linear. */
+  /** Takes out the oldest element that fits, keeping the order of the rest; linear in those before it. */
   take(fits: (value: T) => boolean): T | undefined {
-    const first = this.peek()
-    if (first !== undefined && fits(first)) return this.shift()
-    const all = this.drain()
-    const index = all.findIndex(fits)
-    for (const [place, value] of all.entries()) if (place !== index) this.push(value)
-    return index < 0 ? undefined : all[index]
+    const slots = this.#slots
+    const head = this.#head
+    const mask = slots.length - 1
+    for (let index = 0; index < this.#length; index++) {
+      const value = this.at(index) as T
+      if (!fits(value)) continue
+      for (let place = index; place > 0; place--) slots[(head + place) & mask] = slots[(head + place - 1) & mask]
+      this.shift()
+      return value
+    }
+    return undefined
+  }
+
+  /** Shows so many of the youngest elements. */
+  youngest(count: number, visit: (value: T) => void): void {
+    for (let index = Math.max(0, this.#length - count); index < this.#length; index++) visit(this.at(index) as T)
   }
 
   /** The oldest element that fits; linear. */
@@ -72,13 +82,11 @@ export class Ring<T> {
     return all
   }
 
-  #grow(value: T): void {
+  // Twice as many: their number is a power of 2.
+  #grow(): void {
     const all = this.drain()
-    const slots = new Array<T | undefined>(Math.max(leastSlots, all.length * 2)).fill(undefined)
-    for (const [index, old] of all.entries()) slots[index] = old
-    slots[all.length] = value
-    this.#slots = slots
-    this.#length = all.length + 1
+    this.#length = all.length
+    this.#slots = [...all, ...new Array<undefined>(all.length || leastSlots)]
   }
 
   #reset(): void {

@@ -3,11 +3,16 @@
  *
  * The caller's object is read once and never written to; what comes out is a frozen copy with every field present.
  */
-import { MqttError } from '../../errors.js'
+
+import { MqttError, printable, textOf } from '../../errors.js'
 import { utf8Length } from '../../wire/utf8.js'
+import { longestDelay } from './bounds.js'
 
 /** Checks one value; `path` names it in errors. */
 export type Parser<T> = (value: unknown, path: string) => T
+
+/** Checks an object; without a `path` it stands for itself. */
+export type Options<T> = (value: unknown, path?: string) => T
 
 /** One parser per field. */
 export type Schema<T> = { readonly [K in keyof T]-?: Parser<T[K]> }
@@ -20,9 +25,39 @@ export function invalid(path: string, expected: string): never {
   throw new MqttError('ERR_INVALID_OPTION', `${path} must be ${expected}`, { option: path })
 }
 
-/** What passes a test, as it is. */
-export function that<T>(passes: (value: unknown) => boolean, expected: string): Parser<T> {
-  return (value, path) => (passes(value) ? (value as T) : invalid(path, expected))
+/** What cannot be honoured here. */
+export function unsupported(option: string): MqttError {
+  return new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option })
+}
+
+/** Refuses options by the name of the first. @throws MqttError ERR_UNSUPPORTED_OPTION */
+export function assertNone([refused]: readonly string[]): void {
+  if (refused !== undefined) throw unsupported(refused)
+}
+
+/** @throws MqttError ERR_INVALID_HANDLER */
+export function assertHandler(value: unknown, option: string): void {
+  if (typeof value !== 'function') throw new MqttError('ERR_INVALID_HANDLER', undefined, { option })
+}
+
+/** Refuses a name, and gives the one that is most like it: of the pairs of neighbouring letters most are the same. `path` is the option at fault. */
+export function unknown(path: string, what: string, given: string, names: readonly string[]): never {
+  const near = names.reduce((best, name) => (likeness(given, name) > likeness(given, best) ? name : best))
+  throw new MqttError('ERR_INVALID_OPTION', `${what} ${printable(given)} is unknown: did you mean ${near}?`, { option: path })
+}
+
+function likeness(given: string, name: string): number {
+  let shared = 0
+  for (let at = 0; at + 1 < name.length; at++) if (given.includes(name.slice(at, at + 2))) shared += 1
+  return shared / (given.length + name.length)
+}
+
+/** What passes a test, as it is. The error shows what was given where that is no secret. */
+export function that<T>(passes: (value: unknown) => boolean, expected: string, shown = false): Parser<T> {
+  return (value, path) => {
+    if (passes(value)) return value as T
+    return invalid(path, shown ? `${expected}, not ${printable(typeof value === 'string' ? `"${value}"` : textOf(value))}` : expected)
+  }
 }
 
 /** A whole number in a range. */
@@ -30,25 +65,25 @@ export function integer(min: number, max: number, unit = ''): Parser<number> {
   return that(
     (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
     `a whole number from ${min} to ${max}${unit}`,
+    true,
   )
 }
-
-/** Longest duration that timers take, in milliseconds. */
-export const longestDelay = 2_147_483_647
 
 /** Milliseconds. */
 export const duration: Parser<number> = that(
   (value) => typeof value === 'number' && value >= 0 && value <= longestDelay,
   `from 0 to ${longestDelay} milliseconds`,
+  true,
 )
 
 /** A count that may be Infinity. */
 export const limit: Parser<number> = that(
   (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && (value as number) > 0),
   'a whole number above 0, or Infinity',
+  true,
 )
 
-export const boolean: Parser<boolean> = that((value) => typeof value === 'boolean', 'true or false')
+export const boolean: Parser<boolean> = that((value) => typeof value === 'boolean', 'true or false', true)
 
 export const string: Parser<string> = that((value) => typeof value === 'string', 'a string')
 
@@ -61,6 +96,11 @@ export const text: Parser<string> = that((value) => {
 /** Anything that can be called; what it takes is up to the caller's types. */
 export const callable: Parser<never> = that((value) => typeof value === 'function', 'a function')
 
+/** What the parser takes, or a function; what that takes is up to the caller's types. */
+export function orFunction<T>(parse: Parser<T>): Parser<never> {
+  return (value, path) => (typeof value === 'function' ? value : parse(value, path)) as never
+}
+
 /** An object of whatever kind. */
 export const anyObject: Parser<object> = that((value) => typeof value === 'object' && value !== null, 'an object')
 
@@ -70,13 +110,14 @@ export const signal: Parser<AbortSignal> = that(
   'an AbortSignal',
 )
 
-/** Bytes in any of the platform's forms, copied; a string becomes UTF-8. */
-export const bytes: Parser<ReturnType<Uint8Array['slice']>> = (value, path) => {
-  if (typeof value === 'string') return encoder.encode(value)
-  return viewBytes(value)?.slice() ?? invalid(path, 'a string or bytes')
-}
-
 const encoder = new TextEncoder()
+
+/** Bytes in any of the platform's forms, in place; a string becomes UTF-8. */
+export const givenBytes: Parser<Uint8Array> = (value, path) =>
+  typeof value === 'string' ? encoder.encode(value) : (viewBytes(value) ?? invalid(path, 'a string or bytes'))
+
+/** The same, copied. */
+export const bytes: Parser<ReturnType<Uint8Array['slice']>> = (value, path) => givenBytes(value, path).slice()
 
 /** The bytes of a view or buffer, in place; undefined for anything else. */
 export function viewBytes(value: unknown): Uint8Array | undefined {
@@ -90,7 +131,7 @@ export function viewBytes(value: unknown): Uint8Array | undefined {
 /** One of a few values. */
 export function oneOf<const T extends readonly (string | number | boolean)[]>(...allowed: T): Parser<T[number]> {
   const names = allowed.map((item) => JSON.stringify(item)).join(', ')
-  return that((value) => allowed.includes(value as T[number]), names.replace(/, ([^,]*)$/, ' or $1'))
+  return that((value) => allowed.includes(value as T[number]), names.replace(/, ([^,]*)$/, ' or $1'), true)
 }
 
 /** May be left out, and is then this. */
@@ -103,33 +144,43 @@ export function optional<T>(parser: Parser<T>): Parser<T | undefined> {
   return withDefault<T | undefined>(parser, undefined)
 }
 
-/** Pairs of strings, copied (section 2.2.2.2). */
-export const userProperties: Parser<[string, string][]> = (value, path) => {
-  if (!Array.isArray(value)) return invalid(path, 'an array of [name, value] pairs')
-  return value.map((pair: unknown, index) => {
-    const at = `${path}[${index}]`
-    return Array.isArray(pair) && pair.length === 2 ? [text(pair[0], at), text(pair[1], at)] : invalid(at, 'a pair of strings')
-  })
+/** Names of the settings that have a value. */
+export function settingsIn(settings: object): string[] {
+  return Object.keys(settings).filter((name) => (settings as Record<string, unknown>)[name] !== undefined)
 }
 
+/** True when at least one setting has a value. */
+export function hasSettings(settings: object): boolean {
+  return settingsIn(settings).length > 0
+}
+
+const list: Parser<readonly unknown[]> = that(Array.isArray, 'an array of pairs of strings')
+const pair: Parser<readonly unknown[]> = that((value) => Array.isArray(value) && value.length === 2, 'a pair of strings')
+
+/** Pairs of strings, copied (section 2.2.2.2). */
+export const userProperties: Parser<[string, string][]> = (value, path) =>
+  list(value, path).map((item, index) => {
+    const at = `${path}[${index}]`
+    return pair(item, at).map((part) => text(part, at)) as [string, string]
+  })
+
 /** An object whose fields are all known; left out it is one without fields. Unknown ones are mistakes and refused; undefined ones count as left out. */
-export function object<T extends object>(schema: Schema<T>): Parser<T> {
+export function object<T extends object>(schema: Schema<T>): Options<T> {
   const names = Object.keys(schema) as (keyof T & string)[]
   // What nobody gave is the same for all.
   let none: T | undefined
-  const parse: Parser<T> = (value, path) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return invalid(path === '' ? 'options' : path, 'an object')
-    const prefix = path === '' ? '' : `${path}.`
+  return function parse(value: unknown, path = ''): T {
+    if (value === undefined) {
+      none ??= parse({}, path)
+      return none
+    }
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return invalid(path || 'options', 'an object')
+    const prefix = path && `${path}.`
     const given = value as Record<string, unknown>
     for (const name of Object.keys(given))
-      if (!names.includes(name as keyof T & string) && given[name] !== undefined) invalid(prefix + name, `one of ${names.join(', ')}`)
+      if (!names.includes(name as keyof T & string) && given[name] !== undefined) unknown(prefix + name, 'option', prefix + name, names)
     const parsed = {} as T
     for (const name of names) parsed[name] = schema[name](given[name], prefix + name)
     return Object.freeze(parsed)
-  }
-  return (value, path) => {
-    if (value !== undefined) return parse(value, path)
-    none ??= parse({}, path)
-    return none
   }
 }

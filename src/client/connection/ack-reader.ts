@@ -8,7 +8,7 @@ import { PUBACK, PUBCOMP, PUBREC } from '../../wire/constants.js'
 import type { Properties, ProtocolVersion } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
 import type { Host } from '../host.js'
-import { CLEARED, DONE, RELEASED } from '../session/outbound.js'
+import { CLEARED, DONE, RELEASED } from '../session/numbers.js'
 
 /** Reads an acknowledgement in `bytes[body..end)` where it lies and takes it to its end; false for one that has to be decoded. */
 export function takeAck(host: Host, packetType: number, bytes: Uint8Array, body: number, end: number, version: ProtocolVersion): boolean {

@@ -13,44 +13,35 @@ import type { ClientPacket, ConnectPacket, ProtocolVersion, PubackPacket, Server
 import { PublishView } from '../../wire/publish.js'
 import { type TopicRecord, TopicTable } from '../../wire/topic-table.js'
 import { withOutcome } from '../common/outcome.js'
-import { noTicket } from '../delivery/message.js'
+import { noTicket } from '../delivery/bounds.js'
 import type { Piece } from '../delivery/pieces.js'
 import type { Host } from '../host.js'
 import type { CancelTimer, Platform } from '../platform.js'
-import { REPEAT } from '../session/inbound.js'
+import { REPEAT } from '../session/numbers.js'
 import { broken } from '../session/refusal.js'
 import type { Session } from '../session/session.js'
 import { SparseMap } from '../session/sparse.js'
 import type { Counters } from '../statistics.js'
 import { handleAck, takeAck } from './ack-reader.js'
-import { holdsTooMuch, readControl, userPropertyLimit } from './control.js'
+import { aliasShare, closePatience, leastAliasBytes, topicShare, userPropertyLimit, windowSize } from './bounds.js'
+import { holdsTooMuch, readControl } from './control.js'
 import { type Eater, frameOptions, Intake } from './intake.js'
 import { type Outlet, Output } from './output.js'
-import { Windows } from './windows.js'
-
-/** Of the memory budget, for topics that the server gives aliases to; 64 KiB at least. */
-const aliasShare = 1 / 4
-const leastAliasBytes = 64 * 1024
-/** Of the memory budget, for topics that come in again and again. */
-const topicShare = 1 / 16
-/** What is read of a packet that follows a large one before its payload has a place: the room for each byte that came, and what stands before it. */
-const peekShare = 16
-const peekHead = 512
-/** Milliseconds that a peer gets to end its side of the stream after we ended ours. */
-const closePatience = 1000
+import type { Reads, TakeRead } from './reads.js'
 
 /** One connection. */
 export class Connection implements Sink, Eater, Outlet {
   /** Where packets leave. */
   readonly output: Output
+  readonly #host: Host
   readonly #transport: Transport
   readonly #session: Session
   readonly #platform: Platform
-  readonly #host: Host
   readonly #intake: Intake
   readonly #view = new PublishView()
-  readonly #windows = new Windows()
-  #room: Uint8Array | undefined
+  /** Where reads go on a platform that has sockets; on others into an array of this connection. */
+  readonly #reads: Reads | undefined
+  #buffer: Uint8Array | undefined
   readonly #maximumPacketSize: number
   /** The window that is read from, where it may be lent. */
   #window: Piece | undefined
@@ -74,6 +65,8 @@ export class Connection implements Sink, Eater, Outlet {
     this.#session = host.session
     this.#platform = host.platform
     this.#intake = new Intake(host.platform, transport, this, this.#version, maximumPacketSize)
+    const take: TakeRead = (bytes, length, data, window) => this.#receive(bytes, length, data, window as Piece | undefined)
+    this.#reads = host.platform.reads?.(host.inbox, this.#intake, take)
     this.#maximumPacketSize = maximumPacketSize
     this.#topics = new TopicTable(host.options.memoryBudget * topicShare)
     if (host.scanner !== undefined) this.useScanner(host.scanner)
@@ -83,7 +76,7 @@ export class Connection implements Sink, Eater, Outlet {
 
   /** Reads with this scanner, from the end of the packet on that is coming in. */
   useScanner(scanner: FrameScanner): void {
-    this.#windows.instead = scanner.window
+    this.#reads?.useWindow(scanner.window)
     this.#intake.better = scanner.frames(frameOptions(this.#platform, this.#version, this.#maximumPacketSize))
   }
 
@@ -108,15 +101,21 @@ export class Connection implements Sink, Eater, Outlet {
     for (let action = this.#session.poll(); action !== undefined; action = this.#session.poll()) {
       if (action.type === 'send') this.#sendControl(action.packet)
       else if (action.type === 'close') this.#close(action.error, action.reasonCode)
+      else if (action.type === 'exceeded') this.#host.log('warn', 'the server exceeds Receive Maximum')
       else this.#host.handleAction(action)
     }
   }
 
-  /** DISCONNECT is queued or not sent at all: flush, and end the stream. */
-  end(): void {
+  /** DISCONNECT is queued or not sent at all: flush, and end the stream. What is queued gets so many milliseconds to leave. */
+  end(patience = closePatience): void {
     if (this.#ended) return
-    this.output.silence()
-    this.#closeStream()
+    this.#cutAfter(patience)
+    this.output.silence(() => {
+      this.#transport.close()
+      this.output.onWritten((error) => {
+        if (error === undefined && !this.#ended) this.#cutAfter(closePatience)
+      })
+    })
   }
 
   /** Cuts the connection. `handleClosed` is called before this returns. */
@@ -128,20 +127,14 @@ export class Connection implements Sink, Eater, Outlet {
   // Input: the Sink
 
   buffer(): Uint8Array {
-    // The rest of a large payload goes where it is to stay.
-    const before = this.#room
-    this.#room = this.#intake.room
-    if (this.#room !== undefined) return this.#room
-    const { bytes } = this.#windows.give(this.#host.inbox.borrowers.size > 0, () => this.#host.inbox.moveOut(true))
-    const latest = before?.buffer.byteLength ?? 0
-    // Behind one that no window holds there may be another: of that, only what makes room for the rest need be copied.
-    return latest < bytes.length ? bytes : bytes.subarray(0, latest / peekShare + peekHead)
+    if (this.#reads !== undefined) return this.#reads.buffer()
+    this.#buffer ??= new Uint8Array(windowSize)
+    return this.#buffer
   }
 
   read(length: number): void {
-    if (this.#room !== undefined) return this.#receive(undefined, length, undefined, undefined)
-    const { bytes, data } = this.#windows.take(length)
-    this.#receive(bytes, length, data, this.#windows.piece)
+    if (this.#reads === undefined) this.#receive(this.buffer(), length, undefined, undefined)
+    else this.#reads.read(length)
   }
 
   chunk(given: Uint8Array): void {
@@ -158,7 +151,7 @@ export class Connection implements Sink, Eater, Outlet {
     if (this.#counters !== undefined) this.#counters.bytesReceived += length
     this.#window = window
     if (this.#intake.take(bytes, length, data, now, () => this.#host.options.memoryBudget - this.held)) return
-    this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server does not wait for the end of authentication'))
+    this.#giveUp(broken('ERR_CONNECTION_LOST', 'more came during authentication'))
   }
 
   handleSliceStart(): void {
@@ -287,21 +280,22 @@ export class Connection implements Sink, Eater, Outlet {
 
   #close(error: MqttError, reasonCode: number | undefined): void {
     if (this.#ended) return
-    // Acknowledgements that are queued may answer what is now known to be wrong: they stay behind.
-    this.#session.acks.clear()
-    if (reasonCode === undefined) return this.destroy(error)
+    // Acknowledgements that are queued may answer what is now known to be wrong: they stay behind. Over our own limits they leave, or nothing moves on.
+    if (error.fault === 'remote') this.#session.acks.clear()
+    // No packet goes into the middle of another.
+    if (reasonCode === undefined || this.output.sending !== undefined) return this.destroy(error)
     this.output.sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })
     this.output.flushNow()
     this.#finish(error)
-    this.#closeStream()
+    this.#cutAfter(closePatience)
+    this.#transport.close()
   }
 
-  // A peer that does not end its side is cut off.
-  #closeStream(): void {
+  // A link over which nothing leaves is cut off, and a peer that does not end its side.
+  #cutAfter(delay: number): void {
     this.#timer?.()
     this.#timerAt = Number.NEGATIVE_INFINITY
-    this.#timer = this.#platform.setTimer(() => this.#transport.destroy(), closePatience)
-    this.#transport.close()
+    this.#timer = this.#platform.setTimer(() => this.#transport.destroy(), delay)
   }
 
   #finish(error: MqttError | undefined): void {

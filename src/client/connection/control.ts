@@ -10,6 +10,7 @@ import type { ClientPacket, DisconnectPacket, Packet, ProtocolVersion, ServerPac
 import type { PropertyNotes } from '../../wire/properties.js'
 import type { Writer } from '../../wire/writer.js'
 import { ackId, ackReason, ackType } from '../session/ack-queue.js'
+import { subscriptionIdentifierLimit, userPropertyLimit } from './bounds.js'
 
 /** A packet of a server, but for PUBLISH. @throws WireError */
 export function readControl(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion): ServerPacket {
@@ -47,10 +48,6 @@ const ackNames: Readonly<Record<number, string>> = { [PUBACK]: 'puback', [PUBREC
 export function sizeLimit(type: number): number {
   return (type >= PUBACK && type <= PUBCOMP) || type === PINGRESP ? 10_000 : 100_000
 }
-
-/** Most user properties of a packet. */
-export const userPropertyLimit = 128
-const subscriptionIdentifierLimit = 64
 
 /** True when a PUBLISH has more properties than any needs: of Subscription Identifiers, one for each of our filters. */
 export function holdsTooMuch({ userPropertyCount, subscriptionIdentifierCount }: PropertyNotes, filters: number): boolean {

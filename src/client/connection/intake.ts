@@ -12,15 +12,8 @@ import type { FrameOptions, FrameSource } from '../../wire/frames.js'
 import type { ProtocolVersion } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
 import type { Platform } from '../platform.js'
+import { clockStride, mostWaiting, sliceLength, sliceTime } from './bounds.js'
 import { sizeLimit } from './control.js'
-
-/** Packets, and milliseconds of work, after which others have their turn: whichever is reached first. */
-export const sliceLength = 10_000
-const sliceTime = 5
-/** The clock is read once in so many packets. */
-const clockStride = 64
-/** Bytes that wait for the next turn at most. */
-const mostWaiting = 1024 * 1024
 
 /** Whom the packets are for. */
 export interface Eater {

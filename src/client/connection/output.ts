@@ -5,6 +5,7 @@
  * It may assume that the connection calls `pump` after every command to the session. It reads nothing, holds no buffer while there is nothing to
  * write, and never throws into the transport; after `stop` it hands nothing over any more, and has no timer.
  */
+
 import { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import { PUBLISH, PUBREL } from '../../wire/constants.js'
@@ -17,27 +18,10 @@ import type { Host } from '../host.js'
 import type { CancelTimer } from '../platform.js'
 import { ackId, ackReason, ackType } from '../session/ack-queue.js'
 import { broken } from '../session/refusal.js'
+import { ackRoom, carefulAcks, carefulTime, headRoom, largePayload, mostUnderWay, mostWrites, shortText } from './bounds.js'
 import { acknowledgement, goodbyes, writeControl } from './control.js'
-import { giveBuffer, largeBuffer, smallBuffer, takeBuffer } from './output-pool.js'
+import { giveBuffer, largeBuffer, sliceBuffer, smallBuffer, takeBuffer } from './output-pool.js'
 
-/** Payloads from this size on are handed to the transport as they are, and belong to it until they are written. */
-export const byReference = 32 * 1024
-/** More than a head without properties takes, but for the topic. */
-const headRoom = 16
-/** Room that writing an acknowledgement asks for: a few bytes more than it takes. */
-const ackRoom = 8
-/**
- * Where the connection before did not hold, so many acknowledgements leave in a millisecond, for so many milliseconds. What leaves in one go over a
- * link that breaks again is lost in one go, and a server that sends everything again reads nothing meanwhile: some have to get through.
- */
-const carefulAcks = 8
-const carefulTime = 100
-/** Writes under way, above which small ones wait for a transport that asks for patience. */
-const mostWrites = 64
-/** Bytes under way above which user data waits: a transport may take all that comes, and tell only after this turn what has left. */
-const mostUnderWay = 1024 * 1024
-/** Text up to this length is written by hand, if it is ASCII; a call into the platform costs more. */
-const shortText = 256
 /** The empty Topic Name of a PUBLISH under an alias. */
 const noTopic = /* @__PURE__ */ new Uint8Array(2)
 const encoder = /* @__PURE__ */ new TextEncoder()
@@ -63,6 +47,12 @@ export class Output {
   packetLimit = Number.POSITIVE_INFINITY
   /** The connection before did not hold: acknowledgements leave a few at a time, for a while. */
   careful = false
+  /** The payload in the middle of being handed over; a copy may take its place. Nothing else is handed over before its last byte. */
+  sending: Uint8Array | undefined
+  /** Bytes that have left. */
+  left = 0
+  /** Rises with each slice of a payload. */
+  slices = 0
   readonly #transport: Transport
   readonly #host: Host
   readonly #version: ProtocolVersion
@@ -70,13 +60,18 @@ export class Output {
   readonly #writer: Writer
   /** The write before was no small one: this will hardly be. */
   #busy = false
-  /** Bytes handed to the transport, and those that have left it. */
+  /** Bytes handed to the transport. */
   #handed = 0
-  #left = 0
   /** Writes under way. */
   #writes = 0
-  /** Bytes of large payloads among them. */
-  #lent = 0
+  /** Bytes of large payloads among them, and in the writer. */
+  #exempt = 0
+  #exemptHere = 0
+  /** Bytes of `sending` that were handed over, and those that its packet's head names. */
+  #at = 0
+  #size = 0
+  /** What is handed over may be taken back: no packet but one is in it. */
+  #alone = false
   readonly #waiting = new Ring<{ readonly at: number; readonly callback: (error?: unknown) => void }>()
   /** The transport asks for patience. */
   #blocked = false
@@ -88,15 +83,15 @@ export class Output {
   #acked = 0
   #wake: CancelTimer | undefined
   #stopped = false
-  /** DISCONNECT has left: nothing follows it [MQTT-3.14.4-1]. */
-  #silent = false
+  /** Nothing follows what is queued, for DISCONNECT is the last of it [MQTT-3.14.4-1]; called when all of it was handed over. */
+  #silent: (() => void) | undefined
   #gone: MqttError | undefined
   /** Somebody may watch packets; looked up once a turn, and whenever there are new listeners. */
   #watched = false
   #listeners = -1
   readonly #endTurn = (): void => {
     if (!this.#flushQueued) return
-    this.#host.registry.flush()
+    this.#host.flush()
     this.flush()
   }
 
@@ -113,18 +108,23 @@ export class Output {
 
   /** False while the transport asks for patience: user data waits, acknowledgements and pings do not. */
   get writable(): boolean {
-    return !this.#blocked && !this.#full && !this.#stopped
+    return !this.#blocked && !this.#full && !this.#stopped && this.sending === undefined
   }
 
-  /** Bytes that have not left. Large payloads are the application's memory, and bounded by its own limits. */
+  /** Bytes that have not left, but for those of large payloads: these are few at a time, and the peer did not ask for them. */
   get piled(): number {
-    return this.#handed - this.#left - this.#lent + this.#writer.length
+    return this.#handed - this.left - this.#exempt + this.#writer.length - this.#exemptHere
+  }
+
+  /** Where what was written so far ends: bytes since the connection began. */
+  get end(): number {
+    return this.#handed + this.#writer.length + (this.sending === undefined ? 0 : this.#size - this.#at)
   }
 
   // Packets
 
   /**
-   * Writes a PUBLISH at QoS 0, under a topic alias where the server takes them. Text leaves as UTF-8. A large payload belongs to the transport then.
+   * Writes a PUBLISH at QoS 0, under a topic alias where the server takes them. Text leaves as UTF-8. See `sending`.
    * @throws as `publish`
    */
   post(topic: string, payload: Uint8Array | string, how: Sending): void {
@@ -171,8 +171,6 @@ export class Output {
     }
   }
 
-  // Flushing
-
   /** Writes what is queued before this turn's synchronous code has ended, once. */
   queueFlush(): void {
     if (this.#flushQueued || this.#stopped) return
@@ -187,7 +185,7 @@ export class Output {
   flush(): void {
     this.#flushQueued = false
     const { acks } = this.#host.session
-    if (!this.#blocked || this.#writes < mostWrites) {
+    if (this.sending === undefined && (!this.#blocked || this.#writes < mostWrites)) {
       if (this.careful && acks.length > 0) this.#pace()
       else this.flushNow()
     } else if (acks.length * 5 + this.#writer.length >= largeBuffer) {
@@ -206,9 +204,9 @@ export class Output {
 
   /** Calls back when everything that was queued so far has left, or never will. */
   onWritten(callback: (error?: unknown) => void): void {
-    const at = this.#handed + this.#writer.length
+    const at = this.end
     if (this.#gone !== undefined) return callback(this.#gone)
-    if (at === this.#left) return this.#host.platform.microtask(callback)
+    if (at === this.left) return this.#host.platform.microtask(callback)
     this.#waiting.push({ at, callback })
     this.queueFlush()
   }
@@ -218,19 +216,20 @@ export class Output {
   /** The transport takes bytes again. */
   handleDrain(): void {
     this.#blocked = false
-    this.#host.session.keepAlive.blocked(false, this.#host.platform.now())
-    this.flush()
+    this.#goOn()
   }
 
-  /** Hands over what is queued, and nothing after that. */
-  silence(): void {
+  /** Hands over what is queued, and nothing after that; calls back when that is done. */
+  silence(done: () => void): void {
     this.flushNow()
-    this.#silent = true
+    this.#silent = done
+    if (this.sending === undefined) done()
   }
 
   /** Hands nothing over any more. */
   stop(): void {
     this.#stopped = true
+    this.sending = undefined
     this.#wake?.()
     this.#reset()
   }
@@ -243,14 +242,15 @@ export class Output {
 
   #publish(topic: string, given: Uint8Array | string, how: Sending, packetId: number, alias: number, dup: boolean): number {
     const writer = this.#writer
-    const payload = typeof given === 'string' && given.length > shortText ? encoder.encode(given) : given
-    const large = payload.length >= byReference
-    const room = (large ? 0 : payload.length) + topic.length * 3 + headRoom
-    // What would not fit with the rest leaves before it; and nothing comes between head and payload.
-    if (large || (writer.length > 0 && writer.length + room > largeBuffer)) this.flushNow()
+    const payload = typeof given === 'string' && given.length + topic.length > shortText ? encoder.encode(given) : given
+    const rest = topic.length * 3 + headRoom
+    // What would not fit with what is there leaves after it.
+    if (writer.length > 0 && writer.length + payload.length + rest > largeBuffer) this.flushNow()
+    // Behind a payload that is being sent everything has to wait in the writer.
+    const large = payload.length + rest > sliceBuffer && this.sending === undefined
     const mark = writer.length
     this.queueFlush()
-    writer.reserve(room)
+    writer.reserve(large ? rest : payload.length + rest)
     this.#writeHead(topic, payload.length, how, packetId, alias, dup)
     if (typeof payload === 'string') {
       if (!writer.ascii(payload)) {
@@ -260,7 +260,8 @@ export class Output {
       }
     } else if (!large) writer.raw(payload)
     const size = this.#count(mark, large ? payload.length : 0)
-    if (large) this.#lend(payload as Uint8Array)
+    if (payload.length >= largePayload && !large) this.#exemptHere += payload.length
+    if (large) this.#begin(payload as Uint8Array)
     else if (writer.length >= largeBuffer) this.flush()
     if (this.#isWatched) this.#tell(topic, payload, how, packetId, alias, dup)
     return size
@@ -313,12 +314,47 @@ export class Output {
     }, 1)
   }
 
-  // A large payload leaves as it lies, behind its head.
-  #lend(payload: Uint8Array): void {
+  // The first slice leaves with the head. A transport that takes neither has taken nothing: that is the caller's matter.
+  #begin(payload: Uint8Array): void {
+    const first = payload.subarray(0, Math.max(0, sliceBuffer - this.#writer.length))
+    this.#writer.raw(first)
+    this.#exemptHere = first.length
+    this.#alone = true
     this.#handWriter()
-    this.#lent += payload.length
-    // A Node Buffer becomes a plain view.
-    this.#hand(new Uint8Array(payload.buffer, payload.byteOffset, payload.length), payload.length)
+    this.#alone = false
+    if (this.#stopped || first.length === payload.length) return
+    this.sending = payload
+    this.#at = first.length
+    this.#size = payload.length
+    this.#feed()
+  }
+
+  // Hands over slices as the transport takes them. They are copies: it never holds memory that the caller gets back.
+  #feed(): void {
+    for (let { sending } = this; sending !== undefined && !this.#blocked && !this.#full; { sending } = this) {
+      if (sending.length !== this.#size) return this.#giveUp(broken('ERR_CONNECTION_LOST', 'length changed'))
+      const slice = sending.subarray(this.#at, this.#at + sliceBuffer)
+      const buffer = takeBuffer(slice.length)
+      buffer.set(slice)
+      this.#at += slice.length
+      this.slices += 1
+      if (this.#at === this.#size) this.sending = undefined
+      this.#hand(buffer.subarray(0, slice.length), slice.length, buffer)
+    }
+    // No PINGREQ finds out now whether the peer is there.
+    if (this.sending !== undefined) this.#hold()
+  }
+
+  // The transport takes more: first of what was begun, then what had to wait for its end.
+  #goOn(): void {
+    const { platform, session } = this.#host
+    const begun = this.sending !== undefined
+    this.#feed()
+    if (this.writable) session.keepAlive.blocked(false, platform.now())
+    if (this.sending !== undefined) return
+    if (!begun || this.#silent === undefined) return this.flush()
+    this.#handWriter()
+    this.#silent()
   }
 
   // A packet was written from `mark` on: it counts, or is taken back. Its size.
@@ -335,11 +371,16 @@ export class Output {
 
   #handWriter(): void {
     const { bytes, length } = this.#writer
+    if (this.sending !== undefined) return
     if (length === 0) return this.#reset()
     this.#writer.bytes = nothing
     this.#writer.length = 0
     this.#busy = length > smallBuffer
-    this.#hand(bytes.subarray(0, length), 0, bytes)
+    const { platform, session } = this.#host
+    session.keepAlive.sent(platform.now())
+    const exempt = this.#exemptHere
+    this.#exemptHere = 0
+    this.#hand(bytes.subarray(0, length), exempt, bytes)
   }
 
   // A buffer in which nothing was left standing is not held.
@@ -350,43 +391,59 @@ export class Output {
   }
 
   // Acks, pings and DISCONNECT go out whatever the transport says; a peer that makes us pile them up loses the connection.
-  #hand(bytes: Uint8Array, lent: number, buffer: Uint8Array | undefined = undefined): void {
+  #hand(bytes: Uint8Array, exempt: number, buffer: Uint8Array): void {
     // Given up while it was flushed.
     if (this.#stopped) return
     const { counters, platform, session } = this.#host
-    const now = platform.now()
     const { length } = bytes
     this.#writes += 1
     this.#handed += length
+    this.#exempt += exempt
     if (counters !== undefined) counters.bytesSent += length
-    session.keepAlive.sent(now)
-    if (this.#handed - this.#left >= mostUnderWay) this.#full = true
+    if (this.#handed - this.left >= mostUnderWay) this.#full = true
     let written = false
-    const took = this.#transport.write(bytes, (error) => {
+    const done = (error?: unknown): void => {
       // A buffer that is given back twice would be written by two.
       if (written) return
       written = true
       // What did not leave may still be on its way somewhere: that memory is let go.
-      if (buffer !== undefined && error === undefined) giveBuffer(buffer)
+      if (error === undefined) giveBuffer(buffer)
+      if (error === undefined && !this.writable) session.keepAlive.took(platform.now())
       this.#writes -= 1
-      this.#left += length
-      this.#lent -= lent
+      this.left += length
+      this.#exempt -= exempt
       this.#tellWritten(error)
-      if (this.#full && this.#handed - this.#left <= mostUnderWay / 2) this.#resume()
-    })
-    if (took || this.#blocked) return
+      if (this.#full && this.#handed - this.left <= mostUnderWay / 2) this.#resume()
+    }
+    try {
+      if (this.#transport.write(bytes, done) || this.#blocked) return
+    } catch (cause) {
+      done(cause)
+      const error = broken('ERR_CONNECTION_LOST', 'transport threw', cause)
+      if (!this.#alone) return this.#giveUp(error)
+      this.#alone = false
+      throw error
+    }
     this.#blocked = true
-    session.keepAlive.blocked(true, now)
+    this.#hold()
+  }
+
+  // Nothing more leaves until the transport says so: a peer that never lets it is given up.
+  #hold(): void {
+    const { platform, session } = this.#host
+    session.keepAlive.blocked(true, platform.now())
     this.#outlet.arm()
   }
 
   #resume(): void {
     this.#full = false
-    if (!this.#stopped && !this.#blocked) this.#host.flush()
+    if (this.#stopped || this.#blocked) return
+    this.#goOn()
+    this.#host.flush()
   }
 
   #tellWritten(error: unknown): void {
-    for (let next = this.#waiting.peek(); next !== undefined && next.at <= this.#left; next = this.#waiting.peek()) {
+    for (let next = this.#waiting.peek(); next !== undefined && next.at <= this.left; next = this.#waiting.peek()) {
       this.#waiting.shift()
       next.callback(error)
     }
@@ -394,7 +451,7 @@ export class Output {
 
   // The end, or DISCONNECT, was the last word.
   get #isMute(): boolean {
-    return this.#stopped || this.#silent
+    return this.#stopped || this.#silent !== undefined
   }
 
   /** Puts the acknowledgements that are due behind what is written; of those for messages from the server so many at most. Gives how many these were. */
@@ -409,7 +466,7 @@ export class Output {
       const reasonCode = this.#version === 5 ? ackReason(entry) : 0
       if (this.#writer.length + ackRoom > largeBuffer) this.#handWriter()
       if ((reasonCode === 0 ? 4 : 5) > this.packetLimit) {
-        this.#giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no acknowledgement fits'))
+        this.#giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no ack fits'))
         return count
       }
       writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), reasonCode, undefined, this.#version)

@@ -7,12 +7,7 @@
  */
 import type { ReadWindow } from '../../wire/frames.js'
 import { Piece } from '../delivery/pieces.js'
-
-const windowSize = 64 * 1024
-/** Windows of one connection; when all are lent, messages that wait move out of them. */
-const mostWindows = 4
-/** Bytes of a read from which on a connection is busy enough for windows of its own. */
-const busyRead = 4096
+import { busyRead, mostWindows, windowSize } from './bounds.js'
 
 let shared: ReadWindow | undefined
 

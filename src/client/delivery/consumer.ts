@@ -2,33 +2,24 @@
  * One consumer: a bounded buffer between the connection and whoever reads, and the turns that acknowledge what was read.
  *
  * Under automatic acks a turn runs from handing a message out to asking for the next one (or leaving); under `'manual'` to `ack()`. It never
- * acknowledges a message that nobody was given, but for those that its overflow policy drops.
+ * acknowledges a message that nobody was given, but for those that its overflow policy drops, or is about to.
  */
 import { MqttError } from '../../errors.js'
 import type { PublishView } from '../../wire/publish.js'
-import type { AckMode, Grant, NextOptions, Overflow, Subscription } from '../api.js'
+import type { Grant, NextOptions, Subscription } from '../api.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort } from '../common/abort.js'
 import { asyncDisposeSymbol } from '../common/dispose.js'
 import { Ring } from '../common/ring.js'
 import type { Host } from '../host.js'
 import { nextOptions } from '../parsing/requests.js'
 import type { FilterEntry } from '../subscribing/filter-entry.js'
+import { leastSweep, noTicket } from './bounds.js'
+import type { ConsumerConfig } from './config.js'
+import { iteration } from './iteration.js'
+import { Lanes, type MessageBuffer } from './lanes.js'
 import { DeliveredMessage, type Message } from './message.js'
 import type { Piece } from './pieces.js'
 
-/** How one subscription behaves; every default filled in. */
-export interface ConsumerConfig {
-  readonly ack: AckMode
-  readonly onExit: 'unsubscribe' | 'detach'
-  readonly buffer: number
-  readonly bufferBytes: number
-  readonly overflow: Overflow
-  readonly lifetime: 'owned' | 'borrowed'
-  readonly onDrop: ((message: Message) => void) | undefined
-}
-
-/** Messages in hand that are not looked through. */
-const leastSweep = 64
 const noOptions: NextOptions = Object.freeze({})
 
 /** The implementation of {@link Subscription}. */
@@ -50,8 +41,10 @@ export class Consumer implements Subscription {
   /** Tells its messages from those of others. */
   readonly mark = Symbol()
   readonly #host: Host
-  readonly #buffer = new Ring<DeliveredMessage>()
+  readonly #buffer: MessageBuffer
   #bytes = 0
+  /** Messages in the buffer that are owed no acknowledgement. */
+  #spare = 0
   #filledAt = -1
   /** Messages at the end of the buffer that lie in memory which others may share. */
   #loose = 0
@@ -63,6 +56,7 @@ export class Consumer implements Subscription {
   #leaving: Promise<void> | undefined
   #iterating = false
   #closing = false
+  #staying = false
   #detached = false
   #ended = false
   #error: MqttError | undefined
@@ -70,6 +64,8 @@ export class Consumer implements Subscription {
   constructor(host: Host, config: ConsumerConfig) {
     this.#host = host
     this.config = config
+    const { keyOf } = config
+    this.#buffer = keyOf === undefined ? new Ring() : new Lanes((message) => this.#key(message, keyOf))
     this.ready = Promise.resolve(this)
   }
 
@@ -83,12 +79,12 @@ export class Consumer implements Subscription {
 
   /** Ticket of the oldest message here that is not settled; Infinity when there is none. */
   get oldestTicket(): number {
-    const owed = (message: DeliveredMessage): boolean => !message.settled
-    return Math.min(this.#inHand.find(owed)?.ticket ?? Number.POSITIVE_INFINITY, this.#buffer.find(owed)?.ticket ?? Number.POSITIVE_INFINITY)
+    return Math.min(this.#inHand.find(isOwed)?.ticket ?? Number.POSITIVE_INFINITY, this.#buffer.find(isOwed)?.ticket ?? Number.POSITIVE_INFINITY)
   }
 
-  /** True while a turn runs that `disconnect()` waits for: a loop body, a handler, or a message whose acknowledgement is still owed. */
+  /** True while a turn runs that `disconnect()` waits for (a loop body, a handler, or a message whose acknowledgement is still owed), or will run. */
   get busy(): boolean {
+    if (this.#closing && this.#buffer.length > 0 && (this.attended || this.#inHand.length > 0)) return true
     const loops = this.onReadable !== undefined || (this.#iterating && this.config.ack !== 'manual')
     return loops ? this.#inHand.length > 0 : this.#inHand.some((message) => !message.settled)
   }
@@ -98,11 +94,21 @@ export class Consumer implements Subscription {
     return this.#iterating || this.#waiters.length > 0 || this.onReadable !== undefined
   }
 
+  // One whose key cannot be told keeps the order of its topic.
+  #key(message: DeliveredMessage, keyOf: (message: Message) => unknown): unknown {
+    try {
+      return keyOf(message)
+    } catch (error) {
+      this.#host.log('error', 'order threw: ', error)
+      return message.topic
+    }
+  }
+
   // Delivery
 
   /** Takes a message, or drops one, as the overflow policy says. */
   push(message: DeliveredMessage): void {
-    if (this.#ended) return this.#decline(message)
+    if (this.#ended || (this.#closing && !isLast(message))) return this.#decline(message)
     if (!message.settled && this.granted.length > 0 && !this.#closing) this.#receive(message)
     const waiter = this.#buffer.length === 0 ? this.#waiters.shift() : undefined
     if (waiter !== undefined) return waiter.resolve(this.#handOut(message))
@@ -112,7 +118,8 @@ export class Consumer implements Subscription {
     if (this.#loose === 0) this.#host.inbox.loosened.add(this)
     this.#loose += 1
     this.#buffer.push(message)
-    this.#count(message.size)
+    this.#count(message.size, message)
+    if (!message.settled && this.config.overflow !== 'backpressure') this.#host.inbox.crowd(this)
     this.onReadable?.()
   }
 
@@ -135,8 +142,7 @@ export class Consumer implements Subscription {
 
   /** What waits moves out of memory that it may keep alive by itself; out of read windows only when it must. */
   moveOut(must: boolean): void {
-    const { length } = this.#buffer
-    for (let index = must ? 0 : Math.max(0, length - this.#loose); index < length; index++) this.#buffer.at(index)?.moveOut(must)
+    this.#buffer.youngest(must ? this.#buffer.length : this.#loose, (message) => message.moveOut(must))
     this.#loose = 0
   }
 
@@ -168,11 +174,16 @@ export class Consumer implements Subscription {
     this.onEnd?.(error)
   }
 
-  /** `disconnect()` began: nothing more is handed out; running turns go on. */
-  close(): void {
+  /**
+   * The client ends: what is buffered is let go, and running turns go on. But for the `last` time, what would not come again is handed out still;
+   * `staying`: more of that may come.
+   */
+  close(staying: boolean, last = false): void {
     this.#closing = true
+    this.#staying = staying
     this.onClosing?.()
-    this.#dismiss()
+    while (this.#dropOldest((message) => last || !isLast(message)));
+    if (!staying) this.#dismiss()
   }
 
   // Reading
@@ -182,7 +193,7 @@ export class Consumer implements Subscription {
       const options = given === undefined ? noOptions : nextOptions(given, '')
       assertNotAborted(options.signal)
       const message = this.read()
-      if (message === undefined && !this.#closing && !this.#ended) return this.#wait(options)
+      if (message === undefined && (!this.#closing || this.#staying) && !this.#ended) return this.#wait(options)
       if (message === undefined && !this.#closing && this.#error !== undefined) throw this.#error
       return Promise.resolve(message)
     } catch (error) {
@@ -193,7 +204,6 @@ export class Consumer implements Subscription {
   read(): Message | undefined {
     if (this.#waiters.length > 0 && this.config.ack === 'auto') throw concurrent()
     this.#endTurn()
-    if (this.#closing) return undefined
     const message = this.#shift()
     return message === undefined ? undefined : this.#handOut(message)
   }
@@ -210,7 +220,7 @@ export class Consumer implements Subscription {
     const rest = (first: Message | undefined): Message[] | undefined => {
       if (first === undefined) return undefined
       const batch = [first]
-      while (batch.length < max && !this.#closing) {
+      while (batch.length < max) {
         const message = this.#shift()
         if (message === undefined) break
         batch.push(this.#handOut(message))
@@ -266,6 +276,7 @@ export class Consumer implements Subscription {
     if (this.#closing) {
       if (how === 'detach') this.#inHand.length = 0
       this.#endTurn()
+      this.close(false, true)
       return this.#host.handleTurnEnd()
     }
     if (this.#ended) {
@@ -298,7 +309,6 @@ export class Consumer implements Subscription {
 
   /** Hands a buffered message to a handler that settles it by itself. */
   take(): DeliveredMessage | undefined {
-    if (this.#closing) return undefined
     const message = this.#shift()
     return message && this.#handOut(message)
   }
@@ -316,17 +326,23 @@ export class Consumer implements Subscription {
     if (index >= 0 && index === inHand.length - 1) inHand.pop()
     else if (index >= 0) inHand.splice(index, 1)
     message.release()
+    this.#buffer.free?.(message)
     this.#host.handleTurnEnd()
   }
 
-  #count(change: number): void {
+  // Bytes that come in or go with a message, or all that there are.
+  #count(change: number, message?: DeliveredMessage): void {
     this.#bytes += change
     this.#host.inbox.bytes += change
+    if (message === undefined) this.#spare = 0
+    else if (message.ticket === noTicket) this.#spare += change < 0 ? -1 : 1
   }
 
   #shift(): DeliveredMessage | undefined {
     const message = this.#buffer.shift()
-    if (message !== undefined) this.#count(-message.size)
+    if (message !== undefined) this.#count(-message.size, message)
+    // It may have been the last that `disconnect()` waits for.
+    if (this.#closing) this.#host.handleTurnEnd()
     return message
   }
 
@@ -334,7 +350,8 @@ export class Consumer implements Subscription {
     const { counters } = this.#host
     if (counters !== undefined) counters.delivered += 1
     if (this.config.ack === 'on-receive') message.settle(0)
-    if (this.config.ack === 'manual' && this.#inHand.length >= this.#sweepAt) this.#sweep()
+    // Handlers give back what they have.
+    if (this.config.ack === 'manual' && this.onReadable === undefined && this.#inHand.length >= this.#sweepAt) this.#sweep()
     this.#inHand.push(message)
     return message
   }
@@ -371,7 +388,8 @@ export class Consumer implements Subscription {
     // Backpressure: Receive Maximum stops what is owed an acknowledgement, so only the rest can be in excess.
     const any = overflow === 'drop-oldest'
     if (!any && !message.settled) return true
-    while (!this.#ended && !this.#fits(message)) if (!this.#dropOldest((waiting) => any || waiting.settled)) return this.#drop(message)
+    while (!this.#ended && !this.#fits(message))
+      if ((!any && this.#spare === 0) || !this.#dropOldest((waiting) => any || waiting.settled)) return this.#drop(message)
     return true
   }
 
@@ -379,6 +397,34 @@ export class Consumer implements Subscription {
   #fits(message: DeliveredMessage): boolean {
     const { buffer, bufferBytes } = this.config
     return this.#buffer.length === 0 || (this.#buffer.length < buffer && this.#bytes + message.size <= bufferBytes)
+  }
+
+  /** The reader had a turn: what is too much goes, also when nothing further can come. False when there is nothing to look after. */
+  relieve(): boolean {
+    const { buffer, bufferBytes, overflow } = this.config
+    const { inbound } = this.#host.session
+    const waiting = this.#buffer
+    let youngest: DeliveredMessage | undefined
+    while (this.#reads && (waiting.length > buffer || (waiting.length > 1 && this.#bytes > bufferBytes))) {
+      if (overflow === 'drop-newest')
+        waiting.youngest(1, (message) => {
+          youngest = message
+        })
+      this.#dropOldest((message) => (youngest ?? message) === message)
+    }
+    // As much as fits, or all that the server may send: the oldest keeps it from sending. To drop another would free nothing.
+    const { oldestTicket } = inbound
+    const blocks = (): boolean => inbound.full && waiting.length >= Math.min(buffer, inbound.open) && waiting.find(isOwed)?.ticket === oldestTicket
+    while (this.#reads && overflow === 'drop-oldest' && blocks()) {
+      // The last one stays to be read: it goes when another comes.
+      if (waiting.length === 1) waiting.find(isOwed)?.settle(0)
+      else this.#dropOldest(() => true)
+    }
+    return this.#reads && waiting.length > 0
+  }
+
+  get #reads(): boolean {
+    return !this.#ended && !this.#closing
   }
 
   // Too late: kept for the next subscription on its filter, or dropped, as this one was left.
@@ -390,15 +436,18 @@ export class Consumer implements Subscription {
   #dropOldest(fits: (message: DeliveredMessage) => boolean): boolean {
     const oldest = this.#buffer.take(fits)
     if (oldest === undefined) return false
-    this.#count(-oldest.size)
+    this.#count(-oldest.size, oldest)
     this.#drop(oldest)
     return true
   }
 
   #drop(message: DeliveredMessage): false {
-    message.settle(0)
-    this.dropped += 1
-    this.#host.inbox.handleDrop(this, message)
+    // While the client ends it stays unacknowledged; what the session keeps comes again, and is not lost.
+    if (!this.#closing) message.settle(0)
+    if (message.settled || this.#host.sessionEnds) {
+      this.dropped += 1
+      this.#host.inbox.handleDrop(this, message)
+    }
     message.release()
     return false
   }
@@ -423,50 +472,28 @@ export class Consumer implements Subscription {
 
   // What `next()` would give without waiting, where it would.
   #buffered(): Message | undefined {
-    return this.#buffer.length === 0 || this.#closing ? undefined : this.read()
+    return this.#buffer.length === 0 ? undefined : this.read()
   }
 
   #iterate<T>(pull: () => Promise<T | undefined>, buffered: () => T | undefined): AsyncIterableIterator<T> {
     if (this.#iterating && this.config.ack === 'auto') throw concurrent()
     this.#iterating = true
-    const leave = (): void => {
+    return iteration(pull, buffered, (left) => {
       this.#iterating = false
+      if (!left) return
       this.#dismiss()
       this.leave()
-    }
-    const told = (value: T | undefined): IteratorResult<T> => {
-      if (value !== undefined) return { done: false, value }
-      this.#iterating = false
-      return { done: true, value: undefined }
-    }
-    const failed = (error: unknown): never => {
-      this.#iterating = false
-      throw error
-    }
-    return {
-      next: () => {
-        try {
-          const value = buffered()
-          return value === undefined ? pull().then(told, failed) : Promise.resolve<IteratorResult<T>>({ done: false, value })
-        } catch (error) {
-          this.#iterating = false
-          return Promise.reject(error)
-        }
-      },
-      return: async (value?: unknown) => {
-        leave()
-        return { done: true, value }
-      },
-      throw: async (error: unknown) => {
-        leave()
-        throw error
-      },
-      [Symbol.asyncIterator]() {
-        return this
-      },
-    } as AsyncIterableIterator<T>
+    })
   }
 }
+
+// Its filter is being left, so that this is the last chance; or it is a share that no other member of the group will get.
+function isLast({ origin, settled }: DeliveredMessage): boolean {
+  const { state, shared } = origin as FilterEntry
+  return state === 'leaving' || (shared && settled)
+}
+
+const isOwed = ({ settled }: DeliveredMessage): boolean => !settled
 
 function concurrent(): MqttError {
   return new MqttError('ERR_CONCURRENT_NEXT')

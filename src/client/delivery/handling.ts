@@ -8,20 +8,18 @@ import { MqttError, printable } from '../../errors.js'
 import type { Grant, Handler, HandlerFailure, Handling } from '../api.js'
 import { type Deferred, deferred } from '../common/abort.js'
 import { asyncDisposeSymbol } from '../common/dispose.js'
+import { Ring } from '../common/ring.js'
 import type { Host } from '../host.js'
 import type { CheckedListen } from '../parsing/requests.js'
 import { SparseSet } from '../session/sparse.js'
+import { firstDelay, longestDelay, retries } from './bounds.js'
 import type { Consumer } from './consumer.js'
 import type { DeliveredMessage } from './message.js'
 
-const retries = 5
-const firstDelay = 100
-const longestDelay = 5000
-
 /** Runs a handler over a consumer. */
 export class HandlerLoop implements Handling {
-  readonly #consumer: Consumer
   readonly #host: Host
+  readonly #consumer: Consumer
   readonly #handler: Handler
   readonly #onError: CheckedListen['onError']
   readonly #concurrency: number
@@ -29,6 +27,10 @@ export class HandlerLoop implements Handling {
   readonly #done: Deferred<void> = deferred()
   /** Messages that wait for their next attempt: each gives its message up, unacknowledged. */
   readonly #waiting = new SparseSet<() => void>()
+  /** Those whose time has come: with keys, they wait for a place. */
+  readonly #due = new Ring<() => void>()
+  /** A message that waits for its next attempt holds up its key alone, and takes no place. */
+  readonly #keyed: boolean
   #running = 0
   #queued = false
   /** A handler that is done at once comes back here: it is the loop that goes on, not a deeper call. */
@@ -44,7 +46,9 @@ export class HandlerLoop implements Handling {
     this.#concurrency = options.concurrency
     this.#acknowledge = options.ack !== 'on-receive'
     consumer.onReadable = () => this.#wake()
-    if (consumer.config.lifetime === 'borrowed' && options.concurrency === 1) consumer.onRead = (message) => this.#handleAtOnce(message)
+    this.#keyed = consumer.config.keyOf !== undefined
+    if (consumer.config.lifetime === 'borrowed' && options.concurrency === 1 && !this.#keyed)
+      consumer.onRead = (message) => this.#handleAtOnce(message)
     consumer.onClosing = () => this.#giveUp()
     consumer.onEnd = (error) => {
       this.#over ??= { error }
@@ -93,20 +97,7 @@ export class HandlerLoop implements Handling {
   // Where it was read, without a wait: only when nothing else is under way. True when it is done with.
   #handleAtOnce(message: DeliveredMessage): boolean {
     this.#running += 1
-    let outcome: Promise<unknown> | undefined
-    try {
-      outcome = promiseOf(this.#handler(message))
-    } catch (error) {
-      this.#handleFailure(message, 1, error)
-      return false
-    }
-    if (outcome !== undefined) {
-      outcome.then(
-        () => this.#settle(message, 0),
-        (error: unknown) => this.#handleFailure(message, 1, error),
-      )
-      return false
-    }
+    if (!this.#handle(message, 1)) return false
     if (this.#acknowledge && !this.#stopped) message.settle(0)
     this.#running -= 1
     this.#consumer.release(message)
@@ -119,30 +110,40 @@ export class HandlerLoop implements Handling {
     this.#looping = true
     // What nobody can acknowledge any more is left to the session.
     while (this.#running < this.#concurrency && !this.#stopped && !this.#host.ended) {
-      const message = this.#consumer.take()
-      if (message === undefined) break
+      const again = this.#due.shift()
+      const crowded = this.#waiting.size >= this.#consumer.config.buffer + this.#concurrency
+      const message = again === undefined && !crowded ? this.#consumer.take() : undefined
+      if (again === undefined && message === undefined) break
       this.#running += 1
-      this.#start(message, 1)
+      if (message === undefined) again?.()
+      else this.#start(message, 1)
     }
     this.#looping = false
     this.#finish()
   }
 
   #start(message: DeliveredMessage, attempt: number): void {
-    const fail = (error: unknown): void => this.#handleFailure(message, attempt, error)
-    let outcome: Promise<unknown> | undefined
+    if (this.#handle(message, attempt)) this.#settle(message, 0)
+  }
+
+  // True when the handler is done already, and well.
+  #handle(message: DeliveredMessage, attempt: number): boolean {
     try {
-      outcome = promiseOf(this.#handler(message))
+      const outcome = promiseOf(this.#handler(message))
+      if (outcome === undefined) return true
+      outcome.then(
+        () => this.#settle(message, 0),
+        (error: unknown) => this.#handleFailure(message, attempt, error),
+      )
     } catch (error) {
-      return fail(error)
+      this.#handleFailure(message, attempt, error)
     }
-    if (outcome === undefined) this.#settle(message, 0)
-    else outcome.then(() => this.#settle(message, 0), fail)
+    return false
   }
 
   #handleFailure(message: DeliveredMessage, attempt: number, error: unknown): void {
-    const decide = this.#onError ?? (message.released || message.qos === 0 ? 'reject' : 'retry')
-    if (typeof decide !== 'function') return this.#apply(decide, message, attempt, error)
+    const decide = this.#onError
+    if (typeof decide !== 'function') return this.#apply(usual(decide, message, attempt), message, attempt, error)
     Promise.resolve()
       .then(() => decide(error, message, attempt))
       .catch((): HandlerFailure => 'reject')
@@ -159,24 +160,32 @@ export class HandlerLoop implements Handling {
       return this.#consumer.leave('detach')
     }
     // What was acknowledged and released cannot be shown again.
-    const again = attempt <= retries || typeof this.#onError === 'function'
-    if (verdict === 'retry' && again && !message.released) return this.#retry(message, attempt)
+    if (verdict === 'retry' && !message.released) return this.#retry(message, attempt)
     this.#report(error, message)
     this.#settle(message, 0x80)
   }
 
   #retry(message: DeliveredMessage, attempt: number): void {
     const delay = Math.min(longestDelay, firstDelay * 2 ** (attempt - 1))
-    const cancel = this.#host.platform.setTimer(() => {
+    const again = (): void => {
       this.#waiting.delete(giveUp)
       if (this.#consumer.holds(message)) this.#start(message, attempt + 1)
       else this.#leave(message)
+    }
+    const cancel = this.#host.platform.setTimer(() => {
+      if (!this.#keyed) return again()
+      this.#due.push(again)
+      this.#run()
     }, delay)
     const giveUp = (): void => {
       cancel()
+      if (this.#keyed) this.#running += 1
       this.#leave(message)
     }
     this.#waiting.add(giveUp)
+    if (!this.#keyed) return
+    this.#running -= 1
+    this.#run()
   }
 
   #giveUp(): void {
@@ -208,12 +217,18 @@ export class HandlerLoop implements Handling {
     if (this.#over === undefined) return
     // After the end of the client nothing is waited for, not even a handler that may never return.
     const { ended, registry } = this.#host
-    const open = this.#running > 0 || (this.#consumer.size > 0 && !this.#stopped)
+    const open = this.#running + this.#waiting.size > 0 || (this.#consumer.size > 0 && !this.#stopped)
     if (open && !ended) return void registry.unfinished.add(this.#end)
     registry.unfinished.delete(this.#end)
     if (this.#over.error === undefined) this.#done.resolve()
     else this.#done.reject(this.#over.error)
   }
+}
+
+/** What a failed handler means where no function decides. */
+export function usual(onError: HandlerFailure | undefined, message: DeliveredMessage, attempt: number): HandlerFailure {
+  if (attempt > retries) return 'reject'
+  return onError ?? (message.released || message.qos === 0 ? 'reject' : 'retry')
 }
 
 /** What a handler waits for, as a promise that keeps the rules; undefined where it waits for nothing. */

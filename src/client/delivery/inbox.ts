@@ -4,7 +4,7 @@
  * It owns no consumer and no connection. It must never acknowledge a message that waits for somebody, and never hold more than the budget.
  */
 import { MqttError } from '../../errors.js'
-import { MOST_NOTED } from '../../wire/properties.js'
+import { MOST_NOTED } from '../../wire/property-numbers.js'
 import type { PublishView } from '../../wire/publish.js'
 import type { TopicRecord } from '../../wire/topic-table.js'
 import type { TopicTrie } from '../../wire/trie.js'
@@ -14,21 +14,19 @@ import { nameOf } from '../session/refusal.js'
 import { SparseSet } from '../session/sparse.js'
 import type { Counters } from '../statistics.js'
 import type { FilterEntry } from '../subscribing/filter-entry.js'
+import { before, behind, dropInterval, lookAgain, mostIdleLooks, mostLeft, noTicket, stallAge, stallCheck } from './bounds.js'
 import type { Consumer } from './consumer.js'
-import { costOf, DeliveredMessage, noTicket, type Settler, SharedOutcome } from './message.js'
+import { costOf, DeliveredMessage, type Settler, SharedOutcome } from './message.js'
 import { type Piece, Pieces } from './pieces.js'
-
-/** How often acknowledgements are checked for progress, and how old the oldest message must be to be called stalled. */
-const stallCheck = 1000
-const stallAge = 10_000
-/** Losses are told at most once in this many milliseconds. */
-const dropInterval = 1000
 
 interface Recipient {
   readonly consumer: Consumer
   readonly entry: FilterEntry
   readonly owing: boolean
 }
+
+/** Undefined: whoever reads the filter. */
+type Audience = FilterEntry['audience']
 
 /** Routes messages. */
 export class Inbox {
@@ -45,13 +43,24 @@ export class Inbox {
   #room = 0
   readonly #unclaimed: DeliveredMessage[] = []
   readonly #identified: FilterEntry[] = []
+  /** Filters that were left last: copies for them may still be under way. */
+  readonly #left = new SparseSet<FilterEntry>()
+  /** Where retained messages came in: `before` a SUBACK, or `behind` it. */
+  #habits = 0
+  /** There was no room for a message: this connection brings no more at QoS 1 and 2. */
+  #overdrawn = false
+  #stopLook: CancelTimer | undefined
   #holding = false
   #stopHold: CancelTimer | undefined
   #stallTimer: CancelTimer | undefined
   #oldestTicket = -1
   #oldestSince = 0
   #reported = false
+  /** Consumers that may drop what is too much for them, once they had a turn. */
+  readonly #crowded = new SparseSet<Consumer>()
+  #relieving = false
   #dropped = 0
+  #dropTopic = ''
   #dropTimer: CancelTimer | undefined
 
   constructor(host: Host) {
@@ -61,6 +70,12 @@ export class Inbox {
 
   /** Consumers that borrow messages: memory that reads go into is lent to them. */
   readonly borrowers = new SparseSet<Consumer>()
+
+  /** A connection is up: what was learnt of the one before says nothing about it. */
+  handleConnected(): void {
+    this.#overdrawn = false
+    this.#habits = 0
+  }
 
   /** A read begins. `window` is what it went into, where that may be lent. */
   handleRead(window: Piece | undefined): void {
@@ -73,6 +88,22 @@ export class Inbox {
   handleReadEnd(): void {
     this.#window = undefined
     this.#pieces.forget()
+    if (this.#crowded.size > 0) this.#relieve()
+  }
+
+  /** A consumer that may drop has more to read. */
+  crowd(consumer: Consumer): void {
+    this.#crowded.add(consumer)
+    this.#relieve()
+  }
+
+  #relieve(): void {
+    if (this.#relieving) return
+    this.#relieving = true
+    this.#host.platform.nextTurn(() => {
+      this.#relieving = false
+      for (const consumer of this.#crowded) if (!consumer.relieve()) this.#crowded.delete(consumer)
+    })
   }
 
   /** Messages that wait move out of memory that they may keep alive by themselves; out of read windows only when they must. */
@@ -94,8 +125,17 @@ export class Inbox {
     const matched = record.version === this.#trie.version ? (record.route as FilterEntry[]) : this.#match(record)
     // Nearly every message: for one filter with one reader.
     const sole = matched.length === 1 && !view.retain && counters === undefined ? matched[0] : undefined
-    if (sole?.sole !== undefined) return this.#deliverToOne(view, record.name, ticket, limit, sole, sole.sole)
-    this.#deliverToAll(view, record.name, ticket, limit, this.#identify(view, matched))
+    if (sole?.sole !== undefined && this.#isOwn(view, sole)) return this.#deliverToOne(view, record.name, ticket, limit, sole, sole.sole)
+    const entries = this.#identify(view, matched)
+    // Nobody misses a copy for a filter that was left, but for that of a share: no other member of the group gets it, so that the application is told.
+    const wanted = entries.length > 0 || matched.length === 0 || this.#leftBy(view).some(({ shared }) => shared)
+    if (wanted) this.#deliverToAll(view, record.name, ticket, limit, entries)
+    else if (ticket !== noTicket) this.#host.settle(ticket, 0)
+  }
+
+  #leftBy({ subscriptionIdentifiers, subscriptionIdentifierCount }: PublishView): FilterEntry[] {
+    const named = subscriptionIdentifiers.slice(0, subscriptionIdentifierCount)
+    return [...this.#left].filter(({ identifier }) => named.includes(identifier))
   }
 
   #match(record: TopicRecord): FilterEntry[] {
@@ -109,7 +149,7 @@ export class Inbox {
     const owed = entry.soleQos > 0 ? ticket : noTicket
     if (!this.#show(view, topic, owed, limit, entry, consumer)) {
       const size = costOf(view, topic)
-      if (!this.#affords(size, topic, ticket)) return
+      if ((this.#overdrawn || this.bytes + size > this.#room) && !this.#affords(size, topic, ticket)) return
       consumer.push(this.#messageFor(consumer, entry, view, topic, limit, size, owed, this.#host))
     }
     if (ticket === noTicket) return
@@ -119,7 +159,7 @@ export class Inbox {
 
   // A handler of borrowed messages sees one while it is read: where it lies, if that can be lent.
   #show(view: PublishView, topic: string, ticket: number, limit: number, entry: FilterEntry, consumer: Consumer): boolean {
-    if (!consumer.mayShow) return false
+    if (!consumer.mayShow || this.#overdrawn) return false
     const window = this.#window
     if (window !== undefined && view.bytes === window.bytes) consumer.show(view, topic, window, 0, ticket, entry)
     else consumer.show(view, topic, this.#pieces.lend(view, limit), this.#pieces.shift, ticket, entry)
@@ -146,7 +186,7 @@ export class Inbox {
   }
 
   #deliverToAll(view: PublishView, topic: string, ticket: number, limit: number, entries: readonly FilterEntry[]): void {
-    const recipients = recipientsOf(entries, view.retain && !view.dup)
+    const recipients = this.#recipientsOf(entries, view.retain && !view.dup)
     if (recipients.length > 0) return this.#deliver(view, topic, ticket, limit, recipients)
     const detached = entries.find((entry) => entry.detached)
     if (entries.length > 0 && (detached === undefined || ticket === noTicket)) {
@@ -214,10 +254,18 @@ export class Inbox {
 
   /** A filter has no subscription any more. */
   handleForgotten(entry: FilterEntry): void {
+    this.handleLeft(entry)
     for (const message of entry.held.splice(0)) {
       this.bytes -= message.size
       message.settle(0)
     }
+  }
+
+  /** A subscription was left, or another one takes its place: copies for it may still come. */
+  handleLeft(entry: FilterEntry): void {
+    const left = this.#left
+    if (entry.identifier > 0) left.add(entry)
+    if (left.size > mostLeft) left.delete(left.keys().next().value as FilterEntry)
   }
 
   /** Starts looking at the progress of acknowledgements; stops by itself when none are owed. */
@@ -226,28 +274,44 @@ export class Inbox {
     this.#stallTimer = this.#host.platform.setTimer(() => this.#checkProgress(), stallCheck)
   }
 
-  /** The client is over: nothing is watched or held any more. */
+  /** The client is over: nothing is watched or held any more, and what was lost is told. */
   stop(): void {
     this.#stopHold?.()
+    this.#stopLook?.()
     this.#stallTimer?.()
     this.#stallTimer = undefined
     this.#dropTimer?.()
     this.#holding = false
     for (const message of this.#unclaimed.splice(0)) this.bytes -= message.size
+    this.#tellDrops()
+  }
+
+  // Not a copy for a filter that was left, which one of overlapping filters would take for another copy of its own.
+  #isOwn(view: PublishView, entry: FilterEntry): boolean {
+    return this.#left.size === 0 || view.subscriptionIdentifierCount === 0 || view.subscriptionIdentifiers[0] === entry.identifier
   }
 
   // Subscription Identifiers tell which of overlapping filters a copy is for; without a known one the topic alone decides.
   #identify(view: PublishView, matched: readonly FilterEntry[]): readonly FilterEntry[] {
     if (view.subscriptionIdentifierCount === 0) return matched
     if (this.#host.counters !== undefined) countUnknown(view, matched, this.#host.counters)
+    const [only] = matched
+    if (matched.length < 2 && (only === undefined || this.#isOwn(view, only))) return matched
     // Those that were not noted may be for any of them.
-    if (matched.length < 2 || view.subscriptionIdentifierCount > MOST_NOTED) return matched
+    if (view.subscriptionIdentifierCount > MOST_NOTED) return matched
     const identified = this.#identified
     identified.length = 0
     view.forEachSubscriptionIdentifier((identifier) => {
       for (const entry of matched) if (entry.identifier === identifier && !identified.includes(entry)) identified.push(entry)
     })
-    return identified.length > 0 ? identified : matched
+    if (identified.length > 0) {
+      // No copy names a subscription that was made where the server had no identifiers.
+      for (const entry of matched) if (entry.identifier === 0) identified.push(entry)
+      return identified
+    }
+    // A copy for a filter that was left is for who has subscribed to it again, and for nobody else: the others get their own.
+    const gone = this.#leftBy(view)
+    return gone.length > 0 ? matched.filter(({ filter }) => gone.some((one) => one.filter === filter)) : matched
   }
 
   #deliver(view: PublishView, topic: string, ticket: number, limit: number, recipients: readonly Recipient[]): void {
@@ -281,10 +345,39 @@ export class Inbox {
       return false
     }
     // One may always come: what else is held goes by itself.
-    if (this.bytes === 0 || this.bytes + size <= this.#room) return true
-    if (ticket === noTicket) this.#countDrop(topic)
-    else this.#host.session.close(overBudget(), 0x97)
+    const fits = this.bytes === 0 || this.bytes + size <= this.#room
+    if (ticket === noTicket) {
+      if (!fits) this.#countDrop(topic)
+      return fits
+    }
+    if (fits && !this.#overdrawn) return true
+    this.#host.session.inbound.takeBack()
+    this.#overdraw()
     return false
+  }
+
+  // What had no room comes again on the next connection. What is held is handed out before, while somebody reads, or it came again, too.
+  #overdraw(): void {
+    const { connection, platform, registry, session } = this.#host
+    if (this.#overdrawn) return
+    this.#overdrawn = true
+    let most = Number.POSITIVE_INFINITY
+    let idle = 0
+    const look = (): void => {
+      // The end of the client is orderly, and says goodbye by itself.
+      if (this.#host.connection !== connection || this.#host.stopping) return
+      const left = session.inbound.unsettled + this.bytes
+      idle = left < most ? 0 : idle + 1
+      most = left
+      const reads = [...registry.consumers].some(({ attended, busy }) => attended || busy)
+      if (reads && left > 0 && idle < mostIdleLooks) {
+        this.#stopLook = platform.setTimer(look, lookAgain)
+        return
+      }
+      session.close(overBudget(), 0x97)
+      connection?.pump()
+    }
+    look()
   }
 
   /** A consumer dropped a message unread. */
@@ -302,16 +395,18 @@ export class Inbox {
     const { counters } = this.#host
     if (counters !== undefined) counters.dropped += 1
     this.#dropped += 1
-    if (this.#dropTimer !== undefined) return
-    const tell = (): void => {
-      const count = this.#dropped
-      this.#dropped = 0
-      this.#dropTimer = undefined
-      if (count === 0 || this.#host.ended) return
-      this.#dropTimer = this.#host.platform.setTimer(tell, dropInterval)
-      this.#host.events.emit('drop', { direction: 'in', topic, count, error: undefined })
-    }
-    tell()
+    this.#dropTopic = topic
+    // While the client ends: all at once, at its end.
+    if (this.#dropTimer === undefined && !this.#host.stopping) this.#tellDrops()
+  }
+
+  #tellDrops(): void {
+    const count = this.#dropped
+    this.#dropTimer = undefined
+    if (count === 0) return
+    this.#dropped = 0
+    if (!this.#host.ended) this.#dropTimer = this.#host.platform.setTimer(() => this.#tellDrops(), dropInterval)
+    this.#host.events.emit('drop', { direction: 'in', topic: this.#dropTopic, count, error: undefined })
   }
 
   // Nobody claimed it.
@@ -345,10 +440,33 @@ export class Inbox {
     const age = now - this.#oldestSince
     if (!this.#reported && (age >= stallAge || (session.inbound.full && age >= stallCheck))) {
       this.#reported = true
-      this.#host.log('warn', `acknowledgements make no progress since ${Math.round(age)} ms`)
+      this.#host.log('warn', `we acknowledge nothing since ${Math.round(age)} ms`)
       this.#host.events.emit('stalled', { direction: 'in', subscription: this.#holder(oldest), age, inFlight: session.inbound.unsettled })
     }
     this.watch()
+  }
+
+  // Each consumer once, however many of its filters match. A retained copy that is sent again may be for anybody.
+  #recipientsOf(entries: readonly FilterEntry[], retain: boolean): Recipient[] {
+    const recipients = new Map<Consumer, Recipient>()
+    for (const entry of entries) {
+      const audiences = retain && !entry.retainAsPublished ? this.#audiencesOf(entry) : [undefined]
+      for (const [consumer, qos] of entry.members) {
+        if (audiences.every((audience) => audience?.has(consumer) === false)) continue
+        if (qos > 0 || !recipients.has(consumer)) recipients.set(consumer, { consumer, entry, owing: qos > 0 })
+      }
+    }
+    return [...recipients.values()]
+  }
+
+  // Servers answer SUBSCRIBEs in order. What comes while one waits for its answer is for that one, or, with servers that send retained messages
+  // behind SUBACK, for the one before. Those that do both leave it open.
+  #audiencesOf({ audience, grantedQos, requests: [next] }: FilterEntry): readonly Audience[] {
+    const waits = next?.sent === true && next.request.retainHandling < 2
+    const sure = !waits ? behind : grantedQos === undefined ? before : 0
+    this.#habits |= sure
+    const habit = sure || this.#habits
+    return habit === behind ? [audience] : habit === before ? [next?.audience] : [audience, next?.audience]
   }
 
   #holder(ticket: number): Consumer | undefined {
@@ -361,20 +479,6 @@ function countUnknown(view: PublishView, matched: readonly FilterEntry[], counte
   view.forEachSubscriptionIdentifier((identifier) => {
     if (!matched.some((entry) => entry.identifier === identifier)) counters.unknownIdentifiers += 1
   })
-}
-
-// Each consumer once, however many of its filters match. A retained copy is for those who asked for retained messages last; one that is sent again
-// may be for those before them.
-function recipientsOf(entries: readonly FilterEntry[], retain: boolean): Recipient[] {
-  const recipients = new Map<Consumer, Recipient>()
-  for (const entry of entries) {
-    const audience = retain && !entry.retainAsPublished ? entry.audience : undefined
-    for (const [consumer, qos] of entry.members) {
-      if (audience !== undefined && !audience.has(consumer)) continue
-      if (qos > 0 || !recipients.has(consumer)) recipients.set(consumer, { consumer, entry, owing: qos > 0 })
-    }
-  }
-  return [...recipients.values()]
 }
 
 /** Why the budget ends a connection. */

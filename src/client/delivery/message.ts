@@ -7,6 +7,7 @@ import { MqttError } from '../../errors.js'
 import type { Bytes, QoS, UserProperties } from '../../wire/packets.js'
 import { readProperties } from '../../wire/properties.js'
 import { PublishView } from '../../wire/publish.js'
+import { messageObjects, noTicket, propertyObjects } from './bounds.js'
 import { Piece } from './pieces.js'
 
 /** The properties of an incoming PUBLISH (section 3.3.2.3); absent ones are undefined. */
@@ -48,9 +49,9 @@ export interface Message {
   readonly redelivered: boolean
   /** Decoded when they are asked for first. */
   readonly properties: MessageProperties
-  /** The payload as UTF-8. */
+  /** The payload as UTF-8. @throws MqttError ERR_MESSAGE_RELEASED also when its buffer was transferred */
   text(): string
-  /** The payload parsed as JSON; keys named `__proto__` are left out. @throws SyntaxError when it is no JSON */
+  /** The payload parsed as JSON; keys named `__proto__` are left out. @throws SyntaxError when it is no JSON; as `text()` */
   json<T = unknown>(): T
   /**
    * Acknowledges the message, in any mode and any order; acknowledgements leave in the order of arrival [MQTT-4.6.0-2].
@@ -69,9 +70,6 @@ export interface Settler {
   handleTurnEnd?(): void
 }
 
-/** Ticket of a message that needs no acknowledgement. */
-export const noTicket = -1
-
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 const noProperties: MessageProperties = Object.freeze({})
 
@@ -80,9 +78,6 @@ const ackReasons: readonly number[] = [0x00, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97,
 
 const emptyPiece = new Piece(new Uint8Array(0))
 const noView = new PublishView()
-/** Bytes of memory for the objects of a message, and for its properties; measured. */
-const messageObjects = 384
-const propertyObjects = 256
 
 /** Bytes that holding a message costs: topic (whether or not an alias stands for it), properties, payload, and the objects around them. */
 export function costOf({ topicStart, topicEnd, propertiesStart, propertiesEnd, payloadStart, payloadEnd }: PublishView, topic: string): number {
@@ -227,7 +222,9 @@ export class DeliveredMessage implements Message {
 
   text(): string {
     this.#assertValid()
-    return decoder.decode(this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd))
+    const bytes = this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd)
+    if (bytes.length < this.payloadLength) throw new MqttError('ERR_MESSAGE_RELEASED', 'the buffer of the payload was transferred')
+    return decoder.decode(bytes)
   }
 
   json<T = unknown>(): T {
@@ -242,7 +239,7 @@ export class DeliveredMessage implements Message {
 
   ack(reasonCode = 0): boolean {
     if (!ackReasons.includes(reasonCode)) {
-      throw new MqttError('ERR_INVALID_OPTION', 'reasonCode must be one that a client may send in PUBACK and PUBREC', { option: 'reasonCode' })
+      throw new MqttError('ERR_INVALID_OPTION', 'reasonCode must be one of PUBACK and PUBREC', { option: 'reasonCode' })
     }
     const done = this.ticket === noTicket || this.settle(reasonCode)
     this.release()

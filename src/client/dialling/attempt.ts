@@ -8,9 +8,10 @@ import type { Transport } from '../../transport/transport.js'
 import type { ProtocolVersion } from '../../wire/packets.js'
 import type { CredentialsContext } from '../api.js'
 import { onAbort, within } from '../common/abort.js'
+import { assertNone } from '../common/schema.js'
 import type { Host } from '../host.js'
 import { type Login, login, type ParsedEndpoint, redirected, shown } from '../parsing/endpoint.js'
-import { checkConnect, connectPacket } from '../parsing/options.js'
+import { type ConnectInput, checkConnect, connectPacket, unspoken } from '../parsing/options.js'
 import type { Platform } from '../platform.js'
 import { broken } from '../session/refusal.js'
 import type { Authentication } from './authentication.js'
@@ -23,7 +24,7 @@ export interface AttemptPlan {
   readonly lastError: MqttError | undefined
   readonly version: ProtocolVersion
   readonly cleanStart: boolean
-  readonly receiveMaximum: number
+  readonly limits: ConnectInput['limits']
   readonly authentication: Authentication | undefined
 }
 
@@ -50,9 +51,15 @@ async function connect(host: Host, plan: AttemptPlan, given: Login | undefined, 
   const { options } = host
   const { endpoint, authentication, number } = plan
   const url = shown(endpoint.target.url)
+  const set = { ...options.set, ...given?.connect }
+  // No fall-back for user properties, wherever they come from.
+  const version = options.protocolVersion === 'auto' && set.userProperties !== undefined ? 5 : plan.version
+  const dropped = version === 4 ? unspoken(set) : []
+  if (options.protocolVersion === 4) assertNone(dropped)
   const auth = await authentication?.begin({ attempt: number, endpoint: url, signal, reauthentication: false })
   const packet = connectPacket(options, {
     ...plan,
+    version,
     clientId: host.clientId,
     username: given?.username ?? options.username ?? endpoint.username,
     password: given?.password ?? options.password ?? endpoint.password,
@@ -61,7 +68,9 @@ async function connect(host: Host, plan: AttemptPlan, given: Login | undefined, 
     auth,
   })
   checkConnect(packet)
-  host.handleDial(url, number)
+  host.handleDial(url, number, dropped)
+  // A listener may have given it up.
+  signal.throwIfAborted()
   await host.handshake(await dial(host, endpoint, signal), packet, signal)
 }
 

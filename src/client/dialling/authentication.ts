@@ -12,9 +12,8 @@ import { bytes, optional } from '../common/schema.js'
 import type { Host } from '../host.js'
 import type { CancelTimer } from '../platform.js'
 import { broken } from '../session/refusal.js'
+import { patience } from './bounds.js'
 
-/** Milliseconds for a re-authentication. */
-const patience = 30_000
 const data = optional(bytes)
 
 /** A re-authentication. */
@@ -80,10 +79,10 @@ export class Authentication {
     return this.#succeed(given, this.#context)
   }
 
-  /** Authenticates again on the open connection; while that is under way a further call joins it. */
-  renew(context: AuthContext): Promise<void> {
+  /** Authenticates again on the open connection to this endpoint; while that is under way a further call joins it. */
+  renew(endpoint: string): Promise<void> {
     if (this.#renewal !== undefined) return this.#renewal.done.promise
-    const { done } = this.#open(context)
+    const { done } = this.#open({ attempt: 1, endpoint })
     const round = this.#round
     this.#start(this.#context).then(
       (first) => {
@@ -105,11 +104,11 @@ export class Authentication {
     this.#settle()?.reject(error)
   }
 
-  #open(context: AuthContext): Renewal {
+  #open({ attempt, endpoint }: Pick<AuthContext, 'attempt' | 'endpoint'>): Renewal {
     const abort = new AbortController()
-    const late = (): void => this.#fail(broken('ERR_AUTH_FAILED', 'no answer to the re-authentication'))
+    const late = (): void => this.#fail(broken('ERR_AUTH_FAILED', 'no answer to AUTH'))
     this.#renewal = { done: deferred(), abort, cancel: this.#host.platform.setTimer(late, patience), begun: false }
-    this.#context = { ...context, signal: abort.signal, reauthentication: true }
+    this.#context = { attempt, endpoint, signal: abort.signal, reauthentication: true }
     return this.#renewal
   }
 

@@ -5,8 +5,10 @@
  */
 import type { MqttError } from '../../errors.js'
 import { SparseMap } from '../session/sparse.js'
+import { mostHops } from './bounds.js'
 
-const mostHops = 3
+/** An endpoint, and why it came to nothing there. */
+export type Failure<E> = readonly [endpoint: E, error: MqttError]
 
 /** A list of endpoints of whatever kind. */
 export class BrokerList<E> {
@@ -44,9 +46,9 @@ export class BrokerList<E> {
   }
 
   /** Why every endpoint refused us; undefined while one is left. */
-  get refusals(): readonly MqttError[] | undefined {
-    const errors = this.#list.map((endpoint) => this.#refused.get(endpoint))
-    return errors.every((error) => error !== undefined) ? errors : undefined
+  get refusals(): readonly Failure<E>[] | undefined {
+    const failures = this.#list.map((endpoint) => [endpoint, this.#refused.get(endpoint)] as const)
+    return failures.every((failure): failure is Failure<E> => failure[1] !== undefined) ? failures : undefined
   }
 
   /** True while a reference is followed. */
@@ -92,9 +94,11 @@ export class BrokerList<E> {
     this.#visited = []
   }
 
-  replace(list: readonly E[]): void {
+  /** Another list. `kept` is the place in it of whoever is being asked; -1 where it is not in it, or nobody is. */
+  replace(list: readonly E[], kept = -1): void {
     this.#list = list
-    this.#index = 0
+    this.#index = Math.max(0, kept)
+    this.#asked = list[kept] ?? this.#asked
     this.#refused.clear()
     this.#detour = undefined
     this.#visited = []

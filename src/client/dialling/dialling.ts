@@ -4,44 +4,42 @@
  * Carries out what `supervisor.ts` decides; at most one attempt or wait at a time. It holds no session and no connection, and after `stop()` it
  * does nothing any more.
  */
-import type { MqttError } from '../../errors.js'
-import { longestDelay } from '../common/schema.js'
+import { MqttError } from '../../errors.js'
+import type { ProtocolVersion } from '../../wire/packets.js'
+import { longestDelay } from '../common/bounds.js'
 import type { Output } from '../connection/output.js'
 import type { Host } from '../host.js'
 import { type ParsedEndpoint, referred, shown } from '../parsing/endpoint.js'
 import type { Config } from '../parsing/options.js'
 import type { CancelTimer } from '../platform.js'
-import { broken } from '../session/refusal.js'
+import { broken, unknownAlias } from '../session/refusal.js'
 import { attempt, credentials } from './attempt.js'
 import type { Authentication } from './authentication.js'
+import { leastLife, longestHaste, narrow, wakeInterval } from './bounds.js'
 import { BrokerList } from './brokers.js'
 import { type Hint, type Step, Supervisor } from './supervisor.js'
-
-/** Milliseconds between dials that do not wait for the backoff: wake-ups, `reconnect()`, our own replacements. */
-const wakeInterval = 1000
-/** Credentials that live no longer than twice this are renewed in ever longer intervals, at most so long. Milliseconds. */
-const leastLife = 5000
-const longestHaste = 300_000
 
 /** What the dialling side asks of the client. */
 export interface DiallingHost extends Host {
   clientId: string
   readonly authentication: Authentication | undefined
-  /** No attempt will follow. */
-  finish(error: MqttError): void
+  /** No connection will come, because of this: what waits for one is over. Turns that run while the client ends go on. */
+  finish(error: MqttError | undefined): void
   /** Gives up the connection in order, for a new one. */
   replace(reason: string): void
 }
 
 /** Attempts of one client. */
 export class Dialling {
-  /** The protocol version of the next attempt. */
-  version: 4 | 5
   readonly #host: DiallingHost
   readonly #brokers: BrokerList<ParsedEndpoint>
   readonly #supervisor: Supervisor<ParsedEndpoint>
-  #receiveMaximum: number
-  #connectedOnce = false
+  /** What is announced instead of the options, as one connection has taught. */
+  readonly #limits: { receiveMaximum?: number; topicAliasMaximum?: number } = {}
+  /** Endpoints that refused 5.0, under `'auto'`. */
+  readonly #old = new WeakSet<ParsedEndpoint>()
+  /** The attempt is one at the other version. */
+  #other = false
   #attempt: AbortController | undefined
   #waiting: CancelTimer | undefined
   #hurriedAt = Number.NEGATIVE_INFINITY
@@ -55,12 +53,11 @@ export class Dialling {
   /** Renewals in a row of credentials that were about to run out when they came. */
   #hasty = 0
   #stopWake: CancelTimer | undefined
+  #stopped = false
 
   constructor(host: DiallingHost, endpoints: readonly ParsedEndpoint[]) {
     const { options, platform } = host
     this.#host = host
-    this.version = options.protocolVersion === 4 ? 4 : 5
-    this.#receiveMaximum = options.receiveMaximum
     this.#brokers = new BrokerList(endpoints)
     this.#supervisor = new Supervisor({
       brokers: this.#brokers,
@@ -74,7 +71,7 @@ export class Dialling {
 
   /** True once a server took us in. */
   get connectedOnce(): boolean {
-    return this.#connectedOnce
+    return this.#supervisor.connectedOnce
   }
 
   begin(): void {
@@ -96,10 +93,14 @@ export class Dialling {
     else this.#dial()
   }
 
-  /** The endpoints from now on; a decision that is being taken becomes a try of them. */
+  /** The endpoints from now on. A decision that is being taken becomes a try of them; a dial to one that is not among them is given up. */
   setBrokers(endpoints: readonly ParsedEndpoint[]): void {
-    this.#brokers.replace(endpoints)
+    const { href } = this.#brokers.asked.target.url
+    const kept = this.#attempt === undefined ? -1 : endpoints.findIndex(({ target }) => target.url.href === href)
+    this.#brokers.replace(endpoints, kept)
+    this.#supervisor.handleReplaced()
     if (this.#asking) this.#hint = 'replaced'
+    else if (kept < 0) this.#attempt?.abort(new MqttError('ERR_CONNECT_FAILED', 'left out by setBrokers()'))
   }
 
   /** A failure is about to be told: what is said about where to go from now on concerns it. */
@@ -111,8 +112,8 @@ export class Dialling {
   /** A server took us in. Where attempts failed, or connections did not hold, this one begins with care. */
   handleConnected(output: Output): void {
     this.#attempt = undefined
+    this.#other = false
     output.careful = this.#supervisor.attempt > 1
-    this.#connectedOnce = true
     this.#supervisor.handleConnected(this.#host.platform.now())
   }
 
@@ -121,6 +122,7 @@ export class Dialling {
     this.#renewal?.()
     this.#renewing?.abort(error)
     if (error.reasonCode === 0x97 && error.fault === 'local') this.#announceLess()
+    if (error.message === unknownAlias) this.#limits.topicAliasMaximum = 0
     return this.#supervisor.handleLost(error, this.#host.platform.now(), urgent, this.#takeHint())
   }
 
@@ -138,7 +140,7 @@ export class Dialling {
   /** Carries a decision out. */
   follow(step: Step): void {
     const host = this.#host
-    if (host.stopping) return
+    if (this.#stopped) return
     if (step.type === 'stop') return host.finish(step.error)
     if (step.delay === undefined) return this.#dial()
     const { attempt: number } = this.#supervisor
@@ -166,8 +168,9 @@ export class Dialling {
     this.#waiting = this.#host.platform.setTimer(() => this.#dial(), delay)
   }
 
-  /** The client is over. */
+  /** No connection is wanted any more. */
   stop(reason: MqttError): void {
+    this.#stopped = true
     this.#waiting?.()
     this.#renewal?.()
     this.#stopWake?.()
@@ -180,21 +183,22 @@ export class Dialling {
     this.#waiting?.()
     this.#waiting = undefined
     this.#hurried = false
-    if (host.stopping || this.#attempt !== undefined) return
+    if (this.#stopped || this.#attempt !== undefined) return
     const abort = new AbortController()
     this.#attempt = abort
-    if (this.#connectedOnce && host.counters !== undefined) host.counters.reconnectAttempts += 1
+    if (this.connectedOnce && host.counters !== undefined) host.counters.reconnectAttempts += 1
     const endpoint = this.#brokers.ask()
     const { attempt: number, lastError } = this.#supervisor
-    const { version } = this
+    const { protocolVersion } = host.options
+    const version = protocolVersion !== 'auto' ? protocolVersion : this.#old.has(endpoint) ? 4 : 5
     if (version === 4 && host.clientId === '') host.clientId = this.#generatedId()
     const plan = {
       endpoint,
       number,
       lastError,
       version,
-      cleanStart: this.#cleanStart,
-      receiveMaximum: this.#receiveMaximum,
+      cleanStart: this.#cleanStart(version),
+      limits: this.#limits,
       authentication: host.authentication,
     }
     attempt(host, plan, abort.signal).then(
@@ -204,25 +208,30 @@ export class Dialling {
   }
 
   // As configured until the first CONNACK; then 0, unless we know that there is nothing to come back to.
-  get #cleanStart(): boolean {
+  #cleanStart(version: ProtocolVersion): boolean {
     const { options, session } = this.#host
-    if (!this.#connectedOnce || (this.version === 4 && options.cleanStart)) return options.cleanStart
+    if (!this.connectedOnce || (version === 4 && options.cleanStart)) return options.cleanStart
     return !session.known
   }
 
   #handleFailed(error: MqttError, { target }: ParsedEndpoint, number: number): void {
     const host = this.#host
+    const givenUp = this.#attempt?.signal.aborted
     this.#attempt = undefined
-    if (host.stopping) return
-    this.#asking = true
-    host.counters?.fail(error.code)
+    if (this.#stopped) return
+    this.#asking = givenUp !== true
+    if (this.#asking) host.counters?.fail(error.code)
     host.log('warn', `attempt ${number}: ${error.message}`)
     host.events.emit('connecterror', { error, endpoint: shown(target.url), attempt: number })
+    if (givenUp === true) return this.follow(this.#supervisor.handleVoid(true))
     const hint = this.#takeHint()
-    if (this.version === 5 && error.reasonCode === 0x84 && mayDowngrade(host.options)) {
-      this.version = 4
-      host.log('info', 'the server does not speak MQTT 5.0: MQTT 3.1.1 from now on')
-      return this.follow(this.#supervisor.handleDowngrade())
+    const { current } = this.#brokers
+    // A server of 5.0 alone may answer 3.1.1 in its own form.
+    const refused = error.reasonCode === 0x84 || (error.code === 'ERR_MALFORMED_PACKET' && this.#old.has(current))
+    this.#other = refused && !this.#other && hint === undefined && mayFallBack(host.options)
+    if (this.#other) {
+      if (!this.#old.delete(current)) this.#old.add(current)
+      return this.follow(this.#supervisor.handleVoid(false))
     }
     this.follow(this.#supervisor.handleFailed(error, hint))
   }
@@ -250,9 +259,10 @@ export class Dialling {
 
   // A backlog that does not fit must not come back in one piece.
   #announceLess(): void {
-    const { memoryBudget, maximumPacketSize } = this.#host.options
-    const least = Math.max(1, Math.floor(memoryBudget / maximumPacketSize))
-    if (least < this.#receiveMaximum) this.#receiveMaximum = Math.max(least, Math.floor(this.#receiveMaximum / 2))
+    const { options } = this.#host
+    const { receiveMaximum = options.receiveMaximum } = this.#limits
+    const least = Math.max(1, Math.floor(options.memoryBudget / options.maximumPacketSize))
+    if (least < receiveMaximum) this.#limits.receiveMaximum = Math.max(least, Math.min(narrow, Math.floor(receiveMaximum / 2)))
   }
 
   // Fresh credentials before the old ones run out: in place where the mechanism can, else on a new connection.
@@ -285,10 +295,9 @@ export class Dialling {
     const { signal } = abort
     this.#renewing = abort
     const late = host.platform.setTimer(() => abort.abort(broken('ERR_CONNECT_TIMEOUT')), host.options.connectTimeout)
-    const context = { attempt: 1, endpoint: shown(endpoint), signal, reauthentication: true }
     const renewed = credentials(host, { attempt: 1, endpoint: endpoint.href, lastError: undefined, signal }).then(async (login) => {
       late()
-      await authentication.renew(context)
+      await authentication.renew(shown(endpoint))
       this.#scheduleRenewal(login?.expiresAt)
     })
     renewed.catch((error: unknown) => {
@@ -300,6 +309,6 @@ export class Dialling {
 }
 
 // What 3.1.1 cannot do is not given up because a server says so: least of all authentication.
-function mayDowngrade({ protocolVersion, auth, userProperties }: Config): boolean {
+function mayFallBack({ protocolVersion, auth, userProperties }: Config): boolean {
   return protocolVersion === 'auto' && auth === undefined && userProperties === undefined
 }

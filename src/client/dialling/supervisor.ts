@@ -6,9 +6,10 @@
  */
 import { MqttError } from '../../errors.js'
 import type { Backoff } from '../backoff.js'
-import { longestDelay } from '../common/schema.js'
+import { longestDelay } from '../common/bounds.js'
 import { SparseSet } from '../session/sparse.js'
-import type { BrokerList } from './brokers.js'
+import { fallback } from './bounds.js'
+import type { BrokerList, Failure } from './brokers.js'
 import { type Verdict, verdictOf, verdicts } from './verdicts.js'
 
 /** What `decide` is told besides the error. */
@@ -53,24 +54,27 @@ export type Step =
   | { readonly type: 'stop'; readonly error: MqttError }
 
 /** Where the client stands: `round` is the first pass over the list, `up` a connection, `down` anything after. */
-type State =
+type State<E> =
   | { readonly name: 'idle' }
-  | { readonly name: 'round'; readonly errors: MqttError[]; left: number }
+  | { readonly name: 'round'; readonly failures: Failure<E>[]; left: number }
   | { readonly name: 'up'; readonly since: number }
   | { readonly name: 'down' }
 
-const immediately: Step = Object.freeze({ type: 'dial', delay: undefined })
-/** Milliseconds, where a backoff of the application gives no delay. */
-const fallback = 30_000
+const immediately: Step = { type: 'dial', delay: undefined }
+const urgently: Step = { type: 'dial', delay: 0, urgent: true }
 
 /** The decisions of one client. */
 export class Supervisor<E> {
   /** Number of the attempt that is under way or comes next, from 1 since a connection was stable. */
   attempt = 1
+  /** True once a server took us in. */
+  connectedOnce = false
   /** What made the attempt necessary. */
   lastError: MqttError | undefined
-  #state: State = { name: 'idle' }
+  #state: State<E> = { name: 'idle' }
   #delays = 0
+  /** Dials that count against `maxAttempts`: what led to the first connection was not to come back. */
+  #spent = 0
   readonly #refreshed = new SparseSet<E>()
   readonly #config: SupervisorConfig<E>
 
@@ -80,34 +84,43 @@ export class Supervisor<E> {
 
   /** `connect()` was called. */
   begin(): Step {
-    this.#state = { name: 'round', errors: [], left: this.#config.brokers.length }
+    this.#state = { name: 'round', failures: [], left: this.#config.brokers.length }
     return immediately
+  }
+
+  /** The list was replaced: a round in progress is one over the new list. */
+  handleReplaced(): void {
+    if (this.#state.name === 'round') this.begin()
   }
 
   /** An attempt failed. */
   handleFailed(error: MqttError, hint: Hint): Step {
     const state = this.#state
+    const { brokers, policy } = this.#config
     this.lastError = error
     this.attempt += 1
+    this.#spent += 1
     if (hint === 'followed') {
-      const departed = this.#config.brokers.handleFollowed(error)
+      const departed = brokers.handleFollowed(error)
       if (state.name === 'round') {
-        state.errors.push(error)
+        state.failures.push([brokers.asked, error])
         if (departed) state.left -= 1
       }
       return immediately
     }
-    if (hint === 'replaced') return this.#newList(error)
+    if (hint === 'replaced') return state.name === 'round' && policy === false ? urgently : this.#delayed(error)
     return state.name === 'round' ? this.#afterRound(state, error) : this.#again(error)
   }
 
-  /** A version that the server speaks is tried next: the same endpoint, once more. */
-  handleDowngrade(): Step {
+  /** An attempt that counts for nothing: the endpoint is asked at once at the other version, or the dial was given up. */
+  handleVoid(urgent: boolean): Step {
     this.attempt += 1
-    return immediately
+    return urgent ? urgently : immediately
   }
 
   handleConnected(now: number): void {
+    if (!this.connectedOnce) this.#spent = -1
+    this.connectedOnce = true
     this.#state = { name: 'up', since: now }
     this.#config.brokers.worked()
   }
@@ -116,12 +129,16 @@ export class Supervisor<E> {
   handleLost(error: MqttError, now: number, urgent: boolean, hint: Hint): Step {
     const { policy } = this.#config
     if (this.#state.name === 'up' && policy !== false && now - this.#state.since >= policy.stableAfter) this.#settled()
-    else this.attempt += 1
+    else {
+      this.attempt += 1
+      if (!urgent) this.#spent += 1
+    }
     this.#state = { name: 'down' }
     this.lastError = error
-    if (policy === false) return { type: 'stop', error }
+    // What we replace ourselves is not lost.
+    if (policy === false && !(urgent && error.fault === 'local')) return { type: 'stop', error }
     if (hint === 'followed') this.#config.brokers.handleFollowed(error)
-    if (hint === 'followed' || urgent) return { type: 'dial', delay: 0, urgent: true }
+    if (hint === 'followed' || urgent) return urgently
     if (hint === 'replaced') return this.#delayed(error)
     const verdict = this.#verdict(error)
     if (verdict === 'next') return this.#next(error)
@@ -133,26 +150,24 @@ export class Supervisor<E> {
   #settled(): void {
     this.attempt = 1
     this.#delays = 0
+    this.#spent = 0
     this.#refreshed.clear()
     this.#config.brokers.settled()
   }
 
-  #afterRound(state: State & { name: 'round' }, error: MqttError): Step {
+  #afterRound(state: State<E> & { name: 'round' }, error: MqttError): Step {
     const { brokers, rejectFirst, policy } = this.#config
-    state.errors.push(error)
     const verdict = this.#verdict(error)
-    if (verdict === 'refresh') {
-      state.errors.pop()
-      return immediately
-    }
+    if (verdict === 'refresh') return immediately
     if (verdict === 'stop') return this.#stopped(error)
+    state.failures.push([brokers.asked, error])
     if (verdict === 'next') brokers.refuse(error)
     if (!brokers.detoured) state.left -= 1
     if (state.left > 0) {
       brokers.rotate()
       return immediately
     }
-    if (rejectFirst || policy === false) return { type: 'stop', error: asOne(state.errors) }
+    if (rejectFirst || policy === false) return this.#allFailed(state.failures)
     this.#state = { name: 'down' }
     return this.#rotated(error)
   }
@@ -165,11 +180,6 @@ export class Supervisor<E> {
     return verdict === 'refresh' ? this.#delayed(error) : this.#rotated(error)
   }
 
-  #newList(error: MqttError): Step {
-    if (this.#state.name === 'round') this.begin()
-    return this.#delayed(error)
-  }
-
   #next(error: MqttError): Step {
     this.#config.brokers.refuse(error)
     return this.#rotated(error)
@@ -179,16 +189,24 @@ export class Supervisor<E> {
     const { brokers } = this.#config
     brokers.rotate()
     const { refusals } = brokers
-    return refusals === undefined ? this.#delayed(error) : { type: 'stop', error: asOne(refusals) }
+    return refusals === undefined ? this.#delayed(error) : this.#allFailed(refusals)
   }
 
   #delayed(error: MqttError): Step {
     const { policy, random } = this.#config
     if (policy === false) return { type: 'stop', error }
-    if (this.attempt > policy.maxAttempts) return exhausted(error)
+    if (this.#spent >= policy.maxAttempts) return exhausted(error)
     this.#delays += 1
     const delay = guarded(() => policy.backoff(this.#delays, error, random))
     return { type: 'dial', delay: typeof delay === 'number' && delay >= 0 ? Math.min(delay, longestDelay) : fallback }
+  }
+
+  // One cause for each endpoint that was tried, also in words.
+  #allFailed(failures: readonly Failure<E>[]): Step {
+    const errors = failures.map(([, error]) => error)
+    const texts = failures.map(([endpoint, { message }]) => `${this.#config.nameOf(endpoint)}: ${message}`)
+    const all = new MqttError('ERR_CONNECT_FAILED', texts.join('; '), { fault: 'remote', cause: new AggregateError(errors) })
+    return { type: 'stop', error: errors.length === 1 ? (errors[0] as MqttError) : all }
   }
 
   // A policy of the application that gives up has had enough; the table's own reasons speak for themselves.
@@ -198,7 +216,7 @@ export class Supervisor<E> {
 
   #verdict(error: MqttError): Verdict {
     const { policy, brokers, refreshable, nameOf } = this.#config
-    const usual = verdictOf(error)
+    const usual = verdictOf(error, refreshable)
     const context = { attempt: this.attempt - 1, endpoint: nameOf(brokers.asked), verdict: usual }
     const given = policy === false ? undefined : guarded(() => policy.decide?.(error, context))
     const verdict = given !== undefined && verdicts.includes(given) ? given : usual
@@ -219,13 +237,6 @@ function guarded<T>(ask: () => T): T | undefined {
   } catch {
     return undefined
   }
-}
-
-/** One cause for each endpoint that was tried. */
-function asOne(errors: readonly MqttError[]): MqttError {
-  const [first] = errors
-  if (first !== undefined && errors.length === 1) return first
-  return new MqttError('ERR_CONNECT_FAILED', undefined, { fault: 'remote', cause: new AggregateError(errors) })
 }
 
 function exhausted(cause: MqttError): Step {

@@ -22,8 +22,10 @@ const departed: readonly number[] = [0x8c, 0x9c, 0x9d]
 /** Session taken over, Administrative action. */
 const final: readonly number[] = [0x8e, 0x98]
 
-/** The default decision. */
-export function verdictOf({ code, reasonCode = 0 }: MqttError): Verdict {
+/** The default decision; `refreshable` where the next attempt may be made with something else. */
+export function verdictOf({ code, reasonCode = 0 }: MqttError, refreshable = false): Verdict {
+  // An option or a URL that is wrong: another try does not cure it.
+  if (code.endsWith('_OPTION') || code.endsWith('_URL')) return refreshable ? 'retry' : 'next'
   if (code === 'ERR_CONNECT_REFUSED') {
     if (credentials.includes(reasonCode)) return 'refresh'
     return passing.includes(reasonCode) ? 'retry' : 'next'

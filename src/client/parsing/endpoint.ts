@@ -3,16 +3,17 @@
  *
  * A URL with credentials is never kept, shown or put into an error.
  */
+
 import { MqttError } from '../../errors.js'
 import type { Target } from '../../transport/transport.js'
 import type { Bytes } from '../../wire/packets.js'
 import type { CustomTransport, Endpoint, EndpointOptions } from '../api.js'
-import { anyObject, bytes, callable, object, optional, type Parser, text, that } from '../common/schema.js'
+import { anyObject, bytes, callable, object, optional, type Parser, text, that, unsupported } from '../common/schema.js'
 import type { Platform } from '../platform.js'
+import { mostReferences } from './bounds.js'
 import { type ConnectOverrides, overrides } from './options.js'
 
-/** Most servers that one reference may name. */
-const mostReferences = 8
+export { hasSettings } from '../common/schema.js'
 
 /** One endpoint, ready to dial. */
 export interface ParsedEndpoint {
@@ -24,31 +25,31 @@ export interface ParsedEndpoint {
   readonly source: Endpoint
 }
 
-/** A list of strings. */
-export const strings: Parser<readonly string[]> = that(
-  (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
-  'an array of strings',
+const headers: Parser<Readonly<Record<string, string>>> = that(
+  (value) => typeof value === 'object' && value !== null && Object.values(value).every((item) => typeof item === 'string'),
+  'an object of strings',
 )
 
-const headers: Parser<Readonly<Record<string, string>>> = (value, path) => ({
-  ...that<Record<string, string>>(
-    (given) => typeof given === 'object' && given !== null && Object.values(given).every((item) => typeof item === 'string'),
-    'an object of strings',
-  )(value, path),
-})
+/** A token of HTTP. */
+const token = /^[!#-'*+.^-z|~\w-]+$/
 
-const urlLike: Parser<string | URL> = that((value) => typeof value === 'string' || value instanceof URL, 'a string or a URL')
+// A WebSocket class throws for others, and for one that comes twice.
+const subProtocols: Parser<readonly string[]> = that((value) => {
+  if (!Array.isArray(value) || value.length === 0) return false
+  return new Set(value.filter((name) => typeof name === 'string' && token.test(name))).size === value.length
+}, 'different tokens')
+
+function isUrl(value: unknown): value is string | URL {
+  return typeof value === 'string' || value instanceof URL
+}
+
+const urlLike: Parser<string | URL> = that(isUrl, 'a string or a URL')
 
 /** Parses one endpoint or a list. @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
 export function parseEndpoints(endpoints: Endpoint | readonly Endpoint[], platform: Platform): readonly ParsedEndpoint[] {
   const list = [endpoints ?? []].flat() as Endpoint[]
   if (list.length === 0) throw new MqttError('ERR_MISSING_BROKER')
   return list.map((item, index) => parseEndpoint(item, list.length > 1 ? `endpoints[${index}]` : 'endpoint', platform))
-}
-
-/** True when at least one setting has a value. */
-export function hasSettings(settings: object): boolean {
-  return Object.values(settings).some((value) => value !== undefined)
 }
 
 /** What `credentials()` gave, checked. */
@@ -63,10 +64,7 @@ export interface Login {
 }
 
 const instant: Parser<number> = (value, path) =>
-  that<number>((given) => typeof given === 'number' && Number.isFinite(given), 'a Date, or epoch milliseconds')(
-    value instanceof Date ? value.getTime() : value,
-    path,
-  )
+  that<number>(Number.isFinite, 'a Date, or epoch milliseconds')(value instanceof Date ? value.getTime() : value, path)
 
 /** Checks what `credentials()` gave. @throws MqttError ERR_INVALID_OPTION */
 export const login: Parser<Login> = object<Login>({
@@ -83,7 +81,7 @@ export function redirected(base: ParsedEndpoint, given: Login | undefined, platf
   if (given?.url === undefined && given?.headers === undefined) return base
   const { target, transport } = base
   const options = { ...target, transport, url: given.url ?? target.url, headers: { ...target.headers, ...given.headers } }
-  const { username = base.username, password = base.password, ...found } = resolved(options, options, 'credentials', platform)
+  const { username = base.username, password = base.password, ...found } = parseEndpoint(options, 'credentials', platform)
   return { ...found, username, password }
 }
 
@@ -92,20 +90,15 @@ function parseEndpoint(given: Endpoint, path: string, platform: Platform): Parse
     url: urlLike,
     tls: optional(platform.tls ?? anyObject),
     headers: optional(headers),
-    protocols: optional(strings),
+    protocols: optional(subProtocols),
     socket: optional(platform.socket ?? anyObject),
     transport: optional(callable),
   })
-  const plain = typeof given === 'string' || given instanceof URL
-  return resolved(parse(plain ? { url: given } : given, path), given, path, platform)
-}
-
-function resolved(options: EndpointOptions, given: Endpoint, path: string, platform: Platform): ParsedEndpoint {
-  const { tls = {}, headers: extra = {}, protocols = ['mqtt'], socket = {}, transport } = options
-  const { url, username, password } = parseUrl(options.url, transport === undefined ? platform : undefined)
-  const target: Target = { url, tls, socket, headers: extra, protocols: [...protocols] }
-  const unsupported = transport === undefined ? platform.unsupported(target) : undefined
-  if (unsupported !== undefined) throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: `${path}.${unsupported}` })
+  const { url: source, tls = {}, headers: extra, protocols = ['mqtt'], socket = {}, transport } = parse(isUrl(given) ? { url: given } : given, path)
+  const { url, username, password } = parseUrl(source, transport === undefined ? platform : undefined)
+  const target: Target = { url, tls, socket, headers: { ...extra }, protocols: [...protocols] }
+  const refused = transport === undefined ? platform.unsupported(target) : undefined
+  if (refused !== undefined) throw unsupported(`${path}.${refused}`)
   return { target, username, password, transport, source: transport === undefined ? url : given }
 }
 
@@ -121,28 +114,36 @@ function parseUrl(source: string | URL, platform: Platform | undefined): ParsedU
   try {
     url = new URL(source)
   } catch {
-    throw badUrl('it takes the form scheme://host:port')
+    badUrl(form)
   }
   const username = optional(text)(decoded(url.username), 'url.username')
   const password = optional(bytes)(decoded(url.password), 'url.password')
   url.username = ''
   url.password = ''
-  const scheme = url.protocol.slice(0, -1)
-  // What stands for the scheme may be a user name, when the scheme was forgotten: it is not shown.
-  if (platform !== undefined && platform.dialler(scheme) === undefined) throw badUrl('no transport for its scheme')
-  if (platform !== undefined && (scheme === 'unix' ? url.pathname : url.hostname) === '') throw badUrl('no host or path')
+  if (platform !== undefined) checkUrl(url, platform)
   return { url, username, password }
 }
 
-function badUrl(message: string): MqttError {
-  return new MqttError('ERR_INVALID_BROKER_URL', `invalid broker URL: ${message}`, { option: 'url' })
+function checkUrl({ protocol, host, hostname, pathname, href }: URL, platform: Platform): void {
+  const scheme = protocol.slice(0, -1)
+  // What stands for the scheme may be a user name, when the scheme was forgotten: it is not shown.
+  if (platform.dialler(scheme) === undefined) badUrl(host === '' ? form : `no transport for ${protocol}`)
+  if ((scheme === 'unix' ? pathname : hostname) === '') badUrl('no host or path')
+  // A WebSocket class throws for it; elsewhere it is a '#' that belongs to user name or password.
+  if (href.includes('#')) badUrl('# must be %23')
+}
+
+const form = 'it takes the form scheme://host:port'
+
+function badUrl(message: string): never {
+  throw new MqttError('ERR_INVALID_BROKER_URL', `invalid broker URL: ${message}`, { option: 'url' })
 }
 
 function decoded(text: string): string | undefined {
   try {
     return text === '' ? undefined : decodeURIComponent(text)
   } catch {
-    throw badUrl('bad percent-encoding')
+    badUrl('bad percent-encoding')
   }
 }
 
@@ -162,8 +163,8 @@ export function referred(base: ParsedEndpoint, reference: string, allowed: reado
     if (!known || username !== '') continue
     url.hostname = hostname
     url.port = port
-    const { source } = base
-    found.push({ ...base, target: { ...base.target, url }, source: typeof source === 'object' && 'transport' in source ? { ...source, url } : url })
+    const source = base.transport === undefined ? url : { ...(base.source as EndpointOptions), url }
+    found.push({ ...base, target: { ...base.target, url }, source })
   }
   return found
 }

@@ -4,56 +4,62 @@
  * Wrong values throw `ERR_INVALID_OPTION` with the option's name and range; what a later version will know is `ERR_UNSUPPORTED_OPTION`.
  * The caller's object is never kept or written to; bytes are copied.
  */
+
 import { MqttError } from '../../errors.js'
 import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
 import type { ConnectPacket, Properties, ProtocolVersion, QoS, UserProperties, Will } from '../../wire/packets.js'
-import { check311 } from '../../wire/rules-311.js'
 import { Writer } from '../../wire/writer.js'
 import type { AuthMechanism, ClientOptions, Credentials, CredentialsContext, Logger, OfflinePolicy, OutboundOverflow, Overflow } from '../api.js'
 import { exponential } from '../backoff.js'
 import {
   anyObject,
+  assertNone,
   boolean,
   bytes,
   callable,
   duration,
+  hasSettings,
   integer,
   invalid,
   limit,
   object,
   oneOf,
   optional,
+  type Parsed,
   type Parser,
+  settingsIn,
   string,
   text,
   that,
+  unsupported,
   userProperties,
   withDefault,
 } from '../common/schema.js'
 import { type ScannerOption, scannerOption } from '../connection/scanning.js'
 import type { ReconnectPolicy } from '../dialling/supervisor.js'
+import { hiddenKeepAlive, megabyte, unsigned32 } from './bounds.js'
 
-const unsigned32 = 4_294_967_295
-const megabyte = 1024 * 1024
-const defaultKeepAlive = 30
-const defaultSessionExpiry = 300
+export const expiryInterval: Parser<number> = integer(0, unsigned32)
 
 /** Quality of Service. */
 export const qos: Parser<QoS> = oneOf(0, 1, 2)
-export const overflow: Parser<Overflow> = oneOf('backpressure', 'drop-newest', 'drop-oldest')
+const overflow: Parser<Overflow> = oneOf('backpressure', 'drop-newest', 'drop-oldest')
 
-const maybeBytes = optional(bytes)
-const maybePairs = optional(userProperties)
+/** What is not the caller's to give. */
+export const leftOut: Parser<undefined> = that((value) => value === undefined, 'left out')
 
-/** Properties of an outgoing PUBLISH or of a will, copied. What else they may hold is checked by the encoder. */
-export const publishProperties: Parser<Properties> = (value, path) => {
-  const given: Record<string, unknown> = { ...anyObject(value, path) }
-  if (given['topicAlias'] !== undefined) invalid(`${path}.topicAlias`, 'left out')
-  given['correlationData'] = maybeBytes(given['correlationData'], `${path}.correlationData`)
-  given['userProperties'] = maybePairs(given['userProperties'], `${path}.userProperties`)
-  return given
+/** Properties of an outgoing PUBLISH or of a will, copied; some have a parser. What else they may hold is checked by the encoder. */
+export function propertiesWith(parsers: { readonly [K in keyof Properties]: Parser<unknown> }): Parser<Properties> {
+  const all = { topicAlias: leftOut, correlationData: optional(bytes), userProperties: optional(userProperties), ...parsers }
+  return (value, path) => {
+    const given: Record<string, unknown> = { ...anyObject(value, path) }
+    for (const [name, parse] of Object.entries(all)) given[name] = parse(given[name], `${path}.${name}`)
+    return given
+  }
 }
+
+export const publishProperties: Parser<Properties> = propertiesWith({})
 
 const will: Parser<Will> = object<Will>({
   topic: string,
@@ -66,12 +72,24 @@ const will: Parser<Will> = object<Will>({
 const keepAlive: Parser<number> = (value, path) => (value === false ? 0 : integer(0, 65_535, ' (seconds), or false')(value, path))
 export const offlinePolicy: Parser<OfflinePolicy> = oneOf('queue', 'reject')
 export const outboundOverflow: Parser<OutboundOverflow> = oneOf('wait', 'reject', 'drop-newest', 'drop-oldest')
-export const onSessionLost: Parser<'republish' | 'reject'> = oneOf('republish', 'reject')
 
-const version: Parser<ProtocolVersion | 'auto'> = that(
-  (value) => value === 5 || value === 4 || value === 'auto',
-  '5, 4 or "auto"; MQTT 3.1 (3) is not supported',
-)
+/** What may be said of one message, and of all. */
+export const messageOptions = {
+  ackTimeout: optional(duration),
+  ttl: optional(duration),
+  onSessionLost: optional(oneOf('republish', 'reject')),
+}
+
+const bufferBytes: Parser<number> = integer(1, Number.MAX_SAFE_INTEGER)
+
+/** What may be said of the buffer of one subscription, and of all. */
+export const bufferOptions = {
+  buffer: optional(integer(1, 1_000_000_000)),
+  bufferBytes: optional(bufferBytes),
+  overflow: optional(overflow),
+}
+
+const version: Parser<ProtocolVersion | 'auto'> = oneOf(5, 4, 'auto')
 
 const reconnecting = object<ReconnectPolicy>({
   backoff: withDefault(callable, exponential()),
@@ -86,14 +104,9 @@ const mechanism = object<AuthMechanism>({ method: text, start: callable, continu
 
 // Called as methods: a mechanism may be an object with state of its own.
 const auth: Parser<AuthMechanism> = (value, path) => {
-  const given = anyObject(value, path) as AuthMechanism
-  const { method, start, success } = mechanism({ method: given.method, start: given.start, continue: given.continue, success: given.success }, path)
-  return Object.freeze({
-    method,
-    start: start.bind(given),
-    continue: given.continue.bind(given),
-    success: success?.bind(given),
-  })
+  const { method, start, continue: proceed, success } = anyObject(value, path) as AuthMechanism
+  mechanism({ method, start, continue: proceed, success }, path)
+  return Object.freeze({ method, start: start.bind(value), continue: proceed.bind(value), success: success?.bind(value) })
 }
 
 const isHost = (item: unknown): boolean => {
@@ -102,28 +115,16 @@ const isHost = (item: unknown): boolean => {
 }
 
 const references: Parser<readonly string[]> = (value, path) =>
-  that<readonly string[]>((given) => Array.isArray(given) && given.every(isHost), 'an array of host names, each with or without a port')(
-    value,
-    path,
-  ).map((item) => item.toLowerCase())
+  that<readonly string[]>((given) => Array.isArray(given) && given.every(isHost), 'hosts, with or without a port')(value, path).map((item) =>
+    item.toLowerCase(),
+  )
 
 /** Options that the design knows, and of which this version knows one value. */
 function only<const T>(supported: T): Parser<T> {
   return (value, path) => {
-    if (value !== undefined && value !== supported) throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: path })
+    if (value !== undefined && value !== supported) throw unsupported(path)
     return supported
   }
-}
-
-/** An option that the design knows and this version does not. */
-export const later: Parser<undefined> = only(undefined)
-
-/** Subscription buffers. */
-export interface BufferConfig {
-  readonly buffer: number
-  readonly bufferBytes: number
-  /** Undefined: depends on the ack mode. */
-  readonly overflow: Overflow | undefined
 }
 
 /** What waits to be sent. */
@@ -137,35 +138,40 @@ export interface OutboundConfig {
   readonly ttl: number | undefined
   /** Undefined: depends on the QoS, and on the protocol version. */
   readonly onSessionLost: 'republish' | 'reject' | undefined
+  readonly poisonAfter: number
 }
 
 /** Every option with its value. */
 export interface Config {
+  /** What the caller said of all these. */
+  readonly set: Given
   readonly clientId: string
   readonly protocolVersion: ProtocolVersion | 'auto'
   readonly username: string | undefined
   readonly password: Uint8Array | undefined
   readonly credentials: ((context: CredentialsContext) => Credentials | Promise<Credentials>) | undefined
-  readonly keepAlive: number
+  readonly keepAlive: number | undefined
   readonly pingTimeout: number
   readonly connectTimeout: number
   readonly cleanStart: boolean
   readonly sessionExpiryInterval: number
   readonly receiveMaximum: number
   readonly maximumPacketSize: number
-  readonly topicAliasMaximum: number
-  readonly requestResponseInformation: boolean
-  readonly requestProblemInformation: boolean
+  readonly topicAliasMaximum: number | undefined
+  readonly requestResponseInformation: boolean | undefined
+  readonly requestProblemInformation: boolean | undefined
   readonly userProperties: UserProperties | undefined
   readonly will: Will | undefined
   readonly firstConnect: 'reject' | 'wait'
   readonly reconnect: ReconnectPolicy | false
   readonly refreshBefore: number
   readonly unclaimedHold: number
-  readonly subscriptions: BufferConfig
+  /** Subscription buffers; what is undefined depends on what is subscribed to, and how. */
+  readonly subscriptions: Parsed<typeof bufferOptions> & { readonly bufferBytes: number }
   readonly outbound: OutboundConfig
   readonly maxFiltersPerSubscribe: number
   readonly memoryBudget: number
+  readonly receiveMaximumExceeded: 'tolerate' | 'disconnect'
   readonly logger: Logger | undefined
   readonly store: undefined
   readonly auth: AuthMechanism | undefined
@@ -183,85 +189,110 @@ const offline = object<OutboundConfig['offline']>({
   qos2: withDefault(offlinePolicy, 'queue'),
 })
 
-const buffers = object<BufferConfig>({
-  buffer: withDefault(integer(1, 1_000_000_000), 1024),
-  bufferBytes: withDefault(integer(1, Number.MAX_SAFE_INTEGER), 4 * megabyte),
-  overflow: optional(overflow),
-})
-
 const outbound = object<OutboundConfig>({
   maxQueuedMessages: withDefault(limit, 10_000),
   maxQueuedBytes: withDefault(limit, 16 * megabyte),
   maxInflight: withDefault(integer(1, 65_535), 65_535),
   overflow: withDefault(outboundOverflow, 'wait'),
   offline,
-  ackTimeout: optional(duration),
-  ttl: optional(duration),
-  onSessionLost: optional(onSessionLost),
+  ...messageOptions,
+  poisonAfter: withDefault(limit, 5),
 })
 
-const connectOptions = {
-  keepAlive: withDefault(keepAlive, defaultKeepAlive),
-  sessionExpiryInterval: withDefault(integer(0, unsigned32), defaultSessionExpiry),
-  receiveMaximum: withDefault(integer(1, 65_535), 256),
-  maximumPacketSize: withDefault(integer(1, unsigned32), megabyte),
-  topicAliasMaximum: withDefault(integer(0, 65_535), 10),
-  requestResponseInformation: withDefault(boolean, false),
-  requestProblemInformation: withDefault(boolean, true),
+const connectFive = {
+  sessionExpiryInterval: optional(expiryInterval),
+  receiveMaximum: optional(integer(1, 65_535)),
+  topicAliasMaximum: optional(integer(0, 65_535)),
+  requestResponseInformation: optional(boolean),
+  requestProblemInformation: optional(boolean),
   userProperties: optional(userProperties),
+}
+
+/** Options that 3.1.1 does not have. */
+const fiveOnly = { ...connectFive, auth: optional(auth), serverReferences: optional(references) }
+
+const connectOptions = {
+  ...connectFive,
+  keepAlive: optional(keepAlive),
+  maximumPacketSize: optional(integer(1, unsigned32)),
   will: optional(will),
 }
 
-/** What of these may change with each CONNECT; what is left out stays as the client's options say. */
-export const overrides: Parser<Partial<ConnectOverrides>> = (value, path) => {
-  const given = anyObject(value, path) as Record<string, unknown>
-  const names = Object.keys(given).filter((name) => given[name] !== undefined)
-  const parsed = object<ConnectOverrides>(connectOptions)(given, path) as Record<string, unknown>
-  return Object.fromEntries(names.map((name) => [name, parsed[name]]))
+/** What is not set; apart, so that 3.1.1 refuses only what was. */
+const defaults = {
+  sessionExpiryInterval: 300,
+  receiveMaximum: 65_535,
+  maximumPacketSize: megabyte,
+  requestResponseInformation: false,
+  requestProblemInformation: true,
+  keepAlive: 30,
+  pingTimeout: 10_000,
 }
 
-const config = object<Config>({
+const connectSchema = object<Parsed<typeof connectOptions>>(connectOptions)
+
+/** What of these may change with each CONNECT; what is left out stays as the client's options say. */
+export const overrides: Parser<Partial<ConnectOverrides>> = (value, path) => filled(connectSchema(value, path))
+
+// What has a value.
+function filled<T extends object>(settings: T): { readonly [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(settingsIn(settings).map((name) => [name, settings[name as keyof T]])) as never
+}
+
+/** Names of what is set and 3.1.1 does not have. */
+export function unspoken(set: Given): string[] {
+  const names = settingsIn(set).filter((name) => name in fiveOnly)
+  return hasSettings(set.will?.properties ?? {}) ? [...names, 'will.properties'] : names
+}
+
+const config = object<Given>({
+  ...fiveOnly,
   ...connectOptions,
   clientId: withDefault(string, ''),
   protocolVersion: withDefault(version, 5),
   username: optional(string),
   password: optional(bytes),
   credentials: optional(callable),
-  pingTimeout: withDefault(duration, 10_000),
+  pingTimeout: optional(duration),
   connectTimeout: withDefault(duration, 10_000),
   cleanStart: withDefault(boolean, true),
   firstConnect: withDefault(oneOf('reject', 'wait'), 'reject'),
   reconnect,
   refreshBefore: withDefault(duration, 60_000),
   unclaimedHold: withDefault(duration, 30_000),
-  subscriptions: buffers,
+  subscriptions: object<Config['subscriptions']>({ ...bufferOptions, bufferBytes: withDefault(bufferBytes, 4 * megabyte) }),
   outbound,
   maxFiltersPerSubscribe: withDefault(limit, Number.POSITIVE_INFINITY),
-  memoryBudget: withDefault(limit, 32 * megabyte),
+  memoryBudget: optional(limit),
+  receiveMaximumExceeded: withDefault(oneOf('tolerate', 'disconnect'), 'tolerate'),
   logger: optional(anyObject),
-  store: later,
-  auth: optional(auth),
+  store: only(undefined),
   scanner: optional(scannerOption),
   stats: withDefault(boolean, false),
   resubscribe: withDefault(oneOf('when-lost', 'always'), 'when-lost'),
-  serverReferences: optional(references),
   strictTopics: only(false),
   checkPayloadFormat: only(false),
 })
 
 /** Parses the options of a client. @throws MqttError ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
 export function parseOptions(options: ClientOptions): Config {
-  const parsed = config(options, '')
+  const set = config(options)
+  const all = { ...set, ...defaults, ...filled(set), set }
+  // A message that we say we take has to fit, and so has what it is put together from.
+  const memoryBudget = set.memoryBudget ?? Math.max(32 * megabyte, 2 * all.maximumPacketSize)
+  const parsed: Config = Object.freeze({ ...all, memoryBudget })
   if (!parsed.cleanStart && parsed.clientId === '') invalid('clientId', 'set without cleanStart')
   const v4 = parsed.protocolVersion === 4
-  if (v4)
-    for (const name of ['auth', 'userProperties'] as const)
-      if (parsed[name] !== undefined) throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: name })
+  if (v4) assertNone(unspoken(set))
   // A trial run of the encoder finds text that no CONNECT can carry, with the name of its field.
-  const { cleanStart, clientId, receiveMaximum, username, password } = parsed
-  checkConnect(connectPacket(parsed, { version: v4 ? 4 : 5, cleanStart, clientId, receiveMaximum, username, password }))
+  checkConnect(connectPacket(parsed, { ...parsed, version: v4 ? 4 : 5, auth: undefined }))
   return parsed
 }
+
+type Given = Omit<Config, 'set' | 'memoryBudget' | 'pingTimeout' | keyof ConnectOverrides> & {
+  readonly memoryBudget: number | undefined
+  readonly pingTimeout: number | undefined
+} & Parsed<typeof connectOptions>
 
 /** CONNECT options that `credentials()` may change for one connection. */
 export type ConnectOverrides = Pick<Config, keyof typeof connectOptions>
@@ -271,7 +302,8 @@ export interface ConnectInput {
   readonly version: ProtocolVersion
   readonly cleanStart: boolean
   readonly clientId: string
-  readonly receiveMaximum: number
+  /** These go over everything. */
+  readonly limits?: Partial<ConnectOverrides> | undefined
   readonly username?: string | undefined
   readonly password?: Uint8Array | undefined
   readonly overrides?: Partial<ConnectOverrides> | undefined
@@ -280,21 +312,19 @@ export interface ConnectInput {
   readonly auth?: Properties | undefined
 }
 
-/** Seconds of keep-alive that a PINGREQ a minute late still keeps: the server waits for one and a half times as long. */
-const hiddenKeepAlive = 180
-
 /** The CONNECT of one attempt (section 3.1). */
 export function connectPacket(given: Config, input: ConnectInput): ConnectPacket {
-  const { version, cleanStart, clientId, username, password, overrides = {}, hidden, auth } = input
-  const options = { ...given, receiveMaximum: input.receiveMaximum, ...overrides }
+  const { version, cleanStart, clientId, username, password, hidden, auth } = input
+  const options = { ...given, ...input.overrides, ...input.limits }
+  const { keepAlive = 0, receiveMaximum, topicAliasMaximum, will } = options
   return {
     type: 'connect',
     protocolName: 'MQTT',
     protocolVersion: version,
     cleanStart,
-    keepAlive: hidden && options.keepAlive > 0 ? Math.max(options.keepAlive, hiddenKeepAlive) : options.keepAlive,
+    keepAlive: hidden && keepAlive > 0 ? Math.max(keepAlive, hiddenKeepAlive) : keepAlive,
     clientId,
-    will: options.will,
+    will: will && (version === 4 ? { ...will, properties: {} } : will),
     username,
     password: password as ConnectPacket['password'],
     properties:
@@ -302,11 +332,11 @@ export function connectPacket(given: Config, input: ConnectInput): ConnectPacket
         ? {}
         : {
             sessionExpiryInterval: options.sessionExpiryInterval || undefined,
-            receiveMaximum: options.receiveMaximum,
+            receiveMaximum: receiveMaximum === 65_535 ? undefined : receiveMaximum,
             maximumPacketSize: options.maximumPacketSize,
-            topicAliasMaximum: options.topicAliasMaximum || undefined,
+            topicAliasMaximum: topicAliasMaximum || undefined,
             requestResponseInformation: options.requestResponseInformation ? 1 : undefined,
-            requestProblemInformation: options.requestProblemInformation ? undefined : 0,
+            requestProblemInformation: options.requestProblemInformation === false ? 0 : undefined,
             userProperties: options.userProperties,
             ...auth,
           },
@@ -315,8 +345,9 @@ export function connectPacket(given: Config, input: ConnectInput): ConnectPacket
 
 /** Throws what is wrong with a CONNECT in the caller's terms: what it carries as a property is an option by itself. */
 export function checkConnect(packet: ConnectPacket): void {
+  // [MQTT-3.1.2-22] of 3.1.1.
+  if (packet.protocolVersion === 4 && packet.password !== undefined && packet.username === undefined) invalid('password', 'with a user name on 3.1.1')
   try {
-    if (packet.protocolVersion === 4) check311(packet)
     writeConnect(new Writer(), packet)
   } catch (error) {
     throw asInvalidOption(error, 'properties.')

@@ -3,50 +3,70 @@
  *
  * Pure functions from `unknown` to complete values; they never write to what they are given.
  */
-import { MqttError } from '../../errors.js'
+
+import { MqttError, textOf } from '../../errors.js'
 import { DISCONNECT } from '../../wire/constants.js'
 import type { Properties, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
-import { isShared, validateTopicFilter } from '../../wire/topics.js'
+import { hasWildcard, isShared, validateTopicFilter } from '../../wire/topics.js'
 import type { Filters, ListenOptions, NextOptions, SubscribeOptions } from '../api.js'
 import {
+  assertHandler,
+  assertNone,
   boolean,
   callable,
   duration,
+  givenBytes,
   integer,
   invalid,
+  type Options,
   object,
   oneOf,
   optional,
+  orFunction,
   type Parsed,
   type Parser,
+  type Schema,
+  settingsIn,
   signal,
   string,
   text,
   that,
+  unknown,
   userProperties,
-  viewBytes,
   withDefault,
 } from '../common/schema.js'
-import type { ConsumerConfig } from '../delivery/consumer.js'
+import type { ConsumerConfig } from '../delivery/config.js'
+import type { ClientEvents } from '../events.js'
+import type { Host } from '../host.js'
 import type { PublishCall } from '../publishing/publish-item.js'
-import { type Config, offlinePolicy, onSessionLost, outboundOverflow, overflow, publishProperties, qos } from './options.js'
+import type { Negotiated } from '../session/limits.js'
+import { mostBuffered } from './bounds.js'
+import { bufferOptions, type Config, expiryInterval, messageOptions, offlinePolicy, outboundOverflow, publishProperties, qos } from './options.js'
 
-const encoder = new TextEncoder()
+/** Every event, and what somebody who listens for messages looks for. */
+const events =
+  'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,error,packet,subscribe() or listen() for messages'.split(
+    ',',
+  )
+
+/** Checks the name of an event. */
+export function eventName<K extends keyof ClientEvents>(type: K): K {
+  return events.includes(type) ? type : unknown('type', 'event', textOf(type), events)
+}
+
 const publishSchema = {
   qos: withDefault(qos, 0),
   retain: withDefault(boolean, false),
   properties: optional(publishProperties),
   flush: optional(boolean),
-  ackTimeout: optional(duration),
+  ...messageOptions,
   overflow: optional(outboundOverflow),
   offline: optional(offlinePolicy),
-  ttl: optional(duration),
-  onSessionLost: optional(onSessionLost),
   signal: optional(signal),
 }
 const publishOptions = object<Parsed<typeof publishSchema>>(publishSchema)
-const noOptions = publishOptions({}, '')
+const noOptions = publishOptions({})
 
 /** Options of `publish`, checked. */
 export type CheckedPublish = typeof noOptions
@@ -55,9 +75,7 @@ const { Buffer: nodeBuffer } = globalThis as { readonly Buffer?: unknown }
 
 /** Bytes of a payload: text is encoded, bytes stay where they are. May be a Node Buffer, whose own `slice` does not copy. */
 export function payloadBytes(payload: unknown): Uint8Array {
-  if (typeof payload === 'string') return encoder.encode(payload)
-  if (payload instanceof Uint8Array && payload.constructor === nodeBuffer) return payload
-  return viewBytes(payload) ?? invalid('payload', 'a string or bytes')
+  return payload instanceof Uint8Array && payload.constructor === nodeBuffer ? payload : givenBytes(payload, 'payload')
 }
 
 /** Checks the arguments of `publish`. The topic's text and most properties are checked by the encoder. */
@@ -65,7 +83,7 @@ export function publishCall(topic: unknown, payload: unknown, given?: unknown): 
   return {
     topic: checkedTopic(topic),
     payload: payloadBytes(payload),
-    options: given === undefined ? noOptions : (onlyQos(given) ?? publishOptions(given, '')),
+    options: given === undefined ? noOptions : (onlyQos(given) ?? publishOptions(given)),
   }
 }
 
@@ -75,28 +93,35 @@ export function checkedTopic(topic: unknown): string {
   return topic
 }
 
-const plain = [noOptions, publishOptions({ qos: 1 }, ''), publishOptions({ qos: 2 }, '')]
+const plain = new Map<unknown, CheckedPublish>([0, 1, 2].map((qos) => [qos, publishOptions({ qos })]))
 
 // The usual options, which need no object of their own: a plain one that says nothing but the QoS.
 function onlyQos(given: unknown): CheckedPublish | undefined {
-  if (typeof given !== 'object' || given === null || Object.getPrototypeOf(given) !== Object.prototype) return undefined
+  if (given?.constructor !== Object) return undefined
   for (const name in given) if (name !== 'qos') return undefined
-  const { qos } = given as { qos?: unknown }
-  return qos === 0 || qos === 1 || qos === 2 ? plain[qos] : undefined
+  return plain.get((given as { qos?: unknown }).qos)
 }
-
-const retainHandling: Parser<0 | 1 | 2> = oneOf(0, 1, 2)
 
 const properties = object<NonNullable<SubscribeOptions['properties']>>({
   userProperties: optional(userProperties),
   subscriptionIdentifier: optional(integer(1, 268_435_455)),
 })
 
+type FilterOptions = Omit<SubscriptionRequest, 'filter'>
+
+// What may be said of each filter, and of all in a call.
+function filterOptions(defaults: FilterOptions): Schema<FilterOptions> {
+  return {
+    qos: withDefault(qos, defaults.qos),
+    noLocal: withDefault(boolean, defaults.noLocal),
+    retainAsPublished: withDefault(boolean, defaults.retainAsPublished),
+    // The values are the same.
+    retainHandling: withDefault(qos, defaults.retainHandling),
+  }
+}
+
 const common = {
-  qos: withDefault(qos, 0),
-  noLocal: withDefault(boolean, false),
-  retainAsPublished: withDefault(boolean, false),
-  retainHandling: withDefault(retainHandling, 0),
+  ...filterOptions({ qos: 0, noLocal: false, retainAsPublished: false, retainHandling: 0 }),
   requireQos: withDefault(boolean, false),
   onExit: optional(oneOf('unsubscribe', 'detach')),
   lifetime: withDefault(oneOf('owned', 'borrowed'), 'owned'),
@@ -104,9 +129,7 @@ const common = {
   properties,
   signal: optional(signal),
   until: optional(signal),
-  buffer: optional(integer(1, 1_000_000_000)),
-  bufferBytes: optional(integer(1, Number.MAX_SAFE_INTEGER)),
-  overflow: optional(overflow),
+  ...bufferOptions,
 }
 
 const ack = oneOf('auto', 'manual', 'on-receive')
@@ -114,16 +137,19 @@ const subscribeSchema = { ...common, ack: withDefault(ack, 'auto') }
 type Subscribing = Parsed<typeof subscribeSchema>
 const subscribeOptions = object<Subscribing>(subscribeSchema)
 
-const onFailure = oneOf('retry', 'reject', 'stop')
+/** What a failed handler means. */
+export const onFailure = optional<ListenOptions['onError']>(orFunction(oneOf('retry', 'reject', 'stop')))
 const listenSchema = {
   ...common,
   ack: withDefault(oneOf('auto', 'on-receive'), 'auto'),
   concurrency: withDefault(integer(1, 65_535), 1),
-  onError: optional<ListenOptions['onError']>((value, path) => (typeof value === 'function' ? (value as never) : onFailure(value, path))),
+  onError: onFailure,
+  order: optional<ListenOptions['order']>(orFunction(oneOf('topic', 'none'))),
 }
 /** Options of `listen`, checked. */
 export type CheckedListen = Parsed<typeof listenSchema>
 const listenOptions = object<CheckedListen>(listenSchema)
+type Ordering = Partial<Pick<CheckedListen, 'order' | 'concurrency'>>
 
 /** Options of a subscription, every default filled in. */
 export type CheckedSubscribe = ConsumerConfig & Pick<Subscribing, 'requireQos' | 'properties' | 'signal' | 'until'>
@@ -136,7 +162,7 @@ export interface SubscriptionCall {
 
 /** Checks the arguments of `subscribe` and `subscription`. */
 export function subscriptionCall(filters: Filters, given: unknown, config: Config): SubscriptionCall {
-  return joinCall(filters, subscribeOptions(given, ''), config)
+  return joinCall(filters, subscribeOptions(given), config)
 }
 
 /** Checks the arguments of `listen`: its consumer settles by itself, so its turns are manual. */
@@ -146,33 +172,36 @@ export function listenCall(
   given: unknown,
   config: Config,
 ): SubscriptionCall & { readonly listen: CheckedListen } {
-  if (typeof handler !== 'function') throw new MqttError('ERR_INVALID_HANDLER', undefined, { option: 'handler' })
-  const listen = listenOptions(given, '')
+  assertHandler(handler, 'handler')
+  const listen = listenOptions(given)
   return { ...joinCall(filters, { ...listen, ack: listen.ack === 'auto' ? 'manual' : listen.ack }, config), listen }
 }
 
-function joinCall(filters: Filters, options: Subscribing, { subscriptions, cleanStart }: Config): SubscriptionCall {
+// One at a time is in order by itself, unless somebody asks for keys that do not wait for each other.
+function keyOf({ order, concurrency = 1 }: Ordering, requests: readonly SubscriptionRequest[]): ConsumerConfig['keyOf'] {
+  if (typeof order === 'function') return order
+  const many = concurrency > 1 && requests.some(({ filter }) => hasWildcard(filter) && !isShared(filter))
+  return order === 'topic' || (order === undefined && many) ? (message) => message.topic : undefined
+}
+
+function joinCall(filters: Filters, options: Subscribing & Ordering, { subscriptions, cleanStart, receiveMaximum }: Config): SubscriptionCall {
   const requests = filterRequests(filters, options)
   const onReceive = options.ack === 'on-receive'
   const durable = !cleanStart || requests.some((request) => isShared(request.filter))
   const {
-    buffer = subscriptions.buffer,
     bufferBytes = subscriptions.bufferBytes,
     overflow: policy = subscriptions.overflow ?? (onReceive ? 'drop-oldest' : 'backpressure'),
     onExit = durable ? 'detach' : 'unsubscribe',
   } = options
+  // It fills before Receive Maximum stops the server, or the policy could never act.
+  const acknowledges = policy !== 'backpressure' && !onReceive && requests.some((request) => request.qos > 0)
+  const buffer = options.buffer ?? subscriptions.buffer ?? Math.min(mostBuffered, acknowledges ? Math.max(1, receiveMaximum >> 1) : mostBuffered)
   if (onReceive && policy === 'backpressure') invalid('overflow', 'one that drops, with on-receive')
-  return { requests, options: { ...options, buffer, bufferBytes, overflow: policy, onExit } }
+  return { requests, options: { ...options, buffer, bufferBytes, overflow: policy, onExit, keyOf: keyOf(options, requests) } }
 }
 
 function filterRequests(filters: unknown, options: Subscribing): readonly SubscriptionRequest[] {
-  const parse = object<SubscriptionRequest>({
-    filter: string,
-    qos: withDefault(qos, options.qos),
-    noLocal: withDefault(boolean, options.noLocal),
-    retainAsPublished: withDefault(boolean, options.retainAsPublished),
-    retainHandling: withDefault(retainHandling, options.retainHandling),
-  })
+  const parse = object<SubscriptionRequest>({ filter: string, ...filterOptions(options) })
   return eachFilter(filters, (item, path) => {
     const request = parse(typeof item === 'string' ? { filter: item } : item, path)
     topicFilter(request.filter, path)
@@ -194,6 +223,22 @@ const topicFilter: Parser<string> = (value, path) => {
   return value as string
 }
 
+/** The client: what tells of the version that is spoken. */
+export interface Spoken {
+  readonly options: Pick<Config, 'protocolVersion'>
+  readonly session: { readonly negotiated: Pick<Negotiated, 'protocolVersion'> | undefined }
+}
+
+/** True on 3.1.1. Before the first CONNACK `'auto'` is taken for 5.0. */
+export function isVersion4({ options, session }: Spoken): boolean {
+  return (session.negotiated?.protocolVersion ?? options.protocolVersion) === 4
+}
+
+// On 3.1.1 none of these may have a value.
+function assertSpoken(spoken: Spoken, given: object): void {
+  if (isVersion4(spoken)) assertNone(settingsIn(given))
+}
+
 /** A checked `unsubscribe`. */
 export interface UnsubscribeCall {
   readonly filters: readonly string[]
@@ -208,9 +253,11 @@ const unsubscribeSchema = {
 const unsubscribeOptions = object<Parsed<typeof unsubscribeSchema>>(unsubscribeSchema)
 
 /** Checks the arguments of `unsubscribe`. */
-export function unsubscribeCall(filters: unknown, given: unknown): UnsubscribeCall {
-  const options = unsubscribeOptions(given, '')
-  return { filters: [...new Set(eachFilter(filters, topicFilter))], userProperties: options.properties.userProperties, signal: options.signal }
+export function unsubscribeCall(filters: unknown, given: unknown, spoken: Spoken): UnsubscribeCall {
+  const options = unsubscribeOptions(given)
+  const { userProperties: pairs } = options.properties
+  assertSpoken(spoken, { 'properties.userProperties': pairs })
+  return { filters: [...new Set(eachFilter(filters, topicFilter))], userProperties: pairs, signal: options.signal }
 }
 
 /** A checked `disconnect()`. */
@@ -227,7 +274,7 @@ const disconnectSchema = {
     0,
   ),
   reasonString: optional(text),
-  sessionExpiryInterval: optional(integer(0, 4_294_967_295)),
+  sessionExpiryInterval: optional(expiryInterval),
   userProperties: optional(userProperties),
   timeout: withDefault(duration, 5000),
   signal: optional(signal),
@@ -235,27 +282,21 @@ const disconnectSchema = {
 const disconnectOptions = object<Parsed<typeof disconnectSchema>>(disconnectSchema)
 
 /** Checks the arguments of `disconnect`. */
-export function goodbye(given: unknown, { cleanStart }: Config, opened: number): Goodbye {
-  const {
-    sessionExpiryInterval = cleanStart && opened > 0 ? 0 : undefined,
-    reasonString,
-    userProperties: pairs,
-    ...rest
-  } = disconnectOptions(given, '')
+export function goodbye(given: unknown, client: Pick<Host, 'options' | 'session'>): Goodbye {
+  const { openedFor: opened } = client.session
+  const { reasonCode, timeout, signal, ...properties } = disconnectOptions(given)
+  assertSpoken(client, { ...properties, reasonCode: reasonCode || undefined })
+  const { sessionExpiryInterval = client.options.cleanStart && opened > 0 ? 0 : undefined } = properties
   // [MQTT-3.14.2-2] forbids raising it from 0.
   if (opened === 0 && sessionExpiryInterval) invalid('sessionExpiryInterval', '0, as the session was opened with 0')
-  return { ...rest, properties: { sessionExpiryInterval, reasonString, userProperties: pairs } }
+  return { reasonCode, timeout, signal, properties: { ...properties, sessionExpiryInterval } }
 }
 
-const reconnectOptions = object<{ readonly force: boolean; readonly reason: string | undefined }>({
+/** Checks the arguments of `reconnect`. */
+export const reconnectCall: Options<{ readonly force: boolean; readonly reason: string | undefined }> = object({
   force: withDefault(boolean, false),
   reason: optional(string),
 })
 
-/** Checks the arguments of `reconnect`. */
-export function reconnectCall(given: unknown): { readonly force: boolean; readonly reason: string | undefined } {
-  return reconnectOptions(given, '')
-}
-
 /** Checks the options of `next`. */
-export const nextOptions: Parser<NextOptions> = object<NextOptions>({ signal: optional(signal), timeout: optional(duration) })
+export const nextOptions: Options<NextOptions> = object<NextOptions>({ signal: optional(signal), timeout: optional(duration) })

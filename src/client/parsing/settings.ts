@@ -5,8 +5,11 @@
  */
 import type { SocketOptions, TlsOptions } from '../../transport/transport.js'
 import { boolean, bytes, callable, object, oneOf, optional, type Parser, string, that } from '../common/schema.js'
-import { strings } from './endpoint.js'
 
+const strings: Parser<readonly string[]> = that(
+  (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
+  'an array of strings',
+)
 const pem: Parser<string | Uint8Array> = (value, path) => (typeof value === 'string' ? value : bytes(value, path))
 const authorities: Parser<NonNullable<TlsOptions['ca']>> = (value, path) =>
   Array.isArray(value) ? value.map((item) => pem(item, path)) : pem(value, path)

@@ -13,7 +13,7 @@ const stallAge = 10_000
 export class AckWatch {
   readonly #host: Host
   #cancel: CancelTimer | undefined
-  /** Acknowledgements, and how many there were when it was looked last. */
+  /** Acknowledgements; and how many there were when it was looked last, with slices of large payloads. */
   #count = 0
   #seen = 0
   #since = 0
@@ -47,16 +47,21 @@ export class AckWatch {
   // Told once; the next time after there was progress.
   #begin(): void {
     const { platform } = this.#host
-    this.#seen = this.#count
+    this.#seen = this.#progress
     this.#since = platform.now()
     this.#cancel = platform.setTimer(() => this.#check(), stallAge)
+  }
+
+  // What has not left whole cannot be acknowledged.
+  get #progress(): number {
+    return this.#count + (this.#host.connection?.output.slices ?? 0)
   }
 
   #check(): void {
     this.#cancel = undefined
     const { inFlight } = this.#host.outbox
     if (inFlight === 0) return
-    if (this.#count !== this.#seen) return this.#begin()
+    if (this.#progress !== this.#seen || this.#host.connection?.output.sending !== undefined) return this.#begin()
     const age = this.#host.platform.now() - this.#since
     this.#told = true
     this.#host.log('warn', `the server acknowledges nothing since ${Math.round(age)} ms`)

@@ -6,70 +6,74 @@
  * message's fate. It must never keep more than its limits.
  */
 import { MqttError } from '../../errors.js'
-import { DISCONNECT, PUBACK, PUBCOMP } from '../../wire/constants.js'
-import { writePublishHead } from '../../wire/encode-client.js'
+import { PUBACK, PUBCOMP } from '../../wire/constants.js'
 import type { Properties } from '../../wire/packets.js'
-import { Writer } from '../../wire/writer.js'
 import type { Receipt } from '../api.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../common/abort.js'
+import { longestDelay } from '../common/bounds.js'
 import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
-import { longestDelay } from '../common/schema.js'
-import { byReference, type Output, type Sending } from '../connection/output.js'
+import { largePayload } from '../connection/bounds.js'
+import type { Output, Sending } from '../connection/output.js'
 import type { Host } from '../host.js'
 import { asInvalidOption } from '../parsing/options.js'
 import { type CheckedPublish, payloadBytes } from '../parsing/requests.js'
-import { refusal } from '../session/refusal.js'
 import { AckWatch } from './ack-watch.js'
 import { Backlog } from './backlog.js'
+import { identifierInUse, mostRetries } from './bounds.js'
+import { Failures } from './failures.js'
+import { Isolation } from './isolation.js'
 import { ItemTable } from './item-table.js'
+import { LentBytes } from './lent-bytes.js'
 import {
   aged,
+  assertSendable,
   assertTaken,
-  blamed,
-  describe,
   Item,
-  isComplaint,
   type Losses,
   lifetime,
+  lossesOf,
   offlinePolicy,
   type PublishCall,
   receipt,
+  refused,
   republishes,
   sessionLost,
 } from './publish-item.js'
+import { Room } from './room.js'
 
-/** Packet Identifier in use. */
-const identifierInUse = 0x91
-/** Times that a publish is tried under another identifier. */
-const mostRetries = 16
 /** What `post` sends with. */
 const noSettings: Sending = { qos: 0, retain: false, properties: undefined }
-const trial = /* @__PURE__ */ new Writer()
 const qos0Receipt = /* @__PURE__ */ receipt(0, undefined)
 const qos0Done = /* @__PURE__ */ Promise.resolve(qos0Receipt)
 
 /** Outgoing messages of one client. */
 export class Outbox {
+  readonly #host: Host
   /** Bytes of publishes that are sent and not settled. */
   #sentBytes = 0
   #sends = 0
-  readonly #host: Host
   readonly #backlog = new Backlog()
   #releases = 0
   /** What was sent and lacks its last acknowledgement. */
   readonly #inFlight = new ItemTable()
   /** To be sent again on this connection. */
   readonly #replays = new Ring<Item>()
-  #room: Deferred<void> | undefined
+  readonly #room: Room
   #idle: Deferred<void> | undefined
-  #complaint: MqttError | undefined
   #ended: MqttError | undefined
   readonly #progress: AckWatch
+  readonly #isolation: Isolation
+  readonly #failures: Failures
+  readonly #lent: LentBytes
 
   constructor(host: Host) {
     this.#host = host
     this.#progress = new AckWatch(host)
+    this.#isolation = new Isolation(host)
+    this.#failures = new Failures(host)
+    this.#room = new Room(host, (post) => this.#hasRoom(post))
+    this.#lent = new LentBytes(host)
   }
 
   /** Publishes that have not been sent. */
@@ -82,20 +86,23 @@ export class Outbox {
     return this.#inFlight.size
   }
 
-  /** Fulfils when a publish would be sent or queued without waiting. */
+  /** Fulfils when a publish at QoS 0 would be sent or queued without waiting; again and again only with a turn of the event loop between. */
   get writable(): Promise<void> {
-    if (this.#hasRoom) return Promise.resolve()
-    this.#room ??= deferred()
     return this.#room.promise
   }
 
   /** QoS 0 at once or not at all: true when it was taken. Of bytes nothing is kept. @throws MqttError for what can never be sent */
   post(topic: string, payload: Uint8Array | string): boolean {
-    const output = this.#immediate
-    if (output === undefined) this.#try(topic, payloadBytes(payload).length, noSettings)
+    const output = this.#host.stopping ? undefined : this.#immediate
+    if (output === undefined) {
+      this.#try(topic, payloadBytes(payload).length, noSettings)
+      this.#room.handleRefusal()
+      return false
+    }
+    this.#post(output, topic, payload, noSettings)
     // The caller may write into its bytes again as soon as this returns.
-    else this.#post(output, topic, payload.length < byReference || typeof payload === 'string' ? payload : new Uint8Array(payload), noSettings)
-    return output !== undefined
+    if (output.sending === payload) output.sending = new Uint8Array(payload)
+    return true
   }
 
   /** @throws MqttError for what can never be sent */
@@ -104,7 +111,7 @@ export class Outbox {
     const { signal, flush, qos, properties } = options
     if (signal !== undefined) assertNotAborted(signal)
     this.#check(options)
-    if (qos === 0 && payload.length < byReference && flush !== true) {
+    if (qos === 0 && payload.length < largePayload && flush !== true) {
       const output = this.#immediate
       if (output !== undefined) {
         this.#post(output, topic, payload, options)
@@ -120,15 +127,18 @@ export class Outbox {
 
   /** A publish that was refused before it began. */
   refuse(topic: string, error: unknown): Promise<never> {
-    this.#report(topic, error)
+    this.#failures.add(topic, error)
     return rejected(error)
   }
 
   /** Sends what waits, as far as connection, quota and identifiers allow: first what goes on from an earlier connection. */
   flush(): void {
     const { session } = this.#host
-    for (let output = this.#open; output !== undefined && this.#replays.length > 0 && session.outbound.mayReplay; output = this.#open) {
-      this.#resend(this.#replays.shift() as Item, output)
+    for (let output = this.#open; output !== undefined && session.outbound.mayReplay; output = this.#open) {
+      const item = this.#replays.peek()
+      if (item === undefined || (this.#isCarried(item) && !this.#isolation.admits(item))) break
+      this.#replays.shift()
+      this.#resend(item, output)
     }
     for (const queue of [this.#backlog.immediate, this.#backlog.ordered]) {
       for (let output = this.#open; output !== undefined; output = this.#open) {
@@ -138,7 +148,7 @@ export class Outbox {
         this.#send(item, output)
       }
     }
-    this.#tellRoom()
+    this.#room.tell()
   }
 
   /** PUBREC came in: the message is the server's now. */
@@ -146,9 +156,10 @@ export class Outbox {
     const item = this.#inFlight.get(packetId)
     if (item === undefined || item.released > 0) return
     this.#progress.handleProgress()
+    this.#isolation.handleAnswer(item)
     item.released = ++this.#releases
     item.received = reasonCode
-    if (!republishes(item, this.#host.options, this.#host.session.version)) item.wire = undefined
+    if (!republishes(item, this.#host)) item.wire = undefined
   }
 
   /** The last acknowledgement of a publish came in: a packet of this type. */
@@ -157,23 +168,20 @@ export class Outbox {
     if (item === undefined) return
     this.#inFlight.delete(packetId)
     this.#progress.handleProgress()
+    this.#isolation.handleAnswer(item)
     const { counters, session } = this.#host
     const retries = reasonCode === identifierInUse && packetType === PUBACK && !item.settled && item.retries++ < mostRetries
     if (retries && session.outbound.disown(packetId)) return this.#requeue(item)
     if (counters !== undefined) counters.publishesAcked += 1
     if (reasonCode < 0x80 || packetType === PUBCOMP) return this.#succeed(item, receipt(reasonCode || item.received, packetId, properties))
     if (counters !== undefined) counters.refusals += 1
-    this.#fail(item, refusal('ERR_PUBLISH_REFUSED', reasonCode, properties?.reasonString))
-  }
-
-  /** The server says goodbye, and why: what it complains of is not sent for ever. */
-  handleBlame(error: MqttError): void {
-    if (isComplaint(error.reasonCode ?? 0)) this.#complaint = error
+    this.#fail(item, refused(item, packetType, reasonCode, properties))
   }
 
   /** A connection is up: PUBREL goes on at once, messages follow with DUP as the quota allows. */
   handleConnected(): void {
     const { outbound } = this.#host.session
+    this.#isolation.handleConnected()
     for (const item of this.#inFlight.released()) outbound.replayRelease(item.packetId)
     for (const item of this.#inFlight.unreleased()) this.#replays.push(item)
     if (this.inFlight > 0) this.#progress.handleSent()
@@ -183,33 +191,32 @@ export class Outbox {
   handleLost(error: MqttError): void {
     this.#progress.stop()
     this.#replays.drain()
-    const gone = this.#backlog.select((item) => offlinePolicy(item, this.#host.options.outbound) === 'reject')
-    const blamed = this.#blame()
-    for (const item of gone) this.#backlog.remove(item)
-    for (const item of gone) this.#fail(item, new MqttError('ERR_NOT_CONNECTED', undefined, { option: 'outbound.offline', cause: error }))
-    if (blamed !== undefined) this.#fail(blamed.item, blamed.error)
+    const [oldest] = this.#inFlight.unreleased()
+    const poisoned = this.#isolation.handleLost(oldest, error)
+    for (const item of this.#inFlight.all()) item.end = 0
+    const offline = new MqttError('ERR_NOT_CONNECTED', undefined, { option: 'outbound.offline', cause: error })
+    this.#giveUp(offline, (item) => offlinePolicy(item, this.#host.options.outbound) === 'reject')
+    if (oldest !== undefined && poisoned !== undefined) {
+      this.#forget(oldest)
+      this.#fail(oldest, poisoned)
+    }
     this.#tellIdle()
   }
 
   /** The session is gone: what was in flight is sent anew or rejected, as said; one by one. */
   handleSessionLost(): { readonly losses: Losses; readonly settle: () => void } {
-    const items = this.#inFlight.all()
+    const again: Item[] = []
+    const lost: Item[] = []
+    for (const item of this.#inFlight.all()) (!item.settled && republishes(item, this.#host) ? again : lost).push(item)
     this.#replays.drain()
     this.#inFlight.clear()
-    const again = items.filter((item) => !item.settled && republishes(item, this.#host.options, this.#host.session.version))
-    const lost = items.filter((item) => item.settled || !republishes(item, this.#host.options, this.#host.session.version))
-    const losses = {
-      republished: Object.freeze(again.map(describe)),
-      rejected: Object.freeze(lost.filter((item) => !item.settled).map((item) => ({ ...describe(item), error: sessionLost() }))),
-    }
+    const losses = lossesOf(again, lost)
     for (const item of again.reverse()) this.#requeue(item)
-    const settle = (): void => {
-      for (const item of lost) this.#fail(item, sessionLost())
-    }
+    const settle = (): void => void lost.map((item) => this.#fail(item, sessionLost()))
     return { losses, settle }
   }
 
-  /** Gives up everything that has not been sent. */
+  /** Gives up what was not sent. */
   clear(): void {
     this.#giveUp(new MqttError('ERR_DROPPED'), (item) => !item.again)
   }
@@ -224,8 +231,14 @@ export class Outbox {
     this.#giveUp(this.#ended)
     this.#inFlight.clear()
     this.#replays.drain()
-    this.#room?.resolve()
+    this.handleStopping()
     this.#idle?.resolve()
+    this.#failures.end()
+  }
+
+  /** The client takes nothing more from whoever waits to write. */
+  handleStopping(): void {
+    this.#room.close()
   }
 
   /** Fulfils when nothing is queued at QoS 0 and everything sent so far has left. */
@@ -249,25 +262,27 @@ export class Outbox {
 
   get #open(): Output | undefined {
     const output = this.#host.connection?.output
-    return output?.writable === true ? output : undefined
+    return output?.writable === true && !this.#isolation.silent ? output : undefined
   }
 
-  // For QoS 0 that overtakes nothing.
   get #immediate(): Output | undefined {
     return this.#backlog.immediate.length > 0 ? undefined : this.#open
   }
 
-  get #hasRoom(): boolean {
-    return !this.#backlog.exceeds(this.#host.options.outbound, this.#sentBytes) && this.#host.connection?.output.writable !== false
+  #hasRoom(post: boolean): boolean {
+    const { connection, options } = this.#host
+    const open = post ? this.#immediate !== undefined : (connection?.output.writable ?? options.outbound.offline.qos0 === 'queue')
+    return open && !this.#backlog.exceeds(options.outbound, this.#sentBytes)
   }
 
   // Quota and identifiers, and the share of the limit that sent messages take. One message may always go.
-  #maySend({ size, call }: Item, output: Output): boolean {
+  #maySend(item: Item, output: Output): boolean {
+    const { size, call } = item
     const { options, session } = this.#host
     const fits = this.#sentBytes === 0 || this.#sentBytes + size <= options.outbound.maxQueuedBytes
     const { qos } = call.options
     if (!fits || qos === 0) return fits
-    if (this.#replays.length > 0 || !session.outbound.mayPublish) return false
+    if (this.#replays.length > 0 || !session.outbound.mayPublish || !this.#isolation.admits(item)) return false
     if (session.outbound.prepare(qos)) return true
     output.queueFlush()
     return false
@@ -282,13 +297,11 @@ export class Outbox {
   #enqueue(item: Item): void {
     const { signal } = item.call.options
     try {
-      // What has to wait is tried: a call that can never be sent fails now.
       this.#try(item.call.topic, item.payload.length, item.call.options)
       if (this.#host.connection === undefined && offlinePolicy(item, this.#host.options.outbound) === 'reject')
         throw new MqttError('ERR_NOT_CONNECTED', undefined, { option: 'outbound.offline' })
-      this.#makeRoom(item)
-      // A listener of `drop` may have ended the client.
       if (this.#ended !== undefined) throw this.#ended
+      this.#makeRoom(item)
     } catch (error) {
       return this.#tell(item, error)
     }
@@ -313,7 +326,11 @@ export class Outbox {
     const { maxQueuedBytes, overflow: usual } = this.#host.options.outbound
     const overflow = item.call.options.overflow ?? usual
     const drops = overflow === 'drop-oldest' && this.#sentBytes + item.size <= maxQueuedBytes
-    while (this.#backlog.exceeds(this.#host.options.outbound, this.#sentBytes + item.size, overflow === 'wait' ? 2 : 1)) {
+    const waits = overflow === 'wait'
+    // One that is larger than the limit waits, and lets others wait, as if it were not.
+    const counted = (size: number): number => (waits ? Math.min(size, maxQueuedBytes) : size)
+    const bytes = counted(this.#sentBytes) + counted(item.size)
+    while (this.#backlog.exceeds(this.#host.options.outbound, bytes, waits ? 2 : 1)) {
       const oldest = drops ? this.#backlog.oldest : undefined
       const error = new MqttError(overflow.startsWith('drop') ? 'ERR_DROPPED' : 'ERR_QUEUE_FULL', undefined, { option: 'outbound' })
       if (oldest === undefined) throw error
@@ -322,17 +339,18 @@ export class Outbox {
     }
   }
 
-  // All at once: a listener of `drop` may publish again meanwhile.
   #giveUp(error: MqttError, wanted: (item: Item) => boolean = () => true): void {
-    const items = this.#backlog.select(wanted)
-    for (const item of items) this.#backlog.remove(item)
-    for (const item of items) this.#fail(item, error)
+    for (const item of this.#backlog.select(wanted)) {
+      this.#backlog.remove(item)
+      this.#fail(item, error)
+    }
   }
 
   #send(item: Item, output: Output): void {
     const { session, counters, platform } = this.#host
     const { topic, options } = item.call
     const { qos } = options
+    this.#lent.handleSent(item, output)
     try {
       this.#check(options)
       const wire = aged(item, platform.now)
@@ -340,7 +358,6 @@ export class Outbox {
       // On file before it is written: a listener of `packet` may end the client.
       if (item.packetId > 0) this.#inFlight.add(item)
       item.sent = true
-      item.carried = true
       item.order = ++this.#sends
       item.version = session.version
       this.#sentBytes += item.size
@@ -348,6 +365,7 @@ export class Outbox {
       else {
         item.wire = wire
         item.length = output.publish(topic, item.payload, wire, item.packetId)
+        this.#isolation.handleSent(item)
         if (counters !== undefined) counters.publishesSent += 1
       }
     } catch (error) {
@@ -366,20 +384,32 @@ export class Outbox {
   #resend(item: Item, output: Output): void {
     const { session, counters } = this.#host
     const { wire, packetId, call } = item
-    if (this.#inFlight.get(packetId) !== item || wire === undefined || item.released > 0) return
+    if (!this.#isCarried(item) || wire === undefined) return
     try {
       this.#check(call.options)
       if (item.length > output.packetLimit) throw new MqttError('ERR_PACKET_TOO_LARGE')
       if (item.version !== session.version) throw sessionLost()
     } catch (error) {
-      session.outbound.abandon(packetId)
-      this.#inFlight.delete(packetId)
+      this.#forget(item)
       return this.#fail(item, withOutcome(error, 'unknown'))
     }
     session.outbound.replay(packetId)
-    item.carried = true
+    item.repeated = true
+    this.#lent.handleSent(item, output)
     if (counters !== undefined) counters.publishesReplayed += 1
     output.publish(call.topic, item.payload, wire, packetId, true)
+    this.#isolation.handleSent(item)
+  }
+
+  // Still without an answer since the connection before.
+  #isCarried(item: Item): boolean {
+    return this.#inFlight.get(item.packetId) === item && item.released === 0
+  }
+
+  // It is not sent again.
+  #forget({ packetId }: Item): void {
+    this.#host.session.outbound.abandon(packetId)
+    this.#inFlight.delete(packetId)
   }
 
   // In front of what was never sent; to be called from the youngest to the oldest.
@@ -387,29 +417,18 @@ export class Outbox {
     this.#sentBytes -= item.size
     item.sent = false
     item.again = true
-    item.carried = false
     item.released = 0
     item.wire = undefined
     item.packetId = 0
     this.#backlog.unshift(item)
   }
 
-  #blame(): { readonly item: Item; readonly error: MqttError } | undefined {
-    const complaint = this.#complaint
-    this.#complaint = undefined
-    const item = blamed([...this.#inFlight.released(), ...this.#inFlight.unreleased()], complaint !== undefined)
-    if (item === undefined || complaint === undefined) return undefined
-    this.#host.session.outbound.abandon(item.packetId)
-    this.#inFlight.delete(item.packetId)
-    return { item, error: refusal('ERR_PUBLISH_REFUSED', complaint.reasonCode ?? 0, complaint.reasonString, DISCONNECT, 'unknown') }
-  }
-
   #follow(item: Item, output: Output): void {
     const { payload, options } = item.call
-    if (options.qos === 0 && payload.length < byReference && options.flush !== true) return this.#succeed(item, qos0Receipt)
+    if (options.qos === 0 && payload.length < largePayload && options.flush !== true) return this.#succeed(item, qos0Receipt)
     if (options.signal !== undefined) item.stop ??= onAbort(options.signal, () => this.#abort(item))
     if (options.qos > 0) return this.#limit(item)
-    // Large payloads are sent as they lie: the caller gets them back when they are written.
+    // The caller is not to be ahead of a transport that has much to write.
     output.onWritten((error) => (error === undefined ? this.#succeed(item, qos0Receipt) : this.#fail(item, withOutcome(error, 'unknown'))))
   }
 
@@ -430,16 +449,9 @@ export class Outbox {
     if (counters !== undefined) counters.publishesSent += 1
   }
 
-  // What cannot leave now is written to a scratch buffer, but for the payload.
-  #try(topic: string, payloadLength: number, { qos, retain, properties }: Sending): void {
-    trial.reset()
-    try {
-      writePublishHead(trial, { topic, qos, retain, packetId: qos, properties }, payloadLength, 5)
-    } catch (error) {
-      throw asInvalidOption(error)
-    }
-    const limit = this.#host.connection === undefined ? undefined : this.#host.session.negotiated?.maximumPacketSize
-    if (trial.length + payloadLength > (limit ?? Number.POSITIVE_INFINITY)) throw new MqttError('ERR_PACKET_TOO_LARGE')
+  #try(topic: string, payloadLength: number, how: Sending): void {
+    const { connection, session } = this.#host
+    assertSendable(topic, payloadLength, how, connection && session.negotiated?.maximumPacketSize)
   }
 
   #abort(item: Item): void {
@@ -461,34 +473,23 @@ export class Outbox {
 
   #tell(item: Item, error: unknown): void {
     if (item.settled) return
-    // The exchange goes on without the caller, who has the bytes back now.
-    if (item.sent && item.wire !== undefined) item.payload = new Uint8Array(item.payload)
     item.reject(error)
-    this.#report(item.call.topic, error)
-  }
-
-  // A failure that nobody awaits shows as an event.
-  #report(topic: string, error: unknown): void {
-    const { counters, events } = this.#host
-    if (!MqttError.is(error) || error.code === 'ERR_ABORTED') return
-    if (counters !== undefined) counters.publishesDropped += 1
-    events.emit('drop', { direction: 'out', topic, count: 1, error })
+    // The exchange goes on without the caller.
+    this.#lent.giveBack(item, item.again || (item.sent && item.wire !== undefined))
+    // A failure that nobody awaits shows as an event.
+    this.#failures.add(item.call.topic, error)
   }
 
   #release(item: Item): void {
     if (item.sent) this.#sentBytes -= item.size
     item.sent = false
+    this.#lent.giveBack(item, false)
+    if (this.size > 0) this.#host.connection?.output.queueFlush()
     item.stop?.()
     item.cancel?.()
     item.late?.()
-    this.#tellRoom()
+    this.#room.tell()
     this.#tellIdle()
-  }
-
-  #tellRoom(): void {
-    if (this.#room === undefined || !this.#hasRoom) return
-    this.#room.resolve()
-    this.#room = undefined
   }
 
   #tellIdle(): void {

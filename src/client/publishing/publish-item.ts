@@ -4,16 +4,22 @@
  * Data and pure functions; the way itself is in `outbound.ts`.
  */
 import { MqttError } from '../../errors.js'
-import type { Properties, ProtocolVersion, UserProperties } from '../../wire/packets.js'
+import { writePublishHead } from '../../wire/encode-client.js'
+import type { Properties, UserProperties } from '../../wire/packets.js'
+import { Writer } from '../../wire/writer.js'
 import type { OfflinePolicy, Receipt } from '../api.js'
 import type { Linked } from '../common/queue.js'
+import { hasSettings, unsupported } from '../common/schema.js'
 import type { Sending } from '../connection/output.js'
 import type { ClientEvents, InFlight } from '../events.js'
-import { hasSettings } from '../parsing/endpoint.js'
-import type { Config, OutboundConfig } from '../parsing/options.js'
+import type { Host } from '../host.js'
+import { asInvalidOption, type OutboundConfig } from '../parsing/options.js'
 import type { CheckedPublish } from '../parsing/requests.js'
 import { checkPublish, type Negotiated } from '../session/limits.js'
-import { nameOf } from '../session/refusal.js'
+import { nameOf, refusal } from '../session/refusal.js'
+import { identifierInUse, overhead } from './bounds.js'
+
+const trial = /* @__PURE__ */ new Writer()
 
 /** A publish that was checked. */
 export interface PublishCall {
@@ -47,12 +53,19 @@ export class Item implements Linked<Item> {
   settled = false
   /** It counts as sent, and stays so until its acknowledgement or the end of the session. */
   sent = false
+  /** It was sent again in its session, with DUP. */
+  repeated = false
   /** It was sent in a session that was lost: neither its time to live nor `clear()` concern it any more. */
   again = false
-  /** The connection that is up has carried it. */
-  carried = false
-  /** Connections that the server ended with a complaint while this was in flight. */
-  complaints = 0
+  /** Where its packet ends in the output of the connection that is up; 0 when that did not carry it. */
+  end = 0
+  /** Connections that ended over it, and whether the last one of them did so with a complaint. */
+  strikes = 0
+  complained = false
+  /** Something but CONNACK was heard on a connection before it was sent there. */
+  proven = false
+  /** Connections that ended over it without another word from the server. */
+  unheard = 0
   /** Rises with each message that is sent. */
   order = 0
   /** Rises with each message that gets its PUBREC; 0 before that. */
@@ -100,9 +113,6 @@ export class Item implements Linked<Item> {
   }
 }
 
-/** Per message, on top of payload, topic and properties; and per user property. */
-const overhead = 64
-
 function sizeOf({ topic, payload, options: { properties } }: PublishCall): number {
   const size = payload.length + topic.length + overhead
   return properties === undefined ? size : size + sizeOfProperties(properties)
@@ -116,25 +126,6 @@ function sizeOfProperties({ userProperties = [], correlationData, responseTopic,
 // What it may hold is checked by the encoder, later.
 function lengthOf(text: unknown): number {
   return typeof text === 'string' ? text.length : 0
-}
-
-/** A message that goes with so many connections which end in a complaint is not sent again. */
-const mostComplaints = 5
-/** DISCONNECT reason codes that say we sent something wrong. */
-const complaints: readonly number[] = [0x81, 0x82, 0x90, 0x93, 0x94, 0x95, 0x99, 0x9a, 0x9b]
-
-/** Does a DISCONNECT with this reason code say that we sent something wrong? */
-export function isComplaint(reasonCode: number): boolean {
-  return complaints.includes(reasonCode)
-}
-
-/** A connection is over: the oldest of its messages that went with too many which ended in a complaint. */
-export function blamed(items: readonly Item[], complaint: boolean): Item | undefined {
-  for (const item of items) {
-    if (complaint && item.carried) item.complaints += 1
-    item.carried = false
-  }
-  return items.find((item) => item.complaints >= mostComplaints)
 }
 
 /**
@@ -157,7 +148,19 @@ export function assertTaken({ qos, retain, properties }: CheckedPublish, limits:
   const objection = checkPublish(limits, qos, retain)
   if (objection !== undefined) throw new MqttError(objection, undefined, { option: objection === 'ERR_QOS_UNSUPPORTED' ? 'qos' : 'retain' })
   if (limits.protocolVersion === 5 || properties === undefined || !hasSettings(properties)) return
-  throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: 'properties' })
+  throw unsupported('properties')
+}
+
+/** Writes what cannot leave now to a scratch buffer, but for the payload. @throws MqttError for what can never be sent */
+export function assertSendable(topic: string, payloadLength: number, how: Sending, limit = Number.POSITIVE_INFINITY): void {
+  const { qos, retain, properties } = how
+  trial.reset()
+  try {
+    writePublishHead(trial, { topic, qos, retain, packetId: qos, properties }, payloadLength, 5)
+  } catch (error) {
+    throw asInvalidOption(error)
+  }
+  if (trial.length + payloadLength > limit) throw new MqttError('ERR_PACKET_TOO_LARGE')
 }
 
 /** Milliseconds that it may wait: its time to live, or its message expiry interval where that is shorter; and which of them it is. */
@@ -176,14 +179,20 @@ export function offlinePolicy({ call, again }: Item, { offline }: OutboundConfig
  * Is it sent anew when the session is lost? A clean 3.1.1 session is lost with every connection: whoever wants that has no use for repeats, unless it
  * is said.
  */
-export function republishes({ call }: Item, { outbound, cleanStart }: Config, version: ProtocolVersion): boolean {
-  const usual = call.options.qos === 1 && !(version === 4 && cleanStart)
+export function republishes({ call }: Item, { options, session }: Host): boolean {
+  const { outbound, cleanStart } = options
+  const usual = call.options.qos === 1 && !(session.version === 4 && cleanStart)
   return (call.options.onSessionLost ?? outbound.onSessionLost ?? (usual ? 'republish' : 'reject')) === 'republish'
 }
 
-/** A message in flight, for events. */
-export function describe({ call, packetId }: Item): InFlight {
+function describe({ call, packetId }: Item): InFlight {
   return { topic: call.topic, qos: call.options.qos, packetId }
+}
+
+/** What became of messages in flight when the session was lost, for its event: those that are sent anew, and those that are not. */
+export function lossesOf(again: readonly Item[], lost: readonly Item[]): Losses {
+  const rejected = lost.filter((item) => !item.settled).map((item) => ({ ...describe(item), error: sessionLost() }))
+  return { republished: Object.freeze(again.map(describe)), rejected: Object.freeze(rejected) }
 }
 
 /** The error of a message that a lost session leaves in doubt. */
@@ -201,4 +210,10 @@ export function receipt(reasonCode: number, packetId: number | undefined, proper
   success ??= nameOf(0)
   const reasonName = reasonCode === 0 ? success : nameOf(reasonCode)
   return Object.freeze({ reasonCode, reasonName, reasonString, userProperties: Object.freeze(userProperties), packetId })
+}
+
+/** The server's no. What holds the identifier of a message that was sent again may be its first copy. */
+export function refused({ repeated }: Item, packetType: number, reasonCode: number, properties: Properties | undefined): MqttError {
+  const outcome = repeated && reasonCode === identifierInUse ? 'unknown' : 'refused'
+  return refusal('ERR_PUBLISH_REFUSED', reasonCode, properties?.reasonString, packetType, outcome)
 }

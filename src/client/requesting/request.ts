@@ -4,35 +4,38 @@
  * One response subscription serves all requests of a client. It may assume that the client restores subscriptions after a reconnect; it keeps
  * every request settled exactly once: by its answer, its deadline, its signal, a failure on the way, or the end of the client.
  */
-import { MqttError, type Outcome } from '../../errors.js'
-import type { ProtocolVersion, QoS } from '../../wire/packets.js'
+
+import { MqttError, type Outcome, printable } from '../../errors.js'
+import type { QoS } from '../../wire/packets.js'
 import { isShared, validateTopicName } from '../../wire/topics.js'
 import type { ClientState, Filters, Handler, Handling, ListenOptions, Payload, PublishOptions, PublishProperties } from '../api.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../common/abort.js'
-import { withOutcome } from '../common/outcome.js'
-import { duration, invalid, object, optional, type Parsed, type Parser, signal, withDefault } from '../common/schema.js'
+import { closedError, withOutcome } from '../common/outcome.js'
+import { duration, object, optional, type Parsed, signal, withDefault } from '../common/schema.js'
 import type { Message } from '../delivery/message.js'
 import type { ClientEvents } from '../events.js'
-import { publishProperties, qos } from '../parsing/options.js'
-import { payloadBytes } from '../parsing/requests.js'
-import type { CancelTimer } from '../platform.js'
+import { leftOut, propertiesWith, qos } from '../parsing/options.js'
+import { isVersion4, payloadBytes, type Spoken } from '../parsing/requests.js'
+import type { Platform } from '../platform.js'
 import type { Negotiated } from '../session/limits.js'
+import { correlationLength, overhead } from './bounds.js'
 
-/** What requests and responders need of a client. */
-export interface RequestClient {
+/** A client, as requests and responders use it. */
+interface RequestClient {
   readonly state: ClientState
   /** Settles at the end of the client with what ended it; never rejects. */
   readonly closed: Promise<MqttError | undefined>
   /** Undefined before the first CONNACK. */
   readonly negotiated: Pick<Negotiated, 'responseInformation'> | undefined
-  /** The protocol version in force; undefined while it is not decided. */
-  readonly version: ProtocolVersion | undefined
   publish(topic: string, payload: Payload, options: PublishOptions): Promise<unknown>
   listen(filters: Filters, handler: Handler, options: ListenOptions): Promise<Handling>
   on<K extends 'state' | 'connect'>(type: K, listener: (event: ClientEvents[K]) => void): () => void
-  /** A number in [0, 1), from a source that cannot be guessed where there is one. */
-  random(): number
-  setTimer(callback: () => void, delay: number): CancelTimer
+}
+
+/** What requests and responders need. */
+export interface RequestHost extends Spoken {
+  readonly client: RequestClient
+  readonly platform: Pick<Platform, 'random' | 'setTimer'>
 }
 
 /** Options of `request`. */
@@ -57,16 +60,10 @@ export interface RequestLimits {
 
 const defaultLimits: RequestLimits = { requests: 65_535, bytes: 16 * 1024 * 1024 }
 
-const properties: Parser<ReturnType<typeof publishProperties>> = (value, path) => {
-  const parsed = publishProperties(value, path)
-  for (const name of ['responseTopic', 'correlationData'] as const) if (parsed[name] !== undefined) invalid(`${path}.${name}`, 'left out')
-  return parsed
-}
-
 const requestSchema = {
   timeout: withDefault(duration, 30_000),
   qos: withDefault(qos, 0),
-  properties: withDefault(properties, {}),
+  properties: withDefault(propertiesWith({ responseTopic: leftOut, correlationData: leftOut }), {}),
   signal: optional(signal),
 }
 const requestOptions = object<Parsed<typeof requestSchema>>(requestSchema)
@@ -91,16 +88,14 @@ interface Call {
   /** Takes the request back, as far as it has not left. */
   readonly abort: AbortController
   /** Lets go of timer and signal. */
-  stop: () => void
+  readonly stop: () => void
   /** Correlation data, as a key, and where the answer comes; set when it is published. */
-  sent: { readonly key: string; readonly route: Route } | undefined
+  sent?: { readonly key: string; readonly route: Route } | undefined
   /** What became of the publish. */
-  sending: Promise<Outcome> | undefined
+  sending?: Promise<Outcome>
 }
 
 const none = new Uint8Array(0)
-const correlationLength = 12
-const overhead = 256
 
 /**
  * The requests of one client. Each has a response topic of its own: a durable session keeps the filters of clients that are gone until it ends, and
@@ -109,6 +104,7 @@ const overhead = 256
 export class Requests {
   /** Answers that belong to no request: correlation data unknown, missing, or answered before (or too late). */
   ignored = 0
+  readonly #host: RequestHost
   readonly #client: RequestClient
   readonly #limits: RequestLimits
   readonly #id: string
@@ -120,77 +116,72 @@ export class Requests {
   #route: Route | undefined
   #counter = 0
 
-  constructor(client: RequestClient, limits: RequestLimits = defaultLimits) {
+  constructor(host: RequestHost, limits: RequestLimits = defaultLimits) {
+    const { client } = host
+    this.#host = host
     this.#client = client
     this.#limits = limits
-    this.#id = Array.from(this.#random(10), (byte) => byte.toString(16).padStart(2, '0')).join('')
+    this.#id = Array.from(this.#random(20), (byte) => (byte & 15).toString(16)).join('')
     client.on('connect', () => this.#pump())
     // From now on nothing more is handed out.
-    client.on('state', ({ state }) => state === 'disconnecting' && this.#failAll(new MqttError('ERR_CLOSED')))
-    client.closed.then((error) => this.#failAll(error ?? new MqttError('ERR_CLOSED')))
+    client.on('state', ({ state }) => state === 'disconnecting' && this.#failAll(closedError()))
+    client.closed.then((error) => this.#failAll(error ?? closedError()))
   }
 
   /**
    * Publishes a request and gives its answer. Without a connection it waits for one. The payload must not change until it settles.
-   * @throws MqttError ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION,
+   * @throws MqttError ERR_REMOTE when the responder answers with an error, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION,
    * ERR_INVALID_TOPIC, and whatever `listen` and `publish` reject with; `outcome` tells whether the request may have arrived
    */
   request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message> {
     try {
-      const call = this.#call(topic, payload, options)
-      this.#add(call)
+      const { promise } = this.#add(topic, payload, options).done
       this.#pump()
-      return call.done.promise
+      return promise
     } catch (error) {
       return rejected(error)
     }
   }
 
-  #call(topic: unknown, payload: unknown, given: unknown): Call {
-    assertVersion(this.#client)
-    if (isStopping(this.#client)) throw new MqttError('ERR_CLOSED')
+  #add(topic: unknown, payload: unknown, given: unknown): Call {
+    assertVersion(this.#host)
+    if (isStopping(this.#client)) throw closedError()
     const objection = typeof topic === 'string' ? validateTopicName(topic) : 'must be a string'
     if (objection !== undefined) throw new MqttError('ERR_INVALID_TOPIC', `topic ${objection}`, { option: 'topic' })
-    const options = requestOptions(given, '')
-    assertNotAborted(options.signal)
+    const options = requestOptions(given)
     const bytes = payloadBytes(payload)
+    assertNotAborted(options.signal)
     const size = bytes.length + (topic as string).length + overhead
-    return {
+    const { requests, bytes: mostBytes } = this.#limits
+    if (this.#waiting.size + this.#open.size >= requests * 2 || (this.#waiting.size > 0 && this.#waitingBytes + size > mostBytes))
+      throw new MqttError('ERR_QUEUE_FULL', 'too many requests wait')
+    const call: Call = {
       topic: topic as string,
       payload: bytes,
       options,
       size,
       done: deferred(),
       abort: new AbortController(),
-      stop: () => undefined,
-      sent: undefined,
-      sending: undefined,
+      stop: () => {
+        cancel()
+        stop()
+      },
     }
-  }
-
-  #add(call: Call): void {
-    const { requests, bytes } = this.#limits
-    if (this.#waiting.size + this.#open.size >= requests * 2 || (this.#waiting.size > 0 && this.#waitingBytes + call.size > bytes))
-      throw new MqttError('ERR_QUEUE_FULL', 'too many requests wait to be sent')
-    const { timeout, signal: given } = call.options
     this.#waiting.add(call)
-    this.#waitingBytes += call.size
-    const cancel = this.#client.setTimer(
-      () => this.#giveUp(call, new MqttError('ERR_TIMEOUT', 'no answer to the request', { fault: 'remote' })),
-      timeout,
+    this.#waitingBytes += size
+    const cancel = this.#host.platform.setTimer(
+      () => this.#giveUp(call, new MqttError('ERR_TIMEOUT', 'no answer', { fault: 'remote' })),
+      options.timeout,
     )
-    const stop = onAbort(given, () => this.#giveUp(call, aborted(given)))
-    call.stop = () => {
-      cancel()
-      stop()
-    }
+    const stop = onAbort(options.signal, () => this.#giveUp(call, aborted(options.signal)))
+    return call
   }
 
   // Publishes what waits, in order, as far as there are a connection, a response subscription and room.
   #pump(): void {
     if (this.#waiting.size === 0 || this.#client.state !== 'connected') return
     try {
-      assertVersion(this.#client)
+      assertVersion(this.#host)
       const route = this.#currentRoute()
       if (route.handling === undefined) return
       for (const call of this.#waiting) {
@@ -198,7 +189,7 @@ export class Requests {
         this.#send(call, route)
       }
     } catch (error) {
-      for (const call of this.#waiting) this.#fail(call, error)
+      this.#failAll(error, ({ sent }) => sent === undefined)
     }
   }
 
@@ -235,7 +226,9 @@ export class Requests {
       return
     }
     this.#remove(call)
-    call.done.resolve(message)
+    const problem = message.properties.userProperties?.find(([name]) => name === 'error')
+    if (problem === undefined) call.done.resolve(message)
+    else call.done.reject(failure(message, problem[1]))
     this.#pump()
   }
 
@@ -253,18 +246,17 @@ export class Requests {
     return route
   }
 
-  #subscribe(route: Route): void {
+  async #subscribe(route: Route): Promise<void> {
     const options: ListenOptions = { qos: 1, retainHandling: 2, onExit: 'unsubscribe', signal: route.abort.signal }
-    this.#client
-      .listen(route.topic, (message) => this.#handleAnswer(message, route), options)
-      .then((handling) => {
-        route.handling = handling
-        const ended = (error?: unknown): void => this.#handleEnd(route, error ?? new MqttError('ERR_ABORTED', 'the response subscription was ended'))
-        handling.done.then(() => ended(), ended)
-        this.#retire(route)
-        this.#pump()
-      })
-      .catch((error: unknown) => this.#handleEnd(route, error))
+    try {
+      route.handling = await this.#client.listen(route.topic, (message) => this.#handleAnswer(message, route), options)
+      this.#retire(route)
+      this.#pump()
+      await route.handling.done
+      throw new MqttError('ERR_ABORTED', 'no response subscription')
+    } catch (error) {
+      this.#handleEnd(route, error)
+    }
   }
 
   // An old one goes when its last answer has come.
@@ -280,8 +272,7 @@ export class Requests {
     if (isStopping(this.#client)) return
     const current = this.#route === route
     if (current) this.#route = undefined
-    for (const call of [...this.#open.values()]) if (call.sent?.route === route) this.#fail(call, error)
-    if (current) for (const call of [...this.#waiting]) this.#fail(call, error)
+    this.#failAll(error, ({ sent }) => (sent === undefined ? current : sent.route === route))
   }
 
   // Settling
@@ -289,10 +280,8 @@ export class Requests {
   // False when it is settled already.
   #remove(call: Call): boolean {
     const { sent } = call
-    if (sent === undefined) {
-      if (!this.#leaveQueue(call)) return false
-    } else {
-      if (!this.#open.delete(sent.key)) return false
+    if (sent === undefined ? !this.#leaveQueue(call) : !this.#open.delete(sent.key)) return false
+    if (sent !== undefined) {
       sent.route.calls -= 1
       this.#retire(sent.route)
     }
@@ -321,31 +310,30 @@ export class Requests {
     this.#pump()
   }
 
-  #failAll(error: MqttError): void {
-    for (const call of [...this.#open.values(), ...this.#waiting]) this.#fail(call, error)
+  #failAll(error: unknown, fits = (_call: Call): boolean => true): void {
+    for (const call of [...this.#open.values(), ...this.#waiting]) if (fits(call)) this.#fail(call, error)
   }
 
   // Identifiers
 
   #correlation(): ReturnType<Uint8Array['slice']> {
-    const bytes = this.#random(correlationLength)
-    new DataView(bytes.buffer).setUint32(0, this.#counter)
-    this.#counter = (this.#counter + 1) >>> 0
-    return bytes
+    this.#counter += 1
+    return this.#random(correlationLength).map((byte, index) => (index < 4 ? this.#counter >>> (8 * index) : byte))
   }
 
   #random(length: number): ReturnType<Uint8Array['slice']> {
-    return Uint8Array.from({ length }, () => Math.floor(this.#client.random() * 256))
+    return Uint8Array.from({ length }, () => Math.floor(this.#host.platform.random() * 256))
   }
 }
 
-function isStopping({ state }: RequestClient): boolean {
+/** No answer can leave any more. */
+export function isStopping({ state }: RequestClient): boolean {
   return state === 'closed' || state === 'disconnecting'
 }
 
 /** 3.1.1 has neither response topics nor correlation data. @throws MqttError ERR_UNSUPPORTED_OPTION */
-export function assertVersion({ version }: RequestClient): void {
-  if (version === 4) throw new MqttError('ERR_UNSUPPORTED_OPTION', 'request and response need MQTT 5.0', { option: 'protocolVersion' })
+export function assertVersion(host: RequestHost): void {
+  if (isVersion4(host)) throw new MqttError('ERR_UNSUPPORTED_OPTION', 'request and response need MQTT 5.0', { option: 'protocolVersion' })
 }
 
 // The server chose the first part (section 3.2.2.3.15).
@@ -353,7 +341,13 @@ function responseTopic(information: string | undefined, id: string): string {
   const base = information || 'mqwire'
   const topic = base.endsWith('/') ? base + id : `${base}/${id}`
   if (validateTopicName(topic) === undefined && !isShared(topic)) return topic
-  throw new MqttError('ERR_INVALID_TOPIC', 'the response information of the server is no topic', { fault: 'remote', option: 'responseInformation' })
+  throw new MqttError('ERR_INVALID_TOPIC', 'response information is no topic', { fault: 'remote', option: 'responseInformation' })
+}
+
+// What the responder chose to tell.
+function failure(message: Message, code: string): MqttError {
+  const text = printable(message.text())
+  return new MqttError('ERR_REMOTE', text || undefined, { fault: 'remote', outcome: 'unknown', reasonName: printable(code) })
 }
 
 function keyOf(correlationData: Uint8Array): string {

@@ -4,16 +4,16 @@
  * It answers only where it is allowed to: a requester chooses the response topic, and must not make this client publish wherever it likes. What it
  * does not answer is counted, and the handler is not called for it.
  */
-import { MqttError } from '../../errors.js'
-import type { QoS } from '../../wire/packets.js'
+import { MqttError, printable } from '../../errors.js'
+import type { Bytes, QoS } from '../../wire/packets.js'
 import { hasWildcard } from '../../wire/topics.js'
-import type { Filters, Grant, Handling, ListenOptions, Payload, PublishProperties } from '../api.js'
-import { asyncDisposeSymbol } from '../common/dispose.js'
-import { anyObject, invalid, object, optional, type Parsed, type Parser, string, viewBytes, withDefault } from '../common/schema.js'
-import type { Message } from '../delivery/message.js'
-import { publishProperties, qos } from '../parsing/options.js'
-import { payloadBytes } from '../parsing/requests.js'
-import { assertVersion, type RequestClient } from './request.js'
+import type { Filters, HandlerFailure, Handling, ListenOptions, Payload, PublishProperties } from '../api.js'
+import { anyObject, assertHandler, invalid, object, optional, type Parsed, type Parser, string, viewBytes, withDefault } from '../common/schema.js'
+import { usual } from '../delivery/handling.js'
+import type { DeliveredMessage, Message } from '../delivery/message.js'
+import { leftOut, propertiesWith, qos } from '../parsing/options.js'
+import { onFailure, payloadBytes } from '../parsing/requests.js'
+import { assertVersion, isStopping, type RequestHost } from './request.js'
 
 /** An answer with properties of its own. */
 export interface Reply {
@@ -28,10 +28,13 @@ export interface Reply {
 /** What is answered: undefined is an empty answer, `null` is none at all. */
 export type Answer = Payload | Reply | null | undefined
 
-/** Answers one request. A throw is no answer and goes the way of `onError`. */
+/**
+ * Answers one request. A throw goes the way of `onError`; where that rejects the message, an error is answered: the User Property `error` with a code,
+ * `ERR_HANDLER_FAILED`. `throw new MqttError('ERR_REMOTE', text, { reasonName: code })` tells the caller code and text, up to 256 characters each.
+ */
 export type Responding = ((message: Message) => Answer | Promise<Answer>) | ((message: Message) => void | Promise<void>)
 
-/** Options of `respond`: those of `listen`, and where answers may go. */
+/** Options of `respond`: those of `listen` (`order` is `'none'` unless it is given), and where answers may go. */
 export interface RespondOptions extends ListenOptions {
   /**
    * Which response topics are answered: prefixes of whole levels (`'tenant-1/replies'` allows it and everything below it), or a function.
@@ -50,15 +53,9 @@ export interface Responder extends Handling {
 
 type Allow = (responseTopic: string, message: Message) => boolean
 
-const replyProperties: Parser<ReturnType<typeof publishProperties>> = (value, path) => {
-  const parsed = publishProperties(value, path)
-  if (parsed.correlationData !== undefined) invalid(`${path}.correlationData`, 'left out')
-  return parsed
-}
-
 const replySchema = {
   payload: withDefault(payloadBytes as Parser<Uint8Array>, new Uint8Array(0)),
-  properties: withDefault(replyProperties, {}),
+  properties: withDefault(propertiesWith({ correlationData: leftOut }), {}),
   qos: optional(qos),
 }
 const replyOf = object<Parsed<typeof replySchema>>(replySchema)
@@ -66,8 +63,7 @@ const replyOf = object<Parsed<typeof replySchema>>(replySchema)
 const allowOf: Parser<Allow> = (value, path) => {
   if (value === undefined) return (topic) => !topic.startsWith('$')
   if (typeof value === 'function') return value as Allow
-  const list: readonly unknown[] = Array.isArray(value) ? value : [value]
-  const prefixes = list.map((item) => {
+  const prefixes = [value].flat().map((item) => {
     const prefix = string(item, path)
     if (prefix === '' || hasWildcard(prefix)) invalid(path, 'a function, or prefixes without wildcards')
     return prefix.endsWith('/') ? prefix : `${prefix}/`
@@ -75,42 +71,67 @@ const allowOf: Parser<Allow> = (value, path) => {
   return (topic) => prefixes.some((prefix) => `${topic}/`.startsWith(prefix))
 }
 
+/** What is known of a request. */
+interface Asked extends Pick<Message, 'qos'> {
+  readonly responseTopic: string
+  readonly correlationData: Bytes | undefined
+}
+
 /**
  * Subscribes and answers requests, in order, `concurrency` at a time; a request is acknowledged when its answer is published.
  * @throws MqttError as `listen`, and ERR_UNSUPPORTED_OPTION on 3.1.1
  */
-export async function respond(client: RequestClient, filters: Filters, handler: Responding, options: RespondOptions = {}): Promise<Responder> {
-  assertVersion(client)
-  if (typeof handler !== 'function') throw new MqttError('ERR_INVALID_HANDLER', undefined, { option: 'handler' })
-  const { allow, ...rest } = anyObject(options, 'options') as RespondOptions
-  const answers = new Answers(client, handler, allowOf(allow, 'allow'))
-  return answers.over(await client.listen(filters, (message) => answers.handle(message), rest))
+export async function respond(host: RequestHost, filters: Filters, handler: Responding, options: RespondOptions = {}): Promise<Responder> {
+  assertVersion(host)
+  assertHandler(handler, 'handler')
+  const { allow, order = 'none', onError, ...rest } = anyObject(options, 'options') as RespondOptions
+  const answers = new Answers(host.client, handler, allowOf(allow, 'allow'), onFailure(onError, 'onError'))
+  const handling = await host.client.listen(filters, answers.handle, { ...rest, order, onError: answers.decide })
+  return Object.defineProperties(handling, { ignored: { get: () => answers.ignored }, failed: { get: () => answers.failed } }) as Responder
 }
 
 class Answers {
   ignored = 0
   failed = 0
-  readonly #client: RequestClient
+  readonly #client: RequestHost['client']
   readonly #handler: Responding
   readonly #allow: Allow
+  readonly #onError: ListenOptions['onError']
+  /** Where answers go, also once the message is released. */
+  readonly #asked = new WeakMap<Message, Asked>()
 
-  constructor(client: RequestClient, handler: Responding, allow: Allow) {
+  constructor(client: RequestHost['client'], handler: Responding, allow: Allow, onError: ListenOptions['onError']) {
     this.#client = client
     this.#handler = handler
     this.#allow = allow
+    this.#onError = onError
   }
 
-  async handle(message: Message): Promise<void> {
+  readonly handle = async (message: Message): Promise<void> => {
     const { responseTopic, correlationData } = message.properties
     if (responseTopic === undefined || hasWildcard(responseTopic) || (await this.#allow(responseTopic, message)) !== true) {
       this.ignored += 1
       return
     }
-    // Before the handler runs: it may release the message.
-    const requested = message.qos
+    const asked = { responseTopic, correlationData, qos: message.qos }
+    this.#asked.set(message, asked)
     const result = (await this.#handler(message)) as Answer
     if (result === null) return
-    const { payload, properties, qos: own = requested } = parseReply(result)
+    await this.#send(asked, typeof result === 'string' || viewBytes(result) !== undefined ? { payload: result } : result)
+  }
+
+  /** The handler failed: what becomes of the request. Its caller is told once that is final. */
+  readonly decide = async (error: unknown, message: Message, attempt: number): Promise<HandlerFailure> => {
+    const shown = message as DeliveredMessage
+    const verdict = await verdictOf(this.#onError, error, shown, attempt)
+    const asked = this.#asked.get(message)
+    if ((verdict === 'retry' && !shown.released) || verdict === 'stop' || asked === undefined || isStopping(this.#client)) return verdict
+    await this.#send(asked, failureOf(error))
+    return verdict
+  }
+
+  async #send({ responseTopic, correlationData, qos: requested }: Asked, reply: unknown): Promise<void> {
+    const { payload, properties, qos: own = requested } = replyOf(reply, 'reply')
     try {
       await this.#client.publish(responseTopic, payload, { qos: own, properties: { ...properties, correlationData } })
     } catch (error) {
@@ -119,28 +140,20 @@ class Answers {
       this.failed += 1
     }
   }
+}
 
-  over(handling: Handling): Responder {
-    const answers = this
-    return {
-      get granted(): readonly Grant[] {
-        return handling.granted
-      },
-      get ignored(): number {
-        return answers.ignored
-      },
-      get failed(): number {
-        return answers.failed
-      },
-      done: handling.done,
-      unsubscribe: () => handling.unsubscribe(),
-      detach: () => handling.detach(),
-      [asyncDisposeSymbol]: async () => handling[asyncDisposeSymbol](),
-    }
+// One that throws rejects the message.
+async function verdictOf(onError: ListenOptions['onError'], error: unknown, message: DeliveredMessage, attempt: number): Promise<HandlerFailure> {
+  try {
+    return await (typeof onError === 'function' ? onError(error, message, attempt) : usual(onError, message, attempt))
+  } catch {
+    return 'reject'
   }
 }
 
-function parseReply(result: Payload | Reply | undefined): Parsed<typeof replySchema> {
-  if (typeof result === 'string' || viewBytes(result) !== undefined) return replyOf({ payload: result }, 'reply')
-  return replyOf(result, 'reply')
+// Of others' errors nothing is told.
+function failureOf(error: unknown): Reply {
+  const told = MqttError.is(error) && error.code === 'ERR_REMOTE' && error.fault === 'local'
+  const code = told ? printable(error.reasonName ?? error.code) : 'ERR_HANDLER_FAILED'
+  return { payload: told ? printable(error.message) : '', properties: { userProperties: [['error', code]] } }
 }

@@ -5,6 +5,9 @@
  * drains it after each.
  */
 
+/** Entries for which an empty queue keeps its array. */
+const mostIdleEntries = 4096
+
 /** Queue of packed acknowledgements. Its array is kept: a turn of acknowledgements allocates nothing. */
 export class AckQueue {
   readonly #entries: number[] = []
@@ -27,6 +30,7 @@ export class AckQueue {
   }
 
   clear(): void {
+    if (this.#entries.length > mostIdleEntries) this.#entries.length = 0
     this.#head = 0
     this.#tail = 0
   }

@@ -27,5 +27,7 @@ export type Action =
   | { readonly type: 'server-disconnect'; readonly packet: DisconnectPacket }
   /** End the connection because of `error`; a DISCONNECT with `reasonCode` goes first where it is given. */
   | { readonly type: 'close'; readonly error: MqttError; readonly reasonCode: number | undefined }
+  /** The server exceeded our Receive Maximum, for the first time on this connection; it is borne with. */
+  | { readonly type: 'exceeded' }
   /** Make it durable, then call `handlePersisted(token)`. Token 0 asks for no answer. */
   | { readonly type: 'persist'; readonly operation: PersistOperation; readonly id: number; readonly token: number }

@@ -3,6 +3,7 @@
  *
  * Memory is bounded by the Topic Alias Maximum of each side times the longest topic. They must never outlive their connection [MQTT-3.3.2-7].
  */
+import { mostAliases } from './numbers.js'
 import { SparseMap } from './sparse.js'
 
 /** Topics by alias. */
@@ -40,9 +41,6 @@ export class InboundAliases {
     return this.#topics[alias]
   }
 }
-
-/** Aliases of ours are no more than this, whatever the server would take: each costs a topic of memory. */
-const mostAliases = 256
 
 /** A topic with an alias, in the order of use. */
 interface Alias {

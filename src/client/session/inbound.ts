@@ -9,33 +9,28 @@
 import { PUBACK, PUBCOMP, PUBREC } from '../../wire/constants.js'
 import type { AckQueue } from './ack-queue.js'
 import { IdTable } from './id-table.js'
+import {
+  errorReason,
+  FAULT,
+  idShift,
+  initialSlots,
+  mostIdleSlots,
+  nowhere,
+  PENDING,
+  QOS1_IN_HAND,
+  QOS2_EARLIER,
+  QOS2_IN_HAND,
+  QOS2_RECEIVED,
+  qos2Flag,
+  READY,
+  REPEAT,
+  reasonShift,
+  STORING,
+  statusMask,
+} from './numbers.js'
 import type { PersistPort } from './persistence.js'
 import { SparseMap } from './sparse.js'
 
-/** `handlePublish` answers a ticket (0 or above) or one of these. */
-export const REPEAT = -1
-/** The peer broke the protocol; `PublishFault` and the reason code say how. */
-export const FAULT = -2
-
-// States of an incoming packet identifier.
-const QOS1_IN_HAND = 1
-const QOS2_IN_HAND = 2
-const QOS2_RECEIVED = 3
-/** PUBREC was due on an earlier connection: it counts here only when the server starts again with PUBLISH. */
-const QOS2_EARLIER = 4
-
-// Low bits of a slot: what happened to the message so far.
-const PENDING = 0
-const STORING = 1
-const READY = 2
-const statusMask = 3
-const qos2Flag = 4
-const reasonShift = 8
-const idShift = 16
-
-const initialSlots = 16
-const errorReason = 0x80
-const nowhere = -1
 const noSlots = new Uint32Array(0)
 
 /** A message of an earlier connection that has no acknowledgement yet. */
@@ -58,10 +53,13 @@ export class Inbound {
   readonly #acks: AckQueue
   readonly #persist: PersistPort
   readonly #fault: Fault
-  /** Servers are about that count one too few: told once, and borne with from then on, or each connection would end the same way. */
-  #tolerance = 0
+  /** Told once a connection of a server that exceeds Receive Maximum; undefined where that ends the connection. */
+  readonly #tell: (() => void) | undefined
+  /** Messages that came although Receive Maximum was reached. */
+  excess = 0
   // valid for the connection
-  /** Messages in hand or half done, bounded by our Receive Maximum [MQTT-3.3.4-9]. */
+  #told = false
+  /** Messages in hand or half done. The server bounds them by our Receive Maximum [MQTT-3.3.4-9], or packet identifiers do. */
   #open = 0
   #receiveMaximum: number
   /** 3.1.1: a message may be sent again on the same connection. */
@@ -71,11 +69,12 @@ export class Inbound {
   #oldest = 0
   #next = 0
 
-  constructor(receiveMaximum: number, acks: AckQueue, persist: PersistPort, fault: Fault) {
+  constructor(receiveMaximum: number, acks: AckQueue, persist: PersistPort, fault: Fault, tell?: () => void) {
     this.#receiveMaximum = receiveMaximum
     this.#acks = acks
     this.#persist = persist
     this.#fault = fault
+    this.#tell = tell
   }
 
   /** Messages of this connection that the application has not settled, or whose turn to be acknowledged has not come. */
@@ -95,11 +94,10 @@ export class Inbound {
 
   /** The oldest message without an acknowledgement; equal to the next ticket when there is none. */
   get oldestTicket(): number {
-    if (this.#byTicket.size === 0 || this.#oldest === this.#next) return this.#oldest
     return this.#parkedAt(this.#oldest)?.ticket ?? this.#oldest
   }
 
-  /** True when the peer may send no further QoS 1 or 2 message. */
+  /** True when the server may send no further QoS 1 or 2 message. */
   get full(): boolean {
     return this.#open >= this.#receiveMaximum
   }
@@ -108,27 +106,27 @@ export class Inbound {
   start(receiveMaximum: number, repeats: boolean): void {
     this.#receiveMaximum = receiveMaximum
     this.#repeats = repeats
+    this.#told = false
   }
 
   /** A PUBLISH at QoS 1 or 2 came in. Gives its ticket, REPEAT (deliver nothing) or FAULT. */
   handlePublish(id: number, qos: number, dup = false): number {
     const state = this.#ids.get(id)
     if (state !== 0 && state !== QOS2_EARLIER) return this.#handleRepeat(id, qos, state, dup)
-    if (this.#open >= this.#receiveMaximum + this.#tolerance) {
-      this.#tolerance = 1
-      return this.#break(0x93)
-    }
+    if (this.#open >= this.#receiveMaximum && !this.#bears()) return this.#break(0x93)
     if (state === QOS2_EARLIER && qos === 2) return this.#handleEarlier(id)
     // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free.
     if (state === QOS2_EARLIER) this.#persist.note('delete-inbound', id)
     this.#open += 1
     this.#ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
+    const value = (id << idShift) | (qos === 2 ? qos2Flag : 0)
     const parked = this.#byTicket.size === 0 ? undefined : this.#parked.get(id)
-    if (parked === undefined) return this.#take((id << idShift) | (qos === 2 ? qos2Flag : 0))
-    if (((parked.value & qos2Flag) !== 0) === (qos === 2) && (qos === 2 || dup)) return this.#rebind(parked)
-    // Another message has its identifier now.
-    this.#forget(parked)
-    return this.#take((id << idShift) | (qos === 2 ? qos2Flag : 0))
+    if (parked !== undefined) {
+      if (((parked.value ^ value) & qos2Flag) === 0 && (qos === 2 || dup)) return this.#rebind(parked)
+      // Another message has its identifier now.
+      this.#forget(parked)
+    }
+    return this.#take(value)
   }
 
   /** A PUBREL came in [MQTT-4.3.3-11]. */
@@ -147,22 +145,31 @@ export class Inbound {
   /**
    * The application is done with a message. False when the ticket is stale: settled before, or of a session that is gone.
    * A reason code of 0x80 or above refuses the message (sections 3.4.2.1, 3.5.2.1).
+   *
+   * @param from its status so far; what is STORING is settled here once the store has it
    */
-  settle(ticket: number, reasonCode: number): boolean {
+  settle(ticket: number, reasonCode: number, from = PENDING): boolean {
     const parked = this.#byTicket.get(ticket)
     if (parked?.slot === nowhere) {
-      if ((parked.value & statusMask) !== PENDING) return false
-      parked.value = this.#decided(parked.value, ticket, reasonCode)
+      if ((parked.value & statusMask) !== from) return false
+      parked.value = this.#decided(parked.value, ticket, reasonCode, from)
       return true
     }
     const at = parked?.slot ?? ticket
     if (at < this.#oldest || at >= this.#next) return false
     const index = at & (this.#slots.length - 1)
     const slot = this.#slots[index] as number
-    if ((slot & statusMask) !== PENDING) return false
-    this.#slots[index] = this.#decided(slot, ticket, reasonCode)
+    if ((slot & statusMask) !== from) return false
+    this.#slots[index] = this.#decided(slot, ticket, reasonCode, from)
     this.#drain()
     return true
+  }
+
+  /** There is no room for the message that was taken last: as the connection ends, it counts as one that never came. */
+  takeBack(): void {
+    this.#next -= 1
+    this.#open -= 1
+    this.#ids.set((this.#slots[this.#next & (this.#slots.length - 1)] as number) >>> idShift, 0)
   }
 
   /** The connection is over: what has no acknowledgement waits for its repeat, and no acknowledgement of it counts as sent. */
@@ -170,17 +177,16 @@ export class Inbound {
     for (let ticket = this.#oldest; ticket < this.#next; ticket++) this.#park(ticket)
     this.#oldest = this.#next
     this.#open = 0
+    this.#slots = noSlots
     this.#ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state))
   }
 
   /** Nothing of the old session counts any more: every ticket given so far is stale. */
   reset(): void {
-    this.#oldest = this.#next
-    this.#open = 0
+    this.suspend()
     this.#ids.clear()
     this.#parked.clear()
     this.#byTicket.clear()
-    this.#slots = noSlots
   }
 
   // The identifier of an exchange that is not finished: the same QoS 2 message again [MQTT-4.3.3-10], or an identifier used twice.
@@ -197,6 +203,14 @@ export class Inbound {
     this.#ids.set(id, QOS2_RECEIVED)
     this.#acks.push(PUBREC, id, 0)
     return REPEAT
+  }
+
+  // The server exceeds Receive Maximum: several do. Section 4.13.1 only recommends to end the connection.
+  #bears(): boolean {
+    this.excess += 1
+    if (!this.#told) this.#tell?.()
+    this.#told = true
+    return this.#tell !== undefined
   }
 
   #break(reasonCode: number, message?: string): number {
@@ -221,17 +235,13 @@ export class Inbound {
   #park(ticket: number): void {
     const value = this.#slots[ticket & (this.#slots.length - 1)] as number
     const id = value >>> idShift
-    const known = this.#parked.get(id)
-    this.#ids.set(id, 0)
     // One with this identifier has this very slot, as every other was rebound or forgotten when the slot was taken.
-    if (known !== undefined) {
-      known.slot = nowhere
-      known.value = value
-      return
-    }
-    const parked = { ticket, value, slot: nowhere }
+    const parked = this.#parked.get(id) ?? { ticket, value, slot: nowhere }
+    parked.value = value
+    parked.slot = nowhere
+    this.#ids.set(id, 0)
     this.#parked.set(id, parked)
-    this.#byTicket.set(ticket, parked)
+    this.#byTicket.set(parked.ticket, parked)
   }
 
   #forget(parked: Parked): void {
@@ -245,23 +255,10 @@ export class Inbound {
   }
 
   // The outcome is known; a QoS 2 message that is taken must be on record before PUBREC says so.
-  #decided(value: number, ticket: number, reasonCode: number): number {
-    const store = (value & qos2Flag) !== 0 && reasonCode < errorReason && this.#persist.durable
-    if (store) this.#persist.request('put-inbound', value >>> idShift, () => this.#stored(ticket))
+  #decided(value: number, ticket: number, reasonCode: number, from: number): number {
+    const store = from === PENDING && (value & qos2Flag) !== 0 && reasonCode < errorReason && this.#persist.durable
+    if (store) this.#persist.request('put-inbound', value >>> idShift, () => this.settle(ticket, reasonCode, STORING))
     return (value & ~statusMask) | (reasonCode << reasonShift) | (store ? STORING : READY)
-  }
-
-  #stored(ticket: number): void {
-    const parked = this.#byTicket.get(ticket)
-    if (parked?.slot === nowhere) {
-      parked.value = (parked.value & ~statusMask) | READY
-      return
-    }
-    const at = parked?.slot ?? ticket
-    if (at < this.#oldest) return
-    const index = at & (this.#slots.length - 1)
-    this.#slots[index] = ((this.#slots[index] as number) & ~statusMask) | READY
-    this.#drain()
   }
 
   #drain(): void {
@@ -274,6 +271,7 @@ export class Inbound {
       this.#oldest += 1
       this.#acknowledge(slot >>> idShift, (slot & qos2Flag) !== 0, (slot >>> reasonShift) & 0xff)
     }
+    if (this.#slots.length > mostIdleSlots) this.#slots = noSlots
   }
 
   #acknowledge(id: number, qos2: boolean, reasonCode: number): void {
@@ -287,7 +285,7 @@ export class Inbound {
 
   #grow(): void {
     const old = this.#slots
-    const slots = new Uint32Array(old.length === 0 ? initialSlots : old.length * 2)
+    const slots = new Uint32Array(Math.max(initialSlots, old.length * 2))
     for (let ticket = this.#oldest; ticket < this.#next; ticket++) slots[ticket & (slots.length - 1)] = old[ticket & (old.length - 1)] as number
     this.#slots = slots
   }

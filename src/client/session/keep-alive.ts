@@ -11,6 +11,9 @@ export type KeepAliveVerdict = 'idle' | 'ping' | 'dead' | 'blocked' | 'slow'
 /** Milliseconds for any byte after a wake-up: a link that slept is trusted only when it answers. */
 const probePatience = 1500
 
+/** Milliseconds that a transport had to wait before it took more: what goes faster goes into a buffer that was free. */
+const leastWait = 100
+
 /** Milliseconds: more than timers of a hidden page are late. */
 const hiddenLateness = 90_000
 
@@ -18,40 +21,40 @@ const hiddenLateness = 90_000
 const patience = 60_000
 const leastRate = 1024 / 1000
 
+/** In place of a time: it did not happen, or nothing is due. */
+const never = Number.POSITIVE_INFINITY
+
 /** Keep-alive of one connection. */
 export class KeepAlive {
   /** Milliseconds; 0 is off. */
-  #interval = 0
+  readonly #interval: number
+  /** Something came in since the connection is up. */
+  heard = false
+  /** Milliseconds without any byte after a PINGREQ. */
   readonly #pingTimeout: number
-  #sentAt = 0
-  #receivedAt = 0
-  #pingedAt = -1
-  #blockedAt = -1
-  #partialAt = -1
+  #sentAt: number
+  #receivedAt: number
+  #pingedAt = never
+  #blockedAt = never
+  /** When the transport took bytes that it had not taken at once. */
+  #tookAt = -never
+  #partialAt = never
   #partialBase = 0
   #partialBytes = 0
-  #probedAt = -1
-  #wokeAt = Number.NEGATIVE_INFINITY
-
-  constructor(pingTimeout: number) {
-    this.#pingTimeout = pingTimeout
-  }
+  #probedAt = never
+  #wokeAt = -never
 
   /** A connection is up. `seconds` is Server Keep Alive where the server gave one [MQTT-3.1.2-21]. */
-  start(seconds: number, now: number): void {
+  constructor(pingTimeout: number, seconds: number, now: number) {
+    this.#pingTimeout = pingTimeout
     this.#interval = seconds * 1000
     this.#sentAt = now
     this.#receivedAt = now
-    this.#pingedAt = -1
-    this.#blockedAt = -1
-    this.#partialAt = -1
-    this.#probedAt = -1
-    this.#wokeAt = Number.NEGATIVE_INFINITY
   }
 
   /** True from a wake-up to the first byte after it. */
   get probing(): boolean {
-    return this.#probedAt >= 0
+    return this.#probedAt < never
   }
 
   /** True for a moment after a wake-up, also when the server answered: browsers end connections of frozen pages only then. */
@@ -63,8 +66,18 @@ export class KeepAlive {
   probe(now: number): void {
     this.#probedAt = now
     this.#wokeAt = now
+    this.ask(now)
+  }
+
+  /** A PINGREQ leaves now, whether or not it is due. */
+  ask(now: number): void {
     this.#pingedAt = now
     this.#sentAt = now
+  }
+
+  /** True while a PINGREQ has no answer. */
+  get asked(): boolean {
+    return this.#pingedAt < never
   }
 
   /** A whole control packet was handed to the transport [MQTT-3.1.2-20]. */
@@ -74,24 +87,34 @@ export class KeepAlive {
 
   /** Bytes came in, of whatever packet. */
   received(now: number): void {
+    this.heard = true
     this.#receivedAt = now
-    this.#probedAt = -1
+    this.#probedAt = never
   }
 
   pong(): void {
-    this.#pingedAt = -1
+    this.#pingedAt = never
   }
 
-  /** The transport stopped (true) or resumed (false) taking bytes. */
+  /** The transport stopped (true) or resumed (false) taking all bytes. */
   blocked(state: boolean, now: number): void {
-    if (!state) this.#blockedAt = -1
-    else if (this.#blockedAt < 0) this.#blockedAt = now
+    if (!state) {
+      this.took(now)
+      this.#blockedAt = never
+    } else this.#blockedAt = Math.min(this.#blockedAt, now)
+  }
+
+  /** The transport took bytes. While it is blocked that is a sign of life; what a free buffer swallows at once is none. */
+  took(now: number): void {
+    if (now - this.#blockedAt < leastWait) return
+    this.#tookAt = now
+    this.#probedAt = never
   }
 
   /** After a read: how many bytes of an incomplete packet are held, and whether a packet was completed. */
   partial(bytes: number, completed: boolean, now: number): void {
-    if (bytes === 0) this.#partialAt = -1
-    else if (completed || this.#partialAt < 0) {
+    if (bytes === 0) this.#partialAt = never
+    else if (completed || this.#partialAt === never) {
       this.#partialAt = now
       this.#partialBase = bytes
     }
@@ -109,8 +132,8 @@ export class KeepAlive {
     const usual = this.probing ? Math.max(this.#interval, hiddenLateness) : this.#interval
     if (this.#interval > 0 && now - this.deadline > usual) {
       // What stood still with us begins anew.
-      if (this.#blockedAt >= 0) this.#blockedAt = now
-      if (this.#partialAt >= 0) this.#partialAt = now
+      if (this.#blockedAt < never) this.#blockedAt = now
+      if (this.#partialAt < never) this.#partialAt = now
       this.probe(now)
       return 'ping'
     }
@@ -118,25 +141,26 @@ export class KeepAlive {
     if (now >= this.#deadDeadline) return 'dead'
     if (now >= this.#partialDeadline && !this.#keepsRate(now)) return 'slow'
     if (now < this.#pingDeadline) return 'idle'
-    if (this.#pingedAt < 0) this.#pingedAt = now
+    this.#pingedAt = Math.min(this.#pingedAt, now)
     this.#sentAt = now
     return 'ping'
   }
 
   get #pingDeadline(): number {
-    if (this.#interval === 0) return Number.POSITIVE_INFINITY
+    if (this.#interval === 0) return never
     // While an answer is outstanding (a large packet may be on its way) the server still has to hear from us once per interval.
-    return (this.#pingedAt < 0 ? Math.min(this.#sentAt, this.#receivedAt) : this.#sentAt) + this.#interval
+    return (this.asked ? this.#sentAt : Math.min(this.#sentAt, this.#receivedAt)) + this.#interval
   }
 
   get #deadDeadline(): number {
-    if (this.#probedAt >= 0) return this.#probedAt + probePatience
-    if (this.#pingedAt < 0) return Number.POSITIVE_INFINITY
-    return Math.max(this.#pingedAt, this.#receivedAt) + this.#pingTimeout
+    // Behind bytes that wait, PINGREQ cannot be answered that soon.
+    if (this.probing) return this.#probedAt + (this.#blockedAt < never ? this.#pingTimeout : probePatience)
+    // What was taken before PINGREQ may lie in buffers that nobody sees into.
+    return Math.max(this.#pingedAt, this.#receivedAt, this.#tookAt + this.#interval) + this.#pingTimeout
   }
 
   get #partialDeadline(): number {
-    return this.#partialAt < 0 ? Number.POSITIVE_INFINITY : this.#partialAt + Math.max(patience, 2 * this.#interval)
+    return this.#partialAt + Math.max(patience, 2 * this.#interval)
   }
 
   // A large packet over a slow line is given the same time again.
@@ -149,7 +173,6 @@ export class KeepAlive {
 
   // A peer that reads nothing for this long will not answer either, even if it still sends.
   get #blockedDeadline(): number {
-    if (this.#blockedAt < 0 || this.#interval === 0) return Number.POSITIVE_INFINITY
-    return this.#blockedAt + this.#interval + this.#pingTimeout
+    return this.#interval === 0 ? never : Math.max(this.#blockedAt, this.#tookAt) + this.#interval + this.#pingTimeout
   }
 }

@@ -4,6 +4,7 @@
  * Pure functions over one frozen object. A check gives the error code that fits, or undefined when the operation may go ahead.
  */
 import type { MqttErrorCode } from '../../errors.js'
+import { MAXIMUM_PACKET_SIZE } from '../../wire/constants.js'
 import type { ConnackPacket, ConnectPacket, QoS, UserProperties } from '../../wire/packets.js'
 import { hasWildcard, isShared } from '../../wire/topics.js'
 
@@ -17,6 +18,8 @@ export interface Negotiated {
   readonly clientId: string
   /** Seconds in force for keep-alive: Server Keep Alive, else ours. 0 is off. */
   readonly keepAlive: number
+  /** Milliseconds without any byte after PINGREQ: the option, but half the keep-alive at most, and no less than a second for that. */
+  readonly pingTimeout: number
   /** Seconds that the server set in place of ours; undefined where it did not (section 3.2.2.3.14). */
   readonly serverKeepAlive: number | undefined
   /** Seconds that the session outlives the connection (section 3.2.2.3.2). */
@@ -35,7 +38,7 @@ export interface Negotiated {
   readonly wildcardSubscriptionAvailable: boolean
   /** Whether it has Subscription Identifiers; false on 3.1.1 (section 3.2.2.3.12). */
   readonly subscriptionIdentifierAvailable: boolean
-  /** Whether it has shared subscriptions; false on 3.1.1 (section 3.2.2.3.13). */
+  /** Whether it has shared subscriptions; false on 3.1.1, which cannot tell: SUBACK does there (section 3.2.2.3.13). */
   readonly sharedSubscriptionAvailable: boolean
   /** The client identifier that the server chose, where we gave none (section 3.2.2.3.7). */
   readonly assignedClientIdentifier: string | undefined
@@ -49,23 +52,23 @@ export interface Negotiated {
   readonly userProperties: Readonly<UserProperties>
 }
 
-const protocolPacketLimit = 268_435_460
-
 /** Joins what was asked and what was answered. */
-export function negotiate(connect: ConnectPacket, connack: ConnackPacket): Negotiated {
+export function negotiate(connect: ConnectPacket, connack: ConnackPacket, pingTimeout: number): Negotiated {
   const { properties } = connack
+  const keepAlive = properties.serverKeepAlive ?? connect.keepAlive
   const v5 = connect.protocolVersion === 5
   return Object.freeze<Negotiated>({
     protocolVersion: connect.protocolVersion,
     sessionPresent: connack.sessionPresent,
     clientId: properties.assignedClientIdentifier ?? connect.clientId,
-    keepAlive: properties.serverKeepAlive ?? connect.keepAlive,
+    keepAlive,
+    pingTimeout: keepAlive === 0 ? pingTimeout : Math.min(pingTimeout, Math.max(1000, keepAlive * 500)),
     serverKeepAlive: properties.serverKeepAlive,
     sessionExpiryInterval: properties.sessionExpiryInterval ?? connect.properties.sessionExpiryInterval ?? 0,
     receiveMaximum: properties.receiveMaximum ?? 65_535,
     maximumQoS: (properties.maximumQoS ?? 2) as QoS,
     retainAvailable: properties.retainAvailable !== 0,
-    maximumPacketSize: properties.maximumPacketSize ?? protocolPacketLimit,
+    maximumPacketSize: properties.maximumPacketSize ?? MAXIMUM_PACKET_SIZE,
     topicAliasMaximum: properties.topicAliasMaximum ?? 0,
     wildcardSubscriptionAvailable: properties.wildcardSubscriptionAvailable !== 0,
     subscriptionIdentifierAvailable: v5 && properties.subscriptionIdentifierAvailable !== 0,
@@ -87,7 +90,8 @@ export function checkPublish(limits: Negotiated, qos: QoS, retain: boolean): Mqt
 
 /** May this filter be subscribed to on this server? (sections 3.2.2.3.11 to 3.2.2.3.13) */
 export function checkFilter(limits: Negotiated, filter: string, withIdentifier: boolean): MqttErrorCode | undefined {
-  if (!limits.sharedSubscriptionAvailable && isShared(filter)) return 'ERR_SHARED_SUBS_UNSUPPORTED'
+  // On 3.1.1 it is a filter like any other: servers that know shared subscriptions take it for one.
+  if (!limits.sharedSubscriptionAvailable && limits.protocolVersion === 5 && isShared(filter)) return 'ERR_SHARED_SUBS_UNSUPPORTED'
   if (!limits.wildcardSubscriptionAvailable && hasWildcard(filter)) return 'ERR_WILDCARD_SUBS_UNSUPPORTED'
   if (withIdentifier && !limits.subscriptionIdentifierAvailable) return 'ERR_SUBSCRIPTION_IDS_UNSUPPORTED'
   return undefined

@@ -11,41 +11,28 @@ import { PUBREL } from '../../wire/constants.js'
 import type { AckQueue } from './ack-queue.js'
 import { IdTable, maximumPacketIdentifier } from './id-table.js'
 import type { Fault } from './inbound.js'
+import {
+  AWAIT_PUBACK,
+  AWAIT_PUBCOMP,
+  AWAIT_PUBREC,
+  AWAIT_SUBACK,
+  AWAIT_UNSUBACK,
+  BROKEN,
+  CLEAR,
+  CLEARED,
+  CLEARING,
+  clearBatch,
+  DISOWNED,
+  DONE,
+  errorReason,
+  held,
+  mostDisowned,
+  RELEASED,
+  STORING_RELEASE,
+  UNKNOWN,
+} from './numbers.js'
 import type { PersistPort } from './persistence.js'
 import { SparseMap } from './sparse.js'
-
-/** The exchange is over; its identifier is free. */
-export const DONE = 1
-/** PUBREC was accepted: PUBREL is queued, PUBCOMP is to come. */
-export const RELEASED = 2
-/** An identifier that an earlier process may have left in use is free now: what waits for one may go. */
-export const CLEARED = 3
-/** No such exchange: nothing to settle. */
-export const UNKNOWN = 0
-/** The peer broke the protocol. */
-export const BROKEN = -2
-
-// States of a packet identifier of ours.
-const AWAIT_PUBACK = 1
-const AWAIT_PUBREC = 2
-const STORING_RELEASE = 3
-const AWAIT_PUBCOMP = 4
-const AWAIT_SUBACK = 5
-const AWAIT_UNSUBACK = 6
-/** PUBREL was sent for an identifier whose past this process does not know. */
-const CLEARING = 7
-/** Known to be free on the server, and kept for the next QoS 2 publish. */
-const CLEAR = 8
-/** In use on the server by an earlier process. */
-const DISOWNED = 9
-/** Added to the state of a publish that this connection has not carried yet. */
-const held = 16
-/** Most identifiers of a session that are given up as in use. */
-const mostDisowned = 256
-/** Identifiers of unknown past that are cleared at a time. */
-const clearBatch = 16
-
-const errorReason = 0x80
 
 /** Outgoing half of the session state. */
 export class Outbound {
@@ -183,38 +170,44 @@ export class Outbound {
     return id
   }
 
+  /** The server uses this identifier, and others near it, for messages of its own: the next one is far from it. */
+  avoid(id: number): void {
+    this.#lastId = (id + 32_768) % maximumPacketIdentifier
+  }
+
   handlePuback(id: number): number {
     const state = this.#ids.get(id)
     if (state === AWAIT_PUBACK) return this.#end(id)
-    return state === 0 || state >= CLEAR ? this.#ignore() : this.#break()
+    return this.#refuse(state)
   }
 
   handlePubrec(id: number, reasonCode: number): number {
     const state = this.#ids.get(id)
-    if (state === 0 || state === CLEARING || state === CLEAR) return this.#answerUnknownPubrec(id, reasonCode)
-    if (state >= DISOWNED) return this.#ignore()
+    if (state === 0 || state === CLEARING || state === CLEAR) {
+      if (reasonCode < errorReason) this.#acks.push(PUBREL, id, 0x92)
+      return this.#ignore()
+    }
     if (state === AWAIT_PUBREC) return reasonCode >= errorReason ? this.#end(id) : this.#storeRelease(id)
-    if (state === STORING_RELEASE && reasonCode < errorReason) return RELEASED
-    if (state !== AWAIT_PUBCOMP || reasonCode >= errorReason) return this.#break()
-    this.#acks.push(PUBREL, id, 0)
-    return RELEASED
+    if (state !== AWAIT_PUBCOMP && state !== STORING_RELEASE) return this.#refuse(state)
+    // The server has taken the message already: this answers a copy of it that we sent again.
+    if (reasonCode >= errorReason) return this.#ignore()
+    return state === AWAIT_PUBCOMP ? this.#release(id) : RELEASED
   }
 
   handlePubcomp(id: number): number {
     const state = this.#ids.get(id)
     if (state === AWAIT_PUBCOMP) return this.#end(id)
     if (state === CLEARING) return this.#handleCleared(id)
-    return state === 0 || state >= CLEAR ? this.#ignore() : this.#break()
+    return this.#refuse(state)
   }
 
   /** A SUBACK or UNSUBACK with `count` reason codes (on 3.1.1 an UNSUBACK has none: pass undefined). */
   handleAnswer(kind: 'subscribe' | 'unsubscribe', id: number, count: number | undefined): number {
     const state = this.#ids.get(id)
-    if (state === 0 || state >= CLEAR) return this.#ignore()
-    if (state !== (kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)) return this.#break()
+    if (state !== (kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)) return this.#refuse(state)
     if (count !== undefined && count !== this.#expected.get(id)) {
       this.mismatched = id
-      return this.#break()
+      return this.#refuse(state)
     }
     this.#expected.delete(id)
     this.#ids.set(id, 0)
@@ -223,14 +216,11 @@ export class Outbound {
 
   /** Nothing of the old session counts any more. */
   reset(): void {
+    this.suspend()
     this.#ids.clear()
-    this.#expected.clear()
     this.#clear.length = 0
     this.#foreign = false
     this.#disowned = 0
-    this.#inFlight = 0
-    this.#clearing = 0
-    this.#window = 0
   }
 
   #allocate(state: number): number {
@@ -240,11 +230,6 @@ export class Outbound {
     this.#lastId = id
     this.#ids.set(id, state)
     return id
-  }
-
-  #answerUnknownPubrec(id: number, reasonCode: number): number {
-    if (reasonCode < errorReason) this.#acks.push(PUBREL, id, 0x92)
-    return this.#ignore()
   }
 
   #storeRelease(id: number): number {
@@ -288,8 +273,9 @@ export class Outbound {
     return UNKNOWN
   }
 
-  // An acknowledgement of the wrong kind, or with another number of reason codes than there were filters.
-  #break(): number {
+  // Of nothing that this connection carries, or of the wrong kind, or with another number of reason codes than there were filters.
+  #refuse(state: number): number {
+    if (state === 0 || state >= CLEAR) return this.#ignore()
     this.#fault(0x82, 'unexpected acknowledgement')
     return BROKEN
   }

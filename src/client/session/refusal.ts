@@ -22,6 +22,9 @@ export function refusal(
   return new MqttError(code, undefined, { fault: 'remote', outcome, reasonCode, reasonName: nameOf(reasonCode, packetType), reasonString })
 }
 
+/** What ends a connection whose server used an alias that it did not define there. */
+export const unknownAlias = 'unknown topic alias'
+
 /** The peer or the network broke off what was under way: whatever was sent may have arrived. */
 export function broken(code: MqttErrorCode, message?: string, cause?: unknown): MqttError {
   return new MqttError(code, message, { fault: 'remote', outcome: 'unknown', cause })

@@ -6,21 +6,36 @@
  * accepts nothing more from the peer.
  */
 import { MqttError, type MqttErrorCode } from '../../errors.js'
-import type { AuthPacket, Bytes, ConnackPacket, ConnectPacket, Properties, ServerPacket, SubackPacket, UnsubackPacket } from '../../wire/packets.js'
+import type {
+  AuthPacket,
+  Bytes,
+  ClientPacket,
+  ConnackPacket,
+  ConnectPacket,
+  Properties,
+  ServerPacket,
+  SubackPacket,
+  UnsubackPacket,
+} from '../../wire/packets.js'
 import { AckQueue } from './ack-queue.js'
 import type { Action } from './actions.js'
 import { InboundAliases, OutboundAliases } from './aliases.js'
 import { type Fault, Inbound } from './inbound.js'
 import { KeepAlive } from './keep-alive.js'
 import { type Negotiated, negotiate } from './limits.js'
+import { calm, mostAuthRounds } from './numbers.js'
 import { Outbound } from './outbound.js'
 import { Persistence } from './persistence.js'
-import { broken, nameOf } from './refusal.js'
+import { broken, nameOf, unknownAlias } from './refusal.js'
 
 /** What a session needs to know before it starts. */
 export interface SessionConfig {
   /** Highest number of QoS 1 and 2 messages that the server may have open towards us, 1 to 65,535. */
   readonly receiveMaximum: number
+  /** What a server does that exceeds it: go on, or end the connection with 0x93. Default `'tolerate'`. */
+  readonly receiveMaximumExceeded?: 'tolerate' | 'disconnect'
+  /** Aliases that the server may use where CONNECT announces none. Default 0. */
+  readonly unaskedAliases?: number
   /** Seconds; what CONNECT will say, before there is one. Default 0. */
   readonly sessionExpiryInterval?: number
   /** Milliseconds to wait for a sign of life after PINGREQ. */
@@ -35,12 +50,6 @@ export interface SessionConfig {
   readonly identifierBase?: number
 }
 
-/** Rounds of one authentication exchange: a server that asks for more wants something else. */
-const mostAuthRounds = 16
-
-/** Milliseconds in which exchanges that the server begins share their rounds. */
-const calm = 60_000
-
 /** Where the connection stands. */
 export type SessionState = 'idle' | 'connecting' | 'connected' | 'closed'
 
@@ -53,7 +62,8 @@ export class Session {
   readonly aliases = new InboundAliases()
   /** Aliases that we give to topics. */
   readonly topics = new OutboundAliases()
-  readonly keepAlive: KeepAlive
+  /** That of the connection, or of the one before until there is CONNACK. */
+  keepAlive: KeepAlive
   // valid for the session
   /** A session may exist on the server: Session Present 1 is welcome. */
   #owns: boolean
@@ -77,9 +87,16 @@ export class Session {
     this.#config = config
     this.#owns = config.ownsSession
     this.#persistence = new Persistence(config.durableStore, this.#actions)
-    this.inbound = new Inbound(config.receiveMaximum, this.acks, this.#persistence, fault)
+    const tell = (): unknown => this.#actions.push({ type: 'exceeded' })
+    this.inbound = new Inbound(
+      config.receiveMaximum,
+      this.acks,
+      this.#persistence,
+      fault,
+      config.receiveMaximumExceeded === 'disconnect' ? undefined : tell,
+    )
     this.outbound = new Outbound(this.acks, this.#persistence, fault, config.identifierBase)
-    this.keepAlive = new KeepAlive(config.pingTimeout)
+    this.keepAlive = new KeepAlive(config.pingTimeout, 0, 0)
   }
 
   get state(): SessionState {
@@ -103,7 +120,7 @@ export class Session {
 
   /** Session Expiry Interval of CONNECT, in seconds: from 0 it must not be raised later [MQTT-3.14.2-2]. */
   get openedFor(): number {
-    return this.#connect === undefined ? (this.#config.sessionExpiryInterval ?? 0) : (this.#connect.properties.sessionExpiryInterval ?? 0)
+    return (this.#connect?.properties ?? this.#config).sessionExpiryInterval ?? 0
   }
 
   /** True while a re-authentication has no answer. */
@@ -132,10 +149,10 @@ export class Session {
     this.#authenticating = false
     this.#owed = 0
     this.#countedSince = Number.NEGATIVE_INFINITY
-    this.aliases.start(v5 ? (packet.properties.topicAliasMaximum ?? 0) : 0)
+    this.aliases.start(v5 ? (packet.properties.topicAliasMaximum ?? this.#config.unaskedAliases ?? 0) : 0)
     this.topics.start(0)
     this.inbound.start(v5 ? (packet.properties.receiveMaximum ?? this.#config.receiveMaximum) : 65_535, !v5)
-    this.#actions.push({ type: 'send', packet })
+    this.#send(packet)
   }
 
   /** The connection is gone: what is in flight waits for the next one, and nothing that was queued for it leaves on another [MQTT-4.4.0-1]. */
@@ -154,19 +171,25 @@ export class Session {
     if (reasonCode === 0x19) this.#beginExchange(true)
     else this.#owed -= 1
     const authenticationMethod = this.#connect?.properties.authenticationMethod
-    this.#actions.push({ type: 'send', packet: { type: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } } })
+    this.#send({ type: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } })
   }
 
   /** After a wake-up: is the server still there? */
   probe(now: number): void {
     if (this.#state !== 'connected' || this.keepAlive.probing) return
     this.keepAlive.probe(now)
-    this.#actions.push({ type: 'send', packet: { type: 'pingreq' } })
+    this.#send({ type: 'pingreq' })
+  }
+
+  /** Sends PINGREQ, whether or not it is due. */
+  ask(now: number): void {
+    this.keepAlive.ask(now)
+    this.#send({ type: 'pingreq' })
   }
 
   /** DISCONNECT is the last packet [MQTT-3.14.4-1]; a session that is not connected sends none. */
   disconnect(reasonCode: number, properties: Properties): void {
-    if (this.#state === 'connected') this.#actions.push({ type: 'send', packet: { type: 'disconnect', reasonCode, properties } })
+    if (this.#state === 'connected') this.#send({ type: 'disconnect', reasonCode, properties })
     this.#state = 'closed'
   }
 
@@ -213,7 +236,7 @@ export class Session {
         this.#actions.push({ type: 'server-disconnect', packet })
         return
       default:
-        return this.fail(0x82, `${packet.type.toUpperCase()} is not expected here`, 'ERR_UNEXPECTED_PACKET')
+        return this.#failUnexpected(packet)
     }
   }
 
@@ -225,7 +248,7 @@ export class Session {
     const { aliases } = this
     const known = topic ?? aliases.topic(alias)
     if (!aliases.accepts(alias)) this.fail(0x94)
-    else if (known === undefined) this.fail(0x82, 'unknown topic alias')
+    else if (known === undefined) this.fail(0x82, unknownAlias)
     else {
       if (topic !== undefined) aliases.define(alias, topic)
       if (aliases.bytes <= mostBytes) return known
@@ -245,7 +268,7 @@ export class Session {
   handleTimeout(now: number): void {
     if (this.#state !== 'connected') return
     const verdict = this.keepAlive.handleTimeout(now)
-    if (verdict === 'ping') this.#actions.push({ type: 'send', packet: { type: 'pingreq' } })
+    if (verdict === 'ping') this.#send({ type: 'pingreq' })
     else if (verdict !== 'idle')
       this.close(broken('ERR_KEEPALIVE_TIMEOUT', `the server ${verdict === 'blocked' ? 'stopped reading' : 'is silent'}`), undefined)
   }
@@ -267,7 +290,7 @@ export class Session {
     this.#state = 'connected'
     const objection = this.#object(connect, packet)
     if (objection !== undefined) return this.fail(0x82, objection)
-    const negotiated = negotiate(connect, packet)
+    const negotiated = negotiate(connect, packet, this.#config.pingTimeout)
     this.#negotiated = negotiated
     const foreign = packet.sessionPresent && !this.#known
     const lost = this.#known && !packet.sessionPresent
@@ -279,7 +302,7 @@ export class Session {
     this.#owed = 0
     this.outbound.start(Math.min(negotiated.receiveMaximum, this.#config.maximumInflight), foreign, this.version === 4)
     this.topics.start(negotiated.topicAliasMaximum)
-    this.keepAlive.start(negotiated.keepAlive, now)
+    this.keepAlive = new KeepAlive(negotiated.pingTimeout, negotiated.keepAlive, now)
     this.#actions.push({ type: 'connected', connack: packet, lost, stale })
   }
 
@@ -296,10 +319,10 @@ export class Session {
   #handleAuth(packet: AuthPacket, now: number): void {
     const { reasonCode, properties } = packet
     const method = this.#connect?.properties.authenticationMethod
-    if (method === undefined) return this.fail(0x82, 'AUTH is not expected here', 'ERR_UNEXPECTED_PACKET')
+    if (method === undefined) return this.#failUnexpected(packet)
     const success = reasonCode === 0
     if (properties.authenticationMethod !== method) return this.fail(0x82, 'other authentication method')
-    if (success && !this.#authenticating) return this.fail(0x82, 'AUTH is not expected here', 'ERR_UNEXPECTED_PACKET')
+    if (success && !this.#authenticating) return this.#failUnexpected(packet)
     if (this.#state === 'connected' && !this.#authenticating) {
       // What does not wait for our answers would pile up here: it is the same exchange.
       const anew = this.#owed === 0 && now - this.#countedSince >= calm
@@ -311,6 +334,14 @@ export class Session {
     if (this.#authRounds > mostAuthRounds) return this.fail(0x82, 'too many rounds of authentication')
     this.#authenticating = this.#state === 'connected' && !success
     this.#actions.push({ type: 'auth', packet })
+  }
+
+  #failUnexpected({ type }: ServerPacket): void {
+    this.fail(0x82, `${type.toUpperCase()} is not expected here`, 'ERR_UNEXPECTED_PACKET')
+  }
+
+  #send(packet: ClientPacket): void {
+    this.#actions.push({ type: 'send', packet })
   }
 
   #beginExchange(anew: boolean): void {

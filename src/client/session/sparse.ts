@@ -12,7 +12,7 @@ export class SparseMap<K, V> {
   #map: Map<K, V> | undefined
 
   get size(): number {
-    return this.#map === undefined ? 0 : this.#map.size
+    return this.#map?.size ?? 0
   }
 
   get(key: K): V | undefined {

@@ -18,15 +18,15 @@ export type FilterState = 'new' | 'sent' | 'active' | 'leaving'
 
 /** A filter as the broker knows it. */
 export class FilterEntry {
-  readonly filter: string
-  readonly shared: boolean
-  readonly noLocal: boolean
-  readonly retainAsPublished: boolean
+  declare readonly filter: string
+  declare readonly noLocal: boolean
+  declare readonly retainAsPublished: boolean
   /** Highest that any consumer asked for. */
-  qos: QoS
-  grantedQos: QoS | undefined
+  declare qos: QoS
   /** Lowest Retain Handling that any consumer asked for. */
-  retainHandling: 0 | 1 | 2
+  declare retainHandling: 0 | 1 | 2
+  readonly shared: boolean
+  grantedQos: QoS | undefined
   /** Sent with each SUBSCRIBE for it. */
   userProperties: UserProperties | undefined
   /** It was subscribed to anew, and the server has not said yes: it may not know of it. */
@@ -39,7 +39,7 @@ export class FilterEntry {
   /** The only member, with what it asked for: most filters have one. */
   sole: Consumer | undefined
   soleQos: QoS = 0
-  /** Who gets copies with RETAIN 1: those whose SUBSCRIBE asked for them last. */
+  /** For whom the last SUBSCRIBE with an answer asked for copies with RETAIN 1; undefined: for all. */
   audience: Set<Consumer> | undefined
   /** SUBSCRIBE requests for it that are queued or not answered, oldest first. */
   readonly requests: SubscribeItem[] = []
@@ -53,12 +53,8 @@ export class FilterEntry {
   held: DeliveredMessage[] = []
 
   constructor(request: SubscriptionRequest) {
-    this.filter = request.filter
+    Object.assign(this, request)
     this.shared = isShared(request.filter)
-    this.qos = request.qos
-    this.retainHandling = request.retainHandling as 0 | 1 | 2
-    this.noLocal = request.noLocal
-    this.retainAsPublished = request.retainAsPublished
   }
 
   /** Nobody here reads it, but the broker goes on sending. */
@@ -70,6 +66,13 @@ export class FilterEntry {
   join(consumer: Consumer, qos: QoS): void {
     this.members.set(consumer, qos)
     this.#findSole()
+  }
+
+  /** A SUBSCRIBE is to be sent for it. */
+  ask(request: SubscriptionRequest, joiners: Joiner[]): SubscribeItem {
+    const item: SubscribeItem = { entry: this, request, joiners, audience: undefined, sent: false, wanted: true }
+    this.requests.push(item)
+    return item
   }
 
   /** A consumer is gone from it. */
@@ -89,21 +92,21 @@ export class FilterEntry {
     if (this.members.size === 1) for (const [consumer, qos] of this.members) [this.sole, this.soleQos] = [consumer, qos]
   }
 
-  /** @throws MqttError ERR_SUBSCRIPTION_CONFLICT when the request cannot share this broker subscription */
-  check(request: SubscriptionRequest, identifier?: number): void {
+  /** True when a request can share this broker subscription as it is. */
+  fits(request: SubscriptionRequest, identifier?: number): boolean {
     const identified = identifier === undefined || identifier === this.identifier
-    if (identified && request.noLocal === this.noLocal && request.retainAsPublished === this.retainAsPublished) return
-    throw new MqttError('ERR_SUBSCRIPTION_CONFLICT', undefined, {
-      option: 'filter',
-    })
+    return identified && request.noLocal === this.noLocal && request.retainAsPublished === this.retainAsPublished
+  }
+
+  /** @throws MqttError ERR_SUBSCRIPTION_CONFLICT when the request cannot share the broker subscription with those who read it */
+  check(request: SubscriptionRequest, identifier?: number): void {
+    if (this.members.size > 0 && !this.fits(request, identifier)) throw conflict()
   }
 }
 
 /** A claim's interest in one line of a SUBSCRIBE packet. */
 export interface Joiner {
   readonly claim: Claim
-  /** Which of the claim's filters it is. */
-  readonly index: number
   readonly retained: boolean
 }
 
@@ -113,8 +116,12 @@ export interface SubscribeItem {
   readonly request: SubscriptionRequest
   /** Whose grants the answer decides, and whether each waits for retained messages. */
   readonly joiners: Joiner[]
+  /** For whom it asks for copies with RETAIN 1, once it has left; undefined: for all. */
+  audience: Set<Consumer> | undefined
   /** True from when it left to its answer. */
   sent: boolean
+  /** False once it was withdrawn, or has its answer. */
+  wanted: boolean
 }
 
 /** One consumer's call: settled when every filter has its answer. */
@@ -122,12 +129,12 @@ export interface Claim {
   readonly consumer: Consumer
   /** As the caller gave them. */
   readonly asked: readonly SubscriptionRequest[]
-  /** One for each filter. */
-  readonly requests: readonly SubscriptionRequest[]
-  readonly grants: Grant[]
+  /** By filter. */
+  readonly grants: Map<string, Grant>
   readonly requireQos: boolean
   readonly ready: Deferred<Subscription>
-  remaining: number
+  /** Filters without an answer. */
+  open: number
   /** True once a packet with one of its filters may have left. */
   sent: boolean
   done: boolean
@@ -140,11 +147,8 @@ export function grantOf(filter: string, reasonCode: number): Grant {
   return Object.freeze<Grant>({ filter, qos: refused ? undefined : (reasonCode as QoS), reasonCode, reasonName: nameOf(reasonCode, SUBACK), error })
 }
 
-/** The grants in the order asked: a filter that was named twice has one. */
-export function grantsOf({ asked, requests, grants }: Claim): readonly Grant[] {
-  if (asked.length === requests.length) return grants
-  const byFilter = new Map(grants.map((grant) => [grant.filter, grant]))
-  return asked.map(({ filter }) => byFilter.get(filter) as Grant)
+function conflict(): MqttError {
+  return new MqttError('ERR_SUBSCRIPTION_CONFLICT', undefined, { option: 'filter' })
 }
 
 /** One request for each filter: those that name the same are merged. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
@@ -152,7 +156,7 @@ export function merged(asked: readonly SubscriptionRequest[]): SubscriptionReque
   const byFilter = new Map<string, SubscriptionRequest>()
   for (const request of asked) {
     const other = byFilter.get(request.filter) ?? request
-    new FilterEntry(other).check(request)
+    if (!new FilterEntry(other).fits(request)) throw conflict()
     const qos = Math.max(other.qos, request.qos) as QoS
     const retainHandling = Math.min(other.retainHandling, request.retainHandling) as 0 | 1 | 2
     byFilter.set(request.filter, { ...request, qos, retainHandling })

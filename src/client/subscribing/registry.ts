@@ -5,19 +5,28 @@
  * every claim ends with its answer, its abort, or the end of the client.
  */
 import { MqttError } from '../../errors.js'
-import { SUBACK, UNSUBACK } from '../../wire/constants.js'
+import { UNSUBACK } from '../../wire/constants.js'
 import type { QoS, SubackPacket, SubscriptionRequest, UnsubackPacket, UserProperties } from '../../wire/packets.js'
 import { TopicTrie } from '../../wire/trie.js'
-import type { Subscription, UnsubscribeResult } from '../api.js'
-import { aborted, deferred, onAbort, rejected } from '../common/abort.js'
-import { withOutcome } from '../common/outcome.js'
+import type { Grant, Subscription, UnsubscribeResult } from '../api.js'
+import { aborted, assertNotAborted, deferred, onAbort, rejected, within } from '../common/abort.js'
+import { errorOfAll, firstError, withOutcome } from '../common/outcome.js'
 import type { Consumer } from '../delivery/consumer.js'
 import type { Host } from '../host.js'
 import type { CheckedSubscribe } from '../parsing/requests.js'
 import { nameOf, refusal } from '../session/refusal.js'
 import { SparseMap, SparseSet } from '../session/sparse.js'
-import { type Claim, FilterEntry, grantOf, grantsOf, type Joiner, merged, type SubscribeItem } from './filter-entry.js'
-import { isWanted, restoringItem, type SubscribeJob, type UnsubscribeJob, withdraw } from './subscribe-jobs.js'
+import { leastSweep } from './bounds.js'
+import { type Claim, FilterEntry, grantOf, merged, type SubscribeItem } from './filter-entry.js'
+import {
+  isSubscribe,
+  restoringItem,
+  type SentPacket,
+  type SubscribeJob,
+  type UnsubscribeItem,
+  type UnsubscribeJob,
+  withdraw,
+} from './subscribe-jobs.js'
 import { type Refusals, SubscribeSender } from './subscribe-sender.js'
 
 /** Local and broker subscriptions of one client. */
@@ -30,6 +39,9 @@ export class Registry implements Refusals {
   readonly #claims = new SparseMap<Consumer, Claim>()
   /** Consumers that are gone from their filters while a turn of theirs runs. */
   readonly #lingering = new SparseSet<Consumer>()
+  #sweepAt = leastSweep
+  /** UNSUBSCRIBE calls without an answer. */
+  farewells = 0
   readonly #host: Host
   readonly #sender: SubscribeSender
 
@@ -51,47 +63,44 @@ export class Registry implements Refusals {
     return this.#consumers.keys()
   }
 
-  /** True while a turn runs, also of a consumer that has left its filters. */
-  get busy(): boolean {
-    for (const consumer of this.#lingering) if (!consumer.busy) this.#lingering.delete(consumer)
-    return this.#lingering.size > 0 || [...this.#consumers.keys()].some((consumer) => consumer.busy)
+  /** Consumers of which a turn runs, also those that have left their filters. */
+  get running(): Consumer[] {
+    return this.#everyone.filter(({ busy }) => busy)
+  }
+
+  get #everyone(): Consumer[] {
+    return [...this.#lingering, ...this.#consumers.keys()]
   }
 
   /** Adds a consumer: routed at once, granted when `ready` settles. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
   subscribe(consumer: Consumer, asked: readonly SubscriptionRequest[], call: CheckedSubscribe): Promise<Subscription> {
-    const { subscriptionIdentifier } = call.properties
-    if (call.signal?.aborted === true) {
-      consumer.end(aborted(call.signal))
-      return rejected(aborted(call.signal))
+    const { subscriptionIdentifier, userProperties } = call.properties
+    if (call.signal?.aborted) {
+      const error = aborted(call.signal)
+      consumer.end(error)
+      return rejected(error)
     }
     const requests = merged(asked)
     for (const request of requests) this.#current(request.filter)?.check(request, subscriptionIdentifier)
     const claim: Claim = {
       consumer,
       asked,
-      requests,
-      grants: [],
+      grants: new Map(),
       requireQos: call.requireQos,
       ready: deferred(),
-      remaining: requests.length,
+      open: requests.length,
       sent: false,
       done: false,
     }
     this.#claims.set(consumer, claim)
-    const job: SubscribeJob = {
-      kind: 'subscribe',
-      items: [],
-      groups: undefined,
-      userProperties: call.properties.userProperties,
-      identifier: subscriptionIdentifier,
-    }
-    const granted: Joiner[] = []
-    const entries = new Set(requests.map((request, index) => this.#join(request, claim, index, job, granted)))
-    this.#consumers.set(consumer, new Set(entries))
+    const job: SubscribeJob = { kind: 'subscribe', items: [], userProperties, identifier: subscriptionIdentifier }
+    const granted: string[] = []
+    const entries = new Set(requests.map((request) => this.#join(request, claim, job, granted)))
+    this.#consumers.set(consumer, entries)
     if (consumer.config.lifetime === 'borrowed') this.#host.inbox.borrowers.add(consumer)
     if (job.items.length > 0) this.#sender.push(job)
     this.#host.inbox.handleJoined(consumer, entries)
-    for (const joiner of granted) this.#grantAsIs(joiner)
+    for (const filter of granted) this.#grantAsIs(claim, filter)
     const stop = onAbort(call.signal, () => this.#fail(claim, aborted(call.signal, claim.sent ? 'unknown' : 'not-sent')))
     claim.ready.promise.then(stop, stop)
     return claim.ready.promise
@@ -99,23 +108,23 @@ export class Registry implements Refusals {
 
   /** Takes a consumer off its filters; the last one on a filter unsubscribes. Settles when the broker has answered. */
   async leave(consumer: Consumer): Promise<void> {
-    const answers: (Promise<UnsubscribeResult[]> | undefined)[] = []
+    const answers: (Promise<UnsubscribeResult[]> | [])[] = []
     const last: string[] = []
     for (const entry of this.#consumers.get(consumer) ?? []) {
-      if (entry.state === 'leaving') answers.push(entry.leaving)
+      if (entry.state === 'leaving') answers.push(entry.leaving ?? [])
       else if (entry.members.size > 1) this.#remove(consumer, entry)
       else last.push(entry.filter)
     }
-    if (last.length > 0) answers.push(this.unsubscribe(last, undefined, undefined))
-    for (const results of await Promise.all(answers)) for (const result of results ?? []) if (result.error !== undefined) throw result.error
+    if (last.length > 0) answers.push(this.unsubscribe(last))
+    const error = firstError((await Promise.all(answers)).flat())
+    if (error !== undefined) throw error
   }
 
   /** The consumer is gone: its filters stay (detach), or go where it was the last. */
   drop(consumer: Consumer, how: 'unsubscribe' | 'detach'): void {
-    if (consumer.busy) this.#lingering.add(consumer)
-    const early = new MqttError('ERR_ABORTED')
+    this.#linger(consumer)
     const claim = this.#claims.get(consumer)
-    if (claim !== undefined) this.#settle(claim, early)
+    if (claim !== undefined) this.#settle(claim, new MqttError('ERR_ABORTED'))
     const entries = [...(this.#consumers.get(consumer) ?? [])]
     this.#consumers.delete(consumer)
     for (const entry of entries) {
@@ -125,49 +134,63 @@ export class Registry implements Refusals {
     // What has not left is not sent any more, whatever becomes of the rest.
     const goes = ({ state }: FilterEntry): boolean => (how === 'detach' ? state === 'new' : state !== 'leaving')
     const empty = entries.filter((entry) => entry.members.size === 0 && goes(entry))
-    if (empty.length > 0) {
-      const filters = empty.map((entry) => entry.filter)
-      this.unsubscribe(filters, undefined, undefined).catch(() => undefined)
-    }
+    if (empty.length > 0) this.#depart(empty)
   }
 
   /** UNSUBSCRIBE for these filters, known here or not; local subscriptions on them end with the answer. */
-  unsubscribe(filters: readonly string[], userProperties: UserProperties | undefined, signal: AbortSignal | undefined): Promise<UnsubscribeResult[]> {
-    if (signal?.aborted === true) return Promise.reject(aborted(signal))
+  unsubscribe(filters: readonly string[], userProperties?: UserProperties, signal?: AbortSignal): Promise<UnsubscribeResult[]> {
+    assertNotAborted(signal)
     // Also those that are leaving: that answer may be a refusal.
-    const entries = filters.map((filter) => this.#entries.get(filter))
-    const unsent = entries.every((entry) => entry?.state === 'new')
-    for (const entry of entries) if (entry !== undefined) this.#withdraw(entry)
-    const job: UnsubscribeJob = { kind: 'unsubscribe', filters, entries, userProperties, results: [], answer: deferred(), sent: 0, again: [] }
-    for (const entry of entries) {
+    const items = filters.map((filter, index) => ({ filter, index, entry: this.#entries.get(filter), wanted: true as const }))
+    const unsent = items.every(({ entry }) => entry?.state === 'new')
+    const job: UnsubscribeJob = { kind: 'unsubscribe', items, userProperties, results: [], answer: deferred(), open: items.length, sent: false }
+    const { promise } = job.answer
+    for (const { entry } of items) {
       if (entry === undefined) continue
-      entry.leaving = job.answer.promise
+      this.#withdraw(entry)
+      entry.leaving = promise
       entry.farewells += 1
     }
-    if (unsent)
-      this.#answerUnsubscribe(
-        job,
-        filters.map(() => 0),
-      )
+    if (unsent) this.answerUnsubscribe(job, items, [])
     else this.#sender.push(job)
-    const stop = onAbort(signal, () => job.answer.reject(aborted(signal, 'unknown')))
-    job.answer.promise.then(stop, stop)
-    return job.answer.promise
+    const done = (): void => {
+      this.farewells -= 1
+      this.#host.handleTurnEnd()
+    }
+    this.farewells += 1
+    promise.then(done, done)
+    // Others may wait for the same answer: an abort is only about who asked.
+    return within(promise, signal, 'unknown')
+  }
+
+  // Nobody waits for this answer: of a failure the application is told.
+  #depart(entries: readonly FilterEntry[]): void {
+    const filters = entries.map(({ filter }) => filter)
+    this.unsubscribe(filters).then(
+      (results) => {
+        const error = firstError(results)
+        if (error !== undefined) this.#host.events.emit('error', { error })
+      },
+      () => undefined,
+    )
   }
 
   /** A SUBACK or UNSUBACK for a request of ours. */
   handleAnswer(packet: SubackPacket | UnsubackPacket): void {
-    const sent = this.#sender.take(packet.packetId)
+    const { packetId, reasonCodes } = packet
+    const sent = this.#sender.take(packetId)
     if (sent === undefined) return
-    if ('items' in sent) {
-      sent.items.forEach((item, index) => {
-        this.#handleGrant(item, packet.reasonCodes[index] as number)
-      })
-    } else {
-      const codes = packet.reasonCodes.length > 0 ? packet.reasonCodes : new Array<number>(sent.part.count).fill(0)
-      this.#answerUnsubscribe(sent.job, codes, sent.part.from)
-    }
+    // Packet Identifier in use: some servers have one set of them for both directions.
+    if (reasonCodes[0] === 0x91 && reasonCodes.every((code) => code === 0x91) && this.#isLatest(sent) && this.#sender.repeat(sent, packetId)) return
+    if (isSubscribe(sent)) for (const [index, item] of sent.items.entries()) this.#handleGrant(item, reasonCodes[index] as number)
+    else this.answerUnsubscribe(sent.job, sent.items, reasonCodes)
     this.flush()
+  }
+
+  // False when a later call has changed what this packet was about.
+  #isLatest(sent: SentPacket): boolean {
+    if (isSubscribe(sent)) return sent.items.every(({ entry }) => entry.state !== 'leaving')
+    return sent.items.every(({ filter }) => this.#current(filter) === undefined)
   }
 
   /** Sends what waits. */
@@ -175,17 +198,35 @@ export class Registry implements Refusals {
     this.#sender.flush()
   }
 
+  /** The client is about to end: shared filters are left when `leaving`. What came of filters that are left is handed out still, nothing else. */
+  close(leaving: boolean): void {
+    const shared = [...this.#entries.values()].filter((entry) => entry.shared && entry.members.size > 0 && entry.state !== 'leaving')
+    const filters = shared.map((entry) => entry.filter)
+    if (leaving && filters.length > 0) this.unsubscribe(filters).catch(() => undefined)
+    for (const [consumer, entries] of [...this.#consumers.entries()]) consumer.close([...entries].some((entry) => entry.state === 'leaving'))
+    for (const consumer of this.#lingering) consumer.close(true)
+  }
+
+  /** Nothing that is buffered is handed out any more: readers end in order. */
+  letGo(): void {
+    for (const consumer of this.#everyone) {
+      consumer.close(false, true)
+      consumer.end(undefined)
+    }
+  }
+
+  /** No connection will come: calls that wait for one reject. */
+  abandon(reason: MqttError): void {
+    this.#sender.end(reason)
+  }
+
   /** The connection ends because of an answer that cannot be right: that call is over, or it would be so on every connection. */
   handleMismatch(packetId: number, cause: MqttError): void {
     const sent = this.#sender.take(packetId)
     const error = withOutcome(cause, 'unknown')
     if (sent === undefined) return
-    if ('part' in sent) this.refuseUnsubscribe(sent.job, sent.part.from, error)
-    else {
-      const items = sent.job.restoring === true ? sent.items.filter((item) => item.joiners.length > 0) : sent.items
-      if (items !== sent.items) withdraw(sent.items.filter((item) => item.joiners.length === 0))
-      this.refuse(items, error)
-    }
+    if (isSubscribe(sent)) this.refuse(sent.items, error)
+    else this.answerUnsubscribe(sent.job, sent.items, [], error)
   }
 
   /** The connection is over. */
@@ -203,8 +244,7 @@ export class Registry implements Refusals {
       // What has a request of its own waiting needs no other.
       if (entry.requests.length === 0) items.push(restoringItem(entry, lost || entry.unconfirmed))
       entry.unconfirmed ||= lost
-      for (const { request } of entry.requests)
-        request.retainHandling = Math.min(request.retainHandling, lost ? entry.retainHandling : 2) as 0 | 1 | 2
+      if (lost) for (const { request } of entry.requests) request.retainHandling = Math.min(request.retainHandling, entry.retainHandling) as 0 | 1 | 2
     }
     if (items.length > 0) this.#sender.restore(items)
   }
@@ -225,112 +265,109 @@ export class Registry implements Refusals {
     return entry?.state === 'leaving' ? undefined : entry
   }
 
-  #join(request: SubscriptionRequest, claim: Claim, index: number, job: SubscribeJob, granted: Joiner[]): FilterEntry {
-    const entry = this.#current(request.filter)
-    if (entry === undefined) return this.#create(request, claim, index, job)
-    const joiner = { claim, index, retained: request.retainHandling === 0 }
-    entry.join(claim.consumer, Math.max(request.qos, entry.members.get(claim.consumer) ?? 0) as QoS)
-    entry.retainHandling = Math.min(entry.retainHandling, request.retainHandling) as 0 | 1 | 2
+  #join(request: SubscriptionRequest, claim: Claim, job: SubscribeJob, granted: string[]): FilterEntry {
+    const entry = this.#current(request.filter) ?? this.#create(request, job)
     const first = entry.state === 'new'
-    const more = first || (!entry.shared && (request.retainHandling === 0 || request.qos > entry.qos))
-    const queued = entry.requests.find((item) => !item.sent)
-    if (more && queued !== undefined) {
-      queued.joiners.push({ claim, index, retained: first ? request.retainHandling !== 2 : request.retainHandling === 0 })
-      const merged = queued.request
-      merged.qos = Math.max(merged.qos, request.qos) as QoS
-      const handling = first || request.retainHandling === 0 ? request.retainHandling : 2
-      merged.retainHandling = Math.min(merged.retainHandling, handling) as 0 | 1 | 2
-      entry.qos = merged.qos
-    } else if (more) {
-      entry.qos = Math.max(entry.qos, request.qos) as QoS
-      const again: SubscriptionRequest = { ...request, qos: entry.qos, retainHandling: request.retainHandling === 0 ? 0 : 2 }
-      const item: SubscribeItem = { entry, request: again, joiners: [joiner], sent: false }
-      entry.requests.push(item)
-      job.items.push(item)
-    } else granted.push(joiner)
+    const retainHandling = first || request.retainHandling === 0 ? request.retainHandling : 2
+    const joiner = { claim, retained: retainHandling !== 2 }
+    // Where nobody reads it, the next SUBSCRIBE may replace its options.
+    const changed = !entry.fits(request, job.identifier)
+    if (changed) Object.assign(entry, request, { identifier: job.identifier ?? entry.identifier })
+    entry.join(claim.consumer, request.qos)
+    entry.retainHandling = Math.min(entry.retainHandling, request.retainHandling) as 0 | 1 | 2
+    const more = first || changed || (!entry.shared && (request.retainHandling === 0 || request.qos > entry.qos))
+    if (!more) {
+      granted.push(entry.filter)
+      return entry
+    }
+    entry.qos = Math.max(entry.qos, request.qos) as QoS
+    const queued = entry.requests.at(-1)
+    if (!changed && queued?.sent === false) {
+      queued.joiners.push(joiner)
+      queued.request.retainHandling = Math.min(queued.request.retainHandling, retainHandling) as 0 | 1 | 2
+    } else job.items.push(entry.ask({ ...request, retainHandling }, [joiner]))
     return entry
   }
 
   // The broker's subscription is good enough: its grant is ours, as soon as there is one.
-  #grantAsIs(joiner: Joiner): void {
-    const { filter } = joiner.claim.requests[joiner.index] as SubscriptionRequest
+  #grantAsIs(claim: Claim, filter: string): void {
     const entry = this.#entries.get(filter)
     const pending = entry?.requests.at(-1)
-    if (pending !== undefined) pending.joiners.push({ ...joiner, retained: false })
-    else this.#grant(joiner, entry?.grantedQos ?? 0, filter)
+    if (pending !== undefined) pending.joiners.push({ claim, retained: false })
+    else this.#grant(claim, grantOf(filter, entry?.grantedQos ?? 0))
   }
 
-  #create(request: SubscriptionRequest, claim: Claim, index: number, job: SubscribeJob): FilterEntry {
-    const old = this.#entries.get(request.filter)
-    if (old !== undefined) this.trie.remove(old.filter, old)
+  #create(request: SubscriptionRequest, job: SubscribeJob): FilterEntry {
+    const { filter } = request
+    const old = this.#entries.get(filter)
+    if (old !== undefined) {
+      this.trie.remove(filter, old)
+      this.#host.inbox.handleLeft(old)
+    }
     const entry = new FilterEntry(request)
     entry.identifier = job.identifier ?? 0
     entry.userProperties = job.userProperties
-    this.#entries.set(request.filter, entry)
-    this.trie.add(request.filter, entry)
-    entry.join(claim.consumer, request.qos)
-    const item: SubscribeItem = { entry, request: { ...request }, joiners: [{ claim, index, retained: request.retainHandling !== 2 }], sent: false }
-    entry.requests.push(item)
-    job.items.push(item)
+    this.#entries.set(filter, entry)
+    this.trie.add(filter, entry)
     return entry
   }
 
   /** A subscription that cannot be brought back is over, for all who read it. */
   dismiss({ entry }: SubscribeItem, error: MqttError): void {
-    for (const { joiners } of entry.requests.splice(0)) for (const { claim } of joiners) this.#fail(claim, error)
+    for (const { joiners } of withdraw([...entry.requests])) for (const { claim } of joiners) this.#fail(claim, error)
+    // A session that goes on may have it all the same: until the server has given it up, its messages are for nobody else.
+    for (const consumer of [...entry.members.keys()]) this.#remove(consumer, entry, error)
+    if (this.#host.session.negotiated?.sessionPresent) this.#depart([entry])
+    else this.#forget(entry)
     this.#host.events.emit('error', { error })
-    this.#forget(entry, error)
   }
 
   #handleGrant(item: SubscribeItem, reasonCode: number): void {
     const { entry, joiners } = item
-    const refused = reasonCode >= 0x80
-    if (refused && this.#host.counters !== undefined) this.#host.counters.refusals += 1
-    if (isWanted(item)) entry.requests.splice(entry.requests.indexOf(item), 1)
-    if (!refused) {
-      entry.grantedQos = reasonCode as QoS
+    const grant = grantOf(entry.filter, reasonCode)
+    const { error } = grant
+    if (error !== undefined && this.#host.counters !== undefined) this.#host.counters.refusals += 1
+    withdraw([item])
+    if (error === undefined) {
+      entry.grantedQos = grant.qos
+      if (item.request.retainHandling < 2) entry.audience = item.audience
       entry.unconfirmed = false
       if (entry.state === 'sent') entry.state = 'active'
     }
     // The server does not have it: it never did, or it has forgotten it.
-    const gone = refused && entry.requests.length === 0 && (entry.state === 'sent' || (entry.unconfirmed && entry.state === 'active'))
-    const forgotten = gone && entry.unconfirmed
+    const gone = error !== undefined && entry.requests.length === 0 && (entry.state === 'sent' || (entry.unconfirmed && entry.state === 'active'))
     // What came in already goes back where it was, if it can.
     if (gone) entry.state = 'leaving'
-    for (const joiner of joiners) this.#grant(joiner, reasonCode, entry.filter)
-    if (forgotten) this.dismiss(item, refusal('ERR_SUBSCRIBE_REFUSED', reasonCode, undefined, SUBACK))
+    for (const { claim } of joiners) this.#grant(claim, grant)
+    if (gone && entry.unconfirmed) this.dismiss(item, error)
     else if (gone) this.#forget(entry)
   }
 
-  #grant({ claim, index }: Joiner, reasonCode: number, filter: string): void {
+  #grant(claim: Claim, grant: Grant): void {
     if (claim.done) return
-    claim.grants[index] = grantOf(filter, reasonCode)
-    claim.remaining -= 1
-    if (reasonCode >= 0x80) {
-      const entry = this.#entries.get(filter)
+    claim.grants.set(grant.filter, grant)
+    claim.open -= 1
+    if (grant.error !== undefined) {
+      const entry = this.#entries.get(grant.filter)
       if (entry !== undefined) this.#remove(claim.consumer, entry)
       // Whoever read it before has left it to this one.
-      if (entry?.members.size === 0 && entry.state !== 'leaving' && !entry.kept)
-        this.unsubscribe([filter], undefined, undefined).catch(() => undefined)
+      if (entry?.members.size === 0 && entry.state !== 'leaving' && !entry.kept) this.#depart([entry])
     }
-    if (claim.remaining === 0) this.#complete(claim)
+    if (claim.open === 0) this.#complete(claim)
   }
 
   #complete(claim: Claim): void {
-    claim.consumer.granted = Object.freeze(grantsOf(claim))
-    const refused = claim.grants.every((grant) => grant.error !== undefined) ? claim.grants[0]?.error : undefined
-    const lowered = claim.requireQos && claim.grants.some((grant, index) => grant.qos !== undefined && grant.qos < (claim.requests[index]?.qos ?? 0))
-    if (refused !== undefined) this.#fail(claim, refused)
-    else if (lowered)
-      this.#fail(
-        claim,
-        new MqttError('ERR_SUBSCRIBE_REFUSED', 'the server granted a lower QoS than required', { outcome: 'refused', fault: 'remote' }),
-      )
-    else {
-      claim.consumer.handleGranted()
-      this.#settle(claim, undefined)
-      this.#retire(claim.consumer)
-    }
+    const { asked, consumer, grants } = claim
+    // In the order asked: a filter that was named twice has one.
+    const granted = asked.map(({ filter }) => grants.get(filter) as Grant)
+    consumer.granted = Object.freeze(granted)
+    const lowered = claim.requireQos && asked.some(({ qos, filter }) => (grants.get(filter)?.qos ?? qos) < qos)
+    const error =
+      errorOfAll(granted) ?? (lowered ? new MqttError('ERR_SUBSCRIBE_REFUSED', 'QoS lowered', { outcome: 'refused', fault: 'remote' }) : undefined)
+    if (error !== undefined) return this.#fail(claim, error)
+    consumer.handleGranted()
+    this.#settle(claim, undefined)
+    this.#retire(consumer)
   }
 
   // A subscription that does not come about ends for its reader too. What waited for it was seen by nobody: it is given back.
@@ -355,10 +392,16 @@ export class Registry implements Refusals {
 
   refuse(items: readonly SubscribeItem[], error: unknown): void {
     const claims = new Set(items.flatMap((item) => item.joiners.map((joiner) => joiner.claim)))
-    for (const item of items) item.entry.requests.splice(item.entry.requests.indexOf(item), 1)
+    withdraw(items)
     for (const claim of claims) this.#fail(claim, error as MqttError)
-    for (const { entry, sent } of items)
-      if ((sent || entry.state === 'new') && entry.grantedQos === undefined && entry.requests.length === 0) this.#forget(entry)
+    for (const item of items) {
+      const { entry, joiners, sent } = item
+      // What nobody asked for, but for a session that was lost, is brought back on the next connection.
+      if (entry.requests.length > 0 || joiners.length === 0) continue
+      if ((sent || entry.state === 'new') && entry.grantedQos === undefined) this.#forget(entry)
+      // It would have brought back what the server may not have.
+      else if (entry.unconfirmed && entry.state === 'active') this.dismiss(item, error as MqttError)
+    }
   }
 
   // A SUBSCRIBE that has not left is not needed any more.
@@ -366,52 +409,44 @@ export class Registry implements Refusals {
     const unsent = entry.state === 'new'
     entry.state = 'leaving'
     if (!unsent) return
-    for (const item of entry.requests.splice(0)) {
+    for (const item of withdraw([...entry.requests])) {
       for (const { claim } of item.joiners) this.#settle(claim, new MqttError('ERR_ABORTED'))
     }
-    this.#sender.handleWithdrawn()
   }
 
-  isSuperseded(job: UnsubscribeJob, index: number): boolean {
-    const current = this.#entries.get(job.filters[index] as string)
-    if (current === undefined || current === job.entries[index] || current.state !== 'active') return false
-    this.#answerUnsubscribe(job, [0], index)
+  isSuperseded(job: UnsubscribeJob, item: UnsubscribeItem): boolean {
+    const current = this.#entries.get(item.filter)
+    if (current === undefined || current === item.entry || current.state !== 'active') return false
+    this.answerUnsubscribe(job, [item], [])
     return true
   }
 
-  refuseUnsubscribe(job: UnsubscribeJob, from: number, error: unknown): void {
-    for (const entry of job.entries.slice(from)) {
+  answerUnsubscribe(job: UnsubscribeJob, items: readonly UnsubscribeItem[], codes: readonly number[], failure?: MqttError): void {
+    for (const [at, { filter, entry, index }] of items.entries()) {
+      const code = failure === undefined ? (codes[at] ?? 0) : 0x80
+      const error = failure ?? (code < 0x80 ? undefined : refusal('ERR_UNSUBSCRIBE_REFUSED', code, undefined, UNSUBACK))
+      job.results[index] = Object.freeze({ filter, reasonCode: code, reasonName: nameOf(code, UNSUBACK), error })
       if (entry === undefined) continue
       entry.farewells -= 1
-      if (entry.farewells === 0) entry.state = 'active'
-    }
-    job.answer.reject(error)
-  }
-
-  #answerUnsubscribe(job: UnsubscribeJob, codes: readonly number[], from = 0): void {
-    codes.forEach((code, index) => {
-      const filter = job.filters[from + index] as string
-      const entry = job.entries[from + index]
-      const error = code < 0x80 ? undefined : refusal('ERR_UNSUBSCRIBE_REFUSED', code, undefined, UNSUBACK)
-      job.results[from + index] = Object.freeze({ filter, reasonCode: code, reasonName: nameOf(code, UNSUBACK), error })
-      if (entry === undefined) return
-      entry.farewells -= 1
+      // Servers send what they had for it behind UNSUBACK: a member that leaves its group hands that out too.
+      if (this.#host.stopping && entry.shared && entry.members.size > 0) continue
       // Refused or not, a subscription that was made anew meanwhile has taken its place.
       if (error === undefined || this.#entries.get(filter) !== entry) this.#forget(entry)
       // With nobody left here to read it, it stays as good as gone: what comes is acknowledged and dropped.
       else if (entry.members.size > 0) entry.state = entry.farewells > 0 ? 'leaving' : 'active'
       else this.#host.inbox.handleForgotten(entry)
-    })
-    if (Object.keys(job.results).length === job.filters.length) job.answer.resolve(job.results)
+    }
+    job.open -= items.length
+    if (job.open === 0) job.answer.resolve(job.results)
   }
 
   // The broker does not have this subscription any more: what waited for a reader is let go, and readers without another filter end.
-  #forget(entry: FilterEntry, error?: MqttError): void {
+  #forget(entry: FilterEntry): void {
     entry.state = 'leaving'
     this.trie.remove(entry.filter, entry)
     if (this.#entries.get(entry.filter) === entry) this.#entries.delete(entry.filter)
     this.#host.inbox.handleForgotten(entry)
-    for (const consumer of [...entry.members.keys()]) this.#remove(consumer, entry, error)
+    for (const consumer of [...entry.members.keys()]) this.#remove(consumer, entry)
   }
 
   #remove(consumer: Consumer, entry: FilterEntry, error?: MqttError): void {
@@ -422,15 +457,21 @@ export class Registry implements Refusals {
 
   // Without a filter, and without the prospect of one, it ends.
   #retire(consumer: Consumer, error?: MqttError): void {
-    if (this.#consumers.get(consumer)?.size !== 0 || this.#waits(consumer)) return
+    if (this.#consumers.get(consumer)?.size !== 0 || this.#claims.has(consumer)) return
+    // What it has when the client ends is handed out, or let go unacknowledged.
+    if (this.#host.stopping) return consumer.end(error)
     this.#consumers.delete(consumer)
     consumer.end(error)
     if (!consumer.attended) consumer.discard(true)
-    if (consumer.busy) this.#lingering.add(consumer)
+    this.#linger(consumer)
   }
 
-  #waits(consumer: Consumer): boolean {
-    if (this.#claims.has(consumer)) return true
-    return false
+  // Those that are done are forgotten; not at each one, or many would cost a walk each.
+  #linger(consumer: Consumer): void {
+    const lingering = this.#lingering
+    lingering.add(consumer)
+    if (lingering.size < this.#sweepAt) return
+    for (const other of lingering) if (!other.busy && other.size === 0) lingering.delete(other)
+    this.#sweepAt = leastSweep + lingering.size * 2
   }
 }

@@ -3,67 +3,83 @@
  *
  * Data and pure functions; the traffic is in `subscribe-sender.ts`.
  */
+
 import { MqttError } from '../../errors.js'
-import type { Properties, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
+import type { SubscribePacket, UnsubscribePacket, UserProperties } from '../../wire/packets.js'
 import { utf8Length } from '../../wire/utf8.js'
 import type { UnsubscribeResult } from '../api.js'
 import type { Deferred } from '../common/abort.js'
+import { unsupported } from '../common/schema.js'
 import { checkFilter, type Negotiated } from '../session/limits.js'
 import { SparseSet } from '../session/sparse.js'
+import { filterOverhead, identifierLimit, leastRecount, packetOverhead } from './bounds.js'
 import type { FilterEntry, SubscribeItem } from './filter-entry.js'
 
+interface Job<Item> {
+  readonly userProperties?: UserProperties | undefined
+  items: Item[]
+  /** The items by packets that are to be sent; made when the first one can be. */
+  groups?: Item[][] | undefined
+}
+
 /** Filters to be subscribed to. */
-export interface SubscribeJob {
+export interface SubscribeJob extends Job<SubscribeItem> {
   readonly kind: 'subscribe'
-  readonly items: SubscribeItem[]
-  /** Packets that are to be sent; made when the first one can be. */
-  groups: SubscribeItem[][] | undefined
-  readonly userProperties: UserProperties | undefined
-  readonly identifier: number | undefined
+  readonly identifier?: number | undefined
   /** It brings back what a lost session had: it is worth nothing on a later connection. */
   readonly restoring?: boolean
 }
 
-/** Filters to be unsubscribed from. */
-export interface UnsubscribeJob {
-  readonly kind: 'unsubscribe'
-  readonly filters: readonly string[]
-  readonly entries: readonly (FilterEntry | undefined)[]
-  readonly userProperties: UserProperties | undefined
-  readonly results: UnsubscribeResult[]
-  readonly answer: Deferred<UnsubscribeResult[]>
-  /** How many filters have left. */
-  sent: number
-  /** Parts whose packet a lost connection left without an answer: they go first. */
-  readonly again: Part[]
+/** One line of an UNSUBSCRIBE packet. */
+export interface UnsubscribeItem {
+  readonly filter: string
+  readonly entry: FilterEntry | undefined
+  /** Where its result stands. */
+  readonly index: number
+  readonly wanted: true
 }
 
-/** Filters of a job that one packet holds. */
-export interface Part {
-  readonly from: number
-  readonly count: number
+/** Filters to be unsubscribed from. */
+export interface UnsubscribeJob extends Job<UnsubscribeItem> {
+  readonly kind: 'unsubscribe'
+  readonly results: UnsubscribeResult[]
+  readonly answer: Deferred<UnsubscribeResult[]>
+  /** How many filters have no result. */
+  open: number
+  /** True once a packet of it has left. */
+  sent: boolean
+}
+
+interface Sent<J extends Job<unknown>> {
+  readonly job: J
+  readonly items: J['items']
+  /** It went for the second time, under another identifier. */
+  readonly again?: boolean
 }
 
 /** A packet without its answer. */
-export type SentPacket = { readonly items: SubscribeItem[]; readonly job: SubscribeJob } | { readonly job: UnsubscribeJob; readonly part: Part }
+export type SentPacket = Sent<SubscribeJob> | Sent<UnsubscribeJob>
 
-/** Bytes of a SUBSCRIBE besides its filters and user properties. */
-const packetOverhead = 32
-/** Bytes of a filter besides its text. */
-const filterOverhead = 3
-
-/** Not withdrawn since it was asked for. */
-export function isWanted(item: SubscribeItem): boolean {
-  return item.entry.requests.includes(item)
+/** Tells the two kinds apart. */
+export function isSubscribe(sent: SentPacket): sent is Sent<SubscribeJob> {
+  return sent.job.kind === 'subscribe'
 }
 
+/** Not withdrawn since it was asked for. */
+export function isWanted({ wanted }: SubscribeItem | UnsubscribeItem): boolean {
+  return wanted
+}
+
+/** What the size of a packet depends on, and which items may share one. */
+export type Line = Pick<FilterEntry, 'filter' | 'identifier' | 'userProperties'>
+
 /** One packet holds one Subscription Identifier, no more filters than allowed, and no more bytes than the server takes. */
-export function grouped(items: readonly SubscribeItem[], most: number, room: number): SubscribeItem[][] {
-  const groups: SubscribeItem[][] = []
-  const open = new Map<unknown, { readonly group: SubscribeItem[]; bytes: number }>()
+export function grouped<Item>(items: readonly Item[], lineOf: (item: Item) => Line, most: number, room: number): Item[][] {
+  const groups: Item[][] = []
+  const open = new Map<unknown, { readonly group: Item[]; bytes: number }>()
   for (const item of items) {
-    const { identifier, userProperties, filter } = item.entry
-    const key = identifier === 0 ? userProperties : identifier
+    const { identifier, userProperties, filter } = lineOf(item)
+    const key = identifier || userProperties
     const bytes = utf8Length(filter) + filterOverhead
     let last = open.get(key)
     if (last === undefined || last.group.length >= most || last.bytes + bytes > room) {
@@ -81,26 +97,33 @@ function sizeOf(pairs: UserProperties = []): number {
   return pairs.reduce((sum, [name, value]) => sum + 5 + utf8Length(name) + utf8Length(value), 0)
 }
 
-/** Properties of a SUBSCRIBE for items that share them, as far as the server takes them. */
-export function subscribeProperties(entry: FilterEntry | undefined, limits: Negotiated): Properties {
-  const identifier = limits.subscriptionIdentifierAvailable ? (entry?.identifier ?? 0) : 0
-  return { userProperties: entry?.userProperties, subscriptionIdentifiers: identifier === 0 ? undefined : [identifier] }
-}
-
 /** Why this server cannot be asked for an item; undefined when it can. */
 export function objectionTo({ entry, request, joiners }: SubscribeItem, job: SubscribeJob, limits: Negotiated): MqttError | undefined {
   const names = ['noLocal', 'retainAsPublished', 'retainHandling'] as const
-  const option = job.userProperties === undefined ? names.find((name) => Boolean(request[name])) : 'properties.userProperties'
+  const option =
+    job.userProperties !== undefined
+      ? 'properties.userProperties'
+      : job.identifier !== undefined
+        ? 'properties.subscriptionIdentifier'
+        : names.find((name) => Boolean(request[name]))
   // What is brought back was accepted once: it goes without what only 5.0 has.
-  if (limits.protocolVersion === 4 && option !== undefined && joiners.length > 0)
-    return new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option })
+  if (limits.protocolVersion === 4 && option !== undefined && joiners.length > 0) return unsupported(option)
   const code = checkFilter(limits, entry.filter, job.identifier !== undefined)
   return code && new MqttError(code, undefined, { option: 'filter' })
 }
 
-/** A request as the server's protocol version knows it. */
-export function requestOf({ request }: SubscribeItem, { protocolVersion }: Negotiated): SubscriptionRequest {
-  return protocolVersion === 5 ? request : { ...request, noLocal: false, retainAsPublished: false, retainHandling: 0 }
+/** The packet for items that share their properties, as far as the server takes them. */
+export function packetOf(sent: SentPacket, packetId: number, limits: Negotiated): SubscribePacket | UnsubscribePacket {
+  if (!isSubscribe(sent)) {
+    const { userProperties } = sent.job
+    return { type: 'unsubscribe', packetId, properties: { userProperties }, filters: sent.items.map(({ filter }) => filter) }
+  }
+  const { identifier = 0, userProperties } = sent.items[0]?.entry ?? {}
+  const subscriptionIdentifiers = limits.subscriptionIdentifierAvailable && identifier > 0 ? [identifier] : undefined
+  const less = limits.protocolVersion === 5 ? {} : ({ noLocal: false, retainAsPublished: false, retainHandling: 0 } as const)
+  // One that goes again must not lower what a later one has raised.
+  const subscriptions = sent.items.map(({ request, entry: { qos } }) => ({ ...request, qos, ...less }))
+  return { type: 'subscribe', packetId, properties: { userProperties, subscriptionIdentifiers }, subscriptions }
 }
 
 /** The SUBSCRIBE that brings back a filter: after a loss as it was asked for, otherwise without retained messages that were seen before. */
@@ -108,90 +131,76 @@ export function restoringItem(entry: FilterEntry, lost: boolean): SubscribeItem 
   const { filter, qos, noLocal, retainAsPublished, retainHandling: asked } = entry
   const retainHandling = lost || asked === 2 ? asked : 1
   entry.unconfirmed = true
-  const item: SubscribeItem = { entry, request: { filter, qos, noLocal, retainAsPublished, retainHandling }, joiners: [], sent: false }
-  entry.requests.push(item)
-  return item
+  return entry.ask({ filter, qos, noLocal, retainAsPublished, retainHandling }, [])
 }
 
 /** The jobs of the next connection: what has no answer goes again, before what waits, in the same order; what brought a session back does not. */
 export function unanswered(
-  sent: readonly SentPacket[],
-  waiting: readonly (SubscribeJob | UnsubscribeJob)[],
-  isOver: (job: UnsubscribeJob, index: number) => boolean,
-): Set<SubscribeJob | UnsubscribeJob> {
-  const again = new Set<SubscribeJob | UnsubscribeJob>()
-  for (const packet of sent) {
-    if ('part' in packet) {
-      for (const part of partsLeft(packet.job, packet.part, isOver)) packet.job.again.push(part)
-      if (packet.job.again.length > 0) again.add(packet.job)
-    } else {
-      const items = asked(packet.job, packet.items)
-      for (const item of items) item.sent = false
-      if (items.length > 0) again.add({ ...packet.job, items, groups: undefined })
-    }
+  jobs: Iterable<SubscribeJob | UnsubscribeJob>,
+  isOver: (job: UnsubscribeJob, item: UnsubscribeItem) => boolean,
+): (SubscribeJob | UnsubscribeJob)[] {
+  const again = new Set(jobs)
+  for (const job of again) {
+    job.groups = undefined
+    if (job.kind === 'subscribe') job.items = asked(job)
+    else job.items = job.items.filter((item) => job.results[item.index] === undefined && !isOver(job, item))
   }
-  for (const job of waiting) {
-    if (job.kind === 'subscribe' && job.restoring === true) {
-      const items = asked(job, job.items)
-      if (items.length > 0) again.add({ ...job, items, groups: undefined })
-    } else again.add(job)
-  }
-  return again
-}
-
-// The runs of a part that still have to be sent.
-function partsLeft(job: UnsubscribeJob, { from, count }: Part, isOver: (job: UnsubscribeJob, index: number) => boolean): Part[] {
-  const parts: { from: number; count: number }[] = []
-  for (let index = from; index < from + count; index++) {
-    const last = parts.at(-1)
-    if (isOver(job, index)) continue
-    if (last !== undefined && last.from + last.count === index) last.count += 1
-    else parts.push({ from: index, count: 1 })
-  }
-  return parts
+  return [...again].filter(({ items }) => items.length > 0)
 }
 
 // What only brings a subscription back is made anew where it is needed; what somebody asked for meanwhile goes on.
-function asked({ restoring }: SubscribeJob, items: readonly SubscribeItem[]): SubscribeItem[] {
+function asked({ items, restoring = false }: SubscribeJob): SubscribeItem[] {
   // Nobody waits for what is on its way out.
-  const idle = ({ entry, joiners }: SubscribeItem): boolean => entry.state === 'leaving' && joiners.every(({ claim }) => claim.done)
-  const over = new Set(items.filter((item) => idle(item) || (restoring === true && item.joiners.length === 0)))
-  withdraw([...over])
-  return items.filter((item) => !over.has(item) && (restoring !== true || isWanted(item)))
+  const isOver = ({ entry, joiners }: SubscribeItem): boolean =>
+    (restoring && joiners.length === 0) || (entry.state === 'leaving' && joiners.every(({ claim }) => claim.done))
+  withdraw(items.filter(isOver))
+  for (const item of items) item.sent = false
+  return items.filter(isWanted)
 }
 
 /** These requests are not needed any more. */
-export function withdraw(items: readonly SubscribeItem[]): void {
-  for (const item of items) if (isWanted(item)) item.entry.requests.splice(item.entry.requests.indexOf(item), 1)
+export function withdraw(items: readonly SubscribeItem[]): readonly SubscribeItem[] {
+  for (const item of items) {
+    const { requests } = item.entry
+    // The oldest has its answer first.
+    if (requests[0] === item) requests.shift()
+    else if (item.wanted) requests.splice(requests.indexOf(item), 1)
+    item.wanted = false
+  }
+  return items
 }
-
-const identifierLimit = 268_435_455
 
 /** Subscription Identifiers: each is used for one SUBSCRIBE at a time (section 3.8.2.1.2). */
 export class Identifiers {
   #next: number
-  #wrapped = false
-  /** Those that the application chose itself. */
+  /** Those that the application chose itself; and all that were in use when they last began anew, for ours are new in between. */
   readonly #taken = new SparseSet<number>()
+  #recountAt = leastRecount
 
   /** `random`, in [0, 1), gives a base: identifiers left over from another process of this session shall mean nothing here. */
   constructor(random: number) {
     this.#next = 1 + Math.floor(random * (identifierLimit / 2))
   }
 
-  take(identifier: number): void {
+  take(identifier: number, entries: Iterable<FilterEntry>): void {
+    if (this.#taken.size >= this.#recountAt) this.#recount(entries)
     this.#taken.add(identifier)
   }
 
   /** One that no entry has. */
   fresh(entries: Iterable<FilterEntry>): number {
-    // Until they begin anew each is new.
-    const used = new Set(this.#wrapped ? [...entries].map((entry) => entry.identifier) : [])
-    for (const identifier of this.#taken) used.add(identifier)
-    let identifier = this.#next
-    while (used.has(identifier)) identifier = identifier === identifierLimit ? 1 : identifier + 1
-    this.#wrapped ||= identifier === identifierLimit
-    this.#next = identifier === identifierLimit ? 1 : identifier + 1
-    return identifier
+    for (;;) {
+      const identifier = this.#next
+      this.#next = (identifier % identifierLimit) + 1
+      if (identifier === 1) this.#recount(entries)
+      if (!this.#taken.has(identifier)) return identifier
+    }
+  }
+
+  // Those that no entry has any more are forgotten.
+  #recount(entries: Iterable<FilterEntry>): void {
+    this.#taken.clear()
+    for (const { identifier } of entries) this.#taken.add(identifier)
+    this.#recountAt = leastRecount + this.#taken.size * 2
   }
 }

@@ -4,18 +4,75 @@
  * The thin public handle over `core.ts`. It shares the codec with the client and nothing else, touches no platform but a clock, and does the same
  * at every run that sees the same bytes at the same times.
  */
+import { MqttError } from '../../errors.js'
 import { type MemoryOptions, memoryPair } from '../../transport/memory.js'
-import type { Transport } from '../../transport/transport.js'
+import { checkNames, unknownName } from '../../transport/names.js'
+import type { TlsOptions, Transport } from '../../transport/transport.js'
+import { decode } from '../../wire/decode.js'
 import { encode } from '../../wire/encode.js'
 import { refused } from '../../wire/error.js'
+import { isBytes } from '../../wire/given-bytes.js'
 import type { Properties, PublishPacket, QoS } from '../../wire/packets.js'
+import { checkType, invalid, kindOf } from './check.js'
 import { realClock } from './clock.js'
 import { Core } from './core.js'
-import type { AcceptedMessage, BrokerClient, BrokerEvents, Violation } from './events.js'
+import { type AcceptedMessage, type BrokerClient, type BrokerEvents, eventNames, type HookError, type Violation } from './events.js'
 import type { FaultTable } from './fault-table.js'
 import { type BrokerMessage, messageOf } from './message.js'
 import { type MemoryBrokerOptions, parseOptions } from './options.js'
 import type { BrokerSession } from './session.js'
+
+/** Where {@link MemoryBroker.serve} listens over TCP. */
+export interface BrokerTcpOptions {
+  /** Port. Default 0: a free one. */
+  readonly port?: number | undefined
+  /** Address. Default: `host` of the whole. */
+  readonly host?: string | undefined
+  /** Speaks TLS. Default: `tls` of the whole. */
+  readonly tls?: TlsOptions | undefined
+}
+
+/** Where {@link MemoryBroker.serve} listens over WebSocket. */
+export interface BrokerWebSocketOptions extends BrokerTcpOptions {
+  /** Path of the endpoint. Default `/mqtt`. */
+  readonly path?: string | undefined
+}
+
+/** What {@link MemoryBroker.serve} takes: what is absent is not listened on. */
+export interface BrokerServeOptions {
+  /** MQTT over TCP (over TLS with `tls`): a port, 0 for a free one, or all settings. */
+  readonly tcp?: number | BrokerTcpOptions | undefined
+  /** MQTT over WebSocket (wss with `tls`): a port, 0 for a free one, or all settings. */
+  readonly ws?: number | BrokerWebSocketOptions | undefined
+  /** MQTT over a Unix domain socket: its path, where nothing may be. */
+  readonly unix?: string | undefined
+  /** Address for TCP and WebSocket. Default 127.0.0.1; `'0.0.0.0'` and `'::'` let other machines in. */
+  readonly host?: string | undefined
+  /** Certificate and key for TCP and WebSocket. Default: no TLS. */
+  readonly tls?: TlsOptions | undefined
+}
+
+/** A listener of {@link MemoryBroker.serve}. */
+export interface BrokerListener {
+  /** What a client on this machine dials, for example `mqtt://127.0.0.1:1883`. */
+  readonly url: string
+  /** The port that it has; undefined for a Unix domain socket. */
+  readonly port: number | undefined
+}
+
+/** What {@link MemoryBroker.serve} gives. `await using` closes it at the end of the block. */
+export interface BrokerListeners extends AsyncDisposable {
+  /** That of `tcp`. */
+  readonly tcp: BrokerListener | undefined
+  /** That of `ws`. */
+  readonly ws: BrokerListener | undefined
+  /** That of `unix`. */
+  readonly unix: BrokerListener | undefined
+  /** The URLs of all, in the order `tcp`, `ws`, `unix`. */
+  readonly urls: readonly string[]
+  /** Stops listening, frees the ports and cuts the connections that came over them. The broker goes on. */
+  close(): Promise<void>
+}
 
 /** What {@link MemoryBroker.publish} takes. */
 export interface BrokerPublish {
@@ -31,10 +88,18 @@ export interface BrokerPublish {
   readonly properties?: Properties | undefined
 }
 
+/** The inside of a broker, for the entry of Node only. */
+export let coreOf: (broker: MemoryBroker) => Core
+
 /**
- * A broker in memory: it takes any transport, follows the standard, and shows what it was sent. `using` closes it at the end of the block.
+ * A broker in memory: it takes any transport, follows the standard, and shows what it was sent. `using` and `await using` close it at the end of the
+ * block.
  */
 export class MemoryBroker {
+  static {
+    coreOf = (broker) => broker.#core
+  }
+
   readonly #core: Core
 
   /** Takes a stream that was accepted from a client, of any transport. May be passed on alone: `listenTcp({}, broker.accept)`. */
@@ -86,13 +151,25 @@ export class MemoryBroker {
     return this.#core.violations.entries
   }
 
-  /** Listens to what happens; gives what stops that. What a listener throws is thrown again in a microtask. */
+  /** Hooks that failed, oldest first. */
+  get hookErrors(): readonly HookError[] {
+    return this.#core.hookErrors.entries
+  }
+
+  /**
+   * Listens to what happens; gives what stops that. What a listener throws is thrown again in a microtask.
+   *
+   * @throws MqttError ERR_INVALID_OPTION for an event that there is not
+   */
   on<K extends keyof BrokerEvents>(type: K, listener: (event: BrokerEvents[K]) => void): () => void {
+    if (!eventNames.includes(type)) throw unknownName('event', type, eventNames)
+    checkType('listener', listener, 'function')
     return this.#core.events.on(type, listener)
   }
 
   /** The client's end of a new connection in memory; `knobs` shape both directions or one (`forward` is from the client). Its time is the broker's. */
   connect(knobs: MemoryOptions = {}): Transport {
+    checkNames('connect', knobs, ['latency', 'split', 'drop', 'highWaterMark', 'delivery', 'forward', 'backward', 'schedule'])
     const { clock } = this.#core.settings
     const schedule = clock === realClock ? undefined : (callback: () => void, delay: number) => clock.setTimer(callback, delay)
     const [client, server] = memoryPair({ schedule, ...knobs })
@@ -101,14 +178,20 @@ export class MemoryBroker {
   }
 
   /**
-   * Publishes a message from inside; true when somebody has subscribed to it.
+   * Publishes a message from inside; true when somebody has subscribed to it. Hooks of publishing are not asked. What it is given may be changed
+   * afterwards.
    *
-   * @throws WireError for a message that no PUBLISH could carry
+   * @throws MqttError ERR_INVALID_OPTION for what is no message, WireError for a message that no PUBLISH could carry
    */
-  publish({ topic, payload = '', qos = 0, retain = false, properties = {} }: BrokerPublish): boolean {
+  publish(message: BrokerPublish): boolean {
+    checkNames('publish', message, ['topic', 'payload', 'qos', 'retain', 'properties'])
+    const { topic, payload = '', qos = 0, retain = false, properties = {} } = message
+    if (typeof payload !== 'string' && !isBytes(payload)) throw invalid('payload', `must be a string or a Uint8Array, not ${kindOf(payload)}`)
+    checkType('retain', retain, 'boolean')
     const bytes = typeof payload === 'string' ? new TextEncoder().encode(payload) : new Uint8Array(payload)
-    const packet: PublishPacket = { type: 'publish', topic, payload: bytes, qos, retain, properties, dup: false, packetId: qos > 0 ? 1 : undefined }
-    encode(packet)
+    // What was encoded belongs to nobody else, the bytes in properties included.
+    const encoded = encode({ type: 'publish', topic, qos, retain, properties, packetId: qos > 0 ? 1 : undefined })
+    const packet = { ...(decode(encoded, { from: 'server' }) as PublishPacket), payload: bytes }
     return this.#core.publish(messageOf(packet, undefined, this.#core.settings.clock.now()), { packetId: undefined, dup: false, will: false })
   }
 
@@ -126,16 +209,36 @@ export class MemoryBroker {
   }
 
   /** Cuts all connections, as a broker does that dies and is started again; without its sessions it has lost retained messages and wills as well. */
-  restart({ keepSessions }: { readonly keepSessions: boolean }): void {
-    this.#core.restart(keepSessions)
+  restart(options: { readonly keepSessions: boolean }): void {
+    checkNames('restart', options, ['keepSessions'])
+    checkType('keepSessions', options.keepSessions, 'boolean')
+    this.#core.restart(options.keepSessions)
   }
 
-  /** Sends everybody away (0x8B), forgets everything, and takes no connections any more. */
-  close(): void {
+  /**
+   * Listens for clients: `await broker.serve({ tcp: 1883, ws: 8080 })`. Node only. `close()` of the broker closes what this opened.
+   *
+   * Rejects with `ERR_INVALID_OPTION`, with `ERR_CLOSED` after `close()`, with the platform's error (`EADDRINUSE`) when one of the listeners cannot
+   * listen, and then none does; with `ERR_UNSUPPORTED_OPTION` in browsers.
+   */
+  async serve(_options: BrokerServeOptions): Promise<BrokerListeners> {
+    throw new MqttError('ERR_UNSUPPORTED_OPTION', 'serve() needs the sockets of Node', { option: 'serve' })
+  }
+
+  /**
+   * Sends everybody away (0x8B), forgets everything, and takes no connections any more. Fulfils when what {@link serve} opened is closed and its ports
+   * are free; never rejects. Listeners that were made otherwise are their maker's to close.
+   */
+  close(): Promise<void> {
     this.#core.close()
+    return Promise.resolve()
   }
 
   [Symbol.dispose](): void {
-    this.close()
+    void this.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 }

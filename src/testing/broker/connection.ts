@@ -1,8 +1,8 @@
 /**
  * One connection of a client: reads its packets, keeps its time, ends it.
  *
- * What a packet means is decided in `handshake.ts` and `requests.ts`. Nothing that comes in makes this throw into the transport, and nothing is
- * handled after the end.
+ * What a packet means is decided in `handshake.ts` and `requests.ts`. While a hook thinks about one packet, those behind it wait here. Nothing that
+ * comes in makes this throw into the transport, and nothing is handled after the end.
  */
 import type { Sink, Transport } from '../../transport/transport.js'
 import { DISCONNECT } from '../../wire/constants.js'
@@ -13,9 +13,11 @@ import { isReasonCode } from '../../wire/reason-codes.js'
 import { ClientView } from './client-view.js'
 import { after, type BrokerClock } from './clock.js'
 import type { Core } from './core.js'
-import { type BrokerClient, report } from './events.js'
+import { type BrokerClient, type HookName, report } from './events.js'
 import type { FaultTable } from './fault-table.js'
-import { type Exchange, handleEarly, handleWireError, refuseConnect } from './handshake.js'
+import { type Exchange, endHandshake, handleEarly, handleWireError, refuseConnect } from './handshake.js'
+import { type Eventually, isPromise } from './hooks.js'
+import { intercept } from './interception.js'
 import { Lane, type LaneEnds } from './lane.js'
 import { Output, type OutputHost } from './output.js'
 import { handleRequest, refuseRequest } from './requests.js'
@@ -27,8 +29,20 @@ const lingerTime = 5000
 /** Bytes kept of the beginning, to tell the version of a CONNECT that cannot be read. */
 const headLength = 16
 
-/** Packets of a client that wait for its authentication. */
+/** Packets that wait for a hook before CONNACK. */
 const mostEarly = 1000
+
+/** What a packet that waits for a hook counts for, besides its payload. */
+const packetCost = 100
+
+/** Bytes that wait for a hook before the transport is asked for a pause. */
+const pauseAt = 65_536
+
+/** A packet, or what came in place of one, behind one that a hook thinks about. */
+interface Waiting {
+  readonly run: () => void
+  readonly bytes: number
+}
 
 /** See the file's comment. */
 export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
@@ -61,12 +75,18 @@ export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
   readonly receipts = new Set<number>()
   /** True while a copy that a fault made is handled: it breaks no rules. */
   lenient = false
+  /** True once the client's stream is over, while what came before is still handled. */
+  gone = false
   readonly #transport: Transport
   readonly #decoder: Decoder
   readonly #lane: Lane<ClientPacket>
   readonly #cancels = new Set<() => void>()
-  #early: ClientPacket[] = []
-  #earlyBytes = 0
+  /** Hooks that think about a packet of this client. */
+  #thinking = 0
+  /** What waits behind that packet, in order. */
+  #waiting: Waiting[] = []
+  #waitingBytes = 0
+  #paused = false
   #lastPacket: number
   #linger: (() => void) | undefined
   #ended = false
@@ -83,6 +103,7 @@ export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
     this.#lastPacket = this.clock.now()
     this.#later(settings.connectTimeout, () => {
       if (this.state === 'new') this.violate('no CONNECT in time [MQTT-3.1.0-1]', undefined, 0x80)
+      else if (this.state === 'authenticating') endHandshake(this, this.#thinking > 0)
     })
     transport.open(this)
   }
@@ -120,39 +141,68 @@ export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
     if (this.over) return
     this.bytesIn += bytes.length
     if (this.head.length < headLength) this.#rememberHead(bytes)
-    if (this.state === 'authenticating') this.#earlyBytes += bytes.length
+    this.core.writes.begin()
     try {
       for (const packet of this.#decoder.push(bytes)) {
         this.#receive(packet as ClientPacket)
         if (this.over) return
       }
+      // A large packet over a slow link: as long as it goes on, the client is not silent.
+      if (this.#decoder.pending > 0) this.#lastPacket = this.clock.now()
     } catch (error) {
-      if (error instanceof WireError) handleWireError(this, error)
-      else this.#fail(error)
+      if (!(error instanceof WireError)) this.#fail(error)
+      else if (this.#thinking > 0 && this.state === 'connected') this.#wait(() => handleWireError(this, error), 0)
+      else handleWireError(this, error)
+    } finally {
+      this.core.writes.end()
     }
   }
 
   drain(): void {
     this.output.drained()
+    this.relieved()
+  }
+
+  relieved(): void {
+    this.core.writes.begin()
     this.session?.outbox.flush()
+    this.core.writes.end()
   }
 
   closed(): void {
     this.#linger?.()
-    this.#finishOnce('network')
+    this.gone = true
+    this.core.forgetStream(this)
+    this.output.lose()
+    // What was sent before the end counts.
+    if (this.#thinking === 0 || this.over || (this.state !== 'connected' && this.#waiting.length === 0)) this.#finishOnce('network')
+    else this.session?.outbox.detach(this.output)
   }
 
   /** Takes an incoming packet that passed the faults. */
   deliver(packet: ClientPacket | Uint8Array, again: boolean): void {
     if (packet instanceof Uint8Array) return
-    this.lenient = again
-    try {
-      this.#handle(packet)
-    } catch (error) {
-      this.#fail(error)
-    } finally {
-      this.lenient = false
+    if (this.#thinking === 0 || this.#endsHandshake(packet)) this.#take(packet, again)
+    else this.#wait(() => this.#take(packet, again), packet.type === 'publish' ? packet.payload.length : 0)
+  }
+
+  /** Goes on with what a hook gave: at once, or when its promise has settled; then what came meanwhile is handled, in order. */
+  decide<T>(given: Eventually<T>, next: (value: T) => void): void {
+    if (!isPromise(given)) {
+      next(given)
+      return
     }
+    const { lenient } = this
+    this.#thinking++
+    void given.then((value) => {
+      this.#thinking--
+      if (this.over) return
+      this.#lastPacket = this.clock.now()
+      this.core.writes.begin()
+      this.#guard(lenient, () => next(value))
+      this.#goOn()
+      this.core.writes.end()
+    })
   }
 
   refuse(packet: ClientPacket, reasonCode: number): void {
@@ -164,15 +214,21 @@ export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
   }
 
   cut(): void {
+    this.output.flush()
     this.#transport.destroy(new Error('the broker cut the connection'))
     this.#finishOnce('broker')
   }
 
   finish(): void {
     if (this.over) return
-    this.#transport.close()
-    this.#linger = after(this.clock, lingerTime, () => this.#transport.destroy(new Error('the client did not end its stream')))
+    this.output.end(() => this.#transport.close())
+    if (!this.gone) this.#linger = after(this.clock, lingerTime, () => this.#transport.destroy(new Error('the client did not end its stream')))
     this.#finishOnce('broker')
+  }
+
+  failHook(hook: HookName, error: unknown): void {
+    this.core.tell(hook, this.clientId, error)
+    this.cut()
   }
 
   restart(keepSessions: boolean): void {
@@ -223,23 +279,10 @@ export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
     this.finish()
   }
 
-  /** The handshake is done: the clock runs, and what came early is handled. */
+  /** The handshake is done: the clock runs. */
   begin(): void {
     this.state = 'connected'
     if (this.keepAlive > 0) this.#watch(this.keepAlive * 1500)
-  }
-
-  /** Handles what came while the client was authenticated [MQTT-3.1.4-6]. */
-  handleEarlier(): void {
-    const early = this.#early
-    this.#early = []
-    for (const packet of early) if (!this.over) this.#handle(packet)
-  }
-
-  /** Keeps a packet until the client is authenticated; false when there are too many. */
-  keepEarly(packet: ClientPacket): boolean {
-    this.#early.push(packet)
-    return this.#early.length <= mostEarly && this.#earlyBytes <= this.core.settings.maxBacklog
   }
 
   #receive(packet: ClientPacket): void {
@@ -248,21 +291,90 @@ export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
     this.#lane.pass(packet)
   }
 
-  #handle(packet: ClientPacket): void {
-    const { intercept } = this.core.settings
-    let taken = packet
-    if (intercept !== undefined) {
-      const other = intercept('in', packet, this.accepted)
-      if (other === false || this.over) return
-      taken = (other ?? packet) as ClientPacket
+  #take(packet: ClientPacket, again: boolean): void {
+    this.lenient = again
+    try {
+      this.#handle(packet)
+    } catch (error) {
+      this.#fail(error)
+    } finally {
+      this.lenient = false
     }
-    if (this.state === 'connected') handleRequest(this, taken)
-    else handleEarly(this, taken)
   }
 
-  /** Closes after one and a half times the Keep Alive without a packet [MQTT-3.1.2-22]. */
+  #guard(lenient: boolean, run: () => void): void {
+    this.lenient = lenient
+    try {
+      run()
+    } catch (error) {
+      this.#fail(error)
+    } finally {
+      this.lenient = false
+    }
+  }
+
+  #handle(packet: ClientPacket): void {
+    const hook = this.core.settings.intercept
+    if (hook === undefined) {
+      this.#understand(packet)
+      return
+    }
+    this.decide(intercept(this.core, hook, this, 'in', packet), (taken) => {
+      if (taken === undefined) this.cut()
+      else if (taken !== false && !this.over) this.#understand(taken)
+    })
+  }
+
+  #understand(packet: ClientPacket): void {
+    if (this.state === 'connected') handleRequest(this, packet)
+    else handleEarly(this, packet)
+  }
+
+  /** What ends a connection before CONNACK whatever the hook says: nothing of it may be handled then [MQTT-3.1.4-6]. */
+  #endsHandshake({ type }: ClientPacket): boolean {
+    if (this.state !== 'authenticating') return false
+    return type === 'connect' || type === 'auth' || (type === 'disconnect' && this.#waiting.length === 0)
+  }
+
+  #wait(run: () => void, size: number): void {
+    const bytes = size + packetCost
+    this.#waiting.push({ run, bytes })
+    this.#waitingBytes += bytes
+    const isFlood = this.#waitingBytes > this.core.settings.maxBacklog || (this.state !== 'connected' && this.#waiting.length > mostEarly)
+    if (isFlood) this.#refuseFlood()
+    else if (this.#waitingBytes > pauseAt && !this.#paused) {
+      this.#paused = true
+      this.#transport.pause?.()
+    }
+  }
+
+  #refuseFlood(): void {
+    const text = 'too much was sent while a hook was asked'
+    if (this.state === 'connected') this.disconnect(0x97, { reasonString: text })
+    else refuseConnect(this, 0x97, text)
+  }
+
+  #goOn(): void {
+    let next = 0
+    while (next < this.#waiting.length && this.#thinking === 0 && !this.over) {
+      const { run, bytes } = this.#waiting[next++] as Waiting
+      this.#waitingBytes -= bytes
+      run()
+    }
+    this.#waiting.splice(0, next)
+    if (this.over) return
+    if (this.#paused && this.#waitingBytes < pauseAt / 2) {
+      this.#paused = false
+      this.#transport.resume?.()
+    }
+    if (this.gone && this.#thinking === 0) this.#finishOnce('network')
+  }
+
+  /** Closes after one and a half times the Keep Alive without a packet, or a part of one [MQTT-3.1.2-22]. */
   #watch(limit: number): void {
     this.#later(Math.max(1, this.#lastPacket + limit - this.clock.now()), () => {
+      // A client whose packets wait is not silent.
+      if (this.#thinking > 0) this.#lastPacket = this.clock.now()
       if (this.clock.now() - this.#lastPacket < limit) this.#watch(limit)
       else this.violate('silent for more than one and a half times the keep alive [MQTT-3.1.2-22]', undefined, 0x8d)
     })
@@ -296,7 +408,7 @@ export class Connection implements Sink, OutputHost, LaneEnds<ClientPacket> {
     for (const cancel of this.#cancels) cancel()
     this.#lane.stop()
     this.output.lane.stop()
-    this.#early = []
+    this.#waiting = []
     const end = this.#end.by === 'network' ? { by, reasonCode: undefined } : this.#end
     this.core.leave(this)
     if (this.state === 'connected') this.core.events.emit('disconnect', { client: this.client, ...end })

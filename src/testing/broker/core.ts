@@ -7,15 +7,19 @@
 import type { Transport } from '../../transport/transport.js'
 import type { ConnectPacket, PublishPacket } from '../../wire/packets.js'
 import { BoundedLog } from './bounded-log.js'
-import { after } from './clock.js'
+import { after, type BrokerClock } from './clock.js'
 import { Connection } from './connection.js'
-import { type AcceptedMessage, BrokerEmitter, type Violation } from './events.js'
+import { type AcceptedMessage, BrokerEmitter, type HookError, type HookName, type Violation } from './events.js'
 import { FaultTable } from './fault-table.js'
+import { type HookHost, isPromise } from './hooks.js'
 import { type BrokerMessage, messageOf } from './message.js'
-import { ask, type BrokerSettings } from './options.js'
+import type { BrokerSettings } from './options.js'
+import { PublishBytes } from './publish-bytes.js'
 import { RetainedStore } from './retained.js'
 import { Router } from './router.js'
 import { NEVER, Session } from './session.js'
+import { publishVerdict } from './verdicts.js'
+import { WriteBatch } from './write-batch.js'
 
 /** How a message came. */
 export interface Origin {
@@ -27,18 +31,27 @@ export interface Origin {
 const windowSize = 65_536
 
 /** See the file's comment. */
-export class Core {
+export class Core implements HookHost {
   readonly settings: BrokerSettings
   readonly events = new BrokerEmitter()
   readonly faults: FaultTable
   readonly router = new Router()
+  readonly writes = new WriteBatch()
+  readonly publishBytes = new PublishBytes()
   readonly retained: RetainedStore
   readonly sessions = new Map<string, Session>()
   readonly connections = new Set<Connection>()
   readonly accepted: BoundedLog<AcceptedMessage>
   readonly violations: BoundedLog<Violation>
+  readonly hookErrors: BoundedLog<HookError>
   closed = false
+  /** Streams that are not over, also those of connections that are. */
+  readonly #streams = new Set<Connection>()
+  #idle: (() => void) | undefined
   #assigned = 0
+  /** Rises whenever everything is forgotten: wills that wait for a hook belong to the time before. */
+  #age = 0
+  readonly #printed = new Set<HookName>()
   #window: Uint8Array | undefined
 
   constructor(settings: BrokerSettings) {
@@ -47,6 +60,22 @@ export class Core {
     this.retained = new RetainedStore(settings)
     this.accepted = new BoundedLog<AcceptedMessage>(settings.maxLog, settings.maxLogBytes, ({ size }) => size)
     this.violations = new BoundedLog(settings.maxLog)
+    this.hookErrors = new BoundedLog(settings.maxLog)
+  }
+
+  get clock(): BrokerClock {
+    return this.settings.clock
+  }
+
+  /** Says that a hook failed; on the console, once for each hook, when nobody listens. */
+  tell(hook: HookName, clientId: string, error: unknown): void {
+    const event: HookError = { hook, clientId, time: this.clock.now(), error }
+    this.hookErrors.add(event)
+    if (!this.events.has('hookerror') && !this.#printed.has(hook)) {
+      this.#printed.add(hook)
+      console.error(`MemoryBroker: the hook ${hook} failed (listen to 'hookerror' to hear of each failure):`, error)
+    }
+    this.events.emit('hookerror', event)
   }
 
   /** Where transports read into; a read and its handling are one step, so that one array serves all. */
@@ -60,7 +89,23 @@ export class Core {
       transport.destroy(new Error('the broker takes no connections'))
       return
     }
-    this.connections.add(new Connection(this, transport, remote))
+    const connection = new Connection(this, transport, remote)
+    this.connections.add(connection)
+    this.#streams.add(connection)
+  }
+
+  /** The stream of a connection is over. */
+  forgetStream(connection: Connection): void {
+    this.#streams.delete(connection)
+    if (this.#streams.size === 0) this.#idle?.()
+  }
+
+  /** Fulfils when all streams are over. */
+  idle(): Promise<void> {
+    if (this.#streams.size === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#idle = resolve
+    })
   }
 
   /** An identifier that no session has [MQTT-3.1.3-6] [MQTT-3.2.2-16]. */
@@ -125,11 +170,16 @@ export class Core {
   }
 
   publishWill(message: BrokerMessage, from: Connection): void {
-    const { authorizePublish } = this.settings
     const packet = (): PublishPacket => ({ ...message, type: 'publish', dup: false, packetId: undefined, properties: { ...message.properties } })
-    if (authorizePublish !== undefined && ask(() => authorizePublish(from.client, packet())) >= 0x80) return
-    if (message.retain && !this.retained.hasRoom(message)) return
-    this.publish({ ...message, time: this.settings.clock.now() }, { packetId: undefined, dup: false, will: true })
+    const code = publishVerdict(this, from.client, packet)
+    if (!isPromise(code)) {
+      this.#publishAllowed(message, code)
+      return
+    }
+    const age = this.#age
+    void code.then((verdict) => {
+      if (this.#age === age) this.#publishAllowed(message, verdict)
+    })
   }
 
   /** Cuts all connections; without `keepSessions` everything is forgotten, wills included. */
@@ -137,6 +187,7 @@ export class Core {
     if (!keepSessions) {
       for (const session of [...this.sessions.values()]) this.#forget(session)
       this.retained.clear()
+      this.#age++
     }
     // Nobody hears of the wills that this causes before coming back.
     for (const { session, output } of this.connections) session?.outbox.detach(output)
@@ -145,12 +196,18 @@ export class Core {
 
   close(): void {
     this.closed = true
+    this.#age++
     for (const session of this.sessions.values()) session.will?.cancel()
     for (const connection of [...this.connections]) {
       connection.will = undefined
       connection.disconnect(0x8b)
     }
     for (const session of [...this.sessions.values()]) this.#forget(session)
+  }
+
+  #publishAllowed(message: BrokerMessage, code: number): void {
+    if (code >= 0x80 || (message.retain && !this.retained.hasRoom(message))) return
+    this.publish({ ...message, time: this.clock.now() }, { packetId: undefined, dup: false, will: true })
   }
 
   // Without spreading: this is the way of every message.

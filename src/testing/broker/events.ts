@@ -38,6 +38,29 @@ export interface Violation {
   readonly text: string
 }
 
+/** The hooks of a broker, by the option that sets them. */
+export type HookName =
+  | 'auth'
+  | 'authenticate'
+  | 'authorizeDelivery'
+  | 'authorizePublish'
+  | 'authorizeSubscribe'
+  | 'faults'
+  | 'intercept'
+  | 'responseInformation'
+
+/** A hook threw, rejected, took too long, or gave nothing that it may give. What it was asked about was refused. */
+export interface HookError {
+  /** Which one. */
+  readonly hook: HookName
+  /** About whom it was asked: Client Identifier; empty before CONNECT. */
+  readonly clientId: string
+  /** Milliseconds of the broker's clock. */
+  readonly time: number
+  /** What it threw, or an error that says what was wrong. */
+  readonly error: unknown
+}
+
 /** An application message that the broker took over from a client. */
 export interface AcceptedMessage extends BrokerMessage {
   /** Client that published it. */
@@ -101,7 +124,12 @@ export interface BrokerEvents {
   }
   /** A client broke a rule. */
   violation: Violation
+  /** A hook failed. Where nobody listens to this, the first failure of each hook is printed with `console.error`. */
+  hookerror: HookError
 }
+
+/** All events. */
+export const eventNames: readonly (keyof BrokerEvents)[] = ['connect', 'disconnect', 'publish', 'subscribe', 'unsubscribe', 'violation', 'hookerror']
 
 type Listener<T> = (event: T) => void
 
@@ -116,6 +144,11 @@ export class BrokerEmitter {
     return () => {
       list.delete(listener)
     }
+  }
+
+  /** Whether anybody listens. */
+  has(type: keyof BrokerEvents): boolean {
+    return (this.#listeners.get(type)?.size ?? 0) > 0
   }
 
   emit<K extends keyof BrokerEvents>(type: K, event: BrokerEvents[K]): void {

@@ -3,10 +3,12 @@
  *
  * The table only decides; `lane.ts` carries out. Occurrences are counted per fault, over all connections, from the moment it was added.
  */
-import { MqttError } from '../../errors.js'
+
+import { checkNames, unknownName } from '../../transport/names.js'
 import { CONNACK, DISCONNECT, PUBACK, PUBCOMP, PUBREC, PUBREL, SUBACK, UNSUBACK } from '../../wire/constants.js'
 import type { ClientPacket, Packet, ServerPacket } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
+import { checkInteger, checkOneOf, checkType, invalid } from './check.js'
 
 /** A packet that says another reason code. */
 export interface RefusedPacket {
@@ -105,12 +107,10 @@ export class FaultTable {
   /**
    * Adds a fault, whose count starts here; gives what removes it.
    *
-   * @throws MqttError `ERR_INVALID_OPTION` for a reason code that the packet, or its answer, never has
+   * @throws MqttError `ERR_INVALID_OPTION` for what is no fault, and for a reason code that the packet, or its answer, never has
    */
   add(fault: Fault): () => void {
-    if (fault.packet !== '*' && !canSay(fault, fault.packet)) {
-      throw new MqttError('ERR_INVALID_OPTION', 'fault: the packet has no such reason code', { option: 'faults' })
-    }
+    checkFault(fault)
     const row: Row = { fault, seen: 0, lost: new Set() }
     this.#rows.push(row)
     return () => {
@@ -151,6 +151,52 @@ const speakers: Readonly<Record<Fault['direction'], Readonly<Partial<Record<Pack
     unsuback: UNSUBACK,
     disconnect: DISCONNECT,
   },
+}
+
+const packets = [
+  'connect',
+  'connack',
+  'publish',
+  'puback',
+  'pubrec',
+  'pubrel',
+  'pubcomp',
+  'subscribe',
+  'suback',
+  'unsubscribe',
+  'unsuback',
+  'pingreq',
+  'pingresp',
+  'disconnect',
+  'auth',
+  '*',
+]
+
+const actions = ['drop', 'delay', 'twice', 'reorder', 'close-before', 'close-after', 'restart-keep', 'restart-lose']
+
+/** @throws MqttError `ERR_INVALID_OPTION` for what is no fault */
+export function checkFault(fault: Fault): void {
+  checkNames('fault', fault, ['packet', 'direction', 'nth', 'action', 'delay', 'clientId'])
+  const { packet, direction, nth, delay, clientId } = fault
+  if (!packets.includes(packet)) throw unknownName('fault.packet', packet, packets)
+  checkOneOf('fault.direction', direction, ['in', 'out'])
+  if (nth !== 'every') checkInteger("fault.nth, if not 'every',", nth, 1, Number.MAX_SAFE_INTEGER)
+  if (delay !== undefined) checkInteger('fault.delay', delay, 0, Number.MAX_SAFE_INTEGER)
+  if (clientId !== undefined) checkType('fault.clientId', clientId, 'string')
+  checkAction(fault.action)
+  if (packet !== '*' && !canSay(fault, packet)) throw invalid('faults', 'has a packet that has no such reason code')
+}
+
+function checkAction(action: FaultAction): void {
+  if (typeof action !== 'object' || action === null) {
+    if (!actions.includes(action)) throw unknownName('fault.action', action, actions)
+  } else if ('replace' in action) {
+    checkNames('fault.action', action, ['replace'])
+    checkType('fault.action.replace', action.replace, 'function')
+  } else {
+    checkNames('fault.action', action, ['reasonCode'])
+    checkInteger('fault.action.reasonCode', action.reasonCode, 0, 255)
+  }
 }
 
 function canSay({ direction, action }: Fault, type: Packet['type']): boolean {

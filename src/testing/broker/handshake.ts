@@ -2,16 +2,20 @@
  * From the first packet of a connection to its CONNACK, and authentication later on (sections 3.1.4, 3.2, 3.15 and 4.12).
  *
  * Hooks that answer at once are obeyed at once, so that a run under virtual time has no races; promises are waited for, with what the client sends
- * meanwhile kept for later.
+ * meanwhile kept for later. Every refusal of a CONNECT says why in a Reason String.
  */
 import { CONNACK } from '../../wire/constants.js'
 import type { WireError } from '../../wire/error.js'
+import { isBytes } from '../../wire/given-bytes.js'
 import type { AuthPacket, ClientPacket, ConnectPacket, Properties } from '../../wire/packets.js'
-import { isReasonCode } from '../../wire/reason-codes.js'
+import { isReasonCode, reasonName } from '../../wire/reason-codes.js'
+import { isObject } from '../../wire/writer.js'
 import type { Connection } from './connection.js'
-import { type BrokerAuthContext, type BrokerAuthMethod, type BrokerAuthStep, type BrokerSettings, reasonOf, type Verdict } from './options.js'
+import { ask, type Eventually, isPromise } from './hooks.js'
+import type { BrokerAuthContext, BrokerAuthMethod, BrokerSettings } from './options.js'
 import { returnCodeOf } from './output.js'
 import { NEVER } from './session.js'
+import { connectVerdict } from './verdicts.js'
 
 /** An enhanced authentication under way, or done. */
 export interface Exchange {
@@ -30,9 +34,16 @@ export function handleEarly(connection: Connection, packet: ClientPacket): void 
   } else if (packet.type === 'auth') handleAuth(connection, packet)
   else if (packet.type === 'disconnect') connection.leave(packet.reasonCode)
   else if (packet.type === 'connect') connection.violate('a second CONNECT [MQTT-3.1.0-2]', packet.type, 0x82)
-  else if (connection.exchange !== undefined) {
-    connection.violate('more than AUTH and DISCONNECT before CONNACK [MQTT-3.1.2-30]', packet.type, 0x82)
-  } else if (!connection.keepEarly(packet)) refuseConnect(connection, 0x97)
+  else connection.violate('more than AUTH and DISCONNECT before CONNACK [MQTT-3.1.2-30]', packet.type, 0x82)
+}
+
+/** The time for CONNECT and authentication is over: nobody was let in. */
+export function endHandshake(connection: Connection, thinking: boolean): void {
+  const { core, clientId, exchange } = connection
+  const error = new Error(`it did not settle within ${core.settings.connectTimeout} ms (connectTimeout)`)
+  if (exchange?.turn === 'broker') core.tell('auth', clientId, error)
+  else if (thinking) core.tell(core.settings.authenticate === undefined ? 'responseInformation' : 'authenticate', clientId, error)
+  refuseConnect(connection, 0x80, 'the time for authentication is over')
 }
 
 /** Answers bytes that are no packet. */
@@ -54,8 +65,8 @@ export function handleWireError(connection: Connection, error: WireError): void 
     connection.output.version = level <= 4 ? 4 : 5
     // 3.1.1 has return codes for these only; for anything else it closes without a word.
     if (level <= 4 && code !== 0x84 && code !== 0x85) connection.finish()
-    else refuseConnect(connection, code)
-  } else refuseConnect(connection, code)
+    else refuseConnect(connection, code, error.message)
+  } else refuseConnect(connection, code, error.message)
 }
 
 /** The level in a CONNECT that could not be read: behind fixed header and protocol name. */
@@ -66,89 +77,58 @@ function protocolLevel(head: Uint8Array): number {
   return head[at + 3 + length] ?? 5
 }
 
-/** Says no and ends the connection [MQTT-3.2.2-7] [MQTT-3.1.4-2]. */
-export function refuseConnect(connection: Connection, reasonCode: number, properties: Properties = {}): void {
+/** Says no and why, and ends the connection [MQTT-3.2.2-7] [MQTT-3.1.4-2]. Without a text the name of the code is the reason. */
+export function refuseConnect(connection: Connection, reasonCode: number, text?: string, properties: Properties = {}): void {
   const { output } = connection
   const code = isReasonCode(CONNACK, reasonCode, 'server') ? reasonCode : 0x80
+  const reasonString = text ?? reasonName(code, CONNACK)
   if (output.version === 4) output.send({ type: 'connack', sessionPresent: false, reasonCode: returnCodeOf(code), properties: {} })
-  else output.send({ type: 'connack', sessionPresent: false, reasonCode: code, properties })
+  else output.send({ type: 'connack', sessionPresent: false, reasonCode: code, properties: { reasonString, ...properties } })
   connection.finish()
 }
 
 function handleConnect(connection: Connection, packet: ConnectPacket): void {
   const { core, remote, output } = connection
-  const { authenticate } = core.settings
   output.configure(packet)
   connection.state = 'authenticating'
   connection.connect = packet
   connection.clientId = packet.clientId
-  const code = objectTo(connection, packet)
-  if (code !== undefined) {
-    refuseConnect(connection, code)
+  const objection = objectTo(connection, packet)
+  if (objection !== undefined) {
+    refuseConnect(connection, ...objection)
     return
   }
   if (connection.clientId === '') connection.clientId = core.assignClientId()
-  settle<Verdict>(
-    connection,
-    () => authenticate?.(packet, { remote }) ?? true,
-    (verdict) => {
-      const reasonCode = reasonOf(verdict)
-      if (reasonCode < 0x80) authenticateFurther(connection, packet)
-      else refuseConnect(connection, reasonCode, typeof verdict === 'object' ? verdict.properties : undefined)
-    },
-    () => refuseConnect(connection, 0x80),
-  )
+  connection.decide(connectVerdict(core, packet, remote), ({ code, properties }) => {
+    if (connection.over) return
+    if (code < 0x80) authenticateFurther(connection, packet)
+    else refuseConnect(connection, code, undefined, properties)
+  })
 }
 
 /** Why the CONNECT is refused before anybody is asked. */
-function objectTo({ core }: Connection, { protocolVersion, clientId, will }: ConnectPacket): number | undefined {
+function objectTo({ core }: Connection, { protocolVersion, clientId, will }: ConnectPacket): [code: number, text: string] | undefined {
   const { settings, sessions } = core
-  if (!settings.protocolVersions.includes(protocolVersion)) return 0x84
-  if (protocolVersion === 5 && (will?.qos ?? 0) > settings.maximumQoS) return 0x9b // [MQTT-3.2.2-12]
-  if (will?.retain && !settings.retainAvailable) return 0x9a // [MQTT-3.2.2-13]
-  return sessions.size >= settings.maxSessions && !sessions.has(clientId) ? 0x97 : undefined
-}
-
-/** Runs a hook; its answer is used at once when it is no promise. */
-function settle<T>(connection: Connection, run: () => T | Promise<T>, done: (value: T) => void, failed: (error: unknown) => void): void {
-  let value: T | Promise<T>
-  try {
-    value = run()
-  } catch (error) {
-    failed(error)
-    return
-  }
-  if (!isPromise(value)) {
-    done(value)
-    return
-  }
-  value.then(
-    (result) => {
-      if (!connection.over) done(result)
-    },
-    (error: unknown) => {
-      if (!connection.over) failed(error)
-    },
-  )
-}
-
-function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+  if (!settings.protocolVersions.includes(protocolVersion)) return [0x84, 'this broker does not speak that version']
+  if (protocolVersion === 5 && (will?.qos ?? 0) > settings.maximumQoS) return [0x9b, 'the QoS of the will is not supported [MQTT-3.2.2-12]']
+  if (will?.retain && !settings.retainAvailable) return [0x9a, 'the will cannot be retained [MQTT-3.2.2-13]']
+  return sessions.size >= settings.maxSessions && !sessions.has(clientId) ? [0x97, 'there are as many sessions as are kept'] : undefined
 }
 
 function authenticateFurther(connection: Connection, packet: ConnectPacket): void {
   const { authenticationMethod: methodName, authenticationData } = packet.properties
   if (methodName === undefined) {
-    welcome(connection, packet, {})
+    announce(connection, packet, {})
     return
   }
   const method = Object.hasOwn(connection.core.settings.auth, methodName) ? connection.core.settings.auth[methodName] : undefined
   if (method === undefined) {
-    refuseConnect(connection, 0x8c) // [MQTT-4.12.0-1]
+    refuseConnect(connection, 0x8c, 'this broker does not know the authentication method [MQTT-4.12.0-1]')
     return
   }
   connection.exchange = { methodName, method, context: contextOf(connection, false), turn: 'none' }
-  takeStep(connection, connection.exchange, (exchange) => exchange.method.start(authenticationData, exchange.context))
+  const { exchange } = connection
+  takeStep(connection, exchange, () => method.start(authenticationData, exchange.context))
 }
 
 function contextOf({ clientId, connect, remote }: Connection, reauthentication: boolean): BrokerAuthContext {
@@ -172,22 +152,47 @@ export function handleAuth(connection: Connection, packet: AuthPacket): void {
   }
 }
 
-function takeStep(connection: Connection, exchange: Exchange, run: (exchange: Exchange) => BrokerAuthStep | Promise<BrokerAuthStep>): void {
+/** A step that was taken, or the code of a refusal. */
+type Step = { readonly continues: boolean; readonly data: Uint8Array | undefined } | number
+
+// Other packets do not wait for it: before CONNACK none is allowed, and afterwards work goes on.
+function takeStep(connection: Connection, exchange: Exchange, run: () => unknown): void {
   exchange.turn = 'broker'
-  settle(
-    connection,
-    () => run(exchange),
-    ({ reasonCode = 0, data }) => {
-      if (reasonCode >= 0x80) refuseExchange(connection, reasonCode)
-      else answerStep(connection, exchange, reasonCode === 0x18, data)
-    },
-    (error) => refuseExchange(connection, codeOf(error)),
-  )
+  const { core, clientId, state } = connection
+  const step = ask<Step>(core, {
+    hook: 'auth',
+    clientId,
+    timeout: state === 'connected' ? core.settings.hookTimeout : Infinity,
+    run,
+    read: stepOf,
+    failed: (error) => (isRefusal(error) ? error.reasonCode : 0x87),
+    meant: isRefusal,
+  })
+  const done = (taken: Step): void => {
+    if (connection.over) return
+    if (typeof taken === 'number') refuseExchange(connection, taken)
+    else answerStep(connection, exchange, taken.continues, taken.data)
+  }
+  if (isPromise(step)) void step.then(done)
+  else done(step)
 }
 
-function codeOf(error: unknown): number {
-  const code = typeof error === 'object' && error !== null && 'reasonCode' in error ? error.reasonCode : undefined
-  return typeof code === 'number' && code >= 0x80 && code <= 0xff ? code : 0x87
+/** @throws TypeError for what is no step */
+function stepOf(given: unknown): Step {
+  if (!isObject(given)) throw new TypeError('an authentication method gave what is no step')
+  const { reasonCode = 0, data } = given as { readonly reasonCode?: unknown; readonly data?: unknown }
+  if (!isCode(reasonCode)) throw new TypeError('an authentication method gave what is no reason code')
+  if (reasonCode >= 0x80) return reasonCode
+  if (data !== undefined && !isBytes(data)) throw new TypeError('an authentication method gave data that is no Uint8Array')
+  return { continues: reasonCode === 0x18, data }
+}
+
+function isCode(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0xff
+}
+
+function isRefusal(error: unknown): error is { readonly reasonCode: number } {
+  return isObject(error) && 'reasonCode' in error && isCode(error.reasonCode) && error.reasonCode >= 0x80
 }
 
 function answerStep(connection: Connection, exchange: Exchange, continues: boolean, data: Uint8Array | undefined): void {
@@ -195,7 +200,7 @@ function answerStep(connection: Connection, exchange: Exchange, continues: boole
   exchange.turn = continues ? 'client' : 'none'
   if (continues || connection.state === 'connected') {
     connection.output.send({ type: 'auth', reasonCode: continues ? 0x18 : 0, properties })
-  } else if (connection.connect !== undefined) welcome(connection, connection.connect, properties)
+  } else if (connection.connect !== undefined) announce(connection, connection.connect, properties)
 }
 
 /** [MQTT-4.12.0-4] [MQTT-4.12.1-2] */
@@ -204,10 +209,23 @@ function refuseExchange(connection: Connection, reasonCode: number): void {
   else refuseConnect(connection, reasonCode)
 }
 
+/** Finds out what CONNACK has to say, then lets the client in. */
+function announce(connection: Connection, connect: ConnectPacket, properties: Properties): void {
+  connection.decide(responseInformation(connection, connect), (information) => {
+    if (!connection.over) welcome(connection, connect, information === undefined ? properties : { responseInformation: information, ...properties })
+  })
+}
+
 /** The client is in: session, CONNACK, what waits for it. */
 function welcome(connection: Connection, connect: ConnectPacket, properties: Properties): void {
   const { core, output } = connection
   const { settings } = core
+  // Others may have come in while hooks were asked.
+  const objection = objectTo(connection, connect)
+  if (objection !== undefined) {
+    refuseConnect(connection, ...objection)
+    return
+  }
   const entered = core.enter(connection, connect)
   if (entered === undefined) return
   const { session, present } = entered
@@ -220,8 +238,7 @@ function welcome(connection: Connection, connect: ConnectPacket, properties: Pro
   const announced = connect.protocolVersion === 5 ? { ...announcements(connection, connect), ...properties } : {}
   output.send({ type: 'connack', sessionPresent: present, reasonCode: 0, properties: announced })
   if (!connection.over) core.events.emit('connect', { client: connection.client, sessionPresent: present })
-  if (!connection.over) session.outbox.attach(output)
-  connection.handleEarlier()
+  if (!connection.over && !connection.gone) session.outbox.attach(output)
 }
 
 /** Seconds that the session is kept after its connection. 3.1.1 keeps it for ever, or not at all. */
@@ -233,7 +250,7 @@ export function expiryOf({ protocolVersion, cleanStart, properties }: ConnectPac
 /** What CONNACK says: only what differs from the protocol's defaults (section 3.2.2.3). */
 function announcements({ core, session, clientId }: Connection, connect: ConnectPacket): Properties {
   const { settings } = core
-  const { sessionExpiryInterval = 0, requestResponseInformation } = connect.properties
+  const { sessionExpiryInterval = 0 } = connect.properties
   const properties: Properties = {}
   if (session?.expiryInterval !== sessionExpiryInterval) properties.sessionExpiryInterval = session?.expiryInterval
   if (settings.receiveMaximum < 65_535) properties.receiveMaximum = settings.receiveMaximum
@@ -246,11 +263,24 @@ function announcements({ core, session, clientId }: Connection, connect: Connect
   if (!settings.subscriptionIdentifierAvailable) properties.subscriptionIdentifierAvailable = 0
   if (!settings.sharedSubscriptionAvailable) properties.sharedSubscriptionAvailable = 0
   if (settings.serverKeepAlive !== undefined) properties.serverKeepAlive = settings.serverKeepAlive
-  if (requestResponseInformation === 1) properties.responseInformation = responseInformation(settings, connect)
   return properties
 }
 
 // [MQTT-3.1.2-28]
-function responseInformation({ responseInformation: given }: BrokerSettings, connect: ConnectPacket): string | undefined {
-  return typeof given === 'function' ? given(connect) : given
+function responseInformation({ core, clientId }: Connection, connect: ConnectPacket): Eventually<string | undefined> {
+  const { responseInformation: given } = core.settings
+  if (connect.properties.requestResponseInformation !== 1 || typeof given !== 'function') {
+    return connect.properties.requestResponseInformation === 1 ? (given as string | undefined) : undefined
+  }
+  return ask(core, {
+    hook: 'responseInformation',
+    clientId,
+    timeout: Infinity,
+    run: () => given(connect),
+    read(text) {
+      if (text !== undefined && typeof text !== 'string') throw new TypeError('responseInformation gave what is no text')
+      return text
+    },
+    failed: () => undefined,
+  })
 }

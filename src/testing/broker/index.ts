@@ -1,9 +1,17 @@
 /**
  * The in-memory broker, as `mqwire/testing` exports it.
  */
-export { type BrokerPublish, MemoryBroker } from './broker.js'
+export {
+  type BrokerListener,
+  type BrokerListeners,
+  type BrokerPublish,
+  type BrokerServeOptions,
+  type BrokerTcpOptions,
+  type BrokerWebSocketOptions,
+  MemoryBroker,
+} from './broker.js'
 export type { BrokerClock } from './clock.js'
-export type { AcceptedMessage, BrokerClient, BrokerEvents, Violation } from './events.js'
+export type { AcceptedMessage, BrokerClient, BrokerEvents, HookError, HookName, Violation } from './events.js'
 export type { Fault, FaultAction, FaultTable, FiredFault, RefusedPacket, ReplacedPacket } from './fault-table.js'
 export type { BrokerMessage } from './message.js'
 export type {
@@ -13,6 +21,7 @@ export type {
   BrokerBounds,
   BrokerHooks,
   BrokerLimits,
+  Interception,
   MemoryBrokerOptions,
   Refusal,
   Verdict,

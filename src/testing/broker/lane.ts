@@ -5,7 +5,7 @@
  */
 import type { ClientPacket, Packet, ServerPacket } from '../../wire/packets.js'
 import { after, type BrokerClock } from './clock.js'
-import type { Fault, FaultTable } from './fault-table.js'
+import type { Fault, FaultTable, ReplacedPacket } from './fault-table.js'
 
 /** What a lane needs of its connection. */
 export interface LaneEnds<P> {
@@ -21,6 +21,8 @@ export interface LaneEnds<P> {
   cut(): void
   finish(): void
   restart(keepSessions: boolean): void
+  /** A function of the test threw: says so and ends the connection. */
+  failHook(hook: 'faults', error: unknown): void
 }
 
 /** Without a next packet, one that was to be overtaken goes on after so many milliseconds. */
@@ -45,6 +47,11 @@ export class Lane<P extends ClientPacket | ServerPacket> {
   constructor(direction: 'in' | 'out', ends: LaneEnds<P>) {
     this.#direction = direction
     this.#ends = ends
+  }
+
+  /** Whether what is passed here would be delivered at once. */
+  get isClear(): boolean {
+    return this.#behind === undefined && this.#held === undefined && this.#ends.faults.size === 0
   }
 
   /** Takes a packet to its fate. */
@@ -95,7 +102,18 @@ export class Lane<P extends ClientPacket | ServerPacket> {
 
   #change(packet: P, action: Extract<Fault['action'], object>): void {
     if ('reasonCode' in action) this.#ends.refuse(packet, action.reasonCode)
-    else this.#ends.deliver(action.replace(packet as Packet) as P | Uint8Array, false)
+    else this.#replace(packet, action)
+  }
+
+  #replace(packet: P, { replace }: ReplacedPacket): void {
+    let other: P | Uint8Array
+    try {
+      other = replace(packet as Packet) as P | Uint8Array
+    } catch (error) {
+      this.#ends.failHook('faults', error)
+      return
+    }
+    this.#ends.deliver(other, false)
   }
 
   #delay(packet: P, delay: number): void {

@@ -45,12 +45,17 @@ export function isExpired(message: BrokerMessage, now: number): boolean {
   return messageExpiryInterval !== undefined && now - message.time >= messageExpiryInterval * 1000
 }
 
+/** Seconds of the Message Expiry Interval that are left [MQTT-3.3.2-6]. */
+export function remaining(message: BrokerMessage, now: number): number {
+  return Math.max(0, (message.properties.messageExpiryInterval ?? 0) - Math.floor((now - message.time) / 1000))
+}
+
 /** The properties that a subscriber gets: the expiry interval counted down [MQTT-3.3.2-6], and identifiers [MQTT-3.3.4-4]. */
 export function deliveredProperties(message: BrokerMessage, now: number, identifiers: readonly number[]): Properties {
   const { messageExpiryInterval: interval } = message.properties
   if (interval === undefined && identifiers.length === 0) return message.properties
   const properties: Properties = { ...message.properties }
-  if (interval !== undefined) properties.messageExpiryInterval = Math.max(0, interval - Math.floor((now - message.time) / 1000))
+  if (interval !== undefined) properties.messageExpiryInterval = remaining(message, now)
   if (identifiers.length > 0) properties.subscriptionIdentifiers = [...identifiers]
   return properties
 }

@@ -3,7 +3,8 @@
  *
  * Parsing never writes to the caller's object. Limits that differ from the protocol's defaults are announced in CONNACK and enforced.
  */
-import { MqttError } from '../../errors.js'
+
+import { checkNames } from '../../transport/names.js'
 import { MAXIMUM_PACKET_SIZE } from '../../wire/constants.js'
 import type {
   Bytes,
@@ -16,13 +17,15 @@ import type {
   ServerPacket,
   SubscriptionRequest,
 } from '../../wire/packets.js'
+import { checkInteger, checkOneOf, checkType, invalid, kindOf } from './check.js'
 import { type BrokerClock, realClock } from './clock.js'
 import type { BrokerClient } from './events.js'
-import type { Fault } from './fault-table.js'
+import { checkFault, type Fault } from './fault-table.js'
+import type { BrokerMessage } from './message.js'
 
 /**
- * What a hook decides: true (or a code below 0x80) lets it pass, false refuses with 0x87, a number refuses with that reason code. The long form
- * adds properties to the refusal, for example a Server Reference to 0x9C.
+ * What a hook decides: `true` (or a code below 0x80) lets it pass, `false` refuses with 0x87, a code of 0x80 or more refuses with that reason code.
+ * The long form adds properties to the refusal of a CONNECT, for example a Server Reference to 0x9C.
  */
 export type Verdict = boolean | number | Refusal
 
@@ -48,7 +51,10 @@ export interface BrokerAuthContext {
   readonly state: Record<string, unknown>
 }
 
-/** One step of an exchange: 0x18 asks the client for more, 0 (default) accepts. Throwing refuses: with the `reasonCode` of the error where it is one, else 0x87. */
+/**
+ * One step of an exchange: 0x18 asks the client for more, 0 (default) accepts, 0x80 or more refuses. Throwing an error with such a `reasonCode` refuses
+ * with it. Any other throw, and a step that is none, refuses with 0x87 and is told as a {@link HookError}.
+ */
 export interface BrokerAuthStep {
   /** 0x18: go on. 0: accepted. Default 0. */
   readonly reasonCode?: number | undefined
@@ -64,24 +70,38 @@ export interface BrokerAuthMethod {
   continue(data: Bytes | undefined, context: BrokerAuthContext): BrokerAuthStep | Promise<BrokerAuthStep>
 }
 
-/** Hooks. One that throws refuses with 0x80, and so does a code that the answer cannot say. */
+/** What {@link BrokerHooks.intercept} gives: another packet, `false` to swallow this one, nothing to leave it as it is. */
+export type Interception = ClientPacket | ServerPacket | false | undefined
+
+/**
+ * Hooks. Each may answer at once or give a promise. Only what a hook allows passes:
+ *
+ * - A verdict refuses unless it is `true` or a code below 0x80. What is no verdict (nothing, a text, a fraction) refuses with 0x87.
+ * - A hook that throws, rejects, or does not settle within `hookTimeout` refuses with 0x80, and so does a code that the answer cannot say.
+ * - While a promise is pending, what the same client sends waits, in order and within `maxBacklog`; other clients do not wait.
+ * - What failed is told: by the event `hookerror`, in `hookErrors`, and on the console when nobody listens. A hook never makes the broker throw.
+ */
 export interface BrokerHooks {
-  /** Decides on a CONNECT. Default: everybody may come. */
+  /** Decides on a CONNECT. A promise may take until `connectTimeout`. Default: everybody may come. */
   readonly authenticate?: ((connect: ConnectPacket, context: { readonly remote: string | undefined }) => Verdict | Promise<Verdict>) | undefined
-  /** Decides on a PUBLISH, or a will when it is due. */
-  readonly authorizePublish?: ((client: BrokerClient, packet: PublishPacket) => boolean | number) | undefined
-  /** Decides on one filter of a SUBSCRIBE. */
-  readonly authorizeSubscribe?: ((client: BrokerClient, subscription: SubscriptionRequest) => boolean | number) | undefined
+  /** Decides on a PUBLISH, or a will when it is due. At QoS 0 and on 3.1.1 the client cannot be told. Default: everything may be published. */
+  readonly authorizePublish?: ((client: BrokerClient, packet: PublishPacket) => boolean | number | Promise<boolean | number>) | undefined
+  /** Decides on one filter of a SUBSCRIBE. Default: everything may be subscribed to. */
+  readonly authorizeSubscribe?:
+    | ((client: BrokerClient, subscription: SubscriptionRequest) => boolean | number | Promise<boolean | number>)
+    | undefined
+  /**
+   * Decides on a message for one receiver, right before it is sent to it for the first time: `true` sends it, `'discard'` or `false` keeps it from this
+   * receiver, counted in the session's `discarded`. What comes next for the receiver waits while a promise is pending. A message that a shared
+   * subscription gave to this receiver goes to no other one. Default: everything is delivered.
+   */
+  readonly authorizeDelivery?: ((client: BrokerClient, message: BrokerMessage) => boolean | 'discard' | Promise<boolean | 'discard'>) | undefined
   /**
    * Sees every packet: what it returns takes the packet's place, `false` swallows it, nothing leaves it as it is. `client` is undefined until its
-   * CONNECT was accepted.
+   * CONNECT was accepted. One that fails, or gives anything else, cuts the connection.
    */
   readonly intercept?:
-    | ((
-        direction: 'in' | 'out',
-        packet: ClientPacket | ServerPacket,
-        client: BrokerClient | undefined,
-      ) => ClientPacket | ServerPacket | false | undefined)
+    | ((direction: 'in' | 'out', packet: ClientPacket | ServerPacket, client: BrokerClient | undefined) => Interception | Promise<Interception>)
     | undefined
 }
 
@@ -133,9 +153,9 @@ export interface BrokerBounds {
   readonly maxSubscriptions?: number | undefined
   /** Levels of a topic or filter. Default 128. */
   readonly maxTopicLevels?: number | undefined
-  /** Bytes written to a client that does not read, and bytes from a client that is still being authenticated. Default 4 MiB. */
+  /** Bytes written to a client that does not read, and bytes from a client that wait for a hook, each packet 100 more. Default 4 MiB. */
   readonly maxBacklog?: number | undefined
-  /** Entries of `accepted` and `violations`; the older half goes when there are more. Default 100,000. */
+  /** Entries of `accepted`, `violations` and `hookErrors`; the older half goes when there are more. Default 100,000. */
   readonly maxLog?: number | undefined
   /** Bytes of messages in `accepted`. Default 64 MiB. */
   readonly maxLogBytes?: number | undefined
@@ -149,12 +169,14 @@ export interface MemoryBrokerOptions extends BrokerLimits, BrokerBounds, BrokerH
   readonly random?: (() => number) | undefined
   /** Versions that are spoken. Default 5 and 4. */
   readonly protocolVersions?: readonly ProtocolVersion[] | undefined
-  /** Response Information for clients that ask for it (section 3.2.2.3.15). Default: none. */
-  readonly responseInformation?: string | ((connect: ConnectPacket) => string | undefined) | undefined
+  /** Response Information for clients that ask for it (section 3.2.2.3.15). A function that fails leaves it out, which is told. Default: none. */
+  readonly responseInformation?: string | ((connect: ConnectPacket) => string | undefined | Promise<string | undefined>) | undefined
   /** Uses topic aliases towards clients that allow them. Default true. */
   readonly assignTopicAliases?: boolean | undefined
-  /** Milliseconds from the opening of a connection to its CONNECT. Default 10,000. */
+  /** Milliseconds from the opening of a connection to its CONNACK, hooks and authentication included. Default 10,000. */
   readonly connectTimeout?: number | undefined
+  /** Milliseconds that the promise of a hook may take after CONNACK. Default 10,000. */
+  readonly hookTimeout?: number | undefined
   /** Enhanced authentication, by method. Default: none. */
   readonly auth?: Readonly<Record<string, BrokerAuthMethod>> | undefined
   /** What goes wrong, and when. Default: nothing. */
@@ -166,6 +188,7 @@ const defaults = {
   protocolVersions: [5, 4] as readonly ProtocolVersion[],
   assignTopicAliases: true,
   connectTimeout: 10_000,
+  hookTimeout: 10_000,
   receiveMaximum: 65_535,
   maximumPacketSize: 1024 * 1024,
   maximumQoS: 2 as QoS,
@@ -207,46 +230,60 @@ const ranges: Readonly<Record<string, readonly [least: number, most: number]>> =
   maxInflight: [1, 65_535],
 }
 
-const named = ['random', 'responseInformation', 'serverKeepAlive', 'authenticate', 'authorizePublish', 'authorizeSubscribe', 'intercept']
+const hooks = ['authenticate', 'authorizePublish', 'authorizeSubscribe', 'authorizeDelivery', 'intercept', 'random']
+
+const names = [...Object.keys(defaults), ...hooks, 'responseInformation', 'serverKeepAlive']
 
 /** @throws MqttError `ERR_INVALID_OPTION` with the option's name */
 export function parseOptions(options: MemoryBrokerOptions): BrokerSettings {
+  checkNames('options', options, names)
   const settings: Record<string, unknown> = { ...defaults }
   for (const [option, value] of Object.entries(options)) {
     if (value === undefined) continue
-    if (!(option in defaults) && !named.includes(option)) throw invalid(option, 'is unknown')
     check(option, value)
     settings[option] = value
   }
   return Object.freeze(settings) as unknown as BrokerSettings
 }
 
+/** Checks of the options that are neither numbers nor booleans nor hooks. */
+const checks: Readonly<Record<string, (value: unknown) => void>> = {
+  overflow: (value) => checkOneOf('overflow', value, ['drop-newest', 'drop-oldest']),
+  protocolVersions: checkVersions,
+  clock: (value) => checkMethods('clock', value, ['now', 'setTimer']),
+  auth: checkAuth,
+  faults(value) {
+    if (!Array.isArray(value)) throw invalid('faults', `must be an array, not ${kindOf(value)}`)
+    for (const fault of value) checkFault(fault)
+  },
+  responseInformation(value) {
+    if (typeof value !== 'string' && typeof value !== 'function')
+      throw invalid('responseInformation', `must be a string or a function, not ${kindOf(value)}`)
+  },
+}
+
 function check(option: string, value: unknown): void {
-  const example: unknown = option === 'serverKeepAlive' ? 0 : (defaults as Record<string, unknown>)[option]
-  if (example !== undefined && typeof value !== typeof example) throw invalid(option, `must be a ${typeof example}`)
-  if (typeof value === 'number') {
-    const [least, most] = ranges[option] ?? [0, Number.MAX_SAFE_INTEGER]
-    if (!Number.isInteger(value) || value < least || value > most) throw invalid(option, `must be an integer from ${least} to ${most}`)
-  }
-  if (option === 'overflow' && value !== 'drop-newest' && value !== 'drop-oldest') throw invalid(option, 'is unknown')
+  const example: unknown = (defaults as Record<string, unknown>)[option]
+  const special = checks[option]
+  if (special !== undefined) special(value)
+  else if (hooks.includes(option)) checkType(option, value, 'function')
+  else if (typeof example === 'boolean') checkType(option, value, 'boolean')
+  else checkInteger(option, value, ...(ranges[option] ?? [0, Number.MAX_SAFE_INTEGER]))
 }
 
-function invalid(option: string, message: string): MqttError {
-  return new MqttError('ERR_INVALID_OPTION', `${option}: ${message}`, { option })
+function checkVersions(value: unknown): void {
+  if (!Array.isArray(value) || value.length === 0) throw invalid('protocolVersions', 'must be an array of 5 and 4, or one of them')
+  for (const version of value) checkOneOf('protocolVersions', version, [5, 4])
 }
 
-/** The reason code in a verdict. */
-export function reasonOf(verdict: Verdict | undefined): number {
-  if (verdict === undefined || verdict === true) return 0
-  if (verdict === false) return 0x87
-  return typeof verdict === 'number' ? verdict : verdict.reasonCode
+function checkAuth(value: unknown): void {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid('auth', `must be an object, not ${kindOf(value)}`)
+  for (const [name, method] of Object.entries(value)) checkMethods(`auth.${name.slice(0, 40)}`, method, ['start', 'continue'])
 }
 
-/** Asks a hook that answers at once. */
-export function ask(hook: () => boolean | number | undefined): number {
-  try {
-    return reasonOf(hook())
-  } catch {
-    return 0x80
+function checkMethods(option: string, value: unknown, methods: readonly string[]): void {
+  const given = value as Readonly<Record<string, unknown>> | null | undefined
+  for (const method of methods) {
+    if (typeof given?.[method] !== 'function') throw invalid(option, `must be an object with the methods ${methods.join(' and ')}`)
   }
 }

@@ -2,11 +2,14 @@
  * What the broker has to say to one session at QoS 0 to 2 (sections 4.3, 4.4, 4.6 and 4.9): waiting, sent, released.
  *
  * Lives as long as the session and outlasts connections; while one is attached, it sends as much as the client's Receive Maximum allows. Waiting
- * messages and their bytes are bounded; what finds no room is dropped by policy and counted. It keeps no time but asks its settings' clock.
+ * messages and their bytes are bounded; what finds no room is dropped by policy and counted. Retained messages do not wait here: they are fetched from
+ * where they are when the client takes more. It keeps no time but asks its settings' clock.
  */
+import { type Eventually, isPromise } from './hooks.js'
 import { isExpired } from './message.js'
 import { type Delivery, MessageQueue } from './message-queue.js'
 import type { BrokerSettings } from './options.js'
+import type { RetainedCursor } from './retained-cursor.js'
 
 /** The connection, as far as messages to the client go. */
 export interface OutboxLink {
@@ -17,6 +20,14 @@ export interface OutboxLink {
   /** Sends a PUBLISH; false when it is larger than the client takes. */
   publish(delivery: Delivery, packetId: number | undefined, dup: boolean): boolean
   release(packetId: number, reasonCode: number): void
+  /** Asks the hook whether the client may have the message. */
+  allows(delivery: Delivery): Eventually<boolean>
+}
+
+/** Where the next message comes from. */
+interface Source {
+  peek(): Delivery | undefined
+  take(): unknown
 }
 
 /** The kinds of acknowledgement. */
@@ -32,6 +43,8 @@ export class Outbox {
   expired = 0
   /** Messages larger than the client takes [MQTT-3.1.2-25]. */
   oversized = 0
+  /** Messages that the hook kept from the client. */
+  discarded = 0
 
   readonly #settings: BrokerSettings
   // valid for the session
@@ -43,12 +56,18 @@ export class Outbox {
   readonly #released = new Set<number>()
   #bytes = 0
   #lastId = 0
+  /** Retained messages on their way, in the order of their SUBSCRIBEs. */
+  #cursors: RetainedCursor[] = []
+  /** Whose turn it was last, where both retained messages and others wait. */
+  #retainedWent = false
   // valid for the connection
   #link: OutboxLink | undefined
   /** Identifiers in use that went out on this connection: they take from the quota [MQTT-4.9.0-2]. */
   readonly #sent = new Set<number>()
   #replay: number[] = []
   #replayed = 0
+  /** Stands for the question that the hook thinks about. */
+  #asking: object | undefined
   #busy = false
 
   constructor(settings: BrokerSettings) {
@@ -73,6 +92,7 @@ export class Outbox {
     this.#sent.clear()
     this.#replay = [...this.#unacknowledged.keys()]
     this.#replayed = 0
+    this.#asking = undefined
     for (const packetId of [...this.#released]) {
       this.#sent.add(packetId)
       link.release(packetId, 0)
@@ -87,7 +107,7 @@ export class Outbox {
   /** Whether the message would be sent at once or wait, rather than be dropped. */
   hasRoom(delivery: Delivery): boolean {
     if (this.#bytes + delivery.message.size > this.#settings.maxQueuedBytes) return false
-    return this.#goesAtOnce(delivery) || this.waiting < this.#settings.maxQueuedMessages
+    return this.#couldGo(delivery) || this.waiting < this.#settings.maxQueuedMessages
   }
 
   /** Sends the message, lets it wait, or drops it. */
@@ -97,10 +117,24 @@ export class Outbox {
       this.dropped++
       return
     }
-    if (this.#goesAtOnce(delivery)) {
+    const isAlone = this.#cursors.length === 0 && this.#settings.authorizeDelivery === undefined
+    if (isAlone && this.#couldGo(delivery)) {
       this.#bytes += delivery.message.size
       this.#send(delivery)
     } else this.#enqueue(delivery)
+    if (!isAlone) this.flush()
+  }
+
+  /** Sends retained messages from now on, as the client takes them. One of the same filter makes room where there are too many. */
+  fetch(cursor: RetainedCursor): void {
+    if (this.#cursors.length >= this.#settings.maxSubscriptions) this.#cursors.splice(Math.max(0, this.#indexOf(cursor.filter)), 1)
+    this.#cursors.push(cursor)
+    this.flush()
+  }
+
+  /** Stops what {@link fetch} began for a filter [MQTT-3.10.4-2]. */
+  stopFetching(filter: string): void {
+    for (const cursor of this.#cursors) if (cursor.filter === filter) cursor.stop()
   }
 
   /** Sends what may be sent now. */
@@ -136,6 +170,13 @@ export class Outbox {
     return fault
   }
 
+  /** Whether the identifier awaits an acknowledgement of another kind on this connection: no client that follows the protocol sends this one. */
+  contradicts(kind: Ack, packetId: number): boolean {
+    if (this.#released.has(packetId)) return kind === 'puback'
+    const delivery = this.#sent.has(packetId) ? this.#unacknowledged.get(packetId) : undefined
+    return delivery !== undefined && kind !== (delivery.qos === 1 ? 'puback' : 'pubrec')
+  }
+
   /** Whether PUBREC came for it and PUBCOMP did not. */
   isReleased(packetId: number): boolean {
     return this.#released.has(packetId)
@@ -150,17 +191,22 @@ export class Outbox {
     this.#unacknowledged.clear()
     this.#released.clear()
     this.#bytes = 0
+    this.#cursors = []
     this.#link = undefined
     return shared
   }
 
-  #goesAtOnce(delivery: Delivery): boolean {
+  #couldGo(delivery: Delivery): boolean {
     if (!this.#mayWrite() || this.#busy) return false
     return delivery.qos === 0 ? this.#waiting0.size === 0 : this.#waiting.size === 0 && this.#replayed >= this.#replay.length && this.#hasQuota()
   }
 
   #mayWrite(): boolean {
-    return this.#link !== undefined && !this.#link.congested
+    return this.#link !== undefined && !this.#link.congested && this.#asking === undefined
+  }
+
+  #indexOf(filter: string): number {
+    return this.#cursors.findIndex((cursor) => cursor.filter === filter)
   }
 
   #hasQuota(): boolean {
@@ -186,23 +232,81 @@ export class Outbox {
     return this.hasRoom(delivery)
   }
 
-  #drop(delivery: Delivery, why: 'dropped' | 'expired' | 'oversized'): void {
+  #drop(delivery: Delivery, why: 'dropped' | 'expired' | 'discarded'): void {
     this.#bytes -= delivery.message.size
     this[why]++
   }
 
   #sendNext(): boolean {
-    if (this.#sendWaiting(this.#waiting0)) return true
-    // What is to be replayed has gone first, or there is no quota.
-    return this.#hasQuota() && this.#sendWaiting(this.#waiting)
+    if (this.#cursors.length === 0) return this.#sendWaiting()
+    // Turn about, so that neither waits for the other's end.
+    const first = this.#retainedWent ? 'waiting' : 'retained'
+    return this.#sendOne(first) || this.#sendOne(first === 'waiting' ? 'retained' : 'waiting')
   }
 
-  #sendWaiting(queue: MessageQueue): boolean {
-    const delivery = queue.take()
+  #sendOne(which: 'waiting' | 'retained'): boolean {
+    const isSent = which === 'waiting' ? this.#sendWaiting() : this.#sendRetained()
+    if (isSent) this.#retainedWent = which === 'retained'
+    return isSent
+  }
+
+  #sendWaiting(): boolean {
+    // What is to be replayed has gone first, or there is no quota.
+    return this.#sendFrom(this.#waiting0) || (this.#hasQuota() && this.#sendFrom(this.#waiting))
+  }
+
+  #sendFrom(queue: MessageQueue): boolean {
+    const delivery = queue.peek()
     if (delivery === undefined) return false
-    if (isExpired(delivery.message, this.#settings.clock.now())) this.#drop(delivery, 'expired')
-    else this.#send(delivery)
-    return true
+    if (isExpired(delivery.message, this.#settings.clock.now())) {
+      queue.take()
+      this.#drop(delivery, 'expired')
+      return true
+    }
+    const { message, qos } = delivery
+    for (const cursor of this.#cursors) if (cursor.bring(message.topic, qos)) return this.#sendFetched(cursor)
+    return this.#settle(queue, delivery)
+  }
+
+  #sendRetained(): boolean {
+    while (this.#cursors[0] !== undefined && this.#cursors[0].peek() === undefined) this.#cursors.shift()
+    return this.#cursors[0] !== undefined && this.#sendFetched(this.#cursors[0])
+  }
+
+  #sendFetched(cursor: RetainedCursor): boolean {
+    const delivery = cursor.peek()
+    if (delivery === undefined) return false
+    const isTooMuch = this.#unacknowledged.size > 0 && this.#bytes + delivery.message.size > this.#settings.maxQueuedBytes
+    if (delivery.qos > 0 && (isTooMuch || !this.#hasQuota())) return false
+    return this.#settle(cursor, delivery)
+  }
+
+  /** Sends the next message of a source, or drops it, as the hook decides; false while it thinks. */
+  #settle(source: Source, delivery: Delivery): boolean {
+    const link = this.#link as OutboxLink
+    const allowed = this.#settings.authorizeDelivery === undefined || link.allows(delivery)
+    if (!isPromise(allowed)) {
+      this.#finish(source, delivery, link, allowed)
+      return true
+    }
+    const question = {}
+    this.#asking = question
+    void allowed.then((verdict) => {
+      if (this.#asking !== question) return
+      this.#asking = undefined
+      this.#finish(source, delivery, link, verdict)
+      this.flush()
+    })
+    return false
+  }
+
+  #finish(source: Source, delivery: Delivery, link: OutboxLink, isAllowed: boolean): void {
+    // The hook, or what happened while it thought, may have ended the connection or replaced the message.
+    if (this.#link !== link || source.peek() !== delivery) return
+    source.take()
+    if (source !== this.#waiting && source !== this.#waiting0) this.#bytes += delivery.message.size
+    if (isAllowed) this.#send(delivery)
+    else this.#drop(delivery, 'discarded')
   }
 
   #send(delivery: Delivery): void {

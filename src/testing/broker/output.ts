@@ -8,16 +8,23 @@ import type { Transport } from '../../transport/transport.js'
 import { encode } from '../../wire/encode.js'
 import type { ConnectPacket, Properties, ProtocolVersion, PublishPacket, ServerPacket } from '../../wire/packets.js'
 import type { BrokerClock } from './clock.js'
-import { type BrokerClient, report } from './events.js'
+import type { BrokerClient, HookName } from './events.js'
 import type { FaultTable } from './fault-table.js'
+import { type Eventually, isPromise } from './hooks.js'
+import { type Intercepted, intercept } from './interception.js'
 import { Lane, type LaneEnds } from './lane.js'
 import { deliveredProperties } from './message.js'
 import type { Delivery } from './message-queue.js'
 import type { BrokerSettings } from './options.js'
 import type { OutboxLink } from './outbox.js'
+import type { PublishBytes, Variation } from './publish-bytes.js'
+import { deliveryVerdict, type VerdictHost } from './verdicts.js'
+import type { WriteBatch, Writing } from './write-batch.js'
 
 /** What the output needs of its connection. */
 export interface OutputHost {
+  readonly core: VerdictHost & { readonly writes: WriteBatch; readonly publishBytes: PublishBytes }
+  readonly client: BrokerClient
   readonly clientId: string
   readonly over: boolean
   readonly accepted: BrokerClient | undefined
@@ -25,6 +32,9 @@ export interface OutputHost {
   cut(): void
   finish(): void
   restart(keepSessions: boolean): void
+  failHook(hook: HookName, error: unknown): void
+  /** There is room again, or nothing to wait for any more. */
+  relieved(): void
   /** The packet is on its way. */
   sent(packet: ServerPacket): void
   /** A PUBREC said by a fault that the message was refused. */
@@ -33,11 +43,19 @@ export interface OutputHost {
 
 const none: Properties = Object.freeze({})
 
+/** Packets from so many bytes on do not wait for others. */
+const largePacket = 16_384
+
+/** So many bytes never wait for more. */
+const mostInBatch = 65_536
+
+/** Packets that wait behind one that the hook thinks about. */
+const mostHeld = 10_000
+
 /** See the file's comment. */
-export class Output implements OutboxLink, LaneEnds<ServerPacket> {
+export class Output implements OutboxLink, LaneEnds<ServerPacket>, Writing {
   version: ProtocolVersion = 5
   receiveMaximum = 65_535
-  congested = false
   /** True once CONNACK, or what a fault made of it, is on its way: no DISCONNECT goes before it [MQTT-3.14.0-1]. */
   welcomed = false
   /** Bytes of packets that went out. */
@@ -47,17 +65,29 @@ export class Output implements OutboxLink, LaneEnds<ServerPacket> {
   readonly #host: OutputHost
   readonly #transport: Transport
   readonly #settings: BrokerSettings
+  /** So many bytes do not wait for more: what waits must stay far below what a client may leave unread. */
+  readonly #fullBatch: number
   #maximumPacketSize = Infinity
   #problemInformation = true
   #aliasMaximum = 0
   readonly #aliases = new Map<string, number>()
   /** Bytes written since the client stopped to read. */
   #backlog = 0
+  #full = false
+  #lost = false
+  /** Packets behind one that the hook thinks about; undefined when it does not. */
+  #held: ServerPacket[] | undefined
+  /** Packets that leave together at the end of the batch. */
+  #batch: Uint8Array[] = []
+  #batchBytes = 0
+  /** Ends the stream once nothing is held any more. */
+  #end: (() => void) | undefined
 
   constructor(host: OutputHost, transport: Transport, settings: BrokerSettings) {
     this.#host = host
     this.#transport = transport
     this.#settings = settings
+    this.#fullBatch = Math.min(mostInBatch, settings.maxBacklog / 4)
     this.clock = settings.clock
     this.lane = new Lane('out', this)
   }
@@ -68,6 +98,10 @@ export class Output implements OutboxLink, LaneEnds<ServerPacket> {
 
   get over(): boolean {
     return this.#host.over
+  }
+
+  get congested(): boolean {
+    return this.#full || this.#held !== undefined
   }
 
   get faults(): FaultTable {
@@ -86,20 +120,48 @@ export class Output implements OutboxLink, LaneEnds<ServerPacket> {
   /** Sends a packet, if no hook or fault is against it. */
   send(packet: ServerPacket): void {
     if (this.over) return
-    const { intercept } = this.#settings
-    if (intercept === undefined) {
-      this.lane.pass(packet)
-      return
-    }
-    try {
-      const other = intercept('out', packet, this.#host.accepted)
-      if (other !== false && !this.over) this.lane.pass((other ?? packet) as ServerPacket)
-    } catch (error) {
-      report(error)
-    }
+    if (this.#settings.intercept === undefined) this.lane.pass(packet)
+    else if (this.#held === undefined) this.#intercept(this.#settings.intercept, packet)
+    else if (this.#held.push(packet) > mostHeld) this.#host.cut()
   }
 
-  publish({ message, qos, retain, identifiers }: Delivery, packetId: number | undefined, dup: boolean): boolean {
+  /** Ends the stream when everything is on its way. */
+  end(end: () => void): void {
+    this.#end = () => {
+      this.flush()
+      end()
+    }
+    if (this.#held === undefined) this.#end()
+  }
+
+  /** The client is gone: nothing can be written any more. */
+  lose(): void {
+    this.#lost = true
+    this.#batch = []
+  }
+
+  /** Writes what waits for the end of the batch. */
+  flush(): void {
+    const [first, ...more] = this.#batch
+    if (first === undefined) return
+    const total = this.#batchBytes
+    this.#batch = []
+    this.#batchBytes = 0
+    this.#hand(more.length === 0 ? first : joined([first, ...more], total))
+  }
+
+  /** Whether the client may have a message. */
+  allows({ message }: Delivery): Eventually<boolean> {
+    return deliveryVerdict(this.#host.core, this.#host.client, message)
+  }
+
+  failHook(hook: HookName, error: unknown): void {
+    this.#host.failHook(hook, error)
+  }
+
+  publish(delivery: Delivery, packetId: number | undefined, dup: boolean): boolean {
+    if (this.#settings.intercept === undefined && this.lane.isClear) return this.#publishShared(delivery, packetId, dup)
+    const { message, qos, retain, identifiers } = delivery
     const { topic, payload } = message
     const properties = this.version === 4 ? none : deliveredProperties(message, this.clock.now(), identifiers)
     const packet: PublishPacket = { type: 'publish', dup, qos, retain, topic, packetId, properties, payload }
@@ -116,7 +178,7 @@ export class Output implements OutboxLink, LaneEnds<ServerPacket> {
 
   /** The client reads again. */
   drained(): void {
-    this.congested = false
+    this.#full = false
     this.#backlog = 0
   }
 
@@ -183,19 +245,103 @@ export class Output implements OutboxLink, LaneEnds<ServerPacket> {
     try {
       return encode(packet, { protocolVersion: this.version })
     } catch (error) {
-      report(error)
+      this.#host.core.tell(this.#settings.intercept === undefined ? 'faults' : 'intercept', this.clientId, error)
       return undefined
     }
   }
 
+  /** Nobody looks at the packet: only what is different for this client is encoded. */
+  #publishShared({ message, qos, retain, identifiers }: Delivery, packetId: number | undefined, dup: boolean): boolean {
+    const { publishBytes } = this.#host.core
+    const variation: Variation = { qos, retain, dup, packetId, hasProperties: this.version === 5, identifiers, alias: 0, hasTopic: true }
+    try {
+      publishBytes.take(message)
+    } catch (error) {
+      this.#host.core.tell('faults', this.clientId, error)
+      return true
+    }
+    if (publishBytes.size(variation) > this.#maximumPacketSize) return false
+    if (this.#aliasMaximum > 0) this.#useAlias(publishBytes, message.topic, variation)
+    this.#write(publishBytes.write(variation, this.clock.now()))
+    return true
+  }
+
+  /** Uses the alias that the topic has, or gives it one, as long as the packet fits with it. */
+  #useAlias(publishBytes: PublishBytes, topic: string, variation: Variation): void {
+    const known = this.#aliases.get(topic)
+    if (known === undefined && this.#aliases.size >= this.#aliasMaximum) return
+    variation.alias = known ?? this.#aliases.size + 1
+    variation.hasTopic = known === undefined
+    if (publishBytes.size(variation) > this.#maximumPacketSize) {
+      variation.alias = 0
+      variation.hasTopic = true
+    } else if (known === undefined) this.#aliases.set(topic, variation.alias)
+  }
+
+  #intercept(hook: NonNullable<BrokerSettings['intercept']>, packet: ServerPacket): void {
+    const given = intercept(this.#host.core, hook, this.#host, 'out', packet)
+    if (!isPromise(given)) {
+      this.#goOn(given)
+      return
+    }
+    this.#held = []
+    void given.then((taken) => {
+      const held = this.#held ?? []
+      this.#held = undefined
+      this.#goOn(taken)
+      this.#release(held)
+    })
+  }
+
+  #goOn(packet: Intercepted<ServerPacket>): void {
+    if (packet === undefined) this.#host.cut()
+    else if (packet !== false && !this.over) this.lane.pass(packet)
+    // What was said before the end still leaves.
+    else if (packet !== false && this.#end !== undefined) this.deliver(packet)
+  }
+
+  /** Takes what was held to the hook, one after the other, until it thinks again. */
+  #release(held: ServerPacket[]): void {
+    const hook = this.#settings.intercept
+    let next = 0
+    while (next < held.length && this.#held === undefined && hook !== undefined && !this.#lost) this.#intercept(hook, held[next++] as ServerPacket)
+    // What was sent meanwhile comes behind what was held before.
+    if (this.#held !== undefined) this.#held = [...held.slice(next), ...this.#held]
+    else if (this.#end !== undefined) this.#end()
+    else this.#host.relieved()
+  }
+
   #write(bytes: Uint8Array): void {
+    if (this.#lost) return
     this.bytes += bytes.length
     this.welcomed ||= this.#host.accepted !== undefined
-    if (!this.#transport.write(bytes)) this.congested = true
-    if (!this.congested) return
+    const { writes } = this.#host.core
+    if (writes.isOpen && bytes.length < largePacket) {
+      if (this.#batch.push(bytes) === 1) writes.add(this)
+      this.#batchBytes += bytes.length
+      if (this.#batchBytes >= this.#fullBatch) this.flush()
+    } else {
+      this.flush()
+      this.#hand(bytes)
+    }
+  }
+
+  #hand(bytes: Uint8Array): void {
+    if (!this.#transport.write(bytes)) this.#full = true
+    if (!this.#full) return
     this.#backlog += bytes.length
     if (this.#backlog > this.#settings.maxBacklog + bytes.length) this.#host.cut()
   }
+}
+
+function joined(list: readonly Uint8Array[], total: number): Uint8Array {
+  const whole = new Uint8Array(total)
+  let at = 0
+  for (const bytes of list) {
+    whole.set(bytes, at)
+    at += bytes.length
+  }
+  return whole
 }
 
 /** Without Reason String and User Properties, which only explain. */

@@ -3,7 +3,6 @@
  *
  * Assumes packets that the decoder accepted; what they break together, over time, is found here. Everything is answered at once.
  */
-import { PUBACK, SUBACK } from '../../wire/constants.js'
 import type {
   ClientPacket,
   DisconnectPacket,
@@ -16,13 +15,14 @@ import type {
   SubscriptionRequest,
   UnsubscribePacket,
 } from '../../wire/packets.js'
-import { isReasonCode } from '../../wire/reason-codes.js'
 import { hasWildcard, isShared } from '../../wire/topics.js'
 import type { Connection } from './connection.js'
 import { handleAuth } from './handshake.js'
-import { fingerprintOf, isExpired, messageOf } from './message.js'
-import { ask } from './options.js'
+import { type Eventually, isPromise } from './hooks.js'
+import { fingerprintOf, messageOf } from './message.js'
+import { RetainedCursor } from './retained-cursor.js'
 import type { Session } from './session.js'
+import { publishVerdict, subscribeVerdict } from './verdicts.js'
 
 /** Handles a packet after CONNACK. */
 export function handleRequest(connection: Connection, packet: ClientPacket): void {
@@ -80,20 +80,35 @@ function code311({ protocolVersion }: Connection, reasonCode: number): number {
 }
 
 function onPublish(connection: Connection, session: Session, given: PublishPacket, refusal?: number): void {
+  // The decoder lets none of 5.0 pass.
+  if (given.dup && given.qos === 0) {
+    connection.violate('DUP at QoS 0 [MQTT-3.3.1-2]', 'publish', 0x82)
+    return
+  }
   const packet = resolveAlias(connection, given)
   if (packet === undefined || breaksLimits(connection, packet)) return
   const { qos, packetId } = packet
-  if (packetId === undefined) {
-    const reason = refusal ?? objectTo(connection, packet)
-    if (reason < 0x80) accept(connection, packet)
-    return
-  }
-  if (!openRequest(connection, packetId, 'publish', packet.dup, qos)) return
+  if (packetId !== undefined && !openRequest(connection, packetId, 'publish', packet.dup, qos)) return
+  const known = (packetId === undefined ? undefined : repeatedCode(connection, session, packet)) ?? refusal
+  if (known !== undefined) acknowledge(connection, packet, known)
+  else connection.decide(verdictOn(connection, packet), (code) => finishPublish(connection, session, packet, code))
+}
+
+/** Takes a message over, or refuses it, as was decided. */
+function finishPublish(connection: Connection, session: Session, packet: PublishPacket, verdict: number): void {
+  // A hook may have ended everything.
+  if (connection.over) return
+  const reasonCode = verdict >= 0x80 ? verdict : noRoom(connection, packet)
+  if (reasonCode >= 0x80) acknowledge(connection, packet, reasonCode)
+  else if (packet.packetId === undefined) accept(connection, packet)
+  else acknowledge(connection, packet, takeOver(connection, session, packet, packet.packetId))
+}
+
+function acknowledge(connection: Connection, { qos, packetId }: PublishPacket, reasonCode: number): void {
+  if (packetId === undefined) return
   const type = qos === 1 ? 'puback' : 'pubrec'
-  const reasonCode = repeatedCode(connection, session, packet) ?? refusal ?? objectTo(connection, packet)
-  const answered = reasonCode < 0 ? takeOver(connection, session, packet, packetId) : reasonCode
   // A fault or a listener may have ended everything meanwhile.
-  connection.output.send({ type, packetId, reasonCode: code311(connection, answered), properties: {} })
+  connection.output.send({ type, packetId, reasonCode: code311(connection, reasonCode), properties: {} })
 }
 
 /** What a PUBLISH with an identifier that was not released is answered with; undefined for a new one [MQTT-4.3.3-10]. */
@@ -172,20 +187,14 @@ function openRequest(connection: Connection, packetId: number, kind: 'publish' |
   return false
 }
 
-/** The code of a hook where the answer has it, else 0x80 [MQTT-3.4.2-1] [MQTT-3.5.2-1] [MQTT-3.9.3-2]. */
-function sayable(answerType: number, reasonCode: number): number {
-  return isReasonCode(answerType, reasonCode, 'server') ? reasonCode : 0x80
+/** The code that the hook refuses a message with, or one below 0x80. */
+function verdictOn({ core, client }: Connection, packet: PublishPacket): Eventually<number> {
+  if (levels(packet.topic) > core.settings.maxTopicLevels) return 0x90
+  return core.settings.authorizePublish === undefined ? 0 : publishVerdict(core, client, () => packet)
 }
 
-/** The reason code that a message is refused with; -1 when it is welcome. */
-function objectTo(connection: Connection, packet: PublishPacket): number {
-  const { core } = connection
-  const { authorizePublish, maxTopicLevels } = core.settings
-  if (levels(packet.topic) > maxTopicLevels) return 0x90
-  const reasonCode = authorizePublish === undefined ? 0 : ask(() => authorizePublish(connection.client, packet))
-  // PUBREC has the same codes.
-  if (reasonCode >= 0x80) return sayable(PUBACK, reasonCode)
-  return packet.retain && !core.retained.hasRoom(messageOf(packet, undefined, 0)) ? 0x97 : -1
+function noRoom({ core }: Connection, packet: PublishPacket): number {
+  return packet.retain && !core.retained.hasRoom(messageOf(packet, undefined, 0)) ? 0x97 : 0
 }
 
 function levels(topic: string): number {
@@ -198,6 +207,11 @@ function onAck(connection: Connection, session: Session, packet: PubackPacket | 
   const { type, packetId, reasonCode } = packet
   // A repeat of what was done is answered again and changes nothing (section 4.3.3).
   const repeated = type === 'pubrec' && session.outbox.isReleased(packetId)
+  // 5.0 has no reason code for it (section 4.13.1), and goes on.
+  if (connection.protocolVersion === 4 && !connection.disturbed && session.outbox.contradicts(type, packetId)) {
+    connection.violate(`${type} for a message that awaits another answer [MQTT-4.8.0-1]`, type, 0x82)
+    return
+  }
   const fault = repeated ? 'pubrec again [MQTT-4.4.0-1]' : session.outbox.acknowledge(type, packetId, reasonCode)
   // After a fault the broker cannot tell what the client saw.
   if (fault !== undefined && !connection.disturbed) connection.violate(fault, type)
@@ -217,9 +231,24 @@ function onPubrel(connection: Connection, session: Session, { packetId }: Pubrel
 function onSubscribe(connection: Connection, session: Session, packet: SubscribePacket): void {
   const identifier = packet.properties.subscriptionIdentifiers?.[0]
   if (breaksAvailability(connection, packet, identifier) || !openRequest(connection, packet.packetId, 'subscribe')) return
+  const inUse = session.unreleased.has(packet.packetId)
+  const verdicts = packet.subscriptions.map((request) => (inUse ? 0x91 : verdictOnFilter(connection, request)))
+  connection.decide(all(verdicts), (codes) => finishSubscribe(connection, session, packet, codes))
+}
+
+/** All of them: at once, unless one is a promise. */
+function all(values: readonly Eventually<number>[]): Eventually<readonly number[]> {
+  return values.some(isPromise) ? Promise.all(values) : (values as readonly number[])
+}
+
+function finishSubscribe(connection: Connection, session: Session, packet: SubscribePacket, verdicts: readonly number[]): void {
+  // A hook may have ended everything.
+  if (connection.over) return
+  const identifier = packet.properties.subscriptionIdentifiers?.[0]
   const wanted: SubscriptionRequest[] = []
-  const reasonCodes = packet.subscriptions.map((request) => {
-    const code = session.unreleased.has(packet.packetId) ? 0x91 : objectToFilter(connection, session, request)
+  const reasonCodes = packet.subscriptions.map((request, index) => {
+    const verdict = verdicts[index] as number
+    const code = verdict >= 0x80 ? verdict : noSubscription(connection, session, request)
     if (code >= 0x80) return code
     const granted: SubscriptionRequest = { ...request, qos: Math.min(request.qos, connection.core.settings.maximumQoS) as SubscriptionRequest['qos'] }
     const isNew = connection.core.router.add(session, granted, identifier)
@@ -258,34 +287,36 @@ function breaksAvailability(connection: Connection, { subscriptions }: Subscribe
   return broken !== undefined
 }
 
-function objectToFilter(connection: Connection, session: Session, request: SubscriptionRequest): number {
-  const { settings } = connection.core
-  const { authorizeSubscribe } = settings
+/** The code that a filter is refused with, or one below 0x80: what can be told before the session is looked at. */
+function verdictOnFilter({ core, client }: Connection, request: SubscriptionRequest): Eventually<number> {
+  const { settings } = core
   if (!settings.wildcardSubscriptionAvailable && hasWildcard(request.filter)) return 0xa2
   if (!settings.sharedSubscriptionAvailable && isShared(request.filter)) return 0x9e
   if (levels(request.filter) > settings.maxTopicLevels) return 0x8f
-  if (!session.subscriptions.has(request.filter) && session.subscriptions.size >= settings.maxSubscriptions) return 0x97
-  const reasonCode = authorizeSubscribe === undefined ? 0 : ask(() => authorizeSubscribe(connection.client, request))
-  return reasonCode >= 0x80 ? sayable(SUBACK, reasonCode) : 0
+  return subscribeVerdict(core, client, request)
 }
 
-/** [MQTT-3.3.1-9] to [MQTT-3.3.1-11]; RETAIN is set whatever the subscription says. */
-function sendRetained({ core, clock }: Connection, session: Session, request: SubscriptionRequest, identifier: number | undefined): void {
-  const identifiers = identifier === undefined ? [] : [identifier]
-  for (const message of core.retained.matching(request.filter)) {
-    if (isExpired(message, clock.now()) || (request.noLocal && message.from === session.clientId)) continue
-    const qos = message.qos < request.qos ? message.qos : request.qos
-    session.outbox.offer({ message, qos, retain: true, identifiers, group: undefined })
-  }
+function noSubscription({ core }: Connection, { subscriptions }: Session, { filter }: SubscriptionRequest): number {
+  return !subscriptions.has(filter) && subscriptions.size >= core.settings.maxSubscriptions ? 0x97 : 0
+}
+
+/** [MQTT-3.3.1-9] to [MQTT-3.3.1-11] */
+function sendRetained({ core }: Connection, { clientId, outbox }: Session, request: SubscriptionRequest, identifier: number | undefined): void {
+  outbox.fetch(new RetainedCursor(core.retained, { ...request, identifier, clientId }))
 }
 
 function onUnsubscribe(connection: Connection, session: Session, packet: UnsubscribePacket): void {
   if (!openRequest(connection, packet.packetId, 'unsubscribe')) return
   const reasonCodes = session.unreleased.has(packet.packetId)
     ? fill(packet.filters, 0x91)
-    : packet.filters.map((filter) => (connection.core.router.remove(session, filter) ? 0 : 0x11))
+    : packet.filters.map((filter) => unsubscribe(connection, session, filter))
   answer(connection, packet, reasonCodes)
   connection.core.events.emit('unsubscribe', { client: connection.client, filters: packet.filters, reasonCodes })
+}
+
+function unsubscribe({ core }: Connection, session: Session, filter: string): number {
+  session.outbox.stopFetching(filter)
+  return core.router.remove(session, filter) ? 0 : 0x11
 }
 
 /** SUBACK or UNSUBACK [MQTT-3.8.4-2] [MQTT-3.10.4-5]; 3.1.1 has one code for all refusals in the first, and none in the second. */

@@ -1,15 +1,22 @@
 /**
  * Retained messages (section 3.3.1.3): the last one of each topic, until it is replaced, cleared or expired. Bounded by count and bytes.
  */
-import { hasWildcard, matches } from '../../wire/topics.js'
+import { hasWildcard } from '../../wire/topics.js'
 import { type BrokerMessage, isExpired } from './message.js'
 import type { BrokerSettings } from './options.js'
+
+/** A retained message and when it came: entries are in the order of their numbers. */
+export interface RetainedEntry {
+  readonly message: BrokerMessage
+  readonly number: number
+}
 
 /** See the file's comment. */
 export class RetainedStore {
   readonly #settings: BrokerSettings
-  readonly #messages = new Map<string, BrokerMessage>()
+  readonly #messages = new Map<string, RetainedEntry>()
   #bytes = 0
+  #number = 0
 
   constructor(settings: BrokerSettings) {
     this.#settings = settings
@@ -26,22 +33,37 @@ export class RetainedStore {
   set(message: BrokerMessage): void {
     this.#remove(message.topic)
     if (message.payload.length === 0) return
-    this.#messages.set(message.topic, message)
+    this.#messages.set(message.topic, { message, number: ++this.#number })
     this.#bytes += message.size
   }
 
-  /** What is retained on topics that the filter matches. */
-  matching(filter: string): BrokerMessage[] {
+  /** The number of the newest entry. */
+  get last(): number {
+    return this.#number
+  }
+
+  /** The entry of a topic. */
+  entry(topic: string): RetainedEntry | undefined {
+    return this.#messages.get(topic)
+  }
+
+  /** Whether the entry was neither replaced nor cleared, and has not expired. */
+  holds(entry: RetainedEntry): boolean {
+    return this.#messages.get(entry.message.topic) === entry && !isExpired(entry.message, this.#settings.clock.now())
+  }
+
+  /** Entries among which are all that the filter matches, oldest first; those that come while one walks through them are last. */
+  entries(filter: string): Iterator<RetainedEntry> {
     this.#purge()
-    const only = hasWildcard(filter) ? undefined : this.#messages.get(filter)
-    if (!hasWildcard(filter)) return only === undefined ? [] : [only]
-    return [...this.#messages.values()].filter((message) => matches(filter, message.topic))
+    const only = this.#messages.get(filter)
+    if (hasWildcard(filter)) return this.#messages.values()
+    return (only === undefined ? [] : [only]).values()
   }
 
   /** By topic, a copy. */
   view(): ReadonlyMap<string, BrokerMessage> {
     this.#purge()
-    return new Map(this.#messages)
+    return new Map([...this.#messages].map(([topic, { message }]) => [topic, message]))
   }
 
   clear(): void {
@@ -52,18 +74,18 @@ export class RetainedStore {
   #fits(message: BrokerMessage): boolean {
     const known = this.#messages.get(message.topic)
     if (known === undefined && this.#messages.size >= this.#settings.maxRetained) return false
-    return this.#bytes - (known === undefined ? 0 : known.size) + message.size <= this.#settings.maxRetainedBytes
+    return this.#bytes - (known === undefined ? 0 : known.message.size) + message.size <= this.#settings.maxRetainedBytes
   }
 
   #remove(topic: string): void {
     const known = this.#messages.get(topic)
     if (known === undefined) return
     this.#messages.delete(topic)
-    this.#bytes -= known.size
+    this.#bytes -= known.message.size
   }
 
   #purge(): void {
     const now = this.#settings.clock.now()
-    for (const message of this.#messages.values()) if (isExpired(message, now)) this.#remove(message.topic)
+    for (const { message } of this.#messages.values()) if (isExpired(message, now)) this.#remove(message.topic)
   }
 }

@@ -37,6 +37,8 @@ export interface BrokerSession {
   readonly expired: number
   /** Messages that were larger than the client takes. */
   readonly oversized: number
+  /** Messages that `authorizeDelivery` kept from it. */
+  readonly discarded: number
 }
 
 /** A QoS 2 message between its PUBREC and its PUBREL. */
@@ -98,6 +100,7 @@ export class Session {
       dropped: outbox.dropped,
       expired: outbox.expired,
       oversized: outbox.oversized,
+      discarded: outbox.discarded,
     }
   }
 }

@@ -35,7 +35,7 @@ const standIns: Plugin = {
   name: 'stand-ins',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^vitest$/ }, () => ({ path: path.join(folder, 'vitest.js') }))
-    onResolve({ filter: /^node:(fs|util|vm)$/ }, () => ({ path: path.join(folder, 'node.js') }))
+    onResolve({ filter: /^node:(fs|util|v8|vm)$/ }, () => ({ path: path.join(folder, 'node.js') }))
     onResolve({ filter: /\/src\/client\/node\.js$/ }, () => ({ path: path.join(root, 'src', 'client', 'browser.ts') }))
     // What starts processes stays where it is: the page has the plain data of it, and is told of the rest.
     onResolve({ filter: /\/(brokers|proxy)\.js$/ }, ({ path: name, importer }) => {
@@ -57,9 +57,12 @@ const standIns: Plugin = {
   },
 }
 
+/** Their subject is, in part, what comes from a frame. */
+const ofPages = ['client/publish.test.ts', 'wire/given-bytes.test.ts']
+
 /** Where a file is run: by turns, but for what needs a document. */
 export function placeOf(name: string): 'page' | 'worker' {
-  return name === 'client/publish.test.ts' || files.indexOf(name) % 2 === 0 ? 'page' : 'worker'
+  return ofPages.includes(name) || files.indexOf(name) % 2 === 0 ? 'page' : 'worker'
 }
 
 /**

@@ -47,6 +47,7 @@ export const vi = {
   spyOn,
   restoreAllMocks,
   waitFor,
+  mocked: (item) => item,
   stubGlobal(name, value) {
     if (!replaced.has(name)) replaced.set(name, Object.getOwnPropertyDescriptor(globalThis, name))
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: true })

@@ -105,7 +105,7 @@ async function neverRelease(link: Link): Promise<void> {
 }
 
 async function closesWindow(bench: Bench): Promise<void> {
-  const [client, subscription] = await bench.subscribed({}, { qos: 2 })
+  const [client, subscription] = await bench.subscribed({ receiveMaximum: 256, receiveMaximumExceeded: 'disconnect' }, { qos: 2 })
   const count = { read: 0 }
   read(subscription, false, count).catch(() => undefined)
   bench.go()

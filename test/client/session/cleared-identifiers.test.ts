@@ -4,7 +4,7 @@
  * An identifier that was cleared is not in use: what is said about it is said about nothing.
  */
 import { describe, expect, it } from 'vitest'
-import { BROKEN, CLEARED, DONE, RELEASED, UNKNOWN } from '../../../src/client/session/outbound.js'
+import { BROKEN, CLEARED, DONE, RELEASED, UNKNOWN } from '../../../src/client/session/numbers.js'
 import type { Session } from '../../../src/client/session/session.js'
 import type { Ack } from './drive.js'
 import { connackPacket, connecting, expectClose, expectQuiet, takeAcks, takeActions } from './drive.js'

@@ -105,10 +105,11 @@ export function reconnect(
   present = true,
   properties: Properties = {},
   connect: Partial<ConnectPacket> = {},
+  now = 0,
 ): Extract<Action, { type: 'connected' }> {
   session.suspend()
   session.connect(connectPacket({ cleanStart: false, ...connect }))
-  session.handlePacket(connackPacket(properties, { sessionPresent: present }), 0)
+  session.handlePacket(connackPacket(properties, { sessionPresent: present }), now)
   const actions = takeActions(session).filter((action) => action.type !== 'persist')
   expect(actions.map((action) => action.type)).toEqual(['send', 'connected'])
   return actions[1] as Extract<Action, { type: 'connected' }>

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { DONE } from '../../../src/client/session/outbound.js'
+import { DONE } from '../../../src/client/session/numbers.js'
 import type { Session } from '../../../src/client/session/session.js'
 import { connected, expectQuiet } from './drive.js'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { FAULT, REPEAT } from '../../../src/client/session/inbound.js'
+import { FAULT, REPEAT } from '../../../src/client/session/numbers.js'
 import type { Session } from '../../../src/client/session/session.js'
-import { type Ack, connected, expectClose, expectQuiet, takeAcks, takeActions } from './drive.js'
+import { type Ack, connackPacket, connected, connectPacket, expectClose, expectQuiet, takeAcks, takeActions } from './drive.js'
 
 const id = 5
 
@@ -192,8 +192,8 @@ describe('our Receive Maximum (section 3.1.2.11.3)', () => {
     [3, 2],
     [256, 2],
     [65_535, 1],
-  ])('E17 %i open at QoS %i are taken, one more is close(0x93) [MQTT-3.3.4-9]', (receiveMaximum, qos) => {
-    const session = connected({ receiveMaximum })
+  ])("E17 'disconnect': %i open at QoS %i are taken, one more is close(0x93) [MQTT-3.3.4-9]", (receiveMaximum, qos) => {
+    const session = connected({ receiveMaximum, receiveMaximumExceeded: 'disconnect' })
     for (let one = 1; one <= receiveMaximum; one++) {
       expect(session.inbound.full).toBe(false)
       expect(session.inbound.handlePublish(one, qos)).toBe(one - 1)
@@ -206,10 +206,40 @@ describe('our Receive Maximum (section 3.1.2.11.3)', () => {
   })
 
   it('E17 a repeat at the limit is no further message', () => {
-    const session = connected({ receiveMaximum: 1 })
+    const session = connected({ receiveMaximum: 1, receiveMaximumExceeded: 'disconnect' })
     session.inbound.handlePublish(1, 2)
     expect(session.inbound.handlePublish(1, 2)).toBe(REPEAT)
     expectQuiet(session)
+  })
+
+  it.each([1, 2])('E17 all 65,535 identifiers may be open at QoS %i beyond it: told once a connection, counted, acknowledged in order', (qos) => {
+    const session = connected({ receiveMaximum: 3, ownsSession: true }, {}, { clientId: 'me', cleanStart: false })
+    const { inbound } = session
+    const arrive = (from: number, to: number): number[] => {
+      const tickets: number[] = []
+      for (let one = from; one <= to; one++) tickets.push(inbound.handlePublish(one, qos))
+      return tickets
+    }
+    const tickets = arrive(1, 65_535)
+    expect(tickets.every((ticket, index) => ticket === index)).toBe(true)
+    expect([inbound.open, inbound.unsettled, inbound.excess, inbound.full]).toEqual([65_535, 65_535, 65_532, true])
+    expect(takeActions(session)).toEqual([{ type: 'exceeded' }])
+    for (const ticket of tickets.reverse()) inbound.settle(ticket, 0)
+    expect(takeAcks(session.acks).map(([, one]) => one)).toEqual(Array.from({ length: 65_535 }, (_, index) => index + 1))
+    if (qos === 2) for (let one = 1; one <= 65_535; one++) inbound.handlePubrel(one)
+    takeAcks(session.acks)
+    expect([inbound.open, inbound.unsettled, inbound.full]).toEqual([0, 0, false])
+    // What grew for it goes on as before.
+    expect(arrive(1, 4)).toEqual([65_535, 65_536, 65_537, 65_538])
+    expect(takeActions(session)).toEqual([])
+    for (const ticket of [65_536, 65_535]) inbound.settle(ticket, 0)
+    expect(takeAcks(session.acks).map(([, one]) => one)).toEqual([1, 2])
+    session.suspend()
+    session.connect(connectPacket({ cleanStart: false }))
+    session.handlePacket(connackPacket({}, { sessionPresent: true }), 0)
+    takeActions(session)
+    arrive(11, 15)
+    expect([takeActions(session), inbound.excess]).toEqual([[{ type: 'exceeded' }], 65_535])
   })
 
   it('E17 QoS 2 occupies its place until PUBCOMP, QoS 1 until PUBACK', () => {

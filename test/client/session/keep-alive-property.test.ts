@@ -20,8 +20,7 @@ class Link {
 
   constructor(pingTimeout: number) {
     this.#pingTimeout = pingTimeout
-    this.keepAlive = new KeepAlive(pingTimeout)
-    this.keepAlive.start(interval / 1000, 0)
+    this.keepAlive = new KeepAlive(pingTimeout, interval / 1000, 0)
   }
 
   pass(until: number): void {

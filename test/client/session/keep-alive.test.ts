@@ -1,12 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { KeepAlive } from '../../../src/client/session/keep-alive.js'
-import { connackPacket, connected, connecting, takeActions } from './drive.js'
+import { connackPacket, connected, connecting, reconnect, takeActions } from './drive.js'
 
 /** Keep-alive of 30 s and a ping timeout of 10 s, connected at time 0. */
 function started(seconds = 30, pingTimeout = 10_000): KeepAlive {
-  const keepAlive = new KeepAlive(pingTimeout)
-  keepAlive.start(seconds, 0)
-  return keepAlive
+  return new KeepAlive(pingTimeout, seconds, 0)
 }
 
 /** A PINGRESP comes in. */
@@ -175,24 +173,72 @@ describe('a dead link', () => {
     expect(keepAlive.deadline).toBe(65_000)
   })
 
+  it('B11 a transport that takes bytes now and then, though never all of them, is kept', () => {
+    const keepAlive = started()
+    keepAlive.blocked(true, 10_000)
+    for (let now = 15_000; now < 335_000; now += 5000) {
+      if (now < 300_000) keepAlive.took(now)
+      answer(keepAlive, now)
+      keepAlive.sent(now)
+      expect(keepAlive.handleTimeout(now)).toBe('idle')
+    }
+    expect(keepAlive.handleTimeout(335_000)).toBe('blocked')
+  })
+
+  it('B06 what had to wait for the transport lies before PINGREQ: its answer gets a keep-alive more', () => {
+    const keepAlive = started()
+    keepAlive.blocked(true, 20_000)
+    keepAlive.blocked(false, 29_000)
+    expect(keepAlive.handleTimeout(30_000)).toBe('ping')
+    keepAlive.sent(35_000)
+    expect(keepAlive.handleTimeout(65_000)).toBe('ping')
+    expect(keepAlive.deadline).toBe(29_000 + 30_000 + 10_000)
+    expect(keepAlive.handleTimeout(69_000)).toBe('dead')
+  })
+
+  it('B06 what a free buffer swallows proves nothing', () => {
+    const keepAlive = started()
+    for (let now = 1000; now < 30_000; now += 1000) {
+      keepAlive.blocked(true, now)
+      keepAlive.took(now + 50)
+      keepAlive.blocked(false, now + 99)
+      keepAlive.took(now + 500)
+    }
+    expect(keepAlive.handleTimeout(30_000)).toBe('ping')
+    expect(keepAlive.deadline).toBe(40_000)
+  })
+
+  it('pain 10 after a wake-up a transport that is blocked has a ping timeout to take bytes, one that is not 1.5 s to bring some', () => {
+    const blocked = started()
+    blocked.blocked(true, 10_000)
+    blocked.probe(12_000)
+    expect(blocked.deadline).toBe(22_000)
+    blocked.took(14_000)
+    expect(blocked.probing).toBe(false)
+    const free = started()
+    free.probe(12_000)
+    expect(free.deadline).toBe(13_500)
+  })
+
   it('B15 is woken from a wake-up until the server answered and a moment has passed, and not by the wake-up of a connection before', () => {
-    const keepAlive = new KeepAlive(5000)
-    keepAlive.start(60, 0)
+    const session = connected()
+    const { keepAlive } = session
     expect(keepAlive.woken(0)).toBe(false)
     keepAlive.probe(1000)
     expect([keepAlive.woken(1000), keepAlive.woken(9000)]).toEqual([true, true])
     keepAlive.received(1100)
     expect([keepAlive.woken(2500), keepAlive.woken(2501)]).toEqual([true, false])
     keepAlive.probe(3000)
-    keepAlive.start(60, 3100)
-    expect(keepAlive.woken(3100)).toBe(false)
+    reconnect(session)
+    expect(session.keepAlive.woken(3100)).toBe(false)
   })
 
   it('counts nothing of the connection before', () => {
-    const keepAlive = started()
-    keepAlive.handleTimeout(30_000)
-    keepAlive.blocked(true, 30_000)
-    keepAlive.start(20, 100_000)
+    const session = connected()
+    session.keepAlive.handleTimeout(30_000)
+    session.keepAlive.blocked(true, 30_000)
+    reconnect(session, true, { serverKeepAlive: 20 }, {}, 100_000)
+    const { keepAlive } = session
     expect(keepAlive.deadline).toBe(120_000)
     expect(keepAlive.handleTimeout(119_999)).toBe('idle')
     expect(keepAlive.handleTimeout(120_000)).toBe('ping')

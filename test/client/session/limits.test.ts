@@ -3,7 +3,7 @@ import { checkFilter, checkPublish, type Negotiated, negotiate } from '../../../
 import type { Properties, QoS } from '../../../src/wire/packets.js'
 import { connackPacket, connectPacket } from './drive.js'
 
-const agreed = (properties: Properties = {}): Negotiated => negotiate(connectPacket(), connackPacket(properties))
+const agreed = (properties: Properties = {}): Negotiated => negotiate(connectPacket(), connackPacket(properties), 10_000)
 
 describe('what CONNACK settles (section 3.2.2.3)', () => {
   it('A20 fills in the defaults of the standard', () => {
@@ -12,6 +12,7 @@ describe('what CONNACK settles (section 3.2.2.3)', () => {
       sessionPresent: false,
       clientId: 'me',
       keepAlive: 30,
+      pingTimeout: 10_000,
       serverKeepAlive: undefined,
       sessionExpiryInterval: 0,
       receiveMaximum: 65_535,
@@ -28,6 +29,19 @@ describe('what CONNACK settles (section 3.2.2.3)', () => {
       reasonString: undefined,
       userProperties: [],
     })
+  })
+
+  it.each([
+    [30, 10_000, 10_000],
+    [30, 60_000, 15_000],
+    [5, 10_000, 2500],
+    [2, 10_000, 1000],
+    [1, 10_000, 1000],
+    [1, 200, 200],
+    [0, 10_000, 10_000],
+  ])('a keep-alive of %i s and a pingTimeout of %i ms: %i ms count, whoever said what the keep-alive is', (keepAlive, pingTimeout, counts) => {
+    expect(negotiate(connectPacket({ keepAlive }), connackPacket(), pingTimeout).pingTimeout).toBe(counts)
+    expect(negotiate(connectPacket({ keepAlive: 60 }), connackPacket({ serverKeepAlive: keepAlive }), pingTimeout).pingTimeout).toBe(counts)
   })
 
   it('A20 takes over everything that the server says', () => {
@@ -54,11 +68,12 @@ describe('what CONNACK settles (section 3.2.2.3)', () => {
       },
       { sessionPresent: true },
     )
-    expect(negotiate(connectPacket({ clientId: '', properties: { sessionExpiryInterval: 300 } }), connack)).toEqual({
+    expect(negotiate(connectPacket({ clientId: '', properties: { sessionExpiryInterval: 300 } }), connack, 10_000)).toEqual({
       protocolVersion: 5,
       sessionPresent: true,
       clientId: 'given',
       keepAlive: 9,
+      pingTimeout: 4500,
       serverKeepAlive: 9,
       sessionExpiryInterval: 77,
       receiveMaximum: 3,
@@ -99,8 +114,8 @@ describe('what CONNACK settles (section 3.2.2.3)', () => {
 
   it('A20 keeps the session expiry that we asked for when the server says nothing', () => {
     const connect = connectPacket({ properties: { sessionExpiryInterval: 300 } })
-    expect(negotiate(connect, connackPacket()).sessionExpiryInterval).toBe(300)
-    expect(negotiate(connect, connackPacket({ sessionExpiryInterval: 0 })).sessionExpiryInterval).toBe(0)
+    expect(negotiate(connect, connackPacket(), 10_000).sessionExpiryInterval).toBe(300)
+    expect(negotiate(connect, connackPacket({ sessionExpiryInterval: 0 }), 10_000).sessionExpiryInterval).toBe(0)
   })
 
   it('is frozen, with its user properties', () => {
@@ -111,7 +126,7 @@ describe('what CONNACK settles (section 3.2.2.3)', () => {
   })
 
   it('knows that 3.1.1 has neither identifiers nor shared subscriptions', () => {
-    expect(negotiate(connectPacket({ protocolVersion: 4 }), connackPacket())).toMatchObject({
+    expect(negotiate(connectPacket({ protocolVersion: 4 }), connackPacket(), 10_000)).toMatchObject({
       maximumQoS: 2,
       retainAvailable: true,
       wildcardSubscriptionAvailable: true,

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { FAULT, REPEAT } from '../../../src/client/session/inbound.js'
-import { BROKEN, DONE, RELEASED, UNKNOWN } from '../../../src/client/session/outbound.js'
+import { BROKEN, DONE, FAULT, RELEASED, REPEAT, UNKNOWN } from '../../../src/client/session/numbers.js'
 import { Session } from '../../../src/client/session/session.js'
 import { type Ack, configuration, connackPacket, connectPacket, takeAcks, takeActions } from './drive.js'
 import { ReferenceSession, type Verdict } from './reference-session.js'
@@ -50,6 +49,7 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 const setting = fc.record({
   ...link,
   durableStore: fc.boolean(),
+  receiveMaximumExceeded: fc.constantFrom('tolerate' as const, 'disconnect' as const),
   /** Identifiers used up before the test begins: near the wrap, or none. */
   used: fc.constantFrom(0, 0, 0, 65_531),
 })
@@ -79,11 +79,17 @@ class Pair {
   #earlier: Arrival[] = []
   readonly #settled = new Set<number>()
 
+  readonly #tolerates: boolean
+  /** Messages beyond Receive Maximum so far, and when the connection began. */
+  #excess = 0
+  #before = 0
+
   constructor(chosen: Setting) {
-    const { durableStore, used } = chosen
+    const { durableStore, receiveMaximumExceeded, used } = chosen
+    this.#tolerates = receiveMaximumExceeded === 'tolerate'
     this.#link = chosen
-    this.session = new Session({ ...configuration, durableStore })
-    this.reference = new ReferenceSession(chosen.receiveMaximum, durableStore)
+    this.session = new Session({ ...configuration, durableStore, receiveMaximumExceeded })
+    this.reference = new ReferenceSession(chosen.receiveMaximum, durableStore, this.#tolerates)
     this.#resume(chosen, false)
     for (let count = 0; count < used; count++) {
       this.session.outbound.withdraw(this.session.outbound.request('subscribe', 1))
@@ -147,7 +153,9 @@ class Pair {
   #ends(id: number, qos: number): boolean {
     const { messages, received, occupied } = this.reference
     const known = received.has(id) || messages.some((message) => message.id === id)
-    return known ? qos === 1 || messages.some((message) => message.id === id && message.qos === 1) : occupied >= this.#link.receiveMaximum
+    return known
+      ? qos === 1 || messages.some((message) => message.id === id && message.qos === 1)
+      : !this.#tolerates && occupied >= this.#link.receiveMaximum
   }
 
   #receive(id: number, qos: number, dup: boolean): [Verdict, Verdict] {
@@ -254,7 +262,13 @@ class Pair {
       return this.#suspend()
     }
     expect(mine, one.type).toBe(expected)
-    expect(actions).toHaveLength(writes.length)
+    const told = actions.filter(({ type }) => type === 'exceeded').length
+    expect([told, inbound.excess], 'told once a connection').toEqual([
+      this.#tolerates && this.#excess === this.#before && reference.excess > this.#before ? 1 : 0,
+      reference.excess,
+    ])
+    this.#excess = reference.excess
+    expect(actions).toHaveLength(writes.length + told)
     expect([inbound.open, inbound.unsettled]).toEqual([reference.occupied, reference.messages.length])
     const [oldest] = reference.messages
     if (oldest !== undefined) expect(inbound.oldestTicket).toBe(this.#tickets.get(oldest.ticket))
@@ -311,6 +325,8 @@ class Pair {
       expect([takeActions(session), takeAcks(session.acks)]).toEqual([[], []])
     }
     reference.start(window, version === 5 ? receiveMaximum : 65_535, version === 4)
+    this.#excess = reference.excess
+    this.#before = reference.excess
   }
 }
 

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { AckQueue } from '../../../src/client/session/ack-queue.js'
 import type { Action } from '../../../src/client/session/actions.js'
-import { Inbound, REPEAT } from '../../../src/client/session/inbound.js'
-import { DONE, Outbound, RELEASED } from '../../../src/client/session/outbound.js'
+import { Inbound } from '../../../src/client/session/inbound.js'
+import { DONE, RELEASED, REPEAT } from '../../../src/client/session/numbers.js'
+import { Outbound } from '../../../src/client/session/outbound.js'
 import { Persistence } from '../../../src/client/session/persistence.js'
 import { connected, expectQuiet, takeAcks, takeActions } from './drive.js'
 

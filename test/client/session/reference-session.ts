@@ -39,13 +39,17 @@ export class ReferenceSession {
   #token = 0
   #lastId = 0
   #receiveMaximum: number
-  /** A server that counted one too few is borne with from then on. */
-  #grace = 0
+  /** Messages beyond Receive Maximum. */
+  excess = 0
   /** 3.1.1: QoS 1 may be sent again on one connection. */
   #repeats = false
   readonly #durable: boolean
 
-  constructor(receiveMaximum: number, durable: boolean) {
+  /** What a server does that exceeds Receive Maximum. */
+  readonly #tolerates: boolean
+
+  constructor(receiveMaximum: number, durable: boolean, tolerates: boolean) {
+    this.#tolerates = tolerates
     this.#receiveMaximum = receiveMaximum
     this.#durable = durable
   }
@@ -80,9 +84,9 @@ export class ReferenceSession {
       this.acks.push(['pubrec', id, 0])
       return 'repeat'
     }
-    if (this.occupied >= this.#receiveMaximum + this.#grace) {
-      this.#grace = 1
-      return 'close 147'
+    if (this.occupied >= this.#receiveMaximum) {
+      this.excess += 1
+      if (!this.#tolerates) return 'close 147'
     }
     // A server that was set back may use it for something else: what the record says of it is over.
     if (qos === 1 && this.earlier.delete(id)) this.#note('delete-inbound', id)
@@ -154,7 +158,7 @@ export class ReferenceSession {
     }
     if (exchange.held) return 'ignored'
     if (exchange.wants === 'pubrec' && code >= 0x80) return this.#final(id, 'pubrec')
-    if (code >= 0x80) return 'close 130'
+    if (code >= 0x80) return exchange.wants === 'storing' || exchange.wants === 'pubcomp' ? 'ignored' : 'close 130'
     if (exchange.wants === 'storing') return 'released'
     if (exchange.wants === 'pubrec' && this.#durable) {
       exchange.wants = 'storing'

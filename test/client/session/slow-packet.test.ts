@@ -1,12 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { KeepAlive } from '../../../src/client/session/keep-alive.js'
-import { connected, takeActions } from './drive.js'
+import { connected, reconnect, takeActions } from './drive.js'
 
 /** Keep-alive off, so that nothing but the incomplete packet is timed. */
 function started(seconds = 0): KeepAlive {
-  const keepAlive = new KeepAlive(10_000)
-  keepAlive.start(seconds, 0)
-  return keepAlive
+  return new KeepAlive(10_000, seconds, 0)
 }
 
 describe('T05 a packet that comes in part', () => {
@@ -67,10 +65,10 @@ describe('T05 a packet that comes in part', () => {
   })
 
   it('is forgotten with its connection', () => {
-    const keepAlive = started()
-    keepAlive.partial(9, false, 0)
-    keepAlive.start(0, 1000)
-    expect(keepAlive.deadline).toBe(Number.POSITIVE_INFINITY)
+    const session = connected({}, {}, { keepAlive: 0 })
+    session.keepAlive.partial(9, false, 0)
+    reconnect(session, false, {}, { keepAlive: 0 })
+    expect(session.nextTimeout()).toBe(Number.POSITIVE_INFINITY)
   })
 
   it('ends a session as a keep-alive timeout, without DISCONNECT', () => {

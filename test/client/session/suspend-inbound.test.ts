@@ -1,6 +1,6 @@
 /** Incoming messages across connections: what is parked, what its repeat does, and what is never sent where it was not asked for. */
 import { describe, expect, it } from 'vitest'
-import { FAULT, REPEAT } from '../../../src/client/session/inbound.js'
+import { FAULT, REPEAT } from '../../../src/client/session/numbers.js'
 import type { Session } from '../../../src/client/session/session.js'
 import { connected, expectClose, expectQuiet, reconnect, takeAcks, takeActions } from './drive.js'
 
@@ -295,7 +295,7 @@ describe('the order of acknowledgements after a drop', () => {
 
 describe('Receive Maximum on the next connection', () => {
   it('E17 starts empty: only what this connection brought counts [MQTT-3.3.4-9]', () => {
-    const session = connected({ receiveMaximum: 2 })
+    const session = connected({ receiveMaximum: 2, receiveMaximumExceeded: 'disconnect' })
     receive(session, [1, 1], [2, 2])
     expect(session.inbound.full).toBe(true)
     reconnect(session)
@@ -318,7 +318,7 @@ describe('Receive Maximum on the next connection', () => {
   })
 
   it('is what CONNECT announced on this connection', () => {
-    const session = connected({ receiveMaximum: 2 })
+    const session = connected({ receiveMaximum: 2, receiveMaximumExceeded: 'disconnect' })
     reconnect(session, true, {}, { properties: { receiveMaximum: 1 } })
     receive(session, [1, 1])
     expect(receive(session, [2, 1])).toEqual([FAULT])

@@ -1,6 +1,6 @@
 /** Outgoing exchanges across connections: held until they are replayed, their identifiers and the quota, and sessions of an unknown past. */
 import { describe, expect, it } from 'vitest'
-import { CLEARED, DONE, RELEASED, UNKNOWN } from '../../../src/client/session/outbound.js'
+import { CLEARED, DONE, RELEASED, UNKNOWN } from '../../../src/client/session/numbers.js'
 import type { Session } from '../../../src/client/session/session.js'
 import { connackPacket, connected, connecting, expectClose, expectQuiet, reconnect, takeAcks, takeActions } from './drive.js'
 

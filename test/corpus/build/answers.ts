@@ -59,7 +59,8 @@ function addCodes(book: Book, kind: AnswerKind, id: number): void {
       book.addBroken(kind, 'reason code of no or another packet', shown(code), frame(firsts[kind], u16(id), block(), [0, code]))
       continue
     }
-    book.add(kind, `codes ${shown(code)} twice`, answer(id, [code, code]))
+    const all = answer(id, [code, code])
+    book.add(kind, `codes ${shown(code)} twice`, code === 0x91 ? step(all.bytes, { kind, id, count: 2, inUse: true }) : all)
     book.add(kind, `code ${shown(code)} first, success second`, answer(id, [code, 0], pairProperty()))
     book.add(kind, `success first, code ${shown(code)} second, a reason`, answer(id, [0, code], reasonProperty('so')))
     book.add(kind, `code ${shown(code)} alone, for nothing`, answer(ids.fresh, [code]))

@@ -40,7 +40,14 @@ export class Core {
     this.#settles = state.settles
     const { receiveMaximum, maximumPacketSize } = limits
     const ownsSession = !state.cleanStart
-    this.#session = new Session({ receiveMaximum, pingTimeout: 10_000, maximumInflight: 65_535, ownsSession, durableStore: false })
+    this.#session = new Session({
+      receiveMaximum,
+      receiveMaximumExceeded: 'disconnect',
+      pingTimeout: 10_000,
+      maximumInflight: 65_535,
+      ownsSession,
+      durableStore: false,
+    })
     this.#framer = new Framer({ from: 'server', protocolVersion: version, maximumPacketSize, sizeLimit })
     this.#connect()
     this.#enter()

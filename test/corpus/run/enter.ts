@@ -26,7 +26,7 @@ export function optionsFor(version: 4 | 5, { clientId, cleanStart, method }: Sta
     protocolVersion: version,
     clientId,
     cleanStart,
-    ...limits,
+    ...(version === 5 ? { ...limits, receiveMaximumExceeded: 'disconnect' } : { maximumPacketSize: limits.maximumPacketSize }),
     keepAlive: false,
     reconnect: false,
     stats: true,

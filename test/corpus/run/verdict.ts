@@ -29,6 +29,7 @@ export interface Job {
 
 const states = { open: 'connected', waiting: 'connecting', refused: 'closed', closed: 'closed', disconnected: 'closed', dropped: 'closed' } as const
 const isAck = (word: string): boolean => word.startsWith('pub') && !word.startsWith('publish')
+const isRequest = (word: string): boolean => word.startsWith('subscribe ') || word.startsWith('unsubscribe ')
 const count = (words: readonly string[], start: string): number => words.filter((word) => word.startsWith(start)).length
 
 /** What is wrong, or undefined. */
@@ -37,8 +38,10 @@ export function disagreement(expected: Expected, observed: Observed): string | u
   const { said, state } = observed
   const kept = end === 'open' || end === 'waiting'
   const goodbye = announced === undefined ? [] : [`disconnect ${announced.toString(16)}`]
-  const strange = said.find((word) => !isAck(word) && !word.startsWith('auth ') && !word.startsWith('disconnect '))
+  const strange = said.find((word) => !isAck(word) && !isRequest(word) && !word.startsWith('auth ') && !word.startsWith('disconnect '))
   if (strange !== undefined) return `it said ${strange}`
+  const requests = said.filter(isRequest).map((word) => word.split(' ', 1)[0])
+  if (requests.join() !== expected.repeats.slice(0, requests.length).join()) return `it said ${requests.join()} once more`
   if (said.filter((word) => word.startsWith('disconnect ')).join() !== goodbye.join()) return 'the wrong DISCONNECT, or none, or too many'
   if (goodbye.length > 0 && said.at(-1) !== goodbye[0]) return 'something behind DISCONNECT'
   const acks = said.filter(isAck)

@@ -3,7 +3,7 @@
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { encode, type PacketInput } from '../../../src/wire/index.js'
+import { encode, type PacketInput, type Properties } from '../../../src/wire/index.js'
 import { durable, text, world } from './raw-client.js'
 
 describe('what clients can make the broker hold is bounded', () => {
@@ -83,6 +83,21 @@ describe('what clients can make the broker hold is bounded', () => {
     const sender = await small.join('a')
     for (let i = 0; i < 25; i++) await sender.publish('t', 'x'.repeat(100))
     expect(small.broker.accepted.length).toBeLessThanOrEqual(6)
+    expect(small.broker.accepted.length).toBeGreaterThanOrEqual(2)
+  })
+
+  it.each([
+    { contentType: 'x'.repeat(400) },
+    { responseTopic: 'x'.repeat(400) },
+    { correlationData: new Uint8Array(1200) },
+    { userProperties: [['', 'x'.repeat(400)]] },
+  ] as Properties[])('bytes of messages: properties count, %o', async (properties) => {
+    const { join, broker } = world({ maxQueuedBytes: 2000 })
+    const client = await join('a', durable)
+    await client.subscribe({ filter: 't', qos: 1 })
+    await client.cut()
+    for (let i = 0; i < 3; i++) broker.publish({ topic: 't', payload: String(i), qos: 1, properties })
+    expect(broker.sessions.get('a')).toMatchObject({ queued: 1, dropped: 2 })
   })
 
   it('timers: none outlives a connection whose session ends with it', async () => {

@@ -2,7 +2,7 @@
  * The broker in memory: CONNECT, CONNACK, takeover, keep-alive, DISCONNECT.
  */
 import { describe, expect, it } from 'vitest'
-import { bytes, durable, type RawClient, world } from './raw-client.js'
+import { bytes, type ConnectSettings, durable, type RawClient, world } from './raw-client.js'
 
 const hex = (client: RawClient): string => client.bytes.map((byte) => byte.toString(16).padStart(2, '0')).join(' ')
 
@@ -92,7 +92,8 @@ describe('CONNECT and CONNACK', () => {
     expect(hex(old)).toBe('20 02 00 01')
     const future = dial()
     await future.sendBytes([0x10, 0x0d, 0, 4, 0x4d, 0x51, 0x54, 0x54, 6, 2, 0, 0, 0, 0, 1, 0x61])
-    expect(hex(future)).toBe('20 03 00 84 00')
+    const reason = 'unsupported protocol version'
+    expect(hex(future)).toBe(`20 22 00 84 1f 1f 00 1c ${[...bytes(reason)].map((byte) => byte.toString(16)).join(' ')}`)
     expect(future.ended).toBeDefined()
   })
 
@@ -100,7 +101,7 @@ describe('CONNECT and CONNACK', () => {
     const { dial, broker } = world()
     const reserved = dial()
     await reserved.sendBytes([0x10, 0x0e, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 3, 0, 0, 0, 0, 1, 0x61])
-    expect(hex(reserved)).toBe('20 03 00 81 00')
+    expect(hex(reserved)).toMatch(/^20 1b 00 81 18 1f 00 15 72 65 73 65 72 76 65 64 /)
     // 3.1.1 has no code for that.
     const old = dial(4)
     await old.sendBytes([0x10, 0x0d, 0, 4, 0x4d, 0x51, 0x54, 0x54, 4, 3, 0, 0, 0, 1, 0x61])
@@ -148,6 +149,20 @@ describe('keep alive [MQTT-3.1.2-22]', () => {
     await clock.advance(1)
     expect(client.goodbye).toBe(0x8d)
     expect(broker.violations).toMatchObject([{ clientId: 'a', reasonCode: 0x8d, time: 29_000 }])
+  })
+
+  it('is no matter of a client in the middle of a packet that goes on coming in; one that stands still is silent', async () => {
+    const { join, clock } = world()
+    const client = await join('a', { keepAlive: 10 })
+    // PUBLISH of 10,000 bytes, and a quarter of it each 14 s.
+    const packet = [0x30, 0x91, 0x4e, 0, 1, 0x74, 0, ...new Array<number>(9997).fill(0x2e)]
+    for (let at = 0; at < 7500; at += 2500) {
+      await client.sendBytes(packet.slice(at, at + 2500))
+      await clock.advance(14_000)
+    }
+    expect(client.ended).toBeUndefined()
+    await clock.advance(1000)
+    expect(client.goodbye).toBe(0x8d)
   })
 
   it('is off at 0, and the server may decide otherwise [MQTT-3.2.2-22]', async () => {
@@ -217,6 +232,23 @@ describe('authenticate', () => {
       await clock.settle()
       expect([broker.sessions.size, broker.clients.size]).toEqual([0, 0])
     }
+  })
+
+  it('a refusal says why, unless the Reason String does not fit [MQTT-3.2.2-19]; Request Problem Information 0 does not forbid it', async () => {
+    const given = { reasonCode: 0x9c, properties: { serverReference: 'other', reasonString: 'moved' } }
+    const verdicts = { no: false, banned: 0x8a, moved: given } as const
+    const { dial } = world({ authenticate: ({ clientId }) => verdicts[clientId as keyof typeof verdicts], auth: {}, maximumQoS: 0 })
+    const refusal = (properties: ConnectSettings, version?: 4 | 5) => dial(version).connect({ clientId: 'no', ...properties })
+    expect(await refusal({})).toMatchObject({ reasonCode: 0x87, properties: { reasonString: 'Not authorized' } })
+    expect(await refusal({ properties: { requestProblemInformation: 0 } })).toMatchObject({ properties: { reasonString: 'Not authorized' } })
+    expect(await refusal({ properties: { maximumPacketSize: 10 } })).toMatchObject({ reasonCode: 0x87, properties: {} })
+    expect(await refusal({ clientId: 'banned' })).toMatchObject({ properties: { reasonString: 'Banned' } })
+    expect(await refusal({ clientId: 'moved' })).toMatchObject(given)
+    expect(await refusal({ will: { topic: 't', qos: 1 } })).toMatchObject({
+      reasonCode: 0x9b,
+      properties: { reasonString: expect.stringMatching(/QoS/) },
+    })
+    expect(await refusal({}, 4)).toMatchObject({ reasonCode: 5, properties: {} })
   })
 
   it('what waits for it is bounded', async () => {

@@ -138,6 +138,25 @@ describe('the fault table', () => {
     expect(await client.send(qos1(1))).toMatchObject([{ type: 'puback', reasonCode: 0x10 }])
   })
 
+  it.each([
+    ['publish', 0x97],
+    ['subscribe', 0x97],
+    ['unsubscribe', 0x83],
+    ['pubrel', 0x92],
+  ] as const)('a reason code, in: %s before CONNECT is not answered', async (packet, reasonCode) => {
+    const { dial } = world({ faults: [into({ reasonCode }, packet)] })
+    const client = dial()
+    const packets = {
+      publish: qos1(1),
+      subscribe: { type: 'subscribe', packetId: 1, subscriptions: [{ filter: 't' }] },
+      unsubscribe: { type: 'unsubscribe', packetId: 1, filters: ['t'] },
+      pubrel: { type: 'pubrel', packetId: 1 },
+    } as const
+    expect(await client.send(packets[packet])).toEqual([])
+    expect(client.ended).toBeUndefined()
+    expect(await client.connect({ clientId: 'a' })).toMatchObject({ reasonCode: 0 })
+  })
+
   it('a reason code on 3.1.1 is what 3.1.1 has of it', async () => {
     const { join, dial } = world({
       faults: [

@@ -15,12 +15,13 @@ const folder = new URL('../../../src/testing/broker/', import.meta.url)
 const sources = readdirSync(folder).map((name) => [name, readFileSync(new URL(name, folder), 'utf8')] as const)
 
 describe('the broker', () => {
-  it('imports the codec, the memory transport, errors, and types of transports: nothing of the client', () => {
+  it('imports the codec, the memory transport, the check of names, errors, and types of transports: nothing of the client', () => {
     expect(sources.length).toBeGreaterThan(10)
     for (const [name, code] of sources) {
       for (const { specifier, kind } of importsOf(code)) {
         const allowed = /^\.\/[a-z-]+\.js$|^\.\.\/\.\.\/(?:wire\/[a-z-]+|errors)\.js$/.test(specifier)
-        const transport = specifier === '../../transport/memory.js' || (specifier === '../../transport/transport.js' && kind === 'type')
+        const transport =
+          /^\.\.\/\.\.\/transport\/(?:memory|names)\.js$/.test(specifier) || (specifier === '../../transport/transport.js' && kind === 'type')
         expect([name, specifier, allowed || transport]).toEqual([name, specifier, true])
       }
     }

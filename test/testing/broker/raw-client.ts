@@ -27,6 +27,8 @@ export class RawClient implements Sink {
   readonly received: ServerPacket[] = []
   /** What came, byte by byte. */
   readonly bytes: number[] = []
+  /** False where so much comes that nobody wants to see it byte by byte. */
+  keepsBytes = true
   ended: { readonly cause: unknown } | undefined
   readonly transport: Transport
   readonly version: ProtocolVersion
@@ -111,7 +113,7 @@ export class RawClient implements Sink {
   }
 
   chunk(chunk: Uint8Array): void {
-    for (const byte of chunk) this.bytes.push(byte)
+    if (this.keepsBytes) for (const byte of chunk) this.bytes.push(byte)
     for (const packet of this.#decoder.push(chunk)) this.received.push(packet as ServerPacket)
   }
 

@@ -47,6 +47,28 @@ describe('retained messages', () => {
     ])
   })
 
+  it('an empty one for a topic that has none is taken where there is no room for more', async () => {
+    const { join, broker } = world({ maxRetained: 1 })
+    const client = await join('a')
+    await client.publish('t', 'kept', { retain: true })
+    expect(await client.publish('u', 'x', { retain: true, qos: 1, packetId: 1 })).toMatchObject([{ type: 'puback', reasonCode: 0x97 }])
+    expect(await client.publish('u', '', { retain: true, qos: 1, packetId: 2 })).toMatchObject([{ type: 'puback', reasonCode: 0x10 }])
+    expect([...broker.retained.keys()]).toEqual(['t'])
+  })
+
+  it.each([
+    ['of a topic whose own has gone', 'a', 1, { topic: 'a', qos: 1, retain: false }],
+    ['of a topic at another QoS', 'c', 2, { topic: 'c', qos: 2, retain: false }],
+    ['behind the one of its topic at its QoS [MQTT-4.6.0-5]', 'c', 1, { topic: 'c', qos: 1, retain: true }],
+  ] as const)('that wait for the window take turns with messages %s', async (_name, topic, qos, expected) => {
+    const { join, broker } = world()
+    for (const each of ['a', 'b', 'c']) broker.publish({ topic: each, payload: 'kept', retain: true, qos: 1 })
+    const client = await join('c', { properties: { receiveMaximum: 1 } })
+    expect(await client.subscribe({ filter: '#', qos: 2 })).toMatchObject([{ type: 'suback' }, { topic: 'a', retain: true }])
+    broker.publish({ topic, payload: 'now', qos })
+    expect(await client.send({ type: 'puback', packetId: 1 })).toMatchObject([expected])
+  })
+
   it('expire, and count down [MQTT-3.3.2-5] [MQTT-3.3.2-6]', async () => {
     const { join, broker, clock } = world()
     broker.publish({ topic: 't', payload: 'x', retain: true, properties: { messageExpiryInterval: 10 } })

@@ -38,9 +38,11 @@ describe('rules that a client breaks', () => {
 
   it('nothing is handled after DISCONNECT [MQTT-3.14.4-1]', async () => {
     const { join, broker } = world()
-    const client = await join('a')
-    await client.send({ type: 'disconnect' }, { type: 'publish', topic: 't' })
+    const client = await join('a', durable)
+    await client.subscribe('t')
+    await client.send({ type: 'disconnect' }, { type: 'publish', topic: 't' }, { type: 'unsubscribe', packetId: 2, filters: ['t'] })
     expect([client.ended !== undefined, broker.accepted.length]).toEqual([true, 0])
+    expect(broker.sessions.get('a')?.subscriptions).toHaveLength(1)
   })
 
   it('a new message under an unreleased identifier: 0x91, not taken [MQTT-2.2.1-3]', async () => {
@@ -92,6 +94,39 @@ describe('rules that a client breaks', () => {
     await client.publish('t', '1', { qos: 2, packetId: 1 })
     await client.publish('t', '1', { qos: 2, packetId: 1, dup: true })
     expect(broker.violations).toMatchObject([{ text: 'a repeat on the same connection [MQTT-4.4.0-1]', reasonCode: undefined }])
+  })
+
+  it.each([
+    ['PUBACK', 2, [{ type: 'puback', packetId: 1 }]],
+    ['PUBREC', 1, [{ type: 'pubrec', packetId: 1 }]],
+    ['PUBCOMP', 1, [{ type: 'pubcomp', packetId: 1 }]],
+    ['PUBCOMP before PUBREC', 2, [{ type: 'pubcomp', packetId: 1 }]],
+    [
+      'PUBACK after PUBREC',
+      2,
+      [
+        { type: 'pubrec', packetId: 1 },
+        { type: 'puback', packetId: 1 },
+      ],
+    ],
+  ] as const)('on 3.1.1 the wrong kind of acknowledgement, %s, closes the connection [3.1.1: MQTT-4.8.0-1]', async (_what, qos, packets) => {
+    const { join, broker } = world()
+    const client = await join('a', { cleanStart: false }, 4)
+    await client.subscribe('t')
+    broker.publish({ topic: 't', qos })
+    await client.send(...packets)
+    expect([client.ended !== undefined, broker.clients.size]).toEqual([true, 0])
+    expect(broker.violations).toMatchObject([{ packet: packets.at(-1)?.type, reasonCode: 0x82 }])
+    // Nothing was settled by it.
+    expect(broker.sessions.get('a')?.inflight).toBe(1)
+  })
+
+  it('on 3.1.1 DUP at QoS 0 closes the connection, and nothing is published [MQTT-3.3.1-2]', async () => {
+    const { join, broker } = world()
+    const client = await join('a', {}, 4)
+    await client.sendBytes([0x38, 3, 0, 1, 0x61])
+    expect([client.ended !== undefined, broker.accepted]).toEqual([true, []])
+    expect(broker.violations).toMatchObject([{ clientId: 'a' }])
   })
 
   it('acknowledgements that are forged, of the wrong kind, again or out of order', async () => {

@@ -1,0 +1,153 @@
+/**
+ * Names of properties that nobody outside of the package can reach: the build shortens them, so that a clear name costs a page nothing.
+ *
+ * A name is in `internal-names.json` when all members that bear it are declared in src/client or src/wire, and when it is none of these: reachable
+ * through the types of a public entry, a property of something that the platform or the language has, or the text of a string.
+ *
+ *     node .ci/internal-names.mjs            says what is wrong with the list
+ *     node .ci/internal-names.mjs --write    makes it anew; names below `kept` stay long
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import ts from 'typescript-5.2'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const source = path.join(root, 'src')
+const listFile = path.join(root, '.ci', 'internal-names.json')
+
+/** Keys of option tables that no type tells of, and a property of the global object. */
+const kept = ['Buffer', 'checkPayloadFormat', 'strictTopics']
+
+/** The committed list. */
+export const internalNames = JSON.parse(readFileSync(listFile, 'utf8'))
+
+const isOurs = (file) => file.startsWith(source)
+const placeOf = (node) => path.relative(source, node.getSourceFile().fileName).split(path.sep)[0]
+
+function isForeign(symbol) {
+  const declarations = symbol?.declarations ?? []
+  return declarations.length === 0 || declarations.some((node) => !isOurs(node.getSourceFile().fileName))
+}
+
+function isMember(node) {
+  return (
+    ts.isPropertySignature(node) ||
+    ts.isPropertyDeclaration(node) ||
+    ts.isMethodDeclaration(node) ||
+    ts.isMethodSignature(node) ||
+    ts.isGetAccessor(node) ||
+    ts.isSetAccessor(node)
+  )
+}
+
+/** Entries of the exports map as sources. */
+function entries() {
+  const found = new Set()
+  const walk = (value) => {
+    if (typeof value !== 'string') for (const each of Object.values(value)) walk(each)
+    else if (value.endsWith('.js')) found.add(path.join(root, value.replace('./dist/', 'src/').replace(/\.js$/, '.ts')))
+  }
+  walk(JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).exports)
+  return [...found]
+}
+
+function programOf() {
+  const { config } = ts.readConfigFile(path.join(root, 'tsconfig.json'), ts.sys.readFile)
+  const { options } = ts.parseJsonConfigFileContent({ ...config, include: [] }, ts.sys, root)
+  return ts.createProgram(entries(), options)
+}
+
+/** Every property name that a user's code can see through the types of the entries. */
+function publicNames(program) {
+  const checker = program.getTypeChecker()
+  const names = new Set()
+  const seen = new Set()
+  const visitSymbol = (symbol) => {
+    if (symbol.name.startsWith('#') || symbol.name.startsWith('__#')) return
+    names.add(symbol.name)
+    if (!seen.has(symbol)) visit(checker.getTypeOfSymbol(symbol))
+    seen.add(symbol)
+  }
+  const visit = (type) => {
+    if (type === undefined || seen.has(type)) return
+    seen.add(type)
+    for (const each of type.aliasTypeArguments ?? []) visit(each)
+    for (const each of type.isUnionOrIntersection() ? type.types : []) visit(each)
+    if (type.isStringLiteral()) names.add(type.value)
+    if (type.objectFlags & ts.ObjectFlags.Reference) for (const each of checker.getTypeArguments(type)) visit(each)
+    if (type.symbol?.declarations?.length > 0 && isForeign(type.symbol)) return
+    for (const property of type.getProperties()) visitSymbol(property)
+    for (const signature of [...type.getCallSignatures(), ...type.getConstructSignatures()]) {
+      for (const parameter of signature.getParameters()) visit(checker.getTypeOfSymbol(parameter))
+      visit(signature.getReturnType())
+    }
+    for (const each of [type.getStringIndexType(), type.getNumberIndexType(), type.getConstraint(), ...(type.getBaseTypes() ?? [])]) visit(each)
+  }
+  for (const entry of entries()) {
+    for (const exported of checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(entry)))) {
+      const symbol = exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported
+      names.add(exported.name)
+      if (symbol.flags & (ts.SymbolFlags.Class | ts.SymbolFlags.Interface | ts.SymbolFlags.TypeAlias)) visit(checker.getDeclaredTypeOfSymbol(symbol))
+      if (symbol.flags & ts.SymbolFlags.Value) visit(checker.getTypeOfSymbol(symbol))
+    }
+  }
+  return names
+}
+
+/** What the language itself has: a class may offer it without saying so. */
+function languageNames() {
+  const folder = path.join(root, 'node_modules', 'typescript-5.2', 'lib')
+  const files = readdirSync(folder).filter((name) => /^lib\.es.*\.d\.ts$/.test(name))
+  return new Set(files.flatMap((name) => readFileSync(path.join(folder, name), 'utf8').match(/[A-Za-z_$][\w$]*/g)))
+}
+
+/** Members with the folders that declare them, names that are used on something foreign, and the texts of strings. */
+function usedNames(program) {
+  const checker = program.getTypeChecker()
+  const [members, foreign, texts] = [new Map(), new Set(), new Set()]
+  const partsOf = (type) => (type === undefined ? [] : type.isUnion() ? type.types : [type])
+  const visitLiteral = (node) => {
+    const types = partsOf(checker.getContextualType(node))
+    for (const { name } of node.properties) {
+      if (name === undefined || !ts.isIdentifier(name)) continue
+      const found = types.map((type) => type.getProperty(name.text)).filter((symbol) => symbol !== undefined)
+      if (found.some(isForeign)) foreign.add(name.text)
+    }
+  }
+  const visitPattern = (node) => {
+    const type = checker.getTypeAtLocation(node.parent.initializer ?? node.parent)
+    for (const { name, propertyName = name } of node.elements)
+      if (ts.isIdentifier(propertyName) && isForeign(type.getProperty(propertyName.text))) foreign.add(propertyName.text)
+  }
+  const visit = (node) => {
+    if (isMember(node) && ts.isIdentifier(node.name)) members.set(node.name.text, [...(members.get(node.name.text) ?? []), placeOf(node)])
+    else if (ts.isPropertyAccessExpression(node) && !ts.isPrivateIdentifier(node.name)) {
+      if (isForeign(checker.getSymbolAtLocation(node.name))) foreign.add(node.name.text)
+    } else if (ts.isObjectLiteralExpression(node)) visitLiteral(node)
+    else if (ts.isObjectBindingPattern(node)) visitPattern(node)
+    else if (ts.isStringLiteralLike(node) && !ts.isImportDeclaration(node.parent)) texts.add(node.text)
+    ts.forEachChild(node, visit)
+  }
+  for (const file of program.getSourceFiles()) if (isOurs(file.fileName)) visit(file)
+  return { members, foreign, texts }
+}
+
+/** Names that may be shortened. */
+export function findInternalNames() {
+  const program = programOf()
+  const { members, foreign, texts } = usedNames(program)
+  const spoken = [publicNames(program), languageNames(), foreign, texts, new Set(kept)]
+  const isInside = ([name, places]) => name.length > 2 && places.every((place) => place === 'client' || place === 'wire')
+  const inside = [...members].filter(isInside).map(([name]) => name)
+  return inside.filter((name) => !spoken.some((names) => names.has(name))).sort()
+}
+
+if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const found = findInternalNames()
+  if (process.argv.includes('--write')) writeFileSync(listFile, `${JSON.stringify(found, undefined, 2)}\n`)
+  const wrong = process.argv.includes('--write') ? [] : internalNames.filter((name) => !found.includes(name))
+  for (const name of wrong) console.error(`${name} can be reached from outside, or is gone: node .ci/internal-names.mjs --write`)
+  console.log(`${found.length} internal names`)
+  if (wrong.length > 0) process.exitCode = 1
+}

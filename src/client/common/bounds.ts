@@ -1,0 +1,7 @@
+/**
+ * The numbers of what several rooms use: bounds, waits and thresholds. It imports nothing, so that bundlers put them where they are used.
+ */
+
+// schema.ts
+/** Longest duration that timers take, in milliseconds. */
+export const longestDelay = 2_147_483_647

@@ -1,0 +1,62 @@
+/**
+ * Reads of transports that ask where they may go, as sockets do: into windows, or to where the rest of a large payload is to stay.
+ *
+ * Platforms that have sockets give it to their connections; without it such reads are copied, as chunks are. It may assume that a read is consumed
+ * before the next one begins.
+ */
+import type { ReadWindow } from '../../wire/frames.js'
+import { peekHead, peekShare } from './bounds.js'
+import { Windows } from './windows.js'
+
+/** Takes the first `length` of these bytes; without any, those in the room that was given. `window` is what they lie in, where that may be lent. */
+export type TakeRead = (bytes: Uint8Array | undefined, length: number, data: DataView | undefined, window: object | undefined) => void
+
+/** Who may hold memory that reads went into. */
+export interface Lender {
+  readonly borrowers: { readonly size: number }
+  moveOut(must: boolean): void
+}
+
+/** Whose packets the reads are cut into. */
+export interface Room {
+  readonly room: Uint8Array | undefined
+}
+
+/** The reads of one connection. */
+export class Reads {
+  readonly #inbox: Lender
+  readonly #intake: Room
+  readonly #take: TakeRead
+  readonly #windows = new Windows()
+  #room: Uint8Array | undefined
+
+  constructor(inbox: Lender, intake: Room, take: TakeRead) {
+    this.#inbox = inbox
+    this.#intake = intake
+    this.#take = take
+  }
+
+  /** Reads go here instead of the thread's window: for a scanner that reads in place. */
+  useWindow(window: ReadWindow | undefined): void {
+    this.#windows.instead = window
+  }
+
+  /** As {@link Sink.buffer}. */
+  buffer(): Uint8Array {
+    // The rest of a large payload goes where it is to stay.
+    const before = this.#room
+    this.#room = this.#intake.room
+    if (this.#room !== undefined) return this.#room
+    const { bytes } = this.#windows.give(this.#inbox.borrowers.size > 0, () => this.#inbox.moveOut(true))
+    const latest = before?.buffer.byteLength ?? 0
+    // Behind one that no window holds there may be another: of that, only what makes room for the rest need be copied.
+    return latest < bytes.length ? bytes : bytes.subarray(0, latest / peekShare + peekHead)
+  }
+
+  /** As {@link Sink.read}. */
+  read(length: number): void {
+    if (this.#room !== undefined) return this.#take(undefined, length, undefined, undefined)
+    const { bytes, data } = this.#windows.take(length)
+    this.#take(bytes, length, data, this.#windows.piece)
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * The numbers of the delivery: bounds, waits and thresholds. It imports nothing, so that bundlers put them where they are used.
+ */
+
+/** Ticket of a message that needs no acknowledgement. */
+export const noTicket = -1
+
+// inbox.ts
+/** How often acknowledgements are checked for progress, and how old the oldest message must be to be called stalled. Milliseconds. */
+export const stallCheck = 1000
+export const stallAge = 10_000
+/** Losses are told at most once in this many milliseconds. */
+export const dropInterval = 1000
+/**
+ * Over the budget: how often it is looked whether what is held has been handed out, and how many looks without progress end that wait. Milliseconds.
+ */
+export const lookAgain = 100
+export const mostIdleLooks = 10
+/** Where retained messages come in, beside the SUBACK of who asked for them. */
+export const before = 1
+export const behind = 2
+/** Filters that were left and are still known, at most. */
+export const mostLeft = 1024
+
+// consumer.ts
+/** Messages in hand that are not looked through. */
+export const leastSweep = 64
+
+// handling.ts
+/** Times that a failed message is handed to its handler again, and the milliseconds before that: the first ones, and the most. */
+export const retries = 5
+export const firstDelay = 100
+export const longestDelay = 5000
+
+// message.ts
+/** Bytes of memory for the objects of a message, and for its properties; measured. */
+export const messageObjects = 384
+export const propertyObjects = 256

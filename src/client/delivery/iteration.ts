@@ -1,0 +1,44 @@
+/**
+ * The async iterator over a source that says what is there and waits for what is not.
+ *
+ * It knows nothing of messages, and tells whoever made it once when it is over.
+ */
+
+/** `over` is called with true when the loop was left, with false when there was nothing more or the source failed. */
+export function iteration<T>(
+  pull: () => Promise<T | undefined>,
+  buffered: () => T | undefined,
+  over: (left: boolean) => void,
+): AsyncIterableIterator<T> {
+  const told = (value: T | undefined): IteratorResult<T> => {
+    if (value !== undefined) return { done: false, value }
+    over(false)
+    return { done: true, value: undefined }
+  }
+  const failed = (error: unknown): never => {
+    over(false)
+    throw error
+  }
+  return {
+    next: () => {
+      try {
+        const value = buffered()
+        return value === undefined ? pull().then(told, failed) : Promise.resolve<IteratorResult<T>>({ done: false, value })
+      } catch (error) {
+        over(false)
+        return Promise.reject(error)
+      }
+    },
+    return: async (value?: unknown) => {
+      over(true)
+      return { done: true, value }
+    },
+    throw: async (error: unknown) => {
+      over(true)
+      throw error
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
+  } as AsyncIterableIterator<T>
+}

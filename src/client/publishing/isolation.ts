@@ -1,0 +1,139 @@
+/**
+ * Finds the publish at which a server ends the connection each time, so that it does not block those behind it.
+ *
+ * Messages go in order, so it is the oldest without an answer. One that two connections ended over is sent alone: behind a PINGREQ, with nothing after
+ * it. Only an end by the server's side counts then, when the PINGREQ was answered and the whole packet had left. After that it is held back until a
+ * connection has answered and has lived longer than the one before: an end meanwhile shows that the link is at fault, and counting starts anew. One
+ * that is answered although a connection ended over it shows the same: until a connection lasts, each such one asks for one more connection of the
+ * next. It must never blame a message for a connection that we ended ourselves, nor for one that could not carry it whole.
+ */
+import type { MqttError } from '../../errors.js'
+import { DISCONNECT } from '../../wire/constants.js'
+import type { Output } from '../connection/output.js'
+import type { Host } from '../host.js'
+import type { CancelTimer } from '../platform.js'
+import { broken, refusal } from '../session/refusal.js'
+import { longestDoubt, longestSilence, longestTrial, mostDoubt, patient, suspicious } from './bounds.js'
+import type { Item } from './publish-item.js'
+
+/** DISCONNECT reason codes that say we sent something wrong. */
+const complaints: readonly number[] = [0x81, 0x82, 0x90, 0x93, 0x94, 0x95, 0x99, 0x9a, 0x9b]
+/** DISCONNECT reason codes that say nothing: Unspecified error, Implementation specific error. */
+const vague: readonly number[] = [0x80, 0x83]
+
+/** The trials of one client's messages. */
+export class Isolation {
+  readonly #host: Host
+  /** Milliseconds that the connection before lived. */
+  #lifetime = 0
+  /** Messages that were answered although connections had ended over them: the link breaks by itself. */
+  #doubt = 0
+  // valid for the connection
+  #output: Output | undefined
+  #since = 0
+  /** Held back until the connection has shown that it lives. */
+  #held: Item | undefined
+  /** Sent, with nothing behind it. */
+  #alone: Item | undefined
+  #cancel: CancelTimer | undefined
+
+  constructor(host: Host) {
+    this.#host = host
+  }
+
+  /** True while nothing may follow the message that was sent. */
+  get silent(): boolean {
+    return this.#alone !== undefined
+  }
+
+  /** A connection is up. */
+  handleConnected(): void {
+    this.#since = this.#host.platform.now()
+    this.#output = this.#host.connection?.output
+  }
+
+  /** May this message be sent now? What is held back goes with a later `flush()`. */
+  admits(item: Item): boolean {
+    if (!this.#isSuspect(item) || item.complained) return true
+    const { platform, session } = this.#host
+    const sure = item.strikes > suspicious
+    if (this.#held === undefined) {
+      this.#held = item
+      session.ask(platform.now())
+      this.#host.pump()
+      this.#wait(sure ? Math.min(longestTrial, 2 * this.#lifetime) : longestDoubt)
+    }
+    const answered = !session.keepAlive.asked
+    const waited = this.#cancel === undefined
+    return sure ? answered && waited : answered || waited || item.unheard < patient
+  }
+
+  /** A message was written. */
+  handleSent(item: Item): void {
+    item.end = this.#output?.end ?? 0
+    item.proven ||= this.#host.session.keepAlive.heard
+    if (!this.#isSuspect(item)) return
+    this.#alone = item
+    this.#wait(longestSilence)
+  }
+
+  /** The server answered a message. */
+  handleAnswer(item: Item): void {
+    if (item.strikes > 0) this.#doubt = Math.min(this.#doubt + 1, mostDoubt)
+    item.strikes = 0
+    item.unheard = 0
+    if (item === this.#alone) this.#end()
+  }
+
+  /** The connection is over: was it because of the oldest of the messages that it carried? Gives that one when it is given up. */
+  handleLost(item: Item | undefined, error: MqttError): MqttError | undefined {
+    const { options, platform, session } = this.#host
+    const alone = this.#alone
+    if (this.#held !== undefined && alone === undefined) this.#held.strikes = 0
+    const left = this.#output?.left ?? 0
+    this.#lifetime = platform.now() - this.#since
+    if (this.#lifetime > longestTrial) this.#doubt = 0
+    this.#end()
+    this.#held = undefined
+    this.#output = undefined
+    if (item === undefined || (item !== alone && this.#isSuspect(item))) return undefined
+    const { reasonCode = 0 } = error
+    const said = error.code === 'ERR_SERVER_DISCONNECT'
+    const complained = said && complaints.includes(reasonCode)
+    // Whose doing it is after a wake-up nobody knows.
+    const cut = said
+      ? vague.includes(reasonCode)
+      : error.code === 'ERR_CONNECTION_LOST' && error.fault === 'remote' && !session.keepAlive.woken(platform.now())
+    if (item.end === 0 || !(complained || (cut && item.end <= left))) return undefined
+    if (!complained && (item === alone ? session.keepAlive.asked : item.strikes >= suspicious)) {
+      item.unheard += 1
+      return undefined
+    }
+    item.strikes += 1
+    item.complained = complained
+    if (item.strikes < options.outbound.poisonAfter + (complained ? 0 : this.#doubt)) return undefined
+    if (complained) return refusal('ERR_PUBLISH_REFUSED', reasonCode, error.reasonString, DISCONNECT, 'unknown')
+    return broken('ERR_POISONED', undefined, error)
+  }
+
+  // Where nothing but CONNACK was ever heard before it, some more connections pass.
+  #isSuspect({ strikes, complained, proven, unheard }: Item): boolean {
+    const sent = this.#host.options.outbound.poisonAfter === Number.POSITIVE_INFINITY
+    return !sent && strikes >= suspicious && (complained || proven || unheard >= patient)
+  }
+
+  #wait(delay: number): void {
+    const { platform } = this.#host
+    this.#cancel?.()
+    this.#cancel = platform.setTimer(() => {
+      this.#end()
+      this.#host.flush()
+    }, delay)
+  }
+
+  #end(): void {
+    this.#cancel?.()
+    this.#cancel = undefined
+    this.#alone = undefined
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Who waits for room to publish, in every state of the client.
+ *
+ * A loop over `writable` must never keep timers and input from their turn, whatever the loop does between.
+ */
+import { type Deferred, deferred, rejected } from '../common/abort.js'
+import { closedError } from '../common/outcome.js'
+import type { Host } from '../host.js'
+import { grantsInTurn } from './bounds.js'
+
+/** The promise behind `client.writable`. */
+export class Room {
+  readonly #host: Host
+  readonly #isThere: (post: boolean) => boolean
+  #waiting: Deferred<void> | undefined
+  /** `post` took nothing since the last time that somebody was told of room. */
+  #refused = false
+  #grants = 0
+
+  /** @param isThere is there room now, also for `post`, which never queues? */
+  constructor(host: Host, isThere: (post: boolean) => boolean) {
+    this.#host = host
+    this.#isThere = isThere
+  }
+
+  /** Fulfils when there is room, rejects when there will be none. */
+  get promise(): Promise<void> {
+    if (this.#host.stopping) return rejected(closedError())
+    const there = this.#isThere(this.#refused)
+    if (there && !this.#refused && ++this.#grants % grantsInTurn > 0) return Promise.resolve()
+    this.#waiting ??= deferred()
+    if (there) this.#host.platform.nextTurn(() => this.tell())
+    return this.#waiting.promise
+  }
+
+  /** `post` took nothing. */
+  handleRefusal(): void {
+    this.#refused = true
+  }
+
+  /** There may be room again. */
+  tell(): void {
+    if (!this.#isThere(this.#refused)) return
+    this.#refused = false
+    this.#waiting?.resolve()
+    this.#waiting = undefined
+  }
+
+  /** There will be none. */
+  close(): void {
+    this.#waiting?.reject(closedError())
+    this.#waiting = undefined
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * Small packets to one client that leave together: what is said while bytes of a client are handled goes out when they have been.
+ *
+ * Order to each client is kept. Nothing waits for time: the end of the outermost batch writes everything.
+ */
+
+/** Something that holds packets back while a batch runs. */
+export interface Writing {
+  flush(): void
+}
+
+/** See the file's comment. */
+export class WriteBatch {
+  #depth = 0
+  #waiting: Writing[] = []
+
+  /** Whether packets may wait for the end of the batch. */
+  get isOpen(): boolean {
+    return this.#depth > 0
+  }
+
+  begin(): void {
+    this.#depth++
+  }
+
+  end(): void {
+    if (--this.#depth > 0 || this.#waiting.length === 0) return
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const writing of waiting) writing.flush()
+  }
+
+  /** Has it flushed at the end. */
+  add(writing: Writing): void {
+    this.#waiting.push(writing)
+  }
+}

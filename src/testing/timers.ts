@@ -1,0 +1,80 @@
+/**
+ * Timers of a virtual clock, the earliest first: a binary heap. It runs nothing, and knows no time.
+ */
+
+/** A timer that has not run, or was cancelled. */
+export interface Timer {
+  readonly at: number
+  /** Rises with each timer: of several at one time the one that was set first runs first. */
+  readonly order: number
+  /** Undefined once it has run, or was cancelled. */
+  callback: (() => void) | undefined
+}
+
+function isBefore(one: Timer, other: Timer): boolean {
+  return one.at < other.at || (one.at === other.at && one.order < other.order)
+}
+
+/** Timers, the earliest on top: a binary heap. Cancelled ones stay in it until they are on top, or are more than the others. */
+export class Timers {
+  live = 0
+  #heap: Timer[] = []
+
+  add(timer: Timer): void {
+    this.live += 1
+    this.#push(timer)
+  }
+
+  /** The earliest that has not run and was not cancelled. */
+  get first(): Timer | undefined {
+    for (let top = this.#heap[0]; top !== undefined; top = this.#heap[0]) {
+      if (top.callback !== undefined) return top
+      this.#dropFirst()
+    }
+    return undefined
+  }
+
+  /** Gives what the timer calls back, the first time. */
+  end(timer: Timer): (() => void) | undefined {
+    const { callback } = timer
+    timer.callback = undefined
+    if (callback !== undefined) this.live -= 1
+    if (this.#heap.length > leastSweep && this.#heap.length > 2 * this.live) this.#sweep()
+    return callback
+  }
+
+  #sweep(): void {
+    const kept = this.#heap.filter((timer) => timer.callback !== undefined)
+    this.#heap = []
+    for (const timer of kept) this.#push(timer)
+  }
+
+  #push(timer: Timer): void {
+    const heap = this.#heap
+    let at = heap.length
+    for (let above = (at - 1) >> 1; at > 0; at = above, above = (at - 1) >> 1) {
+      const parent = heap[above] as Timer
+      if (isBefore(parent, timer)) break
+      heap[at] = parent
+    }
+    heap[at] = timer
+  }
+
+  #dropFirst(): void {
+    const heap = this.#heap
+    const last = heap.pop() as Timer
+    if (heap.length === 0) return
+    let at = 0
+    for (let below = 1; below < heap.length; below = 2 * at + 1) {
+      if (below + 1 < heap.length && isBefore(heap[below + 1] as Timer, heap[below] as Timer)) below += 1
+      const child = heap[below] as Timer
+      if (isBefore(last, child)) break
+      heap[at] = child
+      at = below
+    }
+    heap[at] = last
+  }
+}
+
+/** Cancelled timers that may stay among few others. */
+const leastSweep = 64

@@ -1,0 +1,45 @@
+/**
+ * Packets and options as callers give them, where somebody has given every object fields of those names (prototype pollution).
+ *
+ * A field counts when the object has it, or what it was made from; never when the root of its prototypes has it. What is found there costs a copy;
+ * to look whether there is anything costs nothing.
+ */
+import { isObject } from './writer.js'
+
+// An object without fields has what every object has. One by one, so that the compiler knows that there is nothing, and leaves it out.
+type Fields = Readonly<Record<string, unknown>>
+
+function hasOtherFields(): boolean {
+  const { protocolName, protocolVersion, cleanStart, keepAlive, clientId, will, username, password }: Fields = {}
+  const { reasonCode, reasonCodes, sessionPresent, subscriptions, filters, from, maximumPacketSize, scanner }: Fields = {}
+  const { filter, noLocal, retainAsPublished, retainHandling }: Fields = {}
+  return (
+    (protocolName ?? protocolVersion ?? cleanStart ?? keepAlive ?? clientId ?? will ?? username ?? password) !== undefined ||
+    (reasonCode ?? reasonCodes ?? sessionPresent ?? subscriptions ?? filters ?? from ?? maximumPacketSize ?? scanner) !== undefined ||
+    (filter ?? noLocal ?? retainAsPublished ?? retainHandling) !== undefined
+  )
+}
+
+/** The packet, with nothing in it that every object has. */
+export function givenPacket<T extends { readonly type: string }>(packet: T): T {
+  const { type, topic, payload, qos, retain, dup, packetId, properties }: Fields = {}
+  const isClean = (type ?? topic ?? payload ?? qos ?? retain ?? dup ?? packetId ?? properties) === undefined
+  return isClean && (packet.type === 'publish' || !hasOtherFields()) ? packet : (ownFields(packet) as unknown as T)
+}
+
+/** Options, likewise. */
+export function givenOptions<T extends object>(options: T): T {
+  return hasOtherFields() ? (ownFields(options) as T) : options
+}
+
+function ownFields(given: object): Record<string, unknown> {
+  const fields = Object.create(null) as Record<string, unknown>
+  for (let owner: object | null = given; owner !== null; owner = Object.getPrototypeOf(owner) as object | null) {
+    if (owner !== given && Object.getPrototypeOf(owner) === null) break
+    for (const key of Object.getOwnPropertyNames(owner)) fields[key] ??= (given as Record<string, unknown>)[key]
+  }
+  const { will, subscriptions } = fields
+  if (isObject(will)) fields['will'] = ownFields(will)
+  if (Array.isArray(subscriptions)) fields['subscriptions'] = subscriptions.map((item: unknown) => (isObject(item) ? ownFields(item) : item))
+  return fields
+}

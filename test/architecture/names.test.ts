@@ -1,0 +1,82 @@
+/** Everything that lists, settings, scripts and comments name is there: files, folders, globs, scripts, and the texts of planted defects. */
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterAll, describe, expect, it, vi } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
+import { tunings } from '../fuzz/bundler.js'
+import { defects as fuzzDefects } from '../fuzz/defects.js'
+import { defects as scannerDefects, textDefects, topicDefects, weak } from '../wasm/defects.js'
+import { defects as worldDefects } from '../world/defects.js'
+import { allFiles, deadNames, filesOf } from './names.js'
+import { root } from './source.js'
+
+const files = allFiles(root)
+const scripts = Object.keys(packageJson.scripts)
+const read = (file: string): string => readFileSync(path.join(root, file), 'utf8')
+
+/** Named, and rightly not there: made by a run, or made up to show a checker what it must find. */
+const excused = ['test/programs/MATRIX.md', 'wire/utils.ts']
+const madeUp = /\bgone\b|\/[a-z]\.ts$/
+
+describe('what is named', () => {
+  it('is there, from every file, but for what is excused', () => {
+    const texts = files.filter((file) => /\.(?:[jt]sx?|mjs|json|md|html|css|as)$|^\.ci\/run$/.test(file) && !file.endsWith('package-lock.json'))
+    expect(texts.length).toBeGreaterThan(500)
+    const dead = texts.flatMap((file) => deadNames(file, read(file), files, scripts).map((name) => ({ file, name })))
+    expect(dead.filter(({ name }) => !excused.includes(name) && !madeUp.test(name))).toEqual([])
+    for (const name of excused) if (filesOf(name, files).length === 0) expect(dead.map((each) => each.name)).toContain(name)
+  })
+
+  it.each([
+    ["const list = ['src/client/gone.ts', 'src/errors.ts']", ['src/client/gone.ts']],
+    ["const glob = 'src/**/*.ts', none = '!test/gone/**/*.ts', two = 'src/gone*.as'", ['test/gone/**/*.ts', 'src/gone*.as']],
+    ["const below = ['wire/reader.ts', 'wire/gone.ts', 'wire/', 'wire/gone/', 'other/a', 'other/']", ['wire/gone.ts', 'wire/gone/']],
+    ["const near = 'parts/index.js', code = 'parts/gone.ts', there = 'parts/a.ts'", ['parts/gone.ts']],
+    [
+      '// See test/wire/gone.test.ts, `test/wire`, [it](src/gone/README.md) and https://x.example/src/gone.',
+      ['test/wire/gone.test.ts', 'src/gone/README.md'],
+    ],
+    ['npm run build, npm run -s gone', ['npm run -s gone']],
+  ])('is found out when it is gone: %s', (text, dead) => {
+    const there = ['src/errors.ts', 'src/wire/reader.ts', 'test/wire/a.ts', 'bench/parts/a.ts']
+    expect(deadNames('bench/main.js', text, there, ['build'])).toEqual(dead)
+  })
+})
+
+describe('the settings of vitest', () => {
+  afterAll(() => void vi.unstubAllEnvs())
+
+  it('name files that there are, hear secrets, and leave out no suite', async () => {
+    vi.stubEnv('MQWIRE_INTEROP', 'all')
+    vi.stubEnv('MQWIRE_FRAMEWORKS', undefined)
+    interface Settings {
+      readonly include?: readonly string[]
+      readonly exclude?: readonly string[]
+      readonly setupFiles?: readonly string[]
+      readonly projects?: readonly { readonly test: Settings }[]
+    }
+    const included: string[] = []
+    for (const file of files.filter((name) => /\/vitest\.[\w.]*config\.ts$/.test(name))) {
+      const { test } = ((await import(pathToFileURL(path.join(root, file)).href)) as { default: { test: Settings } }).default
+      for (const { include = [], exclude = [], setupFiles = [] } of test.projects?.map((project) => project.test) ?? [test]) {
+        const named = [...include, ...exclude.filter((name) => !name.startsWith('**/'))]
+        expect([file, named.filter((name) => filesOf(name, files).length === 0)]).toEqual([file, []])
+        expect([file, setupFiles]).toEqual([file, ['test/secrets-setup.ts']])
+        included.push(...include.flatMap((name) => filesOf(name, files)))
+      }
+    }
+    const suites = files.filter((name) => /^test\/.*\.(?:test|suite|shots)\.ts$/.test(name))
+    expect(suites.filter((name) => !included.includes(name))).toEqual([])
+  })
+})
+
+describe('planted defects, and what is tuned for the fuzzer', () => {
+  const scanner = [...scannerDefects, ...textDefects, ...topicDefects, weak]
+  const all = [...worldDefects, ...fuzzDefects, ...scanner.map((defect) => ({ ...defect, file: 'wasm/scanner.as' })), ...tunings]
+
+  it('have a text that occurs once in a file that is there', () => {
+    const times = all.map(({ file, find }) => [`${file}: ${find}`, read(`src/${file}`).split(find).length - 1])
+    expect(times.filter(([, count]) => count !== 1)).toEqual([])
+  })
+})

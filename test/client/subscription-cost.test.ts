@@ -1,0 +1,84 @@
+/** What many SUBSCRIBE and UNSUBSCRIBE cost: four times as many, at most six times the work. */
+import { describe, expect, it } from 'vitest'
+import type { Host } from '../../src/client/host.js'
+import type { FilterEntry } from '../../src/client/subscribing/filter-entry.js'
+import { Registry } from '../../src/client/subscribing/registry.js'
+import { Identifiers } from '../../src/client/subscribing/subscribe-jobs.js'
+import { countWork } from './counted-work.js'
+
+function expectLinear(run: (count: number) => void): void {
+  expect(countWork(() => run(2000)) / countWork(() => run(500))).toBeLessThan(6)
+}
+
+/** A registry on a connection that swallows everything; gives how many packets left. */
+function offhand(): { readonly registry: Registry; readonly sent: () => number } {
+  let packets = 0
+  const output = { packetLimit: 1_000_000, writeAcks: () => 0, send: () => undefined, queueFlush: () => undefined }
+  const outbound = { hasIdentifier: true, request: () => ++packets }
+  const host = {
+    platform: { random: () => 0 },
+    options: { maxFiltersPerSubscribe: 1 },
+    session: { outbound, negotiated: {} },
+    connection: { output },
+    inbox: { handleForgotten: () => undefined },
+    handleTurnEnd: () => undefined,
+  }
+  return { registry: new Registry(host as unknown as Host), sent: () => packets }
+}
+
+describe('cost', () => {
+  it('one call whose filters go in a packet each', () => {
+    expectLinear((count) => {
+      const { registry, sent } = offhand()
+      registry.unsubscribe(
+        Array.from({ length: count }, (_, index) => `f/${index}`),
+        undefined,
+        undefined,
+      )
+      registry.flush()
+      expect(sent()).toBe(count)
+      for (let packetId = 1; packetId <= count; packetId++) registry.handleAnswer({ type: 'unsuback', packetId, reasonCodes: [0], properties: {} })
+    })
+  })
+
+  it('the same, when the connection is lost before the answers', () => {
+    expectLinear((count) => {
+      const { registry, sent } = offhand()
+      registry.unsubscribe(
+        Array.from({ length: count }, (_, index) => `f/${index}`),
+        undefined,
+        undefined,
+      )
+      registry.flush()
+      registry.handleLost()
+      registry.flush()
+      expect(sent()).toBe(2 * count)
+    })
+  })
+
+  it('automatic identifiers after many of the application', () => {
+    expectLinear((count) => {
+      const identifiers = new Identifiers(0)
+      const entries: FilterEntry[] = []
+      for (let identifier = 1; identifier <= count; identifier++) {
+        entries.push({ identifier } as FilterEntry)
+        identifiers.take(identifier, entries)
+      }
+      const given = new Set(Array.from({ length: count / 10 }, () => identifiers.fresh(entries)))
+      expect(given.size).toBe(count / 10)
+      expect(Math.min(...given)).toBe(count + 1)
+    })
+  })
+})
+
+describe('identifiers', () => {
+  it('one that the application chose is not given out while a subscription has it, and may be once none has', () => {
+    const entry = { identifier: 1 } as FilterEntry
+    const identifiers = new Identifiers(0)
+    for (let identifier = 2; identifier <= 1000; identifier++) identifiers.take(identifier, [entry])
+    identifiers.take(1, [entry])
+    const first = identifiers.fresh([entry])
+    expect(first).toBeGreaterThan(1)
+    expect(first).toBeLessThan(1000)
+  })
+})

@@ -1,0 +1,22 @@
+/** Makes one JavaScript file of the program of a cell, from the sources: what a cell runs needs no build of the package. */
+import { mkdirSync } from 'node:fs'
+import path from 'node:path'
+import * as esbuild from 'esbuild'
+
+/** The file. It assumes that the working directory is the checkout. */
+export async function bundleCell(entry = 'test/programs/ordinary/cell.ts'): Promise<string> {
+  const folder = path.resolve('node_modules/.cache/mqwire')
+  mkdirSync(folder, { recursive: true })
+  const outfile = path.join(folder, `${path.basename(entry, '.ts')}-${process.pid}.mjs`)
+  await esbuild.build({
+    entryPoints: [path.resolve(entry)],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    packages: 'external',
+    logLevel: 'warning',
+  })
+  return outfile
+}

@@ -1,0 +1,113 @@
+/**
+ * What the checks of a history share: what they read, and what a schedule, a setup and a trace say about it. Pure.
+ */
+import type { ModelBroker } from './broker.js'
+import type { History, Subscribed } from './history.js'
+import type { Monitor } from './monitor.js'
+import { type FaultKind, operationsOf, type Schedule, type Setup } from './schedule.js'
+
+/** What the checks read. */
+export interface Checked {
+  readonly history: History
+  readonly monitor: Pick<Monitor, 'violations' | 'passed'>
+  readonly broker: Pick<ModelBroker, 'accepted' | 'violations' | 'wills' | 'filters'>
+  readonly setup: Setup
+  readonly schedule: Schedule
+  /** Sessions that the broker began. One that the client has not heard of looks to it like its own: no client can know. */
+  readonly network: { readonly begun: number }
+}
+
+/** What is read while the client is connected. */
+export interface Held extends Checked {
+  now(): number
+  readonly application: { readonly client: { readonly clientId: string; readonly state: string } }
+}
+
+/** True when the broker lost a session and the CONNACK that said so never arrived. */
+export function isUnheard({ network, monitor }: Pick<Checked, 'network' | 'monitor'>): boolean {
+  return network.begun > freshSessions(monitor.passed).length
+}
+
+/**
+ * True where a filter may be left without a reader and keep its messages unacknowledged, which holds up all others by design: after a detach, and
+ * after a subscribe of a durable session that was given up before its grant.
+ */
+export function detaches({ schedule, setup }: Pick<Checked, 'schedule' | 'setup'>): boolean {
+  return operationsOf(schedule.ops).some((op) => op.do === 'detach' || (op.do === 'subscribe' && op.abortAfter !== undefined && !setup.cleanStart))
+}
+
+/** True where a server does not take some filters any more: a subscription lives on without them. */
+export function isFickle({ limits }: Setup): boolean {
+  return limits.some((each) => each.wildcardSubscriptionAvailable === 0 || each.sharedSubscriptionAvailable === 0)
+}
+
+type Passing = Monitor['passed']
+
+/** How often a CONNACK said that there is no session, after the first of a run. */
+export function sessionLosses(passed: Passing): number {
+  return Math.max(0, freshSessions(passed).length - 1)
+}
+
+/** When the session last began. */
+export function lastLoss(passed: Passing): number {
+  return freshSessions(passed).at(-1)?.at ?? 0
+}
+
+function freshSessions(passed: Passing): Passing {
+  const known = new Set<number>()
+  return passed.filter(({ way, seen, connection }) => {
+    if (way !== 'down' || seen.kind !== 'connack' || seen.reason !== 0 || seen.sessionPresent || known.has(connection)) return false
+    known.add(connection)
+    return true
+  })
+}
+
+export function has(schedule: Schedule, ...kinds: readonly FaultKind[]): boolean {
+  return schedule.faults.some((fault) => kinds.includes(fault.kind))
+}
+
+export function retainedPayloads(schedule: Schedule): Set<string> {
+  return new Set(operationsOf(schedule.ops).flatMap((op) => (op.do === 'feed' && op.retain === true ? [`f${op.n}`] : [])))
+}
+
+// Two subscriptions, or two filters of one, that a message may concern both; the broker keeps those of an earlier process.
+export function overlapping({ subscribed }: History): boolean {
+  return subscribed.some(
+    (one, index) =>
+      one.filters.some((filter, at) => one.filters.slice(at + 1).some((other) => mayOverlap(filter, other))) ||
+      subscribed
+        .slice(index + 1)
+        .some((other) => (one.process === other.process || one.filter !== other.filter) && one.s !== other.s && overlap(one, other)),
+  )
+}
+
+const overlap = (one: Subscribed, other: Subscribed): boolean => one.filters.some((a) => other.filters.some((b) => mayOverlap(a, b)))
+
+export const concerns = ({ filters }: Subscribed, topic: string): boolean => filters.some((filter) => matches(filter, topic))
+
+function mayOverlap(one: string, other: string): boolean {
+  if (one === other) return true
+  const a = plain(one).split('/')
+  const b = plain(other).split('/')
+  for (let level = 0; level < Math.max(a.length, b.length); level++) {
+    if (a[level] === '#' || b[level] === '#') return true
+    if (a[level] === undefined || b[level] === undefined) return false
+    if (a[level] !== b[level] && a[level] !== '+' && b[level] !== '+') return false
+  }
+  return true
+}
+
+function plain(filter: string): string {
+  return filter.startsWith('$share/') ? filter.split('/').slice(2).join('/') : filter
+}
+
+/** Does the filter match the topic? */
+export function matches(filter: string, topic: string): boolean {
+  const levels = plain(filter).split('/')
+  const names = topic.split('/')
+  for (const [index, level] of levels.entries()) {
+    if (level === '#') return true
+    if (names[index] === undefined || (level !== '+' && level !== names[index])) return false
+  }
+  return levels.length === names.length
+}

@@ -1,0 +1,191 @@
+/**
+ * What the history of a run must look like beyond I1 to I9: bytes, turns, what the broker holds, ends, and peace where nothing is wrong.
+ *
+ * Pure functions over records, as in `invariants.ts`; each is known to fail by a planted defect (`defects-outside.ts`).
+ */
+import { MqttError } from '../../src/errors.js'
+import { printed } from './canary.js'
+import { isHarsh, isPoison, mannersOf } from './habits.js'
+import { type Checked, concerns, detaches, type Held, has, isFickle, isUnheard, overlapping } from './invariants-tools.js'
+import { differs } from './payloads.js'
+import { operationsOf } from './schedule.js'
+
+/** Every byte that the broker took is what was published. */
+export function checkBytes({ history, broker, schedule }: Checked): void {
+  const sizes = new Map<string, number>(history.published.map(({ op, payload }) => [payload, op.size ?? 0]))
+  for (const op of operationsOf(schedule.ops)) {
+    if (op.do === 'post') sizes.set(`p${op.n}`, op.size ?? 0)
+    else if (op.do === 'post-all') for (let index = 0; index < op.count; index++) sizes.set(`p${op.n + index}`, op.size ?? 0)
+  }
+  for (const { payload, bytes } of broker.accepted()) {
+    // Answers, requests and reports are texts of their own.
+    if (!/^[p!]/.test(payload)) continue
+    const size = sizes.get(payload)
+    const wrong = size === undefined ? 'of no message that was published' : differs(bytes, payload, size)
+    if (wrong !== undefined) history.report('bytes', `${payload.slice(0, 20)} is with the broker, ${wrong}`)
+  }
+}
+
+/** `disconnect()` and `drain()` that end within their time have waited for the turns that ran. */
+export function checkTurns({ history, schedule }: Checked): void {
+  const ends = operationsOf(schedule.ops).filter((op) => op.do === 'disconnect' || op.do === 'drain')
+  const calls = history.calls.filter(({ what }) => what === 'disconnect' || what === 'drain')
+  const destroyed = operationsOf(schedule.ops).some(({ do: done }) => done === 'destroy')
+  for (const [index, call] of calls.entries()) {
+    const op = ends[index]
+    // Of several, the one that is in most of a hurry decides.
+    if (op === undefined || !('timeout' in op) || destroyed || calls.length > 1 || call.settled === 0 || call.error !== undefined) continue
+    if (call.endedAt - call.at >= op.timeout) continue
+    // Closed already, or for good by what the server said.
+    const over = history.events.some(({ type, event, seq }) => type === 'serverdisconnect' || (isClosed(type, event) && seq < call.begun))
+    if (over) continue
+    for (const { s, payload, seq, done, process } of history.delivered) {
+      if (process !== call.process || seq > call.ended || (done > 0 && done < call.ended)) continue
+      const record = history.subscribed.find((other) => other.s === s && other.process === process)
+      if (record === undefined || !['loop', 'listen', 'batches'].includes(record.style) || record.left < call.begun) continue
+      history.report('turn', `${call.what} ended after ${call.endedAt - call.at} of ${op.timeout} ms, while ${payload} was in hand`)
+    }
+  }
+}
+
+const isClosed = (type: string, event: unknown): boolean => type === 'state' && (event as { state?: string }).state === 'closed'
+
+/** What the broker holds while the client is connected and at rest is what the calls said. */
+export function checkHeld(run: Held): void {
+  const { history, broker, application } = run
+  // A SUBACK that was lost leaves it open what the server holds.
+  if (isFickle(run.setup) || has(run.schedule, 'drop-packet')) return
+  if (detaches(run) || isUnheard(run) || history.process > 1 || run.setup.tokens) return
+  // A connection that is new has its SUBSCRIBEs under way.
+  const last = history.events.findLast(({ type }) => type === 'connect')
+  if (last === undefined || run.now() - last.at < 3000) return
+  const { clientId } = application.client
+  const held = new Set(broker.filters(clientId) ?? [])
+  const wanted = new Set(history.subscribed.filter(({ live }) => live).flatMap(({ filters }) => filters))
+  for (const filter of wanted) if (!held.has(filter)) history.report('held', `${filter} is subscribed to, and the broker does not know`)
+  const open = history.subscribed
+    .filter(({ granted, left, ended }) => granted === 0 && left === 0 && ended === undefined)
+    .flatMap(({ filters }) => filters)
+  for (const filter of held) {
+    if (wanted.has(filter) || open.includes(filter) || !history.subscribed.some(({ filters }) => filters.includes(filter))) continue
+    // A grant that could not be used may be left with a server; a filter that was left may not.
+    if (history.subscribed.some(({ filters, dismissed }) => dismissed > 0 && filters.includes(filter)))
+      history.report('held', `${filter} was left, and the broker still has it`)
+  }
+}
+
+export const restless: readonly string[] = [
+  'reconnect',
+  'disconnect',
+  'drain',
+  'destroy',
+  'restart-process',
+  'set-brokers',
+  'reauthenticate',
+  'unsubscribe',
+]
+
+/** After an orderly end nothing is left with the broker that the application was done with before, and no will was published. */
+export function checkEnd(run: Checked): void {
+  const { history, broker, setup, schedule, monitor } = run
+  const ends = history.calls.filter(({ what }) => what === 'disconnect' || what === 'drain')
+  const [end] = ends
+  if (end === undefined || end.settled === 0 || end.error !== undefined || schedule.faults.length > 0 || history.process > 1 || isHarsh(setup.habit))
+    return
+  if (detaches(run) || operationsOf(schedule.ops).some(({ do: done }) => done === 'destroy')) return
+  const op = operationsOf(schedule.ops).find((other) => other.do === 'disconnect' || other.do === 'drain')
+  if (op !== undefined && 'timeout' in op && op.timeout < 2000) return
+  const clientId = setup.clientId
+  if (clientId === '' || monitor.passed.length === 0) return
+  const held = broker.filters(clientId) ?? []
+  for (const filter of held) {
+    const readers = history.subscribed.filter(({ filters }) => filters.includes(filter))
+    if (readers.length > 0 && readers.every(({ dismissed }) => dismissed > 0 && dismissed < end.begun))
+      history.report('held', `${filter} was left before ${end.what}, and the broker still has it`)
+  }
+}
+
+/** In a world without faults the client ends no connection but where it was asked to. */
+export function checkPeace({ history, schedule, setup }: Checked): void {
+  if (schedule.faults.length > 0 || setup.tokens || setup.memoryBudget !== undefined || isHarsh(setup.habit)) return
+  const ops = operationsOf(schedule.ops).map(({ do: done }) => done)
+  if (ops.some((done) => ['reconnect', 'restart-process', 'set-brokers', 'reauthenticate'].includes(done))) return
+  const ended = history.calls.find(({ what }) => ['disconnect', 'drain'].includes(what))?.begun ?? Number.POSITIVE_INFINITY
+  if (ops.includes('destroy')) return
+  for (const { type, event, seq } of history.events) {
+    if (type !== 'disconnect' || seq > ended) continue
+    const { cause } = event as { cause?: unknown }
+    // Undefined: after our own goodbye.
+    if (cause !== undefined) history.report('peace', `a connection ended although nothing was wrong: ${printed(cause).slice(0, 200)}`)
+  }
+}
+
+/** `destroy()` hands nothing out any more, and `post()` never throws for what could be sent. */
+export function checkAfterwards({ history }: Checked): void {
+  const { destroyed } = history
+  for (const { payload, seq, process } of history.delivered) {
+    if (destroyed > 0 && seq > destroyed && process === history.process) history.report('after', `${payload} was handed out after destroy()`)
+  }
+  for (const { what, error } of history.calls)
+    if (what === 'post' && error !== undefined) history.report('after', `post() threw ${printed(error).slice(0, 200)}`)
+}
+
+/** Only what the server closes at is given up as poisoned. */
+export function checkBlame({ history, setup }: Checked): void {
+  const poisoned = mannersOf(setup.habit).includes('poisoned')
+  for (const { payload, call } of history.published) {
+    if (!MqttError.is(call.error) || call.error.code !== 'ERR_POISONED') continue
+    if (!poisoned || !isPoison(payload)) history.report('blame', `${payload} was given up as poisoned`)
+  }
+}
+
+/** A member of a fleet that leaves in time hands out what came for its shared filter: nobody else gets it. */
+export function checkFleet({ history, monitor, schedule, setup }: Checked): void {
+  if (schedule.faults.length > 0 || history.process > 1 || isHarsh(setup.habit) || setup.memoryBudget !== undefined) return
+  const ops = operationsOf(schedule.ops)
+  const end = ops.find((op) => op.do === 'disconnect' || op.do === 'drain')
+  if (end === undefined || !('timeout' in end) || end.timeout < 5000 || ops.some(({ do: done }) => ['destroy', 'reconnect', 'detach'].includes(done)))
+    return
+  if (ops.filter(({ do: done }) => done === 'disconnect' || done === 'drain').length > 1 || overlapping(history)) return
+  for (const record of history.subscribed) {
+    if (
+      !record.filter.startsWith('$share/') ||
+      record.drops ||
+      record.dismissed > 0 ||
+      !['loop', 'listen'].includes(record.style) ||
+      record.granted === 0
+    )
+      continue
+    for (const { way, seen, at } of monitor.passed) {
+      if (way !== 'down' || seen.kind !== 'publish' || !/^f\d/.test(seen.payload) || !concerns(record, seen.topic) || at < record.grantedAt) continue
+      if (!history.delivered.some(({ s, payload }) => s === record.s && payload === seen.payload))
+        history.report('fleet', `${seen.payload} came for ${record.filter} and was not handed out before ${end.do}() ended`)
+    }
+  }
+}
+
+/** Renewed credentials are no lost connection. */
+export function checkRenewal({ history, schedule, setup }: Checked): void {
+  if (!setup.tokens || schedule.faults.length > 0 || setup.habit !== 'none') return
+  for (const { type, event } of history.events) {
+    const { cause } = event as { cause?: unknown }
+    if (type === 'disconnect' && MqttError.is(cause) && cause.code === 'ERR_CONNECTION_LOST')
+      history.report('peace', `renewing credentials is told as ${printed(cause).slice(0, 200)}`)
+  }
+}
+
+/** A link that is dead both ways is found out: keep-alive, half of it for the answer, and a moment. */
+export function checkDetection({ history, schedule, setup }: Checked): void {
+  const [fault, ...others] = schedule.faults
+  const ops = operationsOf(schedule.ops).map(({ do: done }) => done)
+  if (fault?.kind !== 'stall' || fault.at === undefined || others.length > 0 || setup.keepAlive === 0 || (fault.k ?? 0) < 60_000) return
+  if (isHarsh(setup.habit) || ops.some((done) => ['reconnect', 'disconnect', 'drain', 'destroy', 'restart-process', 'set-brokers'].includes(done)))
+    return
+  const at = fault.at
+  const upBefore = history.events.filter((entry) => entry.at <= at && (entry.type === 'connect' || entry.type === 'disconnect')).at(-1)
+  if (upBefore?.type !== 'connect') return
+  const lost = history.events.find((entry) => entry.type === 'disconnect' && entry.at > at)
+  const most = setup.keepAlive * 1000 + Math.max(1000, Math.min(10_000, setup.keepAlive * 500)) + 500 + setup.pipe.latency * 2
+  const took = (lost?.at ?? Number.POSITIVE_INFINITY) - at
+  if (took > most) history.report('dead', `a dead link was found after ${took} ms, ${most} are enough with keepAlive ${setup.keepAlive}`)
+}

@@ -1,0 +1,63 @@
+/**
+ * Payloads of which every byte is known: a name, a dot, and then text that follows from both name and place.
+ *
+ * What arrives is compared with what was meant, so that a byte that is somebody else's, or a stretch that moved, is seen. Pure.
+ */
+
+const encoder = new TextEncoder()
+
+/** Forms in which an application hands bytes over; `'text'` as a string. All but that lie in memory that it writes over once it is its own again. */
+export type Form = 'text' | 'bytes' | 'buffer' | 'offset' | 'shared' | 'array-buffer' | 'data-view'
+
+/** The payload of that name, padded to `size` bytes; just the name where that is longer. */
+export function payloadOf(name: string, size = 0): Uint8Array {
+  const head = encoder.encode(name)
+  if (size <= head.length) return head
+  const bytes = new Uint8Array(size)
+  bytes.set(head)
+  bytes[head.length] = 0x2e
+  let sum = 7
+  for (const byte of head) sum = (sum * 31 + byte) % 9973
+  for (let at = head.length + 1; at < size; at++) bytes[at] = 48 + ((at * 7 + (at >> 8) * 13 + sum) % 75)
+  return bytes
+}
+
+/** What differs from the payload of that name and size; undefined where nothing does. */
+export function differs(bytes: Uint8Array, name: string, size = 0): string | undefined {
+  const wanted = payloadOf(name, size)
+  if (bytes.length !== wanted.length) return `${bytes.length} bytes, not ${wanted.length}`
+  for (let at = 0; at < wanted.length; at++) if (bytes[at] !== wanted[at]) return `byte ${at} of ${wanted.length} is ${bytes[at]}, not ${wanted[at]}`
+  return undefined
+}
+
+/** Bytes in the caller's memory, and how the caller writes over them. */
+export interface Given {
+  readonly payload: string | ArrayBuffer | ArrayBufferView
+  readonly overwrite: () => void
+}
+
+/** Hands a payload over in a form. */
+export function given(bytes: Uint8Array, form: Form): Given {
+  if (form === 'text') return { payload: new TextDecoder().decode(bytes), overwrite: () => undefined }
+  if (form === 'bytes') return over(bytes, bytes)
+  if (form === 'buffer') {
+    const buffer = Buffer.from(bytes)
+    return over(buffer, buffer)
+  }
+  if (form === 'shared') {
+    const shared = new Uint8Array(new SharedArrayBuffer(bytes.length))
+    shared.set(bytes)
+    return over(shared, shared)
+  }
+  const room = new Uint8Array(bytes.length + 24)
+  room.fill(0x3f)
+  room.set(bytes, 11)
+  if (form === 'offset') return over(room.subarray(11, 11 + bytes.length), room)
+  if (form === 'data-view') return over(new DataView(room.buffer, 11, bytes.length), room)
+  const whole = bytes.slice()
+  return over(whole.buffer, whole)
+}
+
+function over(payload: ArrayBuffer | ArrayBufferView, memory: Uint8Array): Given {
+  return { payload, overwrite: () => void memory.fill(0x21) }
+}

@@ -1,0 +1,175 @@
+/**
+ * Short scenarios of what the wider world is for: one for each thing that users' programs showed and no suite had seen.
+ *
+ * They are run as they are, and with a reset at each step where they are short; slow links have too many steps for every fault at each.
+ */
+import type { Form } from './payloads.js'
+import { feeds, publishes, type Scenario, scenario, subscribe } from './scenarios.js'
+import type { Op, Setup } from './schedule.js'
+
+const pipe = { latency: 5, pieces: 'whole', highWaterMark: 65_536, delivery: 'chunk' } as const
+const slow: Partial<Setup> = { keepAlive: 5, brokerPacketSize: 1_000_000, pipe: { ...pipe, highWaterMark: 1000, rateUp: 40 } }
+
+const sized = (n: number, at: number, size: number, form: Form, qos: 0 | 1 | 2): Op => ({ at, do: 'publish', n, topic: 'out/a', qos, size, form })
+const together = (at: number, ...ops: readonly Op[]): Op => ({ at, do: 'together', ops: ops.map(({ at: _at, ...op }) => op as Op) })
+const many = (count: number, qos: 0 | 1 | 2, at = 300, topic = 'in/a'): Op[] => feeds(qos, count, at, 0, 1, topic)
+
+/** All of them. */
+export const wideScenarios: readonly Scenario[] = [
+  scenario('more than Receive Maximum', [subscribe(1, 1, { work: 10 }), ...many(30, 1)], { receiveMaximum: 3, habit: 'excessive' }, { short: true }),
+  scenario('answers that were thought over', [...publishes(2, 3), { at: 105, do: 'reconnect', force: true }], { habit: 'second-thoughts' }),
+  scenario(
+    'an alias of an earlier connection',
+    [subscribe(1, 1), ...many(2, 1), { at: 600, do: 'reconnect', force: true }, ...many(2, 0, 3000), ...feeds(1, 2, 8000, 0, 5)],
+    { habit: 'stale-aliases' },
+    { span: 9000 },
+  ),
+  scenario(
+    'a member of a fleet leaves',
+    [subscribe(1, 0, { filter: '$share/g/in/a', style: 'loop', work: 30 }), ...many(8, 0), { at: 320, do: 'disconnect', timeout: 5000 }],
+    {},
+    { short: true },
+  ),
+  scenario(
+    'memory that is written over',
+    [
+      sized(1, 100, 300_000, 'bytes', 1),
+      { at: 100, do: 'abortable', n: 2, topic: 'out/a', qos: 1, after: 900, size: 300_000, form: 'offset' },
+      { at: 100, do: 'abortable', n: 3, topic: 'out/b', qos: 0, after: 4000, size: 200_000, form: 'buffer' },
+      { at: 12_000, do: 'post', n: 4, topic: 'out/a', size: 300_000, form: 'data-view' },
+      ...[64, 256, 7168, 32_768, 65_536].map((size, index) => sized(10 + index, 25_000 + index, size, 'array-buffer', 1)),
+    ],
+    slow,
+    { span: 30_000 },
+  ),
+  scenario(
+    'acknowledged too late for whoever waits',
+    [sized(1, 100, 100, 'bytes', 1), sized(2, 101, 300_000, 'shared', 1), sized(3, 102, 20_000, 'buffer', 2)],
+    { ...slow, ackTimeout: 300 },
+    { span: 30_000 },
+  ),
+  scenario(
+    'more bytes than the quota has',
+    [...publishes(1, 3, 100), sized(5, 101, 1500, 'bytes', 0), sized(6, 101, 3000, 'bytes', 0), sized(7, 102, 1500, 'bytes', 1)],
+    { maxQueuedBytes: 2000, offlineQos0: 'queue' },
+    { short: true },
+  ),
+  scenario(
+    'large QoS 0 payloads that fill the quota',
+    [sized(1, 100, 40_000, 'bytes', 0), sized(2, 100, 60_000, 'bytes', 0), sized(3, 100, 50_000, 'offset', 0)],
+    { ...slow, maxQueuedBytes: 70_000, offlineQos0: 'queue' },
+    { span: 9000 },
+  ),
+  scenario(
+    'many filters, small packets',
+    [
+      subscribe(1, 1, { more: Array.from({ length: 30 }, (_, index) => `other/level/of/some/length/${index}`) }),
+      ...feeds(1, 2),
+      { at: 600, do: 'unsubscribe', s: 1 },
+    ],
+    { cleanStart: false, brokerPacketSize: 300 },
+  ),
+  scenario(
+    'left and ended in one turn',
+    [subscribe(1, 1), ...feeds(1, 2), together(700, { at: 0, do: 'unsubscribe', s: 1 }, { at: 0, do: 'disconnect', timeout: 5000 })],
+    { cleanStart: false },
+    { short: true },
+  ),
+  scenario(
+    'disposed and drained in one turn',
+    [subscribe(1, 1), ...feeds(1, 2), together(700, { at: 0, do: 'dispose', s: 1 }, { at: 0, do: 'drain', timeout: 5000 })],
+    { cleanStart: false },
+    { short: true },
+  ),
+  scenario('a large upload over a slow link', [sized(1, 100, 300_000, 'bytes', 1)], slow, { span: 20_000 }),
+  scenario(
+    'a huge upload over a slow link',
+    [sized(1, 100, 900_000, 'bytes', 2), ...publishes(1, 2, 101, 0, 2)],
+    { ...slow, brokerPacketSize: 1_000_000 },
+    { span: 40_000 },
+  ),
+  scenario('a small buffer that nobody reads', [subscribe(1, 1, { style: 'idle', buffer: 5, overflow: 'drop-oldest' }), ...many(20, 1)], {
+    receiveMaximum: 8,
+  }),
+  scenario('a small buffer, the newest goes', [subscribe(1, 1, { style: 'idle', buffer: 5, overflow: 'drop-newest' }), ...many(20, 1)], {
+    receiveMaximum: 8,
+  }),
+  scenario('a poisoned publish', [...publishes(1, 5)], { habit: 'poisoned' }, { span: 9000 }),
+  scenario('a link that dies again and again', [...publishes(1, 5), ...publishes(2, 2, 101, 0, 6)], {
+    habit: 'short-lived',
+    brokerReceiveMaximum: 20,
+  }),
+  scenario(
+    'a hundred handlers at a time',
+    [
+      subscribe(1, 0, { style: 'listen', work: 600, hurry: 5, concurrency: 100, filter: 'in/#' }),
+      ...hundred(),
+      { at: 340, do: 'disconnect', timeout: 5000 },
+    ],
+    {},
+    { span: 6000 },
+  ),
+  scenario(
+    'handlers of one topic',
+    [subscribe(1, 1, { style: 'listen', work: 20, concurrency: 8, filter: 'in/+' }), ...many(4, 1), ...feeds(1, 4, 300, 0, 5, 'in/b')],
+    {},
+    { short: true },
+  ),
+  scenario('posting while there is no connection', [{ at: 0, do: 'post-all', n: 1, topic: 'out/a', count: 10 }], { offlineQos0: 'queue' }),
+  scenario('posting offline, QoS 0 refused', [{ at: 0, do: 'post-all', n: 1, topic: 'out/a', count: 10, size: 100 }], {}, { short: true }),
+  scenario('listeners that report what is lost', [...publishes(1, 12, 0)], { maxQueuedMessages: 2, overflow: 'reject', meddling: true }),
+  scenario('destroyed with a full buffer', [subscribe(1, 1, { work: 20 }), ...many(6, 1), { at: 340, do: 'destroy' }], {}, { short: true }),
+  scenario(
+    'destroyed with messages that wait for a handler',
+    [subscribe(1, 0, { style: 'listen', work: 20 }), ...many(6, 0), { at: 340, do: 'destroy' }],
+    {},
+    { short: true },
+  ),
+  scenario(
+    'a responder that throws',
+    [
+      { at: 30, do: 'respond', s: 1, topic: 'service/echo', fails: true },
+      { at: 300, do: 'request', n: 1, topic: 'service/echo', timeout: 3000 },
+      { at: 301, do: 'request', n: 2, topic: 'service/echo', timeout: 3000, careless: true },
+    ],
+    {},
+    { short: true },
+  ),
+  scenario('tokens, and nothing wrong', [subscribe(1, 1), ...feeds(1, 1, 17_000)], { tokens: true }, { span: 40_000 }),
+  {
+    ...scenario('a dead link', [subscribe(1, 1)], { keepAlive: 4 }, { span: 30_000 }),
+    faults: [{ kind: 'stall', at: 5000, k: 60_000 }],
+  },
+  {
+    ...scenario(
+      'a goodbye over a stuck link',
+      [sized(1, 1400, 300_000, 'bytes', 0), { at: 2000, do: 'disconnect', timeout: 9000 }],
+      { ...slow, will: true, keepAlive: 60, pipe: { ...pipe, highWaterMark: 1000, rateUp: 1000 } },
+      { span: 20_000 },
+    ),
+    faults: [{ kind: 'stall', at: 1500, k: 3500 }],
+  },
+  {
+    ...scenario(
+      'the connection is lost while handlers end',
+      [subscribe(1, 0, { style: 'listen', work: 500 }), ...many(1, 0), { at: 340, do: 'disconnect', timeout: 5000 }],
+      {},
+      { span: 6000 },
+    ),
+    faults: [{ kind: 'reset', at: 400 }],
+  },
+  {
+    ...scenario('a transport that throws', [...publishes(1, 4, 300, 50), subscribe(1, 1), ...feeds(1, 4, 300, 50)]),
+    faults: [{ kind: 'throw-write', at: 320 }],
+  },
+  scenario('acknowledgements in batches, windows full', [...publishes(1, 40), ...publishes(2, 10, 101, 0, 50)], { habit: 'mosquitto' }),
+  scenario(
+    'retained messages before SUBACK',
+    [{ at: 10, do: 'feed', n: 1, topic: 'in/a', qos: 1, retain: true }, subscribe(1, 1, { at: 60 }), ...feeds(1, 2, 400, 20, 2)],
+    { habit: 'retained-first' },
+  ),
+]
+
+function hundred(): Op[] {
+  return Array.from({ length: 100 }, (_, index) => ({ at: 300, do: 'feed' as const, n: index + 1, topic: `in/${index}`, qos: 0 as const }))
+}
