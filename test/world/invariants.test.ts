@@ -415,6 +415,19 @@ describe('the invariants are seen to fail on', () => {
     }
   })
 
+  test('I1: what comes for a filter that the server no longer takes is for nobody from when the client has said so', () => {
+    for (const told of [true, false]) {
+      const story = new Story()
+      const refusal = error('refused', 'no shared subscriptions any more')
+      story.subscribe(1, '$share/g/in/#', { ended: { error: refusal } })
+      story.arrive('f1')
+      if (told) story.event('error', { error: refusal })
+      story.acknowledge('f1')
+      if (!told) story.event('error', { error: refusal })
+      expect(story.check()).toEqual(told ? [] : ['I1'])
+    }
+  })
+
   test('I1: a session that began anew without the client hearing of it excuses what it lost', () => {
     const story = new Story()
     story.publish(1, 2, { ok: true, accepted: 2 })

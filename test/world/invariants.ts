@@ -259,7 +259,7 @@ export function checkAcks(run: Checked): void {
     if (reason >= 0x80 || repeat || topic === undefined || shared || retained.has(payload)) continue
     const readers = history.subscribed.filter((record) => record.qos > 0 && concerns(record, topic))
     const [reader] = readers
-    if (reader === undefined || readers.length > 1 || !waits(reader, seq)) continue
+    if (reader === undefined || readers.length > 1 || !waits(reader, seq) || wasRefused(history, reader, seq)) continue
     const copies = history.delivered.filter((other) => other.payload === payload && other.s === reader.s)
     // In a session that the client has not heard of an identifier may stand for another message.
     if (copies.length === 0 && unheard) continue
@@ -267,6 +267,14 @@ export function checkAcks(run: Checked): void {
     else if (!copies.some((copy) => copy.seq < seq)) history.report('I1', `${payload} was acknowledged before it was delivered`)
     else if (!copies.some((copy) => copy.done > 0 && copy.done < seq)) history.report('I1', `${payload} was acknowledged before its turn had ended`)
   }
+}
+
+// A server that changed its limits cannot have it any more: the client said so before this entry, and what still came was for nobody.
+function wasRefused({ events }: History, { ended }: Subscribed, before: number): boolean {
+  return (
+    ended?.error !== undefined &&
+    events.some(({ type, event, seq }) => type === 'error' && seq < before && (event as { error: unknown }).error === ended.error)
+  )
 }
 
 // A subscription whose messages are acknowledged when the application is done with them.
