@@ -129,6 +129,17 @@ describe('the runner of mutants', () => {
     expect(code).toBe(0)
   })
 
+  it('shows that walks which grow with the square are caught, each by the test of its row: npm run mutants:cost', { timeout: 180_000 }, async () => {
+    const list = path.join(folder, 'cost', 'quadratic.json')
+    const quadratic = readMutants(list)
+    expect(objections(root, quadratic, statements)).toEqual([])
+    const chosen = quadratic.filter((_mutant, index) => index % 9 === quadratic.length % 9)
+    const { code, lines, errors } = await run('--list', list, '--only', chosen.map(({ id }) => id).join(','))
+    const caught = chosen.map(({ id, title }) => `${id} | caught by \`test/client/cost.test.ts\` › ${title}`)
+    expect(lines.slice(0, -1).sort(), errors).toEqual(caught.sort())
+    expect(code).toBe(0)
+  })
+
   it('tells those that survive, and those that it cannot judge', { timeout: 180_000 }, async () => {
     const list = listOf(
       // A comment.

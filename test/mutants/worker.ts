@@ -100,6 +100,8 @@ async function run({ mutant, tests }: Task): Promise<Outcome> {
   const started = performance.now()
   const done = (outcome: Omit<Outcome, 'milliseconds'>): Outcome => ({ ...outcome, milliseconds: Math.round(performance.now() - started) })
   current = mutant
+  if (mutant?.title === undefined) vitest.resetGlobalTestNamePattern()
+  else vitest.setGlobalTestNamePattern(new RegExp(`^${mutant.title.replaceAll(' > ', ' ').replace(/[^\w ]/g, '.')}$`))
   if (mutant !== undefined) vitest.invalidateFile(path.join(root, mutant.file))
   try {
     let loaded = false
