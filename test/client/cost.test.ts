@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import quadratic from '../mutants/cost/quadratic.json' with { type: 'json' }
-import { again, comeBack, lose, steady, willing } from './across.js'
+import { again, comeBack, lose, willing } from './across.js'
 import { filters, handed, inFlight, offline, open, outbound, settled, shuffled, silentTo, subscribed, upTo, wide } from './cost-worlds.js'
 import { countWorkOf, grownTooMuch, type Work } from './counted-work.js'
 import { accepting, agreeable, connected, World } from './harness.js'
