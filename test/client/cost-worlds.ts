@@ -1,11 +1,47 @@
-/** Clients with so much of something, for the rows of `cost.test.ts`: in flight, queued, in hand, subscribed. Nothing here is counted. */
-import { expect } from 'vitest'
+/**
+ * What the cost tests share: clients with so much of something (in flight, queued, in hand, subscribed), and how a row is judged.
+ *
+ * A row prepares a world for so many, and gives what is to be counted. Each must be seen to fail over a walk that is made quadratic.
+ */
+import { describe, expect, it } from 'vitest'
 import type { ClientOptions, PublishOptions, SubscribeOptions, Subscription } from '../../src/client/api.js'
 import type { Message } from '../../src/client/delivery/message.js'
 import type { ClientPacket } from '../../src/wire/packets.js'
+import quadratic from '../mutants/cost/quadratic.json' with { type: 'json' }
 import { steady, willing } from './across.js'
+import { countWorkOf, grownTooMuch, type Work } from './counted-work.js'
 import { agreeable, connected, World } from './harness.js'
 import { bytesOf, obliging, quiet, series } from './incoming.js'
+
+/** Prepares a world for so many; gives what counts. */
+export type Row = (count: number) => Promise<() => Promise<unknown>>
+
+const few = 100
+
+/** Tests that four times as many cost at most six times the work, each row by itself. */
+export function costsEvenly(title: string, rows: Readonly<Record<string, Row>>): void {
+  describe(title, () => {
+    it('has been seen to be too much in each row: npm run mutants:cost', () => {
+      const listed = quadratic.map((mutant) => mutant.title).filter((name) => name.startsWith(`${title} > `))
+      expect(listed.sort()).toEqual(
+        Object.keys(rows)
+          .map((name) => `${title} > ${name}`)
+          .sort(),
+      )
+    })
+
+    it.each(Object.keys(rows))('%s', async (name) => {
+      const works: Work[] = []
+      for (const count of [few, 4 * few]) {
+        const run = await rows[name]?.(count)
+        works.push(await countWorkOf(async () => void (await run?.())))
+      }
+      const [less, more] = works as [Work, Work]
+      expect(Math.max(...less.values()), 'it does something').toBeGreaterThan(few / 2)
+      expect(grownTooMuch(few, less, more)).toEqual([])
+    })
+  })
+}
 
 export const wide: ClientOptions = { keepAlive: false, receiveMaximum: 65_535, memoryBudget: 2 ** 30 }
 /** Room for everything that is queued. */

@@ -3,19 +3,28 @@
  *
  * Each row prepares a world for so many, and then does what counts. Rows differ in the call, in the kind of packet, or in the order of the ends.
  */
-import { describe, expect, it } from 'vitest'
-import quadratic from '../mutants/cost/quadratic.json' with { type: 'json' }
+import { expect } from 'vitest'
 import { again, comeBack, lose, willing } from './across.js'
-import { filters, handed, inFlight, offline, open, outbound, settled, shuffled, silentTo, subscribed, upTo, wide } from './cost-worlds.js'
-import { countWorkOf, grownTooMuch, type Work } from './counted-work.js'
+import {
+  costsEvenly,
+  filters,
+  handed,
+  inFlight,
+  offline,
+  open,
+  outbound,
+  type Row,
+  settled,
+  shuffled,
+  silentTo,
+  subscribed,
+  upTo,
+  wide,
+} from './cost-worlds.js'
 import { accepting, agreeable, connected, World } from './harness.js'
 import { bytesOf, obliging, publish, quick, quiet, series } from './incoming.js'
 
-/** What counts, once everything is prepared. */
-type Run = () => Promise<unknown>
-
-const few = 100
-const rows: Readonly<Record<string, (count: number) => Promise<Run>>> = {
+const rows: Readonly<Record<string, Row>> = {
   // Sending
 
   async 'publishes at QoS 0 in one turn'(count) {
@@ -436,23 +445,4 @@ const rows: Readonly<Record<string, (count: number) => Promise<Run>>> = {
   },
 }
 
-describe('four times as many', () => {
-  it('has been seen to be too much in each row: npm run mutants:cost', () => {
-    expect(quadratic.map(({ title }) => title).sort()).toEqual(
-      Object.keys(rows)
-        .map((name) => `four times as many > ${name}`)
-        .sort(),
-    )
-  })
-
-  it.each(Object.keys(rows))('%s', async (name) => {
-    const works: Work[] = []
-    for (const count of [few, 4 * few]) {
-      const run = await rows[name]?.(count)
-      works.push(await countWorkOf(async () => void (await run?.())))
-    }
-    const [less, more] = works as [Work, Work]
-    expect(Math.max(...less.values()), 'it does something').toBeGreaterThan(few / 2)
-    expect(grownTooMuch(few, less, more)).toEqual([])
-  })
-})
+costsEvenly('four times as many', rows)

@@ -135,7 +135,7 @@ describe('the runner of mutants', () => {
     expect(objections(root, quadratic, statements)).toEqual([])
     const chosen = quadratic.filter((_mutant, index) => index % 9 === quadratic.length % 9)
     const { code, lines, errors } = await run('--list', list, '--only', chosen.map(({ id }) => id).join(','))
-    const caught = chosen.map(({ id, title }) => `${id} | caught by \`test/client/cost.test.ts\` › ${title}`)
+    const caught = chosen.map(({ id, title, tests }) => `${id} | caught by \`${tests[0]}\` › ${title}`)
     expect(lines.slice(0, -1).sort(), errors).toEqual(caught.sort())
     expect(code).toBe(0)
   })
