@@ -1,7 +1,8 @@
 /**
  * The one error class of the package, and the escape that makes a peer's text safe to print.
  *
- * Sits at the bottom of the tree: it imports nothing and every other module may import it.
+ * Sits at the bottom of the tree: it imports nothing and every other module may import it. Its first line says it all; of the stack, what is ours is left
+ * out, for the caller's line is what helps.
  * It must never carry a payload, a password or a URL with credentials: messages name things, `cause` holds what went wrong below.
  */
 
@@ -77,12 +78,19 @@ export interface MqttErrorDetails {
 
 const brand = Symbol.for('mqwire.MqttError')
 
+/** What many calls may end with at once. */
+const sweeping: ReadonlySet<MqttErrorCode> = /* @__PURE__ */ new Set(['ERR_ABORTED', 'ERR_DROPPED', 'ERR_EXPIRED'])
+/** A line of a stack that lies in an installed copy of this package. */
+const ours = /[/@]mqwire(@[^/]*)?\/dist\//
+
 /**
  * Everything that mqwire throws or rejects with.
  *
  * Compare `code`, never the message. `MqttError.is(value)` also recognises errors of another copy of the package.
  */
 export class MqttError extends Error {
+  /** True: stacks show the lines of this package too. Default false: only the application's. */
+  static wholeStacks = false
   /** The stable code, for example `ERR_CONNECT_REFUSED`. */
   declare readonly code: MqttErrorCode
   /** Whether the operation may have reached the broker. */
@@ -101,17 +109,47 @@ export class MqttError extends Error {
   /** @param message is that of the code, with the option or the reason's name, where there is none */
   constructor(code: MqttErrorCode, message?: string, details: MqttErrorDetails = {}) {
     const { outcome = 'not-sent', fault = 'local', reasonCode, reasonName, reasonString, option } = details
+    const { wholeStacks } = MqttError
+    // What comes from the network, or for many calls at once, has no line of the application on the stack.
+    const blind = !wholeStacks && (fault === 'remote' || outcome !== 'not-sent' || sweeping.has(code))
+    const { stackTraceLimit } = Error as { stackTraceLimit?: number }
+    if (blind) Reflect.set(Error, 'stackTraceLimit', 0)
     // Of the details only `cause` is read here.
     super(message ?? describe(code, option ?? reasonName), details)
-    this.name = code === 'ERR_ABORTED' ? 'AbortError' : 'MqttError'
-    Object.assign(this, { code, outcome, fault, reasonCode, reasonName, reasonString, option })
-    Object.defineProperty(this, brand, { value: true })
+    if (blind) Reflect.set(Error, 'stackTraceLimit', stackTraceLimit)
+    else if (!wholeStacks && ours.test(this.stack ?? '')) hide(this, 'stack', withoutOurs(this.stack as string))
+    if (code === 'ERR_ABORTED') hide(this, 'name', 'AbortError')
+    // What there is not is no field: a console shows what there is.
+    for (const [name, value] of Object.entries({ code, outcome, fault, reasonCode, reasonName, reasonString, option }))
+      if (value !== undefined) (this as unknown as Record<string, unknown>)[name] = value
+  }
+
+  /** As `JSON.stringify` has it: name, message and fields; the cause in words. */
+  toJSON(): object {
+    const { name, message, cause } = this
+    return { ...{ name, message }, ...this, cause: cause === undefined ? undefined : textOf(cause) }
   }
 
   /** True for every error of this class, also one that another copy of the package made. */
   static is(value: unknown): value is MqttError {
     return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true
   }
+}
+
+hide(MqttError.prototype, 'name', 'MqttError')
+hide(MqttError.prototype, brand, true)
+for (const name of ['reasonCode', 'reasonName', 'reasonString', 'option']) hide(MqttError.prototype, name, undefined)
+
+// Not enumerable, as such fields of errors are.
+function hide(object: object, name: PropertyKey, value: unknown): void {
+  Object.defineProperty(object, name, { value, writable: true, configurable: true })
+}
+
+function withoutOurs(stack: string): string {
+  return stack
+    .split('\n')
+    .filter((line) => !ours.test(line))
+    .join('\n')
 }
 
 // `ERR_QUEUE_FULL` reads "queue full".
