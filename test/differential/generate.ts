@@ -11,6 +11,7 @@ import { encode } from '../../src/wire/index.js'
 import { type Sample, samples } from '../wire/arbitrary-packets.js'
 import { Random } from '../world/random.js'
 import { faulty, prolonged } from './faults.js'
+import { handmade } from './handmade.js'
 
 /** One packet of the run. */
 export interface Case {
@@ -49,7 +50,8 @@ function makeCase({ packet, protocolVersion: version, from }: Sample, random: Ra
   if (kind === 'encoded') return { number, bytes: shortest, version, from, kind, packet }
   const long = version === 5 && random.chance(kind === 'long' ? 1 : 0.3) ? prolonged(shortest, random) : shortest
   if (kind === 'long') return { number, bytes: long, version, from, kind, packet }
-  return { number, bytes: faulty(long, version, random), version, from, kind, packet: undefined }
+  const bytes = random.chance(0.1) ? handmade(version, random) : faulty(long, version, random)
+  return { number, bytes, version, from, kind, packet: undefined }
 }
 
 function codesOf(packet: Packet, from: Sample['from']): readonly number[] {

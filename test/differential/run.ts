@@ -45,7 +45,7 @@ export interface Report {
   readonly findings: Map<string, Finding & { count: number }>
 }
 
-const kept = 200
+const kept = 500
 
 /** Runs to the end, the limit, or with `hasty` the first finding. */
 export async function run(options: RunOptions): Promise<Report> {
@@ -99,7 +99,7 @@ function check(each: Case, ours: Ours, verdicts: Verdicts, random: Random, repor
   for (const [codec, verdict] of Object.entries(verdicts) as [Codec, NonNullable<Verdicts[Codec]>][]) {
     count(report, codec, verdict)
     for (const difference of differences(each, ours, standard, codec, verdict)) {
-      const judgement = judgements.find(({ codecs, applies }) => codecs.includes(codec) && applies(difference))
+      const judgement = judgements.find((each) => each.codec === codec && each.applies(difference))
       if (judgement === undefined) note(report, kindOf(difference), detailOf(difference), context())
       else report.applied.set(judgement, (report.applied.get(judgement) ?? 0) + 1)
     }
