@@ -2,7 +2,8 @@
  * Runs our codec against three foreign ones: bundles test/differential with src, and prints findings, judgements and one summary line.
  *
  *     node .ci/differential.mjs [--packets N] [--seed S] [--only CODEC] [--limit SECONDS]
- *     node .ci/differential.mjs --defects          with each planted defect in turn, which must be found
+ *     node .ci/differential.mjs --defect NAME [...]   the same with a planted defect
+ *     node .ci/differential.mjs --defects             each planted defect in turn, until the comparison that is named for it finds it
  *
  * CODEC is mqtt-packet, paho.golang or mochi-mqtt; the latter two need Go, and are left out where it is missing, with the reason printed.
  * Exits with 1 when something was found (with --defects: when a defect was not). Writes below node_modules/.cache only.
@@ -55,7 +56,7 @@ async function tryDefects() {
   let missed = 0
   for (const [index, defect] of defects.entries()) {
     const { search } = await load('main', `defect-${index}`, defect)
-    const { finding, packets } = await search()
+    const { finding, packets } = await search(defect.by)
     if (finding === undefined) missed += 1
     console.log(`${defect.name} | ${finding ?? 'NOT FOUND'} | ${packets} packets`)
   }
@@ -63,11 +64,22 @@ async function tryDefects() {
   return missed === 0
 }
 
+/** A whole run, with a planted defect where one is named. */
+async function compare(args) {
+  const at = args.indexOf('--defect')
+  if (at < 0) return (await load('main', 'main')).main(args)
+  const [, name] = args.splice(at, 2)
+  const { defects } = await load('defects', 'defects')
+  const defect = defects.find((each) => each.name === name)
+  if (defect === undefined) throw new Error(`there is no such defect; there are: ${defects.map((each) => each.name).join(', ')}`)
+  return (await load('main', 'main', defect)).main(args)
+}
+
 mkdirSync(cache, { recursive: true })
 process.chdir(root)
 try {
   const args = process.argv.slice(2)
-  const good = args.includes('--defects') ? await tryDefects() : await (await load('main', 'main')).main(args)
+  const good = args.includes('--defects') ? await tryDefects() : await compare(args)
   process.exitCode = good ? 0 : 1
 } finally {
   rmSync(cache, { recursive: true, force: true })

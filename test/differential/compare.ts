@@ -50,6 +50,8 @@ export function standardOf({ bytes, from, version }: Case): Standard {
 
 /** Where our codec does not say what the standard's tables say, or not what was encoded; undefined when it does. */
 export function strays(each: Case, ours: Ours, standard: Standard): string | undefined {
+  if (each.unencoded !== undefined) return `ours does not encode a valid packet: ${each.unencoded}`
+  if (ours.error?.startsWith('throws')) return `ours ${ours.error}`
   if (ours.fields === undefined) return standard.fields === undefined ? undefined : `ours refuses (${ours.error}) what the standard allows`
   if (standard.fields === undefined) return `ours accepts what the standard forbids: ${standard.rule}`
   const [place] = places(ours.fields, standard.fields)

@@ -24,6 +24,8 @@ export interface Case {
   readonly kind: 'encoded' | 'long' | 'faulty'
   /** What the bytes say, where nothing was changed. */
   readonly packet: Packet | undefined
+  /** Why the valid packet that was drawn could not be encoded, where it could not. */
+  readonly unencoded?: string
 }
 
 /** Packets of a batch. The number of a packet tells its batch. */
@@ -45,13 +47,24 @@ export function generate(seed: number, batch: number): Case[] {
 }
 
 function makeCase({ packet, protocolVersion: version, from }: Sample, random: Random, number: number): Case {
-  const shortest = encode(packet as PacketInput, { protocolVersion: version })
+  const shortest = encoded(packet, version)
+  if (typeof shortest === 'string') {
+    return { number, bytes: handmade(version, from, random), version, from, kind: 'faulty', packet: undefined, unencoded: shortest }
+  }
   const kind = random.pick(['encoded', 'encoded', 'long', 'faulty', 'faulty', 'faulty'] as const)
   if (kind === 'encoded') return { number, bytes: shortest, version, from, kind, packet }
   const long = version === 5 && random.chance(kind === 'long' ? 1 : 0.3) ? prolonged(shortest, random) : shortest
   if (kind === 'long') return { number, bytes: long, version, from, kind, packet }
-  const bytes = random.chance(0.1) ? handmade(version, random) : faulty(long, version, random)
+  const bytes = random.chance(0.1) ? handmade(version, from, random) : faulty(long, version, random)
   return { number, bytes, version, from, kind, packet: undefined }
+}
+
+function encoded(packet: Packet, protocolVersion: 4 | 5): Uint8Array | string {
+  try {
+    return encode(packet as PacketInput, { protocolVersion })
+  } catch (error) {
+    return `${String(error)}: ${JSON.stringify(packet)}`
+  }
 }
 
 function codesOf(packet: Packet, from: Sample['from']): readonly number[] {
@@ -64,7 +77,7 @@ function codesOf(packet: Packet, from: Sample['from']): readonly number[] {
 function vary({ packet, protocolVersion, from }: Sample, random: Random): Sample {
   const codes = codesOf(packet, from)
   if (protocolVersion === 5 && 'reasonCode' in packet && random.chance(0.7)) {
-    packet.reasonCode = random.pick(codes)
+    packet.reasonCode = codes.includes(0x10) && random.chance(0.3) ? 0x10 : random.pick(codes)
     if (packet.type === 'connack') packet.sessionPresent &&= packet.reasonCode === 0
   }
   if (protocolVersion === 5 && 'reasonCodes' in packet) packet.reasonCodes = packet.reasonCodes.map(() => random.pick(codes))

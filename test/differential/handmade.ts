@@ -3,7 +3,7 @@
  *
  * Each breaks one rule, or breaks it only for one version or one sender: that is not told here. It asks no codec.
  */
-import { auth, connect, disconnect, field, type Pairs, packet, publish, section, subscribe, two, unsubscribe } from '../fuzz/build.js'
+import { acknowledge, auth, connect, disconnect, field, type Pairs, packet, publish, section, subscribe, two, unsubscribe } from '../fuzz/build.js'
 import type { Random } from '../world/random.js'
 
 type Maker = (version: 4 | 5, random: Random) => Uint8Array
@@ -46,7 +46,7 @@ const outside: readonly Pairs[number][] = [
 
 const makers: readonly Maker[] = [
   (version, random) => subscribe({ version }, random.between(0, 3), [[random.pick(filters), random.pick([0, 1, 2, 4, 5])]]),
-  (version, random) => subscribe({ version }, 1, [['a', random.below(256)]]),
+  (version, random) => subscribe({ version }, 1, [[random.pick(['a', '$share/g/a']), random.pick([random.below(256), 4])]]),
   (version, random) => unsubscribe({ version }, 1, ['a', random.pick(filters)]),
   (version, random) =>
     publish({ version }, random.pick(topics), 'x', { pairs: random.chance(0.2) ? [[35, 1]] : [], qos: random.below(3), id: random.below(2) }),
@@ -61,7 +61,10 @@ const makers: readonly Maker[] = [
   (version) => connect({ version }, 'c', 2, 0, [[22, 'd']]),
   (_version, random) => auth(random.pick([0, 0x18, 0x19]), random.pick<Pairs>([[], [[31, 'r']], [[22, 'd']]])),
   () => packet(0xf0),
-  () => packet(0xe0),
+  (version) => disconnect({ version }),
+  // Section 2.4 lists 0x8C for DISCONNECT, section 3.14.2.1 does not.
+  (version) => disconnect({ version }, 0x8c),
+  (version, random) => acknowledge({ version }, random.pick([4, 5]), 1, random.pick([0x10, 0x87])),
   // No Client Identifier, and nothing to keep; a Password alone.
   (version) => connect({ version }, '', 0),
   (version, random) => connect({ version }, 'c', 0x42, 0, [], field(random.pick(['p', '']))),
@@ -89,7 +92,14 @@ function will(version: 4 | 5, flags: number, topic: string, payload: string, pai
   return connect({ version }, 'c', flags, 0, [], section(version, pairs), field(topic), field(payload))
 }
 
-/** One of them. */
-export function handmade(version: 4 | 5, random: Random): Uint8Array {
-  return random.pick(makers)(version, random)
+/** Packet types that one side alone sends (section 2.1.2). */
+const sentBy = { client: [1, 8, 10, 12], server: [2, 9, 11, 13] }
+
+/** One of them, as this side sends it, but for a few. */
+export function handmade(version: 4 | 5, from: 'client' | 'server', random: Random): Uint8Array {
+  const others = sentBy[from === 'client' ? 'server' : 'client']
+  for (;;) {
+    const bytes = random.pick(makers)(version, random)
+    if (!others.includes((bytes[0] ?? 0) >> 4) || random.chance(0.05)) return bytes
+  }
 }

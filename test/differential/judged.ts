@@ -297,6 +297,7 @@ const others: readonly Judgement[] = [
     applies: ({ kind, place: { path, ours, theirs } }) =>
       kind === 'field' &&
       path.endsWith('properties.userProperties') &&
+      Array.isArray(ours) &&
       JSON.stringify(groupedPairs(ours as [string, string][])) === JSON.stringify(theirs),
   },
   {
@@ -305,6 +306,13 @@ const others: readonly Judgement[] = [
     section: '3.4.2.1, 3.5.2.1',
     reason: 'only 0x00 may be left out: 0x10 is lost',
     applies: ({ kind, place: { path, ours, theirs } }) => kind === 'rewritten' && path === 'reasonCode' && ours === 0x10 && theirs === 0,
+  },
+  {
+    name: 'mqtt-packet refuses a DISCONNECT with Reason Code 0x8C from a server',
+    codec: 'mqtt-packet',
+    section: '2.4, 3.14.2.1',
+    reason: 'the standard contradicts itself: section 2.4 lists it for DISCONNECT, section 3.14.2.1 does not. Ours takes it, as the other two do',
+    applies: ({ kind, type, fields, each }) => kind === 'refuses' && type === 'disconnect' && each.from === 'server' && fields['reasonCode'] === 0x8c,
   },
   {
     name: 'mqtt-packet does not write an empty Client Identifier without Clean Start',

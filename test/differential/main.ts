@@ -8,9 +8,10 @@ import { parseArgs } from 'node:util'
 import { buildGo } from '../interop/building.js'
 import type { Codec } from './foreign.js'
 import { judgements } from './judged.js'
-import { type Finding, type Report, type RunOptions, run } from './run.js'
+import { type Finding, type Report, type RunOptions, run, sought } from './run.js'
 
 const all: readonly Codec[] = ['mqtt-packet', 'paho.golang', 'mochi-mqtt']
+const sources = '../differential/foreign'
 /** With so many packets every judgement applies. */
 const longRun = 100_000
 const shownBytes = 2000
@@ -43,11 +44,10 @@ export async function main(args: readonly string[]): Promise<boolean> {
       seed: { type: 'string', default: '1' },
       only: { type: 'string' },
       limit: { type: 'string', default: '600' },
-      hasty: { type: 'boolean', default: false },
     },
   })
   const started = performance.now()
-  const built = await buildGo('../differential/foreign')
+  const built = await buildGo(sources)
   if (built.missing !== undefined) console.log(`without paho.golang and mochi-mqtt: ${built.missing}`)
   const there = built.missing === undefined ? all : all.slice(0, 1)
   const codecs = values.only === undefined ? there : there.filter((codec) => codec === values.only)
@@ -59,10 +59,19 @@ export async function main(args: readonly string[]): Promise<boolean> {
     limit: Number(values.limit),
     codecs,
     program,
-    hasty: values.hasty,
   }
   const report = await run(options)
   return tell(report, options, codecs.length === all.length, (performance.now() - started) / 1000)
+}
+
+/** Looks for a finding whose kind begins so, in a few thousand packets of seed 1. */
+export async function search(until: string): Promise<{ finding: string | undefined; packets: number }> {
+  const built = await buildGo(sources)
+  if (built.missing !== undefined) throw new Error(`the defects need the codecs written in Go: ${built.missing}`)
+  const options = { seed: 1, packets: 5000, limit: 60, codecs: all, program: join(built.folder, 'broker'), until }
+  const report = await run(options)
+  const found = sought(report, options)
+  return { finding: found && `${found.kind}, packet ${found.each.number}`, packets: report.packets }
 }
 
 function tell(report: Report, { seed }: RunOptions, everyCodec: boolean, seconds: number): boolean {

@@ -30,7 +30,8 @@ export function decodeOurs(bytes: Uint8Array, setting: Setting): Ours {
     const packet = decode(bytes, optionsOf(setting))
     return { packet, fields: normalized(packet) as Fields }
   } catch (error) {
-    return { error: shown(error) }
+    // What is no WireError has no place here.
+    return { error: error instanceof WireError ? shown(error) : `throws ${String(error)}` }
   }
 }
 
@@ -94,8 +95,21 @@ function pickForm(random: Random, size: number): string {
   return random.pick(random.chance(0.02) ? formNames : cheap)
 }
 
+/** What a check says, or what was thrown in it: neither may be. */
+function orThrown(check: () => string | undefined): string | undefined {
+  try {
+    return check()
+  } catch (error) {
+    return `throws ${error instanceof Error ? error.stack : String(error)}`
+  }
+}
+
 /** What is not the same when one packet is given in another form, in chunks, or encoded from other memory; undefined when all is. */
 export function formsDiffer(each: Case, ours: Ours, random: Random): string | undefined {
+  return orThrown(() => formDiffers(each, ours, random))
+}
+
+function formDiffers(each: Case, ours: Ours, random: Random): string | undefined {
   const form = pickForm(random, each.bytes.length)
   const lend = lenders.get(form) as Lend
   const { bytes, back } = lend(each.bytes)
@@ -145,7 +159,7 @@ export function streamsDiffer(cases: readonly { readonly each: Case; readonly ou
     for (const from of ['client', 'server'] as const) {
       const all = accepted.filter(({ each, ours }) => each.from === from && spoken(each, ours.packet) === version && each.version === version)
       for (let at = 0; at < all.length; at += 25) {
-        const found = streamDiffers(all.slice(at, at + 25), { version, from }, random)
+        const found = orThrown(() => streamDiffers(all.slice(at, at + 25), { version, from }, random))
         if (found !== undefined) return found
       }
     }

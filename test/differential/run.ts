@@ -20,8 +20,8 @@ export interface RunOptions {
   readonly codecs: readonly Codec[]
   /** The program with the codecs written in Go, where it could be built. */
   readonly program: string | undefined
-  /** Stops at the first finding. */
-  readonly hasty: boolean
+  /** Stops at the first finding whose kind begins so. */
+  readonly until?: string
 }
 
 /** A difference that no judgement covers, or a place where our codec strays from itself or from the standard. */
@@ -47,7 +47,7 @@ export interface Report {
 
 const kept = 500
 
-/** Runs to the end, the limit, or with `hasty` the first finding. */
+/** Runs to the end, the limit, or the finding that is looked for. */
 export async function run(options: RunOptions): Promise<Report> {
   const report: Report = { packets: 0, accepted: 0, asked: new Map(), applied: new Map(), found: 0, findings: new Map() }
   const go = options.program === undefined ? undefined : new GoCodecs(options.program)
@@ -62,12 +62,17 @@ export async function run(options: RunOptions): Promise<Report> {
     const { cases, answer } = next
     if (batch + 1 < batches) next = prepare(batch + 1)
     checkBatch(cases, (await answer) ?? [], new Random(options.seed + batch * 7919), options, report)
-    if ((options.hasty && report.found > 0) || performance.now() > until) break
+    if (sought(report, options) !== undefined || performance.now() > until) break
   }
   // An answer that nobody waits for any more.
   next.answer?.catch(() => undefined)
   go?.end()
   return report
+}
+
+/** The finding that is looked for. */
+export function sought({ findings }: Report, { until }: RunOptions): Finding | undefined {
+  return until === undefined ? undefined : [...findings.values()].find(({ kind }) => kind.startsWith(until))
 }
 
 function checkBatch(cases: readonly Case[], answers: readonly Verdicts[], random: Random, options: RunOptions, report: Report): void {
