@@ -55,7 +55,7 @@ function makeCase({ packet, protocolVersion: version, from }: Sample, random: Ra
   if (kind === 'encoded') return { number, bytes: shortest, version, from, kind, packet }
   const long = version === 5 && random.chance(kind === 'long' ? 1 : 0.3) ? prolonged(shortest, random) : shortest
   if (kind === 'long') return { number, bytes: long, version, from, kind, packet }
-  const bytes = random.chance(0.1) ? handmade(version, from, random) : faulty(long, version, random)
+  const bytes = random.chance(0.2) ? handmade(version, from, random) : faulty(long, version, random)
   return { number, bytes, version, from, kind, packet: undefined }
 }
 

@@ -44,9 +44,47 @@ const outside: readonly Pairs[number][] = [
   [42, 2],
 ]
 
+/** Text at the edges of UTF-8: surrogates, overlong forms, more than U+10FFFF, sequences cut off, U+0000, and what is well-formed and looks odd. */
+const oddTexts: readonly (readonly number[])[] = [
+  [0xed, 0xa0, 0x80],
+  [0xed, 0xbf, 0xbf],
+  [0xc0, 0x80],
+  [0xc1, 0xbf],
+  [0xe0, 0x9f, 0xbf],
+  [0xf0, 0x8f, 0xbf, 0xbf],
+  [0xf4, 0x90, 0x80, 0x80],
+  [0xf8, 0x88, 0x80, 0x80, 0x80],
+  [0x61, 0x80],
+  [0xc3],
+  [0xe2, 0x82],
+  [0x61, 0],
+  [0xef, 0xbb, 0xbf],
+  [0xef, 0xbf, 0xbf],
+  [0xf4, 0x8f, 0xbf, 0xbf],
+  [0xed, 0x9f, 0xbf],
+  [0xf0, 0x90, 0x80, 0x80],
+  [1, 0x7f],
+]
+
+const odd = (random: Random): Uint8Array => field(random.pick(oddTexts))
+
+const withOddText: readonly Maker[] = [
+  (version, random) => packet(0x30, odd(random), section(version, []), 'x'),
+  (version, random) => packet(0x82, 0, 1, section(version, []), odd(random), 0),
+  (version, random) => packet(0xa2, 0, 1, section(version, []), odd(random)),
+  (version, random) => packet(0x10, field('MQTT'), version, 2, 0, 0, section(version, []), odd(random)),
+  (version, random) => connect({ version }, 'c', 0x82, 0, [], odd(random)),
+  (version, random) => publish({ version }, 'a', 'x', { pairs: [[3, random.pick(oddTexts)]] }),
+  (version, random) => publish({ version }, 'a', 'x', { pairs: [[8, random.pick(oddTexts)]] }),
+  (version, random) => disconnect({ version }, 0x80, [[38, random.pick(oddTexts), 'v']]),
+  (version, random) => acknowledge({ version }, 4, 1, 0x80, [[38, 'n', random.pick(oddTexts)]]),
+  (version, random) => packet(0x20, 0, 0, section(version, [[31, random.pick(oddTexts)]])),
+]
+
 const makers: readonly Maker[] = [
   (version, random) => subscribe({ version }, random.between(0, 3), [[random.pick(filters), random.pick([0, 1, 2, 4, 5])]]),
-  (version, random) => subscribe({ version }, 1, [[random.pick(['a', '$share/g/a']), random.pick([random.below(256), 4])]]),
+  (version, random) => subscribe({ version }, 1, [['a', random.below(256)]]),
+  (version, random) => subscribe({ version }, 1, [[random.pick(['a', '$share/g/a']), random.pick([4, 5, 0x40, 0x80, 0x30])]]),
   (version, random) => unsubscribe({ version }, 1, ['a', random.pick(filters)]),
   (version, random) =>
     publish({ version }, random.pick(topics), 'x', { pairs: random.chance(0.2) ? [[35, 1]] : [], qos: random.below(3), id: random.below(2) }),
@@ -68,8 +106,7 @@ const makers: readonly Maker[] = [
   // No Client Identifier, and nothing to keep; a Password alone.
   (version) => connect({ version }, '', 0),
   (version, random) => connect({ version }, 'c', 0x42, 0, [], field(random.pick(['p', '']))),
-  // User Name and Protocol Name that are no text; names and versions that are no more.
-  (version, random) => connect({ version }, 'c', 0x82, 0, [], field(random.pick([[0xff], [0xc0, 0x80], [0]]))),
+  // Protocol Names that are no text; names and versions that are no more.
   (version, random) =>
     packet(
       0x10,
@@ -99,7 +136,7 @@ const sentBy = { client: [1, 8, 10, 12], server: [2, 9, 11, 13] }
 export function handmade(version: 4 | 5, from: 'client' | 'server', random: Random): Uint8Array {
   const others = sentBy[from === 'client' ? 'server' : 'client']
   for (;;) {
-    const bytes = random.pick(makers)(version, random)
+    const bytes = random.pick(random.chance(0.3) ? withOddText : makers)(version, random)
     if (!others.includes((bytes[0] ?? 0) >> 4) || random.chance(0.05)) return bytes
   }
 }

@@ -47,6 +47,8 @@ export async function main(args: readonly string[]): Promise<boolean> {
     },
   })
   const started = performance.now()
+  // Refusals are errors, and nobody reads where they were thrown.
+  Error.stackTraceLimit = 3
   const built = await buildGo(sources)
   if (built.missing !== undefined) console.log(`without paho.golang and mochi-mqtt: ${built.missing}`)
   const there = built.missing === undefined ? all : all.slice(0, 1)

@@ -45,7 +45,15 @@ export interface Report {
   readonly findings: Map<string, Finding & { count: number }>
 }
 
+/** Findings of so many kinds are kept. */
 const kept = 500
+/** So many batches are asked about before the answer to the first is looked at. */
+const ahead = 3
+
+interface Prepared {
+  readonly cases: readonly Case[]
+  readonly answer: Promise<Verdicts[]> | undefined
+}
 
 /** Runs to the end, the limit, or the finding that is looked for. */
 export async function run(options: RunOptions): Promise<Report> {
@@ -53,19 +61,19 @@ export async function run(options: RunOptions): Promise<Report> {
   const go = options.program === undefined ? undefined : new GoCodecs(options.program)
   const until = performance.now() + options.limit * 1000
   const batches = Math.ceil(options.packets / batchSize)
-  const prepare = (batch: number): { cases: Case[]; answer: Promise<Verdicts[]> | undefined } => {
+  const prepare = (batch: number): Prepared => {
     const cases = generate(options.seed, batch).slice(0, options.packets - batch * batchSize)
     return { cases, answer: go?.ask(cases) }
   }
-  let next = prepare(0)
+  const waiting = Array.from({ length: Math.min(ahead, batches) }, (_, batch) => prepare(batch))
   for (let batch = 0; batch < batches; batch++) {
-    const { cases, answer } = next
-    if (batch + 1 < batches) next = prepare(batch + 1)
+    const { cases, answer } = waiting.shift() as Prepared
+    if (batch + ahead < batches) waiting.push(prepare(batch + ahead))
     checkBatch(cases, (await answer) ?? [], new Random(options.seed + batch * 7919), options, report)
     if (sought(report, options) !== undefined || performance.now() > until) break
   }
-  // An answer that nobody waits for any more.
-  next.answer?.catch(() => undefined)
+  // Answers that nobody waits for any more.
+  for (const { answer } of waiting) answer?.catch(() => undefined)
   go?.end()
   return report
 }
