@@ -103,6 +103,9 @@ const makers: readonly Maker[] = [
   // Section 2.4 lists 0x8C for DISCONNECT, section 3.14.2.1 does not.
   (version) => disconnect({ version }, 0x8c),
   (version, random) => acknowledge({ version }, random.pick([4, 5]), 1, random.pick([0x10, 0x87])),
+  // A CONNECT of either version, whatever is spoken.
+  (_version, random) => connect({ version: random.pick([4, 5]) }, random.pick(['', 'client']), random.pick([0, 2]), random.below(600)),
+  (_version, random) => connect({ version: random.pick([4, 5]) }, 'client', 0x42, 0, [], field('p')),
   // No Client Identifier, and nothing to keep; a Password alone.
   (version) => connect({ version }, '', 0),
   (version, random) => connect({ version }, 'c', 0x42, 0, [], field(random.pick(['p', '']))),

@@ -185,6 +185,12 @@ const properties = (fields: Fields): Fields => (fields['properties'] ?? {}) as F
 /** The last part of the path of a field. */
 const nameOf = ({ place }: Difference): string => place.path.split('.').at(-1) ?? ''
 
+/** The Protocol Version of a CONNECT whose Protocol Name is MQTT; -1 where it does not stand there. */
+function levelOf(bytes: Uint8Array): number {
+  const at = Buffer.from(bytes).indexOf('\0\u0004MQTT')
+  return at < 2 || at > 5 ? -1 : (bytes[at + 6] ?? -1)
+}
+
 const texts = [
   'contentType',
   'responseTopic',
@@ -246,6 +252,14 @@ const others: readonly Judgement[] = [
       ofWillMessage.has(nameOf(d)),
   },
   {
+    name: 'paho.golang reads a CONNECT of 3.1.1 as one of MQTT 5.0',
+    codec: 'paho.golang',
+    section: '3.1.2.2',
+    reason: 'the Protocol Version decides how the rest is read; a version that is not supported is refused',
+    applies: ({ kind, type, each }) =>
+      type === 'connect' && (kind === 'accepts' || kind === 'refuses' || kind === 'field') && levelOf(each.bytes) === 4,
+  },
+  {
     name: 'paho.golang refuses a DISCONNECT without a body',
     codec: 'paho.golang',
     section: '3.14.2.1',
@@ -287,7 +301,8 @@ const others: readonly Judgement[] = [
     codec: 'mochi-mqtt',
     section: '3.3.1.1 of 3.1.1',
     reason: 'it may: [MQTT-3.3.1-2] binds the sender. Ours takes it on purpose, since clients that set it are in use, and says so in its reference',
-    applies: ({ kind, fields, each }) => kind === 'refuses' && each.version === 4 && fields['dup'] === true && fields['qos'] === 0,
+    applies: ({ kind, fields, each, error }) =>
+      kind === 'refuses' && each.version === 4 && fields['dup'] === true && fields['qos'] === 0 && error.includes('dup true with no qos'),
   },
   {
     name: 'mqtt-packet keeps user properties in an object',
@@ -326,8 +341,8 @@ const others: readonly Judgement[] = [
     codec: 'mqtt-packet',
     section: '3.1.2.9',
     reason: 'MQTT 5.0 allows a Password with no User Name',
-    applies: ({ kind, fields, each }) =>
-      kind === 'unwritten' && each.version === 5 && fields['password'] !== undefined && fields['username'] === undefined,
+    applies: ({ kind, fields, error }) =>
+      kind === 'unwritten' && fields['protocolVersion'] === 5 && fields['password'] !== undefined && error.startsWith('Username is required'),
   },
 ]
 

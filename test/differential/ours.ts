@@ -211,7 +211,7 @@ function streamDiffers(run: readonly { readonly each: Case; readonly ours: Ours 
   const numbers = run.map(({ each }) => each.number).join(', ')
   const chunks = random.chance(0.3) ? [stream] : cut(stream, random)
   const found = story(random.chance(0.5) ? decoder(setting) : scanner(setting, random), inForm(pickForm(random, stream.length), chunks))
-  if (found !== expected) return `packets ${numbers} in one stream: ${found}`
+  if (found !== expected) return `packets ${numbers} in one stream, ${stream.toString('hex').slice(0, 4000)}: ${found.slice(0, 4000)}`
   const encoder = new Encoder({ protocolVersion: setting.version })
   for (const { ours } of run) {
     const backs: (() => void)[] = []
