@@ -78,10 +78,10 @@ export interface MqttErrorDetails {
 
 const brand = Symbol.for('mqwire.MqttError')
 
-/** What many calls may end with at once. */
-const sweeping: ReadonlySet<MqttErrorCode> = /* @__PURE__ */ new Set(['ERR_ABORTED', 'ERR_DROPPED', 'ERR_EXPIRED'])
-/** A line of a stack that lies in an installed copy of this package. */
-const ours = /[/@]mqwire(@[^/]*)?\/dist\//
+/** Codes that many calls may end with at once. */
+const sweeping = /ABORT|DROP|EXP/
+/** Lines of a stack that lie in an installed copy of this package. */
+const ours = /\n.*\/mqwire(@[^/]*)?\/dist\/.*/g
 
 /**
  * Everything that mqwire throws or rejects with.
@@ -111,17 +111,17 @@ export class MqttError extends Error {
     const { outcome = 'not-sent', fault = 'local', reasonCode, reasonName, reasonString, option } = details
     const { wholeStacks } = MqttError
     // What comes from the network, or for many calls at once, has no line of the application on the stack.
-    const blind = !wholeStacks && (fault === 'remote' || outcome !== 'not-sent' || sweeping.has(code))
+    const blind = !wholeStacks && (fault === 'remote' || outcome !== 'not-sent' || sweeping.test(code))
     const { stackTraceLimit } = Error as { stackTraceLimit?: number }
     if (blind) Reflect.set(Error, 'stackTraceLimit', 0)
     // Of the details only `cause` is read here.
     super(message ?? describe(code, option ?? reasonName), details)
     if (blind) Reflect.set(Error, 'stackTraceLimit', stackTraceLimit)
-    else if (!wholeStacks && ours.test(this.stack ?? '')) hide(this, 'stack', withoutOurs(this.stack as string))
-    if (code === 'ERR_ABORTED') hide(this, 'name', 'AbortError')
-    // What there is not is no field: a console shows what there is.
+    else if (!wholeStacks) put(this, 'stack', this.stack?.replace(ours, ''))
+    if (code === 'ERR_ABORTED') put(this, 'name', 'AbortError')
+    // A console shows what there is.
     for (const [name, value] of Object.entries({ code, outcome, fault, reasonCode, reasonName, reasonString, option }))
-      if (value !== undefined) (this as unknown as Record<string, unknown>)[name] = value
+      put(this, name, value, value !== undefined)
   }
 
   /** As `JSON.stringify` has it: name, message and fields; the cause in words. */
@@ -136,24 +136,16 @@ export class MqttError extends Error {
   }
 }
 
-hide(MqttError.prototype, 'name', 'MqttError')
-hide(MqttError.prototype, brand, true)
-for (const name of ['reasonCode', 'reasonName', 'reasonString', 'option']) hide(MqttError.prototype, name, undefined)
+put(MqttError.prototype, 'name', 'MqttError')
+put(MqttError.prototype, brand, true)
 
-// Not enumerable, as such fields of errors are.
-function hide(object: object, name: PropertyKey, value: unknown): void {
-  Object.defineProperty(object, name, { value, writable: true, configurable: true })
+// Fields of errors are not enumerable otherwise.
+function put(object: object, name: PropertyKey, value: unknown, enumerable = false): void {
+  Object.defineProperty(object, name, { value, enumerable, writable: true, configurable: true })
 }
 
-function withoutOurs(stack: string): string {
-  return stack
-    .split('\n')
-    .filter((line) => !ours.test(line))
-    .join('\n')
-}
-
-// `ERR_QUEUE_FULL` reads "queue full".
-function describe(code: MqttErrorCode, subject: string | undefined): string {
+/** `ERR_QUEUE_FULL` reads "queue full". */
+export function describe(code: MqttErrorCode, subject: string | undefined): string {
   const text = code.slice(4).toLowerCase().replaceAll('_', ' ')
   return subject === undefined ? text : `${text}: ${subject}`
 }

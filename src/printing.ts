@@ -32,7 +32,7 @@ export function shownBytes(bytes: Uint8Array): string {
   try {
     // The last character may have been cut.
     const text = new TextDecoder('utf-8', { fatal: true }).decode(first, { stream: more !== '' })
-    if (!/[\0-\x08\x0e-\x1f\x7f-\x9f]/.test(text)) return text + more
+    if (!/[^\P{Cc}\s]/u.test(text)) return text + more
   } catch {
     // It is no text.
   }

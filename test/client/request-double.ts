@@ -5,7 +5,7 @@
 import type { ClientState, Handler, Handling, ListenOptions, Payload, PublishOptions } from '../../src/client/api.js'
 import { asyncDisposeSymbol } from '../../src/client/common/dispose.js'
 import { noTicket } from '../../src/client/delivery/bounds.js'
-import { OwnedMessage, type Message, type MessageProperties } from '../../src/client/delivery/message.js'
+import { type Message, type MessageProperties, OwnedMessage } from '../../src/client/delivery/message.js'
 import { Piece } from '../../src/client/delivery/pieces.js'
 import type { ClientEvents } from '../../src/client/events.js'
 import type { RequestHost } from '../../src/client/requesting/request.js'

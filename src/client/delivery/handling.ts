@@ -65,7 +65,7 @@ export class HandlerLoop extends Printed implements Handling {
   }
 
   override toJSON(): object {
-    return { ...this.#consumer.toJSON(), running: this.#running }
+    return this.#consumer.toJSON()
   }
 
   get done(): Promise<void> {

@@ -179,7 +179,15 @@ export class Inbox {
     const borrowed = consumer.config.lifetime === 'borrowed'
     const window = borrowed && view.bytes === this.#window?.bytes && consumer.config.ack !== 'manual' ? this.#window : undefined
     const piece = window ?? (borrowed ? this.#pieces.lend(view, limit) : this.#pieces.hold(view, limit, false))
-    const message = new (borrowed ? BorrowedMessage : OwnedMessage)(view, topic, piece, window === undefined ? this.#pieces.shift : 0, size, settler, ticket)
+    const message = new (borrowed ? BorrowedMessage : OwnedMessage)(
+      view,
+      topic,
+      piece,
+      window === undefined ? this.#pieces.shift : 0,
+      size,
+      settler,
+      ticket,
+    )
     message.origin = entry
     piece.give(consumer.mark, view.payloadEnd - view.propertiesStart)
     return message

@@ -121,15 +121,7 @@ export abstract class DeliveredMessage implements Message {
   #released = false
 
   /** @param shift how far places in the piece lie before those in the view */
-  constructor(
-    view: PublishView,
-    piece: Piece,
-    shift: number,
-    size: number,
-    settler: Settler | undefined,
-    ticket: number,
-    borrowed: boolean,
-  ) {
+  constructor(view: PublishView, piece: Piece, shift: number, size: number, settler: Settler | undefined, ticket: number, borrowed: boolean) {
     this.#settled = ticket === noTicket
     this.#ticket = ticket
     this.#origin = undefined
