@@ -71,7 +71,7 @@ async function explore(): Promise<boolean> {
 }
 
 async function replay(name: string): Promise<boolean> {
-  const { trace } = await run(await bundle(), { replay: readFileSync(name, 'utf8') })
+  const { trace } = await run(await bundle(), { replay: /^\d+$/.test(name) ? name : readFileSync(name, 'utf8') })
   for (const line of trace) console.log(line)
   return !trace.some((line) => line.startsWith('FINDING'))
 }

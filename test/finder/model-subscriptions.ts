@@ -78,7 +78,9 @@ function checkOver(facts: Facts, subscription: Subscribe, delivery: Delivery, { 
 function checkTwice(facts: Facts, subscription: Subscribe, got: readonly Delivery[], report: Report): void {
   const { client, call } = subscription
   const old = facts.history.program.clients[client]?.options['protocolVersion'] !== undefined
-  if (call.filters.length > 1 || facts.events(client, 'sessionlost').length > 0 || (old && overlapping(facts, subscription))) return
+  // Copies for the filters of one call cannot be told apart: whoever shares one of them gets both.
+  const several = facts.calls(client).some((other) => isCall(other, 'subscribe') && other.call.filters.length > 1 && sharesOne(other.call, call))
+  if (several || facts.events(client, 'sessionlost').length > 0 || (old && overlapping(facts, subscription))) return
   const live = got.filter(({ qos, retain }) => qos === 2 && !retain)
   const names = live.map(({ name }) => name)
   live.forEach((delivery, index) => {
@@ -89,6 +91,10 @@ function checkTwice(facts: Facts, subscription: Subscribe, got: readonly Deliver
 
 function overlapping(facts: Facts, { client, id }: Subscribe): boolean {
   return facts.calls(client).some((other) => isCall(other, 'subscribe') && other.id !== id)
+}
+
+function sharesOne(one: Subscribe['call'], other: Subscribe['call']): boolean {
+  return one.filters.some((filter) => other.filters.includes(filter))
 }
 
 // Messages of one publisher, topic and QoS come in the order in which the broker took them; repeats and retained ones do not count.

@@ -107,7 +107,8 @@ async function verdict(world: World, program: Program): Promise<readonly Finding
 
 /** Everything that happened, in order. */
 async function trace(world: World, text: string): Promise<string[]> {
-  const history = await world.run(parsed(text))
+  // A number is the seed of one.
+  const history = await world.run(/^\d+$/.test(text) ? generate(Number(text)) : parsed(text))
   const { calls, deliveries, events, taken } = history
   const lines = [
     ...calls.map(({ seq, at, name, client, call, state }) => ({ seq, text: `${at} c${client} ${state} ${name} ${JSON.stringify(call)}` })),

@@ -308,7 +308,7 @@ export class Connection implements Sink, Eater, Outlet {
     this.#intake.stop()
     this.#timer?.()
     this.#timer = undefined
-    this.output.abandon(error ?? new MqttError('ERR_CLOSED'))
+    this.output.abandon(error ?? new MqttError('ERR_CONNECTION_LOST'))
     this.#host.handleClosed(error)
   }
 
