@@ -34,7 +34,7 @@ const doings: Readonly<Record<Call['call'], Doing>> = {
   post: (performer, client, record) => post(performer, client, record, record.call as Of<'post'>),
   subscribe: (performer, client, record) => subscribe(performer, client, record, record.call as Of<'subscribe'>),
   unsubscribe: (performer, client, record) => unsubscribe(performer, client, record.call as Of<'unsubscribe'>),
-  leave: (performer, _client, { call }) => leave(performer, call as Of<'leave'>),
+  leave: (performer, _client, { call, client: index }) => leave(performer, call as Of<'leave'>, index),
   request: (performer, client, record) => request(performer, client, record, record.call as Of<'request'>),
   respond: (performer, client, { call }) => respond(performer, client, call as Of<'respond'>),
   reauthenticate: (performer, client, { call }) => client.reauthenticate(withSignal(performer, call as Of<'reauthenticate'>)),
@@ -136,8 +136,9 @@ export function prefixed(performer: Performer, filter: string): string {
   return filter.slice(0, at) + prefix + filter.slice(at)
 }
 
-function leave(performer: Performer, { of, how }: Of<'leave'>): Promise<unknown> | undefined {
-  const subscription = performer.subscriptions.get(of)
+function leave(performer: Performer, { of, how }: Of<'leave'>, client: number): Promise<unknown> | undefined {
+  const { client: owner } = performer.program.steps.find(({ id }) => id === of) ?? {}
+  const subscription = owner === client ? performer.subscriptions.get(of) : undefined
   if (subscription === undefined) return undefined
   const mark = (): void => {
     performer.history.ended.set(of, { at: performer.place.now(), seq: performer.history.next(), how })
@@ -173,9 +174,9 @@ async function respond(performer: Performer, client: BaseClient, { filter, fails
   return undefined
 }
 
-function listen(performer: Performer, client: BaseClient, { id, client: index }: CallRecord, { event, then, throws }: Of<'on'>): undefined {
+function listen(performer: Performer, client: BaseClient, { id, client: index }: CallRecord, { event, does, throws }: Of<'on'>): undefined {
   client.on(event as keyof ClientEvents, () => {
-    if (then !== undefined) performer.perform(then, { id, client: index, nested: true })
+    if (does !== undefined) performer.perform(does, { id, client: index, nested: true })
     if (throws) throw new Error('a listener of the program throws')
   })
   return undefined

@@ -56,7 +56,8 @@ export class Facts {
   peaceful(client: number): boolean {
     const closed = this.history.closed.find((each) => each.client === client)
     const abrupt = this.calls(client).some(
-      ({ call, signal }) => call.call === 'destroy' || ((call.call === 'disconnect' || call.call === 'drain') && (call.timeout === 0 || signal !== undefined)),
+      ({ call, signal }) =>
+        call.call === 'destroy' || ((call.call === 'disconnect' || call.call === 'drain') && (call.timeout === 0 || signal !== undefined)),
     )
     return this.connects(client) === 1 && !abrupt && closed !== undefined && closed.error === undefined && !this.troubled
   }

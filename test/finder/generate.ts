@@ -158,7 +158,11 @@ class Writer {
     const options: Record<string, unknown> = {}
     if (random.chance(0.12)) options['retain'] = true
     if (this.#version === 5 && random.chance(0.15))
-      options['properties'] = { userProperties: [['n', 'v']], contentType: 'text/plain', ...(random.chance(0.3) ? { messageExpiryInterval: 30 } : {}) }
+      options['properties'] = {
+        userProperties: [['n', 'v']],
+        contentType: 'text/plain',
+        ...(random.chance(0.3) ? { messageExpiryInterval: 30 } : {}),
+      }
     if (random.chance(0.08)) options['flush'] = true
     if (random.chance(0.06)) options['ackTimeout'] = random.pick([5, 50, 500])
     if (random.chance(0.06)) options['ttl'] = random.pick([1, 30])
@@ -199,7 +203,18 @@ class Writer {
   /** What a listener or a handler does. */
   #inner(): Call {
     const random = this.#random
-    const kind = random.pick(['publish', 'publish', 'post', 'unsubscribe', 'reconnect', 'setBrokers', 'disconnect', 'destroy', 'stats', 'connect'] as const)
+    const kind = random.pick([
+      'publish',
+      'publish',
+      'post',
+      'unsubscribe',
+      'reconnect',
+      'setBrokers',
+      'disconnect',
+      'destroy',
+      'stats',
+      'connect',
+    ] as const)
     if (kind === 'publish') return { call: 'publish', topic: 'u/1', size: 20, form: 'bytes', qos: random.pick([0, 1, 2] as const), options: {} }
     if (kind === 'disconnect') return { call: 'disconnect', timeout: random.pick([0, 100]) }
     return this.#named(kind)
@@ -226,7 +241,14 @@ class Writer {
       case 'post':
         return { call: 'post', ...this.#payload() }
       case 'request':
-        return { call: 'request', ...this.#payload(), topic: 'q/1', size: random.pick([5, 500]), timeout: random.pick([50, 300, 1000]), ...this.#signal(0.2) }
+        return {
+          call: 'request',
+          ...this.#payload(),
+          topic: 'q/1',
+          size: random.pick([5, 500]),
+          timeout: random.pick([50, 300, 1000]),
+          ...this.#signal(0.2),
+        }
       case 'respond':
         return { call: 'respond', filter: 'q/1', ...(random.chance(0.3) ? { fails: true } : {}) }
       case 'connect':
@@ -235,7 +257,11 @@ class Writer {
       case 'unsubscribe':
         return { call: kind, filters: [random.pick(filters)], ...this.#signal(0.12), ...(random.chance(0.2) ? { forget: true } : {}) }
       case 'leave':
-        return { call: 'leave', of: this.#subscriptions.length === 0 ? 0 : random.pick(this.#subscriptions), how: random.pick(['unsubscribe', 'detach', 'dispose'] as const) }
+        return {
+          call: 'leave',
+          of: this.#subscriptions.length === 0 ? 0 : random.pick(this.#subscriptions),
+          how: random.pick(['unsubscribe', 'detach', 'dispose'] as const),
+        }
       case 'setBrokers':
         return { call: 'setBrokers', endpoints: this.#endpoints(0.4) }
       case 'reconnect':
@@ -244,7 +270,7 @@ class Writer {
       case 'disconnect':
         return { call: kind, timeout: random.pick([0, 50, 1000, 1000]), ...this.#signal(0.15) }
       case 'on':
-        return { call: 'on', event: random.pick(events), then: random.chance(0.75) ? this.#inner() : undefined, throws: random.chance(0.2) }
+        return { call: 'on', event: random.pick(events), does: random.chance(0.75) ? this.#inner() : undefined, throws: random.chance(0.2) }
       case 'wrong':
         return { call: 'wrong', what: random.pick(wrongNames) }
       case 'stall':

@@ -58,7 +58,9 @@ async function run(file: string, more: Partial<Task>): Promise<Done> {
 }
 
 function print({ rule, detail, world, seed, program }: Told): void {
-  console.log(`${rule}: ${detail}\n  in the world ${world}, seed ${seed}${program === '' ? '' : `, made smaller:\n${program.replaceAll(/^/gm, '    ')}`}\n`)
+  console.log(
+    `${rule}: ${detail}\n  in the world ${world}, seed ${seed}${program === '' ? '' : `, made smaller:\n${program.replaceAll(/^/gm, '    ')}`}\n`,
+  )
 }
 
 async function explore(): Promise<boolean> {

@@ -111,7 +111,8 @@ function checkReason(facts: Facts, record: CallRecord, code: string, report: Rep
   if (code === 'TIMEOUT' && options['ackTimeout'] === undefined) against('there is no ackTimeout')
   if (code === 'EXPIRED' && options['ttl'] === undefined && record.call.options['properties'] === undefined) against('there is no ttl')
   if (code === 'SESSION_LOST' && facts.events(client, 'disconnect').length === 0) against('no connection was lost')
-  if (code === 'QUEUE_FULL' && options['maxQueuedMessages'] === undefined && options['maxQueuedBytes'] === undefined) against('the queue is not limited')
+  if (code === 'QUEUE_FULL' && options['maxQueuedMessages'] === undefined && options['maxQueuedBytes'] === undefined)
+    against('the queue is not limited')
   if (code === 'NOT_CONNECTED' && record.state === 'connected' && facts.events(client, 'disconnect').length === 0) against('there is a connection')
   if (code === 'UNSUPPORTED_OPTION' && plan?.options['protocolVersion'] === undefined) against(`MQTT 5.0 has ${Object.keys(call).join(', ')}`)
 }
@@ -133,6 +134,8 @@ function checkAborted(facts: Facts, record: CallRecord, against: (why: string) =
 
 function left(facts: Facts, { id, client, call, settledSeq }: CallRecord): boolean {
   if (call.call !== 'subscribe') return false
+  // A client that leaves gives up its shares first.
+  if (facts.ending(client, 'disconnect', 'drain', 'dispose') !== undefined && call.filters.some((filter) => filter.startsWith('$share/'))) return true
   if (facts.aborted(call.until, Number.POSITIVE_INFINITY)) return true
   // Its loop was left by what came over another subscription on the filter.
   if ((facts.history.ended.get(id)?.seq ?? Number.POSITIVE_INFINITY) < settledSeq + 20) return true
@@ -180,7 +183,14 @@ const lively: readonly Call['call'][] = [
 function checkLive(facts: Facts, record: CallRecord, report: Report): void {
   const { calm } = facts.history
   const { client, call, at, settledAt, how } = record
-  if (calm === undefined || calm.to - calm.from < 4000 || !lively.includes(call.call) || at > calm.from) return
+  if (
+    calm === undefined ||
+    facts.history.program.link.rate !== undefined ||
+    calm.to - calm.from < 4000 ||
+    !lively.includes(call.call) ||
+    at > calm.from
+  )
+    return
   if (how !== 'pending' && settledAt <= calm.to) return
   const state = facts.events(client, 'state').findLast((event) => event.at <= calm.from + 2000)?.event['state']
   if (state === 'connected' || state === 'disconnecting' || state === 'closed')
@@ -198,7 +208,17 @@ function checkGoodbye(record: CallRecord, { slack }: Precision, report: Report):
   if (settledAt - at > Math.max(timeout, 5000) + slack) report('goodbye', `${titleOf(record)}: ${outcomeOf(record)}, after ${settledAt - at} ms`)
 }
 
-const opening: readonly Call['call'][] = ['connect', 'publish', 'subscribe', 'request', 'unsubscribe', 'reconnect', 'respond', 'setBrokers', 'reauthenticate']
+const opening: readonly Call['call'][] = [
+  'connect',
+  'publish',
+  'subscribe',
+  'request',
+  'unsubscribe',
+  'reconnect',
+  'respond',
+  'setBrokers',
+  'reauthenticate',
+]
 
 function checkState(record: CallRecord, report: Report): void {
   const { call, state, how, error } = record
@@ -216,7 +236,8 @@ function checkWrong(facts: Facts, record: CallRecord, report: Report): void {
   const options = facts.history.program.clients[record.client]?.options ?? {}
   if (wrong === undefined || (wrong.version === 4 && options['protocolVersion'] !== 4)) return
   const { error, how } = record
-  if (how === 'fulfilled' || how === 'pending') return report('options', `${titleOf(record)}: ${outcomeOf(record)}, not ${wrong.code} (${wrong.option})`)
+  if (how === 'fulfilled' || how === 'pending')
+    return report('options', `${titleOf(record)}: ${outcomeOf(record)}, not ${wrong.code} (${wrong.option})`)
   if (codeOf(error) === 'ERR_CLOSED' && ['closed', 'disconnecting'].includes(record.state)) return
   // What is queued is checked when it is sent, and may be given up before.
   if (wrong.version === 4 && record.state !== 'connected' && codeOf(error) !== 'ERR_INVALID_OPTION') return

@@ -64,7 +64,8 @@ function checkReceipt(facts: Facts, record: Publish, receipt: Readonly<Record<st
   const { reasonCode, packetId } = receipt
   // PUBCOMP says 0x92 to a PUBREL that is repeated on the next connection (section 4.4).
   if (reasonCode === 0x92 && record.call.qos === 2 && facts.connects(record.client) > 1) return
-  const right = record.call.qos === 0 ? packetId === undefined && reasonCode === 0 : typeof packetId === 'number' && packetId > 0 && Number(reasonCode) < 0x80
+  const right =
+    record.call.qos === 0 ? packetId === undefined && reasonCode === 0 : typeof packetId === 'number' && packetId > 0 && Number(reasonCode) < 0x80
   if (!right) report('receipt', `${titleOf(record)}: reason code ${String(reasonCode)}, packet identifier ${String(packetId)}`)
 }
 

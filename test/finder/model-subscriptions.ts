@@ -58,20 +58,31 @@ function checkDelivery(facts: Facts, subscription: Subscribe, delivery: Delivery
 function checkOver(facts: Facts, subscription: Subscribe, delivery: Delivery, { slack }: Precision, report: Report): void {
   const { client, id, call } = subscription
   const end = facts.history.ended.get(id)
-  if (end !== undefined && final.includes(end.how) && end.seq < delivery.seq) against(report, 'over', subscription, delivery, `that ended (${end.how})`)
+  if (end !== undefined && final.includes(end.how) && end.seq < delivery.seq)
+    against(report, 'over', subscription, delivery, `that ended (${end.how})`)
   const left = facts.calls(client).find((record) => {
     if (!isCall(record, 'unsubscribe') || record.how !== 'fulfilled' || 'forget' in record.call) return false
     return call.filters.every((filter) => record.call.filters.includes(filter)) && record.seq > subscription.seq
   })
-  if (left !== undefined && left.settledSeq < delivery.seq && delivery.at > left.settledAt + slack)
+  // What was buffered for somebody who reads may still be read.
+  const reads = call.reading.hold === undefined
+  if (left !== undefined && reads && left.settledSeq < delivery.seq && delivery.at > left.settledAt + slack)
     against(report, 'over', subscription, delivery, 'whose filters were unsubscribed')
   const destroyed = facts.ending(client, 'destroy')
   if (destroyed !== undefined && delivery.at > destroyed.at) against(report, 'over', subscription, delivery, 'of a client that was destroyed')
   const goodbye = facts.ending(client, 'disconnect', 'drain', 'dispose')
-  if (goodbye !== undefined && delivery.at > goodbye.at + slack && !call.filters.some((filter) => filter.startsWith('$share/')))
+  // What comes of filters that are being left is handed out.
+  const leaving = facts.calls(client).some((record) => {
+    const about = isCall(record, 'leave')
+      ? record.call.of === id
+      : isCall(record, 'unsubscribe') && record.call.filters.some((each) => call.filters.includes(each))
+    return about && record.seq < delivery.seq && (record.how === 'pending' || record.settledSeq > (goodbye?.seq ?? 0))
+  })
+  if (goodbye !== undefined && delivery.at > goodbye.at + slack && !leaving && !call.filters.some((filter) => filter.startsWith('$share/')))
     against(report, 'over', subscription, delivery, 'of a client that was leaving')
   const closed = facts.history.closed.find((each) => each.client === client)
-  if (closed !== undefined && delivery.at > closed.at) against(report, 'over', subscription, delivery, 'of a client that was closed')
+  if (closed !== undefined && (reads || closed.error === undefined) && delivery.at > closed.at)
+    against(report, 'over', subscription, delivery, 'of a client that was closed')
 }
 
 // At QoS 2, and where identifiers tell copies apart.
@@ -167,5 +178,7 @@ function reads({ reading, through, inside, options }: Subscribe['call']): boolea
 // Another on the same filter may have left what is unacknowledged to it, or may hold its acknowledgements.
 function sharesFilter(facts: Facts, { client, id, call }: Subscribe): boolean {
   const filters = call.filters.map(plainFilter)
-  return facts.calls(client).some((other) => isCall(other, 'subscribe') && other.id !== id && other.call.filters.some((each) => filters.includes(plainFilter(each))))
+  return facts
+    .calls(client)
+    .some((other) => isCall(other, 'subscribe') && other.id !== id && other.call.filters.some((each) => filters.includes(plainFilter(each))))
 }

@@ -80,7 +80,7 @@ export type Call =
   | { readonly call: 'drain'; readonly timeout: number; readonly signal?: number }
   | { readonly call: 'disconnect'; readonly timeout: number; readonly signal?: number }
   | { readonly call: 'destroy' | 'dispose' | 'flush' | 'writable' | 'stats' | 'clear' | 'cut' }
-  | { readonly call: 'on'; readonly event: string; readonly then: Call | undefined; readonly throws: boolean }
+  | { readonly call: 'on'; readonly event: string; readonly does: Call | undefined; readonly throws: boolean }
   | { readonly call: 'wrong'; readonly what: string }
   | { readonly call: 'stall'; readonly milliseconds: number }
   | { readonly call: 'down'; readonly milliseconds: number }
@@ -137,7 +137,7 @@ export function parsed(text: string): Program {
 export function allCalls(program: Program): { readonly step: Step; readonly call: Call; readonly nested: boolean }[] {
   return program.steps.flatMap((step) => {
     const { call } = step
-    const inner = call.call === 'on' ? call.then : call.call === 'subscribe' ? call.inside : undefined
+    const inner = call.call === 'on' ? call.does : call.call === 'subscribe' ? call.inside : undefined
     return [{ step, call, nested: false }, ...(inner === undefined ? [] : [{ step, call: inner, nested: true }])]
   })
 }

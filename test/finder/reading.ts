@@ -91,7 +91,7 @@ async function reads(performer: Performer, record: CallRecord, subscription: Sub
   const { how, most = Number.POSITIVE_INFINITY, hold = 0, acks } = reading
   let count = 0
   const take = async (message: Message): Promise<boolean> => {
-    note(performer, record, message)
+    if (how !== 'batches') note(performer, record, message)
     if (hold > 0) await performer.sleep(hold)
     if (acks === true) message.ack()
     count += 1
@@ -102,7 +102,11 @@ async function reads(performer: Performer, record: CallRecord, subscription: Sub
     return 'end'
   }
   if (how === 'batches') {
-    for await (const batch of subscription.batches(3)) for (const message of batch) if (await take(message)) return 'break'
+    for await (const batch of subscription.batches(3)) {
+      // They were all given at once.
+      for (const message of batch) note(performer, record, message)
+      for (const message of batch) if (await take(message)) return 'break'
+    }
     return 'end'
   }
   for await (const message of subscription) if (await take(message)) return 'break'

@@ -62,7 +62,8 @@ function* simplerClients(clients: readonly ClientPlan[]): Generator<readonly Cli
       const { [key]: value, ...simpler } = plan
       if (value !== undefined) yield using(simpler)
     }
-    if (plan.endpoints.length > 1) for (const name of plan.endpoints) yield using({ ...plan, endpoints: plan.endpoints.filter((each) => each !== name) })
+    if (plan.endpoints.length > 1)
+      for (const name of plan.endpoints) yield using({ ...plan, endpoints: plan.endpoints.filter((each) => each !== name) })
   }
   if (clients.length > 1) yield clients.slice(0, -1)
 }
@@ -83,7 +84,7 @@ function* simplerSteps(step: Step): Generator<Step> {
 }
 
 function* simplerCalls(call: Call): Generator<Call> {
-  for (const key of ['signal', 'until', 'inside', 'then', 'forget'] as const) {
+  for (const key of ['signal', 'until', 'inside', 'does', 'forget'] as const) {
     if (!(key in call) || (call as unknown as Record<string, unknown>)[key] === undefined) continue
     const { [key as keyof Call]: _gone, ...rest } = call
     yield rest as Call

@@ -188,10 +188,12 @@ class VirtualPlace implements Place {
 
   async taken(): Promise<readonly Taken[]> {
     for (const violation of this.#broker.violations) this.#history.report('violation', `${violation.packet ?? 'bytes'}: ${violation.text}`)
-    return this.#broker.accepted.filter(({ topic }) => topic.startsWith(this.prefix)).map(({ topic, payload, qos, retain, properties, will }) => {
-      const name = nameIn(topic, payload)
-      return { topic: topic.slice(this.prefix.length), name, wrong: wrongIn(this.#program, name, payload), qos, retain, properties, will }
-    })
+    return this.#broker.accepted
+      .filter(({ topic }) => topic.startsWith(this.prefix))
+      .map(({ topic, payload, qos, retain, properties, will }) => {
+        const name = nameIn(topic, payload)
+        return { topic: topic.slice(this.prefix.length), name, wrong: wrongIn(this.#program, name, payload), qos, retain, properties, will }
+      })
   }
 
   left(): readonly string[] {

@@ -410,7 +410,7 @@ export class Registry implements Refusals {
     entry.state = 'leaving'
     if (!unsent) return
     for (const item of withdraw([...entry.requests])) {
-      for (const { claim } of item.joiners) this.#settle(claim, new MqttError('ERR_ABORTED'))
+      for (const { claim } of item.joiners) this.#fail(claim, new MqttError('ERR_ABORTED'))
     }
   }
 
