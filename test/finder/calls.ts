@@ -141,7 +141,7 @@ function leave(performer: Performer, { of, how }: Of<'leave'>, client: number): 
   const subscription = owner === client ? performer.subscriptions.get(of) : undefined
   if (subscription === undefined) return undefined
   const mark = (): void => {
-    performer.history.ended.set(of, { at: performer.place.now(), seq: performer.history.next(), how })
+    performer.history.end(of, performer.place.now(), how)
   }
   if (how !== 'detach') return Promise.resolve(how === 'dispose' ? subscription[Symbol.asyncDispose]() : subscription.unsubscribe()).finally(mark)
   subscription.detach()

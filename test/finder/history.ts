@@ -104,6 +104,12 @@ export class History {
     this.program = program
   }
 
+  /** A subscription is over for its reader: what is said first counts. */
+  end(id: number, at: number, how: string): void {
+    const known = this.ended.get(id)
+    if (known === undefined || known.how === 'kept') this.ended.set(id, { at, seq: this.next(), how })
+  }
+
   next(): number {
     this.#seq += 1
     return this.#seq

@@ -81,7 +81,7 @@ async function replay(name: string): Promise<boolean> {
 async function tryDefect(defect: PlantedDefect): Promise<boolean> {
   const file = await bundle(defect)
   const started = performance.now()
-  const { programs, told } = await run(file, { hasty: true, limit: patience, first: 1, seeds: 1_000_000, worlds: ['virtual'] })
+  const { programs, told } = await run(file, { hasty: true, limit: patience, first: 1, seeds: 1_000_000 })
   const [first] = told
   const seconds = ((performance.now() - started) / 1000).toFixed(1)
   const found = first === undefined ? 'NOT FOUND' : `${first.rule}: ${first.detail.replaceAll(/\s+/g, ' ').slice(0, 100)}`

@@ -75,6 +75,7 @@ export function checkCalls(facts: Facts, precision: Precision, report: Report): 
     checkAbort(facts, record, precision, report)
     checkLive(facts, record, report)
     checkGoodbye(record, precision, report)
+    checkOver(facts, record, precision, report)
     checkState(record, report)
   }
 }
@@ -195,6 +196,13 @@ function checkLive(facts: Facts, record: CallRecord, report: Report): void {
   const state = facts.events(client, 'state').findLast((event) => event.at <= calm.from + 2000)?.event['state']
   if (state === 'connected' || state === 'disconnecting' || state === 'closed')
     report('live', `${titleOf(record)}: after ${calm.to - calm.from} ms of calm, ${state}, it was pending; at the end ${outcomeOf(record)}`)
+}
+
+// What waits when the client is closed settles with it.
+function checkOver(facts: Facts, record: CallRecord, { slack }: Precision, report: Report): void {
+  const closed = facts.history.closed.find((each) => each.client === record.client)
+  if (closed === undefined || record.at > closed.at || record.how === 'pending') return
+  if (record.settledAt > closed.at + slack) report('over', `${titleOf(record)}: the client was closed at ${closed.at} ms, and ${outcomeOf(record)}`)
 }
 
 function checkGoodbye(record: CallRecord, { slack }: Precision, report: Report): void {

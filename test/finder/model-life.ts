@@ -96,6 +96,7 @@ function checkAttempts(facts: Facts, client: number, report: Report): void {
   let counts = plan.options['firstConnect'] === 'wait'
   let since = Number.NEGATIVE_INFINITY
   let exact = true
+  let first = true
   for (const { type, at } of facts.events(client, 'dial', 'connect', 'disconnect')) {
     if (type === 'dial' && counts) dials += 1
     if (type === 'connect') since = at
@@ -105,8 +106,9 @@ function checkAttempts(facts: Facts, client: number, report: Report): void {
       dials = 0
       counts = true
     }
+    if (type === 'connect') first = false
     // The first round goes over the whole list, whatever the limit.
-    const bound = facts.connects(client) === 0 ? Math.max(most, plan.endpoints.length) : most
+    const bound = first ? Math.max(most, plan.endpoints.length) : most
     if (dials > bound) return report('attempts', `${dials} dials in a row with maxAttempts ${most}`)
   }
   const closed = facts.history.closed.find((each) => each.client === client)
@@ -114,7 +116,7 @@ function checkAttempts(facts: Facts, client: number, report: Report): void {
     closed !== undefined &&
     codeOf(closed.error) === 'ERR_RETRIES_EXHAUSTED' &&
     exact &&
-    dials !== Math.max(most, facts.connects(client) === 0 ? plan.endpoints.length : 0)
+    dials !== (first ? Math.max(most, plan.endpoints.length) : most)
   )
     report('attempts', `gave up after ${dials} dials with maxAttempts ${most}`)
 }

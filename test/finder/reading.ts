@@ -54,7 +54,7 @@ async function listening(
   performer.subscriptions.set(record.id, handling)
   const done = performer.waiting(`listen of step ${record.id}`)
   const end = (how: string): void => {
-    performer.history.ended.set(record.id, { at: performer.place.now(), seq: performer.history.next(), how })
+    performer.history.end(record.id, performer.place.now(), how)
     done()
   }
   handling.done.then(
@@ -78,7 +78,7 @@ async function read(performer: Performer, record: CallRecord, subscription: Subs
     typed(performer, record, error)
     how = 'failed'
   }
-  performer.history.ended.set(record.id, { at: performer.place.now(), seq: performer.history.next(), how })
+  performer.history.end(record.id, performer.place.now(), how)
   done()
 }
 
