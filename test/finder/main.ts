@@ -6,9 +6,9 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
-import { Worker } from 'node:worker_threads'
 import { bundle, bundles } from './bundle.js'
 import { type PlantedDefect, plantedDefects } from './defects.js'
+import { workAll } from './run.js'
 import type { Done, Task, Told } from './worker.js'
 import type { WorldName } from './worlds.js'
 
@@ -27,34 +27,14 @@ const { values } = parseArgs({
 /** Seconds in which a planted defect has to be found. */
 const patience = 60
 
-/** Runs one worker to its end. */
-function work(file: string, task: Task): Promise<Done> {
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(file, { workerData: task, execArgv: ['--enable-source-maps'] })
-    let done: Done | undefined
-    worker.on('message', (message: Done) => {
-      done = message
-    })
-    worker.on('error', reject)
-    worker.on('exit', (code) => (done === undefined ? reject(new Error(`a worker ended with ${code} and said nothing`)) : resolve(done)))
-  })
-}
-
 function taskOf(more: Partial<Task>): Task {
   const worlds = values.worlds.split(',') as WorldName[]
   const numbers = { first: Number(values.seed), seeds: Number(values.seeds), limit: Number(values.limit) }
   return { worlds, ...numbers, part: 0, parts: 1, hasty: false, ...more }
 }
 
-async function run(file: string, more: Partial<Task>): Promise<Done> {
-  const parts = more.replay === undefined ? Math.max(1, Number(values.jobs)) : 1
-  const all = await Promise.all(Array.from({ length: parts }, (_, part) => work(file, taskOf({ ...more, part, parts }))))
-  return {
-    programs: all.reduce((sum, { programs }) => sum + programs, 0),
-    failed: all.reduce((sum, { failed }) => sum + failed, 0),
-    told: all.flatMap(({ told }) => told),
-    trace: all.flatMap(({ trace }) => trace),
-  }
+function run(file: string, more: Partial<Task>): Promise<Done> {
+  return workAll(file, taskOf(more), more.replay === undefined ? Math.max(1, Number(values.jobs)) : 1)
 }
 
 function print({ rule, detail, world, seed, program }: Told): void {

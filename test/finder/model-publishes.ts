@@ -50,7 +50,7 @@ function checkPublish(facts: Facts, record: Publish, taken: readonly Taken[], re
   const against = (rule: string): void => report(rule, `${titleOf(record)}: ${outcomeOf(record)}, and the broker took it ${count} times`)
   const lost = facts.events(client, 'sessionlost').length > 0
   if (qos !== 1 && count > 1 && !lost) against('twice')
-  if (qos === 1 && count > 1 && facts.connects(client) < 2) against('twice')
+  if (qos === 1 && count > 1 && facts.events(client, 'dial').length < 2) against('twice')
   if (isForgotten(record)) return
   if (how === 'fulfilled' && qos > 0 && count === 0) against('lost')
   if (how === 'fulfilled' && qos === 0 && count === 0 && facts.peaceful(client)) against('lost')

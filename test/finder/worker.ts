@@ -54,7 +54,7 @@ const mostShrunk = 12
 /** Milliseconds that something at once may take. */
 const slacks: Readonly<Record<WorldName, number>> = { virtual: 1, tcp: 1500, mosquitto: 1500 }
 /** Programs at a time: in real time most of it is waiting. */
-const together: Readonly<Record<WorldName, number>> = { virtual: 1, tcp: 12, mosquitto: 12 }
+const together: Readonly<Record<WorldName, number>> = { virtual: 1, tcp: 20, mosquitto: 20 }
 
 class Finder {
   programs = 0
