@@ -106,6 +106,8 @@ function checkAttempts(facts: Facts, client: number, report: Report): void {
       dials = 0
       counts = true
     }
+    // What led to the first connection was not to come back.
+    if (type === 'connect' && first) dials = 0
     if (type === 'connect') first = false
     // The first round goes over the whole list, whatever the limit.
     const bound = first ? Math.max(most, plan.endpoints.length) : most

@@ -181,7 +181,7 @@ export class Performer {
       void client.closed.then((error) => history.closed.push({ client: index, at: place.now(), seq: history.next(), error }))
       return client
     } catch (error) {
-      history.report('options', `options that are right were refused: ${String(error)}`)
+      history.report('construct', `options that are right were refused: ${String(error)}`)
       return undefined
     }
   }

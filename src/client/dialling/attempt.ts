@@ -68,7 +68,6 @@ async function connect(host: Host, plan: AttemptPlan, given: Login | undefined, 
     auth,
   })
   checkConnect(packet)
-  // Somebody may have given it up, and so may a listener.
   signal.throwIfAborted()
   host.handleDial(url, number, dropped)
   // A listener may have given it up.
