@@ -34,7 +34,7 @@ const calmPatience = 6000
 const calmLeast = 150
 /** Milliseconds that `disconnect()` and `drain()` may take in the end, and what all else may take behind it. */
 const goodbye = 1000
-const endPatience = 4000
+const endPatience = 7000
 const tick = 50
 /** Nobody calls back for ever. */
 const mostNested = 3

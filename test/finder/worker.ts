@@ -93,7 +93,7 @@ class Finder {
     const after = seconds()
     const same = this.told.filter(({ rule, program: told }) => rule === finding.rule && told !== '').length
     const plain = task.hasty || same > 1 || this.#known.size > (world.name === 'virtual' ? mostShrunk : 2)
-    const most = world.name === 'virtual' ? 500 : 60
+    const most = world.name === 'virtual' ? 500 : 10
     const small = plain ? program : await shrink(program, finding.rule, (candidate) => verdict(world, candidate), most)
     const found = plain ? [finding] : (await verdict(world, small)).filter(({ rule }) => rule === finding.rule)
     const { rule, detail } = found[0] ?? finding
