@@ -35,7 +35,7 @@ describe('programs at random', () => {
     expect(programs).toBe(seeds)
   }
 
-  it('800 in virtual time', () => explore('virtual', 1, 800), 60_000)
+  it('600 in virtual time', () => explore('virtual', 1, 600), 60_000)
   it('60 over TCP, with the broker of mqwire/testing', () => explore('tcp', 1, 60), 60_000)
 
   const missing = missingForMosquitto()
