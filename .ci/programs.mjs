@@ -5,6 +5,12 @@
  *     npm run programs -- --all        HiveMQ CE and Artemis too (Java 17 and Maven), WebSocket, windows, MQTT.js beside; writes test/programs/MATRIX.md
  *     npm run programs -- --help       which programs, brokers, transports and windows
  *
+ * With `--seeds`, `--defect`, `--defects` or `--replay` it is the finder of `test/finder` instead, which writes programs at random:
+ *
+ *     npm run programs -- --seeds N [--seed FIRST] [--worlds virtual,tcp,mosquitto] [--limit SECONDS] [--jobs N]
+ *     npm run programs -- --defects | --defect NAME    planted defects, which must be found
+ *     npm run programs -- --replay FILE                a program as a finding prints it
+ *
  * Exits with 1 when a program failed. Writes the table, and else below node_modules/.cache only.
  */
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
@@ -27,11 +33,12 @@ const places = {
 }
 
 const entry = process.argv[2]?.startsWith('--') === false ? process.argv.splice(2, 1)[0] : 'main'
+const finder = process.argv.some((argument) => /^--(seeds|defects?|replay)(=|$)/.test(argument))
 mkdirSync(cache, { recursive: true })
 const outfile = path.join(cache, `programs-${process.pid}.mjs`)
 await esbuild.build({
   absWorkingDir: root,
-  entryPoints: [`test/programs/ordinary/${entry}.ts`],
+  entryPoints: [finder ? 'test/finder/main.ts' : `test/programs/ordinary/${entry}.ts`],
   outfile,
   bundle: true,
   platform: 'node',

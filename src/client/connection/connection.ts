@@ -4,7 +4,7 @@
  * It knows no subscriptions and no promises of the application; the host and its parts get what concerns them. It never throws into the
  * transport, and after `handleClosed` it does nothing any more.
  */
-import { MqttError } from '../../errors.js'
+import type { MqttError } from '../../errors.js'
 import type { Sink, Transport } from '../../transport/transport.js'
 import { AUTH, CONNACK, PUBACK, PUBCOMP, PUBLISH } from '../../wire/constants.js'
 import type { WireError } from '../../wire/error.js'
@@ -308,7 +308,7 @@ export class Connection implements Sink, Eater, Outlet {
     this.#intake.stop()
     this.#timer?.()
     this.#timer = undefined
-    this.output.abandon(error ?? new MqttError('ERR_CLOSED'))
+    this.output.abandon(error ?? broken('ERR_CONNECTION_LOST'))
     this.#host.handleClosed(error)
   }
 

@@ -57,6 +57,8 @@ export class HandlerLoop extends Printed implements Handling {
       this.#over ??= { error }
       this.#end()
     }
+    // A signal may have ended it before anybody could listen.
+    if (consumer.ended) consumer.onEnd(undefined)
     this.#wake()
   }
 

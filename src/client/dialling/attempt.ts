@@ -68,6 +68,7 @@ async function connect(host: Host, plan: AttemptPlan, given: Login | undefined, 
     auth,
   })
   checkConnect(packet)
+  signal.throwIfAborted()
   host.handleDial(url, number, dropped)
   // A listener may have given it up.
   signal.throwIfAborted()

@@ -406,12 +406,12 @@ export class Registry implements Refusals {
 
   // A SUBSCRIBE that has not left is not needed any more.
   #withdraw(entry: FilterEntry): void {
-    const unsent = entry.state === 'new'
+    const { state } = entry
     entry.state = 'leaving'
-    if (!unsent) return
-    for (const item of withdraw([...entry.requests])) {
-      for (const { claim } of item.joiners) this.#settle(claim, new MqttError('ERR_ABORTED'))
-    }
+    if (state !== 'new') return
+    // Whoever asked for more filters than this one has none of them.
+    withdraw([...entry.requests])
+    for (const consumer of [...entry.members.keys()]) consumer.leave()
   }
 
   isSuperseded(job: UnsubscribeJob, item: UnsubscribeItem): boolean {

@@ -1,0 +1,152 @@
+/**
+ * Defects to plant in the source: what goes wrong where calls meet, and what the model of the finder has to see.
+ *
+ * Each replaces a piece of source text that occurs once. They are of the kind that a single test hardly looks for: a second caller, the turn of a call, one
+ * more than the limit. The first ones were found by the finder itself: the mend is taken out again.
+ */
+
+/** One defect. */
+export interface PlantedDefect {
+  readonly name: string
+  /** Below `src`. */
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+}
+
+/** All of them. */
+export const plantedDefects: readonly PlantedDefect[] = [
+  {
+    name: 'a dial is told although setBrokers() has given it up',
+    file: 'client/dialling/attempt.ts',
+    find: '  signal.throwIfAborted()\n  host.handleDial(url, number, dropped)\n',
+    replace: '  host.handleDial(url, number, dropped)\n',
+  },
+  {
+    name: 'a connection that is replaced closes the client, says a publish',
+    file: 'client/connection/connection.ts',
+    find: "error ?? broken('ERR_CONNECTION_LOST')",
+    replace: "error ?? broken('ERR_CLOSED')",
+  },
+  {
+    name: 'listen that ended before it began is never done',
+    file: 'client/delivery/handling.ts',
+    find: '    if (consumer.ended) consumer.onEnd(undefined)\n',
+    replace: '',
+  },
+  {
+    name: 'a subscription that was refused to its caller lives on',
+    file: 'client/subscribing/registry.ts',
+    find: '    withdraw([...entry.requests])\n    for (const consumer of [...entry.members.keys()]) consumer.leave()\n',
+    replace:
+      "    for (const { joiners } of withdraw([...entry.requests])) for (const { claim } of joiners) this.#settle(claim, new MqttError('ERR_ABORTED'))\n",
+  },
+  {
+    name: 'who joined connect() and aborts ends it for all',
+    file: 'client/core.ts',
+    find: '    return within(arrival, signal)\n',
+    replace: '    onAbort(signal, () => this.destroy(aborted(signal)))\n    return arrival\n',
+  },
+  {
+    name: 'one caller aborts all who wait for a grant',
+    file: 'client/subscribing/registry.ts',
+    find: "onAbort(call.signal, () => this.#fail(claim, aborted(call.signal, claim.sent ? 'unknown' : 'not-sent')))",
+    replace: 'onAbort(call.signal, () => { for (const each of [...this.#claims.values()]) this.#fail(each, aborted(call.signal)) })',
+  },
+  {
+    name: 'setBrokers() during the first dial is forgotten',
+    file: 'client/dialling/dialling.ts',
+    find: '    const { href } = this.#brokers.asked.target.url\n',
+    replace: '    if (!this.connectedOnce && this.#attempt !== undefined) return\n    const { href } = this.#brokers.asked.target.url\n',
+  },
+  {
+    name: 'setBrokers() leaves a dial to an old endpoint alone',
+    file: 'client/dialling/dialling.ts',
+    find: "    else if (kept < 0) this.#attempt?.abort(new MqttError('ERR_CONNECT_FAILED', 'left out by setBrokers()'))\n",
+    replace: '',
+  },
+  {
+    name: 'maxAttempts allows one more',
+    file: 'client/dialling/supervisor.ts',
+    find: 'this.#spent >= policy.maxAttempts',
+    replace: 'this.#spent > policy.maxAttempts',
+  },
+  {
+    name: '3.1.1 takes properties of a publish and drops them',
+    file: 'client/publishing/publish-item.ts',
+    find: "  throw unsupported('properties')\n",
+    replace: '  return {}\n',
+  },
+  {
+    name: '3.1.1 takes properties of a will and drops them',
+    file: 'client/parsing/options.ts',
+    find: "return hasSettings(set.will?.properties ?? {}) ? [...names, 'will.properties'] : names",
+    replace: 'return names',
+  },
+  {
+    name: '3.1.1 takes options of a subscription and drops them',
+    file: 'client/subscribing/subscribe-jobs.ts',
+    find: 'if (limits.protocolVersion === 4 && option !== undefined && joiners.length > 0) return unsupported(option)',
+    replace: '',
+  },
+  {
+    name: 'a publish that was sent and is aborted says that it was not sent',
+    file: 'client/publishing/outbound.ts',
+    find: "if (item.sent) return this.#tell(item, aborted(signal, 'unknown'))",
+    replace: 'if (item.sent) return this.#tell(item, aborted(signal))',
+  },
+  {
+    name: 'writable waits for ever on a client that is closed',
+    file: 'client/publishing/room.ts',
+    find: '    this.#waiting?.reject(closedError())\n',
+    replace: '',
+  },
+  {
+    name: 'flush waits for ever for a connection that was lost',
+    file: 'client/connection/output.ts',
+    find: '    for (const { callback } of this.#waiting.drain()) callback(error)\n',
+    replace: '    this.#waiting.drain()\n',
+  },
+  {
+    name: 'connect() on a client that is connected says nothing',
+    file: 'client/core.ts',
+    find: "if (this.state === 'connected') throw new MqttError('ERR_ALREADY_CONNECTED')",
+    replace: "if (this.state === 'connected') return",
+  },
+  {
+    name: 'the end of a connection is told twice',
+    file: 'client/core.ts',
+    find: '    if (!this.#up) return\n    this.#up = false\n',
+    replace: '    if (!this.#up) return\n',
+  },
+  {
+    name: 'destroy() says goodbye',
+    file: 'client/core.ts',
+    find: '    link?.output.stop()\n    this.end(error)\n',
+    replace: '    if (this.session.state === `connected`) this.replace(``)\n    this.end(error)\n',
+  },
+  {
+    name: 'a request outlives its client',
+    file: 'client/requesting/request.ts',
+    find: '    client.closed.then((error) => this.#failAll(error ?? closedError()))\n',
+    replace: '',
+  },
+  {
+    name: 'a view is taken for its whole memory',
+    file: 'client/common/schema.ts',
+    find: 'new Uint8Array(value.buffer, value.byteOffset, value.byteLength)',
+    replace: 'new Uint8Array(value.buffer, 0, value.byteLength)',
+  },
+  {
+    name: 'an abort names no cause',
+    file: 'client/common/abort.ts',
+    find: 'cause: signal?.reason',
+    replace: 'cause: undefined',
+  },
+  {
+    name: 'disconnect() waits for a turn as long as that takes',
+    file: 'client/ending.ts',
+    find: 'Promise.race([wait, this.#hurried.promise, this.#host.closed.promise])',
+    replace: 'Promise.race([wait, this.#host.closed.promise])',
+  },
+]
