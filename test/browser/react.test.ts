@@ -210,7 +210,7 @@ withChromium(() => {
       await page.getByText('Client: connected').waitFor()
       await page.getByText(/^Latest on react\/clock: \d\d:\d\d:\d\d$/).waitFor()
       expect(await page.getByRole('alert').count()).toBe(0)
-      await page.getByRole('textbox', { name: 'react/' }).fill('greeting')
+      await page.getByRole('textbox', { name: /^react/ }).fill('greeting')
       await page.getByRole('textbox', { name: 'Message' }).fill('hello')
       await page.getByRole('button', { name: 'Publish' }).click()
       await page.getByText('Acknowledged.').waitFor()
