@@ -172,7 +172,7 @@ withChromium(() => {
       await start('life/#', {}, mortal.urls.WebSocket)
       await open.shows('#state', 'Connected to')
       await mortal.kill()
-      await open.shows('#state', /Reconnecting, attempt \d+/)
+      await open.shows('#state', /Reconnecting to ws:\S+, attempt \d+/)
       await open.shows('#countdown', /^in \d+\.\d s$/)
       await open.shows('#problem', 'ERR_CONNECT')
       expect(await open.at('#state').getAttribute('data-state')).toBe('reconnecting')
