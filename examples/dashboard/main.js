@@ -45,7 +45,6 @@ setUpTheme(() => charts.recolour())
 /** What the topics on the page came from. */
 let source = ''
 
-/** Connects; true when it could begin. */
 function open(wanted) {
   const begun = connection.open(wanted)
   // What another broker or another filter brought does not stay.
@@ -56,10 +55,10 @@ function open(wanted) {
     inspector.inspect(undefined)
     draw()
   }
-  if (!begun) return false
+  if (!begun) return
+  panel.remember(wanted)
   // Loading the page again connects again; a password has to be typed again.
   history.replaceState(null, '', writeSettings({ ...wanted, publish: settings.publish }))
-  return true
 }
 
 let chartsDrawn = 0

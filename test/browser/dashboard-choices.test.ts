@@ -161,8 +161,10 @@ withChromium(() => {
 
   describe('connections of before', () => {
     it('can be chosen after the page was loaded anew, without a password, and be forgotten', async () => {
-      await start('first/#')
+      open = await DashboardPage.open(browser, site.origin)
       expect(await open.at('.recent').isHidden()).toBe(true)
+      await open.page.goto(site.address({ url, topic: 'first/#' }))
+      await open.shows('#state', 'Connected to')
       await field('User name').fill('ann')
       await field('Password').fill('canary')
       await field('Topic filter').fill('second/#')
@@ -179,6 +181,7 @@ withChromium(() => {
         'choose …',
         `third/# at ${url} as ann`,
         `second/# at ${url} as ann`,
+        `first/# at ${url}`,
         'forget them',
       ])
       await list.selectOption({ index: 2 })

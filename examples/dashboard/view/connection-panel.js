@@ -77,7 +77,7 @@ export class ConnectionPanel {
     this.#form.addEventListener('submit', (event) => {
       event.preventDefault()
       const settings = { url: url.value.trim(), filter: filter.value, qos: Number(qos.value), username: username.value }
-      if (submitted({ ...settings, password: password.value })) this.#remember(settings)
+      submitted({ ...settings, password: password.value })
     })
     byId('recent').addEventListener('change', () => this.#choose())
     this.#offer()
@@ -87,7 +87,8 @@ export class ConnectionPanel {
     this.show(connection.view)
   }
 
-  #remember(settings) {
+  /** A connection that was begun can be chosen again. */
+  remember(settings) {
     this.#recent = remembered(this.#recent, settings)
     writeRecent(this.#recent)
     this.#offer()
