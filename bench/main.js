@@ -15,7 +15,6 @@ import { writeFileSync } from 'node:fs'
 import { Progress } from '../.ci/progress.mjs'
 import { argumentsOf } from '../examples/arguments.js'
 import { machine } from './measure.js'
-import { measurements } from './parts/index.js'
 import { find, mosquittoVersion, startMosquitto, startPeer } from './peers/index.js'
 import { documentOf, jsonOf, lineOf, rowOf, tableHead } from './report.js'
 
@@ -33,6 +32,8 @@ const { values } = argumentsOf({
 })
 const { json, quick } = values
 const only = values.only.map((word) => word.toLowerCase())
+// All of the benchmark: not for those who only ask for help.
+const { measurements } = await import('./parts/index.js')
 const say = (text) => (json ? process.stderr : process.stdout).write(`${text}\n`)
 
 const has = { mosquitto: find('mosquitto') !== undefined, cc: find('cc') !== undefined }

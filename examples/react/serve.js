@@ -8,7 +8,6 @@
 import { fileURLToPath } from 'node:url'
 import { connect } from 'mqwire'
 import { MemoryBroker } from 'mqwire/testing'
-import { createServer } from 'vite'
 import { argumentsOf } from '../arguments.js'
 
 const { values } = argumentsOf({
@@ -26,6 +25,8 @@ const tell = () => device.publish('react/clock', new Date().toLocaleTimeString('
 await tell()
 const timer = setInterval(tell, 1000)
 
+// Takes its time, and whoever only asks for help need not wait for it.
+const { createServer } = await import('vite')
 const server = await createServer({
   root: fileURLToPath(new URL('.', import.meta.url)),
   configFile: false,
