@@ -1,7 +1,8 @@
 /**
  * The one error class of the package, and the escape that makes a peer's text safe to print.
  *
- * Sits at the bottom of the tree: it imports nothing and every other module may import it.
+ * Sits at the bottom of the tree: it imports nothing and every other module may import it. Its first line says it all; of the stack, what is ours is left
+ * out, for the caller's line is what helps.
  * It must never carry a payload, a password or a URL with credentials: messages name things, `cause` holds what went wrong below.
  */
 
@@ -77,12 +78,19 @@ export interface MqttErrorDetails {
 
 const brand = Symbol.for('mqwire.MqttError')
 
+/** Codes that many calls may end with at once. */
+const sweeping = /ABORT|DROP|EXP/
+/** Lines of a stack that lie in an installed copy of this package. */
+const ours = /\n.*\/mqwire(@[^/]*)?\/dist\/.*/g
+
 /**
  * Everything that mqwire throws or rejects with.
  *
  * Compare `code`, never the message. `MqttError.is(value)` also recognises errors of another copy of the package.
  */
 export class MqttError extends Error {
+  /** True: stacks show the lines of this package too. Default false: only the application's. */
+  static wholeStacks = false
   /** The stable code, for example `ERR_CONNECT_REFUSED`. */
   declare readonly code: MqttErrorCode
   /** Whether the operation may have reached the broker. */
@@ -101,11 +109,25 @@ export class MqttError extends Error {
   /** @param message is that of the code, with the option or the reason's name, where there is none */
   constructor(code: MqttErrorCode, message?: string, details: MqttErrorDetails = {}) {
     const { outcome = 'not-sent', fault = 'local', reasonCode, reasonName, reasonString, option } = details
+    const { wholeStacks } = MqttError
+    // What comes from the network, or for many calls at once, has no line of the application on the stack.
+    const blind = !wholeStacks && (fault === 'remote' || outcome !== 'not-sent' || sweeping.test(code))
+    const { stackTraceLimit } = Error as { stackTraceLimit?: number }
+    if (blind) Reflect.set(Error, 'stackTraceLimit', 0)
     // Of the details only `cause` is read here.
     super(message ?? describe(code, option ?? reasonName), details)
-    this.name = code === 'ERR_ABORTED' ? 'AbortError' : 'MqttError'
-    Object.assign(this, { code, outcome, fault, reasonCode, reasonName, reasonString, option })
-    Object.defineProperty(this, brand, { value: true })
+    if (blind) Reflect.set(Error, 'stackTraceLimit', stackTraceLimit)
+    else if (!wholeStacks) put(this, 'stack', this.stack?.replace(ours, ''))
+    if (code === 'ERR_ABORTED') put(this, 'name', 'AbortError')
+    // A console shows what there is.
+    for (const [name, value] of Object.entries({ code, outcome, fault, reasonCode, reasonName, reasonString, option }))
+      put(this, name, value, value !== undefined)
+  }
+
+  /** As `JSON.stringify` has it: name, message and fields; the cause in words. */
+  toJSON(): object {
+    const { name, message, cause } = this
+    return { ...{ name, message }, ...this, cause: cause === undefined ? undefined : textOf(cause) }
   }
 
   /** True for every error of this class, also one that another copy of the package made. */
@@ -114,8 +136,16 @@ export class MqttError extends Error {
   }
 }
 
-// `ERR_QUEUE_FULL` reads "queue full".
-function describe(code: MqttErrorCode, subject: string | undefined): string {
+put(MqttError.prototype, 'name', 'MqttError')
+put(MqttError.prototype, brand, true)
+
+// Fields of errors are not enumerable otherwise.
+function put(object: object, name: PropertyKey, value: unknown, enumerable = false): void {
+  Object.defineProperty(object, name, { value, enumerable, writable: true, configurable: true })
+}
+
+/** `ERR_QUEUE_FULL` reads "queue full". */
+export function describe(code: MqttErrorCode, subject: string | undefined): string {
   const text = code.slice(4).toLowerCase().replaceAll('_', ' ')
   return subject === undefined ? text : `${text}: ${subject}`
 }

@@ -4,6 +4,7 @@
  * `node.ts` and `browser.ts` bind it to a platform. It holds no logic of its own.
  */
 import type { MqttError } from '../errors.js'
+import { Printed } from '../printing.js'
 import type {
   ClientOptions,
   ClientState,
@@ -69,13 +70,23 @@ export interface ConnectOptions {
 const connectOptions = object<ConnectOptions>({ signal: optional(parseSignal) })
 
 /** An MQTT client. Make one with `connect()` or `new Client(endpoints, options)`; `await using` disconnects it at the end of the block. */
-export class BaseClient implements AsyncDisposable {
+export class BaseClient extends Printed implements AsyncDisposable {
+  static override readonly name = 'Client'
   readonly #core: Core
   #requests: Requests | undefined
 
   /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
   constructor(platform: Platform, endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) {
+    super()
     this.#core = new Core(platform, parseEndpoints(endpoints, platform), parseOptions(options))
+    Object.defineProperties(this, shownFields)
+  }
+
+  /** What a person wants to see: where it stands, and what waits. */
+  override toJSON(): object {
+    const { state, clientId, outbox, registry, session, endpoint } = this.#core
+    const { protocolVersion } = session.negotiated ?? {}
+    return { state, clientId, endpoint, protocolVersion, queued: outbox.size, inFlight: outbox.inFlight, subscriptions: registry.filters }
   }
 
   /** Where the client stands; each change is a `state` event. */
@@ -300,6 +311,10 @@ export class BaseClient implements AsyncDisposable {
     if (over) throw closedError()
   }
 }
+
+const { state, clientId } = Object.getOwnPropertyDescriptors(BaseClient.prototype)
+/** Seen on every console, and by what copies a client. */
+const shownFields = { state: { ...state, enumerable: true }, clientId: { ...clientId, enumerable: true } }
 
 /** Makes a client with all options but `signal`, and connects it with that. */
 export async function opened<C extends BaseClient>(make: (options: ClientOptions) => C, options: ClientOptions & ConnectOptions = {}): Promise<C> {

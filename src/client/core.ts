@@ -167,6 +167,11 @@ export class Core implements DiallingHost, EndingHost {
     return arrival
   }
 
+  /** The one that was dialled last; empty before. */
+  get endpoint(): string {
+    return this.#dialled.endpoint
+  }
+
   /** The endpoints from now on. */
   setBrokers(endpoints: readonly ParsedEndpoint[]): void {
     if (this.stopping) throw closedError()

@@ -59,9 +59,10 @@ const platform: Platform = {
   reads: (...parts) => new Reads(...parts),
   allocate: (size) => new Uint8Array(Buffer.allocUnsafeSlow(size).buffer),
   loadScanner: async () => (await import('../wasm/index.js')).loadScanner(),
+  schemes: Object.keys(diallers).join(', '),
   dialler: (scheme) => (Object.hasOwn(diallers, scheme) ? diallers[scheme] : undefined),
   isTlsError: (error) => tlsErrors.some((prefix) => codeOf(error).startsWith(prefix)),
-  describe: (error) => codeOf(error) || error.message,
+  describe: described,
   tls: tlsSettings,
   socket: socketSettings,
   unsupported({ url, tls, socket, headers }) {
@@ -70,6 +71,24 @@ const platform: Platform = {
     if (hasSettings(headers) && !scheme.startsWith('ws')) return 'headers'
     return hasSettings(socket) && scheme === 'unix' ? 'socket' : undefined
   },
+}
+
+const advice: Readonly<Record<string, string>> = {
+  ERR_SSL_WRONG_VERSION_NUMBER: 'there is no TLS: mqtt: or ws:?',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'there is no TLS: mqtt: or ws:?',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'tls: { ca } trusts it',
+  SELF_SIGNED_CERT_IN_CHAIN: 'tls: { ca } trusts it',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls: { ca } trusts it',
+}
+
+// `ECONNREFUSED 127.0.0.1:1883`; of several addresses of a name the first that failed so.
+function described(error: Error): string {
+  const code = codeOf(error)
+  const one = error instanceof AggregateError ? (error.errors[0] as unknown) : error
+  const { address, port, hostname } = one as { address?: string; port?: number; hostname?: string }
+  const where = address === undefined ? hostname : port === undefined ? address : `${address}:${port}`
+  const text = [code || error.message, where].filter(Boolean).join(' ')
+  return code in advice ? `${text}: ${advice[code]}` : text
 }
 
 function codeOf(error: unknown): string {

@@ -39,6 +39,8 @@ export interface Platform {
   traced?(type: string): boolean
   /** Tells the developer of something that should not stay as it is; absent where nothing does. */
   warn?(message: string): void
+  /** The URL schemes that have a transport, for a sentence. */
+  readonly schemes: string
   /** The transport of a URL scheme, or undefined when this platform has none. */
   dialler(scheme: string): Dial | undefined
   /** Makes what reads of sockets go through. Absent where there are none. */

@@ -197,6 +197,7 @@ function publishByte(input: PublishInput, payloadLength: number, version: Protoc
   const dup = bit(input.dup, 'dup')
   // [MQTT-3.3.1-2]; on 3.1.1 it is written as it is read.
   if (dup > qos && version === 5) throw refused('dup', 'must be false at QoS 0')
+  if (payloadLength > MAXIMUM_VARIABLE_BYTE_INTEGER) throw refused('payload', 'must not exceed 268,435,455 bytes', 'too-large')
   integer(payloadLength, 0, MAXIMUM_VARIABLE_BYTE_INTEGER, 'payload')
   return (PUBLISH << 4) | (dup << 3) | (qos << 1) | bit(input.retain, 'retain')
 }

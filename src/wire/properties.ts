@@ -275,7 +275,7 @@ export function writeProperties(writer: Writer, properties: unknown, packetType:
     const row = table[id]
     const option = `${path}.${row === undefined ? printable(key) : key}`
     if (row === undefined || ((row[2] >> packetType) & 1) === 0 || isForbidden(id, packetType, from)) {
-      throw refused(option, 'is not one of this packet')
+      throw refused(option, `is not one of this packet${identifierOf(`${key}s`) > 0 ? `: ${key}s?` : ''}`)
     }
     if (row[1] === PAIR || row[1] === VARINT) writeList(writer, id, row, value, packetType, option)
     else writeValue(writer, id, row, value, option)

@@ -119,7 +119,8 @@ export class Writer {
     if (known !== undefined) return this.raw(known)
     const start = this.length
     this.string(value, option)
-    if (value === '' || hasWildcard(value as string)) throw refused(option, 'must be a topic name') // [MQTT-3.3.2-2]
+    const fault = value === '' ? 'must not be empty' : hasWildcard(value as string) && 'must not hold a wildcard'
+    if (fault) throw refused(option, fault) // [MQTT-3.3.2-2]
     if (this.#cacheTopics) keepTopic(value as string, this.bytes.subarray(start, this.length))
   }
 

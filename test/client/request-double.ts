@@ -5,7 +5,7 @@
 import type { ClientState, Handler, Handling, ListenOptions, Payload, PublishOptions } from '../../src/client/api.js'
 import { asyncDisposeSymbol } from '../../src/client/common/dispose.js'
 import { noTicket } from '../../src/client/delivery/bounds.js'
-import { DeliveredMessage, type Message, type MessageProperties } from '../../src/client/delivery/message.js'
+import { type Message, type MessageProperties, OwnedMessage } from '../../src/client/delivery/message.js'
 import { Piece } from '../../src/client/delivery/pieces.js'
 import type { ClientEvents } from '../../src/client/events.js'
 import type { RequestHost } from '../../src/client/requesting/request.js'
@@ -48,7 +48,7 @@ export function message(topic: string, text: string, properties: MessageProperti
   framer.next()
   const view = new PublishView()
   framer.read(view, new TopicTable())
-  const made = new DeliveredMessage(view, topic, new Piece(bytes), 0, 0, undefined, noTicket)
+  const made = new OwnedMessage(view, topic, new Piece(bytes), 0, 0, undefined, noTicket)
   // Also such that no server may send.
   return Object.defineProperty(made, 'properties', { value: properties })
 }

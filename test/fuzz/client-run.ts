@@ -418,6 +418,7 @@ export class ClientRun implements Around {
       },
       warn: () => undefined,
       reads: (...parts) => new Reads(...parts),
+      schemes: 'every scheme',
       dialler: () => undefined,
       isTlsError: () => false,
       describe: (error) => error.message,

@@ -6,7 +6,7 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { delimiter, join, relative } from 'node:path'
+import { basename, delimiter, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const patience = 280_000
@@ -42,7 +42,7 @@ function run(program: string, parameters: readonly string[], cwd: string): Promi
 /** A copy of a folder of sources, built by a program in it. */
 async function build(sources: string, program: string, parameters: readonly string[]): Promise<Built> {
   const from = fileURLToPath(new URL(sources, import.meta.url))
-  const folder = join(cache, `${sources}-${fingerprint(from, `${program} ${parameters.join(' ')}`)}`)
+  const folder = join(cache, `${basename(from)}-${fingerprint(from, `${program} ${parameters.join(' ')}`)}`)
   if (existsSync(folder)) return { folder }
   mkdirSync(cache, { recursive: true })
   // Several may build at a time: the first to be done puts it in its place.

@@ -209,7 +209,7 @@ function other(name: string, rest: Rest, from: Sender, version: number): Fields 
   if (name === 'CONNACK') {
     const flags = rest.number(1)
     const reasonCode = code(rest, name, from, version)
-    must(flags === 0 || (flags === 1 && reasonCode === 0), 'flags')
+    must(flags === 0 || (flags === 1 && reasonCode === 0), 'acknowledge flags')
     return { type, sessionPresent: flags === 1, reasonCode, properties: block() }
   }
   const id: Fields = name === 'DISCONNECT' || name === 'AUTH' ? {} : { packetId: packetIdentifier(rest) }

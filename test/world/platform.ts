@@ -67,6 +67,7 @@ export function scriptedPlatform(
     },
     warn: () => undefined,
     reads: (...parts) => new Reads(...parts),
+    schemes: 'every scheme',
     dialler: () => dial,
     isTlsError: () => false,
     describe: (error) => error.message,

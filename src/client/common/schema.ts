@@ -40,10 +40,25 @@ export function assertHandler(value: unknown, option: string): void {
   if (typeof value !== 'function') throw new MqttError('ERR_INVALID_HANDLER', undefined, { option })
 }
 
-/** Refuses a name, and gives the one that is most like it: of the pairs of neighbouring letters most are the same. `path` is the option at fault. */
+/** Names that other clients have and we do not, and what stands for them. */
+const former = `ca cert key pfx rejectUnauthorized:tls of the endpoint
+host hostname path port protocol servers:the URL
+wsOptions:headers of the endpoint
+queueQoSZero:outbound.offline.qos0
+message:subscribe() or listen()
+close end offline:disconnect or state
+packetreceive packetsend:packet`
+
+/**
+ * Refuses a name, and gives what stands for it, or the one that is most like it: of the pairs of neighbouring letters many are the same. `path` is the
+ * option at fault.
+ */
 export function unknown(path: string, what: string, given: string, names: readonly string[]): never {
   const near = names.reduce((best, name) => (likeness(given, name) > likeness(given, best) ? name : best))
-  throw new MqttError('ERR_INVALID_OPTION', `${what} ${printable(given)} is unknown: did you mean ${near}?`, { option: path })
+  const rows = former.split('\n').map((row) => row.split(':') as [string, string])
+  const other = rows.find(([old]) => old.split(' ').some((word) => word === given || word === near))
+  const meant = other?.[1] ?? (likeness(given, near) > 0.2 && near)
+  throw new MqttError('ERR_INVALID_OPTION', `unknown ${what} ${printable(given)}${meant ? `: did you mean ${meant}?` : ''}`, { option: path })
 }
 
 function likeness(given: string, name: string): number {
@@ -114,7 +129,10 @@ const encoder = new TextEncoder()
 
 /** Bytes in any of the platform's forms, in place; a string becomes UTF-8. */
 export const givenBytes: Parser<Uint8Array> = (value, path) =>
-  typeof value === 'string' ? encoder.encode(value) : (viewBytes(value) ?? invalid(path, 'a string or bytes'))
+  typeof value === 'string'
+    ? encoder.encode(value)
+    : (viewBytes(value) ??
+      invalid(path, `a string or bytes, not ${value?.constructor === Object ? 'an object: JSON.stringify() it' : textOf(value)}`))
 
 /** The same, copied. */
 export const bytes: Parser<ReturnType<Uint8Array['slice']>> = (value, path) => givenBytes(value, path).slice()

@@ -17,7 +17,7 @@ import { Ring } from '../common/ring.js'
 import type { Host } from '../host.js'
 import type { CancelTimer } from '../platform.js'
 import { ackId, ackReason, ackType } from '../session/ack-queue.js'
-import { broken } from '../session/refusal.js'
+import { broken, tooLarge } from '../session/refusal.js'
 import { ackRoom, carefulAcks, carefulTime, headRoom, largePayload, mostUnderWay, mostWrites, shortText } from './bounds.js'
 import { acknowledgement, goodbyes, writeControl } from './control.js'
 import { giveBuffer, largeBuffer, sliceBuffer, smallBuffer, takeBuffer } from './output-pool.js'
@@ -357,13 +357,16 @@ export class Output {
     this.#silent()
   }
 
+  /** @throws MqttError ERR_PACKET_TOO_LARGE */
+  assertFits(size: number): void {
+    if (size > this.packetLimit) throw tooLarge(size, this.packetLimit)
+  }
+
   // A packet was written from `mark` on: it counts, or is taken back. Its size.
   #count(mark: number, payloadLength: number): number {
     const size = this.#writer.length - mark + payloadLength
-    if (size > this.packetLimit) {
-      this.#writer.length = mark
-      throw new MqttError('ERR_PACKET_TOO_LARGE')
-    }
+    if (size > this.packetLimit) this.#writer.length = mark
+    this.assertFits(size)
     const { counters } = this.#host
     if (counters !== undefined) counters.packetsSent += 1
     return size

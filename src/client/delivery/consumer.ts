@@ -5,6 +5,7 @@
  * acknowledges a message that nobody was given, but for those that its overflow policy drops, or is about to.
  */
 import { MqttError } from '../../errors.js'
+import { Printed } from '../../printing.js'
 import type { PublishView } from '../../wire/publish.js'
 import type { Grant, NextOptions, Subscription } from '../api.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort } from '../common/abort.js'
@@ -14,32 +15,33 @@ import type { Host } from '../host.js'
 import { nextOptions } from '../parsing/requests.js'
 import type { FilterEntry } from '../subscribing/filter-entry.js'
 import { leastSweep, noTicket } from './bounds.js'
-import type { ConsumerConfig } from './config.js'
-import { iteration } from './iteration.js'
+import { type ConsumerConfig, internalFields } from './config.js'
+import { iteration, streamOf } from './iteration.js'
 import { Lanes, type MessageBuffer } from './lanes.js'
-import { DeliveredMessage, type Message } from './message.js'
+import { BorrowedMessage, type DeliveredMessage, type Message } from './message.js'
 import type { Piece } from './pieces.js'
 
 const noOptions: NextOptions = Object.freeze({})
 
 /** The implementation of {@link Subscription}. */
-export class Consumer implements Subscription {
-  ready: Promise<Subscription>
+export class Consumer extends Printed implements Subscription {
+  static override readonly name = 'Subscription'
+  declare ready: Promise<Subscription>
   granted: readonly Grant[] = []
   dropped = 0
   /** Called once per delivery burst, instead of waiting `next()` calls: for `listen`. */
-  onReadable: (() => void) | undefined
+  declare onReadable: (() => void) | undefined
   /** Called with a message while it is read: true when it is done with it already. For handlers of borrowed messages. */
-  onRead: ((message: DeliveredMessage) => boolean) | undefined
+  declare onRead: ((message: DeliveredMessage) => boolean) | undefined
   /** Called when nothing more is handed out. */
-  onClosing: (() => void) | undefined
+  declare onClosing: (() => void) | undefined
   /** Called when no message will ever come again. */
-  onEnd: ((error: MqttError | undefined) => void) | undefined
+  declare onEnd: ((error: MqttError | undefined) => void) | undefined
   /** Called once when it ends, to let go of what waits for that. */
-  onLeave: (() => void) | undefined
-  readonly config: ConsumerConfig
+  declare onLeave: (() => void) | undefined
+  declare readonly config: ConsumerConfig
   /** Tells its messages from those of others. */
-  readonly mark = Symbol()
+  declare readonly mark: symbol
   readonly #host: Host
   readonly #buffer: MessageBuffer
   #bytes = 0
@@ -49,7 +51,7 @@ export class Consumer implements Subscription {
   /** Messages at the end of the buffer that lie in memory which others may share. */
   #loose = 0
   /** Shown to `onRead` again and again. */
-  #shown: DeliveredMessage | undefined
+  #shown: BorrowedMessage | undefined
   readonly #waiters = new Ring<Deferred<Message | undefined>>()
   #inHand: DeliveredMessage[] = []
   #sweepAt = leastSweep
@@ -62,8 +64,11 @@ export class Consumer implements Subscription {
   #error: MqttError | undefined
 
   constructor(host: Host, config: ConsumerConfig) {
+    super()
+    Object.defineProperties(this, internalFields)
     this.#host = host
     this.config = config
+    this.mark = Symbol()
     const { keyOf } = config
     this.#buffer = keyOf === undefined ? new Ring() : new Lanes((message) => this.#key(message, keyOf))
     this.ready = Promise.resolve(this)
@@ -75,6 +80,11 @@ export class Consumer implements Subscription {
 
   get ended(): boolean {
     return this.#ended
+  }
+
+  override toJSON(): object {
+    const { granted, size, dropped, ended } = this
+    return { granted, size, dropped, ended }
   }
 
   /** Ticket of the oldest message here that is not settled; Infinity when there is none. */
@@ -131,7 +141,7 @@ export class Consumer implements Subscription {
 
   /** Shows a message to a handler where it was read. Only while `mayShow`. @param shift how far places in the piece lie before those in the view */
   show(view: PublishView, topic: string, piece: Piece, shift: number, ticket: number, entry: FilterEntry): void {
-    const message = this.#shown ?? new DeliveredMessage(view, topic, piece, shift, 0, this.#host, ticket, true)
+    const message: BorrowedMessage = this.#shown ?? new BorrowedMessage(view, topic, piece, shift, 0, this.#host, ticket)
     if (this.#shown !== undefined) message.show(view, topic, piece, shift, ticket)
     this.#shown = undefined
     message.origin = entry
@@ -235,20 +245,7 @@ export class Consumer implements Subscription {
 
   readable(): ReadableStream<Message> {
     if (this.config.ack === 'auto') throw new MqttError('ERR_INVALID_OPTION', "ack must be 'manual' or 'on-receive' for a stream", { option: 'ack' })
-    const messages = this[Symbol.asyncIterator]()
-    return new ReadableStream<Message>(
-      {
-        pull: async (controller) => {
-          const { value, done } = await messages.next()
-          if (done === true) controller.close()
-          else controller.enqueue(value)
-        },
-        cancel: async () => {
-          await messages.return?.()
-        },
-      },
-      { highWaterMark: 0 },
-    )
+    return streamOf(this[Symbol.asyncIterator]())
   }
 
   unsubscribe(): Promise<void> {

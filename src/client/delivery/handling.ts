@@ -5,6 +5,7 @@
  * brought their message, never inside it, and what they throw never escapes.
  */
 import { MqttError, printable } from '../../errors.js'
+import { Printed } from '../../printing.js'
 import type { Grant, Handler, HandlerFailure, Handling } from '../api.js'
 import { type Deferred, deferred } from '../common/abort.js'
 import { asyncDisposeSymbol } from '../common/dispose.js'
@@ -17,7 +18,8 @@ import type { Consumer } from './consumer.js'
 import type { DeliveredMessage } from './message.js'
 
 /** Runs a handler over a consumer. */
-export class HandlerLoop implements Handling {
+export class HandlerLoop extends Printed implements Handling {
+  static override readonly name = 'Handling'
   readonly #host: Host
   readonly #consumer: Consumer
   readonly #handler: Handler
@@ -39,6 +41,7 @@ export class HandlerLoop implements Handling {
   #stopped = false
 
   constructor(consumer: Consumer, handler: Handler, options: CheckedListen, host: Host) {
+    super()
     this.#consumer = consumer
     this.#host = host
     this.#handler = handler
@@ -59,6 +62,10 @@ export class HandlerLoop implements Handling {
 
   get granted(): readonly Grant[] {
     return this.#consumer.granted
+  }
+
+  override toJSON(): object {
+    return this.#consumer.toJSON()
   }
 
   get done(): Promise<void> {

@@ -16,7 +16,7 @@ import type { Counters } from '../statistics.js'
 import type { FilterEntry } from '../subscribing/filter-entry.js'
 import { before, behind, dropInterval, lookAgain, mostIdleLooks, mostLeft, noTicket, stallAge, stallCheck } from './bounds.js'
 import type { Consumer } from './consumer.js'
-import { costOf, DeliveredMessage, type Settler, SharedOutcome } from './message.js'
+import { BorrowedMessage, costOf, type DeliveredMessage, OwnedMessage, type Settler, SharedOutcome } from './message.js'
 import { type Piece, Pieces } from './pieces.js'
 
 interface Recipient {
@@ -179,7 +179,15 @@ export class Inbox {
     const borrowed = consumer.config.lifetime === 'borrowed'
     const window = borrowed && view.bytes === this.#window?.bytes && consumer.config.ack !== 'manual' ? this.#window : undefined
     const piece = window ?? (borrowed ? this.#pieces.lend(view, limit) : this.#pieces.hold(view, limit, false))
-    const message = new DeliveredMessage(view, topic, piece, window === undefined ? this.#pieces.shift : 0, size, settler, ticket, borrowed)
+    const message = new (borrowed ? BorrowedMessage : OwnedMessage)(
+      view,
+      topic,
+      piece,
+      window === undefined ? this.#pieces.shift : 0,
+      size,
+      settler,
+      ticket,
+    )
     message.origin = entry
     piece.give(consumer.mark, view.payloadEnd - view.propertiesStart)
     return message
@@ -196,7 +204,7 @@ export class Inbox {
     }
     const size = costOf(view, topic)
     if (!this.#affords(size, topic, ticket)) return
-    const message = new DeliveredMessage(view, topic, this.#pieces.hold(view, view.payloadEnd, false), this.#pieces.shift, size, this.#host, ticket)
+    const message = new OwnedMessage(view, topic, this.#pieces.hold(view, view.payloadEnd, false), this.#pieces.shift, size, this.#host, ticket)
     message.origin = detached
     if (detached !== undefined) this.#keep(message, detached.held)
     else if (this.#holding && ticket !== noTicket) this.#keep(message, this.#unclaimed)

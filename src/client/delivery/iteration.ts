@@ -42,3 +42,20 @@ export function iteration<T>(
     },
   } as AsyncIterableIterator<T>
 }
+
+/** What an iterator gives, as a web stream that reads nothing ahead by itself; cancelling it leaves the iterator. */
+export function streamOf<T>(messages: AsyncIterableIterator<T>): ReadableStream<T> {
+  return new ReadableStream<T>(
+    {
+      pull: async (controller) => {
+        const { value, done } = await messages.next()
+        if (done === true) controller.close()
+        else controller.enqueue(value)
+      },
+      cancel: async () => {
+        await messages.return?.()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}

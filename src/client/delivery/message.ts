@@ -1,9 +1,11 @@
 /**
  * A message as the application gets it: payload, properties and text taken out of its piece of memory when asked for, acknowledged at most once.
  *
- * `DeliveredMessage` is the one implementation; what is not in the `Message` interface is for the delivery code of this folder only.
+ * `DeliveredMessage` is the implementation, `OwnedMessage` and `BorrowedMessage` its two kinds; what is not in the `Message` interface is for the delivery
+ * code of this folder only. Own enumerable fields are what a person wants to see on a console; all else is private or on the prototype.
  */
 import { MqttError } from '../../errors.js'
+import { inspectSymbol, printedAs, shownBytes } from '../../printing.js'
 import type { Bytes, QoS, UserProperties } from '../../wire/packets.js'
 import { readProperties } from '../../wire/properties.js'
 import { PublishView } from '../../wire/publish.js'
@@ -88,20 +90,25 @@ function cost(topic: number, properties: number, payload: number): number {
   return topic + properties + payload + (properties > 0 ? messageObjects + propertyObjects : messageObjects)
 }
 
+/** What the first bytes of a PUBLISH say. */
+interface Head {
+  readonly qos: QoS
+  readonly retain: boolean
+  readonly dup: boolean
+}
+
 /** The implementation of {@link Message}. */
-export class DeliveredMessage implements Message {
-  /** True once its outcome is decided. */
-  settled: boolean
-  /** The session's number of this arrival, or `noTicket`. */
-  ticket: number
-  /** What this message came in through, for those who route it. */
-  origin: object | undefined
-  /** Bytes that holding this message costs; 0 of one that was never to be held. */
-  size: number
-  #topic: string
-  #qos: QoS
-  #retain: boolean
-  #dup: boolean
+export abstract class DeliveredMessage implements Message {
+  abstract readonly topic: string
+  abstract readonly qos: QoS
+  abstract readonly retain: boolean
+  abstract readonly dup: boolean
+  /** The topic, for those who tell what became of the message, also after its release. */
+  abstract readonly subject: string
+  #settled: boolean
+  #ticket: number
+  #origin: object | undefined
+  #size: number
   #piece: Piece
   // places in the piece; the properties end where the payload begins
   #propertiesStart: number
@@ -114,24 +121,11 @@ export class DeliveredMessage implements Message {
   #released = false
 
   /** @param shift how far places in the piece lie before those in the view */
-  constructor(
-    view: PublishView,
-    topic: string,
-    piece: Piece,
-    shift: number,
-    size: number,
-    settler: Settler | undefined,
-    ticket: number,
-    borrowed = false,
-  ) {
-    this.settled = ticket === noTicket
-    this.ticket = ticket
-    this.origin = undefined
-    this.size = size
-    this.#topic = topic
-    this.#qos = view.qos
-    this.#retain = view.retain
-    this.#dup = view.dup
+  constructor(view: PublishView, piece: Piece, shift: number, size: number, settler: Settler | undefined, ticket: number, borrowed: boolean) {
+    this.#settled = ticket === noTicket
+    this.#ticket = ticket
+    this.#origin = undefined
+    this.#size = size
     this.#piece = piece
     this.#propertiesStart = view.propertiesStart - shift
     this.#payloadStart = view.payloadStart - shift
@@ -150,14 +144,10 @@ export class DeliveredMessage implements Message {
     this.#payloadEnd = view.payloadEnd - view.payloadStart
   }
 
-  /** Shows another message, for handlers that are done with one before the next is read. Only for a borrowed message that was released. */
-  show(view: PublishView, topic: string, piece: Piece, shift: number, ticket: number): void {
-    this.settled = ticket === noTicket
-    this.ticket = ticket
-    this.#topic = topic
-    this.#qos = view.qos
-    this.#retain = view.retain
-    this.#dup = view.dup
+  /** Takes the place of a message that was released. */
+  protected replace(view: PublishView, piece: Piece, shift: number, ticket: number): void {
+    this.#settled = ticket === noTicket
+    this.#ticket = ticket
     this.#piece = piece
     this.#propertiesStart = view.propertiesStart - shift
     this.#payloadStart = view.payloadStart - shift
@@ -169,37 +159,40 @@ export class DeliveredMessage implements Message {
     if (view.apart !== undefined) this.#takeApart(view)
   }
 
-  get topic(): string {
-    this.#assertValid()
-    return this.#topic
+  /** True once its outcome is decided. */
+  get settled(): boolean {
+    return this.#settled
   }
+  /** The session's number of this arrival, or `noTicket`. */
+  get ticket(): number {
+    return this.#ticket
+  }
+  /** What this message came in through, for those who route it. */
+  get origin(): object | undefined {
+    return this.#origin
+  }
+  set origin(origin: object | undefined) {
+    this.#origin = origin
+  }
+  /** Bytes that holding this message costs; 0 of one that was never to be held. */
+  get size(): number {
+    return this.#size
+  }
+
   get payload(): Bytes {
-    this.#assertValid()
+    this.assertValid()
     this.#payload ??= this.#take()
     return this.#payload
   }
   get payloadLength(): number {
-    this.#assertValid()
+    this.assertValid()
     return this.#payloadEnd - this.#payloadStart
   }
-  get qos(): QoS {
-    this.#assertValid()
-    return this.#qos
-  }
-  get retain(): boolean {
-    this.#assertValid()
-    return this.#retain
-  }
-  get dup(): boolean {
-    this.#assertValid()
-    return this.#dup
-  }
   get redelivered(): boolean {
-    this.#assertValid()
-    return this.#dup && this.#qos > 0
+    return this.dup && this.qos > 0
   }
   get properties(): MessageProperties {
-    this.#assertValid()
+    this.assertValid()
     this.#properties ??= this.#decodeProperties()
     return this.#properties
   }
@@ -208,20 +201,16 @@ export class DeliveredMessage implements Message {
   get released(): boolean {
     return this.#released
   }
-  /** The topic, for those who tell what became of the message, also after its release. */
-  get subject(): string {
-    return this.#topic
-  }
 
   /** Leaves the outcome to the other consumers of this message; false when there are none that would decide it. */
   giveUp(): boolean {
     if (!(this.#settler instanceof SharedOutcome) || !this.#settler.giveUp()) return false
-    this.settled = true
+    this.#settled = true
     return true
   }
 
   text(): string {
-    this.#assertValid()
+    this.assertValid()
     const bytes = this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd)
     if (bytes.length < this.payloadLength) throw new MqttError('ERR_MESSAGE_RELEASED', 'the buffer of the payload was transferred')
     return decoder.decode(bytes)
@@ -241,17 +230,17 @@ export class DeliveredMessage implements Message {
     if (!ackReasons.includes(reasonCode)) {
       throw new MqttError('ERR_INVALID_OPTION', 'reasonCode must be one of PUBACK and PUBREC', { option: 'reasonCode' })
     }
-    const done = this.ticket === noTicket || this.settle(reasonCode)
+    const done = this.#ticket === noTicket || this.settle(reasonCode)
     this.release()
     return done
   }
 
   detach(): Message {
-    this.#assertValid()
+    this.assertValid()
     if (!this.#borrowed) return this
     // This object may show another message by then.
-    const settle = (ticket: number, reasonCode: number): boolean => ticket === this.ticket && this.settle(reasonCode)
-    const kept = new DeliveredMessage(noView, this.#topic, emptyPiece, 0, this.size, { settle }, this.ticket)
+    const settle = (ticket: number, reasonCode: number): boolean => ticket === this.#ticket && this.settle(reasonCode)
+    const kept: DeliveredMessage = new OwnedMessage(noView, this.topic, emptyPiece, 0, this.#size, { settle }, this.#ticket, this)
     kept.#copy(this)
     kept.#properties = this.#properties
     return kept
@@ -276,17 +265,31 @@ export class DeliveredMessage implements Message {
   own(): void {
     if (this.#borrowed || this.#piece.bytes.length > this.#payloadEnd - this.#propertiesStart) this.#copy(this)
     this.#borrowed = false
-    if (this.size === 0) this.size = cost(this.#topic.length, this.#payloadStart - this.#propertiesStart, this.#payloadEnd - this.#payloadStart)
+    if (this.#size === 0) this.#size = cost(this.subject.length, this.#payloadStart - this.#propertiesStart, this.#payloadEnd - this.#payloadStart)
   }
 
   /** Decides the outcome; false when it was decided before or the session is gone. */
   settle(reasonCode: number): boolean {
-    if (this.settled) return false
-    this.settled = true
-    return this.#settler?.settle(this.ticket, reasonCode) ?? false
+    if (this.#settled) return false
+    this.#settled = true
+    return this.#settler?.settle(this.#ticket, reasonCode) ?? false
   }
 
-  #assertValid(): void {
+  /** What a person wants to see, with the first bytes of the payload; of one that was released, its topic alone. */
+  toJSON(): object {
+    if (this.#released) return { topic: this.subject, released: true }
+    const { topic, qos, retain, dup, payloadLength, properties } = this
+    const bytes = this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd)
+    const rest = properties === noProperties ? undefined : { properties }
+    return { topic, qos, retain, dup, payloadLength, payload: shownBytes(bytes), ...rest }
+  }
+
+  [inspectSymbol](): object {
+    return printedAs('Message', this.toJSON())
+  }
+
+  /** @throws MqttError ERR_MESSAGE_RELEASED */
+  protected assertValid(): void {
     if (this.#released) throw new MqttError('ERR_MESSAGE_RELEASED', 'the message was released; detach() keeps it')
   }
 
@@ -308,9 +311,6 @@ export class DeliveredMessage implements Message {
 
   #copy(from: DeliveredMessage): void {
     const start = from.#propertiesStart
-    this.#qos = from.#qos
-    this.#retain = from.#retain
-    this.#dup = from.#dup
     const piece = new Piece(from.#piece.bytes.slice(start, from.#payloadEnd))
     if (this.#borrowed) {
       // What somebody looks at is never read into again.
@@ -322,6 +322,84 @@ export class DeliveredMessage implements Message {
     this.#payloadStart = from.#payloadStart - start
     this.#payloadEnd = from.#payloadEnd - start
     this.#propertiesStart = 0
+  }
+}
+
+/** One that stays valid. */
+export class OwnedMessage extends DeliveredMessage {
+  static override readonly name = 'Message'
+  readonly topic: string
+  readonly qos: QoS
+  readonly retain: boolean
+  readonly dup: boolean
+
+  /** @param shift how far places in the piece lie before those in the view */
+  constructor(
+    view: PublishView,
+    topic: string,
+    piece: Piece,
+    shift: number,
+    size: number,
+    settler: Settler | undefined,
+    ticket: number,
+    { qos, retain, dup }: Head = view,
+  ) {
+    super(view, piece, shift, size, settler, ticket, false)
+    this.topic = topic
+    this.qos = qos
+    this.retain = retain
+    this.dup = dup
+  }
+
+  get subject(): string {
+    return this.topic
+  }
+}
+
+/** One that is valid until its turn is over. */
+export class BorrowedMessage extends DeliveredMessage {
+  static override readonly name = 'Message'
+  #topic: string
+  #qos: QoS
+  #retain: boolean
+  #dup: boolean
+
+  /** @param shift how far places in the piece lie before those in the view */
+  constructor(view: PublishView, topic: string, piece: Piece, shift: number, size: number, settler: Settler | undefined, ticket: number) {
+    super(view, piece, shift, size, settler, ticket, true)
+    this.#topic = topic
+    this.#qos = view.qos
+    this.#retain = view.retain
+    this.#dup = view.dup
+  }
+
+  /** Shows another message, for handlers that are done with one before the next is read. Only for one that was released. */
+  show(view: PublishView, topic: string, piece: Piece, shift: number, ticket: number): void {
+    this.#topic = topic
+    this.#qos = view.qos
+    this.#retain = view.retain
+    this.#dup = view.dup
+    this.replace(view, piece, shift, ticket)
+  }
+
+  get subject(): string {
+    return this.#topic
+  }
+  get topic(): string {
+    this.assertValid()
+    return this.#topic
+  }
+  get qos(): QoS {
+    this.assertValid()
+    return this.#qos
+  }
+  get retain(): boolean {
+    this.assertValid()
+    return this.#retain
+  }
+  get dup(): boolean {
+    this.assertValid()
+    return this.#dup
   }
 }
 

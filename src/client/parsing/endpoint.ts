@@ -4,7 +4,7 @@
  * A URL with credentials is never kept, shown or put into an error.
  */
 
-import { MqttError } from '../../errors.js'
+import { MqttError, printable, textOf } from '../../errors.js'
 import type { Target } from '../../transport/transport.js'
 import type { Bytes } from '../../wire/packets.js'
 import type { CustomTransport, Endpoint, EndpointOptions } from '../api.js'
@@ -114,29 +114,32 @@ function parseUrl(source: string | URL, platform: Platform | undefined): ParsedU
   try {
     url = new URL(source)
   } catch {
-    badUrl(form)
+    badUrl(form, source)
   }
   const username = optional(text)(decoded(url.username), 'url.username')
   const password = optional(bytes)(decoded(url.password), 'url.password')
   url.username = ''
   url.password = ''
-  if (platform !== undefined) checkUrl(url, platform)
+  if (platform !== undefined) checkUrl(url, platform, source)
   return { url, username, password }
 }
 
-function checkUrl({ protocol, host, hostname, pathname, href }: URL, platform: Platform): void {
+function checkUrl({ protocol, host, hostname, pathname, href }: URL, platform: Platform, source: string | URL): void {
   const scheme = protocol.slice(0, -1)
   // What stands for the scheme may be a user name, when the scheme was forgotten: it is not shown.
-  if (platform.dialler(scheme) === undefined) badUrl(host === '' ? form : `no transport for ${protocol}`)
+  if (platform.dialler(scheme) === undefined) badUrl(host === '' ? form : `no transport for ${protocol} here, only for ${platform.schemes}`, source)
   if ((scheme === 'unix' ? pathname : hostname) === '') badUrl('no host or path')
   // A WebSocket class throws for it; elsewhere it is a '#' that belongs to user name or password.
   if (href.includes('#')) badUrl('# must be %23')
 }
 
-const form = 'it takes the form scheme://host:port'
+const form = 'a scheme is missing, as in mqtt://host:1883 or wss://host/mqtt'
 
-function badUrl(message: string): never {
-  throw new MqttError('ERR_INVALID_BROKER_URL', `invalid broker URL: ${message}`, { option: 'url' })
+// What may hold a user name or a password is not shown.
+function badUrl(message: string, source: unknown = '@'): never {
+  const given = textOf(source)
+  const shownText = given.includes('@') ? '' : ` "${printable(given)}"`
+  throw new MqttError('ERR_INVALID_BROKER_URL', `invalid broker URL${shownText}: ${message}`, { option: 'url' })
 }
 
 function decoded(text: string): string | undefined {

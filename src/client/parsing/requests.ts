@@ -44,15 +44,14 @@ import type { Negotiated } from '../session/limits.js'
 import { mostBuffered } from './bounds.js'
 import { bufferOptions, type Config, expiryInterval, messageOptions, offlinePolicy, outboundOverflow, publishProperties, qos } from './options.js'
 
-/** Every event, and what somebody who listens for messages looks for. */
-const events =
-  'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,error,packet,subscribe() or listen() for messages'.split(
-    ',',
-  )
+/** Every event. */
+const events = 'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,error,packet'.split(
+  ',',
+)
 
 /** Checks the name of an event. */
 export function eventName<K extends keyof ClientEvents>(type: K): K {
-  return events.includes(type) ? type : unknown('type', 'event', textOf(type), events)
+  return events.includes(type) ? type : unknown('type', 'event', textOf(type), [...events, 'message'])
 }
 
 const publishSchema = {
@@ -214,7 +213,10 @@ function filterRequests(filters: unknown, options: Subscribing): readonly Subscr
 function eachFilter<T>(filters: unknown, parse: Parser<T>): T[] {
   const list: readonly unknown[] = Array.isArray(filters) ? filters : [filters]
   if (list.length === 0) invalid('filters', 'at least one topic filter')
-  return list.map((item, index) => parse(item, list === filters ? `filters[${index}]` : 'filter'))
+  return list.map((item, index) => {
+    const path = list === filters ? `filters[${index}]` : 'filter'
+    return parse(item ?? invalid(path, 'a topic filter'), path)
+  })
 }
 
 const topicFilter: Parser<string> = (value, path) => {

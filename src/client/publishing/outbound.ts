@@ -374,7 +374,7 @@ export class Outbox {
         this.#inFlight.delete(item.packetId)
         session.outbound.withdraw(item.packetId)
       }
-      const told = asInvalidOption(error)
+      const told = asInvalidOption(error, '', topic)
       return this.#fail(item, item.again && MqttError.is(told) ? withOutcome(told, 'unknown') : told)
     }
     if (!item.settled) this.#follow(item, output)
@@ -387,7 +387,7 @@ export class Outbox {
     if (!this.#isCarried(item) || wire === undefined) return
     try {
       this.#check(call.options)
-      if (item.length > output.packetLimit) throw new MqttError('ERR_PACKET_TOO_LARGE')
+      output.assertFits(item.length)
       if (item.version !== session.version) throw sessionLost()
     } catch (error) {
       this.#forget(item)
@@ -444,7 +444,7 @@ export class Outbox {
     try {
       output.post(topic, payload, how)
     } catch (error) {
-      throw asInvalidOption(error)
+      throw asInvalidOption(error, '', topic)
     }
     if (counters !== undefined) counters.publishesSent += 1
   }

@@ -16,7 +16,7 @@ import type { Host } from '../host.js'
 import { asInvalidOption, type OutboundConfig } from '../parsing/options.js'
 import type { CheckedPublish } from '../parsing/requests.js'
 import { checkPublish, type Negotiated } from '../session/limits.js'
-import { nameOf, refusal } from '../session/refusal.js'
+import { nameOf, refusal, tooLarge } from '../session/refusal.js'
 import { identifierInUse, overhead } from './bounds.js'
 
 const trial = /* @__PURE__ */ new Writer()
@@ -146,7 +146,8 @@ export function aged({ call, since, again }: Item, now: () => number): Sending {
 /** @throws MqttError for what this server does not take */
 export function assertTaken({ qos, retain, properties }: CheckedPublish, limits: Negotiated): void {
   const objection = checkPublish(limits, qos, retain)
-  if (objection !== undefined) throw new MqttError(objection, undefined, { option: objection === 'ERR_QOS_UNSUPPORTED' ? 'qos' : 'retain' })
+  if (objection === 'ERR_QOS_UNSUPPORTED') throw new MqttError(objection, `the server takes QoS ${limits.maximumQoS} at most`, { option: 'qos' })
+  if (objection !== undefined) throw new MqttError(objection, undefined, { option: 'retain' })
   if (limits.protocolVersion === 5 || properties === undefined || !hasSettings(properties)) return
   throw unsupported('properties')
 }
@@ -158,9 +159,9 @@ export function assertSendable(topic: string, payloadLength: number, how: Sendin
   try {
     writePublishHead(trial, { topic, qos, retain, packetId: qos, properties }, payloadLength, 5)
   } catch (error) {
-    throw asInvalidOption(error)
+    throw asInvalidOption(error, '', topic)
   }
-  if (trial.length + payloadLength > limit) throw new MqttError('ERR_PACKET_TOO_LARGE')
+  if (trial.length + payloadLength > limit) throw tooLarge(trial.length + payloadLength, limit)
 }
 
 /** Milliseconds that it may wait: its time to live, or its message expiry interval where that is shorter; and which of them it is. */

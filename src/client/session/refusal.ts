@@ -3,8 +3,16 @@
  *
  * Pure. It must never put text of the peer into a message: that stays in `reasonString`.
  */
-import { MqttError, type MqttErrorCode, type Outcome } from '../../errors.js'
+import { describe, MqttError, type MqttErrorCode, type Outcome } from '../../errors.js'
 import { reasonName } from '../../wire/reason-codes.js'
+
+/** What does not fit, and whose limit it is. */
+export function tooLarge(size: number, limit: number): MqttError {
+  return new MqttError('ERR_PACKET_TOO_LARGE', `packet too large: ${size} bytes, the server takes ${limit}`)
+}
+
+// What to look at, by 0x84 and on.
+const advice = ["protocolVersion 'auto'", 'clientId', 'username, password', 'username, password']
 
 /** The standard's name of a reason code (section 2.4); `packetType` tells apart those of 0x00. */
 export function nameOf(reasonCode: number, packetType?: number): string {
@@ -19,7 +27,10 @@ export function refusal(
   packetType?: number,
   outcome: Outcome = 'refused',
 ): MqttError {
-  return new MqttError(code, undefined, { fault: 'remote', outcome, reasonCode, reasonName: nameOf(reasonCode, packetType), reasonString })
+  const name = nameOf(reasonCode, packetType)
+  const hint = code === 'ERR_CONNECT_REFUSED' ? advice[reasonCode - 0x84] : undefined
+  const details = { fault: 'remote', outcome, reasonCode, reasonName: name, reasonString } as const
+  return new MqttError(code, describe(code, hint ? `${name} (${hint}?)` : name), details)
 }
 
 /** What ends a connection whose server used an alias that it did not define there. */

@@ -3,7 +3,7 @@
  *
  * Data with a few rules; the traffic is in `registry.ts`.
  */
-import { MqttError } from '../../errors.js'
+import { MqttError, printable } from '../../errors.js'
 import { SUBACK } from '../../wire/constants.js'
 import type { QoS, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isShared } from '../../wire/topics.js'
@@ -100,7 +100,7 @@ export class FilterEntry {
 
   /** @throws MqttError ERR_SUBSCRIPTION_CONFLICT when the request cannot share the broker subscription with those who read it */
   check(request: SubscriptionRequest, identifier?: number): void {
-    if (this.members.size > 0 && !this.fits(request, identifier)) throw conflict()
+    if (this.members.size > 0 && !this.fits(request, identifier)) throw conflict(this, request)
   }
 }
 
@@ -147,8 +147,11 @@ export function grantOf(filter: string, reasonCode: number): Grant {
   return Object.freeze<Grant>({ filter, qos: refused ? undefined : (reasonCode as QoS), reasonCode, reasonName: nameOf(reasonCode, SUBACK), error })
 }
 
-function conflict(): MqttError {
-  return new MqttError('ERR_SUBSCRIPTION_CONFLICT', undefined, { option: 'filter' })
+// The server has one subscription on a filter, with one value of each.
+function conflict(mine: SubscriptionRequest, asked: SubscriptionRequest): MqttError {
+  const name = (['noLocal', 'retainAsPublished'] as const).find((option) => mine[option] !== asked[option])
+  const text = name === undefined ? 'has another subscriptionIdentifier' : `has ${name} ${mine[name]}, not ${asked[name]}`
+  return new MqttError('ERR_SUBSCRIPTION_CONFLICT', `subscription conflict: ${printable(asked.filter)} ${text}`, { option: 'filter' })
 }
 
 /** One request for each filter: those that name the same are merged. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
@@ -156,7 +159,7 @@ export function merged(asked: readonly SubscriptionRequest[]): SubscriptionReque
   const byFilter = new Map<string, SubscriptionRequest>()
   for (const request of asked) {
     const other = byFilter.get(request.filter) ?? request
-    if (!new FilterEntry(other).fits(request)) throw conflict()
+    if (!new FilterEntry(other).fits(request)) throw conflict(other, request)
     const qos = Math.max(other.qos, request.qos) as QoS
     const retainHandling = Math.min(other.retainHandling, request.retainHandling) as 0 | 1 | 2
     byFilter.set(request.filter, { ...request, qos, retainHandling })

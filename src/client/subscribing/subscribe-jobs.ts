@@ -4,7 +4,7 @@
  * Data and pure functions; the traffic is in `subscribe-sender.ts`.
  */
 
-import { MqttError } from '../../errors.js'
+import { describe, MqttError, printable } from '../../errors.js'
 import type { SubscribePacket, UnsubscribePacket, UserProperties } from '../../wire/packets.js'
 import { utf8Length } from '../../wire/utf8.js'
 import type { UnsubscribeResult } from '../api.js'
@@ -109,7 +109,7 @@ export function objectionTo({ entry, request, joiners }: SubscribeItem, job: Sub
   // What is brought back was accepted once: it goes without what only 5.0 has.
   if (limits.protocolVersion === 4 && option !== undefined && joiners.length > 0) return unsupported(option)
   const code = checkFilter(limits, entry.filter, job.identifier !== undefined)
-  return code && new MqttError(code, undefined, { option: 'filter' })
+  return code && new MqttError(code, describe(code, printable(entry.filter)), { option: 'filter' })
 }
 
 /** The packet for items that share their properties, as far as the server takes them. */
