@@ -13,9 +13,17 @@ import { leastShare, regressions } from '../bench/baseline.js'
 import { runProgram } from '../bench/child.js'
 import { machine } from '../bench/measure.js'
 import { median } from '../bench/statistics.js'
+import { argumentsOf } from '../examples/arguments.js'
 
-const given = process.argv.indexOf('--baseline')
-const file = given < 0 ? new URL('../bench/baseline.json', import.meta.url) : process.argv[given + 1]
+const { baseline, write } = argumentsOf({
+  usage: 'npm run bench:smoke -- [options]',
+  about: 'A short run of the steadiest rows of the benchmark. Exits with 1 when a ratio falls under 60 % of its committed value.',
+  options: {
+    write: { text: 'commits what is measured now as the new ratios' },
+    baseline: { value: 'FILE', text: 'the rows of another file, and no others (default: all rows, with bench/baseline.json)' },
+  },
+}).values
+const file = baseline ?? new URL('../bench/baseline.json', import.meta.url)
 
 async function codec(settings, candidate, longer) {
   const { nanoseconds } = await runProgram('codec.js', { processor: true, rounds: longer ? 15 : 9, roundTime: longer ? 40 : 20, ...settings })
@@ -46,14 +54,13 @@ const tell = (name, ratio, committed) =>
   console.log(`${name.padEnd(42)} ${ratio.toFixed(1).padStart(7)}×  committed ${committed === undefined ? '–' : `${committed}×`}`)
 
 async function main() {
-  const write = process.argv.includes('--write')
   const committed = write ? {} : JSON.parse(readFileSync(file, 'utf8')).ratios
   const measured = {}
   console.log(machine())
-  const lacking = Object.keys(rows).find((name) => !write && given < 0 && committed[name] === undefined)
+  const lacking = Object.keys(rows).find((name) => !write && baseline === undefined && committed[name] === undefined)
   if (lacking !== undefined) throw new Error(`bench/baseline.json lacks ${lacking}: node .ci/bench.mjs --write`)
   for (const [name, run] of Object.entries(rows)) {
-    if (given >= 0 && committed[name] === undefined) continue
+    if (baseline !== undefined && committed[name] === undefined) continue
     measured[name] = await run(write)
     const [again] = regressions(committed[name] === undefined ? {} : { [name]: committed[name] }, measured)
     if (again !== undefined) measured[name] = Math.max(measured[name], await run(true))

@@ -11,13 +11,19 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import * as esbuild from 'esbuild'
+import { argumentsOf } from '../examples/arguments.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const cache = path.join(root, 'node_modules', '.cache', 'mqwire-budgets', `run-${process.pid}`)
 const table = path.join(root, 'test', 'budgets', 'BUDGETS.md')
-const at = process.argv.indexOf('--only')
-const only = at < 0 ? '' : process.argv[at + 1]
-const write = process.argv.includes('--write')
+const { only, write } = argumentsOf({
+  usage: 'npm run budgets -- [options]',
+  about: 'Shows what a hostile broker can make a client hold. Exits with 1 when a row is over its budget.',
+  options: {
+    only: { value: 'TEXT', initial: '', text: 'those rows whose name begins with this, as T01' },
+    write: { text: 'all rows, and writes test/budgets/BUDGETS.md' },
+  },
+}).values
 
 async function load() {
   const outfile = path.join(cache, 'runner.mjs')

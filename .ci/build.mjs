@@ -12,6 +12,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { argumentsOf } from '../examples/arguments.js'
 import { updateModule } from './wasm.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -165,7 +166,12 @@ export async function build() {
 }
 
 async function main() {
-  if (process.argv.includes('--check')) {
+  const { check } = argumentsOf({
+    usage: 'node .ci/build.mjs [options]',
+    about: 'Builds dist/ from src/, whatever its state is.',
+    options: { check: { text: 'builds nothing; exits with 1 when dist/ is missing or not that of the sources' } },
+  }).values
+  if (check) {
     if (isBuilt()) return
     throw new Error('dist is missing or not that of the sources: npm run build')
   }

@@ -12,6 +12,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { argumentsOf } from '../examples/arguments.js'
 import { titlesUnder } from './titles.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -292,10 +293,20 @@ export function report(titles, proofs) {
   }
 }
 
+const commandLine = {
+  usage: 'npm run conformance -- [options]',
+  about: 'Writes which tests prove each normative statement of MQTT 5.0, and each rule of the codec, to test/conformance/STATEMENTS.md.',
+  options: {
+    check: { text: 'writes nothing; exits with 1 when the table is stale, something has no proof, or a proof is of nothing' },
+    tests: { value: 'FOLDER', text: 'reads the tests under this folder (default test)' },
+    proofs: { value: 'FILE', text: 'the reasons and the proofs of rules (default test/conformance/proofs.json)' },
+  },
+}
+
 function main(given) {
-  const option = (name) => (given.includes(name) ? path.resolve(given[given.indexOf(name) + 1]) : undefined)
-  const { table, groups, objections: found } = report(readTitles(option('--tests')), readProofs(option('--proofs')))
-  if (!given.includes('--check')) writeFileSync(tableFile, table)
+  const option = (name) => (given[name] === undefined ? undefined : path.resolve(given[name]))
+  const { table, groups, objections: found } = report(readTitles(option('tests')), readProofs(option('proofs')))
+  if (!given.check) writeFileSync(tableFile, table)
   else if (!existsSync(tableFile) || readFileSync(tableFile, 'utf8') !== table)
     found.push('test/conformance/STATEMENTS.md is stale: npm run conformance')
   for (const objection of found) console.error(objection)
@@ -307,4 +318,4 @@ function main(given) {
   process.exitCode = found.length > 0 ? 1 : 0
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) main(process.argv.slice(2))
+if (process.argv[1] === fileURLToPath(import.meta.url)) main(argumentsOf(commandLine).values)

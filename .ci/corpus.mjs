@@ -11,15 +11,19 @@ import { mkdirSync, rmSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import * as esbuild from 'esbuild'
+import { argumentsOf } from '../examples/arguments.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const cache = path.join(root, 'node_modules', '.cache', 'mqwire-corpus', String(process.pid))
-const flag = (name) => process.argv.includes(`--${name}`)
-
-function option(name, otherwise) {
-  const at = process.argv.indexOf(`--${name}`)
-  return at < 0 ? otherwise : (process.argv[at + 1] ?? otherwise)
-}
+const { values } = argumentsOf({
+  usage: 'npm run corpus -- [options]',
+  about: 'Counts the byte sequences that a server may send, by packet type, state and end; or lists them, or tries them.',
+  options: {
+    json: { text: 'every case as one line of JSON' },
+    all: { text: 'every case in every state: core, memory, TCP and WebSocket; exits with 1 when something was not as expected' },
+    only: { value: 'TEXT', initial: '', text: 'with --all: those cases with this in their name' },
+  },
+})
 
 async function load() {
   const outfile = path.join(cache, 'corpus.mjs')
@@ -54,8 +58,8 @@ mkdirSync(cache, { recursive: true })
 let good = true
 try {
   const { table, lines, runAll } = await load()
-  if (flag('json')) for (const line of lines()) print(line)
-  else if (flag('all')) good = await runAll(option('only', ''), print)
+  if (values.json) for (const line of lines()) print(line)
+  else if (values.all) good = await runAll(values.only, print)
   else for (const line of table()) print(line)
 } catch (error) {
   // Whoever reads the lines may have seen enough.

@@ -13,6 +13,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { argumentsOf } from '../examples/arguments.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const cache = path.join(root, 'node_modules', '.cache', 'mqwire-coverage', String(process.pid))
@@ -136,25 +137,35 @@ function missed(report) {
   })
 }
 
+const list = {
+  usage: 'npm run coverage -- [options]',
+  about: `Prints which branches of the pure parts the tests reach. Exits with 1 when a file, or all of them together, are under ${least} %.`,
+  options: {
+    check: { text: 'fails as well when test/conformance/COVERAGE.md is stale' },
+    write: { text: 'writes test/conformance/COVERAGE.md' },
+    missed: { text: 'names each branch that no test reaches' },
+  },
+}
+
 function main(given) {
   mkdirSync(cache, { recursive: true })
   const { report, failed } = measure()
   const rows = rowsOf(report)
   const table = markdown(rows)
   const found = [...failed, ...tooLow(rows)]
-  if (given.includes('--write')) writeFileSync(tableFile, table)
-  else if (given.includes('--check') && (!existsSync(tableFile) || readFileSync(tableFile, 'utf8') !== table)) {
+  if (given.write) writeFileSync(tableFile, table)
+  else if (given.check && (!existsSync(tableFile) || readFileSync(tableFile, 'utf8') !== table)) {
     found.push('test/conformance/COVERAGE.md is stale: npm run coverage -- --write')
   }
   print(rows)
-  if (given.includes('--missed')) for (const branch of missed(report)) console.log(branch)
+  if (given.missed) for (const branch of missed(report)) console.log(branch)
   for (const objection of found) console.error(objection)
   process.exitCode = found.length > 0 ? 1 : 0
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
-    main(process.argv.slice(2))
+    main(argumentsOf(list).values)
   } catch (error) {
     console.error(error.message)
     process.exitCode = 1

@@ -12,6 +12,7 @@ import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import * as esbuild from 'esbuild'
+import { argumentsOf } from '../examples/arguments.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const cache = path.join(root, 'node_modules', '.cache', 'mqwire', `differential-${process.pid}`)
@@ -65,21 +66,31 @@ async function tryDefects() {
 }
 
 /** A whole run, with a planted defect where one is named. */
-async function compare(args) {
-  const at = args.indexOf('--defect')
-  if (at < 0) return (await load('main', 'main')).main(args)
-  const [, name] = args.splice(at, 2)
+async function compare({ defect: name, ...settings }) {
+  if (name === undefined) return (await load('main', 'main')).main(settings)
   const { defects } = await load('defects', 'defects')
   const defect = defects.find((each) => each.name === name)
   if (defect === undefined) throw new Error(`there is no such defect; there are: ${defects.map((each) => each.name).join(', ')}`)
-  return (await load('main', 'main', defect)).main(args)
+  return (await load('main', 'main', defect)).main(settings)
 }
 
+const { values } = argumentsOf({
+  usage: 'npm run differential -- [options]',
+  about: 'Runs our codec against three foreign ones. Exits with 1 when something was found (with --defects: when a defect was not).',
+  options: {
+    packets: { value: 'N', number: [0], whole: true, initial: 100_000, text: 'how many packets; with the default every judgement applies' },
+    seed: { value: 'N', number: [0], whole: true, initial: 1, text: 'what they are' },
+    only: { value: 'CODEC', text: 'mqtt-packet, paho.golang or mochi-mqtt; the latter two need Go (default: all that are there)' },
+    limit: { value: 'S', number: [0], initial: 600, text: 'stops after so many seconds' },
+    defect: { value: 'NAME', text: 'with a planted defect' },
+    defects: { text: 'each planted defect in turn, until the comparison that is named for it finds it' },
+  },
+})
 mkdirSync(cache, { recursive: true })
 process.chdir(root)
 try {
-  const args = process.argv.slice(2)
-  const good = args.includes('--defects') ? await tryDefects() : await compare(args)
+  const { defects, ...settings } = values
+  const good = defects ? await tryDefects() : await compare(settings)
   process.exitCode = good ? 0 : 1
 } finally {
   rmSync(cache, { recursive: true, force: true })

@@ -14,6 +14,8 @@ import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import * as esbuild from 'esbuild'
+import { argumentsOf } from '../examples/arguments.js'
+import { Progress } from './progress.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const store = path.join(root, 'node_modules', '.cache', 'mqwire-fuzz')
@@ -26,12 +28,23 @@ const mostKept = 60_000
 /** Milliseconds for one input: a hundred thousand times what one takes, because the machine may be busy. */
 const patience = 120_000
 
-function option(name, otherwise) {
-  const at = process.argv.indexOf(`--${name}`)
-  return at < 0 ? otherwise : process.argv[at + 1]
-}
-
-const flag = (name) => process.argv.includes(`--${name}`)
+const whole = { value: 'N', number: [0], whole: true }
+const { values, operand } = argumentsOf({
+  usage: 'npm run fuzz -- [options] [DEFECT]',
+  about: 'Searches for inputs that break a rule, guided by coverage. Exits with 1 when something was found.',
+  operand: { value: 'DEFECT', text: 'with --defects: only those whose name contains this' },
+  options: {
+    target: { value: 'NAME', initial: 'all', text: `what is searched: ${names.join(', ')} or all` },
+    inputs: { ...whole, text: 'inputs for each target (default: as many as the seconds allow)' },
+    seconds: { value: 'S', number: [0], text: 'seconds for each target (default 60, or no limit where --inputs is given)' },
+    jobs: { ...whole, number: [1], initial: 1, text: 'workers for each target' },
+    seed: { ...whole, text: 'of the random choices (default: by the clock, and printed)' },
+    replay: { value: 'HEX', text: 'runs one input of the target, and prints the program that it stands for' },
+    defects: { text: 'with each planted defect in turn, which must be found' },
+    keep: { text: 'writes the fewest inputs that reach what all runs reached to test/fuzz/seeds.txt' },
+  },
+})
+const option = (name, otherwise) => values[name] ?? otherwise
 const read = (file) => (existsSync(file) ? readFileSync(file, 'utf8') : '')
 const corpusFile = (target) => path.join(store, `${target}.txt`)
 
@@ -59,7 +72,7 @@ function work(file, given) {
   const [length, count] = [new Int32Array(running, 0, 1), new Int32Array(running, 4, 1)]
   return new Promise((resolve, reject) => {
     const worker = new Worker(file, {
-      workerData: { ...given, running },
+      workerData: { ...given, tell: undefined, running },
       resourceLimits: { maxOldGenerationSizeMb: 1024, maxYoungGenerationSizeMb: 96 },
     })
     let last = { inputs: 0, edges: 0 }
@@ -70,10 +83,6 @@ function work(file, given) {
       const finding = { rule, detail, bytes: bytes(), program: '' }
       resolve({ target: given.target, ...last, seconds: 0, counters: 0, kept: [], findings: [finding], text: '' })
     }
-    const told = setInterval(
-      () => console.error(`  ${given.target}: ${last.inputs} inputs, ${last.edges} edges, ${last.findings ?? 0} findings`),
-      60_000,
-    )
     const watch = setInterval(() => {
       if (count[0] !== seen) {
         seen = count[0]
@@ -85,12 +94,14 @@ function work(file, given) {
     }, 1000)
     worker.on('message', (message) => {
       if (message.done) resolve(message.done)
-      else last = message
+      else {
+        last = message
+        given.tell?.(message)
+      }
     })
     worker.on('error', (error) => (error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? stuck('memory', error.message) : reject(error)))
     worker.on('exit', () => {
       clearInterval(watch)
-      clearInterval(told)
     })
   })
 }
@@ -98,13 +109,30 @@ function work(file, given) {
 const lines = (target, inputs) => inputs.map((bytes) => `${target} ${bytes}\n`).join('')
 const sum = (all, key) => all.reduce((total, each) => total + each[key], 0)
 
+/** Shows how far the jobs of a target are, and when all targets will be done; whichever limit comes first ends it. */
+function teller(target, { jobs, inputs, seconds }) {
+  const last = Array.from({ length: jobs }, () => ({ inputs: 0, edges: 0, findings: 0 }))
+  const started = performance.now()
+  const after = wanted.length - 1 - wanted.indexOf(target)
+  return (job, message) => {
+    last[job] = message
+    const done = sum(last, 'inputs')
+    const gone = performance.now() - started
+    const whole = Math.min(seconds * 1000, (gone * inputs * jobs) / Math.max(1, done))
+    const note = `${target}, ${Math.max(...last.map(({ edges }) => edges))} edges, ${sum(last, 'findings')} findings`
+    progress.at(done, inputs < 1e11 ? inputs * jobs : undefined, { left: Math.max(0, whole - gone) + after * whole, note })
+  }
+}
+
 async function search(file, target) {
-  const jobs = Number(option('jobs', 1))
-  const first = Number(option('seed', Date.now() % 1_000_000_000))
+  const jobs = option('jobs', 1)
+  const first = option('seed', Date.now() % 1_000_000_000)
   const corpus = read(seedFile) + read(corpusFile(target))
-  const inputs = Math.ceil(Number(option('inputs', 1e12)) / jobs)
-  const seconds = Number(option('seconds', option('inputs') === undefined ? 60 : 1e9))
-  const all = await Promise.all(Array.from({ length: jobs }, (_, job) => work(file, { target, seed: first + job, inputs, seconds, corpus })))
+  const inputs = Math.ceil(option('inputs', 1e12) / jobs)
+  const seconds = option('seconds', option('inputs') === undefined ? 60 : 1e9)
+  const tell = teller(target, { jobs, inputs, seconds })
+  const given = (job) => ({ target, seed: first + job, inputs, seconds, corpus, tell: (message) => tell(job, message) })
+  const all = await Promise.all(Array.from({ length: jobs }, (_, job) => work(file, given(job))))
   const kept = new Set(all.flatMap((each) => each.kept))
   if (kept.size > 0) writeFileSync(corpusFile(target), lines(target, [...kept]))
   const findings = new Map(all.flatMap((each) => each.findings).map((finding) => [finding.detail.replace(/\d+/g, '#').slice(0, 120), finding]))
@@ -125,7 +153,7 @@ async function tryDefects(make, defects, name) {
   for (const defect of defects.filter((each) => name === undefined || each.name.includes(name))) {
     const { target, by } = defect
     const corpus = read(seedFile)
-    const limits = { inputs: Number(option('inputs', 200_000)), seconds: Number(option('seconds', 60)) }
+    const limits = { inputs: option('inputs', 200_000), seconds: option('seconds', 60) }
     const done = await make(defect).then(
       (file) => work(file, { target, seed: 1, ...limits, corpus, rules: by }),
       (error) => ({ findings: [], inputs: 0, seconds: 0, text: error.message }),
@@ -160,16 +188,18 @@ async function keep(file) {
 
 const chosen = option('target', 'all')
 const wanted = chosen === 'all' ? names : [chosen]
+const progress = new Progress('fuzz', 'inputs')
 mkdirSync(own, { recursive: true })
 try {
   const { make, defects } = await build()
   const given = option('replay')
-  const file = flag('defects') ? undefined : await make()
-  if (flag('defects')) process.exitCode = (await tryDefects(make, defects, option('defects')?.replace(/^--.*/, '') || undefined)) ? 0 : 1
-  else if (flag('keep')) await keep(file)
+  const file = values.defects ? undefined : await make()
+  if (values.defects) process.exitCode = (await tryDefects(make, defects, operand)) ? 0 : 1
+  else if (values.keep) await keep(file)
   else if (given !== undefined) console.log((await work(file, { target: chosen, seed: 1, inputs: 0, seconds: 0, corpus: '', replay: given })).text)
   else for (const target of wanted) if (!(await search(file, target))) process.exitCode = 1
 } finally {
+  progress.end()
   rmSync(own, { recursive: true, force: true })
   setTimeout(() => process.exit(), 0)
 }

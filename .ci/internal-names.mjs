@@ -11,6 +11,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import ts from 'typescript-5.2'
+import { argumentsOf } from '../examples/arguments.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const source = path.join(root, 'src')
@@ -144,9 +145,14 @@ export function findInternalNames() {
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const { write } = argumentsOf({
+    usage: 'node .ci/internal-names.mjs [options]',
+    about: 'Finds the names of properties that nobody outside can reach. Exits with 1 when one of the list can be reached, or is gone.',
+    options: { write: { text: 'writes the list' } },
+  }).values
   const found = findInternalNames()
-  if (process.argv.includes('--write')) writeFileSync(listFile, `${JSON.stringify(found, undefined, 2)}\n`)
-  const wrong = process.argv.includes('--write') ? [] : internalNames.filter((name) => !found.includes(name))
+  if (write) writeFileSync(listFile, `${JSON.stringify(found, undefined, 2)}\n`)
+  const wrong = write ? [] : internalNames.filter((name) => !found.includes(name))
   for (const name of wrong) console.error(`${name} can be reached from outside, or is gone: node .ci/internal-names.mjs --write`)
   console.log(`${found.length} internal names`)
   if (wrong.length > 0) process.exitCode = 1

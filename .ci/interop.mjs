@@ -12,6 +12,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import * as esbuild from 'esbuild'
+import { argumentsOf } from '../examples/arguments.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const cache = path.join(root, 'node_modules', '.cache', 'mqwire')
@@ -20,7 +21,7 @@ const tableFile = path.join(root, 'test', 'interop', 'MATRIX.md')
 
 function run(all) {
   const vitest = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
-  const options = ['--config', 'test/interop/vitest.config.ts', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`]
+  const options = ['--config', 'test/interop/vitest.config.ts', `--outputFile.json=${reportFile}`]
   rmSync(reportFile, { force: true })
   const env = { ...process.env, MQWIRE_INTEROP: all ? 'all' : '' }
   return spawnSync(process.execPath, [vitest, 'run', ...options], { cwd: root, env, stdio: 'inherit' }).status ?? 1
@@ -43,8 +44,16 @@ async function table() {
   return import(pathToFileURL(outfile).href)
 }
 
+const { values } = argumentsOf({
+  usage: 'npm run interop -- [options]',
+  about: 'Runs the features of test/interop on the brokers that are here, and writes test/interop/MATRIX.md. Exits with 1 when a feature failed.',
+  options: {
+    all: { text: 'HiveMQ CE too, which takes Java 17 and Maven (npm run interop:all)' },
+    table: { text: 'runs nothing: makes the table of the report of the last run' },
+  },
+})
 mkdirSync(cache, { recursive: true })
-const status = process.argv.includes('--table') ? 0 : run(process.argv.includes('--all'))
+const status = values.table ? 0 : run(values.all)
 if (existsSync(reportFile)) {
   const { failures, tableOf } = await table()
   const report = JSON.parse(readFileSync(reportFile, 'utf8'))

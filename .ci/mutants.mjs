@@ -15,17 +15,26 @@ import { mkdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import * as esbuild from 'esbuild'
+import { argumentsOf } from '../examples/arguments.js'
+import { Progress } from './progress.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = path.join(root, 'test', 'mutants')
 const cache = path.join(root, 'node_modules', '.cache', 'mqwire-mutants', String(process.pid))
 
-function option(name, otherwise) {
-  const at = process.argv.indexOf(`--${name}`)
-  return at < 0 ? otherwise : process.argv[at + 1]
-}
-
-const flag = (name) => process.argv.includes(`--${name}`)
+const { values } = argumentsOf({
+  usage: 'npm run mutants -- [options]',
+  about: 'Plants one defect after the other and shows that a test catches each. Exits with 1 when one survives or cannot be judged.',
+  options: {
+    only: { value: 'ID', initial: '', text: 'one mutant, or several with commas between them' },
+    area: { value: 'NAME', text: 'those of one list file, as broker' },
+    check: { text: 'runs nothing: looks whether the lists, the sources and the table go together' },
+    write: { text: 'writes test/mutants/MUTANTS.md when every mutant was caught' },
+    jobs: { value: 'N', number: [1], whole: true, initial: 2, text: 'workers' },
+    list: { value: 'FILE', initial: path.relative(root, folder), text: 'another list, or folder of lists' },
+  },
+})
+const progress = new Progress('mutants', 'runs')
 
 mkdirSync(cache, { recursive: true })
 try {
@@ -45,17 +54,19 @@ try {
   const good = await main({
     root,
     worker: path.join(cache, 'worker.mjs'),
-    list: path.resolve(option('list', folder)),
-    only: option('only', '').split(',').filter(Boolean),
-    area: option('area', undefined),
-    jobs: Number(option('jobs', 2)),
-    check: flag('check'),
-    write: flag('write'),
+    list: path.resolve(root, values.list),
+    only: values.only.split(',').filter(Boolean),
+    area: values.area,
+    jobs: values.jobs,
+    check: values.check,
+    write: values.write,
+    tell: (done, total) => progress.at(done, total),
   })
   process.exitCode = good ? 0 : 1
 } catch (error) {
   console.error(error.message)
   process.exitCode = 1
 } finally {
+  progress.end()
   rmSync(cache, { recursive: true, force: true })
 }

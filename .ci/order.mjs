@@ -11,10 +11,16 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
+import { argumentsOf } from '../examples/arguments.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const listFile = path.join(root, 'src', 'client', 'parts.ts')
-const time = Number(process.argv[2] ?? 120) * 1000
+const { operand } = argumentsOf({
+  usage: 'node .ci/order.mjs [SECONDS]',
+  about: 'Looks for an order of modules in which a bundle for browsers compresses better, and writes it into src/client/parts.ts.',
+  operand: { value: 'SECONDS', text: 'how long it looks (default 120)' },
+})
+const time = Number(operand ?? 120) * 1000
 
 const { outputFiles, metafile } = await build({
   stdin: { contents: "export { connect } from './dist/client/browser.js'", resolveDir: root },

@@ -49,8 +49,5 @@ await esbuild.build({
   logLevel: 'warning',
 })
 process.chdir(root)
-try {
-  await import(pathToFileURL(outfile).href)
-} finally {
-  rmSync(outfile, { force: true })
-}
+process.once('exit', () => rmSync(outfile, { force: true }))
+await import(pathToFileURL(outfile).href)

@@ -17,16 +17,28 @@ import { mkdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import * as esbuild from 'esbuild'
+import { argumentsOf } from '../examples/arguments.js'
+import { Progress } from './progress.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const scratch = path.join(root, 'node_modules', '.cache', 'mqwire-mutants', String(process.pid))
 
-function option(name, otherwise) {
-  const at = process.argv.indexOf(`--${name}`)
-  return at < 0 ? otherwise : process.argv[at + 1]
-}
-
-const flag = (name) => process.argv.includes(`--${name}`)
+const { values } = argumentsOf({
+  usage: 'npm run mutants:random -- [options]',
+  about: 'Plants defects that a seed draws from all of src, and shows who notices each: a test, the virtual world, or nobody.',
+  options: {
+    count: { value: 'N', number: [1], whole: true, initial: 400, text: 'how many' },
+    seed: { value: 'N', number: [0], whole: true, initial: 1, text: 'the same seed gives the same ones while the sources stay the same' },
+    only: { value: 'NUMBER', initial: '', text: 'one, or several with commas between them' },
+    part: { value: 'I/N', initial: '1/1', text: 'every Nth, beginning with the Ith' },
+    list: { text: 'draws and prints them, and runs nothing' },
+    named: { value: 'FILE', text: 'those with the changes that a file lists, as test/mutants/random/explained.json does' },
+    tests: { value: 'FILES', initial: '', text: 'these test files judge alone, with commas between them' },
+    fresh: { text: 'forgets what earlier runs found' },
+    'no-world': { text: 'does without the virtual world' },
+  },
+})
+const progress = new Progress('mutants', 'mutants')
 
 mkdirSync(scratch, { recursive: true })
 try {
@@ -43,25 +55,27 @@ try {
     logLevel: 'silent',
   })
   const { main } = await import(pathToFileURL(path.join(scratch, 'run.mjs')).href)
-  const [part, parts] = option('part', '1/1').split('/').map(Number)
+  const [part, parts] = values.part.split('/').map(Number)
   const good = await main({
     root: path.resolve(root),
     worker: path.join(scratch, 'worker.mjs'),
     scratch,
-    count: Number(option('count', 400)),
-    seed: Number(option('seed', 1)),
-    named: option('named', undefined),
-    tests: option('tests', '').split(',').filter(Boolean),
-    only: option('only', '').split(',').filter(Boolean).map(Number),
+    count: values.count,
+    seed: values.seed,
+    named: values.named,
+    tests: values.tests.split(',').filter(Boolean),
+    only: values.only.split(',').filter(Boolean).map(Number),
     part: { index: part - 1, of: parts },
-    list: flag('list'),
-    fresh: flag('fresh'),
-    world: !flag('no-world'),
+    list: values.list,
+    fresh: values.fresh,
+    world: !values['no-world'],
+    tell: (done, total) => progress.at(done, total),
   })
   process.exitCode = good ? 0 : 1
 } catch (error) {
   console.error(error.message)
   process.exitCode = 1
 } finally {
+  progress.end()
   rmSync(scratch, { recursive: true, force: true })
 }

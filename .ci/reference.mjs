@@ -13,9 +13,15 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { argumentsOf } from '../examples/arguments.js'
 import { root, tools } from './fetch.mjs'
 import { plainTheme, tidy } from './reference-theme.mjs'
 
+const { check } = argumentsOf({
+  usage: 'npm run reference -- [options]',
+  about: 'Writes the API reference below src/reference from the docstrings.',
+  options: { check: { text: 'writes nothing; exits with 1 when the committed pages are not what the docstrings give' } },
+}).values
 const target = path.join(root, 'src', 'reference')
 const { exports: packageExports } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
 
@@ -102,7 +108,7 @@ const out = mkdtempSync(path.join(tmpdir(), 'mqwire-reference-'))
 try {
   if (!(await write(out))) process.exitCode = 1
   const stale = differences(target, out)
-  if (!process.argv.includes('--check')) {
+  if (!check) {
     rmSync(target, { recursive: true, force: true })
     cpSync(out, target, { recursive: true })
     console.log(stale.length === 0 ? 'nothing changed' : stale.map((name) => `wrote src/reference/${name}`).join('\n'))

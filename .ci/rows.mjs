@@ -12,6 +12,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { argumentsOf } from '../examples/arguments.js'
 import { titlesIn as titles, titlesUnder } from './titles.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -103,17 +104,27 @@ export function unknown(sections, cited) {
   return [...cited].filter(([id]) => !ids.has(id)).map(([id, files]) => `${id} is no row, but ${[...files.keys()].join(', ')} cites it`)
 }
 
+const list = {
+  usage: 'npm run rows -- [options]',
+  about: 'Writes which rows of the acceptance matrix, faults and pains the tests cite to test/conformance/ROWS.md.',
+  options: {
+    check: { text: 'writes nothing; exits with 1 when the table is stale, a row has neither a test nor a reason, or a test cites what is no row' },
+    tests: { value: 'FOLDER', text: 'reads the titles under this folder (default test)' },
+    rows: { value: 'FILE', text: 'the rows (default test/conformance/rows.json)' },
+  },
+}
+
 function main(given) {
-  const option = (name, usual) => (given.includes(name) ? path.resolve(given[given.indexOf(name) + 1]) : usual)
-  const sections = JSON.parse(readFileSync(option('--rows', rowsFile), 'utf8'))
-  const cited = citations(option('--tests', path.join(root, 'test')))
+  const option = (name, usual) => (given[name] === undefined ? usual : path.resolve(given[name]))
+  const sections = JSON.parse(readFileSync(option('rows', rowsFile), 'utf8'))
+  const cited = citations(option('tests', path.join(root, 'test')))
   const table = markdown(sections, cited)
   const found = [...open(sections, cited), ...unknown(sections, cited)]
-  if (!given.includes('--check')) writeFileSync(tableFile, table)
+  if (!given.check) writeFileSync(tableFile, table)
   else if (!existsSync(tableFile) || readFileSync(tableFile, 'utf8') !== table) found.push('test/conformance/ROWS.md is stale: npm run rows')
   for (const objection of found) console.error(objection)
   console.log(table.split('\n')[4])
   process.exitCode = found.length > 0 ? 1 : 0
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) main(process.argv.slice(2))
+if (process.argv[1] === fileURLToPath(import.meta.url)) main(argumentsOf(list).values)

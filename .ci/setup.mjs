@@ -66,13 +66,26 @@ async function buildIfNeeded(always) {
   }
 }
 
+// What stands behind `--then FILE` is for that program.
+const then = process.argv.indexOf('--then')
+const own = process.argv.slice(2, then < 0 ? undefined : then)
+
 checkNode()
+const { argumentsOf } = await import('../examples/arguments.js')
+const { values } = argumentsOf(
+  {
+    usage: 'node .ci/setup.mjs [options] [--then FILE ...]',
+    about: 'Installs the dependencies and builds dist/, each if needed, then runs FILE with the arguments behind it.',
+    options: { install: { text: 'installs if needed, nothing more' }, build: { text: 'builds in any case' } },
+  },
+  own,
+)
 if (!isInstalled()) install()
-if (!process.argv.includes('--install')) await buildIfNeeded(process.argv.includes('--build'))
+if (!values.install) await buildIfNeeded(values.build)
 
 // `--then FILE …` goes on with a program in this same process: no shell in between that a Ctrl-C would kill first.
-if (process.argv[2] === '--then') {
-  const [, , , file, ...rest] = process.argv
+if (then >= 0) {
+  const [file, ...rest] = process.argv.slice(then + 1)
   process.argv = [process.argv[0], path.join(root, file), ...rest]
   await import(new URL(file, new URL('..', import.meta.url)).href)
 }

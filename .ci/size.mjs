@@ -12,6 +12,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
+import { argumentsOf } from '../examples/arguments.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const tableFile = path.join(root, 'test', 'package', 'sizes.json')
@@ -122,9 +123,14 @@ function check(measured) {
   return found
 }
 
+const { values } = argumentsOf({
+  usage: 'npm run size -- [options]',
+  about: 'Measures what each import costs. Exits with 1 when a size is off by more than 2 %, a row is missing or the README shows other figures.',
+  options: { update: { text: "writes the table, and the README's copy of it" } },
+})
 const measured = await measureAll()
 console.log(markdown(measured))
-if (process.argv.includes('--update')) {
+if (values.update) {
   update(measured)
 } else {
   const found = check(measured)

@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { argumentsOf } from '../examples/arguments.js'
 
 const sourceFile = fileURLToPath(new URL('../src/wasm/scanner.as', import.meta.url))
 const moduleFile = fileURLToPath(new URL('../src/wasm/binary.ts', import.meta.url))
@@ -75,6 +76,7 @@ export async function updateModule() {
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  argumentsOf({ usage: 'node .ci/wasm.mjs', about: 'Writes src/wasm/binary.ts from scanner.as.' })
   const { text, size } = await moduleOf(readSource())
   writeFileSync(moduleFile, text)
   console.log(`${size} bytes`)

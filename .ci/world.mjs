@@ -17,16 +17,35 @@ import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import * as esbuild from 'esbuild'
+import { argumentsOf } from '../examples/arguments.js'
+import { Progress } from './progress.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const cache = path.join(root, 'node_modules', '.cache', 'mqwire-world', String(process.pid))
 
-function option(name, otherwise) {
-  const at = process.argv.indexOf(`--${name}`)
-  return at < 0 ? otherwise : process.argv[at + 1]
-}
-
-const flag = (name) => process.argv.includes(`--${name}`)
+const whole = { value: 'N', number: [0], whole: true }
+const { values } = argumentsOf({
+  usage: 'npm run world -- [options]',
+  about: 'Runs the virtual world: clients, brokers and networks with every fault, under rules that must hold. Exits with 1 when one was broken.',
+  options: {
+    seeds: { ...whole, initial: 0, text: 'random schedules' },
+    seed: { ...whole, initial: 1, text: 'the first of them' },
+    enumerate: { text: 'every fault at every step of the base scenarios' },
+    only: { value: 'TEXT', initial: '', text: 'only scenarios, or with --defects only defects, with this in their name' },
+    defect: { value: 'NAME', text: 'with a planted defect, which must be found' },
+    defects: { text: 'with each planted defect in turn, as a table' },
+    every: { ...whole, number: [1], initial: 1, text: 'only each Nth defect' },
+    replay: { value: 'FILE', text: 'a schedule as a finding prints it, packet by packet' },
+    scanner: { text: 'reads packets with WebAssembly' },
+    raw: { text: 'prints schedules as they are, not made smaller' },
+    limit: { value: 'S', number: [0], initial: 3600, text: 'begins nothing after so many seconds' },
+    jobs: { ...whole, number: [1], initial: availableParallelism(), text: 'workers' },
+  },
+})
+const option = (name) => values[name]
+const flag = option
+/** Schedules that --enumerate makes, roughly: enough to tell the time left. */
+const enumerated = 40_000
 
 /** Replaces the text of a defect while its file is loaded. */
 function planted(defect) {
@@ -77,15 +96,38 @@ function work(file, workerData) {
 }
 
 async function run(file, task) {
-  const parts = Number(option('jobs', availableParallelism()))
-  const tasks = Array.from({ length: parts }, (_, part) => work(file, { ...task, part, parts }))
-  const all = task.hasty ? [await Promise.race(tasks.map(async (each) => firstToFind(await each, tasks)))] : await Promise.all(tasks)
+  const parts = option('jobs')
+  const counter = new Int32Array(new SharedArrayBuffer(4))
+  const tasks = Array.from({ length: parts }, (_, part) => work(file, { ...task, part, parts, counter }))
+  const telling = task.hasty ? undefined : tell(task, counter)
+  const found = task.hasty ? Promise.race(tasks.map(async (each) => firstToFind(await each, tasks))).then((one) => [one]) : Promise.all(tasks)
+  const all = await found.finally(() => telling?.end())
   return {
     schedules: sum(all, 'schedules'),
     seeds: sum(all, 'seeds'),
     failed: sum(all, 'failed'),
     events: sum(all, 'events'),
     reports: all.flatMap((each) => each.reports),
+  }
+}
+
+/** Shows how far the workers are. A run is over when its time is. */
+function tell({ seeds, enumerate, only, limit }, counter) {
+  const progress = new Progress('world', 'schedules')
+  const total = only === '' ? seeds + (enumerate ? enumerated : 0) : undefined
+  const started = performance.now()
+  const look = () => {
+    const done = Atomics.load(counter, 0)
+    const [gone, most] = [performance.now() - started, limit * 1000]
+    const left = total === undefined || done === 0 ? undefined : Math.min((gone * Math.max(0, total - done)) / done, most - gone)
+    progress.at(done, total, { left })
+  }
+  const timer = setInterval(look, 250)
+  return {
+    end() {
+      clearInterval(timer)
+      progress.end()
+    },
   }
 }
 
@@ -116,17 +158,17 @@ async function replay(name) {
 
 async function explore() {
   const started = performance.now()
-  const seeds = Number(option('seeds', 0))
+  const seeds = option('seeds')
   const file = await bundle('test/world/main.ts', 'world')
   const result = await run(file, {
-    first: Number(option('seed', 1)),
+    first: option('seed'),
     seeds,
     enumerate: flag('enumerate'),
-    only: option('only', ''),
+    only: option('only'),
     hasty: false,
     scanner: flag('scanner'),
     raw: flag('raw'),
-    limit: Number(option('limit', 3600)),
+    limit: option('limit'),
   })
   const kinds = new Map(result.reports.map((report) => [`${report.rule} ${report.detail.replace(/\d+/g, '#')}`, report]))
   for (const report of kinds.values()) print(report)
@@ -166,25 +208,28 @@ async function tryDefects(name) {
   const defects = [...base, ...outsideDefects.map((defect) => ({ ...defect, wide: true }))]
   const chosen =
     name === undefined
-      ? defects.filter(({ name: each }, index) => each.includes(option('only', '')) && index % Number(option('every', 1)) === 0)
+      ? defects.filter(({ name: each }, index) => each.includes(option('only')) && index % option('every') === 0)
       : defects.filter((defect) => defect.name === name)
   if (chosen.length === 0) throw new Error(`there is no such defect; there are: ${defects.map((defect) => defect.name).join(', ')}`)
   console.log('defect | caught by | where | seconds')
+  const progress = new Progress('world', 'defects')
   let missed = 0
-  for (const defect of chosen) {
+  for (const [done, defect] of chosen.entries()) {
+    progress.at(done, chosen.length)
     const result = await tryDefect(defect)
     console.log(row(result))
     if (name !== undefined && result.report !== undefined) print(result.report)
     if (result.report === undefined) missed += 1
   }
+  progress.end()
   console.log(`world: ${chosen.length} defects, ${missed} not caught`)
   return missed === 0
 }
 
 mkdirSync(cache, { recursive: true })
 try {
-  const defect = option('defect', undefined)
-  const recorded = option('replay', undefined)
+  const defect = option('defect')
+  const recorded = option('replay')
   const good = recorded !== undefined ? await replay(recorded) : flag('defects') || defect !== undefined ? await tryDefects(defect) : await explore()
   // Workers that were still looking are of no use any more.
   process.exitCode = good ? 0 : 1

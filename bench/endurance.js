@@ -13,16 +13,27 @@ import { mkdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import * as esbuild from 'esbuild'
+import { argumentsOf } from '../examples/arguments.js'
 import { machine } from './measure.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const cache = path.join(root, 'node_modules', '.cache', 'mqwire-endurance', String(process.pid))
 const minute = 60_000
 
-function option(name, otherwise) {
-  const at = process.argv.indexOf(`--${name}`)
-  return at < 0 ? otherwise : Number(process.argv[at + 1])
-}
+const whole = { value: 'N', number: [1], whole: true }
+const { values } = argumentsOf({
+  usage: 'npm run endurance -- [options]',
+  about: 'The endurance runs at full size; all of them where none is named. Exits with 1 when anything was lost, doubled or untrue.',
+  options: {
+    resets: { text: 'messages through a proxy that resets at random bytes, mosquitto behind it' },
+    crashes: { text: 'mosquitto killed under load, for each of three kinds of memory' },
+    leaks: { text: 'reconnects: heap, listeners, timers and handles' },
+    messages: { ...whole, initial: 100_000, text: 'of the resets, at each of QoS 1 and 2' },
+    kills: { ...whole, initial: 20, text: 'of each kind of memory' },
+    reconnects: { ...whole, initial: 10_000, text: 'over each transport' },
+    seed: { ...whole, number: [0], initial: 1, text: 'of the random choices' },
+  },
+})
 
 /** The built package in the place of the sources, as its users have it. */
 const built = {
@@ -64,14 +75,14 @@ function faultsOf(messages, qos, { fulfilled, rejected, lost, disordered, again 
 
 async function resets() {
   const [{ runResets }, { Restartable }] = [await load('resets'), await load('restartable')]
-  const messages = option('messages', 100_000)
+  const messages = values.messages
   for (const [subscriber, meanBytes] of [
     ['direct', 400],
     ['through the proxy', 3000],
   ]) {
     const broker = await Restartable.start()
     try {
-      const result = await runResets(broker, { messages, seed: option('seed', 1), meanBytes, subscriber, deadline: 30 * minute })
+      const result = await runResets(broker, { messages, seed: values.seed, meanBytes, subscriber, deadline: 30 * minute })
       const { qos1, qos2, contradictions, sessionsLost } = result
       const faults = [...faultsOf(messages, 1, qos1), ...faultsOf(messages, 2, qos2), ...contradictions]
       if (sessionsLost > 0) faults.push(`${sessionsLost} sessions lost`)
@@ -100,9 +111,9 @@ async function resets() {
 
 async function crashes() {
   const { runCrashes } = await load('crashes')
-  const kills = option('kills', 20)
+  const kills = values.kills
   for (const memory of ['most of it', 'every second', 'nothing']) {
-    const result = await runCrashes({ kills, memory, seed: option('seed', 1) })
+    const result = await runCrashes({ kills, memory, seed: values.seed })
     report(
       `Crashes, the broker remembers: ${memory}`,
       {
@@ -133,7 +144,7 @@ function program(name, env) {
 }
 
 function leaks() {
-  const reconnects = option('reconnects', 10_000)
+  const reconnects = values.reconnects
   for (const transport of ['tcp', 'websocket']) {
     const { before, after, seconds, faults } = program('reconnects.js', { RECONNECTS: String(reconnects), TRANSPORT: transport })
     for (const kind of ['resources', 'listeners']) {
@@ -156,7 +167,7 @@ function leaks() {
 }
 
 const runs = { resets, crashes, leaks }
-const wanted = Object.keys(runs).filter((name) => process.argv.includes(`--${name}`))
+const wanted = Object.keys(runs).filter((name) => values[name])
 
 mkdirSync(cache, { recursive: true })
 try {

@@ -12,14 +12,28 @@
  * compiler the peer is written in Node. `BENCH_WITHOUT=mosquitto,go,cargo,cc,chromium` takes them for missing.
  */
 import { writeFileSync } from 'node:fs'
+import { Progress } from '../.ci/progress.mjs'
+import { argumentsOf } from '../examples/arguments.js'
 import { machine } from './measure.js'
-import { measurements } from './parts/index.js'
 import { find, mosquittoVersion, startMosquitto, startPeer } from './peers/index.js'
 import { documentOf, jsonOf, lineOf, rowOf, tableHead } from './report.js'
 
-const flag = (name) => process.argv.includes(`--${name}`)
-const only = process.argv.flatMap((argument, index) => (process.argv[index - 1] === '--only' ? [argument.toLowerCase()] : []))
-const [json, quick] = [flag('json'), flag('quick')]
+const { values } = argumentsOf({
+  usage: 'npm run bench -- [options]',
+  about: 'Measures every row of the target table against its peer in the same run. Run it on a quiet machine.',
+  options: {
+    only: { value: 'TEXT', many: true, text: 'one part, or rows whose name contains this' },
+    quick: { text: 'the rows that say most, in about a minute' },
+    json: { text: 'one object on standard output, and nothing else there' },
+    write: { text: 'writes bench/RESULTS.md as well, with profiles of the rows that are missed' },
+    list: { text: 'the parts and their rows; measures nothing' },
+  },
+  notes: ['BENCH_WITHOUT=mosquitto,go,cargo,cc,chromium takes these for missing: what needs them is skipped, with the reason.'],
+})
+const { json, quick } = values
+const only = values.only.map((word) => word.toLowerCase())
+// All of the benchmark: not for those who only ask for help.
+const { measurements } = await import('./parts/index.js')
 const say = (text) => (json ? process.stderr : process.stdout).write(`${text}\n`)
 
 const has = { mosquitto: find('mosquitto') !== undefined, cc: find('cc') !== undefined }
@@ -50,7 +64,10 @@ function wanted({ part, rows, basic }) {
 
 async function measure() {
   const [rows, skipped, failed] = [[], [], []]
-  for (const measurement of measurements.filter(wanted)) {
+  const chosen = measurements.filter(wanted)
+  const progress = new Progress('bench', 'measurements')
+  for (const [done, measurement] of chosen.entries()) {
+    progress.at(done, chosen.length, { note: measurement.part })
     const names = Object.keys(measurement.rows)
     const reason = await measurement.lacks?.(context)
     if (reason !== undefined) {
@@ -65,7 +82,7 @@ async function measure() {
         if (result.skipped !== undefined) skipped.push({ name, part: measurement.part, reason: result.skipped })
         else {
           const row = rowOf(measurement.part, name, measurement.rows[name], result)
-          if (row.verdict === 'missed' && flag('write')) row.profile = await measurement.profile?.(context)
+          if (row.verdict === 'missed' && values.write) row.profile = await measurement.profile?.(context)
           rows.push(row)
           if (!json) say(lineOf(row))
         }
@@ -75,6 +92,7 @@ async function measure() {
       say(`failed: ${names.join('; ')}: ${error.message}`)
     }
   }
+  progress.end()
   return { rows, skipped, failed }
 }
 
@@ -91,13 +109,13 @@ function list() {
 }
 
 async function main() {
-  if (flag('list')) return list()
+  if (values.list) return list()
   const about = { machine: machine(), peers: await peers() }
   if (!json) say(`${about.machine}. ${about.peers}\n\n${tableHead}`)
   const result = { ...about, ...(await measure()), date: new Date().toISOString().slice(0, 10) }
   for (const { name, reason } of result.skipped) say(`skipped: ${name}: ${reason}`)
   if (json) process.stdout.write(`${JSON.stringify(jsonOf(result))}\n`)
-  if (flag('write')) writeFileSync(new URL('RESULTS.md', import.meta.url), documentOf(result))
+  if (values.write) writeFileSync(new URL('RESULTS.md', import.meta.url), documentOf(result))
   if (result.failed.length > 0) process.exitCode = 1
 }
 

@@ -4,10 +4,25 @@
  *     node examples/device.js [name]    connects to MQTT_URL, or mqtt://127.0.0.1:1883
  */
 import { setInterval } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
 import { connect } from 'mqwire'
 
+function nameOf(args) {
+  try {
+    const { values, positionals } = parseArgs({ args, options: { help: { type: 'boolean' } }, allowPositionals: true })
+    if (values.help !== true) return positionals[0] ?? 'thermometer'
+    console.log(
+      'Usage: node examples/device.js [name]\n\nPublishes as the device of this name (default thermometer) at MQTT_URL (default mqtt://127.0.0.1:1883).',
+    )
+    process.exit(0)
+  } catch (error) {
+    console.error(`${error.message.split('. ')[0]}; --help shows what there is.`)
+    process.exit(2)
+  }
+}
+
 const url = process.env.MQTT_URL || 'mqtt://127.0.0.1:1883'
-const name = process.argv[2] ?? 'thermometer'
+const name = nameOf(process.argv.slice(2))
 const topic = `devices/${name}`
 const status = { qos: 1, retain: true }
 

@@ -7,8 +7,10 @@ import { defineConfig } from 'vitest/config'
 
 const pure = ['architecture', 'auth', 'client', 'conformance', 'corpus', 'fuzz', 'testing', 'wasm', 'wire'].map((name) => `test/${name}/**/*.test.ts`)
 
-const pages = ['dashboard', 'everything', 'features', 'inside', 'policies', 'react', 'simulator'].map((name) => `test/browser/${name}.test.ts`)
-const programs = ['dashboard*', 'simulator', 'small*'].map((name) => `test/examples/${name}.test.ts`)
+const pages = ['dashboard', 'dashboard-choices', 'everything', 'features', 'inside', 'policies', 'react', 'simulator', 'simulator-real'].map(
+  (name) => `test/browser/${name}.test.ts`,
+)
+const programs = ['dashboard*', 'simulator*', 'small*'].map((name) => `test/examples/${name}.test.ts`)
 const brokers = ['aedes', 'matrix', 'mochi', 'mosquitto', 'scram-mochi', 'security'].map((name) => `test/interop/${name}.test.ts`)
 const folders = ['mutants', 'package', 'transport'].map((name) => `test/${name}/**/*.test.ts`)
 const shared = [...pages, ...programs, ...brokers, ...folders]

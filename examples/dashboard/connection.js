@@ -22,8 +22,23 @@ export class Connection {
     this.#listener = listener
   }
 
-  /** Connects and subscribes; gives nothing, since everything that comes of it is in the view. Throws an MqttError when the settings are wrong. */
+  /** Connects and subscribes; true when it could begin. Everything that comes of it is in the view, also what is wrong with the settings. */
   open({ url, filter, qos, username, password }) {
+    this.close()
+    // Whatever comes of this one, what is seen is not about the one before any more.
+    this.#client = undefined
+    this.#subscription = undefined
+    this.#show({ ...nothing, endpoint: withoutSecrets(url), filter })
+    try {
+      this.#begin(url, filter, { qos, username, password })
+      return true
+    } catch (error) {
+      this.#fail(error)
+      return false
+    }
+  }
+
+  #begin(url, filter, { qos, username, password }) {
     const client = new Client(url, {
       ...(username !== '' && { username }),
       ...(password !== '' && { password }),
@@ -37,10 +52,9 @@ export class Connection {
     })
     // Made before the client has connected: it is sent as soon as it can be.
     const subscription = client.subscription(filter, { qos, buffer: 4096 })
-    this.close()
     this.#client = client
     this.#subscription = subscription
-    this.#show({ ...nothing, state: 'connecting', endpoint: withoutSecrets(url), filter })
+    this.#show({ state: 'connecting' })
     this.#watch(client)
     this.#read(client, subscription)
     // The reason is in the view by then.

@@ -32,18 +32,31 @@ const connection = new Connection({
 })
 const panel = new ConnectionPanel(connection, { settings, submitted: open })
 const charts = new Charts(recorder)
-const inspector = new Inspector(recorder)
-const table = new TopicTable(recorder, { picked: (topic) => inspector.inspect(topic) })
-setUpPublish(connection, { topic: settings.publish })
+const inspector = new Inspector(recorder, { charted: (topic, name) => charts.show(topic, name) })
+const publish = setUpPublish(connection, { topic: settings.publish })
+const table = new TopicTable(recorder, {
+  picked(topic) {
+    inspector.inspect(topic)
+    publish.suggest(topic)
+  },
+})
 setUpTheme(() => charts.recolour())
 
+/** What the topics on the page came from. */
+let source = ''
+
 function open(wanted) {
-  try {
-    connection.open(wanted)
-  } catch (error) {
-    panel.complain(error)
-    return
+  const begun = connection.open(wanted)
+  // What another broker or another filter brought does not stay.
+  const next = JSON.stringify([wanted.url, wanted.filter])
+  if (source !== next) {
+    source = next
+    recorder.clear()
+    inspector.inspect(undefined)
+    draw()
   }
+  if (!begun) return
+  panel.remember(wanted)
   // Loading the page again connects again; a password has to be typed again.
   history.replaceState(null, '', writeSettings({ ...wanted, publish: settings.publish }))
 }

@@ -7,7 +7,7 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { parseArgs } from 'node:util'
+import { argumentsOf } from '../arguments.js'
 import { bundled, lazily, servePage, strict } from '../serving.js'
 import { withoutSecrets } from './settings.js'
 
@@ -38,9 +38,19 @@ export async function serveDashboard({ port = 8080 } = {}) {
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const text = { type: 'string' }
-  const { port = '8080', ...settings } = parseArgs({ options: { port: text, url: text, topic: text, qos: text } }).values
+  const { values } = argumentsOf({
+    usage: 'node examples/dashboard/serve.js [options]',
+    about: 'Serves the dashboard for a broker that listens on WebSocket.',
+    options: {
+      port: { value: 'N', number: [0, 65_535], whole: true, initial: 8080, text: 'where it listens, or the next port that is free' },
+      url: { value: 'URL', text: 'the broker, filled in on the page, as ws://127.0.0.1:9001' },
+      topic: { value: 'FILTER', text: 'the topic filter, filled in on the page' },
+      qos: { value: 'N', number: [0, 2], whole: true, text: 'the QoS, filled in on the page' },
+    },
+  })
+  const { port, ...given } = values
+  const settings = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
   if (settings.url !== undefined) settings.url = withoutSecrets(settings.url)
-  const dashboard = await serveDashboard({ port: Number(port) })
+  const dashboard = await serveDashboard({ port })
   console.log(`The dashboard is at ${dashboard.address(settings)}`)
 }

@@ -204,7 +204,8 @@ function explain(error) {
 }
 
 main().catch((error) => {
-  const misused = error instanceof UsageError || error.code === 'ERR_INVALID_BROKER_URL'
-  console.error(misused ? `${explain(error)}\nnpm start -- --help shows what it takes.` : `The demo broke off: ${explain(error)}`)
-  process.exit(misused ? 2 : 1)
+  if (error instanceof UsageError) console.error(error.message)
+  else if (error.code === 'ERR_INVALID_BROKER_URL') console.error(`MQTT_URL: ${explain(error)}; --help shows what there is.`)
+  else console.error(`The demo broke off: ${explain(error)}`)
+  process.exit(error instanceof UsageError || error.code === 'ERR_INVALID_BROKER_URL' ? 2 : 1)
 })

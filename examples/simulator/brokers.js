@@ -48,6 +48,8 @@ export function memoryBroker({ clock } = {}) {
   return {
     name: 'MemoryBroker, in this page',
     isInMemory: true,
+    /** Devices beyond so many share connections. */
+    mostLinks: Number.POSITIVE_INFINITY,
     url: 'mqtt://memory',
     links,
     async dial(owner, { signal } = {}) {
@@ -91,6 +93,9 @@ export function memoryBroker({ clock } = {}) {
   }
 }
 
+/** Connections of devices over real WebSockets. Firefox opens 200 in all, Chromium 255 to a host; the consumer has one, and who takes over another. */
+export const mostWebSockets = 190
+
 /** A real broker. The page's own WebSocket connects to it. */
 export function webSocketBroker(url) {
   const links = new Links()
@@ -101,6 +106,7 @@ export function webSocketBroker(url) {
   return {
     name: `${address.protocol}//${address.host}${address.pathname}`,
     isInMemory: false,
+    mostLinks: mostWebSockets,
     url,
     links,
     async dial(owner, options) {

@@ -3,7 +3,7 @@
  *
  * Its own link is not touched by the faults of links: it is the measure. A broker that goes down takes it along, as it does everybody.
  */
-import { decode } from './payload.js'
+import { decode, marks } from './payload.js'
 
 /** The owner of its link. */
 export const consumerId = 'consumer'
@@ -24,10 +24,11 @@ export class Consumer {
 
   /** Connects and subscribes; fulfils when the broker granted that. */
   async start() {
-    const { makeClient, broker, prefix, clock, journal } = this.#fleet
+    const { makeClient, broker, prefix, clock, journal, credentials, filter } = this.#fleet
     this.#client = makeClient(
       { url: broker.url, transport: (_endpoint, options) => broker.dial(consumerId, options) },
       {
+        ...credentials,
         clientId: `${prefix}-consumer`,
         firstConnect: 'wait',
         receiveMaximum: 65_535,
@@ -44,7 +45,7 @@ export class Consumer {
       this.lastError = error
       journal.note(`the consumer has no connection: ${error.code}`)
     })
-    const subscription = this.#client.subscription(`${prefix}/+/+`, { qos: 2, buffer: 65_536, bufferBytes: 64 * 1024 * 1024 })
+    const subscription = this.#client.subscription(filter, { qos: 2, buffer: 65_536, bufferBytes: 64 * 1024 * 1024 })
     this.#client.connect().catch(() => undefined)
     await subscription.ready
     this.#reading = this.#read(subscription)
@@ -59,6 +60,14 @@ export class Consumer {
   }
 
   async #read(subscription) {
-    for await (const batch of subscription.batches(1000)) for (const message of batch) this.#fleet.arrived(message, decode(message))
+    for await (const batch of subscription.batches(1000)) for (const message of batch) this.#take(message)
+  }
+
+  // A mark says all; without one the topic says whose message it is, and the payload which.
+  #take(message) {
+    const { isMarked, prefix } = this.#fleet
+    const mark = isMarked ? marks.read(message, prefix) : undefined
+    if (mark !== undefined) this.#fleet.accept(mark)
+    else this.#fleet.arrived(message, decode(message))
   }
 }

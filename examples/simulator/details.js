@@ -8,6 +8,7 @@ const whole = new Intl.NumberFormat('en')
 const lines = {
   State: (device) => signs[cellState(device)][1],
   'Client id': ({ clientId }) => clientId,
+  'Shares its connection': ({ sharing }) => (sharing === 0 ? 'no' : `with ${whole.format(sharing)} others`),
   Sent: ({ sent }) => whole.format(sent),
   Acknowledged: ({ acknowledged }) => whole.format(acknowledged),
   Arrived: ({ arrived }) => whole.format(arrived),

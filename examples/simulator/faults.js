@@ -144,7 +144,7 @@ export async function takeOver(fleet, device) {
   const { broker, makeClient } = fleet
   const intruder = makeClient(
     { url: broker.url, transport: (_endpoint, options) => broker.dial('intruder', options) },
-    { clientId: device.clientId, cleanStart: false, reconnect: false },
+    { ...fleet.credentials, clientId: device.clientId, cleanStart: false, reconnect: false },
   )
   try {
     await intruder.connect()

@@ -8,6 +8,8 @@ import { Histogram } from '../demo/stats.js'
 import { Consumer } from './consumer.js'
 import { Device } from './device.js'
 import { Journal } from './journal.js'
+import { Line } from './line.js'
+import { compile, filterOf, standardPayload, standardTopic } from './template.js'
 
 /** Milliseconds between two rounds over the devices. */
 const tick = 50
@@ -18,8 +20,11 @@ const lookEvery = 1000
 /** Milliseconds for the last messages to arrive, when the fleet stops. */
 const stopWithin = 5000
 
-/** What can be set, with defaults: devices, messages per second of each, their QoS and payload, and how many devices start in a second. */
-export const defaults = { devices: 300, rate: 1, qos: 1, payload: 'json', ramp: 200 }
+/**
+ * What can be set, with defaults: devices, messages per second of each, their QoS and payload, and how many devices start in a second; templates, of which
+ * that of the topic holds from one start to the next.
+ */
+export const defaults = { devices: 300, rate: 1, qos: 1, payload: 'json', ramp: 200, topic: standardTopic, template: standardPayload }
 
 /** See the file's comment. */
 export class Fleet {
@@ -37,6 +42,18 @@ export class Fleet {
   clock
   random
   prefix
+  /** Milliseconds since 1970. */
+  date
+  /** User name and password of all clients. */
+  credentials = {}
+  /** Whether messages carry a mark, by which they are known whatever their topics and payloads are. */
+  isMarked = false
+  /** What makes the topic and the payload of a message, and where all of them come. */
+  topicOf
+  payloadOf
+  filter
+  /** Client id to line. */
+  #lines = new Map()
   /** Called with the index of a device whose state changed. */
   changed = () => undefined
   #recent = new Histogram()
@@ -52,12 +69,13 @@ export class Fleet {
   #stopping
 
   /** `makeClient(endpoint, options)` makes a client; `clock` has `now()` and `setTimer(callback, delay)`; `name` tells this run from others. */
-  constructor({ makeClient, broker, clock, random = Math.random, date, name }) {
+  constructor({ makeClient, broker, clock, random = Math.random, date = Date.now, name }) {
     this.makeClient = makeClient
     this.broker = broker
     this.clock = clock
     this.random = random
     this.prefix = `simulator/${name}`
+    this.date = date
     this.journal = new Journal(date)
   }
 
@@ -66,12 +84,14 @@ export class Fleet {
     if (this.state !== 'stopped') return
     this.state = 'running'
     this.set(settings)
+    this.#address()
     this.journal.announce('fleet started')
     try {
       await this.consumer.start()
     } catch (error) {
       // Stopped before it began, or refused by the broker.
-      this.journal.note(`the consumer could not start: ${error.code ?? error.name}`)
+      const reason = error.reasonName === undefined ? '' : `, ${error.reasonName}`
+      this.journal.note(`the consumer could not start: ${error.code ?? error.name}${reason}`)
       await this.stop()
       return
     }
@@ -82,7 +102,11 @@ export class Fleet {
 
   /** Changes settings, also while running. */
   set(settings) {
-    Object.assign(this.settings, settings)
+    const { topic, ...rest } = settings
+    Object.assign(this.settings, rest)
+    if (topic !== undefined && this.topicOf === undefined) this.settings.topic = topic
+    this.payloadOf = compile(this.settings.template)
+    this.isMarked ||= this.settings.payload === 'template'
     this.#target = this.settings.devices
   }
 
@@ -105,21 +129,27 @@ export class Fleet {
     // Nothing can come any more.
     for (const stream of this.#streams(1, 2)) stream.giveUp(Number.POSITIVE_INFINITY)
     this.state = 'stopped'
+    this.topicOf = undefined
     const { lost, twice } = this.figures()
     this.journal.announce(`fleet stopped: ${lost} lost at QoS 1 and 2, ${twice} twice at QoS 2`)
   }
 
   /** The consumer's word: a message arrived. */
   arrived(message, said) {
-    const [index, qos] = message.topic
+    if (!message.topic.startsWith(`${this.prefix}/`)) return
+    const [device, qos] = message.topic
       .slice(this.prefix.length + 1)
       .split('/')
       .map(Number)
+    this.accept({ index: device - 1, qos, number: said?.number, at: said?.at })
+  }
+
+  /** The same, for a message that says itself which it is. Somebody else may publish what looks like ours. */
+  accept({ index, qos, number, at }) {
     const stream = this.devices[index]?.streams[qos]
-    // Somebody else may publish below our prefix.
-    if (stream === undefined || !Number.isSafeInteger(said?.number) || said.number < 1) return
-    if (!stream.arrive(said.number, qos)) return
-    const took = this.clock.now() - said.at
+    if (stream === undefined || !Number.isSafeInteger(number) || number < 1) return
+    if (!stream.arrive(number, qos)) return
+    const took = this.clock.now() - at
     this.latency.record(took)
     this.#recent.record(took)
   }
@@ -163,6 +193,29 @@ export class Fleet {
     const latency = { p50: this.#recent.percentile(0.5), p99: this.#recent.percentile(0.99) }
     this.#recent.reset()
     return latency
+  }
+
+  /** The client id of a device: where connections are fewer than devices, several have the same. */
+  clientIdOf(index) {
+    return `${this.prefix}-${index % this.broker.mostLinks}`
+  }
+
+  /** The line with this client id; undefined while the one before is on its way out. */
+  lineFor(clientId) {
+    const line = this.#lines.get(clientId)
+    if (line !== undefined && !line.isLeaving) return line
+    if (line !== undefined && line.client.state !== 'closed') return undefined
+    const fresh = new Line(this, clientId)
+    this.#lines.set(clientId, fresh)
+    return fresh
+  }
+
+  // Where messages go, until the fleet stops.
+  #address() {
+    const { topic } = this.settings
+    this.topicOf = compile(topic)
+    this.filter = filterOf(topic, this.prefix)
+    this.isMarked = topic !== standardTopic || this.settings.payload === 'template'
   }
 
   #round() {

@@ -5,17 +5,16 @@
  * the page as text only.
  */
 import { Client } from 'mqwire'
-import { lines, memoryBroker, webSocketBroker } from './brokers.js'
+import { lines, memoryBroker, mostWebSockets, webSocketBroker } from './brokers.js'
 import { DetailsView } from './details.js'
 import { Faults, faults, takeOver } from './faults.js'
 import { FiguresView, write } from './figures.js'
 import { Fleet } from './fleet.js'
 import { Grid, signs } from './grid.js'
 import { payloadKinds } from './payload.js'
+import { setUpTemplates } from './template-form.js'
 
 const shownEntries = 60
-/** Devices over real WebSockets. Firefox opens 200 in all, Chromium 255 to a host; the consumer has one, and who takes over another. */
-const mostWebSockets = 190
 /** Milliseconds between two looks at the figures. */
 const lookEvery = 500
 
@@ -129,11 +128,19 @@ class Page {
   #apply(form) {
     const number = (name) => Number(form.get(name))
     const settings = { devices: number('devices'), rate: number('rate'), qos: number('qos'), payload: form.get('payload'), ramp: number('ramp') }
+    // A field that cannot be changed now is not in the form.
+    for (const name of ['topic', 'template']) if (form.has(name)) settings[name] = form.get(name)
     this.#broker.setLine?.(form.get('line'))
     if (this.#fleet.state === 'running') this.#fleet.set(settings)
-    else this.#fleet.start(settings)
+    else this.#start(settings, form)
     this.#look ??= setInterval(() => this.#draw(), lookEvery)
     this.#draw()
+  }
+
+  #start(settings, form) {
+    const given = ['username', 'password'].filter((name) => form.has(name) && form.get(name) !== '')
+    this.#fleet.credentials = Object.fromEntries(given.map((name) => [name, form.get(name)]))
+    this.#fleet.start(settings)
   }
 
   async #stop() {
@@ -199,7 +206,13 @@ class Page {
     write(byId('start'), state === 'running' ? 'Apply' : 'Start')
     byId('start').disabled = state === 'stopping'
     byId('stop').disabled = state !== 'running'
+    // What holds for a whole run.
+    for (const name of ['topic', 'username', 'password']) byId('settings').elements[name].disabled = state !== 'stopped' || this.#isHidden(name)
     for (const button of this.#buttons.values()) button.disabled = state !== 'running'
+  }
+
+  #isHidden(name) {
+    return this.#broker.isInMemory && name !== 'topic'
   }
 
   #drawLog({ entries, version }) {
@@ -209,7 +222,9 @@ class Page {
 
   #networkText() {
     const { requests, forbidden } = this.#network
-    if (!this.#broker.isInMemory) return `WebSockets open: ${this.#broker.links.size}`
+    const { devices } = this.#fleet.figures()
+    const shared = devices > mostWebSockets ? `, ${mostWebSockets} of them shared by ${devices} devices` : ''
+    if (!this.#broker.isInMemory) return `WebSockets open: ${this.#broker.links.size}${shared}`
     return `No network: ${requests + forbidden} requests since start, and its policy lets none out`
   }
 }
@@ -230,17 +245,32 @@ function logLine({ at, text, count }) {
 }
 
 function forWebSockets({ devices, ramp }) {
-  devices.max = String(mostWebSockets)
   devices.value = '50'
   ramp.value = '20'
   byId('line-label').hidden = true
-  byId('crowd').hidden = false
+  for (const label of document.querySelectorAll('.real')) label.hidden = false
+  const crowd = byId('crowd')
+  crowd.hidden = false
+  const tell = () => {
+    const count = Number(devices.value)
+    const most = Math.ceil(count / mostWebSockets)
+    const limit = `A browser opens about 200 WebSockets at a time, and slowly: up to ${mostWebSockets} devices have a connection each.`
+    write(
+      crowd,
+      count > mostWebSockets
+        ? `${limit} ${count.toLocaleString('en')} devices share ${mostWebSockets} connections, up to ${most} devices each, and break and come back with them.`
+        : `${limit} Of more, several share one.`,
+    )
+  }
+  devices.addEventListener('input', tell)
+  tell()
 }
 
 function begin() {
   const { broker, problem } = chosenBroker()
   byId('settings').elements.payload.append(...Object.entries(payloadKinds).map(([value, text]) => option(value, text)))
   byId('settings').elements.line.append(...Object.keys(lines).map((name) => option(name, name === 'direct' ? 'direct' : `new links: ${name}`)))
+  setUpTemplates(byId('settings').elements, { about: byId('template-about'), list: byId('placeholders'), box: byId('templates') })
   for (const [sign, words] of Object.values(signs)) {
     const entry = document.createElement('span')
     entry.textContent = `${sign} ${words}`

@@ -8,6 +8,7 @@ export const payloadKinds = {
   binary: 'binary, 16 bytes',
   kilobyte: 'binary, 1 KiB',
   large: 'binary, 16 KiB',
+  template: 'a template of yours',
 }
 
 const sizes = { binary: 16, kilobyte: 1024, large: 16 * 1024 }
@@ -22,6 +23,20 @@ export function encode(kind, number, at) {
   view.setUint32(8, number)
   view.setFloat32(12, value)
   return view
+}
+
+const markName = 'simulator'
+
+/** What tells a message whose topic and payload come from templates: a user property of MQTT 5.0. */
+export const marks = {
+  write: ({ prefix, index, qos, number, at }) => [markName, [prefix, index, qos, number, at].join(' ')],
+  /** Undefined for a message that has none, or that of another run. */
+  read({ properties: { userProperties = [] } }, prefix) {
+    const [, text = ''] = userProperties.find(([name]) => name === markName) ?? []
+    const [run, ...rest] = text.split(' ')
+    const [index, qos, number, at] = rest.map(Number)
+    return run === prefix ? { index, qos, number, at } : undefined
+  },
 }
 
 /** What a message says; undefined when it is none of ours. */

@@ -7,7 +7,7 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { parseArgs } from 'node:util'
+import { argumentsOf } from '../arguments.js'
 import { bundled, lazily, servePage, strict } from '../serving.js'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
@@ -27,7 +27,11 @@ export async function serve({ port = 0 } = {}) {
 }
 
 if (pathToFileURL(process.argv[1] ?? '').href === import.meta.url) {
-  const { values } = parseArgs({ options: { port: { type: 'string', default: '8088' } } })
-  const { url } = await serve({ port: Number(values.port) })
+  const { values } = argumentsOf({
+    usage: 'npm run simulator -- [options]',
+    about: 'Serves a page that simulates hundreds of devices, at a broker in the page or at a real one.',
+    options: { port: { value: 'N', number: [0, 65_535], whole: true, initial: 8088, text: 'where it listens, or the next port that is free' } },
+  })
+  const { url } = await serve(values)
   console.log(`The simulator is at ${url}  (Ctrl-C stops)`)
 }

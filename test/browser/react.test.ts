@@ -8,9 +8,11 @@ import { build } from 'esbuild'
 import type { Browser, Page } from 'playwright-core'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
+import { Program } from '../examples/program.js'
 import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
 import { eventually } from '../interop/waiting.js'
 import { requireDist, root } from '../package/fixture.js'
+import { faint, nameless, tooWide, unseenFocus } from './accessible.js'
 import { driven, withChromium } from './chromium.js'
 import { type Site, serveSite } from './site.js'
 import { Tap } from './tap.js'
@@ -185,6 +187,61 @@ withChromium(() => {
     })
   }
 
+  describe('npm run react', () => {
+    let program: Program
+    let address = ''
+    let page: Page
+    const complaints: string[] = []
+    beforeAll(async () => {
+      program = new Program('react/serve.js', ['--port', '0'], '', {}, 60_000)
+      await program.prints('(Ctrl-C stops)')
+      address = /http:\S+/.exec(program.output)?.[0] ?? ''
+      page = await browser.newPage({ viewport: { width: 375, height: 800 } })
+      page.on('pageerror', (error) => complaints.push(error.message))
+      return async () => {
+        await page.close()
+        program.signal('SIGTERM')
+        expect((await program.ending).code).toBe(0)
+      }
+    })
+
+    it('brings a broker and a device: the page is connected, shows the time, and publishes', async () => {
+      await page.goto(address)
+      await page.getByText('Client: connected').waitFor()
+      await page.getByText(/^Latest on react\/clock: \d\d:\d\d:\d\d$/).waitFor()
+      expect(await page.getByRole('alert').count()).toBe(0)
+      await page.getByRole('textbox', { name: /^react/ }).fill('greeting')
+      await page.getByRole('textbox', { name: 'Message' }).fill('hello')
+      await page.getByRole('button', { name: 'Publish' }).click()
+      await page.getByText('Acknowledged.').waitFor()
+      await page.getByText('react/greeting: hello').waitFor()
+      expect(complaints).toEqual([])
+    })
+
+    it.each(['light', 'dark'] as const)('has names, contrast and a visible focus, in %s colours and on a phone', async (colorScheme) => {
+      const sender = await connect(new URL(address).searchParams.get('url') ?? '')
+      await page.emulateMedia({ colorScheme })
+      await page.goto(address)
+      await page.getByText('Client: connected').waitFor()
+      for (let number = 0; number < 20; number += 1) await sender.publish('react/number', `${number} is a number`)
+      await page.getByText('19 is a number').waitFor()
+      expect(await nameless(page)).toEqual([])
+      expect(await faint(page)).toEqual([])
+      expect(await unseenFocus(page, 4)).toEqual([])
+      expect(await tooWide(page)).toBe(0)
+      await sender.disconnect()
+    })
+
+    it('says on the page that there is no broker, and where one is to be had', async () => {
+      await page.goto(`${new URL(address).origin}/?url=ws://127.0.0.1:1`)
+      const alert = page.getByRole('alert')
+      await alert.waitFor()
+      expect(await alert.textContent()).toContain('There is no broker at ws://127.0.0.1:1')
+      expect(await alert.textContent()).toContain('npm run react')
+      expect(complaints).toEqual([])
+    })
+  })
+
   suite('aedes', startAedes, false)
   withMosquitto(['WebSocket'], () => suite('mosquitto', startMosquitto, true))
 })
@@ -198,7 +255,7 @@ createHook({ init: (id, type) => /TCP|PIPE|GETADDRINFO|TLS|Timeout|Immediate|MES
 
 const onServer = `
 import { renderToString } from 'react-dom/server'
-import { App } from './examples/react/app.jsx'
+import { App } from './examples/react/app.tsx'
 const loaded = opened.splice(0)
 const html = renderToString(<App url="ws://127.0.0.1:1" />)
 const rendered = opened.splice(0)

@@ -127,7 +127,7 @@ withChromium(() => {
         await page.page.waitForURL('**/?url=*')
         expect(await page.page.getByRole('button', { name: 'Restart the broker' }).isDisabled()).toBe(true)
         // Browsers hold back WebSockets that are opened in crowds.
-        expect(await page.page.locator('[name=devices]').getAttribute('max')).toBe('190')
+        expect(await page.page.locator('[name=devices]').getAttribute('max')).toBe('1000')
         expect(await page.page.locator('[name=line]').isVisible()).toBe(false)
         await page.apply({ devices: 6, ramp: 100_000, qos: 2, rate: 5 })
         await page.allConnected(6)

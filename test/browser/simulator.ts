@@ -72,10 +72,10 @@ export class SimulatorPage {
   }
 
   /** Fills the form and sends it off: starts the fleet, or changes it. */
-  async apply(settings: Partial<Settings>): Promise<void> {
+  async apply(settings: Partial<Settings> & { readonly username?: string; readonly password?: string }): Promise<void> {
     for (const [name, value] of Object.entries(settings)) {
       const field = this.page.locator(`#settings [name=${name}]`)
-      if (['devices', 'rate'].includes(name)) await field.fill(String(value))
+      if (['devices', 'rate', 'topic', 'template', 'username', 'password'].includes(name)) await field.fill(String(value))
       else await field.selectOption(String(value))
     }
     await this.page.click('#start')

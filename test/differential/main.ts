@@ -1,10 +1,9 @@
 /**
- * The differential run as a program: reads the options, builds the foreign codecs, prints findings and one summary line.
+ * The differential run as a program: takes the options, builds the foreign codecs, prints findings and one summary line.
  *
  * Bundled and started by `.ci/differential.mjs`.
  */
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { buildGo } from '../interop/building.js'
 import type { Codec } from './foreign.js'
 import { judgements } from './judged.js'
@@ -35,33 +34,28 @@ function printJudgements({ applied }: Report, complete: boolean): number {
   return idle.length
 }
 
+/** The options of the command line. */
+export interface Settings {
+  readonly packets: number
+  readonly seed: number
+  /** One codec alone. */
+  readonly only: string | undefined
+  /** Seconds. */
+  readonly limit: number
+}
+
 /** Runs with the options of a command line; true when nothing was found. */
-export async function main(args: readonly string[]): Promise<boolean> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      packets: { type: 'string', default: String(longRun) },
-      seed: { type: 'string', default: '1' },
-      only: { type: 'string' },
-      limit: { type: 'string', default: '600' },
-    },
-  })
+export async function main({ packets, seed, only, limit }: Settings): Promise<boolean> {
   const started = performance.now()
   // Refusals are errors, and nobody reads where they were thrown.
   Error.stackTraceLimit = 3
   const built = await buildGo(sources)
   if (built.missing !== undefined) console.log(`without paho.golang and mochi-mqtt: ${built.missing}`)
   const there = built.missing === undefined ? all : all.slice(0, 1)
-  const codecs = values.only === undefined ? there : there.filter((codec) => codec === values.only)
+  const codecs = only === undefined ? there : there.filter((codec) => codec === only)
   if (codecs.length === 0) throw new Error(`there is no such codec; there are: ${there.join(', ')}`)
   const program = built.missing === undefined && codecs.some((codec) => codec !== 'mqtt-packet') ? join(built.folder, 'broker') : undefined
-  const options: RunOptions = {
-    seed: Number(values.seed),
-    packets: Number(values.packets),
-    limit: Number(values.limit),
-    codecs,
-    program,
-  }
+  const options: RunOptions = { seed, packets, limit, codecs, program }
   const report = await run(options)
   return tell(report, options, codecs.length === all.length, (performance.now() - started) / 1000)
 }

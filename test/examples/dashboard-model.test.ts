@@ -132,12 +132,23 @@ describe('the history', () => {
   })
 
   it('has the last messages of a topic, newest first', () => {
-    for (let count = 0; count < 30; count++) history.add(message('t', String(count)), start + count)
+    for (let count = 0; count < 600; count++) history.add(message('t', String(count)), start + count)
     const texts = history.of('t').map(({ message: { payload } }) => Number(new TextDecoder().decode(payload)))
-    expect(texts).toEqual(Array.from({ length: historyLimits.perTopic }, (_, index) => 29 - index))
-    expect(history.of('t')[0]?.at).toBe(start + 29)
+    expect(texts).toEqual(Array.from({ length: historyLimits.perTopic }, (_, index) => 599 - index))
+    expect(history.of('t')[0]?.at).toBe(start + 599)
     history.clear()
     expect([history.of('t'), history.size, history.bytes]).toEqual([[], 0, 0])
+  })
+
+  it('keeps as many bytes of a topic as it may, and the newest message whatever its size', () => {
+    const part = new Uint8Array(100_000)
+    for (let count = 0; count < 30; count++) history.add(message('t', part), start + count)
+    history.add(message('other', part), start)
+    expect([history.of('t').length, history.of('t')[0]?.at, history.of('other').length]).toEqual([10, start + 29, 1])
+    history.add(message('t', new Uint8Array(2 * historyLimits.topicBytes)), start + 30)
+    expect(history.of('t')).toHaveLength(1)
+    history.add(message('t', 'small'), start + 31)
+    expect(history.of('t').map(({ at }) => at)).toEqual([start + 31])
   })
 
   it('keeps its budget, and gives up the oldest first', () => {
@@ -170,7 +181,9 @@ describe('the history', () => {
           const one = message(topic, new Uint8Array(length))
           kept.add(one, start)
           list.push({ topic, cost: costOf(one) })
-          if (list.filter((each) => each.topic === topic).length > historyLimits.perTopic)
+          const own = () => list.filter((each) => each.topic === topic)
+          const bytes = () => own().reduce((sum, { cost }) => sum + cost, 0)
+          while (own().length > historyLimits.perTopic || (own().length > 1 && bytes() > historyLimits.topicBytes))
             list.splice(
               list.findIndex((each) => each.topic === topic),
               1,

@@ -54,7 +54,7 @@ describe('payloads', () => {
 
   it('are laid out as JSON, or said to be none', () => {
     expect(render(bytes('{"a":[1,2]}'), 'json')).toEqual({ text: '{\n  "a": [\n    1,\n    2\n  ]\n}', note: '' })
-    expect(render(bytes('{"a":'), 'json')).toEqual({ text: '{"a":', note: 'This is no JSON.' })
+    expect(render(bytes('{"a":'), 'json')).toEqual({ text: '{"a":', note: 'This is no JSON: Unexpected end of JSON input' })
     expect(render(bytes(''), 'json').note).toBe('The payload is empty.')
     expect(render(bytes('["[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "\\"[["]'), 'json').note).toBe('')
   })

@@ -59,6 +59,7 @@ export interface SeriesStore {
   interrupt(): void
   commit(now: number): void
   names(): readonly string[]
+  clear(): void
 }
 
 export interface Kept {
@@ -91,6 +92,7 @@ export interface Recorder {
   selected: string | undefined
   received(messages: readonly Message[], now: number): void
   tick(now: number): void
+  chart(topic: string, name: string, kept: readonly (string | undefined)[]): boolean
   pause(): void
   resume(): void
   clear(): void
@@ -104,6 +106,14 @@ export interface TableView {
   sortBy(column: string): void
   search(text: string): void
   arrange(topics: Topics, still?: boolean): void
+}
+
+/** A connection that was used. */
+export interface Recent {
+  readonly url: string
+  readonly filter: string
+  readonly qos: number
+  readonly username: string
 }
 
 export interface Settings {
@@ -123,7 +133,7 @@ interface Modules {
   'model/history.js': {
     History: new () => History
     costOf(message: Message): number
-    readonly limits: { readonly perTopic: number; readonly messages: number; readonly bytes: number }
+    readonly limits: { readonly perTopic: number; readonly topicBytes: number; readonly messages: number; readonly bytes: number }
   }
   'model/topics.js': {
     Topics: new () => Topics
@@ -135,11 +145,20 @@ interface Modules {
     oneLine(text: string, limit?: number): string
     preview(bytes: Uint8Array): string
     formatOf(bytes: Uint8Array): 'text' | 'json' | 'hex'
-    render(bytes: Uint8Array, format: 'text' | 'json' | 'hex'): { readonly text: string; readonly note: string }
+    render(bytes: Uint8Array, format: 'text' | 'json' | 'hex', contentType?: string): { readonly text: string; readonly note: string }
+    pieces(bytes: Uint8Array, format: 'text' | 'json' | 'hex', text: string): readonly { readonly text: string; readonly field: string | undefined }[]
+    isJson(contentType?: string): boolean
+    jsonProblem(text: string): string | undefined
     size(bytes: number): string
     age(milliseconds: number): string
     short(value: number): string
     readonly limits: { readonly text: number; readonly hex: number; readonly line: number }
+  }
+  'model/json-layout.js': { piecesOf(value: unknown): readonly { readonly text: string; readonly field: string | undefined }[] }
+  'model/recent.js': {
+    recentIn(text: string): readonly Recent[]
+    remembered(list: readonly Recent[], settings: Recent & { readonly password?: string }): readonly Recent[]
+    readonly limits: { readonly connections: number }
   }
   'model/rates.js': { Rates: new () => Rates }
   'model/recorder.js': { Recorder: new () => Recorder; readonly interval: number }

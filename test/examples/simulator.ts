@@ -12,6 +12,8 @@ export interface Settings {
   qos: 0 | 1 | 2
   payload: string
   ramp: number
+  topic: string
+  template: string
 }
 
 /** Totals of a fleet. */
@@ -42,6 +44,7 @@ interface SimulatedDevice {
   readonly sent: number
   readonly acknowledged: number
   readonly lastError: string | undefined
+  readonly sharing: number
 }
 
 interface Clock {
@@ -51,6 +54,7 @@ interface Clock {
 
 interface Fleet {
   readonly devices: readonly SimulatedDevice[]
+  readonly prefix: string
   readonly state: string
   readonly journal: { readonly entries: readonly { readonly text: string; readonly count: number }[] }
   start(settings: Partial<Settings>): Promise<void>
@@ -64,7 +68,8 @@ interface Fleet {
 
 interface Broker {
   readonly violations: number
-  readonly links: { readonly size: number }
+  readonly links: { readonly size: number; cut(chosen: (owner: string) => boolean): number }
+  mostLinks: number
   setLine(name: string): void
   close(): void
 }
@@ -79,6 +84,11 @@ interface Simulator {
   }) => Fleet
   readonly Faults: new (fleet: Fleet) => { begin(name: string): void; endAll(): void; isRunning(name: string): boolean }
   readonly faults: Readonly<Record<string, { readonly label: string; readonly lasts?: number; readonly needsMemory?: boolean }>>
+  compile(template: string): (known: object) => string
+  problemOf(template: string): string | undefined
+  topicProblemOf(template: string): string | undefined
+  filterOf(template: string, prefix: string): string
+  readonly placeholders: Readonly<Record<string, unknown>>
   readonly memoryBroker: (options: { clock: Clock }) => Broker
   readonly Journal: new (
     date: () => number,
@@ -99,7 +109,7 @@ interface Simulator {
 
 /** Everything that the modules export. They import the built package: call `requireDist()` first. */
 export async function simulator(): Promise<Simulator> {
-  const names = ['fleet', 'faults', 'brokers', 'journal', 'ledger']
+  const names = ['fleet', 'faults', 'brokers', 'journal', 'ledger', 'template']
   const modules = await Promise.all(names.map((name) => import(pathToFileURL(path.join(root, 'examples', 'simulator', `${name}.js`)).href)))
   return Object.assign({}, ...modules) as Simulator
 }

@@ -6,6 +6,8 @@ const files = ['aedes.test.ts', 'mosquitto.test.ts', 'mochi.test.ts', ...(proces
 export default defineConfig({
   test: {
     root: '.',
+    // Without the lines at the end of the screen that one of them draws: the last one has a line of its own, with the time left.
+    reporters: [['default', { summary: false }], 'json', './.ci/progress-reporter.mjs'],
     include: files.map((name) => `test/interop/${name}`),
     setupFiles: ['test/secrets-setup.ts'],
     // One broker at a time: what is slow is then the broker. A Java process takes its time on a busy machine.

@@ -27,6 +27,8 @@ export interface Options {
   readonly check: boolean
   /** Writes the table; all mutants have to run then. */
   readonly write: boolean
+  /** Hears how many of all runs are done. */
+  readonly tell?: (done: number, total: number) => void
 }
 
 /** Milliseconds for one task: a mutant that loops without a pause never answers. */
@@ -50,6 +52,7 @@ async function runAll<T extends Task>(options: Options, tasks: readonly T[], tel
         const answer = await hand.run(task, patience)
         const outcome: Outcome = 'broken' in answer ? { verdict: 'broken', detail: answer.detail, milliseconds: patience } : answer
         outcomes.set(task, outcome)
+        options.tell?.(outcomes.size, tasks.length)
         tell(task, outcome)
       }
       await hand.close()

@@ -40,6 +40,8 @@ export interface Task {
   readonly scanner?: boolean
   /** A schedule as a finding prints it: run it alone, and give every packet and event. */
   readonly replay?: string | undefined
+  /** One number in shared memory: schedules that all workers have run. */
+  readonly counter?: Int32Array | undefined
 }
 
 /** A finding on its way to the runner. */
@@ -84,6 +86,7 @@ class Runner {
   async run(schedule: Schedule): Promise<readonly string[]> {
     const { findings, steps, events } = await new World(schedule).run()
     this.schedules += 1
+    if (task.counter !== undefined) Atomics.add(task.counter, 0, 1)
     this.events += events
     const counted = findings.filter(({ rule }) => task.rules?.includes(rule) ?? true)
     if (counted.length > 0) await this.#report(schedule, counted)

@@ -1,11 +1,11 @@
 /**
- * The last messages of each topic, for the inspector, within one budget: so many a topic, so many in all, so many bytes in all.
+ * The last messages of each topic, for the inspector, within budgets: so many messages and bytes of a topic, so many messages and bytes in all.
  *
- * Over the budget the oldest message of all goes first. Pure: the caller tells the time.
+ * The newest message of a topic is kept even when it is larger than the budget of its topic. Over the budget of all the oldest message of all goes first. Pure: the caller tells the time.
  */
 
-/** Messages of a topic, messages in all, and bytes in all. */
-export const limits = { perTopic: 20, messages: 5000, bytes: 16 * 1024 * 1024 }
+/** Messages and bytes of a topic, messages in all, and bytes in all. */
+export const limits = { perTopic: 500, topicBytes: 1024 * 1024, messages: 20_000, bytes: 16 * 1024 * 1024 }
 
 /** Bytes of the objects around a message; an estimate. */
 const objects = 600
@@ -35,20 +35,21 @@ export class History {
     const { topic } = message
     const place = { topic, gone: false }
     const record = { message, at: now, number: this.#number++, cost: costOf(message), place }
-    const records = this.#topics.get(topic) ?? []
-    if (records.length === 0) this.#topics.set(topic, records)
-    records.push(record)
+    const kept = this.#topics.get(topic) ?? { records: [], bytes: 0 }
+    if (kept.records.length === 0) this.#topics.set(topic, kept)
+    kept.records.push(record)
+    kept.bytes += record.cost
     this.#queue.push(place)
     this.size += 1
     this.bytes += record.cost
-    if (records.length > limits.perTopic) this.#dropOldest(topic)
+    while (kept.records.length > limits.perTopic || (kept.records.length > 1 && kept.bytes > limits.topicBytes)) this.#dropOldest(topic)
     while (this.size > limits.messages || this.bytes > limits.bytes) this.#dropFirst()
     this.#tidy()
   }
 
   /** Records `{ message, at, number }` of a topic, newest first. */
   of(topic) {
-    return [...(this.#topics.get(topic) ?? [])].reverse()
+    return [...(this.#topics.get(topic)?.records ?? [])].reverse()
   }
 
   clear() {
@@ -67,12 +68,13 @@ export class History {
   }
 
   #dropOldest(topic) {
-    const records = this.#topics.get(topic)
-    const { place, cost } = records.shift()
+    const kept = this.#topics.get(topic)
+    const { place, cost } = kept.records.shift()
+    kept.bytes -= cost
     place.gone = true
     this.size -= 1
     this.bytes -= cost
-    if (records.length === 0) this.#topics.delete(topic)
+    if (kept.records.length === 0) this.#topics.delete(topic)
   }
 
   // Once in so many messages, so that each pays little for it.

@@ -5,6 +5,8 @@
  * It gives text and never markup; who shows it must use `textContent`.
  */
 
+import { piecesOf } from './json-layout.js'
+
 /** Bytes of a payload that are shown as text or JSON and as hexadecimal, characters of one line, and levels of JSON that are laid out. */
 export const limits = { text: 65_536, hex: 4096, line: 80, depth: 32 }
 
@@ -87,6 +89,23 @@ function laidOut(text) {
   }
 }
 
+/** True for a content type that promises JSON. */
+export function isJson(contentType = '') {
+  const [type] = contentType.toLowerCase().split(';')
+  return type.trim() === 'application/json' || type.trim().endsWith('+json')
+}
+
+/** Why a text is no JSON, in one line; undefined when it is. */
+export function jsonProblem(text) {
+  if (text.trim() === '') return 'it is empty'
+  try {
+    JSON.parse(text)
+    return undefined
+  } catch (error) {
+    return oneLine(error.message, 160)
+  }
+}
+
 // Laid out, a thousand brackets would be a thousand lines with up to a thousand blanks before them.
 function tooDeep(text) {
   let depth = 0
@@ -105,8 +124,21 @@ function tooDeep(text) {
   return false
 }
 
-function cut(text) {
-  return text.length > limits.text ? text.slice(0, limits.text) : text
+/** Pieces that are safe to show, of as many characters as are shown. */
+function cut(pieces) {
+  let room = limits.text
+  return pieces.flatMap(({ text, field }) => {
+    const shown = visible(text).slice(0, room)
+    room -= shown.length
+    return shown === '' ? [] : [{ text: shown, field }]
+  })
+}
+
+/** A payload in pieces `{ text, field }`: numbers that have a field are pieces of their own. */
+export function pieces(bytes, format, text) {
+  const number = format === 'text' && text.trim() !== '' && Number.isFinite(Number(text))
+  if (number) return [{ text, field: 'value' }]
+  return format === 'json' && laidOut(text) !== undefined ? cut(piecesOf(JSON.parse(decoded(bytes, limits.text)))) : [{ text, field: undefined }]
 }
 
 /** So few bytes in a line, that a phone has room for it. */
@@ -122,18 +154,23 @@ function hexLines(bytes) {
   return lines.join('\n')
 }
 
-/** A payload in one of the formats: its text, and a note on what is missing from it or wrong with it. */
-export function render(bytes, format) {
+/** A payload in one of the formats: its text, and a note on what is missing from it or wrong with it, also by its content type. */
+export function render(bytes, format, contentType = '') {
   if (bytes.length === 0) return { text: '', note: 'The payload is empty.' }
   const limit = format === 'hex' ? limits.hex : limits.text
   const note = bytes.length > limit ? `The first ${limit.toLocaleString('en')} of ${bytes.length.toLocaleString('en')} bytes.` : ''
   if (format === 'hex') return { text: hexLines(bytes), note }
   const text = decoded(bytes, limit)
   if (text === undefined) return { text: '', note: 'These bytes are no UTF-8: see them as hexadecimal.' }
-  if (format === 'text') return { text: visible(text), note }
+  const promised = isJson(contentType) && !note ? jsonProblem(text) : undefined
+  if (format === 'text')
+    return { text: visible(text), note: promised === undefined ? note : `The content type says JSON, but it is none: ${promised}` }
   const layout = laidOut(text)
-  if (layout !== undefined) return { text: cut(visible(layout)), note }
-  return { text: visible(text), note: note || (tooDeep(text) ? `Nested deeper than ${limits.depth} levels.` : 'This is no JSON.') }
+  if (layout !== undefined) return { text: visible(layout).slice(0, limits.text), note }
+  return {
+    text: visible(text),
+    note: note || (tooDeep(text) ? `Nested deeper than ${limits.depth} levels.` : `This is no JSON: ${jsonProblem(text)}`),
+  }
 }
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']

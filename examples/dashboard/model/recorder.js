@@ -72,6 +72,19 @@ export class Recorder {
     this.#charted.clear()
   }
 
+  /** Draws a number of a topic from now on, and those of it that are kept; other charts keep these fields. False when there is no chart for it. */
+  chart(topic, name, kept) {
+    const series = this.series.pin(topic, name, kept)
+    if (series === undefined) return false
+    this.#charted.add(topic)
+    if (series.count > 0) return true
+    for (const { message, at } of this.history.of(topic).reverse()) {
+      const [, value] = numbersIn(message).find(([field]) => field === name) ?? []
+      if (value !== undefined) this.series.fill(series, at, value)
+    }
+    return true
+  }
+
   #keep(message, now) {
     if (!this.topics.add(message, now, this.selected)) return
     this.history.add(message, now)

@@ -29,6 +29,14 @@ class Series {
     this.#next = value
   }
 
+  /** A value from before, where there is none yet. */
+  fill(index, value) {
+    if (typeof this.values[index] === 'number') return
+    this.values[index] = value
+    this.last = value
+    this.count += 1
+  }
+
   commit(now) {
     const value = this.#next
     this.#next = undefined
@@ -86,6 +94,30 @@ export class SeriesStore {
     if (series.last !== undefined) field.compare(value, series.last)
     series.set(value)
     return true
+  }
+
+  /**
+   * The series of a field and a topic that somebody wants to see; where there is no room, another one goes, but none of these fields. Undefined for a topic
+   * that is too long.
+   */
+  pin(topic, name, kept = []) {
+    if (topic.length > limits.topic) return undefined
+    if (!this.fields.has(name) && this.fields.size >= limits.fields) this.fields.delete(this.names().findLast((other) => !kept.includes(other)))
+    const field = this.fields.get(name) ?? this.#addField(name)
+    const known = field?.series.get(topic)
+    if (known !== undefined || field === undefined) return known
+    if (field.series.size >= limits.series) {
+      field.more = true
+      field.series.delete([...field.series.keys()].at(-1))
+    }
+    return this.#addSeries(field, topic)
+  }
+
+  /** A value of a series from before, at a time in milliseconds. */
+  fill(series, at, value) {
+    const index = this.times.findIndex((time) => time * 1000 >= at)
+    if (index < 0) series.set(value)
+    else series.fill(index, value)
   }
 
   /** What comes next is not to be joined to what was before. */

@@ -84,6 +84,19 @@ class FieldChart {
     this.#chart.recolour()
   }
 
+  /** The name of the field that is shown. */
+  get shown() {
+    return this.#field?.name
+  }
+
+  /** Shows a field, and in it the line of a topic. */
+  pin(topic, name) {
+    this.#chosen = name
+    this.#switched.set(topic, true)
+    this.draw()
+    this.#canvas.scrollIntoView({ block: 'nearest' })
+  }
+
   #choose() {
     const names = this.#store.names()
     const name = names.includes(this.#chosen) ? this.#chosen : names[this.#rank]
@@ -160,11 +173,27 @@ class RateChart {
 
 /** All of them. */
 export class Charts {
+  #recorder
+  #fields
   #charts
+  /** The chart that gets the next field that somebody wants to see. */
+  #turn = 0
 
-  constructor({ series, rates }) {
-    this.#charts = [0, 1].map((rank) => new FieldChart(byId(`chart-${rank}`), series, rank))
-    this.#charts.push(new RateChart(byId('chart-rate'), rates))
+  constructor(recorder) {
+    this.#recorder = recorder
+    this.#fields = [0, 1].map((rank) => new FieldChart(byId(`chart-${rank}`), recorder.series, rank))
+    this.#charts = [...this.#fields, new RateChart(byId('chart-rate'), recorder.rates)]
+  }
+
+  /** Draws a number of a topic. Gives what came of it, in a sentence. */
+  show(topic, name) {
+    const shown = this.#fields.map((chart) => chart.shown)
+    if (!this.#recorder.chart(topic, name, shown)) return 'There is no chart for a topic with such a long name.'
+    const there = shown.indexOf(name)
+    const index = there < 0 ? this.#turn : there
+    if (there < 0) this.#turn = 1 - this.#turn
+    this.#fields[index].pin(topic, name)
+    return `${oneLine(name)} of ${oneLine(topic)} is in chart ${index + 1}.`
   }
 
   draw() {

@@ -4,17 +4,28 @@
 
 import { textOf } from '../connection.js'
 import { age, oneLine, short, size } from '../model/payload.js'
+import { readRecent, remembered, writeRecent } from '../model/recent.js'
 import { byId, make, setFacts, setText, timeOfDay } from './dom.js'
 
 /** Lines of the log. */
 const logLength = 50
+
+/** State of the client to what the title of the window says. */
+const titles = {
+  idle: 'Not connected',
+  connecting: 'Connecting',
+  connected: 'Connected',
+  reconnecting: 'Reconnecting',
+  disconnecting: 'Disconnecting',
+  closed: 'Disconnected',
+}
 
 /** State of the client to what is read. */
 const states = {
   idle: () => 'Not connected',
   connecting: ({ endpoint }) => `Connecting to ${endpoint}`,
   connected: ({ endpoint }) => `Connected to ${endpoint}`,
-  reconnecting: ({ attempt }) => `Reconnecting, attempt ${Math.max(1, attempt)}`,
+  reconnecting: ({ endpoint, attempt }) => `Reconnecting to ${endpoint}, attempt ${Math.max(1, attempt)}`,
   disconnecting: () => 'Disconnecting',
   closed: ({ error }) => (error === undefined ? 'Disconnected' : 'Stopped'),
 }
@@ -43,11 +54,18 @@ function factsOf({ negotiated, granted, filter }) {
   ]
 }
 
+/** The title of the window, from which one tells the state without looking at the page. */
+function setTitle(state, endpoint) {
+  const title = `${state}${endpoint === '' ? '' : ` · ${oneLine(endpoint.replace(/^\w+:\/\//, ''), 60)}`} – mqwire dashboard`
+  if (document.title !== title) document.title = title
+}
+
 /** The panel. */
 export class ConnectionPanel {
   #form = byId('connect')
   #connection
   #view
+  #recent = readRecent()
 
   /** `submitted(settings)` is called with what the form says. */
   constructor(connection, { settings, submitted }) {
@@ -58,16 +76,52 @@ export class ConnectionPanel {
     qos.value = String(settings.qos)
     this.#form.addEventListener('submit', (event) => {
       event.preventDefault()
-      submitted({ url: url.value.trim(), filter: filter.value, qos: Number(qos.value), username: username.value, password: password.value })
+      const settings = { url: url.value.trim(), filter: filter.value, qos: Number(qos.value), username: username.value }
+      submitted({ ...settings, password: password.value })
     })
+    byId('recent').addEventListener('change', () => this.#choose())
+    this.#offer()
     byId('disconnect').addEventListener('click', () => connection.close())
     byId('retry').addEventListener('click', () => connection.retry())
     for (const type of ['online', 'offline']) addEventListener(type, () => this.show(connection.view))
     this.show(connection.view)
   }
 
-  /** Something is wrong that no view tells. */
-  complain(error) {
+  /** A connection that was begun can be chosen again. */
+  remember(settings) {
+    this.#recent = remembered(this.#recent, settings)
+    writeRecent(this.#recent)
+    this.#offer()
+  }
+
+  /** The connections that were used last, to choose from. */
+  #offer() {
+    const list = byId('recent')
+    const option = (value, text) => make('option', { value }, text)
+    const each = this.#recent.map(({ url, filter, username }, index) => {
+      return option(String(index), oneLine(`${filter} at ${url}${username === '' ? '' : ` as ${username}`}`, 120))
+    })
+    list.replaceChildren(option('', 'choose …'), ...each, option('none', 'forget them'))
+    list.closest('label').hidden = each.length === 0
+  }
+
+  #choose() {
+    const list = byId('recent')
+    const chosen = this.#recent[Number(list.value)]
+    if (list.value === 'none') {
+      this.#recent = []
+      writeRecent([])
+      this.#offer()
+      this.#form.elements.url.focus()
+    } else if (list.value !== '' && chosen !== undefined) {
+      for (const name of ['url', 'filter', 'username']) this.#form.elements[name].value = chosen[name]
+      this.#form.elements.qos.value = String(chosen.qos)
+      this.#form.elements.password.value = ''
+    }
+    list.value = ''
+  }
+
+  #complain(error) {
     const problem = byId('problem')
     setText(problem, error === undefined ? '' : textOf(error))
     problem.hidden = error === undefined
@@ -81,7 +135,8 @@ export class ConnectionPanel {
     byId('state').dataset.state = offline ? 'offline' : state
     const said = states[state]({ ...view, endpoint: oneLine(endpoint, 60) })
     setText(byId('state-text'), offline ? `Offline: this device has no network (${said[0].toLowerCase()}${said.slice(1)})` : said)
-    this.complain(view.error)
+    setTitle(offline ? 'Offline' : titles[state], endpoint)
+    this.#complain(view.error)
     const open = !['idle', 'closed', 'disconnecting'].includes(state)
     byId('disconnect').disabled = !open
     byId('retry').hidden = state !== 'reconnecting'

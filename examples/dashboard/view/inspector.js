@@ -3,8 +3,9 @@
  */
 
 import { limits } from '../model/history.js'
-import { age, formatOf, oneLine, render, size, limits as textLimits } from '../model/payload.js'
-import { byId, make, setFacts, setText, timeOfDay } from './dom.js'
+import { numbersIn } from '../model/numbers.js'
+import { age, formatOf, oneLine, pieces, render, size, limits as textLimits } from '../model/payload.js'
+import { byId, exactTime, make, setFacts, setText } from './dom.js'
 
 const formats = ['text', 'json', 'hex']
 const hex = (bytes) => Array.from(bytes.subarray(0, 64), (byte) => byte.toString(16).padStart(2, '0')).join(' ')
@@ -20,7 +21,7 @@ function factsOf({ message, at }) {
   const given = (name, value) => (value === undefined ? [] : [[name, oneLine(String(value), 300)]])
   return [
     ['Topic', oneLine(topic, 500)],
-    ['Received', `${timeOfDay(at)}.${String(Math.floor(at % 1000)).padStart(3, '0')}`],
+    ['Received', exactTime(at)],
     ['QoS', [`${qos}`, flagsOf(message)].filter(Boolean).join(', ')],
     ['Size', payloadLength < 1024 ? `${payloadLength} bytes` : `${size(payloadLength)} (${payloadLength.toLocaleString('en')} bytes)`],
     ...given('Content type', properties.contentType),
@@ -31,6 +32,15 @@ function factsOf({ message, at }) {
     ...given('Subscription ids', properties.subscriptionIdentifiers?.join(', ')),
     ...userProperties.map(([name, value]) => [`“${oneLine(name, 60)}”`, oneLine(value, 300)]),
   ]
+}
+
+function makeNumber({ text, field }) {
+  const name = oneLine(field)
+  return make(
+    'button',
+    { type: 'button', className: 'number', title: `draw ${name} in a chart`, ariaLabel: `${text}, draw ${name} in a chart`, dataset: { field } },
+    text,
+  )
 }
 
 /** The inspector. */
@@ -46,9 +56,25 @@ export class Inspector {
   #shown
   /** The format that the user wants; undefined for the one that suits. */
   #format
+  /** The pointer is down on the payload: what it is on must not go. */
+  #held = false
 
-  constructor(recorder) {
+  /** `charted(topic, field)` is called with a number that the user wants to see over time; it gives what came of it. */
+  constructor(recorder, { charted }) {
     this.#recorder = recorder
+    this.#payload.addEventListener('pointerdown', () => {
+      this.#held = true
+    })
+    for (const type of ['pointerup', 'pointercancel'])
+      addEventListener(type, () =>
+        setTimeout(() => {
+          this.#held = false
+        }),
+      )
+    this.#payload.addEventListener('click', ({ target }) => {
+      const { field } = target.closest('button')?.dataset ?? {}
+      if (field !== undefined) setText(byId('payload-note'), charted(this.#shown.message.topic, field))
+    })
     // Scrolled with the keyboard.
     this.#payload.tabIndex = 0
     this.#follow.addEventListener('change', () => this.draw())
@@ -67,12 +93,13 @@ export class Inspector {
     })
   }
 
-  /** Another topic. */
+  /** Another topic; undefined for none. */
   inspect(topic) {
     this.#recorder.selected = topic
     this.#follow.checked = true
     this.#format = undefined
     this.#shown = undefined
+    if (topic === undefined) return this.#clear()
     this.draw()
     // In one column it is far below the table.
     if (matchMedia('(max-width: 60rem)').matches) byId('inspector-title').scrollIntoView()
@@ -82,16 +109,33 @@ export class Inspector {
     const { selected, history, missed } = this.#recorder
     if (selected === undefined) return
     // Whoever walks through the list with the keyboard finds it as it was.
-    if (this.#shown !== undefined && this.#list.contains(document.activeElement)) return
+    if (this.#shown !== undefined && this.#isInUse()) return
     this.#records = history.of(selected)
     const count = this.#records.length
     const paused = missed === undefined ? '' : ' Paused: newer ones are not kept.'
     const none = 'Nothing is kept of it any more.'
-    setText(byId('inspected'), `${oneLine(selected, 200)}: ${count === 0 ? none : `the last ${count} (of at most ${limits.perTopic}).`}${paused}`)
+    setText(
+      byId('inspected'),
+      `${oneLine(selected, 200)}: ${count === 0 ? none : `the last ${count} (at most ${limits.perTopic}, or ${size(limits.topicBytes)}).`}${paused}`,
+    )
     this.#showList()
     const [newest] = this.#records
     if (newest !== undefined && (this.#follow.checked || this.#shown === undefined)) this.#show(newest)
     byId('message').hidden = this.#shown === undefined
+  }
+
+  #isInUse() {
+    const { activeElement } = document
+    // The payload itself can have the focus to be scrolled; its numbers are there to be used.
+    const isOnNumber = this.#payload !== activeElement && this.#payload.contains(activeElement)
+    return this.#held || isOnNumber || this.#payload.matches(':hover') || this.#list.contains(activeElement)
+  }
+
+  #clear() {
+    this.#records = []
+    this.#showList()
+    setText(byId('inspected'), 'Choose a topic in the table to see its last messages.')
+    byId('message').hidden = true
   }
 
   #showList() {
@@ -115,7 +159,7 @@ export class Inspector {
     const button = make(
       'button',
       { type: 'button' },
-      make('time', {}, timeOfDay(at)),
+      make('time', {}, exactTime(at)),
       ` QoS ${message.qos} · ${size(message.payloadLength)}${flags && ` · ${flags}`}`,
     )
     return make('li', { dataset: { number: String(number) } }, button)
@@ -131,14 +175,18 @@ export class Inspector {
   }
 
   #showPayload() {
-    const { payload } = this.#shown.message
+    const { message } = this.#shown
+    const { payload, properties } = message
     const format = this.#format ?? formatOf(payload)
     this.#radios[formats.indexOf(format)].checked = true
-    const { text, note } = render(payload, format)
-    setText(this.#payload, text)
-    setText(byId('payload-note'), note)
+    const { text, note } = render(payload, format, properties.contentType)
+    const fields = new Set(numbersIn(message).map(([name]) => name))
+    this.#payload.replaceChildren(
+      ...pieces(payload, format, text).map((piece) => (fields.has(piece.field) ? makeNumber(piece) : document.createTextNode(piece.text))),
+    )
+    setText(byId('payload-note'), note || (fields.size > 0 && format !== 'hex' ? 'A click on a number draws it in a chart.' : ''))
   }
 }
 
 /** What is bounded, in a sentence. */
-export const bounds = `Messages are kept up to ${limits.perTopic} a topic, ${limits.messages.toLocaleString('en')} and ${size(limits.bytes)} in all; payloads are shown up to ${size(textLimits.text)}`
+export const bounds = `Messages are kept up to ${limits.perTopic} or ${size(limits.topicBytes)} a topic, ${limits.messages.toLocaleString('en')} and ${size(limits.bytes)} in all; payloads are shown up to ${size(textLimits.text)}`

@@ -3,7 +3,7 @@
  */
 import { MqttError } from 'mqwire'
 import { textOf } from '../connection.js'
-import { oneLine } from '../model/payload.js'
+import { isJson, jsonProblem, oneLine } from '../model/payload.js'
 import { byId, make, setText, timeOfDay } from './dom.js'
 
 /** Outcomes that stay in sight. */
@@ -23,13 +23,21 @@ function errorText(error) {
   return `${oneLine(textOf(error), 200)}: ${error.outcome} (${fates[error.outcome]})`
 }
 
-/** Makes the box work. */
+/** What is wrong with a payload that says of itself that it is JSON; an empty text when nothing is. */
+function problemOf(contentType, payload) {
+  const problem = isJson(contentType) ? jsonProblem(payload) : undefined
+  return problem === undefined ? '' : `This is no JSON, and would be sent as it is: ${problem}`
+}
+
+/** Makes the box work. Gives `suggest(topic)`, which fills in a topic. */
 export function setUpPublish(connection, { topic: suggestion }) {
   const form = byId('publish')
   const { topic, payload, qos, contentType, retain } = form.elements
   const cancel = byId('cancel')
   const waiting = new Set()
   topic.value = suggestion
+  const check = () => setText(byId('payload-problem'), problemOf(contentType.value, payload.value))
+  for (const field of [payload, contentType]) field.addEventListener('input', check)
   cancel.addEventListener('click', () => {
     for (const abort of waiting) abort.abort()
   })
@@ -66,4 +74,10 @@ export function setUpPublish(connection, { topic: suggestion }) {
       cancel.hidden = waiting.size === 0
     }
   })
+
+  return {
+    suggest(name) {
+      topic.value = name
+    },
+  }
 }

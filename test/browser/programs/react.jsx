@@ -7,7 +7,7 @@ import { refresh } from './refresh.js'
 
 import { StrictMode, useEffect } from 'react'
 import { createRoot } from 'react-dom/client'
-import { MqttProvider, useClient, useConnectionState, useLatest, usePublish, useSubscription } from '../../../examples/react/mqtt.jsx'
+import { MqttProvider, useClient, useConnectionState, useLatest, usePublish, useSubscription } from '../../../examples/react/mqtt.tsx'
 
 let root
 let renders = 0

@@ -35,6 +35,8 @@ export interface Options {
   readonly fresh: boolean
   /** Asks the virtual world about those that survive the tests. */
   readonly world: boolean
+  /** Hears how many mutants are judged. */
+  readonly tell?: (done: number, total: number) => void
 }
 
 /** Milliseconds for starting a round of tests, and a test that is late. */
@@ -196,6 +198,7 @@ async function judgeAll(
     const verdict = known ?? (await court.judge(mutant))
     if (known?.file !== undefined) court.learn(mutant, known.file)
     verdicts.set(mutant.number, verdict)
+    options.tell?.(verdicts.size, chosen.length)
     kept.set(mutant.number, verdict)
     const by = verdict.by === undefined ? `SURVIVED ${verdict.tests} tests` : `killed by ${verdict.by}`
     console.log(`${place(mutant)} | ${by.replace(/\s+/g, ' ')} | ${verdict.seconds} s${known === undefined ? '' : ', known'}`)

@@ -4,7 +4,6 @@
  * `.ci/programs.mjs` makes one file of it and runs that in the checkout.
  */
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import type { TransportName } from '../../interop/brokers.js'
 import { bundleCell } from './bundle.js'
 import { verdictOf } from './expectations.js'
@@ -14,43 +13,66 @@ import { commonSites, type SiteName, site, siteNames } from './sites.js'
 import { lineOf, table } from './table.js'
 import type { Party } from './world.js'
 
-const help = `node .ci/programs.mjs [options]
-  --all                 every broker, window and transport, MQTT.js with its own defaults; writes test/programs/MATRIX.md
-  --program=TEXT        programs whose name has this in it (may be repeated)
-  --broker=NAME         mosquitto, mochi, aedes, MemoryBroker, HiveMQ CE, Artemis (may be repeated)
-  --transport=NAME      TCP, WebSocket (may be repeated)
-  --window=N            Receive Maximum that receivers announce; 0 is the default (may be repeated)
-  --party=NAME          mqwire, MQTT.js (may be repeated)
-  --scale=N             so much of the work (default 1)
-  --seconds=N           how long random uploads go on (default 20)
-  --seed=N              what they are (default: by the clock, and printed)
-  --lines=FILE          appends a line of JSON for each cell; one that has its line there already is not run again`
+/** What `values` holds. */
+interface Values {
+  readonly all: boolean
+  readonly program: readonly string[]
+  readonly broker: readonly string[]
+  readonly transport: readonly string[]
+  readonly window: readonly number[]
+  readonly party: readonly string[]
+  readonly scale: number
+  readonly seconds: number
+  readonly seed: number
+  readonly lines: string | undefined
+}
 
-const { values } = parseArgs({
+interface Arguments {
+  argumentsOf(list: object): { readonly values: Values }
+}
+
+interface Telling {
+  readonly Progress: new (name: string, unit: string) => { at(done: number, total: number): void; end(): void }
+}
+
+const load = async <T>(name: string): Promise<T> => (await import(new URL(`../../../${name}`, import.meta.url).href)) as T
+const { argumentsOf } = await load<Arguments>('examples/arguments.js')
+const { Progress } = await load<Telling>('.ci/progress.mjs')
+
+const { values } = argumentsOf({
+  usage: 'npm run programs -- [options]',
+  about: 'Runs ordinary programs on real brokers, and says of each what was lost, what came twice and who ended connections.',
   options: {
-    all: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-    program: { type: 'string', multiple: true },
-    broker: { type: 'string', multiple: true },
-    transport: { type: 'string', multiple: true },
-    window: { type: 'string', multiple: true },
-    party: { type: 'string', multiple: true },
-    scale: { type: 'string', default: '1' },
-    seconds: { type: 'string', default: '20' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    lines: { type: 'string' },
+    all: { text: 'every broker, window and transport, MQTT.js with its own defaults; writes test/programs/MATRIX.md' },
+    program: { value: 'TEXT', many: true, text: 'programs whose name has this in it' },
+    broker: { value: 'NAME', many: true, text: 'mosquitto, mochi, aedes, MemoryBroker, HiveMQ CE, Artemis' },
+    transport: { value: 'NAME', many: true, text: 'TCP, WebSocket' },
+    window: {
+      value: 'N',
+      many: true,
+      number: [0, 65_535],
+      whole: true,
+      text: 'Receive Maximum that receivers announce; 0 is the default of the program',
+    },
+    party: { value: 'NAME', many: true, text: 'mqwire, MQTT.js' },
+    scale: { value: 'N', number: [0], initial: 1, text: 'so much of the work' },
+    seconds: { value: 'N', number: [0], initial: 20, text: 'how long random uploads go on' },
+    seed: { value: 'N', number: [0], whole: true, initial: Date.now() % 1_000_000, text: 'what they are; by the clock, and printed' },
+    lines: { value: 'FILE', text: 'appends a line of JSON for each cell; one that has its line there already is not run again' },
   },
 })
+
+const given = <T>(list: readonly T[]): readonly T[] | undefined => (list.length === 0 ? undefined : list)
 
 const windows: readonly (number | undefined)[] = [undefined, 1, 3, 10, 65_535]
 
 /** The cells that the options ask for. */
 function cells(): Cell[] {
-  const brokers = (values.broker ?? (values.all ? siteNames : commonSites)) as SiteName[]
-  const transports = (values.transport ?? (values.all ? ['TCP', 'WebSocket'] : ['TCP'])) as TransportName[]
-  const parties = (values.party ?? (values.all ? ['mqwire', 'MQTT.js'] : ['mqwire'])) as Party[]
-  const asked = values.window?.map(Number).map((each) => (each === 0 ? undefined : each)) ?? (values.all ? windows : [undefined])
-  const chosen = programs.filter(({ name }) => values.program?.some((part) => name.includes(part)) ?? true)
+  const brokers = (given(values.broker) ?? (values.all ? siteNames : commonSites)) as SiteName[]
+  const transports = (given(values.transport) ?? (values.all ? ['TCP', 'WebSocket'] : ['TCP'])) as TransportName[]
+  const parties = (given(values.party) ?? (values.all ? ['mqwire', 'MQTT.js'] : ['mqwire'])) as Party[]
+  const asked = given(values.window)?.map((each) => (each === 0 ? undefined : each)) ?? (values.all ? windows : [undefined])
+  const chosen = programs.filter(({ name }) => given(values.program)?.some((part) => name.includes(part)) ?? true)
   return brokers.flatMap((broker) =>
     chosen.flatMap((program) =>
       transports
@@ -67,9 +89,9 @@ function cells(): Cell[] {
                   party,
                   broker,
                   transport,
-                  scale: Number(values.scale),
-                  seconds: Number(values.seconds),
-                  seed: Number(values.seed),
+                  scale: values.scale,
+                  seconds: values.seconds,
+                  seed: values.seed,
                   ...(window !== undefined && { window }),
                 })),
             ),
@@ -91,10 +113,6 @@ function keyOf(program: string, { party, broker, transport, window }: Cell | Res
 }
 
 async function main(): Promise<number> {
-  if (values.help) {
-    console.log(help)
-    return 0
-  }
   const wanted = cells()
   console.log(`seed ${values.seed}`)
   const names = [...new Set(wanted.map(({ broker }) => broker))]
@@ -104,8 +122,10 @@ async function main(): Promise<number> {
   const runner = new Runner(file, sites)
   const results: Result[] = []
   const known = earlier()
+  const progress = new Progress('programs', 'cells')
   try {
-    for (const cell of wanted) {
+    for (const [done, cell] of wanted.entries()) {
+      progress.at(done, wanted.length)
       const before = known.get(keyOf(cell.program.name, cell))
       const result = before ?? (await runner.run(cell))
       if (result === undefined) continue
@@ -114,6 +134,7 @@ async function main(): Promise<number> {
       if (before === undefined && values.lines !== undefined) appendFileSync(values.lines, `${JSON.stringify(result)}\n`)
     }
   } finally {
+    progress.end()
     await runner.stop()
     rmSync(file, { force: true })
   }

@@ -1,9 +1,22 @@
 /** A small page of components that share one client: where the connection stands, the last messages, and a form that publishes. */
+import { MqttError } from 'mqwire'
 import { useState } from 'react'
-import { MqttProvider, useConnectionState, useLatest, usePublish, useSubscription } from './mqtt.jsx'
+import { MqttProvider, useConnectionState, useLatest, usePublish, useSubscription, useTrouble } from './mqtt.js'
 
 function State() {
   return <p role="status">Client: {useConnectionState()}</p>
+}
+
+/** Says what to do where no broker answers. */
+function Trouble({ url }: { readonly url: string }) {
+  const trouble = useTrouble()
+  if (trouble === undefined) return undefined
+  return (
+    <p role="alert">
+      There is no broker at {url}: {trouble.message}. It is tried again and again. <code>npm run react</code> brings a broker along; another one
+      stands in the address of this page, as <code>?url=ws://…</code>
+    </p>
+  )
 }
 
 function Clock() {
@@ -11,7 +24,7 @@ function Clock() {
   return <p>Latest on react/clock: {message === undefined ? 'none yet' : message.text()}</p>
 }
 
-function Messages({ filter }) {
+function Messages({ filter }: { readonly filter: string }) {
   const { messages, error } = useSubscription(filter, { qos: 1, limit: 20 })
   if (error !== undefined) return <p role="alert">{error.message}</p>
   return (
@@ -30,12 +43,12 @@ function Messages({ filter }) {
 function Publish() {
   const publish = usePublish()
   const [outcome, setOutcome] = useState('')
-  async function send(form) {
+  async function send(form: FormData) {
     try {
-      await publish(`react/${form.get('topic')}`, form.get('text'), { qos: 1 })
+      await publish(`react/${form.get('topic')}`, String(form.get('text')), { qos: 1 })
       setOutcome('Acknowledged.')
     } catch (error) {
-      setOutcome(`${error.code}: ${error.outcome}`)
+      setOutcome(error instanceof MqttError ? `${error.code}: ${error.outcome}` : String(error))
     }
   }
   return (
@@ -53,14 +66,17 @@ function Publish() {
 }
 
 /** The whole page. */
-export function App({ url }) {
+export function App({ url }: { readonly url: string }) {
   return (
     <MqttProvider url={url} options={{ keepAlive: 20 }}>
-      <h1>MQTT with React</h1>
-      <State />
-      <Clock />
-      <Publish />
-      <Messages filter="react/#" />
+      <main>
+        <h1>MQTT with React</h1>
+        <State />
+        <Trouble url={url} />
+        <Clock />
+        <Publish />
+        <Messages filter="react/#" />
+      </main>
     </MqttProvider>
   )
 }

@@ -6,23 +6,48 @@
  * holding again, as StrictMode and Fast Refresh do, is nothing. Clients are found by URL, client id and user name, and not by the identity of an object:
  * `options` may be a new literal in every render. The other options are read when a client is made. (Next.js wants 'use client' before the imports.)
  */
-import { createContext, useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useSyncExternalStore } from 'react'
-import { Connection, Feed, nothing, Shared } from './shared.js'
+import type { Client, ClientOptions, ClientState, Endpoint, Message, QoS } from 'mqwire'
+import {
+  createContext,
+  type ReactNode,
+  type RefObject,
+  useCallback,
+  useContext,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useSyncExternalStore,
+} from 'react'
+import { Connection, Feed, nothing, Shared, type Shown } from './shared.js'
 
-const clients = new Shared()
-const feeds = new Shared()
-const Context = createContext(undefined)
+/** What finds a connection, and makes it. */
+interface Wanted {
+  readonly key: string
+  readonly url: Endpoint
+  readonly latest: RefObject<ClientOptions | undefined>
+}
 
-const hold = ({ key, url, latest }) => clients.hold(key, () => new Connection(url, latest.current))
+const clients = new Shared<Connection>()
+const feeds = new Shared<Feed>()
+const Context = createContext<Wanted | undefined>(undefined)
 
-function useConnection() {
+const hold = ({ key, url, latest }: Wanted) => clients.hold(key, () => new Connection(url, latest.current))
+
+function useConnection(): Wanted {
   const connection = useContext(Context)
   if (connection === undefined) throw new Error('There is no <MqttProvider> around this component')
   return connection
 }
 
+interface ProviderProps {
+  readonly url: Endpoint
+  readonly options?: ClientOptions
+  readonly children?: ReactNode
+}
+
 /** Connects while it is mounted: `url` and `options` are those of `new Client()`. */
-export function MqttProvider({ url, options, children }) {
+export function MqttProvider({ url, options, children }: ProviderProps) {
   const key = JSON.stringify([url, options?.clientId, options?.username])
   const latest = useRef(options)
   // Before the effects of any component below.
@@ -35,7 +60,7 @@ export function MqttProvider({ url, options, children }) {
 }
 
 /** The client, for everything that has no hook; undefined until the component is mounted, and on a server. */
-export function useClient() {
+export function useClient(): Client | undefined {
   const connection = useConnection()
   const subscribe = useCallback(() => hold(connection).release, [connection])
   return useSyncExternalStore(
@@ -46,10 +71,10 @@ export function useClient() {
 }
 
 /** State of the client: `'idle'`, `'connecting'`, `'connected'`, `'reconnecting'`, `'disconnecting'` or `'closed'`. */
-export function useConnectionState() {
+export function useConnectionState(): ClientState {
   const connection = useConnection()
   const subscribe = useCallback(
-    (changed) => {
+    (changed: () => void) => {
       const { thing, release } = hold(connection)
       const stop = thing.client.on('state', changed)
       return () => {
@@ -66,12 +91,38 @@ export function useConnectionState() {
   )
 }
 
+/** Why there is no connection, as far as the client knows; undefined while there is one. */
+export function useTrouble(): Error | undefined {
+  const connection = useConnection()
+  const subscribe = useCallback(
+    (changed: () => void) => {
+      const { thing, release } = hold(connection)
+      const stop = thing.watch(changed)
+      return () => {
+        stop()
+        release()
+      }
+    },
+    [connection],
+  )
+  return useSyncExternalStore(
+    subscribe,
+    () => clients.peek(connection.key)?.trouble,
+    () => undefined,
+  )
+}
+
+interface SubscriptionOptions {
+  readonly qos?: QoS
+  readonly limit?: number
+}
+
 /** The last `limit` messages on a topic filter, oldest first, and the error where the server refused it: `{ messages, error }`. */
-export function useSubscription(filter, { qos = 0, limit = 100 } = {}) {
+export function useSubscription(filter: string, { qos = 0, limit = 100 }: SubscriptionOptions = {}): Shown {
   const connection = useConnection()
   const key = JSON.stringify([connection.key, filter, qos, limit])
   const subscribe = useCallback(
-    (changed) => {
+    (changed: () => void) => {
       const { thing, release } = hold(connection)
       const feed = feeds.hold(key, () => new Feed(thing.client, filter, qos, limit))
       feed.thing.listeners.add(changed)
@@ -91,14 +142,14 @@ export function useSubscription(filter, { qos = 0, limit = 100 } = {}) {
 }
 
 /** The latest message on a topic; undefined before the first. */
-export function useLatest(topic, { qos = 0 } = {}) {
+export function useLatest(topic: string, { qos = 0 }: { readonly qos?: QoS } = {}): Message | undefined {
   return useSubscription(topic, { qos, limit: 1 }).messages.at(-1)
 }
 
 /** A function that publishes as `client.publish()` does; it stays the same. */
-export function usePublish() {
+export function usePublish(): Client['publish'] {
   const connection = useConnection()
-  return useCallback(
+  return useCallback<Client['publish']>(
     (topic, payload, options) => {
       const { thing, release } = hold(connection)
       const sent = thing.client.publish(topic, payload, options)
