@@ -79,9 +79,7 @@ export interface MqttErrorDetails {
 const brand = Symbol.for('mqwire.MqttError')
 
 /** Codes that many calls may end with at once. */
-const sweeping = /ABORT|DROP|EXP/
-/** Lines of a stack that lie in an installed copy of this package. */
-const ours = /\n.*\/mqwire(@[^/]*)?\/dist\/.*/g
+const sweeping = ['ERR_ABORTED', 'ERR_DROPPED', 'ERR_EXPIRED']
 
 /**
  * Everything that mqwire throws or rejects with.
@@ -111,13 +109,22 @@ export class MqttError extends Error {
     const { outcome = 'not-sent', fault = 'local', reasonCode, reasonName, reasonString, option } = details
     const { wholeStacks } = MqttError
     // What comes from the network, or for many calls at once, has no line of the application on the stack.
-    const blind = !wholeStacks && (fault === 'remote' || outcome !== 'not-sent' || sweeping.test(code))
+    const blind = !wholeStacks && (fault === 'remote' || outcome !== 'not-sent' || sweeping.includes(code))
     const { stackTraceLimit } = Error as { stackTraceLimit?: number }
     if (blind) Reflect.set(Error, 'stackTraceLimit', 0)
     // Of the details only `cause` is read here.
     super(message ?? describe(code, option ?? reasonName), details)
     if (blind) Reflect.set(Error, 'stackTraceLimit', stackTraceLimit)
-    else if (!wholeStacks) put(this, 'stack', this.stack?.replace(ours, ''))
+    // What lies in an installed copy of this package says nothing to the caller.
+    else if (!wholeStacks)
+      put(
+        this,
+        'stack',
+        this.stack
+          ?.split('\n')
+          .filter((line) => !line.includes('/mqwire/dist/'))
+          .join('\n'),
+      )
     if (code === 'ERR_ABORTED') put(this, 'name', 'AbortError')
     // A console shows what there is.
     for (const [name, value] of Object.entries({ code, outcome, fault, reasonCode, reasonName, reasonString, option }))

@@ -48,7 +48,7 @@ const platform: Platform = {
     return () => each('removeEventListener')
   },
   hidden: isHidden,
-  schemes: 'ws: and wss:',
+  schemes: 'ws:, wss:',
   dialler: (scheme) => (scheme === 'ws' || scheme === 'wss' ? dialWebSocket : undefined),
   isTlsError: () => false,
   describe: (error) => error.message,

@@ -84,9 +84,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /** What a person wants to see: where it stands, and what waits. */
   override toJSON(): object {
-    const { state, clientId, outbox, registry, session, endpoint } = this.#core
-    const { protocolVersion } = session.negotiated ?? {}
-    return { state, clientId, endpoint, protocolVersion, queued: outbox.size, inFlight: outbox.inFlight, subscriptions: registry.filters }
+    const { outbox, registry, endpoint } = this.#core
+    return { ...this, endpoint, queued: outbox.size, inFlight: outbox.inFlight, subscriptions: registry.filters }
   }
 
   /** Where the client stands; each change is a `state` event. */

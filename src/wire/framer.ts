@@ -24,9 +24,6 @@ const forbidden = {
 const withFlags2 = (1 << PUBREL) | (1 << SUBSCRIBE) | (1 << UNSUBSCRIBE)
 
 /** Type, flags and direction, as the first byte shows them [MQTT-2.1.3-1] [MQTT-3.3.1-2] [MQTT-3.3.1-4]. */
-/** With what byte others begin who answer on a port that is not theirs. */
-const foreign: Readonly<Record<number, string>> = { 72: ': is it HTTP?', 21: ': is it TLS?' }
-
 function checkFirstByte(byte: number, version: ProtocolVersion, from: Sender): void {
   const type = byte >> 4
   const flags = byte & 15
@@ -34,7 +31,8 @@ function checkFirstByte(byte: number, version: ProtocolVersion, from: Sender): v
     // DUP at QoS 0: 3.1.1 forbids it to senders only; clients that set it are in use.
     if ((flags & 6) === 6 || ((flags & 14) === 8 && version === 5)) throw malformed('QoS 3 or DUP at QoS 0', 0)
   } else if (type === 0 || (type === AUTH && version === 4) || flags !== ((withFlags2 >> type) & 1) * 2) {
-    throw malformed(`bad packet type or flags${foreign[byte] ?? ''}`, 0)
+    // So begin others who answer on a port that is not theirs.
+    throw malformed(`bad packet type or flags${byte === 0x48 ? ': is it HTTP?' : byte === 0x15 ? ': is it TLS?' : ''}`, 0)
   } else if ((forbidden[from] >> type) & 1 || (type === DISCONNECT && version === 4 && from === 'server')) {
     throw protocolError(`packet type ${type} from a ${from}`, 0)
   }

@@ -49,7 +49,7 @@ const builtins = new Set(builtinModules)
 
 /** The layer that a module belongs to, or undefined when the rule knows none. */
 export function layerOf(file: string): string | undefined {
-  if (file === 'errors.ts') return 'errors'
+  if (file === 'errors.ts' || file === 'printing.ts') return 'errors'
   if (entries.includes(file)) return 'entry'
   if (file.startsWith('client/session/')) return 'session'
   const folder = file.includes('/') ? (file.split('/')[0] as string) : undefined

@@ -192,7 +192,7 @@ describe('names of events', () => {
   it.each(Object.entries(every))('the nearest one, %s, is named to whoever says %s', (name, given) => {
     const { client } = new World()
     expect(() => client.on(given as 'state', () => undefined)).toThrow(
-      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'type', message: `event ${given} is unknown: did you mean ${name}?` }),
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'type', message: `unknown event ${given}; did you mean ${name}?` }),
     )
   })
 

@@ -155,9 +155,11 @@ describe('O22 URL forms', () => {
   })
 
   it('the scheme that has no transport is named; where it may be a user name, the form is', () => {
-    expect(thrown(() => new Client('http://host')).message).toBe('invalid broker URL: no transport for http:')
-    expect(thrown(() => new BrowserClient('mqtt://host')).message).toBe('invalid broker URL: no transport for mqtt:')
-    expect(thrown(() => new Client('user:pass@host')).message).toBe('invalid broker URL: it takes the form scheme://host:port')
+    expect(thrown(() => new Client('http://host')).message).toBe(
+      'invalid broker URL "http://host": no transport for http: but mqtt, tcp, mqtts, ssl, tls, ws, wss, unix',
+    )
+    expect(thrown(() => new BrowserClient('mqtt://host')).message).toBe('invalid broker URL "mqtt://host": no transport for mqtt: but ws:, wss:')
+    expect(thrown(() => new Client('user:pass@host')).message).toBe('invalid broker URL: no scheme, as in mqtt://host:1883')
   })
 
   it('no endpoint at all', () => {

@@ -18,8 +18,9 @@ import { entries, project, removeProjects, requireDist } from './fixture.js'
  * that a bundler keeps modules apart. What real brokers and real programs asked for (payloads in slices, memory of callers that is theirs again, publishes
  * that end connections, an end in order, order by topic, errors of responders, names that are checked, brokers that exceed Receive Maximum) took it to
  * 58,300; less code for the same, modules in an order that compresses well, and short names for what nobody outside can reach brought it back.
+ * Words that help (what was given, what stands for the names of other clients) and objects that print well may take 1,500 more than the 53,996 before them.
  */
-const ceiling = 54_000
+const ceiling = 55_496
 
 const base: BuildOptions & { write: false; metafile: true } = {
   bundle: true,

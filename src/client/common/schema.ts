@@ -44,10 +44,8 @@ export function assertHandler(value: unknown, option: string): void {
 const former = `ca cert key pfx rejectUnauthorized:tls of the endpoint
 host hostname path port protocol servers:the URL
 wsOptions:headers of the endpoint
-queueQoSZero:outbound.offline.qos0
-message:subscribe() or listen()
-close end offline:disconnect or state
-packetreceive packetsend:packet`
+message subscribe:subscribe() or listen()
+close end offline:disconnect, state`
 
 /**
  * Refuses a name, and gives what stands for it, or the one that is most like it: of the pairs of neighbouring letters many are the same. `path` is the
@@ -58,7 +56,7 @@ export function unknown(path: string, what: string, given: string, names: readon
   const rows = former.split('\n').map((row) => row.split(':') as [string, string])
   const other = rows.find(([old]) => old.split(' ').some((word) => word === given || word === near))
   const meant = other?.[1] ?? (likeness(given, near) > 0.2 && near)
-  throw new MqttError('ERR_INVALID_OPTION', `unknown ${what} ${printable(given)}${meant ? `: did you mean ${meant}?` : ''}`, { option: path })
+  throw new MqttError('ERR_INVALID_OPTION', `unknown ${what} ${printable(given)}${meant ? `; did you mean ${meant}?` : ''}`, { option: path })
 }
 
 function likeness(given: string, name: string): number {
@@ -131,8 +129,7 @@ const encoder = new TextEncoder()
 export const givenBytes: Parser<Uint8Array> = (value, path) =>
   typeof value === 'string'
     ? encoder.encode(value)
-    : (viewBytes(value) ??
-      invalid(path, `a string or bytes, not ${value?.constructor === Object ? 'an object: JSON.stringify() it' : textOf(value)}`))
+    : (viewBytes(value) ?? invalid(path, `a string or bytes, not ${typeof value === 'object' ? 'an object: JSON.stringify() it' : typeof value}`))
 
 /** The same, copied. */
 export const bytes: Parser<ReturnType<Uint8Array['slice']>> = (value, path) => givenBytes(value, path).slice()

@@ -359,14 +359,16 @@ export class Output {
 
   /** @throws MqttError ERR_PACKET_TOO_LARGE */
   assertFits(size: number): void {
-    if (size > this.packetLimit) throw tooLarge(size, this.packetLimit)
+    if (this.packetLimit < size) throw tooLarge(size, this.packetLimit)
   }
 
   // A packet was written from `mark` on: it counts, or is taken back. Its size.
   #count(mark: number, payloadLength: number): number {
     const size = this.#writer.length - mark + payloadLength
-    if (size > this.packetLimit) this.#writer.length = mark
-    this.assertFits(size)
+    if (size > this.packetLimit) {
+      this.#writer.length = mark
+      throw tooLarge(size, this.packetLimit)
+    }
     const { counters } = this.#host
     if (counters !== undefined) counters.packetsSent += 1
     return size

@@ -127,13 +127,13 @@ function parseUrl(source: string | URL, platform: Platform | undefined): ParsedU
 function checkUrl({ protocol, host, hostname, pathname, href }: URL, platform: Platform, source: string | URL): void {
   const scheme = protocol.slice(0, -1)
   // What stands for the scheme may be a user name, when the scheme was forgotten: it is not shown.
-  if (platform.dialler(scheme) === undefined) badUrl(host === '' ? form : `no transport for ${protocol} here, only for ${platform.schemes}`, source)
+  if (platform.dialler(scheme) === undefined) badUrl(host === '' ? form : `no transport for ${protocol} but ${platform.schemes}`, source)
   if ((scheme === 'unix' ? pathname : hostname) === '') badUrl('no host or path')
   // A WebSocket class throws for it; elsewhere it is a '#' that belongs to user name or password.
   if (href.includes('#')) badUrl('# must be %23')
 }
 
-const form = 'a scheme is missing, as in mqtt://host:1883 or wss://host/mqtt'
+const form = 'no scheme, as in mqtt://host:1883'
 
 // What may hold a user name or a password is not shown.
 function badUrl(message: string, source: unknown = '@'): never {

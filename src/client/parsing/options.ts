@@ -5,7 +5,7 @@
  * The caller's object is never kept or written to; bytes are copied.
  */
 
-import { MqttError, printable } from '../../errors.js'
+import { MqttError } from '../../errors.js'
 import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
 import type { ConnectPacket, Properties, ProtocolVersion, QoS, UserProperties, Will } from '../../wire/packets.js'
@@ -100,7 +100,7 @@ const reconnecting = object<ReconnectPolicy>({
 
 const reconnect: Parser<ReconnectPolicy | false> = (value, path) => {
   if (value === false) return false
-  if (typeof value === 'number') invalid(path, `false, or an object as { backoff: constant(${value}) }`)
+  if (typeof value === 'number') invalid(path, `false or { backoff: constant(${value}) }`)
   return reconnecting(value === true ? {} : value, path)
 }
 
@@ -285,7 +285,7 @@ export function parseOptions(options: ClientOptions): Config {
   // A message that we say we take has to fit, and so has what it is put together from.
   const memoryBudget = set.memoryBudget ?? Math.max(32 * megabyte, 2 * all.maximumPacketSize)
   const parsed: Config = Object.freeze({ ...all, memoryBudget })
-  if (!parsed.cleanStart && parsed.clientId === '') invalid('clientId', 'given with cleanStart: false, or there is no session to come back to')
+  if (!parsed.cleanStart && parsed.clientId === '') invalid('clientId', 'set where cleanStart is false')
   const v4 = parsed.protocolVersion === 4
   if (v4) assertNone(unspoken(set))
   // A trial run of the encoder finds text that no CONNECT can carry, with the name of its field.
@@ -359,12 +359,11 @@ export function checkConnect(packet: ConnectPacket): void {
 }
 
 /** The encoder's objection in the caller's terms: the code for topics and sizes, else `ERR_INVALID_OPTION`. `prefix` of the field is left out. */
-export function asInvalidOption(error: unknown, prefix = '', topic?: string): unknown {
+export function asInvalidOption(error: unknown, prefix = ''): unknown {
   if (!(error instanceof WireError)) return error
   const field = error.option ?? ''
   const option = field.startsWith(prefix) ? field.slice(prefix.length) : field
   const code =
     error.kind === 'too-large' || option === 'payload' ? 'ERR_PACKET_TOO_LARGE' : option === 'topic' ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
-  const shown = topic && option === 'topic' ? `, not ${printable(topic)}` : ''
-  return new MqttError(code, error.message + shown, { option, cause: error })
+  return new MqttError(code, error.message, { option, cause: error })
 }

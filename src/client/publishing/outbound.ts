@@ -374,7 +374,7 @@ export class Outbox {
         this.#inFlight.delete(item.packetId)
         session.outbound.withdraw(item.packetId)
       }
-      const told = asInvalidOption(error, '', topic)
+      const told = asInvalidOption(error)
       return this.#fail(item, item.again && MqttError.is(told) ? withOutcome(told, 'unknown') : told)
     }
     if (!item.settled) this.#follow(item, output)
@@ -444,7 +444,7 @@ export class Outbox {
     try {
       output.post(topic, payload, how)
     } catch (error) {
-      throw asInvalidOption(error, '', topic)
+      throw asInvalidOption(error)
     }
     if (counters !== undefined) counters.publishesSent += 1
   }

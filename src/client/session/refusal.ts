@@ -12,7 +12,7 @@ export function tooLarge(size: number, limit: number): MqttError {
 }
 
 // What to look at, by 0x84 and on.
-const advice = ["protocolVersion 'auto'", 'clientId', 'username, password', 'username, password']
+const advice = ['protocolVersion auto', 'clientId', 'password', 'password']
 
 /** The standard's name of a reason code (section 2.4); `packetType` tells apart those of 0x00. */
 export function nameOf(reasonCode: number, packetType?: number): string {

@@ -3,7 +3,7 @@
  *
  * Data with a few rules; the traffic is in `registry.ts`.
  */
-import { MqttError, printable } from '../../errors.js'
+import { describe, MqttError, printable } from '../../errors.js'
 import { SUBACK } from '../../wire/constants.js'
 import type { QoS, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isShared } from '../../wire/topics.js'
@@ -150,8 +150,10 @@ export function grantOf(filter: string, reasonCode: number): Grant {
 // The server has one subscription on a filter, with one value of each.
 function conflict(mine: SubscriptionRequest, asked: SubscriptionRequest): MqttError {
   const name = (['noLocal', 'retainAsPublished'] as const).find((option) => mine[option] !== asked[option])
-  const text = name === undefined ? 'has another subscriptionIdentifier' : `has ${name} ${mine[name]}, not ${asked[name]}`
-  return new MqttError('ERR_SUBSCRIPTION_CONFLICT', `subscription conflict: ${printable(asked.filter)} ${text}`, { option: 'filter' })
+  const text = name === undefined ? 'subscriptionIdentifier' : `${name} ${mine[name]}, not ${asked[name]}`
+  return new MqttError('ERR_SUBSCRIPTION_CONFLICT', describe('ERR_SUBSCRIPTION_CONFLICT', `${printable(asked.filter)} has ${text}`), {
+    option: 'filter',
+  })
 }
 
 /** One request for each filter: those that name the same are merged. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
