@@ -152,6 +152,7 @@ describe('TopicTable', () => {
     for (let index = 0; index < 400; index++) ask(table, `${index}`.padEnd(1000, '.'))
     expect(table.size).toBe(262)
     expect(table.bytes).toBeLessThan(256 * 1024 + 262 * 128 + 2048 * 8 + 1)
+    expect(table.bytes).toBeGreaterThan(table.size * 128)
   })
 
   it.each([0, 1, 1000, 100_000])('takes about what it may, %i bytes', (budget) => {

@@ -144,6 +144,7 @@ export class Application {
       case 'destroy':
         this.#leaveAll()
         client.destroy()
+        if (history.destroyed === 0) history.destroyedIn = history.process
         history.destroyed ||= history.next()
         return
       case 'restart-process':

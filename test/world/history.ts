@@ -111,6 +111,8 @@ export class History {
   process = 1
   /** Entry number of `destroy()`, once it has returned. */
   destroyed = 0
+  /** Which process that was. */
+  destroyedIn = 0
   /** Gets a line for each message that is handed out, where somebody follows a run. */
   trace: ((line: string) => void) | undefined
   readonly #now: () => number

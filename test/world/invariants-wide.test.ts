@@ -69,7 +69,8 @@ const stories: Readonly<Record<string, readonly [rule: string, tell: Tell]>> = {
     (story, wrong) => {
       story.subscribe(1, 'in/#')
       story.arrive('f1')
-      if (wrong) story.history.destroyed = story.history.next()
+      story.history.destroyedIn = wrong ? 1 : 2
+      story.history.destroyed = story.history.next()
       story.deliver('f1')
     },
   ],

@@ -122,9 +122,9 @@ export function checkPeace({ history, schedule, setup }: Checked): void {
 
 /** `destroy()` hands nothing out any more, and `post()` never throws for what could be sent. */
 export function checkAfterwards({ history }: Checked): void {
-  const { destroyed } = history
+  const { destroyed, destroyedIn } = history
   for (const { payload, seq, process } of history.delivered) {
-    if (destroyed > 0 && seq > destroyed && process === history.process) history.report('after', `${payload} was handed out after destroy()`)
+    if (destroyed > 0 && seq > destroyed && process === destroyedIn) history.report('after', `${payload} was handed out after destroy()`)
   }
   for (const { what, error } of history.calls)
     if (what === 'post' && error !== undefined) history.report('after', `post() threw ${printed(error).slice(0, 200)}`)

@@ -271,6 +271,7 @@ describe('the invariants are seen to fail on', () => {
         story.setup = { will: true }
         story.ops.push({ at: 0, do: 'destroy' })
         story.pass('up', packet.connect())
+        story.pass('down', packet.connack())
       },
     ],
     [

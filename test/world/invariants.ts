@@ -304,7 +304,10 @@ export function checkWills({ history, monitor, broker, setup, schedule }: Checke
   // A goodbye that was on its way may have been cut off with its link.
   if (schedule.faults.length === 0 && broker.wills() > most)
     history.report('will', `${broker.wills()} wills were published, ${most} connections ended without DISCONNECT`)
-  if (schedule.faults.length === 0 && operationsOf(schedule.ops).some((op) => op.do === 'destroy') && most > 0 && broker.wills() === 0)
+  // What was given up before CONNACK has no session, and so no will.
+  const accepted = monitor.passed.some(({ way, seen }) => way === 'down' && seen.kind === 'connack' && seen.reason === 0)
+  const destroyed = operationsOf(schedule.ops).some((op) => op.do === 'destroy')
+  if (schedule.faults.length === 0 && destroyed && accepted && most > 0 && broker.wills() === 0)
     history.report('will', 'the client was destroyed and its will was not published')
 }
 
