@@ -125,7 +125,8 @@ export class MqttError extends Error {
           .filter((line) => !line.includes('/mqwire/dist/'))
           .join('\n'),
       )
-    if (code === 'ERR_ABORTED') put(this, 'name', 'AbortError')
+    put(this, 'name', code === 'ERR_ABORTED' ? 'AbortError' : 'MqttError')
+    put(this, brand, true)
     // A console shows what there is.
     for (const [name, value] of Object.entries({ code, outcome, fault, reasonCode, reasonName, reasonString, option }))
       put(this, name, value, value !== undefined)
@@ -142,9 +143,6 @@ export class MqttError extends Error {
     return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true
   }
 }
-
-put(MqttError.prototype, 'name', 'MqttError')
-put(MqttError.prototype, brand, true)
 
 // Fields of errors are not enumerable otherwise.
 function put(object: object, name: PropertyKey, value: unknown, enumerable = false): void {
