@@ -7,12 +7,15 @@ const sockets = 'sockets and servers of Node'
 const processes = 'starts processes, reads and writes files'
 const compiler = 'compiles AssemblyScript'
 const memory = 'measures the memory of a Node process'
+const counted = 'the engine counts blocks, as Node lets it'
 const stack = 'passes 65,535 arguments in one call, for which the stack of a worker is too small'
 const printing = 'how Node prints objects'
 
 /** File to the reason, or to titles of its tests with the reason of each. */
 export const leftOut: Readonly<Record<string, string | Readonly<Record<string, string>>>> = {
   'client/connect.test.ts': sockets,
+  'client/cost-bytes.test.ts': counted,
+  'client/cost.test.ts': counted,
   'client/endpoint.test.ts': 'endpoints of Node: TCP, TLS, Unix sockets',
   'client/large-uploads-sockets.test.ts': sockets,
   'client/message-memory.test.ts': memory,
@@ -25,6 +28,7 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'client/secrets-node.test.ts': sockets,
   'client/secrets.test.ts': { 'options that are refused do not repeat their values': 'an endpoint of Node' },
   'client/session/identifiers.test.ts': { 'with acknowledgements withheld exactly 65,535 leave': stack },
+  'client/subscription-cost.test.ts': counted,
   'conformance/broker-transport.test.ts': sockets,
   'conformance/client-stream.test.ts': sockets,
   'conformance/conformance.test.ts': processes,
