@@ -19,7 +19,8 @@ const check = (folder: string) => node([path.join(folder, '.ci', 'reference.mjs'
 async function doctored(changes: Readonly<Record<string, readonly [from: string, to: string]>>): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-reference-'))
   folders.push(folder)
-  for (const name of ['.ci', 'src', 'package.json', 'tsconfig.json']) await cp(path.join(root, name), path.join(folder, name), { recursive: true })
+  for (const name of ['.ci', 'examples/arguments.js', 'src', 'package.json', 'tsconfig.json'])
+    await cp(path.join(root, name), path.join(folder, name), { recursive: true })
   await symlink(path.join(root, 'node_modules'), path.join(folder, 'node_modules'), 'junction')
   for (const [name, [from, to]] of Object.entries(changes)) {
     const file = path.join(folder, name)
