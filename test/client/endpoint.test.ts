@@ -159,7 +159,7 @@ describe('O22 URL forms', () => {
       'invalid broker URL "http://host": no transport for http: but mqtt, tcp, mqtts, ssl, tls, ws, wss, unix',
     )
     expect(thrown(() => new BrowserClient('mqtt://host')).message).toBe('invalid broker URL "mqtt://host": no transport for mqtt: but ws:, wss:')
-    expect(thrown(() => new Client('user:pass@host')).message).toBe('invalid broker URL: no scheme, as in mqtt://host:1883')
+    expect(thrown(() => new Client('user:pass@host')).message).toBe('invalid broker URL: no scheme, as in mqtt://host')
   })
 
   it('no endpoint at all', () => {

@@ -133,7 +133,7 @@ function checkUrl({ protocol, host, hostname, pathname, href }: URL, platform: P
   if (href.includes('#')) badUrl('# must be %23')
 }
 
-const form = 'no scheme, as in mqtt://host:1883'
+const form = 'no scheme, as in mqtt://host'
 
 // What may hold a user name or a password is not shown.
 function badUrl(message: string, source: unknown = '@'): never {

@@ -410,8 +410,7 @@ export class Registry implements Refusals {
     entry.state = 'leaving'
     if (state !== 'new') return
     // Whoever asked for more filters than this one has none of them.
-    const joiners = withdraw([...entry.requests]).flatMap((item) => item.joiners)
-    for (const { claim } of joiners) this.#settle(claim, new MqttError('ERR_ABORTED'))
+    for (const { joiners } of withdraw([...entry.requests])) for (const { claim } of joiners) this.#settle(claim, new MqttError('ERR_ABORTED'))
     for (const consumer of [...entry.members.keys()]) consumer.leave()
   }
 
