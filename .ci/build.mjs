@@ -58,19 +58,33 @@ export function isBuilt() {
   return existsSync(dist) && existsSync(stamp) && readFileSync(stamp, 'utf8') === fingerprint()
 }
 
-/** Internal names, and the short ones in their place: of all sources together, so that none is a name that a source uses for something else. */
-async function shortNames(esbuild, mangleProps) {
-  const contents = sources().map((file) => `import ${JSON.stringify(file)}`)
-  const whole = {
-    stdin: { contents: contents.join('\n'), resolveDir: root },
+/** The common ones first: a bundler uses these for variables. */
+const letters = 'etnrioasdulcfhpmbygAwkvxPSEICRTOMBUDNj_LqQFVHzWK$GJYXZ0123456789'
+
+/** How many names of one and two characters there are, at most. */
+const mostShort = 54 * 65
+
+/** Internal names, each with its short one: the first of the list get the shortest. None is a name that a source uses for something else. */
+export async function shortNames(esbuild) {
+  const names = JSON.parse(readFileSync(path.join(root, '.ci', 'internal-names.json'), 'utf8'))
+  const imports = sources().map((file) => `import ${JSON.stringify(file)}`)
+  // The bundler knows what is free: it is given more names than it has short ones for.
+  const asked = Array.from({ length: mostShort }, (_, index) => `name_${index}_`)
+  const { mangleCache } = await esbuild.build({
+    stdin: { contents: `${imports.join('\n')}\nexport default { ${asked.map((name) => `${name}: 0`).join(', ')} }`, resolveDir: root },
     bundle: true,
     packages: 'external',
     platform: 'node',
     format: 'esm',
     write: false,
-  }
-  const { mangleCache } = await esbuild.build({ ...whole, minify: true, mangleProps, mangleCache: {}, logLevel: 'error' })
-  return mangleCache
+    minify: true,
+    mangleProps: /^name_\d+_$/,
+    mangleCache: {},
+    logLevel: 'error',
+  })
+  const rank = (name) => [...name].reduceRight((sum, letter) => sum * 64 + letters.indexOf(letter) + 1, 0)
+  const free = Object.values(mangleCache).sort((one, other) => rank(one) - rank(other))
+  return Object.fromEntries(names.map((name, index) => [name, free[index]]))
 }
 
 /** Modules that hold nothing but constants, by the ends of their names. */
@@ -89,7 +103,8 @@ async function numbersOf(esbuild, file) {
  */
 async function withNumbers(esbuild, file, known) {
   const define = {}
-  const text = readFileSync(file, 'utf8')
+  // These are shortened by bundlers, their long names are not.
+  const text = readFileSync(file, 'utf8').replaceAll('Number.POSITIVE_INFINITY', 'Infinity').replaceAll('Number.NEGATIVE_INFINITY', '(-Infinity)')
   const again = [...text.matchAll(/^export \{([^}]*)\}/gm)].flatMap(([, names]) => names.split(',').map((name) => name.trim()))
   const imported = [...text.matchAll(/^import \{([^}]*)\} from '(\.[^']*)'$/gm)]
   let contents = text
@@ -110,11 +125,19 @@ async function withNumbers(esbuild, file, known) {
   return { contents, define }
 }
 
+/**
+ * A class that calls itself by another name is one by that name: browsers show it with its objects, whatever the class says of itself. The modules know
+ * it by its own.
+ */
+function named(code) {
+  return code.replace(/^(export )?class (?!Base)(\w+)( extends \w+ \{\s+static name = "(\w+)";)/gm, '$1const $2 = class $4$3')
+}
+
 async function emitModules(outdir) {
   const esbuild = await import('esbuild')
-  const names = JSON.parse(readFileSync(path.join(root, '.ci', 'internal-names.json'), 'utf8'))
-  const mangleProps = new RegExp(`^(?:${names.join('|')})$`)
-  const options = { loader: 'ts', format: 'esm', target: 'es2022', charset: 'utf8', mangleProps, mangleCache: await shortNames(esbuild, mangleProps) }
+  const mangleCache = await shortNames(esbuild)
+  const mangleProps = new RegExp(`^(?:${Object.keys(mangleCache).join('|')})$`)
+  const options = { loader: 'ts', format: 'esm', target: 'es2022', charset: 'utf8', mangleProps, mangleCache }
   const known = new Map()
   for (const file of sources()) {
     const { contents, define } = await withNumbers(esbuild, file, known)
@@ -122,7 +145,7 @@ async function emitModules(outdir) {
     for (const { text } of warnings) console.error(`${path.relative(root, file)}: ${text}`)
     const out = path.join(outdir, path.relative(path.join(root, 'src'), file).replace(/\.ts$/, '.js'))
     mkdirSync(path.dirname(out), { recursive: true })
-    writeFileSync(out, code)
+    writeFileSync(out, named(code))
   }
 }
 

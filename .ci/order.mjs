@@ -1,28 +1,40 @@
 /**
- * Looks for an order of modules in which a bundle for browsers compresses better, and writes it into `src/client/parts.ts`.
+ * Looks for an order of modules, and of the names that the build shortens, in which a bundle for browsers compresses better. Writes them into
+ * `src/client/parts.ts` and `.ci/internal-names.json`.
  *
  *     node .ci/order.mjs [SECONDS]    default 120; then build, and `npm run size -- --update`
  *
- * gzip looks back 32 kB only, so that modules which say the like should stand near each other. The search moves a few modules at a time, keeps what
- * is smaller and, less and less often, what is not; what a module imports stays in front of it. It assumes that `dist/` is up to date.
+ * gzip looks back 32 kB only, so that modules which say the like should stand near each other; and a short name costs less where the same letters
+ * stand in the same places. The search moves a few modules at a time, or lets two names change places. It keeps what is smaller and, less and less
+ * often, what is not; what a module imports stays in front of it. It assumes that `dist/` is up to date.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import { build } from 'esbuild'
+import * as esbuild from 'esbuild'
 import { argumentsOf } from '../examples/arguments.js'
+import { shortNames } from './build.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const listFile = path.join(root, 'src', 'client', 'parts.ts')
+const namesFile = path.join(root, '.ci', 'internal-names.json')
 const { operand } = argumentsOf({
   usage: 'node .ci/order.mjs [SECONDS]',
-  about: 'Looks for an order of modules in which a bundle for browsers compresses better, and writes it into src/client/parts.ts.',
+  about: 'Looks for an order of modules and of internal names in which a bundle for browsers compresses better, and writes both.',
   operand: { value: 'SECONDS', text: 'how long it looks (default 120)' },
 })
 const time = Number(operand ?? 120) * 1000
+/** Bytes by which a step may be worse, about, at the beginning. */
+const heat = 8
 
-const { outputFiles, metafile } = await build({
+const names = await shortNames(esbuild)
+/** Stand for the short names in the texts: no text has these characters otherwise. */
+const firstMark = 0x4e00
+const marks = Object.values(names).map((short, index) => [short, String.fromCharCode(firstMark + index)])
+const isMark = /[\u4e00-\u6fff]/g
+
+const { outputFiles, metafile } = await esbuild.build({
   stdin: { contents: "export { connect } from './dist/client/browser.js'", resolveDir: root },
   absWorkingDir: root,
   bundle: true,
@@ -34,16 +46,23 @@ const { outputFiles, metafile } = await build({
   outfile: 'bundle.js',
   legalComments: 'none',
   metafile: true,
+  charset: 'utf8',
+  mangleProps: new RegExp(`^(?:${Object.values(names).join('|').replaceAll('$', '\\$')})$`),
+  mangleCache: Object.fromEntries(marks),
 })
 
 /** The modules in the order of the bundle, each with its text and everything that it needs. */
 function modules() {
-  const { text } = outputFiles[0]
+  const { contents } = outputFiles[0]
   let at = 0
   return Object.entries(Object.values(metafile.outputs)[0].inputs).map(([file, { bytesInOutput }]) => {
     at += bytesInOutput
-    return { file, text: text.slice(at - bytesInOutput, at), needs: [...needsOf(file)].filter((other) => other !== file) }
+    return { file, text: textOf(contents.subarray(at - bytesInOutput, at)), needs: [...needsOf(file)].filter((other) => other !== file) }
   })
+}
+
+function textOf(bytes) {
+  return new TextDecoder().decode(bytes)
 }
 
 function needsOf(file, found = new Set()) {
@@ -66,7 +85,11 @@ const start = all.filter((each) => !early.has(each.file) && !isLate(each))
 const movable = new Set(start.map(({ file }) => file))
 for (const each of start) each.needs = each.needs.filter((file) => movable.has(file))
 
-const sizeOf = (order) => gzipSync([...first, ...order, ...last].map(({ text }) => text).join(''), { level: 9 }).length
+function sizeOf(order, shorts) {
+  const texts = [...first, ...order, ...last].map(({ text }) => text)
+  const named = texts.join('').replace(isMark, (mark) => shorts[mark.charCodeAt(0) - firstMark])
+  return gzipSync(named, { level: 9 }).length
+}
 
 function isPossible(order) {
   const before = new Set()
@@ -86,15 +109,31 @@ function moved(order) {
   return next
 }
 
+const whole = all.map(({ text }) => text).join('')
+/** The names that the bundle has; the others lend theirs. */
+const used = [...new Set(whole.match(isMark))].map((mark) => mark.charCodeAt(0) - firstMark)
+
+function swapped(shorts) {
+  const next = [...shorts]
+  const [one, other] = [used[below(used.length)], below(next.length)]
+  next[one] = shorts[other]
+  next[other] = shorts[one]
+  return next
+}
+
+const given = { order: start, shorts: Object.values(names) }
+
 function search() {
-  let current = { order: start, size: sizeOf(start) }
+  let current = { ...given, size: sizeOf(given.order, given.shorts) }
   let best = current
   const begin = Date.now()
   for (let passed = 0; passed < 1; passed = (Date.now() - begin) / time) {
-    const order = moved(current.order)
+    const moves = Math.random() < 0.5
+    const order = moves ? moved(current.order) : current.order
+    const shorts = moves ? current.shorts : swapped(current.shorts)
     if (!isPossible(order)) continue
-    const next = { order, size: sizeOf(order) }
-    const worse = -25 * Math.max(0, 0.8 - passed) * Math.log(1 - Math.random())
+    const next = { order, shorts, size: sizeOf(order, shorts) }
+    const worse = -heat * Math.max(0, 0.8 - passed) * Math.log(1 - Math.random())
     if (next.size <= current.size + worse) current = next
     if (next.size < best.size) best = next
   }
@@ -115,4 +154,7 @@ const head = readFileSync(listFile, 'utf8')
   .split('\n')
   .filter((line) => !line.startsWith('export '))
 writeFileSync(listFile, `${head.join('\n').trimEnd()}\n${best.order.map(lineOf).join('')}`)
-console.log(`${sizeOf(start)} -> ${best.size} bytes`)
+const nameOf = Object.fromEntries(Object.keys(names).map((name, index) => [best.shorts[index], name]))
+const list = given.shorts.map((short) => nameOf[short])
+writeFileSync(namesFile, `${JSON.stringify(list, undefined, 2)}\n`)
+console.log(`${sizeOf(given.order, given.shorts)} -> ${best.size} bytes`)

@@ -85,8 +85,11 @@ export function plainTheme({ ReflectionKind }, { MarkdownTheme, MarkdownThemeCon
           : this.partials.declarationType(declaration, options)
       }
 
+      // Users meet it as `Client`.
+      const referenceType = (model, options) => partials.referenceType(model, options).replace('BaseClient', 'Client')
+
       const nothing = () => ''
-      this.partials = { ...partials, comment, signature, reflectionType, hierarchy: nothing, inheritance: nothing }
+      this.partials = { ...partials, comment, signature, reflectionType, referenceType, hierarchy: nothing, inheritance: nothing }
     }
   }
 

@@ -4,6 +4,7 @@
  *
  *     npm run runtimes
  *     npm run runtimes -- --all   Next and React Native as well: 450 MB and about half a minute more
+ *     npm run runtimes -- --update   writes what Deno and Bun print to test/transcript
  *
  * What they need is fetched from the npm registry, in the versions that stand here and in `.ci/tools`, when it is not there yet: about 1.4 GB on disk.
  * Writes below node_modules/.cache only. What cannot be had is named with the reason; in CI (env CI) that is a failure.
@@ -34,10 +35,13 @@ const wanted = [
 ]
 
 const frameworks = ['next', 'react-native']
-const { all: withFrameworks } = argumentsOf({
+const { all: withFrameworks, update } = argumentsOf({
   usage: 'npm run runtimes -- [options]',
   about: 'Runs the installed package in every supported Node, in Deno and Bun, and through bundlers; fetches what is missing, about 1.4 GB on disk.',
-  options: { all: { text: 'Next and React Native as well: 450 MB and about half a minute more' } },
+  options: {
+    all: { text: 'Next and React Native as well: 450 MB and about half a minute more' },
+    update: { text: 'writes what Deno and Bun print to test/transcript' },
+  },
 }).values
 
 async function runtime({ name, kind, version, from, file }) {
@@ -79,7 +83,12 @@ const report = path.join(cache, 'fetched.json')
 writeFileSync(report, JSON.stringify(await fetchAll()))
 console.log(`fetched in ${((performance.now() - start) / 1000).toFixed(1)} s`)
 const vitest = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
-const env = { ...process.env, MQWIRE_RUNTIMES: report, ...(withFrameworks && { MQWIRE_FRAMEWORKS: 'all' }) }
+const env = {
+  ...process.env,
+  MQWIRE_RUNTIMES: report,
+  ...(withFrameworks && { MQWIRE_FRAMEWORKS: 'all' }),
+  ...(update && { MQWIRE_TRANSCRIPT: 'update' }),
+}
 if (!withFrameworks) console.log('without Next and React Native: npm run runtimes -- --all')
 const run = spawnSync(process.execPath, [vitest, 'run', '--config', 'test/package/runtimes/vitest.config.ts'], { cwd: root, env, stdio: 'inherit' })
 process.exitCode = run.status ?? 1

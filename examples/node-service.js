@@ -21,8 +21,8 @@ async function handle(message) {
 }
 
 await client.listen('jobs/#', handle, { qos: 1 })
-client.on('disconnect', ({ cause }) => {
-  if (cause !== undefined) console.log(`Connection lost (${cause.code}): trying again.`)
+client.on('disconnect', ({ error }) => {
+  if (error !== undefined) console.log(`Connection lost (${error.code}): trying again.`)
 })
 client.on('connect', ({ sessionPresent }) => console.log(sessionPresent ? 'Connected again.' : 'Connected again, to a broker that has forgotten us.'))
 

@@ -78,9 +78,6 @@ export interface MqttErrorDetails {
 
 const brand = Symbol.for('mqwire.MqttError')
 
-/** Codes that many calls may end with at once. */
-const sweeping = ['ERR_ABORTED', 'ERR_DROPPED', 'ERR_EXPIRED']
-
 /**
  * Everything that mqwire throws or rejects with.
  *
@@ -106,36 +103,38 @@ export class MqttError extends Error {
 
   /** @param message is that of the code, with the option or the reason's name, where there is none */
   constructor(code: MqttErrorCode, message?: string, details: MqttErrorDetails = {}) {
-    const { outcome = 'not-sent', fault = 'local', reasonCode, reasonName, reasonString, option } = details
-    const { wholeStacks } = MqttError
+    const { outcome = 'not-sent', fault = 'local', reasonCode, reasonName, reasonString, option, cause } = details
     // What comes from the network, or for many calls at once, has no line of the application on the stack.
-    const blind = !wholeStacks && (fault === 'remote' || outcome !== 'not-sent' || sweeping.includes(code))
+    const blind =
+      !MqttError.wholeStacks && (fault === 'remote' || outcome !== 'not-sent' || ['ERR_ABORTED', 'ERR_DROPPED', 'ERR_EXPIRED'].includes(code))
+    const text = textOf(message ?? describe(code, option ?? reasonName))
     const { stackTraceLimit } = Error as { stackTraceLimit?: number }
-    if (blind) Reflect.set(Error, 'stackTraceLimit', 0)
-    // Of the details only `cause` is read here.
-    super(message ?? describe(code, option ?? reasonName), details)
-    if (blind) Reflect.set(Error, 'stackTraceLimit', stackTraceLimit)
-    // What lies in an installed copy of this package says nothing to the caller.
-    else if (!wholeStacks)
-      put(
-        this,
-        'stack',
-        this.stack
-          ?.split('\n')
-          .filter((line) => !line.includes('/mqwire/dist/'))
-          .join('\n'),
-      )
-    put(this, 'name', code === 'ERR_ABORTED' ? 'AbortError' : 'MqttError')
+    // The lines of this package come first, and are left out.
+    Reflect.set(Error, 'stackTraceLimit', blind ? 0 : stackTraceLimit && stackTraceLimit + 20)
+    super(text, cause === undefined ? cause : { cause })
+    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit)
+    tidy(cause)
+    if (!blind) tidy(this)
     put(this, brand, true)
     // A console shows what there is.
     for (const [name, value] of Object.entries({ code, outcome, fault, reasonCode, reasonName, reasonString, option }))
       put(this, name, value, value !== undefined)
   }
 
+  /** `MqttError`; of aborts `AbortError`. */
+  override get name(): string {
+    return this.code === 'ERR_ABORTED' ? 'AbortError' : 'MqttError'
+  }
+
+  /** An application may give it another. */
+  override set name(name: string) {
+    put(this, 'name', name)
+  }
+
   /** As `JSON.stringify` has it: name, message and fields; the cause in words. */
   toJSON(): object {
     const { name, message, cause } = this
-    return { ...{ name, message }, ...this, cause: cause === undefined ? undefined : textOf(cause) }
+    return { name, message, ...(this as object), cause: cause === undefined ? undefined : textOf(cause) }
   }
 
   /** True for every error of this class, also one that another copy of the package made. */
@@ -144,14 +143,29 @@ export class MqttError extends Error {
   }
 }
 
-// Fields of errors are not enumerable otherwise.
-function put(object: object, name: PropertyKey, value: unknown, enumerable = false): void {
-  Object.defineProperty(object, name, { value, enumerable, writable: true, configurable: true })
+/** What says nothing to the caller: installed copies of this package, what it is made of, and the runtime's own. */
+const foreign = ['/mqwire/dist/', '/node_modules/ws/', '(node:', ' node:', '(<anonymous>)']
+
+/** Leaves those lines of an error's stack out, but for its message, unless `MqttError.wholeStacks` is true. */
+export function tidy(error: unknown): void {
+  try {
+    const { stack } = error as { stack: string }
+    const kept = stack.split('\n').filter((line) => !line.startsWith('    at ') || !foreign.some((part) => line.includes(part)))
+    // One that was tidied before, as the cause of many, is done with.
+    if (!MqttError.wholeStacks && kept.join('\n') !== stack) put(error as Error, 'stack', kept.join('\n'))
+  } catch {
+    // Its stack is no text.
+  }
 }
 
-/** `ERR_QUEUE_FULL` reads "queue full". */
+// Fields of errors are not enumerable otherwise. What is frozen stays as it is.
+function put(object: object, name: PropertyKey, value: unknown, enumerable = false): void {
+  Reflect.defineProperty(object, name, { value, enumerable, writable: true, configurable: true })
+}
+
+/** `ERR_QUEUE_FULL` reads "queue full", `ERR_SHARED_SUBS_UNSUPPORTED` "shared subs unsupported by the server". */
 export function describe(code: MqttErrorCode, subject: string | undefined): string {
-  const text = code.slice(4).toLowerCase().replaceAll('_', ' ')
+  const text = code.slice(4).toLowerCase().replaceAll('_', ' ').replace(' unsupported', ' unsupported by the server')
   return subject === undefined ? text : `${text}: ${subject}`
 }
 

@@ -12,7 +12,7 @@ const pages = ['dashboard', 'dashboard-choices', 'everything', 'features', 'insi
 )
 const programs = ['dashboard*', 'simulator*', 'small*'].map((name) => `test/examples/${name}.test.ts`)
 const brokers = ['aedes', 'matrix', 'mochi', 'mosquitto', 'scram-mochi', 'security'].map((name) => `test/interop/${name}.test.ts`)
-const folders = ['mutants', 'package', 'transport'].map((name) => `test/${name}/**/*.test.ts`)
+const folders = ['mutants', 'package', 'transcript', 'transport'].map((name) => `test/${name}/**/*.test.ts`)
 const shared = [...pages, ...programs, ...brokers, ...folders]
 
 const common = {

@@ -94,9 +94,9 @@ export class Connection {
     on('dial', ({ attempt }) => this.#show({ attempt, retryAt: undefined }))
     on('connect', ({ negotiated }) => this.#show({ negotiated, since: Date.now() }))
     on('connecterror', ({ error }) => this.#fail(error))
-    on('disconnect', ({ cause }) => {
+    on('disconnect', ({ error }) => {
       this.#show({ since: undefined })
-      if (cause !== undefined) this.#fail(cause)
+      if (error !== undefined) this.#fail(error)
     })
     on('serverdisconnect', ({ error }) => this.#listener.noted(`the server said goodbye: ${textOf(error)}`))
     on('sessionlost', ({ cause }) => this.#listener.noted(`the session is ${cause}`))

@@ -65,7 +65,7 @@ export class Connection implements Sharable {
     this.client = new Client(url, { firstConnect: 'wait', ...options })
     this.client.on('connect', () => this.#note(undefined))
     this.client.on('connecterror', ({ error }) => this.#note(error))
-    this.client.on('disconnect', ({ cause }) => this.#note(cause))
+    this.client.on('disconnect', ({ error }) => this.#note(error))
     this.client.connect().catch(() => undefined)
   }
 

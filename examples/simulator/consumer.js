@@ -40,7 +40,7 @@ export class Consumer {
       this.state = state
       this.since = state === 'connected' ? clock.now() : undefined
     })
-    this.#client.on('disconnect', ({ cause }) => cause && journal.note(`the consumer lost its connection: ${cause.code}`))
+    this.#client.on('disconnect', ({ error }) => error && journal.note(`the consumer lost its connection: ${error.code}`))
     this.#client.on('connecterror', ({ error }) => {
       this.lastError = error
       journal.note(`the consumer has no connection: ${error.code}`)

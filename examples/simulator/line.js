@@ -78,7 +78,7 @@ export class Line {
     })
     client.on('reconnecting', () => each((device) => device.tries()))
     client.on('connecterror', ({ error }) => this.#fail(error, 'no connection'))
-    client.on('disconnect', ({ cause }) => cause && this.#fail(cause, 'connection lost'))
+    client.on('disconnect', ({ error }) => error && this.#fail(error, 'connection lost'))
     client.on('sessionlost', ({ republished, rejected }) => {
       journal.note('session lost by the broker')
       for (const _ of republished) journal.note('message published anew after a lost session')

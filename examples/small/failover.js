@@ -12,7 +12,7 @@ const urls = (process.env.MQTT_URLS || 'mqtt://127.0.0.1:1883 mqtt://127.0.0.1:1
 // Each failure moves on to the next in the list; what works is kept.
 const client = new Client(urls, { reconnect: { backoff: exponential({ min: 200, max: 10_000 }) } })
 client.on('connect', ({ endpoint }) => console.log(`Connected to ${endpoint}`))
-client.on('disconnect', ({ cause }) => cause && console.log(`Lost: ${cause.message}`))
+client.on('disconnect', ({ error }) => error && console.log(`Lost: ${error.message}`))
 
 const stop = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop.abort())

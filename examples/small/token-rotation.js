@@ -47,7 +47,7 @@ const client = new Client(MQTT_URL || 'mqtt://127.0.0.1:1883', {
 })
 client.on('connect', () => console.log(`Connected with token ${fetched}`))
 client.on('connecterror', ({ error }) => console.log(`Not connected: ${error.cause?.message ?? error.message}`))
-client.on('disconnect', ({ cause, reason = cause?.message }) => reason && console.log(`Connection over: ${reason}`))
+client.on('disconnect', ({ error, reason = error?.message }) => reason && console.log(`Connection over: ${reason}`))
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => client.disconnect())
 
 await client.connect()

@@ -11,6 +11,7 @@ import type { SubscriptionDefaults } from './api-subscriptions.js'
 import type { Backoff } from './backoff.js'
 import type { DecisionContext } from './dialling/supervisor.js'
 import type { Verdict } from './dialling/verdicts.js'
+import type { ClientListeners } from './events.js'
 
 export type * from './api-subscriptions.js'
 
@@ -151,7 +152,7 @@ export interface ReconnectOptions {
   readonly stableAfter?: number | undefined
   /**
    * Dials to come back after a loss, 1 or more; then the client ends with `ERR_RETRIES_EXHAUSTED`. The count starts anew once a connection was stable.
-   * Before the first connection every dial counts. Default: no limit.
+   * Before the first connection every dial counts, but the first round goes over the whole list in any case. Default: no limit.
    */
   readonly maxAttempts?: number | undefined
   /** Decides otherwise than the table in the README; undefined leaves it at that. Default: none. */
@@ -208,14 +209,20 @@ export type OfflinePolicy = 'queue' | 'reject'
 
 /** A console or anything like it. What a server said is escaped before it gets here. */
 export interface Logger {
-  /** What happens on the way. */
+  /** What happens on the way, such as each dial with its number and endpoint. */
   debug?(message: string): void
-  /** What a user may want to know. */
+  /** What a user may want to know, such as the next attempt with its number, endpoint and delay. */
   info?(message: string): void
-  /** What should not be, and was dealt with. */
+  /** What should not be, and was dealt with: failed attempts, what `disconnect()` waits for after a second, a `keepAlive` of hours. */
   warn?(message: string): void
   /** What went wrong, such as a listener that threw. */
   error?(message: string): void
+}
+
+/** What `virtualPlatform()` of `mqwire/testing` gives: time that passes when a test says so. */
+export interface VirtualPlatform {
+  /** Milliseconds of the virtual clock. */
+  now(): number
 }
 
 /** Options of a client. They are parsed into a frozen copy; the object given is never written to. */
@@ -234,7 +241,8 @@ export interface ClientOptions {
   /** Awaited before every CONNECT; a throw fails that attempt. Goes over `username` and `password`. Default: none. */
   readonly credentials?: ((context: CredentialsContext) => Credentials | Promise<Credentials>) | undefined
   /**
-   * Seconds between signs of life, 0 to 65,535; `false` or 0 is off (section 3.1.2.10). Default 30. A page that connects while nobody sees it asks for 180 at least: its timers run once a
+   * Seconds between signs of life, 0 to 65,535; `false` or 0 is off (section 3.1.2.10). Default 30. Above 3,600, an hour, the log warns that these are
+   * no milliseconds. A page that connects while nobody sees it asks for 180 at least: its timers run once a
    * minute, and what comes in sends a PINGREQ that is due.
    */
   readonly keepAlive?: number | false | undefined
@@ -306,6 +314,13 @@ export interface ClientOptions {
    * before, as long as somebody reads, so that only what had no room comes again. Default 32 MiB, or twice `maximumPacketSize`.
    */
   readonly memoryBudget?: number | undefined
+  /**
+   * Listeners by event name, each attached as `client.on` would before anything is dialled: with `connect()` they hear of the first attempts too. A name
+   * that is no event is refused with the nearest one (`ERR_INVALID_OPTION`), what is no function with `ERR_INVALID_HANDLER`. Default: none.
+   */
+  readonly on?: ClientListeners | undefined
+  /** For tests: what `virtualPlatform()` of `mqwire/testing` gives, whose clock and random numbers take the place of the real ones. Default: none. */
+  readonly platform?: VirtualPlatform | undefined
   /** Where notes go. Default: none. */
   readonly logger?: Logger | undefined
 }

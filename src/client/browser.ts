@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { textOf } from '../errors.js'
 import { dialWebSocket } from '../transport/websocket.js'
 import { unsupportedSetting } from '../transport/websocket-rules.js'
 import type { ClientOptions, Endpoint } from './api.js'
@@ -48,10 +49,10 @@ const platform: Platform = {
     return () => each('removeEventListener')
   },
   hidden: isHidden,
-  schemes: 'ws:, wss:',
+  schemes: 'wss:, ws: (WebSocket port of the broker)',
   dialler: (scheme) => (scheme === 'ws' || scheme === 'wss' ? dialWebSocket : undefined),
   isTlsError: () => false,
-  describe: (error) => error.message,
+  describe: (error) => textOf(error.message),
   unsupported: unsupportedSetting,
 }
 

@@ -27,17 +27,16 @@ import { onAbort, silent } from './common/abort.js'
 import { asyncDisposeSymbol } from './common/dispose.js'
 import type { ListenOptions, Unlisten } from './common/emitter.js'
 import { closedError, errorOfAll } from './common/outcome.js'
-import { invalid, object, optional, signal as parseSignal } from './common/schema.js'
+import { anyObject, object, optional, signal as parseSignal, settingsIn } from './common/schema.js'
 import { Core } from './core.js'
 import { Consumer } from './delivery/consumer.js'
 import { HandlerLoop } from './delivery/handling.js'
 import type { Message } from './delivery/message.js'
 import type { ClientEvents } from './events.js'
 import { parseEndpoints } from './parsing/endpoint.js'
-import { parseOptions } from './parsing/options.js'
+import { eventName, parseOptions } from './parsing/options.js'
 import {
   checkedTopic,
-  eventName,
   goodbye,
   listenCall,
   payloadBytes,
@@ -78,8 +77,12 @@ export class BaseClient extends Printed implements AsyncDisposable {
   /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
   constructor(platform: Platform, endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) {
     super()
-    this.#core = new Core(platform, parseEndpoints(endpoints, platform), parseOptions(options))
+    const parsed = parseOptions(options)
+    const real = parsed.platform ?? platform
+    this.#core = new Core(real, parseEndpoints(endpoints, real), parsed)
     Object.defineProperties(this, shownFields)
+    const { on = {} } = this.#core.options
+    for (const type of settingsIn(on) as (keyof ClientEvents)[]) this.on(type, on[type] as (event: unknown) => void)
   }
 
   /** What a person wants to see: where it stands, and what waits. */
@@ -226,6 +229,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * Ends the client in order: nothing more is handed out, running turns end, their acknowledgements and DISCONNECT leave. Bounded by `timeout`.
    * Where the session ends with it, `$share` filters are unsubscribed first, and what came of them is handed out to whoever reads. What is let go
    * unread shows as a `drop` event, unless the session keeps it. A lost connection is not made anew, but running turns end. Calling it again joins.
+   * Where it takes more than 1,000 ms, a `warn` line of the log names what it waits for.
    * @throws MqttError ERR_INVALID_OPTION
    */
   async disconnect(options?: DisconnectOptions): Promise<void> {
@@ -234,7 +238,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /**
    * As `disconnect()`, and waits for the publishes that are queued or in flight too, for a connection if there is none or it is lost. Bounded by
-   * `timeout`.
+   * `timeout`; the log says as much as there. In Node, a process that ends without it while publishes are on their way prints the warning
+   * `MQWIRE_UNSENT`.
    * @throws MqttError ERR_INVALID_OPTION
    */
   async drain(options?: DisconnectOptions): Promise<void> {
@@ -317,7 +322,7 @@ const shownFields = { state: { ...state, enumerable: true }, clientId: { ...clie
 
 /** Makes a client with all options but `signal`, and connects it with that. */
 export async function opened<C extends BaseClient>(make: (options: ClientOptions) => C, options: ClientOptions & ConnectOptions = {}): Promise<C> {
-  const { signal, ...rest } = options ?? invalid('options', 'an object')
+  const { signal, ...rest } = anyObject(options, 'options') as typeof options
   const client = make(rest)
   await client.connect({ signal })
   return client

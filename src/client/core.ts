@@ -14,6 +14,7 @@ import { aborted, assertNotAborted, type Deferred, deferred, onAbort, within } f
 import { Emitter } from './common/emitter.js'
 import { closedError } from './common/outcome.js'
 import { redacted } from './common/redact.js'
+import { unsupported } from './common/schema.js'
 import { Connection } from './connection/connection.js'
 import { findScanner } from './connection/scanning.js'
 import { Turns } from './connection/turns.js'
@@ -37,6 +38,8 @@ import { Registry } from './subscribing/registry.js'
 const forEver = 4_294_967_295
 /** Seconds: a server that asks for pings more often than that is worth a line. */
 const hastyKeepAlive = 5
+/** Seconds: who asks for more may have meant milliseconds. */
+const lazyKeepAlive = 3600
 
 /** Everything behind a client. */
 export class Core implements DiallingHost, EndingHost {
@@ -96,6 +99,7 @@ export class Core implements DiallingHost, EndingHost {
       this.registry.flush()
       this.#link?.output.flush()
     })
+    platform.attend?.(this)
   }
 
   get held(): number {
@@ -150,6 +154,8 @@ export class Core implements DiallingHost, EndingHost {
         this.scanner = scanner
         this.#link?.useScanner(scanner)
       })
+      const { keepAlive = 0 } = this.options
+      if (keepAlive > lazyKeepAlive) this.log('warn', `keepAlive: ${Math.round(keepAlive / 3600)} hours`)
       this.enter('connecting')
       if (!this.stopping) this.#dialling.begin()
     }
@@ -181,7 +187,7 @@ export class Core implements DiallingHost, EndingHost {
   /** Authenticates again on the open connection (section 4.12.1). */
   async reauthenticate(signal: AbortSignal | undefined): Promise<void> {
     if (this.stopping) throw closedError()
-    if (this.authentication === undefined) throw new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option: 'auth' })
+    if (this.authentication === undefined) throw unsupported('auth', 'is not set')
     if (this.connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
     assertNotAborted(signal)
     return within(this.authentication.renew(this.#dialled.endpoint), signal, 'unknown')
@@ -206,6 +212,7 @@ export class Core implements DiallingHost, EndingHost {
 
   handleDial(url: string, number: number, dropped: readonly string[]): void {
     this.#dialled = { endpoint: url, dropped }
+    this.log('debug', `attempt ${number} at ${url}`)
     this.events.emit('dial', { attempt: number, endpoint: url })
   }
 
@@ -266,7 +273,7 @@ export class Core implements DiallingHost, EndingHost {
 
   // A server may refuse our certificate as late as this.
   #beforeConnack(cause: unknown): MqttError {
-    return broken(this.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED', 'closed before CONNACK', cause)
+    return broken(this.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED', 'closed before CONNACK: TLS?', cause)
   }
 
   // Where the mechanism has the last word, a CONNACK counts for nothing before it has spoken.
@@ -456,11 +463,11 @@ export class Core implements DiallingHost, EndingHost {
     this.events.clear()
   }
 
-  #emitDisconnect(cause: MqttError | undefined, reason?: string): void {
+  #emitDisconnect(error: MqttError | undefined, reason?: string): void {
     if (!this.#up) return
     this.#up = false
     if (this.counters !== undefined) this.counters.disconnects += 1
-    this.events.emit('disconnect', { cause, reason })
+    this.events.emit('disconnect', { error, cause: error, reason })
   }
 
   enter(state: ClientState): void {

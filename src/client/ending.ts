@@ -12,6 +12,8 @@ import type { Consumer } from './delivery/consumer.js'
 import type { DiallingHost } from './dialling/dialling.js'
 import type { Goodbye } from './parsing/requests.js'
 
+/** Milliseconds of a goodbye after which it says what it waits for. */
+const patience = 1000
 /** What the end asks of the client. */
 export interface EndingHost extends DiallingHost {
   readonly state: ClientState
@@ -80,6 +82,7 @@ export class Ending {
     const waits = host.draining && outbox.size + outbox.inFlight > 0
     // Nothing to say goodbye to: an attempt that is under way is given up.
     if (!connected && registry.farewells + registry.running.length === 0 && !waits) return host.destroy()
+    const hush = host.platform.setTimer(() => this.#tell(drain), patience)
     host.sessionEnds = (properties.sessionExpiryInterval ?? host.sessionExpiry) === 0
     outbox.handleStopping()
     host.enter('disconnecting')
@@ -101,7 +104,18 @@ export class Ending {
     }
     // A peer that does not end its side is cut off, when our goodbye had time to leave; else the connection gives it a little longer.
     if (!lingers) link?.destroy()
+    hush()
     host.end(host.failure)
+  }
+
+  // Who waits this long wants to know for what.
+  #tell(drain: boolean): void {
+    const { registry, outbox, connection } = this.#host
+    const { size, inFlight } = outbox
+    const open = registry.running.map(turnOf)
+    for (const entry of registry.entries) if (entry.farewells > 0) open.push(`UNSUBACK on ${entry.filter}`)
+    if (drain && size + inFlight > 0) open.unshift(`${inFlight} PUBLISH in flight, ${size} queued${connection ? '' : ', a connection'}`)
+    this.#host.log('warn', `${drain ? 'drain' : 'disconnect'}() waits for `, open.slice(0, 9).join(', ') || 'the server')
   }
 
   #patient(wait: Promise<unknown>): Promise<unknown> {
@@ -122,4 +136,10 @@ export class Ending {
       })
     }
   }
+}
+
+// What ends a turn, and on which filters.
+function turnOf({ onReadable, config, attended, granted }: Consumer): string {
+  const what = onReadable ? 'a handler' : attended && config.ack !== 'manual' ? 'a loop' : 'next() or ack()'
+  return `${what} on ${granted.map(({ filter }) => filter)}`
 }

@@ -23,6 +23,9 @@ export interface RejectedInFlight extends InFlight {
   readonly error: MqttError
 }
 
+/** Event name to listener; those that are left out or undefined are not there. */
+export type ClientListeners = { readonly [K in keyof ClientEvents]?: ((event: ClientEvents[K]) => void) | undefined }
+
 /** Event name to event object. */
 export interface ClientEvents {
   /** Each transition, exactly once. */
@@ -73,6 +76,8 @@ export interface ClientEvents {
   /** The connection is over; one for each `connect`. */
   disconnect: {
     /** Why; undefined after our own `disconnect()`, and where we replace the connection. */
+    readonly error: MqttError | undefined
+    /** @deprecated The same object as `error`, under its former name; it goes with the next version. */
     readonly cause: MqttError | undefined
     /** Why we replace it: the `reason` of `reconnect()`, or that credentials expire. Undefined where we do not. */
     readonly reason: string | undefined

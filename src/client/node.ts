@@ -4,6 +4,7 @@
  * One of the two places that choose a transport. Importing it has no effect.
  */
 import { type Channel, channel } from 'node:diagnostics_channel'
+import { printable, textOf } from '../errors.js'
 import { dialTcp } from '../transport/tcp.js'
 import { dialTls } from '../transport/tls.js'
 import type { Dial } from '../transport/transport.js'
@@ -13,6 +14,7 @@ import { dialWebSocketNode } from '../transport/websocket-node.js'
 import type { ClientOptions, Endpoint } from './api.js'
 import { BaseClient, type ConnectOptions, opened } from './client.js'
 import { Reads } from './connection/reads.js'
+import type { EndingHost } from './ending.js'
 import { hasSettings } from './parsing/endpoint.js'
 import { socketSettings, tlsSettings } from './parsing/settings.js'
 import type { Platform } from './platform.js'
@@ -45,8 +47,50 @@ function channelOf(type: string): Channel {
   return made
 }
 
+/** Clients that have not ended: the end of the process would end them. Who holds none of them any more has let go of it. */
+const attended = new Set<WeakRef<EndingHost>>()
+const collected = /* @__PURE__ */ new FinalizationRegistry<WeakRef<EndingHost>>(forget)
+const mostNamed = 4
+
+/** One listener for all clients, as long as there are any. */
+function attend(given: object): void {
+  const client = given as EndingHost
+  if (attended.size === 0) process.on('exit', tellUnsent)
+  const entry = new WeakRef(client)
+  attended.add(entry)
+  collected.register(client, entry)
+  client.closed.promise.then(() => forget(entry))
+}
+
+function forget(entry: WeakRef<EndingHost>): void {
+  attended.delete(entry)
+  if (attended.size === 0) process.off('exit', tellUnsent)
+}
+
+/** The process ends: says what is lost with it. A warning that is emitted now would come a turn late, which is never. */
+function tellUnsent(): void {
+  const ids: string[] = []
+  const total = { publishes: 0, bytes: 0 }
+  for (const entry of attended) {
+    const client = entry.deref()
+    if (client === undefined) continue
+    const { outbox, connection, clientId } = client
+    const publishes = outbox.size + outbox.inFlight
+    const bytes = connection === undefined ? 0 : connection.output.end - connection.output.left
+    if (publishes + bytes === 0) continue
+    total.publishes += publishes
+    total.bytes += bytes
+    ids.push(ids.length < mostNamed ? printable(clientId) : '…')
+  }
+  if (ids.length === 0) return
+  const what = `publishes queued or in flight: ${total.publishes}, bytes perhaps not written: ${total.bytes}, clients: ${ids.slice(0, mostNamed + 1).join(', ')}`
+  const text = `The process ends before mqwire is done (${what}): await client.drain() first`
+  process.emit('warning', Object.assign(new Error(text), { name: 'Warning', code: 'MQWIRE_UNSENT' }))
+}
+
 const platform: Platform = {
   ...runtime,
+  attend,
   // From within a microtask it runs behind the others: a loop that awaits each publish fills one write.
   turnEnd: (callback) => process.nextTick(callback),
   nextTurn: (callback) => void setImmediate(callback),
@@ -59,7 +103,7 @@ const platform: Platform = {
   reads: (...parts) => new Reads(...parts),
   allocate: (size) => new Uint8Array(Buffer.allocUnsafeSlow(size).buffer),
   loadScanner: async () => (await import('../wasm/index.js')).loadScanner(),
-  schemes: Object.keys(diallers).join(', '),
+  schemes: `${Object.keys(diallers).join(':, ')}:`,
   dialler: (scheme) => (Object.hasOwn(diallers, scheme) ? diallers[scheme] : undefined),
   isTlsError: (error) => tlsErrors.some((prefix) => codeOf(error).startsWith(prefix)),
   describe: described,
@@ -74,8 +118,13 @@ const platform: Platform = {
 }
 
 const advice: Readonly<Record<string, string>> = {
-  ERR_SSL_WRONG_VERSION_NUMBER: 'there is no TLS: mqtt: or ws:?',
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'there is no TLS: mqtt: or ws:?',
+  ECONNREFUSED: 'nobody listens there; host and port?',
+  ECONNRESET: 'it hung up; mqtts: or wss:?',
+  ENOTFOUND: 'no such host',
+  EPROTO: 'there is no TLS; mqtt: or ws:?',
+  ETIMEDOUT: 'no answer; host and port?',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'there is no TLS; mqtt: or ws:?',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'there is no TLS; mqtt: or ws:?',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'tls: { ca } trusts it',
   SELF_SIGNED_CERT_IN_CHAIN: 'tls: { ca } trusts it',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls: { ca } trusts it',
@@ -84,10 +133,10 @@ const advice: Readonly<Record<string, string>> = {
 // `ECONNREFUSED 127.0.0.1:1883`; of several addresses of a name the first that failed so.
 function described(error: Error): string {
   const code = codeOf(error)
-  const one = error instanceof AggregateError ? (error.errors[0] as unknown) : error
+  const one = (error instanceof AggregateError && (error.errors[0] as unknown)) || error
   const { address, port, hostname } = one as { address?: string; port?: number; hostname?: string }
   const where = address === undefined ? hostname : port === undefined ? address : `${address}:${port}`
-  const text = [code || error.message, where].filter(Boolean).join(' ')
+  const text = [code || textOf(error.message), where].filter(Boolean).join(' ')
   return code in advice ? `${text}: ${advice[code]}` : text
 }
 

@@ -45,6 +45,7 @@ export type {
   UnsubscribeOptions,
   UnsubscribeProperties,
   UnsubscribeResult,
+  VirtualPlatform,
   WillOptions,
   WillProperties,
 } from './api.js'
@@ -54,7 +55,7 @@ export type { ListenOptions as ListenerOptions, Unlisten } from './common/emitte
 export type { Message, MessageProperties } from './delivery/message.js'
 export type { DecisionContext } from './dialling/supervisor.js'
 export type { Verdict } from './dialling/verdicts.js'
-export type { ClientEvents, InFlight, RejectedInFlight } from './events.js'
+export type { ClientEvents, ClientListeners, InFlight, RejectedInFlight } from './events.js'
 export type { RequestOptions } from './requesting/request.js'
 export type { Answer, Reply, Responder, Responding, RespondOptions } from './requesting/respond.js'
 export type { Negotiated } from './session/limits.js'

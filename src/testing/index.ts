@@ -3,9 +3,21 @@
  *
  * @module
  */
+import type { VirtualPlatform } from '../client/api.js'
+import type { VirtualClock } from './virtual-clock.js'
+import { virtualPlatform as platformOn } from './virtual-platform.js'
+
+export type { VirtualPlatform } from '../client/api.js'
 export { createMemoryHub, memoryPair } from '../transport/memory.js'
 export * from './broker/index.js'
 export { type ScramLookup, type ScramServerOptions, scramServer } from './scram-server.js'
 export { type Answer, type PeerEnd, ScriptedPeer } from './scripted-peer.js'
 export { VirtualClock } from './virtual-clock.js'
-export { virtualPlatform } from './virtual-platform.js'
+export { type CutOptions, type SleepOptions, VirtualWorld, type VirtualWorldOptions } from './virtual-world.js'
+
+/**
+ * What the option `platform` of `connect` and `new Client` takes: their time is that of the clock, and every random number (client identifiers, the
+ * jitter of reconnects) follows from `seed`, a whole number from 0 to 4,294,967,295, by default 1. It has no transport: endpoints give their own, such as
+ * `{ url: 'mqtt://broker', transport: broker.dial }` with a `MemoryBroker` on the same clock. {@link VirtualWorld} does all that by itself.
+ */
+export const virtualPlatform: (clock: VirtualClock, seed?: number) => VirtualPlatform = platformOn

@@ -3,6 +3,7 @@
  *
  * Nothing here waits in real time, but for the hop that lets microtasks finish.
  */
+import { checkDuration } from './broker/check.js'
 import { type Timer, Timers } from './timers.js'
 
 /** Virtual milliseconds, starting at 0. */
@@ -21,6 +22,11 @@ export class VirtualClock {
     return this.#timers.live
   }
 
+  /** When the next timer runs, in milliseconds of this clock; undefined when there is none. */
+  get next(): number | undefined {
+    return this.#timers.first?.at
+  }
+
   /** Calls back once, `delay` milliseconds from now; gives a function that cancels. Fits `schedule` of the memory transport. */
   setTimer(callback: () => void, delay: number): () => void {
     const timer: Timer = { at: this.#now + Math.max(0, delay), order: ++this.#order, callback }
@@ -33,25 +39,36 @@ export class VirtualClock {
     await this.advance(0)
   }
 
-  /** Lets time pass: runs every timer that falls into it, at its own time. */
+  /**
+   * Lets time pass: runs every timer that falls into it, at its own time. One call at a time.
+   *
+   * Rejects with `ERR_INVALID_OPTION` unless the duration is a number of milliseconds from 0 to 2^53 - 1, and with what a timer has thrown.
+   */
   async advance(duration: number): Promise<void> {
+    checkDuration('duration', duration)
     const until = this.#now + duration
     await microtasks()
-    for (let timer = this.#next(until); timer !== undefined; timer = this.#next(until)) {
+    for (let timer = this.#dueBy(until); timer !== undefined; timer = this.#dueBy(until)) {
       const callback = this.#timers.end(timer)
       this.#now = Math.max(this.#now, timer.at)
       callback?.()
       await microtasks()
     }
-    this.#now = until
+    this.#now = Math.max(this.#now, until)
   }
 
-  /** Time passes without any timer running, as when a machine sleeps: they are all late afterwards. */
+  /**
+   * Time passes without any timer running, as when a machine sleeps: they are all late afterwards.
+   *
+   * @throws MqttError ERR_INVALID_OPTION unless the duration is a number of milliseconds from 0 to 2^53 - 1
+   */
   jump(duration: number): void {
+    checkDuration('duration', duration)
     this.#now += duration
   }
 
-  #next(until: number): Timer | undefined {
+  /** The next timer, if it runs by then. */
+  #dueBy(until: number): Timer | undefined {
     const { first } = this.#timers
     return first === undefined || first.at > until ? undefined : first
   }
@@ -60,6 +77,8 @@ export class VirtualClock {
 /** Fulfils when all microtasks that are queued, and those that they queue, have run. */
 function microtasks(): Promise<void> {
   return new Promise((resolve) => {
+    // Some test environments take it away.
+    if (globalThis.MessageChannel === undefined) return void setTimeout(resolve)
     const { port1, port2 } = new MessageChannel()
     port1.onmessage = () => {
       port1.close()

@@ -23,7 +23,7 @@ export function virtualPlatform(clock: VirtualClock, seed = 1): Platform {
     nextTurn: (callback) => void clock.setTimer(callback, 0),
     warn: () => undefined,
     reads: (...parts) => new Reads(...parts),
-    schemes: 'every scheme',
+    schemes: 'the `transport` of an endpoint',
     dialler: () => undefined,
     isTlsError: () => false,
     describe: (error) => error.message,

@@ -11,6 +11,7 @@ import { createServer, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { WebSocket, WebSocketServer } from 'ws'
+import { MqttError, printable } from '../errors.js'
 import { Inlet, refuse } from './inlet.js'
 import { checkNames } from './names.js'
 import { authorityOf, hostOf, remoteOf } from './socket.js'
@@ -46,15 +47,21 @@ export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSiz
   return opened(socket, target, signal)
 }
 
+// Without user name and query, which may be a secret that the server repeats.
+const placeOf = ({ protocol, host, pathname }: URL): string => printable(`${protocol}//${host}${pathname}`)
+
 function opened(socket: WebSocket, target: Target, signal: AbortSignal): Promise<Transport> {
+  const { host, pathname } = target.url
   return new Promise((resolve, reject) => {
     let stream: Socket | undefined
     const settle = () => {
       signal.removeEventListener('abort', abort)
       socket.off('open', up).off('error', fail)
     }
-    const fail = (error: unknown) => {
+    const fail = (given: unknown) => {
       settle()
+      // The text of `ws` does not say what was asked for.
+      const error = given instanceof Error && given.message === 'Server sent no subprotocol' ? protocolError('', target.protocols) : given
       // Terminating a handshake raises one more error.
       socket.on('error', () => {})
       socket.terminate()
@@ -70,6 +77,10 @@ function opened(socket: WebSocket, target: Target, signal: AbortSignal): Promise
     }
     signal.addEventListener('abort', abort)
     socket.on('open', up).on('error', fail)
+    socket.on('unexpected-response', (_request, { statusCode, headers: { location } }) => {
+      const moved = location === undefined || !URL.canParse(location, target.url) ? '' : ` to ${placeOf(new URL(location, target.url))}`
+      fail(new Error(`HTTP ${statusCode}${moved}, no WebSocket at ${host}${pathname}; port and path?`))
+    })
     socket.on('upgrade', (response) => {
       stream = response.socket
     })
@@ -186,6 +197,8 @@ export interface ListenWebSocketOptions {
 export async function listenWebSocket(options: ListenWebSocketOptions, accept: Accept): Promise<Listener> {
   checkNames('listenWebSocket', options, ['host', 'port', 'server', 'path', 'tls', 'maximumPacketSize'])
   const { host = '127.0.0.1', port = 0, path = '/mqtt', tls } = options
+  if (options.server?.listening === false)
+    throw new MqttError('ERR_INVALID_OPTION', 'server must be listening: await server.listen() first', { option: 'server' })
   const server = (options.server as Server | undefined) ?? (tls ? createTlsServer(serverContext(tls)) : createServer())
   const sockets = new WebSocketServer({
     server,

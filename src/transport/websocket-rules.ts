@@ -31,13 +31,13 @@ export function partLimit(messageLimit: number): number {
 
 /** The reason of a failed sub-protocol negotiation, or undefined when the server picked one that was offered [MQTT-6.0.0-3]. */
 export function protocolError(picked: string, offered: readonly string[]): Error | undefined {
-  return offered.includes(picked) ? undefined : new Error(`The server picked none of the sub-protocols ${offered}`)
+  return offered.includes(picked) ? undefined : new Error(`no sub-protocol of ${offered}: path?`)
 }
 
 /** What a close means: undefined for an orderly one (1000, or none given), else an error that has the `code` and the `reason` as received. */
-export function closeCause(code: number, reason: string): Error | undefined {
+export function closeCause(code: number, reason: string, hint = ''): Error | undefined {
   if (code === 1000 || code === 1005) return undefined
-  return Object.assign(new Error(`WebSocket closed with ${code}${reason && ` ${printable(reason)}`}`), { code, reason })
+  return Object.assign(new Error(`WebSocket closed with ${code}${reason && ` ${printable(reason)}`}${hint}`), { code, reason })
 }
 
 /** A text message came: MQTT travels in binary ones only, and the connection has to end [MQTT-6.0.0-1]. */

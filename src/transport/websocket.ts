@@ -52,6 +52,9 @@ function checkTarget(target: Target): void {
   }
 }
 
+// Why nothing came of a handshake is not for pages to know.
+const dialHint = ({ protocol }: WebSocket): string => (protocol ? '' : ': host, port, path, TLS, sub-protocol?')
+
 class WebSocketTransport implements Transport {
   readonly #socket: WebSocket
   readonly #inlet = new Inlet()
@@ -70,13 +73,13 @@ class WebSocketTransport implements Transport {
       else if (data.byteLength > limit || !this.#inlet.chunk(new Uint8Array(data))) this.destroy(sizeError(data.byteLength))
     }
     socket.onclose = ({ code, reason }) => {
-      const cause = closeCause(code, reason)
+      const cause = closeCause(code, reason, dialHint(socket))
       if (!cause && socket.bufferedAmount === 0) this.#report()
       this.#end(cause)
     }
     // A close event with the code follows as a rule, but not everywhere.
     socket.onerror = (event) => {
-      setTimeout(() => this.#end((event as ErrorEvent).error ?? new Error('The WebSocket failed')))
+      setTimeout(() => this.#end((event as ErrorEvent).error ?? new Error(`The WebSocket failed${dialHint(socket)}`)))
     }
   }
 

@@ -13,7 +13,8 @@ import { Reader } from './reader.js'
 /** A packet other than PUBLISH that either side may send. */
 export type SharedPacket = PubackPacket | PubrecPacket | PubrelPacket | PubcompPacket | DisconnectPacket | AuthPacket
 
-const acknowledgements = ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const
+/** Their types, from PUBACK on. */
+export const acknowledgements = ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const
 
 /**
  * The packet in `bytes[start..end)`, no PUBLISH, whose fixed header ends at `body`, as an object of its own.

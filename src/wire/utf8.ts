@@ -86,15 +86,19 @@ export function decodeUtf8(bytes: Uint8Array, start: number, end: number): strin
     }
     if (at === end) return text
   }
-  // A byte order mark is text here [MQTT-1.5.4-3].
-  decoder ??= new TextDecoder('utf-8', { ignoreBOM: true })
   const part = bytes.subarray(start, end)
   try {
-    return decoder.decode(part)
+    return decodeText(part)
   } catch {
     // Browsers refuse memory that is shared or can grow.
-    return decoder.decode(new Uint8Array(part))
+    return decodeText(new Uint8Array(part))
   }
+}
+
+/** Bytes of our own as text, whatever they are. A byte order mark is text here [MQTT-1.5.4-3]. */
+export function decodeText(bytes: Uint8Array): string {
+  decoder ??= new TextDecoder('utf-8', { ignoreBOM: true })
+  return decoder.decode(bytes)
 }
 
 /**

@@ -106,7 +106,7 @@ describe('DISCONNECT and AUTH of the server', () => {
         'disconnect',
       ])
       expect(world.seen('serverdisconnect')).toMatchObject([{ error: cause, packet: { reasonCode, properties } }])
-      expect(world.seen('disconnect')).toEqual([{ cause }])
+      expect(world.seen('disconnect')).toEqual([{ error: cause, cause }])
       expect(types(world)).toEqual(['connect'])
       expect(world.peer.ended).toBeDefined()
       expect(world.clock.pending).toBe(0)

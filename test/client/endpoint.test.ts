@@ -156,10 +156,12 @@ describe('O22 URL forms', () => {
 
   it('the scheme that has no transport is named; where it may be a user name, the form is', () => {
     expect(thrown(() => new Client('http://host')).message).toBe(
-      'invalid broker URL "http://host": no transport for http: but mqtt, tcp, mqtts, ssl, tls, ws, wss, unix',
+      'invalid broker URL "http://host": no transport for http: but mqtt:, tcp:, mqtts:, ssl:, tls:, ws:, wss:, unix:',
     )
-    expect(thrown(() => new BrowserClient('mqtt://host')).message).toBe('invalid broker URL "mqtt://host": no transport for mqtt: but ws:, wss:')
-    expect(thrown(() => new Client('user:pass@host')).message).toBe('invalid broker URL: no scheme, as in mqtt://host')
+    expect(thrown(() => new BrowserClient('mqtt://host')).message).toBe(
+      'invalid broker URL "mqtt://host": no transport for mqtt: but wss:, ws: (WebSocket port of the broker)',
+    )
+    expect(thrown(() => new Client('user:pass@host')).message).toBe('invalid broker URL: no scheme, as in mqtt://host or wss://host')
   })
 
   it('no endpoint at all', () => {

@@ -50,7 +50,8 @@ describe('pain 25 transitions, each exactly once', () => {
     expect(states(world)).toEqual([...up, ...transitions])
     const cause = await world.client.closed
     expect(cause?.code).toBe(code)
-    expect(world.seen('disconnect')).toEqual([{ cause }])
+    expect(world.seen('disconnect')).toEqual([{ error: cause, cause }])
+    for (const event of world.seen('disconnect')) expect(event.error).toBe(event.cause)
     expect(order(world).slice(-2)).toEqual(['state closed', 'disconnect'])
     await world.clock.advance(3_600_000)
     expect(states(world)).toHaveLength(2 + transitions.length)

@@ -252,6 +252,18 @@ describe('detached', () => {
     expect(acks(world)).toEqual([])
   })
 
+  it('what one leaves unacknowledged is acknowledged where only a reader at QoS 0 stays, who had its copy', async () => {
+    const world = await agreed()
+    const first = await subscribe(world, 'a', { qos: 1 })
+    const second = await subscribe(world, 'a', { qos: 0 })
+    await world.send(publish('a', 'x', 1))
+    expect(acks(world)).toEqual([])
+    first.detach()
+    await world.settle()
+    expect(acks(world)).toEqual(pubacks(1, 1))
+    expect(takenTexts(second)).toEqual(['x'])
+  })
+
   it('a subscription that is detached with another on the filter gives up its share: the other decides, and nothing stalls', async () => {
     const world = await agreed()
     const first = await subscribe(world, 'a', { qos: 1 })

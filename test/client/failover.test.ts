@@ -16,7 +16,7 @@ describe('a list of servers', () => {
     expect(error.code).toBe('ERR_CONNECT_FAILED')
     expect(causes(error).map((cause) => [cause.code, cause.cause])).toEqual(Array.from({ length: 3 }, () => ['ERR_CONNECT_FAILED', down]))
     const texts = ['a', 'b', 'c'].map((host) => `x://${host}: connect failed: connect ECONNREFUSED`)
-    expect(error.message).toBe(texts.join('; '))
+    expect(error.message).toBe(texts.join('\n'))
     expect(rig.seen('connecterror').map(({ endpoint, attempt }) => [endpoint, attempt])).toEqual([
       ['x://a', 1],
       ['x://b', 2],

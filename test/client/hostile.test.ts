@@ -144,7 +144,7 @@ function expectClosed(world: World, codes: readonly number[], cause: MqttError |
   expect(cause).toMatchObject({ fault: 'remote', reasonCode: sent[0]?.type === 'disconnect' ? sent[0].reasonCode : undefined })
   expect(cause?.code).toMatch(/^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|PACKET_TOO_LARGE|UNEXPECTED_PACKET|QUEUE_FULL)$/)
   expect(world.client.state).toBe('closed')
-  expect(world.seen('disconnect')).toEqual([{ cause }])
+  expect(world.seen('disconnect')).toEqual([{ error: cause, cause }])
   expect(world.clock.pending).toBe(0)
 }
 

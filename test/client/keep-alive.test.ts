@@ -92,7 +92,7 @@ it('B06 fault 5 fault 20 no PINGRESP: closed as keep-alive timeout after pingTim
   expect(world.client.state).toBe('closed')
   const cause = await world.client.closed
   expect(cause).toMatchObject({ code: 'ERR_KEEPALIVE_TIMEOUT', fault: 'remote' })
-  expect(world.seen('disconnect')).toEqual([{ cause }])
+  expect(world.seen('disconnect')).toEqual([{ error: cause, cause }])
   expect(await publishing).toMatchObject({ code: 'ERR_KEEPALIVE_TIMEOUT', outcome: 'unknown' })
   expect(world.peer.ended).toBeDefined()
   expect(world.clock.pending).toBe(0)

@@ -120,6 +120,11 @@ describe('P04 P05 P07 P12 B14 wrong values are refused by name when the client i
 })
 
 describe('unknown options', () => {
+  it('inside another option the nearest name is one of that place', () => {
+    const message = refusal({ will: { topc: 'a' } }).message
+    expect(message).toBe('unknown option will.topc; did you mean topic?')
+  })
+
   it.each([
     ['clientID', 'clientId'],
     ['keepalive', 'keepAlive'],

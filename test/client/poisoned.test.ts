@@ -83,6 +83,17 @@ describe('fault 50 I14 a publish at which the server closes without DISCONNECT',
     await expect(Promise.all([before, after])).resolves.toHaveLength(2)
   })
 
+  it('those at QoS 2 in front of it, which begin anew with each session that is lost, come to their end one after the other', async () => {
+    const world = await deadly({ onSessionLost: 'republish' }, false)
+    const before = [1, 2, 3].map((index) => world.client.publish('t', `fine ${index}`, { qos: 2 }))
+    const poison = failure(world.client.publish('t', 'poison at once', { qos: 2 }))
+    await world.clock.advance(30_000)
+    expect(await poison).toMatchObject({ code: 'ERR_POISONED' })
+    await expect(Promise.all(before)).resolves.toHaveLength(3)
+    // Three connections each, and eight for the last: not three more for each answer that a lost session takes back.
+    expect(publishes(world)).toBeLessThan(20)
+  })
+
   it('one in front of it that the server had no time to answer is not blamed', async () => {
     let poisoned = 0
     const world: World = await connected({ keepAlive: false, reconnect: { backoff: constant(pause) } }, (packet) => {

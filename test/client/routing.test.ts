@@ -1,6 +1,6 @@
 /** Who gets a message: filters and topics, Subscription Identifiers, overlapping filters, groups. */
 import { describe, expect, it } from 'vitest'
-import type { Filters } from '../../src/client/api.js'
+import type { Filters, Subscription } from '../../src/client/api.js'
 import { BaseClient } from '../../src/client/client.js'
 import { ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
@@ -243,6 +243,33 @@ describe('overlapping filters', () => {
     await world.send(tagged('a/b', 'x', wideId))
     expect(takenTexts(wide)).toEqual(['x'])
     expect(takenTexts(nameless)).toEqual(['x'])
+  })
+
+  it('a filter that was sent with an identifier, and again on a connection that has none: both get the copy', async () => {
+    const { world, wide, wideId } = await overlapping('x')
+    world.answer = (packet) => (packet.type === 'subscribe' ? undefined : agreeable(packet))
+    const pending = world.client.subscribe('a/b')
+    await world.settle()
+    expect(identifiers(world)).toHaveLength(3)
+    world.answer = (packet) =>
+      packet.type === 'connect'
+        ? { type: 'connack', sessionPresent: true, reasonCode: 0, properties: { subscriptionIdentifierAvailable: 0 } }
+        : agreeable(packet)
+    await Promise.all([world.client.reconnect({ force: true }), world.clock.advance(2000)])
+    await world.send(tagged('a/b', 'x', wideId))
+    expect(takenTexts(wide)).toEqual(['x'])
+    expect(takenTexts(await pending)).toEqual(['x'])
+  })
+
+  it('a copy that names another subscription is not for one whose SUBSCRIBE has not left', async () => {
+    const { world, wide, wideId } = await overlapping('x')
+    let early: Promise<Subscription> | undefined
+    world.client.on('packet', ({ direction, packet }) => {
+      if (direction === 'in' && packet.type === 'publish') early ??= world.client.subscribe('a/b')
+    })
+    await world.send(tagged('a/b', 'x', wideId))
+    expect(takenTexts(wide)).toEqual(['x'])
+    expect(takenTexts((await early) as Subscription)).toEqual([])
   })
 
   it('T11 an unknown identifier: by topic alone', async () => {

@@ -37,7 +37,8 @@ export class StalledTransport implements Transport {
   }
 
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
-    this.written.push(...bytes)
+    // One at a time: as arguments of one call they are too many for the stack of a worker.
+    for (const byte of bytes) this.written.push(byte)
     if (written !== undefined) this.#unwritten.push(written)
     return this.written.length <= this.#room
   }

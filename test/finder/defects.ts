@@ -37,9 +37,8 @@ export const plantedDefects: readonly PlantedDefect[] = [
   {
     name: 'a subscription that was refused to its caller lives on',
     file: 'client/subscribing/registry.ts',
-    find: '    withdraw([...entry.requests])\n    for (const consumer of [...entry.members.keys()]) consumer.leave()\n',
-    replace:
-      "    for (const { joiners } of withdraw([...entry.requests])) for (const { claim } of joiners) this.#settle(claim, new MqttError('ERR_ABORTED'))\n",
+    find: "this.#settle(claim, new MqttError('ERR_ABORTED'))\n    for (const consumer of [...entry.members.keys()]) consumer.leave()\n",
+    replace: "this.#settle(claim, new MqttError('ERR_ABORTED'))\n",
   },
   {
     name: 'who joined connect() and aborts ends it for all',

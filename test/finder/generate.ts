@@ -184,7 +184,7 @@ class Writer {
     if (this.#version === 5 && random.chance(0.08)) options['retainHandling'] = random.pick([1, 2])
     if (this.#version === 5 && random.chance(0.05)) options['retainAsPublished'] = true
     if (through === 'listen' && random.chance(0.4)) options['concurrency'] = random.pick([2, 4])
-    const until = random.chance(0.06) ? this.#signal(1).signal : undefined
+    const until = random.chance(through === 'listen' ? 0.2 : 0.08) ? this.#signal(1).signal : undefined
     const inside = through === 'listen' && random.chance(0.35) ? { inside: this.#inner() } : {}
     const plan = { filters: asked, options, through, reading: this.#reading(), ...inside }
     return { call: 'subscribe', ...plan, ...this.#signal(0.12), ...(until === undefined ? {} : { until }) }

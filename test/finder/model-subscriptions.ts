@@ -96,9 +96,7 @@ function checkTwice(facts: Facts, subscription: Subscribe, got: readonly Deliver
   const names = live.map(({ name }) => name)
   live.forEach((delivery, index) => {
     const taken = facts.history.taken.filter(({ name }) => name === delivery.name).length
-    // Before it was sent it has no identifier that would tell copies apart.
-    const early = delivery.at <= subscription.settledAt
-    if (names.indexOf(delivery.name) < index && taken === 1 && !early) against(report, 'twice', subscription, delivery, 'twice')
+    if (names.indexOf(delivery.name) < index && taken === 1) against(report, 'twice', subscription, delivery, 'twice')
   })
 }
 

@@ -17,9 +17,11 @@ beforeAll(async () => {
 afterAll(removeProjects)
 
 describe('the tarball', () => {
-  it('holds modules, declarations, README and LICENSE, and nothing else', () => {
+  it('holds modules, declarations, README, LICENSE and what the README leads to, and nothing else', () => {
     expect(files).toEqual(expect.arrayContaining(['package.json', 'README.md', 'LICENSE', 'dist/client/node.js', 'dist/client/browser.d.ts']))
-    expect(files.filter((name) => !/^(?:package\.json|README\.md|LICENSE|dist\/[\w/-]+\.(?:js|d\.ts))$/.test(name))).toEqual([])
+    const modules = files.filter((name) => /^dist\/[\w/-]+\.(?:js|d\.ts)$/.test(name))
+    const pages = files.filter((name) => /^(?:src\/reference|examples)\/[\w/-]+\.(?:md|js|test\.js|png)$/.test(name))
+    expect(files.filter((name) => ![...modules, ...pages, 'package.json', 'README.md', 'LICENSE'].includes(name))).toEqual([])
   })
 
   it('holds every target of the exports map', () => {

@@ -83,10 +83,19 @@ async function packAndInstall(): Promise<string> {
 
 const cache = path.join(root, 'node_modules', '.cache', 'mqwire')
 
+/** The files below a path of the checkout, or the file that it is. */
+async function filesAt(name: string): Promise<string[]> {
+  if (!(await stat(path.join(root, name))).isDirectory()) return [name]
+  const below = await readdir(path.join(root, name), { recursive: true, withFileTypes: true })
+  return below.filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath, entry.name))
+}
+
 /** Changes whenever packing and installing could come out differently; `built` stands for all of `dist/`. */
 async function fingerprint(): Promise<string> {
   const hash = createHash('sha256')
-  const sources = [path.join(cache, 'built'), 'package.json', 'README.md', 'LICENSE', 'node_modules/ws/package.json', fileURLToPath(import.meta.url)]
+  const documents = await Promise.all(packageJson.files.filter((name) => name !== 'dist').map(filesAt))
+  const fixed = [path.join(cache, 'built'), 'package.json', 'README.md', 'LICENSE', 'node_modules/ws/package.json', fileURLToPath(import.meta.url)]
+  const sources = [...fixed, ...documents.flat().sort()]
   for (const name of sources) hash.update(await readFile(path.resolve(root, name))).update('\0')
   return hash.digest('hex').slice(0, 16)
 }

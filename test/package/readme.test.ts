@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { blocksOf, compile, execute, fencesOf, filesOf } from './code-blocks.js'
-import { removeProjects, requireDist, root } from './fixture.js'
+import { node, project, removeProjects, requireDist, root } from './fixture.js'
 
 const file = path.join(root, 'README.md')
 const readme = existsSync(file) ? readFileSync(file, 'utf8') : ''
@@ -35,6 +35,16 @@ describe('the README', () => {
       expect(await execute(code)).toMatchObject({ code: 0 })
     }, 40_000)
   }
+})
+
+describe('the broker in one line', () => {
+  it('listens over TCP and WebSocket', async () => {
+    const [, line = ''] = /^node -e "(.*)"$/m.exec(readme) ?? []
+    expect(line).toContain('tcp: 1883, ws: { port: 9001,')
+    const code = `${line.replace('1883', '0').replace('9001', '0')}.then(({ urls }) => { console.log(urls.join()); process.exit() })`
+    const { output } = await node(['-e', code], await project({}), 10_000)
+    expect(output).toMatch(/^mqtt:\/\/127\.0\.0\.1:\d+,ws:\/\/127\.0\.0\.1:\d+\/?$/)
+  })
 })
 
 describe('the README tester', () => {

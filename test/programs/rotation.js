@@ -19,7 +19,7 @@ let failed = 0
 let stopping = false
 
 client.on('connect', ({ endpoint }) => print({ connected: endpoint }))
-client.on('disconnect', ({ cause }) => print({ disconnected: cause?.message }))
+client.on('disconnect', ({ error }) => print({ disconnected: error?.message }))
 print({ connected: 'first' })
 process.once('SIGTERM', () => {
   stopping = true

@@ -1,5 +1,6 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
+import type { SocketTransport } from '../../src/transport/socket.js'
 import { portOf } from '../../src/transport/socket-options.js'
 import { dialTcp, listenTcp } from '../../src/transport/tcp.js'
 import type { SocketOptions } from '../../src/transport/transport.js'
@@ -103,6 +104,15 @@ describe('dialTcp', () => {
     await pause()
     expect(connections).toBe(0)
     expect(process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap')).toEqual([])
+  })
+
+  it('a connection that is up holds nothing of its dial: an error later is told once, by the transport', async () => {
+    const url = await serve((socket) => socket.resume())
+    const transport = (await dialTcp(target(url), { signal: never })) as SocketTransport
+    const counts = ['connect', 'error', 'close'].map((event) => transport.socket.listenerCount(event))
+    // Node's own are in neither: what the transport listens to is all there is.
+    expect(counts).toEqual([0, 1, 1])
+    transport.destroy()
   })
 
   it('an abort after the dial changes nothing', async () => {

@@ -80,6 +80,18 @@ describe('dialWebSocketNode, Node only', () => {
 })
 
 describe('listenWebSocket', () => {
+  it('where a server sends it elsewhere, says where without what may be secret there', async () => {
+    const location = 'https://admin:SECRET@other.test/mqtt?token=SECRET'
+    const server = createServer()
+    server.on('upgrade', (_request, socket) => socket.end(`HTTP/1.1 301 Moved Permanently\r\nLocation: ${location}\r\nContent-Length: 0\r\n\r\n`))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const { message } = await failure(dialWebSocketNode(target(`ws://127.0.0.1:${port}/old?token=SECRET`), { signal: never }))
+    expect(message).toContain('HTTP 301 to https://other.test/mqtt,')
+    expect(message).not.toContain('SECRET')
+    await new Promise((resolve) => server.close(resolve))
+  })
+
   it('shares an HTTP server of the caller, at its path only', async () => {
     const server = createServer((_request, response) => response.end('page'))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

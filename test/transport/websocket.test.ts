@@ -87,7 +87,7 @@ describe('dialWebSocket with a class under control', () => {
   it('an error without a close rejects the dial (O20)', async () => {
     const dial = dialWebSocket(target('ws://broker.test'), { signal: never })
     FakeWebSocket.last.onerror?.({})
-    expect((await failure(dial)).message).toBe('The WebSocket failed')
+    expect((await failure(dial)).message).toBe('The WebSocket failed: host, port, path, TLS, sub-protocol?')
   })
 
   it('an error without a close ends the stream once, also when a close comes much later (O20)', async () => {

@@ -24,6 +24,8 @@ export interface Surroundings {
   /** Another client of the broker publishes. */
   readonly feed: (topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean, size: number) => void
   readonly restart: () => void
+  /** The client is about to leave the connection that is up. */
+  readonly forsake: () => void
   /** Bytes of a message of that name; undefined of one that the world did not make. */
   readonly sizeOf: (name: string) => number | undefined
 }
@@ -122,6 +124,7 @@ export class Application {
       case 'respond':
         return this.#respond(op)
       case 'reconnect':
+        if (op.force && client.state === 'connected') this.#around.forsake()
         history.track('reconnect', client.reconnect(op.force ? { force: true, reason: 'the application wants it' } : {}))
         return
       case 'set-brokers':
@@ -249,8 +252,10 @@ export class Application {
       const known = seen.get(message) ?? { entry: this.#deliver(record, message), tries: 0 }
       seen.set(message, known)
       known.tries += 1
+      known.entry.waits = 0
       await this.#sleep(Math.max(0, op.work - (op.hurry ?? 0) * (seen.size - 1)))
       if (known.tries <= (op.failures ?? 0)) {
+        known.entry.waits = history.next()
         // At QoS 0 there is no second attempt.
         if (message.qos === 0) known.entry.done = history.next()
         throw new Error('the handler failed')
@@ -382,6 +387,7 @@ export class Application {
       redelivered: message.redelivered,
       seq: history.next(),
       done: 0,
+      waits: 0,
     }
     history.delivered.push(entry)
     history.trace?.(`     delivered ${entry.payload} q${entry.qos} to ${record.s}`)

@@ -4,6 +4,7 @@
 import type { ClientOptions, Credentials } from '../../src/client/api.js'
 import type { FrameScanner } from '../../src/wire/frames.js'
 import { canary } from './canary.js'
+import { mannersOf } from './habits.js'
 import type { Random } from './random.js'
 import type { Setup } from './schedule.js'
 
@@ -30,6 +31,9 @@ export function readWith(chosen: FrameScanner): void {
   scanner = chosen
 }
 
+// Servers use aliases where they are asked to.
+const aliases = ({ habit }: Setup): ClientOptions => (mannersOf(habit).includes('stale-aliases') ? { topicAliasMaximum: 10 } : {})
+
 /** Makes the options. */
 export function clientOptions(setup: Setup, { log, random, date, troubled }: Means): ClientOptions {
   return {
@@ -37,7 +41,7 @@ export function clientOptions(setup: Setup, { log, random, date, troubled }: Mea
     protocolVersion: setup.version,
     cleanStart: setup.cleanStart,
     keepAlive: setup.keepAlive,
-    ...(setup.version === 4 ? {} : { sessionExpiryInterval: setup.sessionExpiry, receiveMaximum: setup.receiveMaximum }),
+    ...(setup.version === 4 ? {} : { sessionExpiryInterval: setup.sessionExpiry, receiveMaximum: setup.receiveMaximum, ...aliases(setup) }),
     unclaimedHold: setup.unclaimedHold,
     memoryBudget: setup.memoryBudget,
     stats: true,

@@ -34,6 +34,11 @@ export interface HabitMeans {
   readonly reset: () => void
 }
 
+/** What the CONNECT of the client asked for, as far as a habit has to know. */
+interface AskedFor {
+  topicAliasMaximum: number
+}
+
 /** What a habit does. */
 interface Manner {
   /** To the packets that leave. */
@@ -41,7 +46,7 @@ interface Manner {
   /** To the client's packets, decoded. */
   readonly in?: (packet: ClientPacket, reset: () => void) => ClientPacket | false | undefined
   /** To the broker's packets, decoded. */
-  readonly out?: (version: 4 | 5) => (packet: ServerPacket) => ServerPacket | undefined
+  readonly out?: (version: 4 | 5, client: AskedFor) => (packet: ServerPacket) => ServerPacket | undefined
 }
 
 const kindOf = (packet: Uint8Array): number => (packet[0] as number) >> 4
@@ -151,19 +156,22 @@ function excessive(packet: ClientPacket): ClientPacket | undefined {
 }
 
 // An alias that was made on an earlier connection is used again as if it were known.
-function staleAliases(): (packet: ServerPacket) => ServerPacket | undefined {
-  const earlier = new Map<number, string>()
-  let current = new Map<number, string>()
+function staleAliases(_version: 4 | 5, client: AskedFor): (packet: ServerPacket) => ServerPacket | undefined {
+  const earlier = new Map<string, number>()
+  let current = new Map<string, number>()
   return (packet) => {
     if (packet.type === 'connack') {
-      for (const [alias, topic] of current) earlier.set(alias, topic)
+      for (const [topic, alias] of current) earlier.set(topic, alias)
       current = new Map()
     }
-    if (packet.type !== 'publish' || packet.properties.topicAlias === undefined || packet.topic === '') return undefined
-    const alias = packet.properties.topicAlias
-    const stale = earlier.get(alias) === packet.topic && !current.has(alias)
-    current.set(alias, packet.topic)
-    return stale ? { ...packet, topic: '' } : undefined
+    if (packet.type !== 'publish') return undefined
+    const { topic } = packet
+    const known = current.get(topic)
+    const topicAlias = known ?? current.size + 1
+    if (topicAlias > client.topicAliasMaximum) return undefined
+    const stale = earlier.get(topic) === topicAlias
+    current.set(topic, topicAlias)
+    return { ...packet, topic: known !== undefined || stale ? '' : topic, properties: { ...packet.properties, topicAlias } }
   }
 }
 
@@ -236,10 +244,12 @@ export function habitOf(name: HabitName, means: HabitMeans): Habit | undefined {
 /** What is done to decoded packets; `reset` cuts the client's link. */
 export function interceptionOf(name: HabitName, version: 4 | 5, reset: () => void) {
   const all = mannersOf(name).map((manner) => manners[manner] as Manner)
-  const outs = all.flatMap(({ out }) => (out === undefined ? [] : [out(version)]))
+  const client = { topicAliasMaximum: 0 }
+  const outs = all.flatMap(({ out }) => (out === undefined ? [] : [out(version, client)]))
   return (direction: 'in' | 'out', packet: ClientPacket | ServerPacket): ClientPacket | ServerPacket | false | undefined => {
     if (direction === 'out') return outs.reduce<ServerPacket>((so, out) => out(so) ?? so, packet as ServerPacket)
     let now = packet as ClientPacket
+    if (now.type === 'connect') client.topicAliasMaximum = now.properties.topicAliasMaximum ?? 0
     for (const manner of all) {
       const given = manner.in?.(now, reset)
       if (given === false) return false

@@ -71,6 +71,8 @@ export interface Delivered {
   readonly seq: number
   /** Entry number at which the application was done with it. */
   done: number
+  /** Entry number at which its handler failed, and since when it waits for the next attempt; 0 while it does not wait. */
+  waits: number
 }
 
 /** A PUBACK or PUBREC of the client, seen on the wire. */

@@ -57,6 +57,15 @@ const stories: Readonly<Record<string, readonly [rule: string, tell: Tell]>> = {
       end(story, { at: 5, do: 'disconnect', timeout: 5000 }, 10)
     },
   ],
+  'disconnect() that does not wait for the second attempt of a handler, once it runs': [
+    'turn',
+    (story, wrong) => {
+      story.subscribe(1, 'in/#', { left: 100, style: 'listen' })
+      story.arrive('f1')
+      story.deliver('f1', { done: 0, waits: wrong ? 0 : story.history.next() })
+      end(story, { at: 5, do: 'disconnect', timeout: 5000 }, 10)
+    },
+  ],
   'a connection that ends in peace': [
     'peace',
     (story, wrong) => {
@@ -140,14 +149,14 @@ describe.each(Object.entries(stories))('%s', (_name, [rule, tell]) => {
 })
 
 describe('what the broker holds in between', () => {
-  const held = (filters: string[], change: (story: Story) => void = () => undefined): string[] => {
+  const held = (filters: string[], change: (story: Story) => void = () => undefined, passable = true): string[] => {
     const story = new Story()
     connected(story)
     story.subscribe(1, 'in/#')
     change(story)
     story.filters = filters
     const { history } = story
-    checkHeld({ ...story.run, now: () => 10_000, application: { client: { clientId: 'subject', state: 'connected' } } })
+    checkHeld({ ...story.run, now: () => 10_000, passable, application: { client: { clientId: 'subject', state: 'connected' } } })
     return history.findings.map(({ rule }) => rule)
   }
 
@@ -163,5 +172,7 @@ describe('what the broker holds in between', () => {
     }
     expect(held([], leave)).toEqual([])
     expect(held(['in/#'], leave)).toEqual(['held'])
+    // Over a link that nothing passes, nobody can be told.
+    expect(held(['in/#'], leave, false)).toEqual([])
   })
 })

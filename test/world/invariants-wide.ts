@@ -39,8 +39,10 @@ export function checkTurns({ history, schedule }: Checked): void {
     // Closed already, or for good by what the server said.
     const over = history.events.some(({ type, event, seq }) => type === 'serverdisconnect' || (isClosed(type, event) && seq < call.begun))
     if (over) continue
-    for (const { s, payload, seq, done, process } of history.delivered) {
+    for (const { s, payload, seq, done, waits, process } of history.delivered) {
       if (process !== call.process || seq > call.ended || (done > 0 && done < call.ended)) continue
+      // No turn runs between two attempts: there will be no other, and the message comes again.
+      if (waits > 0 && waits < call.ended) continue
       const record = history.subscribed.find((other) => other.s === s && other.process === process)
       if (record === undefined || !['loop', 'listen', 'batches'].includes(record.style) || record.left < call.begun) continue
       history.report('turn', `${call.what} ended after ${call.endedAt - call.at} of ${op.timeout} ms, while ${payload} was in hand`)
@@ -58,7 +60,8 @@ export function checkHeld(run: Held): void {
   if (detaches(run) || isUnheard(run) || history.process > 1 || run.setup.tokens) return
   // A connection that is new has its SUBSCRIBEs under way.
   const last = history.events.findLast(({ type }) => type === 'connect')
-  if (last === undefined || run.now() - last.at < 3000) return
+  // What was left over a dead link is not known to the server, until keep-alive finds out.
+  if (last === undefined || !run.passable || run.now() - last.at < 3000) return
   const { clientId } = application.client
   const held = new Set(broker.filters(clientId) ?? [])
   const wanted = new Set(history.subscribed.filter(({ live }) => live).flatMap(({ filters }) => filters))
@@ -93,8 +96,8 @@ export function checkEnd(run: Checked): void {
   if (end === undefined || end.settled === 0 || end.error !== undefined || schedule.faults.length > 0 || history.process > 1 || isHarsh(setup.habit))
     return
   if (detaches(run) || operationsOf(schedule.ops).some(({ do: done }) => done === 'destroy')) return
-  const op = operationsOf(schedule.ops).find((other) => other.do === 'disconnect' || other.do === 'drain')
-  if (op !== undefined && 'timeout' in op && op.timeout < 2000) return
+  // Of several, whoever is in most of a hurry decides.
+  if (operationsOf(schedule.ops).some((op) => (op.do === 'disconnect' || op.do === 'drain') && op.timeout < 2000)) return
   const clientId = setup.clientId
   if (clientId === '' || monitor.passed.length === 0) return
   const held = broker.filters(clientId) ?? []

@@ -324,6 +324,17 @@ describe('the invariants are seen to fail on', () => {
     }
   })
 
+  test('I1: the same where the subscription keeps its other filters', () => {
+    for (const filter of ['in/#', 'in/a']) {
+      const story = new Story()
+      story.subscribe(1, 'in/#')
+      story.arrive('f1')
+      story.event('error', { error: error('refused', `wildcard subs unsupported: ${filter}`) })
+      story.acknowledge('f1')
+      expect(story.check()).toEqual(filter === 'in/#' ? [] : ['I1'])
+    }
+  })
+
   test('I1: a session that began anew without the client hearing of it excuses what it lost', () => {
     const story = new Story()
     story.publish(1, 2, { ok: true, accepted: 2 })

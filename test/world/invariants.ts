@@ -270,11 +270,10 @@ export function checkAcks(run: Checked): void {
 }
 
 // A server that changed its limits cannot have it any more: the client said so before this entry, and what still came was for nobody.
-function wasRefused({ events }: History, { ended }: Subscribed, before: number): boolean {
-  return (
-    ended?.error !== undefined &&
-    events.some(({ type, event, seq }) => type === 'error' && seq < before && (event as { error: unknown }).error === ended.error)
-  )
+function wasRefused({ events }: History, { ended, filters }: Subscribed, before: number): boolean {
+  const errors = events.filter(({ type, seq }) => type === 'error' && seq < before).map(({ event }) => (event as { error: Error }).error)
+  // Of several filters it may keep the others.
+  return errors.some((error) => error === ended?.error || filters.some((filter) => error.message.endsWith(`: ${filter}`)))
 }
 
 // A subscription whose messages are acknowledged when the application is done with them.
@@ -301,8 +300,8 @@ export function checkWills({ history, monitor, broker, setup, schedule }: Checke
     monitor.passed.filter(({ way, seen }) => way === 'up' && seen.kind === 'disconnect' && seen.reason === 0).map(({ connection }) => connection),
   )
   const most = [...opened].filter((connection) => !parted.has(connection)).length
-  // A goodbye that was on its way may have been cut off with its link.
-  if (schedule.faults.length === 0 && broker.wills() > most)
+  // A goodbye that was on its way may have been cut off with its link, and behind much that leaves slowly it is given up.
+  if (schedule.faults.length === 0 && setup.pipe.rateUp === undefined && broker.wills() > most)
     history.report('will', `${broker.wills()} wills were published, ${most} connections ended without DISCONNECT`)
   // What was given up before CONNACK has no session, and so no will.
   const accepted = monitor.passed.some(({ way, seen }) => way === 'down' && seen.kind === 'connack' && seen.reason === 0)

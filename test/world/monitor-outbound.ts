@@ -9,6 +9,7 @@ type Report = (rule: string, detail: string) => void
 
 interface Exchange {
   readonly kind: 'qos1' | 'qos2'
+  readonly payload: string
   /** Bytes of its PUBLISH. */
   readonly size: number
   /** What makes it the same message. */
@@ -27,6 +28,7 @@ export class OutboundRules {
   /** The client may clear identifiers of a session that it does not remember, by PUBREL. */
   mayClear = false
   readonly #report: Report
+  readonly #gaveUp: (payload: string, size: number) => boolean
   readonly #exchanges = new Map<number, Exchange>()
   /** SUBSCRIBE and UNSUBSCRIBE of this connection. */
   readonly #requests = new Map<number, string>()
@@ -45,8 +47,9 @@ export class OutboundRules {
   /** Identifiers that this process has used in the session. */
   readonly #used = new Set<number>()
 
-  constructor(report: Report) {
+  constructor(report: Report, gaveUp: (payload: string, size: number) => boolean = () => false) {
     this.#report = report
+    this.#gaveUp = gaveUp
   }
 
   /** PUBLISH exchanges without their last acknowledgement. */
@@ -63,10 +66,10 @@ export class OutboundRules {
     this.mayClear = false
   }
 
-  /** A connection is up, with these limits: what the server takes no longer is not sent again. */
+  /** A connection is up, with these limits: what the server takes no longer is not sent again, nor what was given up and is too large. */
   start(connection: number, window: number, packetSize = Number.POSITIVE_INFINITY, maximumQos = 2): void {
-    for (const [id, { kind, size, recorded }] of this.#exchanges)
-      if (recorded === 0 && (size > packetSize || (kind === 'qos2' ? 2 : 1) > maximumQos)) this.#exchanges.delete(id)
+    for (const [id, { kind, payload, size, recorded }] of this.#exchanges)
+      if (recorded === 0 && (size > packetSize || (kind === 'qos2' ? 2 : 1) > maximumQos || this.#gaveUp(payload, size))) this.#exchanges.delete(id)
     this.#replaying = this.#resumed
     this.#resumed = true
     this.#connection = connection
@@ -131,6 +134,7 @@ export class OutboundRules {
     this.#used.add(seen.id)
     this.#exchanges.set(seen.id, {
       kind: seen.qos === 2 ? 'qos2' : 'qos1',
+      payload: seen.payload,
       size: seen.size,
       key: keyOf(seen),
       order: ++this.#order,

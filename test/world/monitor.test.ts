@@ -6,9 +6,9 @@ import { Monitor, type MonitoredConnection } from './monitor.js'
 import * as packet from './packets.js'
 
 /** One client, watched; `up` is what it sends, `down` what reaches it. */
-function watched({ cleanStart = false, version = 5 as 4 | 5, clientId = 'c' } = {}) {
+function watched({ cleanStart = false, version = 5 as 4 | 5, clientId = 'c', gaveUp = (payload: string) => payload === 'given up' } = {}) {
   const clock = { now: 0 }
-  const monitor = new Monitor({ cleanStart, version, clientId, now: () => clock.now, punctual: () => true })
+  const monitor = new Monitor({ cleanStart, version, clientId, now: () => clock.now, punctual: () => true, gaveUp })
   const link = { connection: undefined as unknown as MonitoredConnection }
   const acks: string[] = []
   monitor.inbound.onAcknowledged = ({ payload, qos }) => acks.push(`${payload} q${qos}`)
@@ -47,6 +47,24 @@ describe('the monitor sees nothing wrong in', () => {
         up(packet.pubrel(1))
         down(packet.pubcomp(1))
         up(packet.publish({ qos: 2, payload: 'other' }))
+      },
+    ],
+    [
+      'a message that is sent again although its acknowledgement came, where nobody reads that connection any more',
+      ({ monitor, up, down, open }) => {
+        up(packet.publish({ payload: 'a' }))
+        monitor.forsaken = 1
+        down(packet.puback(1))
+        open({ present: true })
+        up(packet.publish({ payload: 'a', dup: true }))
+      },
+    ],
+    [
+      'a message that was given up and is not sent again',
+      ({ up, open }) => {
+        up(packet.publish({ payload: 'given up' }))
+        open({ present: true })
+        up(packet.publish({ id: 2, payload: 'b' }))
       },
     ],
     [

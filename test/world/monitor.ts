@@ -17,6 +17,8 @@ export interface Expectations {
   readonly now: () => number
   /** True while the client knows that its session has run out: it begins a new one. */
   readonly expired?: () => boolean
+  /** True of a message that may not be sent again: its caller gave it up, and it is too large for the client to keep a copy. */
+  readonly gaveUp?: (payload: string, size: number) => boolean
   /** True while silence is the client's fault: nothing is stalled, no timer was made late. */
   readonly punctual: () => boolean
 }
@@ -50,6 +52,8 @@ export class Monitor {
   /** CONNACKs with success, and those of them without a session. */
   sessions = 0
   connections = 0
+  /** Number of a connection that the application has given up: its DISCONNECT is queued, and nothing that arrives is handled any more. */
+  forsaken = 0
   readonly expect: Expectations
   /** First connection of this process of the application. */
   #fresh = true
@@ -57,7 +61,7 @@ export class Monitor {
   constructor(expect: Expectations) {
     this.expect = expect
     const report = (rule: string, detail: string): void => this.report(rule, detail)
-    this.outbound = new OutboundRules(report)
+    this.outbound = new OutboundRules(report, expect.gaveUp)
     this.inbound = new InboundRules(report)
   }
 
@@ -206,7 +210,7 @@ export class MonitoredConnection {
     if (seen.kind === 'publish') this.#resolve(seen)
     this.#monitor.onPacket?.({ way: 'down', connection: this.number, at: expect.now(), seen })
     // What comes after the client's goodbye is nobody's any more.
-    if (this.#over || this.#said !== undefined) return
+    if (this.#over || this.#said !== undefined || this.#monitor.forsaken === this.number) return
     this.#monitor.passed.push({ way: 'down', connection: this.number, at: expect.now(), seen })
     if (seen.kind === 'connack') return this.#handleConnack(seen)
     if (this.#connack === undefined) return

@@ -95,7 +95,18 @@ export class Story {
 
   deliver(payload: string, more: Partial<Delivered> = {}): void {
     const seq = this.history.next()
-    this.history.delivered.push({ s: 1, process: 1, payload, topic: 'in/a', qos: 1, redelivered: false, seq, done: this.history.next(), ...more })
+    this.history.delivered.push({
+      s: 1,
+      process: 1,
+      payload,
+      topic: 'in/a',
+      qos: 1,
+      redelivered: false,
+      seq,
+      done: this.history.next(),
+      waits: 0,
+      ...more,
+    })
   }
 
   acknowledge(payload: string): void {

@@ -99,6 +99,8 @@ export class World {
       now: () => this.clock.now(),
       punctual: () => this.clock.jumps === 0,
       expired: () => this.#hasExpired(),
+      gaveUp: (payload, size) =>
+        size > this.setup.maxQueuedBytes && this.history.published.some((one) => one.payload === payload && one.call.error !== undefined),
     })
     this.network = new Network({
       clock: this.clock,
@@ -271,6 +273,9 @@ export class World {
       feed: (topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean, size: number) => this.broker.feed(topic, payload, qos, retain, size),
       sizeOf: (name: string) => this.#sizes.get(name),
       restart: () => this.#restart(),
+      forsake: () => {
+        this.monitor.forsaken = this.monitor.connections
+      },
     }
     let alive = true
     const platform = scriptedPlatform(
@@ -352,6 +357,10 @@ export class World {
 
   #search(where: string, value: unknown): void {
     if (tells(printed(value))) this.history.report('canary', `${where} tells a secret`)
+  }
+
+  get passable(): boolean {
+    return this.network.pipe?.healthy === true
   }
 
   /** True when nothing is on its way, nobody works, and nothing is wrong with the link. */

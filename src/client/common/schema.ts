@@ -6,6 +6,7 @@
 
 import { MqttError, printable, textOf } from '../../errors.js'
 import { utf8Length } from '../../wire/utf8.js'
+import { isObject } from '../../wire/writer.js'
 import { longestDelay } from './bounds.js'
 
 /** Checks one value; `path` names it in errors. */
@@ -26,8 +27,8 @@ export function invalid(path: string, expected: string): never {
 }
 
 /** What cannot be honoured here. */
-export function unsupported(option: string): MqttError {
-  return new MqttError('ERR_UNSUPPORTED_OPTION', undefined, { option })
+export function unsupported(option: string, where = 'on MQTT 3.1.1'): MqttError {
+  return new MqttError('ERR_UNSUPPORTED_OPTION', `unsupported option: ${option} ${where}`, { option })
 }
 
 /** Refuses options by the name of the first. @throws MqttError ERR_UNSUPPORTED_OPTION */
@@ -37,31 +38,41 @@ export function assertNone([refused]: readonly string[]): void {
 
 /** @throws MqttError ERR_INVALID_HANDLER */
 export function assertHandler(value: unknown, option: string): void {
-  if (typeof value !== 'function') throw new MqttError('ERR_INVALID_HANDLER', undefined, { option })
+  if (typeof value !== 'function') throw new MqttError('ERR_INVALID_HANDLER', `${option} must be a function`, { option })
+}
+
+/** The beginning of what was given, safe to print. */
+export function quoted(given: string): string {
+  return `"${printable(given.length > 64 ? `${given.slice(0, 64)}…` : given)}"`
 }
 
 /** Names that other clients have and we do not, and what stands for them. */
-const former = `ca cert key pfx rejectUnauthorized:tls of the endpoint
+const former = {
+  option: `ca cert key pfx rejectUnauthorized:tls of the endpoint
 host hostname path port protocol servers:the URL
 wsOptions:headers of the endpoint
-message subscribe:subscribe() or listen()
-close end offline:disconnect, state`
+topic:filter`,
+  event: `message subscribe:subscribe() or listen()
+close end offline:disconnect, state`,
+}
 
 /**
  * Refuses a name, and gives what stands for it, or the one that is most like it: of the pairs of neighbouring letters many are the same. `path` is the
  * option at fault.
  */
-export function unknown(path: string, what: string, given: string, names: readonly string[]): never {
+export function unknown(path: string, what: 'option' | 'event', given: string, names: readonly string[], prefix = ''): never {
   const near = names.reduce((best, name) => (likeness(given, name) > likeness(given, best) ? name : best))
-  const rows = former.split('\n').map((row) => row.split(':') as [string, string])
-  const other = rows.find(([old]) => old.split(' ').some((word) => word === given || word === near))
+  const rows = former[what].split('\n').map((row) => row.split(':') as [string, string])
+  const other = rows.find(([old]) => old.split(' ').includes(near === 'message' ? near : given))
   const meant = other?.[1] ?? (likeness(given, near) > 0.2 && near)
-  throw new MqttError('ERR_INVALID_OPTION', `unknown ${what} ${printable(given)}${meant ? `; did you mean ${meant}?` : ''}`, { option: path })
+  throw new MqttError('ERR_INVALID_OPTION', `unknown ${what} ${printable(prefix + given)}${meant ? `; did you mean ${meant}?` : ''}`, {
+    option: path,
+  })
 }
 
 function likeness(given: string, name: string): number {
   let shared = 0
-  for (let at = 0; at + 1 < name.length; at++) if (given.includes(name.slice(at, at + 2))) shared += 1
+  for (let at = 0; at + 1 < name.length; at++) if (given.toLowerCase().includes(name.slice(at, at + 2).toLowerCase())) shared += 1
   return shared / (given.length + name.length)
 }
 
@@ -69,7 +80,7 @@ function likeness(given: string, name: string): number {
 export function that<T>(passes: (value: unknown) => boolean, expected: string, shown = false): Parser<T> {
   return (value, path) => {
     if (passes(value)) return value as T
-    return invalid(path, shown ? `${expected}, not ${printable(typeof value === 'string' ? `"${value}"` : textOf(value))}` : expected)
+    return invalid(path, shown ? `${expected}, not ${typeof value === 'string' ? quoted(value) : printable(textOf(value))}` : expected)
   }
 }
 
@@ -123,7 +134,8 @@ export const signal: Parser<AbortSignal> = that(
   'an AbortSignal',
 )
 
-const encoder = new TextEncoder()
+/** Text as UTF-8. */
+export const encoder: InstanceType<typeof TextEncoder> = /* @__PURE__ */ new TextEncoder()
 
 /** Bytes in any of the platform's forms, in place; a string becomes UTF-8. */
 export const givenBytes: Parser<Uint8Array> = (value, path) =>
@@ -189,11 +201,11 @@ export function object<T extends object>(schema: Schema<T>): Options<T> {
       none ??= parse({}, path)
       return none
     }
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return invalid(path || 'options', 'an object')
+    if (!isObject(value)) return invalid(path || 'options', 'an object')
     const prefix = path && `${path}.`
     const given = value as Record<string, unknown>
     for (const name of Object.keys(given))
-      if (!names.includes(name as keyof T & string) && given[name] !== undefined) unknown(prefix + name, 'option', prefix + name, names)
+      if (!names.includes(name as keyof T & string) && given[name] !== undefined) unknown(prefix + name, 'option', name, names, prefix)
     const parsed = {} as T
     for (const name of names) parsed[name] = schema[name](given[name], prefix + name)
     return Object.freeze(parsed)

@@ -3,8 +3,9 @@
  *
  * Pure functions over writers and bytes.
  */
-import { PINGRESP, PUBACK, PUBCOMP, PUBREC, PUBREL } from '../../wire/constants.js'
+import { PINGRESP, PUBACK, PUBCOMP } from '../../wire/constants.js'
 import { decodeServerPacket } from '../../wire/decode-server.js'
+import { acknowledgements } from '../../wire/decode-shared.js'
 import { writeAuth, writeConnect, writeDisconnect, writePingreq, writeSubscribe, writeUnsubscribe } from '../../wire/encode-client.js'
 import type { ClientPacket, DisconnectPacket, Packet, ProtocolVersion, ServerPacket } from '../../wire/packets.js'
 import type { PropertyNotes } from '../../wire/properties.js'
@@ -42,8 +43,6 @@ export function writeControl(writer: Writer, packet: ClientPacket, version: Prot
   else if (packet.type === 'pingreq') writePingreq(writer)
 }
 
-const ackNames: Readonly<Record<number, string>> = { [PUBACK]: 'puback', [PUBREC]: 'pubrec', [PUBREL]: 'pubrel', [PUBCOMP]: 'pubcomp' }
-
 /** Most bytes of a packet other than PUBLISH, by kind: what no honest peer needs to exceed. */
 export function sizeLimit(type: number): number {
   return (type >= PUBACK && type <= PUBCOMP) || type === PINGRESP ? 10_000 : 100_000
@@ -56,5 +55,5 @@ export function holdsTooMuch({ userPropertyCount, subscriptionIdentifierCount }:
 
 /** A queued acknowledgement as a packet, for those who watch. */
 export function acknowledgement(entry: number): Packet {
-  return { type: ackNames[ackType(entry)], packetId: ackId(entry), reasonCode: ackReason(entry), properties: {} } as Packet
+  return { type: acknowledgements[ackType(entry) - PUBACK], packetId: ackId(entry), reasonCode: ackReason(entry), properties: {} } as Packet
 }

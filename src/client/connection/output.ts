@@ -14,6 +14,7 @@ import { nothing } from '../../wire/fields.js'
 import type { ClientPacket, DisconnectPacket, Packet, Properties, ProtocolVersion } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
 import { Ring } from '../common/ring.js'
+import { encoder } from '../common/schema.js'
 import type { Host } from '../host.js'
 import type { CancelTimer } from '../platform.js'
 import { ackId, ackReason, ackType } from '../session/ack-queue.js'
@@ -24,7 +25,6 @@ import { giveBuffer, largeBuffer, sliceBuffer, smallBuffer, takeBuffer } from '.
 
 /** The empty Topic Name of a PUBLISH under an alias. */
 const noTopic = /* @__PURE__ */ new Uint8Array(2)
-const encoder = /* @__PURE__ */ new TextEncoder()
 
 /** The connection, as its output sees it. */
 export interface Outlet {
@@ -393,6 +393,7 @@ export class Output {
     giveBuffer(this.#writer.bytes)
     this.#writer.bytes = nothing
     this.#writer.length = 0
+    this.#exemptHere = 0
   }
 
   // Acks, pings and DISCONNECT go out whatever the transport says; a peer that makes us pile them up loses the connection.
@@ -463,6 +464,7 @@ export class Output {
   writeAcks(most = Number.POSITIVE_INFINITY): number {
     let count = 0
     if (this.#isMute) return count
+    this.#listeners = -1
     const { session, counters, options } = this.#host
     const { acks } = session
     while (acks.length > 0 && count < most) {
@@ -476,7 +478,7 @@ export class Output {
       }
       writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), reasonCode, undefined, this.#version)
       if (counters !== undefined) counters.packetsSent += 1
-      this.#host.watch?.('out', acknowledgement(entry))
+      if (this.#isWatched) this.#host.watch?.('out', acknowledgement(entry))
     }
     if (this.piled > options.memoryBudget) this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server reads nothing'))
     return count

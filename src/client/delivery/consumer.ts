@@ -8,9 +8,10 @@ import { MqttError } from '../../errors.js'
 import { Printed } from '../../printing.js'
 import type { PublishView } from '../../wire/publish.js'
 import type { Grant, NextOptions, Subscription } from '../api.js'
-import { aborted, assertNotAborted, type Deferred, deferred, onAbort } from '../common/abort.js'
+import { aborted, assertNotAborted, type Deferred, deferred, onAbort, silent } from '../common/abort.js'
 import { asyncDisposeSymbol } from '../common/dispose.js'
 import { Ring } from '../common/ring.js'
+import { invalid } from '../common/schema.js'
 import type { Host } from '../host.js'
 import { nextOptions } from '../parsing/requests.js'
 import type { FilterEntry } from '../subscribing/filter-entry.js'
@@ -226,7 +227,7 @@ export class Consumer extends Printed implements Subscription {
   }
 
   batches(max = Number.POSITIVE_INFINITY): AsyncIterableIterator<Message[]> {
-    if (!(max >= 1)) throw new MqttError('ERR_INVALID_OPTION', 'max must be a number of 1 or more', { option: 'max' })
+    if (!(max >= 1)) invalid('max', 'a number of 1 or more')
     const rest = (first: Message | undefined): Message[] | undefined => {
       if (first === undefined) return undefined
       const batch = [first]
@@ -244,18 +245,16 @@ export class Consumer extends Printed implements Subscription {
   }
 
   readable(): ReadableStream<Message> {
-    if (this.config.ack === 'auto') throw new MqttError('ERR_INVALID_OPTION', "ack must be 'manual' or 'on-receive' for a stream", { option: 'ack' })
+    if (this.config.ack === 'auto') invalid('ack', "'manual' or 'on-receive' for a stream")
     return streamOf(this[Symbol.asyncIterator]())
   }
 
   unsubscribe(): Promise<void> {
-    if (this.#leaving === undefined) {
-      this.#leaving = this.#host.registry.leave(this).finally(() => {
+    this.#leaving ??= silent(
+      this.#host.registry.leave(this).finally(() => {
         this.#leaving = undefined
-      })
-      // Whoever cares awaits it.
-      this.#leaving.catch(() => undefined)
-    }
+      }),
+    )
     return this.#leaving
   }
 
@@ -453,7 +452,7 @@ export class Consumer extends Printed implements Subscription {
     const waiter = deferred<Message | undefined>()
     const give = (error: MqttError): void => this.#waiters.take((other) => other === waiter)?.reject(error)
     const stop = onAbort(signal, () => give(aborted(signal)))
-    const late = (): void => give(new MqttError('ERR_TIMEOUT'))
+    const late = (): void => give(new MqttError('ERR_TIMEOUT', `no message in ${timeout} ms`))
     const cancel = timeout === undefined ? undefined : this.#host.platform.setTimer(late, timeout)
     this.#waiters.push(waiter)
     if (signal === undefined && cancel === undefined) return waiter.promise

@@ -314,7 +314,7 @@ export class Inbox {
     })
     if (identified.length > 0) {
       // No copy names a subscription that was made where the server had no identifiers.
-      for (const entry of matched) if (entry.identifier === 0) identified.push(entry)
+      for (const entry of matched) if (entry.identifier === 0 && entry.state !== 'new') identified.push(entry)
       return identified
     }
     // A copy for a filter that was left is for who has subscribed to it again, and for nobody else: the others get their own.

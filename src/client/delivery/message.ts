@@ -4,11 +4,13 @@
  * `DeliveredMessage` is the implementation, `OwnedMessage` and `BorrowedMessage` its two kinds; what is not in the `Message` interface is for the delivery
  * code of this folder only. Own enumerable fields are what a person wants to see on a console; all else is private or on the prototype.
  */
-import { MqttError } from '../../errors.js'
+import { MqttError, tidy } from '../../errors.js'
 import { inspectSymbol, printedAs, shownBytes } from '../../printing.js'
 import type { Bytes, QoS, UserProperties } from '../../wire/packets.js'
 import { readProperties } from '../../wire/properties.js'
 import { PublishView } from '../../wire/publish.js'
+import { decodeText } from '../../wire/utf8.js'
+import { invalid } from '../common/schema.js'
 import { messageObjects, noTicket, propertyObjects } from './bounds.js'
 import { Piece } from './pieces.js'
 
@@ -72,7 +74,6 @@ export interface Settler {
   handleTurnEnd?(): void
 }
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 const noProperties: MessageProperties = Object.freeze({})
 
 /** Reason codes that a client's PUBACK or PUBREC may carry (sections 3.4.2.1, 3.5.2.1); 0x10 is the server's. */
@@ -213,7 +214,7 @@ export abstract class DeliveredMessage implements Message {
     this.assertValid()
     const bytes = this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd)
     if (bytes.length < this.payloadLength) throw new MqttError('ERR_MESSAGE_RELEASED', 'the buffer of the payload was transferred')
-    return decoder.decode(bytes)
+    return decodeText(bytes)
   }
 
   json<T = unknown>(): T {
@@ -221,15 +222,14 @@ export abstract class DeliveredMessage implements Message {
     try {
       return JSON.parse(text, text.includes('__proto__') || text.includes('\\u') ? withoutPrototype : undefined) as T
     } catch (error) {
+      tidy(error)
       if (!(error instanceof RangeError)) throw error
       throw new SyntaxError('nested too deep')
     }
   }
 
   ack(reasonCode = 0): boolean {
-    if (!ackReasons.includes(reasonCode)) {
-      throw new MqttError('ERR_INVALID_OPTION', 'reasonCode must be one of PUBACK and PUBREC', { option: 'reasonCode' })
-    }
+    if (!ackReasons.includes(reasonCode)) invalid('reasonCode', 'one of PUBACK and PUBREC')
     const done = this.#ticket === noTicket || this.settle(reasonCode)
     this.release()
     return done

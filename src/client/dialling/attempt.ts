@@ -34,7 +34,8 @@ export async function attempt(host: Host, plan: AttemptPlan, signal: AbortSignal
   const { endpoint, number, lastError } = plan
   const abort = new AbortController()
   const stop = onAbort(signal, () => abort.abort(signal.reason))
-  const cancel = platform.setTimer(() => abort.abort(broken('ERR_CONNECT_TIMEOUT')), options.connectTimeout)
+  const late = (): void => abort.abort(broken('ERR_CONNECT_TIMEOUT', `no CONNACK in ${options.connectTimeout} ms`))
+  const cancel = platform.setTimer(late, options.connectTimeout)
   try {
     const given = await credentials(host, { attempt: number, endpoint: endpoint.target.url.href, lastError, signal: abort.signal })
     await connect(host, { ...plan, endpoint: redirected(endpoint, given, platform) }, given, abort.signal)

@@ -148,8 +148,9 @@ export class Dialling {
     const delay = hurried ? this.#spaced(step.delay) : step.delay
     const now = hurried && delay === 0
     if (!now) this.#arm(delay)
-    host.log('info', `attempt ${number} in ${Math.round(delay)} ms`)
-    host.events.emit('reconnecting', { attempt: number, delay, endpoint: shown(this.#brokers.current.target.url) })
+    const endpoint = shown(this.#brokers.current.target.url)
+    host.log('info', `attempt ${number} at ${endpoint} in ${Math.round(delay)} ms`)
+    host.events.emit('reconnecting', { attempt: number, delay, endpoint })
     if (now) this.#dial()
   }
 
@@ -221,8 +222,9 @@ export class Dialling {
     if (this.#stopped) return
     this.#asking = givenUp !== true
     if (this.#asking) host.counters?.fail(error.code)
-    host.log('warn', `attempt ${number}: ${error.message}`)
-    host.events.emit('connecterror', { error, endpoint: shown(target.url), attempt: number })
+    const endpoint = shown(target.url)
+    host.log('warn', `attempt ${number} at ${endpoint}: ${error.message}`)
+    host.events.emit('connecterror', { error, endpoint, attempt: number })
     if (givenUp === true) return this.follow(this.#supervisor.handleVoid(true))
     const hint = this.#takeHint()
     const { current } = this.#brokers

@@ -4,7 +4,7 @@
  * Pure: no timer, no clock (`now` is an argument), no promise; randomness is passed in. States are objects, each with its own answers; `core.ts`
  * carries the steps out. It never asks for two dials at a time.
  */
-import { MqttError } from '../../errors.js'
+import { describe, MqttError } from '../../errors.js'
 import type { Backoff } from '../backoff.js'
 import { longestDelay } from '../common/bounds.js'
 import { SparseSet } from '../session/sparse.js'
@@ -205,7 +205,7 @@ export class Supervisor<E> {
   #allFailed(failures: readonly Failure<E>[]): Step {
     const errors = failures.map(([, error]) => error)
     const texts = failures.map(([endpoint, { message }]) => `${this.#config.nameOf(endpoint)}: ${message}`)
-    const all = new MqttError('ERR_CONNECT_FAILED', texts.join('; '), { fault: 'remote', cause: new AggregateError(errors) })
+    const all = new MqttError('ERR_CONNECT_FAILED', texts.join('\n'), { fault: 'remote', cause: new AggregateError(errors) })
     return { type: 'stop', error: errors.length === 1 ? (errors[0] as MqttError) : all }
   }
 
@@ -240,5 +240,12 @@ function guarded<T>(ask: () => T): T | undefined {
 }
 
 function exhausted(cause: MqttError): Step {
-  return { type: 'stop', error: new MqttError('ERR_RETRIES_EXHAUSTED', undefined, { fault: 'remote', outcome: cause.outcome, cause }) }
+  return {
+    type: 'stop',
+    error: new MqttError('ERR_RETRIES_EXHAUSTED', describe('ERR_RETRIES_EXHAUSTED', cause.message), {
+      fault: 'remote',
+      outcome: cause.outcome,
+      cause,
+    }),
+  }
 }

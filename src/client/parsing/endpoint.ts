@@ -4,11 +4,11 @@
  * A URL with credentials is never kept, shown or put into an error.
  */
 
-import { MqttError, printable, textOf } from '../../errors.js'
+import { MqttError, textOf } from '../../errors.js'
 import type { Target } from '../../transport/transport.js'
 import type { Bytes } from '../../wire/packets.js'
 import type { CustomTransport, Endpoint, EndpointOptions } from '../api.js'
-import { anyObject, bytes, callable, object, optional, type Parser, text, that, unsupported } from '../common/schema.js'
+import { anyObject, bytes, callable, object, optional, type Parser, quoted, text, that, unsupported } from '../common/schema.js'
 import type { Platform } from '../platform.js'
 import { mostReferences } from './bounds.js'
 import { type ConnectOverrides, overrides } from './options.js'
@@ -48,7 +48,7 @@ const urlLike: Parser<string | URL> = that(isUrl, 'a string or a URL')
 /** Parses one endpoint or a list. @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
 export function parseEndpoints(endpoints: Endpoint | readonly Endpoint[], platform: Platform): readonly ParsedEndpoint[] {
   const list = [endpoints ?? []].flat() as Endpoint[]
-  if (list.length === 0) throw new MqttError('ERR_MISSING_BROKER')
+  if (list.length === 0) throw new MqttError('ERR_MISSING_BROKER', `missing broker: no URL${form}`)
   return list.map((item, index) => parseEndpoint(item, list.length > 1 ? `endpoints[${index}]` : 'endpoint', platform))
 }
 
@@ -98,7 +98,7 @@ function parseEndpoint(given: Endpoint, path: string, platform: Platform): Parse
   const { url, username, password } = parseUrl(source, transport === undefined ? platform : undefined)
   const target: Target = { url, tls, socket, headers: { ...extra }, protocols: [...protocols] }
   const refused = transport === undefined ? platform.unsupported(target) : undefined
-  if (refused !== undefined) throw unsupported(`${path}.${refused}`)
+  if (refused !== undefined) throw unsupported(`${path}.${refused}`, `with ${url.protocol} here`)
   return { target, username, password, transport, source: transport === undefined ? url : given }
 }
 
@@ -114,7 +114,7 @@ function parseUrl(source: string | URL, platform: Platform | undefined): ParsedU
   try {
     url = new URL(source)
   } catch {
-    badUrl(form, source)
+    badUrl(`no scheme${form}`, source)
   }
   const username = optional(text)(decoded(url.username), 'url.username')
   const password = optional(bytes)(decoded(url.password), 'url.password')
@@ -127,18 +127,19 @@ function parseUrl(source: string | URL, platform: Platform | undefined): ParsedU
 function checkUrl({ protocol, host, hostname, pathname, href }: URL, platform: Platform, source: string | URL): void {
   const scheme = protocol.slice(0, -1)
   // What stands for the scheme may be a user name, when the scheme was forgotten: it is not shown.
-  if (platform.dialler(scheme) === undefined) badUrl(host === '' ? form : `no transport for ${protocol} but ${platform.schemes}`, source)
+  if (platform.dialler(scheme) === undefined)
+    badUrl(host === '' ? `no scheme${form}` : `no transport for ${protocol} but ${platform.schemes}`, source)
   if ((scheme === 'unix' ? pathname : hostname) === '') badUrl('no host or path')
   // A WebSocket class throws for it; elsewhere it is a '#' that belongs to user name or password.
   if (href.includes('#')) badUrl('# must be %23')
 }
 
-const form = 'no scheme, as in mqtt://host'
+const form = ', as in mqtt://host or wss://host'
 
 // What may hold a user name or a password is not shown.
 function badUrl(message: string, source: unknown = '@'): never {
   const given = textOf(source)
-  const shownText = given.includes('@') ? '' : ` "${printable(given)}"`
+  const shownText = given.includes('@') ? '' : ` ${quoted(given.split('?', 1).join())}`
   throw new MqttError('ERR_INVALID_BROKER_URL', `invalid broker URL${shownText}: ${message}`, { option: 'url' })
 }
 

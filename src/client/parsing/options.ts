@@ -5,7 +5,7 @@
  * The caller's object is never kept or written to; bytes are copied.
  */
 
-import { MqttError } from '../../errors.js'
+import { MqttError, textOf } from '../../errors.js'
 import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
 import type { ConnectPacket, Properties, ProtocolVersion, QoS, UserProperties, Will } from '../../wire/packets.js'
@@ -14,6 +14,7 @@ import type { AuthMechanism, ClientOptions, Credentials, CredentialsContext, Log
 import { exponential } from '../backoff.js'
 import {
   anyObject,
+  assertHandler,
   assertNone,
   boolean,
   bytes,
@@ -28,16 +29,20 @@ import {
   optional,
   type Parsed,
   type Parser,
+  quoted,
   settingsIn,
   string,
   text,
   that,
+  unknown,
   unsupported,
   userProperties,
   withDefault,
 } from '../common/schema.js'
 import { type ScannerOption, scannerOption } from '../connection/scanning.js'
 import type { ReconnectPolicy } from '../dialling/supervisor.js'
+import type { ClientEvents, ClientListeners } from '../events.js'
+import type { Platform } from '../platform.js'
 import { hiddenKeepAlive, megabyte, unsigned32 } from './bounds.js'
 
 export const expiryInterval: Parser<number> = integer(0, unsigned32)
@@ -123,10 +128,26 @@ const references: Parser<readonly string[]> = (value, path) =>
     item.toLowerCase(),
   )
 
+/** Every event. */
+const events = 'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,error,packet'.split(
+  ',',
+)
+
+/** Checks the name of an event; `path` names it in errors. */
+export function eventName<K extends keyof ClientEvents>(type: K, path = 'type'): K {
+  return events.includes(type) ? type : unknown(path, 'event', textOf(type), [...events, 'message'])
+}
+
+const listeners: Parser<ClientListeners> = (value, path) => {
+  const given: Record<string, unknown> = { ...anyObject(value, path) }
+  for (const type of settingsIn(given)) assertHandler(given[eventName(type as keyof ClientEvents, `${path}.${type}`)], `${path}.${type}`)
+  return given
+}
+
 /** Options that the design knows, and of which this version knows one value. */
 function only<const T>(supported: T): Parser<T> {
   return (value, path) => {
-    if (value !== undefined && value !== supported) throw unsupported(path)
+    if (value !== undefined && value !== supported) throw unsupported(path, 'in this version')
     return supported
   }
 }
@@ -176,6 +197,8 @@ export interface Config {
   readonly maxFiltersPerSubscribe: number
   readonly memoryBudget: number
   readonly receiveMaximumExceeded: 'tolerate' | 'disconnect'
+  readonly on: ClientListeners | undefined
+  readonly platform: Platform | undefined
   readonly logger: Logger | undefined
   readonly store: undefined
   readonly auth: AuthMechanism | undefined
@@ -269,6 +292,8 @@ const config = object<Given>({
   maxFiltersPerSubscribe: withDefault(limit, Number.POSITIVE_INFINITY),
   memoryBudget: optional(limit),
   receiveMaximumExceeded: withDefault(oneOf('tolerate', 'disconnect'), 'tolerate'),
+  on: optional(listeners),
+  platform: optional(that<Platform>((value) => typeof (value as Partial<Platform>)?.nextTurn === 'function', 'virtualPlatform()')),
   logger: optional(anyObject),
   store: only(undefined),
   scanner: optional(scannerOption),
@@ -358,12 +383,13 @@ export function checkConnect(packet: ConnectPacket): void {
   }
 }
 
-/** The encoder's objection in the caller's terms: the code for topics and sizes, else `ERR_INVALID_OPTION`. `prefix` of the field is left out. */
-export function asInvalidOption(error: unknown, prefix = ''): unknown {
+/** The encoder's objection in the caller's terms: the code for topics and sizes, else `ERR_INVALID_OPTION`. `prefix` of the field is left out, `topic` is shown. */
+export function asInvalidOption(error: unknown, prefix = '', topic?: string): unknown {
   if (!(error instanceof WireError)) return error
   const field = error.option ?? ''
   const option = field.startsWith(prefix) ? field.slice(prefix.length) : field
   const code =
     error.kind === 'too-large' || option === 'payload' ? 'ERR_PACKET_TOO_LARGE' : option === 'topic' ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
-  return new MqttError(code, error.message, { option, cause: error })
+  const { message } = error
+  return new MqttError(code, topic !== undefined && option === 'topic' ? message.replace(':', ` ${quoted(topic)}`) : message, { option })
 }

@@ -4,7 +4,7 @@
  * Pure functions from `unknown` to complete values; they never write to what they are given.
  */
 
-import { MqttError, textOf } from '../../errors.js'
+import { MqttError } from '../../errors.js'
 import { DISCONNECT } from '../../wire/constants.js'
 import type { Properties, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
@@ -26,33 +26,22 @@ import {
   orFunction,
   type Parsed,
   type Parser,
+  quoted,
   type Schema,
   settingsIn,
   signal,
   string,
   text,
   that,
-  unknown,
   userProperties,
   withDefault,
 } from '../common/schema.js'
 import type { ConsumerConfig } from '../delivery/config.js'
-import type { ClientEvents } from '../events.js'
 import type { Host } from '../host.js'
 import type { PublishCall } from '../publishing/publish-item.js'
 import type { Negotiated } from '../session/limits.js'
 import { mostBuffered } from './bounds.js'
 import { bufferOptions, type Config, expiryInterval, messageOptions, offlinePolicy, outboundOverflow, publishProperties, qos } from './options.js'
-
-/** Every event. */
-const events = 'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,error,packet'.split(
-  ',',
-)
-
-/** Checks the name of an event. */
-export function eventName<K extends keyof ClientEvents>(type: K): K {
-  return events.includes(type) ? type : unknown('type', 'event', textOf(type), [...events, 'message'])
-}
 
 const publishSchema = {
   qos: withDefault(qos, 0),
@@ -88,7 +77,7 @@ export function publishCall(topic: unknown, payload: unknown, given?: unknown): 
 
 /** Checks the topic of `post`. */
 export function checkedTopic(topic: unknown): string {
-  if (typeof topic !== 'string') throw new MqttError('ERR_INVALID_TOPIC', undefined, { option: 'topic' })
+  if (typeof topic !== 'string') throw new MqttError('ERR_INVALID_TOPIC', `topic must be a string, not ${typeof topic}`, { option: 'topic' })
   return topic
 }
 
@@ -220,9 +209,13 @@ function eachFilter<T>(filters: unknown, parse: Parser<T>): T[] {
 }
 
 const topicFilter: Parser<string> = (value, path) => {
-  const objection = validateTopicFilter(string(value, path))
-  if (objection !== undefined) throw new MqttError('ERR_INVALID_TOPIC', `${path} ${objection}`, { option: path })
+  assertTopic(validateTopicFilter(string(value, path)), value, path)
   return value as string
+}
+
+/** Throws what speaks against a topic, if anything does. @throws MqttError ERR_INVALID_TOPIC */
+export function assertTopic(objection: string | undefined, given: unknown, path: string): void {
+  if (objection !== undefined) throw new MqttError('ERR_INVALID_TOPIC', `${path} ${quoted(given as string)} ${objection}`, { option: path })
 }
 
 /** The client: what tells of the version that is spoken. */

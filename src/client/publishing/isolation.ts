@@ -77,12 +77,12 @@ export class Isolation {
     this.#wait(longestSilence)
   }
 
-  /** The server answered a message. */
-  handleAnswer(item: Item): void {
+  /** The server answered a message; `last`: with the end of its exchange. One whose session is lost before that would begin anew. */
+  handleAnswer(item: Item, last: boolean): void {
     if (item.strikes > 0) this.#doubt = Math.min(this.#doubt + 1, mostDoubt)
     item.strikes = 0
     item.unheard = 0
-    if (item === this.#alone) this.#end()
+    if (last && item === this.#alone) this.#end()
   }
 
   /** The connection is over: was it because of the oldest of the messages that it carried? Gives that one when it is given up. */

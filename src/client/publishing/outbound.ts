@@ -156,7 +156,7 @@ export class Outbox {
     const item = this.#inFlight.get(packetId)
     if (item === undefined || item.released > 0) return
     this.#progress.handleProgress()
-    this.#isolation.handleAnswer(item)
+    this.#isolation.handleAnswer(item, false)
     item.released = ++this.#releases
     item.received = reasonCode
     if (!republishes(item, this.#host)) item.wire = undefined
@@ -168,7 +168,7 @@ export class Outbox {
     if (item === undefined) return
     this.#inFlight.delete(packetId)
     this.#progress.handleProgress()
-    this.#isolation.handleAnswer(item)
+    this.#isolation.handleAnswer(item, true)
     const { counters, session } = this.#host
     const retries = reasonCode === identifierInUse && packetType === PUBACK && !item.settled && item.retries++ < mostRetries
     if (retries && session.outbound.disown(packetId)) return this.#requeue(item)
@@ -374,7 +374,7 @@ export class Outbox {
         this.#inFlight.delete(item.packetId)
         session.outbound.withdraw(item.packetId)
       }
-      const told = asInvalidOption(error)
+      const told = asInvalidOption(error, '', item.call.topic)
       return this.#fail(item, item.again && MqttError.is(told) ? withOutcome(told, 'unknown') : told)
     }
     if (!item.settled) this.#follow(item, output)
@@ -444,7 +444,7 @@ export class Outbox {
     try {
       output.post(topic, payload, how)
     } catch (error) {
-      throw asInvalidOption(error)
+      throw asInvalidOption(error, '', topic)
     }
     if (counters !== undefined) counters.publishesSent += 1
   }

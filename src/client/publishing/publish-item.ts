@@ -159,7 +159,7 @@ export function assertSendable(topic: string, payloadLength: number, how: Sendin
   try {
     writePublishHead(trial, { topic, qos, retain, packetId: qos, properties }, payloadLength, 5)
   } catch (error) {
-    throw asInvalidOption(error)
+    throw asInvalidOption(error, '', topic)
   }
   if (trial.length + payloadLength > limit) throw tooLarge(trial.length + payloadLength, limit)
 }

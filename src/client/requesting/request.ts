@@ -15,7 +15,7 @@ import { duration, object, optional, type Parsed, signal, withDefault } from '..
 import type { Message } from '../delivery/message.js'
 import type { ClientEvents } from '../events.js'
 import { leftOut, propertiesWith, qos } from '../parsing/options.js'
-import { isVersion4, payloadBytes, type Spoken } from '../parsing/requests.js'
+import { assertTopic, checkedTopic, isVersion4, payloadBytes, type Spoken } from '../parsing/requests.js'
 import type { Platform } from '../platform.js'
 import type { Negotiated } from '../session/limits.js'
 import { correlationLength, overhead } from './bounds.js'
@@ -143,20 +143,20 @@ export class Requests {
     }
   }
 
-  #add(topic: unknown, payload: unknown, given: unknown): Call {
+  #add(asked: unknown, payload: unknown, given: unknown): Call {
     assertVersion(this.#host)
     if (isStopping(this.#client)) throw closedError()
-    const objection = typeof topic === 'string' ? validateTopicName(topic) : 'must be a string'
-    if (objection !== undefined) throw new MqttError('ERR_INVALID_TOPIC', `topic ${objection}`, { option: 'topic' })
+    const topic = checkedTopic(asked)
+    assertTopic(validateTopicName(topic), topic, 'topic')
     const options = requestOptions(given)
     const bytes = payloadBytes(payload)
     assertNotAborted(options.signal)
-    const size = bytes.length + (topic as string).length + overhead
+    const size = bytes.length + topic.length + overhead
     const { requests, bytes: mostBytes } = this.#limits
     if (this.#waiting.size + this.#open.size >= requests * 2 || (this.#waiting.size > 0 && this.#waitingBytes + size > mostBytes))
       throw new MqttError('ERR_QUEUE_FULL', 'too many requests wait')
     const call: Call = {
-      topic: topic as string,
+      topic,
       payload: bytes,
       options,
       size,
@@ -170,7 +170,7 @@ export class Requests {
     this.#waiting.add(call)
     this.#waitingBytes += size
     const cancel = this.#host.platform.setTimer(
-      () => this.#giveUp(call, new MqttError('ERR_TIMEOUT', 'no answer', { fault: 'remote' })),
+      () => this.#giveUp(call, new MqttError('ERR_TIMEOUT', `no answer in ${options.timeout} ms`, { fault: 'remote' })),
       options.timeout,
     )
     const stop = onAbort(options.signal, () => this.#giveUp(call, aborted(options.signal)))

@@ -12,7 +12,7 @@ export function tooLarge(size: number, limit: number): MqttError {
 }
 
 // What to look at, by 0x84 and on.
-const advice = ['protocolVersion auto', 'clientId', 'password', 'password']
+const advice = ['protocolVersion auto', 'clientId', 'username, password', 'username, password']
 
 /** The standard's name of a reason code (section 2.4); `packetType` tells apart those of 0x00. */
 export function nameOf(reasonCode: number, packetType?: number): string {
@@ -28,9 +28,9 @@ export function refusal(
   outcome: Outcome = 'refused',
 ): MqttError {
   const name = nameOf(reasonCode, packetType)
-  const hint = code === 'ERR_CONNECT_REFUSED' ? advice[reasonCode - 0x84] : undefined
+  const hint = code === 'ERR_CONNECT_REFUSED' && advice[reasonCode - 0x84]
   const details = { fault: 'remote', outcome, reasonCode, reasonName: name, reasonString } as const
-  return new MqttError(code, describe(code, hint ? `${name} (${hint}?)` : name), details)
+  return new MqttError(code, describe(code, hint ? `${name} (${hint}?)` : reasonCode === 0x8e ? 'another client has this clientId' : name), details)
 }
 
 /** What ends a connection whose server used an alias that it did not define there. */

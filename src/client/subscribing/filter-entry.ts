@@ -100,7 +100,7 @@ export class FilterEntry {
 
   /** @throws MqttError ERR_SUBSCRIPTION_CONFLICT when the request cannot share the broker subscription with those who read it */
   check(request: SubscriptionRequest, identifier?: number): void {
-    if (this.members.size > 0 && !this.fits(request, identifier)) throw conflict(this, request)
+    if (this.members.size > 0 && !this.fits(request, identifier)) throw conflict(this, request, identifier)
   }
 }
 
@@ -148,9 +148,10 @@ export function grantOf(filter: string, reasonCode: number): Grant {
 }
 
 // The server has one subscription on a filter, with one value of each.
-function conflict(mine: SubscriptionRequest, asked: SubscriptionRequest): MqttError {
+function conflict(mine: FilterEntry | SubscriptionRequest, asked: SubscriptionRequest, identifier?: number): MqttError {
   const name = (['noLocal', 'retainAsPublished'] as const).find((option) => mine[option] !== asked[option])
-  const text = name === undefined ? 'subscriptionIdentifier' : `${name} ${mine[name]}, not ${asked[name]}`
+  const text =
+    name === undefined ? `subscriptionIdentifier ${(mine as FilterEntry).identifier}, not ${identifier}` : `${name} ${mine[name]}, not ${asked[name]}`
   return new MqttError('ERR_SUBSCRIPTION_CONFLICT', describe('ERR_SUBSCRIPTION_CONFLICT', `${printable(asked.filter)} has ${text}`), {
     option: 'filter',
   })

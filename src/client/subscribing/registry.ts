@@ -9,7 +9,7 @@ import { UNSUBACK } from '../../wire/constants.js'
 import type { QoS, SubackPacket, SubscriptionRequest, UnsubackPacket, UserProperties } from '../../wire/packets.js'
 import { TopicTrie } from '../../wire/trie.js'
 import type { Grant, Subscription, UnsubscribeResult } from '../api.js'
-import { aborted, assertNotAborted, deferred, onAbort, rejected, within } from '../common/abort.js'
+import { aborted, assertNotAborted, deferred, onAbort, rejected, silent, within } from '../common/abort.js'
 import { errorOfAll, firstError, withOutcome } from '../common/outcome.js'
 import type { Consumer } from '../delivery/consumer.js'
 import type { Host } from '../host.js'
@@ -202,7 +202,7 @@ export class Registry implements Refusals {
   close(leaving: boolean): void {
     const shared = [...this.#entries.values()].filter((entry) => entry.shared && entry.members.size > 0 && entry.state !== 'leaving')
     const filters = shared.map((entry) => entry.filter)
-    if (leaving && filters.length > 0) this.unsubscribe(filters).catch(() => undefined)
+    if (leaving && filters.length > 0) silent(this.unsubscribe(filters))
     for (const [consumer, entries] of [...this.#consumers.entries()]) consumer.close([...entries].some((entry) => entry.state === 'leaving'))
     for (const consumer of this.#lingering) consumer.close(true)
   }

@@ -149,7 +149,7 @@ export class SubscribeSender {
     const { entries } = this.#answers
     if (job.identifier !== undefined) this.#identifiers.take(job.identifier, entries)
     const fresh = job.identifier ?? (this.#limits.subscriptionIdentifierAvailable ? this.#identifiers.fresh(entries) : 0)
-    for (const { entry } of items) if (entry.state === 'new') entry.identifier = fresh
+    for (const { entry } of items) if (entry.state === 'new' || fresh === 0) entry.identifier = fresh
     return this.#grouped(items, ({ entry }) => entry)
   }
 

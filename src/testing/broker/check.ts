@@ -16,6 +16,12 @@ export function checkInteger(option: string, value: unknown, least: number, most
   throw invalid(option, `must be an integer from ${least} to ${most}, not ${kindOf(value)}`)
 }
 
+/** @throws MqttError `ERR_INVALID_OPTION` unless it is a number of milliseconds that a clock can add */
+export function checkDuration(option: string, value: unknown): void {
+  if (typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER) return
+  throw invalid(option, `must be a number of milliseconds from 0 to 2^53 - 1, not ${kindOf(value)}`)
+}
+
 /** @throws MqttError `ERR_INVALID_OPTION` unless `typeof` gives this type */
 export function checkType(option: string, value: unknown, type: 'boolean' | 'function' | 'string'): void {
   if (typeof value !== type) throw invalid(option, `must be a ${type}, not ${kindOf(value)}`)

@@ -21,6 +21,7 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'client/message-memory.test.ts': memory,
   'client/no-channel.test.ts': 'takes away the channels that the transport in memory needs in a browser',
   'client/output-sockets.test.ts': sockets,
+  'client/process-end.test.ts': 'the end of a Node process',
   'client/queue.test.ts': { 'without quadratic cost': 'a time limit, which is kept in Node' },
   'client/reentrancy.test.ts': { 'keep nothing from its turn': 'an endpoint of Node' },
   'client/review-strict.test.ts': { 'the memory budget bounds small writes': stack },

@@ -137,10 +137,13 @@ async function refusesMixed(bench: Bench): Promise<void> {
     }
   }
   Object.assign(globalThis, { location: { protocol: 'https:', hostname: 'page.test' }, WebSocket: fake })
+  const attempt = () => bench.failure(new BrowserClient('ws://broker.test/mqtt', { reconnect: false, connectTimeout: 200 }).connect())
+  // The first stack of a script makes the engine remember where its lines begin: that is no attempt's doing.
+  await attempt()
   await bench.meter.start()
   const errors: unknown[] = []
   for (let count = 0; count < 10; count++) {
-    const { error } = await bench.failure(new BrowserClient('ws://broker.test/mqtt', { reconnect: false, connectTimeout: 200 }).connect())
+    const { error } = await attempt()
     errors.push(error)
   }
   Object.assign(globalThis, before)

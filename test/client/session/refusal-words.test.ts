@@ -4,10 +4,14 @@ import { broken, nameOf, refusal, tooLarge } from '../../../src/client/session/r
 
 describe('a refusal', () => {
   it('names the reason, and what to look at where that is known', () => {
-    expect(refusal('ERR_CONNECT_REFUSED', 0x86).message).toBe('connect refused: Bad User Name or Password (password?)')
+    expect(refusal('ERR_CONNECT_REFUSED', 0x86).message).toBe('connect refused: Bad User Name or Password (username, password?)')
     expect(refusal('ERR_CONNECT_REFUSED', 0x84).message).toContain('(protocolVersion auto?)')
     expect(refusal('ERR_CONNECT_REFUSED', 0x89).message).toBe('connect refused: Server busy')
     expect(refusal('ERR_PUBLISH_REFUSED', 0x87).message).toBe('publish refused: Not authorized')
+  })
+
+  it('of a session that was taken over says by whom', () => {
+    expect(refusal('ERR_SESSION_TAKEN_OVER', 0x8e).message).toBe('session taken over: another client has this clientId')
   })
 
   it('of a code that the standard does not have is unknown', () => expect(nameOf(0x42)).toBe('unknown'))

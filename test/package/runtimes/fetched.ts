@@ -15,6 +15,18 @@ export interface Runtime {
   readonly reason?: string
 }
 
+/** What stands before the name of a program. */
+export const flags: Readonly<Record<Runtime['kind'], readonly string[]>> = {
+  node: ['--unhandled-rejections=strict'],
+  deno: ['run', '--allow-all', '--no-remote', '--node-modules-dir=manual'],
+  bun: ['run', '--no-install'],
+}
+
+/** What keeps in a folder whatever a runtime stores for itself. */
+export function storesIn(folder: string): NodeJS.ProcessEnv {
+  return { DENO_DIR: path.join(folder, 'deno'), DENO_NO_UPDATE_CHECK: '1', BUN_INSTALL: path.join(folder, 'bun') }
+}
+
 interface Packages {
   readonly folder?: string
   readonly reason?: string

@@ -1,12 +1,11 @@
 /**
  * The installed package in every supported Node, the oldest one included, and in Deno and Bun: a round over TCP and one over WebSocket.
  */
-import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes } from '../../interop/brokers.js'
 import { project, removeProjects, requireDist, run, writeFiles } from '../fixture.js'
 import { programs, wellDone } from '../round.js'
-import { leftOut, type Runtime, runtimes } from './fetched.js'
+import { flags, leftOut, type Runtime, runtimes, storesIn } from './fetched.js'
 
 let broker: Broker
 let folder = ''
@@ -24,20 +23,12 @@ import { connect } from 'mqwire'
 await connect({ url: process.argv[2], headers: { 'x-tenant': '7' } }, { reconnect: false }).catch((error) => console.log(error.code))
 `
 
-/** What stands before the name of the program. */
-const flags: Readonly<Record<Runtime['kind'], readonly string[]>> = {
-  node: ['--unhandled-rejections=strict'],
-  deno: ['run', '--allow-all', '--no-remote', '--node-modules-dir=manual'],
-  bun: ['run', '--no-install'],
-}
-
 /** Node 22.12 warns that `require` of an ES module is experimental; 22.13 does not. */
 const warns = (version: string): readonly string[] => (version === '22.12.0' ? ['--disable-warning=ExperimentalWarning'] : [])
 
 /** Runs a program with what the runtime keeps for itself in the project, so that nothing of it stays. */
 function start({ kind, version, executable = '' }: Runtime, parameters: readonly string[]) {
-  const env = { ...process.env, DENO_DIR: path.join(folder, 'deno'), DENO_NO_UPDATE_CHECK: '1', BUN_INSTALL: path.join(folder, 'bun') }
-  return run(executable, [...flags[kind], ...warns(version), ...parameters], folder, 30_000, env)
+  return run(executable, [...flags[kind], ...warns(version), ...parameters], folder, 30_000, { ...process.env, ...storesIn(folder) })
 }
 
 describe.each(runtimes)('$name', (runtime) => {

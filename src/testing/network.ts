@@ -1,0 +1,162 @@
+/**
+ * The network of a virtual world: each client has a way to the broker of its own, which can be cut and mended.
+ *
+ * Nothing takes time here: the broker's streams in memory run on the clock of the world. It must never deliver anything from inside `open()` or
+ * `write()`, and what a silent cut has swallowed never comes.
+ */
+import { deferred, onAbort } from '../client/common/abort.js'
+import { refuse } from '../transport/inlet.js'
+import type { Dial, Sink, Transport } from '../transport/transport.js'
+
+/** Something that is not connected at the moment. */
+interface Cut {
+  /** Whose way it is; undefined for everybody's. */
+  readonly clientId: string | undefined
+  readonly silently: boolean
+  readonly mended: Promise<void>
+}
+
+/** A client's way to the broker. */
+export interface Way {
+  /** The client's, as it is now; undefined, or empty, while it has none. */
+  readonly clientId: string | undefined
+  readonly links: Set<Link>
+}
+
+/** The ways of all clients. */
+export class Network {
+  readonly #dial: Dial
+  readonly #ways: Way[] = []
+  readonly #cuts = new Set<Cut>()
+
+  /** @param dial reaches the broker */
+  constructor(dial: Dial) {
+    this.#dial = dial
+  }
+
+  /** Client identifiers that were seen so far. */
+  get clientIds(): string[] {
+    return this.#ways.flatMap(({ clientId }) => clientId || [])
+  }
+
+  /** A way for one more client; gives what dials over it. `clientId` is asked whenever it matters. */
+  add(clientId: () => string | undefined): Dial {
+    const way: Way = {
+      links: new Set(),
+      get clientId() {
+        return clientId()
+      },
+    }
+    this.#ways.push(way)
+    return async (target, options) => {
+      for (let cut = this.#cutOf(way); cut !== undefined; cut = this.#cutOf(way)) await passable(cut, options.signal)
+      const link = new Link(await this.#dial(target, options), way.links)
+      // Dialling takes no time, but a moment.
+      const cut = this.#cutOf(way)
+      if (cut !== undefined) link.cut(cut.silently)
+      return link
+    }
+  }
+
+  /** Cuts the ways of a client, or of everybody; gives what mends this cut. */
+  cut(clientId: string | undefined, silently: boolean): () => void {
+    const { promise, resolve } = deferred<void>()
+    const cut: Cut = { clientId, silently, mended: promise }
+    this.#cuts.add(cut)
+    for (const way of this.#ways) if (isOf(way, cut)) for (const link of way.links) link.cut(silently)
+    return () => {
+      this.#cuts.delete(cut)
+      resolve()
+    }
+  }
+
+  #cutOf(way: Way): Cut | undefined {
+    return [...this.#cuts].find((cut) => isOf(way, cut))
+  }
+}
+
+function isOf(way: Way, cut: Cut): boolean {
+  return cut.clientId === undefined || cut.clientId === way.clientId
+}
+
+/** Fulfils when a silent cut is mended; rejects for one that tells, and with the signal's reason. */
+async function passable({ silently, mended }: Cut, signal: AbortSignal): Promise<void> {
+  if (!silently) throw Object.assign(new Error('the network cannot be reached: its link is cut'), { code: 'ENETUNREACH' })
+  const given = deferred<never>()
+  const stop = onAbort(signal, () => given.reject(signal.reason))
+  try {
+    await Promise.race([mended, given.promise])
+  } finally {
+    stop()
+  }
+}
+
+/** A stream that can be cut, with or without its ends being told. */
+class Link implements Transport {
+  readonly #inner: Transport
+  /** Those that are open. */
+  readonly #links: Set<Link>
+  #sink: Sink | undefined
+  #silent = false
+  #closing = false
+  #over = false
+
+  constructor(inner: Transport, links: Set<Link>) {
+    this.#inner = inner
+    this.#links = links
+    links.add(this)
+  }
+
+  open(sink: Sink): void {
+    this.#sink = sink
+    const unlessSilent = (deliver: () => void): void => {
+      if (!this.#silent) deliver()
+    }
+    this.#inner.open({
+      buffer: () => sink.buffer(),
+      read: (length) => unlessSilent(() => sink.read(length)),
+      chunk: (bytes) => unlessSilent(() => sink.chunk(bytes)),
+      drain: () => unlessSilent(() => sink.drain()),
+      closed: (cause) => unlessSilent(() => this.#end(cause)),
+    })
+  }
+
+  write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
+    if (!this.#silent) return this.#inner.write(bytes, written)
+    if (this.#over || this.#closing) return refuse(written)
+    // As the buffers of a kernel do, which nothing empties.
+    if (written !== undefined) queueMicrotask(written)
+    return true
+  }
+
+  close(): void {
+    this.#closing = true
+    if (this.#silent) this.#endLater(undefined)
+    else this.#inner.close()
+  }
+
+  destroy(cause?: unknown): void {
+    this.#closing = true
+    // The other end learns nothing: it has to find out by its keep-alive.
+    if (this.#silent) this.#endLater(cause)
+    else this.#inner.destroy(cause)
+  }
+
+  /** Carries nothing from now on. Silently: neither end is told, ever. */
+  cut(silently: boolean): void {
+    if (!silently) return this.destroy(new Error('the link was cut'))
+    this.#silent = true
+    if (this.#closing) this.#endLater(undefined)
+  }
+
+  #endLater(cause: unknown): void {
+    queueMicrotask(() => this.#end(cause))
+  }
+
+  #end(cause: unknown): void {
+    if (this.#over) return
+    this.#over = true
+    this.#links.delete(this)
+    this.#sink?.closed(cause)
+  }
+}

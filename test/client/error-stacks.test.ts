@@ -1,0 +1,106 @@
+/** What the stacks of errors keep: the message whatever it says, and what others made. */
+import { describe, expect, it } from 'vitest'
+import { BaseClient } from '../../src/client/client.js'
+import { connect } from '../../src/client/node.js'
+import { MqttError } from '../../src/errors.js'
+import { VirtualClock } from '../../src/testing/virtual-clock.js'
+import { virtualPlatform } from '../../src/testing/virtual-platform.js'
+import { connected, failure } from './harness.js'
+
+describe('errors', () => {
+  it.each(['node:17/#/x', 'a (node:b', 'a\n at node:b', '/mqwire/dist/'])(
+    'keep their message on the stack where it reads like a place: %j',
+    (text) => {
+      expect(new MqttError('ERR_INVALID_TOPIC', text).stack).toContain(text)
+    },
+  )
+
+  it('leave what an application threw as it is, but for lines that are not its own', () => {
+    const cause = new Error('stopped by node:cluster')
+    const [message, own] = (cause.stack as string).split('\n')
+    expect(new MqttError('ERR_ABORTED', undefined, { cause }).cause).toBe(cause)
+    expect((cause.stack as string).split('\n').slice(0, 2)).toEqual([message, own])
+    expect(cause.message).toBe('stopped by node:cluster')
+  })
+
+  it.each([
+    ['null', null],
+    ['a number', 5],
+    ['an array', ['x']],
+  ])('are made also where the stack of their cause is %s', (_name, stack) => {
+    const cause = Object.assign(new Error('odd'), { stack })
+    expect(new MqttError('ERR_ABORTED', undefined, { cause }).cause).toBe(cause)
+    expect(cause.stack).toBe(stack)
+  })
+
+  it('are made also of a cause that is a revoked Proxy, or whose stack throws', () => {
+    const { proxy, revoke } = Proxy.revocable(new Error('gone'), {})
+    revoke()
+    expect(new MqttError('ERR_ABORTED', undefined, { cause: proxy }).code).toBe('ERR_ABORTED')
+    const thrower = Object.defineProperty(new Error('odd'), 'stack', {
+      get() {
+        throw new Error('no stack')
+      },
+    })
+    expect(new MqttError('ERR_ABORTED', undefined, { cause: thrower }).code).toBe('ERR_ABORTED')
+  })
+
+  it('with an odd stack as the reason of an abort settle the call', async () => {
+    const world = await connected()
+    const abort = new AbortController()
+    const call = failure(world.client.publish('a', 'x', { qos: 1, signal: abort.signal }))
+    abort.abort(Object.assign(new Error('odd'), { stack: null }))
+    expect(await call).toMatchObject({ code: 'ERR_ABORTED' })
+  })
+
+  it.each([
+    ['a message that is a symbol', 'ERR_TIMEOUT', Symbol('odd')],
+    ['no code', undefined, undefined],
+  ])('leave the limit of stacks as it was, with %s', (_name, code, message) => {
+    const { stackTraceLimit } = Error
+    try {
+      new MqttError(code as never, message as never)
+    } catch (error) {
+      expect(error).toBeInstanceOf(TypeError)
+    }
+    expect(Error.stackTraceLimit).toBe(stackTraceLimit)
+  })
+
+  it('have a name that a subclass may set', () => {
+    class RemoteError extends MqttError {
+      constructor() {
+        super('ERR_TIMEOUT')
+        this.name = 'RemoteError'
+      }
+    }
+    expect(String(new RemoteError())).toContain('RemoteError')
+    expect(new MqttError('ERR_TIMEOUT').name).toBe('MqttError')
+  })
+
+  it.each(['https://h/?token=SECRET', 'wsss://h/mqtt?token=SECRET', 'wss//h/mqtt?token=SECRET'])(
+    'that quote a URL leave its query out: %s',
+    (url) => {
+      const make = (): BaseClient => new BaseClient(virtualPlatform(new VirtualClock()), url, {})
+      const error = (() => {
+        try {
+          return make().setBrokers('x//y?token=SECRET')
+        } catch (thrown) {
+          return thrown as Error
+        }
+      })()
+      expect(String(error)).not.toContain('SECRET')
+      expect(error).toBeInstanceOf(MqttError)
+    },
+  )
+})
+
+describe('a dial that fails in an odd way', () => {
+  it.each([
+    ['an AggregateError of nothing', () => Promise.any<never>([])],
+    ['an error whose message is a symbol', () => Promise.reject(Object.assign(new Error('x'), { message: Symbol('odd') }))],
+  ])('settles connect(), with %s', async (_name, transport) => {
+    expect(await failure(connect({ url: 'mqtt://t', transport }, { connectTimeout: 500, reconnect: false }))).toMatchObject({
+      code: 'ERR_CONNECT_FAILED',
+    })
+  })
+})

@@ -1,0 +1,47 @@
+/** A process that ends with publishes on their way says so on standard error. */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { requireDist } from '../package/fixture.js'
+import { RestartableAedes } from './aedes.js'
+import { Program } from './program.js'
+
+let urls: Readonly<Record<string, string>>
+let broker: RestartableAedes
+
+beforeAll(async () => {
+  await requireDist()
+  broker = await RestartableAedes.start()
+  const gone = await RestartableAedes.start()
+  await gone.kill()
+  urls = { MQTT_URL: broker.url, CLOSED_URL: gone.url }
+})
+afterAll(() => broker.kill())
+
+const said = (errors: string): string | undefined => /\[MQWIRE_UNSENT\] Warning: (.*)/.exec(errors)?.[1]
+
+it.each([
+  ['flying', 'queued or in flight: 2, bytes perhaps not written: [1-9]\\d*'],
+  ['queued', 'queued or in flight: 1, bytes perhaps not written: 0'],
+  ['posted', 'queued or in flight: 0, bytes perhaps not written: [1-9]\\d*'],
+])('%s: a warning, once', async (mode, expected) => {
+  const { code, last, errors } = await new Program('unsent.js', { ...urls, MODE: mode }).ends()
+  expect([code, last]).toEqual([0, { listeners: 1 }])
+  expect(said(errors)).toMatch(
+    new RegExp(`^The process ends before mqwire is done \\(publishes ${expected}, clients: sender\\): await client\\.drain\\(\\) first$`),
+  )
+  expect(errors.match(/MQWIRE/g)).toHaveLength(1)
+})
+
+it.each([
+  ['sent', 1],
+  ['destroyed', 0],
+  ['dropped', 0],
+])('%s: no word', async (mode, listeners) => {
+  const { code, last, errors } = await new Program('unsent.js', { ...urls, MODE: mode }, ['--expose-gc']).ends()
+  expect({ code, errors }).toEqual({ code: 0, errors: '' })
+  if (mode !== 'destroyed') expect(last).toEqual({ listeners })
+})
+
+it('--no-warnings is heeded', async () => {
+  const { code, errors } = await new Program('unsent.js', { ...urls, MODE: 'flying' }, ['--no-warnings']).ends()
+  expect({ code, errors }).toEqual({ code: 0, errors: '' })
+})
