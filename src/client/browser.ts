@@ -9,11 +9,10 @@
 import { textOf } from '../errors.js'
 import { dialWebSocket } from '../transport/websocket.js'
 import { unsupportedSetting } from '../transport/websocket-rules.js'
-import type { ClientOptions, Endpoint } from './api.js'
-import type { ConnectOptions } from './client.js'
+import type { ClientOptions, ConnectOptions, Endpoint } from './api/index.js'
 import { BaseClient, opened } from './parts.js'
-import type { Platform } from './platform.js'
-import { runtime } from './runtime.js'
+import type { Platform } from './platform/platform.js'
+import { runtime } from './platform/runtime.js'
 
 /** Back on a network, on the screen, or from a freeze: in a worker there is no document, and in some runtimes nothing of all this. */
 const wakeEvents = { online: 'globalThis', pageshow: 'globalThis', visibilitychange: 'document', resume: 'document' } as const

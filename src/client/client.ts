@@ -3,36 +3,46 @@
  *
  * `node.ts` and `browser.ts` bind it to a platform. It holds no logic of its own.
  */
+
 import type { MqttError } from '../errors.js'
 import { Printed } from '../printing.js'
 import type {
+  ClientEvents,
   ClientOptions,
   ClientState,
+  ConnectOptions,
   DisconnectOptions,
   Endpoint,
   Filters,
   Handler,
   Handling,
   ListenOptions as HandlingOptions,
+  ListenerOptions,
+  Message,
+  Negotiated,
+  OutboundView,
   Payload,
   PublishOptions,
   Receipt,
   ReconnectNow,
+  RequestOptions,
+  Responder,
+  Responding,
+  RespondOptions,
+  Stats,
   SubscribeOptions,
   Subscription,
+  Unlisten,
   UnsubscribeOptions,
   UnsubscribeResult,
-} from './api.js'
+} from './api/index.js'
 import { onAbort, silent } from './common/abort.js'
 import { asyncDisposeSymbol } from './common/dispose.js'
-import type { ListenOptions, Unlisten } from './common/emitter.js'
 import { closedError, errorOfAll } from './common/outcome.js'
 import { anyObject, object, optional, signal as parseSignal, settingsIn } from './common/schema.js'
-import { Core } from './core.js'
 import { Consumer } from './delivery/consumer.js'
 import { HandlerLoop } from './delivery/handling.js'
-import type { Message } from './delivery/message.js'
-import type { ClientEvents } from './events.js'
+import { Core } from './lifecycle/core.js'
 import { parseEndpoints } from './parsing/endpoint.js'
 import { eventName, parseOptions } from './parsing/options.js'
 import {
@@ -46,25 +56,10 @@ import {
   subscriptionCall,
   unsubscribeCall,
 } from './parsing/requests.js'
-import type { Platform } from './platform.js'
-import { type RequestHost, type RequestOptions, Requests } from './requesting/request.js'
-import { type Responder, type Responding, type RespondOptions, respond } from './requesting/respond.js'
-import type { Negotiated } from './session/limits.js'
-import type { Stats } from './statistics.js'
-
-/** What waits to be sent. */
-export interface OutboundView {
-  /** Publishes that have not been sent. */
-  readonly size: number
-  /** Gives them up: each rejects with `ERR_DROPPED`. */
-  clear(): void
-}
-
-/** Options of `client.connect()`. */
-export interface ConnectOptions {
-  /** Of the caller that began the attempt: gives it up. Of one that joined: drops only that caller. */
-  readonly signal?: AbortSignal | undefined
-}
+import type { Platform } from './platform/platform.js'
+import type { RequestHost } from './requesting/ports.js'
+import { Requests } from './requesting/request.js'
+import { respond } from './requesting/respond.js'
 
 const connectOptions = object<ConnectOptions>({ signal: optional(parseSignal) })
 
@@ -288,7 +283,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /** Adds a listener; gives a function that removes it. @throws MqttError ERR_INVALID_HANDLER; ERR_INVALID_OPTION for an event that there is not */
-  on<K extends keyof ClientEvents>(type: K, listener: (event: ClientEvents[K]) => void, options?: ListenOptions): Unlisten {
+  on<K extends keyof ClientEvents>(type: K, listener: (event: ClientEvents[K]) => void, options?: ListenerOptions): Unlisten {
     return this.#core.events.on(eventName(type), listener, options)
   }
 

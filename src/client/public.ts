@@ -6,31 +6,44 @@ export type { Accept, Dial, DialOptions, Listener, Sink, SocketOptions, Target, 
 export type { Bytes, Packet, Properties, QoS, UserProperties } from '../wire/packets.js'
 export type {
   AckMode,
+  Answer,
   AuthContext,
   AuthData,
   AuthMechanism,
+  Backoff,
+  ClientEvents,
+  ClientListeners,
   ClientOptions,
   ClientState,
+  ConnectOptions,
   Credentials,
   CredentialsConnect,
   CredentialsContext,
   CustomTransport,
+  DecisionContext,
   DisconnectOptions,
   Endpoint,
   EndpointOptions,
+  ExponentialOptions,
   FilterRequest,
   Filters,
   Grant,
   Handler,
   HandlerFailure,
   Handling,
+  InFlight,
+  ListenerOptions,
   ListenOptions,
   Logger,
+  Message,
+  MessageProperties,
+  Negotiated,
   NextOptions,
   OfflineOptions,
   OfflinePolicy,
   OutboundOptions,
   OutboundOverflow,
+  OutboundView,
   Overflow,
   Payload,
   PublishOptions,
@@ -38,25 +51,25 @@ export type {
   Receipt,
   ReconnectNow,
   ReconnectOptions,
+  RejectedInFlight,
+  Reply,
+  RequestOptions,
+  Responder,
+  Responding,
+  RespondOptions,
+  Stats,
   SubscribeOptions,
   SubscribeProperties,
   Subscription,
   SubscriptionDefaults,
+  Unlisten,
   UnsubscribeOptions,
   UnsubscribeProperties,
   UnsubscribeResult,
+  Verdict,
   VirtualPlatform,
   WillOptions,
   WillProperties,
-} from './api.js'
-export { type Backoff, constant, type ExponentialOptions, exponential } from './backoff.js'
-export type { BaseClient, ConnectOptions, OutboundView } from './client.js'
-export type { ListenOptions as ListenerOptions, Unlisten } from './common/emitter.js'
-export type { Message, MessageProperties } from './delivery/message.js'
-export type { DecisionContext } from './dialling/supervisor.js'
-export type { Verdict } from './dialling/verdicts.js'
-export type { ClientEvents, ClientListeners, InFlight, RejectedInFlight } from './events.js'
-export type { RequestOptions } from './requesting/request.js'
-export type { Answer, Reply, Responder, Responding, RespondOptions } from './requesting/respond.js'
-export type { Negotiated } from './session/limits.js'
-export type { Stats } from './statistics.js'
+} from './api/index.js'
+export type { BaseClient } from './client.js'
+export { constant, exponential } from './parsing/backoff.js'

@@ -14,17 +14,51 @@ interface Rule {
   readonly types?: readonly string[]
 }
 
-/** By layer. `errors` may be imported by all of them. */
+/** By layer: the folders of `src`, and the rooms of `src/client`, from the ground up. `errors` may be imported by all of them. */
 const rules: Readonly<Record<string, Rule>> = {
   errors: { values: [] },
   wire: { values: [] },
   transport: { values: [] },
-  session: { values: ['wire'] },
   wasm: { values: ['wire'] },
-  client: { values: ['wire', 'session'], types: ['transport'] },
-  entry: { values: ['client', 'transport', 'wasm'] },
   auth: { values: [] },
-  testing: { values: ['wire', 'transport', 'client'] },
+  // rooms of the client
+  api: { values: [], types: ['wire', 'transport'] },
+  common: { values: ['wire'], types: ['api'] },
+  session: { values: ['wire', 'common'], types: ['api'] },
+  memory: { values: [], types: ['wire'] },
+  platform: { values: ['common'], types: ['wire', 'transport', 'memory'] },
+  parsing: { values: ['wire', 'common'], types: ['api', 'platform', 'transport'] },
+  context: { values: [], types: ['api', 'common', 'session', 'platform', 'parsing'] },
+  connection: { values: ['wire', 'common', 'session', 'memory'], types: ['context', 'parsing', 'platform', 'transport'] },
+  delivery: { values: ['wire', 'common', 'session', 'memory', 'parsing'], types: ['api', 'context', 'platform'] },
+  publishing: { values: ['wire', 'common', 'session', 'parsing'], types: ['api', 'context', 'platform'] },
+  dialling: { values: ['common', 'session', 'parsing'], types: ['wire', 'transport', 'api', 'context', 'platform'] },
+  subscribing: { values: ['wire', 'common', 'session'], types: ['api', 'context', 'parsing', 'delivery'] },
+  requesting: { values: ['wire', 'common', 'parsing', 'delivery'], types: ['api', 'platform'] },
+  lifecycle: {
+    values: ['wire', 'common', 'session', 'platform', 'parsing', 'connection', 'delivery', 'publishing', 'dialling', 'subscribing'],
+    types: ['transport', 'api', 'context'],
+  },
+  client: {
+    values: [
+      'wire',
+      'common',
+      'session',
+      'memory',
+      'platform',
+      'parsing',
+      'connection',
+      'delivery',
+      'publishing',
+      'dialling',
+      'subscribing',
+      'requesting',
+      'lifecycle',
+    ],
+    types: ['transport', 'api'],
+  },
+  entry: { values: ['client', 'transport', 'wasm', 'platform', 'memory', 'parsing'], types: ['api', 'lifecycle'] },
+  testing: { values: ['wire', 'transport', 'client', 'common', 'memory', 'platform', 'parsing'], types: ['api'] },
 }
 
 /** The two modules that choose transports. */
@@ -51,9 +85,9 @@ const builtins = new Set(builtinModules)
 export function layerOf(file: string): string | undefined {
   if (file === 'errors.ts' || file === 'printing.ts') return 'errors'
   if (entries.includes(file)) return 'entry'
-  if (file.startsWith('client/session/')) return 'session'
-  const folder = file.includes('/') ? (file.split('/')[0] as string) : undefined
-  return folder !== undefined && folder in rules ? folder : undefined
+  const [folder, room, ...rest] = file.split('/') as [string, ...string[]]
+  const layer = folder === 'client' && rest.length > 0 ? room : room === undefined ? undefined : folder
+  return layer !== undefined && layer in rules ? layer : undefined
 }
 
 /** The file that a relative import means. */

@@ -14,9 +14,9 @@ export const root = fileURLToPath(new URL('../..', import.meta.url))
 /** A module's path below src, with `/`, to its text. */
 export type Sources = ReadonlyMap<string, string>
 
-/** Every TypeScript file below `src` (declaration files too). */
-export function readSources(): Sources {
-  const folder = path.join(root, 'src')
+/** Every TypeScript file below `src` (declaration files too) of this checkout, or of another. */
+export function readSources(checkout: string = root): Sources {
+  const folder = path.join(checkout, 'src')
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
   const entries = names.sort().map((name): [string, string] => [name.split(path.sep).join('/'), readFileSync(path.join(folder, name), 'utf8')])
   return new Map(entries)

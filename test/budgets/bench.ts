@@ -4,10 +4,9 @@
  * A check that fails is noted and the scenario goes on, so that the memory is measured in any case.
  */
 import { type ChildProcess, fork } from 'node:child_process'
-import type { ClientOptions, Subscription } from '../../src/client/api.js'
+import type { ClientEvents, ClientOptions, Subscription } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
 import { Connection } from '../../src/client/connection/connection.js'
-import type { ClientEvents } from '../../src/client/events.js'
 import { Client } from '../../src/client/node.js'
 import type { MqttError } from '../../src/errors.js'
 import type { Told } from './link.js'

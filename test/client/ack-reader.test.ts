@@ -1,13 +1,13 @@
 /** Acknowledgements read where they lie: exactly what the decoder makes of them. */
 import { describe, expect, it } from 'vitest'
 import { takeAck } from '../../src/client/connection/ack-reader.js'
-import type { Host } from '../../src/client/host.js'
+import type { ConnectionHost } from '../../src/client/connection/ports.js'
 import { UNKNOWN } from '../../src/client/session/numbers.js'
 import { decodeServerPacket } from '../../src/wire/decode-server.js'
 import { WireError } from '../../src/wire/error.js'
 
 /** A session that notes what it is told. */
-function noting(): { readonly told: unknown[]; readonly host: Host } {
+function noting(): { readonly told: unknown[]; readonly host: ConnectionHost } {
   const told: unknown[] = []
   const note = (name: string) => (id: number, reasonCode?: number) => {
     told.push(reasonCode === undefined ? [name, id] : [name, id, reasonCode])
@@ -15,7 +15,7 @@ function noting(): { readonly told: unknown[]; readonly host: Host } {
   }
   const outbound = { handlePuback: note('puback'), handlePubrec: note('pubrec'), handlePubcomp: note('pubcomp') }
   const host = { session: { outbound, inbound: { handlePubrel: note('pubrel') }, expectConnected: () => true } }
-  return { told, host: host as unknown as Host }
+  return { told, host: host as unknown as ConnectionHost }
 }
 
 function decoded(bytes: Uint8Array, version: 4 | 5): unknown[] | undefined {
@@ -53,7 +53,7 @@ describe('an acknowledgement', () => {
 
   it('before CONNACK ends the connection, and means nothing', () => {
     const { told, host } = noting()
-    const closed = { ...host, session: { ...host.session, expectConnected: () => false } } as unknown as Host
+    const closed = { ...host, session: { ...host.session, expectConnected: () => false } } as unknown as ConnectionHost
     expect(takeAck(closed, 4, Uint8Array.of(0x40, 2, 0, 1), 2, 4, 5)).toBe(true)
     expect(told).toEqual([])
   })

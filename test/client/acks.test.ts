@@ -1,6 +1,6 @@
 /** Acknowledgements: the three modes, order on the wire, reason codes, stale ones, and what `disconnect()` does with open turns. */
 import { describe, expect, it } from 'vitest'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { Message } from '../../src/client/api/index.js'
 import { acks, agreed, gate, obliging, pubacks, publish, quiet, read, series, subscribe, taken, takenTexts } from './incoming.js'
 
 describe("'auto'", () => {

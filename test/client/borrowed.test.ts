@@ -3,8 +3,7 @@
  * long as it may be read, whoever keeps, detaches, acknowledges, drops or hands it on.
  */
 import { describe, expect, it } from 'vitest'
-import type { Handler, Handling, ListenOptions, SubscribeOptions, Subscription } from '../../src/client/api.js'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { Handler, Handling, ListenOptions, Message, SubscribeOptions, Subscription } from '../../src/client/api/index.js'
 import { acks, agreed, gate, publish, quick, quiet, series, subscribe, taken } from './incoming.js'
 import { type WindowedWorld, windowed } from './windowed.js'
 

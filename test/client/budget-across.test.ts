@@ -1,6 +1,6 @@
 /** After a close for budget (0x97) the next CONNECT asks for less, so that a backlog cannot come back in one piece (fine print 8). */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { comeBack, lose, steady, willing } from './across.js'
 import type { World } from './harness.js'
 import { acks, publish, subscribe, takenTexts } from './incoming.js'

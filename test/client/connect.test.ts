@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { connect } from '../../src/client/node.js'
 import { MqttError } from '../../src/errors.js'
 import { accepting, agreeable, connected, failure, World } from './harness.js'

@@ -4,8 +4,7 @@
  * A row prepares a world for so many, and gives what is to be counted. Each must be seen to fail over a walk that is made quadratic.
  */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, PublishOptions, SubscribeOptions, Subscription } from '../../src/client/api.js'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { ClientOptions, Message, PublishOptions, SubscribeOptions, Subscription } from '../../src/client/api/index.js'
 import type { ClientPacket } from '../../src/wire/packets.js'
 import quadratic from '../mutants/cost/quadratic.json' with { type: 'json' }
 import { steady, willing } from './across.js'

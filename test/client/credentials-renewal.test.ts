@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { AuthMechanism, ClientOptions, Credentials, CredentialsContext } from '../../src/client/api.js'
+import type { AuthMechanism, ClientOptions, Credentials, CredentialsContext } from '../../src/client/api/index.js'
 import { BaseClient } from '../../src/client/client.js'
 import { ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'

@@ -1,6 +1,6 @@
 /** Inbound PUBLISH: exchanges at each QoS, violations, topic aliases, floods, and handlers that call back into the client. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { accepting, connected, type World } from './harness.js'
 import { acks, agreed, bytesOf, goodbyeCode, obliging, pubacks, publish, quick, quiet, read, subscribe, taken, takenTexts } from './incoming.js'
 

@@ -1,6 +1,6 @@
 /** A filter that was detached from: nobody reads it, so the next subscription may ask for other options, and the server is told. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, SubscribeOptions } from '../../src/client/api.js'
+import type { ClientOptions, SubscribeOptions } from '../../src/client/api/index.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import { agreeable, connected, failure, type World } from './harness.js'
 import { acks, publish, read, subscribe } from './incoming.js'

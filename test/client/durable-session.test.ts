@@ -1,6 +1,6 @@
 /** Who owns a session, and how CONNECT says so: Clean Start over several connections, state of an earlier process, and the end of it. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { again, carried, comeBack, forgets, keeps, lasting, lose, send, short, steady, willing } from './across.js'
 import { agreeable, connected, failure, World } from './harness.js'
 import { quiet } from './incoming.js'

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
+import type { ClientEvents } from '../../src/client/api/index.js'
 import { Emitter } from '../../src/client/common/emitter.js'
-import type { ClientEvents } from '../../src/client/events.js'
 import { agreeable, connected, World } from './harness.js'
 
 interface Events {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { ClientEvents } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
-import type { ClientEvents } from '../../src/client/events.js'
 import { accepting, agreeable, connected, failure, World } from './harness.js'
 
 const states = (world: World): string[] => world.seen('state').map(({ previous, state }) => `${previous} → ${state}`)

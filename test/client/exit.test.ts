@@ -1,7 +1,6 @@
 /** Leaving the loop: what happens to the broker's subscription and to messages nobody has acknowledged. */
 import { describe, expect, it } from 'vitest'
-import type { SubscribeOptions, Subscription } from '../../src/client/api.js'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { Message, SubscribeOptions, Subscription } from '../../src/client/api/index.js'
 import type { World } from './harness.js'
 import { acks, agreed, pubacks, publish, quiet, series, subscribe, taken, takenTexts } from './incoming.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, CredentialsContext } from '../../src/client/api.js'
+import type { ClientOptions, CredentialsContext } from '../../src/client/api/index.js'
 import type { Properties } from '../../src/wire/packets.js'
 import { agreeable, failure } from './harness.js'
 import { type Behaviour, causes, down, Rig, refusing } from './rig.js'

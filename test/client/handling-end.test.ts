@@ -1,6 +1,6 @@
 /** Whatever ends a subscription first: `done` of its handling settles when the client is over. */
 import { expect, it } from 'vitest'
-import type { Handling } from '../../src/client/api.js'
+import type { Handling } from '../../src/client/api/index.js'
 import { agreeable, connected, type World } from './harness.js'
 import { publish } from './incoming.js'
 

@@ -3,9 +3,8 @@
  * against a server that waits one and a half times the keep-alive for a packet, and not a millisecond longer [MQTT-3.1.2-22].
  */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
-import type { ClientEvents } from '../../src/client/events.js'
-import type { CancelTimer, Platform } from '../../src/client/platform.js'
+import type { ClientEvents, ClientOptions } from '../../src/client/api/index.js'
+import type { CancelTimer, Platform } from '../../src/client/platform/platform.js'
 import type { Answer, ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import type { ClientPacket } from '../../src/wire/packets.js'
 import { agreeable } from './harness.js'

@@ -1,6 +1,6 @@
 /** Messages that are in hand, buffered or half done when a connection is lost (fine print 3). */
 import { describe, expect, it } from 'vitest'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { Message } from '../../src/client/api/index.js'
 import { again, comeBack, lose, steady, willing } from './across.js'
 import { acks, gate, publish, quiet, read, subscribe, taken, takenTexts } from './incoming.js'
 

@@ -3,8 +3,7 @@
  * they get.
  */
 
-import type { ClientOptions, Filters, SubscribeOptions, Subscription } from '../../src/client/api.js'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { ClientOptions, Filters, Message, SubscribeOptions, Subscription } from '../../src/client/api/index.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import { encode, type PacketInput } from '../../src/wire/encode.js'
 import type { PublishPacket } from '../../src/wire/packets.js'

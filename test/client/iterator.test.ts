@@ -1,6 +1,6 @@
 /** Reading: next, read, iterators, timeouts, aborts, one reader at a time, and how it all ends. */
 import { describe, expect, it } from 'vitest'
-import type { NextOptions } from '../../src/client/api.js'
+import type { NextOptions } from '../../src/client/api/index.js'
 import { acks, agreed, publish, quick, quiet, read, series, subscribe, taken, takenTexts } from './incoming.js'
 
 describe('next()', () => {

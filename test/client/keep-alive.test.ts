@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { accepting, agreeable, connected, failure, World } from './harness.js'
 import { publish } from './incoming.js'
 import { plainConnack, StalledTransport } from './stalled-transport.js'

@@ -1,6 +1,6 @@
 /** Leaving with a full buffer: what `disconnect()` still hands out, what it lets go, and how it tells. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import { agreeable, connected, type World } from './harness.js'
 import { acks, gate, obliging, pubacks, publish, quick, quiet, read, series, subscribe } from './incoming.js'

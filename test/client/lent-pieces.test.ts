@@ -1,8 +1,8 @@
 /** Memory for borrowed messages of small reads: used again as soon as nobody looks at it, and never before. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Message } from '../../src/client/delivery/message.js'
-import { type Piece, Pieces } from '../../src/client/delivery/pieces.js'
+import type { Message } from '../../src/client/api/index.js'
+import { type Piece, Pieces } from '../../src/client/memory/message-memory.js'
 import { PublishView } from '../../src/wire/publish.js'
 import { agreed, gate, quick, subscribe } from './incoming.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import { agreeable } from './harness.js'
 import { type Behaviour, down, Rig, reconnect, refusing, welcoming } from './rig.js'

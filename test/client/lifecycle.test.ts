@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, ClientState } from '../../src/client/api.js'
+import type { ClientOptions, ClientState } from '../../src/client/api/index.js'
 import { agreeable, failure } from './harness.js'
 import { down, Rig, reconnect, refusing, welcoming } from './rig.js'
 

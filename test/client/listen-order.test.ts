@@ -1,6 +1,6 @@
 /** `listen` with several handlers at a time: what keeps its order, what a retried message holds up, and what is waited for at the end. */
 import { describe, expect, it } from 'vitest'
-import type { Filters, Handler, Handling, ListenOptions } from '../../src/client/api.js'
+import type { Filters, Handler, Handling, ListenOptions } from '../../src/client/api/index.js'
 import type { World } from './harness.js'
 import { acks, agreed, type Gate, gate, pubacks, publish, quiet } from './incoming.js'
 

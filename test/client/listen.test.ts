@@ -1,6 +1,6 @@
 /** `listen`: order, concurrency, acknowledgement when the handler is done, and the four answers to a handler that fails. */
 import { describe, expect, it } from 'vitest'
-import type { Handler, Handling, ListenOptions } from '../../src/client/api.js'
+import type { Handler, Handling, ListenOptions } from '../../src/client/api/index.js'
 import { MqttError } from '../../src/errors.js'
 import type { World } from './harness.js'
 import { acks, agreed, type Gate, gate, obliging, pubacks, publish, quiet, series, subscribe, takenTexts } from './incoming.js'

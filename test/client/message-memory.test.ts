@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { Message } from '../../src/client/api/index.js'
 import { acks, agreed, publish, quick, series, subscribe, taken } from './incoming.js'
 import { windowed } from './windowed.js'
 

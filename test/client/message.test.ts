@@ -1,7 +1,6 @@
 /** What a message offers: bytes of its own, text, JSON without traps, owned and borrowed lifetimes. */
 import { describe, expect, it } from 'vitest'
-import type { SubscribeOptions, Subscription } from '../../src/client/api.js'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { Message, SubscribeOptions, Subscription } from '../../src/client/api/index.js'
 import type { PacketInput } from '../../src/wire/encode.js'
 import { connected, type World } from './harness.js'
 import { acks, agreed, obliging, publish, quick, quiet, series, subscribe, taken } from './incoming.js'

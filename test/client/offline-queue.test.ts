@@ -1,6 +1,6 @@
 /** Publishes while there is no connection: kept or rejected as said, sent in order when there is one, and nothing left unsettled. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, PublishOptions } from '../../src/client/api.js'
+import type { ClientOptions, PublishOptions } from '../../src/client/api/index.js'
 import { again, carried, comeBack, forgets, keeps, lasting, lose, send, steady, willing } from './across.js'
 import { failure, World } from './harness.js'
 import { quiet } from './incoming.js'

@@ -1,8 +1,7 @@
 /** Listeners given as an option: attached before anything is dialled, as `client.on` would. */
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientEvents, ClientOptions } from '../../src/client/api/index.js'
 import { BaseClient, opened } from '../../src/client/client.js'
-import type { ClientEvents } from '../../src/client/events.js'
 import { MqttError } from '../../src/errors.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'

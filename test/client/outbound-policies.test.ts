@@ -1,6 +1,6 @@
 /** The queue at its bounds while there is no connection, and messages that a server will never take. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, OutboundOptions } from '../../src/client/api.js'
+import type { ClientOptions, OutboundOptions } from '../../src/client/api/index.js'
 import { again, carried, comeBack, forgets, keeps, lose, send, steady, willing } from './across.js'
 import { failure, type World } from './harness.js'
 import { quiet } from './incoming.js'

@@ -1,7 +1,7 @@
 /** Output buffers over real sockets: what is under way is not written over, whatever the pace of the peer, and however it ends. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import type { Endpoint } from '../../src/client/api.js'
+import type { Endpoint } from '../../src/client/api/index.js'
 import { connect } from '../../src/client/node.js'
 import { listenTcp } from '../../src/transport/tcp.js'
 import type { Accept, Listener, Transport } from '../../src/transport/transport.js'

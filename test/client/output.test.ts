@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { mostWrites } from '../../src/client/connection/bounds.js'
-import { giveBuffer, largeBuffer, sliceBuffer, smallBuffer, takeBuffer } from '../../src/client/connection/output-pool.js'
+import { giveBuffer, largeBuffer, sliceBuffer, smallBuffer, takeBuffer } from '../../src/client/memory/write-buffers.js'
 import type { PublishPacket } from '../../src/wire/packets.js'
 import { ack, type StubWorld, stubbed, watched } from './stub.js'
 

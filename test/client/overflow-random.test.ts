@@ -1,8 +1,7 @@
 /** Any mix of consumers over one window: within their limits, every message accounted for once, and nothing stands still once all is read. */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { Subscription } from '../../src/client/api.js'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { Message, Subscription } from '../../src/client/api/index.js'
 import { agreed, obliging, publish, subscribe } from './incoming.js'
 
 const consumer = fc.record({

@@ -1,6 +1,6 @@
 /** Overflow policies at QoS 1 and 2, where a broker that keeps Receive Maximum sends nothing more until something is acknowledged. */
 import { describe, expect, it, vi } from 'vitest'
-import type { ClientOptions, SubscribeOptions, Subscription } from '../../src/client/api.js'
+import type { ClientOptions, SubscribeOptions, Subscription } from '../../src/client/api/index.js'
 import { Ring } from '../../src/client/common/ring.js'
 import type { World } from './harness.js'
 import { agreed, obliging, publish, quiet, subscribe, taken, takenTexts } from './incoming.js'

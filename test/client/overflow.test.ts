@@ -1,6 +1,6 @@
 /** Bounds: the three overflow policies, when they decide, and backpressure by Receive Maximum while everything else flows. */
 import { describe, expect, it } from 'vitest'
-import type { SubscribeOptions } from '../../src/client/api.js'
+import type { SubscribeOptions } from '../../src/client/api/index.js'
 import type { World } from './harness.js'
 import { acks, agreed, pubacks, publish, quick, series, subscribe, taken, takenTexts } from './incoming.js'
 

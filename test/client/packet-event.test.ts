@@ -1,7 +1,6 @@
 /** The `packet` event: everything in both directions, in order, as plain objects, without secrets. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
-import type { ClientEvents } from '../../src/client/events.js'
+import type { ClientEvents, ClientOptions } from '../../src/client/api/index.js'
 import type { Packet } from '../../src/wire/packets.js'
 import { ack, StubWorld, stubbed } from './stub.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Piece, Pieces } from '../../src/client/delivery/pieces.js'
+import { Piece, Pieces } from '../../src/client/memory/message-memory.js'
 import { PublishView } from '../../src/wire/publish.js'
 
 /** A view of a message at a place, with so many bytes from its properties to its end. */

@@ -1,7 +1,7 @@
 /** PUBLISH as it leaves, and the exchanges at each QoS (sections 3.3, 4.3), against bytes written down by hand. */
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import type { Payload, PublishOptions, PublishProperties } from '../../src/client/api.js'
+import type { Payload, PublishOptions, PublishProperties } from '../../src/client/api/index.js'
 import type { PublishPacket } from '../../src/wire/packets.js'
 import { accepting, agreeable, connected } from './harness.js'
 import { ack, type StubWorld, stubbed, watched } from './stub.js'

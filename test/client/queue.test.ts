@@ -1,6 +1,6 @@
 /** What waits to be sent: limits, what happens at them, and the way from offline to online. */
 import { describe, expect, it } from 'vitest'
-import type { OutboundOptions } from '../../src/client/api.js'
+import type { OutboundOptions } from '../../src/client/api/index.js'
 import type { PublishPacket } from '../../src/wire/packets.js'
 import { ack, StubWorld, stubbed, watched } from './stub.js'
 

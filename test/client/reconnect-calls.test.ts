@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ClientEvents } from '../../src/client/events.js'
+import type { ClientEvents } from '../../src/client/api/index.js'
 import { agreeable, failure } from './harness.js'
 import { down, eventTypes, Rig, reconnect, welcoming } from './rig.js'
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { BaseClient } from '../../src/client/client.js'
-import { runtime } from '../../src/client/runtime.js'
+import { runtime } from '../../src/client/platform/runtime.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
 import { dialWebSocket } from '../../src/transport/websocket.js'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { BaseClient } from '../../src/client/client.js'
 import { ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import type { VirtualClock } from '../../src/testing/virtual-clock.js'

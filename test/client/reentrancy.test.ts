@@ -1,6 +1,6 @@
 /** Calls into the client from inside its own callbacks: defined, in order, and nothing stays pending. */
 import { describe, expect, it } from 'vitest'
-import type { ClientEvents } from '../../src/client/events.js'
+import type { ClientEvents } from '../../src/client/api/index.js'
 import { Client } from '../../src/client/node.js'
 import type { QoS } from '../../src/wire/packets.js'
 import { accepting, agreeable, connected, World } from './harness.js'

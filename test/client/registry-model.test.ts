@@ -5,7 +5,7 @@
  * and no message may be kept for nobody. A failure names its seed.
  */
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { SubscribeOptions, Subscription } from '../../src/client/api.js'
+import type { SubscribeOptions, Subscription } from '../../src/client/api/index.js'
 import type { Consumer } from '../../src/client/delivery/consumer.js'
 import { Inbox } from '../../src/client/delivery/inbox.js'
 import type { FilterEntry } from '../../src/client/subscribing/filter-entry.js'

@@ -1,9 +1,10 @@
 /** Requester and responder, two clients, through the in-memory broker under virtual time: whole exchanges, also while the broker goes and comes. */
 import { afterEach, describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions, Responding, RespondOptions } from '../../src/client/api/index.js'
 import { BaseClient } from '../../src/client/client.js'
-import { type RequestHost, Requests } from '../../src/client/requesting/request.js'
-import { type Responding, type RespondOptions, respond } from '../../src/client/requesting/respond.js'
+import type { RequestHost } from '../../src/client/requesting/ports.js'
+import { Requests } from '../../src/client/requesting/request.js'
+import { respond } from '../../src/client/requesting/respond.js'
 import { MqttError } from '../../src/errors.js'
 import { MemoryBroker, type MemoryBrokerOptions } from '../../src/testing/broker/index.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'

@@ -2,13 +2,22 @@
  * A client as requests and responders see one, in the hands of a test: it connects, loses its link and ends when told to, and shows what was asked
  * of it. Also the same view of a real client.
  */
-import type { ClientState, Handler, Handling, ListenOptions, Payload, PublishOptions } from '../../src/client/api.js'
+import type {
+  ClientEvents,
+  ClientState,
+  Handler,
+  Handling,
+  ListenOptions,
+  Message,
+  MessageProperties,
+  Payload,
+  PublishOptions,
+} from '../../src/client/api/index.js'
 import { asyncDisposeSymbol } from '../../src/client/common/dispose.js'
-import { noTicket } from '../../src/client/delivery/bounds.js'
-import { type Message, type MessageProperties, OwnedMessage } from '../../src/client/delivery/message.js'
-import { Piece } from '../../src/client/delivery/pieces.js'
-import type { ClientEvents } from '../../src/client/events.js'
-import type { RequestHost } from '../../src/client/requesting/request.js'
+import { OwnedMessage } from '../../src/client/delivery/message.js'
+import { Piece } from '../../src/client/memory/message-memory.js'
+import type { RequestHost } from '../../src/client/requesting/ports.js'
+import { noTicket } from '../../src/client/session/numbers.js'
 import { MqttError } from '../../src/errors.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { encode } from '../../src/wire/encode.js'

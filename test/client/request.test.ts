@@ -1,8 +1,7 @@
 /** `request`: answers, deadlines, what is ignored, one subscription for all, reconnects, and an end for every call in every stage. */
 import { describe, expect, it } from 'vitest'
-import type { Payload } from '../../src/client/api.js'
-import type { Message } from '../../src/client/delivery/message.js'
-import { type RequestLimits, type RequestOptions, Requests } from '../../src/client/requesting/request.js'
+import type { Message, Payload, RequestOptions } from '../../src/client/api/index.js'
+import { type RequestLimits, Requests } from '../../src/client/requesting/request.js'
 import { MqttError } from '../../src/errors.js'
 import { agreeable, connected, failure, type World } from './harness.js'
 import { agreed, publish, quiet, subscribe, taken } from './incoming.js'

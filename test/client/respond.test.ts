@@ -1,8 +1,8 @@
 /** `respond`: what is answered, where, with what, and what happens when the handler or the answer fails. */
 import { describe, expect, it } from 'vitest'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { Message, Reply, Responder, Responding, RespondOptions } from '../../src/client/api/index.js'
 import { Requests } from '../../src/client/requesting/request.js'
-import { type Reply, type Responder, type Responding, type RespondOptions, respond } from '../../src/client/requesting/respond.js'
+import { respond } from '../../src/client/requesting/respond.js'
 import { MqttError } from '../../src/errors.js'
 import { failure, type World } from './harness.js'
 import { acks, agreed, gate, obliging, publish, quiet } from './incoming.js'

@@ -1,6 +1,6 @@
 /** What a fresh look at a hostile broker found: each test is the smallest that showed it. */
 import { expect, it } from 'vitest'
-import type { ClientOptions, PublishOptions } from '../../src/client/api.js'
+import type { ClientOptions, PublishOptions } from '../../src/client/api/index.js'
 import { sliceLength } from '../../src/client/connection/bounds.js'
 import type { Sink, Transport } from '../../src/transport/transport.js'
 import { Decoder } from '../../src/wire/decode.js'

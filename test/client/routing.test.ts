@@ -1,6 +1,6 @@
 /** Who gets a message: filters and topics, Subscription Identifiers, overlapping filters, groups. */
 import { describe, expect, it } from 'vitest'
-import type { Filters, Subscription } from '../../src/client/api.js'
+import type { Filters, Subscription } from '../../src/client/api/index.js'
 import { BaseClient } from '../../src/client/client.js'
 import { ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'

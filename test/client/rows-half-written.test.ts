@@ -1,6 +1,6 @@
 /** The link drops in the middle of a packet of ours, at each of its bytes: each operation ends as it would have, had it been queued or whole. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { type Answer, ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import { memoryPair } from '../../src/transport/memory.js'
 import { carried, comeBack, frames, lasting, lose, willing } from './across.js'

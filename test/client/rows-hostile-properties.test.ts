@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import type { MqttError } from '../../src/errors.js'
 import { connack, join, type Part, packet, properties, publish, text, uint16, varint } from '../budgets/bytes.js'
 import { accepting, agreeable, connected, failure, World } from './harness.js'

@@ -4,7 +4,7 @@
  * `npm run pains` sends ten million.
  */
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { join, packet, text, uint16 } from '../budgets/bytes.js'
 import { World } from './harness.js'
 

@@ -1,6 +1,6 @@
 /** Rows about the network and the clock around the client: large packets both ways, slow and uneven lines, a wall clock that is set back. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import { type MemoryOptions, memoryPair } from '../../src/transport/memory.js'
 import type { PublishPacket } from '../../src/wire/packets.js'

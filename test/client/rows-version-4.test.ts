@@ -1,6 +1,6 @@
 /** The 3.1.1 half of rows that are told for 5.0 elsewhere: no reason codes, no properties, no DISCONNECT to say what was wrong. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { comeBack, lasting, lose, steady, willing } from './across.js'
 import { connected, failure, World } from './harness.js'
 import { acks, agreed, publish, quiet, subscribe, taken, takenTexts } from './incoming.js'

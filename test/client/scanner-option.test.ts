@@ -1,7 +1,7 @@
 /** The option `scanner`: nothing waits for a scanner, and one that does not come is no failure. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
-import type { Platform } from '../../src/client/platform.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
+import type { Platform } from '../../src/client/platform/platform.js'
 import { WasmFrames } from '../../src/wasm/frames.js'
 import { encode } from '../../src/wire/encode.js'
 import type { FrameOptions, FrameScanner } from '../../src/wire/frames.js'

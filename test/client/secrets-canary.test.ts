@@ -1,8 +1,8 @@
 /** T17 N36: secrets given in every way, lives of every kind; nothing that a client says, to anybody, holds one of them. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Credentials, CredentialsContext, Endpoint, ReconnectOptions } from '../../src/client/api.js'
+import type { ClientOptions, Credentials, CredentialsContext, Endpoint, ReconnectOptions } from '../../src/client/api/index.js'
 import { BaseClient } from '../../src/client/client.js'
-import type { Platform } from '../../src/client/platform.js'
+import type { Platform } from '../../src/client/platform/platform.js'
 import { type Answer, ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'

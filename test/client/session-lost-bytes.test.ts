@@ -1,6 +1,6 @@
 /** The server forgets everything with a connection that is cut anywhere: each message is accounted for, and its fate is what the caller was told. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import type { MqttError } from '../../src/errors.js'
 import { type Cut, cutting } from './cutting.js'
 import { SmallBroker } from './small-broker.js'

@@ -1,6 +1,6 @@
 /** The server has forgotten the session: every message that was in flight is accounted for, one by one (fine print 7). */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { again, carried, comeBack, forgets, lose, send, steady, willing } from './across.js'
 import { failure } from './harness.js'
 import { publish, subscribe, taken } from './incoming.js'

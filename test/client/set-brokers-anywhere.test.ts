@@ -1,6 +1,6 @@
 /** `setBrokers()` from every place that calls back, over endpoints that hang, refuse, reset and come: at random, by seed. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { agreeable } from './harness.js'
 import { type Behaviour, down, eventTypes, Rig, refusing, welcoming } from './rig.js'
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
-import type { Stats } from '../../src/client/statistics.js'
+import type { ClientOptions, Stats } from '../../src/client/api/index.js'
 import type { PacketInput } from '../../src/wire/encode.js'
 import { agreeable, failure } from './harness.js'
 import { down, Rig, refusing, welcoming } from './rig.js'

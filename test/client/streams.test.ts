@@ -1,6 +1,6 @@
 /** `subscription.readable()`: messages as a web stream, for manual acknowledgements and those on receipt. */
 import { describe, expect, it } from 'vitest'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { Message } from '../../src/client/api/index.js'
 import { again, steady, willing } from './across.js'
 import { acks, agreed, publish, quiet, series, subscribe } from './incoming.js'
 

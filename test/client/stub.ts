@@ -3,9 +3,8 @@
  *
  * Nothing is answered by itself. Bytes that the client hands over are kept, write by write.
  */
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientEvents, ClientOptions } from '../../src/client/api/index.js'
 import { BaseClient } from '../../src/client/client.js'
-import type { ClientEvents } from '../../src/client/events.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
 import type { Sink, Transport } from '../../src/transport/transport.js'

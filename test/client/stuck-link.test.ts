@@ -1,6 +1,6 @@
 /** Ending over a line that is stuck for a while, and transports that throw. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { agreeable, World } from './harness.js'
 import { SlowLink } from './slow-link.js'
 import { stubbed, watched } from './stub.js'

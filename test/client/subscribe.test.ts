@@ -1,6 +1,6 @@
 /** SUBSCRIBE: what leaves, what comes back, what is refused here, and how a call ends. */
 import { describe, expect, it } from 'vitest'
-import type { Filters, SubscribeOptions } from '../../src/client/api.js'
+import type { Filters, SubscribeOptions } from '../../src/client/api/index.js'
 import { MqttError } from '../../src/errors.js'
 import type { Properties } from '../../src/wire/packets.js'
 import { accepting, agreeable, connected, World } from './harness.js'

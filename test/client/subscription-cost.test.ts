@@ -1,7 +1,7 @@
 /** What many SUBSCRIBE and UNSUBSCRIBE cost: four times as many, at most six times the work. */
 import { describe, expect, it } from 'vitest'
-import type { Host } from '../../src/client/host.js'
 import type { FilterEntry } from '../../src/client/subscribing/filter-entry.js'
+import type { SubscribingHost } from '../../src/client/subscribing/ports.js'
 import { Registry } from '../../src/client/subscribing/registry.js'
 import { Identifiers } from '../../src/client/subscribing/subscribe-jobs.js'
 import { countWork } from './counted-work.js'
@@ -23,7 +23,7 @@ function offhand(): { readonly registry: Registry; readonly sent: () => number }
     inbox: { handleForgotten: () => undefined },
     handleTurnEnd: () => undefined,
   }
-  return { registry: new Registry(host as unknown as Host), sent: () => packets }
+  return { registry: new Registry(host as unknown as SubscribingHost), sent: () => packets }
 }
 
 describe('cost', () => {

@@ -1,6 +1,6 @@
 /** Corners of subscriptions: merging while offline, answers that cross, calls from inside callbacks, signals that outlive everything. */
 import { describe, expect, it } from 'vitest'
-import type { SubscribeOptions, Subscription } from '../../src/client/api.js'
+import type { SubscribeOptions, Subscription } from '../../src/client/api/index.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import { agreeable, connected, World } from './harness.js'
 import { acks, agreed, publish, quiet, read, series, subscribe, taken, takenTexts } from './incoming.js'

@@ -5,9 +5,8 @@
  * that can be reached from it.
  */
 import { inspect } from 'node:util'
-import type { Logger } from '../../src/client/api.js'
+import type { ClientEvents, Logger } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
-import type { ClientEvents } from '../../src/client/events.js'
 
 /** One secret for each way in, so that a leak names its way. */
 export const secrets = {

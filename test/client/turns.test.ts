@@ -1,6 +1,6 @@
 /** Acknowledgements leave together before the turn has ended, few at first on a new connection; a turn of consumers is told from the next. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { Turns } from '../../src/client/connection/turns.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'

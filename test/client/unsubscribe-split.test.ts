@@ -1,6 +1,6 @@
 /** UNSUBSCRIBE on servers with a small Maximum Packet Size: in packets that fit, and what becomes of a filter that cannot be unsubscribed from. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 
 import { MqttError } from '../../src/errors.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'

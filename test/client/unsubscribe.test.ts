@@ -1,6 +1,6 @@
 /** UNSUBSCRIBE: by subscription, by filter, per-filter results, and what happens to messages meanwhile. */
 import { describe, expect, it } from 'vitest'
-import type { Subscription } from '../../src/client/api.js'
+import type { Subscription } from '../../src/client/api/index.js'
 import { MqttError } from '../../src/errors.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import { agreeable, connected, failure, World } from './harness.js'

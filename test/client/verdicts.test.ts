@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type Verdict, verdictOf } from '../../src/client/dialling/verdicts.js'
+import type { Verdict } from '../../src/client/api/index.js'
+import { verdictOf } from '../../src/client/dialling/verdicts.js'
 import { MqttError, type MqttErrorCode } from '../../src/errors.js'
 
 const of = (code: MqttErrorCode, reasonCode?: number): Verdict => verdictOf(new MqttError(code, undefined, { reasonCode, fault: 'remote' }))

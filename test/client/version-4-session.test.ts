@@ -1,6 +1,6 @@
 /** Sessions of MQTT 3.1.1: Clean Session over several connections, what a clean one loses, repeats, and falling back from 5.0. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import { again, carried, comeBack, forgets, keeps, lasting, lose, publishFrames, send, steady, willing } from './across.js'
 import { failure, World } from './harness.js'

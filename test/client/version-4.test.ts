@@ -1,6 +1,6 @@
 /** MQTT 3.1.1 on the wire: packets without properties, what it cannot say, and answers in its own way. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { BaseClient } from '../../src/client/client.js'
 import { ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'

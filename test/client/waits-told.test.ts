@@ -1,6 +1,6 @@
 /** What a client says while it waits: for what a goodbye waits, where it dials and when again, and a keep-alive that was meant otherwise. */
 import { describe, expect, it } from 'vitest'
-import type { DisconnectOptions } from '../../src/client/api.js'
+import type { DisconnectOptions } from '../../src/client/api/index.js'
 import { lasting, lose, send, willing } from './across.js'
 import { accepting, agreeable, connected, World } from './harness.js'
 import { agreed, gate, publish, quiet, subscribe, taken } from './incoming.js'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { Windows } from '../../src/client/connection/windows.js'
-import type { Piece } from '../../src/client/delivery/pieces.js'
+import type { Piece } from '../../src/client/memory/message-memory.js'
+import { Windows } from '../../src/client/memory/read-windows.js'
 
 const nothing = (): void => undefined
 const busy = 4096

@@ -1,6 +1,6 @@
 /** Sections 3.4 to 3.7, by the bytes of a client: PUBACK, PUBREC, PUBREL, PUBCOMP, their reason codes and their size. */
 import { describe, expect, it } from 'vitest'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { Message } from '../../src/client/api/index.js'
 import { block, connack, goodbye, opened, packet, puback, pubcomp, publish, pubrec, pubrel, refusal, text, u8, u16, u32, type Wire } from './bytes.js'
 
 const codes = Array.from({ length: 256 }, (_, code) => code)

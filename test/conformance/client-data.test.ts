@@ -1,6 +1,6 @@
 /** Chapters 1 and 2, by the bytes of a client: strings, pairs, variable byte integers, the fixed header, packet identifiers, property lengths. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
 import { toy } from '../client/toy-auth.js'
 import {

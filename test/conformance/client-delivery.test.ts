@@ -1,6 +1,6 @@
 /** Sections 4.1 to 4.6, by the bytes of a client: delivery at each QoS in both directions, what is sent again, and in which order. */
 import { describe, expect, it } from 'vitest'
-import type { Subscription } from '../../src/client/api.js'
+import type { Subscription } from '../../src/client/api/index.js'
 import { fresh, opened, packet, puback, pubcomp, publish, pubrec, pubrel, refusal, resumed, text, u16, u32, unsuback, type Wire } from './bytes.js'
 
 const qos1 = (packetId: number, payload = 'x'): string => publish(0x32, 't', packetId, payload)

@@ -1,6 +1,6 @@
 /** Sections 3.14, 3.15, 4.12 and 4.13, by the bytes of a client: DISCONNECT, AUTH, and the end of a connection. */
 import { describe, expect, it } from 'vitest'
-import type { AuthMechanism, ClientOptions } from '../../src/client/api.js'
+import type { AuthMechanism, ClientOptions } from '../../src/client/api/index.js'
 import { World } from '../client/harness.js'
 import { plainConnack, StalledTransport } from '../client/stalled-transport.js'
 import { toy } from '../client/toy-auth.js'

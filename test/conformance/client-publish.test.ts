@@ -1,6 +1,6 @@
 /** Section 3.3, by the bytes of a client: PUBLISH in both directions, its topic, its properties, and what may be open at a time. */
 import { describe, expect, it } from 'vitest'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { Message } from '../../src/client/api/index.js'
 import { toy } from '../client/toy-auth.js'
 import {
   block,

@@ -1,6 +1,6 @@
 /** Sections 3.8, 3.10, 4.7 and 4.8, by the bytes of a client: SUBSCRIBE, UNSUBSCRIBE, topic names and topic filters, shared subscriptions. */
 import { describe, expect, it } from 'vitest'
-import type { Subscription } from '../../src/client/api.js'
+import type { Subscription } from '../../src/client/api/index.js'
 import { dialled, field, goodbye, opened, packet, publish, raw, refusal, suback, text, u16, unsuback } from './bytes.js'
 
 const quiet = <T>(promise: Promise<T>): Promise<T> => {

@@ -1,7 +1,7 @@
 /** The simulator's modules, as far as tests use them; they are JavaScript, so that somebody has to say what they hold. */
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { ClientOptions, EndpointOptions } from '../../src/client/api.js'
+import type { ClientOptions, EndpointOptions } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
 import { root } from '../package/fixture.js'
 

@@ -42,7 +42,7 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: 'who joined connect() and aborts ends it for all',
-    file: 'client/core.ts',
+    file: 'client/lifecycle/core.ts',
     find: '    return within(arrival, signal)\n',
     replace: '    onAbort(signal, () => this.destroy(aborted(signal)))\n    return arrival\n',
   },
@@ -108,19 +108,19 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: 'connect() on a client that is connected says nothing',
-    file: 'client/core.ts',
+    file: 'client/lifecycle/core.ts',
     find: "if (this.state === 'connected') throw new MqttError('ERR_ALREADY_CONNECTED')",
     replace: "if (this.state === 'connected') return",
   },
   {
     name: 'the end of a connection is told twice',
-    file: 'client/core.ts',
+    file: 'client/lifecycle/core.ts',
     find: '    if (!this.#up) return\n    this.#up = false\n',
     replace: '    if (!this.#up) return\n',
   },
   {
     name: 'destroy() says goodbye',
-    file: 'client/core.ts',
+    file: 'client/lifecycle/core.ts',
     find: '    link?.output.stop()\n    this.end(error)\n',
     replace: '    if (this.session.state === `connected`) this.replace(``)\n    this.end(error)\n',
   },
@@ -144,7 +144,7 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: 'disconnect() waits for a turn as long as that takes',
-    file: 'client/ending.ts',
+    file: 'client/lifecycle/ending.ts',
     find: 'Promise.race([wait, this.#hurried.promise, this.#host.closed.promise])',
     replace: 'Promise.race([wait, this.#host.closed.promise])',
   },

@@ -4,8 +4,7 @@
  * One byte chooses the operation (its high bit: do not let anything happen before the next one), the bytes behind it are its arguments. Every
  * sequence of bytes is a program. Each operation prints itself, for findings.
  */
-import type { Subscription } from '../../src/client/api.js'
-import type { Message } from '../../src/client/delivery/message.js'
+import type { Message, Subscription } from '../../src/client/api/index.js'
 import { Arguments, codes, filters, sizes, topics, waits } from './arguments.js'
 import type { ClientRun } from './client-run.js'
 import { PeerProgram } from './peer-program.js'

@@ -3,13 +3,13 @@
  *
  * Keeps a log of events, results and messages for the comparison of two runs. It must never wait in real time but for microtasks.
  */
+
+import type { ClientEvents, Message } from '../../src/client/api/index.js'
 import { BaseClient } from '../../src/client/client.js'
 import { Connection } from '../../src/client/connection/connection.js'
-import { Reads } from '../../src/client/connection/reads.js'
 import { Inbox } from '../../src/client/delivery/inbox.js'
-import type { Message } from '../../src/client/delivery/message.js'
-import type { ClientEvents } from '../../src/client/events.js'
-import type { Platform } from '../../src/client/platform.js'
+import { Reads } from '../../src/client/memory/reads.js'
+import type { Platform } from '../../src/client/platform/platform.js'
 import { Outbox } from '../../src/client/publishing/outbound.js'
 import { Session } from '../../src/client/session/session.js'
 import { MqttError } from '../../src/errors.js'

@@ -3,7 +3,7 @@
  *
  * Small limits on purpose: what is bounded must be met. Every byte gives valid options; byte 0 gives the defaults and an answering peer.
  */
-import type { ClientOptions, Credentials } from '../../src/client/api.js'
+import type { ClientOptions, Credentials } from '../../src/client/api/index.js'
 import type { Pairs } from './build.js'
 import type { Tape } from './tape.js'
 

@@ -5,8 +5,8 @@
  * messages, not reads. What comes in at QoS 1 and 2 is judged by the reference session too.
  */
 import { Connection } from '../../src/client/connection/connection.js'
-import type { Host } from '../../src/client/host.js'
-import type { Platform } from '../../src/client/platform.js'
+import type { ConnectionHost } from '../../src/client/connection/ports.js'
+import type { Platform } from '../../src/client/platform/platform.js'
 import type { Action } from '../../src/client/session/actions.js'
 import { FAULT, REPEAT } from '../../src/client/session/numbers.js'
 import { Session } from '../../src/client/session/session.js'
@@ -67,7 +67,7 @@ export class SessionLink {
   #now = 0
   readonly #tasks: (() => void)[] = []
   #timers: { readonly at: number; readonly callback: () => void }[] = []
-  readonly #host: Host
+  readonly #host: ConnectionHost
   // valid for the connection
   #link: Connection | undefined
   #outlet: Outlet
@@ -262,7 +262,7 @@ export class SessionLink {
     for (const late of this.#unsettled.splice(-2).reverse()) this.#settle(late, 0)
   }
 
-  #makeHost(): Host {
+  #makeHost(): ConnectionHost {
     const platform: Pick<Platform, 'now' | 'microtask' | 'nextTurn' | 'setTimer'> = {
       now: () => this.#now,
       microtask: (callback) => void this.#tasks.push(callback),
@@ -309,7 +309,7 @@ export class SessionLink {
       handleAction: (action: Action) => this.#handleAction(action),
       handleClosed: (error: MqttError | undefined) => this.#handleClosed(error),
     }
-    return host as unknown as Host
+    return host as unknown as ConnectionHost
   }
 
   #handleAction(action: Action): void {

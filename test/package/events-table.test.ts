@@ -37,7 +37,7 @@ function rowsIn(page: string): Row[] {
     })
 }
 
-const events = fieldsIn(read('src/client/events.ts'))
+const events = fieldsIn(read('src/client/api/events.ts'))
 const rows = rowsIn(read('README.md'))
 
 beforeAll(requireDist)
@@ -62,7 +62,7 @@ describe('the table of events', () => {
   }, 60_000)
 
   it('an event that carries an error has it as `error`', () => {
-    const source = read('src/client/events.ts')
+    const source = read('src/client/api/events.ts')
     const fields = [...source.matchAll(/^ {4}readonly (\w+): MqttError\b/gm)].map(([, field]) => field)
     expect(fields.filter((field) => field === 'error').length).toBeGreaterThan(4)
     // The former name, until it goes.

@@ -5,7 +5,7 @@ import { internalClasses, objectionTo } from './rules.js'
 describe('a line that is printed', () => {
   it.each([
     ['no wider than two screens', 'x'.repeat(241)],
-    ['without a line of the package', '    at show (file:///app/node_modules/mqwire/dist/client/core.js:1:2)'],
+    ['without a line of the package', '    at show (file:///app/node_modules/mqwire/dist/client/lifecycle/core.js:1:2)'],
     ['without a line of what it is made of', '    at emit (/app/node_modules/ws/lib/websocket.js:960:7)'],
     ['without an internal class', '-- a message: OwnedMessage { topic: 1 }'],
     ['without an internal class among fields', '  entry: FilterEntry {'],

@@ -6,7 +6,7 @@
 import { createServer as createPlain, type Socket } from 'node:net'
 import { createServer, type TlsOptions as ServerOptions } from 'node:tls'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api.js'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import { Client } from '../../src/client/node.js'
 import type { MqttError } from '../../src/errors.js'
 import type { TlsOptions } from '../../src/transport/transport.js'

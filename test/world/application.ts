@@ -5,9 +5,8 @@
  * It may assume nothing of the client but its documentation. Everything that it starts is tracked; nothing that it awaits may throw unseen.
  */
 
-import type { Subscription } from '../../src/client/api.js'
+import type { Message, Subscription } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
-import type { Message } from '../../src/client/delivery/message.js'
 import type { WorldClock } from './clock.js'
 import type { Call, Delivered, History, Subscribed } from './history.js'
 import { differs, given, payloadOf } from './payloads.js'
@@ -412,8 +411,13 @@ export class Application {
     if (entry === undefined || entry.record.left > 0) return
     this.#left(entry.record)
     if (how === 'unsubscribe') entry.record.dismissed ||= this.#around.history.next()
-    if (how === 'detach') entry.detach()
-    else this.#around.history.track(`unsubscribe ${entry.record.filter}`, entry.unsubscribe())
+    if (how === 'detach') return entry.detach()
+    const leaving = entry.unsubscribe()
+    // Who is told that it did not work knows that the broker may have it still.
+    leaving.catch(() => {
+      entry.record.dismissed = 0
+    })
+    this.#around.history.track(`unsubscribe ${entry.record.filter}`, leaving)
   }
 
   #leaveAll(): void {

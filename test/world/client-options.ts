@@ -1,7 +1,7 @@
 /**
  * The options of the client under test, from the setup of a run. Every secret in them is the canary.
  */
-import type { ClientOptions, Credentials } from '../../src/client/api.js'
+import type { ClientOptions, Credentials } from '../../src/client/api/index.js'
 import type { FrameScanner } from '../../src/wire/frames.js'
 import { canary } from './canary.js'
 import { mannersOf } from './habits.js'

@@ -47,7 +47,7 @@ export const outsideDefects: readonly Defect[] = [
     name: 'post goes on reading bytes after it has returned',
     by: ['bytes'],
     file: 'client/publishing/outbound.ts',
-    find: '    if (output.sending === payload) output.sending = new Uint8Array(payload)\n',
+    find: '    if (output.isSending(payload)) output.goOnWith(new Uint8Array(payload))\n',
     replace: '',
   },
   {
@@ -68,7 +68,7 @@ export const outsideDefects: readonly Defect[] = [
   {
     name: 'a large payload is one write',
     by: ['peace', 'I7'],
-    file: 'client/connection/output-pool.ts',
+    file: 'client/memory/write-buffers.ts',
     find: 'export const sliceBuffer = 128 * 1024',
     replace: 'export const sliceBuffer = 128 * 1024 * 1024',
   },
@@ -113,14 +113,14 @@ export const outsideDefects: readonly Defect[] = [
   {
     name: 'a connection lost during the end cuts handlers off',
     by: ['turn'],
-    file: 'client/core.ts',
+    file: 'client/lifecycle/core.ts',
     find: '    if (this.ended || error === undefined) return this.end(undefined)',
     replace: '    if (this.stopping || error === undefined) return this.end(undefined)',
   },
   {
     name: 'a goodbye over a stuck link is cut after a second',
     by: ['will'],
-    file: 'client/ending.ts',
+    file: 'client/lifecycle/ending.ts',
     find: '      link.end(atOnce ? undefined : timeout)',
     replace: '      link.end()',
   },
@@ -144,7 +144,7 @@ export const outsideDefects: readonly Defect[] = [
   {
     name: 'destroy goes on handing out',
     by: ['after'],
-    file: 'client/core.ts',
+    file: 'client/lifecycle/core.ts',
     find: '    if (error === undefined) this.registry.letGo()\n',
     replace: '',
   },
@@ -172,7 +172,7 @@ export const outsideDefects: readonly Defect[] = [
   {
     name: 'renewed credentials are told as a lost connection',
     by: ['peace'],
-    file: 'client/core.ts',
+    file: 'client/lifecycle/core.ts',
     find: '    this.#emitDisconnect(replaced ? given : error, replaced?.message)',
     replace: '    this.#emitDisconnect(replaced ? new MqttError(`ERR_CONNECTION_LOST`) : error, replaced?.message)',
   },

@@ -193,7 +193,7 @@ export const defects: readonly Defect[] = [
   {
     name: 'sessionlost is not told',
     by: ['I9'],
-    file: 'client/core.ts',
+    file: 'client/lifecycle/core.ts',
     find: `if (!this.ended) this.events.emit('sessionlost',`,
     replace: `if (this.ended) this.events.emit('sessionlost',`,
   },
@@ -207,14 +207,14 @@ export const defects: readonly Defect[] = [
   {
     name: 'a disconnect event is missing',
     by: ['I9'],
-    file: 'client/core.ts',
+    file: 'client/lifecycle/core.ts',
     find: 'this.outbox.handleLost(error)\n    this.#emitDisconnect(replaced ? given : error, replaced?.message)',
     replace: 'this.outbox.handleLost(error)\n    this.#up = false',
   },
   {
     name: 'a timer is left behind',
     by: ['leak'],
-    file: 'client/core.ts',
+    file: 'client/lifecycle/core.ts',
     find: `    this.#expiry?.()
     this.enter('closed')`,
     replace: `    this.enter('closed')`,
@@ -222,7 +222,7 @@ export const defects: readonly Defect[] = [
   {
     name: 'the password is logged',
     by: ['canary'],
-    file: 'client/core.ts',
+    file: 'client/lifecycle/core.ts',
     find: `this.log('info', sessionPresent ? 'connected, session resumed' : 'connected')`,
     replace: `this.log('info', \`connected with \${new TextDecoder().decode(this.options.password)}\`)`,
   },
@@ -243,7 +243,7 @@ export const defects: readonly Defect[] = [
   {
     name: 'a link that we give up gets no goodbye',
     by: ['I6'],
-    file: 'client/core.ts',
+    file: 'client/lifecycle/core.ts',
     find: `    connection.output.flush()
     this.session.disconnect(0, {})
     connection.pump()`,

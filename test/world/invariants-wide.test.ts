@@ -120,6 +120,7 @@ const stories: Readonly<Record<string, readonly [rule: string, tell: Tell]>> = {
     'dead',
     (story, wrong) => {
       story.setup = { keepAlive: 5 }
+      story.span = 1000
       story.faults.push({ kind: 'stall', at: 100, k: 100_000 })
       connected(story)
       story.now = wrong ? 30_000 : 6000
@@ -146,6 +147,17 @@ describe.each(Object.entries(stories))('%s', (_name, [rule, tell]) => {
     tell(story, wrong)
     expect(story.check()).toEqual(wrong ? [rule] : [])
   })
+})
+
+test('a link that would have died after the end of the faults is no dead link', () => {
+  const story = new Story()
+  story.setup = { keepAlive: 5 }
+  story.span = 99
+  story.faults.push({ kind: 'stall', at: 100, k: 100_000 })
+  connected(story)
+  story.now = 30_000
+  story.event('disconnect', lost())
+  expect(story.check()).toEqual([])
 })
 
 describe('what the broker holds in between', () => {

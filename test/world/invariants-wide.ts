@@ -185,6 +185,8 @@ export function checkDetection({ history, schedule, setup }: Checked): void {
   if (isHarsh(setup.habit) || ops.some((done) => ['reconnect', 'disconnect', 'drain', 'destroy', 'restart-process', 'set-brokers'].includes(done)))
     return
   const at = fault.at
+  // By then the network is whole.
+  if (at > schedule.span) return
   const upBefore = history.events.filter((entry) => entry.at <= at && (entry.type === 'connect' || entry.type === 'disconnect')).at(-1)
   if (upBefore?.type !== 'connect') return
   const lost = history.events.find((entry) => entry.type === 'disconnect' && entry.at > at)

@@ -3,7 +3,7 @@
  *
  * Pure functions over records. Each is known to fail: `test/world/invariants.test.ts` shows each a history that breaks it.
  */
-import type { Message } from '../../src/client/delivery/message.js'
+import type { Message } from '../../src/client/api/index.js'
 import { MqttError } from '../../src/errors.js'
 import { printed, tells } from './canary.js'
 import { mannersOf } from './habits.js'

@@ -112,6 +112,15 @@ describe('the monitor sees nothing wrong in', () => {
         up(packet.pubrel(9, 0x92))
       },
     ],
+    [
+      'what comes behind a message whose alias nobody knows is not read',
+      ({ up, down, open }) => {
+        up(packet.publish({ qos: 2, payload: 'a' }))
+        down(packet.publish({ qos: 0, alias: 1, topic: '' }), packet.pubrec(1))
+        open({ present: true })
+        up(packet.publish({ qos: 2, payload: 'a', dup: true }))
+      },
+    ],
     ['an alias that is set and then used', ({ up }) => up(packet.publish({ qos: 0, alias: 1 }), packet.publish({ qos: 0, alias: 1, topic: '' }))],
   ]
   test.each(good)('%s', (_name, act) => {

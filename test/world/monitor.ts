@@ -207,6 +207,7 @@ export class MonitoredConnection {
 
   #handleArriving(seen: Seen): void {
     const { expect } = this.#monitor
+    if (this.#deaf) return
     if (seen.kind === 'publish') this.#resolve(seen)
     this.#monitor.onPacket?.({ way: 'down', connection: this.number, at: expect.now(), seen })
     // What comes after the client's goodbye is nobody's any more.
@@ -216,6 +217,8 @@ export class MonitoredConnection {
     if (this.#connack === undefined) return
     this.#monitor.outbound.handleArriving(seen, this.number)
     this.#monitor.inbound.handleArriving(seen, this.number)
+    // The client ends the connection at it, and reads nothing behind it.
+    if (seen.kind === 'publish' && seen.topic === '') this.#deaf = true
   }
 
   // A copy whose alias is not known on this connection keeps an empty topic: the client has to refuse it.

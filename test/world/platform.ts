@@ -3,8 +3,8 @@
  *
  * Timers of the client are counted, so that one left behind after the end is seen. A throw out of one of its callbacks is a finding.
  */
-import { Reads } from '../../src/client/connection/reads.js'
-import type { Platform } from '../../src/client/platform.js'
+import { Reads } from '../../src/client/memory/reads.js'
+import type { Platform } from '../../src/client/platform/platform.js'
 import type { Dial } from '../../src/transport/transport.js'
 import type { WorldClock } from './clock.js'
 import type { Random } from './random.js'

@@ -23,6 +23,7 @@ export class Story {
   begun = 0
   seed = 1
   wills = 0
+  span = 0
   filters: string[] | undefined
   now = 0
 
@@ -32,7 +33,7 @@ export class Story {
       monitor: { violations: this.violations, passed: this.passed },
       broker: { accepted: () => this.accepted, violations: () => this.complaints, wills: () => this.wills, filters: () => this.filters },
       setup: { ...defaultSetup, ...this.setup },
-      schedule: { name: 'by hand', seed: this.seed, setup: {}, ops: this.ops, faults: this.faults, span: 0 },
+      schedule: { name: 'by hand', seed: this.seed, setup: {}, ops: this.ops, faults: this.faults, span: this.span },
       network: { begun: this.begun },
     }
   }

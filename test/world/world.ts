@@ -5,8 +5,8 @@
  * ended and nothing may be left. Worlds run one after another, because a rejection that nobody handles has no owner.
  */
 
+import type { ClientEvents } from '../../src/client/api/index.js'
 import { BaseClient } from '../../src/client/client.js'
-import type { ClientEvents } from '../../src/client/events.js'
 import { Application } from './application.js'
 import { type ModelBroker, makeBroker } from './broker.js'
 import { canary, printed, tells } from './canary.js'

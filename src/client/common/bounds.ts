@@ -5,3 +5,5 @@
 // schema.ts
 /** Longest duration that timers take, in milliseconds. */
 export const longestDelay = 2_147_483_647
+/** A QoS 0 publish of so many bytes settles when it was written, a smaller one when it was handed over. */
+export const largePayload = 32 * 1024

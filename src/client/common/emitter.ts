@@ -3,25 +3,14 @@
  *
  * It holds no queue: emitting calls the listeners at once, in the order in which they were added.
  */
-import { SparseMap } from '../session/sparse.js'
+
+import type { ListenerOptions, Unlisten } from '../api/index.js'
 import { onAbort } from './abort.js'
 import { disposeSymbol } from './dispose.js'
 import { assertHandler, boolean, object, optional, signal as parseSignal } from './schema.js'
+import { SparseMap } from './sparse.js'
 
-/** Removes a listener; also works as a disposable. */
-export interface Unlisten extends Disposable {
-  (): void
-}
-
-/** How a listener is added. */
-export interface ListenOptions {
-  /** Remove it after the first event. */
-  readonly once?: boolean | undefined
-  /** Remove it when this signal aborts. */
-  readonly signal?: AbortSignal | undefined
-}
-
-const listenOptions = object<ListenOptions>({ once: optional(boolean), signal: optional(parseSignal) })
+const listenerOptions = object<ListenerOptions>({ once: optional(boolean), signal: optional(parseSignal) })
 
 type Listener<T> = (event: T) => void
 
@@ -43,9 +32,9 @@ export class Emitter<Events extends object> {
   }
 
   /** Adds a listener. @throws MqttError ERR_INVALID_HANDLER */
-  on<K extends keyof Events>(type: K, listener: Listener<Events[K]>, options?: ListenOptions): Unlisten {
+  on<K extends keyof Events>(type: K, listener: Listener<Events[K]>, options?: ListenerOptions): Unlisten {
     assertHandler(listener, 'listener')
-    const { signal, once } = listenOptions(options)
+    const { signal, once } = listenerOptions(options)
     const listeners = this.#listeners.get(type) ?? new Map<Listener<never>, () => void>()
     this.#listeners.set(type, listeners)
     const entry: Listener<Events[K]> = (event) => {

@@ -7,11 +7,11 @@
 import { PUBACK, PUBCOMP, PUBREC } from '../../wire/constants.js'
 import type { Properties, ProtocolVersion } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
-import type { Host } from '../host.js'
 import { CLEARED, DONE, RELEASED } from '../session/numbers.js'
+import type { ConnectionHost } from './ports.js'
 
 /** Reads an acknowledgement in `bytes[body..end)` where it lies and takes it to its end; false for one that has to be decoded. */
-export function takeAck(host: Host, packetType: number, bytes: Uint8Array, body: number, end: number, version: ProtocolVersion): boolean {
+export function takeAck(host: ConnectionHost, packetType: number, bytes: Uint8Array, body: number, end: number, version: ProtocolVersion): boolean {
   const size = end - body
   if (size !== 2 && (size !== 3 || version === 4)) return false
   const packetId = ((bytes[body] as number) << 8) | (bytes[body + 1] as number)
@@ -22,7 +22,7 @@ export function takeAck(host: Host, packetType: number, bytes: Uint8Array, body:
 }
 
 /** An acknowledgement that was read. */
-export function handleAck(host: Host, packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void {
+export function handleAck(host: ConnectionHost, packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void {
   const { outbound, inbound } = host.session
   if (packetType === PUBACK) settle(host, outbound.handlePuback(packetId), packetType, packetId, reasonCode, properties)
   else if (packetType === PUBREC) settle(host, outbound.handlePubrec(packetId, reasonCode), packetType, packetId, reasonCode, properties)
@@ -30,7 +30,14 @@ export function handleAck(host: Host, packetType: number, packetId: number, reas
   else inbound.handlePubrel(packetId)
 }
 
-function settle(host: Host, verdict: number, packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void {
+function settle(
+  host: ConnectionHost,
+  verdict: number,
+  packetType: number,
+  packetId: number,
+  reasonCode: number,
+  properties: Properties | undefined,
+): void {
   if (verdict === DONE) host.outbox.handleAcknowledged(packetType, packetId, reasonCode, properties)
   else if (verdict === RELEASED) host.outbox.handleReleased(packetId, reasonCode)
   else if (verdict === CLEARED) host.outbox.flush()

@@ -2,15 +2,12 @@
  * The numbers of a connection's reading half: bounds, waits and thresholds. It imports nothing, so that bundlers put them where they are used.
  */
 
-// connection.ts, reads.ts
+// connection.ts
 /** Of the memory budget, for topics that the server gives aliases to; 64 KiB at least. */
 export const aliasShare = 0.25
 export const leastAliasBytes = 65_536
 /** Of the memory budget, for topics that come in again and again. */
 export const topicShare = 0.0625
-/** What is read of a packet that follows a large one before its payload has a place: the room for each byte that came, and what stands before it. */
-export const peekShare = 16
-export const peekHead = 512
 /** Milliseconds that a peer gets to end its side of the stream once all that we had to say has left. */
 export const closePatience = 1000
 
@@ -27,14 +24,6 @@ export const sliceTime = 5
 export const clockStride = 64
 /** Bytes that wait for the next turn at most. */
 export const mostWaiting = 1_048_576
-
-// windows.ts
-/** Bytes of a window. */
-export const windowSize = 65_536
-/** Windows of one connection; when all are lent, messages that wait move out of them. */
-export const mostWindows = 4
-/** Bytes of a read from which on a connection is busy enough for windows of its own. */
-export const busyRead = 4096
 
 // output.ts
 /** More than a head without properties takes, but for the topic. */
@@ -53,5 +42,3 @@ export const mostWrites = 64
 export const mostUnderWay = 1024 * 1024
 /** Text up to this length is written by hand, if it is ASCII; a call into the platform costs more. */
 export const shortText = 256
-/** A QoS 0 publish of so many bytes settles when it was written, a smaller one when it was handed over. */
-export const largePayload = 32 * 1024

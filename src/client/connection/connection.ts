@@ -12,28 +12,28 @@ import type { FrameScanner } from '../../wire/frames.js'
 import type { ClientPacket, ConnectPacket, ProtocolVersion, PubackPacket, ServerPacket } from '../../wire/packets.js'
 import { PublishView } from '../../wire/publish.js'
 import { type TopicRecord, TopicTable } from '../../wire/topic-table.js'
+import type { Counters } from '../common/counters.js'
 import { withOutcome } from '../common/outcome.js'
-import { noTicket } from '../delivery/bounds.js'
-import type { Piece } from '../delivery/pieces.js'
-import type { Host } from '../host.js'
-import type { CancelTimer, Platform } from '../platform.js'
-import { REPEAT } from '../session/numbers.js'
+import { SparseMap } from '../common/sparse.js'
+import { windowSize } from '../memory/bounds.js'
+import type { Piece } from '../memory/message-memory.js'
+import type { Reads, TakeRead } from '../memory/reads.js'
+import type { CancelTimer, Platform } from '../platform/platform.js'
+import { noTicket, REPEAT } from '../session/numbers.js'
 import { broken } from '../session/refusal.js'
 import type { Session } from '../session/session.js'
-import { SparseMap } from '../session/sparse.js'
-import type { Counters } from '../statistics.js'
 import { handleAck, takeAck } from './ack-reader.js'
-import { aliasShare, closePatience, leastAliasBytes, topicShare, userPropertyLimit, windowSize } from './bounds.js'
+import { aliasShare, closePatience, leastAliasBytes, topicShare, userPropertyLimit } from './bounds.js'
 import { holdsTooMuch, readControl } from './control.js'
 import { type Eater, frameOptions, Intake } from './intake.js'
 import { type Outlet, Output } from './output.js'
-import type { Reads, TakeRead } from './reads.js'
+import type { ConnectionHost } from './ports.js'
 
 /** One connection. */
 export class Connection implements Sink, Eater, Outlet {
   /** Where packets leave. */
   readonly output: Output
-  readonly #host: Host
+  readonly #host: ConnectionHost
   readonly #transport: Transport
   readonly #session: Session
   readonly #platform: Platform
@@ -47,16 +47,13 @@ export class Connection implements Sink, Eater, Outlet {
   #window: Piece | undefined
   readonly #topics: TopicTable
   readonly #aliased = new SparseMap<number, TopicRecord>()
-  /** Somebody may watch packets; looked up once a slice, and whenever there are new listeners. */
-  #watched = false
-  #listeners = -1
   readonly #version: ProtocolVersion
   readonly #counters: Counters | undefined
   #ended = false
   #timer: CancelTimer | undefined
   #timerAt = Number.POSITIVE_INFINITY
 
-  constructor(transport: Transport, host: Host, connect: ConnectPacket) {
+  constructor(transport: Transport, host: ConnectionHost, connect: ConnectPacket) {
     const { maximumPacketSize = host.options.maximumPacketSize } = connect.properties
     this.#version = connect.protocolVersion
     this.#counters = host.counters
@@ -155,7 +152,7 @@ export class Connection implements Sink, Eater, Outlet {
   }
 
   handleSliceStart(): void {
-    this.#listeners = -1
+    this.output.watching.refresh()
     this.#host.inbox.handleRead(this.#window)
   }
 
@@ -170,7 +167,7 @@ export class Connection implements Sink, Eater, Outlet {
     this.#host.inbox.handleReadEnd()
     keepAlive.partial(this.#intake.framer.pending, complete, now)
     if (fault !== undefined) this.#session.close(withOutcome(fault, 'unknown'), fault.reasonCode)
-    this.#host.handleReadEnd()
+    if (this.#session.state === 'connected') this.#host.flush()
     // Timers of a page that nobody sees come up to a minute late: who is woken by what comes in sees to what is due.
     if (now >= this.#session.nextTimeout()) this.#session.handleTimeout(now)
     this.pump()
@@ -195,7 +192,7 @@ export class Connection implements Sink, Eater, Outlet {
     if (this.#counters !== undefined) this.#counters.packetsReceived += 1
     if (type === PUBLISH) return this.#handlePublish()
     const acks = type >= PUBACK && type <= PUBCOMP
-    if (acks && !this.#isWatched && takeAck(this.#host, type, bytes, body, end, this.#version)) return
+    if (acks && !this.output.watching.on && takeAck(this.#host, type, bytes, body, end, this.#version)) return
     const packet = readControl(bytes, start, body, end, this.#version)
     this.#host.watch?.('in', packet)
     if (type !== CONNACK && type !== AUTH && !this.#session.expectConnected()) return
@@ -235,22 +232,13 @@ export class Connection implements Sink, Eater, Outlet {
     if (userPropertyCount + subscriptionIdentifierCount > 0 && holdsTooMuch(view, this.#host.registry.filters)) return this.#session.fail(0x97)
     const record = view.topicAlias === 0 ? view.record : this.#resolve(view)
     if (record === undefined) return
-    if (this.#isWatched) {
+    if (this.output.watching.on) {
       this.#host.watch?.('in', view.packet())
       if (this.#ended) return
     }
     const ticket = view.qos === 0 ? noTicket : this.#session.inbound.handlePublish(view.packetId, view.qos, view.dup)
     if (ticket >= 0 || view.qos === 0) this.#host.inbox.handleMessage(view, record, ticket, framer.limit)
     else if (ticket === REPEAT) this.#host.inbox.handleRepeat()
-  }
-
-  get #isWatched(): boolean {
-    const { changes } = this.#host.events
-    if (this.#listeners !== changes) {
-      this.#listeners = changes
-      this.#watched = this.#host.watch !== undefined
-    }
-    return this.#watched
   }
 
   // What an alias stands for, with what is known about that topic [MQTT-3.3.2-12].
@@ -283,7 +271,7 @@ export class Connection implements Sink, Eater, Outlet {
     // Acknowledgements that are queued may answer what is now known to be wrong: they stay behind. Over our own limits they leave, or nothing moves on.
     if (error.fault === 'remote') this.#session.acks.clear()
     // No packet goes into the middle of another.
-    if (reasonCode === undefined || this.output.sending !== undefined) return this.destroy(error)
+    if (reasonCode === undefined || this.output.midway) return this.destroy(error)
     this.output.sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })
     this.output.flushNow()
     this.#finish(error)

@@ -11,7 +11,7 @@ import { Framer } from '../../wire/framer.js'
 import type { FrameOptions, FrameSource } from '../../wire/frames.js'
 import type { ProtocolVersion } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
-import type { Platform } from '../platform.js'
+import type { Platform } from '../platform/platform.js'
 import { clockStride, mostWaiting, sliceLength, sliceTime } from './bounds.js'
 import { sizeLimit } from './control.js'
 

@@ -11,17 +11,20 @@ import type { Transport } from '../../transport/transport.js'
 import { PUBLISH, PUBREL } from '../../wire/constants.js'
 import { writeAck, writeKnownHead, writePublishHead } from '../../wire/encode-client.js'
 import { nothing } from '../../wire/fields.js'
-import type { ClientPacket, DisconnectPacket, Packet, Properties, ProtocolVersion } from '../../wire/packets.js'
+import type { ClientPacket, DisconnectPacket, Packet, ProtocolVersion } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
+import { largePayload } from '../common/bounds.js'
 import { Ring } from '../common/ring.js'
 import { encoder } from '../common/schema.js'
-import type { Host } from '../host.js'
-import type { CancelTimer } from '../platform.js'
+import { giveBuffer, largeBuffer, sliceBuffer, smallBuffer, takeBuffer } from '../memory/write-buffers.js'
+import type { Sending } from '../parsing/requests.js'
+import type { CancelTimer } from '../platform/platform.js'
 import { ackId, ackReason, ackType } from '../session/ack-queue.js'
 import { broken, tooLarge } from '../session/refusal.js'
-import { ackRoom, carefulAcks, carefulTime, headRoom, largePayload, mostUnderWay, mostWrites, shortText } from './bounds.js'
+import { ackRoom, carefulAcks, carefulTime, headRoom, mostUnderWay, mostWrites, shortText } from './bounds.js'
 import { acknowledgement, goodbyes, writeControl } from './control.js'
-import { giveBuffer, largeBuffer, sliceBuffer, smallBuffer, takeBuffer } from './output-pool.js'
+import type { ConnectionHost } from './ports.js'
+import { Watching } from './watching.js'
 
 /** The empty Topic Name of a PUBLISH under an alias. */
 const noTopic = /* @__PURE__ */ new Uint8Array(2)
@@ -34,27 +37,22 @@ export interface Outlet {
   arm(): void
 }
 
-/** How a PUBLISH is to be written. */
-export interface Sending {
-  readonly qos: 0 | 1 | 2
-  readonly retain: boolean
-  readonly properties: Properties | undefined
-}
-
 /** The writing half of a connection. */
 export class Output {
-  /** Largest packet that the server takes [MQTT-3.2.2-15]. */
-  packetLimit = Number.POSITIVE_INFINITY
-  /** The connection before did not hold: acknowledgements leave a few at a time, for a while. */
-  careful = false
-  /** The payload in the middle of being handed over; a copy may take its place. Nothing else is handed over before its last byte. */
-  sending: Uint8Array | undefined
   /** Bytes that have left. */
   left = 0
   /** Rises with each slice of a payload. */
   slices = 0
+  /** Those who watch packets, of either direction. */
+  readonly watching: Watching
+  /** Largest packet that the server takes [MQTT-3.2.2-15]. */
+  #packetLimit = Number.POSITIVE_INFINITY
+  /** The connection before did not hold: acknowledgements leave a few at a time, for a while. */
+  #careful = false
+  /** The payload in the middle of being handed over; a copy may take its place. Nothing else is handed over before its last byte. */
+  #sending: Uint8Array | undefined
   readonly #transport: Transport
-  readonly #host: Host
+  readonly #host: ConnectionHost
   readonly #version: ProtocolVersion
   readonly #outlet: Outlet
   readonly #writer: Writer
@@ -86,20 +84,18 @@ export class Output {
   /** Nothing follows what is queued, for DISCONNECT is the last of it [MQTT-3.14.4-1]; called when all of it was handed over. */
   #silent: (() => void) | undefined
   #gone: MqttError | undefined
-  /** Somebody may watch packets; looked up once a turn, and whenever there are new listeners. */
-  #watched = false
-  #listeners = -1
   readonly #endTurn = (): void => {
     if (!this.#flushQueued) return
     this.#host.flush()
     this.flush()
   }
 
-  constructor(transport: Transport, host: Host, version: ProtocolVersion, outlet: Outlet) {
+  constructor(transport: Transport, host: ConnectionHost, version: ProtocolVersion, outlet: Outlet) {
     this.#transport = transport
     this.#host = host
     this.#version = version
     this.#outlet = outlet
+    this.watching = new Watching(host)
     this.#writer = new Writer(0, true, (size, old) => {
       giveBuffer(old)
       return takeBuffer(this.#busy ? Math.max(size, largeBuffer) : size)
@@ -108,7 +104,7 @@ export class Output {
 
   /** False while the transport asks for patience: user data waits, acknowledgements and pings do not. */
   get writable(): boolean {
-    return !this.#blocked && !this.#full && !this.#stopped && this.sending === undefined
+    return !this.#blocked && !this.#full && !this.#stopped && this.#sending === undefined
   }
 
   /** Bytes that have not left, but for those of large payloads: these are few at a time, and the peer did not ask for them. */
@@ -116,15 +112,30 @@ export class Output {
     return this.#handed - this.left - this.#exempt + this.#writer.length - this.#exemptHere
   }
 
+  /** True while a payload is in the middle of being handed over. */
+  get midway(): boolean {
+    return this.#sending !== undefined
+  }
+
+  /** True while this payload is. */
+  isSending(payload: unknown): payload is Uint8Array {
+    return this.#sending === payload
+  }
+
+  /** A copy takes the place of the payload in the middle of being handed over. */
+  goOnWith(copy: Uint8Array): void {
+    this.#sending = copy
+  }
+
   /** Where what was written so far ends: bytes since the connection began. */
   get end(): number {
-    return this.#handed + this.#writer.length + (this.sending === undefined ? 0 : this.#size - this.#at)
+    return this.#handed + this.#writer.length + (this.#sending === undefined ? 0 : this.#size - this.#at)
   }
 
   // Packets
 
   /**
-   * Writes a PUBLISH at QoS 0, under a topic alias where the server takes them. Text leaves as UTF-8. See `sending`.
+   * Writes a PUBLISH at QoS 0, under a topic alias where the server takes them. Text leaves as UTF-8.
    * @throws as `publish`
    */
   post(topic: string, payload: Uint8Array | string, how: Sending): void {
@@ -175,7 +186,7 @@ export class Output {
   queueFlush(): void {
     if (this.#flushQueued || this.#stopped) return
     this.#flushQueued = true
-    this.#listeners = -1
+    this.watching.refresh()
     const { turnEnd, microtask } = this.#host.platform
     const later = turnEnd ?? microtask
     later(this.#endTurn)
@@ -185,8 +196,8 @@ export class Output {
   flush(): void {
     this.#flushQueued = false
     const { acks } = this.#host.session
-    if (this.sending === undefined && (!this.#blocked || this.#writes < mostWrites)) {
-      if (this.careful && acks.length > 0) this.#pace()
+    if (this.#sending === undefined && (!this.#blocked || this.#writes < mostWrites)) {
+      if (this.#careful && acks.length > 0) this.#pace()
       else this.flushNow()
     } else if (acks.length * 5 + this.#writer.length >= largeBuffer) {
       // Full buffers leave; what is left over waits for more.
@@ -213,6 +224,12 @@ export class Output {
 
   // What the connection tells
 
+  /** CONNACK said yes, with this Maximum Packet Size. `careful`: the connection before did not hold. */
+  handleConnected(packetLimit: number, careful: boolean): void {
+    this.#packetLimit = packetLimit
+    this.#careful = careful
+  }
+
   /** The transport takes bytes again. */
   handleDrain(): void {
     this.#blocked = false
@@ -223,13 +240,13 @@ export class Output {
   silence(done: () => void): void {
     this.flushNow()
     this.#silent = done
-    if (this.sending === undefined) done()
+    if (this.#sending === undefined) done()
   }
 
   /** Hands nothing over any more. */
   stop(): void {
     this.#stopped = true
-    this.sending = undefined
+    this.#sending = undefined
     this.#wake?.()
     this.#reset()
   }
@@ -247,7 +264,7 @@ export class Output {
     // What would not fit with what is there leaves after it.
     if (writer.length > 0 && writer.length + payload.length + rest > largeBuffer) this.flushNow()
     // Behind a payload that is being sent everything has to wait in the writer.
-    const large = payload.length + rest > sliceBuffer && this.sending === undefined
+    const large = payload.length + rest > sliceBuffer && this.#sending === undefined
     const mark = writer.length
     this.queueFlush()
     writer.reserve(large ? rest : payload.length + rest)
@@ -263,17 +280,8 @@ export class Output {
     if (payload.length >= largePayload && !large) this.#exemptHere += payload.length
     if (large) this.#begin(payload as Uint8Array)
     else if (writer.length >= largeBuffer) this.flush()
-    if (this.#isWatched) this.#tell(topic, payload, how, packetId, alias, dup)
+    if (this.watching.on) this.#tell(topic, payload, how, packetId, alias, dup)
     return size
-  }
-
-  get #isWatched(): boolean {
-    const { changes } = this.#host.events
-    if (this.#listeners !== changes) {
-      this.#listeners = changes
-      this.#watched = this.#host.watch !== undefined
-    }
-    return this.#watched
   }
 
   #writeHead(topic: string, payloadLength: number, { qos, retain, properties }: Sending, packetId: number, alias: number, dup: boolean): void {
@@ -302,7 +310,7 @@ export class Output {
     if (this.#since < 0) this.#since = now
     const passed = now - this.#since
     if (passed >= carefulTime) {
-      this.careful = false
+      this.#careful = false
       return this.flushNow()
     }
     this.#acked += this.writeAcks(carefulAcks * (1 + Math.floor(passed)) - this.#acked)
@@ -323,7 +331,7 @@ export class Output {
     this.#handWriter()
     this.#alone = false
     if (this.#stopped || first.length === payload.length) return
-    this.sending = payload
+    this.#sending = payload
     this.#at = first.length
     this.#size = payload.length
     this.#feed()
@@ -331,27 +339,27 @@ export class Output {
 
   // Hands over slices as the transport takes them. They are copies: it never holds memory that the caller gets back.
   #feed(): void {
-    for (let { sending } = this; sending !== undefined && !this.#blocked && !this.#full; { sending } = this) {
+    for (let sending = this.#sending; sending !== undefined && !this.#blocked && !this.#full; sending = this.#sending) {
       if (sending.length !== this.#size) return this.#giveUp(broken('ERR_CONNECTION_LOST', 'length changed'))
       const slice = sending.subarray(this.#at, this.#at + sliceBuffer)
       const buffer = takeBuffer(slice.length)
       buffer.set(slice)
       this.#at += slice.length
       this.slices += 1
-      if (this.#at === this.#size) this.sending = undefined
+      if (this.#at === this.#size) this.#sending = undefined
       this.#hand(buffer.subarray(0, slice.length), slice.length, buffer)
     }
     // No PINGREQ finds out now whether the peer is there.
-    if (this.sending !== undefined) this.#hold()
+    if (this.#sending !== undefined) this.#hold()
   }
 
   // The transport takes more: first of what was begun, then what had to wait for its end.
   #goOn(): void {
     const { platform, session } = this.#host
-    const begun = this.sending !== undefined
+    const begun = this.#sending !== undefined
     this.#feed()
     if (this.writable) session.keepAlive.blocked(false, platform.now())
-    if (this.sending !== undefined) return
+    if (this.#sending !== undefined) return
     if (!begun || this.#silent === undefined) return this.flush()
     this.#handWriter()
     this.#silent()
@@ -359,15 +367,15 @@ export class Output {
 
   /** @throws MqttError ERR_PACKET_TOO_LARGE */
   assertFits(size: number): void {
-    if (this.packetLimit < size) throw tooLarge(size, this.packetLimit)
+    if (this.#packetLimit < size) throw tooLarge(size, this.#packetLimit)
   }
 
   // A packet was written from `mark` on: it counts, or is taken back. Its size.
   #count(mark: number, payloadLength: number): number {
     const size = this.#writer.length - mark + payloadLength
-    if (size > this.packetLimit) {
+    if (size > this.#packetLimit) {
       this.#writer.length = mark
-      throw tooLarge(size, this.packetLimit)
+      throw tooLarge(size, this.#packetLimit)
     }
     const { counters } = this.#host
     if (counters !== undefined) counters.packetsSent += 1
@@ -376,7 +384,7 @@ export class Output {
 
   #handWriter(): void {
     const { bytes, length } = this.#writer
-    if (this.sending !== undefined) return
+    if (this.#sending !== undefined) return
     if (length === 0) return this.#reset()
     this.#writer.bytes = nothing
     this.#writer.length = 0
@@ -464,7 +472,7 @@ export class Output {
   writeAcks(most = Number.POSITIVE_INFINITY): number {
     let count = 0
     if (this.#isMute) return count
-    this.#listeners = -1
+    this.watching.refresh()
     const { session, counters, options } = this.#host
     const { acks } = session
     while (acks.length > 0 && count < most) {
@@ -472,13 +480,13 @@ export class Output {
       if (ackType(entry) !== PUBREL) count += 1
       const reasonCode = this.#version === 5 ? ackReason(entry) : 0
       if (this.#writer.length + ackRoom > largeBuffer) this.#handWriter()
-      if ((reasonCode === 0 ? 4 : 5) > this.packetLimit) {
+      if ((reasonCode === 0 ? 4 : 5) > this.#packetLimit) {
         this.#giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no ack fits'))
         return count
       }
       writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), reasonCode, undefined, this.#version)
       if (counters !== undefined) counters.packetsSent += 1
-      if (this.#isWatched) this.#host.watch?.('out', acknowledgement(entry))
+      if (this.watching.on) this.#host.watch?.('out', acknowledgement(entry))
     }
     if (this.piled > options.memoryBudget) this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server reads nothing'))
     return count

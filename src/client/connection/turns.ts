@@ -3,7 +3,7 @@
  *
  * It must never keep what is queued beyond the end of the turn.
  */
-import type { Platform } from '../platform.js'
+import type { Platform } from '../platform/platform.js'
 
 /** Microtasks without news after which a turn counts as over: a loop over messages that are there needs fewer from one to the next. */
 const quietHops = 8

@@ -2,9 +2,6 @@
  * The numbers of the delivery: bounds, waits and thresholds. It imports nothing, so that bundlers put them where they are used.
  */
 
-/** Ticket of a message that needs no acknowledgement. */
-export const noTicket = -1
-
 // inbox.ts
 /** How often acknowledgements are checked for progress, and how old the oldest message must be to be called stalled. Milliseconds. */
 export const stallCheck = 1000
@@ -16,9 +13,6 @@ export const dropInterval = 1000
  */
 export const lookAgain = 100
 export const mostIdleLooks = 10
-/** Where retained messages come in, beside the SUBACK of who asked for them. */
-export const before = 1
-export const behind = 2
 /** Filters that were left and are still known, at most. */
 export const mostLeft = 1024
 

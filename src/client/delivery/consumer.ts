@@ -7,20 +7,20 @@
 import { MqttError } from '../../errors.js'
 import { Printed } from '../../printing.js'
 import type { PublishView } from '../../wire/publish.js'
-import type { Grant, NextOptions, Subscription } from '../api.js'
+import type { Grant, Message, NextOptions, Subscription } from '../api/index.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, silent } from '../common/abort.js'
 import { asyncDisposeSymbol } from '../common/dispose.js'
 import { Ring } from '../common/ring.js'
 import { invalid } from '../common/schema.js'
-import type { Host } from '../host.js'
-import { nextOptions } from '../parsing/requests.js'
-import type { FilterEntry } from '../subscribing/filter-entry.js'
-import { leastSweep, noTicket } from './bounds.js'
-import { type ConsumerConfig, internalFields } from './config.js'
+import type { Piece } from '../memory/message-memory.js'
+import { type ConsumerConfig, nextOptions } from '../parsing/requests.js'
+import { noTicket } from '../session/numbers.js'
+import { leastSweep } from './bounds.js'
+import { internalFields } from './config.js'
 import { iteration, streamOf } from './iteration.js'
 import { Lanes, type MessageBuffer } from './lanes.js'
-import { BorrowedMessage, type DeliveredMessage, type Message } from './message.js'
-import type { Piece } from './pieces.js'
+import { BorrowedMessage, type DeliveredMessage } from './message.js'
+import type { ConsumerHost, Origin } from './ports.js'
 
 const noOptions: NextOptions = Object.freeze({})
 
@@ -43,7 +43,7 @@ export class Consumer extends Printed implements Subscription {
   declare readonly config: ConsumerConfig
   /** Tells its messages from those of others. */
   declare readonly mark: symbol
-  readonly #host: Host
+  readonly #host: ConsumerHost<Consumer>
   readonly #buffer: MessageBuffer
   #bytes = 0
   /** Messages in the buffer that are owed no acknowledgement. */
@@ -64,7 +64,7 @@ export class Consumer extends Printed implements Subscription {
   #ended = false
   #error: MqttError | undefined
 
-  constructor(host: Host, config: ConsumerConfig) {
+  constructor(host: ConsumerHost<Consumer>, config: ConsumerConfig) {
     super()
     Object.defineProperties(this, internalFields)
     this.#host = host
@@ -141,7 +141,7 @@ export class Consumer extends Printed implements Subscription {
   }
 
   /** Shows a message to a handler where it was read. Only while `mayShow`. @param shift how far places in the piece lie before those in the view */
-  show(view: PublishView, topic: string, piece: Piece, shift: number, ticket: number, entry: FilterEntry): void {
+  show(view: PublishView, topic: string, piece: Piece, shift: number, ticket: number, entry: Origin): void {
     const message: BorrowedMessage = this.#shown ?? new BorrowedMessage(view, topic, piece, shift, 0, this.#host, ticket)
     if (this.#shown !== undefined) message.show(view, topic, piece, shift, ticket)
     this.#shown = undefined
@@ -168,7 +168,7 @@ export class Consumer extends Printed implements Subscription {
 
   // Who asked for QoS 0 never delays an acknowledgement.
   #receive(message: DeliveredMessage): void {
-    if (this.config.ack === 'on-receive' || (message.origin as FilterEntry).qosOf(this) === 0) message.settle(0)
+    if (this.config.ack === 'on-receive' || (message.origin as Origin).qosOf(this) === 0) message.settle(0)
   }
 
   /** Nothing more will come: what is buffered can still be read, then the end or the error shows. */
@@ -485,7 +485,7 @@ export class Consumer extends Printed implements Subscription {
 
 // Its filter is being left, so that this is the last chance; or it is a share that no other member of the group will get.
 function isLast({ origin, settled }: DeliveredMessage): boolean {
-  const { state, shared } = origin as FilterEntry
+  const { state, shared } = origin as Origin
   return state === 'leaving' || (shared && settled)
 }
 

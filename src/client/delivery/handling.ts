@@ -4,23 +4,24 @@
  * A message is settled exactly once, or left alone (stop, detach, a failure after `disconnect()` began). Handlers run after the read that
  * brought their message, never inside it, and what they throw never escapes.
  */
+
 import { MqttError, printable } from '../../errors.js'
 import { Printed } from '../../printing.js'
-import type { Grant, Handler, HandlerFailure, Handling } from '../api.js'
+import type { Grant, Handler, HandlerFailure, Handling } from '../api/index.js'
 import { type Deferred, deferred } from '../common/abort.js'
 import { asyncDisposeSymbol } from '../common/dispose.js'
 import { Ring } from '../common/ring.js'
-import type { Host } from '../host.js'
+import { SparseSet } from '../common/sparse.js'
 import type { CheckedListen } from '../parsing/requests.js'
-import { SparseSet } from '../session/sparse.js'
 import { firstDelay, longestDelay, retries } from './bounds.js'
 import type { Consumer } from './consumer.js'
 import type { DeliveredMessage } from './message.js'
+import type { DeliveryHost } from './ports.js'
 
 /** Runs a handler over a consumer. */
 export class HandlerLoop extends Printed implements Handling {
   static override readonly name = 'Handling'
-  readonly #host: Host
+  readonly #host: DeliveryHost<Consumer>
   readonly #consumer: Consumer
   readonly #handler: Handler
   readonly #onError: CheckedListen['onError']
@@ -40,7 +41,7 @@ export class HandlerLoop extends Printed implements Handling {
   #over: { readonly error: MqttError | undefined } | undefined
   #stopped = false
 
-  constructor(consumer: Consumer, handler: Handler, options: CheckedListen, host: Host) {
+  constructor(consumer: Consumer, handler: Handler, options: CheckedListen, host: DeliveryHost<Consumer>) {
     super()
     this.#consumer = consumer
     this.#host = host

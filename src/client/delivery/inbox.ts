@@ -8,25 +8,25 @@ import { MOST_NOTED } from '../../wire/property-numbers.js'
 import type { PublishView } from '../../wire/publish.js'
 import type { TopicRecord } from '../../wire/topic-table.js'
 import type { TopicTrie } from '../../wire/trie.js'
-import type { Host } from '../host.js'
-import type { CancelTimer } from '../platform.js'
+import type { Counters } from '../common/counters.js'
+import { SparseSet } from '../common/sparse.js'
+import { type Piece, Pieces } from '../memory/message-memory.js'
+import type { CancelTimer } from '../platform/platform.js'
+import { noTicket } from '../session/numbers.js'
 import { nameOf } from '../session/refusal.js'
-import { SparseSet } from '../session/sparse.js'
-import type { Counters } from '../statistics.js'
-import type { FilterEntry } from '../subscribing/filter-entry.js'
-import { before, behind, dropInterval, lookAgain, mostIdleLooks, mostLeft, noTicket, stallAge, stallCheck } from './bounds.js'
+import { dropInterval, lookAgain, mostIdleLooks, mostLeft, stallAge, stallCheck } from './bounds.js'
 import type { Consumer } from './consumer.js'
 import { BorrowedMessage, costOf, type DeliveredMessage, OwnedMessage, type Settler, SharedOutcome } from './message.js'
-import { type Piece, Pieces } from './pieces.js'
+import type { DeliveryHost, Route } from './ports.js'
 
 interface Recipient {
   readonly consumer: Consumer
-  readonly entry: FilterEntry
+  readonly entry: ReadRoute
   readonly owing: boolean
 }
 
-/** Undefined: whoever reads the filter. */
-type Audience = FilterEntry['audience']
+/** A filter with those who read it. */
+type ReadRoute = Route<Consumer>
 
 /** Routes messages. */
 export class Inbox {
@@ -34,17 +34,17 @@ export class Inbox {
   bytes = 0
   /** Consumers with messages in memory that others may share. */
   readonly loosened = new SparseSet<Consumer>()
-  readonly #host: Host
-  readonly #trie: TopicTrie<FilterEntry>
+  readonly #host: DeliveryHost<Consumer>
+  readonly #trie: TopicTrie<ReadRoute>
   readonly #pieces = new Pieces()
   /** The window that is read from, where messages may be lent in it. */
   #window: Piece | undefined
   /** Bytes that the budget has left beside what is held elsewhere. */
   #room = 0
   readonly #unclaimed: DeliveredMessage[] = []
-  readonly #identified: FilterEntry[] = []
+  readonly #identified: ReadRoute[] = []
   /** Filters that were left last: copies for them may still be under way. */
-  readonly #left = new SparseSet<FilterEntry>()
+  readonly #left = new SparseSet<ReadRoute>()
   /** Where retained messages came in: `before` a SUBACK, or `behind` it. */
   #habits = 0
   /** There was no room for a message: this connection brings no more at QoS 1 and 2. */
@@ -63,9 +63,9 @@ export class Inbox {
   #dropTopic = ''
   #dropTimer: CancelTimer | undefined
 
-  constructor(host: Host) {
+  constructor(host: DeliveryHost<Consumer>, trie: TopicTrie<ReadRoute>) {
     this.#host = host
-    this.#trie = host.registry.trie
+    this.#trie = trie
   }
 
   /** Consumers that borrow messages: memory that reads go into is lent to them. */
@@ -122,7 +122,7 @@ export class Inbox {
   handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit = view.payloadEnd): void {
     const { counters } = this.#host
     if (counters !== undefined) counters.received += 1
-    const matched = record.version === this.#trie.version ? (record.route as FilterEntry[]) : this.#match(record)
+    const matched = record.version === this.#trie.version ? (record.route as ReadRoute[]) : this.#match(record)
     // Nearly every message: for one filter with one reader.
     const sole = matched.length === 1 && !view.retain && counters === undefined ? matched[0] : undefined
     if (sole?.sole !== undefined && this.#isOwn(view, sole)) return this.#deliverToOne(view, record.name, ticket, limit, sole, sole.sole)
@@ -133,19 +133,19 @@ export class Inbox {
     else if (ticket !== noTicket) this.#host.settle(ticket, 0)
   }
 
-  #leftBy({ subscriptionIdentifiers, subscriptionIdentifierCount }: PublishView): FilterEntry[] {
+  #leftBy({ subscriptionIdentifiers, subscriptionIdentifierCount }: PublishView): ReadRoute[] {
     const named = subscriptionIdentifiers.slice(0, subscriptionIdentifierCount)
     return [...this.#left].filter(({ identifier }) => named.includes(identifier))
   }
 
-  #match(record: TopicRecord): FilterEntry[] {
+  #match(record: TopicRecord): ReadRoute[] {
     const entries = this.#trie.matchAll(record.name)
     record.route = entries
     record.version = this.#trie.version
     return entries
   }
 
-  #deliverToOne(view: PublishView, topic: string, ticket: number, limit: number, entry: FilterEntry, consumer: Consumer): void {
+  #deliverToOne(view: PublishView, topic: string, ticket: number, limit: number, entry: ReadRoute, consumer: Consumer): void {
     const owed = entry.soleQos > 0 ? ticket : noTicket
     if (!this.#show(view, topic, owed, limit, entry, consumer)) {
       const size = costOf(view, topic)
@@ -158,7 +158,7 @@ export class Inbox {
   }
 
   // A handler of borrowed messages sees one while it is read: where it lies, if that can be lent.
-  #show(view: PublishView, topic: string, ticket: number, limit: number, entry: FilterEntry, consumer: Consumer): boolean {
+  #show(view: PublishView, topic: string, ticket: number, limit: number, entry: ReadRoute, consumer: Consumer): boolean {
     if (!consumer.mayShow || this.#overdrawn) return false
     const window = this.#window
     if (window !== undefined && view.bytes === window.bytes) consumer.show(view, topic, window, 0, ticket, entry)
@@ -168,7 +168,7 @@ export class Inbox {
 
   #messageFor(
     consumer: Consumer,
-    entry: FilterEntry,
+    entry: ReadRoute,
     view: PublishView,
     topic: string,
     limit: number,
@@ -193,7 +193,7 @@ export class Inbox {
     return message
   }
 
-  #deliverToAll(view: PublishView, topic: string, ticket: number, limit: number, entries: readonly FilterEntry[]): void {
+  #deliverToAll(view: PublishView, topic: string, ticket: number, limit: number, entries: readonly ReadRoute[]): void {
     const recipients = this.#recipientsOf(entries, view.retain && !view.dup)
     if (recipients.length > 0) return this.#deliver(view, topic, ticket, limit, recipients)
     const detached = entries.find((entry) => entry.detached)
@@ -220,10 +220,10 @@ export class Inbox {
   }
 
   /** A consumer joined filters: what waited for one goes to it, in the order of arrival. */
-  handleJoined(consumer: Consumer, entries: ReadonlySet<FilterEntry>): void {
+  handleJoined(consumer: Consumer, entries: ReadonlySet<ReadRoute>): void {
     const waiting = [...entries].flatMap((entry) => entry.held.splice(0))
     for (const message of this.#unclaimed.splice(0)) {
-      const origin = this.#host.registry.trie.matchAll(message.topic).find((entry) => entries.has(entry))
+      const origin = this.#trie.matchAll(message.topic).find((entry) => entries.has(entry))
       if (origin === undefined) this.#unclaimed.push(message)
       else waiting.push(Object.assign(message, { origin }))
     }
@@ -237,7 +237,7 @@ export class Inbox {
   /** Messages were left unacknowledged: kept for the next consumer of their filter, if there can be one. */
   handleKept(messages: readonly DeliveredMessage[]): void {
     for (const message of messages) {
-      const entry = message.origin as FilterEntry
+      const entry = message.origin as ReadRoute
       const leaving = entry.state === 'leaving'
       // Where others read on, it is theirs: a share is given up, the rest goes to one of them.
       if (!leaving && message.giveUp()) continue
@@ -248,7 +248,7 @@ export class Inbox {
     this.watch()
   }
 
-  #passOn(message: DeliveredMessage, entry: FilterEntry): void {
+  #passOn(message: DeliveredMessage, entry: ReadRoute): void {
     for (const [consumer, qos] of entry.members) if (qos > 0) return consumer.push(message)
     // Those who read on at QoS 0 had their copy.
     if (entry.members.size > 0) message.settle(0)
@@ -261,7 +261,7 @@ export class Inbox {
   }
 
   /** A filter has no subscription any more. */
-  handleForgotten(entry: FilterEntry): void {
+  handleForgotten(entry: ReadRoute): void {
     this.handleLeft(entry)
     for (const message of entry.held.splice(0)) {
       this.bytes -= message.size
@@ -270,10 +270,10 @@ export class Inbox {
   }
 
   /** A subscription was left, or another one takes its place: copies for it may still come. */
-  handleLeft(entry: FilterEntry): void {
+  handleLeft(entry: ReadRoute): void {
     const left = this.#left
     if (entry.identifier > 0) left.add(entry)
-    if (left.size > mostLeft) left.delete(left.keys().next().value as FilterEntry)
+    if (left.size > mostLeft) left.delete(left.keys().next().value as ReadRoute)
   }
 
   /** Starts looking at the progress of acknowledgements; stops by itself when none are owed. */
@@ -295,12 +295,12 @@ export class Inbox {
   }
 
   // Not a copy for a filter that was left, which one of overlapping filters would take for another copy of its own.
-  #isOwn(view: PublishView, entry: FilterEntry): boolean {
+  #isOwn(view: PublishView, entry: ReadRoute): boolean {
     return this.#left.size === 0 || view.subscriptionIdentifierCount === 0 || view.subscriptionIdentifiers[0] === entry.identifier
   }
 
   // Subscription Identifiers tell which of overlapping filters a copy is for; without a known one the topic alone decides.
-  #identify(view: PublishView, matched: readonly FilterEntry[]): readonly FilterEntry[] {
+  #identify(view: PublishView, matched: readonly ReadRoute[]): readonly ReadRoute[] {
     if (view.subscriptionIdentifierCount === 0) return matched
     if (this.#host.counters !== undefined) countUnknown(view, matched, this.#host.counters)
     const [only] = matched
@@ -366,14 +366,15 @@ export class Inbox {
 
   // What had no room comes again on the next connection. What is held is handed out before, while somebody reads, or it came again, too.
   #overdraw(): void {
-    const { connection, platform, registry, session } = this.#host
+    const { platform, registry, session } = this.#host
+    const { negotiated } = session
     if (this.#overdrawn) return
     this.#overdrawn = true
     let most = Number.POSITIVE_INFINITY
     let idle = 0
     const look = (): void => {
       // The end of the client is orderly, and says goodbye by itself.
-      if (this.#host.connection !== connection || this.#host.stopping) return
+      if (session.state !== 'connected' || session.negotiated !== negotiated || this.#host.stopping) return
       const left = session.inbound.unsettled + this.bytes
       idle = left < most ? 0 : idle + 1
       most = left
@@ -383,7 +384,7 @@ export class Inbox {
         return
       }
       session.close(overBudget(), 0x97)
-      connection?.pump()
+      this.#host.pump()
     }
     look()
   }
@@ -455,10 +456,10 @@ export class Inbox {
   }
 
   // Each consumer once, however many of its filters match. A retained copy that is sent again may be for anybody.
-  #recipientsOf(entries: readonly FilterEntry[], retain: boolean): Recipient[] {
+  #recipientsOf(entries: readonly ReadRoute[], retain: boolean): Recipient[] {
     const recipients = new Map<Consumer, Recipient>()
     for (const entry of entries) {
-      const audiences = retain && !entry.retainAsPublished ? this.#audiencesOf(entry) : [undefined]
+      const audiences = retain ? this.#audiencesOf(entry) : [undefined]
       for (const [consumer, qos] of entry.members) {
         if (audiences.every((audience) => audience?.has(consumer) === false)) continue
         if (qos > 0 || !recipients.has(consumer)) recipients.set(consumer, { consumer, entry, owing: qos > 0 })
@@ -467,14 +468,11 @@ export class Inbox {
     return [...recipients.values()]
   }
 
-  // Servers answer SUBSCRIBEs in order. What comes while one waits for its answer is for that one, or, with servers that send retained messages
-  // behind SUBACK, for the one before. Those that do both leave it open.
-  #audiencesOf({ audience, grantedQos, requests: [next] }: FilterEntry): readonly Audience[] {
-    const waits = next?.sent === true && next.request.retainHandling < 2
-    const sure = !waits ? behind : grantedQos === undefined ? before : 0
+  // A server that does both leaves it open.
+  #audiencesOf(entry: ReadRoute): ReturnType<ReadRoute['audiencesOf']> {
+    const sure = entry.retainHabit
     this.#habits |= sure
-    const habit = sure || this.#habits
-    return habit === behind ? [audience] : habit === before ? [next?.audience] : [audience, next?.audience]
+    return entry.audiencesOf(sure || this.#habits)
   }
 
   #holder(ticket: number): Consumer | undefined {
@@ -483,7 +481,7 @@ export class Inbox {
   }
 }
 
-function countUnknown(view: PublishView, matched: readonly FilterEntry[], counters: Counters): void {
+function countUnknown(view: PublishView, matched: readonly ReadRoute[], counters: Counters): void {
   view.forEachSubscriptionIdentifier((identifier) => {
     if (!matched.some((entry) => entry.identifier === identifier)) counters.unknownIdentifiers += 1
   })

@@ -3,18 +3,18 @@
  *
  * It gives an established connection or throws a typed error, and leaves no socket, timer or listener behind.
  */
+
 import { MqttError, type MqttErrorCode } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import type { ProtocolVersion } from '../../wire/packets.js'
-import type { CredentialsContext } from '../api.js'
+import type { CredentialsContext } from '../api/index.js'
 import { onAbort, within } from '../common/abort.js'
 import { assertNone } from '../common/schema.js'
-import type { Host } from '../host.js'
 import { type Login, login, type ParsedEndpoint, redirected, shown } from '../parsing/endpoint.js'
 import { type ConnectInput, checkConnect, connectPacket, unspoken } from '../parsing/options.js'
-import type { Platform } from '../platform.js'
+import type { Platform } from '../platform/platform.js'
 import { broken } from '../session/refusal.js'
-import type { Authentication } from './authentication.js'
+import type { Authenticator, DiallingHost } from './ports.js'
 
 /** What one attempt is about. */
 export interface AttemptPlan {
@@ -25,11 +25,11 @@ export interface AttemptPlan {
   readonly version: ProtocolVersion
   readonly cleanStart: boolean
   readonly limits: ConnectInput['limits']
-  readonly authentication: Authentication | undefined
+  readonly authentication: Authenticator | undefined
 }
 
 /** Connects and gives what `credentials` said, or throws an MqttError. */
-export async function attempt(host: Host, plan: AttemptPlan, signal: AbortSignal): Promise<Login | undefined> {
+export async function attempt(host: DiallingHost, plan: AttemptPlan, signal: AbortSignal): Promise<Login | undefined> {
   const { options, platform } = host
   const { endpoint, number, lastError } = plan
   const abort = new AbortController()
@@ -48,7 +48,7 @@ export async function attempt(host: Host, plan: AttemptPlan, signal: AbortSignal
   }
 }
 
-async function connect(host: Host, plan: AttemptPlan, given: Login | undefined, signal: AbortSignal): Promise<void> {
+async function connect(host: DiallingHost, plan: AttemptPlan, given: Login | undefined, signal: AbortSignal): Promise<void> {
   const { options } = host
   const { endpoint, authentication, number } = plan
   const url = shown(endpoint.target.url)
@@ -61,7 +61,7 @@ async function connect(host: Host, plan: AttemptPlan, given: Login | undefined, 
   const packet = connectPacket(options, {
     ...plan,
     version,
-    clientId: host.clientId,
+    clientId: host.clientIdFor(version),
     username: given?.username ?? options.username ?? endpoint.username,
     password: given?.password ?? options.password ?? endpoint.password,
     overrides: given?.connect,
@@ -77,7 +77,7 @@ async function connect(host: Host, plan: AttemptPlan, given: Login | undefined, 
 }
 
 /** Asks the application for credentials. @throws MqttError */
-export async function credentials({ options }: Host, context: CredentialsContext): Promise<Login | undefined> {
+export async function credentials({ options }: DiallingHost, context: CredentialsContext): Promise<Login | undefined> {
   if (options.credentials === undefined) return undefined
   const { signal } = context
   try {
@@ -88,7 +88,7 @@ export async function credentials({ options }: Host, context: CredentialsContext
   }
 }
 
-async function dial({ platform, options }: Host, { target, transport, source }: ParsedEndpoint, signal: AbortSignal): Promise<Transport> {
+async function dial({ platform, options }: DiallingHost, { target, transport, source }: ParsedEndpoint, signal: AbortSignal): Promise<Transport> {
   const { maximumPacketSize } = options
   const opening = transport
     ? Promise.resolve(transport(source, { signal }))

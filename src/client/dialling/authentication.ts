@@ -4,15 +4,16 @@
  * One exchange at a time. A mechanism that throws, or gives what is no data, ends the connection without a further byte; what it threw is the
  * error's cause. It never keeps data of an exchange.
  */
+
 import { MqttError } from '../../errors.js'
 import type { AuthPacket, Bytes, Properties } from '../../wire/packets.js'
-import type { AuthContext, AuthMechanism } from '../api.js'
+import type { AuthContext, AuthMechanism } from '../api/index.js'
 import { type Deferred, deferred, within } from '../common/abort.js'
 import { bytes, optional } from '../common/schema.js'
-import type { Host } from '../host.js'
-import type { CancelTimer } from '../platform.js'
+import type { CancelTimer } from '../platform/platform.js'
 import { broken } from '../session/refusal.js'
 import { patience } from './bounds.js'
+import type { AuthenticationHost } from './ports.js'
 
 const data = optional(bytes)
 
@@ -27,7 +28,7 @@ interface Renewal {
 
 /** The exchanges of one client. */
 export class Authentication {
-  readonly #host: Host
+  readonly #host: AuthenticationHost
   readonly #mechanism: AuthMechanism
   #context: AuthContext
   #renewal: Renewal | undefined
@@ -35,7 +36,7 @@ export class Authentication {
   /** Rises with each connection: what an old exchange comes to is of no interest any more. */
   #round = 0
 
-  constructor(host: Host, mechanism: AuthMechanism) {
+  constructor(host: AuthenticationHost, mechanism: AuthMechanism) {
     this.#host = host
     this.#mechanism = mechanism
     this.#context = { attempt: 0, endpoint: '', signal: new AbortController().signal, reauthentication: false }

@@ -4,7 +4,7 @@
  * Pure. It never holds an empty list.
  */
 import type { MqttError } from '../../errors.js'
-import { SparseMap } from '../session/sparse.js'
+import { SparseMap } from '../common/sparse.js'
 import { mostHops } from './bounds.js'
 
 /** An endpoint, and why it came to nothing there. */

@@ -7,27 +7,15 @@
 import { MqttError } from '../../errors.js'
 import type { ProtocolVersion } from '../../wire/packets.js'
 import { longestDelay } from '../common/bounds.js'
-import type { Output } from '../connection/output.js'
-import type { Host } from '../host.js'
 import { type ParsedEndpoint, referred, shown } from '../parsing/endpoint.js'
 import type { Config } from '../parsing/options.js'
-import type { CancelTimer } from '../platform.js'
+import type { CancelTimer } from '../platform/platform.js'
 import { broken, unknownAlias } from '../session/refusal.js'
 import { attempt, credentials } from './attempt.js'
-import type { Authentication } from './authentication.js'
 import { leastLife, longestHaste, narrow, wakeInterval } from './bounds.js'
 import { BrokerList } from './brokers.js'
+import type { DiallingHost } from './ports.js'
 import { type Hint, type Step, Supervisor } from './supervisor.js'
-
-/** What the dialling side asks of the client. */
-export interface DiallingHost extends Host {
-  clientId: string
-  readonly authentication: Authentication | undefined
-  /** No connection will come, because of this: what waits for one is over. Turns that run while the client ends go on. */
-  finish(error: MqttError | undefined): void
-  /** Gives up the connection in order, for a new one. */
-  replace(reason: string): void
-}
 
 /** Attempts of one client. */
 export class Dialling {
@@ -109,12 +97,12 @@ export class Dialling {
     this.#hint = undefined
   }
 
-  /** A server took us in. Where attempts failed, or connections did not hold, this one begins with care. */
-  handleConnected(output: Output): void {
+  /** A server took us in. True where attempts failed, or connections did not hold: this one is to begin with care. */
+  handleConnected(): boolean {
     this.#attempt = undefined
     this.#other = false
-    output.careful = this.#supervisor.attempt > 1
     this.#supervisor.handleConnected(this.#host.platform.now())
+    return this.#supervisor.attempt > 1
   }
 
   /** A connection ended: what comes now? `urgent`: there is nothing to wait for. */
@@ -192,7 +180,6 @@ export class Dialling {
     const { attempt: number, lastError } = this.#supervisor
     const { protocolVersion } = host.options
     const version = protocolVersion !== 'auto' ? protocolVersion : this.#old.has(endpoint) ? 4 : 5
-    if (version === 4 && host.clientId === '') host.clientId = this.#generatedId()
     const plan = {
       endpoint,
       number,
@@ -243,12 +230,6 @@ export class Dialling {
     this.#hint = undefined
     this.#asking = false
     return hint
-  }
-
-  // Unique per client, and of characters that every 3.1.1 server takes [MQTT-3.1.3-5].
-  #generatedId(): string {
-    const character = (): string => Math.floor(this.#host.platform.random() * 36).toString(36)
-    return `mqwire${Array.from({ length: 16 }, character).join('')}`
   }
 
   #handleWake(): void {

@@ -4,32 +4,15 @@
  * Pure: no timer, no clock (`now` is an argument), no promise; randomness is passed in. States are objects, each with its own answers; `core.ts`
  * carries the steps out. It never asks for two dials at a time.
  */
+
 import { describe, MqttError } from '../../errors.js'
-import type { Backoff } from '../backoff.js'
+import type { Verdict } from '../api/index.js'
 import { longestDelay } from '../common/bounds.js'
-import { SparseSet } from '../session/sparse.js'
+import { SparseSet } from '../common/sparse.js'
+import type { ReconnectPolicy } from '../parsing/options.js'
 import { fallback } from './bounds.js'
 import type { BrokerList, Failure } from './brokers.js'
-import { type Verdict, verdictOf, verdicts } from './verdicts.js'
-
-/** What `decide` is told besides the error. */
-export interface DecisionContext {
-  /** Attempts made since a connection was stable. */
-  readonly attempt: number
-  /** URL of the endpoint. */
-  readonly endpoint: string
-  /** What would be done. */
-  readonly verdict: Verdict
-}
-
-/** How a lost connection is made good. */
-export interface ReconnectPolicy {
-  readonly backoff: Backoff
-  /** Milliseconds. */
-  readonly stableAfter: number
-  readonly maxAttempts: number
-  readonly decide: ((error: MqttError, context: DecisionContext) => Verdict | undefined) | undefined
-}
+import { verdictOf, verdicts } from './verdicts.js'
 
 /** What a supervisor needs to know. */
 export interface SupervisorConfig<E> {

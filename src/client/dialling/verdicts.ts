@@ -3,13 +3,9 @@
  *
  * Pure. Failures of the network are always worth another try; a server that said no is asked again only where its reason may pass.
  */
-import type { MqttError } from '../../errors.js'
 
-/**
- * `'retry'` after a delay; `'refresh'` once more with fresh credentials, and `'next'` after that; `'next'` never again at this endpoint, as long as
- * there are others; `'stop'` the client is over.
- */
-export type Verdict = 'retry' | 'refresh' | 'next' | 'stop'
+import type { MqttError } from '../../errors.js'
+import type { Verdict } from '../api/index.js'
 
 export const verdicts: readonly Verdict[] = ['retry', 'refresh', 'next', 'stop']
 

@@ -1,7 +1,7 @@
 /**
  * Client options, parsed into one complete frozen configuration before anything else happens.
  *
- * Wrong values throw `ERR_INVALID_OPTION` with the option's name and range; what a later version will know is `ERR_UNSUPPORTED_OPTION`.
+ * Wrong values throw `ERR_INVALID_OPTION` with the option's name and range.
  * The caller's object is never kept or written to; bytes are copied.
  */
 
@@ -10,8 +10,21 @@ import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
 import type { ConnectPacket, Properties, ProtocolVersion, QoS, UserProperties, Will } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
-import type { AuthMechanism, ClientOptions, Credentials, CredentialsContext, Logger, OfflinePolicy, OutboundOverflow, Overflow } from '../api.js'
-import { exponential } from '../backoff.js'
+import type {
+  AuthMechanism,
+  Backoff,
+  ClientEvents,
+  ClientListeners,
+  ClientOptions,
+  Credentials,
+  CredentialsContext,
+  DecisionContext,
+  Logger,
+  OfflinePolicy,
+  OutboundOverflow,
+  Overflow,
+  Verdict,
+} from '../api/index.js'
 import {
   anyObject,
   assertHandler,
@@ -35,15 +48,13 @@ import {
   text,
   that,
   unknown,
-  unsupported,
   userProperties,
   withDefault,
 } from '../common/schema.js'
-import { type ScannerOption, scannerOption } from '../connection/scanning.js'
-import type { ReconnectPolicy } from '../dialling/supervisor.js'
-import type { ClientEvents, ClientListeners } from '../events.js'
-import type { Platform } from '../platform.js'
+import type { Platform } from '../platform/platform.js'
+import { exponential } from './backoff.js'
 import { hiddenKeepAlive, megabyte, unsigned32 } from './bounds.js'
+import { type ScannerOption, scannerOption } from './scanning.js'
 
 export const expiryInterval: Parser<number> = integer(0, unsigned32)
 
@@ -144,12 +155,13 @@ const listeners: Parser<ClientListeners> = (value, path) => {
   return given
 }
 
-/** Options that the design knows, and of which this version knows one value. */
-function only<const T>(supported: T): Parser<T> {
-  return (value, path) => {
-    if (value !== undefined && value !== supported) throw unsupported(path, 'in this version')
-    return supported
-  }
+/** How a lost connection is made good. */
+export interface ReconnectPolicy {
+  readonly backoff: Backoff
+  /** Milliseconds. */
+  readonly stableAfter: number
+  readonly maxAttempts: number
+  readonly decide: ((error: MqttError, context: DecisionContext) => Verdict | undefined) | undefined
 }
 
 /** What waits to be sent. */
@@ -200,14 +212,11 @@ export interface Config {
   readonly on: ClientListeners | undefined
   readonly platform: Platform | undefined
   readonly logger: Logger | undefined
-  readonly store: undefined
   readonly auth: AuthMechanism | undefined
   readonly scanner: ScannerOption | undefined
   readonly stats: boolean
   readonly resubscribe: 'when-lost' | 'always'
   readonly serverReferences: readonly string[] | undefined
-  readonly strictTopics: false
-  readonly checkPayloadFormat: false
 }
 
 const offline = object<OutboundConfig['offline']>({
@@ -295,12 +304,9 @@ const config = object<Given>({
   on: optional(listeners),
   platform: optional(that<Platform>((value) => typeof (value as Partial<Platform>)?.nextTurn === 'function', 'virtualPlatform()')),
   logger: optional(anyObject),
-  store: only(undefined),
   scanner: optional(scannerOption),
   stats: withDefault(boolean, false),
   resubscribe: withDefault(oneOf('when-lost', 'always'), 'when-lost'),
-  strictTopics: only(false),
-  checkPayloadFormat: only(false),
 })
 
 /** Parses the options of a client. @throws MqttError ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */

@@ -9,7 +9,7 @@ import { DISCONNECT } from '../../wire/constants.js'
 import type { Properties, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
 import { hasWildcard, isShared, validateTopicFilter } from '../../wire/topics.js'
-import type { Filters, ListenOptions, NextOptions, SubscribeOptions } from '../api.js'
+import type { AckMode, Filters, ListenOptions, Message, Negotiated, NextOptions, Overflow, SubscribeOptions } from '../api/index.js'
 import {
   assertHandler,
   assertNone,
@@ -36,10 +36,6 @@ import {
   userProperties,
   withDefault,
 } from '../common/schema.js'
-import type { ConsumerConfig } from '../delivery/config.js'
-import type { Host } from '../host.js'
-import type { PublishCall } from '../publishing/publish-item.js'
-import type { Negotiated } from '../session/limits.js'
 import { mostBuffered } from './bounds.js'
 import { bufferOptions, type Config, expiryInterval, messageOptions, offlinePolicy, outboundOverflow, publishProperties, qos } from './options.js'
 
@@ -56,8 +52,22 @@ const publishSchema = {
 const publishOptions = object<Parsed<typeof publishSchema>>(publishSchema)
 const noOptions = publishOptions({})
 
+/** How a PUBLISH is to be written. */
+export interface Sending {
+  readonly qos: 0 | 1 | 2
+  readonly retain: boolean
+  readonly properties: Properties | undefined
+}
+
 /** Options of `publish`, checked. */
 export type CheckedPublish = typeof noOptions
+
+/** A publish that was checked. */
+export interface PublishCall {
+  readonly topic: string
+  readonly payload: Uint8Array
+  readonly options: CheckedPublish
+}
 
 const { Buffer: nodeBuffer } = globalThis as { readonly Buffer?: unknown }
 
@@ -138,6 +148,19 @@ const listenSchema = {
 export type CheckedListen = Parsed<typeof listenSchema>
 const listenOptions = object<CheckedListen>(listenSchema)
 type Ordering = Partial<Pick<CheckedListen, 'order' | 'concurrency'>>
+
+/** How one subscription behaves; every default filled in. */
+export interface ConsumerConfig {
+  readonly ack: AckMode
+  readonly onExit: 'unsubscribe' | 'detach'
+  readonly buffer: number
+  readonly bufferBytes: number
+  readonly overflow: Overflow
+  readonly lifetime: 'owned' | 'borrowed'
+  readonly onDrop: ((message: Message) => void) | undefined
+  /** Messages of one key are handled one after the other; undefined where there are no keys. */
+  readonly keyOf?: ((message: Message) => unknown) | undefined
+}
 
 /** Options of a subscription, every default filled in. */
 export type CheckedSubscribe = ConsumerConfig & Pick<Subscribing, 'requireQos' | 'properties' | 'signal' | 'until'>
@@ -277,7 +300,10 @@ const disconnectSchema = {
 const disconnectOptions = object<Parsed<typeof disconnectSchema>>(disconnectSchema)
 
 /** Checks the arguments of `disconnect`. */
-export function goodbye(given: unknown, client: Pick<Host, 'options' | 'session'>): Goodbye {
+export function goodbye(
+  given: unknown,
+  client: Spoken & { readonly options: Pick<Config, 'cleanStart'>; readonly session: { readonly openedFor: number } },
+): Goodbye {
   const { openedFor: opened } = client.session
   const { reasonCode, timeout, signal, ...properties } = disconnectOptions(given)
   assertSpoken(client, { ...properties, reasonCode: reasonCode || undefined })

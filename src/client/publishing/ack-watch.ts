@@ -3,15 +3,16 @@
  *
  * It may assume that it is told of every message sent and of every acknowledgement. It must never cost more than a comparison for one.
  */
-import type { Host } from '../host.js'
-import type { CancelTimer } from '../platform.js'
+
+import type { CancelTimer } from '../platform/platform.js'
+import type { PublishingHost } from './ports.js'
 
 /** Milliseconds without a single acknowledgement. */
 const stallAge = 10_000
 
 /** Progress of one client's outgoing messages at QoS 1 and 2. */
 export class AckWatch {
-  readonly #host: Host
+  readonly #host: PublishingHost
   #cancel: CancelTimer | undefined
   /** Acknowledgements; and how many there were when it was looked last, with slices of large payloads. */
   #count = 0
@@ -19,7 +20,7 @@ export class AckWatch {
   #since = 0
   #told = false
 
-  constructor(host: Host) {
+  constructor(host: PublishingHost) {
     this.#host = host
   }
 
@@ -61,7 +62,7 @@ export class AckWatch {
     this.#cancel = undefined
     const { inFlight } = this.#host.outbox
     if (inFlight === 0) return
-    if (this.#progress !== this.#seen || this.#host.connection?.output.sending !== undefined) return this.#begin()
+    if (this.#progress !== this.#seen || this.#host.connection?.output.midway) return this.#begin()
     const age = this.#host.platform.now() - this.#since
     this.#told = true
     this.#host.log('warn', `the server acknowledges nothing since ${Math.round(age)} ms`)

@@ -4,19 +4,20 @@
  * A listener may publish again, and fail again: events come in turns of the event loop of their own, and above a number of them at most once a
  * second, counted together.
  */
+
 import { MqttError } from '../../errors.js'
-import type { ClientEvents } from '../events.js'
-import type { Host } from '../host.js'
+import type { ClientEvents } from '../api/index.js'
 import { mostTold, pause } from './bounds.js'
+import type { PublishingHost } from './ports.js'
 
 /** Failed publishes of one client. */
 export class Failures {
-  readonly #host: Host
+  readonly #host: PublishingHost
   #events: ClientEvents['drop'][] = []
   #queued = false
   #over = false
 
-  constructor(host: Host) {
+  constructor(host: PublishingHost) {
     this.#host = host
   }
 

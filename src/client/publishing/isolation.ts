@@ -7,13 +7,13 @@
  * that is answered although a connection ended over it shows the same: until a connection lasts, each such one asks for one more connection of the
  * next. It must never blame a message for a connection that we ended ourselves, nor for one that could not carry it whole.
  */
+
 import type { MqttError } from '../../errors.js'
 import { DISCONNECT } from '../../wire/constants.js'
-import type { Output } from '../connection/output.js'
-import type { Host } from '../host.js'
-import type { CancelTimer } from '../platform.js'
+import type { CancelTimer } from '../platform/platform.js'
 import { broken, refusal } from '../session/refusal.js'
 import { longestDoubt, longestSilence, longestTrial, mostDoubt, patient, suspicious } from './bounds.js'
+import type { PublishingHost, WriteProgress } from './ports.js'
 import type { Item } from './publish-item.js'
 
 /** DISCONNECT reason codes that say we sent something wrong. */
@@ -23,13 +23,13 @@ const vague: readonly number[] = [0x80, 0x83]
 
 /** The trials of one client's messages. */
 export class Isolation {
-  readonly #host: Host
+  readonly #host: PublishingHost
   /** Milliseconds that the connection before lived. */
   #lifetime = 0
   /** Messages that were answered although connections had ended over them: the link breaks by itself. */
   #doubt = 0
   // valid for the connection
-  #output: Output | undefined
+  #output: WriteProgress | undefined
   #since = 0
   /** Held back until the connection has shown that it lives. */
   #held: Item | undefined
@@ -37,7 +37,7 @@ export class Isolation {
   #alone: Item | undefined
   #cancel: CancelTimer | undefined
 
-  constructor(host: Host) {
+  constructor(host: PublishingHost) {
     this.#host = host
   }
 

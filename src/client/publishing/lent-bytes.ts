@@ -4,24 +4,24 @@
  * It may assume that the output hands no memory of callers to a transport, so that only what it has not handed over yet is read later. It must
  * never copy more than `maxQueuedBytes` for one message.
  */
-import type { Output } from '../connection/output.js'
-import type { Host } from '../host.js'
+
 import { broken } from '../session/refusal.js'
+import type { PublishingHost, PublishWriter } from './ports.js'
 import type { Item } from './publish-item.js'
 
 /** Payloads that belong to callers. */
 export class LentBytes {
   /** The latest message, and what it was written to. */
   #item: Item | undefined
-  #output: Output | undefined
-  readonly #host: Host
+  #output: PublishWriter | undefined
+  readonly #host: PublishingHost
 
-  constructor(host: Host) {
+  constructor(host: PublishingHost) {
     this.#host = host
   }
 
   /** A message is written now. */
-  handleSent(item: Item, output: Output): void {
+  handleSent(item: Item, output: PublishWriter): void {
     this.#item = item
     this.#output = output
   }
@@ -29,11 +29,11 @@ export class LentBytes {
   /** The caller has the bytes back: what is to be sent of them, now or `again`, is copied. Beyond the limit it is not sent, and the link is cut. */
   giveBack(item: Item, again: boolean): void {
     const { size, payload } = item
-    const output = this.#item === item && this.#output?.sending === payload ? this.#output : undefined
+    const output = this.#item === item && this.#output?.isSending(payload) ? this.#output : undefined
     if (!again && output === undefined) return
     if (size <= this.#host.options.outbound.maxQueuedBytes) {
       item.payload = new Uint8Array(payload)
-      if (output !== undefined) output.sending = item.payload
+      output?.goOnWith(item.payload)
       return
     }
     // Longer than any server takes.

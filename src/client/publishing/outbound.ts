@@ -8,16 +8,13 @@
 import { MqttError } from '../../errors.js'
 import { PUBACK, PUBCOMP } from '../../wire/constants.js'
 import type { Properties } from '../../wire/packets.js'
-import type { Receipt } from '../api.js'
+import type { Receipt } from '../api/index.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../common/abort.js'
-import { longestDelay } from '../common/bounds.js'
+import { largePayload, longestDelay } from '../common/bounds.js'
 import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
-import { largePayload } from '../connection/bounds.js'
-import type { Output, Sending } from '../connection/output.js'
-import type { Host } from '../host.js'
 import { asInvalidOption } from '../parsing/options.js'
-import { type CheckedPublish, payloadBytes } from '../parsing/requests.js'
+import { type CheckedPublish, type PublishCall, payloadBytes, type Sending } from '../parsing/requests.js'
 import { AckWatch } from './ack-watch.js'
 import { Backlog } from './backlog.js'
 import { identifierInUse, mostRetries } from './bounds.js'
@@ -25,6 +22,7 @@ import { Failures } from './failures.js'
 import { Isolation } from './isolation.js'
 import { ItemTable } from './item-table.js'
 import { LentBytes } from './lent-bytes.js'
+import type { PublishingHost, PublishWriter } from './ports.js'
 import {
   aged,
   assertSendable,
@@ -34,7 +32,6 @@ import {
   lifetime,
   lossesOf,
   offlinePolicy,
-  type PublishCall,
   receipt,
   refused,
   republishes,
@@ -49,7 +46,7 @@ const qos0Done = /* @__PURE__ */ Promise.resolve(qos0Receipt)
 
 /** Outgoing messages of one client. */
 export class Outbox {
-  readonly #host: Host
+  readonly #host: PublishingHost
   /** Bytes of publishes that are sent and not settled. */
   #sentBytes = 0
   #sends = 0
@@ -67,7 +64,7 @@ export class Outbox {
   readonly #failures: Failures
   readonly #lent: LentBytes
 
-  constructor(host: Host) {
+  constructor(host: PublishingHost) {
     this.#host = host
     this.#progress = new AckWatch(host)
     this.#isolation = new Isolation(host)
@@ -101,7 +98,7 @@ export class Outbox {
     }
     this.#post(output, topic, payload, noSettings)
     // The caller may write into its bytes again as soon as this returns.
-    if (output.sending === payload) output.sending = new Uint8Array(payload)
+    if (output.isSending(payload)) output.goOnWith(new Uint8Array(payload))
     return true
   }
 
@@ -260,12 +257,12 @@ export class Outbox {
     if (this.#host.connection !== undefined) await this.flushed().catch(() => undefined)
   }
 
-  get #open(): Output | undefined {
+  get #open(): PublishWriter | undefined {
     const output = this.#host.connection?.output
     return output?.writable === true && !this.#isolation.silent ? output : undefined
   }
 
-  get #immediate(): Output | undefined {
+  get #immediate(): PublishWriter | undefined {
     return this.#backlog.immediate.length > 0 ? undefined : this.#open
   }
 
@@ -276,7 +273,7 @@ export class Outbox {
   }
 
   // Quota and identifiers, and the share of the limit that sent messages take. One message may always go.
-  #maySend(item: Item, output: Output): boolean {
+  #maySend(item: Item, output: PublishWriter): boolean {
     const { size, call } = item
     const { options, session } = this.#host
     const fits = this.#sentBytes === 0 || this.#sentBytes + size <= options.outbound.maxQueuedBytes
@@ -346,7 +343,7 @@ export class Outbox {
     }
   }
 
-  #send(item: Item, output: Output): void {
+  #send(item: Item, output: PublishWriter): void {
     const { session, counters, platform } = this.#host
     const { topic, options } = item.call
     const { qos } = options
@@ -381,7 +378,7 @@ export class Outbox {
   }
 
   // Exactly the packet that was sent, but for DUP; unless this server takes less than the one before.
-  #resend(item: Item, output: Output): void {
+  #resend(item: Item, output: PublishWriter): void {
     const { session, counters } = this.#host
     const { wire, packetId, call } = item
     if (!this.#isCarried(item) || wire === undefined) return
@@ -423,7 +420,7 @@ export class Outbox {
     this.#backlog.unshift(item)
   }
 
-  #follow(item: Item, output: Output): void {
+  #follow(item: Item, output: PublishWriter): void {
     const { payload, options } = item.call
     if (options.qos === 0 && payload.length < largePayload && options.flush !== true) return this.#succeed(item, qos0Receipt)
     if (options.signal !== undefined) item.stop ??= onAbort(options.signal, () => this.#abort(item))
@@ -439,7 +436,7 @@ export class Outbox {
     if (timeout) item.late ??= platform.setTimer(() => this.#tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' })), timeout)
   }
 
-  #post(output: Output, topic: string, payload: Uint8Array | string, how: Sending): void {
+  #post(output: PublishWriter, topic: string, payload: Uint8Array | string, how: Sending): void {
     const { counters } = this.#host
     try {
       output.post(topic, payload, how)

@@ -7,26 +7,17 @@ import { MqttError } from '../../errors.js'
 import { writePublishHead } from '../../wire/encode-client.js'
 import type { Properties, UserProperties } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
-import type { OfflinePolicy, Receipt } from '../api.js'
+import type { ClientEvents, InFlight, Negotiated, OfflinePolicy, Receipt } from '../api/index.js'
 import type { Linked } from '../common/queue.js'
 import { hasSettings, unsupported } from '../common/schema.js'
-import type { Sending } from '../connection/output.js'
-import type { ClientEvents, InFlight } from '../events.js'
-import type { Host } from '../host.js'
 import { asInvalidOption, type OutboundConfig } from '../parsing/options.js'
-import type { CheckedPublish } from '../parsing/requests.js'
-import { checkPublish, type Negotiated } from '../session/limits.js'
+import type { CheckedPublish, PublishCall, Sending } from '../parsing/requests.js'
+import { checkPublish } from '../session/limits.js'
 import { nameOf, refusal, tooLarge } from '../session/refusal.js'
 import { identifierInUse, overhead } from './bounds.js'
+import type { PublishingHost } from './ports.js'
 
 const trial = /* @__PURE__ */ new Writer()
-
-/** A publish that was checked. */
-export interface PublishCall {
-  readonly topic: string
-  readonly payload: Uint8Array
-  readonly options: CheckedPublish
-}
 
 /** What became of messages in flight when the session was lost. */
 export type Losses = Pick<ClientEvents['sessionlost'], 'republished' | 'rejected'>
@@ -180,7 +171,7 @@ export function offlinePolicy({ call, again }: Item, { offline }: OutboundConfig
  * Is it sent anew when the session is lost? A clean 3.1.1 session is lost with every connection: whoever wants that has no use for repeats, unless it
  * is said.
  */
-export function republishes({ call }: Item, { options, session }: Host): boolean {
+export function republishes({ call }: Item, { options, session }: PublishingHost): boolean {
   const { outbound, cleanStart } = options
   const usual = call.options.qos === 1 && !(session.version === 4 && cleanStart)
   return (call.options.onSessionLost ?? outbound.onSessionLost ?? (usual ? 'republish' : 'reject')) === 'republish'

@@ -3,14 +3,15 @@
  *
  * A loop over `writable` must never keep timers and input from their turn, whatever the loop does between.
  */
+
 import { type Deferred, deferred, rejected } from '../common/abort.js'
 import { closedError } from '../common/outcome.js'
-import type { Host } from '../host.js'
 import { grantsInTurn } from './bounds.js'
+import type { PublishingHost } from './ports.js'
 
 /** The promise behind `client.writable`. */
 export class Room {
-  readonly #host: Host
+  readonly #host: PublishingHost
   readonly #isThere: (post: boolean) => boolean
   #waiting: Deferred<void> | undefined
   /** `post` took nothing since the last time that somebody was told of room. */
@@ -18,7 +19,7 @@ export class Room {
   #grants = 0
 
   /** @param isThere is there room now, also for `post`, which never queues? */
-  constructor(host: Host, isThere: (post: boolean) => boolean) {
+  constructor(host: PublishingHost, isThere: (post: boolean) => boolean) {
     this.#host = host
     this.#isThere = isThere
   }

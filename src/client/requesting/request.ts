@@ -6,49 +6,15 @@
  */
 
 import { MqttError, type Outcome, printable } from '../../errors.js'
-import type { QoS } from '../../wire/packets.js'
 import { isShared, validateTopicName } from '../../wire/topics.js'
-import type { ClientState, Filters, Handler, Handling, ListenOptions, Payload, PublishOptions, PublishProperties } from '../api.js'
+import type { Handling, ListenOptions, Message, Payload, RequestOptions } from '../api/index.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../common/abort.js'
 import { closedError, withOutcome } from '../common/outcome.js'
 import { duration, object, optional, type Parsed, signal, withDefault } from '../common/schema.js'
-import type { Message } from '../delivery/message.js'
-import type { ClientEvents } from '../events.js'
 import { leftOut, propertiesWith, qos } from '../parsing/options.js'
-import { assertTopic, checkedTopic, isVersion4, payloadBytes, type Spoken } from '../parsing/requests.js'
-import type { Platform } from '../platform.js'
-import type { Negotiated } from '../session/limits.js'
+import { assertTopic, checkedTopic, isVersion4, payloadBytes } from '../parsing/requests.js'
 import { correlationLength, overhead } from './bounds.js'
-
-/** A client, as requests and responders use it. */
-interface RequestClient {
-  readonly state: ClientState
-  /** Settles at the end of the client with what ended it; never rejects. */
-  readonly closed: Promise<MqttError | undefined>
-  /** Undefined before the first CONNACK. */
-  readonly negotiated: Pick<Negotiated, 'responseInformation'> | undefined
-  publish(topic: string, payload: Payload, options: PublishOptions): Promise<unknown>
-  listen(filters: Filters, handler: Handler, options: ListenOptions): Promise<Handling>
-  on<K extends 'state' | 'connect'>(type: K, listener: (event: ClientEvents[K]) => void): () => void
-}
-
-/** What requests and responders need. */
-export interface RequestHost extends Spoken {
-  readonly client: RequestClient
-  readonly platform: Pick<Platform, 'random' | 'setTimer'>
-}
-
-/** Options of `request`. */
-export interface RequestOptions {
-  /** Milliseconds for everything: the wait for a connection, the response subscription, the answer. Default 30,000. */
-  readonly timeout?: number | undefined
-  /** Of the request. Default 0. */
-  readonly qos?: QoS | undefined
-  /** Of the request. Response topic and correlation data are set here and may not be given. */
-  readonly properties?: Omit<PublishProperties, 'responseTopic' | 'correlationData'> | undefined
-  /** Gives the request up. */
-  readonly signal?: AbortSignal | undefined
-}
+import type { RequestClient, RequestHost } from './ports.js'
 
 /** How much may be under way. */
 export interface RequestLimits {

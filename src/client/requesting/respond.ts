@@ -4,52 +4,18 @@
  * It answers only where it is allowed to: a requester chooses the response topic, and must not make this client publish wherever it likes. What it
  * does not answer is counted, and the handler is not called for it.
  */
+
 import { MqttError, printable } from '../../errors.js'
-import type { Bytes, QoS } from '../../wire/packets.js'
+import type { Bytes } from '../../wire/packets.js'
 import { hasWildcard } from '../../wire/topics.js'
-import type { Filters, HandlerFailure, Handling, ListenOptions, Payload, PublishProperties } from '../api.js'
+import type { Answer, Filters, HandlerFailure, ListenOptions, Message, Reply, Responder, Responding, RespondOptions } from '../api/index.js'
 import { anyObject, assertHandler, invalid, object, optional, type Parsed, type Parser, string, viewBytes, withDefault } from '../common/schema.js'
 import { usual } from '../delivery/handling.js'
-import type { DeliveredMessage, Message } from '../delivery/message.js'
+import type { DeliveredMessage } from '../delivery/message.js'
 import { leftOut, propertiesWith, qos } from '../parsing/options.js'
 import { onFailure, payloadBytes } from '../parsing/requests.js'
-import { assertVersion, isStopping, type RequestHost } from './request.js'
-
-/** An answer with properties of its own. */
-export interface Reply {
-  /** Default empty. */
-  readonly payload?: Payload | undefined
-  /** The correlation data is the request's and may not be given. */
-  readonly properties?: Omit<PublishProperties, 'correlationData'> | undefined
-  /** Default: that of the request, as it arrived. */
-  readonly qos?: QoS | undefined
-}
-
-/** What is answered: undefined is an empty answer, `null` is none at all. */
-export type Answer = Payload | Reply | null | undefined
-
-/**
- * Answers one request. A throw goes the way of `onError`; where that rejects the message, an error is answered: the User Property `error` with a code,
- * `ERR_HANDLER_FAILED`. `throw new MqttError('ERR_REMOTE', text, { reasonName: code })` tells the caller code and text, up to 256 characters each.
- */
-export type Responding = ((message: Message) => Answer | Promise<Answer>) | ((message: Message) => void | Promise<void>)
-
-/** Options of `respond`: those of `listen` (`order` is `'none'` unless it is given), and where answers may go. */
-export interface RespondOptions extends ListenOptions {
-  /**
-   * Which response topics are answered: prefixes of whole levels (`'tenant-1/replies'` allows it and everything below it), or a function.
-   * Default: all but those that begin with `$`. Topics with wildcards never are.
-   */
-  readonly allow?: string | readonly string[] | ((responseTopic: string, message: Message) => boolean) | undefined
-}
-
-/** A running `respond`. */
-export interface Responder extends Handling {
-  /** Messages that were not answered because they had no response topic, or none that is allowed. */
-  readonly ignored: number
-  /** Answers that could not be published; each shows as a `drop` event. */
-  readonly failed: number
-}
+import type { RequestHost } from './ports.js'
+import { assertVersion, isStopping } from './request.js'
 
 type Allow = (responseTopic: string, message: Message) => boolean
 

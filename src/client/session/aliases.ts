@@ -3,8 +3,9 @@
  *
  * Memory is bounded by the Topic Alias Maximum of each side times the longest topic. They must never outlive their connection [MQTT-3.3.2-7].
  */
+
+import { SparseMap } from '../common/sparse.js'
 import { mostAliases } from './numbers.js'
-import { SparseMap } from './sparse.js'
 
 /** Topics by alias. */
 export class InboundAliases {

@@ -7,6 +7,7 @@
  * not settled, nor anything on a connection that did not bring it.
  */
 import { PUBACK, PUBCOMP, PUBREC } from '../../wire/constants.js'
+import { SparseMap } from '../common/sparse.js'
 import type { AckQueue } from './ack-queue.js'
 import { IdTable } from './id-table.js'
 import {
@@ -29,7 +30,6 @@ import {
   statusMask,
 } from './numbers.js'
 import type { PersistPort } from './persistence.js'
-import { SparseMap } from './sparse.js'
 
 const noSlots = new Uint32Array(0)
 

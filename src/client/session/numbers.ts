@@ -61,6 +61,9 @@ export const held = 16
 /** Reason codes from here on refuse (section 2.4). */
 export const errorReason = 0x80
 
+/** Ticket of a message that needs no acknowledgement. */
+export const noTicket = -1
+
 // Bounds.
 /** Slots to begin with, and slots that are kept when all is settled. */
 export const initialSlots = 16

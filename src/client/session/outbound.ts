@@ -8,6 +8,7 @@
  */
 
 import { PUBREL } from '../../wire/constants.js'
+import { SparseMap } from '../common/sparse.js'
 import type { AckQueue } from './ack-queue.js'
 import { IdTable, maximumPacketIdentifier } from './id-table.js'
 import type { Fault } from './inbound.js'
@@ -32,7 +33,6 @@ import {
   UNKNOWN,
 } from './numbers.js'
 import type { PersistPort } from './persistence.js'
-import { SparseMap } from './sparse.js'
 
 /** Outgoing half of the session state. */
 export class Outbound {

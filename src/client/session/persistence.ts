@@ -4,8 +4,9 @@
  * With a memory store (`durable: false`) nothing is queued and requests are granted on the spot, at no cost. With a durable store each request
  * becomes a `persist` action and waits for `handlePersisted(token)`. It must never grant what the store has not confirmed.
  */
+
+import { SparseMap } from '../common/sparse.js'
 import type { Action, PersistOperation } from './actions.js'
-import { SparseMap } from './sparse.js'
 
 /** What the two halves of the session see of it. */
 export interface PersistPort {

@@ -17,12 +17,13 @@ import type {
   SubackPacket,
   UnsubackPacket,
 } from '../../wire/packets.js'
+import type { Negotiated } from '../api/negotiated.js'
 import { AckQueue } from './ack-queue.js'
 import type { Action } from './actions.js'
 import { InboundAliases, OutboundAliases } from './aliases.js'
 import { type Fault, Inbound } from './inbound.js'
 import { KeepAlive } from './keep-alive.js'
-import { type Negotiated, negotiate } from './limits.js'
+import { negotiate } from './limits.js'
 import { calm, mostAuthRounds } from './numbers.js'
 import { Outbound } from './outbound.js'
 import { Persistence } from './persistence.js'

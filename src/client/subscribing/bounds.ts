@@ -14,3 +14,8 @@ export const leastRecount = 64
 // subscribe-sender.ts
 /** Jobs that may wait in the queue before it is looked through for those that were withdrawn. */
 export const leastSweep = 64
+
+// filter-entry.ts
+/** Where retained messages come in, beside the SUBACK of who asked for them. */
+export const before = 1
+export const behind = 2

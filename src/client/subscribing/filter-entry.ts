@@ -7,17 +7,19 @@ import { describe, MqttError, printable } from '../../errors.js'
 import { SUBACK } from '../../wire/constants.js'
 import type { QoS, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isShared } from '../../wire/topics.js'
-import type { Grant, Subscription, UnsubscribeResult } from '../api.js'
+import type { Grant, Subscription, UnsubscribeResult } from '../api/index.js'
 import type { Deferred } from '../common/abort.js'
 import type { Consumer } from '../delivery/consumer.js'
 import type { DeliveredMessage } from '../delivery/message.js'
+import type { Origin, Readership, RetainHabit } from '../delivery/ports.js'
 import { nameOf, refusal } from '../session/refusal.js'
+import { before, behind } from './bounds.js'
 
 /** `new`: its first SUBSCRIBE has not left. `sent`: no answer yet. `active`: granted. `leaving`: UNSUBSCRIBE is queued or sent. */
 export type FilterState = 'new' | 'sent' | 'active' | 'leaving'
 
 /** A filter as the broker knows it. */
-export class FilterEntry {
+export class FilterEntry implements Origin, Readership<Consumer> {
   declare readonly filter: string
   declare readonly noLocal: boolean
   declare readonly retainAsPublished: boolean
@@ -60,6 +62,19 @@ export class FilterEntry {
   /** Nobody here reads it, but the broker goes on sending. */
   get detached(): boolean {
     return this.members.size === 0 && this.state !== 'leaving'
+  }
+
+  // Servers answer SUBSCRIBEs in order. What comes while one waits for its answer is for that one, or, with servers that send retained messages
+  // behind SUBACK, for the one before.
+  get retainHabit(): RetainHabit {
+    const [next] = this.requests
+    if (!next?.sent || next.request.retainHandling === 2) return behind
+    return this.grantedQos === undefined ? before : 0
+  }
+
+  audiencesOf(habit: RetainHabit): readonly (Set<Consumer> | undefined)[] {
+    const both = [this.audience, this.requests[0]?.audience]
+    return this.retainAsPublished ? [undefined] : habit === behind ? [both[0]] : habit === before ? [both[1]] : both
   }
 
   /** A consumer reads it, or asks for more. */

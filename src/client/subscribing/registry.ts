@@ -4,20 +4,21 @@
  * Packets leave in the order of the calls, those of one turn together where they concern one filter. It must never leave a call unsettled:
  * every claim ends with its answer, its abort, or the end of the client.
  */
+
 import { MqttError } from '../../errors.js'
 import { UNSUBACK } from '../../wire/constants.js'
 import type { QoS, SubackPacket, SubscriptionRequest, UnsubackPacket, UserProperties } from '../../wire/packets.js'
 import { TopicTrie } from '../../wire/trie.js'
-import type { Grant, Subscription, UnsubscribeResult } from '../api.js'
+import type { Grant, Subscription, UnsubscribeResult } from '../api/index.js'
 import { aborted, assertNotAborted, deferred, onAbort, rejected, silent, within } from '../common/abort.js'
 import { errorOfAll, firstError, withOutcome } from '../common/outcome.js'
+import { SparseMap, SparseSet } from '../common/sparse.js'
 import type { Consumer } from '../delivery/consumer.js'
-import type { Host } from '../host.js'
 import type { CheckedSubscribe } from '../parsing/requests.js'
 import { nameOf, refusal } from '../session/refusal.js'
-import { SparseMap, SparseSet } from '../session/sparse.js'
 import { leastSweep } from './bounds.js'
 import { type Claim, FilterEntry, grantOf, merged, type SubscribeItem } from './filter-entry.js'
+import type { SubscribingHost } from './ports.js'
 import {
   isSubscribe,
   restoringItem,
@@ -42,10 +43,10 @@ export class Registry implements Refusals {
   #sweepAt = leastSweep
   /** UNSUBSCRIBE calls without an answer. */
   farewells = 0
-  readonly #host: Host
+  readonly #host: SubscribingHost
   readonly #sender: SubscribeSender
 
-  constructor(host: Host) {
+  constructor(host: SubscribingHost) {
     this.#host = host
     this.#sender = new SubscribeSender(host, this)
   }

@@ -6,13 +6,13 @@
  */
 
 import type { MqttError } from '../../errors.js'
+import type { Negotiated } from '../api/index.js'
 import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
-import type { Host } from '../host.js'
-import type { Negotiated } from '../session/limits.js'
-import { SparseMap } from '../session/sparse.js'
+import { SparseMap } from '../common/sparse.js'
 import { leastSweep } from './bounds.js'
 import type { FilterEntry, SubscribeItem } from './filter-entry.js'
+import type { SubscribingHost } from './ports.js'
 import {
   grouped,
   Identifiers,
@@ -47,11 +47,11 @@ export class SubscribeSender {
   readonly #jobs = new Ring<SubscribeJob | UnsubscribeJob>()
   readonly #sent = new SparseMap<number, SentPacket>()
   #sweepAt = leastSweep
-  readonly #host: Host
+  readonly #host: SubscribingHost
   readonly #answers: Refusals
   readonly #identifiers: Identifiers
 
-  constructor(host: Host, answers: Refusals) {
+  constructor(host: SubscribingHost, answers: Refusals) {
     this.#host = host
     this.#answers = answers
     this.#identifiers = new Identifiers(host.platform.random())

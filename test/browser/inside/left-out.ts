@@ -114,6 +114,8 @@ export const long: readonly string[] = [
   'wire/encoder.test.ts',
   'wire/framer.test.ts',
   'wire/fuzz.test.ts',
+  'wire/polluted.test.ts',
+  'wire/read-once.test.ts',
   'wire/scanner.test.ts',
   'wire/strict-property.test.ts',
   'wire/strict-strings.test.ts',

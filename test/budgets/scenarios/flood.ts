@@ -1,7 +1,7 @@
 /**
  * Attacks by number: floods of messages and acknowledgements, and acknowledgements that never come (T06 to T08, T12, T13).
  */
-import type { Subscription } from '../../../src/client/api.js'
+import type { Subscription } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
 import { type Bench, pause } from '../bench.js'
 import { packet, publish, repeated, uint16 } from '../bytes.js'

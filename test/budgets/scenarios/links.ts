@@ -2,7 +2,7 @@
  * Attacks on the link itself: slow servers, TLS that is none, detours, links that die young, sessions, authentication, time
  * (T05, T18, T20 to T23, T26 to T28).
  */
-import type { ClientOptions } from '../../../src/client/api.js'
+import type { ClientOptions } from '../../../src/client/api/index.js'
 import { Client as BrowserClient } from '../../../src/client/browser.js'
 import { parseOptions } from '../../../src/client/parsing/options.js'
 import type { MqttError } from '../../../src/errors.js'

@@ -2,7 +2,7 @@
  * Attacks on tables, and on text: aliases, identifiers, names, patterns, logs, secrets (T09, T11, T14 to T17).
  */
 import { inspect } from 'node:util'
-import type { Message } from '../../../src/client/delivery/message.js'
+import type { Message } from '../../../src/client/api/index.js'
 import type { Bench } from '../bench.js'
 import { connack, join, packet, pairs, properties, publish, text, uint16, varint } from '../bytes.js'
 import { type Link, limitsOf } from '../link.js'

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { checkFilter, checkPublish, type Negotiated, negotiate } from '../../../src/client/session/limits.js'
+import type { Negotiated } from '../../../src/client/api/index.js'
+import { checkFilter, checkPublish, negotiate } from '../../../src/client/session/limits.js'
 import type { Properties, QoS } from '../../../src/wire/packets.js'
 import { connackPacket, connectPacket } from './drive.js'
 

@@ -3,7 +3,7 @@
  *
  * Ends as soon as the client is there. Nothing that the application asked for is waited for after that: it may fail, as the case will have it.
  */
-import type { ClientOptions } from '../../../src/client/api.js'
+import type { ClientOptions } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
 import type { Bytes } from '../bytes.js'
 import { ids } from '../case.js'

@@ -1,11 +1,11 @@
 /**
- * The public option and result types of subscriptions. Types only; `api.ts` exports them with the others.
+ * The public option and result types of subscriptions. Types only.
  *
  * Durations are milliseconds.
  */
-import type { MqttError } from '../errors.js'
-import type { QoS, UserProperties } from '../wire/packets.js'
-import type { Message } from './delivery/message.js'
+import type { MqttError } from '../../errors.js'
+import type { QoS, UserProperties } from '../../wire/packets.js'
+import type { Message } from './message.js'
 
 /**
  * When the buffer of a subscription is full: let Receive Maximum stop the broker (QoS 0 then drops the oldest), or drop the newest or the oldest message.

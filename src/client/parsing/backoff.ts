@@ -4,24 +4,8 @@
  * Pure functions of the attempt, the error and a source of randomness. Full jitter spreads many clients that lost the same broker over the whole
  * window; no delay is ever below `min` or above `max`.
  */
-import type { MqttError } from '../errors.js'
-import { duration, invalid, object, oneOf, withDefault } from './common/schema.js'
-
-/**
- * Milliseconds before the next attempt. `attempt` is 1 for the first delay since a connection was stable, `error` what made it necessary;
- * `random` gives numbers in [0, 1).
- */
-export type Backoff = (attempt: number, error: MqttError | undefined, random?: () => number) => number
-
-/** Options of {@link exponential}. */
-export interface ExponentialOptions {
-  /** Least delay in milliseconds. Default 1,000. */
-  readonly min?: number | undefined
-  /** Most. Default 30,000. */
-  readonly max?: number | undefined
-  /** `'full'` (default) draws from the whole window up to the current step, `'none'` gives the steps: `min`, twice that, and so on. */
-  readonly jitter?: 'full' | 'none' | undefined
-}
+import type { Backoff, ExponentialOptions } from '../api/index.js'
+import { duration, invalid, object, oneOf, withDefault } from '../common/schema.js'
 
 const options = object<{ readonly min: number; readonly max: number; readonly jitter: 'full' | 'none' }>({
   min: withDefault(duration, 1000),

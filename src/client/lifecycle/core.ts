@@ -4,35 +4,41 @@
  * How a connection is come by is the matter of `dialling.ts`. There is at most one transport at a time. Applications see `client.ts`; here nothing
  * is validated any more.
  */
-import { MqttError, printable, textOf } from '../errors.js'
-import type { Transport } from '../transport/transport.js'
-import { DISCONNECT } from '../wire/constants.js'
-import type { FrameScanner } from '../wire/frames.js'
-import type { ConnackPacket, ConnectPacket, DisconnectPacket, Packet, Properties } from '../wire/packets.js'
-import type { ClientState, Logger } from './api.js'
-import { aborted, assertNotAborted, type Deferred, deferred, onAbort, within } from './common/abort.js'
-import { Emitter } from './common/emitter.js'
-import { closedError } from './common/outcome.js'
-import { redacted } from './common/redact.js'
-import { unsupported } from './common/schema.js'
-import { Connection } from './connection/connection.js'
-import { findScanner } from './connection/scanning.js'
-import { Turns } from './connection/turns.js'
-import { Inbox } from './delivery/inbox.js'
-import { Authentication } from './dialling/authentication.js'
-import { Dialling, type DiallingHost } from './dialling/dialling.js'
+import { MqttError, printable, textOf } from '../../errors.js'
+import type { Transport } from '../../transport/transport.js'
+import { DISCONNECT } from '../../wire/constants.js'
+import type { FrameScanner } from '../../wire/frames.js'
+import type { ConnackPacket, ConnectPacket, DisconnectPacket, Packet, Properties, ProtocolVersion } from '../../wire/packets.js'
+import type { ClientEvents, ClientState, Logger, Stats } from '../api/index.js'
+import { aborted, assertNotAborted, type Deferred, deferred, onAbort, within } from '../common/abort.js'
+import { Counters } from '../common/counters.js'
+import { Emitter } from '../common/emitter.js'
+import { closedError } from '../common/outcome.js'
+import { redacted } from '../common/redact.js'
+import { unsupported } from '../common/schema.js'
+import { Connection } from '../connection/connection.js'
+import type { ConnectionHost } from '../connection/ports.js'
+import { Turns } from '../connection/turns.js'
+import type { Consumer } from '../delivery/consumer.js'
+import { Inbox } from '../delivery/inbox.js'
+import type { ConsumerHost } from '../delivery/ports.js'
+import { Authentication } from '../dialling/authentication.js'
+import { Dialling } from '../dialling/dialling.js'
+import type { AuthenticationHost, DiallingHost } from '../dialling/ports.js'
+import type { ParsedEndpoint } from '../parsing/endpoint.js'
+import type { Config } from '../parsing/options.js'
+import type { Goodbye } from '../parsing/requests.js'
+import { findScanner } from '../parsing/scanning.js'
+import { type CancelTimer, type Platform, whenPassed } from '../platform/platform.js'
+import { Outbox } from '../publishing/outbound.js'
+import type { PublishingHost } from '../publishing/ports.js'
+import type { Action } from '../session/actions.js'
+import { broken, refusal, version5Code } from '../session/refusal.js'
+import { Session } from '../session/session.js'
+import type { SubscribingHost } from '../subscribing/ports.js'
+import { Registry } from '../subscribing/registry.js'
 import { Ending, type EndingHost } from './ending.js'
-import type { ClientEvents } from './events.js'
-import type { ParsedEndpoint } from './parsing/endpoint.js'
-import type { Config } from './parsing/options.js'
-import type { Goodbye } from './parsing/requests.js'
-import { type CancelTimer, type Platform, whenPassed } from './platform.js'
-import { Outbox } from './publishing/outbound.js'
-import type { Action } from './session/actions.js'
-import { broken, refusal, version5Code } from './session/refusal.js'
-import { Session } from './session/session.js'
-import { Counters, type Stats, snapshot } from './statistics.js'
-import { Registry } from './subscribing/registry.js'
+import { snapshot } from './snapshot.js'
 
 /** A session that never expires (section 3.1.2.11.2). */
 const forEver = 4_294_967_295
@@ -42,7 +48,7 @@ const hastyKeepAlive = 5
 const lazyKeepAlive = 3600
 
 /** Everything behind a client. */
-export class Core implements DiallingHost, EndingHost {
+export class Core implements EndingHost, ConnectionHost, DiallingHost, AuthenticationHost, ConsumerHost<Consumer>, PublishingHost, SubscribingHost {
   readonly platform: Platform
   readonly options: Config
   readonly session: Session
@@ -91,7 +97,7 @@ export class Core implements DiallingHost, EndingHost {
     const identifierBase = Math.floor(platform.random() * 65_535)
     this.session = new Session({ ...options, unaskedAliases, maximumInflight, ownsSession: !cleanStart, durableStore: false, identifierBase })
     this.registry = new Registry(this)
-    this.inbox = new Inbox(this)
+    this.inbox = new Inbox(this, this.registry.trie)
     this.outbox = new Outbox(this)
     this.authentication = options.auth && new Authentication(this, options.auth)
     this.#dialling = new Dialling(this, endpoints)
@@ -210,6 +216,13 @@ export class Core implements DiallingHost, EndingHost {
     return this.#arrival.promise
   }
 
+  // Unique per client, and of characters that every 3.1.1 server takes [MQTT-3.1.3-5].
+  clientIdFor(version: ProtocolVersion): string {
+    const character = (): string => Math.floor(this.platform.random() * 36).toString(36)
+    if (version === 4) this.clientId ||= `mqwire${Array.from({ length: 16 }, character).join('')}`
+    return this.clientId
+  }
+
   handleDial(url: string, number: number, dropped: readonly string[]): void {
     this.#dialled = { endpoint: url, dropped }
     this.log('debug', `attempt ${number} at ${url}`)
@@ -244,10 +257,6 @@ export class Core implements DiallingHost, EndingHost {
     else if (action.type === 'answered') this.registry.handleAnswer(action.packet)
     else if (action.type === 'auth') this.authentication?.handleAuth(action.packet, (error) => this.cut(error))
     else if (action.type === 'server-disconnect') this.#handleServerDisconnect(action.packet)
-  }
-
-  handleReadEnd(): void {
-    if (this.session.state === 'connected') this.flush()
   }
 
   pump(): void {
@@ -291,13 +300,12 @@ export class Core implements DiallingHost, EndingHost {
     const { sessionPresent } = connack
     const first = !this.#dialling.connectedOnce
     this.clientId = negotiated.clientId
-    link.output.packetLimit = negotiated.maximumPacketSize
     this.inbox.handleConnected()
     if (sessionPresent && first) this.inbox.hold()
     this.#handshake?.resolve()
     this.#handshake = undefined
     this.#expiry?.()
-    this.#dialling.handleConnected(link.output)
+    link.output.handleConnected(negotiated.maximumPacketSize, this.#dialling.handleConnected())
     if (this.counters !== undefined) this.counters.connects += 1
     const tellLoss = lost ? this.#accountForLoss('absent', stale) : undefined
     if (!this.stopping) this.registry.handleConnected(!sessionPresent && !first)

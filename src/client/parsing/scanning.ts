@@ -5,7 +5,7 @@
  */
 import type { FrameScanner } from '../../wire/frames.js'
 import { type Parser, that } from '../common/schema.js'
-import type { Platform } from '../platform.js'
+import type { Platform } from '../platform/platform.js'
 
 /** What the option `scanner` may be. */
 export type ScannerOption = FrameScanner | PromiseLike<unknown> | false

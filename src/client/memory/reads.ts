@@ -6,7 +6,7 @@
  */
 import type { ReadWindow } from '../../wire/frames.js'
 import { peekHead, peekShare } from './bounds.js'
-import { Windows } from './windows.js'
+import { Windows } from './read-windows.js'
 
 /** Takes the first `length` of these bytes; without any, those in the room that was given. `window` is what they lie in, where that may be lent. */
 export type TakeRead = (bytes: Uint8Array | undefined, length: number, data: DataView | undefined, window: object | undefined) => void

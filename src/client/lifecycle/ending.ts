@@ -4,18 +4,27 @@
  * Shared filters are left, running turns end, acknowledgements leave, DISCONNECT is last. There is one for a client, made by the first call. It must
  * never wait longer than its most impatient caller, and never hand out what nobody can acknowledge any more.
  */
-import type { MqttError } from '../errors.js'
-import type { ClientState } from './api.js'
-import { type Deferred, deferred, onAbort } from './common/abort.js'
-import type { Connection } from './connection/connection.js'
-import type { Consumer } from './delivery/consumer.js'
-import type { DiallingHost } from './dialling/dialling.js'
-import type { Goodbye } from './parsing/requests.js'
+import type { MqttError } from '../../errors.js'
+import type { ClientState } from '../api/index.js'
+import { type Deferred, deferred, onAbort } from '../common/abort.js'
+import type { Connection } from '../connection/connection.js'
+import type { ClientContext } from '../context/context.js'
+import type { Consumer } from '../delivery/consumer.js'
+import type { Goodbye } from '../parsing/requests.js'
+import type { Outbox } from '../publishing/outbound.js'
+import type { Registry } from '../subscribing/registry.js'
 
 /** Milliseconds of a goodbye after which it says what it waits for. */
 const patience = 1000
 /** What the end asks of the client. */
-export interface EndingHost extends DiallingHost {
+export interface EndingHost extends ClientContext {
+  readonly clientId: string
+  readonly outbox: Outbox
+  readonly registry: Registry
+  /** The connection, while it takes packets of the application. */
+  readonly connection: Connection | undefined
+  /** No connection will come, because of this. */
+  finish(error: MqttError | undefined): void
   readonly state: ClientState
   readonly closed: Deferred<MqttError | undefined>
   /** The connection, in every state. */

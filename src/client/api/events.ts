@@ -1,11 +1,11 @@
 /**
  * The events of a client, by name. Types only.
  */
-import type { MqttError } from '../errors.js'
-import type { ConnackPacket, DisconnectPacket, Packet, QoS } from '../wire/packets.js'
-import type { ClientState, Subscription } from './api.js'
-import type { Message } from './delivery/message.js'
-import type { Negotiated } from './session/limits.js'
+import type { MqttError } from '../../errors.js'
+import type { ConnackPacket, DisconnectPacket, Packet, QoS } from '../../wire/packets.js'
+import type { Message } from './message.js'
+import type { Negotiated } from './negotiated.js'
+import type { Subscription } from './subscriptions.js'
 
 /** A publish that was sent and not acknowledged. */
 export interface InFlight {
@@ -149,4 +149,20 @@ export interface ClientEvents {
     /** The packet, decoded. */
     readonly packet: Packet
   }
+}
+
+/** Where the client stands. */
+export type ClientState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'disconnecting' | 'closed'
+
+/** Removes a listener; also works as a disposable. */
+export interface Unlisten extends Disposable {
+  (): void
+}
+
+/** How a listener is added. */
+export interface ListenerOptions {
+  /** Remove it after the first event. */
+  readonly once?: boolean | undefined
+  /** Remove it when this signal aborts. */
+  readonly signal?: AbortSignal | undefined
 }

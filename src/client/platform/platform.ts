@@ -4,11 +4,11 @@
  * `node.ts` and `browser.ts` each give one; tests give a scripted one. Nothing else in this folder reads a clock or a global.
  */
 
-import type { Dial, SocketOptions, Target, TlsOptions } from '../transport/transport.js'
-import type { FrameScanner } from '../wire/frames.js'
-import { longestDelay } from './common/bounds.js'
-import type { Parser } from './common/schema.js'
-import type { Reads } from './connection/reads.js'
+import type { Dial, SocketOptions, Target, TlsOptions } from '../../transport/transport.js'
+import type { FrameScanner } from '../../wire/frames.js'
+import { longestDelay } from '../common/bounds.js'
+import type { Parser } from '../common/schema.js'
+import type { Reads } from '../memory/reads.js'
 
 /** Cancels a timer; harmless when it has run. */
 export type CancelTimer = () => void

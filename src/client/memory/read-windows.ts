@@ -6,8 +6,8 @@
  * never read into.
  */
 import type { ReadWindow } from '../../wire/frames.js'
-import { Piece } from '../delivery/pieces.js'
 import { busyRead, mostWindows, windowSize } from './bounds.js'
+import { Piece } from './message-memory.js'
 
 let shared: ReadWindow | undefined
 

@@ -1,0 +1,16 @@
+/**
+ * Every public type of the client: the ground floor, which imports nothing of the client. Types only.
+ */
+export type * from './auth.js'
+export type * from './endpoints.js'
+export type * from './events.js'
+export type * from './message.js'
+export type * from './negotiated.js'
+export type * from './options.js'
+export type * from './payload.js'
+export type * from './publishing.js'
+export type * from './reconnecting.js'
+export type * from './requests.js'
+export type * from './stats.js'
+export type * from './subscriptions.js'
+export type * from './will.js'

@@ -1,0 +1,58 @@
+/**
+ * What a connection needs of the other rooms. Types only; `lifecycle/` implements the owner, `delivery/` and `publishing/` what packets go to.
+ */
+import type { MqttError } from '../../errors.js'
+import type { FrameScanner } from '../../wire/frames.js'
+import type { ConnackPacket, Packet, Properties } from '../../wire/packets.js'
+import type { PublishView } from '../../wire/publish.js'
+import type { TopicRecord } from '../../wire/topic-table.js'
+import type { ClientContext } from '../context/context.js'
+import type { Piece } from '../memory/message-memory.js'
+import type { Action } from '../session/actions.js'
+
+/** The client that a connection belongs to. */
+export interface ConnectionOwner {
+  /** Finds frames faster; undefined where there is none, or not yet. */
+  readonly scanner: FrameScanner | undefined
+  /** How many filters are subscribed to. */
+  readonly registry: { readonly filters: number }
+  /** Undefined unless somebody watches packets. */
+  readonly watch: ((direction: 'in' | 'out', packet: Packet) => void) | undefined
+  /** What a CONNACK has to wait for before it counts; rejects when it is not to be believed. */
+  verify(packet: ConnackPacket): Promise<void> | undefined
+  /** What the session's control plane asks for, but for what the connection does itself. */
+  handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void
+  /** Sends what waits, as far as it may. */
+  flush(): void
+  /** The end of the connection, exactly once. Undefined: orderly, after our DISCONNECT. */
+  handleClosed(error: MqttError | undefined): void
+}
+
+/** Where messages go. */
+export interface MessageTaker {
+  /** Who borrows messages: memory that reads go into is lent to them. */
+  readonly borrowers: { readonly size: number }
+  /** Messages that wait leave memory that they may keep alive by themselves; read windows only when they must. */
+  moveOut(must: boolean): void
+  /** A read begins. `window` is what it went into, where that may be lent. */
+  handleRead(window: Piece | undefined): void
+  /** What was read belongs to its owner again. */
+  handleReadEnd(): void
+  /** A message came in; `limit` is where what the view's bytes hold of the stream ends. */
+  handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit: number): void
+  /** A message came in again that is in hand or was received. */
+  handleRepeat(): void
+}
+
+/** Where acknowledgements of our messages go. */
+export interface AckTaker {
+  /** The last one of a publish: a packet of this type. */
+  handleAcknowledged(packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void
+  /** PUBREC: the message is the server's now. */
+  handleReleased(packetId: number, reasonCode: number): void
+  /** An identifier is free again. */
+  flush(): void
+}
+
+/** All of it. */
+export type ConnectionHost = ClientContext & ConnectionOwner & { readonly inbox: MessageTaker; readonly outbox: AckTaker }

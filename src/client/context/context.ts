@@ -1,0 +1,23 @@
+/**
+ * What every room of one client works with: the world, the options, the session, and whom to tell. Types only.
+ *
+ * It names no part of another room; what a room needs of those stands in its own `ports.ts`.
+ */
+import type { ClientEvents, Logger } from '../api/index.js'
+import type { Counters } from '../common/counters.js'
+import type { Emitter } from '../common/emitter.js'
+import type { Config } from '../parsing/options.js'
+import type { Platform } from '../platform/platform.js'
+import type { Session } from '../session/session.js'
+
+/** One client, as all of its parts know it. */
+export interface ClientContext {
+  readonly platform: Platform
+  readonly options: Config
+  readonly session: Session
+  readonly events: Emitter<ClientEvents>
+  /** Undefined unless the `stats` option is on. */
+  readonly counters: Counters | undefined
+  /** The parts are made text only where somebody listens. */
+  log(level: keyof Logger, ...parts: readonly unknown[]): void
+}

@@ -1,0 +1,48 @@
+/**
+ * What dialling needs of the other rooms. Types only; `lifecycle/` implements it.
+ */
+import type { MqttError } from '../../errors.js'
+import type { Transport } from '../../transport/transport.js'
+import type { ConnectPacket, Properties, ProtocolVersion } from '../../wire/packets.js'
+import type { AuthContext } from '../api/index.js'
+import type { ClientContext } from '../context/context.js'
+
+/** Enhanced authentication, where the client has it. */
+export interface Authenticator {
+  /** Properties for a CONNECT. @throws MqttError ERR_AUTH_FAILED */
+  begin(context: AuthContext): Promise<Properties>
+  /** Authenticates again on the open connection to this endpoint. */
+  renew(endpoint: string): Promise<void>
+}
+
+/** The client that wants a connection. */
+export interface DiallingOwner {
+  /** The client identifier in force; for a version that has none assigned by the server, one is made up. */
+  clientIdFor(version: ProtocolVersion): string
+  /** The connection, while it takes packets of the application. */
+  readonly connection: { pump(): void } | undefined
+  readonly authentication: Authenticator | undefined
+  /** Right before the transport is opened; `dropped` are the options that the connection goes without. */
+  handleDial(url: string, attempt: number, dropped: readonly string[]): void
+  /** Runs the handshake on an open transport; fulfils at CONNACK, rejects otherwise and when the signal aborts. */
+  handshake(transport: Transport, packet: ConnectPacket, signal: AbortSignal): Promise<void>
+  /** No connection will come, because of this: what waits for one is over. Turns that run while the client ends go on. */
+  finish(error: MqttError | undefined): void
+  /** Gives up the connection in order, for a new one. */
+  replace(reason: string): void
+}
+
+/** The client that authenticates. */
+export interface AuthenticationOwner {
+  /** The connection, while it takes packets of the application. */
+  readonly connection: object | undefined
+  /** Does what the session asks for, after a command given to it. */
+  pump(): void
+  /** Ends the connection, without a further byte. */
+  cut(error: MqttError): void
+}
+
+/** All of it. */
+export type DiallingHost = ClientContext & DiallingOwner
+/** What an exchange needs. */
+export type AuthenticationHost = ClientContext & AuthenticationOwner

@@ -1,0 +1,22 @@
+/**
+ * What `client.stats()` gives: the counters, and what only the moment can tell.
+ */
+import type { Stats } from '../api/index.js'
+import { Counters } from '../common/counters.js'
+import type { EndingHost } from './ending.js'
+
+/** A frozen copy, with what only the moment can tell. */
+export function snapshot({ counters, outbox, registry, session }: Pick<EndingHost, 'counters' | 'outbox' | 'registry' | 'session'>): Stats {
+  const { failures, ...rest } = counters ?? new Counters()
+  // Nothing that is counted stays zero where nothing is counted.
+  const gauge = (value: number): number => (counters === undefined ? 0 : value)
+  return Object.freeze({
+    ...rest,
+    publishesInFlight: gauge(outbox.inFlight),
+    publishesQueued: gauge(outbox.size),
+    unread: gauge([...registry.consumers].reduce((sum, consumer) => sum + consumer.size, 0)),
+    unsolicitedAcks: gauge(session.outbound.unsolicited),
+    receiveMaximumExceeded: gauge(session.inbound.excess),
+    failures: Object.freeze(Object.assign(Object.create(null), Object.fromEntries(failures)) as Record<string, number>),
+  })
+}
