@@ -12,8 +12,8 @@ const pages = ['dashboard', 'dashboard-choices', 'everything', 'features', 'insi
 )
 const programs = ['dashboard*', 'simulator*', 'small*'].map((name) => `test/examples/${name}.test.ts`)
 const brokers = ['aedes', 'matrix', 'mochi', 'mosquitto', 'scram-mochi', 'security'].map((name) => `test/interop/${name}.test.ts`)
-const folders = ['mutants', 'package', 'transcript', 'transport'].map((name) => `test/${name}/**/*.test.ts`)
-const shared = [...pages, ...programs, ...brokers, ...folders]
+const folders = ['differential', 'finder', 'mutants', 'package', 'transcript', 'transport'].map((name) => `test/${name}/**/*.test.ts`)
+const shared = [...pages, ...programs, ...brokers, ...folders, 'test/programs/ordinary.test.ts']
 
 const common = {
   setupFiles: ['test/secrets-setup.ts'],

@@ -11,48 +11,10 @@ import type { ConnackInput, SubackInput } from './encode-server.js'
 import { writeConnack, writePingresp, writeSuback, writeUnsuback } from './encode-server.js'
 import { refused } from './error.js'
 import { givenOptions, givenPacket } from './given-fields.js'
+import type { AckInput, AuthInput, DisconnectInput, PacketInput } from './packet-input.js'
 import type { Bytes, Properties, ProtocolVersion } from './packets.js'
 import { check311 } from './rules-311.js'
 import { isObject, Writer } from './writer.js'
-
-/** An acknowledgement of a PUBLISH as it is given: absent is reason code 0. */
-export interface AckInput {
-  /** 1 to 65,535. */
-  packetId: number
-  /** One of this packet. MQTT 5.0 only. Default 0. */
-  reasonCode?: number | undefined
-  /** MQTT 5.0 only. Default: none. */
-  properties?: Properties | undefined
-}
-
-/** A DISCONNECT as it is given: absent is reason code 0. */
-export interface DisconnectInput {
-  /** One of this packet. MQTT 5.0 only. Default 0. */
-  reasonCode?: number | undefined
-  /** MQTT 5.0 only. Default: none. */
-  properties?: Properties | undefined
-}
-
-/** An AUTH as it is given: absent is reason code 0; the method is mandatory. */
-export interface AuthInput {
-  /** 0x00, 0x18 or 0x19. Default 0. */
-  reasonCode?: number | undefined
-  /** With the authentication method. */
-  properties: Properties
-}
-
-/** What {@link encode} takes: what was decoded, and looser forms in which what has a natural default may be absent. */
-export type PacketInput =
-  | ({ type: 'connect' } & ConnectInput)
-  | ({ type: 'connack' } & ConnackInput)
-  | ({ type: 'publish' } & PublishInput)
-  | ({ type: 'puback' | 'pubrec' | 'pubrel' | 'pubcomp' } & AckInput)
-  | ({ type: 'subscribe' } & SubscribeInput)
-  | ({ type: 'suback' | 'unsuback' } & SubackInput)
-  | ({ type: 'unsubscribe' } & UnsubscribeInput)
-  | { type: 'pingreq' | 'pingresp' }
-  | ({ type: 'disconnect' } & DisconnectInput)
-  | ({ type: 'auth' } & AuthInput)
 
 const initialCapacity = 1024
 /** A writer that grew beyond this is not kept. */

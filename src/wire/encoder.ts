@@ -4,7 +4,8 @@
  * By the rules of `encode`, packet by packet. Whatever is refused leaves it as it was. It holds nothing of a packet after the call but its bytes.
  */
 import { MqttError } from '../errors.js'
-import { type PacketInput, versionOf, writePacketInput } from './encode.js'
+import { versionOf, writePacketInput } from './encode.js'
+import type { PacketInput } from './packet-input.js'
 import type { Bytes, ProtocolVersion } from './packets.js'
 import { Writer } from './writer.js'
 

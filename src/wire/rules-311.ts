@@ -4,8 +4,9 @@
  * The writers leave these checks out, so that whoever speaks 5.0 alone does not carry them; who writes 3.1.1 calls `check311` first. It looks at
  * nothing that the writers check themselves, and so must stand any shape.
  */
-import type { PacketInput } from './encode.js'
+
 import { refused } from './error.js'
+import type { PacketInput } from './packet-input.js'
 import { isObject } from './writer.js'
 
 /** @throws WireError that names the field which 3.1.1 does not know, or forbids */

@@ -14,9 +14,9 @@ interface Measure {
   readonly value: number
 }
 
-/** The sources of the client. */
+/** The sources that ship with a client: the doubles for tests are apart. */
 export function clientSources(sources: Sources): Sources {
-  return new Map([...sources].filter(([file]) => file.startsWith('client/')))
+  return new Map([...sources].filter(([file]) => !file.startsWith('testing/')))
 }
 
 /** Everything that can be told from the sources alone. */
@@ -54,7 +54,7 @@ export function report(
   ]
   const lines = all.map(({ name, what, value }) => `${String(value).padStart(4)} of ${limits[name]}  ${what}`)
   const table = ports(sources).map(
-    ({ file, name, members }) => `${String(members.length).padStart(4)}  ${file.slice('client/'.length)} ${name}: ${members.join(', ')}`,
+    ({ file, name, members }) => `${String(members.length).padStart(4)}  ${file.replace('client/', '')} ${name}: ${members.join(', ')}`,
   )
   const walk = (title: string, crossings: readonly string[]): string[] => ['', title, ...counted(crossings)]
   const over = all.filter(({ name, value }) => value > limits[name]).map(({ name }) => name)

@@ -5,7 +5,8 @@
 
 import type { ClientOptions, Filters, Message, SubscribeOptions, Subscription } from '../../src/client/api/index.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
-import { encode, type PacketInput } from '../../src/wire/encode.js'
+import { encode } from '../../src/wire/encode.js'
+import type { PacketInput } from '../../src/wire/packet-input.js'
 import type { PublishPacket } from '../../src/wire/packets.js'
 import { agreeable, connected, type World } from './harness.js'
 

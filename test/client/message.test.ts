@@ -1,7 +1,7 @@
 /** What a message offers: bytes of its own, text, JSON without traps, owned and borrowed lifetimes. */
 import { describe, expect, it } from 'vitest'
 import type { Message, SubscribeOptions, Subscription } from '../../src/client/api/index.js'
-import type { PacketInput } from '../../src/wire/encode.js'
+import type { PacketInput } from '../../src/wire/packet-input.js'
 import { connected, type World } from './harness.js'
 import { acks, agreed, obliging, publish, quick, quiet, series, subscribe, taken } from './incoming.js'
 

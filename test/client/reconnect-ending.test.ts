@@ -3,7 +3,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import { constant } from '../../src/client/parsing/backoff.js'
-import type { PacketInput } from '../../src/wire/encode.js'
+import type { PacketInput } from '../../src/wire/packet-input.js'
 import { agreeable, connected } from './harness.js'
 
 const job = (id: number): PacketInput => ({ type: 'publish', topic: 'jobs', qos: 1, packetId: id, payload: Uint8Array.of(id), properties: {} })

@@ -5,7 +5,7 @@
  * the client broke; it answers at once, and only on the connection that a packet came on.
  */
 import type { Answer } from '../../src/testing/scripted-peer.js'
-import type { PacketInput } from '../../src/wire/encode.js'
+import type { PacketInput } from '../../src/wire/packet-input.js'
 import type { ClientPacket, PublishPacket } from '../../src/wire/packets.js'
 
 const encoder = new TextEncoder()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Stats } from '../../src/client/api/index.js'
-import type { PacketInput } from '../../src/wire/encode.js'
+import type { PacketInput } from '../../src/wire/packet-input.js'
 import { agreeable, failure } from './harness.js'
 import { down, Rig, refusing, welcoming } from './rig.js'
 

@@ -1,6 +1,6 @@
 /** What no other test of the client would have noticed, or none without much more work: found by mutants that survived. */
 import { describe, expect, it, vi } from 'vitest'
-import type { PacketInput } from '../../src/wire/encode.js'
+import type { PacketInput } from '../../src/wire/packet-input.js'
 import { accepting, connected } from './harness.js'
 import { stubbed } from './stub.js'
 

@@ -1,5 +1,5 @@
 /**
- * The differential run of the codec: 40,000 packets beside three foreign codecs, planted defects, and that a finding is told.
+ * The differential run of the codec: 100,000 packets beside three foreign codecs, planted defects, and that a finding is told.
  *
  * The runs are child processes of the runner. Without Go there is one foreign codec only: what needs the others is skipped, with the reason printed.
  */
@@ -28,10 +28,10 @@ const { missing } = await buildGo('../differential/foreign')
 if (missing !== undefined) console.warn(`The codecs written in Go are not compared with: ${missing}`)
 
 describe('the codec beside others', () => {
-  test('40,000 packets of seed 1: every difference is judged, every judgement applies', { timeout: 300_000 }, async ({ skip }) => {
+  test('100,000 packets of seed 1: every difference is judged, every judgement applies', { timeout: 300_000 }, async ({ skip }) => {
     if (missing !== undefined) skip(missing)
-    const { code, text, last } = await run('--packets', '40000')
-    expect(last, text).toMatch(/^differential: 40000 packets, 3 foreign codecs, \d{5} judged, 0 findings, [\d.]+ s$/)
+    const { code, text, last } = await run('--packets', '100000')
+    expect(last, text).toMatch(/^differential: 100000 packets, 3 foreign codecs, \d{5} judged, 0 findings, [\d.]+ s$/)
     expect(text).not.toContain('NEVER APPLIED')
     expect(code).toBe(0)
   })

@@ -18,17 +18,18 @@ type Listener<T> = (event: T) => void
 export class Emitter<Events extends object> {
   /** Listeners that threw. */
   failures = 0
-  /** Rises with each listener that comes: who asks `has` often asks only then. */
-  changes = 0
   /** Per type: each listener, with what ends its signal's watch. */
   readonly #listeners = new SparseMap<keyof Events, Map<Listener<never>, () => void>>()
   readonly #report: (error: unknown, type: string) => void
   /** Sees every event before the listeners do. */
   readonly #tap: ((type: string, event: object) => void) | undefined
+  /** Called with each listener that comes: who asks `has` often asks only then. */
+  readonly #changed: (() => void) | undefined
 
-  constructor(report: (error: unknown, type: string) => void, tap?: (type: string, event: object) => void) {
+  constructor(report: (error: unknown, type: string) => void, tap?: (type: string, event: object) => void, changed?: () => void) {
     this.#report = report
     this.#tap = tap
+    this.#changed = changed
   }
 
   /** Adds a listener. @throws MqttError ERR_INVALID_HANDLER */
@@ -46,7 +47,7 @@ export class Emitter<Events extends object> {
       listeners.delete(entry)
     }
     if (!signal?.aborted) listeners.set(entry, onAbort(signal, remove))
-    this.changes += 1
+    this.#changed?.()
     return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
   }
 

@@ -477,14 +477,15 @@ export class Output {
     const { acks } = session
     while (acks.length > 0 && count < most) {
       const entry = acks.shift()
-      if (ackType(entry) !== PUBREL) count += 1
+      const type = ackType(entry) as 4 | 5 | 6 | 7
+      if (type !== PUBREL) count += 1
       const reasonCode = this.#version === 5 ? ackReason(entry) : 0
       if (this.#writer.length + ackRoom > largeBuffer) this.#handWriter()
       if ((reasonCode === 0 ? 4 : 5) > this.#packetLimit) {
         this.#giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no ack fits'))
         return count
       }
-      writeAck(this.#writer, ackType(entry) as 4 | 5 | 6 | 7, ackId(entry), reasonCode, undefined, this.#version)
+      writeAck(this.#writer, type, ackId(entry), reasonCode, undefined, this.#version)
       if (counters !== undefined) counters.packetsSent += 1
       if (this.watching.on) this.#host.watch?.('out', acknowledgement(entry))
     }

@@ -278,10 +278,11 @@ export abstract class DeliveredMessage implements Message {
 /** One that stays valid. */
 export class OwnedMessage extends DeliveredMessage {
   static override readonly name = 'Message'
-  readonly topic: string
-  readonly qos: QoS
-  readonly retain: boolean
-  readonly dup: boolean
+  // Declared only: what is defined first and set then costs twice.
+  declare readonly topic: string
+  declare readonly qos: QoS
+  declare readonly retain: boolean
+  declare readonly dup: boolean
 
   /** @param shift how far places in the piece lie before those in the view */
   constructor(

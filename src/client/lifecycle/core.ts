@@ -90,6 +90,7 @@ export class Core implements EndingHost, ConnectionHost, DiallingHost, Authentic
     this.events = new Emitter(
       (error, type) => this.log('error', `a listener of '${type}' threw: `, error),
       platform.trace && ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
+      () => this.#link?.output.watching.refresh(),
     )
     const { cleanStart, outbound, topicAliasMaximum } = options
     const unaskedAliases = topicAliasMaximum === undefined ? 10 : 0

@@ -1,7 +1,7 @@
 /**
- * What the client needs of the world around it: time, randomness, timers, and how to dial. The only window out of this folder.
+ * What the client needs of the world around it: time, randomness, timers, and how to dial. The only window out of `src/client`.
  *
- * `node.ts` and `browser.ts` each give one; tests give a scripted one. Nothing else in this folder reads a clock or a global.
+ * `client/node.ts` and `client/browser.ts` each give one; tests give a scripted one. Nothing else in the client reads a clock or a global.
  */
 
 import type { Dial, SocketOptions, Target, TlsOptions } from '../../transport/transport.js'
