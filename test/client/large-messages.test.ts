@@ -1,8 +1,8 @@
 /** Large messages over a transport that reads in place: their payload is read to where it is to stay, among others and for whoever gets it. */
 import { describe, expect, it } from 'vitest'
 import { WasmFrames } from '../../src/wasm/frames.js'
-import type { PacketInput } from '../../src/wire/packet-input.js'
 import type { FrameScanner } from '../../src/wire/frames.js'
+import type { PacketInput } from '../../src/wire/packet-input.js'
 import { instantiate } from '../wasm/scanner.js'
 import { acks, bytesOf, pubacks, publish, quiet, subscribe, taken } from './incoming.js'
 import { windowed } from './windowed.js'
