@@ -58,6 +58,18 @@ describe('a server that sends them before SUBACK', () => {
   })
 })
 
+describe('a filter that has messages as they were published', () => {
+  it('says nothing of where the server puts retained ones: any of its messages may have RETAIN 1', async () => {
+    const { world, seen, join } = await readers()
+    quiet(world.client.subscribe('b', { qos: 1, retainAsPublished: true }))
+    await world.settle()
+    await world.send(suback(world, 0), publish('b', 'x', undefined, { retain: true }))
+    for (const name of ['first', 'second']) await join(name)
+    await world.send(kept('1'), suback(world, 1), kept('2'), suback(world, 2))
+    expect(seen).toEqual({ first: ['1'], second: ['2'] })
+  })
+})
+
 describe('a server that does both, as one does whose window is full', () => {
   it('nobody misses any', async () => {
     const { world, seen, join } = await readers()

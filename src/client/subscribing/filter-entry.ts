@@ -68,6 +68,8 @@ export class FilterEntry implements Origin, Readership<Consumer> {
   // behind SUBACK, for the one before.
   get retainHabit(): RetainHabit {
     const [next] = this.requests
+    // Any message may come with RETAIN 1: that says nothing.
+    if (this.retainAsPublished) return 0
     if (!next?.sent || next.request.retainHandling === 2) return behind
     return this.grantedQos === undefined ? before : 0
   }
