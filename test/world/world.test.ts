@@ -39,12 +39,12 @@ describe('the virtual world', () => {
     expect(code).toBe(0)
   })
 
-  test('a checker that has been seen to fail: each third planted defect is caught in under 30 s (npm run world -- --defects: all)', {
+  test('a checker that has been seen to fail: each sixth planted defect is caught in under 30 s (npm run world -- --defects: all)', {
     timeout: 600_000,
   }, async () => {
-    const { code, text } = await run('--defects', '--every', '3')
+    const { code, text } = await run('--defects', '--every', '6')
     const rows = text.split('\n').filter((line) => line.includes(' | ') && !line.startsWith('defect |'))
-    expect(rows.length, text).toBeGreaterThanOrEqual(18)
+    expect(rows.length, text).toBeGreaterThanOrEqual(9)
     expect(text).not.toContain('NOT CAUGHT')
     expect(text.trim().split('\n').at(-1)).toBe(`world: ${rows.length} defects, 0 not caught`)
     expect(code).toBe(0)

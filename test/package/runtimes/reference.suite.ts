@@ -39,8 +39,8 @@ describe('the API reference', () => {
 
     it.concurrent('would be found out if a docstring were missing, another one false, and a type out of reach', async () => {
       const folder = await doctored({
-        'src/client/parsing/backoff.ts': ['  /** Least delay in milliseconds. Default 1,000. */\n', ''],
-        'src/client/api/index.ts': ['Default 10,000.', 'Default 10,001.'],
+        'src/client/api/reconnecting.ts': ['  /** Least delay in milliseconds. Default 1,000. */\n', ''],
+        'src/client/api/publishing.ts': ['Default 10,000.', 'Default 10,001.'],
         'src/client/public.ts': ['  Grant,\n', ''],
       })
       const { code, output } = await check(folder)
