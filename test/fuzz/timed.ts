@@ -15,7 +15,7 @@ import { bundle, type Defect } from './bundler.js'
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Seconds of one test. */
-export const usualSeconds = 22
+export const usualSeconds = 15
 
 /** The parts of a built target that tests call. */
 export interface Built {
