@@ -52,7 +52,9 @@ function checkDelivery(facts: Facts, subscription: Subscribe, delivery: Delivery
   if (found.call.call === 'publish' && (topicOf(found.call, name) !== topic || qos > found.call.qos))
     against(report, 'bytes', subscription, delivery, 'but was published otherwise')
   if (qos > Number(options['qos'] ?? 0) && !overlapping(facts, subscription)) against(report, 'filter', subscription, delivery, 'of a lower QoS')
-  if (subscription.how === 'rejected' && delivery.seq > subscription.settledSeq) against(report, 'over', subscription, delivery, 'that was refused')
+  // A promise that was kept in the same instant cannot be taken back.
+  if (subscription.how === 'rejected' && delivery.seq > subscription.settledSeq && delivery.at > subscription.settledAt)
+    against(report, 'over', subscription, delivery, 'that was refused')
 }
 
 function checkOver(facts: Facts, subscription: Subscribe, delivery: Delivery, { slack }: Precision, report: Report): void {
@@ -60,7 +62,7 @@ function checkOver(facts: Facts, subscription: Subscribe, delivery: Delivery, { 
   const end = facts.history.ended.get(id)
   // What was buffered for somebody who reads may still be read.
   const reads = call.reading.hold === undefined
-  if (end !== undefined && (reads || end.how !== 'unsubscribe') && final.includes(end.how) && end.seq < delivery.seq)
+  if (end !== undefined && (reads || end.how !== 'unsubscribe') && final.includes(end.how) && end.seq < delivery.seq && end.at < delivery.at)
     against(report, 'over', subscription, delivery, `that ended (${end.how})`)
   const left = facts.calls(client).find((record) => {
     if (!isCall(record, 'unsubscribe') || record.how !== 'fulfilled' || 'forget' in record.call) return false
