@@ -42,7 +42,10 @@ import { closedError, errorOfAll } from './common/outcome.js'
 import { anyObject, object, optional, signal as parseSignal, settingsIn } from './common/schema.js'
 import { Consumer } from './delivery/consumer.js'
 import { HandlerLoop } from './delivery/handling.js'
+import { destroy } from './lifecycle/closing.js'
+import { connect, reauthenticate, reconnect, setBrokers } from './lifecycle/connecting.js'
 import { Core } from './lifecycle/core.js'
+import { snapshot } from './lifecycle/snapshot.js'
 import { parseEndpoints } from './parsing/endpoint.js'
 import { eventName, parseOptions } from './parsing/options.js'
 import {
@@ -82,18 +85,18 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /** What a person wants to see: where it stands, and what waits. */
   override toJSON(): object {
-    const { outbox, registry, endpoint } = this.#core
-    return { ...this, endpoint, queued: outbox.size, inFlight: outbox.inFlight, subscriptions: registry.filters }
+    const { outbox, registry, links } = this.#core
+    return { ...this, endpoint: links.dialled.endpoint, queued: outbox.size, inFlight: outbox.inFlight, subscriptions: registry.filters }
   }
 
   /** Where the client stands; each change is a `state` event. */
   get state(): ClientState {
-    return this.#core.state
+    return this.#core.states.current
   }
 
   /** Settles once, when the client is closed: with what ended it, or undefined after `disconnect()`. Never rejects. */
   get closed(): Promise<MqttError | undefined> {
-    return this.#core.closed.promise
+    return this.#core.states.closed.promise
   }
 
   /** The client identifier in force: given, or assigned by the server. */
@@ -121,7 +124,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError ERR_ALREADY_CONNECTED, ERR_CLOSED, ERR_CONNECT_REFUSED, ERR_CONNECT_TIMEOUT, ERR_CONNECT_FAILED, ERR_TLS, ERR_ABORTED
    */
   async connect(options?: ConnectOptions): Promise<void> {
-    await this.#core.connect(connectOptions(options).signal)
+    await connect(this.#core, connectOptions(options).signal)
   }
 
   /**
@@ -184,7 +187,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    */
   unsubscribe(filters: string | readonly string[], options?: UnsubscribeOptions): Promise<UnsubscribeResult[]> {
     const answer = async (): Promise<UnsubscribeResult[]> => {
-      this.#assertOpen(this.#core.stopping)
+      this.#assertOpen(this.#core.states.stopping)
       const call = unsubscribeCall(filters, options, this.#core)
       const results = await this.#core.registry.unsubscribe(call.filters, call.userProperties, call.signal)
       const error = errorOfAll(results)
@@ -211,7 +214,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError as `listen`, and ERR_UNSUPPORTED_OPTION on 3.1.1
    */
   async respond(filters: Filters, handler: Responding, options?: RespondOptions): Promise<Responder> {
-    this.#assertOpen(this.#core.stopping)
+    this.#assertOpen(this.#core.states.stopping)
     return respond(this.#requestHost(), filters, handler, options)
   }
 
@@ -247,12 +250,12 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED, or what ended the client meanwhile
    */
   reconnect(options?: ReconnectNow): Promise<void> {
-    const connect = async (): Promise<void> => {
+    const again = async (): Promise<void> => {
       const { force, reason } = reconnectCall(options)
-      await this.#core.reconnect(force, reason)
+      await reconnect(this.#core, force, reason)
     }
     // Most who call it in a listener await nothing.
-    return silent(connect())
+    return silent(again())
   }
 
   /**
@@ -261,7 +264,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError as the constructor for endpoints; ERR_CLOSED
    */
   setBrokers(endpoints: Endpoint | readonly Endpoint[]): void {
-    this.#core.setBrokers(parseEndpoints(endpoints, this.#core.platform))
+    setBrokers(this.#core, parseEndpoints(endpoints, this.#core.platform))
   }
 
   /**
@@ -269,17 +272,17 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError ERR_UNSUPPORTED_OPTION without `auth`, ERR_NOT_CONNECTED, ERR_AUTH_FAILED, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
    */
   async reauthenticate(options?: ConnectOptions): Promise<void> {
-    await this.#core.reauthenticate(connectOptions(options).signal)
+    await reauthenticate(this.#core, connectOptions(options).signal)
   }
 
   /** What happened so far, counted; all zero unless the `stats` option is on. */
   stats(): Stats {
-    return this.#core.stats()
+    return snapshot(this.#core)
   }
 
   /** Cuts the connection without DISCONNECT, so that the server publishes the will. Nothing more is handed out. */
   destroy(): void {
-    this.#core.destroy()
+    destroy(this.#core)
   }
 
   /** Adds a listener; gives a function that removes it. @throws MqttError ERR_INVALID_HANDLER; ERR_INVALID_OPTION for an event that there is not */
@@ -297,7 +300,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   #subscribe({ requests, options }: SubscriptionCall): Consumer {
-    this.#assertOpen(this.#core.stopping)
+    this.#assertOpen(this.#core.states.stopping)
     const consumer = new Consumer(this.#core, options)
     consumer.ready = this.#core.registry.subscribe(consumer, requests, options)
     const stop = onAbort(options.until, () => consumer.leave())
@@ -306,7 +309,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
     return consumer
   }
 
-  #assertOpen(over = this.#core.ended): void {
+  #assertOpen(over = this.#core.states.ended): void {
     if (over) throw closedError()
   }
 }

@@ -13,7 +13,7 @@ import { dialWebSocket } from '../transport/websocket.js'
 import { dialWebSocketNode } from '../transport/websocket-node.js'
 import type { ClientOptions, ConnectOptions, Endpoint } from './api/index.js'
 import { BaseClient, opened } from './client.js'
-import type { EndingHost } from './lifecycle/ending.js'
+import type { Parts } from './lifecycle/parts.js'
 import { Reads } from './memory/reads.js'
 import { hasSettings } from './parsing/endpoint.js'
 import { socketSettings, tlsSettings } from './parsing/settings.js'
@@ -48,21 +48,21 @@ function channelOf(type: string): Channel {
 }
 
 /** Clients that have not ended: the end of the process would end them. Who holds none of them any more has let go of it. */
-const attended = new Set<WeakRef<EndingHost>>()
-const collected = /* @__PURE__ */ new FinalizationRegistry<WeakRef<EndingHost>>(forget)
+const attended = new Set<WeakRef<Parts>>()
+const collected = /* @__PURE__ */ new FinalizationRegistry<WeakRef<Parts>>(forget)
 const mostNamed = 4
 
 /** One listener for all clients, as long as there are any. */
 function attend(given: object): void {
-  const client = given as EndingHost
+  const client = given as Parts
   if (attended.size === 0) process.on('exit', tellUnsent)
   const entry = new WeakRef(client)
   attended.add(entry)
   collected.register(client, entry)
-  client.closed.promise.then(() => forget(entry))
+  client.states.closed.promise.then(() => forget(entry))
 }
 
-function forget(entry: WeakRef<EndingHost>): void {
+function forget(entry: WeakRef<Parts>): void {
   attended.delete(entry)
   if (attended.size === 0) process.off('exit', tellUnsent)
 }
@@ -74,7 +74,8 @@ function tellUnsent(): void {
   for (const entry of attended) {
     const client = entry.deref()
     if (client === undefined) continue
-    const { outbox, connection, clientId } = client
+    const { outbox, links, clientId } = client
+    const { connection } = links
     const publishes = outbox.size + outbox.inFlight
     const bytes = connection === undefined ? 0 : connection.output.end - connection.output.left
     if (publishes + bytes === 0) continue

@@ -1,7 +1,7 @@
 /**
  * Typed events, the same in browsers and Node. A listener that throws is reported and counted, and harms nobody else.
  *
- * It holds no queue: emitting calls the listeners at once, in the order in which they were added.
+ * Emitting calls the listeners in the order in which they were added: at once, or when the transition that is under way is complete.
  */
 
 import type { ListenerOptions, Unlisten } from '../api/index.js'
@@ -21,6 +21,10 @@ export class Emitter<Events extends object> {
   /** Per type: each listener, with what ends its signal's watch. */
   readonly #listeners = new SparseMap<keyof Events, Map<Listener<never>, () => void>>()
   readonly #report: (error: unknown, type: string) => void
+  /** Transitions under way, one inside the other. */
+  #open = 0
+  /** What is told when they are complete. */
+  readonly #due: (() => void)[] = []
   /** Sees every event before the listeners do. */
   readonly #tap: ((type: string, event: object) => void) | undefined
   /** Called with each listener that comes: who asks `has` often asks only then. */
@@ -56,7 +60,24 @@ export class Emitter<Events extends object> {
     return (this.#listeners.get(type)?.size ?? 0) > 0
   }
 
+  /** Makes a change of several steps: what it emits is told when it is complete, also what listeners do to it meanwhile, in this order. */
+  transition(change: () => void): void {
+    this.#open += 1
+    try {
+      change()
+    } finally {
+      // While events are told, what listeners do counts as part of it: theirs come next.
+      if (this.#open === 1) for (let tell = this.#due.shift(); tell; tell = this.#due.shift()) tell()
+      this.#open -= 1
+    }
+  }
+
   emit<K extends keyof Events>(type: K, event: Events[K]): void {
+    if (this.#open > 0) this.#due.push(() => this.#tell(type, event))
+    else this.#tell(type, event)
+  }
+
+  #tell<K extends keyof Events>(type: K, event: Events[K]): void {
     this.#tap?.(String(type), event as object)
     const listeners = this.#listeners.get(type)
     if (listeners === undefined) return
@@ -72,7 +93,12 @@ export class Emitter<Events extends object> {
     }
   }
 
+  /** The end: what is due is told first. */
   clear(): void {
+    this.transition(() => this.#due.push(() => this.#forget()))
+  }
+
+  #forget(): void {
     for (const listeners of this.#listeners.values()) for (const stop of listeners.values()) stop()
     this.#listeners.clear()
   }

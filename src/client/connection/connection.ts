@@ -288,16 +288,16 @@ export class Connection implements Sink, Eater, Outlet {
 
   #finish(error: MqttError | undefined): void {
     if (this.#ended) return
-    this.#tellLateness()
-    // A listener may have ended it all.
-    if (this.#ended) return
     this.#ended = true
-    this.output.stop()
-    this.#intake.stop()
-    this.#timer?.()
-    this.#timer = undefined
-    this.output.abandon(error ?? broken('ERR_CONNECTION_LOST'))
-    this.#host.handleClosed(error)
+    this.#host.events.transition(() => {
+      this.#tellLateness()
+      this.output.stop()
+      this.#intake.stop()
+      this.#timer?.()
+      this.#timer = undefined
+      this.output.abandon(error ?? broken('ERR_CONNECTION_LOST'))
+      this.#host.handleClosed(error)
+    })
   }
 
   /** Sees to the timer, one for all deadlines. It is moved only when a deadline comes nearer: those that move away are looked up when it fires. */

@@ -70,10 +70,10 @@ async function connect(host: DiallingHost, plan: AttemptPlan, given: Login | und
   })
   checkConnect(packet)
   signal.throwIfAborted()
-  host.handleDial(url, number, dropped)
+  host.links.handleDial(url, number, dropped)
   // A listener may have given it up.
   signal.throwIfAborted()
-  await host.handshake(await dial(host, endpoint, signal), packet, signal)
+  await host.links.handshake(await dial(host, endpoint, signal), packet, signal)
 }
 
 /** Asks the application for credentials. @throws MqttError */

@@ -56,7 +56,7 @@ export class Authentication {
     const given = properties.authenticationData
     const round = this.#round
     // On an open connection the server may begin as well, also while an exchange of ours has not left yet.
-    const connected = this.#host.connection !== undefined
+    const connected = this.#host.links.connection !== undefined
     if (connected && this.#renewal === undefined) this.#open(this.#context).begun = true
     const context = this.#context
     const proceed = async (): Promise<void> => {
@@ -64,9 +64,9 @@ export class Authentication {
       if (reasonCode === 0) return this.#renewed(given, context)
       const answer = data(await this.#mechanism.continue(given, context), 'auth.continue')
       // What CONNACK has decided meanwhile needs no answer.
-      if (round !== this.#round || connected !== (this.#host.connection !== undefined)) return
+      if (round !== this.#round || connected !== (this.#host.links.connection !== undefined)) return
       this.#host.session.authenticate(0x18, answer)
-      this.#host.pump()
+      this.#host.links.pump()
     }
     this.#tail = this.#tail.then(proceed).catch((error: unknown) => {
       if (round === this.#round) fail(failed(error))
@@ -90,7 +90,7 @@ export class Authentication {
         if (round !== this.#round || this.#renewal === undefined) return
         this.#renewal.begun = true
         this.#host.session.authenticate(0x19, first)
-        this.#host.pump()
+        this.#host.links.pump()
       },
       (error: unknown) => {
         if (round === this.#round) this.#fail(failed(error))
@@ -138,7 +138,7 @@ export class Authentication {
 
   #fail(error: MqttError): void {
     this.#settle()?.reject(error)
-    this.#host.cut(error)
+    this.#host.links.cut(error)
   }
 
   #settle(): Deferred<void> | undefined {

@@ -233,7 +233,8 @@ export class Dialling {
   }
 
   #handleWake(): void {
-    const { connection, session, platform } = this.#host
+    const { links, session, platform } = this.#host
+    const { connection } = links
     if (connection !== undefined) {
       session.probe(platform.now())
       connection.pump()
@@ -250,8 +251,8 @@ export class Dialling {
 
   // Fresh credentials before the old ones run out: in place where the mechanism can, else on a new connection.
   #scheduleRenewal(expiresAt: number | undefined): void {
-    const { platform, options, connection } = this.#host
-    if (expiresAt === undefined || connection === undefined) return
+    const { platform, options, links } = this.#host
+    if (expiresAt === undefined || links.connection === undefined) return
     this.#renewal?.()
     const left = expiresAt - platform.date()
     const ahead = left - options.refreshBefore
@@ -270,9 +271,9 @@ export class Dialling {
 
   #renew(expiresAt: number): void {
     const host = this.#host
-    if (host.connection === undefined) return
+    if (host.links.connection === undefined) return
     const { authentication } = host
-    if (authentication === undefined) return host.replace('credentials expire')
+    if (authentication === undefined) return host.links.replace('credentials expire')
     const endpoint = this.#brokers.asked.target.url
     const abort = new AbortController()
     const { signal } = abort

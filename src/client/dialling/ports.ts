@@ -19,27 +19,34 @@ export interface Authenticator {
 export interface DiallingOwner {
   /** The client identifier in force; for a version that has none assigned by the server, one is made up. */
   clientIdFor(version: ProtocolVersion): string
-  /** The connection, while it takes packets of the application. */
-  readonly connection: { pump(): void } | undefined
   readonly authentication: Authenticator | undefined
+  readonly links: ConnectionMaker
+  /** No connection will come, because of this: what waits for one is over. Turns that run while the client ends go on. */
+  finish(error: MqttError | undefined): void
+}
+
+/** Where connections are made of transports. */
+export interface ConnectionMaker {
+  /** While it takes packets of the application. */
+  readonly connection: { pump(): void } | undefined
   /** Right before the transport is opened; `dropped` are the options that the connection goes without. */
   handleDial(url: string, attempt: number, dropped: readonly string[]): void
   /** Runs the handshake on an open transport; fulfils at CONNACK, rejects otherwise and when the signal aborts. */
   handshake(transport: Transport, packet: ConnectPacket, signal: AbortSignal): Promise<void>
-  /** No connection will come, because of this: what waits for one is over. Turns that run while the client ends go on. */
-  finish(error: MqttError | undefined): void
   /** Gives up the connection in order, for a new one. */
   replace(reason: string): void
 }
 
 /** The client that authenticates. */
 export interface AuthenticationOwner {
-  /** The connection, while it takes packets of the application. */
-  readonly connection: object | undefined
-  /** Does what the session asks for, after a command given to it. */
-  pump(): void
-  /** Ends the connection, without a further byte. */
-  cut(error: MqttError): void
+  readonly links: {
+    /** The connection, while it takes packets of the application. */
+    readonly connection: object | undefined
+    /** Does what the session asks for, after a command given to it. */
+    pump(): void
+    /** Ends the connection, without a further byte. */
+    cut(error: MqttError): void
+  }
 }
 
 /** All of it. */

@@ -3,10 +3,10 @@
  */
 import type { Stats } from '../api/index.js'
 import { Counters } from '../common/counters.js'
-import type { EndingHost } from './ending.js'
+import type { Parts } from './parts.js'
 
 /** A frozen copy, with what only the moment can tell. */
-export function snapshot({ counters, outbox, registry, session }: Pick<EndingHost, 'counters' | 'outbox' | 'registry' | 'session'>): Stats {
+export function snapshot({ counters, outbox, registry, session }: Pick<Parts, 'counters' | 'outbox' | 'registry' | 'session'>): Stats {
   const { failures, ...rest } = counters ?? new Counters()
   // Nothing that is counted stays zero where nothing is counted.
   const gauge = (value: number): number => (counters === undefined ? 0 : value)

@@ -37,7 +37,7 @@ export interface Platform {
   trace?(type: string, event: object): void
   /** True when somebody traces events of this type. */
   traced?(type: string): boolean
-  /** A client was made: the `EndingHost` of it, which is not to be held. Absent where the end of a program tells nothing. */
+  /** A client was made: its `Parts`, which is not to be held. Absent where the end of a program tells nothing. */
   attend?(client: object): void
   /** Tells the developer of something that should not stay as it is; absent where nothing does. */
   warn?(message: string): void

@@ -1,0 +1,61 @@
+/**
+ * The end of a client: everything that is pending settles, each with what is known about it, and no timer is left.
+ */
+import type { MqttError } from '../../errors.js'
+import { closedError } from '../common/outcome.js'
+import type { Parts } from './parts.js'
+
+/** Cuts the connection without DISCONNECT: the server publishes the will. */
+export function destroy(parts: Parts, error?: MqttError): void {
+  const { states, links } = parts
+  if (states.ended) return
+  const link = links.current
+  link?.output.stop()
+  end(parts, error)
+  link?.destroy(error)
+}
+
+/** No connection will come, because of this: what waits for one is over. Turns that run while the client ends go on. */
+export function finish(parts: Parts, error: MqttError | undefined): void {
+  const { states } = parts
+  if (states.current !== 'disconnecting') return end(parts, error)
+  const reason = error ?? closedError()
+  states.failure = error
+  parts.dialling.stop(reason)
+  parts.outbox.end(reason)
+  parts.registry.abandon(reason)
+}
+
+/** The end of everything. */
+export function end(parts: Parts, error: MqttError | undefined): void {
+  const { events, links, outbox, registry, session, states } = parts
+  if (states.ended) return
+  const reason = error ?? closedError()
+  const link = links.current
+  events.transition(() => {
+    session.suspend()
+    session.reset()
+    links.expiry?.()
+    states.enter('closed')
+    if (error === undefined) registry.letGo()
+    parts.inbox.stop()
+    parts.dialling.stop(reason)
+    registry.end(error, reason)
+    link?.output.abandon(reason)
+    outbox.end(reason)
+    parts.authentication?.handleLost(reason)
+    tellDown(parts, error)
+    states.arrive()?.reject(reason)
+    parts.log('info', error === undefined ? 'closed' : `closed: ${error.message}`)
+    states.closed.resolve(error)
+    events.clear()
+  })
+}
+
+/** The connection is over, where `connect` told of it. */
+export function tellDown({ counters, events, links }: Parts, error: MqttError | undefined, reason?: string): void {
+  if (!links.up) return
+  links.up = false
+  if (counters !== undefined) counters.disconnects += 1
+  events.emit('disconnect', { error, cause: error, reason })
+}

@@ -1,0 +1,69 @@
+/**
+ * What the application may ask of the connection: that there be one, another one, at other endpoints, or authenticated anew.
+ */
+import { MqttError } from '../../errors.js'
+import { aborted, assertNotAborted, onAbort, within } from '../common/abort.js'
+import { closedError } from '../common/outcome.js'
+import { unsupported } from '../common/schema.js'
+import type { ParsedEndpoint } from '../parsing/endpoint.js'
+import { findScanner } from '../parsing/scanning.js'
+import { destroy } from './closing.js'
+import type { Parts } from './parts.js'
+
+/** Seconds: who asks for more may have meant milliseconds. */
+const lazyKeepAlive = 3600
+
+/** Joins whatever is under way to connect, or begins. */
+export async function connect(parts: Parts, signal?: AbortSignal): Promise<void> {
+  const { states, options } = parts
+  assertGoing(parts)
+  if (states.current === 'connected') throw new MqttError('ERR_ALREADY_CONNECTED')
+  assertNotAborted(signal)
+  const arrival = states.awaited()
+  if (states.current === 'idle') {
+    // The signal of whoever begins it ends the attempt; those of joiners drop only the joiner.
+    const stop = onAbort(signal, () => destroy(parts, aborted(signal)))
+    arrival.then(stop, stop)
+    findScanner(options.scanner, parts.platform, (scanner) => parts.links.useScanner(scanner))
+    const { keepAlive = 0 } = options
+    if (keepAlive > lazyKeepAlive) parts.log('warn', `keepAlive: ${Math.round(keepAlive / 3600)} hours`)
+    parts.events.transition(() => {
+      states.enter('connecting')
+      parts.dialling.begin()
+    })
+  }
+  return within(arrival, signal)
+}
+
+/** Dials now instead of after the delay; replaces a connection that is up only when told to. */
+export async function reconnect(parts: Parts, force: boolean, reason = 'replaced by reconnect()'): Promise<void> {
+  const { states, links } = parts
+  assertGoing(parts)
+  if (states.current === 'idle') return connect(parts)
+  const connected = states.current === 'connected'
+  if (connected && !force) return
+  const arrival = states.awaited()
+  if (connected) links.replace(reason)
+  else parts.dialling.hurry()
+  return arrival
+}
+
+/** The endpoints from now on. */
+export function setBrokers(parts: Parts, endpoints: readonly ParsedEndpoint[]): void {
+  assertGoing(parts)
+  parts.dialling.setBrokers(endpoints)
+}
+
+/** Authenticates again on the open connection (section 4.12.1). */
+export async function reauthenticate(parts: Parts, signal?: AbortSignal): Promise<void> {
+  const { authentication, links } = parts
+  assertGoing(parts)
+  if (authentication === undefined) throw unsupported('auth', 'is not set')
+  if (links.connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
+  assertNotAborted(signal)
+  return within(authentication.renew(links.dialled.endpoint), signal, 'unknown')
+}
+
+function assertGoing({ states }: Parts): void {
+  if (states.stopping) throw closedError()
+}

@@ -1,0 +1,146 @@
+/**
+ * The connection that a client has: how it is opened, handed to whoever needs it, replaced and cut.
+ *
+ * There is at most one at a time. What its end means for the client is not decided here: see `transitions.ts`.
+ */
+import { MqttError } from '../../errors.js'
+import type { Transport } from '../../transport/transport.js'
+import type { FrameScanner } from '../../wire/frames.js'
+import type { ConnackPacket, ConnectPacket, Packet } from '../../wire/packets.js'
+import type { ClientEvents } from '../api/index.js'
+import { type Deferred, deferred, onAbort } from '../common/abort.js'
+import { closedError } from '../common/outcome.js'
+import { redacted } from '../common/redact.js'
+import { Connection } from '../connection/connection.js'
+import type { ConnectionHost } from '../connection/ports.js'
+import type { Authentication } from '../dialling/authentication.js'
+import type { CancelTimer } from '../platform/platform.js'
+import { broken } from '../session/refusal.js'
+
+/** The client that has connections. */
+export type LinkHost = ConnectionHost & {
+  readonly authentication: Authentication | undefined
+  /** A connection that was up is over. Undefined: orderly, after our DISCONNECT. */
+  handleLost(error: MqttError | undefined): void
+}
+
+/** The connections of one client, one after the other. */
+export class Links {
+  /** Finds frames faster; undefined where there is none, or not yet. */
+  scanner: FrameScanner | undefined
+  /** What was dialled last. */
+  dialled: Pick<ClientEvents['connect'], 'endpoint' | 'dropped'> = { endpoint: '', dropped: [] }
+  /** In every state. */
+  current: Connection | undefined
+  /** True from a `connect` event to its `disconnect` event. */
+  up = false
+  /** The connection is being replaced, by our own choice, because of this. */
+  replacing: MqttError | undefined
+  /** Until the session ends on the server, while there is no connection. */
+  expiry: CancelTimer | undefined
+  #handshake: Deferred<void> | undefined
+  readonly #host: LinkHost
+
+  constructor(host: LinkHost) {
+    this.#host = host
+  }
+
+  /** While it takes packets of the application. */
+  get connection(): Connection | undefined {
+    return this.#handshake === undefined && this.#host.session.state === 'connected' ? this.current : undefined
+  }
+
+  /** Bytes that the connection itself holds. */
+  get held(): number {
+    return this.current?.held ?? 0
+  }
+
+  /** Undefined unless somebody watches packets. */
+  get watch(): ((direction: 'in' | 'out', packet: Packet) => void) | undefined {
+    const { events, platform } = this.#host
+    const watched = events.has('packet') || platform.traced?.('packet') === true
+    return watched ? (direction, packet) => events.emit('packet', { direction, packet: redacted(packet) }) : undefined
+  }
+
+  /** Does what the session asks for, after a command given to it. */
+  pump(): void {
+    this.current?.pump()
+  }
+
+  /** Ends the connection, without a further byte. */
+  cut(error: MqttError): void {
+    this.current?.destroy(error)
+  }
+
+  useScanner(scanner: FrameScanner): void {
+    this.scanner = scanner
+    this.current?.useScanner(scanner)
+  }
+
+  /** A connection that we give up ourselves ends with DISCONNECT, so that no will is published. */
+  replace(reason: string): void {
+    const { connection } = this
+    if (connection === undefined) return
+    this.replacing = new MqttError('ERR_CONNECTION_LOST', reason, { outcome: 'unknown' })
+    connection.output.flush()
+    this.#host.session.disconnect(0, {})
+    connection.pump()
+    connection.end()
+  }
+
+  /** Right before the transport is opened; `dropped` are the options that the connection goes without. */
+  handleDial(endpoint: string, attempt: number, dropped: readonly string[]): void {
+    this.dialled = { endpoint, dropped }
+    this.#host.log('debug', `attempt ${attempt} at ${endpoint}`)
+    this.#host.events.emit('dial', { attempt, endpoint })
+  }
+
+  /** Runs the handshake on an open transport; fulfils at CONNACK, rejects otherwise and when the signal aborts. */
+  async handshake(transport: Transport, packet: ConnectPacket, signal: AbortSignal): Promise<void> {
+    const done = deferred<void>()
+    this.#handshake = done
+    const link = new Connection(transport, this.#host, packet)
+    this.current = link
+    const stop = onAbort(signal, () => link.destroy(signal.reason))
+    try {
+      this.#host.session.connect(packet)
+      link.pump()
+      await done.promise
+    } catch (error) {
+      // One that is saying goodbye is left to it.
+      if (!link.over) link.destroy()
+      throw error
+    } finally {
+      stop()
+      if (this.#handshake === done) this.#handshake = undefined
+    }
+  }
+
+  /** CONNACK said yes. */
+  handleAccepted(): void {
+    this.#handshake?.resolve()
+    this.#handshake = undefined
+  }
+
+  // Where the mechanism has the last word, a CONNACK counts for nothing before it has spoken.
+  verify({ reasonCode, properties }: ConnackPacket): Promise<void> | undefined {
+    const { authentication, options, session } = this.#host
+    const ours = properties.authenticationMethod === options.auth?.method
+    if (authentication === undefined || reasonCode !== 0 || !ours || session.state !== 'connecting') return undefined
+    return authentication.handleAccepted(properties.authenticationData)
+  }
+
+  /** The end of a connection, exactly once. Undefined: orderly, after our DISCONNECT. */
+  handleClosed(error: MqttError | undefined): void {
+    const handshake = this.#handshake
+    this.current = undefined
+    if (handshake === undefined) return this.#host.handleLost(error)
+    this.#host.session.suspend()
+    handshake.reject(error?.code === 'ERR_CONNECTION_LOST' ? this.#beforeConnack(error.cause) : (error ?? closedError()))
+  }
+
+  // A server may refuse our certificate as late as this.
+  #beforeConnack(cause: unknown): MqttError {
+    return broken(this.#host.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED', 'closed before CONNACK: TLS?', cause)
+  }
+}

@@ -1,0 +1,27 @@
+/**
+ * The parts of one client, as the functions of this room see them. Types only.
+ */
+import type { Turns } from '../connection/turns.js'
+import type { ClientContext } from '../context/context.js'
+import type { Inbox } from '../delivery/inbox.js'
+import type { Authentication } from '../dialling/authentication.js'
+import type { Dialling } from '../dialling/dialling.js'
+import type { Outbox } from '../publishing/outbound.js'
+import type { Registry } from '../subscribing/registry.js'
+import type { Links } from './links.js'
+import type { States } from './states.js'
+
+/** Everything behind a client. */
+export interface Parts extends ClientContext {
+  /** In force: given, assigned by the server, or made up. */
+  clientId: string
+  readonly states: States
+  readonly links: Links
+  readonly registry: Registry
+  readonly inbox: Inbox
+  readonly outbox: Outbox
+  readonly dialling: Dialling
+  /** Undefined without the `auth` option. */
+  readonly authentication: Authentication | undefined
+  readonly turns: Turns
+}

@@ -1,0 +1,71 @@
+/**
+ * Where a client stands: the table of its states, and what goes with each.
+ *
+ * It must never leave a state for one that the table does not name, and tells of each transition once.
+ */
+import type { MqttError } from '../../errors.js'
+import type { ClientEvents, ClientState } from '../api/index.js'
+import { type Deferred, deferred } from '../common/abort.js'
+import type { Emitter } from '../common/emitter.js'
+
+/** From each state to where it may lead. */
+const successors: Readonly<Record<ClientState, readonly ClientState[]>> = {
+  idle: ['connecting', 'disconnecting', 'closed'],
+  connecting: ['connected', 'reconnecting', 'disconnecting', 'closed'],
+  connected: ['reconnecting', 'disconnecting', 'closed'],
+  reconnecting: ['connected', 'reconnecting', 'disconnecting', 'closed'],
+  // A connection that is made anew while the client ends makes it no more than that.
+  disconnecting: ['closed'],
+  closed: [],
+}
+
+/** The state of one client. */
+export class States {
+  current: ClientState = 'idle'
+  /** Settles at the end, with what ended the client. */
+  readonly closed: Deferred<MqttError | undefined> = deferred()
+  /** The session ends with the connection that is being ended. */
+  sessionEnds = false
+  /** A lost connection is made anew also while the client ends. */
+  draining = false
+  /** Why no connection came any more while it ended. */
+  failure: MqttError | undefined
+  readonly #events: Emitter<ClientEvents>
+  /** Fulfils when a connection is up, rejects when the client is closed. */
+  #arrival: Deferred<void> | undefined
+
+  constructor(events: Emitter<ClientEvents>) {
+    this.#events = events
+  }
+
+  /** True when the client is closed. */
+  get ended(): boolean {
+    return this.current === 'closed'
+  }
+
+  /** True once `disconnect()` began. */
+  get stopping(): boolean {
+    return this.ended || this.current === 'disconnecting'
+  }
+
+  /** Goes there, if the table allows it. */
+  enter(state: ClientState): void {
+    const previous = this.current
+    if (!successors[previous].includes(state)) return
+    this.current = state
+    this.#events.emit('state', { state, previous })
+  }
+
+  /** Fulfils when a connection is up. */
+  awaited(): Promise<void> {
+    this.#arrival ??= deferred()
+    return this.#arrival.promise
+  }
+
+  /** Gives those who wait for a connection; who comes now waits for the next one. */
+  arrive(): Deferred<void> | undefined {
+    const arrival = this.#arrival
+    this.#arrival = undefined
+    return arrival
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * What happens to a client on its connection: CONNACK, refusals, DISCONNECT, and the end of the connection. Each is one transition of all parts.
+ *
+ * Applications hear of a transition when it is complete. Two events come before one, as what listeners do then counts for it: `serverdisconnect` and
+ * `connecterror`, after which `setBrokers()` and `reconnect()` decide where to go.
+ */
+import type { MqttError } from '../../errors.js'
+import { DISCONNECT } from '../../wire/constants.js'
+import type { ConnackPacket, DisconnectPacket, Properties } from '../../wire/packets.js'
+import { redacted } from '../common/redact.js'
+import { whenPassed } from '../platform/platform.js'
+import type { Action } from '../session/actions.js'
+import { refusal, version5Code } from '../session/refusal.js'
+import { end, finish, tellDown } from './closing.js'
+import type { Parts } from './parts.js'
+
+/** A session that never expires (section 3.1.2.11.2). */
+const forEver = 4_294_967_295
+/** Seconds: a server that asks for pings more often than that is worth a line. */
+const hastyKeepAlive = 5
+/** Use another server, Server moved. */
+const departures: readonly (number | undefined)[] = [0x9c, 0x9d]
+
+/** What the session's control plane asks for, but for what the connection does itself. */
+export function handleAction(parts: Parts, action: Exclude<Action, { type: 'send' | 'close' }>): void {
+  if (action.type === 'connected') parts.events.transition(() => handleConnected(parts, action))
+  else if (action.type === 'refused') handleRefused(parts, action.connack)
+  else if (action.type === 'answered') parts.registry.handleAnswer(action.packet)
+  else if (action.type === 'auth') parts.authentication?.handleAuth(action.packet, (error) => parts.links.cut(error))
+  else if (action.type === 'server-disconnect') handleServerDisconnect(parts, action.packet)
+}
+
+function handleConnected(parts: Parts, { connack, lost, stale }: Action & { type: 'connected' }): void {
+  const { dialling, inbox, links, outbox, registry, session, states } = parts
+  const { negotiated } = session
+  const link = links.current
+  if (negotiated === undefined || link === undefined) return
+  const { sessionPresent } = connack
+  const first = !dialling.connectedOnce
+  parts.clientId = negotiated.clientId
+  inbox.handleConnected()
+  if (sessionPresent && first) inbox.hold()
+  links.handleAccepted()
+  links.expiry?.()
+  link.output.handleConnected(negotiated.maximumPacketSize, dialling.handleConnected())
+  if (parts.counters !== undefined) parts.counters.connects += 1
+  const tellLoss = lost ? accountForLoss(parts, 'absent', stale) : undefined
+  if (!states.stopping) registry.handleConnected(!sessionPresent && !first)
+  outbox.handleConnected()
+  // What goes on leaves before anything new. Over a dead link nothing does, and it has ended by now.
+  link.output.flush()
+  if (links.current === link) {
+    states.enter('connected')
+    tellUp(parts, negotiated, sessionPresent, first)
+    if (!states.stopping) {
+      links.up = true
+      parts.events.emit('connect', { connack: redacted(connack) as ConnackPacket, negotiated, sessionPresent, ...links.dialled })
+    }
+    states.arrive()?.resolve()
+    flush(parts)
+  }
+  tellLoss?.()
+}
+
+function tellUp(parts: Parts, { keepAlive, pingTimeout }: { keepAlive: number; pingTimeout: number }, resumed: boolean, first: boolean): void {
+  parts.log('info', resumed ? 'connected, session resumed' : 'connected')
+  if (keepAlive > 0 && keepAlive < hastyKeepAlive) parts.log('warn', `the keep-alive is ${keepAlive} s`)
+  if (first && (parts.options.set.pingTimeout ?? 0) > pingTimeout) parts.log('warn', `pingTimeout is ${pingTimeout} ms, half the keep-alive`)
+}
+
+/** Sends what waits, as far as it may. */
+export function flush({ registry, outbox }: Parts): void {
+  registry.flush()
+  outbox.flush()
+}
+
+function handleRefused(parts: Parts, { reasonCode, properties }: ConnackPacket): void {
+  const code = parts.session.version === 5 ? reasonCode : version5Code(reasonCode)
+  if (parts.counters !== undefined) parts.counters.refusals += 1
+  handleEnd(parts, refusal('ERR_CONNECT_REFUSED', code, properties.reasonString), properties)
+}
+
+function handleServerDisconnect(parts: Parts, packet: DisconnectPacket): void {
+  const { reasonCode, properties } = packet
+  const code = reasonCode === 0x8e ? 'ERR_SESSION_TAKEN_OVER' : 'ERR_SERVER_DISCONNECT'
+  handleEnd(parts, refusal(code, reasonCode, properties.reasonString, DISCONNECT, 'unknown'), properties, packet)
+}
+
+// The server said why, and perhaps where to go.
+function handleEnd({ dialling, events, links }: Parts, error: MqttError, { serverReference }: Properties, packet?: DisconnectPacket): void {
+  dialling.handleAsking()
+  if (packet !== undefined) events.emit('serverdisconnect', { packet, error })
+  if (departures.includes(error.reasonCode)) dialling.handleReference(serverReference)
+  links.cut(error)
+}
+
+/** A connection that was up is over. Undefined: orderly, after our DISCONNECT. */
+export function handleLost(parts: Parts, given: MqttError | undefined): void {
+  parts.events.transition(() => lose(parts, given))
+}
+
+function lose(parts: Parts, given: MqttError | undefined): void {
+  const { counters, dialling, inbox, links, options, registry, session, states } = parts
+  const replaced = links.replacing
+  const error = given ?? replaced
+  // Over the budget, what was held has been handed out: the rest may come.
+  const relieved = error?.reasonCode === 0x97 && error.fault === 'local' && inbox.bytes === 0 && options.reconnect !== false
+  const urgent = replaced !== undefined || relieved || session.keepAlive.woken(parts.platform.now())
+  links.replacing = undefined
+  // Undefined: after our goodbye.
+  if (states.ended || error === undefined) return end(parts, undefined)
+  parts.authentication?.handleLost(error)
+  if (given !== undefined) counters?.fail(error.code)
+  if (error.code === 'ERR_KEEPALIVE_TIMEOUT' && counters !== undefined) counters.pingTimeouts += 1
+  const step = dialling.handleLost(error, urgent)
+  // A decision of the application may have been to end it.
+  if (states.ended) return
+  if (step.type === 'stop' && !states.stopping) return end(parts, step.error)
+  registry.handleMismatch(session.outbound.mismatched, error)
+  session.suspend()
+  registry.handleLost()
+  states.enter('reconnecting')
+  parts.outbox.handleLost(error)
+  tellDown(parts, replaced ? given : error, replaced?.message)
+  if (states.stopping && !states.draining) return finish(parts, given)
+  watchExpiry(parts)
+  dialling.follow(step)
+}
+
+// The server keeps the session for so long; after that there is no use in waiting for it (section 3.1.2.11.2).
+function watchExpiry(parts: Parts): void {
+  const interval = sessionExpiry(parts)
+  if (interval === 0) return expire(parts)
+  if (interval < forEver) parts.links.expiry = whenPassed(parts.platform, interval * 1000, () => parts.events.transition(() => expire(parts)))
+}
+
+/** Seconds that the server keeps the session without a connection. */
+export function sessionExpiry({ options, session }: Parts): number {
+  const { negotiated, version } = session
+  return version === 5 ? (negotiated?.sessionExpiryInterval ?? 0) : options.cleanStart ? 0 : forEver
+}
+
+function expire(parts: Parts): void {
+  const { session } = parts
+  const stale = session.inbound.parked
+  session.reset()
+  accountForLoss(parts, 'expired', stale)()
+}
+
+// Gives what tells of it: nobody is told before everything is in order again.
+function accountForLoss(parts: Parts, cause: 'absent' | 'expired', stale: number): () => void {
+  if (parts.counters !== undefined) parts.counters.sessionsLost += 1
+  const { losses, settle } = parts.outbox.handleSessionLost()
+  return () => {
+    parts.log('warn', `session lost: ${cause}`)
+    settle()
+    if (!parts.states.ended) parts.events.emit('sessionlost', Object.freeze({ cause, stale, ...losses }))
+  }
+}
