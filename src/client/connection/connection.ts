@@ -210,7 +210,7 @@ export class Connection implements Sink, Eater, Outlet {
   }
 
   // Nothing more is read before it is known whether this packet counts.
-  #await(verified: Promise<void>, packet: ServerPacket): void {
+  #await(verified: Promise<unknown>, packet: ServerPacket): void {
     this.#intake.hold()
     verified.then(
       () => {

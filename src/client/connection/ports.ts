@@ -19,7 +19,7 @@ export interface ConnectionOwner {
   /** Undefined unless somebody watches packets. */
   readonly watch: ((direction: 'in' | 'out', packet: Packet) => void) | undefined
   /** What a CONNACK has to wait for before it counts; rejects when it is not to be believed. */
-  verify(packet: ConnackPacket): Promise<void> | undefined
+  verify(packet: ConnackPacket): Promise<unknown> | undefined
   /** What the session's control plane asks for, but for what the connection does itself. */
   handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void
   /** Sends what waits, as far as it may. */

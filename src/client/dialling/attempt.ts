@@ -14,7 +14,7 @@ import { type Login, login, type ParsedEndpoint, redirected, shown } from '../pa
 import { type ConnectInput, checkConnect, connectPacket, unspoken } from '../parsing/options.js'
 import type { Platform } from '../platform/platform.js'
 import { broken } from '../session/refusal.js'
-import type { Authenticator, DiallingHost } from './ports.js'
+import type { DiallingHost } from './ports.js'
 
 /** What one attempt is about. */
 export interface AttemptPlan {
@@ -25,7 +25,6 @@ export interface AttemptPlan {
   readonly version: ProtocolVersion
   readonly cleanStart: boolean
   readonly limits: ConnectInput['limits']
-  readonly authentication: Authenticator | undefined
 }
 
 /** Connects and gives what `credentials` said, or throws an MqttError. */
@@ -50,14 +49,14 @@ export async function attempt(host: DiallingHost, plan: AttemptPlan, signal: Abo
 
 async function connect(host: DiallingHost, plan: AttemptPlan, given: Login | undefined, signal: AbortSignal): Promise<void> {
   const { options } = host
-  const { endpoint, authentication, number } = plan
+  const { endpoint, number } = plan
   const url = shown(endpoint.target.url)
   const set = { ...options.set, ...given?.connect }
   // No fall-back for user properties, wherever they come from.
   const version = options.protocolVersion === 'auto' && set.userProperties !== undefined ? 5 : plan.version
   const dropped = version === 4 ? unspoken(set) : []
   if (options.protocolVersion === 4) assertNone(dropped)
-  const auth = await authentication?.begin({ attempt: number, endpoint: url, signal, reauthentication: false })
+  const auth = await host.begin({ attempt: number, endpoint: url, signal, reauthentication: false })
   const packet = connectPacket(options, {
     ...plan,
     version,

@@ -6,10 +6,11 @@
  */
 
 import { MqttError } from '../../errors.js'
-import type { AuthPacket, Bytes, Properties } from '../../wire/packets.js'
+import type { AuthPacket, Bytes, ConnackPacket, Properties } from '../../wire/packets.js'
 import type { AuthContext, AuthMechanism } from '../api/index.js'
 import { type Deferred, deferred, within } from '../common/abort.js'
 import { bytes, optional } from '../common/schema.js'
+import type { Extra } from '../context/extra.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { broken } from '../session/refusal.js'
 import { patience } from './bounds.js'
@@ -27,7 +28,7 @@ interface Renewal {
 }
 
 /** The exchanges of one client. */
-export class Authentication {
+export class Authentication implements Extra {
   readonly #host: AuthenticationHost
   readonly #mechanism: AuthMechanism
   #context: AuthContext
@@ -51,8 +52,8 @@ export class Authentication {
     return { authenticationMethod: method, authenticationData: await this.#start(context) }
   }
 
-  /** AUTH came in: the next round, or the end of a re-authentication. One at a time. `fail` ends the connection. */
-  handleAuth({ reasonCode, properties }: AuthPacket, fail: (error: MqttError) => void): void {
+  /** AUTH came in: the next round, or the end of a re-authentication. One at a time. */
+  handleAuth({ reasonCode, properties }: AuthPacket): void {
     const given = properties.authenticationData
     const round = this.#round
     // On an open connection the server may begin as well, also while an exchange of ours has not left yet.
@@ -69,15 +70,16 @@ export class Authentication {
       this.#host.links.pump()
     }
     this.#tail = this.#tail.then(proceed).catch((error: unknown) => {
-      if (round === this.#round) fail(failed(error))
+      if (round === this.#round) this.#host.links.cut(failed(error))
     })
   }
 
-  /** The server accepted us; gives a promise where the mechanism wants to see its last words. @throws MqttError ERR_AUTH_FAILED */
-  handleAccepted(given: Bytes | undefined): Promise<void> | undefined {
-    const { success } = this.#mechanism
-    if (success === undefined) return undefined
-    return this.#succeed(given, this.#context)
+  // Where the mechanism has the last word, a CONNACK counts for nothing before it has spoken.
+  verify({ reasonCode, properties }: ConnackPacket): Promise<void> | undefined {
+    const { success, method } = this.#mechanism
+    const ours = properties.authenticationMethod === method
+    if (success === undefined || reasonCode !== 0 || !ours || this.#host.session.state !== 'connecting') return undefined
+    return this.#succeed(properties.authenticationData, this.#context)
   }
 
   /** Authenticates again on the open connection to this endpoint; while that is under way a further call joins it. */

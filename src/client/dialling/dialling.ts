@@ -1,18 +1,17 @@
 /**
- * The way to a connection: attempts, the waits between them, where to go next, and credentials that must be fresh.
+ * The way to a connection: attempts, the waits between them, and where to go next.
  *
  * Carries out what `supervisor.ts` decides; at most one attempt or wait at a time. It holds no session and no connection, and after `stop()` it
  * does nothing any more.
  */
 import { MqttError } from '../../errors.js'
 import type { ProtocolVersion } from '../../wire/packets.js'
-import { longestDelay } from '../common/bounds.js'
 import { type ParsedEndpoint, referred, shown } from '../parsing/endpoint.js'
 import type { Config } from '../parsing/options.js'
 import type { CancelTimer } from '../platform/platform.js'
-import { broken, unknownAlias } from '../session/refusal.js'
-import { attempt, credentials } from './attempt.js'
-import { leastLife, longestHaste, narrow, wakeInterval } from './bounds.js'
+import { unknownAlias } from '../session/refusal.js'
+import { attempt } from './attempt.js'
+import { narrow, wakeInterval } from './bounds.js'
 import { BrokerList } from './brokers.js'
 import type { DiallingHost } from './ports.js'
 import { type Hint, type Step, Supervisor } from './supervisor.js'
@@ -36,10 +35,6 @@ export class Dialling {
   #asking = false
   #hurried = false
   #dueAt = 0
-  #renewal: CancelTimer | undefined
-  #renewing: AbortController | undefined
-  /** Renewals in a row of credentials that were about to run out when they came. */
-  #hasty = 0
   #stopWake: CancelTimer | undefined
   #stopped = false
 
@@ -107,8 +102,6 @@ export class Dialling {
 
   /** A connection ended: what comes now? `urgent`: there is nothing to wait for. */
   handleLost(error: MqttError, urgent: boolean): Step {
-    this.#renewal?.()
-    this.#renewing?.abort(error)
     if (error.reasonCode === 0x97 && error.fault === 'local') this.#announceLess()
     if (error.message === unknownAlias) this.#limits.topicAliasMaximum = 0
     return this.#supervisor.handleLost(error, this.#host.platform.now(), urgent, this.#takeHint())
@@ -161,10 +154,8 @@ export class Dialling {
   stop(reason: MqttError): void {
     this.#stopped = true
     this.#waiting?.()
-    this.#renewal?.()
     this.#stopWake?.()
     this.#attempt?.abort(reason)
-    this.#renewing?.abort(reason)
   }
 
   #dial(): void {
@@ -187,10 +178,9 @@ export class Dialling {
       version,
       cleanStart: this.#cleanStart(version),
       limits: this.#limits,
-      authentication: host.authentication,
     }
     attempt(host, plan, abort.signal).then(
-      (login) => this.#scheduleRenewal(login?.expiresAt),
+      (login) => host.handleUp(endpoint, login),
       (error: MqttError) => this.#handleFailed(error, endpoint, number),
     )
   }
@@ -247,48 +237,6 @@ export class Dialling {
     const { receiveMaximum = options.receiveMaximum } = this.#limits
     const least = Math.max(1, Math.floor(options.memoryBudget / options.maximumPacketSize))
     if (least < receiveMaximum) this.#limits.receiveMaximum = Math.max(least, Math.min(narrow, Math.floor(receiveMaximum / 2)))
-  }
-
-  // Fresh credentials before the old ones run out: in place where the mechanism can, else on a new connection.
-  #scheduleRenewal(expiresAt: number | undefined): void {
-    const { platform, options, links } = this.#host
-    if (expiresAt === undefined || links.connection === undefined) return
-    this.#renewal?.()
-    const left = expiresAt - platform.date()
-    const ahead = left - options.refreshBefore
-    // What has run out already, as it came, is not made better by asking again.
-    if (left <= 0) return
-    if (ahead > longestDelay) {
-      this.#renewal = platform.setTimer(() => this.#scheduleRenewal(expiresAt), longestDelay)
-      return
-    }
-    // What lives shorter than that is renewed half way; what hardly lives at all with more patience each time, so that a wrong clock makes no loop.
-    const half = left / 2
-    this.#hasty = ahead > 0 || half >= leastLife ? 0 : this.#hasty + 1
-    const delay = ahead > 0 ? ahead : this.#hasty === 0 ? half : Math.min(longestHaste, wakeInterval * 2 ** this.#hasty)
-    this.#renewal = platform.setTimer(() => this.#renew(expiresAt), delay)
-  }
-
-  #renew(expiresAt: number): void {
-    const host = this.#host
-    if (host.links.connection === undefined) return
-    const { authentication } = host
-    if (authentication === undefined) return host.links.replace('credentials expire')
-    const endpoint = this.#brokers.asked.target.url
-    const abort = new AbortController()
-    const { signal } = abort
-    this.#renewing = abort
-    const late = host.platform.setTimer(() => abort.abort(broken('ERR_CONNECT_TIMEOUT')), host.options.connectTimeout)
-    const renewed = credentials(host, { attempt: 1, endpoint: endpoint.href, lastError: undefined, signal }).then(async (login) => {
-      late()
-      await authentication.renew(shown(endpoint))
-      this.#scheduleRenewal(login?.expiresAt)
-    })
-    renewed.catch((error: unknown) => {
-      late()
-      host.log('warn', 'renewal failed: ', error)
-      this.#scheduleRenewal(expiresAt)
-    })
   }
 }
 

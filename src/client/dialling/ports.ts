@@ -6,11 +6,10 @@ import type { Transport } from '../../transport/transport.js'
 import type { ConnectPacket, Properties, ProtocolVersion } from '../../wire/packets.js'
 import type { AuthContext } from '../api/index.js'
 import type { ClientContext } from '../context/context.js'
+import type { Login, ParsedEndpoint } from '../parsing/endpoint.js'
 
 /** Enhanced authentication, where the client has it. */
 export interface Authenticator {
-  /** Properties for a CONNECT. @throws MqttError ERR_AUTH_FAILED */
-  begin(context: AuthContext): Promise<Properties>
   /** Authenticates again on the open connection to this endpoint. */
   renew(endpoint: string): Promise<void>
 }
@@ -19,7 +18,10 @@ export interface Authenticator {
 export interface DiallingOwner {
   /** The client identifier in force; for a version that has none assigned by the server, one is made up. */
   clientIdFor(version: ProtocolVersion): string
-  readonly authentication: Authenticator | undefined
+  /** Properties for a CONNECT. @throws MqttError ERR_AUTH_FAILED */
+  begin(context: AuthContext): Promise<Properties | undefined>
+  /** An attempt has led to a connection. */
+  handleUp(endpoint: ParsedEndpoint, login: Login | undefined): void
   readonly links: ConnectionMaker
   /** No connection will come, because of this: what waits for one is over. Turns that run while the client ends go on. */
   finish(error: MqttError | undefined): void

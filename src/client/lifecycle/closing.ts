@@ -43,7 +43,7 @@ export function end(parts: Parts, error: MqttError | undefined): void {
     registry.end(error, reason)
     link?.output.abandon(reason)
     outbox.end(reason)
-    parts.authentication?.handleLost(reason)
+    for (const extra of parts.extras) extra.handleLost?.(reason)
     tellDown(parts, error)
     states.arrive()?.reject(reason)
     parts.log('info', error === undefined ? 'closed' : `closed: ${error.message}`)

@@ -5,19 +5,21 @@
  * Applications see `client.ts`; here nothing is validated any more.
  */
 import { type MqttError, printable, textOf } from '../../errors.js'
-import type { ConnackPacket, ProtocolVersion } from '../../wire/packets.js'
-import type { ClientEvents, Logger } from '../api/index.js'
+import type { ConnackPacket, Properties, ProtocolVersion } from '../../wire/packets.js'
+import type { AuthContext, ClientEvents, Logger } from '../api/index.js'
 import { Counters } from '../common/counters.js'
 import { Emitter } from '../common/emitter.js'
 import type { ConnectionHost } from '../connection/ports.js'
 import { Turns } from '../connection/turns.js'
+import type { Extra } from '../context/extra.js'
 import type { Consumer } from '../delivery/consumer.js'
 import { Inbox } from '../delivery/inbox.js'
 import type { ConsumerHost } from '../delivery/ports.js'
 import { Authentication } from '../dialling/authentication.js'
 import { Dialling } from '../dialling/dialling.js'
 import type { AuthenticationHost, DiallingHost } from '../dialling/ports.js'
-import type { ParsedEndpoint } from '../parsing/endpoint.js'
+import { Renewal } from '../dialling/renewal.js'
+import type { Login, ParsedEndpoint } from '../parsing/endpoint.js'
 import type { Config } from '../parsing/options.js'
 import type { Goodbye } from '../parsing/requests.js'
 import type { Platform } from '../platform/platform.js'
@@ -49,6 +51,7 @@ export class Core
   readonly inbox: Inbox
   readonly outbox: Outbox
   readonly authentication: Authentication | undefined
+  readonly extras: readonly Extra[]
   readonly dialling: Dialling
   readonly turns: Turns
   clientId: string
@@ -75,6 +78,8 @@ export class Core
     this.inbox = new Inbox(this, this.registry.trie)
     this.outbox = new Outbox(this)
     this.authentication = options.auth && new Authentication(this, options.auth)
+    const renewal = options.credentials && new Renewal(this, this.authentication)
+    this.extras = [this.authentication, renewal].filter((extra) => extra !== undefined)
     this.dialling = new Dialling(this, endpoints)
     this.turns = new Turns(platform, () => {
       this.registry.flush()
@@ -111,7 +116,7 @@ export class Core
   cut(error: MqttError): void {
     this.links.cut(error)
   }
-  verify(packet: ConnackPacket): Promise<void> | undefined {
+  verify(packet: ConnackPacket): Promise<unknown> | undefined {
     return this.links.verify(packet)
   }
   handleClosed(error: MqttError | undefined): void {
@@ -155,6 +160,14 @@ export class Core
 
   handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void {
     handleAction(this, action)
+  }
+
+  async begin(context: AuthContext): Promise<Properties> {
+    return Object.assign({}, ...(await Promise.all(this.extras.map((extra) => extra.begin?.(context)))))
+  }
+
+  handleUp(endpoint: ParsedEndpoint, login: Login | undefined): void {
+    for (const extra of this.extras) extra.handleUp?.(endpoint, login)
   }
 
   handleLost(error: MqttError | undefined): void {

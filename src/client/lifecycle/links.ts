@@ -13,13 +13,13 @@ import { closedError } from '../common/outcome.js'
 import { redacted } from '../common/redact.js'
 import { Connection } from '../connection/connection.js'
 import type { ConnectionHost } from '../connection/ports.js'
-import type { Authentication } from '../dialling/authentication.js'
+import type { Extra } from '../context/extra.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { broken } from '../session/refusal.js'
 
 /** The client that has connections. */
 export type LinkHost = ConnectionHost & {
-  readonly authentication: Authentication | undefined
+  readonly extras: readonly Extra[]
   /** A connection that was up is over. Undefined: orderly, after our DISCONNECT. */
   handleLost(error: MqttError | undefined): void
 }
@@ -122,12 +122,10 @@ export class Links {
     this.#handshake = undefined
   }
 
-  // Where the mechanism has the last word, a CONNACK counts for nothing before it has spoken.
-  verify({ reasonCode, properties }: ConnackPacket): Promise<void> | undefined {
-    const { authentication, options, session } = this.#host
-    const ours = properties.authenticationMethod === options.auth?.method
-    if (authentication === undefined || reasonCode !== 0 || !ours || session.state !== 'connecting') return undefined
-    return authentication.handleAccepted(properties.authenticationData)
+  /** What a CONNACK has to wait for before it counts; rejects when it is not to be believed. */
+  verify(packet: ConnackPacket): Promise<unknown> | undefined {
+    const waits = this.#host.extras.map((extra) => extra.verify?.(packet)).filter((wait) => wait !== undefined)
+    return waits.length > 0 ? Promise.all(waits) : undefined
   }
 
   /** The end of a connection, exactly once. Undefined: orderly, after our DISCONNECT. */

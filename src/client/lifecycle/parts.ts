@@ -3,6 +3,7 @@
  */
 import type { Turns } from '../connection/turns.js'
 import type { ClientContext } from '../context/context.js'
+import type { Extra } from '../context/extra.js'
 import type { Inbox } from '../delivery/inbox.js'
 import type { Authentication } from '../dialling/authentication.js'
 import type { Dialling } from '../dialling/dialling.js'
@@ -23,5 +24,7 @@ export interface Parts extends ClientContext {
   readonly dialling: Dialling
   /** Undefined without the `auth` option. */
   readonly authentication: Authentication | undefined
+  /** What attaches to the client and is known by nothing else. */
+  readonly extras: readonly Extra[]
   readonly turns: Turns
 }

@@ -26,7 +26,7 @@ export function handleAction(parts: Parts, action: Exclude<Action, { type: 'send
   if (action.type === 'connected') parts.events.transition(() => handleConnected(parts, action))
   else if (action.type === 'refused') handleRefused(parts, action.connack)
   else if (action.type === 'answered') parts.registry.handleAnswer(action.packet)
-  else if (action.type === 'auth') parts.authentication?.handleAuth(action.packet, (error) => parts.links.cut(error))
+  else if (action.type === 'auth') for (const extra of parts.extras) extra.handleAuth?.(action.packet)
   else if (action.type === 'server-disconnect') handleServerDisconnect(parts, action.packet)
 }
 
@@ -109,7 +109,7 @@ function lose(parts: Parts, given: MqttError | undefined): void {
   links.replacing = undefined
   // Undefined: after our goodbye.
   if (states.ended || error === undefined) return end(parts, undefined)
-  parts.authentication?.handleLost(error)
+  for (const extra of parts.extras) extra.handleLost?.(error)
   if (given !== undefined) counters?.fail(error.code)
   if (error.code === 'ERR_KEEPALIVE_TIMEOUT' && counters !== undefined) counters.pingTimeouts += 1
   const step = dialling.handleLost(error, urgent)
