@@ -28,7 +28,7 @@ const rules: Readonly<Record<string, Rule>> = {
   memory: { values: [], types: ['wire'] },
   platform: { values: ['common'], types: ['wire', 'transport', 'memory'] },
   parsing: { values: ['wire', 'common'], types: ['api', 'platform', 'transport'] },
-  context: { values: [], types: ['api', 'common', 'session', 'platform', 'parsing'] },
+  context: { values: [], types: ['wire', 'api', 'common', 'session', 'platform', 'parsing'] },
   connection: { values: ['wire', 'common', 'session', 'memory'], types: ['context', 'parsing', 'platform', 'transport'] },
   delivery: { values: ['wire', 'common', 'session', 'memory', 'parsing'], types: ['api', 'context', 'platform'] },
   publishing: { values: ['wire', 'common', 'session', 'parsing'], types: ['api', 'context', 'platform'] },

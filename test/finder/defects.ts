@@ -19,8 +19,8 @@ export const plantedDefects: readonly PlantedDefect[] = [
   {
     name: 'a dial is told although setBrokers() has given it up',
     file: 'client/dialling/attempt.ts',
-    find: '  signal.throwIfAborted()\n  host.handleDial(url, number, dropped)\n',
-    replace: '  host.handleDial(url, number, dropped)\n',
+    find: '  signal.throwIfAborted()\n  host.links.handleDial(url, number, dropped)\n',
+    replace: '  host.links.handleDial(url, number, dropped)\n',
   },
   {
     name: 'a connection that is replaced closes the client, says a publish',
@@ -42,9 +42,9 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: 'who joined connect() and aborts ends it for all',
-    file: 'client/lifecycle/core.ts',
-    find: '    return within(arrival, signal)\n',
-    replace: '    onAbort(signal, () => this.destroy(aborted(signal)))\n    return arrival\n',
+    file: 'client/lifecycle/connecting.ts',
+    find: '  return within(arrival, signal)\n',
+    replace: '  onAbort(signal, () => destroy(parts, aborted(signal)))\n  return arrival\n',
   },
   {
     name: 'one caller aborts all who wait for a grant',
@@ -108,21 +108,21 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: 'connect() on a client that is connected says nothing',
-    file: 'client/lifecycle/core.ts',
-    find: "if (this.state === 'connected') throw new MqttError('ERR_ALREADY_CONNECTED')",
-    replace: "if (this.state === 'connected') return",
+    file: 'client/lifecycle/connecting.ts',
+    find: "if (states.current === 'connected') throw new MqttError('ERR_ALREADY_CONNECTED')",
+    replace: "if (states.current === 'connected') return",
   },
   {
     name: 'the end of a connection is told twice',
-    file: 'client/lifecycle/core.ts',
-    find: '    if (!this.#up) return\n    this.#up = false\n',
-    replace: '    if (!this.#up) return\n',
+    file: 'client/lifecycle/closing.ts',
+    find: '  if (!links.up) return\n  links.up = false\n',
+    replace: '  if (!links.up) return\n',
   },
   {
     name: 'destroy() says goodbye',
-    file: 'client/lifecycle/core.ts',
-    find: '    link?.output.stop()\n    this.end(error)\n',
-    replace: '    if (this.session.state === `connected`) this.replace(``)\n    this.end(error)\n',
+    file: 'client/lifecycle/closing.ts',
+    find: '  link?.output.stop()\n  end(parts, error)\n',
+    replace: '  if (parts.session.state === `connected`) links.replace(``)\n  end(parts, error)\n',
   },
   {
     name: 'a request outlives its client',
@@ -145,7 +145,7 @@ export const plantedDefects: readonly PlantedDefect[] = [
   {
     name: 'disconnect() waits for a turn as long as that takes',
     file: 'client/lifecycle/ending.ts',
-    find: 'Promise.race([wait, this.#hurried.promise, this.#host.closed.promise])',
-    replace: 'Promise.race([wait, this.#host.closed.promise])',
+    find: 'Promise.race([wait, this.#hurried.promise, this.#parts.states.closed.promise])',
+    replace: 'Promise.race([wait, this.#parts.states.closed.promise])',
   },
 ]

@@ -154,9 +154,9 @@ export const defects: readonly PlantedDefect[] = [
     name: 'a disconnect event is told twice',
     target: 'client',
     by: ['state'],
-    file: 'client/lifecycle/core.ts',
-    find: '    if (!this.#up) return\n    this.#up = false\n',
-    replace: '    if (!this.#up) return\n',
+    file: 'client/lifecycle/closing.ts',
+    find: '  if (!links.up) return\n  links.up = false\n',
+    replace: '  if (!links.up) return\n',
   },
   {
     name: 'a rejection that nobody handles',

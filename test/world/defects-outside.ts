@@ -113,9 +113,9 @@ export const outsideDefects: readonly Defect[] = [
   {
     name: 'a connection lost during the end cuts handlers off',
     by: ['turn'],
-    file: 'client/lifecycle/core.ts',
-    find: '    if (this.ended || error === undefined) return this.end(undefined)',
-    replace: '    if (this.stopping || error === undefined) return this.end(undefined)',
+    file: 'client/lifecycle/transitions.ts',
+    find: '  if (states.ended || error === undefined) return end(parts, undefined)',
+    replace: '  if (states.stopping || error === undefined) return end(parts, undefined)',
   },
   {
     name: 'a goodbye over a stuck link is cut after a second',
@@ -144,8 +144,8 @@ export const outsideDefects: readonly Defect[] = [
   {
     name: 'destroy goes on handing out',
     by: ['after'],
-    file: 'client/lifecycle/core.ts',
-    find: '    if (error === undefined) this.registry.letGo()\n',
+    file: 'client/lifecycle/closing.ts',
+    find: '    if (error === undefined) registry.letGo()\n',
     replace: '',
   },
   {
@@ -172,9 +172,9 @@ export const outsideDefects: readonly Defect[] = [
   {
     name: 'renewed credentials are told as a lost connection',
     by: ['peace'],
-    file: 'client/lifecycle/core.ts',
-    find: '    this.#emitDisconnect(replaced ? given : error, replaced?.message)',
-    replace: '    this.#emitDisconnect(replaced ? new MqttError(`ERR_CONNECTION_LOST`) : error, replaced?.message)',
+    file: 'client/lifecycle/transitions.ts',
+    find: '  tellDown(parts, replaced ? given : error, replaced?.message)',
+    replace: '  tellDown(parts, error, replaced?.message)',
   },
   {
     name: 'a responder that throws leaves its caller to the timeout',

@@ -193,9 +193,9 @@ export const defects: readonly Defect[] = [
   {
     name: 'sessionlost is not told',
     by: ['I9'],
-    file: 'client/lifecycle/core.ts',
-    find: `if (!this.ended) this.events.emit('sessionlost',`,
-    replace: `if (this.ended) this.events.emit('sessionlost',`,
+    file: 'client/lifecycle/transitions.ts',
+    find: `if (!parts.states.ended) parts.events.emit('sessionlost',`,
+    replace: `if (parts.states.ended) parts.events.emit('sessionlost',`,
   },
   {
     name: 'keep-alive is never sent',
@@ -207,24 +207,24 @@ export const defects: readonly Defect[] = [
   {
     name: 'a disconnect event is missing',
     by: ['I9'],
-    file: 'client/lifecycle/core.ts',
-    find: 'this.outbox.handleLost(error)\n    this.#emitDisconnect(replaced ? given : error, replaced?.message)',
-    replace: 'this.outbox.handleLost(error)\n    this.#up = false',
+    file: 'client/lifecycle/transitions.ts',
+    find: 'parts.outbox.handleLost(error)\n  tellDown(parts, replaced ? given : error, replaced?.message)',
+    replace: 'parts.outbox.handleLost(error)\n  links.up = false',
   },
   {
     name: 'a timer is left behind',
     by: ['leak'],
-    file: 'client/lifecycle/core.ts',
-    find: `    this.#expiry?.()
-    this.enter('closed')`,
-    replace: `    this.enter('closed')`,
+    file: 'client/lifecycle/closing.ts',
+    find: `    links.expiry?.()
+    states.enter('closed')`,
+    replace: `    states.enter('closed')`,
   },
   {
     name: 'the password is logged',
     by: ['canary'],
-    file: 'client/lifecycle/core.ts',
-    find: `this.log('info', sessionPresent ? 'connected, session resumed' : 'connected')`,
-    replace: `this.log('info', \`connected with \${new TextDecoder().decode(this.options.password)}\`)`,
+    file: 'client/lifecycle/transitions.ts',
+    find: `parts.log('info', resumed ? 'connected, session resumed' : 'connected')`,
+    replace: `parts.log('info', \`connected with \${new TextDecoder().decode(parts.options.password)}\`)`,
   },
   {
     name: 'queue without a limit',
@@ -243,9 +243,9 @@ export const defects: readonly Defect[] = [
   {
     name: 'a link that we give up gets no goodbye',
     by: ['I6'],
-    file: 'client/lifecycle/core.ts',
+    file: 'client/lifecycle/links.ts',
     find: `    connection.output.flush()
-    this.session.disconnect(0, {})
+    this.#host.session.disconnect(0, {})
     connection.pump()`,
     replace: '    connection.output.flush()',
   },
