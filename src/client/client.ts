@@ -135,7 +135,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    */
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt> {
     try {
-      this.#assertOpen()
+      assertOpen(this.#core.states.ended)
       return this.#core.outbox.publish(publishCall(topic, payload, options))
     } catch (error) {
       return this.#core.outbox.refuse(typeof topic === 'string' ? topic : '', error)
@@ -165,7 +165,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_SUBSCRIPTION_CONFLICT, ERR_CLOSED
    */
   subscription(filters: Filters, options?: SubscribeOptions): Subscription {
-    return this.#subscribe(subscriptionCall(filters, options, this.#core.options))
+    return subscribed(this.#core, subscriptionCall(filters, options, this.#core.options))
   }
 
   /**
@@ -174,7 +174,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    */
   async listen(filters: Filters, handler: Handler, options?: HandlingOptions): Promise<Handling> {
     const call = listenCall(filters, handler, options, this.#core.options)
-    const consumer = this.#subscribe(call)
+    const consumer = subscribed(this.#core, call)
     const loop = new HandlerLoop(consumer, handler, call.listen, this.#core)
     await consumer.ready
     return loop
@@ -187,7 +187,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    */
   unsubscribe(filters: string | readonly string[], options?: UnsubscribeOptions): Promise<UnsubscribeResult[]> {
     const answer = async (): Promise<UnsubscribeResult[]> => {
-      this.#assertOpen(this.#core.states.stopping)
+      assertOpen(this.#core.states.stopping)
       const call = unsubscribeCall(filters, options, this.#core)
       const results = await this.#core.registry.unsubscribe(call.filters, call.userProperties, call.signal)
       const error = errorOfAll(results)
@@ -205,7 +205,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * whether the request may have arrived
    */
   request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message> {
-    this.#requests ??= new Requests(this.#requestHost())
+    this.#requests ??= new Requests(hostOf(this, this.#core))
     return this.#requests.request(topic, payload, options)
   }
 
@@ -214,8 +214,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError as `listen`, and ERR_UNSUPPORTED_OPTION on 3.1.1
    */
   async respond(filters: Filters, handler: Responding, options?: RespondOptions): Promise<Responder> {
-    this.#assertOpen(this.#core.states.stopping)
-    return respond(this.#requestHost(), filters, handler, options)
+    assertOpen(this.#core.states.stopping)
+    return respond(hostOf(this, this.#core), filters, handler, options)
   }
 
   /** Fulfils when everything published at QoS 0 so far was written. @throws MqttError ERR_NOT_CONNECTED, ERR_CONNECTION_LOST */
@@ -293,25 +293,24 @@ export class BaseClient extends Printed implements AsyncDisposable {
   async [asyncDisposeSymbol](): Promise<void> {
     await this.disconnect()
   }
+}
 
-  #requestHost(): RequestHost {
-    const { options, platform, session } = this.#core
-    return { client: this, platform, options, session }
-  }
+function hostOf(client: BaseClient, { options, platform, session }: Core): RequestHost {
+  return { client, platform, options, session }
+}
 
-  #subscribe({ requests, options }: SubscriptionCall): Consumer {
-    this.#assertOpen(this.#core.states.stopping)
-    const consumer = new Consumer(this.#core, options)
-    consumer.ready = this.#core.registry.subscribe(consumer, requests, options)
-    const stop = onAbort(options.until, () => consumer.leave())
-    if (consumer.ended) stop()
-    else consumer.onLeave = stop
-    return consumer
-  }
+function subscribed(core: Core, { requests, options }: SubscriptionCall): Consumer {
+  assertOpen(core.states.stopping)
+  const consumer = new Consumer(core, options)
+  consumer.ready = core.registry.subscribe(consumer, requests, options)
+  const stop = onAbort(options.until, () => consumer.leave())
+  if (consumer.ended) stop()
+  else consumer.onLeave = stop
+  return consumer
+}
 
-  #assertOpen(over = this.#core.states.ended): void {
-    if (over) throw closedError()
-  }
+function assertOpen(over: boolean): void {
+  if (over) throw closedError()
 }
 
 const { state, clientId } = Object.getOwnPropertyDescriptors(BaseClient.prototype)
