@@ -66,7 +66,7 @@ export class Connection implements Sink, Eater, Outlet {
     this.#reads = host.platform.reads?.(host.inbox, this.#intake, take)
     this.#maximumPacketSize = maximumPacketSize
     this.#topics = new TopicTable(host.options.memoryBudget * topicShare)
-    if (host.scanner !== undefined) this.useScanner(host.scanner)
+    if (host.links.scanner !== undefined) this.useScanner(host.links.scanner)
     this.output = new Output(transport, host, this.#version, this)
     transport.open(this)
   }
@@ -194,7 +194,7 @@ export class Connection implements Sink, Eater, Outlet {
     const acks = type >= PUBACK && type <= PUBCOMP
     if (acks && !this.output.watching.on && takeAck(this.#host, type, bytes, body, end, this.#version)) return
     const packet = readControl(bytes, start, body, end, this.#version)
-    this.#host.watch?.('in', packet)
+    this.#host.links.watch?.('in', packet)
     if (type !== CONNACK && type !== AUTH && !this.#session.expectConnected()) return
     if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#session.fail(0x97)
     if (acks) handleAck(this.#host, type, (packet as PubackPacket).packetId, (packet as PubackPacket).reasonCode, (packet as PubackPacket).properties)
@@ -203,7 +203,7 @@ export class Connection implements Sink, Eater, Outlet {
 
   #handlePacket(packet: ServerPacket, now: number): void {
     if (packet.type === 'pingresp') this.#counters?.handlePong(now)
-    const verified = packet.type === 'connack' ? this.#host.verify(packet) : undefined
+    const verified = packet.type === 'connack' ? this.#host.links.verify(packet) : undefined
     if (verified !== undefined) return this.#await(verified, packet)
     this.#session.handlePacket(packet, now)
     this.pump()
@@ -233,7 +233,7 @@ export class Connection implements Sink, Eater, Outlet {
     const record = view.topicAlias === 0 ? view.record : this.#resolve(view)
     if (record === undefined) return
     if (this.output.watching.on) {
-      this.#host.watch?.('in', view.packet())
+      this.#host.links.watch?.('in', view.packet())
       if (this.#ended) return
     }
     const ticket = view.qos === 0 ? noTicket : this.#session.inbound.handlePublish(view.packetId, view.qos, view.dup)
@@ -296,7 +296,7 @@ export class Connection implements Sink, Eater, Outlet {
       this.#timer?.()
       this.#timer = undefined
       this.output.abandon(error ?? broken('ERR_CONNECTION_LOST'))
-      this.#host.handleClosed(error)
+      this.#host.links.handleClosed(error)
     })
   }
 

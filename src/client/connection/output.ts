@@ -167,7 +167,7 @@ export class Output {
     this.queueFlush()
     writeControl(this.#writer, packet, this.#version)
     this.#count(mark, 0)
-    this.#host.watch?.('out', packet)
+    this.#host.links.watch?.('out', packet)
   }
 
   /** Writes DISCONNECT in the longest form that the server takes, behind the acknowledgements: nothing follows it [MQTT-3.14.4-1]. */
@@ -299,7 +299,7 @@ export class Output {
     const payload = typeof given === 'string' ? encoder.encode(given) : new Uint8Array(given.buffer, given.byteOffset, given.length)
     const all = alias > 0 ? { ...properties, topicAlias: alias } : (properties ?? {})
     const packet = { type: 'publish', topic, payload, qos, retain, dup, packetId: packetId || undefined, properties: all }
-    this.#host.watch?.('out', packet as Packet)
+    this.#host.links.watch?.('out', packet as Packet)
   }
 
   // A few acknowledgements leave, with what else is queued; the others as time goes by. A timer that comes late lets all of them go.
@@ -487,7 +487,7 @@ export class Output {
       }
       writeAck(this.#writer, type, ackId(entry), reasonCode, undefined, this.#version)
       if (counters !== undefined) counters.packetsSent += 1
-      if (this.watching.on) this.#host.watch?.('out', acknowledgement(entry))
+      if (this.watching.on) this.#host.links.watch?.('out', acknowledgement(entry))
     }
     if (this.piled > options.memoryBudget) this.#giveUp(broken('ERR_CONNECTION_LOST', 'the server reads nothing'))
     return count

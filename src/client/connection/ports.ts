@@ -12,18 +12,23 @@ import type { Action } from '../session/actions.js'
 
 /** The client that a connection belongs to. */
 export interface ConnectionOwner {
-  /** Finds frames faster; undefined where there is none, or not yet. */
-  readonly scanner: FrameScanner | undefined
   /** How many filters are subscribed to. */
   readonly registry: { readonly filters: number }
-  /** Undefined unless somebody watches packets. */
-  readonly watch: ((direction: 'in' | 'out', packet: Packet) => void) | undefined
-  /** What a CONNACK has to wait for before it counts; rejects when it is not to be believed. */
-  verify(packet: ConnackPacket): Promise<unknown> | undefined
+  readonly links: ConnectionKeeper
   /** What the session's control plane asks for, but for what the connection does itself. */
   handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void
   /** Sends what waits, as far as it may. */
   flush(): void
+}
+
+/** Who holds the connection. */
+export interface ConnectionKeeper {
+  /** Finds frames faster; undefined where there is none, or not yet. */
+  readonly scanner: FrameScanner | undefined
+  /** Undefined unless somebody watches packets. */
+  readonly watch: ((direction: 'in' | 'out', packet: Packet) => void) | undefined
+  /** What a CONNACK has to wait for before it counts; rejects when it is not to be believed. */
+  verify(packet: ConnackPacket): Promise<unknown> | undefined
   /** The end of the connection, exactly once. Undefined: orderly, after our DISCONNECT. */
   handleClosed(error: MqttError | undefined): void
 }

@@ -18,6 +18,6 @@ export class Watching {
 
   /** Looks whether somebody watches. */
   refresh(): void {
-    this.on = this.#host.watch !== undefined
+    this.on = this.#host.links.watch !== undefined
   }
 }

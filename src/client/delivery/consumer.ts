@@ -440,7 +440,7 @@ export class Consumer extends Printed implements Subscription {
   #drop(message: DeliveredMessage): false {
     // While the client ends it stays unacknowledged; what the session keeps comes again, and is not lost.
     if (!this.#closing) message.settle(0)
-    if (message.settled || this.#host.sessionEnds) {
+    if (message.settled || this.#host.states.sessionEnds) {
       this.dropped += 1
       this.#host.inbox.handleDrop(this, message)
     }

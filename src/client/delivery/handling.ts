@@ -90,7 +90,7 @@ export class HandlerLoop extends Printed implements Handling {
   }
 
   readonly #end = (): void => {
-    if (this.#host.ended) this.#giveUp()
+    if (this.#host.states.ended) this.#giveUp()
     this.#finish()
   }
 
@@ -119,7 +119,7 @@ export class HandlerLoop extends Printed implements Handling {
     if (this.#looping) return
     this.#looping = true
     // What nobody can acknowledge any more is left to the session.
-    while (this.#running < this.#concurrency && !this.#stopped && !this.#host.ended) {
+    while (this.#running < this.#concurrency && !this.#stopped && !this.#host.states.ended) {
       const again = this.#due.shift()
       const crowded = this.#waiting.size >= this.#consumer.config.buffer + this.#concurrency
       const message = again === undefined && !crowded ? this.#consumer.take() : undefined
@@ -161,7 +161,7 @@ export class HandlerLoop extends Printed implements Handling {
   }
 
   #apply(verdict: HandlerFailure, message: DeliveredMessage, attempt: number, error: unknown): void {
-    if (this.#host.stopping) return this.#leave(message)
+    if (this.#host.states.stopping) return this.#leave(message)
     if (verdict === 'stop') {
       this.#stopped = true
       this.#running -= 1
@@ -226,7 +226,8 @@ export class HandlerLoop extends Printed implements Handling {
   #finish(): void {
     if (this.#over === undefined) return
     // After the end of the client nothing is waited for, not even a handler that may never return.
-    const { ended, registry } = this.#host
+    const { states, registry } = this.#host
+    const { ended } = states
     const open = this.#running + this.#waiting.size > 0 || (this.#consumer.size > 0 && !this.#stopped)
     if (open && !ended) return void registry.unfinished.add(this.#end)
     registry.unfinished.delete(this.#end)

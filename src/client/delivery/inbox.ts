@@ -80,7 +80,7 @@ export class Inbox {
   /** A read begins. `window` is what it went into, where that may be lent. */
   handleRead(window: Piece | undefined): void {
     this.#window = window
-    this.#room = this.#host.options.memoryBudget - this.#host.held
+    this.#room = this.#host.options.memoryBudget - this.#host.links.held
     if (this.loosened.size > 0) this.moveOut(false)
   }
 
@@ -374,7 +374,7 @@ export class Inbox {
     let idle = 0
     const look = (): void => {
       // The end of the client is orderly, and says goodbye by itself.
-      if (session.state !== 'connected' || session.negotiated !== negotiated || this.#host.stopping) return
+      if (session.state !== 'connected' || session.negotiated !== negotiated || this.#host.states.stopping) return
       const left = session.inbound.unsettled + this.bytes
       idle = left < most ? 0 : idle + 1
       most = left
@@ -384,7 +384,7 @@ export class Inbox {
         return
       }
       session.close(overBudget(), 0x97)
-      this.#host.pump()
+      this.#host.links.pump()
     }
     look()
   }
@@ -406,7 +406,7 @@ export class Inbox {
     this.#dropped += 1
     this.#dropTopic = topic
     // While the client ends: all at once, at its end.
-    if (this.#dropTimer === undefined && !this.#host.stopping) this.#tellDrops()
+    if (this.#dropTimer === undefined && !this.#host.states.stopping) this.#tellDrops()
   }
 
   #tellDrops(): void {
@@ -414,7 +414,7 @@ export class Inbox {
     this.#dropTimer = undefined
     if (count === 0) return
     this.#dropped = 0
-    if (!this.#host.ended) this.#dropTimer = this.#host.platform.setTimer(() => this.#tellDrops(), dropInterval)
+    if (!this.#host.states.ended) this.#dropTimer = this.#host.platform.setTimer(() => this.#tellDrops(), dropInterval)
     this.#host.events.emit('drop', { direction: 'in', topic: this.#dropTopic, count, error: undefined })
   }
 

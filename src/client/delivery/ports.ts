@@ -9,20 +9,27 @@ import type { DeliveredMessage, Settler } from './message.js'
 
 /** The client that messages come in for. */
 export interface DeliveryOwner extends Settler {
-  /** Bytes that the connection itself holds. */
-  readonly held: number
+  readonly states: ClientStanding
+  readonly links: {
+    /** Bytes that the connection itself holds. */
+    readonly held: number
+    /** Does what the session asks for, after a command given to it. */
+    pump(): void
+  }
+  /** Tells turns of the event loop apart: consumers had one when `marks` has risen since `mark()` gave it. */
+  readonly turns: { readonly marks: number; mark(): number }
+  /** A turn of a consumer ended: `disconnect()` may be waiting for it. */
+  handleTurnEnd(): void
+}
+
+/** How far the client's end has come. */
+export interface ClientStanding {
   /** True once `disconnect()` began. */
   readonly stopping: boolean
   /** True when the client is closed. */
   readonly ended: boolean
   /** True when the session ends with the connection that is being ended. */
   readonly sessionEnds: boolean
-  /** Tells turns of the event loop apart: consumers had one when `marks` has risen since `mark()` gave it. */
-  readonly turns: { readonly marks: number; mark(): number }
-  /** Does what the session asks for, after a command given to it. */
-  pump(): void
-  /** A turn of a consumer ended: `disconnect()` may be waiting for it. */
-  handleTurnEnd(): void
 }
 
 /** A filter that a message came for. */

@@ -5,7 +5,7 @@
  * Applications see `client.ts`; here nothing is validated any more.
  */
 import { type MqttError, printable, textOf } from '../../errors.js'
-import type { ConnackPacket, Properties, ProtocolVersion } from '../../wire/packets.js'
+import type { Properties, ProtocolVersion } from '../../wire/packets.js'
 import type { AuthContext, ClientEvents, Logger } from '../api/index.js'
 import { Counters } from '../common/counters.js'
 import { Emitter } from '../common/emitter.js'
@@ -87,42 +87,6 @@ export class Core
     })
     platform.attend?.(this)
   }
-
-  // TEMPORARY delegates
-  get stopping(): boolean {
-    return this.states.stopping
-  }
-  get ended(): boolean {
-    return this.states.ended
-  }
-  get sessionEnds(): boolean {
-    return this.states.sessionEnds
-  }
-  get connection() {
-    return this.links.connection
-  }
-  get held(): number {
-    return this.links.held
-  }
-  get scanner() {
-    return this.links.scanner
-  }
-  get watch() {
-    return this.links.watch
-  }
-  pump(): void {
-    this.links.pump()
-  }
-  cut(error: MqttError): void {
-    this.links.cut(error)
-  }
-  verify(packet: ConnackPacket): Promise<unknown> | undefined {
-    return this.links.verify(packet)
-  }
-  handleClosed(error: MqttError | undefined): void {
-    this.links.handleClosed(error)
-  }
-  // END
 
   log(level: keyof Logger, ...parts: readonly unknown[]): void {
     try {

@@ -55,14 +55,14 @@ export class AckWatch {
 
   // What has not left whole cannot be acknowledged.
   get #progress(): number {
-    return this.#count + (this.#host.connection?.output.slices ?? 0)
+    return this.#count + (this.#host.links.connection?.output.slices ?? 0)
   }
 
   #check(): void {
     this.#cancel = undefined
     const { inFlight } = this.#host.outbox
     if (inFlight === 0) return
-    if (this.#progress !== this.#seen || this.#host.connection?.output.midway) return this.#begin()
+    if (this.#progress !== this.#seen || this.#host.links.connection?.output.midway) return this.#begin()
     const age = this.#host.platform.now() - this.#since
     this.#told = true
     this.#host.log('warn', `the server acknowledges nothing since ${Math.round(age)} ms`)

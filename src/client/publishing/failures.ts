@@ -30,7 +30,7 @@ export class Failures {
     const events = this.#events
     const count = events.length < mostTold ? 1 : (events.pop()?.count ?? 0) + 1
     events.push({ direction: 'out', topic, count, error })
-    if (!this.#queued && !this.#host.ended) this.#queue(0)
+    if (!this.#queued && !this.#host.states.ended) this.#queue(0)
   }
 
   /** The client is over: all that is not told is told now, and nothing after that. */

@@ -49,7 +49,7 @@ export class Isolation {
   /** A connection is up. */
   handleConnected(): void {
     this.#since = this.#host.platform.now()
-    this.#output = this.#host.connection?.output
+    this.#output = this.#host.links.connection?.output
   }
 
   /** May this message be sent now? What is held back goes with a later `flush()`. */
@@ -60,7 +60,7 @@ export class Isolation {
     if (this.#held === undefined) {
       this.#held = item
       session.ask(platform.now())
-      this.#host.pump()
+      this.#host.links.pump()
       this.#wait(sure ? Math.min(longestTrial, 2 * this.#lifetime) : longestDoubt)
     }
     const answered = !session.keepAlive.asked

@@ -38,6 +38,6 @@ export class LentBytes {
     }
     // Longer than any server takes.
     item.length = Number.POSITIVE_INFINITY
-    if (output !== undefined) this.#host.cut(broken('ERR_CONNECTION_LOST', 'given up midway'))
+    if (output !== undefined) this.#host.links.cut(broken('ERR_CONNECTION_LOST', 'given up midway'))
   }
 }

@@ -90,7 +90,7 @@ export class Outbox {
 
   /** QoS 0 at once or not at all: true when it was taken. Of bytes nothing is kept. @throws MqttError for what can never be sent */
   post(topic: string, payload: Uint8Array | string): boolean {
-    const output = this.#host.stopping ? undefined : this.#immediate
+    const output = this.#host.states.stopping ? undefined : this.#immediate
     if (output === undefined) {
       this.#try(topic, payloadBytes(payload).length, noSettings)
       this.#room.handleRefusal()
@@ -240,7 +240,8 @@ export class Outbox {
 
   /** Fulfils when nothing is queued at QoS 0 and everything sent so far has left. */
   async flushed(): Promise<void> {
-    const { connection } = this.#host
+    const { links } = this.#host
+    const { connection } = links
     if (connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
     await this.#backlog.immediate.last?.promise.catch(() => undefined)
     const { promise, resolve, reject } = deferred<void>()
@@ -254,11 +255,11 @@ export class Outbox {
       this.#idle ??= deferred()
       await this.#idle.promise
     }
-    if (this.#host.connection !== undefined) await this.flushed().catch(() => undefined)
+    if (this.#host.links.connection !== undefined) await this.flushed().catch(() => undefined)
   }
 
   get #open(): PublishWriter | undefined {
-    const output = this.#host.connection?.output
+    const output = this.#host.links.connection?.output
     return output?.writable === true && !this.#isolation.silent ? output : undefined
   }
 
@@ -267,7 +268,8 @@ export class Outbox {
   }
 
   #hasRoom(post: boolean): boolean {
-    const { connection, options } = this.#host
+    const { links, options } = this.#host
+    const { connection } = links
     const open = post ? this.#immediate !== undefined : (connection?.output.writable ?? options.outbound.offline.qos0 === 'queue')
     return open && !this.#backlog.exceeds(options.outbound, this.#sentBytes)
   }
@@ -287,7 +289,8 @@ export class Outbox {
 
   // What the server said it does not take is refused before a byte is sent.
   #check(options: CheckedPublish): void {
-    const { connection, session } = this.#host
+    const { links, session } = this.#host
+    const { connection } = links
     if (connection !== undefined && session.negotiated !== undefined) assertTaken(options, session.negotiated)
   }
 
@@ -295,7 +298,7 @@ export class Outbox {
     const { signal } = item.call.options
     try {
       this.#try(item.call.topic, item.payload.length, item.call.options)
-      if (this.#host.connection === undefined && offlinePolicy(item, this.#host.options.outbound) === 'reject')
+      if (this.#host.links.connection === undefined && offlinePolicy(item, this.#host.options.outbound) === 'reject')
         throw new MqttError('ERR_NOT_CONNECTED', undefined, { option: 'outbound.offline' })
       if (this.#ended !== undefined) throw this.#ended
       this.#makeRoom(item)
@@ -447,7 +450,8 @@ export class Outbox {
   }
 
   #try(topic: string, payloadLength: number, how: Sending): void {
-    const { connection, session } = this.#host
+    const { links, session } = this.#host
+    const { connection } = links
     assertSendable(topic, payloadLength, how, connection && session.negotiated?.maximumPacketSize)
   }
 
@@ -481,7 +485,7 @@ export class Outbox {
     if (item.sent) this.#sentBytes -= item.size
     item.sent = false
     this.#lent.giveBack(item, false)
-    if (this.size > 0) this.#host.connection?.output.queueFlush()
+    if (this.size > 0) this.#host.links.connection?.output.queueFlush()
     item.stop?.()
     item.cancel?.()
     item.late?.()

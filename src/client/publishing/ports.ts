@@ -39,18 +39,22 @@ export interface WriteProgress {
 
 /** The client that publishes. */
 export interface PublishingOwner {
-  /** The connection, while it takes packets of the application. */
-  readonly connection: { readonly output: PublishWriter & WriteProgress } | undefined
-  /** True once `disconnect()` began. */
-  readonly stopping: boolean
-  /** True when the client is closed. */
-  readonly ended: boolean
-  /** Does what the session asks for, after a command given to it. */
-  pump(): void
+  readonly links: {
+    /** The connection, while it takes packets of the application. */
+    readonly connection: { readonly output: PublishWriter & WriteProgress } | undefined
+    /** Does what the session asks for, after a command given to it. */
+    pump(): void
+    /** Ends the connection, without a further byte. */
+    cut(error: MqttError): void
+  }
+  readonly states: {
+    /** True once `disconnect()` began. */
+    readonly stopping: boolean
+    /** True when the client is closed. */
+    readonly ended: boolean
+  }
   /** Sends what waits, as far as it may. */
   flush(): void
-  /** Ends the connection, without a further byte. */
-  cut(error: MqttError): void
 }
 
 /** All of it. */

@@ -26,7 +26,7 @@ export class Room {
 
   /** Fulfils when there is room, rejects when there will be none. */
   get promise(): Promise<void> {
-    if (this.#host.stopping) return rejected(closedError())
+    if (this.#host.states.stopping) return rejected(closedError())
     const there = this.#isThere(this.#refused)
     if (there && !this.#refused && ++this.#grants % grantsInTurn > 0) return Promise.resolve()
     this.#waiting ??= deferred()

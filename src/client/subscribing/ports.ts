@@ -21,9 +21,9 @@ export interface RequestWriter {
 /** The client that subscribes. */
 export interface SubscribingOwner {
   /** The connection, while it takes packets of the application. */
-  readonly connection: { readonly output: RequestWriter } | undefined
+  readonly links: { readonly connection: { readonly output: RequestWriter } | undefined }
   /** True once `disconnect()` began. */
-  readonly stopping: boolean
+  readonly states: { readonly stopping: boolean }
   /** A turn of a consumer ended: `disconnect()` may be waiting for it. */
   handleTurnEnd(): void
 }

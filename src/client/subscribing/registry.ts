@@ -430,7 +430,7 @@ export class Registry implements Refusals {
       if (entry === undefined) continue
       entry.farewells -= 1
       // Servers send what they had for it behind UNSUBACK: a member that leaves its group hands that out too.
-      if (this.#host.stopping && entry.shared && entry.members.size > 0) continue
+      if (this.#host.states.stopping && entry.shared && entry.members.size > 0) continue
       // Refused or not, a subscription that was made anew meanwhile has taken its place.
       if (error === undefined || this.#entries.get(filter) !== entry) this.#forget(entry)
       // With nobody left here to read it, it stays as good as gone: what comes is acknowledged and dropped.
@@ -460,7 +460,7 @@ export class Registry implements Refusals {
   #retire(consumer: Consumer, error?: MqttError): void {
     if (this.#consumers.get(consumer)?.size !== 0 || this.#claims.has(consumer)) return
     // What it has when the client ends is handed out, or let go unacknowledged.
-    if (this.#host.stopping) return consumer.end(error)
+    if (this.#host.states.stopping) return consumer.end(error)
     this.#consumers.delete(consumer)
     consumer.end(error)
     if (!consumer.attended) consumer.discard(true)

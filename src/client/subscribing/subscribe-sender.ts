@@ -64,7 +64,7 @@ export class SubscribeSender {
       this.#sweepAt = leastSweep + this.#jobs.length * 2
     }
     this.#jobs.push(job)
-    this.#host.connection?.output.queueFlush()
+    this.#host.links.connection?.output.queueFlush()
   }
 
   #refill(jobs: readonly (SubscribeJob | UnsubscribeJob)[]): void {
@@ -80,7 +80,8 @@ export class SubscribeSender {
 
   /** The server uses its identifier for a message of its own: once more under another one. False when that was tried. */
   repeat(sent: SentPacket, packetId: number): boolean {
-    const { connection, session } = this.#host
+    const { links, session } = this.#host
+    const { connection } = links
     if (sent.again || connection === undefined) return false
     session.outbound.avoid(packetId)
     this.#send({ ...sent, again: true })
@@ -107,9 +108,10 @@ export class SubscribeSender {
   /** Sends what waits, as far as there are a connection and packet identifiers. */
   flush(): void {
     // What was settled before leaves before: brokers are about that take the identifier of a message in flight for one of ours.
-    if (this.#jobs.length > 0) this.#host.connection?.output.writeAcks()
+    if (this.#jobs.length > 0) this.#host.links.connection?.output.writeAcks()
     for (let job = this.#jobs.peek(); job !== undefined; job = this.#jobs.peek()) {
-      const { connection, session } = this.#host
+      const { links, session } = this.#host
+      const { connection } = links
       if (connection === undefined || !session.outbound.hasIdentifier) return
       if (this.#sendNext(job) && this.#jobs.peek() === job) this.#jobs.shift()
     }
@@ -170,7 +172,8 @@ export class SubscribeSender {
   }
 
   #send(sent: SentPacket): void {
-    const { connection, counters, session } = this.#host
+    const { links, counters, session } = this.#host
+    const { connection } = links
     const { job, items } = sent
     const packetId = session.outbound.request(job.kind, items.length)
     // On file before it is written: a listener of `packet` may leave again.
