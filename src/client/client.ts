@@ -85,8 +85,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /** What a person wants to see: where it stands, and what waits. */
   override toJSON(): object {
-    const { outbox, registry, links } = this.#core
-    return { ...this, endpoint: links.dialled.endpoint, queued: outbox.size, inFlight: outbox.inFlight, subscriptions: registry.filters }
+    const { publishQueue, registry, links } = this.#core
+    return { ...this, endpoint: links.dialled.endpoint, queued: publishQueue.size, inFlight: publishQueue.inFlight, subscriptions: registry.filters }
   }
 
   /** Where the client stands; each change is a `state` event. */
@@ -111,12 +111,12 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /** What waits to be sent, and how to give it up. */
   get outbound(): OutboundView {
-    return this.#core.outbox
+    return this.#core.publishQueue
   }
 
   /** Fulfils when a publish would not have to wait. */
   get writable(): Promise<void> {
-    return this.#core.outbox.writable
+    return this.#core.publishQueue.writable
   }
 
   /**
@@ -136,9 +136,9 @@ export class BaseClient extends Printed implements AsyncDisposable {
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt> {
     try {
       assertOpen(this.#core.states.ended)
-      return this.#core.outbox.publish(publishCall(topic, payload, options))
+      return this.#core.publishQueue.publish(publishCall(topic, payload, options))
     } catch (error) {
-      return this.#core.outbox.refuse(typeof topic === 'string' ? topic : '', error)
+      return this.#core.publishQueue.refuse(typeof topic === 'string' ? topic : '', error)
     }
   }
 
@@ -148,7 +148,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_PACKET_TOO_LARGE: what can never be sent
    */
   post(topic: string, payload: Payload): boolean {
-    return this.#core.outbox.post(checkedTopic(topic), typeof payload === 'string' ? payload : payloadBytes(payload))
+    return this.#core.publishQueue.post(checkedTopic(topic), typeof payload === 'string' ? payload : payloadBytes(payload))
   }
 
   /**
@@ -220,7 +220,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /** Fulfils when everything published at QoS 0 so far was written. @throws MqttError ERR_NOT_CONNECTED, ERR_CONNECTION_LOST */
   async flush(): Promise<void> {
-    await this.#core.outbox.flushed()
+    await this.#core.publishQueue.flushed()
   }
 
   /**

@@ -74,10 +74,10 @@ function tellUnsent(): void {
   for (const entry of attended) {
     const client = entry.deref()
     if (client === undefined) continue
-    const { outbox, links, clientId } = client
+    const { publishQueue, links, clientId } = client
     const { connection } = links
-    const publishes = outbox.size + outbox.inFlight
-    const bytes = connection === undefined ? 0 : connection.output.end - connection.output.left
+    const publishes = publishQueue.size + publishQueue.inFlight
+    const bytes = connection === undefined ? 0 : connection.writer.end - connection.writer.left
     if (publishes + bytes === 0) continue
     total.publishes += publishes
     total.bytes += bytes

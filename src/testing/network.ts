@@ -5,7 +5,7 @@
  * `write()`, and what a silent cut has swallowed never comes.
  */
 import { deferred, onAbort } from '../client/common/abort.js'
-import { refuse } from '../transport/inlet.js'
+import { refuse } from '../transport/sink-holder.js'
 import type { Dial, Sink, Transport } from '../transport/transport.js'
 
 /** Something that is not connected at the moment. */

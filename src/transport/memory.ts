@@ -7,7 +7,7 @@
  * @module
  */
 
-import { Inlet, refuse } from './inlet.js'
+import { refuse, SinkHolder } from './sink-holder.js'
 import type { Accept, Listener, Sink, Transport } from './transport.js'
 
 type Written = (error?: unknown) => void
@@ -121,7 +121,7 @@ class MemoryTransport implements Transport {
   onEnd: (() => void) | undefined
   /** True once bytes may be delivered here. */
   opened = false
-  readonly #inlet = new Inlet()
+  readonly #holder = new SinkHolder()
   readonly #knobs: MemoryKnobs
   readonly #schedule: Schedule
   readonly #cancels = new Set<() => void>()
@@ -143,7 +143,7 @@ class MemoryTransport implements Transport {
   }
 
   open(sink: Sink): void {
-    this.#inlet.open(sink, () => {
+    this.#holder.open(sink, () => {
       this.opened = true
       this.peer?.pump()
     })
@@ -164,7 +164,7 @@ class MemoryTransport implements Transport {
   }
 
   destroy(cause?: unknown): void {
-    if (this.#inlet.over) return
+    if (this.#holder.over) return
     this.cut(cause)
     const peer = this.peer
     if (peer) peer.#later(() => peer.cut(new Error('The peer cut the stream')), this.#knobs.latency ?? 0)
@@ -209,7 +209,7 @@ class MemoryTransport implements Transport {
     this.#delivered += end - start
     this.#queued -= end - start
     if (end > start) peer.#receive(bytes.subarray(start, end), this.#knobs.delivery === 'buffer')
-    if (this.#inlet.over) return
+    if (this.#holder.over) return
     if (end === bytes.length) this.#shift(item)
     if (this.#delivered >= drop) this.#lose()
     else this.#relax()
@@ -218,7 +218,7 @@ class MemoryTransport implements Transport {
   #relax(): void {
     if (this.#full && this.#queued <= (this.#knobs.highWaterMark ?? 64 * 1024) / 2) {
       this.#full = false
-      this.#inlet.live?.drain()
+      this.#holder.live?.drain()
     }
     this.pump()
   }
@@ -232,15 +232,15 @@ class MemoryTransport implements Transport {
 
   #receive(bytes: Uint8Array, inPlace: boolean): void {
     if (!inPlace) {
-      this.#inlet.chunk(bytes)
+      this.#holder.chunk(bytes)
       return
     }
-    for (let at = 0; at < bytes.length && this.#inlet.live; ) {
-      const array = this.#inlet.live.buffer()
+    for (let at = 0; at < bytes.length && this.#holder.live; ) {
+      const array = this.#holder.live.buffer()
       const part = bytes.subarray(at, at + array.length)
       array.set(part)
       at += part.length
-      this.#inlet.live.read(part.length)
+      this.#holder.live.read(part.length)
     }
   }
 
@@ -263,18 +263,18 @@ class MemoryTransport implements Transport {
 
   /** Ends at once, this side only. */
   cut(cause: unknown): void {
-    if (this.#inlet.over) return
-    this.#inlet.drop()
+    if (this.#holder.over) return
+    this.#holder.drop()
     this.#over(cause)
   }
 
   #over(cause: unknown): void {
-    if (this.#inlet.over) return
+    if (this.#holder.over) return
     this.#ended = true
     for (const cancel of this.#cancels) cancel()
     for (const item of this.#queue) refuse(item.written)
     this.#queue = []
-    this.#inlet.end(cause)
+    this.#holder.end(cause)
     this.onEnd?.()
   }
 

@@ -7,7 +7,7 @@
  * @module
  */
 
-import { Inlet, refuse } from './inlet.js'
+import { refuse, SinkHolder } from './sink-holder.js'
 import type { Sink, Transport } from './transport.js'
 
 /** The part of a `MessagePort` that is used here; those of browsers, Deno, Bun and `node:worker_threads` have it. */
@@ -39,7 +39,7 @@ interface Pending {
 
 class MessagePortTransport implements Transport {
   readonly #port: Port
-  readonly #inlet = new Inlet()
+  readonly #holder = new SinkHolder()
   // Written and not yet reported as consumed, in order.
   #pending: Pending[] = []
   #outstanding = 0
@@ -56,7 +56,7 @@ class MessagePortTransport implements Transport {
 
   // The port itself keeps what comes in until it is started.
   open(sink: Sink): void {
-    this.#inlet.open(sink, () => this.#port.start())
+    this.#holder.open(sink, () => this.#port.start())
   }
 
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
@@ -78,8 +78,8 @@ class MessagePortTransport implements Transport {
   }
 
   destroy(cause?: unknown): void {
-    if (this.#inlet.over) return
-    this.#inlet.drop()
+    if (this.#holder.over) return
+    this.#holder.drop()
     this.#port.postMessage('cut', [])
     this.#over(cause)
   }
@@ -97,8 +97,8 @@ class MessagePortTransport implements Transport {
   readonly #onClose = () => this.#lost('The port was closed')
 
   #consume(bytes: Uint8Array): void {
-    if (!this.#inlet.chunk(bytes)) this.destroy(new Error('More came in than can be kept'))
-    else if (!this.#inlet.over) this.#port.postMessage(bytes.length, [])
+    if (!this.#holder.chunk(bytes)) this.destroy(new Error('More came in than can be kept'))
+    else if (!this.#holder.over) this.#port.postMessage(bytes.length, [])
   }
 
   // One count per message, in order.
@@ -112,7 +112,7 @@ class MessagePortTransport implements Transport {
     first.written?.()
     if (this.#full && this.#outstanding <= highWaterMark / 2) {
       this.#full = false
-      this.#inlet.live?.drain()
+      this.#holder.live?.drain()
     }
     this.#finish()
   }
@@ -128,19 +128,19 @@ class MessagePortTransport implements Transport {
   }
 
   #lost(message: string): void {
-    if (this.#inlet.over) return
-    this.#inlet.drop()
+    if (this.#holder.over) return
+    this.#holder.drop()
     this.#over(new Error(message))
   }
 
   #over(cause: unknown): void {
-    if (this.#inlet.over) return
+    if (this.#holder.over) return
     this.#ended = true
     this.#port.removeEventListener('message', this.#onMessage)
     this.#port.removeEventListener('messageerror', this.#onError)
     this.#port.removeEventListener('close', this.#onClose)
     this.#port.close()
     for (const { written } of this.#pending.splice(0)) refuse(written)
-    this.#inlet.end(cause)
+    this.#holder.end(cause)
   }
 }

@@ -6,7 +6,7 @@
  */
 
 import type { AddressInfo, OnReadOpts, Server, Socket } from 'node:net'
-import { Inlet, refuse } from './inlet.js'
+import { refuse, SinkHolder } from './sink-holder.js'
 import type { Accept, Listener, Sink, Transport } from './transport.js'
 
 /** How long a socket may wait for the peer once one direction is over. */
@@ -25,7 +25,7 @@ export type MakeSocket = (onread: OnReadOpts) => Socket
 export class SocketTransport implements Transport {
   /** For the dialling code only. */
   readonly socket: Socket
-  readonly #inlet = new Inlet()
+  readonly #inlet = new SinkHolder()
   readonly #first: Uint8Array
   #ended = false
   #cut = false

@@ -12,8 +12,8 @@ import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { WebSocket, WebSocketServer } from 'ws'
 import { MqttError, printable } from '../errors.js'
-import { Inlet, refuse } from './inlet.js'
 import { checkNames } from './names.js'
+import { refuse, SinkHolder } from './sink-holder.js'
 import { authorityOf, hostOf, remoteOf } from './socket.js'
 import { settingsOf } from './socket-options.js'
 import { clientContext, serverContext } from './tls-context.js'
@@ -90,7 +90,7 @@ function opened(socket: WebSocket, target: Target, signal: AbortSignal): Promise
 class NodeWebSocketTransport implements Transport {
   readonly #socket: WebSocket
   readonly #stream: Socket
-  readonly #inlet = new Inlet()
+  readonly #inlet = new SinkHolder()
   #ended = false
   #cut = false
   #full = false

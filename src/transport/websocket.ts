@@ -8,7 +8,7 @@
  */
 
 import { MqttError } from '../errors.js'
-import { Inlet, refuse } from './inlet.js'
+import { refuse, SinkHolder } from './sink-holder.js'
 import type { Dial, Sink, Target, Transport } from './transport.js'
 import { closeCause, highWaterMark, messageLimit, messageSize, protocolError, sizeError, textError, unsupportedSetting } from './websocket-rules.js'
 
@@ -57,7 +57,7 @@ const dialHint = ({ protocol }: WebSocket): string => (protocol ? '' : ': host, 
 
 class WebSocketTransport implements Transport {
   readonly #socket: WebSocket
-  readonly #inlet = new Inlet()
+  readonly #holder = new SinkHolder()
   /** Told of the end, which means something to it while dialling only. */
   readonly #onEnd: (cause: unknown) => void
   #ended = false
@@ -70,7 +70,7 @@ class WebSocketTransport implements Transport {
     this.#onEnd = onEnd
     socket.onmessage = ({ data }) => {
       if (!(data instanceof ArrayBuffer)) this.destroy(textError())
-      else if (data.byteLength > limit || !this.#inlet.chunk(new Uint8Array(data))) this.destroy(sizeError(data.byteLength))
+      else if (data.byteLength > limit || !this.#holder.chunk(new Uint8Array(data))) this.destroy(sizeError(data.byteLength))
     }
     socket.onclose = ({ code, reason }) => {
       const cause = closeCause(code, reason, dialHint(socket))
@@ -84,7 +84,7 @@ class WebSocketTransport implements Transport {
   }
 
   open(sink: Sink): void {
-    this.#inlet.open(sink)
+    this.#holder.open(sink)
   }
 
   write(bytes: Uint8Array, written?: Written): boolean {
@@ -109,8 +109,8 @@ class WebSocketTransport implements Transport {
   }
 
   destroy(cause?: unknown): void {
-    if (this.#inlet.over) return
-    this.#inlet.drop()
+    if (this.#holder.over) return
+    this.#holder.drop()
     this.#end(cause)
     this.#socket.close(1000)
   }
@@ -118,7 +118,7 @@ class WebSocketTransport implements Transport {
   #end(cause: unknown): void {
     this.#ended = true
     clearTimeout(this.#timer)
-    this.#inlet.end(cause)
+    this.#holder.end(cause)
     const error = cause ?? new Error('The WebSocket closed')
     if (this.#waiting.length > 0) queueMicrotask(() => this.#report(error))
     this.#onEnd(error)
@@ -131,7 +131,7 @@ class WebSocketTransport implements Transport {
       if (amount > highWaterMark / 2) return this.#poll(amount < before ? 4 : Math.min(delay * 2, 64), amount)
       this.#full = false
       this.#report()
-      this.#inlet.live?.drain()
+      this.#holder.live?.drain()
     }, delay)
   }
 

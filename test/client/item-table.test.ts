@@ -1,11 +1,11 @@
 /** The table of messages in flight, against a Map. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ItemTable } from '../../src/client/publishing/item-table.js'
-import type { Item } from '../../src/client/publishing/publish-item.js'
+import { PublishTable } from '../../src/client/publishing/publish-table.js'
+import type { QueuedPublish } from '../../src/client/publishing/queued-publish.js'
 
-function itemOf(packetId: number, order: number, released = 0): Item {
-  return { packetId, order, released } as Item
+function itemOf(packetId: number, order: number, released = 0): QueuedPublish {
+  return { packetId, order, released } as QueuedPublish
 }
 
 describe('messages in flight', () => {
@@ -13,8 +13,8 @@ describe('messages in flight', () => {
     const steps = fc.array(fc.tuple(fc.boolean(), fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 65_535 }))), { maxLength: 120 })
     fc.assert(
       fc.property(steps, (list) => {
-        const table = new ItemTable()
-        const map = new Map<number, Item>()
+        const table = new PublishTable()
+        const map = new Map<number, QueuedPublish>()
         list.forEach(([add, id], order) => {
           expect(table.get(id)).toBe(map.get(id))
           if (add && !map.has(id)) {
@@ -33,7 +33,7 @@ describe('messages in flight', () => {
   })
 
   it('hold all identifiers at once, and none of them when they are done', () => {
-    const table = new ItemTable()
+    const table = new PublishTable()
     for (let id = 1; id <= 65_535; id++) table.add(itemOf(id, id))
     expect(table.size).toBe(65_535)
     expect(table.get(65_535)?.order).toBe(65_535)
@@ -45,7 +45,7 @@ describe('messages in flight', () => {
   })
 
   it('are told apart by PUBREC, each in their order', () => {
-    const table = new ItemTable()
+    const table = new PublishTable()
     for (const item of [itemOf(5, 3), itemOf(6, 1), itemOf(7, 2, 9), itemOf(8, 4, 8)]) table.add(item)
     expect(table.unreleased().map(({ packetId }) => packetId)).toEqual([6, 5])
     expect(table.released().map(({ packetId }) => packetId)).toEqual([8, 7])

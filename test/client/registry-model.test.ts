@@ -7,7 +7,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { SubscribeOptions, Subscription } from '../../src/client/api/index.js'
 import type { Consumer } from '../../src/client/delivery/consumer.js'
-import { Inbox } from '../../src/client/delivery/inbox.js'
+import { MessageRouter } from '../../src/client/delivery/message-router.js'
 import type { FilterEntry } from '../../src/client/subscribing/filter-entry.js'
 import { Registry } from '../../src/client/subscribing/registry.js'
 import type { QoS } from '../../src/wire/packets.js'
@@ -141,7 +141,7 @@ class History {
 /** Everything of one seed, up to the point where all has been answered; and what is wrong then. */
 async function play(seed: number, profile: Profile): Promise<void> {
   const dice = new Dice(seed)
-  const joined = vi.spyOn(Inbox.prototype, 'handleJoined')
+  const joined = vi.spyOn(MessageRouter.prototype, 'handleJoined')
   const subscribed = vi.spyOn(Registry.prototype, 'subscribe')
   const broker = new Broker(dice, profile)
   const world = await broker.world
@@ -150,7 +150,7 @@ async function play(seed: number, profile: Profile): Promise<void> {
   await world.clock.advance(100)
   await world.settle()
   const registry = subscribed.mock.contexts[0] as Registry | undefined
-  const inbox = joined.mock.contexts[0] as Inbox | undefined
+  const inbox = joined.mock.contexts[0] as MessageRouter | undefined
   if (registry === undefined || inbox === undefined) return
   const entries = filters.flatMap((filter) => registry.trie.matchAll(filter))
   const label = `${profile.name}, seed ${seed}`
@@ -212,7 +212,7 @@ async function checkDelivery(history: History, entries: readonly FilterEntry[], 
 }
 
 /** Without subscriptions nothing is kept, and everything is acknowledged. */
-async function checkEnd(history: History, registry: Registry, inbox: Inbox, broker: Broker, world: World, label: string): Promise<void> {
+async function checkEnd(history: History, registry: Registry, inbox: MessageRouter, broker: Broker, world: World, label: string): Promise<void> {
   broker.agrees = true
   const over = world.client.unsubscribe(filters)
   await world.clock.advance(100)

@@ -38,14 +38,14 @@ describe('Turns', () => {
 
   it('a mark is over when consumers had their turn', async () => {
     const { turns } = made()
-    const first = turns.mark()
-    expect([turns.mark(), turns.marks]).toEqual([first, first])
+    const first = turns.readerTurn()
+    expect([turns.readerTurn(), turns.readerTurns]).toEqual([first, first])
     await Promise.resolve()
-    expect(turns.marks).not.toBe(first)
-    const second = turns.mark()
-    expect(second).toBe(turns.marks)
+    expect(turns.readerTurns).not.toBe(first)
+    const second = turns.readerTurn()
+    expect(second).toBe(turns.readerTurns)
     await Promise.resolve()
-    expect(turns.marks).not.toBe(second)
+    expect(turns.readerTurns).not.toBe(second)
   })
 })
 

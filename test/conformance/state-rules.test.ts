@@ -96,7 +96,7 @@ describe('a server', () => {
 })
 
 describe('packet identifiers', () => {
-  type Outbound = ReturnType<typeof connected>['outbound']
+  type Outbound = ReturnType<typeof connected>['sendWindow']
   const cases: [string, (outbound: Outbound) => number, ((outbound: Outbound, id: number) => unknown)[]][] = [
     ['PUBLISH at QoS 1: PUBACK', (outbound) => outbound.publish(1), [(outbound, id) => outbound.handlePuback(id)]],
     ['PUBLISH at QoS 2: PUBREC with an error', (outbound) => outbound.publish(2), [(outbound, id) => outbound.handlePubrec(id, 0x80)]],
@@ -110,15 +110,15 @@ describe('packet identifiers', () => {
   ]
 
   it.each(cases)('[rule packetIdentifierFreedBy] %s frees it, and nothing before does', (_what, take, answers) => {
-    const { outbound } = connected()
-    const id = take(outbound)
-    for (let other = 1; other < 65_535; other++) outbound.request('subscribe', 1)
+    const { sendWindow } = connected()
+    const id = take(sendWindow)
+    for (let other = 1; other < 65_535; other++) sendWindow.request('subscribe', 1)
     for (const answer of answers) {
-      expect(outbound.hasIdentifier).toBe(false)
-      answer(outbound, id)
+      expect(sendWindow.hasIdentifier).toBe(false)
+      answer(sendWindow, id)
     }
-    expect(outbound.hasIdentifier).toBe(true)
-    expect(outbound.request('subscribe', 1)).toBe(id)
-    expect(outbound.hasIdentifier).toBe(false)
+    expect(sendWindow.hasIdentifier).toBe(true)
+    expect(sendWindow.request('subscribe', 1)).toBe(id)
+    expect(sendWindow.hasIdentifier).toBe(false)
   })
 })

@@ -72,7 +72,7 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: '3.1.1 takes properties of a publish and drops them',
-    file: 'client/publishing/publish-item.ts',
+    file: 'client/publishing/queued-publish.ts',
     find: "  throw unsupported('properties')\n",
     replace: '  return {}\n',
   },
@@ -90,7 +90,7 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: 'a publish that was sent and is aborted says that it was not sent',
-    file: 'client/publishing/outbound.ts',
+    file: 'client/publishing/publish-queue.ts',
     find: "if (item.sent) return this.#tell(item, aborted(signal, 'unknown'))",
     replace: 'if (item.sent) return this.#tell(item, aborted(signal))',
   },
@@ -102,7 +102,7 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: 'flush waits for ever for a connection that was lost',
-    file: 'client/connection/output.ts',
+    file: 'client/connection/packet-writer.ts',
     find: '    for (const { callback } of this.#waiting.drain()) callback(error)\n',
     replace: '    this.#waiting.drain()\n',
   },
@@ -121,7 +121,7 @@ export const plantedDefects: readonly PlantedDefect[] = [
   {
     name: 'destroy() says goodbye',
     file: 'client/lifecycle/closing.ts',
-    find: '  link?.output.stop()\n  end(parts, error)\n',
+    find: '  link?.writer.stop()\n  end(parts, error)\n',
     replace: '  if (parts.session.state === `connected`) links.replace(``)\n  end(parts, error)\n',
   },
   {

@@ -7,10 +7,10 @@
 import type { ClientEvents, Message } from '../../src/client/api/index.js'
 import { BaseClient } from '../../src/client/client.js'
 import { Connection } from '../../src/client/connection/connection.js'
-import { Inbox } from '../../src/client/delivery/inbox.js'
+import { MessageRouter } from '../../src/client/delivery/message-router.js'
 import { Reads } from '../../src/client/memory/reads.js'
 import type { Platform } from '../../src/client/platform/platform.js'
-import { Outbox } from '../../src/client/publishing/outbound.js'
+import { PublishQueue } from '../../src/client/publishing/publish-queue.js'
 import { Session } from '../../src/client/session/session.js'
 import { MqttError } from '../../src/errors.js'
 import type { Transport } from '../../src/transport/transport.js'
@@ -25,9 +25,9 @@ import { Tables } from './tables.js'
 interface Parts {
   session: Session | undefined
   tables: Tables | undefined
-  inbox: Inbox | undefined
+  inbox: MessageRouter | undefined
   connection: Connection | undefined
-  outbox: Outbox | undefined
+  outbox: PublishQueue | undefined
   /** Exchanges at QoS 2 whose identifier stays occupied. */
   abandoned: number
   /** Bytes of messages that the application had in hand and gave back: they count again, whatever came in meanwhile. */
@@ -46,22 +46,22 @@ Session.prototype.connect = function (this: Session, packet): void {
   if (parts.session === undefined) {
     parts.session = this
     parts.tables = new Tables(this)
-    const abandon = this.outbound.abandon.bind(this.outbound)
-    this.outbound.abandon = (id) => {
+    const abandon = this.sendWindow.abandon.bind(this.sendWindow)
+    this.sendWindow.abandon = (id) => {
       parts.abandoned += 1
       abandon(id)
     }
   }
   connect.call(this, packet)
 }
-const { handleMessage } = Inbox.prototype
-Inbox.prototype.handleMessage = function (this: Inbox, view, record, ticket, limit): void {
+const { handleMessage } = MessageRouter.prototype
+MessageRouter.prototype.handleMessage = function (this: MessageRouter, view, record, ticket, limit): void {
   parts.inbox = this
   check(record.name !== '' && !/[+#\0]/.test(record.name), 'delivery', () => `a message on ${JSON.stringify(record.name)}`)
   handleMessage.call(this, view, record, ticket, limit)
 }
-const { handleKept } = Inbox.prototype
-Inbox.prototype.handleKept = function (this: Inbox, messages): void {
+const { handleKept } = MessageRouter.prototype
+MessageRouter.prototype.handleKept = function (this: MessageRouter, messages): void {
   const before = this.bytes
   handleKept.call(this, messages)
   parts.givenBack += Math.max(0, this.bytes - before)
@@ -72,8 +72,8 @@ Connection.prototype.pump = function (this: Connection): void {
   pump.call(this)
 }
 
-const { flush } = Outbox.prototype
-Outbox.prototype.flush = function (this: Outbox): void {
+const { flush } = PublishQueue.prototype
+PublishQueue.prototype.flush = function (this: PublishQueue): void {
   parts.outbox = this
   flush.call(this)
 }

@@ -153,10 +153,14 @@ export class SessionLink {
       window,
       this.#setting.version === 5 && this.#setting.receiveMaximumExceeded === 'disconnect' ? this.#setting.receiveMaximum : 65_535,
     )
-    const { inbound } = session
+    const { receiveWindow } = session
     const { occupied, messages } = this.#reference
-    check(inbound.open === occupied, 'session-model', () => `${inbound.open} open, the model has ${occupied}`)
-    check(inbound.unsettled === messages.length, 'session-model', () => `${inbound.unsettled} unsettled, the model has ${messages.length}`)
+    check(receiveWindow.open === occupied, 'session-model', () => `${receiveWindow.open} open, the model has ${occupied}`)
+    check(
+      receiveWindow.unsettled === messages.length,
+      'session-model',
+      () => `${receiveWindow.unsettled} unsettled, the model has ${messages.length}`,
+    )
   }
 
   get #telling(): Told {
@@ -220,10 +224,10 @@ export class SessionLink {
 
   // Each arrival and each PUBREL goes to the reference as well.
   #judgeInbound(): void {
-    const { inbound } = this.session
-    const handlePublish = inbound.handlePublish.bind(inbound)
-    const handlePubrel = inbound.handlePubrel.bind(inbound)
-    inbound.handlePublish = (id, qos, dup = false) => {
+    const { receiveWindow } = this.session
+    const handlePublish = receiveWindow.handlePublish.bind(receiveWindow)
+    const handlePubrel = receiveWindow.handlePubrel.bind(receiveWindow)
+    receiveWindow.handlePublish = (id, qos, dup = false) => {
       const verdict = handlePublish(id, qos, dup)
       const expected = this.#reference.receive(id, qos, dup)
       const word = verdict === REPEAT ? 'repeat' : verdict === FAULT ? 'close' : 'ticket'
@@ -232,7 +236,7 @@ export class SessionLink {
       if (typeof expected === 'number') this.#tickets.set(verdict, expected)
       return verdict
     }
-    inbound.handlePubrel = (id) => {
+    receiveWindow.handlePubrel = (id) => {
       handlePubrel(id)
       const closes = this.#reference.pubrel(id) !== true
       check(closes === (this.session.state === 'closed'), 'session-model', () => `PUBREL ${id}: the model says ${closes ? 'close' : 'keep'}`)
@@ -242,10 +246,10 @@ export class SessionLink {
   #settle(ticket: number, code: number): void {
     // 3.1.1 cannot say no.
     const said = this.#setting.version === 5 ? code : 0
-    const settled = this.session.inbound.settle(ticket, said)
+    const settled = this.session.receiveWindow.settle(ticket, said)
     const expected = this.#reference.settle(this.#tickets.get(ticket) ?? -1, said)
     check(settled === expected, 'session-model', () => `settling ${ticket} gives ${settled}, the model says ${String(expected)}`)
-    this.#link?.output.queueFlush()
+    this.#link?.writer.queueFlush()
   }
 
   #handleMessage(view: PublishView, topic: string, ticket: number): void {
@@ -327,7 +331,7 @@ export class SessionLink {
   }
 
   #handleConnected({ connack, lost }: Action & { type: 'connected' }): void {
-    const { outbound } = this.session
+    const { sendWindow } = this.session
     this.#connected = true
     this.#telling.events.push(['connected', connack.sessionPresent, lost])
     if (!connack.sessionPresent) {
@@ -336,32 +340,32 @@ export class SessionLink {
     }
     const { version, receiveMaximum } = this.#setting
     this.#reference.start(0, version === 5 ? receiveMaximum : 65_535, version === 4)
-    for (const [id, state] of this.#outgoing) if (state === 3) outbound.replayRelease(id)
-    for (const [id, state] of this.#outgoing) if (state !== 3 && outbound.mayReplay) outbound.replay(id)
+    for (const [id, state] of this.#outgoing) if (state === 3) sendWindow.replayRelease(id)
+    for (const [id, state] of this.#outgoing) if (state !== 3 && sendWindow.mayReplay) sendWindow.replay(id)
     this.#send()
-    check(outbound.inFlight <= this.#outgoing.size, 'session-outbound', () => `${outbound.inFlight} in flight of ${this.#outgoing.size}`)
+    check(sendWindow.inFlight <= this.#outgoing.size, 'session-outbound', () => `${sendWindow.inFlight} in flight of ${this.#outgoing.size}`)
   }
 
   #send(): void {
-    const { outbound } = this.session
+    const { sendWindow } = this.session
     const [once, twice, subscribes, unsubscribes] = this.#setting.sending
     for (let count = 0; count < once + twice; count++) {
       const qos = count < once ? 1 : 2
-      if (!outbound.mayPublish || !outbound.prepare(qos)) break
-      const id = outbound.publish(qos)
+      if (!sendWindow.mayPublish || !sendWindow.prepare(qos)) break
+      const id = sendWindow.publish(qos)
       check(!this.#outgoing.has(id), 'session-outbound', () => `identifier ${id} is in use`)
       this.#outgoing.set(id, qos)
-      if (!this.#write(() => this.#link?.output.publish('t', new Uint8Array(2), { qos, retain: false, properties: undefined }, id), id))
+      if (!this.#write(() => this.#link?.writer.publish('t', new Uint8Array(2), { qos, retain: false, properties: undefined }, id), id))
         this.#outgoing.delete(id)
     }
     for (let count = 0; count < subscribes; count++) {
-      const packetId = outbound.request('subscribe', 1)
+      const packetId = sendWindow.request('subscribe', 1)
       const subscriptions = [{ filter: 'f', qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 0 } as const]
-      this.#write(() => this.#link?.output.send({ type: 'subscribe', packetId, properties: {}, subscriptions }), packetId)
+      this.#write(() => this.#link?.writer.send({ type: 'subscribe', packetId, properties: {}, subscriptions }), packetId)
     }
     for (let count = 0; count < unsubscribes; count++) {
-      const packetId = outbound.request('unsubscribe', 2)
-      this.#write(() => this.#link?.output.send({ type: 'unsubscribe', packetId, properties: {}, filters: ['f', 'g'] }), packetId)
+      const packetId = sendWindow.request('unsubscribe', 2)
+      this.#write(() => this.#link?.writer.send({ type: 'unsubscribe', packetId, properties: {}, filters: ['f', 'g'] }), packetId)
     }
   }
 
@@ -372,7 +376,7 @@ export class SessionLink {
       return true
     } catch (error) {
       check((error as MqttError).code === 'ERR_PACKET_TOO_LARGE', 'session-throw', () => shownError(error))
-      this.session.outbound.withdraw(id)
+      this.session.sendWindow.withdraw(id)
       return false
     }
   }
@@ -387,7 +391,7 @@ export class SessionLink {
     this.session.suspend()
     this.#reference.suspend()
     check(this.session.acks.length === 0 && this.session.poll() === undefined, 'session-end', () => 'something is left to be sent')
-    const { parked } = this.session.inbound
+    const { parked } = this.session.receiveWindow
     check(parked === this.#reference.parked.length, 'session-model', () => `${parked} parked, the model has ${this.#reference.parked.length}`)
   }
 

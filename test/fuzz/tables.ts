@@ -46,8 +46,8 @@ export class Tables {
   /** @param session one that has not begun */
   constructor(session: Session) {
     this.#session = session
-    this.#inbound = tableOf(() => session.inbound.suspend())
-    this.#outbound = tableOf(() => session.outbound.suspend())
+    this.#inbound = tableOf(() => session.receiveWindow.suspend())
+    this.#outbound = tableOf(() => session.sendWindow.suspend())
   }
 
   /** SUBSCRIBE and UNSUBSCRIBE that wait for their answer. */
@@ -63,21 +63,21 @@ export class Tables {
 
   /** Occupied slots are what is said to be in flight, within both quotas. `window` is what the server takes. @throws OracleError */
   check(window: number, receiveMaximum: number): void {
-    const { inbound, outbound } = this.#session
+    const { receiveWindow, sendWindow } = this.#session
     const out = census(this.#outbound)
     const into = census(this.#inbound)
-    check(out.of(...carried) === outbound.inFlight, 'slots', () => `${outbound.inFlight} in flight, ${out.of(...carried)} slots`)
-    check(into.of(...open) === inbound.open, 'slots', () => `${inbound.open} open, ${into.of(...open)} slots`)
+    check(out.of(...carried) === sendWindow.inFlight, 'slots', () => `${sendWindow.inFlight} in flight, ${out.of(...carried)} slots`)
+    check(into.of(...open) === receiveWindow.open, 'slots', () => `${receiveWindow.open} open, ${into.of(...open)} slots`)
     check(out.total === this.#outbound.size && into.total === this.#inbound.size, 'slots', () => 'a table counts wrong')
-    check(outbound.inFlight <= window, 'quota', () => `${outbound.inFlight} in flight, the server takes ${window}`)
+    check(sendWindow.inFlight <= window, 'quota', () => `${sendWindow.inFlight} in flight, the server takes ${window}`)
     check(out.of(...clearing) <= window, 'quota', () => `${out.of(...clearing)} identifiers are cleared at once`)
-    check(inbound.open <= receiveMaximum, 'quota', () => `${inbound.open} open, we take ${receiveMaximum}`)
+    check(receiveWindow.open <= receiveMaximum, 'quota', () => `${receiveWindow.open} open, we take ${receiveMaximum}`)
   }
 
   /** Between connections nothing is open and nothing in flight. @throws OracleError */
   checkSuspended(): void {
-    const { inbound, outbound } = this.#session
-    check(inbound.open === 0 && outbound.inFlight === 0, 'slots', () => 'something is in flight without a connection')
+    const { receiveWindow, sendWindow } = this.#session
+    check(receiveWindow.open === 0 && sendWindow.inFlight === 0, 'slots', () => 'something is in flight without a connection')
     check(census(this.#outbound).of(1, clearing[1]) === 0, 'slots', () => 'a slot counts for a connection that is over')
   }
 }

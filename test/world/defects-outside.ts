@@ -11,14 +11,14 @@ export const outsideDefects: readonly Defect[] = [
   {
     name: 'a server that exceeds Receive Maximum is cut off',
     by: ['peace', 'I7'],
-    file: 'client/session/inbound.ts',
+    file: 'client/session/receive-window.ts',
     find: 'return this.#tell !== undefined',
     replace: 'return false',
   },
   {
     name: 'an error PUBREC behind PUBREL ends the link',
     by: ['peace', 'I7'],
-    file: 'client/session/outbound.ts',
+    file: 'client/session/send-window.ts',
     find: '    if (reasonCode >= errorReason) return this.#ignore()\n    return state === AWAIT_PUBCOMP',
     replace: '    if (reasonCode >= errorReason) return this.#refuse(AWAIT_PUBACK)\n    return state === AWAIT_PUBCOMP',
   },
@@ -46,15 +46,15 @@ export const outsideDefects: readonly Defect[] = [
   {
     name: 'post goes on reading bytes after it has returned',
     by: ['bytes'],
-    file: 'client/publishing/outbound.ts',
+    file: 'client/publishing/publish-queue.ts',
     find: '    if (output.isSending(payload)) output.goOnWith(new Uint8Array(payload))\n',
     replace: '',
   },
   {
     name: 'nobody is told when bytes of the quota come free',
     by: ['live', 'I7'],
-    file: 'client/publishing/outbound.ts',
-    find: '    if (this.size > 0) this.#host.connection?.output.queueFlush()\n',
+    file: 'client/publishing/publish-queue.ts',
+    find: '    if (this.size > 0) this.#host.links.connection?.writer.queueFlush()\n',
     replace: '',
   },
   {
@@ -83,7 +83,7 @@ export const outsideDefects: readonly Defect[] = [
     name: 'overflow policies act on what comes only',
     by: ['I8'],
     file: 'client/delivery/consumer.ts',
-    find: "    if (!message.settled && this.config.overflow !== 'backpressure') this.#host.inbox.crowd(this)\n",
+    find: "    if (!message.settled && this.config.overflow !== 'backpressure') this.#host.router.crowd(this)\n",
     replace: '',
   },
   {
@@ -165,7 +165,7 @@ export const outsideDefects: readonly Defect[] = [
   {
     name: 'a transport that throws is not caught',
     by: ['throw', 'unhandled'],
-    file: 'client/connection/output.ts',
+    file: 'client/connection/packet-writer.ts',
     find: '      done(cause)\n',
     replace: '      if (cause !== undefined) throw cause\n      done(cause)\n',
   },

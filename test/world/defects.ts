@@ -20,21 +20,21 @@ export const defects: readonly Defect[] = [
   {
     name: 'no DUP on a replay',
     by: ['I6'],
-    file: 'client/publishing/outbound.ts',
+    file: 'client/publishing/publish-queue.ts',
     find: 'item.payload, wire, packetId, true)',
     replace: 'item.payload, wire, packetId)',
   },
   {
     name: 'DUP on a republished message',
     by: ['I6'],
-    file: 'client/publishing/outbound.ts',
+    file: 'client/publishing/publish-queue.ts',
     find: 'output.publish(topic, item.payload, wire, item.packetId)',
     replace: 'output.publish(topic, item.payload, wire, item.packetId, item.packetId > 3)',
   },
   {
     name: 'packet identifiers are used again while in flight',
     by: ['I6', 'I7'],
-    file: 'client/session/outbound.ts',
+    file: 'client/session/send-window.ts',
     find: `    while (this.#ids.get(id) !== 0)
     this.#lastId = id`,
     replace: `    while (this.#ids.get(id) !== 0 && id !== 3)
@@ -52,14 +52,14 @@ export const defects: readonly Defect[] = [
   {
     name: 'send quota off by one',
     by: ['I6'],
-    file: 'client/session/outbound.ts',
+    file: 'client/session/send-window.ts',
     find: 'return this.#inFlight < this.#window && this.#ids.size < maximumPacketIdentifier',
     replace: 'return this.#inFlight <= this.#window && this.#ids.size < maximumPacketIdentifier',
   },
   {
     name: 'quota given back at PUBREC',
     by: ['I6'],
-    file: 'client/session/outbound.ts',
+    file: 'client/session/send-window.ts',
     find: `    this.#ids.set(id, AWAIT_PUBCOMP)
     this.#acks.push(PUBREL, id, 0)
     return RELEASED`,
@@ -71,28 +71,28 @@ export const defects: readonly Defect[] = [
   {
     name: 'PUBREL is not replayed',
     by: ['I7'],
-    file: 'client/publishing/outbound.ts',
-    find: 'for (const item of this.#inFlight.released()) outbound.replayRelease(item.packetId)',
-    replace: 'for (const item of this.#inFlight.released()) outbound.replay(item.packetId)',
+    file: 'client/publishing/publish-queue.ts',
+    find: 'for (const item of this.#inFlight.released()) sendWindow.replayRelease(item.packetId)',
+    replace: 'for (const item of this.#inFlight.released()) sendWindow.replay(item.packetId)',
   },
   {
     name: 'PUBLISH again after PUBREC',
     by: ['I6', 'I7'],
-    file: 'client/publishing/outbound.ts',
-    find: 'for (const item of this.#inFlight.released()) outbound.replayRelease(item.packetId)',
+    file: 'client/publishing/publish-queue.ts',
+    find: 'for (const item of this.#inFlight.released()) sendWindow.replayRelease(item.packetId)',
     replace: 'for (const item of this.#inFlight.released()) item.released = 0',
   },
   {
     name: 'replay in another order',
     by: ['I6'],
-    file: 'client/publishing/outbound.ts',
+    file: 'client/publishing/publish-queue.ts',
     find: 'for (const item of this.#inFlight.unreleased()) this.#replays.push(item)',
     replace: 'for (const item of this.#inFlight.unreleased().reverse()) this.#replays.push(item)',
   },
   {
     name: 'new messages before the replay',
     by: ['I6'],
-    file: 'client/publishing/outbound.ts',
+    file: 'client/publishing/publish-queue.ts',
     find: 'for (const item of this.#inFlight.unreleased()) this.#replays.push(item)',
     replace: `queueMicrotask(() => {
       for (const item of this.#inFlight.unreleased()) if (!item.carried) this.#replays.push(item)
@@ -102,7 +102,7 @@ export const defects: readonly Defect[] = [
   {
     name: 'nothing is replayed',
     by: ['I7'],
-    file: 'client/publishing/outbound.ts',
+    file: 'client/publishing/publish-queue.ts',
     find: 'for (const item of this.#inFlight.unreleased()) this.#replays.push(item)',
     replace: '',
   },
@@ -121,37 +121,37 @@ export const defects: readonly Defect[] = [
     name: 'offline queue in another order',
     by: ['I3'],
     file: 'client/publishing/backlog.ts',
-    find: `  push(item: Item): void {
+    find: `  push(item: QueuedPublish): void {
     this.queueOf(item).push(item)`,
-    replace: `  push(item: Item): void {
+    replace: `  push(item: QueuedPublish): void {
     if (this.size > 2) this.queueOf(item).unshift(item)
     else this.queueOf(item).push(item)`,
   },
   {
     name: 'a rejection is swallowed',
     by: ['I5', 'I7'],
-    file: 'client/publishing/outbound.ts',
+    file: 'client/publishing/publish-queue.ts',
     find: `    item.reject(error)`,
     replace: `    if (!(MqttError.is(error) && error.code === 'ERR_SESSION_LOST')) item.reject(error)`,
   },
   {
     name: 'a publish that was sent is given up silently at the end',
     by: ['I5'],
-    file: 'client/publishing/outbound.ts',
+    file: 'client/publishing/publish-queue.ts',
     find: 'for (const item of [...this.#inFlight.unreleased(), ...this.#inFlight.released()]) this.#fail(item, unknown)',
     replace: '',
   },
   {
     name: 'QoS 2 repeats are delivered again',
     by: ['I2'],
-    file: 'client/session/inbound.ts',
+    file: 'client/session/receive-window.ts',
     find: 'this.#ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state))',
     replace: 'this.#ids.update((state) => (state === QOS2_RECEIVED ? 0 : state))',
   },
   {
     name: 'a message in hand is delivered again',
     by: ['I2'],
-    file: 'client/session/inbound.ts',
+    file: 'client/session/receive-window.ts',
     find: 'this.#parked.set(id, parked)',
     replace: 'this.#parked.set(id + 70_000, parked)',
   },
@@ -174,7 +174,7 @@ export const defects: readonly Defect[] = [
   {
     name: 'acknowledgements of an old connection leave on the next',
     by: ['I6'],
-    file: 'client/session/inbound.ts',
+    file: 'client/session/receive-window.ts',
     find: `      parked.value = this.#decided(parked.value, ticket, reasonCode, from)
       return true`,
     replace: `      parked.value = this.#decided(parked.value, ticket, reasonCode, from)
@@ -184,7 +184,7 @@ export const defects: readonly Defect[] = [
   {
     name: 'acknowledgements in the order of settling',
     by: ['I6'],
-    file: 'client/session/inbound.ts',
+    file: 'client/session/receive-window.ts',
     find: `    this.#slots[index] = this.#decided(slot, ticket, reasonCode, from)
     this.#drain()`,
     replace: `    this.#slots[index] = this.#decided(slot, ticket, reasonCode, from)
@@ -208,8 +208,8 @@ export const defects: readonly Defect[] = [
     name: 'a disconnect event is missing',
     by: ['I9'],
     file: 'client/lifecycle/transitions.ts',
-    find: 'parts.outbox.handleLost(error)\n  tellDown(parts, replaced ? given : error, replaced?.message)',
-    replace: 'parts.outbox.handleLost(error)\n  links.up = false',
+    find: 'parts.publishQueue.handleLost(error)\n  tellDown(parts, replaced ? given : error, replaced?.message)',
+    replace: 'parts.publishQueue.handleLost(error)\n  links.up = false',
   },
   {
     name: 'a timer is left behind',
@@ -244,10 +244,10 @@ export const defects: readonly Defect[] = [
     name: 'a link that we give up gets no goodbye',
     by: ['I6'],
     file: 'client/lifecycle/links.ts',
-    find: `    connection.output.flush()
+    find: `    connection.writer.flush()
     this.#host.session.disconnect(0, {})
     connection.pump()`,
-    replace: '    connection.output.flush()',
+    replace: '    connection.writer.flush()',
   },
   {
     name: 'a request gets the next answer, whoever asked',

@@ -23,11 +23,11 @@ export function takeAck(host: ConnectionHost, packetType: number, bytes: Uint8Ar
 
 /** An acknowledgement that was read. */
 export function handleAck(host: ConnectionHost, packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void {
-  const { outbound, inbound } = host.session
-  if (packetType === PUBACK) settle(host, outbound.handlePuback(packetId), packetType, packetId, reasonCode, properties)
-  else if (packetType === PUBREC) settle(host, outbound.handlePubrec(packetId, reasonCode), packetType, packetId, reasonCode, properties)
-  else if (packetType === PUBCOMP) settle(host, outbound.handlePubcomp(packetId), packetType, packetId, reasonCode, properties)
-  else inbound.handlePubrel(packetId)
+  const { sendWindow, receiveWindow } = host.session
+  if (packetType === PUBACK) settle(host, sendWindow.handlePuback(packetId), packetType, packetId, reasonCode, properties)
+  else if (packetType === PUBREC) settle(host, sendWindow.handlePubrec(packetId, reasonCode), packetType, packetId, reasonCode, properties)
+  else if (packetType === PUBCOMP) settle(host, sendWindow.handlePubcomp(packetId), packetType, packetId, reasonCode, properties)
+  else receiveWindow.handlePubrel(packetId)
 }
 
 function settle(
@@ -38,7 +38,7 @@ function settle(
   reasonCode: number,
   properties: Properties | undefined,
 ): void {
-  if (verdict === DONE) host.outbox.handleAcknowledged(packetType, packetId, reasonCode, properties)
-  else if (verdict === RELEASED) host.outbox.handleReleased(packetId, reasonCode)
-  else if (verdict === CLEARED) host.outbox.flush()
+  if (verdict === DONE) host.publishQueue.handleAcknowledged(packetType, packetId, reasonCode, properties)
+  else if (verdict === RELEASED) host.publishQueue.handleReleased(packetId, reasonCode)
+  else if (verdict === CLEARED) host.publishQueue.flush()
 }

@@ -16,7 +16,7 @@ export const closePatience = 1000
 export const userPropertyLimit = 128
 export const subscriptionIdentifierLimit = 64
 
-// intake.ts
+// stream-reader.ts
 /** Packets, and milliseconds of work, after which others have their turn: whichever is reached first. */
 export const sliceLength = 10_000
 export const sliceTime = 5

@@ -25,19 +25,19 @@ import type { Session } from '../session/session.js'
 import { handleAck, takeAck } from './ack-reader.js'
 import { aliasShare, closePatience, leastAliasBytes, topicShare, userPropertyLimit } from './bounds.js'
 import { holdsTooMuch, readControl } from './control.js'
-import { type Eater, frameOptions, Intake } from './intake.js'
-import { type Outlet, Output } from './output.js'
+import { PacketWriter, type WriterOwner } from './packet-writer.js'
 import type { ConnectionHost } from './ports.js'
+import { type FrameHandler, frameOptions, StreamReader } from './stream-reader.js'
 
 /** One connection. */
-export class Connection implements Sink, Eater, Outlet {
+export class Connection implements Sink, FrameHandler, WriterOwner {
   /** Where packets leave. */
-  readonly output: Output
+  readonly writer: PacketWriter
   readonly #host: ConnectionHost
   readonly #transport: Transport
   readonly #session: Session
   readonly #platform: Platform
-  readonly #intake: Intake
+  readonly #reader: StreamReader
   readonly #view = new PublishView()
   /** Where reads go on a platform that has sockets; on others into an array of this connection. */
   readonly #reads: Reads | undefined
@@ -61,20 +61,20 @@ export class Connection implements Sink, Eater, Outlet {
     this.#host = host
     this.#session = host.session
     this.#platform = host.platform
-    this.#intake = new Intake(host.platform, transport, this, this.#version, maximumPacketSize)
+    this.#reader = new StreamReader(host.platform, transport, this, this.#version, maximumPacketSize)
     const take: TakeRead = (bytes, length, data, window) => this.#receive(bytes, length, data, window as Piece | undefined)
-    this.#reads = host.platform.reads?.(host.inbox, this.#intake, take)
+    this.#reads = host.platform.reads?.(host.router, this.#reader, take)
     this.#maximumPacketSize = maximumPacketSize
     this.#topics = new TopicTable(host.options.memoryBudget * topicShare)
     if (host.links.scanner !== undefined) this.useScanner(host.links.scanner)
-    this.output = new Output(transport, host, this.#version, this)
+    this.writer = new PacketWriter(transport, host, this.#version, this)
     transport.open(this)
   }
 
   /** Reads with this scanner, from the end of the packet on that is coming in. */
   useScanner(scanner: FrameScanner): void {
     this.#reads?.useWindow(scanner.window)
-    this.#intake.better = scanner.frames(frameOptions(this.#platform, this.#version, this.#maximumPacketSize))
+    this.#reader.better = scanner.frames(frameOptions(this.#platform, this.#version, this.#maximumPacketSize))
   }
 
   /** Nothing more comes in or goes out, but for a goodbye that was handed over. */
@@ -84,13 +84,13 @@ export class Connection implements Sink, Eater, Outlet {
 
   /** Bytes held for this connection: what was not read to its end, topics of aliases, and output that has not left. */
   get held(): number {
-    return this.#intake.held + this.#session.aliases.bytes + this.#topics.bytes + this.output.piled
+    return this.#reader.held + this.#session.aliases.bytes + this.#topics.bytes + this.writer.piled
   }
 
   /** Does what the session asks for. To be called after every command given to it. */
   pump(): void {
     this.#act()
-    this.output.queueFlush()
+    this.writer.queueFlush()
     this.arm()
   }
 
@@ -107,9 +107,9 @@ export class Connection implements Sink, Eater, Outlet {
   end(patience = closePatience): void {
     if (this.#ended) return
     this.#cutAfter(patience)
-    this.output.silence(() => {
+    this.writer.silence(() => {
       this.#transport.close()
-      this.output.onWritten((error) => {
+      this.writer.onWritten((error) => {
         if (error === undefined && !this.#ended) this.#cutAfter(closePatience)
       })
     })
@@ -147,13 +147,13 @@ export class Connection implements Sink, Eater, Outlet {
     this.#session.keepAlive.received(now)
     if (this.#counters !== undefined) this.#counters.bytesReceived += length
     this.#window = window
-    if (this.#intake.take(bytes, length, data, now, () => this.#host.options.memoryBudget - this.held)) return
+    if (this.#reader.take(bytes, length, data, now, () => this.#host.options.memoryBudget - this.held)) return
     this.#giveUp(broken('ERR_CONNECTION_LOST', 'more came during authentication'))
   }
 
   handleSliceStart(): void {
-    this.output.watching.refresh()
-    this.#host.inbox.handleRead(this.#window)
+    this.writer.watching.refresh()
+    this.#host.router.handleRead(this.#window)
   }
 
   /** True while packets are to be handled. */
@@ -164,35 +164,35 @@ export class Connection implements Sink, Eater, Outlet {
   handleSlice(complete: boolean, fault: WireError | undefined, now: number): void {
     const { keepAlive } = this.#session
     this.#view.release()
-    this.#host.inbox.handleReadEnd()
-    keepAlive.partial(this.#intake.framer.pending, complete, now)
+    this.#host.router.handleReadEnd()
+    keepAlive.partial(this.#reader.framer.pending, complete, now)
     if (fault !== undefined) this.#session.close(withOutcome(fault, 'unknown'), fault.reasonCode)
     if (this.#session.state === 'connected') this.#host.flush()
     // Timers of a page that nobody sees come up to a minute late: who is woken by what comes in sees to what is due.
     if (now >= this.#session.nextTimeout()) this.#session.handleTimeout(now)
     this.pump()
-    this.output.flush()
+    this.writer.flush()
   }
 
   drain(): void {
     if (this.#ended) return
-    this.output.handleDrain()
+    this.writer.handleDrain()
     this.#host.flush()
   }
 
   closed(cause: unknown): void {
-    this.#intake.finish()
+    this.#reader.finish()
     this.#timer?.()
     this.#finish(this.#session.state === 'closed' ? undefined : broken('ERR_CONNECTION_LOST', undefined, cause))
   }
 
   handleFrame(now: number): void {
-    const { bytes, start, body, end } = this.#intake.framer
+    const { bytes, start, body, end } = this.#reader.framer
     const type = (bytes[start] as number) >> 4
     if (this.#counters !== undefined) this.#counters.packetsReceived += 1
     if (type === PUBLISH) return this.#handlePublish()
     const acks = type >= PUBACK && type <= PUBCOMP
-    if (acks && !this.output.watching.on && takeAck(this.#host, type, bytes, body, end, this.#version)) return
+    if (acks && !this.writer.watching.on && takeAck(this.#host, type, bytes, body, end, this.#version)) return
     const packet = readControl(bytes, start, body, end, this.#version)
     this.#host.links.watch?.('in', packet)
     if (type !== CONNACK && type !== AUTH && !this.#session.expectConnected()) return
@@ -211,13 +211,13 @@ export class Connection implements Sink, Eater, Outlet {
 
   // Nothing more is read before it is known whether this packet counts.
   #await(verified: Promise<unknown>, packet: ServerPacket): void {
-    this.#intake.hold()
+    this.#reader.hold()
     verified.then(
       () => {
         if (this.#ended) return
         this.#session.handlePacket(packet, this.#platform.now())
         this.pump()
-        this.#intake.release()
+        this.#reader.release()
       },
       (error: MqttError) => this.destroy(error),
     )
@@ -225,20 +225,20 @@ export class Connection implements Sink, Eater, Outlet {
 
   #handlePublish(): void {
     const view = this.#view
-    const { framer } = this.#intake
+    const { framer } = this.#reader
     framer.read(view, this.#topics)
     if (!this.#session.expectConnected()) return
     const { userPropertyCount, subscriptionIdentifierCount } = view
     if (userPropertyCount + subscriptionIdentifierCount > 0 && holdsTooMuch(view, this.#host.registry.filters)) return this.#session.fail(0x97)
     const record = view.topicAlias === 0 ? view.record : this.#resolve(view)
     if (record === undefined) return
-    if (this.output.watching.on) {
+    if (this.writer.watching.on) {
       this.#host.links.watch?.('in', view.packet())
       if (this.#ended) return
     }
-    const ticket = view.qos === 0 ? noTicket : this.#session.inbound.handlePublish(view.packetId, view.qos, view.dup)
-    if (ticket >= 0 || view.qos === 0) this.#host.inbox.handleMessage(view, record, ticket, framer.limit)
-    else if (ticket === REPEAT) this.#host.inbox.handleRepeat()
+    const ticket = view.qos === 0 ? noTicket : this.#session.receiveWindow.handlePublish(view.packetId, view.qos, view.dup)
+    if (ticket >= 0 || view.qos === 0) this.#host.router.handleMessage(view, record, ticket, framer.limit)
+    else if (ticket === REPEAT) this.#host.router.handleRepeat()
   }
 
   // What an alias stands for, with what is known about that topic [MQTT-3.3.2-12].
@@ -256,10 +256,10 @@ export class Connection implements Sink, Eater, Outlet {
   }
 
   #sendControl(packet: ClientPacket): void {
-    if (packet.type === 'disconnect') return this.output.sendDisconnect(packet)
+    if (packet.type === 'disconnect') return this.writer.sendDisconnect(packet)
     if (packet.type === 'pingreq') this.#counters?.handlePing(this.#platform.now())
     try {
-      this.output.send(packet)
+      this.writer.send(packet)
     } catch (error) {
       // A server whose Maximum Packet Size leaves no room for a ping cannot be kept.
       this.#session.close(error as MqttError, undefined)
@@ -271,9 +271,9 @@ export class Connection implements Sink, Eater, Outlet {
     // Acknowledgements that are queued may answer what is now known to be wrong: they stay behind. Over our own limits they leave, or nothing moves on.
     if (error.fault === 'remote') this.#session.acks.clear()
     // No packet goes into the middle of another.
-    if (reasonCode === undefined || this.output.midway) return this.destroy(error)
-    this.output.sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })
-    this.output.flushNow()
+    if (reasonCode === undefined || this.writer.midway) return this.destroy(error)
+    this.writer.sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })
+    this.writer.flushNow()
     this.#finish(error)
     this.#cutAfter(closePatience)
     this.#transport.close()
@@ -291,11 +291,11 @@ export class Connection implements Sink, Eater, Outlet {
     this.#ended = true
     this.#host.events.transition(() => {
       this.#tellLateness()
-      this.output.stop()
-      this.#intake.stop()
+      this.writer.stop()
+      this.#reader.stop()
       this.#timer?.()
       this.#timer = undefined
-      this.output.abandon(error ?? broken('ERR_CONNECTION_LOST'))
+      this.writer.abandon(error ?? broken('ERR_CONNECTION_LOST'))
       this.#host.links.handleClosed(error)
     })
   }

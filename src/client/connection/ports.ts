@@ -60,4 +60,4 @@ export interface AckTaker {
 }
 
 /** All of it. */
-export type ConnectionHost = ClientContext & ConnectionOwner & { readonly inbox: MessageTaker; readonly outbox: AckTaker }
+export type ConnectionHost = ClientContext & ConnectionOwner & { readonly router: MessageTaker; readonly publishQueue: AckTaker }

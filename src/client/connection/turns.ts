@@ -11,7 +11,7 @@ const quietHops = 8
 /** The turns of one client. */
 export class Turns {
   /** Rises when consumers had a turn since `mark` was called last. */
-  marks = 0
+  readerTurns = 0
   readonly #platform: Platform
   /** Hands what is queued to the transport. */
   readonly #flush: () => void
@@ -26,15 +26,15 @@ export class Turns {
   }
 
   /** Gives `marks`, which rises once consumers have had their turn: they have theirs after all reads of this one. */
-  mark(): number {
+  readerTurn(): number {
     if (!this.#counting) {
       this.#counting = true
       this.#platform.microtask(() => {
         this.#counting = false
-        this.marks += 1
+        this.readerTurns += 1
       })
     }
-    return this.marks
+    return this.readerTurns
   }
 
   /** Acknowledgements may leave: once for all that become due before this turn has ended. */
@@ -44,13 +44,13 @@ export class Turns {
     if (this.#flushing) return
     this.#flushing = true
     const later = turnEnd ?? microtask
-    later(this.#hop)
+    later(this.#look)
   }
 
   // Where nothing tells the end of a turn: once the readers have had several microtasks in a row and nothing became due.
-  readonly #hop = (): void => {
+  readonly #look = (): void => {
     this.#quiet += 1
-    if (this.#quiet < quietHops) return this.#platform.microtask(this.#hop)
+    if (this.#quiet < quietHops) return this.#platform.microtask(this.#look)
     this.#flushing = false
     this.#flush()
   }

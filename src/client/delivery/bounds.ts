@@ -2,7 +2,7 @@
  * The numbers of the delivery: bounds, waits and thresholds. It imports nothing, so that bundlers put them where they are used.
  */
 
-// inbox.ts
+// router.ts
 /** How often acknowledgements are checked for progress, and how old the oldest message must be to be called stalled. Milliseconds. */
 export const stallCheck = 1000
 export const stallAge = 10_000

@@ -126,11 +126,11 @@ export class Consumer extends Printed implements Subscription {
     if (!this.#makeRoom(message)) return
     // `onDrop` may have ended it.
     if (this.#ended) return this.#decline(message)
-    if (this.#loose === 0) this.#host.inbox.loosened.add(this)
+    if (this.#loose === 0) this.#host.router.loosened.add(this)
     this.#loose += 1
     this.#buffer.push(message)
     this.#count(message.size, message)
-    if (!message.settled && this.config.overflow !== 'backpressure') this.#host.inbox.crowd(this)
+    if (!message.settled && this.config.overflow !== 'backpressure') this.#host.router.crowd(this)
     this.onReadable?.()
   }
 
@@ -176,7 +176,7 @@ export class Consumer extends Printed implements Subscription {
     if (this.#ended) return
     this.#ended = true
     this.#error = error
-    this.#host.inbox.borrowers.delete(this)
+    this.#host.router.borrowers.delete(this)
     for (const waiter of this.#waiters.drain()) {
       if (error === undefined) waiter.resolve(undefined)
       else waiter.reject(error)
@@ -277,13 +277,13 @@ export class Consumer extends Printed implements Subscription {
     }
     if (this.#ended) {
       // Its filter is gone: what was not read has nowhere to go back to.
-      return this.#host.inbox.handleKept(this.discard(how === 'unsubscribe'))
+      return this.#host.router.handleKept(this.discard(how === 'unsubscribe'))
     }
     this.#detached = how === 'detach'
     const kept = this.discard(!this.#detached)
     this.end(undefined)
     this.#host.registry.drop(this, how)
-    this.#host.inbox.handleKept(kept)
+    this.#host.router.handleKept(kept)
   }
 
   /** Empties the buffer and the hands: acknowledges (counted as dropped), or gives back what is owed in the order of arrival. */
@@ -329,7 +329,7 @@ export class Consumer extends Printed implements Subscription {
   // Bytes that come in or go with a message, or all that there are.
   #count(change: number, message?: DeliveredMessage): void {
     this.#bytes += change
-    this.#host.inbox.bytes += change
+    this.#host.router.bytes += change
     if (message === undefined) this.#spare = 0
     else if (message.ticket === noTicket) this.#spare += change < 0 ? -1 : 1
   }
@@ -377,8 +377,8 @@ export class Consumer extends Printed implements Subscription {
   // The policy acts only when the consumer had a turn since the buffer filled: a burst within one read is not its fault.
   #makeRoom(message: DeliveredMessage): boolean {
     if (this.#fits(message)) this.#filledAt = -1
-    else if (this.#filledAt < 0) this.#filledAt = this.#host.turns.mark()
-    if (this.#filledAt < 0 || this.#filledAt === this.#host.turns.marks) return true
+    else if (this.#filledAt < 0) this.#filledAt = this.#host.turns.readerTurn()
+    if (this.#filledAt < 0 || this.#filledAt === this.#host.turns.readerTurns) return true
     const { overflow } = this.config
     if (overflow === 'drop-newest') return this.#drop(message)
     // Backpressure: Receive Maximum stops what is owed an acknowledgement, so only the rest can be in excess.
@@ -398,7 +398,7 @@ export class Consumer extends Printed implements Subscription {
   /** The reader had a turn: what is too much goes, also when nothing further can come. False when there is nothing to look after. */
   relieve(): boolean {
     const { buffer, bufferBytes, overflow } = this.config
-    const { inbound } = this.#host.session
+    const { receiveWindow } = this.#host.session
     const waiting = this.#buffer
     let youngest: DeliveredMessage | undefined
     while (this.#reads && (waiting.length > buffer || (waiting.length > 1 && this.#bytes > bufferBytes))) {
@@ -409,8 +409,9 @@ export class Consumer extends Printed implements Subscription {
       this.#dropOldest((message) => (youngest ?? message) === message)
     }
     // As much as fits, or all that the server may send: the oldest keeps it from sending. To drop another would free nothing.
-    const { oldestTicket } = inbound
-    const blocks = (): boolean => inbound.full && waiting.length >= Math.min(buffer, inbound.open) && waiting.find(isOwed)?.ticket === oldestTicket
+    const { oldestTicket } = receiveWindow
+    const blocks = (): boolean =>
+      receiveWindow.full && waiting.length >= Math.min(buffer, receiveWindow.open) && waiting.find(isOwed)?.ticket === oldestTicket
     while (this.#reads && overflow === 'drop-oldest' && blocks()) {
       // The last one stays to be read: it goes when another comes.
       if (waiting.length === 1) waiting.find(isOwed)?.settle(0)
@@ -425,7 +426,7 @@ export class Consumer extends Printed implements Subscription {
 
   // Too late: kept for the next subscription on its filter, or dropped, as this one was left.
   #decline(message: DeliveredMessage): void {
-    if (this.#detached && !message.settled) this.#host.inbox.handleKept([message])
+    if (this.#detached && !message.settled) this.#host.router.handleKept([message])
     else this.#drop(message)
   }
 
@@ -442,7 +443,7 @@ export class Consumer extends Printed implements Subscription {
     if (!this.#closing) message.settle(0)
     if (message.settled || this.#host.states.sessionEnds) {
       this.dropped += 1
-      this.#host.inbox.handleDrop(this, message)
+      this.#host.router.handleDrop(this, message)
     }
     message.release()
     return false

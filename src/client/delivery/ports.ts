@@ -17,7 +17,7 @@ export interface DeliveryOwner extends Settler {
     pump(): void
   }
   /** Tells turns of the event loop apart: consumers had one when `marks` has risen since `mark()` gave it. */
-  readonly turns: { readonly marks: number; mark(): number }
+  readonly turns: { readonly readerTurns: number; readerTurn(): number }
   /** A turn of a consumer ended: `disconnect()` may be waiting for it. */
   handleTurnEnd(): void
 }
@@ -98,4 +98,4 @@ export interface Holdings<Reader> {
 /** What routing needs. */
 export type DeliveryHost<Reader> = ClientContext & DeliveryOwner & { readonly registry: Subscriptions<Reader> }
 /** What a consumer needs. */
-export type ConsumerHost<Reader> = DeliveryHost<Reader> & { readonly inbox: Holdings<Reader> }
+export type ConsumerHost<Reader> = DeliveryHost<Reader> & { readonly router: Holdings<Reader> }

@@ -10,7 +10,7 @@ export function destroy(parts: Parts, error?: MqttError): void {
   const { states, links } = parts
   if (states.ended) return
   const link = links.current
-  link?.output.stop()
+  link?.writer.stop()
   end(parts, error)
   link?.destroy(error)
 }
@@ -22,13 +22,13 @@ export function finish(parts: Parts, error: MqttError | undefined): void {
   const reason = error ?? closedError()
   states.failure = error
   parts.dialling.stop(reason)
-  parts.outbox.end(reason)
+  parts.publishQueue.end(reason)
   parts.registry.abandon(reason)
 }
 
 /** The end of everything. */
 export function end(parts: Parts, error: MqttError | undefined): void {
-  const { events, links, outbox, registry, session, states } = parts
+  const { events, links, publishQueue, registry, session, states } = parts
   if (states.ended) return
   const reason = error ?? closedError()
   const link = links.current
@@ -38,11 +38,11 @@ export function end(parts: Parts, error: MqttError | undefined): void {
     links.expiry?.()
     states.enter('closed')
     if (error === undefined) registry.letGo()
-    parts.inbox.stop()
+    parts.router.stop()
     parts.dialling.stop(reason)
     registry.end(error, reason)
-    link?.output.abandon(reason)
-    outbox.end(reason)
+    link?.writer.abandon(reason)
+    publishQueue.end(reason)
     for (const extra of parts.extras) extra.handleLost?.(reason)
     tellDown(parts, error)
     states.arrive()?.reject(reason)

@@ -13,7 +13,7 @@ import type { ConnectionHost } from '../connection/ports.js'
 import { Turns } from '../connection/turns.js'
 import type { Extra } from '../context/extra.js'
 import type { Consumer } from '../delivery/consumer.js'
-import { Inbox } from '../delivery/inbox.js'
+import { MessageRouter } from '../delivery/message-router.js'
 import type { ConsumerHost } from '../delivery/ports.js'
 import { Authentication } from '../dialling/authentication.js'
 import { Dialling } from '../dialling/dialling.js'
@@ -23,8 +23,8 @@ import type { Login, ParsedEndpoint } from '../parsing/endpoint.js'
 import type { Config } from '../parsing/options.js'
 import type { Goodbye } from '../parsing/requests.js'
 import type { Platform } from '../platform/platform.js'
-import { Outbox } from '../publishing/outbound.js'
 import type { PublishingHost } from '../publishing/ports.js'
+import { PublishQueue } from '../publishing/publish-queue.js'
 import type { Action } from '../session/actions.js'
 import { Session } from '../session/session.js'
 import type { SubscribingHost } from '../subscribing/ports.js'
@@ -48,8 +48,8 @@ export class Core
   readonly states: States
   readonly links: Links
   readonly registry: Registry
-  readonly inbox: Inbox
-  readonly outbox: Outbox
+  readonly router: MessageRouter
+  readonly publishQueue: PublishQueue
   readonly authentication: Authentication | undefined
   readonly extras: readonly Extra[]
   readonly dialling: Dialling
@@ -65,7 +65,7 @@ export class Core
     this.events = new Emitter(
       (error, type) => this.log('error', `a listener of '${type}' threw: `, error),
       platform.trace && ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
-      () => this.links.current?.output.watching.refresh(),
+      () => this.links.current?.writer.watching.refresh(),
     )
     const { cleanStart, outbound, topicAliasMaximum } = options
     const unaskedAliases = topicAliasMaximum === undefined ? 10 : 0
@@ -75,15 +75,15 @@ export class Core
     this.states = new States(this.events)
     this.links = new Links(this)
     this.registry = new Registry(this)
-    this.inbox = new Inbox(this, this.registry.trie)
-    this.outbox = new Outbox(this)
+    this.router = new MessageRouter(this, this.registry.trie)
+    this.publishQueue = new PublishQueue(this)
     this.authentication = options.auth && new Authentication(this, options.auth)
     const renewal = options.credentials && new Renewal(this, this.authentication)
     this.extras = [this.authentication, renewal].filter((extra) => extra !== undefined)
     this.dialling = new Dialling(this, endpoints)
     this.turns = new Turns(platform, () => {
       this.registry.flush()
-      this.links.current?.output.flush()
+      this.links.current?.writer.flush()
     })
     platform.attend?.(this)
   }
@@ -112,7 +112,7 @@ export class Core
 
   settle(ticket: number, reasonCode: number): boolean {
     // 3.1.1 cannot say no.
-    const settled = this.session.inbound.settle(ticket, this.session.version === 5 ? reasonCode : 0)
+    const settled = this.session.receiveWindow.settle(ticket, this.session.version === 5 ? reasonCode : 0)
     this.turns.flush()
     this.handleTurnEnd()
     return settled

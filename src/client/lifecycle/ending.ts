@@ -55,31 +55,31 @@ export class Ending {
 
   async #stop({ reasonCode, properties, timeout }: Goodbye, drain: boolean): Promise<void> {
     const parts = this.#parts
-    const { links, outbox, registry, session, states } = parts
+    const { links, publishQueue, registry, session, states } = parts
     const atOnce = this.#rushed
     const connected = states.current === 'connected'
     // What is to be sent needs a connection.
     states.draining = drain && states.current !== 'idle'
-    const waits = states.draining && outbox.size + outbox.inFlight > 0
+    const waits = states.draining && publishQueue.size + publishQueue.inFlight > 0
     // Nothing to say goodbye to: an attempt that is under way is given up.
     if (!connected && registry.farewells + registry.running.length === 0 && !waits) return destroy(parts)
     const hush = parts.platform.setTimer(() => this.#tell(drain), patience)
     states.sessionEnds = (properties.sessionExpiryInterval ?? sessionExpiry(parts)) === 0
-    outbox.handleStopping()
+    publishQueue.handleStopping()
     parts.events.transition(() => {
       states.enter('disconnecting')
       registry.close(states.sessionEnds && !atOnce)
       if (!connected && !states.draining) finish(parts, undefined)
     })
     await this.#patient(this.#turnsEnded())
-    if (drain) await this.#patient(outbox.drained())
+    if (drain) await this.#patient(publishQueue.drained())
     registry.letGo()
     registry.flush()
     const link = links.current
     // A link that was stuck until the time was over gets no more.
-    const lingers = this.#rushed && (atOnce || link?.output.writable === true)
+    const lingers = this.#rushed && (atOnce || link?.writer.writable === true)
     if (link !== undefined && session.state === 'connected') {
-      link.output.flush()
+      link.writer.flush()
       session.disconnect(reasonCode, properties)
       link.pump()
       link.end(atOnce ? undefined : timeout)
@@ -93,8 +93,8 @@ export class Ending {
 
   // Who waits this long wants to know for what.
   #tell(drain: boolean): void {
-    const { registry, outbox, links } = this.#parts
-    const { size, inFlight } = outbox
+    const { registry, publishQueue, links } = this.#parts
+    const { size, inFlight } = publishQueue
     const open = registry.running.map(turnOf)
     for (const entry of registry.entries) if (entry.farewells > 0) open.push(`UNSUBACK on ${entry.filter}`)
     if (drain && size + inFlight > 0) open.unshift(`${inFlight} PUBLISH in flight, ${size} queued${links.connection ? '' : ', a connection'}`)

@@ -82,7 +82,7 @@ export class Links {
     const { connection } = this
     if (connection === undefined) return
     this.replacing = new MqttError('ERR_CONNECTION_LOST', reason, { outcome: 'unknown' })
-    connection.output.flush()
+    connection.writer.flush()
     this.#host.session.disconnect(0, {})
     connection.pump()
     connection.end()

@@ -4,10 +4,10 @@
 import type { Turns } from '../connection/turns.js'
 import type { ClientContext } from '../context/context.js'
 import type { Extra } from '../context/extra.js'
-import type { Inbox } from '../delivery/inbox.js'
+import type { MessageRouter } from '../delivery/message-router.js'
 import type { Authentication } from '../dialling/authentication.js'
 import type { Dialling } from '../dialling/dialling.js'
-import type { Outbox } from '../publishing/outbound.js'
+import type { PublishQueue } from '../publishing/publish-queue.js'
 import type { Registry } from '../subscribing/registry.js'
 import type { Links } from './links.js'
 import type { States } from './states.js'
@@ -19,8 +19,8 @@ export interface Parts extends ClientContext {
   readonly states: States
   readonly links: Links
   readonly registry: Registry
-  readonly inbox: Inbox
-  readonly outbox: Outbox
+  readonly router: MessageRouter
+  readonly publishQueue: PublishQueue
   readonly dialling: Dialling
   /** Undefined without the `auth` option. */
   readonly authentication: Authentication | undefined

@@ -6,17 +6,17 @@ import { Counters } from '../common/counters.js'
 import type { Parts } from './parts.js'
 
 /** A frozen copy, with what only the moment can tell. */
-export function snapshot({ counters, outbox, registry, session }: Pick<Parts, 'counters' | 'outbox' | 'registry' | 'session'>): Stats {
+export function snapshot({ counters, publishQueue, registry, session }: Pick<Parts, 'counters' | 'publishQueue' | 'registry' | 'session'>): Stats {
   const { failures, ...rest } = counters ?? new Counters()
   // Nothing that is counted stays zero where nothing is counted.
   const gauge = (value: number): number => (counters === undefined ? 0 : value)
   return Object.freeze({
     ...rest,
-    publishesInFlight: gauge(outbox.inFlight),
-    publishesQueued: gauge(outbox.size),
+    publishesInFlight: gauge(publishQueue.inFlight),
+    publishesQueued: gauge(publishQueue.size),
     unread: gauge([...registry.consumers].reduce((sum, consumer) => sum + consumer.size, 0)),
-    unsolicitedAcks: gauge(session.outbound.unsolicited),
-    receiveMaximumExceeded: gauge(session.inbound.excess),
+    unsolicitedAcks: gauge(session.sendWindow.unsolicited),
+    receiveMaximumExceeded: gauge(session.receiveWindow.excess),
     failures: Object.freeze(Object.assign(Object.create(null), Object.fromEntries(failures)) as Record<string, number>),
   })
 }

@@ -31,24 +31,24 @@ export function handleAction(parts: Parts, action: Exclude<Action, { type: 'send
 }
 
 function handleConnected(parts: Parts, { connack, lost, stale }: Action & { type: 'connected' }): void {
-  const { dialling, inbox, links, outbox, registry, session, states } = parts
+  const { dialling, router, links, publishQueue, registry, session, states } = parts
   const { negotiated } = session
   const link = links.current
   if (negotiated === undefined || link === undefined) return
   const { sessionPresent } = connack
   const first = !dialling.connectedOnce
   parts.clientId = negotiated.clientId
-  inbox.handleConnected()
-  if (sessionPresent && first) inbox.hold()
+  router.handleConnected()
+  if (sessionPresent && first) router.hold()
   links.handleAccepted()
   links.expiry?.()
-  link.output.handleConnected(negotiated.maximumPacketSize, dialling.handleConnected())
+  link.writer.handleConnected(negotiated.maximumPacketSize, dialling.handleConnected())
   if (parts.counters !== undefined) parts.counters.connects += 1
   const tellLoss = lost ? accountForLoss(parts, 'absent', stale) : undefined
   if (!states.stopping) registry.handleConnected(!sessionPresent && !first)
-  outbox.handleConnected()
+  publishQueue.handleConnected()
   // What goes on leaves before anything new. Over a dead link nothing does, and it has ended by now.
-  link.output.flush()
+  link.writer.flush()
   if (links.current === link) {
     states.enter('connected')
     tellUp(parts, negotiated, sessionPresent, first)
@@ -69,9 +69,9 @@ function tellUp(parts: Parts, { keepAlive, pingTimeout }: { keepAlive: number; p
 }
 
 /** Sends what waits, as far as it may. */
-export function flush({ registry, outbox }: Parts): void {
+export function flush({ registry, publishQueue }: Parts): void {
   registry.flush()
-  outbox.flush()
+  publishQueue.flush()
 }
 
 function handleRefused(parts: Parts, { reasonCode, properties }: ConnackPacket): void {
@@ -100,11 +100,11 @@ export function handleLost(parts: Parts, given: MqttError | undefined): void {
 }
 
 function lose(parts: Parts, given: MqttError | undefined): void {
-  const { counters, dialling, inbox, links, options, registry, session, states } = parts
+  const { counters, dialling, router, links, options, registry, session, states } = parts
   const replaced = links.replacing
   const error = given ?? replaced
   // Over the budget, what was held has been handed out: the rest may come.
-  const relieved = error?.reasonCode === 0x97 && error.fault === 'local' && inbox.bytes === 0 && options.reconnect !== false
+  const relieved = error?.reasonCode === 0x97 && error.fault === 'local' && router.bytes === 0 && options.reconnect !== false
   const urgent = replaced !== undefined || relieved || session.keepAlive.woken(parts.platform.now())
   links.replacing = undefined
   // Undefined: after our goodbye.
@@ -116,11 +116,11 @@ function lose(parts: Parts, given: MqttError | undefined): void {
   // A decision of the application may have been to end it.
   if (states.ended) return
   if (step.type === 'stop' && !states.stopping) return end(parts, step.error)
-  registry.handleMismatch(session.outbound.mismatched, error)
+  registry.handleMismatch(session.sendWindow.mismatched, error)
   session.suspend()
   registry.handleLost()
   states.enter('reconnecting')
-  parts.outbox.handleLost(error)
+  parts.publishQueue.handleLost(error)
   tellDown(parts, replaced ? given : error, replaced?.message)
   if (states.stopping && !states.draining) return finish(parts, given)
   watchExpiry(parts)
@@ -142,7 +142,7 @@ export function sessionExpiry({ options, session }: Parts): number {
 
 function expire(parts: Parts): void {
   const { session } = parts
-  const stale = session.inbound.parked
+  const stale = session.receiveWindow.parked
   session.reset()
   accountForLoss(parts, 'expired', stale)()
 }
@@ -150,7 +150,7 @@ function expire(parts: Parts): void {
 // Gives what tells of it: nobody is told before everything is in order again.
 function accountForLoss(parts: Parts, cause: 'absent' | 'expired', stale: number): () => void {
   if (parts.counters !== undefined) parts.counters.sessionsLost += 1
-  const { losses, settle } = parts.outbox.handleSessionLost()
+  const { losses, settle } = parts.publishQueue.handleSessionLost()
   return () => {
     parts.log('warn', `session lost: ${cause}`)
     settle()

@@ -24,15 +24,15 @@ export interface Room {
 
 /** The reads of one connection. */
 export class Reads {
-  readonly #inbox: Lender
-  readonly #intake: Room
+  readonly #router: Lender
+  readonly #asker: Room
   readonly #take: TakeRead
   readonly #windows = new Windows()
   #room: Uint8Array | undefined
 
-  constructor(inbox: Lender, intake: Room, take: TakeRead) {
-    this.#inbox = inbox
-    this.#intake = intake
+  constructor(router: Lender, asker: Room, take: TakeRead) {
+    this.#router = router
+    this.#asker = asker
     this.#take = take
   }
 
@@ -45,9 +45,9 @@ export class Reads {
   buffer(): Uint8Array {
     // The rest of a large payload goes where it is to stay.
     const before = this.#room
-    this.#room = this.#intake.room
+    this.#room = this.#asker.room
     if (this.#room !== undefined) return this.#room
-    const { bytes } = this.#windows.give(this.#inbox.borrowers.size > 0, () => this.#inbox.moveOut(true))
+    const { bytes } = this.#windows.give(this.#router.borrowers.size > 0, () => this.#router.moveOut(true))
     const latest = before?.buffer.byteLength ?? 0
     // Behind one that no window holds there may be another: of that, only what makes room for the rest need be copied.
     return latest < bytes.length ? bytes : bytes.subarray(0, latest / peekShare + peekHead)

@@ -32,7 +32,7 @@ export class AckWatch {
   /** An acknowledgement came in. */
   handleProgress(): void {
     this.#count += 1
-    if (this.#host.outbox.inFlight === 0) return this.stop()
+    if (this.#host.publishQueue.inFlight === 0) return this.stop()
     if (!this.#told) return
     this.#told = false
     this.#begin()
@@ -55,14 +55,14 @@ export class AckWatch {
 
   // What has not left whole cannot be acknowledged.
   get #progress(): number {
-    return this.#count + (this.#host.links.connection?.output.slices ?? 0)
+    return this.#count + (this.#host.links.connection?.writer.slices ?? 0)
   }
 
   #check(): void {
     this.#cancel = undefined
-    const { inFlight } = this.#host.outbox
+    const { inFlight } = this.#host.publishQueue
     if (inFlight === 0) return
-    if (this.#progress !== this.#seen || this.#host.links.connection?.output.midway) return this.#begin()
+    if (this.#progress !== this.#seen || this.#host.links.connection?.writer.midway) return this.#begin()
     const age = this.#host.platform.now() - this.#since
     this.#told = true
     this.#host.log('warn', `the server acknowledges nothing since ${Math.round(age)} ms`)

@@ -6,21 +6,21 @@
 
 import { Queue } from '../common/queue.js'
 import type { OutboundConfig } from '../parsing/options.js'
-import type { Item } from './publish-item.js'
+import type { QueuedPublish } from './queued-publish.js'
 
 /** What waits. */
 export class Backlog {
   /** Bytes of everything here. */
   bytes = 0
-  readonly immediate = new Queue<Item>()
-  readonly ordered = new Queue<Item>()
+  readonly immediate = new Queue<QueuedPublish>()
+  readonly ordered = new Queue<QueuedPublish>()
 
   get size(): number {
     return this.immediate.length + this.ordered.length
   }
 
   /** What an overflow drops first: never what was sent once. */
-  get oldest(): Item | undefined {
+  get oldest(): QueuedPublish | undefined {
     let item = this.immediate.first ?? this.ordered.first
     while (item?.again === true) item = item.following
     return item
@@ -31,23 +31,23 @@ export class Backlog {
     return this.size + 1 > maxQueuedMessages * share || this.bytes + bytes > maxQueuedBytes * share
   }
 
-  queueOf({ call }: Item): Queue<Item> {
+  queueOf({ call }: QueuedPublish): Queue<QueuedPublish> {
     return call.options.qos === 0 ? this.immediate : this.ordered
   }
 
-  push(item: Item): void {
+  push(item: QueuedPublish): void {
     this.queueOf(item).push(item)
     this.bytes += item.size
   }
 
   /** Puts an item before all others of its queue. */
-  unshift(item: Item): void {
+  unshift(item: QueuedPublish): void {
     this.queueOf(item).unshift(item)
     this.bytes += item.size
   }
 
   /** Takes an item out; its time to live is over with that. */
-  remove(item: Item): void {
+  remove(item: QueuedPublish): void {
     this.queueOf(item).remove(item)
     this.bytes -= item.size
     item.cancel?.()
@@ -55,8 +55,8 @@ export class Backlog {
   }
 
   /** The items that are wanted, QoS 0 first. */
-  select(wanted: (item: Item) => boolean): Item[] {
-    const items: Item[] = []
+  select(wanted: (item: QueuedPublish) => boolean): QueuedPublish[] {
+    const items: QueuedPublish[] = []
     for (const queue of [this.immediate, this.ordered]) {
       for (let item = queue.first; item !== undefined; item = item.following) if (wanted(item)) items.push(item)
     }

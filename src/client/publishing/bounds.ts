@@ -2,7 +2,7 @@
  * The numbers of publishing: bounds, waits and thresholds. It imports nothing, so that bundlers put them where they are used.
  */
 
-// outbound.ts
+// publish-queue.ts
 /** Reason code: Packet Identifier in use. */
 export const identifierInUse = 0x91
 /** Times that a publish is tried under another identifier. */

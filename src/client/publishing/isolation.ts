@@ -14,7 +14,7 @@ import type { CancelTimer } from '../platform/platform.js'
 import { broken, refusal } from '../session/refusal.js'
 import { longestDoubt, longestSilence, longestTrial, mostDoubt, patient, suspicious } from './bounds.js'
 import type { PublishingHost, WriteProgress } from './ports.js'
-import type { Item } from './publish-item.js'
+import type { QueuedPublish } from './queued-publish.js'
 
 /** DISCONNECT reason codes that say we sent something wrong. */
 const complaints: readonly number[] = [0x81, 0x82, 0x90, 0x93, 0x94, 0x95, 0x99, 0x9a, 0x9b]
@@ -32,9 +32,9 @@ export class Isolation {
   #output: WriteProgress | undefined
   #since = 0
   /** Held back until the connection has shown that it lives. */
-  #held: Item | undefined
+  #held: QueuedPublish | undefined
   /** Sent, with nothing behind it. */
-  #alone: Item | undefined
+  #alone: QueuedPublish | undefined
   #cancel: CancelTimer | undefined
 
   constructor(host: PublishingHost) {
@@ -49,11 +49,11 @@ export class Isolation {
   /** A connection is up. */
   handleConnected(): void {
     this.#since = this.#host.platform.now()
-    this.#output = this.#host.links.connection?.output
+    this.#output = this.#host.links.connection?.writer
   }
 
   /** May this message be sent now? What is held back goes with a later `flush()`. */
-  admits(item: Item): boolean {
+  admits(item: QueuedPublish): boolean {
     if (!this.#isSuspect(item) || item.complained) return true
     const { platform, session } = this.#host
     const sure = item.strikes > suspicious
@@ -69,7 +69,7 @@ export class Isolation {
   }
 
   /** A message was written. */
-  handleSent(item: Item): void {
+  handleSent(item: QueuedPublish): void {
     item.end = this.#output?.end ?? 0
     item.proven ||= this.#host.session.keepAlive.heard
     if (!this.#isSuspect(item)) return
@@ -78,7 +78,7 @@ export class Isolation {
   }
 
   /** The server answered a message; `last`: with the end of its exchange. One whose session is lost before that would begin anew. */
-  handleAnswer(item: Item, last: boolean): void {
+  handleAnswer(item: QueuedPublish, last: boolean): void {
     if (item.strikes > 0) this.#doubt = Math.min(this.#doubt + 1, mostDoubt)
     item.strikes = 0
     item.unheard = 0
@@ -86,7 +86,7 @@ export class Isolation {
   }
 
   /** The connection is over: was it because of the oldest of the messages that it carried? Gives that one when it is given up. */
-  handleLost(item: Item | undefined, error: MqttError): MqttError | undefined {
+  handleLost(item: QueuedPublish | undefined, error: MqttError): MqttError | undefined {
     const { options, platform, session } = this.#host
     const alone = this.#alone
     if (this.#held !== undefined && alone === undefined) this.#held.strikes = 0
@@ -117,7 +117,7 @@ export class Isolation {
   }
 
   // Where nothing but CONNACK was ever heard before it, some more connections pass.
-  #isSuspect({ strikes, complained, proven, unheard }: Item): boolean {
+  #isSuspect({ strikes, complained, proven, unheard }: QueuedPublish): boolean {
     const sent = this.#host.options.outbound.poisonAfter === Number.POSITIVE_INFINITY
     return !sent && strikes >= suspicious && (complained || proven || unheard >= patient)
   }

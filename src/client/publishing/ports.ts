@@ -41,7 +41,7 @@ export interface WriteProgress {
 export interface PublishingOwner {
   readonly links: {
     /** The connection, while it takes packets of the application. */
-    readonly connection: { readonly output: PublishWriter & WriteProgress } | undefined
+    readonly connection: { readonly writer: PublishWriter & WriteProgress } | undefined
     /** Does what the session asks for, after a command given to it. */
     pump(): void
     /** Ends the connection, without a further byte. */
@@ -58,4 +58,4 @@ export interface PublishingOwner {
 }
 
 /** All of it. */
-export type PublishingHost = ClientContext & PublishingOwner & { readonly outbox: { readonly inFlight: number } }
+export type PublishingHost = ClientContext & PublishingOwner & { readonly publishQueue: { readonly inFlight: number } }

@@ -21,13 +21,13 @@ import type { Negotiated } from '../api/negotiated.js'
 import { AckQueue } from './ack-queue.js'
 import type { Action } from './actions.js'
 import { InboundAliases, OutboundAliases } from './aliases.js'
-import { type Fault, Inbound } from './inbound.js'
 import { KeepAlive } from './keep-alive.js'
 import { negotiate } from './limits.js'
 import { calm, mostAuthRounds } from './numbers.js'
-import { Outbound } from './outbound.js'
 import { Persistence } from './persistence.js'
+import { type Fault, ReceiveWindow } from './receive-window.js'
 import { broken, nameOf, unknownAlias } from './refusal.js'
+import { SendWindow } from './send-window.js'
 
 /** What a session needs to know before it starts. */
 export interface SessionConfig {
@@ -58,8 +58,8 @@ export type SessionState = 'idle' | 'connecting' | 'connected' | 'closed'
 export class Session {
   /** Acknowledgements to be written, in order, before anything else of the same turn. */
   readonly acks = new AckQueue()
-  readonly inbound: Inbound
-  readonly outbound: Outbound
+  readonly receiveWindow: ReceiveWindow
+  readonly sendWindow: SendWindow
   readonly aliases = new InboundAliases()
   /** Aliases that we give to topics. */
   readonly topics = new OutboundAliases()
@@ -89,14 +89,14 @@ export class Session {
     this.#owns = config.ownsSession
     this.#persistence = new Persistence(config.durableStore, this.#actions)
     const tell = (): unknown => this.#actions.push({ type: 'exceeded' })
-    this.inbound = new Inbound(
+    this.receiveWindow = new ReceiveWindow(
       config.receiveMaximum,
       this.acks,
       this.#persistence,
       fault,
       config.receiveMaximumExceeded === 'disconnect' ? undefined : tell,
     )
-    this.outbound = new Outbound(this.acks, this.#persistence, fault, config.identifierBase)
+    this.sendWindow = new SendWindow(this.acks, this.#persistence, fault, config.identifierBase)
     this.keepAlive = new KeepAlive(config.pingTimeout, 0, 0)
   }
 
@@ -152,7 +152,7 @@ export class Session {
     this.#countedSince = Number.NEGATIVE_INFINITY
     this.aliases.start(v5 ? (packet.properties.topicAliasMaximum ?? this.#config.unaskedAliases ?? 0) : 0)
     this.topics.start(0)
-    this.inbound.start(v5 ? (packet.properties.receiveMaximum ?? this.#config.receiveMaximum) : 65_535, !v5)
+    this.receiveWindow.start(v5 ? (packet.properties.receiveMaximum ?? this.#config.receiveMaximum) : 65_535, !v5)
     this.#send(packet)
   }
 
@@ -160,8 +160,8 @@ export class Session {
   suspend(): void {
     if (this.#state !== 'idle') this.#state = 'closed'
     this.acks.clear()
-    this.inbound.suspend()
-    this.outbound.suspend()
+    this.receiveWindow.suspend()
+    this.sendWindow.suspend()
     const kept = this.#actions.filter((action) => action.type === 'persist')
     this.#actions.splice(0, this.#actions.length, ...kept)
   }
@@ -211,15 +211,15 @@ export class Session {
   /** The session is gone, on the server or by our choice: nothing in flight counts any more. */
   reset(): void {
     this.#known = false
-    this.inbound.reset()
-    this.outbound.reset()
+    this.receiveWindow.reset()
+    this.sendWindow.reset()
     this.#persistence.reset()
     this.acks.clear()
   }
 
   // Inputs
 
-  /** A packet of the control plane. PUBLISH and its acknowledgements go to `inbound` and `outbound` directly. */
+  /** A packet of the control plane. PUBLISH and its acknowledgements go to `receiveWindow` and `sendWindow` directly. */
   handlePacket(packet: ServerPacket, now: number): void {
     if (this.#state === 'closed') return
     if (packet.type === 'connack') return this.#handleConnack(packet, now)
@@ -295,13 +295,13 @@ export class Session {
     this.#negotiated = negotiated
     const foreign = packet.sessionPresent && !this.#known
     const lost = this.#known && !packet.sessionPresent
-    const stale = this.inbound.parked
+    const stale = this.receiveWindow.parked
     if (!packet.sessionPresent) this.reset()
     this.#owns = true
     this.#known = true
     this.#authenticating = false
     this.#owed = 0
-    this.outbound.start(Math.min(negotiated.receiveMaximum, this.#config.maximumInflight), foreign, this.version === 4)
+    this.sendWindow.start(Math.min(negotiated.receiveMaximum, this.#config.maximumInflight), foreign, this.version === 4)
     this.topics.start(negotiated.topicAliasMaximum)
     this.keepAlive = new KeepAlive(negotiated.pingTimeout, negotiated.keepAlive, now)
     this.#actions.push({ type: 'connected', connack: packet, lost, stale })
@@ -352,6 +352,6 @@ export class Session {
 
   #handleAnswer(kind: 'subscribe' | 'unsubscribe', packet: SubackPacket | UnsubackPacket): void {
     const count = packet.type === 'unsuback' && this.#connect?.protocolVersion === 4 ? undefined : packet.reasonCodes.length
-    if (this.outbound.handleAnswer(kind, packet.packetId, count) > 0) this.#actions.push({ type: 'answered', packet })
+    if (this.sendWindow.handleAnswer(kind, packet.packetId, count) > 0) this.#actions.push({ type: 'answered', packet })
   }
 }

@@ -21,7 +21,7 @@ export interface RequestWriter {
 /** The client that subscribes. */
 export interface SubscribingOwner {
   /** The connection, while it takes packets of the application. */
-  readonly links: { readonly connection: { readonly output: RequestWriter } | undefined }
+  readonly links: { readonly connection: { readonly writer: RequestWriter } | undefined }
   /** True once `disconnect()` began. */
   readonly states: { readonly stopping: boolean }
   /** A turn of a consumer ended: `disconnect()` may be waiting for it. */
@@ -43,4 +43,4 @@ export interface Deliveries {
 }
 
 /** All of it. */
-export type SubscribingHost = ClientContext & SubscribingOwner & { readonly inbox: Deliveries }
+export type SubscribingHost = ClientContext & SubscribingOwner & { readonly router: Deliveries }

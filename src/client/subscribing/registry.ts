@@ -98,9 +98,9 @@ export class Registry implements Refusals {
     const granted: string[] = []
     const entries = new Set(requests.map((request) => this.#join(request, claim, job, granted)))
     this.#consumers.set(consumer, entries)
-    if (consumer.config.lifetime === 'borrowed') this.#host.inbox.borrowers.add(consumer)
+    if (consumer.config.lifetime === 'borrowed') this.#host.router.borrowers.add(consumer)
     if (job.items.length > 0) this.#sender.push(job)
-    this.#host.inbox.handleJoined(consumer, entries)
+    this.#host.router.handleJoined(consumer, entries)
     for (const filter of granted) this.#grantAsIs(claim, filter)
     const stop = onAbort(call.signal, () => this.#fail(claim, aborted(call.signal, claim.sent ? 'unknown' : 'not-sent')))
     claim.ready.promise.then(stop, stop)
@@ -303,7 +303,7 @@ export class Registry implements Refusals {
     const old = this.#entries.get(filter)
     if (old !== undefined) {
       this.trie.remove(filter, old)
-      this.#host.inbox.handleLeft(old)
+      this.#host.router.handleLeft(old)
     }
     const entry = new FilterEntry(request)
     entry.identifier = job.identifier ?? 0
@@ -380,7 +380,7 @@ export class Registry implements Refusals {
     consumer.end(error)
     // What a durable session subscribed to earlier is not taken away by a call that failed.
     this.drop(consumer, this.#host.options.cleanStart ? 'unsubscribe' : consumer.config.onExit)
-    this.#host.inbox.handleKept(unseen)
+    this.#host.router.handleKept(unseen)
   }
 
   #settle(claim: Claim, error: unknown): void {
@@ -435,7 +435,7 @@ export class Registry implements Refusals {
       if (error === undefined || this.#entries.get(filter) !== entry) this.#forget(entry)
       // With nobody left here to read it, it stays as good as gone: what comes is acknowledged and dropped.
       else if (entry.members.size > 0) entry.state = entry.farewells > 0 ? 'leaving' : 'active'
-      else this.#host.inbox.handleForgotten(entry)
+      else this.#host.router.handleForgotten(entry)
     }
     job.open -= items.length
     if (job.open === 0) job.answer.resolve(job.results)
@@ -446,7 +446,7 @@ export class Registry implements Refusals {
     entry.state = 'leaving'
     this.trie.remove(entry.filter, entry)
     if (this.#entries.get(entry.filter) === entry) this.#entries.delete(entry.filter)
-    this.#host.inbox.handleForgotten(entry)
+    this.#host.router.handleForgotten(entry)
     for (const consumer of [...entry.members.keys()]) this.#remove(consumer, entry)
   }
 

@@ -64,7 +64,7 @@ export class SubscribeSender {
       this.#sweepAt = leastSweep + this.#jobs.length * 2
     }
     this.#jobs.push(job)
-    this.#host.links.connection?.output.queueFlush()
+    this.#host.links.connection?.writer.queueFlush()
   }
 
   #refill(jobs: readonly (SubscribeJob | UnsubscribeJob)[]): void {
@@ -83,7 +83,7 @@ export class SubscribeSender {
     const { links, session } = this.#host
     const { connection } = links
     if (sent.again || connection === undefined) return false
-    session.outbound.avoid(packetId)
+    session.sendWindow.avoid(packetId)
     this.#send({ ...sent, again: true })
     return true
   }
@@ -108,11 +108,11 @@ export class SubscribeSender {
   /** Sends what waits, as far as there are a connection and packet identifiers. */
   flush(): void {
     // What was settled before leaves before: brokers are about that take the identifier of a message in flight for one of ours.
-    if (this.#jobs.length > 0) this.#host.links.connection?.output.writeAcks()
+    if (this.#jobs.length > 0) this.#host.links.connection?.writer.writeAcks()
     for (let job = this.#jobs.peek(); job !== undefined; job = this.#jobs.peek()) {
       const { links, session } = this.#host
       const { connection } = links
-      if (connection === undefined || !session.outbound.hasIdentifier) return
+      if (connection === undefined || !session.sendWindow.hasIdentifier) return
       if (this.#sendNext(job) && this.#jobs.peek() === job) this.#jobs.shift()
     }
   }
@@ -175,7 +175,7 @@ export class SubscribeSender {
     const { links, counters, session } = this.#host
     const { connection } = links
     const { job, items } = sent
-    const packetId = session.outbound.request(job.kind, items.length)
+    const packetId = session.sendWindow.request(job.kind, items.length)
     // On file before it is written: a listener of `packet` may leave again.
     this.#sent.set(packetId, sent)
     if (counters !== undefined) counters[`${job.kind}s`] += 1
@@ -183,10 +183,10 @@ export class SubscribeSender {
     const fresh = subscribing ? sent.items.filter(({ entry }) => entry.state === 'new') : []
     if (subscribing) for (const item of sent.items) this.#handleSent(item)
     try {
-      connection?.output.send(packetOf(sent, packetId, this.#limits))
+      connection?.writer.send(packetOf(sent, packetId, this.#limits))
       if (!subscribing) sent.job.sent = true
     } catch (error) {
-      session.outbound.withdraw(packetId)
+      session.sendWindow.withdraw(packetId)
       this.#sent.delete(packetId)
       // Not a byte of it left: there is nothing to undo.
       for (const { entry } of fresh) entry.state = 'new'

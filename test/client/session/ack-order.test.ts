@@ -20,10 +20,10 @@ const ackOf = ({ qos, code }: Arrival, index: number): Ack => [qos === 1 ? 'puba
 describe('acknowledgements leave in the order of arrival (section 4.6)', () => {
   it('L05 two messages, only the second settled: neither is acknowledged until the first is', () => {
     const session = connected()
-    const tickets = [session.inbound.handlePublish(1, 1), session.inbound.handlePublish(2, 1)]
-    session.inbound.settle(tickets[1] as number, 0)
+    const tickets = [session.receiveWindow.handlePublish(1, 1), session.receiveWindow.handlePublish(2, 1)]
+    session.receiveWindow.settle(tickets[1] as number, 0)
     expect(takeAcks(session.acks)).toEqual([])
-    session.inbound.settle(tickets[0] as number, 0)
+    session.receiveWindow.settle(tickets[0] as number, 0)
     expect(takeAcks(session.acks)).toEqual([
       ['puback', 1, 0],
       ['puback', 2, 0],
@@ -35,8 +35,8 @@ describe('acknowledgements leave in the order of arrival (section 4.6)', () => {
     [2, 'pubrec', 'MQTT-4.6.0-3'],
   ])('E20 QoS %i, ids 5, 3, 9, settled backwards: %s 5, 3, 9 [%s]', (qos, name) => {
     const session = connected()
-    const tickets = [5, 3, 9].map((id) => session.inbound.handlePublish(id, qos))
-    for (const ticket of tickets.reverse()) session.inbound.settle(ticket, 0)
+    const tickets = [5, 3, 9].map((id) => session.receiveWindow.handlePublish(id, qos))
+    for (const ticket of tickets.reverse()) session.receiveWindow.settle(ticket, 0)
     expect(takeAcks(session.acks)).toEqual([5, 3, 9].map((id) => [name, id, 0]))
   })
 
@@ -44,19 +44,19 @@ describe('acknowledgements leave in the order of arrival (section 4.6)', () => {
     fc.assert(
       fc.property(fc.array(arrival, { minLength: 1, maxLength: 80 }), (arrivals) => {
         const session = connected({ receiveMaximum: 100 })
-        const tickets = arrivals.map(({ qos }, index) => session.inbound.handlePublish(index + 1, qos))
+        const tickets = arrivals.map(({ qos }, index) => session.receiveWindow.handlePublish(index + 1, qos))
         const order = arrivals.map((_, index) => index).sort((a, b) => (arrivals[a] as Arrival).rank - (arrivals[b] as Arrival).rank)
         const settled = new Set<number>()
         const seen: Ack[] = []
         for (const index of order) {
-          expect(session.inbound.settle(tickets[index] as number, (arrivals[index] as Arrival).code)).toBe(true)
+          expect(session.receiveWindow.settle(tickets[index] as number, (arrivals[index] as Arrival).code)).toBe(true)
           settled.add(index)
           seen.push(...takeAcks(session.acks))
           const beginning = arrivals.findIndex((_, at) => !settled.has(at))
           expect(seen).toEqual(arrivals.slice(0, beginning < 0 ? arrivals.length : beginning).map(ackOf))
         }
         expect(seen).toHaveLength(arrivals.length)
-        expect(session.inbound.unsettled).toBe(0)
+        expect(session.receiveWindow.unsettled).toBe(0)
       }),
     )
   })
@@ -65,11 +65,11 @@ describe('acknowledgements leave in the order of arrival (section 4.6)', () => {
     fc.assert(
       fc.property(fc.array(arrival, { minLength: 1, maxLength: 30 }), (arrivals) => {
         const session = connected({ receiveMaximum: 100, durableStore: true })
-        const tickets = arrivals.map(({ qos }, index) => session.inbound.handlePublish(index + 1, qos))
+        const tickets = arrivals.map(({ qos }, index) => session.receiveWindow.handlePublish(index + 1, qos))
         const safe = new Set<number>()
         const tokens = new Map<number, number>()
         for (const [index, { qos, code }] of arrivals.entries()) {
-          session.inbound.settle(tickets[index] as number, code)
+          session.receiveWindow.settle(tickets[index] as number, code)
           if (qos === 1 || code >= 0x80) safe.add(index)
           for (let action = session.poll(); action !== undefined; action = session.poll()) {
             if (action.type === 'persist') tokens.set(action.token, action.id - 1)
@@ -95,10 +95,10 @@ describe('acknowledgements leave in the order of arrival (section 4.6)', () => {
     const open: number[] = []
     const acked: number[] = []
     for (let count = 0; count < 5000; count++) {
-      open.push(session.inbound.handlePublish((count % 65_535) + 1, 1))
+      open.push(session.receiveWindow.handlePublish((count % 65_535) + 1, 1))
       if (open.length < 17) continue
-      for (const ticket of open.splice(count % 5, 12).reverse()) expect(session.inbound.settle(ticket, 0)).toBe(true)
-      for (const ticket of open.splice(0).reverse()) expect(session.inbound.settle(ticket, 0)).toBe(true)
+      for (const ticket of open.splice(count % 5, 12).reverse()) expect(session.receiveWindow.settle(ticket, 0)).toBe(true)
+      for (const ticket of open.splice(0).reverse()) expect(session.receiveWindow.settle(ticket, 0)).toBe(true)
       for (const [, id] of takeAcks(session.acks)) acked.push(id)
     }
     expect(acked).toEqual(Array.from(acked, (_, index) => index + 1))

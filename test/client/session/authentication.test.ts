@@ -204,9 +204,9 @@ describe('re-authentication', () => {
     const session = established()
     session.authenticate(0x19, undefined)
     takeActions(session)
-    const id = session.outbound.publish(1)
-    expect(session.outbound.handlePuback(id)).toBe(1)
-    expect(session.inbound.handlePublish(1, 1)).toBeGreaterThanOrEqual(0)
+    const id = session.sendWindow.publish(1)
+    expect(session.sendWindow.handlePuback(id)).toBe(1)
+    expect(session.receiveWindow.handlePublish(1, 1)).toBeGreaterThanOrEqual(0)
     expect(session.state).toBe('connected')
   })
 

@@ -21,34 +21,34 @@ function foreign(): Session {
 
 function clearing(): Session {
   const session = foreign()
-  expect(session.outbound.prepare(2)).toBe(false)
+  expect(session.sendWindow.prepare(2)).toBe(false)
   expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
   return session
 }
 
 function cleared(): Session {
   const session = clearing()
-  expect(session.outbound.handlePubcomp(id)).toBe(CLEARED)
+  expect(session.sendWindow.handlePubcomp(id)).toBe(CLEARED)
   return session
 }
 
 /** Cleared, used for a message at QoS 2, and free for the next one. */
 function usedOnce(): Session {
   const session = cleared()
-  expect([session.outbound.prepare(2), session.outbound.publish(2)]).toEqual([true, id])
-  session.outbound.handlePubrec(id, 0)
+  expect([session.sendWindow.prepare(2), session.sendWindow.publish(2)]).toEqual([true, id])
+  session.sendWindow.handlePubrec(id, 0)
   takeAcks(session.acks)
-  expect(session.outbound.handlePubcomp(id)).toBe(DONE)
+  expect(session.sendWindow.handlePubcomp(id)).toBe(DONE)
   return session
 }
 
 const inputs: Record<string, (session: Session) => number> = {
-  PUBACK: ({ outbound }) => outbound.handlePuback(id),
-  PUBREC: ({ outbound }) => outbound.handlePubrec(id, 0),
-  'PUBREC 0x80': ({ outbound }) => outbound.handlePubrec(id, 0x80),
-  PUBCOMP: ({ outbound }) => outbound.handlePubcomp(id),
-  SUBACK: ({ outbound }) => outbound.handleAnswer('subscribe', id, 1),
-  UNSUBACK: ({ outbound }) => outbound.handleAnswer('unsubscribe', id, 1),
+  PUBACK: ({ sendWindow }) => sendWindow.handlePuback(id),
+  PUBREC: ({ sendWindow }) => sendWindow.handlePubrec(id, 0),
+  'PUBREC 0x80': ({ sendWindow }) => sendWindow.handlePubrec(id, 0x80),
+  PUBCOMP: ({ sendWindow }) => sendWindow.handlePubcomp(id),
+  SUBACK: ({ sendWindow }) => sendWindow.handleAnswer('subscribe', id, 1),
+  UNSUBACK: ({ sendWindow }) => sendWindow.handleAnswer('unsubscribe', id, 1),
 }
 
 type Row = readonly [input: string, verdict: number, acks?: Ack[]]
@@ -96,28 +96,28 @@ describe('every acknowledgement for an identifier of a foreign session (D12 D14 
     expect(takeAcks(session.acks)).toEqual(acks)
     if (verdict === BROKEN) expectClose(session, 0x82)
     else expectQuiet(session)
-    expect(session.outbound.unsolicited).toBe(verdict === UNKNOWN ? 1 : 0)
+    expect(session.sendWindow.unsolicited).toBe(verdict === UNKNOWN ? 1 : 0)
   })
 
   it('a PUBREC that came twice is answered twice, and the second PUBCOMP ends nothing (D12)', () => {
     const session = cleared()
-    expect(session.outbound.publish(2)).toBe(id)
-    expect([session.outbound.handlePubrec(id, 0), session.outbound.handlePubrec(id, 0)]).toEqual([RELEASED, RELEASED])
+    expect(session.sendWindow.publish(2)).toBe(id)
+    expect([session.sendWindow.handlePubrec(id, 0), session.sendWindow.handlePubrec(id, 0)]).toEqual([RELEASED, RELEASED])
     expect(takeAcks(session.acks)).toEqual([
       ['pubrel', id, 0],
       ['pubrel', id, 0],
     ])
-    expect([session.outbound.handlePubcomp(id), session.outbound.handlePubcomp(id)]).toEqual([DONE, UNKNOWN])
+    expect([session.sendWindow.handlePubcomp(id), session.sendWindow.handlePubcomp(id)]).toEqual([DONE, UNKNOWN])
     expectQuiet(session)
   })
 
   it('is still cleared by the PUBCOMP that follows an unexpected PUBREC, and then used', () => {
     const session = clearing()
-    session.outbound.handlePubrec(id, 0)
+    session.sendWindow.handlePubrec(id, 0)
     takeAcks(session.acks)
-    expect(session.outbound.prepare(2)).toBe(false)
-    expect(session.outbound.handlePubcomp(id)).toBe(CLEARED)
-    expect([session.outbound.prepare(2), session.outbound.publish(2)]).toEqual([true, id])
+    expect(session.sendWindow.prepare(2)).toBe(false)
+    expect(session.sendWindow.handlePubcomp(id)).toBe(CLEARED)
+    expect([session.sendWindow.prepare(2), session.sendWindow.publish(2)]).toEqual([true, id])
     expectQuiet(session)
   })
 })

@@ -137,7 +137,7 @@ const packets: ServerPacket[] = [
 describe('packets before CONNACK', () => {
   it.each(packets)('A27 $type: close(0x82), nothing handed on [MQTT-3.2.0-1]', (packet) => {
     const session = connecting()
-    session.outbound.request('subscribe', 1)
+    session.sendWindow.request('subscribe', 1)
     session.handlePacket(packet, 0)
     expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
   })

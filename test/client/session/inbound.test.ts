@@ -8,26 +8,26 @@ const id = 5
 /** Brings identifier 5 into a state and takes what was queued on the way. */
 const states: Record<string, () => Session> = {
   'not in use': () => open(() => undefined),
-  'QoS 1 in hand': () => open(({ inbound }) => inbound.handlePublish(id, 1)),
+  'QoS 1 in hand': () => open(({ receiveWindow }) => receiveWindow.handlePublish(id, 1)),
   'QoS 1 settled behind another': () =>
-    open(({ inbound }) => {
-      inbound.handlePublish(9, 1)
-      inbound.settle(inbound.handlePublish(id, 1), 0)
+    open(({ receiveWindow }) => {
+      receiveWindow.handlePublish(9, 1)
+      receiveWindow.settle(receiveWindow.handlePublish(id, 1), 0)
     }),
-  'QoS 1 acknowledged': () => open(({ inbound }) => inbound.settle(inbound.handlePublish(id, 1), 0)),
-  'QoS 2 in hand': () => open(({ inbound }) => inbound.handlePublish(id, 2)),
+  'QoS 1 acknowledged': () => open(({ receiveWindow }) => receiveWindow.settle(receiveWindow.handlePublish(id, 1), 0)),
+  'QoS 2 in hand': () => open(({ receiveWindow }) => receiveWindow.handlePublish(id, 2)),
   'QoS 2 settled behind another': () =>
-    open(({ inbound }) => {
-      inbound.handlePublish(9, 2)
-      inbound.settle(inbound.handlePublish(id, 2), 0)
+    open(({ receiveWindow }) => {
+      receiveWindow.handlePublish(9, 2)
+      receiveWindow.settle(receiveWindow.handlePublish(id, 2), 0)
     }),
-  'QoS 2 being stored': () => open(({ inbound }) => inbound.settle(inbound.handlePublish(id, 2), 0), true),
-  'PUBREC sent': () => open(({ inbound }) => inbound.settle(inbound.handlePublish(id, 2), 0)),
-  'PUBREC 0x80 sent': () => open(({ inbound }) => inbound.settle(inbound.handlePublish(id, 2), 0x80)),
+  'QoS 2 being stored': () => open(({ receiveWindow }) => receiveWindow.settle(receiveWindow.handlePublish(id, 2), 0), true),
+  'PUBREC sent': () => open(({ receiveWindow }) => receiveWindow.settle(receiveWindow.handlePublish(id, 2), 0)),
+  'PUBREC 0x80 sent': () => open(({ receiveWindow }) => receiveWindow.settle(receiveWindow.handlePublish(id, 2), 0x80)),
   'PUBCOMP sent': () =>
-    open(({ inbound }) => {
-      inbound.settle(inbound.handlePublish(id, 2), 0)
-      inbound.handlePubrel(id)
+    open(({ receiveWindow }) => {
+      receiveWindow.settle(receiveWindow.handlePublish(id, 2), 0)
+      receiveWindow.handlePubrel(id)
     }),
 }
 
@@ -43,7 +43,7 @@ const NEW = 'new message'
 const SAME = 'no second delivery'
 const CLOSE = 'close(0x82)'
 const receive = (session: Session, qos: number): string => {
-  const verdict = session.inbound.handlePublish(id, qos)
+  const verdict = session.receiveWindow.handlePublish(id, qos)
   return verdict === REPEAT ? SAME : verdict === FAULT ? CLOSE : NEW
 }
 const receipt: Ack[] = [['pubrec', id, 0]]
@@ -80,7 +80,7 @@ describe('PUBLISH and PUBREL in every state of their identifier (E05 E06 E08 E09
 
   it.each(table)('%s: PUBREL', (state, _qos1, _qos2, _answer, pubrel) => {
     const session = (states[state] as () => Session)()
-    session.inbound.handlePubrel(id)
+    session.receiveWindow.handlePubrel(id)
     if (pubrel === CLOSE) {
       expect(takeAcks(session.acks)).toEqual([])
       expectClose(session, 0x82)
@@ -94,20 +94,20 @@ describe('PUBLISH and PUBREL in every state of their identifier (E05 E06 E08 E09
 describe('incoming QoS 1 (section 4.3.2)', () => {
   it('nothing is acknowledged before it is settled, then once [MQTT-4.3.2-4]', () => {
     const session = connected()
-    const ticket = session.inbound.handlePublish(0x1234, 1)
+    const ticket = session.receiveWindow.handlePublish(0x1234, 1)
     expectQuiet(session)
-    expect([session.inbound.settle(ticket, 0), session.inbound.settle(ticket, 0)]).toEqual([true, false])
+    expect([session.receiveWindow.settle(ticket, 0), session.receiveWindow.settle(ticket, 0)]).toEqual([true, false])
     expect(takeAcks(session.acks)).toEqual([['puback', 0x1234, 0]])
-    expect([session.inbound.open, session.inbound.unsettled]).toEqual([0, 0])
+    expect([session.receiveWindow.open, session.receiveWindow.unsettled]).toEqual([0, 0])
   })
 
   it('an identifier after its PUBACK is a new message, also twice in one read [MQTT-4.3.2-5]', () => {
     const session = connected()
-    const first = session.inbound.handlePublish(5, 1)
-    session.inbound.settle(first, 0)
-    const second = session.inbound.handlePublish(5, 1)
+    const first = session.receiveWindow.handlePublish(5, 1)
+    session.receiveWindow.settle(first, 0)
+    const second = session.receiveWindow.handlePublish(5, 1)
     expect(second).toBe(first + 1)
-    session.inbound.settle(second, 0)
+    session.receiveWindow.settle(second, 0)
     expect(takeAcks(session.acks)).toEqual([
       ['puback', 5, 0],
       ['puback', 5, 0],
@@ -117,9 +117,9 @@ describe('incoming QoS 1 (section 4.3.2)', () => {
   it('E30 carries the reason code that the application chose', () => {
     const session = connected()
     for (const [index, code] of [0x10, 0x80, 0x83, 0x87, 0x97, 0x99].entries())
-      session.inbound.settle(session.inbound.handlePublish(index + 1, 1), code)
+      session.receiveWindow.settle(session.receiveWindow.handlePublish(index + 1, 1), code)
     expect(takeAcks(session.acks)).toEqual([0x10, 0x80, 0x83, 0x87, 0x97, 0x99].map((code, index) => ['puback', index + 1, code]))
-    expect(session.inbound.open).toBe(0)
+    expect(session.receiveWindow.open).toBe(0)
   })
 })
 
@@ -127,59 +127,59 @@ describe('incoming QoS 2 (section 4.3.3)', () => {
   it('E03 PUBREC, then PUBREL, PUBCOMP; then the identifier is new again [MQTT-4.3.3-8] [MQTT-4.3.3-11] [MQTT-4.3.3-12]', () => {
     const session = connected()
     for (let round = 0; round < 3; round++) {
-      const ticket = session.inbound.handlePublish(0xffff, 2)
+      const ticket = session.receiveWindow.handlePublish(0xffff, 2)
       expect(ticket).toBe(round)
-      session.inbound.settle(ticket, 0)
+      session.receiveWindow.settle(ticket, 0)
       expect(takeAcks(session.acks)).toEqual([['pubrec', 0xffff, 0]])
-      expect(session.inbound.open).toBe(1)
-      session.inbound.handlePubrel(0xffff)
+      expect(session.receiveWindow.open).toBe(1)
+      session.receiveWindow.handlePubrel(0xffff)
       expect(takeAcks(session.acks)).toEqual([['pubcomp', 0xffff, 0]])
-      expect(session.inbound.open).toBe(0)
+      expect(session.receiveWindow.open).toBe(0)
     }
   })
 
   it('E05 E11 E12 a repeat before PUBREL is answered again and delivered once [MQTT-4.3.3-10]', () => {
     const session = connected()
-    const ticket = session.inbound.handlePublish(7, 2)
-    expect(session.inbound.handlePublish(7, 2)).toBe(REPEAT)
+    const ticket = session.receiveWindow.handlePublish(7, 2)
+    expect(session.receiveWindow.handlePublish(7, 2)).toBe(REPEAT)
     expectQuiet(session)
-    session.inbound.settle(ticket, 0)
-    expect(session.inbound.handlePublish(7, 2)).toBe(REPEAT)
-    expect(session.inbound.handlePublish(7, 2)).toBe(REPEAT)
+    session.receiveWindow.settle(ticket, 0)
+    expect(session.receiveWindow.handlePublish(7, 2)).toBe(REPEAT)
+    expect(session.receiveWindow.handlePublish(7, 2)).toBe(REPEAT)
     expect(takeAcks(session.acks)).toEqual([
       ['pubrec', 7, 0],
       ['pubrec', 7, 0],
       ['pubrec', 7, 0],
     ])
-    expect(session.inbound.open).toBe(1)
+    expect(session.receiveWindow.open).toBe(1)
   })
 
   it('E06 PUBREL repeated: PUBCOMP each time', () => {
     const session = connected()
-    session.inbound.settle(session.inbound.handlePublish(7, 2), 0)
-    for (let round = 0; round < 3; round++) session.inbound.handlePubrel(7)
+    session.receiveWindow.settle(session.receiveWindow.handlePublish(7, 2), 0)
+    for (let round = 0; round < 3; round++) session.receiveWindow.handlePubrel(7)
     expect(takeAcks(session.acks)).toEqual([
       ['pubrec', 7, 0],
       ['pubcomp', 7, 0],
       ['pubcomp', 7, 0x92],
       ['pubcomp', 7, 0x92],
     ])
-    expect(session.inbound.open).toBe(0)
+    expect(session.receiveWindow.open).toBe(0)
   })
 
   it('E30 an error code ends the exchange at PUBREC [MQTT-4.3.3-9]', () => {
     const session = connected({ receiveMaximum: 1 })
-    session.inbound.settle(session.inbound.handlePublish(6, 2), 0x87)
+    session.receiveWindow.settle(session.receiveWindow.handlePublish(6, 2), 0x87)
     expect(takeAcks(session.acks)).toEqual([['pubrec', 6, 0x87]])
-    expect([session.inbound.open, session.inbound.full]).toEqual([0, false])
-    expect(session.inbound.handlePublish(6, 2)).toBe(1)
+    expect([session.receiveWindow.open, session.receiveWindow.full]).toEqual([0, false])
+    expect(session.receiveWindow.handlePublish(6, 2)).toBe(1)
   })
 
   it('E30 a code below 0x80 does not', () => {
     const session = connected()
-    session.inbound.settle(session.inbound.handlePublish(6, 2), 0x10)
+    session.receiveWindow.settle(session.receiveWindow.handlePublish(6, 2), 0x10)
     expect(takeAcks(session.acks)).toEqual([['pubrec', 6, 0x10]])
-    session.inbound.handlePubrel(6)
+    session.receiveWindow.handlePubrel(6)
     expect(takeAcks(session.acks)).toEqual([['pubcomp', 6, 0]])
   })
 })
@@ -195,90 +195,90 @@ describe('our Receive Maximum (section 3.1.2.11.3)', () => {
   ])("E17 'disconnect': %i open at QoS %i are taken, one more is close(0x93) [MQTT-3.3.4-9]", (receiveMaximum, qos) => {
     const session = connected({ receiveMaximum, receiveMaximumExceeded: 'disconnect' })
     for (let one = 1; one <= receiveMaximum; one++) {
-      expect(session.inbound.full).toBe(false)
-      expect(session.inbound.handlePublish(one, qos)).toBe(one - 1)
+      expect(session.receiveWindow.full).toBe(false)
+      expect(session.receiveWindow.handlePublish(one, qos)).toBe(one - 1)
     }
-    expect([session.inbound.full, session.inbound.open, session.inbound.unsettled]).toEqual([true, receiveMaximum, receiveMaximum])
+    expect([session.receiveWindow.full, session.receiveWindow.open, session.receiveWindow.unsettled]).toEqual([true, receiveMaximum, receiveMaximum])
     expectQuiet(session)
     // An identifier beyond the range stands for one that is free: all 65,535 may be in use.
-    expect(session.inbound.handlePublish(receiveMaximum === 65_535 ? 0 : receiveMaximum + 1, qos)).toBe(FAULT)
+    expect(session.receiveWindow.handlePublish(receiveMaximum === 65_535 ? 0 : receiveMaximum + 1, qos)).toBe(FAULT)
     expectClose(session, 0x93)
   })
 
   it('E17 a repeat at the limit is no further message', () => {
     const session = connected({ receiveMaximum: 1, receiveMaximumExceeded: 'disconnect' })
-    session.inbound.handlePublish(1, 2)
-    expect(session.inbound.handlePublish(1, 2)).toBe(REPEAT)
+    session.receiveWindow.handlePublish(1, 2)
+    expect(session.receiveWindow.handlePublish(1, 2)).toBe(REPEAT)
     expectQuiet(session)
   })
 
   it.each([1, 2])('E17 all 65,535 identifiers may be open at QoS %i beyond it: told once a connection, counted, acknowledged in order', (qos) => {
     const session = connected({ receiveMaximum: 3, ownsSession: true }, {}, { clientId: 'me', cleanStart: false })
-    const { inbound } = session
+    const { receiveWindow } = session
     const arrive = (from: number, to: number): number[] => {
       const tickets: number[] = []
-      for (let one = from; one <= to; one++) tickets.push(inbound.handlePublish(one, qos))
+      for (let one = from; one <= to; one++) tickets.push(receiveWindow.handlePublish(one, qos))
       return tickets
     }
     const tickets = arrive(1, 65_535)
     expect(tickets.every((ticket, index) => ticket === index)).toBe(true)
-    expect([inbound.open, inbound.unsettled, inbound.excess, inbound.full]).toEqual([65_535, 65_535, 65_532, true])
+    expect([receiveWindow.open, receiveWindow.unsettled, receiveWindow.excess, receiveWindow.full]).toEqual([65_535, 65_535, 65_532, true])
     expect(takeActions(session)).toEqual([{ type: 'exceeded' }])
-    for (const ticket of tickets.reverse()) inbound.settle(ticket, 0)
+    for (const ticket of tickets.reverse()) receiveWindow.settle(ticket, 0)
     expect(takeAcks(session.acks).map(([, one]) => one)).toEqual(Array.from({ length: 65_535 }, (_, index) => index + 1))
-    if (qos === 2) for (let one = 1; one <= 65_535; one++) inbound.handlePubrel(one)
+    if (qos === 2) for (let one = 1; one <= 65_535; one++) receiveWindow.handlePubrel(one)
     takeAcks(session.acks)
-    expect([inbound.open, inbound.unsettled, inbound.full]).toEqual([0, 0, false])
+    expect([receiveWindow.open, receiveWindow.unsettled, receiveWindow.full]).toEqual([0, 0, false])
     // What grew for it goes on as before.
     expect(arrive(1, 4)).toEqual([65_535, 65_536, 65_537, 65_538])
     expect(takeActions(session)).toEqual([])
-    for (const ticket of [65_536, 65_535]) inbound.settle(ticket, 0)
+    for (const ticket of [65_536, 65_535]) receiveWindow.settle(ticket, 0)
     expect(takeAcks(session.acks).map(([, one]) => one)).toEqual([1, 2])
     session.suspend()
     session.connect(connectPacket({ cleanStart: false }))
     session.handlePacket(connackPacket({}, { sessionPresent: true }), 0)
     takeActions(session)
     arrive(11, 15)
-    expect([takeActions(session), inbound.excess]).toEqual([[{ type: 'exceeded' }], 65_535])
+    expect([takeActions(session), receiveWindow.excess]).toEqual([[{ type: 'exceeded' }], 65_535])
   })
 
   it('E17 QoS 2 occupies its place until PUBCOMP, QoS 1 until PUBACK', () => {
     const session = connected({ receiveMaximum: 2 })
-    const { inbound } = session
-    inbound.settle(inbound.handlePublish(1, 2), 0)
-    inbound.settle(inbound.handlePublish(2, 1), 0)
-    expect([inbound.open, inbound.unsettled, inbound.full]).toEqual([1, 0, false])
-    inbound.handlePublish(3, 1)
-    expect([inbound.open, inbound.unsettled, inbound.full]).toEqual([2, 1, true])
-    inbound.handlePubrel(1)
-    expect([inbound.open, inbound.full]).toEqual([1, false])
+    const { receiveWindow } = session
+    receiveWindow.settle(receiveWindow.handlePublish(1, 2), 0)
+    receiveWindow.settle(receiveWindow.handlePublish(2, 1), 0)
+    expect([receiveWindow.open, receiveWindow.unsettled, receiveWindow.full]).toEqual([1, 0, false])
+    receiveWindow.handlePublish(3, 1)
+    expect([receiveWindow.open, receiveWindow.unsettled, receiveWindow.full]).toEqual([2, 1, true])
+    receiveWindow.handlePubrel(1)
+    expect([receiveWindow.open, receiveWindow.full]).toEqual([1, false])
   })
 
   it('L10 E19 a message settled behind an open one still counts', () => {
     const session = connected({ receiveMaximum: 2 })
-    const { inbound } = session
-    inbound.handlePublish(1, 1)
-    inbound.settle(inbound.handlePublish(2, 1), 0)
-    expect([inbound.full, inbound.unsettled, inbound.oldestTicket]).toEqual([true, 2, 0])
-    inbound.settle(0, 0)
-    expect([inbound.full, inbound.unsettled, inbound.oldestTicket]).toEqual([false, 0, 2])
+    const { receiveWindow } = session
+    receiveWindow.handlePublish(1, 1)
+    receiveWindow.settle(receiveWindow.handlePublish(2, 1), 0)
+    expect([receiveWindow.full, receiveWindow.unsettled, receiveWindow.oldestTicket]).toEqual([true, 2, 0])
+    receiveWindow.settle(0, 0)
+    expect([receiveWindow.full, receiveWindow.unsettled, receiveWindow.oldestTicket]).toEqual([false, 0, 2])
   })
 })
 
 describe('tickets', () => {
   it('L09 that were never given are refused', () => {
     const session = connected()
-    session.inbound.handlePublish(1, 1)
-    expect([-2, -1, 1, 2, 1000].map((ticket) => session.inbound.settle(ticket, 0))).toEqual([false, false, false, false, false])
+    session.receiveWindow.handlePublish(1, 1)
+    expect([-2, -1, 1, 2, 1000].map((ticket) => session.receiveWindow.settle(ticket, 0))).toEqual([false, false, false, false, false])
     expectQuiet(session)
   })
 
   it('L09 settled but not yet acknowledged are refused the second time, and keep their first code', () => {
     const session = connected()
-    session.inbound.handlePublish(1, 1)
-    session.inbound.handlePublish(2, 1)
-    expect([session.inbound.settle(1, 0x10), session.inbound.settle(1, 0x80)]).toEqual([true, false])
-    session.inbound.settle(0, 0)
+    session.receiveWindow.handlePublish(1, 1)
+    session.receiveWindow.handlePublish(2, 1)
+    expect([session.receiveWindow.settle(1, 0x10), session.receiveWindow.settle(1, 0x80)]).toEqual([true, false])
+    session.receiveWindow.settle(0, 0)
     expect(takeAcks(session.acks)).toEqual([
       ['puback', 1, 0],
       ['puback', 2, 0x10],
@@ -287,15 +287,15 @@ describe('tickets', () => {
 
   it('of a session that was reset are stale, and its identifiers and places are free', () => {
     const session = connected({ receiveMaximum: 3 })
-    const { inbound } = session
-    const old = [inbound.handlePublish(1, 1), inbound.handlePublish(2, 2), inbound.handlePublish(3, 2)]
-    inbound.settle(1, 0)
+    const { receiveWindow } = session
+    const old = [receiveWindow.handlePublish(1, 1), receiveWindow.handlePublish(2, 2), receiveWindow.handlePublish(3, 2)]
+    receiveWindow.settle(1, 0)
     session.reset()
-    expect([inbound.open, inbound.unsettled, inbound.full, inbound.oldestTicket]).toEqual([0, 0, false, 3])
-    expect(old.map((ticket) => inbound.settle(ticket, 0))).toEqual([false, false, false])
-    const fresh = inbound.handlePublish(2, 2)
+    expect([receiveWindow.open, receiveWindow.unsettled, receiveWindow.full, receiveWindow.oldestTicket]).toEqual([0, 0, false, 3])
+    expect(old.map((ticket) => receiveWindow.settle(ticket, 0))).toEqual([false, false, false])
+    const fresh = receiveWindow.handlePublish(2, 2)
     expect(fresh).toBe(3)
-    expect(inbound.settle(fresh, 0)).toBe(true)
+    expect(receiveWindow.settle(fresh, 0)).toBe(true)
     expect(takeAcks(session.acks)).toEqual([['pubrec', 2, 0]])
   })
 })

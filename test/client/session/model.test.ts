@@ -92,7 +92,7 @@ class Pair {
     this.reference = new ReferenceSession(chosen.receiveMaximum, durableStore, this.#tolerates)
     this.#resume(chosen, false)
     for (let count = 0; count < used; count++) {
-      this.session.outbound.withdraw(this.session.outbound.request('subscribe', 1))
+      this.session.sendWindow.withdraw(this.session.sendWindow.request('subscribe', 1))
       this.reference.withdraw(this.reference.request('suback', 1) as number)
     }
   }
@@ -109,7 +109,7 @@ class Pair {
   // The verdicts of session and reference; undefined where nothing could be done.
   #apply(one: Exclude<Step, { type: 'suspend' | 'resume' }>): [Verdict | undefined, Verdict | undefined] {
     const { session, reference } = this
-    const { outbound } = session
+    const { sendWindow } = session
     switch (one.type) {
       case 'receive':
         return !one.bold && this.#ends(one.id, one.qos) ? [undefined, undefined] : this.#receive(one.id, one.qos, one.dup)
@@ -121,15 +121,18 @@ class Pair {
         return this.#settle(one.ticket, one.code)
       case 'pubrel':
         if (!one.bold && reference.messages.some(({ id }) => id === one.id)) return [undefined, undefined]
-        session.inbound.handlePubrel(one.id)
+        session.receiveWindow.handlePubrel(one.id)
         return [session.state === 'connected' ? true : FAULT, reference.pubrel(one.id)]
       case 'publish':
-        if (!outbound.mayPublish) return [undefined, undefined]
-        expect(outbound.inFlight, 'quota').toBeLessThan(this.#link.window)
-        return [this.#taken(outbound.publish(one.qos)), reference.publish(one.qos)]
+        if (!sendWindow.mayPublish) return [undefined, undefined]
+        expect(sendWindow.inFlight, 'quota').toBeLessThan(this.#link.window)
+        return [this.#taken(sendWindow.publish(one.qos)), reference.publish(one.qos)]
       case 'request':
-        if (!outbound.hasIdentifier) return [undefined, undefined]
-        return [this.#taken(outbound.request(one.kind === 'suback' ? 'subscribe' : 'unsubscribe', one.count)), reference.request(one.kind, one.count)]
+        if (!sendWindow.hasIdentifier) return [undefined, undefined]
+        return [
+          this.#taken(sendWindow.request(one.kind === 'suback' ? 'subscribe' : 'unsubscribe', one.count)),
+          reference.request(one.kind, one.count),
+        ]
       case 'withdraw':
         return this.#withdraw(one.pick)
       case 'replay':
@@ -159,7 +162,7 @@ class Pair {
   }
 
   #receive(id: number, qos: number, dup: boolean): [Verdict, Verdict] {
-    const verdict = this.session.inbound.handlePublish(id, qos, dup)
+    const verdict = this.session.receiveWindow.handlePublish(id, qos, dup)
     const expected = this.reference.receive(id, qos, dup)
     const before = this.#earlier.find((arrival) => arrival.id === id)
     if (verdict >= 0) {
@@ -174,7 +177,7 @@ class Pair {
 
   #settle(ticket: number, reasonCode: number): [Verdict, Verdict] {
     const mine = this.#tickets.get(ticket) ?? (ticket < 0 ? ticket : never)
-    const settled = this.session.inbound.settle(mine, reasonCode)
+    const settled = this.session.receiveWindow.settle(mine, reasonCode)
     if (settled) this.#settled.add(mine)
     return [settled, this.reference.settle(ticket, reasonCode)]
   }
@@ -190,7 +193,7 @@ class Pair {
     const id = this.#id(pick)
     const exchange = this.reference.exchanges.get(id)
     if (exchange === undefined || exchange.held || exchange.wants === 'storing' || exchange.wants === 'pubcomp') return [undefined, undefined]
-    this.session.outbound.withdraw(id)
+    this.session.sendWindow.withdraw(id)
     this.reference.withdraw(id)
     this.#liveIds.delete(id)
     return [undefined, undefined]
@@ -198,12 +201,12 @@ class Pair {
 
   // PUBREL needs no quota, PUBLISH does.
   #replay(pick: number): [undefined, undefined] {
-    const { outbound } = this.session
+    const { sendWindow } = this.session
     const id = this.reference.held[pick]
     if (id === undefined) return [undefined, undefined]
     const wants = this.reference.exchanges.get(id)?.wants
-    if (wants === 'pubcomp' || wants === 'storing') outbound.replayRelease(id)
-    else if (outbound.mayReplay) outbound.replay(id)
+    if (wants === 'pubcomp' || wants === 'storing') sendWindow.replayRelease(id)
+    else if (sendWindow.mayReplay) sendWindow.replay(id)
     else return [undefined, undefined]
     this.reference.replay(id)
     return [undefined, undefined]
@@ -213,29 +216,29 @@ class Pair {
     const id = this.reference.held[pick]
     if (id === undefined) return [undefined, undefined]
     if (this.reference.exchanges.get(id)?.wants === 'puback') this.#liveIds.delete(id)
-    this.session.outbound.abandon(id)
+    this.session.sendWindow.abandon(id)
     this.reference.abandon(id)
     return [undefined, undefined]
   }
 
   #acknowledge(one: Extract<Step, { type: 'answer' | 'puback' | 'pubrec' | 'pubcomp' | 'suback' }>): [Verdict | undefined, Verdict | undefined] {
     const { reference } = this
-    const { outbound } = this.session
+    const { sendWindow } = this.session
     const id = this.#id(one.pick)
     const exchange = reference.exchanges.get(id)
     const type = one.type === 'answer' ? (exchange?.wants ?? 'puback') : one.type
     let verdicts: [Verdict, Verdict]
-    if (type === 'puback') verdicts = [outboundVerdict(outbound.handlePuback(id)), reference.puback(id)]
-    else if (type === 'pubcomp') verdicts = [outboundVerdict(outbound.handlePubcomp(id)), reference.pubcomp(id)]
+    if (type === 'puback') verdicts = [outboundVerdict(sendWindow.handlePuback(id)), reference.puback(id)]
+    else if (type === 'pubcomp') verdicts = [outboundVerdict(sendWindow.handlePubcomp(id)), reference.pubcomp(id)]
     else if (type === 'suback' || type === 'unsuback') {
       const wrong = one.type === 'suback'
       const answered = wrong ? one.kind : type
       const count = wrong ? one.count : exchange !== undefined && 'filters' in exchange ? exchange.filters : 1
-      const verdict = outbound.handleAnswer(answered === 'suback' ? 'subscribe' : 'unsubscribe', id, count)
+      const verdict = sendWindow.handleAnswer(answered === 'suback' ? 'subscribe' : 'unsubscribe', id, count)
       verdicts = [outboundVerdict(verdict), reference.answer(answered, id, count)]
     } else {
       const reasonCode = 'code' in one ? one.code : 0
-      verdicts = [outboundVerdict(outbound.handlePubrec(id, reasonCode)), reference.pubrec(id, reasonCode)]
+      verdicts = [outboundVerdict(sendWindow.handlePubrec(id, reasonCode)), reference.pubrec(id, reasonCode)]
     }
     if (verdicts[0] === 'done') this.#liveIds.delete(id)
     return verdicts
@@ -248,7 +251,7 @@ class Pair {
 
   #compare(one: Step, mine: Verdict | undefined, expected: Verdict | undefined): void {
     const { session, reference } = this
-    const { inbound, outbound } = session
+    const { receiveWindow, sendWindow } = session
     const actions = takeActions(session)
     const acks = takeAcks(session.acks)
     const writes = actions.flatMap((action) => (action.type === 'persist' ? [[action.operation, action.id, action.token]] : []))
@@ -263,16 +266,16 @@ class Pair {
     }
     expect(mine, one.type).toBe(expected)
     const told = actions.filter(({ type }) => type === 'exceeded').length
-    expect([told, inbound.excess], 'told once a connection').toEqual([
+    expect([told, receiveWindow.excess], 'told once a connection').toEqual([
       this.#tolerates && this.#excess === this.#before && reference.excess > this.#before ? 1 : 0,
       reference.excess,
     ])
     this.#excess = reference.excess
     expect(actions).toHaveLength(writes.length + told)
-    expect([inbound.open, inbound.unsettled]).toEqual([reference.occupied, reference.messages.length])
+    expect([receiveWindow.open, receiveWindow.unsettled]).toEqual([reference.occupied, reference.messages.length])
     const [oldest] = reference.messages
-    if (oldest !== undefined) expect(inbound.oldestTicket).toBe(this.#tickets.get(oldest.ticket))
-    expect([outbound.inFlight, outbound.mayPublish, outbound.mayReplay, outbound.hasIdentifier]).toEqual([
+    if (oldest !== undefined) expect(receiveWindow.oldestTicket).toBe(this.#tickets.get(oldest.ticket))
+    expect([sendWindow.inFlight, sendWindow.mayPublish, sendWindow.mayReplay, sendWindow.hasIdentifier]).toEqual([
       reference.inFlight,
       reference.mayPublish,
       reference.mayReplay,
@@ -301,7 +304,7 @@ class Pair {
     reference.suspend()
     this.#earlier.push(...this.#unacked.splice(0))
     expect([takeActions(session), takeAcks(session.acks)]).toEqual([[], []])
-    expect([session.inbound.parked, session.inbound.open, session.outbound.inFlight]).toEqual([reference.parked.length, 0, 0])
+    expect([session.receiveWindow.parked, session.receiveWindow.open, session.sendWindow.inFlight]).toEqual([reference.parked.length, 0, 0])
   }
 
   // The next connection; with Session Present 0 all that was handed out is stale.
@@ -320,7 +323,7 @@ class Pair {
       reference.reset()
       this.#liveIds.clear()
       this.#earlier = []
-      for (const { ticket } of stale) expect(session.inbound.settle(ticket, 0), 'a stale ticket').toBe(false)
+      for (const { ticket } of stale) expect(session.receiveWindow.settle(ticket, 0), 'a stale ticket').toBe(false)
       for (const token of tokens) session.handlePersisted(token)
       expect([takeActions(session), takeAcks(session.acks)]).toEqual([[], []])
     }

@@ -8,30 +8,30 @@ const id = 1
 /** Brings identifier 1 into a state and takes what was queued on the way. */
 const states: Record<string, () => Session> = {
   'not in use': () => connected(),
-  'PUBLISH QoS 1 sent': () => open((session) => session.outbound.publish(1)),
-  'PUBLISH QoS 2 sent': () => open((session) => session.outbound.publish(2)),
+  'PUBLISH QoS 1 sent': () => open((session) => session.sendWindow.publish(1)),
+  'PUBLISH QoS 2 sent': () => open((session) => session.sendWindow.publish(2)),
   'PUBREL being stored': () =>
     open((session) => {
-      session.outbound.publish(2)
-      session.outbound.handlePubrec(id, 0)
+      session.sendWindow.publish(2)
+      session.sendWindow.handlePubrec(id, 0)
     }, true),
   'PUBREL sent': () =>
     open((session) => {
-      session.outbound.publish(2)
-      session.outbound.handlePubrec(id, 0)
+      session.sendWindow.publish(2)
+      session.sendWindow.handlePubrec(id, 0)
     }),
-  'SUBSCRIBE sent': () => open((session) => session.outbound.request('subscribe', 2)),
-  'UNSUBSCRIBE sent': () => open((session) => session.outbound.request('unsubscribe', 2)),
+  'SUBSCRIBE sent': () => open((session) => session.sendWindow.request('subscribe', 2)),
+  'UNSUBSCRIBE sent': () => open((session) => session.sendWindow.request('unsubscribe', 2)),
   'QoS 1 done': () =>
-    open(({ outbound }) => {
-      outbound.publish(1)
-      outbound.handlePuback(id)
+    open(({ sendWindow }) => {
+      sendWindow.publish(1)
+      sendWindow.handlePuback(id)
     }),
   'QoS 2 done': () =>
-    open(({ outbound }) => {
-      outbound.publish(2)
-      outbound.handlePubrec(id, 0)
-      outbound.handlePubcomp(id)
+    open(({ sendWindow }) => {
+      sendWindow.publish(2)
+      sendWindow.handlePubrec(id, 0)
+      sendWindow.handlePubcomp(id)
     }),
 }
 
@@ -44,14 +44,14 @@ function open(prepare: (session: Session) => void, durableStore = false): Sessio
 }
 
 const inputs: Record<string, (session: Session) => number> = {
-  PUBACK: ({ outbound }) => outbound.handlePuback(id),
-  PUBREC: ({ outbound }) => outbound.handlePubrec(id, 0),
-  'PUBREC 0x10': ({ outbound }) => outbound.handlePubrec(id, 0x10),
-  'PUBREC 0x80': ({ outbound }) => outbound.handlePubrec(id, 0x80),
-  'PUBREC 0x97': ({ outbound }) => outbound.handlePubrec(id, 0x97),
-  PUBCOMP: ({ outbound }) => outbound.handlePubcomp(id),
-  SUBACK: ({ outbound }) => outbound.handleAnswer('subscribe', id, 2),
-  UNSUBACK: ({ outbound }) => outbound.handleAnswer('unsubscribe', id, 2),
+  PUBACK: ({ sendWindow }) => sendWindow.handlePuback(id),
+  PUBREC: ({ sendWindow }) => sendWindow.handlePubrec(id, 0),
+  'PUBREC 0x10': ({ sendWindow }) => sendWindow.handlePubrec(id, 0x10),
+  'PUBREC 0x80': ({ sendWindow }) => sendWindow.handlePubrec(id, 0x80),
+  'PUBREC 0x97': ({ sendWindow }) => sendWindow.handlePubrec(id, 0x97),
+  PUBCOMP: ({ sendWindow }) => sendWindow.handlePubcomp(id),
+  SUBACK: ({ sendWindow }) => sendWindow.handleAnswer('subscribe', id, 2),
+  UNSUBACK: ({ sendWindow }) => sendWindow.handleAnswer('unsubscribe', id, 2),
 }
 
 type Row = readonly [input: string, verdict: number, acks?: Ack[]]
@@ -110,88 +110,88 @@ const cases = Object.entries(table).flatMap(([state, rows]) =>
 describe('every acknowledgement in every state of its identifier (D04 D07 D09 D12 D14 D15 D16 D17 D18 D19)', () => {
   it.each(cases)('$state, $input: $name', ({ state, input, verdict, acks }) => {
     const session = (states[state] as () => Session)()
-    const before = session.outbound.inFlight
+    const before = session.sendWindow.inFlight
     expect((inputs[input] as (session: Session) => number)(session)).toBe(verdict)
     expect(takeAcks(session.acks)).toEqual(acks)
     if (verdict === BROKEN) expectClose(session, 0x82)
     else expectQuiet(session)
     const publishing = state.startsWith('PUB')
-    expect(session.outbound.inFlight).toBe(verdict === DONE && publishing ? 0 : before)
-    expect(session.outbound.unsolicited).toBe(verdict === UNKNOWN ? 1 : 0)
+    expect(session.sendWindow.inFlight).toBe(verdict === DONE && publishing ? 0 : before)
+    expect(session.sendWindow.unsolicited).toBe(verdict === UNKNOWN ? 1 : 0)
   })
 
   it('D20 an acknowledgement with id 0 is never one of ours', () => {
     const session = connected()
-    session.outbound.publish(1)
-    session.outbound.publish(2)
-    expect([session.outbound.handlePuback(0), session.outbound.handlePubcomp(0)]).toEqual([UNKNOWN, UNKNOWN])
-    expect(session.outbound.inFlight).toBe(2)
+    session.sendWindow.publish(1)
+    session.sendWindow.publish(2)
+    expect([session.sendWindow.handlePuback(0), session.sendWindow.handlePubcomp(0)]).toEqual([UNKNOWN, UNKNOWN])
+    expect(session.sendWindow.inFlight).toBe(2)
   })
 })
 
 describe('outgoing exchanges (section 4.3)', () => {
   it('D04 D07 QoS 1 ends with PUBACK, once [MQTT-4.3.2-3]', () => {
     const session = connected()
-    expect(session.outbound.publish(1)).toBe(1)
-    expect([session.outbound.handlePuback(1), session.outbound.handlePuback(1)]).toEqual([DONE, UNKNOWN])
+    expect(session.sendWindow.publish(1)).toBe(1)
+    expect([session.sendWindow.handlePuback(1), session.sendWindow.handlePuback(1)]).toEqual([DONE, UNKNOWN])
     expectQuiet(session)
   })
 
   it('D09 QoS 2: PUBREC, PUBREL, PUBCOMP [MQTT-4.3.3-3] [MQTT-4.3.3-4] [MQTT-4.3.3-5]', () => {
     const session = connected()
-    const { outbound } = session
-    expect(outbound.publish(2)).toBe(1)
-    expect(outbound.handlePubrec(1, 0)).toBe(RELEASED)
+    const { sendWindow } = session
+    expect(sendWindow.publish(2)).toBe(1)
+    expect(sendWindow.handlePubrec(1, 0)).toBe(RELEASED)
     expect(takeAcks(session.acks)).toEqual([['pubrel', 1, 0]])
-    expect(outbound.inFlight).toBe(1)
-    expect(outbound.handlePubcomp(1)).toBe(DONE)
-    expect(outbound.inFlight).toBe(0)
+    expect(sendWindow.inFlight).toBe(1)
+    expect(sendWindow.handlePubcomp(1)).toBe(DONE)
+    expect(sendWindow.inFlight).toBe(0)
     expectQuiet(session)
   })
 
   it('D12 a second PUBREC asks for PUBREL again and settles nothing [MQTT-4.3.3-6]', () => {
     const session = connected()
-    const { outbound } = session
-    outbound.publish(2)
-    for (let round = 0; round < 3; round++) expect(outbound.handlePubrec(1, 0)).toBe(RELEASED)
+    const { sendWindow } = session
+    sendWindow.publish(2)
+    for (let round = 0; round < 3; round++) expect(sendWindow.handlePubrec(1, 0)).toBe(RELEASED)
     expect(takeAcks(session.acks)).toEqual([
       ['pubrel', 1, 0],
       ['pubrel', 1, 0],
       ['pubrel', 1, 0],
     ])
-    expect([outbound.handlePubcomp(1), outbound.handlePubcomp(1)]).toEqual([DONE, UNKNOWN])
+    expect([sendWindow.handlePubcomp(1), sendWindow.handlePubcomp(1)]).toEqual([DONE, UNKNOWN])
   })
 
   it('D30 ten at once complete in any order; PUBREL leaves in the order of PUBREC [MQTT-4.6.0-4]', () => {
     const session = connected()
-    const { outbound } = session
-    const ids = Array.from({ length: 10 }, () => outbound.publish(2))
+    const { sendWindow } = session
+    const ids = Array.from({ length: 10 }, () => sendWindow.publish(2))
     expect(new Set(ids).size).toBe(10)
     const order = [7, 2, 9, 1, 10, 4, 3, 8, 6, 5]
-    for (const one of order) outbound.handlePubrec(one, 0)
+    for (const one of order) sendWindow.handlePubrec(one, 0)
     expect(takeAcks(session.acks)).toEqual(order.map((one) => ['pubrel', one, 0]))
-    for (const one of [...order].reverse()) expect(outbound.handlePubcomp(one)).toBe(DONE)
-    expect(outbound.inFlight).toBe(0)
+    for (const one of [...order].reverse()) expect(sendWindow.handlePubcomp(one)).toBe(DONE)
+    expect(sendWindow.inFlight).toBe(0)
   })
 
   it('D16 D19 D41 acknowledgements of nobody’s are counted and leave nothing behind', () => {
     const session = connected()
     for (let one = 1; one <= 65_535; one++) {
-      session.outbound.handlePuback(one)
-      session.outbound.handlePubcomp(one)
+      session.sendWindow.handlePuback(one)
+      session.sendWindow.handlePubcomp(one)
     }
-    expect(session.outbound.unsolicited).toBe(131_070)
-    expect([session.outbound.inFlight, session.outbound.mayPublish]).toEqual([0, true])
+    expect(session.sendWindow.unsolicited).toBe(131_070)
+    expect([session.sendWindow.inFlight, session.sendWindow.mayPublish]).toEqual([0, true])
     expectQuiet(session)
-    expect(session.outbound.publish(1)).toBe(1)
+    expect(session.sendWindow.publish(1)).toBe(1)
   })
 })
 
 describe('SUBACK and UNSUBACK (sections 3.9, 3.11)', () => {
   it('C01 C20 are handed on once, and free the identifier', () => {
     const session = connected()
-    expect(session.outbound.request('subscribe', 2)).toBe(1)
-    expect(session.outbound.request('unsubscribe', 1)).toBe(2)
+    expect(session.sendWindow.request('subscribe', 2)).toBe(1)
+    expect(session.sendWindow.request('unsubscribe', 1)).toBe(2)
     const suback = { type: 'suback', packetId: 1, properties: {}, reasonCodes: [0, 0x87] } as const
     const unsuback = { type: 'unsuback', packetId: 2, properties: {}, reasonCodes: [0x11] } as const
     session.handlePacket({ ...unsuback, reasonCodes: [0x11] }, 0)
@@ -208,7 +208,7 @@ describe('SUBACK and UNSUBACK (sections 3.9, 3.11)', () => {
   ] as const)('C06 %s with fewer or more codes than filters: close(0x82), nothing handed on', (kind, type) => {
     for (const reasonCodes of [[], [0], [0, 0, 0]]) {
       const session = connected()
-      const packetId = session.outbound.request(kind, 2)
+      const packetId = session.sendWindow.request(kind, 2)
       session.handlePacket({ type, packetId, properties: {}, reasonCodes }, 0)
       expectClose(session, 0x82)
     }
@@ -218,22 +218,22 @@ describe('SUBACK and UNSUBACK (sections 3.9, 3.11)', () => {
     const session = connected()
     session.handlePacket({ type: 'suback', packetId: 5, properties: {}, reasonCodes: [0] }, 0)
     session.handlePacket({ type: 'unsuback', packetId: 5, properties: {}, reasonCodes: [0] }, 0)
-    expect(session.outbound.unsolicited).toBe(2)
+    expect(session.sendWindow.unsolicited).toBe(2)
     expectQuiet(session)
   })
 
   it('on 3.1.1 an UNSUBACK has no codes to count, a SUBACK has', () => {
     const session = connected({}, {}, { protocolVersion: 4 })
-    const packetId = session.outbound.request('unsubscribe', 3)
+    const packetId = session.sendWindow.request('unsubscribe', 3)
     session.handlePacket({ type: 'unsuback', packetId, properties: {}, reasonCodes: [] }, 0)
     expect(takeActions(session)).toMatchObject([{ type: 'answered', packet: { packetId } }])
-    session.handlePacket({ type: 'suback', packetId: session.outbound.request('subscribe', 3), properties: {}, reasonCodes: [0] }, 0)
+    session.handlePacket({ type: 'suback', packetId: session.sendWindow.request('subscribe', 3), properties: {}, reasonCodes: [0] }, 0)
     expectClose(session, 0x82)
   })
 
   it('an UNSUBACK for a SUBSCRIBE ends the connection', () => {
     const session = connected()
-    const packetId = session.outbound.request('subscribe', 1)
+    const packetId = session.sendWindow.request('subscribe', 1)
     session.handlePacket({ type: 'unsuback', packetId, properties: {}, reasonCodes: [0] }, 0)
     expectClose(session, 0x82)
   })

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { AckQueue } from '../../../src/client/session/ack-queue.js'
 import type { Action } from '../../../src/client/session/actions.js'
-import { Inbound } from '../../../src/client/session/inbound.js'
 import { DONE, RELEASED, REPEAT } from '../../../src/client/session/numbers.js'
-import { Outbound } from '../../../src/client/session/outbound.js'
 import { Persistence } from '../../../src/client/session/persistence.js'
+import { ReceiveWindow } from '../../../src/client/session/receive-window.js'
+import { SendWindow } from '../../../src/client/session/send-window.js'
 import { connected, expectQuiet, takeAcks, takeActions } from './drive.js'
 
 const durable = { durableStore: true }
@@ -13,10 +13,10 @@ const persist = (operation: string, id: number, token: number) => ({ type: 'pers
 describe('a durable store', () => {
   it('E31 PUBREC waits until the identifier is safe', () => {
     const session = connected(durable)
-    session.inbound.settle(session.inbound.handlePublish(9, 2), 0)
+    session.receiveWindow.settle(session.receiveWindow.handlePublish(9, 2), 0)
     expect(takeActions(session)).toEqual([persist('put-inbound', 9, 1)])
     expect(takeAcks(session.acks)).toEqual([])
-    expect(session.inbound.handlePublish(9, 2)).toBe(REPEAT)
+    expect(session.receiveWindow.handlePublish(9, 2)).toBe(REPEAT)
     expect(takeAcks(session.acks)).toEqual([])
     session.handlePersisted(1)
     expect(takeAcks(session.acks)).toEqual([['pubrec', 9, 0]])
@@ -25,8 +25,8 @@ describe('a durable store', () => {
 
   it('E31 a message in store cannot be settled again', () => {
     const session = connected(durable)
-    const ticket = session.inbound.handlePublish(9, 2)
-    expect([session.inbound.settle(ticket, 0x10), session.inbound.settle(ticket, 0)]).toEqual([true, false])
+    const ticket = session.receiveWindow.handlePublish(9, 2)
+    expect([session.receiveWindow.settle(ticket, 0x10), session.receiveWindow.settle(ticket, 0)]).toEqual([true, false])
     expect(takeActions(session)).toHaveLength(1)
     session.handlePersisted(1)
     expect(takeAcks(session.acks)).toEqual([['pubrec', 9, 0x10]])
@@ -34,9 +34,9 @@ describe('a durable store', () => {
 
   it('E31 what comes behind waits too, QoS 1 included [MQTT-4.6.0-2]', () => {
     const session = connected(durable)
-    session.inbound.settle(session.inbound.handlePublish(1, 2), 0)
-    session.inbound.settle(session.inbound.handlePublish(2, 1), 0)
-    session.inbound.settle(session.inbound.handlePublish(3, 2), 0)
+    session.receiveWindow.settle(session.receiveWindow.handlePublish(1, 2), 0)
+    session.receiveWindow.settle(session.receiveWindow.handlePublish(2, 1), 0)
+    session.receiveWindow.settle(session.receiveWindow.handlePublish(3, 2), 0)
     expect(takeActions(session)).toEqual([persist('put-inbound', 1, 1), persist('put-inbound', 3, 2)])
     session.handlePersisted(2)
     expect(takeAcks(session.acks)).toEqual([])
@@ -50,8 +50,8 @@ describe('a durable store', () => {
 
   it('QoS 1 and refused QoS 2 need no record', () => {
     const session = connected(durable)
-    session.inbound.settle(session.inbound.handlePublish(1, 1), 0)
-    session.inbound.settle(session.inbound.handlePublish(2, 2), 0x80)
+    session.receiveWindow.settle(session.receiveWindow.handlePublish(1, 1), 0)
+    session.receiveWindow.settle(session.receiveWindow.handlePublish(2, 2), 0x80)
     expect(takeActions(session)).toEqual([])
     expect(takeAcks(session.acks)).toEqual([
       ['puback', 1, 0],
@@ -61,12 +61,12 @@ describe('a durable store', () => {
 
   it('PUBREL ends the record without waiting; an unknown PUBREL writes nothing', () => {
     const session = connected(durable)
-    session.inbound.settle(session.inbound.handlePublish(9, 2), 0)
+    session.receiveWindow.settle(session.receiveWindow.handlePublish(9, 2), 0)
     session.handlePersisted(1)
     takeActions(session)
     takeAcks(session.acks)
-    session.inbound.handlePubrel(9)
-    session.inbound.handlePubrel(9)
+    session.receiveWindow.handlePubrel(9)
+    session.receiveWindow.handlePubrel(9)
     expect(takeActions(session)).toEqual([persist('delete-inbound', 9, 0)])
     expect(takeAcks(session.acks)).toEqual([
       ['pubcomp', 9, 0],
@@ -76,14 +76,14 @@ describe('a durable store', () => {
 
   it('PUBREL waits until the release is safe, however often PUBREC comes', () => {
     const session = connected(durable)
-    const { outbound } = session
-    const id = outbound.publish(2)
-    expect([outbound.handlePubrec(id, 0), outbound.handlePubrec(id, 0)]).toEqual([RELEASED, RELEASED])
+    const { sendWindow } = session
+    const id = sendWindow.publish(2)
+    expect([sendWindow.handlePubrec(id, 0), sendWindow.handlePubrec(id, 0)]).toEqual([RELEASED, RELEASED])
     expect(takeActions(session)).toEqual([persist('put-release', id, 1)])
     expect(takeAcks(session.acks)).toEqual([])
     session.handlePersisted(1)
     expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
-    expect(outbound.handlePubcomp(id)).toBe(DONE)
+    expect(sendWindow.handlePubcomp(id)).toBe(DONE)
     expect(takeActions(session)).toEqual([persist('delete-outbound', id, 0)])
   })
 
@@ -92,22 +92,22 @@ describe('a durable store', () => {
     ['a failing PUBREC', 2],
   ])('%s ends the record', (_name, qos) => {
     const session = connected(durable)
-    const id = session.outbound.publish(qos)
-    expect(qos === 1 ? session.outbound.handlePuback(id) : session.outbound.handlePubrec(id, 0x97)).toBe(DONE)
+    const id = session.sendWindow.publish(qos)
+    expect(qos === 1 ? session.sendWindow.handlePuback(id) : session.sendWindow.handlePubrec(id, 0x97)).toBe(DONE)
     expect(takeActions(session)).toEqual([persist('delete-outbound', id, 0)])
     expect(takeAcks(session.acks)).toEqual([])
   })
 
   it('requests write nothing, withdrawn packets neither', () => {
     const session = connected(durable)
-    session.outbound.handleAnswer('subscribe', session.outbound.request('subscribe', 1), 1)
-    session.outbound.withdraw(session.outbound.publish(1))
+    session.sendWindow.handleAnswer('subscribe', session.sendWindow.request('subscribe', 1), 1)
+    session.sendWindow.withdraw(session.sendWindow.publish(1))
     expectQuiet(session)
   })
 
   it('tokens differ, and those never given, of note, or given back before are ignored', () => {
     const session = connected(durable)
-    for (const id of [1, 2, 3]) session.inbound.settle(session.inbound.handlePublish(id, 2), 0)
+    for (const id of [1, 2, 3]) session.receiveWindow.settle(session.receiveWindow.handlePublish(id, 2), 0)
     expect(takeActions(session).map((action) => action.type === 'persist' && action.token)).toEqual([1, 2, 3])
     for (const token of [0, -1, 4, 99]) session.handlePersisted(token)
     expect(takeAcks(session.acks)).toEqual([])
@@ -118,17 +118,17 @@ describe('a durable store', () => {
 
   it('tokens of a session that was reset are stale, also for an identifier that is in use again', () => {
     const session = connected(durable)
-    const { inbound, outbound } = session
-    inbound.settle(inbound.handlePublish(1, 2), 0)
-    const id = outbound.publish(2)
-    outbound.handlePubrec(id, 0)
+    const { receiveWindow, sendWindow } = session
+    receiveWindow.settle(receiveWindow.handlePublish(1, 2), 0)
+    const id = sendWindow.publish(2)
+    sendWindow.handlePubrec(id, 0)
     takeActions(session)
     session.reset()
-    outbound.start(10)
-    inbound.settle(inbound.handlePublish(1, 2), 0)
-    for (let count = 1; count < 65_535; count++) outbound.withdraw(outbound.publish(1))
-    expect(outbound.publish(2)).toBe(id)
-    outbound.handlePubrec(id, 0)
+    sendWindow.start(10)
+    receiveWindow.settle(receiveWindow.handlePublish(1, 2), 0)
+    for (let count = 1; count < 65_535; count++) sendWindow.withdraw(sendWindow.publish(1))
+    expect(sendWindow.publish(2)).toBe(id)
+    sendWindow.handlePubrec(id, 0)
     expect(takeActions(session)).toEqual([persist('put-inbound', 1, 3), persist('put-release', id, 4)])
     session.handlePersisted(1)
     session.handlePersisted(2)
@@ -158,8 +158,8 @@ describe('a durable store', () => {
     const acks = new AckQueue()
     const granted: (() => void)[] = []
     const port = { durable: true, request: (_operation: string, _id: number, grant: () => void) => void granted.push(grant), note: () => undefined }
-    const inbound = new Inbound(10, acks, port, () => undefined)
-    const outbound = new Outbound(acks, port, () => undefined)
+    const inbound = new ReceiveWindow(10, acks, port, () => undefined)
+    const outbound = new SendWindow(acks, port, () => undefined)
     inbound.settle(inbound.handlePublish(1, 2), 0)
     outbound.start(1)
     outbound.handlePubrec(outbound.publish(2), 0)
@@ -175,16 +175,16 @@ describe('a durable store', () => {
 describe('a memory store', () => {
   it('queues no action, for a whole life of every kind of exchange', () => {
     const session = connected()
-    const { inbound, outbound } = session
-    inbound.settle(inbound.handlePublish(1, 1), 0)
-    inbound.settle(inbound.handlePublish(2, 2), 0)
-    inbound.settle(inbound.handlePublish(3, 2), 0x80)
-    inbound.handlePubrel(2)
-    outbound.handlePuback(outbound.publish(1))
-    const id = outbound.publish(2)
-    outbound.handlePubrec(id, 0)
-    outbound.handlePubcomp(id)
-    outbound.handlePubrec(outbound.publish(2), 0x97)
+    const { receiveWindow, sendWindow } = session
+    receiveWindow.settle(receiveWindow.handlePublish(1, 1), 0)
+    receiveWindow.settle(receiveWindow.handlePublish(2, 2), 0)
+    receiveWindow.settle(receiveWindow.handlePublish(3, 2), 0x80)
+    receiveWindow.handlePubrel(2)
+    sendWindow.handlePuback(sendWindow.publish(1))
+    const id = sendWindow.publish(2)
+    sendWindow.handlePubrec(id, 0)
+    sendWindow.handlePubcomp(id)
+    sendWindow.handlePubrec(sendWindow.publish(2), 0x97)
     expect(takeActions(session)).toEqual([])
     expect(takeAcks(session.acks)).toEqual([
       ['puback', 1, 0],

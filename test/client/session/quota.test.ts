@@ -3,9 +3,9 @@ import type { Session } from '../../../src/client/session/session.js'
 import { connackPacket, connected, connectPacket, takeAcks, takeActions } from './drive.js'
 
 /** Publishes while the session lets us, at most `wanted` times: the identifiers that left. */
-function send({ outbound }: Session, qos: number, wanted: number): number[] {
+function send({ sendWindow }: Session, qos: number, wanted: number): number[] {
   const ids: number[] = []
-  while (ids.length < wanted && outbound.mayPublish) ids.push(outbound.publish(qos))
+  while (ids.length < wanted && sendWindow.mayPublish) ids.push(sendWindow.publish(qos))
   return ids
 }
 
@@ -21,36 +21,36 @@ describe('send quota (section 4.9)', () => {
   it('F01 Receive Maximum 3: never more than 3 at QoS 1, refilled one for one [MQTT-3.3.4-7] [MQTT-4.9.0-1]', () => {
     const session = connected({}, { receiveMaximum: 3 })
     expect(send(session, 1, 6)).toEqual([1, 2, 3])
-    session.outbound.handlePuback(2)
+    session.sendWindow.handlePuback(2)
     expect(send(session, 1, 3)).toEqual([4])
-    session.outbound.handlePuback(4)
-    session.outbound.handlePuback(1)
+    session.sendWindow.handlePuback(4)
+    session.sendWindow.handlePuback(1)
     expect(send(session, 1, 2)).toEqual([5, 6])
-    expect(session.outbound.inFlight).toBe(3)
+    expect(session.sendWindow.inFlight).toBe(3)
   })
 
   it('F02 Receive Maximum 1: one QoS 2 exchange at a time', () => {
     const session = connected({}, { receiveMaximum: 1 })
     for (let id = 1; id <= 5; id++) {
       expect(send(session, 2, 5)).toEqual([id])
-      session.outbound.handlePubrec(id, 0)
+      session.sendWindow.handlePubrec(id, 0)
       expect(send(session, 2, 5)).toEqual([])
-      session.outbound.handlePubcomp(id)
+      session.sendWindow.handlePubcomp(id)
     }
-    expect(session.outbound.inFlight).toBe(0)
+    expect(session.sendWindow.inFlight).toBe(0)
   })
 
   it('F03 a place is free after PUBCOMP or a failing PUBREC, not after PUBREC', () => {
     const session = connected({}, { receiveMaximum: 2 })
     expect(send(session, 2, 5)).toEqual([1, 2])
-    session.outbound.handlePubrec(1, 0)
-    session.outbound.handlePubrec(2, 0x10)
+    session.sendWindow.handlePubrec(1, 0)
+    session.sendWindow.handlePubrec(2, 0x10)
     expect(send(session, 2, 3)).toEqual([])
-    session.outbound.handlePubcomp(2)
+    session.sendWindow.handlePubcomp(2)
     expect(send(session, 2, 3)).toEqual([3])
-    session.outbound.handlePubrec(3, 0x97)
+    session.sendWindow.handlePubrec(3, 0x97)
     expect(send(session, 2, 2)).toEqual([4])
-    expect(session.outbound.mayPublish).toBe(false)
+    expect(session.sendWindow.mayPublish).toBe(false)
   })
 
   it('F04 starts from the new CONNACK on each connection, less what is still in flight', () => {
@@ -58,7 +58,7 @@ describe('send quota (section 4.9)', () => {
     expect(send(session, 1, 9)).toEqual([1, 2])
     reconnect(session, 5)
     expect(send(session, 1, 9)).toEqual([3, 4, 5])
-    expect(session.outbound.inFlight).toBe(5)
+    expect(session.sendWindow.inFlight).toBe(5)
   })
 
   it('F05 a smaller window than what is in flight holds everything back and does not underflow', () => {
@@ -66,24 +66,24 @@ describe('send quota (section 4.9)', () => {
     expect(send(session, 1, 9)).toEqual([1, 2, 3, 4, 5])
     reconnect(session, 2)
     for (const id of [1, 2, 3]) {
-      expect(session.outbound.mayPublish).toBe(false)
-      session.outbound.handlePuback(id)
+      expect(session.sendWindow.mayPublish).toBe(false)
+      session.sendWindow.handlePuback(id)
     }
-    expect(session.outbound.mayPublish).toBe(false)
-    session.outbound.handlePuback(4)
+    expect(session.sendWindow.mayPublish).toBe(false)
+    session.sendWindow.handlePuback(4)
     expect(send(session, 1, 9)).toEqual([6])
   })
 
   it('is never lifted above its start by acknowledgements of nothing [MQTT-4.9.0-2]', () => {
     const session = connected({}, { receiveMaximum: 2 })
     for (let id = 1; id < 20; id++) {
-      session.outbound.handlePuback(id)
-      session.outbound.handlePubrec(id, 0x80)
-      session.outbound.handlePubcomp(id)
+      session.sendWindow.handlePuback(id)
+      session.sendWindow.handlePubrec(id, 0x80)
+      session.sendWindow.handlePubcomp(id)
     }
     expect(send(session, 1, 9)).toEqual([1, 2])
-    session.outbound.handlePuback(1)
-    session.outbound.handlePuback(1)
+    session.sendWindow.handlePuback(1)
+    session.sendWindow.handlePuback(1)
     expect(send(session, 1, 9)).toEqual([3])
   })
 
@@ -96,14 +96,14 @@ describe('send quota (section 4.9)', () => {
 
   it('used up, it holds back nothing but PUBLISH [MQTT-3.3.4-8] [MQTT-4.9.0-3]', () => {
     const session = connected({}, { receiveMaximum: 1 })
-    const { inbound, outbound } = session
+    const { receiveWindow, sendWindow } = session
     expect(send(session, 2, 2)).toEqual([1])
-    expect(outbound.hasIdentifier).toBe(true)
-    expect([outbound.request('subscribe', 1), outbound.request('unsubscribe', 1)]).toEqual([2, 3])
-    inbound.settle(inbound.handlePublish(7, 1), 0)
-    inbound.settle(inbound.handlePublish(8, 2), 0)
-    inbound.handlePubrel(8)
-    outbound.handlePubrec(1, 0)
+    expect(sendWindow.hasIdentifier).toBe(true)
+    expect([sendWindow.request('subscribe', 1), sendWindow.request('unsubscribe', 1)]).toEqual([2, 3])
+    receiveWindow.settle(receiveWindow.handlePublish(7, 1), 0)
+    receiveWindow.settle(receiveWindow.handlePublish(8, 2), 0)
+    receiveWindow.handlePubrel(8)
+    sendWindow.handlePubrec(1, 0)
     expect(takeAcks(session.acks)).toEqual([
       ['puback', 7, 0],
       ['pubrec', 8, 0],
@@ -119,6 +119,6 @@ describe('send quota (section 4.9)', () => {
   it('there is none before CONNACK', () => {
     const session = connected()
     session.reset()
-    expect(session.outbound.mayPublish).toBe(false)
+    expect(session.sendWindow.mayPublish).toBe(false)
   })
 })

@@ -6,7 +6,7 @@ import { connected, expectClose, expectQuiet, reconnect, takeAcks, takeActions }
 
 /** Messages come in; gives their tickets. */
 function receive(session: Session, ...messages: (readonly [id: number, qos: number, dup?: boolean])[]): number[] {
-  return messages.map(([id, qos, dup]) => session.inbound.handlePublish(id, qos, dup))
+  return messages.map(([id, qos, dup]) => session.receiveWindow.handlePublish(id, qos, dup))
 }
 
 describe('a QoS 1 message in hand when the connection ends', () => {
@@ -14,7 +14,7 @@ describe('a QoS 1 message in hand when the connection ends', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [7, 1])
     session.suspend()
-    expect(session.inbound.settle(ticket, 0)).toBe(true)
+    expect(session.receiveWindow.settle(ticket, 0)).toBe(true)
     expect(takeAcks(session.acks)).toEqual([])
     reconnect(session)
     expectQuiet(session)
@@ -28,9 +28,9 @@ describe('a QoS 1 message in hand when the connection ends', () => {
     reconnect(session)
     expect(receive(session, [7, 1, true])).toEqual([REPEAT])
     expectQuiet(session)
-    expect(session.inbound.settle(ticket, 0x97)).toBe(true)
+    expect(session.receiveWindow.settle(ticket, 0x97)).toBe(true)
     expect(takeAcks(session.acks)).toEqual([['puback', 7, 0x97]])
-    expect(session.inbound.settle(ticket, 0)).toBe(false)
+    expect(session.receiveWindow.settle(ticket, 0)).toBe(false)
     expectQuiet(session)
   })
 
@@ -38,7 +38,7 @@ describe('a QoS 1 message in hand when the connection ends', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [7, 1])
     reconnect(session)
-    expect(session.inbound.settle(ticket, 0)).toBe(true)
+    expect(session.receiveWindow.settle(ticket, 0)).toBe(true)
     expectQuiet(session)
     receive(session, [7, 1, true])
     expect(takeAcks(session.acks)).toEqual([['puback', 7, 0]])
@@ -48,12 +48,12 @@ describe('a QoS 1 message in hand when the connection ends', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [7, 1])
     session.suspend()
-    expect(session.inbound.settle(ticket, 0x10)).toBe(true)
-    expect(session.inbound.settle(ticket, 0x80)).toBe(false)
+    expect(session.receiveWindow.settle(ticket, 0x10)).toBe(true)
+    expect(session.receiveWindow.settle(ticket, 0x80)).toBe(false)
     reconnect(session)
-    expect(session.inbound.settle(ticket, 0x80)).toBe(false)
+    expect(session.receiveWindow.settle(ticket, 0x80)).toBe(false)
     receive(session, [7, 1, true])
-    expect(session.inbound.settle(ticket, 0x80)).toBe(false)
+    expect(session.receiveWindow.settle(ticket, 0x80)).toBe(false)
     expect(takeAcks(session.acks)).toEqual([['puback', 7, 0x10]])
   })
 
@@ -63,9 +63,9 @@ describe('a QoS 1 message in hand when the connection ends', () => {
     reconnect(session)
     const [fresh = -9] = receive(session, [7, 1, false])
     expect(fresh).toBeGreaterThan(old)
-    expect(session.inbound.settle(old, 0)).toBe(false)
+    expect(session.receiveWindow.settle(old, 0)).toBe(false)
     expectQuiet(session)
-    expect(session.inbound.settle(fresh, 0)).toBe(true)
+    expect(session.receiveWindow.settle(fresh, 0)).toBe(true)
     expect(takeAcks(session.acks)).toEqual([['puback', 7, 0]])
   })
 
@@ -74,8 +74,8 @@ describe('a QoS 1 message in hand when the connection ends', () => {
     const [one = -9, two = -9] = receive(session, [1, 1], [2, 2])
     reconnect(session)
     const [fresh1 = -9, fresh2 = -9] = receive(session, [1, 2, true], [2, 1, true])
-    expect([session.inbound.settle(one, 0), session.inbound.settle(two, 0)]).toEqual([false, false])
-    expect([session.inbound.settle(fresh1, 0), session.inbound.settle(fresh2, 0)]).toEqual([true, true])
+    expect([session.receiveWindow.settle(one, 0), session.receiveWindow.settle(two, 0)]).toEqual([false, false])
+    expect([session.receiveWindow.settle(fresh1, 0), session.receiveWindow.settle(fresh2, 0)]).toEqual([true, true])
     expect(takeAcks(session.acks)).toEqual([
       ['pubrec', 1, 0],
       ['puback', 2, 0],
@@ -85,13 +85,13 @@ describe('a QoS 1 message in hand when the connection ends', () => {
   it('H28 whose PUBACK was queued and did not leave: it is not sent on the next connection', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [7, 1])
-    session.inbound.settle(ticket, 0)
+    session.receiveWindow.settle(ticket, 0)
     reconnect(session)
     expectQuiet(session)
     // The server has no acknowledgement: it sends again, and that is a delivery of its own at QoS 1.
     const [again = -9] = receive(session, [7, 1, true])
     expect(again).toBeGreaterThan(ticket)
-    expect(session.inbound.settle(ticket, 0)).toBe(false)
+    expect(session.receiveWindow.settle(ticket, 0)).toBe(false)
   })
 
   it('keeps its ticket over any number of connections', () => {
@@ -99,15 +99,15 @@ describe('a QoS 1 message in hand when the connection ends', () => {
     const [ticket = -9] = receive(session, [7, 1])
     for (let round = 0; round < 50; round++) {
       reconnect(session)
-      expect([session.inbound.parked, session.inbound.open]).toEqual([1, 0])
+      expect([session.receiveWindow.parked, session.receiveWindow.open]).toEqual([1, 0])
       if (round % 2 === 0) expect(receive(session, [7, 1, true])).toEqual([REPEAT])
-      expect(session.inbound.open).toBe(round % 2 === 0 ? 1 : 0)
+      expect(session.receiveWindow.open).toBe(round % 2 === 0 ? 1 : 0)
     }
     reconnect(session)
     receive(session, [7, 1, true])
-    expect(session.inbound.settle(ticket, 0)).toBe(true)
+    expect(session.receiveWindow.settle(ticket, 0)).toBe(true)
     expect(takeAcks(session.acks)).toEqual([['puback', 7, 0]])
-    expect([session.inbound.parked, session.inbound.open, session.inbound.unsettled]).toEqual([0, 0, 0])
+    expect([session.receiveWindow.parked, session.receiveWindow.open, session.receiveWindow.unsettled]).toEqual([0, 0, 0])
   })
 })
 
@@ -118,7 +118,7 @@ describe('a QoS 2 message', () => {
     reconnect(session)
     expect(receive(session, [1, 2, true], [2, 2, false])).toEqual([REPEAT, REPEAT])
     expectQuiet(session)
-    expect([session.inbound.settle(one, 0), session.inbound.settle(two, 0)]).toEqual([true, true])
+    expect([session.receiveWindow.settle(one, 0), session.receiveWindow.settle(two, 0)]).toEqual([true, true])
     expect(takeAcks(session.acks)).toEqual([
       ['pubrec', 1, 0],
       ['pubrec', 2, 0],
@@ -128,7 +128,7 @@ describe('a QoS 2 message', () => {
   it('E11 E12 H13 fault 16 that was taken is answered again and not delivered, with DUP 1 or DUP 0 [MQTT-4.3.3-10]', () => {
     const session = connected()
     const tickets = receive(session, [1, 2], [2, 2])
-    for (const ticket of tickets) session.inbound.settle(ticket, 0)
+    for (const ticket of tickets) session.receiveWindow.settle(ticket, 0)
     takeAcks(session.acks)
     reconnect(session)
     expectQuiet(session)
@@ -143,15 +143,15 @@ describe('a QoS 2 message', () => {
   it('E06 fault 17 that was taken goes on with PUBREL, without PUBLISH: PUBCOMP, and the identifier is new again [MQTT-4.3.3-11]', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [1, 2])
-    session.inbound.settle(ticket, 0)
+    session.receiveWindow.settle(ticket, 0)
     reconnect(session)
-    session.inbound.handlePubrel(1)
-    session.inbound.handlePubrel(1)
+    session.receiveWindow.handlePubrel(1)
+    session.receiveWindow.handlePubrel(1)
     expect(takeAcks(session.acks)).toEqual([
       ['pubcomp', 1, 0],
       ['pubcomp', 1, 0x92],
     ])
-    expect(session.inbound.open).toBe(0)
+    expect(session.receiveWindow.open).toBe(0)
     expect(receive(session, [1, 2])[0]).toBeGreaterThan(ticket)
   })
 
@@ -160,12 +160,12 @@ describe('a QoS 2 message', () => {
       const session = connected()
       const [ticket = -9] = receive(session, [1, 2])
       session.suspend()
-      if (settled) session.inbound.settle(ticket, 0)
+      if (settled) session.receiveWindow.settle(ticket, 0)
       reconnect(session)
-      session.inbound.handlePubrel(1)
+      session.receiveWindow.handlePubrel(1)
       expect(takeAcks(session.acks)).toEqual([['pubcomp', 1, 0x92]])
       expect(receive(session, [1, 2, true])).toEqual([REPEAT])
-      if (!settled) session.inbound.settle(ticket, 0)
+      if (!settled) session.receiveWindow.settle(ticket, 0)
       expect(takeAcks(session.acks)).toEqual([['pubrec', 1, 0]])
     }
   })
@@ -175,7 +175,7 @@ describe('a QoS 2 message', () => {
     receive(session, [1, 2])
     reconnect(session)
     receive(session, [1, 2, true])
-    session.inbound.handlePubrel(1)
+    session.receiveWindow.handlePubrel(1)
     expect(takeAcks(session.acks)).toEqual([])
     expectClose(session, 0x82)
   })
@@ -183,7 +183,7 @@ describe('a QoS 2 message', () => {
   it('that was taken and whose identifier comes back as QoS 1 on a later connection: something new of a server that was set back', () => {
     const session = connected({ durableStore: true })
     const [ticket = -9] = receive(session, [1, 2])
-    session.inbound.settle(ticket, 0)
+    session.receiveWindow.settle(ticket, 0)
     session.handlePersisted(1)
     reconnect(session)
     takeActions(session)
@@ -191,15 +191,15 @@ describe('a QoS 2 message', () => {
     expect(fresh).toBeGreaterThan(ticket)
     // Or a later process would take the next QoS 2 message with it for a repeat.
     expect(takeActions(session)).toMatchObject([{ type: 'persist', operation: 'delete-inbound', id: 1 }])
-    session.inbound.settle(fresh, 0)
+    session.receiveWindow.settle(fresh, 0)
     expect(takeAcks(session.acks)).toEqual([['puback', 1, 0]])
-    expect(session.inbound.open).toBe(0)
+    expect(session.receiveWindow.open).toBe(0)
   })
 
   it('E13 whose repeat came and whose identifier comes as QoS 1 on the same connection: close(0x82)', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [1, 2])
-    session.inbound.settle(ticket, 0)
+    session.receiveWindow.settle(ticket, 0)
     reconnect(session)
     receive(session, [1, 2, true])
     takeAcks(session.acks)
@@ -211,11 +211,11 @@ describe('a QoS 2 message', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [1, 2])
     session.suspend()
-    session.inbound.settle(ticket, 0x83)
+    session.receiveWindow.settle(ticket, 0x83)
     reconnect(session)
     receive(session, [1, 2, true])
     expect(takeAcks(session.acks)).toEqual([['pubrec', 1, 0x83]])
-    expect(session.inbound.open).toBe(0)
+    expect(session.receiveWindow.open).toBe(0)
     expect(receive(session, [1, 2])[0]).toBeGreaterThan(ticket)
   })
 
@@ -223,12 +223,12 @@ describe('a QoS 2 message', () => {
     const session = connected({ receiveMaximum: 100 })
     for (let id = 1; id <= 65_535; id++) {
       const [ticket = -9] = receive(session, [id, 2])
-      expect(session.inbound.settle(ticket, 0)).toBe(true)
+      expect(session.receiveWindow.settle(ticket, 0)).toBe(true)
       takeAcks(session.acks)
       if (id % 100 === 0) reconnect(session)
     }
     reconnect(session)
-    expect([session.inbound.open, session.inbound.parked]).toEqual([0, 0])
+    expect([session.receiveWindow.open, session.receiveWindow.parked]).toEqual([0, 0])
     for (const id of [1, 32_768, 65_535]) expect(receive(session, [id, 2, true])).toEqual([REPEAT])
     expect(takeAcks(session.acks)).toHaveLength(3)
   })
@@ -241,11 +241,11 @@ describe('the order of acknowledgements after a drop', () => {
     reconnect(session)
     // Another order than before, and a new one in the middle.
     const [, fresh = -9] = receive(session, [3, 2, true], [9, 1], [1, 1, true], [2, 1, true])
-    for (const ticket of [one, two]) session.inbound.settle(ticket, 0)
+    for (const ticket of [one, two]) session.receiveWindow.settle(ticket, 0)
     expectQuiet(session)
-    session.inbound.settle(three, 0)
+    session.receiveWindow.settle(three, 0)
     expect(takeAcks(session.acks)).toEqual([['pubrec', 3, 0]])
-    session.inbound.settle(fresh, 0)
+    session.receiveWindow.settle(fresh, 0)
     expect(takeAcks(session.acks)).toEqual([
       ['puback', 9, 0],
       ['puback', 1, 0],
@@ -256,8 +256,8 @@ describe('the order of acknowledgements after a drop', () => {
   it('L05 what was settled behind an open one is not acknowledged before its own repeat, and then at once', () => {
     const session = connected()
     const [, two = -9, three = -9] = receive(session, [1, 1], [2, 1], [3, 1])
-    session.inbound.settle(three, 0)
-    session.inbound.settle(two, 0x80)
+    session.receiveWindow.settle(three, 0)
+    session.receiveWindow.settle(two, 0x80)
     expectQuiet(session)
     reconnect(session)
     expectQuiet(session)
@@ -272,24 +272,24 @@ describe('the order of acknowledgements after a drop', () => {
     const [one = -9, two = -9] = receive(session, [1, 1], [2, 1])
     reconnect(session)
     receive(session, [2, 1, true], [1, 1, true])
-    expect(session.inbound.oldestTicket).toBe(two)
-    session.inbound.settle(two, 0)
-    expect(session.inbound.oldestTicket).toBe(one)
-    session.inbound.settle(one, 0)
-    expect(session.inbound.unsettled).toBe(0)
+    expect(session.receiveWindow.oldestTicket).toBe(two)
+    session.receiveWindow.settle(two, 0)
+    expect(session.receiveWindow.oldestTicket).toBe(one)
+    session.receiveWindow.settle(one, 0)
+    expect(session.receiveWindow.unsettled).toBe(0)
   })
 
   it('L10 a message that this connection brought first is the oldest, though one of an earlier connection waits for its repeat', () => {
     const session = connected()
     const [parked = -9] = receive(session, [1, 1])
     reconnect(session)
-    expect([session.inbound.parked, session.inbound.unsettled]).toEqual([1, 0])
+    expect([session.receiveWindow.parked, session.receiveWindow.unsettled]).toEqual([1, 0])
     const [fresh = -9] = receive(session, [2, 1])
-    expect([session.inbound.oldestTicket, fresh > parked]).toEqual([fresh, true])
+    expect([session.receiveWindow.oldestTicket, fresh > parked]).toEqual([fresh, true])
     receive(session, [1, 1, true])
-    expect(session.inbound.oldestTicket).toBe(fresh)
-    session.inbound.settle(fresh, 0)
-    expect(session.inbound.oldestTicket).toBe(parked)
+    expect(session.receiveWindow.oldestTicket).toBe(fresh)
+    session.receiveWindow.settle(fresh, 0)
+    expect(session.receiveWindow.oldestTicket).toBe(parked)
   })
 })
 
@@ -297,11 +297,11 @@ describe('Receive Maximum on the next connection', () => {
   it('E17 starts empty: only what this connection brought counts [MQTT-3.3.4-9]', () => {
     const session = connected({ receiveMaximum: 2, receiveMaximumExceeded: 'disconnect' })
     receive(session, [1, 1], [2, 2])
-    expect(session.inbound.full).toBe(true)
+    expect(session.receiveWindow.full).toBe(true)
     reconnect(session)
-    expect([session.inbound.open, session.inbound.full, session.inbound.parked]).toEqual([0, false, 2])
+    expect([session.receiveWindow.open, session.receiveWindow.full, session.receiveWindow.parked]).toEqual([0, false, 2])
     receive(session, [1, 1, true], [3, 1])
-    expect(session.inbound.full).toBe(true)
+    expect(session.receiveWindow.full).toBe(true)
     expect(receive(session, [2, 2, true])).toEqual([FAULT])
     expectClose(session, 0x93)
   })
@@ -309,12 +309,12 @@ describe('Receive Maximum on the next connection', () => {
   it('E17 a repeated PUBREC exchange takes a place until its PUBREL', () => {
     const session = connected({ receiveMaximum: 1 })
     const [ticket = -9] = receive(session, [1, 2])
-    session.inbound.settle(ticket, 0)
+    session.receiveWindow.settle(ticket, 0)
     reconnect(session)
     receive(session, [1, 2, true])
-    expect(session.inbound.full).toBe(true)
-    session.inbound.handlePubrel(1)
-    expect(session.inbound.open).toBe(0)
+    expect(session.receiveWindow.full).toBe(true)
+    session.receiveWindow.handlePubrel(1)
+    expect(session.receiveWindow.open).toBe(0)
   })
 
   it('is what CONNECT announced on this connection', () => {
@@ -327,7 +327,7 @@ describe('Receive Maximum on the next connection', () => {
 
   it('3.1.1 knows none: 65,535 may be open', () => {
     const session = connected({ receiveMaximum: 2 }, {}, { protocolVersion: 4 })
-    const tickets = Array.from({ length: 500 }, (_, index) => session.inbound.handlePublish(index + 1, 1))
+    const tickets = Array.from({ length: 500 }, (_, index) => session.receiveWindow.handlePublish(index + 1, 1))
     expect(tickets.every((ticket) => ticket >= 0)).toBe(true)
   })
 })
@@ -336,25 +336,25 @@ describe('Session Present 0', () => {
   it('H06 H13 makes every ticket stale and every identifier new; the loss is told with their number', () => {
     const session = connected()
     const [one = -9, two = -9, three = -9] = receive(session, [1, 1], [2, 2], [3, 2])
-    session.inbound.settle(one, 0)
+    session.receiveWindow.settle(one, 0)
     takeAcks(session.acks)
     session.suspend()
-    expect(session.inbound.settle(two, 0)).toBe(true)
-    expect(session.inbound.parked).toBe(2)
+    expect(session.receiveWindow.settle(two, 0)).toBe(true)
+    expect(session.receiveWindow.parked).toBe(2)
     expect(reconnect(session, false)).toMatchObject({ lost: true, stale: 2 })
-    expect([session.inbound.settle(two, 0), session.inbound.settle(three, 0)]).toEqual([false, false])
+    expect([session.receiveWindow.settle(two, 0), session.receiveWindow.settle(three, 0)]).toEqual([false, false])
     expectQuiet(session)
-    expect([session.inbound.parked, session.inbound.unsettled, session.inbound.open]).toEqual([0, 0, 0])
+    expect([session.receiveWindow.parked, session.receiveWindow.unsettled, session.receiveWindow.open]).toEqual([0, 0, 0])
     const fresh = receive(session, [2, 2, true], [3, 2])
     expect(fresh.every((ticket) => ticket > three)).toBe(true)
-    session.inbound.handlePubrel(1)
+    session.receiveWindow.handlePubrel(1)
     expect(takeAcks(session.acks)).toEqual([['pubcomp', 1, 0x92]])
   })
 
   it('H13 forgets what was taken: its identifier brings a new message', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [1, 2])
-    session.inbound.settle(ticket, 0)
+    session.receiveWindow.settle(ticket, 0)
     reconnect(session, false)
     expect(receive(session, [1, 2, true])[0]).toBeGreaterThan(ticket)
   })
@@ -376,7 +376,7 @@ describe('a durable store across connections (E31)', () => {
   it('PUBREC of a message that was settled waits for the store, also when that answers in the gap', () => {
     const session = connected({ durableStore: true })
     const [ticket = -9] = receive(session, [1, 2])
-    session.inbound.settle(ticket, 0)
+    session.receiveWindow.settle(ticket, 0)
     session.suspend()
     expect(persists(session)).toEqual([['put-inbound', 1, 1]])
     session.handlePersisted(1)
@@ -390,7 +390,7 @@ describe('a durable store across connections (E31)', () => {
     const session = connected({ durableStore: true })
     const [ticket = -9] = receive(session, [1, 2])
     session.suspend()
-    session.inbound.settle(ticket, 0)
+    session.receiveWindow.settle(ticket, 0)
     expect(persists(session)).toEqual([['put-inbound', 1, 1]])
     reconnect(session)
     expect(receive(session, [1, 2, true])).toEqual([REPEAT])
@@ -402,7 +402,7 @@ describe('a durable store across connections (E31)', () => {
   it('and not at all for a session that was lost meanwhile', () => {
     const session = connected({ durableStore: true })
     const [ticket = -9] = receive(session, [1, 2])
-    session.inbound.settle(ticket, 0)
+    session.receiveWindow.settle(ticket, 0)
     reconnect(session, false)
     receive(session, [1, 2])
     session.handlePersisted(1)
@@ -416,7 +416,7 @@ describe('repeats on one connection', () => {
     const [ticket = -9] = receive(session, [1, 1])
     expect(receive(session, [1, 1, true], [1, 1, true])).toEqual([REPEAT, REPEAT])
     expectQuiet(session)
-    session.inbound.settle(ticket, 0)
+    session.receiveWindow.settle(ticket, 0)
     expect(takeAcks(session.acks)).toEqual([['puback', 1, 0]])
   })
 
@@ -446,7 +446,7 @@ describe('repeats on one connection', () => {
     const [ticket = -9] = receive(four, [1, 1])
     reconnect(four, true, {}, { protocolVersion: 4 })
     expect(receive(four, [1, 1, true], [1, 1, true])).toEqual([REPEAT, REPEAT])
-    four.inbound.settle(ticket, 0)
+    four.receiveWindow.settle(ticket, 0)
     expect(takeAcks(four.acks)).toEqual([['puback', 1, 0]])
   })
 })

@@ -5,33 +5,33 @@ import type { Session } from '../../../src/client/session/session.js'
 import { connackPacket, connected, connecting, expectClose, expectQuiet, reconnect, takeAcks, takeActions } from './drive.js'
 
 /** Publishes at these levels; gives the identifiers. */
-const publish = (session: Session, ...levels: number[]): number[] => levels.map((qos) => session.outbound.publish(qos))
+const publish = (session: Session, ...levels: number[]): number[] => levels.map((qos) => session.sendWindow.publish(qos))
 
 describe('publishes in flight when the connection ends', () => {
   it('are held: acknowledgements that come before their replay are ignored and counted, and change nothing (D16)', () => {
     const session = connected()
     const [one = 0, two = 0, three = 0] = publish(session, 1, 2, 2)
-    session.outbound.handlePubrec(three, 0)
+    session.sendWindow.handlePubrec(three, 0)
     takeAcks(session.acks)
     reconnect(session)
-    const { outbound } = session
+    const { sendWindow } = session
     expect([
-      outbound.handlePuback(one),
-      outbound.handlePubrec(two, 0),
-      outbound.handlePubrec(two, 0x80),
-      outbound.handlePubcomp(three),
-      outbound.handlePubrec(three, 0),
+      sendWindow.handlePuback(one),
+      sendWindow.handlePubrec(two, 0),
+      sendWindow.handlePubrec(two, 0x80),
+      sendWindow.handlePubcomp(three),
+      sendWindow.handlePubrec(three, 0),
       // Wrong kinds too: this connection carried none of them.
-      outbound.handlePubcomp(one),
-      outbound.handlePuback(two),
+      sendWindow.handlePubcomp(one),
+      sendWindow.handlePuback(two),
     ]).toEqual([UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN])
-    expect(outbound.unsolicited).toBe(7)
+    expect(sendWindow.unsolicited).toBe(7)
     expectQuiet(session)
-    outbound.replayRelease(three)
-    outbound.replay(one)
-    outbound.replay(two)
+    sendWindow.replayRelease(three)
+    sendWindow.replay(one)
+    sendWindow.replay(two)
     expect(takeAcks(session.acks)).toEqual([['pubrel', three, 0]])
-    expect([outbound.handlePubcomp(three), outbound.handlePuback(one), outbound.handlePubrec(two, 0), outbound.handlePubcomp(two)]).toEqual([
+    expect([sendWindow.handlePubcomp(three), sendWindow.handlePuback(one), sendWindow.handlePubrec(two, 0), sendWindow.handlePubcomp(two)]).toEqual([
       DONE,
       DONE,
       RELEASED,
@@ -42,10 +42,10 @@ describe('publishes in flight when the connection ends', () => {
   it('keep their identifiers: nothing new gets one of them, before the replay or after [MQTT-2.2.1-3] (F13)', () => {
     const session = connected()
     const held = publish(session, 1, 2, 1)
-    session.outbound.handlePubrec(held[1] as number, 0)
+    session.sendWindow.handlePubrec(held[1] as number, 0)
     wrap(session)
     reconnect(session)
-    const fresh = [...publish(session, 1, 2, 1), session.outbound.request('subscribe', 1)]
+    const fresh = [...publish(session, 1, 2, 1), session.sendWindow.request('subscribe', 1)]
     for (const id of fresh) expect(held).not.toContain(id)
     expect(new Set([...held, ...fresh]).size).toBe(7)
   })
@@ -53,61 +53,61 @@ describe('publishes in flight when the connection ends', () => {
   it('take no quota until they are replayed, and then one each (F04 F05) [MQTT-4.9.0-1]', () => {
     const session = connected({}, { receiveMaximum: 5 })
     const ids = publish(session, 1, 1, 1, 1, 1)
-    expect(session.outbound.mayPublish).toBe(false)
+    expect(session.sendWindow.mayPublish).toBe(false)
     session.suspend()
-    expect([session.outbound.inFlight, session.outbound.mayReplay, session.outbound.mayPublish]).toEqual([0, false, false])
+    expect([session.sendWindow.inFlight, session.sendWindow.mayReplay, session.sendWindow.mayPublish]).toEqual([0, false, false])
     reconnect(session, true, { receiveMaximum: 2 })
     const sent: number[] = []
-    while (session.outbound.mayReplay) {
+    while (session.sendWindow.mayReplay) {
       const id = ids[sent.length] as number
-      session.outbound.replay(id)
+      session.sendWindow.replay(id)
       sent.push(id)
     }
     expect(sent).toEqual(ids.slice(0, 2))
-    expect(session.outbound.mayPublish).toBe(false)
-    session.outbound.handlePuback(ids[0] as number)
-    expect(session.outbound.mayReplay).toBe(true)
-    session.outbound.replay(ids[2] as number)
-    expect([session.outbound.inFlight, session.outbound.mayReplay]).toEqual([2, false])
+    expect(session.sendWindow.mayPublish).toBe(false)
+    session.sendWindow.handlePuback(ids[0] as number)
+    expect(session.sendWindow.mayReplay).toBe(true)
+    session.sendWindow.replay(ids[2] as number)
+    expect([session.sendWindow.inFlight, session.sendWindow.mayReplay]).toEqual([2, false])
   })
 
   it('F05 exchanges that go on with PUBREL are more than the new window: no underflow, nothing else until they are done', () => {
     const session = connected()
     const ids = publish(session, 2, 2, 2)
-    for (const id of ids) session.outbound.handlePubrec(id, 0)
+    for (const id of ids) session.sendWindow.handlePubrec(id, 0)
     takeAcks(session.acks)
     reconnect(session, true, { receiveMaximum: 1 })
-    for (const id of ids) session.outbound.replayRelease(id)
+    for (const id of ids) session.sendWindow.replayRelease(id)
     expect(takeAcks(session.acks)).toEqual(ids.map((id) => ['pubrel', id, 0]))
     for (const [index, id] of ids.entries()) {
-      expect([session.outbound.mayPublish, session.outbound.mayReplay, session.outbound.inFlight]).toEqual([false, false, 3 - index])
-      session.outbound.handlePubcomp(id)
+      expect([session.sendWindow.mayPublish, session.sendWindow.mayReplay, session.sendWindow.inFlight]).toEqual([false, false, 3 - index])
+      session.sendWindow.handlePubcomp(id)
     }
-    expect([session.outbound.mayPublish, session.outbound.inFlight]).toEqual([true, 0])
+    expect([session.sendWindow.mayPublish, session.sendWindow.inFlight]).toEqual([true, 0])
     publish(session, 1)
-    expect(session.outbound.mayPublish).toBe(false)
+    expect(session.sendWindow.mayPublish).toBe(false)
   })
 
   it('H04 fault 14 PUBREL is repeated on every connection until PUBCOMP, PUBLISH never [MQTT-4.3.3-6]', () => {
     const session = connected()
     const [id = 0] = publish(session, 2)
-    session.outbound.handlePubrec(id, 0)
+    session.sendWindow.handlePubrec(id, 0)
     takeAcks(session.acks)
     for (let round = 0; round < 5; round++) {
       reconnect(session)
-      session.outbound.replayRelease(id)
+      session.sendWindow.replayRelease(id)
       expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
     }
     // D12: the server asks again.
-    expect(session.outbound.handlePubrec(id, 0)).toBe(RELEASED)
+    expect(session.sendWindow.handlePubrec(id, 0)).toBe(RELEASED)
     expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
-    expect(session.outbound.handlePubcomp(id)).toBe(DONE)
+    expect(session.sendWindow.handlePubcomp(id)).toBe(DONE)
   })
 
   it('PUBREL that was queued and did not leave is not sent by itself on the next connection', () => {
     const session = connected()
     const [id = 0] = publish(session, 2)
-    session.outbound.handlePubrec(id, 0)
+    session.sendWindow.handlePubrec(id, 0)
     reconnect(session)
     expectQuiet(session)
   })
@@ -116,8 +116,8 @@ describe('publishes in flight when the connection ends', () => {
     const session = connected()
     const [one = 0, two = 0] = publish(session, 1, 2)
     reconnect(session, false)
-    expect([session.outbound.handlePuback(one), session.outbound.inFlight]).toEqual([UNKNOWN, 0])
-    expect(session.outbound.handlePubrec(two, 0)).toBe(UNKNOWN)
+    expect([session.sendWindow.handlePuback(one), session.sendWindow.inFlight]).toEqual([UNKNOWN, 0])
+    expect(session.sendWindow.handlePubrec(two, 0)).toBe(UNKNOWN)
     expect(takeAcks(session.acks)).toEqual([['pubrel', two, 0x92]])
   })
 })
@@ -127,27 +127,27 @@ describe('a publish that is given up between connections', () => {
     const session = connected()
     const ids = publish(session, 1, 2)
     session.suspend()
-    for (const id of ids) session.outbound.abandon(id)
+    for (const id of ids) session.sendWindow.abandon(id)
     reconnect(session)
     const seen = new Set<number>()
     for (let count = 0; count < 65_534; count++) {
       const [id = 0] = publish(session, 1)
       seen.add(id)
     }
-    expect(session.outbound.hasIdentifier).toBe(false)
+    expect(session.sendWindow.hasIdentifier).toBe(false)
     expect([seen.has(ids[0] as number), seen.has(ids[1] as number)]).toEqual([true, false])
     reconnect(session, false)
-    expect(session.outbound.hasIdentifier).toBe(true)
-    expect(session.outbound.handlePubcomp(ids[1] as number)).toBe(UNKNOWN)
+    expect(session.sendWindow.hasIdentifier).toBe(true)
+    expect(session.sendWindow.handlePubcomp(ids[1] as number)).toBe(UNKNOWN)
   })
 
   it('its late acknowledgement is ignored', () => {
     const session = connected()
     const ids = publish(session, 1, 2)
     session.suspend()
-    for (const id of ids) session.outbound.abandon(id)
+    for (const id of ids) session.sendWindow.abandon(id)
     reconnect(session)
-    expect([session.outbound.handlePuback(ids[0] as number), session.outbound.handlePubrec(ids[1] as number, 0)]).toEqual([UNKNOWN, UNKNOWN])
+    expect([session.sendWindow.handlePuback(ids[0] as number), session.sendWindow.handlePubrec(ids[1] as number, 0)]).toEqual([UNKNOWN, UNKNOWN])
     expect(takeAcks(session.acks)).toEqual([])
     expect(session.state).toBe('connected')
   })
@@ -156,23 +156,23 @@ describe('a publish that is given up between connections', () => {
 describe('SUBSCRIBE and UNSUBSCRIBE in flight when the connection ends', () => {
   it('free their identifiers; a late answer is ignored and counted (C07 C25 C27)', () => {
     const session = connected()
-    const one = session.outbound.request('subscribe', 2)
-    const two = session.outbound.request('unsubscribe', 1)
+    const one = session.sendWindow.request('subscribe', 2)
+    const two = session.sendWindow.request('unsubscribe', 1)
     reconnect(session)
     session.handlePacket({ type: 'suback', packetId: one, reasonCodes: [0, 0], properties: {} }, 0)
     session.handlePacket({ type: 'unsuback', packetId: two, reasonCodes: [0], properties: {} }, 0)
-    expect(session.outbound.unsolicited).toBe(2)
+    expect(session.sendWindow.unsolicited).toBe(2)
     expectQuiet(session)
   })
 
   it('C06 the count of filters is that of the request which has the identifier now', () => {
     const session = connected()
-    const first = session.outbound.request('subscribe', 5)
+    const first = session.sendWindow.request('subscribe', 5)
     reconnect(session)
     let again = 0
     while (again !== first) {
-      again = session.outbound.request('subscribe', 1)
-      if (again !== first) session.outbound.withdraw(again)
+      again = session.sendWindow.request('subscribe', 1)
+      if (again !== first) session.sendWindow.withdraw(again)
     }
     session.handlePacket({ type: 'suback', packetId: again, reasonCodes: [0, 0, 0, 0, 0], properties: {} }, 0)
     expectClose(session, 0x82)
@@ -183,23 +183,23 @@ describe('a durable store across connections (H19)', () => {
   it('PUBREL waits for the record, also when the store answers in the gap', () => {
     const session = connected({ durableStore: true })
     const [id = 0] = publish(session, 2)
-    session.outbound.handlePubrec(id, 0)
+    session.sendWindow.handlePubrec(id, 0)
     session.suspend()
     expect(takeActions(session)).toMatchObject([{ type: 'persist', operation: 'put-release', id, token: 1 }])
     session.handlePersisted(1)
     expect(takeAcks(session.acks)).toEqual([])
     reconnect(session)
-    session.outbound.replayRelease(id)
+    session.sendWindow.replayRelease(id)
     expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
-    expect(session.outbound.handlePubcomp(id)).toBe(DONE)
+    expect(session.sendWindow.handlePubcomp(id)).toBe(DONE)
   })
 
   it('and when it answers after the next connection is up: PUBREL leaves then, once', () => {
     const session = connected({ durableStore: true })
     const [id = 0] = publish(session, 2)
-    session.outbound.handlePubrec(id, 0)
+    session.sendWindow.handlePubrec(id, 0)
     reconnect(session)
-    session.outbound.replayRelease(id)
+    session.sendWindow.replayRelease(id)
     expect(takeAcks(session.acks)).toEqual([])
     session.handlePersisted(1)
     expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
@@ -217,91 +217,91 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
 
   it('clears identifiers by PUBREL and PUBCOMP before a QoS 2 publish uses them, whatever PUBCOMP says', () => {
     const session = inherited()
-    expect(session.outbound.prepare(2)).toBe(false)
+    expect(session.sendWindow.prepare(2)).toBe(false)
     const cleared = takeAcks(session.acks)
     expect(cleared.length).toBeGreaterThan(0)
     expect(cleared.length).toBeLessThanOrEqual(16)
     for (const [type, , code] of cleared) expect([type, code]).toEqual(['pubrel', 0])
     // Asked again, it does not ask the server again.
-    expect(session.outbound.prepare(2)).toBe(false)
+    expect(session.sendWindow.prepare(2)).toBe(false)
     expectQuiet(session)
     const [first = ['pubrel', 0, 0] as const] = cleared
-    expect(session.outbound.handlePubcomp(first[1])).toBe(CLEARED)
-    expect(session.outbound.prepare(2)).toBe(true)
-    expect(session.outbound.publish(2)).toBe(first[1])
+    expect(session.sendWindow.handlePubcomp(first[1])).toBe(CLEARED)
+    expect(session.sendWindow.prepare(2)).toBe(true)
+    expect(session.sendWindow.publish(2)).toBe(first[1])
   })
 
   it('clears no more identifiers at a time than the server takes', () => {
     const session = inherited(3)
-    session.outbound.prepare(2)
+    session.sendWindow.prepare(2)
     expect(takeAcks(session.acks)).toHaveLength(3)
   })
 
   it('lets QoS 1 go at once, with identifiers that are not being cleared', () => {
     const session = inherited()
-    session.outbound.prepare(2)
+    session.sendWindow.prepare(2)
     const cleared = takeAcks(session.acks).map(([, id]) => id)
     const ids = publish(session, 1, 1, 1)
     expect(ids.filter((id) => cleared.includes(id))).toEqual([])
-    expect(session.outbound.inFlight).toBe(3)
+    expect(session.sendWindow.inFlight).toBe(3)
   })
 
   it('never gives QoS 2 an identifier that was not cleared, over many publishes', () => {
     const session = inherited()
     const cleared = new Set<number>()
     for (let count = 0; count < 200; count++) {
-      while (!session.outbound.prepare(2)) {
+      while (!session.sendWindow.prepare(2)) {
         for (const [type, id] of takeAcks(session.acks)) {
           expect(type).toBe('pubrel')
           cleared.add(id)
-          session.outbound.handlePubcomp(id)
+          session.sendWindow.handlePubcomp(id)
         }
       }
-      const id = session.outbound.publish(2)
+      const id = session.sendWindow.publish(2)
       expect(cleared.has(id)).toBe(true)
       if (count % 3 === 0) publish(session, 1)
       if (count % 2 === 0) continue
-      session.outbound.handlePubrec(id, count % 5 === 0 ? 0x97 : 0)
+      session.sendWindow.handlePubrec(id, count % 5 === 0 ? 0x97 : 0)
       takeAcks(session.acks)
-      if (count % 5 !== 0) session.outbound.handlePubcomp(id)
+      if (count % 5 !== 0) session.sendWindow.handlePubcomp(id)
     }
   })
 
   it('an identifier that was used once here needs no second clearing', () => {
     const session = inherited(1)
-    session.outbound.prepare(2)
+    session.sendWindow.prepare(2)
     const [[, id] = ['pubrel', 0, 0] as const] = takeAcks(session.acks)
-    session.outbound.handlePubcomp(id)
+    session.sendWindow.handlePubcomp(id)
     for (let round = 0; round < 20; round++) {
-      expect(session.outbound.prepare(2)).toBe(true)
-      expect(session.outbound.publish(2)).toBe(id)
-      session.outbound.handlePubrec(id, 0)
+      expect(session.sendWindow.prepare(2)).toBe(true)
+      expect(session.sendWindow.publish(2)).toBe(id)
+      session.sendWindow.handlePubrec(id, 0)
       expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
-      expect(session.outbound.handlePubcomp(id)).toBe(DONE)
+      expect(session.sendWindow.handlePubcomp(id)).toBe(DONE)
     }
   })
 
   it('goes on clearing on the next connection when this one ended before PUBCOMP', () => {
     const session = inherited()
-    session.outbound.prepare(2)
+    session.sendWindow.prepare(2)
     const first = takeAcks(session.acks).map(([, id]) => id)
     reconnect(session)
     expectQuiet(session)
-    expect(session.outbound.handlePubcomp(first[0] as number)).toBe(UNKNOWN)
-    expect(session.outbound.prepare(2)).toBe(false)
+    expect(session.sendWindow.handlePubcomp(first[0] as number)).toBe(UNKNOWN)
+    expect(session.sendWindow.prepare(2)).toBe(false)
     const [[, again] = ['pubrel', 0, 0] as const] = takeAcks(session.acks)
-    expect(session.outbound.handlePubcomp(again)).toBe(CLEARED)
-    expect(session.outbound.publish(2)).toBe(again)
+    expect(session.sendWindow.handlePubcomp(again)).toBe(CLEARED)
+    expect(session.sendWindow.publish(2)).toBe(again)
   })
 
   it('what was cleared stays so across connections', () => {
     const session = inherited()
-    session.outbound.prepare(2)
+    session.sendWindow.prepare(2)
     const ids = takeAcks(session.acks).map(([, id]) => id)
-    for (const id of ids) session.outbound.handlePubcomp(id)
+    for (const id of ids) session.sendWindow.handlePubcomp(id)
     reconnect(session)
-    expect(session.outbound.prepare(2)).toBe(true)
-    expect(session.outbound.publish(2)).toBe(ids[0])
+    expect(session.sendWindow.prepare(2)).toBe(true)
+    expect(session.sendWindow.publish(2)).toBe(ids[0])
     expectQuiet(session)
   })
 
@@ -309,31 +309,31 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
     const session = connecting({ ownsSession: true }, { cleanStart: false, protocolVersion: 4 })
     session.handlePacket(connackPacket({}, { sessionPresent: true }), 0)
     takeActions(session)
-    expect(session.outbound.prepare(1)).toBe(false)
+    expect(session.sendWindow.prepare(1)).toBe(false)
     const cleared = takeAcks(session.acks).map(([, id]) => id)
     expect(cleared.length).toBeGreaterThan(0)
-    for (const id of cleared) session.outbound.handlePubcomp(id)
+    for (const id of cleared) session.sendWindow.handlePubcomp(id)
     const used = Array.from({ length: cleared.length }, () => {
-      expect(session.outbound.prepare(1)).toBe(true)
-      return session.outbound.publish(1)
+      expect(session.sendWindow.prepare(1)).toBe(true)
+      return session.sendWindow.publish(1)
     })
     expect(used).toEqual(cleared)
-    expect(session.outbound.prepare(1)).toBe(false)
-    for (const id of used) expect(session.outbound.handlePuback(id)).toBe(DONE)
-    expect(session.outbound.prepare(1)).toBe(true)
+    expect(session.sendWindow.prepare(1)).toBe(false)
+    for (const id of used) expect(session.sendWindow.handlePuback(id)).toBe(DONE)
+    expect(session.sendWindow.prepare(1)).toBe(true)
   })
 
   it('on 5.0 an identifier that the server says is in use (0x91) is not used again in this session', () => {
     const session = inherited()
     const [id = 0] = publish(session, 1)
-    expect(session.outbound.handlePuback(id)).toBe(DONE)
-    expect(session.outbound.disown(id)).toBe(true)
+    expect(session.sendWindow.handlePuback(id)).toBe(DONE)
+    expect(session.sendWindow.disown(id)).toBe(true)
     wrap(session)
     expect(publish(session, 1)).not.toContain(id)
     reconnect(session)
     wrap(session)
     expect(publish(session, 1, 1)).not.toContain(id)
-    expect(session.outbound.handlePuback(id)).toBe(UNKNOWN)
+    expect(session.sendWindow.handlePuback(id)).toBe(UNKNOWN)
     reconnect(session, false)
     wrap(session)
     expect(publish(session, 1)).toEqual([id])
@@ -342,23 +342,23 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
   it('in a session that is known 0x91 is about the message, not about the identifier', () => {
     const session = connected()
     const [id = 0] = publish(session, 1)
-    session.outbound.handlePuback(id)
-    expect(session.outbound.disown(id)).toBe(false)
+    session.sendWindow.handlePuback(id)
+    expect(session.sendWindow.disown(id)).toBe(false)
   })
 
   it('ends with the session: after Session Present 0 every identifier is free and nothing is cleared', () => {
     const session = inherited()
-    session.outbound.prepare(2)
+    session.sendWindow.prepare(2)
     reconnect(session, false)
-    expect(session.outbound.prepare(2)).toBe(true)
+    expect(session.sendWindow.prepare(2)).toBe(true)
     expectQuiet(session)
   })
 
   it('is none on a clean start, nor for a session that this process knows', () => {
     const clean = connected()
-    expect(clean.outbound.prepare(2)).toBe(true)
+    expect(clean.sendWindow.prepare(2)).toBe(true)
     reconnect(clean)
-    expect(clean.outbound.prepare(2)).toBe(true)
+    expect(clean.sendWindow.prepare(2)).toBe(true)
     expectQuiet(clean)
   })
 })
@@ -366,7 +366,7 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
 // Walks through the identifiers, so that the next one is the lowest that is free.
 function wrap(session: Session): void {
   for (let id = 0; id !== 65_535; ) {
-    id = session.outbound.request('subscribe', 1)
-    session.outbound.withdraw(id)
+    id = session.sendWindow.request('subscribe', 1)
+    session.sendWindow.withdraw(id)
   }
 }

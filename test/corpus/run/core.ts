@@ -94,7 +94,7 @@ export class Core {
   // The same steps as `enter.ts`, without anybody who could wait.
   #enter(): void {
     const { name, method, handshake } = this.#state
-    const { outbound } = this.#session
+    const { sendWindow } = this.#session
     const lines = script(this.#version, method !== undefined)
     const say = (bytes: Bytes): void => this.feed(Uint8Array.from(bytes))
     if (handshake) {
@@ -102,15 +102,15 @@ export class Core {
       return
     }
     say(lines.connack)
-    outbound.request('subscribe', 1)
+    sendWindow.request('subscribe', 1)
     say(lines.granted)
     if (name === 'busy') {
-      outbound.publish(1)
-      outbound.request('subscribe', 2)
-      outbound.request('unsubscribe', 2)
+      sendWindow.publish(1)
+      sendWindow.request('subscribe', 2)
+      sendWindow.request('unsubscribe', 2)
       say(lines.messages)
     } else if (name === 'received') say(lines.message)
-    else if (name === 'sent' || name === 'released') outbound.publish(2)
+    else if (name === 'sent' || name === 'released') sendWindow.publish(2)
     else if (name === 'reauthenticating') this.#session.authenticate(0x19, undefined)
     else if (name === 'disconnecting') this.#session.disconnect(0, {})
     if (name === 'released') say(lines.pubrec)
@@ -130,11 +130,11 @@ export class Core {
   }
 
   #handlePacket(packet: ServerPacket): void {
-    const { inbound, outbound } = this.#session
-    if (packet.type === 'puback') outbound.handlePuback(packet.packetId)
-    else if (packet.type === 'pubrec') outbound.handlePubrec(packet.packetId, packet.reasonCode)
-    else if (packet.type === 'pubcomp') outbound.handlePubcomp(packet.packetId)
-    else if (packet.type === 'pubrel') inbound.handlePubrel(packet.packetId)
+    const { receiveWindow, sendWindow } = this.#session
+    if (packet.type === 'puback') sendWindow.handlePuback(packet.packetId)
+    else if (packet.type === 'pubrec') sendWindow.handlePubrec(packet.packetId, packet.reasonCode)
+    else if (packet.type === 'pubcomp') sendWindow.handlePubcomp(packet.packetId)
+    else if (packet.type === 'pubrel') receiveWindow.handlePubrel(packet.packetId)
     else this.#session.handlePacket(packet, 0)
   }
 
@@ -146,10 +146,10 @@ export class Core {
     if (view.userPropertyCount > counts.pairs || view.subscriptionIdentifierCount > counts.identifiers) return session.fail(0x97)
     if (view.topicAlias > 0 && !this.#resolve(view)) return
     if (view.qos === 0) return
-    const ticket = session.inbound.handlePublish(view.packetId, view.qos, view.dup)
+    const ticket = session.receiveWindow.handlePublish(view.packetId, view.qos, view.dup)
     // Messages of a session that nobody reads yet are kept.
     const kept = session.negotiated?.sessionPresent === true
-    if (ticket >= 0 && this.#settles && !kept) session.inbound.settle(ticket, 0)
+    if (ticket >= 0 && this.#settles && !kept) session.receiveWindow.settle(ticket, 0)
   }
 
   #resolve({ topicAlias, topicStart, topicEnd }: PublishView): boolean {

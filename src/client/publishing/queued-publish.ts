@@ -1,7 +1,7 @@
 /**
  * One outgoing message on its way: what was asked for, where it stands, and what its end is told with.
  *
- * Data and pure functions; the way itself is in `outbound.ts`.
+ * Data and pure functions; the way itself is in `publish-queue.ts`.
  */
 import { MqttError } from '../../errors.js'
 import { writePublishHead } from '../../wire/encode-client.js'
@@ -32,7 +32,7 @@ const make = (resolve: Settle<Receipt>, reject: Settle<unknown>): void => {
 const ignore = (): undefined => undefined
 
 /** An outgoing message. */
-export class Item implements Linked<Item> {
+export class QueuedPublish implements Linked<QueuedPublish> {
   readonly call: PublishCall
   readonly promise: Promise<Receipt>
   readonly size: number
@@ -48,7 +48,7 @@ export class Item implements Linked<Item> {
   repeated = false
   /** It was sent in a session that was lost: neither its time to live nor `clear()` concern it any more. */
   again = false
-  /** Where its packet ends in the output of the connection that is up; 0 when that did not carry it. */
+  /** Where its packet ends in the stream of the connection that is up; 0 when that did not carry it. */
   end = 0
   /** Connections that ended over it, and whether the last one of them did so with a complaint. */
   strikes = 0
@@ -75,8 +75,8 @@ export class Item implements Linked<Item> {
   stop: (() => void) | undefined
   cancel: (() => void) | undefined
   late: (() => void) | undefined
-  previous: Item | undefined
-  following: Item | undefined
+  previous: QueuedPublish | undefined
+  following: QueuedPublish | undefined
   readonly #resolve: Settle<Receipt>
   readonly #reject: Settle<unknown>
 
@@ -123,7 +123,7 @@ function lengthOf(text: unknown): number {
  * What is sent now: the message expiry interval goes down by the whole seconds that it waited here [MQTT-3.3.2-6].
  * @throws MqttError ERR_EXPIRED
  */
-export function aged({ call, since, again }: Item, now: () => number): Sending {
+export function aged({ call, since, again }: QueuedPublish, now: () => number): Sending {
   const { qos, retain, properties } = call.options
   const interval = properties?.messageExpiryInterval
   if (interval === undefined) return call.options
@@ -156,14 +156,14 @@ export function assertSendable(topic: string, payloadLength: number, how: Sendin
 }
 
 /** Milliseconds that it may wait: its time to live, or its message expiry interval where that is shorter; and which of them it is. */
-export function lifetime({ call }: Item, outbound: OutboundConfig): { readonly left: number; readonly option: string } {
+export function lifetime({ call }: QueuedPublish, outbound: OutboundConfig): { readonly left: number; readonly option: string } {
   const { ttl = outbound.ttl ?? Number.POSITIVE_INFINITY, properties } = call.options
   const expiry = (properties?.messageExpiryInterval ?? Number.POSITIVE_INFINITY) * 1000
   return { left: Math.min(ttl, expiry), option: ttl <= expiry ? 'ttl' : 'properties.messageExpiryInterval' }
 }
 
 /** What happens to it without a connection. */
-export function offlinePolicy({ call, again }: Item, { offline }: OutboundConfig): OfflinePolicy {
+export function offlinePolicy({ call, again }: QueuedPublish, { offline }: OutboundConfig): OfflinePolicy {
   return again ? 'queue' : (call.options.offline ?? offline[`qos${call.options.qos}`])
 }
 
@@ -171,18 +171,18 @@ export function offlinePolicy({ call, again }: Item, { offline }: OutboundConfig
  * Is it sent anew when the session is lost? A clean 3.1.1 session is lost with every connection: whoever wants that has no use for repeats, unless it
  * is said.
  */
-export function republishes({ call }: Item, { options, session }: PublishingHost): boolean {
+export function republishes({ call }: QueuedPublish, { options, session }: PublishingHost): boolean {
   const { outbound, cleanStart } = options
   const usual = call.options.qos === 1 && !(session.version === 4 && cleanStart)
   return (call.options.onSessionLost ?? outbound.onSessionLost ?? (usual ? 'republish' : 'reject')) === 'republish'
 }
 
-function describe({ call, packetId }: Item): InFlight {
+function describe({ call, packetId }: QueuedPublish): InFlight {
   return { topic: call.topic, qos: call.options.qos, packetId }
 }
 
 /** What became of messages in flight when the session was lost, for its event: those that are sent anew, and those that are not. */
-export function lossesOf(again: readonly Item[], lost: readonly Item[]): Losses {
+export function lossesOf(again: readonly QueuedPublish[], lost: readonly QueuedPublish[]): Losses {
   const rejected = lost.filter((item) => !item.settled).map((item) => ({ ...describe(item), error: sessionLost() }))
   return { republished: Object.freeze(again.map(describe)), rejected: Object.freeze(rejected) }
 }
@@ -205,7 +205,7 @@ export function receipt(reasonCode: number, packetId: number | undefined, proper
 }
 
 /** The server's no. What holds the identifier of a message that was sent again may be its first copy. */
-export function refused({ repeated }: Item, packetType: number, reasonCode: number, properties: Properties | undefined): MqttError {
+export function refused({ repeated }: QueuedPublish, packetType: number, reasonCode: number, properties: Properties | undefined): MqttError {
   const outcome = repeated && reasonCode === identifierInUse ? 'unknown' : 'refused'
   return refusal('ERR_PUBLISH_REFUSED', reasonCode, properties?.reasonString, packetType, outcome)
 }

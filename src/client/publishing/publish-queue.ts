@@ -20,23 +20,23 @@ import { Backlog } from './backlog.js'
 import { identifierInUse, mostRetries } from './bounds.js'
 import { Failures } from './failures.js'
 import { Isolation } from './isolation.js'
-import { ItemTable } from './item-table.js'
 import { LentBytes } from './lent-bytes.js'
 import type { PublishingHost, PublishWriter } from './ports.js'
+import { PublishTable } from './publish-table.js'
 import {
   aged,
   assertSendable,
   assertTaken,
-  Item,
   type Losses,
   lifetime,
   lossesOf,
   offlinePolicy,
+  QueuedPublish,
   receipt,
   refused,
   republishes,
   sessionLost,
-} from './publish-item.js'
+} from './queued-publish.js'
 import { Room } from './room.js'
 
 /** What `post` sends with. */
@@ -45,7 +45,7 @@ const qos0Receipt = /* @__PURE__ */ receipt(0, undefined)
 const qos0Done = /* @__PURE__ */ Promise.resolve(qos0Receipt)
 
 /** Outgoing messages of one client. */
-export class Outbox {
+export class PublishQueue {
   readonly #host: PublishingHost
   /** Bytes of publishes that are sent and not settled. */
   #sentBytes = 0
@@ -53,9 +53,9 @@ export class Outbox {
   readonly #backlog = new Backlog()
   #releases = 0
   /** What was sent and lacks its last acknowledgement. */
-  readonly #inFlight = new ItemTable()
+  readonly #inFlight = new PublishTable()
   /** To be sent again on this connection. */
-  readonly #replays = new Ring<Item>()
+  readonly #replays = new Ring<QueuedPublish>()
   readonly #room: Room
   #idle: Deferred<void> | undefined
   #ended: MqttError | undefined
@@ -116,7 +116,7 @@ export class Outbox {
       }
     }
     const output = this.#open
-    const item = new Item(call, properties?.messageExpiryInterval === undefined ? 0 : this.#host.platform.now())
+    const item = new QueuedPublish(call, properties?.messageExpiryInterval === undefined ? 0 : this.#host.platform.now())
     if (output !== undefined && this.#backlog.queueOf(item).length === 0 && this.#maySend(item, output)) this.#send(item, output)
     else this.#enqueue(item)
     return item.promise
@@ -131,7 +131,7 @@ export class Outbox {
   /** Sends what waits, as far as connection, quota and identifiers allow: first what goes on from an earlier connection. */
   flush(): void {
     const { session } = this.#host
-    for (let output = this.#open; output !== undefined && session.outbound.mayReplay; output = this.#open) {
+    for (let output = this.#open; output !== undefined && session.sendWindow.mayReplay; output = this.#open) {
       const item = this.#replays.peek()
       if (item === undefined || (this.#isCarried(item) && !this.#isolation.admits(item))) break
       this.#replays.shift()
@@ -168,7 +168,7 @@ export class Outbox {
     this.#isolation.handleAnswer(item, true)
     const { counters, session } = this.#host
     const retries = reasonCode === identifierInUse && packetType === PUBACK && !item.settled && item.retries++ < mostRetries
-    if (retries && session.outbound.disown(packetId)) return this.#requeue(item)
+    if (retries && session.sendWindow.disown(packetId)) return this.#requeue(item)
     if (counters !== undefined) counters.publishesAcked += 1
     if (reasonCode < 0x80 || packetType === PUBCOMP) return this.#succeed(item, receipt(reasonCode || item.received, packetId, properties))
     if (counters !== undefined) counters.refusals += 1
@@ -177,9 +177,9 @@ export class Outbox {
 
   /** A connection is up: PUBREL goes on at once, messages follow with DUP as the quota allows. */
   handleConnected(): void {
-    const { outbound } = this.#host.session
+    const { sendWindow } = this.#host.session
     this.#isolation.handleConnected()
-    for (const item of this.#inFlight.released()) outbound.replayRelease(item.packetId)
+    for (const item of this.#inFlight.released()) sendWindow.replayRelease(item.packetId)
     for (const item of this.#inFlight.unreleased()) this.#replays.push(item)
     if (this.inFlight > 0) this.#progress.handleSent()
   }
@@ -202,8 +202,8 @@ export class Outbox {
 
   /** The session is gone: what was in flight is sent anew or rejected, as said; one by one. */
   handleSessionLost(): { readonly losses: Losses; readonly settle: () => void } {
-    const again: Item[] = []
-    const lost: Item[] = []
+    const again: QueuedPublish[] = []
+    const lost: QueuedPublish[] = []
     for (const item of this.#inFlight.all()) (!item.settled && republishes(item, this.#host) ? again : lost).push(item)
     this.#replays.drain()
     this.#inFlight.clear()
@@ -245,7 +245,7 @@ export class Outbox {
     if (connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
     await this.#backlog.immediate.last?.promise.catch(() => undefined)
     const { promise, resolve, reject } = deferred<void>()
-    connection.output.onWritten((error) => (error === undefined ? resolve() : reject(withOutcome(error, 'unknown'))))
+    connection.writer.onWritten((error) => (error === undefined ? resolve() : reject(withOutcome(error, 'unknown'))))
     await promise
   }
 
@@ -259,7 +259,7 @@ export class Outbox {
   }
 
   get #open(): PublishWriter | undefined {
-    const output = this.#host.links.connection?.output
+    const output = this.#host.links.connection?.writer
     return output?.writable === true && !this.#isolation.silent ? output : undefined
   }
 
@@ -270,19 +270,19 @@ export class Outbox {
   #hasRoom(post: boolean): boolean {
     const { links, options } = this.#host
     const { connection } = links
-    const open = post ? this.#immediate !== undefined : (connection?.output.writable ?? options.outbound.offline.qos0 === 'queue')
+    const open = post ? this.#immediate !== undefined : (connection?.writer.writable ?? options.outbound.offline.qos0 === 'queue')
     return open && !this.#backlog.exceeds(options.outbound, this.#sentBytes)
   }
 
   // Quota and identifiers, and the share of the limit that sent messages take. One message may always go.
-  #maySend(item: Item, output: PublishWriter): boolean {
+  #maySend(item: QueuedPublish, output: PublishWriter): boolean {
     const { size, call } = item
     const { options, session } = this.#host
     const fits = this.#sentBytes === 0 || this.#sentBytes + size <= options.outbound.maxQueuedBytes
     const { qos } = call.options
     if (!fits || qos === 0) return fits
-    if (this.#replays.length > 0 || !session.outbound.mayPublish || !this.#isolation.admits(item)) return false
-    if (session.outbound.prepare(qos)) return true
+    if (this.#replays.length > 0 || !session.sendWindow.mayPublish || !this.#isolation.admits(item)) return false
+    if (session.sendWindow.prepare(qos)) return true
     output.queueFlush()
     return false
   }
@@ -294,7 +294,7 @@ export class Outbox {
     if (connection !== undefined && session.negotiated !== undefined) assertTaken(options, session.negotiated)
   }
 
-  #enqueue(item: Item): void {
+  #enqueue(item: QueuedPublish): void {
     const { signal } = item.call.options
     try {
       this.#try(item.call.topic, item.payload.length, item.call.options)
@@ -311,7 +311,7 @@ export class Outbox {
   }
 
   // It is dropped when its time to live, or its message expiry interval, is over before it was sent.
-  #age(item: Item): void {
+  #age(item: QueuedPublish): void {
     const { left, option } = lifetime(item, this.#host.options.outbound)
     if (left > longestDelay) return
     const expire = (): void => {
@@ -322,7 +322,7 @@ export class Outbox {
   }
 
   // Under 'wait' those who wait have the same limits once more.
-  #makeRoom(item: Item): void {
+  #makeRoom(item: QueuedPublish): void {
     const { maxQueuedBytes, overflow: usual } = this.#host.options.outbound
     const overflow = item.call.options.overflow ?? usual
     const drops = overflow === 'drop-oldest' && this.#sentBytes + item.size <= maxQueuedBytes
@@ -339,14 +339,14 @@ export class Outbox {
     }
   }
 
-  #giveUp(error: MqttError, wanted: (item: Item) => boolean = () => true): void {
+  #giveUp(error: MqttError, wanted: (item: QueuedPublish) => boolean = () => true): void {
     for (const item of this.#backlog.select(wanted)) {
       this.#backlog.remove(item)
       this.#fail(item, error)
     }
   }
 
-  #send(item: Item, output: PublishWriter): void {
+  #send(item: QueuedPublish, output: PublishWriter): void {
     const { session, counters, platform } = this.#host
     const { topic, options } = item.call
     const { qos } = options
@@ -354,7 +354,7 @@ export class Outbox {
     try {
       this.#check(options)
       const wire = aged(item, platform.now)
-      item.packetId = qos > 0 ? session.outbound.publish(qos) : 0
+      item.packetId = qos > 0 ? session.sendWindow.publish(qos) : 0
       // On file before it is written: a listener of `packet` may end the client.
       if (item.packetId > 0) this.#inFlight.add(item)
       item.sent = true
@@ -372,7 +372,7 @@ export class Outbox {
       item.wire = undefined
       if (item.packetId > 0 && this.#inFlight.get(item.packetId) === item) {
         this.#inFlight.delete(item.packetId)
-        session.outbound.withdraw(item.packetId)
+        session.sendWindow.withdraw(item.packetId)
       }
       const told = asInvalidOption(error, '', item.call.topic)
       return this.#fail(item, item.again && MqttError.is(told) ? withOutcome(told, 'unknown') : told)
@@ -381,7 +381,7 @@ export class Outbox {
   }
 
   // Exactly the packet that was sent, but for DUP; unless this server takes less than the one before.
-  #resend(item: Item, output: PublishWriter): void {
+  #resend(item: QueuedPublish, output: PublishWriter): void {
     const { session, counters } = this.#host
     const { wire, packetId, call } = item
     if (!this.#isCarried(item) || wire === undefined) return
@@ -393,7 +393,7 @@ export class Outbox {
       this.#forget(item)
       return this.#fail(item, withOutcome(error, 'unknown'))
     }
-    session.outbound.replay(packetId)
+    session.sendWindow.replay(packetId)
     item.repeated = true
     this.#lent.handleSent(item, output)
     if (counters !== undefined) counters.publishesReplayed += 1
@@ -402,18 +402,18 @@ export class Outbox {
   }
 
   // Still without an answer since the connection before.
-  #isCarried(item: Item): boolean {
+  #isCarried(item: QueuedPublish): boolean {
     return this.#inFlight.get(item.packetId) === item && item.released === 0
   }
 
   // It is not sent again.
-  #forget({ packetId }: Item): void {
-    this.#host.session.outbound.abandon(packetId)
+  #forget({ packetId }: QueuedPublish): void {
+    this.#host.session.sendWindow.abandon(packetId)
     this.#inFlight.delete(packetId)
   }
 
   // In front of what was never sent; to be called from the youngest to the oldest.
-  #requeue(item: Item): void {
+  #requeue(item: QueuedPublish): void {
     this.#sentBytes -= item.size
     item.sent = false
     item.again = true
@@ -423,7 +423,7 @@ export class Outbox {
     this.#backlog.unshift(item)
   }
 
-  #follow(item: Item, output: PublishWriter): void {
+  #follow(item: QueuedPublish, output: PublishWriter): void {
     const { payload, options } = item.call
     if (options.qos === 0 && payload.length < largePayload && options.flush !== true) return this.#succeed(item, qos0Receipt)
     if (options.signal !== undefined) item.stop ??= onAbort(options.signal, () => this.#abort(item))
@@ -432,7 +432,7 @@ export class Outbox {
     output.onWritten((error) => (error === undefined ? this.#succeed(item, qos0Receipt) : this.#fail(item, withOutcome(error, 'unknown'))))
   }
 
-  #limit(item: Item): void {
+  #limit(item: QueuedPublish): void {
     const { options, platform } = this.#host
     this.#progress.handleSent()
     const timeout = item.call.options.ackTimeout || options.outbound.ackTimeout
@@ -455,24 +455,24 @@ export class Outbox {
     assertSendable(topic, payloadLength, how, connection && session.negotiated?.maximumPacketSize)
   }
 
-  #abort(item: Item): void {
+  #abort(item: QueuedPublish): void {
     const { signal } = item.call.options
     if (item.sent) return this.#tell(item, aborted(signal, 'unknown'))
     this.#backlog.remove(item)
     this.#fail(item, aborted(signal, item.again ? 'unknown' : 'not-sent'))
   }
 
-  #succeed(item: Item, done: Receipt): void {
+  #succeed(item: QueuedPublish, done: Receipt): void {
     this.#release(item)
     item.resolve(done)
   }
 
-  #fail(item: Item, error: unknown): void {
+  #fail(item: QueuedPublish, error: unknown): void {
     this.#release(item)
     this.#tell(item, error)
   }
 
-  #tell(item: Item, error: unknown): void {
+  #tell(item: QueuedPublish, error: unknown): void {
     if (item.settled) return
     item.reject(error)
     // The exchange goes on without the caller.
@@ -481,11 +481,11 @@ export class Outbox {
     this.#failures.add(item.call.topic, error)
   }
 
-  #release(item: Item): void {
+  #release(item: QueuedPublish): void {
     if (item.sent) this.#sentBytes -= item.size
     item.sent = false
     this.#lent.giveBack(item, false)
-    if (this.size > 0) this.#host.links.connection?.output.queueFlush()
+    if (this.size > 0) this.#host.links.connection?.writer.queueFlush()
     item.stop?.()
     item.cancel?.()
     item.late?.()

@@ -11,7 +11,7 @@ import type { Sink } from './transport.js'
 const earlyLimit = 2 * 1024 * 1024
 
 /** Delivers to a {@link Sink} that may come later than the bytes. */
-export class Inlet {
+export class SinkHolder {
   /** The sink while it may be called: after `open()`, before the end or `drop()`. */
   live: Sink | undefined
   /** True once the end is decided: nothing but `closed` follows. */

@@ -46,7 +46,7 @@ interface Parked {
 export type Fault = (reasonCode: number, message?: string) => void
 
 /** Incoming half of the session state. */
-export class Inbound {
+export class ReceiveWindow {
   readonly #ids = new IdTable()
   readonly #parked = new SparseMap<number, Parked>()
   readonly #byTicket = new SparseMap<number, Parked>()

@@ -11,7 +11,6 @@ import { PUBREL } from '../../wire/constants.js'
 import { SparseMap } from '../common/sparse.js'
 import type { AckQueue } from './ack-queue.js'
 import { IdTable, maximumPacketIdentifier } from './id-table.js'
-import type { Fault } from './inbound.js'
 import {
   AWAIT_PUBACK,
   AWAIT_PUBCOMP,
@@ -33,9 +32,10 @@ import {
   UNKNOWN,
 } from './numbers.js'
 import type { PersistPort } from './persistence.js'
+import type { Fault } from './receive-window.js'
 
 /** Outgoing half of the session state. */
-export class Outbound {
+export class SendWindow {
   /** Acknowledgements for exchanges that do not exist: counted, otherwise ignored. */
   unsolicited = 0
   /** The request whose answer had another number of reason codes than it had filters; 0 when there was none. */

@@ -3,24 +3,24 @@
  *
  * Identifiers are given in turn, so that neighbours never meet in a slot; where two do, the array doubles, up to one slot per identifier.
  */
-import type { Item } from './publish-item.js'
+import type { QueuedPublish } from './queued-publish.js'
 
 const least = 16
 /** A table longer than this is not kept for nothing. */
 const mostKept = 4096
 
 /** What was sent and lacks its last acknowledgement. */
-export class ItemTable {
+export class PublishTable {
   size = 0
-  #slots: (Item | undefined)[] = []
+  #slots: (QueuedPublish | undefined)[] = []
 
-  get(packetId: number): Item | undefined {
+  get(packetId: number): QueuedPublish | undefined {
     const item = this.#slots[packetId & (this.#slots.length - 1)]
     return item?.packetId === packetId ? item : undefined
   }
 
   /** Puts an item under its packet identifier, which nothing else has. */
-  add(item: Item): void {
+  add(item: QueuedPublish): void {
     while (this.#slots.length === 0 || (this.get(item.packetId) === undefined && this.#isTaken(item.packetId))) this.#double()
     this.#slots[item.packetId & (this.#slots.length - 1)] = item
     this.size += 1
@@ -39,17 +39,17 @@ export class ItemTable {
   }
 
   /** All, in the order in which they were sent. */
-  all(): Item[] {
+  all(): QueuedPublish[] {
     return this.#slots.filter((item) => item !== undefined).sort((first, second) => first.order - second.order)
   }
 
   /** Those without PUBREC, in the order in which they were sent. */
-  unreleased(): Item[] {
+  unreleased(): QueuedPublish[] {
     return this.all().filter((item) => item.released === 0)
   }
 
   /** Those with PUBREC, in the order of that. */
-  released(): Item[] {
+  released(): QueuedPublish[] {
     const items = this.all().filter((item) => item.released > 0)
     return items.sort((first, second) => first.released - second.released)
   }
@@ -61,7 +61,7 @@ export class ItemTable {
   // No two of them meet in the longer one.
   #double(): void {
     const items = this.all()
-    this.#slots = new Array<Item | undefined>(Math.max(least, this.#slots.length * 2)).fill(undefined)
+    this.#slots = new Array<QueuedPublish | undefined>(Math.max(least, this.#slots.length * 2)).fill(undefined)
     for (const item of items) this.#slots[item.packetId & (this.#slots.length - 1)] = item
   }
 }

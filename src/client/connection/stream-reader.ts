@@ -16,7 +16,7 @@ import { clockStride, mostWaiting, sliceLength, sliceTime } from './bounds.js'
 import { sizeLimit } from './control.js'
 
 /** Whom the packets are for. */
-export interface Eater {
+export interface FrameHandler {
   /** False once nothing more is to be read. */
   readonly reading: boolean
   /** A slice begins. */
@@ -33,13 +33,13 @@ export function frameOptions({ allocate }: Platform, protocolVersion: ProtocolVe
 }
 
 /** Incoming bytes of one connection. */
-export class Intake {
+export class StreamReader {
   framer: FrameSource
   /** Takes over as soon as a packet ends where a read does. */
   better: FrameSource | undefined
   readonly #platform: Platform
   readonly #transport: Transport
-  readonly #eater: Eater
+  readonly #handler: FrameHandler
   /** What came in while the framer's chunk was not walked to its end; undefined while it is. */
   #waiting: Writer | undefined
   /** A packet is still to be judged: nothing behind it is read. */
@@ -49,10 +49,10 @@ export class Intake {
   #packets = 0
   #busy = 0
 
-  constructor(platform: Platform, transport: Transport, eater: Eater, protocolVersion: ProtocolVersion, maximumPacketSize: number) {
+  constructor(platform: Platform, transport: Transport, handler: FrameHandler, protocolVersion: ProtocolVersion, maximumPacketSize: number) {
     this.#platform = platform
     this.#transport = transport
-    this.#eater = eater
+    this.#handler = handler
     this.framer = new Framer({ from: 'server', ...frameOptions(platform, protocolVersion, maximumPacketSize) })
   }
 
@@ -132,19 +132,19 @@ export class Intake {
 
   /** True when the chunk was walked to its end. */
   #walk(sliced: boolean, began = this.#platform.now()): boolean {
-    const eater = this.#eater
+    const handler = this.#handler
     const { framer } = this
     const first = this.#packets
     let packets = first
     let tired = false
     let fault: WireError | undefined
-    eater.handleSliceStart()
+    handler.handleSliceStart()
     try {
-      while (eater.reading && !this.#held && !this.#over) {
+      while (handler.reading && !this.#held && !this.#over) {
         tired = sliced && this.#isTired(packets, began)
         if (tired || !framer.next()) break
         packets += 1
-        eater.handleFrame(began)
+        handler.handleFrame(began)
       }
     } catch (error) {
       if (!(error instanceof WireError)) throw error
@@ -152,9 +152,9 @@ export class Intake {
     }
     this.#packets = packets
     this.#busy += this.#platform.now() - began
-    const stops = !this.#over && eater.reading && fault === undefined && (tired || this.#held)
+    const stops = !this.#over && handler.reading && fault === undefined && (tired || this.#held)
     if (stops) this.#stop()
-    eater.handleSlice(packets > first, fault, began)
+    handler.handleSlice(packets > first, fault, began)
     return !stops
   }
 

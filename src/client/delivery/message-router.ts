@@ -29,7 +29,7 @@ interface Recipient {
 type ReadRoute = Route<Consumer>
 
 /** Routes messages. */
-export class Inbox {
+export class MessageRouter {
   /** Bytes of messages that are buffered or held. */
   bytes = 0
   /** Consumers with messages in memory that others may share. */
@@ -278,7 +278,7 @@ export class Inbox {
 
   /** Starts looking at the progress of acknowledgements; stops by itself when none are owed. */
   watch(): void {
-    if (this.#stallTimer !== undefined || this.#host.session.inbound.unsettled === 0) return
+    if (this.#stallTimer !== undefined || this.#host.session.receiveWindow.unsettled === 0) return
     this.#stallTimer = this.#host.platform.setTimer(() => this.#checkProgress(), stallCheck)
   }
 
@@ -359,7 +359,7 @@ export class Inbox {
       return fits
     }
     if (fits && !this.#overdrawn) return true
-    this.#host.session.inbound.takeBack()
+    this.#host.session.receiveWindow.takeBack()
     this.#overdraw()
     return false
   }
@@ -375,7 +375,7 @@ export class Inbox {
     const look = (): void => {
       // The end of the client is orderly, and says goodbye by itself.
       if (session.state !== 'connected' || session.negotiated !== negotiated || this.#host.states.stopping) return
-      const left = session.inbound.unsettled + this.bytes
+      const left = session.receiveWindow.unsettled + this.bytes
       idle = left < most ? 0 : idle + 1
       most = left
       const reads = [...registry.consumers].some(({ attended, busy }) => attended || busy)
@@ -438,19 +438,19 @@ export class Inbox {
   #checkProgress(): void {
     this.#stallTimer = undefined
     const { session, platform } = this.#host
-    if (session.inbound.unsettled === 0) return
+    if (session.receiveWindow.unsettled === 0) return
     const now = platform.now()
-    const oldest = session.inbound.oldestTicket
+    const oldest = session.receiveWindow.oldestTicket
     if (oldest !== this.#oldestTicket) {
       this.#oldestTicket = oldest
       this.#oldestSince = now
       this.#reported = false
     }
     const age = now - this.#oldestSince
-    if (!this.#reported && (age >= stallAge || (session.inbound.full && age >= stallCheck))) {
+    if (!this.#reported && (age >= stallAge || (session.receiveWindow.full && age >= stallCheck))) {
       this.#reported = true
       this.#host.log('warn', `we acknowledge nothing since ${Math.round(age)} ms`)
-      this.#host.events.emit('stalled', { direction: 'in', subscription: this.#holder(oldest), age, inFlight: session.inbound.unsettled })
+      this.#host.events.emit('stalled', { direction: 'in', subscription: this.#holder(oldest), age, inFlight: session.receiveWindow.unsettled })
     }
     this.watch()
   }

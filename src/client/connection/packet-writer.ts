@@ -29,8 +29,8 @@ import { Watching } from './watching.js'
 /** The empty Topic Name of a PUBLISH under an alias. */
 const noTopic = /* @__PURE__ */ new Uint8Array(2)
 
-/** The connection, as its output sees it. */
-export interface Outlet {
+/** The connection, as its writer sees it. */
+export interface WriterOwner {
   /** Does what the session asks for. */
   pump(): void
   /** A deadline of the session may have come nearer. */
@@ -38,7 +38,7 @@ export interface Outlet {
 }
 
 /** The writing half of a connection. */
-export class Output {
+export class PacketWriter {
   /** Bytes that have left. */
   left = 0
   /** Rises with each slice of a payload. */
@@ -54,7 +54,7 @@ export class Output {
   readonly #transport: Transport
   readonly #host: ConnectionHost
   readonly #version: ProtocolVersion
-  readonly #outlet: Outlet
+  readonly #owner: WriterOwner
   readonly #writer: Writer
   /** The write before was no small one: this will hardly be. */
   #busy = false
@@ -90,11 +90,11 @@ export class Output {
     this.flush()
   }
 
-  constructor(transport: Transport, host: ConnectionHost, version: ProtocolVersion, outlet: Outlet) {
+  constructor(transport: Transport, host: ConnectionHost, version: ProtocolVersion, owner: WriterOwner) {
     this.#transport = transport
     this.#host = host
     this.#version = version
-    this.#outlet = outlet
+    this.#owner = owner
     this.watching = new Watching(host)
     this.#writer = new Writer(0, true, (size, old) => {
       giveBuffer(old)
@@ -446,7 +446,7 @@ export class Output {
   #hold(): void {
     const { platform, session } = this.#host
     session.keepAlive.blocked(true, platform.now())
-    this.#outlet.arm()
+    this.#owner.arm()
   }
 
   #resume(): void {
@@ -495,6 +495,6 @@ export class Output {
 
   #giveUp(error: MqttError): void {
     this.#host.session.close(error, undefined)
-    this.#outlet.pump()
+    this.#owner.pump()
   }
 }
