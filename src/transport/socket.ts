@@ -25,7 +25,7 @@ export type MakeSocket = (onread: OnReadOpts) => Socket
 export class SocketTransport implements Transport {
   /** For the dialling code only. */
   readonly socket: Socket
-  readonly #inlet = new SinkHolder()
+  readonly #holder = new SinkHolder()
   readonly #first: Uint8Array
   #ended = false
   #cut = false
@@ -35,24 +35,24 @@ export class SocketTransport implements Transport {
   constructor(make: MakeSocket) {
     firstBuffer ??= new Uint8Array(4096)
     this.#first = firstBuffer
-    const socket = make({ buffer: () => this.#inlet.live?.buffer() ?? this.#first, callback: (length, array) => this.#received(length, array) })
+    const socket = make({ buffer: () => this.#holder.live?.buffer() ?? this.#first, callback: (length, array) => this.#received(length, array) })
     this.socket = socket
     socket.on('error', (error) => {
       if (!this.#cut) this.#cause ??= error
     })
-    socket.on('drain', () => this.#inlet.live?.drain())
+    socket.on('drain', () => this.#holder.live?.drain())
     socket.on('end', () => this.#wait())
     socket.on('finish', () => this.#wait())
     socket.on('close', () => {
       clearTimeout(this.#linger)
-      this.#inlet.end(this.#cause)
+      this.#holder.end(this.#cause)
     })
   }
 
   open(sink: Sink): void {
-    this.#inlet.open(sink, () => {
+    this.#holder.open(sink, () => {
       // Sockets that read in place emit no 'data'; accepted ones do, as a server cannot be given `onread`.
-      this.socket.on('data', (bytes: Uint8Array) => this.#inlet.chunk(bytes))
+      this.socket.on('data', (bytes: Uint8Array) => this.#holder.chunk(bytes))
       this.socket.resume()
     })
   }
@@ -68,7 +68,7 @@ export class SocketTransport implements Transport {
     if (this.#ended) return
     this.#ended = true
     // The peer's end is to be seen.
-    if (this.#inlet.live) this.socket.resume()
+    if (this.#holder.live) this.socket.resume()
     this.socket.end()
   }
 
@@ -81,21 +81,21 @@ export class SocketTransport implements Transport {
   }
 
   destroy(cause?: unknown): void {
-    if (this.#cut || this.#inlet.over) return
+    if (this.#cut || this.#holder.over) return
     this.#ended = true
     this.#cut = true
     this.#cause = cause
-    this.#inlet.drop()
+    this.#holder.drop()
     // 'close' follows, also where an error has destroyed the socket already.
     this.socket.destroy()
   }
 
   #received(length: number, array: Uint8Array): boolean {
     if (this.#cut) return false
-    const sink = this.#inlet.live
+    const sink = this.#holder.live
     if (sink && array !== this.#first) sink.read(length)
-    else this.#inlet.chunk(sink ? array.subarray(0, length) : array.slice(0, length))
-    return this.#inlet.live !== undefined
+    else this.#holder.chunk(sink ? array.subarray(0, length) : array.slice(0, length))
+    return this.#holder.live !== undefined
   }
 
   // One direction is over: the other gets a moment to follow, not for ever.

@@ -90,7 +90,7 @@ function opened(socket: WebSocket, target: Target, signal: AbortSignal): Promise
 class NodeWebSocketTransport implements Transport {
   readonly #socket: WebSocket
   readonly #stream: Socket
-  readonly #inlet = new SinkHolder()
+  readonly #holder = new SinkHolder()
   #ended = false
   #cut = false
   #full = false
@@ -104,16 +104,16 @@ class NodeWebSocketTransport implements Transport {
     socket.on('message', (data, isBinary) => this.#received(data as Buffer, isBinary))
     // `ws` has sent a close frame then, and would wait for the peer's.
     socket.on('error', (error) => this.destroy(error))
-    socket.on('close', (code, reason) => this.#inlet.end(this.#cut ? this.#cause : closeCause(code, reason.toString())))
+    socket.on('close', (code, reason) => this.#holder.end(this.#cut ? this.#cause : closeCause(code, reason.toString())))
     stream.on('drain', () => {
       if (!this.#full) return
       this.#full = false
-      this.#inlet.live?.drain()
+      this.#holder.live?.drain()
     })
   }
 
   open(sink: Sink): void {
-    this.#inlet.open(sink, () => this.#socket.resume())
+    this.#holder.open(sink, () => this.#socket.resume())
   }
 
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
@@ -144,17 +144,17 @@ class NodeWebSocketTransport implements Transport {
   }
 
   destroy(cause?: unknown): void {
-    if (this.#cut || this.#inlet.over) return
+    if (this.#cut || this.#holder.over) return
     this.#ended = true
     this.#cut = true
     this.#cause = cause
-    this.#inlet.drop()
+    this.#holder.drop()
     this.#socket.terminate()
   }
 
   #received(data: Buffer, isBinary: boolean): void {
     if (!isBinary) this.#fail(1003, textError())
-    else if (!this.#inlet.chunk(data)) this.#fail(1009, sizeError(data.length))
+    else if (!this.#holder.chunk(data)) this.#fail(1009, sizeError(data.length))
   }
 
   #fail(code: number, cause: Error): void {

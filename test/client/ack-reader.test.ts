@@ -13,8 +13,8 @@ function noting(): { readonly told: unknown[]; readonly host: ConnectionHost } {
     told.push(reasonCode === undefined ? [name, id] : [name, id, reasonCode])
     return UNKNOWN
   }
-  const outbound = { handlePuback: note('puback'), handlePubrec: note('pubrec'), handlePubcomp: note('pubcomp') }
-  const host = { session: { outbound, inbound: { handlePubrel: note('pubrel') }, expectConnected: () => true } }
+  const sendWindow = { handlePuback: note('puback'), handlePubrec: note('pubrec'), handlePubcomp: note('pubcomp') }
+  const host = { session: { sendWindow, receiveWindow: { handlePubrel: note('pubrel') }, expectConnected: () => true } }
   return { told, host: host as unknown as ConnectionHost }
 }
 

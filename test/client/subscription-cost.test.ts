@@ -13,14 +13,15 @@ function expectLinear(run: (count: number) => void): void {
 /** A registry on a connection that swallows everything; gives how many packets left. */
 function offhand(): { readonly registry: Registry; readonly sent: () => number } {
   let packets = 0
-  const output = { packetLimit: 1_000_000, writeAcks: () => 0, send: () => undefined, queueFlush: () => undefined }
-  const outbound = { hasIdentifier: true, request: () => ++packets }
+  const writer = { packetLimit: 1_000_000, writeAcks: () => 0, send: () => undefined, queueFlush: () => undefined }
+  const sendWindow = { hasIdentifier: true, request: () => ++packets }
   const host = {
     platform: { random: () => 0 },
     options: { maxFiltersPerSubscribe: 1 },
-    session: { outbound, negotiated: {} },
-    connection: { output },
-    inbox: { handleForgotten: () => undefined },
+    session: { sendWindow, negotiated: {} },
+    links: { connection: { writer } },
+    states: { stopping: false },
+    router: { handleForgotten: () => undefined },
     handleTurnEnd: () => undefined,
   }
   return { registry: new Registry(host as unknown as SubscribingHost), sent: () => packets }

@@ -240,8 +240,7 @@ export class PublishQueue {
 
   /** Fulfils when nothing is queued at QoS 0 and everything sent so far has left. */
   async flushed(): Promise<void> {
-    const { links } = this.#host
-    const { connection } = links
+    const { connection } = this.#host.links
     if (connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
     await this.#backlog.immediate.last?.promise.catch(() => undefined)
     const { promise, resolve, reject } = deferred<void>()
@@ -268,8 +267,8 @@ export class PublishQueue {
   }
 
   #hasRoom(post: boolean): boolean {
-    const { links, options } = this.#host
-    const { connection } = links
+    const { connection } = this.#host.links
+    const { options } = this.#host
     const open = post ? this.#immediate !== undefined : (connection?.writer.writable ?? options.outbound.offline.qos0 === 'queue')
     return open && !this.#backlog.exceeds(options.outbound, this.#sentBytes)
   }
@@ -290,8 +289,7 @@ export class PublishQueue {
   // What the server said it does not take is refused before a byte is sent.
   #check(options: CheckedPublish): void {
     const { links, session } = this.#host
-    const { connection } = links
-    if (connection !== undefined && session.negotiated !== undefined) assertTaken(options, session.negotiated)
+    if (links.connection !== undefined && session.negotiated !== undefined) assertTaken(options, session.negotiated)
   }
 
   #enqueue(item: QueuedPublish): void {
@@ -451,8 +449,7 @@ export class PublishQueue {
 
   #try(topic: string, payloadLength: number, how: Sending): void {
     const { links, session } = this.#host
-    const { connection } = links
-    assertSendable(topic, payloadLength, how, connection && session.negotiated?.maximumPacketSize)
+    assertSendable(topic, payloadLength, how, links.connection && session.negotiated?.maximumPacketSize)
   }
 
   #abort(item: QueuedPublish): void {
