@@ -54,3 +54,11 @@ export class Counters {
     this.failures.set(code, (this.failures.get(code) ?? 0) + 1)
   }
 }
+
+/** Facts that are counted one by one. */
+type Fact = { [K in keyof Counters]: Counters[K] extends number ? K : never }[keyof Counters]
+
+/** One more of a fact, where anything is counted. What happens with each packet is counted in place. */
+export function tally({ counters }: { readonly counters: Counters | undefined }, fact: Fact): void {
+  if (counters !== undefined) counters[fact] += 1
+}

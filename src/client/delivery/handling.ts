@@ -9,6 +9,7 @@ import { MqttError, printable } from '../../errors.js'
 import { Printed } from '../../printing.js'
 import type { Grant, Handler, HandlerFailure, Handling } from '../api/index.js'
 import { type Deferred, deferred } from '../common/abort.js'
+import { tally } from '../common/counters.js'
 import { asyncDisposeSymbol } from '../common/dispose.js'
 import { Ring } from '../common/ring.js'
 import { SparseSet } from '../common/sparse.js'
@@ -215,9 +216,8 @@ export class HandlerLoop extends Printed implements Handling {
   }
 
   #report(cause: unknown, { subject }: DeliveredMessage): MqttError {
-    const { counters } = this.#host
     const error = new MqttError('ERR_HANDLER_FAILED', `handler failed: ${printable(subject)}`, { cause })
-    if (counters !== undefined) counters.handlerFailures += 1
+    tally(this.#host, 'handlerFailures')
     this.#host.log('error', error.message)
     this.#host.events.emit('error', { error })
     return error

@@ -3,12 +3,14 @@
  *
  * It owns no consumer and no connection. It must never acknowledge a message that waits for somebody, and never hold more than the budget.
  */
+
 import { MqttError } from '../../errors.js'
 import { MOST_NOTED } from '../../wire/property-numbers.js'
 import type { PublishView } from '../../wire/publish.js'
 import type { TopicRecord } from '../../wire/topic-table.js'
 import type { TopicTrie } from '../../wire/trie.js'
 import type { Counters } from '../common/counters.js'
+import { tally } from '../common/counters.js'
 import { SparseSet } from '../common/sparse.js'
 import { type Piece, Pieces } from '../memory/message-memory.js'
 import type { CancelTimer } from '../platform/platform.js'
@@ -214,8 +216,7 @@ export class MessageRouter {
 
   /** A message came in again that is in hand or was received. */
   handleRepeat(): void {
-    const { counters } = this.#host
-    if (counters !== undefined) counters.duplicates += 1
+    tally(this.#host, 'duplicates')
     this.watch()
   }
 
@@ -401,8 +402,7 @@ export class MessageRouter {
 
   // Told at most once in an interval, with what came together meanwhile.
   #countDrop(topic: string): void {
-    const { counters } = this.#host
-    if (counters !== undefined) counters.dropped += 1
+    tally(this.#host, 'dropped')
     this.#dropped += 1
     this.#dropTopic = topic
     // While the client ends: all at once, at its end.
@@ -420,8 +420,7 @@ export class MessageRouter {
 
   // Nobody claimed it.
   #handOver(message: DeliveredMessage): void {
-    const { counters } = this.#host
-    if (counters !== undefined) counters.unclaimed += 1
+    tally(this.#host, 'unclaimed')
     message.settle(0)
     this.#host.log('debug', 'nobody subscribed to ', message.topic)
     this.#host.events.emit('unclaimed', { message })

@@ -4,8 +4,10 @@
  * Carries out what `supervisor.ts` decides; at most one attempt or wait at a time. It holds no session and no connection, and after `stop()` it
  * does nothing any more.
  */
+
 import { MqttError } from '../../errors.js'
 import type { ProtocolVersion } from '../../wire/packets.js'
+import { tally } from '../common/counters.js'
 import { type ParsedEndpoint, referred, shown } from '../parsing/endpoint.js'
 import type { Config } from '../parsing/options.js'
 import type { CancelTimer } from '../platform/platform.js'
@@ -166,7 +168,7 @@ export class Dialling {
     if (this.#stopped || this.#attempt !== undefined) return
     const abort = new AbortController()
     this.#attempt = abort
-    if (this.connectedOnce && host.counters !== undefined) host.counters.reconnectAttempts += 1
+    if (this.connectedOnce) tally(host, 'reconnectAttempts')
     const endpoint = this.#brokers.ask()
     const { attempt: number, lastError } = this.#supervisor
     const { protocolVersion } = host.options

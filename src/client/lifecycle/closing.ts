@@ -1,7 +1,9 @@
 /**
  * The end of a client: everything that is pending settles, each with what is known about it, and no timer is left.
  */
+
 import type { MqttError } from '../../errors.js'
+import { tally } from '../common/counters.js'
 import { closedError } from '../common/outcome.js'
 import type { Parts } from './parts.js'
 
@@ -53,9 +55,10 @@ export function end(parts: Parts, error: MqttError | undefined): void {
 }
 
 /** The connection is over, where `connect` told of it. */
-export function tellDown({ counters, events, links }: Parts, error: MqttError | undefined, reason?: string): void {
+export function tellDown(parts: Parts, error: MqttError | undefined, reason?: string): void {
+  const { events, links } = parts
   if (!links.up) return
   links.up = false
-  if (counters !== undefined) counters.disconnects += 1
+  tally(parts, 'disconnects')
   events.emit('disconnect', { error, cause: error, reason })
 }

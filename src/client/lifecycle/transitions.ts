@@ -4,9 +4,11 @@
  * Applications hear of a transition when it is complete. Two events come before one, as what listeners do then counts for it: `serverdisconnect` and
  * `connecterror`, after which `setBrokers()` and `reconnect()` decide where to go.
  */
+
 import type { MqttError } from '../../errors.js'
 import { DISCONNECT } from '../../wire/constants.js'
 import type { ConnackPacket, DisconnectPacket, Properties } from '../../wire/packets.js'
+import { tally } from '../common/counters.js'
 import { redacted } from '../common/redact.js'
 import { whenPassed } from '../platform/platform.js'
 import type { Action } from '../session/actions.js'
@@ -43,7 +45,7 @@ function handleConnected(parts: Parts, { connack, lost, stale }: Action & { type
   links.handleAccepted()
   links.expiry?.()
   link.writer.handleConnected(negotiated.maximumPacketSize, dialling.handleConnected())
-  if (parts.counters !== undefined) parts.counters.connects += 1
+  tally(parts, 'connects')
   const tellLoss = lost ? accountForLoss(parts, 'absent', stale) : undefined
   if (!states.stopping) registry.handleConnected(!sessionPresent && !first)
   publishQueue.handleConnected()
@@ -76,7 +78,7 @@ export function flush({ registry, publishQueue }: Parts): void {
 
 function handleRefused(parts: Parts, { reasonCode, properties }: ConnackPacket): void {
   const code = parts.session.version === 5 ? reasonCode : version5Code(reasonCode)
-  if (parts.counters !== undefined) parts.counters.refusals += 1
+  tally(parts, 'refusals')
   handleEnd(parts, refusal('ERR_CONNECT_REFUSED', code, properties.reasonString), properties)
 }
 
@@ -100,7 +102,7 @@ export function handleLost(parts: Parts, given: MqttError | undefined): void {
 }
 
 function lose(parts: Parts, given: MqttError | undefined): void {
-  const { counters, dialling, router, links, options, registry, session, states } = parts
+  const { dialling, router, links, options, registry, session, states } = parts
   const replaced = links.replacing
   const error = given ?? replaced
   // Over the budget, what was held has been handed out: the rest may come.
@@ -110,8 +112,8 @@ function lose(parts: Parts, given: MqttError | undefined): void {
   // Undefined: after our goodbye.
   if (states.ended || error === undefined) return end(parts, undefined)
   for (const extra of parts.extras) extra.handleLost?.(error)
-  if (given !== undefined) counters?.fail(error.code)
-  if (error.code === 'ERR_KEEPALIVE_TIMEOUT' && counters !== undefined) counters.pingTimeouts += 1
+  if (given !== undefined) parts.counters?.fail(error.code)
+  if (error.code === 'ERR_KEEPALIVE_TIMEOUT') tally(parts, 'pingTimeouts')
   const step = dialling.handleLost(error, urgent)
   // A decision of the application may have been to end it.
   if (states.ended) return
@@ -149,7 +151,7 @@ function expire(parts: Parts): void {
 
 // Gives what tells of it: nobody is told before everything is in order again.
 function accountForLoss(parts: Parts, cause: 'absent' | 'expired', stale: number): () => void {
-  if (parts.counters !== undefined) parts.counters.sessionsLost += 1
+  tally(parts, 'sessionsLost')
   const { losses, settle } = parts.publishQueue.handleSessionLost()
   return () => {
     parts.log('warn', `session lost: ${cause}`)

@@ -7,6 +7,7 @@
 
 import { MqttError } from '../../errors.js'
 import type { ClientEvents } from '../api/index.js'
+import { tally } from '../common/counters.js'
 import { mostTold, pause } from './bounds.js'
 import type { PublishingHost } from './ports.js'
 
@@ -23,9 +24,8 @@ export class Failures {
 
   /** A publish failed. */
   add(topic: string, error: unknown): void {
-    const { counters } = this.#host
     if (!MqttError.is(error) || error.code === 'ERR_ABORTED') return
-    if (counters !== undefined) counters.publishesDropped += 1
+    tally(this.#host, 'publishesDropped')
     if (this.#over) return
     const events = this.#events
     const count = events.length < mostTold ? 1 : (events.pop()?.count ?? 0) + 1

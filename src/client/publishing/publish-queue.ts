@@ -5,12 +5,14 @@
  * acknowledgement and sent again on the next connection, before anything new [MQTT-4.4.0-1]. Every promise settles, with what is known about the
  * message's fate. It must never keep more than its limits.
  */
+
 import { MqttError } from '../../errors.js'
 import { PUBACK, PUBCOMP } from '../../wire/constants.js'
 import type { Properties } from '../../wire/packets.js'
 import type { Receipt } from '../api/index.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../common/abort.js'
 import { largePayload, longestDelay } from '../common/bounds.js'
+import { tally } from '../common/counters.js'
 import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
 import { asInvalidOption } from '../parsing/options.js'
@@ -166,12 +168,12 @@ export class PublishQueue {
     this.#inFlight.delete(packetId)
     this.#progress.handleProgress()
     this.#isolation.handleAnswer(item, true)
-    const { counters, session } = this.#host
+    const { session } = this.#host
     const retries = reasonCode === identifierInUse && packetType === PUBACK && !item.settled && item.retries++ < mostRetries
     if (retries && session.sendWindow.disown(packetId)) return this.#requeue(item)
-    if (counters !== undefined) counters.publishesAcked += 1
+    tally(this.#host, 'publishesAcked')
     if (reasonCode < 0x80 || packetType === PUBCOMP) return this.#succeed(item, receipt(reasonCode || item.received, packetId, properties))
-    if (counters !== undefined) counters.refusals += 1
+    tally(this.#host, 'refusals')
     this.#fail(item, refused(item, packetType, reasonCode, properties))
   }
 
@@ -380,7 +382,7 @@ export class PublishQueue {
 
   // Exactly the packet that was sent, but for DUP; unless this server takes less than the one before.
   #resend(item: QueuedPublish, output: PublishWriter): void {
-    const { session, counters } = this.#host
+    const { session } = this.#host
     const { wire, packetId, call } = item
     if (!this.#isCarried(item) || wire === undefined) return
     try {
@@ -394,7 +396,7 @@ export class PublishQueue {
     session.sendWindow.replay(packetId)
     item.repeated = true
     this.#lent.handleSent(item, output)
-    if (counters !== undefined) counters.publishesReplayed += 1
+    tally(this.#host, 'publishesReplayed')
     output.publish(call.topic, item.payload, wire, packetId, true)
     this.#isolation.handleSent(item)
   }

@@ -11,6 +11,7 @@ import type { QoS, SubackPacket, SubscriptionRequest, UnsubackPacket, UserProper
 import { TopicTrie } from '../../wire/trie.js'
 import type { Grant, Subscription, UnsubscribeResult } from '../api/index.js'
 import { aborted, assertNotAborted, deferred, onAbort, rejected, silent, within } from '../common/abort.js'
+import { tally } from '../common/counters.js'
 import { errorOfAll, firstError, withOutcome } from '../common/outcome.js'
 import { SparseMap, SparseSet } from '../common/sparse.js'
 import type { Consumer } from '../delivery/consumer.js'
@@ -327,7 +328,7 @@ export class Registry implements Refusals {
     const { entry, joiners } = item
     const grant = grantOf(entry.filter, reasonCode)
     const { error } = grant
-    if (error !== undefined && this.#host.counters !== undefined) this.#host.counters.refusals += 1
+    if (error !== undefined) tally(this.#host, 'refusals')
     withdraw([item])
     if (error === undefined) {
       entry.grantedQos = grant.qos

@@ -7,6 +7,7 @@
 
 import type { MqttError } from '../../errors.js'
 import type { Negotiated } from '../api/index.js'
+import { tally } from '../common/counters.js'
 import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
 import { SparseMap } from '../common/sparse.js'
@@ -172,13 +173,13 @@ export class SubscribeSender {
   }
 
   #send(sent: SentPacket): void {
-    const { links, counters, session } = this.#host
+    const { links, session } = this.#host
     const { connection } = links
     const { job, items } = sent
     const packetId = session.sendWindow.request(job.kind, items.length)
     // On file before it is written: a listener of `packet` may leave again.
     this.#sent.set(packetId, sent)
-    if (counters !== undefined) counters[`${job.kind}s`] += 1
+    tally(this.#host, `${job.kind}s`)
     const subscribing = isSubscribe(sent)
     const fresh = subscribing ? sent.items.filter(({ entry }) => entry.state === 'new') : []
     if (subscribing) for (const item of sent.items) this.#handleSent(item)
