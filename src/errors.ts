@@ -23,6 +23,7 @@ export type MqttErrorCode =
   | 'ERR_INVALID_BROKER_URL'
   | 'ERR_INVALID_HANDLER'
   | 'ERR_INVALID_OPTION'
+  | 'ERR_INVALID_PAYLOAD'
   | 'ERR_INVALID_TOPIC'
   | 'ERR_KEEPALIVE_TIMEOUT'
   | 'ERR_MALFORMED_PACKET'
@@ -72,8 +73,18 @@ export interface MqttErrorDetails {
   readonly reasonString?: string | undefined
   /** The option or field at fault. Default: none. */
   readonly option?: string | undefined
+  /** What is wrong with a payload. Default: none. */
+  readonly issues?: readonly PayloadIssue[] | undefined
   /** What went wrong below. Default: none. */
   readonly cause?: unknown
+}
+
+/** One thing that is wrong with a payload, as Standard Schema has it. */
+export interface PayloadIssue {
+  /** A sentence. */
+  readonly message: string
+  /** Where in the value: keys, or objects that hold one. Undefined or empty: the value itself. */
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
 
 const brand = Symbol.for('mqwire.MqttError')
@@ -101,9 +112,12 @@ export class MqttError extends Error {
   /** The option or field at fault, as a path such as `will.topic`. */
   declare readonly option: string | undefined
 
+  /** What is wrong with a payload, of `ERR_INVALID_PAYLOAD`. */
+  declare readonly issues: readonly PayloadIssue[] | undefined
+
   /** @param message is that of the code, with the option or the reason's name, where there is none */
   constructor(code: MqttErrorCode, message?: string, details: MqttErrorDetails = {}) {
-    const { outcome = 'not-sent', fault = 'local', reasonCode, reasonName, reasonString, option, cause } = details
+    const { outcome = 'not-sent', fault = 'local', reasonCode, reasonName, reasonString, option, issues, cause } = details
     // What comes from the network, or for many calls at once, has no line of the application on the stack.
     const blind =
       !MqttError.wholeStacks && (fault === 'remote' || outcome !== 'not-sent' || ['ERR_ABORTED', 'ERR_DROPPED', 'ERR_EXPIRED'].includes(code))
@@ -117,7 +131,7 @@ export class MqttError extends Error {
     if (!blind) tidy(this)
     put(this, brand, true)
     // A console shows what there is.
-    for (const [name, value] of Object.entries({ code, outcome, fault, reasonCode, reasonName, reasonString, option }))
+    for (const [name, value] of Object.entries({ code, outcome, fault, reasonCode, reasonName, reasonString, option, issues }))
       put(this, name, value, value !== undefined)
   }
 

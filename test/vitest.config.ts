@@ -12,7 +12,7 @@ const pages = ['dashboard', 'dashboard-choices', 'everything', 'features', 'insi
 )
 const programs = ['dashboard*', 'simulator*', 'small*'].map((name) => `test/examples/${name}.test.ts`)
 const brokers = ['aedes', 'matrix', 'mochi', 'mosquitto', 'scram-mochi', 'security'].map((name) => `test/interop/${name}.test.ts`)
-const folders = ['differential', 'finder', 'mutants', 'package', 'transcript', 'transport'].map((name) => `test/${name}/**/*.test.ts`)
+const folders = ['differential', 'finder', 'mutants', 'package', 'transcript', 'transport', 'typed'].map((name) => `test/${name}/**/*.test.ts`)
 const shared = [...pages, ...programs, ...brokers, ...folders, 'test/programs/ordinary.test.ts']
 
 const common = {

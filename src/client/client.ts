@@ -39,6 +39,7 @@ import type {
 import { onAbort, silent } from './common/abort.js'
 import { asyncDisposeSymbol } from './common/dispose.js'
 import { closedError, errorOfAll } from './common/outcome.js'
+import { type Inside, inside } from './common/inside.js'
 import { anyObject, object, optional, signal as parseSignal, settingsIn } from './common/schema.js'
 import { Consumer } from './delivery/consumer.js'
 import { HandlerLoop } from './delivery/handling.js'
@@ -51,6 +52,7 @@ import { eventName, parseOptions } from './parsing/options.js'
 import {
   checkedTopic,
   goodbye,
+  isVersion4,
   listenCall,
   payloadBytes,
   publishCall,
@@ -288,6 +290,24 @@ export class BaseClient extends Printed implements AsyncDisposable {
   /** Adds a listener; gives a function that removes it. @throws MqttError ERR_INVALID_HANDLER; ERR_INVALID_OPTION for an event that there is not */
   on<K extends keyof ClientEvents>(type: K, listener: (event: ClientEvents[K]) => void, options?: ListenerOptions): Unlisten {
     return this.#core.events.on(eventName(type), listener, options)
+  }
+
+  /** True: messages to one topic arrive in the order of the calls (section 4.6). */
+  get ordered(): boolean {
+    return true
+  }
+
+  [inside](): Inside {
+    const core = this.#core
+    return {
+      get modern() {
+        return !isVersion4(core)
+      },
+      tell(event, first) {
+        core.events.emit('invalid', event)
+        if (first) core.log('warn', event.topic, ': ', event.error.message)
+      },
+    }
   }
 
   async [asyncDisposeSymbol](): Promise<void> {

@@ -181,6 +181,7 @@ describe('names of events', () => {
     late: 'lated',
     unclaimed: 'unclaim',
     error: 'err',
+    invalid: 'invalids',
     packet: 'packetreceive',
   }
 

@@ -2,7 +2,7 @@
  * The events of a client, by name. Types only.
  */
 import type { MqttError } from '../../errors.js'
-import type { ConnackPacket, DisconnectPacket, Packet, QoS } from '../../wire/packets.js'
+import type { Bytes, ConnackPacket, DisconnectPacket, Packet, QoS } from '../../wire/packets.js'
 import type { Message } from './message.js'
 import type { Negotiated } from './negotiated.js'
 import type { Subscription } from './subscriptions.js'
@@ -136,6 +136,15 @@ export interface ClientEvents {
   unclaimed: {
     /** The message. */
     readonly message: Message
+  }
+  /** A payload came, on a typed topic, that is none of its kind. */
+  invalid: {
+    /** Topic Name that it came to. */
+    readonly topic: string
+    /** What is wrong with it: `ERR_INVALID_PAYLOAD` with `issues`. */
+    readonly error: MqttError
+    /** Its first 256 bytes. */
+    readonly start: Bytes
   }
   /** A handler gave up on a message, or a subscription could not be brought back, or not be ended on the server when its reader left. */
   error: {

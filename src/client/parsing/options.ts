@@ -140,7 +140,7 @@ const references: Parser<readonly string[]> = (value, path) =>
   )
 
 /** Every event. */
-const events = 'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,error,packet'.split(
+const events = 'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,error,invalid,packet'.split(
   ',',
 )
 

@@ -1,0 +1,316 @@
+/**
+ * Channels: a topic and a codec as one value, which device, service and page share, and which a client is handed to.
+ */
+
+import type {
+  Handling,
+  ListenOptions,
+  Message,
+  Poster,
+  Publisher,
+  PublishOptions,
+  SubscribeOptions,
+  Subscriber,
+  Subscription,
+  WillOptions,
+} from '../client/api/index.js'
+import type { Inside } from '../client/common/inside.js'
+import { MqttError } from '../errors.js'
+import { argumentsOf, nameOf, templateOf } from './call.js'
+import { after, type Codec, isPromise } from './codec.js'
+import { type Delivered, Incoming, type Invalid, type InvalidVerdict, type OnInvalid, policyOf, type Received, type Tally } from './incoming.js'
+import { type LatestOptions, type LatestValues, latestOf } from './latest.js'
+import { encoded, insideOf, propertiesOf } from './payload.js'
+import { ReadSubscription, type TypedSubscription } from './subscription.js'
+import type { Checked, GivenParams, Params, ParamsFirst, SomeFirst, TopicTemplate } from './template.js'
+import { writableStream } from './writable-stream.js'
+
+/** What goes for each message of a channel, unless a call says otherwise. */
+export interface ChannelDefaults<Parameters = never, Verdict extends InvalidVerdict = InvalidVerdict> extends Pick<PublishOptions, 'qos' | 'retain'> {
+  /** Of publishes. Default: none. */
+  readonly publish?: PublishOptions | undefined
+  /** Of subscriptions. Default: none. */
+  readonly subscribe?: SubscribeOptions | undefined
+  /** What becomes of bad payloads. Default `'skip'`. */
+  readonly onInvalid?: OnInvalid<Parameters, Verdict> | undefined
+}
+
+/** Options of a subscription of a channel. */
+export interface ChannelSubscribeOptions<Parameters, Verdict extends InvalidVerdict> extends SubscribeOptions {
+  /** What becomes of bad payloads. Default: that of the channel, else `'skip'`. */
+  readonly onInvalid?: OnInvalid<Parameters, Verdict> | undefined
+  /** Name of a shared subscription (section 4.8.2). Default: not shared. */
+  readonly share?: string | undefined
+}
+
+/** Options of `listen` on a channel. */
+export interface ChannelListenOptions<Parameters, Verdict extends InvalidVerdict> extends ListenOptions {
+  /** What becomes of bad payloads; `'throw'` ends the `listen`. Default: that of the channel, else `'skip'`. */
+  readonly onInvalid?: OnInvalid<Parameters, Verdict> | undefined
+  /** Name of a shared subscription (section 4.8.2). Default: not shared. */
+  readonly share?: string | undefined
+}
+
+/** A channel of whoever publishes. */
+export interface ChannelPublisher<Template extends string, In, R = unknown> {
+  /** Publishes a value. @throws MqttError ERR_INVALID_PAYLOAD with `issues`, ERR_INVALID_TOPIC that names a parameter; as `publish` of the client */
+  publish(...call: ParamsFirst<Template, [value: In, options?: PublishOptions]>): Promise<R>
+  /** Takes the retained message away: an empty one takes its place (section 3.3.1.3). @throws MqttError as `publish` */
+  clear(...call: ParamsFirst<Template, [options?: PublishOptions]>): Promise<R>
+  /** Publishes what is written to it, a value after the other; backpressure is the client's queue. */
+  writableStream(...call: ParamsFirst<Template, [options?: PublishOptions]>): WritableStream<In>
+}
+
+/** A channel of whoever posts. */
+export interface ChannelPoster<Template extends string, In> {
+  /** Publishes a value at QoS 0, now or not at all. @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `publish` */
+  post(...call: ParamsFirst<Template, [value: In]>): boolean
+}
+
+/** A channel of whoever subscribes. */
+export interface ChannelSubscriber<Template extends string, Out, Usual extends InvalidVerdict = 'skip'> {
+  /** Subscribes, to several sets of parameters with one SUBSCRIBE, and waits for the grant. @throws MqttError as `subscribe` of the client */
+  subscribe<Verdict extends InvalidVerdict = Usual>(
+    ...call: FiltersFirst<Template, [options?: ChannelSubscribeOptions<Params<Template>, Verdict>]>
+  ): Promise<TypedSubscription<Delivered<Params<Template>, Out, Verdict>>>
+  /** Subscribes at once, in any state: messages are routed from now on, `ready` is the grant. @throws MqttError as `subscription` of the client */
+  subscription<Verdict extends InvalidVerdict = Usual>(
+    ...call: FiltersFirst<Template, [options?: ChannelSubscribeOptions<Params<Template>, Verdict>]>
+  ): TypedSubscription<Delivered<Params<Template>, Out, Verdict>>
+  /** Calls a handler with each message; it is acknowledged when the handler is done. @throws MqttError as `listen` of the client */
+  listen<Verdict extends InvalidVerdict = Usual>(
+    handler: (received: Delivered<Params<Template>, Out, Verdict>) => unknown,
+    options?: ChannelListenOptions<Params<Template>, Verdict>,
+  ): Promise<TypedHandling>
+  listen<Verdict extends InvalidVerdict = Usual>(
+    params: Partial<GivenParams<Template>> | readonly Partial<GivenParams<Template>>[] | undefined,
+    handler: (received: Delivered<Params<Template>, Out, Verdict>) => unknown,
+    options?: ChannelListenOptions<Params<Template>, Verdict>,
+  ): Promise<TypedHandling>
+  /** The latest value of each topic, from retained and live messages. */
+  latest(...call: SomeFirst<Template, [options?: LatestOptions]>): LatestValues<Params<Template>, Out>
+}
+
+/** A running `listen` of a channel. */
+export interface TypedHandling extends Handling {
+  /** Messages whose payload or topic was none of this channel. */
+  readonly invalid: number
+}
+
+/** The parameters of one or of several filters, where there are any, before the other arguments. */
+export type FiltersFirst<Template extends string, Rest extends unknown[]> =
+  SomeFirst<Template, Rest> extends Rest ? Rest : [params?: Partial<GivenParams<Template>> | readonly Partial<GivenParams<Template>>[], ...Rest]
+
+/** What a channel is on a client: as much as that can do. */
+export type BoundChannel<Client, Template extends string, In, Out, Usual extends InvalidVerdict = 'skip'> = (Client extends Publisher<infer R>
+  ? ChannelPublisher<Template, In, R>
+  : unknown) &
+  (Client extends Poster ? ChannelPoster<Template, In> : unknown) &
+  (Client extends Subscriber ? ChannelSubscriber<Template, Out, Usual> : unknown) &
+  ChannelWill<Template, In>
+
+/** What needs no client. */
+export interface ChannelWill<Template extends string, In> {
+  /** The will (section 3.1.2.5) for the options of a client. @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `publish` */
+  will(...call: ParamsFirst<Template, [value: In, options?: Pick<WillOptions, 'qos' | 'retain' | 'properties'>]>): WillOptions
+}
+
+/** A topic with what its messages hold. */
+export class Channel<Template extends string, In, Out = In, Usual extends InvalidVerdict = 'skip'> implements ChannelWill<Template, In> {
+  readonly kind = 'channel'
+  /** The topic. */
+  readonly topic: TopicTemplate<Template>
+  /** What payloads are. */
+  readonly codec: Codec<In, Out>
+  /** What goes for each message, unless a call says otherwise. */
+  readonly defaults: ChannelDefaults<Params<Template>, Usual>
+
+  constructor(topic: TopicTemplate<Template>, codec: Codec<In, Out>, defaults: ChannelDefaults<Params<Template>, Usual>) {
+    this.topic = topic
+    this.codec = codec
+    this.defaults = defaults
+    policyOf(defaults.onInvalid)
+  }
+
+  /** The channel on a client: any that publishes, posts or subscribes. */
+  on<Client extends Publisher<unknown> | Subscriber>(client: Client): BoundChannel<Client, Template, In, Out, Usual> {
+    return new OnClient<Template, In, Out>(this as never, client as never) as never
+  }
+
+  will(...call: ParamsFirst<Template, [value: In, options?: Pick<WillOptions, 'qos' | 'retain' | 'properties'>]>): WillOptions {
+    const [params, value, options = {}] = argumentsOf(this.topic, call) as [object, In, Partial<WillOptions>?]
+    const { qos, retain } = this.defaults
+    const properties = propertiesOf(this.codec, true, options.properties)
+    return { qos, retain, ...options, topic: nameOf(this.topic, params), payload: now(encoded(this.codec, value), 'will'), properties } as WillOptions
+  }
+}
+
+/** A topic, or a template of one, with what its messages hold. @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
+export function channel<Template extends string, In, Out = In, Usual extends InvalidVerdict = 'skip'>(
+  topic: Checked<Template> | TopicTemplate<Template>,
+  codec: Codec<In, Out>,
+  defaults: ChannelDefaults<Params<Template>, Usual> = {},
+): Channel<Template, In, Out, Usual> {
+  if (typeof codec?.encode !== 'function' || typeof codec.decode !== 'function')
+    throw new MqttError('ERR_INVALID_OPTION', 'codec must have encode and decode', { option: 'codec' })
+  return new Channel(templateOf<Template>(topic), codec, defaults)
+}
+
+type Client = Publisher & Poster & Subscriber
+
+class OnClient<Template extends string, In, Out> {
+  readonly #channel: Channel<Template, In, Out>
+  readonly #client: Client
+  readonly #inside: Inside
+  readonly #tally: Tally = { invalid: 0 }
+
+  constructor(channel: Channel<Template, In, Out>, client: Client) {
+    this.#channel = channel
+    this.#client = client
+    this.#inside = insideOf(client)
+  }
+
+  // Without a schema that takes its time the call itself publishes, so that calls keep their order.
+  publish(...call: unknown[]): Promise<unknown> {
+    try {
+      const [params, value, options] = this.#arguments(call) as [object, In, PublishOptions?]
+      const name = nameOf(this.#channel.topic, params)
+      const all = this.#options(options)
+      return after(encoded(this.#channel.codec, value), (payload) => this.#client.publish(name, payload, all)) as Promise<unknown>
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async clear(...call: unknown[]): Promise<unknown> {
+    const [params, options] = this.#arguments(call) as [object, PublishOptions?]
+    const { publish, qos } = this.#channel.defaults
+    return this.#client.publish(nameOf(this.#channel.topic, params), '', { ...publish, qos: qos ?? publish?.qos, ...options, retain: true })
+  }
+
+  post(...call: unknown[]): boolean {
+    const [params, value] = this.#arguments(call) as [object, In]
+    return this.#client.post(nameOf(this.#channel.topic, params), now(encoded(this.#channel.codec, value), 'post'))
+  }
+
+  will(...call: unknown[]): WillOptions {
+    return this.#channel.will(...(call as never))
+  }
+
+  writableStream(...call: unknown[]): WritableStream<In> {
+    const [params, options] = this.#arguments(call) as [object, PublishOptions?]
+    const name = nameOf(this.#channel.topic, params)
+    return writableStream<In>(this.#client, name, this.#options(options), (value) => encoded(this.#channel.codec, value))
+  }
+
+  async subscribe(...call: unknown[]): Promise<unknown> {
+    return this.#subscribed(call, (filters, options) => this.#client.subscribe(filters, options))
+  }
+
+  subscription(...call: unknown[]): unknown {
+    return this.#subscribed(call, (filters, options) => this.#client.subscription(filters, options))
+  }
+
+  #subscribed<S extends Subscription | Promise<Subscription>>(
+    call: unknown[],
+    subscribe: (filters: string[], options: SubscribeOptions) => S,
+  ): unknown {
+    const [params, given = {}] = this.#arguments(call) as [unknown, ChannelSubscribeOptions<Params<Template>, InvalidVerdict>?]
+    const { onInvalid, share, ...options } = given
+    const incoming = this.#incoming(onInvalid)
+    return after(
+      subscribe(this.#filters(params, share), { ...this.#subscribing(), ...options }),
+      (from: Subscription) => new ReadSubscription(from, incoming),
+    )
+  }
+
+  async listen(...call: unknown[]): Promise<Handling> {
+    const [params, handler, given = {}] = (typeof call[0] === 'function' ? [undefined, ...call] : call) as [
+      unknown,
+      (received: unknown) => unknown,
+      ChannelListenOptions<Params<Template>, InvalidVerdict>?,
+    ]
+    if (typeof handler !== 'function') throw new MqttError('ERR_INVALID_HANDLER', 'handler must be a function')
+    const { onInvalid, share, onError, ...options } = given
+    const incoming = this.#incoming(onInvalid)
+    const ends = new WeakSet<object>()
+    const handle = (message: Message): unknown =>
+      after(takenBy(incoming, message, ends), (taken) => (taken === undefined ? undefined : handler(taken)))
+    const decide: ListenOptions['onError'] = (error, message, attempt) => {
+      if (ends.has(error as object)) return 'stop'
+      if (typeof onError === 'function') return onError(error, message, attempt)
+      return attempt > mostRetries ? 'reject' : (onError ?? (message.qos === 0 ? 'reject' : 'retry'))
+    }
+    // Where nothing is thrown of ours, the client's own rules go.
+    const policy = onInvalid ?? this.#channel.defaults.onInvalid
+    const deciding = policy === 'throw' || typeof policy === 'function'
+    const { ack, ...subscribing } = this.#subscribing()
+    const all: ListenOptions = { ...subscribing, ...(ack === 'manual' ? {} : { ack }), ...options, ...(deciding ? { onError: decide } : { onError }) }
+    const handling = await this.#client.listen(this.#filters(params, share), handle, all)
+    // What is wrong with the payload says more than that a handler failed.
+    const done = handling.done.catch((error: { cause?: object }) => {
+      throw ends.has(error?.cause ?? handle) ? error.cause : error
+    })
+    done.catch(() => undefined)
+    return Object.defineProperties(handling, { invalid: { get: () => incoming.invalid }, done: { value: done } })
+  }
+
+  latest(...call: unknown[]): LatestValues<Params<Template>, Out> {
+    const [params, options] = this.#arguments(call) as [Partial<GivenParams<Template>> | undefined, LatestOptions?]
+    const filter = this.#channel.topic.filter(params ?? {})
+    const { qos, subscribe } = this.#channel.defaults
+    return latestOf(this.#client, filter, { ...subscribe, qos: qos ?? subscribe?.qos }, this.#incoming('skip' as never), this.#channel.topic, options)
+  }
+
+  #incoming(policy: OnInvalid<Params<Template>> | undefined): Incoming<Template, Out> {
+    const { topic, codec, defaults } = this.#channel
+    return new Incoming(topic, codec, policyOf(policy ?? defaults.onInvalid), this.#inside, this.#tally)
+  }
+
+  #arguments(call: unknown[]): unknown[] {
+    return argumentsOf(this.#channel.topic, call)
+  }
+
+  #filters(params: unknown, share: string | undefined): string[] {
+    const { topic } = this.#channel
+    const sets = (Array.isArray(params) ? params : [params ?? {}]) as Partial<GivenParams<Template>>[]
+    return sets.map((set) => topic.filter(set, { share }))
+  }
+
+  #options(given: PublishOptions | undefined): PublishOptions {
+    const { qos, retain, publish } = this.#channel.defaults
+    const all = { ...publish, qos: qos ?? publish?.qos, retain: retain ?? publish?.retain, ...given }
+    return { ...all, properties: propertiesOf(this.#channel.codec, this.#inside.modern, given?.properties ?? publish?.properties) }
+  }
+
+  #subscribing(): SubscribeOptions {
+    const { qos, subscribe } = this.#channel.defaults
+    return { ...subscribe, ...(qos === undefined ? {} : { qos }) }
+  }
+}
+
+/** As the client has it. */
+const mostRetries = 5
+
+// What is thrown here ends the `listen`, and is told from what the handler throws.
+function takenBy<Template extends string, Out>(incoming: Incoming<Template, Out>, message: Message, ends: WeakSet<object>): unknown {
+  const mark = (error: unknown): never => {
+    ends.add(error as object)
+    throw error
+  }
+  try {
+    const taken = incoming.take(message)
+    return taken instanceof Promise ? taken.catch(mark) : taken
+  } catch (error) {
+    return mark(error)
+  }
+}
+
+/** A payload that is there. @throws MqttError ERR_UNSUPPORTED_OPTION where it takes its time */
+function now(payload: string | Uint8Array | Promise<string | Uint8Array>, call: string): string | Uint8Array {
+  if (!isPromise(payload)) return payload
+  payload.catch(() => undefined)
+  throw new MqttError('ERR_UNSUPPORTED_OPTION', `${call}() cannot wait for an asynchronous schema`, { option: 'schema' })
+}
+
+export type { Delivered, Invalid, InvalidVerdict, OnInvalid, Received }

@@ -1,0 +1,143 @@
+/**
+ * Codecs: between the values of a program and the payloads of messages.
+ *
+ * What a codec throws becomes `ERR_INVALID_PAYLOAD`, with what it threw as the cause. None keeps the bytes that it was given.
+ */
+
+import type { Message } from '../client/api/index.js'
+import { MqttError, type PayloadIssue, textOf } from '../errors.js'
+import type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.js'
+
+/** How values become payloads, and payloads values. */
+export interface Codec<In, Out = In> {
+  /** The payload of a value. Throw for one that has none. */
+  encode(value: In): Uint8Array | string
+  /** The value of a payload. Throw for one that is none. `bytes` belong to whoever decodes, unless {@link inPlace} is set. */
+  decode(bytes: Uint8Array, message: Message): Out
+  /** Sent along, and compared with what comes: another one is a bad payload, none is fine (section 3.3.2.3.9). Default: none. */
+  readonly contentType?: string | undefined
+  /** 1 for UTF-8 text; sent along (section 3.3.2.3.2). Default: none. */
+  readonly payloadFormatIndicator?: 0 | 1 | undefined
+  /** True: `decode` keeps no view of `bytes`, so that they need not be its own. Default false. */
+  readonly inPlace?: boolean | undefined
+}
+
+/** Gives a codec as it is, with its types found. @throws MqttError ERR_INVALID_OPTION where `encode` or `decode` is no function */
+export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out> {
+  for (const name of ['encode', 'decode'] as const)
+    if (typeof given?.[name] !== 'function') throw new MqttError('ERR_INVALID_OPTION', `codec.${name} must be a function`, { option: name })
+  return given
+}
+
+/** Codecs that read the message themselves, without taking its payload out. */
+export interface ReadingCodec<In, Out> extends Codec<In, Out> {
+  /** As `decode`. */
+  read(message: Message): Out
+}
+
+const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true })
+
+/** Text in UTF-8. Bytes that are none are a bad payload. */
+export function text(): Codec<string> {
+  return textual(
+    'text/plain',
+    (value: string) => value,
+    (value) => value,
+    'text',
+  )
+}
+
+/** A finite number as decimal text. */
+export function number(): Codec<number> {
+  const parse = (given: string): number => {
+    const value = Number(given)
+    if (given.trim() === '' || !Number.isFinite(value)) throw bad('is no number')
+    return value
+  }
+  const format = (value: number): string => (Number.isFinite(value) ? String(value) : raise(bad('is no finite number')))
+  return textual('text/plain', format, parse, 'text')
+}
+
+/** Bytes as they are, in an array of their own. */
+export function bytes(): Codec<Uint8Array> {
+  const own = (value: unknown): Uint8Array => (value instanceof Uint8Array ? value : raise(bad('are no bytes')))
+  return { encode: own, decode: own }
+}
+
+/** JSON; with a schema, values are checked before they are sent, and what comes is what the schema makes of it. */
+export function json<T = unknown>(): Codec<T>
+export function json<Schema extends StandardSchema>(schema: Schema): Codec<SchemaInput<Schema>, SchemaOutput<Schema>>
+export function json(schema?: StandardSchema): Codec<unknown> {
+  const format = (value: unknown): string => JSON.stringify(value) ?? raise(bad('has no JSON'))
+  const parse = (given: string): unknown => JSON.parse(given, (key, value) => (key === '__proto__' ? undefined : value))
+  const plain = textual('application/json', format, parse, 'json')
+  if (schema === undefined) return plain
+  const validate = validatorOf(schema)
+  return {
+    ...plain,
+    encode: (value) => after(validate(value), () => format(value)) as string,
+    decode: (given, message) => after(validate(plain.decode(given, message)), outputOf),
+    read: (message) => after(validate(plain.read(message)), outputOf),
+  } as ReadingCodec<unknown, unknown>
+}
+
+function textual<T>(contentType: string, encode: (value: T) => string, parse: (text: string) => T, how: 'text' | 'json'): ReadingCodec<T, T> {
+  const decode = (given: Uint8Array): T => parse(utf8.decode(given))
+  const read = (message: Message): T => {
+    if (how === 'json') return message.json()
+    const given = message.text()
+    // Only bytes that are no text give this, or text that holds it.
+    return given.includes('\ufffd') ? decode(message.payload) : parse(given)
+  }
+  return { encode, decode, read, contentType, payloadFormatIndicator: 1, inPlace: true }
+}
+
+type Validate = (value: unknown) => SchemaResult<unknown> | Promise<SchemaResult<unknown>>
+
+function validatorOf(schema: StandardSchema): Validate {
+  const validate = (schema as StandardSchema | undefined)?.['~standard']?.validate
+  if (typeof validate !== 'function') throw new MqttError('ERR_INVALID_OPTION', 'schema must be a Standard Schema', { option: 'schema' })
+  // Right away, so that what is wrong is known to everybody who waits.
+  return (value) => after(validate(value), (result) => (result.issues === undefined ? result : raise(invalid(result.issues))))
+}
+
+function outputOf(result: SchemaResult<unknown>): unknown {
+  return (result as { value: unknown }).value
+}
+
+/** Goes on with a value now, or with that of a promise once it is there. */
+export function after<T, R>(value: T | PromiseLike<T>, next: (value: T) => R): R | Promise<R> {
+  return isPromise(value) ? Promise.resolve(value).then(next) : next(value)
+}
+
+/** True for whatever has a `then`. */
+export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof (value as PromiseLike<T> | undefined)?.then === 'function'
+}
+
+/** The error of a payload. */
+export function invalid(issues: readonly PayloadIssue[], cause?: unknown, remote = false): MqttError {
+  const [first] = issues
+  const place = first?.path?.map((step) => String(typeof step === 'object' ? step.key : step)).join('.')
+  const message = `invalid payload: ${place ? `${place}: ` : ''}${first?.message ?? 'no issue is named'}`
+  return new MqttError('ERR_INVALID_PAYLOAD', message.slice(0, 500), { issues, cause, fault: remote ? 'remote' : 'local' })
+}
+
+/** Whatever was thrown by a codec, as the error of a payload. */
+export function asInvalid(error: unknown, remote = false): MqttError {
+  const known = MqttError.is(error) && error.code === 'ERR_INVALID_PAYLOAD'
+  if (known && !remote) return error
+  return invalid(
+    known ? (error.issues ?? []) : [{ message: error instanceof Error ? error.message : textOf(error) }],
+    known ? error.cause : error,
+    remote,
+  )
+}
+
+function bad(what: string): MqttError {
+  return invalid([{ message: what }])
+}
+
+function raise(error: unknown): never {
+  throw error
+}

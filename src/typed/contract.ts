@@ -1,0 +1,46 @@
+/**
+ * Contracts: channels and operations by name, nested as one likes, bound to a client all at once.
+ */
+import { MqttError, printable } from '../errors.js'
+import { type BoundChannel, Channel } from './channel.js'
+import { type BoundOperation, Operation } from './operation.js'
+
+/** A contract on a client. */
+export type BoundContract<Parts, Client> = {
+  readonly [Name in keyof Parts as Name extends 'on' ? never : Name]: Parts[Name] extends Channel<infer Template, infer In, infer Out, infer Usual>
+    ? BoundChannel<Client, Template, In, Out, Usual>
+    : Parts[Name] extends Operation<infer Template, infer In, infer Request, infer Reply, infer Out>
+      ? BoundOperation<Template, In, Request, Reply, Out>
+      : BoundContract<Parts[Name], Client>
+}
+
+/** The parts as they were given, and `on`, which binds them all. */
+export type Contract<Parts> = Omit<Parts, 'on'> & {
+  /** Everything on one client. */
+  on<Client extends object>(client: Client): BoundContract<Parts, Client>
+}
+
+interface Bindable {
+  on(client: object): object
+}
+
+/**
+ * A contract of these parts: channels, operations, contracts, and groups of them by name; contracts may be parts, and spread into others.
+ * @throws MqttError ERR_INVALID_OPTION for a part that is none, or the name `on`
+ */
+export function contract<const Parts extends object>(parts: Parts & { readonly on?: Bindable['on'] }): Contract<Parts>
+export function contract(parts: object): object {
+  const own = Object.entries(parts).map(([name, part]): [string, object] => {
+    if (typeof part !== 'object' || part === null) refuse(`'${printable(name)}' is no channel, operation or contract`, name)
+    if (name === 'on') refuse("'on' binds a contract and is no name", name)
+    const bindable = part instanceof Channel || part instanceof Operation || typeof (part as Partial<Bindable>).on === 'function'
+    return [name, bindable ? part : contract(part as never)]
+  })
+  const made = Object.fromEntries(own)
+  const on = (client: object): object => Object.fromEntries(own.map(([name, part]) => [name, (part as Bindable).on(client)]))
+  return Object.defineProperty(made, 'on', { value: on })
+}
+
+function refuse(what: string, option: string): never {
+  throw new MqttError('ERR_INVALID_OPTION', what, { option })
+}

@@ -1,0 +1,130 @@
+/**
+ * Messages of a channel as they are handed to a program: with parameters and value, or as what the policy for bad payloads makes of them.
+ *
+ * Every message that is not handed out is acknowledged here, and none twice.
+ */
+
+import type { Message } from '../client/api/index.js'
+import type { Inside } from '../client/common/inside.js'
+import { MqttError } from '../errors.js'
+import { asInvalid, type Codec, invalid } from './codec.js'
+import { decoded } from './payload.js'
+import type { Params, TopicTemplate } from './template.js'
+
+/** A message with its value. */
+export interface Received<Parameters, Value> {
+  /** Of the topic. */
+  readonly params: Parameters
+  /** Of the payload. */
+  readonly value: Value
+  /** The message itself. */
+  readonly message: Message
+  readonly error?: undefined
+}
+
+/** A message whose payload, or topic, is none of its kind. */
+export interface Invalid<Parameters> {
+  /** Of the topic; undefined where that does not match. */
+  readonly params: Parameters | undefined
+  /** `ERR_INVALID_PAYLOAD`, with `issues`. */
+  readonly error: MqttError
+  /** The message itself. */
+  readonly message: Message
+  readonly value?: undefined
+}
+
+/**
+ * What becomes of a bad payload: it is passed over; refused with 0x99 (Payload format invalid) and passed over; refused and thrown; or handed out with its
+ * error.
+ */
+export type InvalidVerdict = 'skip' | 'reject' | 'throw' | 'deliver'
+
+/** A verdict for all, or a function that gives one for each. */
+export type OnInvalid<Parameters, Verdict extends InvalidVerdict = InvalidVerdict> = Verdict | ((invalid: Invalid<Parameters>) => Verdict)
+
+/** What is handed out under these verdicts. */
+export type Delivered<Parameters, Value, Verdict extends InvalidVerdict> = 'deliver' extends Verdict
+  ? Received<Parameters, Value> | Invalid<Parameters>
+  : Received<Parameters, Value>
+
+const verdicts: readonly unknown[] = ['skip', 'reject', 'throw', 'deliver']
+/** Payload format invalid (section 3.4.2.1). */
+const formatInvalid = 0x99
+/** Bytes of a payload that the event has. */
+const startLength = 256
+
+/** Checks the option. @throws MqttError ERR_INVALID_OPTION */
+export function policyOf<Parameters>(given: OnInvalid<Parameters> | undefined): OnInvalid<Parameters> {
+  if (given === undefined) return 'skip'
+  if (typeof given === 'function' || verdicts.includes(given)) return given
+  throw new MqttError('ERR_INVALID_OPTION', "onInvalid must be 'skip', 'reject', 'throw', 'deliver' or a function", { option: 'onInvalid' })
+}
+
+/** What a message came to: handed out, passed over (undefined), or thrown. */
+export type Taken<Parameters, Value> = Received<Parameters, Value> | Invalid<Parameters> | undefined
+
+/** What all subscriptions of one channel count together: the first bad payload is a line of the log. */
+export interface Tally {
+  invalid: number
+}
+
+/** The messages of one subscription. */
+export class Incoming<Template extends string, Value> {
+  /** Messages that were none of their kind. */
+  invalid = 0
+  readonly #template: TopicTemplate<Template>
+  readonly #codec: Codec<never, Value>
+  readonly #policy: OnInvalid<Params<Template>>
+  readonly #inside: Inside
+  readonly #tally: Tally
+
+  constructor(template: TopicTemplate<Template>, codec: Codec<never, Value>, policy: OnInvalid<Params<Template>>, client: Inside, tally: Tally) {
+    this.#template = template
+    this.#codec = codec
+    this.#policy = policy
+    this.#inside = client
+    this.#tally = tally
+  }
+
+  /** Gives what is to be handed out of a message, now or later. @throws MqttError ERR_INVALID_PAYLOAD under `'throw'` */
+  take(message: Message): Taken<Params<Template>, Value> | Promise<Taken<Params<Template>, Value>> {
+    const params = this.#template.match(message.topic)
+    if (params === undefined)
+      return this.#refuse(undefined, message, invalid([{ message: `topic does not match '${this.#template.template}'` }], undefined, true))
+    try {
+      const value = decoded(this.#codec, message)
+      if (!(value instanceof Promise)) return { params, value, message }
+      return value.then(
+        (late) => ({ params, value: late, message }),
+        (error: unknown) => this.#refuse(params, message, asInvalid(error, true)),
+      )
+    } catch (error) {
+      return this.#refuse(params, message, asInvalid(error, true))
+    }
+  }
+
+  #refuse(params: Params<Template> | undefined, message: Message, error: MqttError): Invalid<Params<Template>> | undefined {
+    // Nothing at all is how a retained message is taken away.
+    if (message.payloadLength === 0 && params !== undefined) return void message.ack()
+    this.invalid += 1
+    this.#tally.invalid += 1
+    this.#inside.tell({ topic: message.topic, error, start: message.payload.slice(0, startLength) }, this.#tally.invalid === 1)
+    const found = { params, error, message }
+    const verdict = this.#verdict(found)
+    if (verdict === 'deliver') return found
+    message.ack(verdict === 'skip' ? 0 : formatInvalid)
+    if (verdict === 'throw') throw error
+    return undefined
+  }
+
+  // A function that throws, or gives none, has no opinion.
+  #verdict(found: Invalid<Params<Template>>): InvalidVerdict {
+    if (typeof this.#policy !== 'function') return this.#policy
+    try {
+      const verdict = this.#policy(found)
+      return verdicts.includes(verdict) ? verdict : 'skip'
+    } catch {
+      return 'skip'
+    }
+  }
+}

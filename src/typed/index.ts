@@ -1,0 +1,40 @@
+/**
+ * `mqwire/typed`: topics, payloads and whole contracts that the compiler checks, and that hold at run time.
+ *
+ * Everything here is a value that takes the client: who does not import it does not ship it.
+ */
+export type { Poster, Publisher, Requester, Subscriber } from '../client/api/index.js'
+export {
+  type BoundChannel,
+  Channel,
+  type ChannelDefaults,
+  type ChannelListenOptions,
+  type ChannelPoster,
+  type ChannelPublisher,
+  type ChannelSubscribeOptions,
+  type ChannelSubscriber,
+  type ChannelWill,
+  channel,
+  type FiltersFirst,
+  type TypedHandling,
+} from './channel.js'
+export { bytes, type Codec, codec, json, number, text } from './codec.js'
+export { type BoundContract, type Contract, contract } from './contract.js'
+export type { Delivered, Invalid, InvalidVerdict, OnInvalid, Received } from './incoming.js'
+export type { LatestChange, LatestEntry, LatestOptions, LatestValues } from './latest.js'
+export { type BoundOperation, type CallOptions, Operation, operation, type ServeOptions, type StreamOptions } from './operation.js'
+export { type RetainedOptions, retained } from './retained.js'
+export type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.js'
+export type { TypedSubscription } from './subscription.js'
+export {
+  type Checked,
+  type FilterOptions,
+  type GivenParams,
+  type IsPlain,
+  type Params,
+  type ParamsFirst,
+  type SomeFirst,
+  TopicTemplate,
+  topic,
+} from './template.js'
+export { writableStream } from './writable-stream.js'

@@ -1,0 +1,189 @@
+/**
+ * Operations: a request and its answer, or answers, as values (section 4.10).
+ *
+ * One answer goes the way of `request` and `respond`; several are a stream: see `answers.ts` for the convention. Every call settles.
+ */
+
+import type {
+  Message,
+  Publisher,
+  PublishProperties,
+  Reply,
+  Requester,
+  RequestOptions,
+  Responder,
+  RespondOptions,
+  Subscriber,
+} from '../client/api/index.js'
+import { MqttError } from '../errors.js'
+import { AnswerSender, type AnswerStream, AnswerStreams, isStreamed } from './answers.js'
+import { argumentsOf, nameOf, templateOf } from './call.js'
+import { type Codec, isPromise } from './codec.js'
+import { Incoming, type Received } from './incoming.js'
+import { decoded, encoded, insideOf, propertiesOf } from './payload.js'
+import type { Checked, GivenParams, Params, ParamsFirst, TopicTemplate } from './template.js'
+
+/** Options of `call`. */
+export interface CallOptions extends Pick<RequestOptions, 'timeout' | 'signal' | 'qos'> {}
+
+/** Options of `stream`. */
+export interface StreamOptions {
+  /** Milliseconds to wait for each answer, 1 to 2,147,483,647. Default 30,000. */
+  readonly timeout?: number | undefined
+  /** Ends the stream, and its generator. Default: none. */
+  readonly signal?: AbortSignal | undefined
+  /** Answers that may be under way, 1 to 65,535. Default 16. */
+  readonly window?: number | undefined
+}
+
+/** Options of `serve`. */
+export interface ServeOptions extends RespondOptions {
+  /** Name of a shared subscription (section 4.8.2), so that several serve together. Default: not shared. */
+  readonly share?: string | undefined
+  /** Milliseconds without a word from its caller after which a stream that waits is ended, 1 to 2,147,483,647. Default 60,000. */
+  readonly streamTimeout?: number | undefined
+}
+
+/** One answer, or a generator of them. */
+export type Answers<Value> = Value | Promise<Value> | AsyncGenerator<Value, unknown, unknown>
+
+/** An operation on a client that asks and answers. */
+export interface BoundOperation<Template extends string, In, Request, Answer, Out> {
+  /**
+   * Asks and gives the answer.
+   * @throws MqttError ERR_INVALID_PAYLOAD for a value, or an answer, that is none; ERR_REMOTE when the responder fails; as `request` of the client
+   */
+  call(...call: ParamsFirst<Template, [value: In, options?: CallOptions]>): Promise<Out>
+  /**
+   * Asks and iterates the answers. Leaving the loop ends the generator that gives them.
+   * @throws MqttError ERR_REMOTE when the generator fails, ERR_TIMEOUT, ERR_SESSION_LOST where answers are missing, ERR_ABORTED, ERR_CLOSED
+   */
+  stream(...call: ParamsFirst<Template, [value: In, options?: StreamOptions]>): AsyncIterableIterator<Out>
+  /** Answers requests with what the handler gives. What fails is told to the caller as `ERR_REMOTE`. @throws MqttError as `respond` of the client */
+  serve(handler: (received: Received<Params<Template>, Request>) => Answers<Answer>, options?: ServeOptions): Promise<Responder>
+  serve(
+    params: Partial<GivenParams<Template>> | undefined,
+    handler: (received: Received<Params<Template>, Request>) => Answers<Answer>,
+    options?: ServeOptions,
+  ): Promise<Responder>
+}
+
+/** A topic with what its requests and answers hold. */
+export class Operation<Template extends string, In, Request, Answer, Out> {
+  readonly kind = 'operation'
+  /** The topic of requests. */
+  readonly topic: TopicTemplate<Template>
+  /** What requests are. */
+  readonly request: Codec<In, Request>
+  /** What answers are. */
+  readonly answer: Codec<Answer, Out>
+
+  constructor(topic: TopicTemplate<Template>, request: Codec<In, Request>, answer: Codec<Answer, Out>) {
+    this.topic = topic
+    this.request = request
+    this.answer = answer
+  }
+
+  /** The operation on a client. */
+  on(client: OperationClient): BoundOperation<Template, In, Request, Answer, Out> {
+    return new OnClient(this, client) as never
+  }
+}
+
+/** Whoever asks and answers. */
+export type OperationClient = Requester & Publisher<unknown> & Subscriber
+
+/** A topic, or a template of one, with what requests and answers hold. @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
+export function operation<Template extends string, In, Request, Answer, Out>(
+  topic: Checked<Template> | TopicTemplate<Template>,
+  request: Codec<In, Request>,
+  answer: Codec<Answer, Out>,
+): Operation<Template, In, Request, Answer, Out> {
+  for (const codec of [request, answer])
+    if (typeof codec?.encode !== 'function' || typeof codec.decode !== 'function')
+      throw new MqttError('ERR_INVALID_OPTION', 'a codec must have encode and decode', { option: 'codec' })
+  return new Operation(templateOf<Template>(topic), request, answer)
+}
+
+class OnClient<Template extends string, In, Request, Answer, Out> {
+  readonly #operation: Operation<Template, In, Request, Answer, Out>
+  readonly #client: OperationClient
+  #streams: AnswerStreams | undefined
+
+  constructor(operation: Operation<Template, In, Request, Answer, Out>, client: OperationClient) {
+    this.#operation = operation
+    this.#client = client
+  }
+
+  async call(...call: unknown[]): Promise<Out> {
+    const [params, value, options] = argumentsOf(this.#operation.topic, call) as [object, In, CallOptions?]
+    const { request, answer, topic } = this.#operation
+    const name = nameOf(topic, params)
+    const payload = encoded(request, value)
+    const properties = propertiesOf(request, true) as RequestOptions['properties']
+    const message = await this.#client.request(name, isPromise(payload) ? await payload : payload, { ...options, properties })
+    return decoded(answer, message)
+  }
+
+  async *stream(...call: unknown[]): AsyncGenerator<Out> {
+    const [params, value, options] = argumentsOf(this.#operation.topic, call) as [object, In, StreamOptions?]
+    const { request, answer, topic } = this.#operation
+    const name = nameOf(topic, params)
+    const payload = await encoded(request, value)
+    this.#streams ??= new AnswerStreams(this.#client)
+    const answers: AnswerStream = await this.#streams.open(name, payload, propertiesOf(request, true), options)
+    try {
+      for (let message = await answers.next(); message !== undefined; message = await answers.next()) yield await decoded(answer, message)
+    } finally {
+      answers.leave()
+    }
+  }
+
+  async serve(...call: unknown[]): Promise<Responder> {
+    const [params, handler, given = {}] = (typeof call[0] === 'function' ? [undefined, ...call] : call) as [
+      Partial<GivenParams<Template>> | undefined,
+      (received: unknown) => unknown,
+      ServeOptions?,
+    ]
+    if (typeof handler !== 'function') throw new MqttError('ERR_INVALID_HANDLER', 'handler must be a function')
+    const { share, streamTimeout, onError, ...options } = given
+    const { topic, request, answer } = this.#operation
+    const incoming = new Incoming(topic, request, 'deliver', insideOf(this.#client), { invalid: 0 })
+    const sender = new AnswerSender(this.#client, answer, streamTimeout)
+    /** What another try would not change. */
+    const hopeless = new WeakSet<object>()
+    const final = (error: MqttError): never => {
+      hopeless.add(error)
+      throw error
+    }
+    const respond = async (message: Message): Promise<Reply | null> => {
+      const taken = await incoming.take(message)
+      if (taken === undefined || taken.error !== undefined)
+        return final(new MqttError('ERR_REMOTE', taken?.error?.message ?? 'invalid payload: it is empty', { reasonName: 'ERR_INVALID_PAYLOAD' }))
+      const result = await handler(taken)
+      if (isStreamed(result)) return sender.begin(message, result)
+      return replyOf(answer, result as Answer, final)
+    }
+    const responder = await this.#client.respond(topic.filter(params ?? {}, { share }), respond, {
+      ...options,
+      onError: (error, message, attempt) => {
+        if (hopeless.has(error as object)) return 'reject'
+        if (typeof onError === 'function') return onError(error, message, attempt)
+        return attempt > mostRetries ? 'reject' : (onError ?? (message.qos === 0 ? 'reject' : 'retry'))
+      },
+    })
+    responder.done.then(sender.end, sender.end)
+    return Object.defineProperty(responder, 'invalid', { get: () => incoming.invalid, configurable: true })
+  }
+}
+
+/** As the client has it. */
+const mostRetries = 5
+
+async function replyOf<Answer>(codec: Codec<Answer, unknown>, value: Answer, final: (error: MqttError) => never): Promise<Reply> {
+  try {
+    return { payload: await encoded(codec, value), properties: propertiesOf(codec, true) as Omit<PublishProperties, 'correlationData'> | undefined }
+  } catch (error) {
+    return final(error as MqttError)
+  }
+}

@@ -1,0 +1,224 @@
+/**
+ * Topic templates: `plant/{line}/{device}/temperature` gives names, filters and matches, with the parameters in its type.
+ *
+ * Peers choose the names that are matched: each is walked once, without regular expressions, and one that does not match allocates nothing.
+ */
+import { MqttError, printable } from '../errors.js'
+
+/** A parameter's text in braces, taken apart: its name, and what it stands for. */
+type Slot<Text extends string> = Text extends `${infer Name}:number`
+  ? [Name, number]
+  : Text extends `${infer Name}...`
+    ? [Name, string]
+    : [Text, string]
+
+type Levels<Text extends string> = Text extends `${infer Head}/${infer Tail}` ? Head | Levels<Tail> : Text
+
+type Slots<Text extends string> = Levels<Text> extends infer Level ? (Level extends `{${infer Inner}}` ? Slot<Inner> : never) : never
+
+/** The parameters of a template as {@link TopicTemplate.match} gives them. A template that the compiler does not know may have any. */
+export type Params<Template extends string> = string extends Template ? Record<string, string | number> : { [S in Slots<Template> as S[0]]: S[1] }
+
+/** The parameters of a template as they are given: a level may be a number too. */
+export type GivenParams<Template extends string> = string extends Template
+  ? Readonly<Record<string, string | number>>
+  : { readonly [S in Slots<Template> as S[0]]: S[1] extends number ? number : string | number }
+
+/** True for a template without parameters: calls have no argument for them. */
+export type IsPlain<Template extends string> = string extends Template ? false : [Slots<Template>] extends [never] ? true : false
+
+/** What stands before the other arguments: the parameters, where there are any. */
+export type ParamsFirst<Template extends string, Rest extends unknown[]> =
+  IsPlain<Template> extends true ? Rest : [params: GivenParams<Template>, ...Rest]
+
+/** As {@link ParamsFirst}, with all or some of the parameters. */
+export type SomeFirst<Template extends string, Rest extends unknown[]> =
+  IsPlain<Template> extends true ? Rest : [params?: Partial<GivenParams<Template>>, ...Rest]
+
+type LevelFault<Level extends string, Last extends boolean> = Level extends ''
+  ? 'A level of a topic template must not be empty.'
+  : Level extends `{${infer Name}}`
+    ? Name extends `${string}...`
+      ? Last extends true
+        ? never
+        : `A parameter for the rest stands in the last place only, and '${Level}' does not.`
+      : Name extends `${infer Bare}:${infer Kind}`
+        ? Kind extends 'number'
+          ? NameFault<Bare>
+          : `A parameter is text or a number, as in {n:number}, and not '${Kind}'.`
+        : NameFault<Name>
+    : Level extends `${string}${'{' | '}'}${string}`
+      ? `A parameter is a whole level, as in a/{id}, and '${Level}' is not.`
+      : Level extends `${string}${'+' | '#'}${string}`
+        ? `A topic template has no wildcards: a parameter stands for one, and '${Level}' does not.`
+        : never
+
+type NameFault<Name extends string> = Name extends '' ? 'A parameter has a name, as in {id}.' : never
+
+type Faults<Text extends string> = Text extends `${infer Head}/${infer Tail}` ? LevelFault<Head, false> | Faults<Tail> : LevelFault<Text, true>
+
+/** The template itself; or, where it is none, a sentence that says why. */
+export type Checked<Template extends string> = string extends Template ? Template : [Faults<Template>] extends [never] ? Template : Faults<Template>
+
+/** One level of a template: a text, or the name of a parameter. */
+interface Level {
+  readonly text: string
+  /** The name in braces; undefined for a text. */
+  readonly name: string | undefined
+  readonly kind: 'text' | 'number' | 'rest'
+}
+
+/** Options of {@link TopicTemplate.filter}. */
+export interface FilterOptions {
+  /** Name of a shared subscription (section 4.8.2). Default: not shared. */
+  readonly share?: string | undefined
+}
+
+/** A topic with parameters. */
+export class TopicTemplate<Template extends string = string> {
+  /** As it was written. */
+  readonly template: Template
+  /** Names of the parameters, in order. */
+  readonly parameters: readonly string[]
+  readonly #levels: readonly Level[]
+
+  /** @throws MqttError ERR_INVALID_TOPIC for a template that is none */
+  constructor(template: Checked<Template>) {
+    const text: unknown = template
+    if (typeof text !== 'string') fail('a template is text', text)
+    const parts = text.split('/')
+    this.#levels = parts.map((part, index) => levelOf(part, index === parts.length - 1))
+    this.template = template as unknown as Template
+    this.parameters = this.#levels.flatMap(({ name }) => name ?? [])
+    if (new Set(this.parameters).size < this.parameters.length) fail('a parameter is named twice', text)
+  }
+
+  /** The Topic Name (section 4.7) with these parameters. @throws MqttError ERR_INVALID_TOPIC that names the parameter */
+  name(...[params]: ParamsFirst<Template, []>): string {
+    return this.#join(params ?? {}, undefined)
+  }
+
+  /**
+   * The Topic Filter with `+` where no parameter is given, and `#` for the rest (section 4.7.1).
+   * @throws MqttError ERR_INVALID_TOPIC that names the parameter
+   */
+  filter(params: Partial<GivenParams<Template>> = {}, { share }: FilterOptions = {}): string {
+    const filter = this.#join(params, '+')
+    return share === undefined ? filter : `$share/${levelText(share, 'share', false)}/${filter}`
+  }
+
+  /** The parameters of a Topic Name; undefined where it does not match. A name with an empty level never does. */
+  match(name: string): Params<Template> | undefined {
+    return this.#walk(name, undefined) ? this.#collect(name) : undefined
+  }
+
+  /** As `JSON.stringify` has it: the text. */
+  toJSON(): string {
+    return this.template
+  }
+
+  #collect(name: string): Params<Template> {
+    const found: Record<string, string | number> = {}
+    this.#walk(name, found)
+    return found as Params<Template>
+  }
+
+  // Level by level; with somewhere to put them, parameters are taken out.
+  #walk(name: string, found: Record<string, string | number> | undefined): boolean {
+    let at = 0
+    for (const { text, name: parameter, kind } of this.#levels) {
+      // Behind the last level there is a rest of no levels at all.
+      if (at > name.length) {
+        if (kind !== 'rest') return false
+        if (found !== undefined) found[parameter as string] = ''
+        return true
+      }
+      const slash = kind === 'rest' ? -1 : name.indexOf('/', at)
+      const end = slash < 0 ? name.length : slash
+      if (end === at) return false
+      if (parameter === undefined) {
+        if (end - at !== text.length || !name.startsWith(text, at)) return false
+      } else if (kind === 'rest') {
+        if (name.endsWith('/') || name.indexOf('//', at) >= 0 || name.charCodeAt(at) === slashUnit) return false
+        if (found !== undefined) found[parameter] = name.slice(at)
+      } else if (kind === 'number') {
+        if (!isCanonical(name, at, end)) return false
+        if (found !== undefined) found[parameter] = Number(name.slice(at, end))
+      } else if (found !== undefined) found[parameter] = name.slice(at, end)
+      at = end + 1
+    }
+    return at > name.length
+  }
+
+  #join(params: object, wildcard: string | undefined): string {
+    const given = params as Readonly<Record<string, unknown>>
+    for (const key of Object.keys(given)) if (!this.parameters.includes(key)) fail(`'${this.template}' has no parameter`, key, key)
+    const levels = this.#levels.map(({ text, name, kind }) => {
+      if (name === undefined) return text
+      const value = given[name]
+      if (value === undefined && wildcard !== undefined) return kind === 'rest' ? '#' : wildcard
+      if (kind === 'number' && !(typeof value === 'number' && isCanonical(String(value), 0)))
+        fail(`parameter '${name}' must be a number`, value, name)
+      return levelText(value, name, kind === 'rest')
+    })
+    // No levels of a rest: nor is there a slash before it.
+    if (levels.length > 1 && levels.at(-1) === '') levels.pop()
+    const topic = levels.join('/')
+    return topic === '' ? fail('a topic must not be empty', topic) : topic
+  }
+}
+
+/** A template of topics. @throws MqttError ERR_INVALID_TOPIC for one that is none */
+export function topic<Template extends string>(template: Checked<Template>): TopicTemplate<Template> {
+  return new TopicTemplate<Template>(template)
+}
+
+const slashUnit = 0x2f
+
+function levelOf(part: string, last: boolean): Level {
+  const inner = part.startsWith('{') && part.endsWith('}') ? part.slice(1, -1) : undefined
+  if (inner === undefined) {
+    if (part.includes('{') || part.includes('}')) fail('a parameter is a whole level', part)
+    return { text: levelText(part, 'level', false), name: undefined, kind: 'text' }
+  }
+  const rest = inner.endsWith('...')
+  const number = inner.endsWith(':number')
+  const name = rest ? inner.slice(0, -3) : number ? inner.slice(0, -7) : inner
+  if (rest && !last) fail('a parameter for the rest is the last one', part)
+  if (!isName(name)) fail('a parameter is named with letters, digits and _', part)
+  return { text: '', name, kind: rest ? 'rest' : number ? 'number' : 'text' }
+}
+
+function isName(name: string): boolean {
+  if (name === '' || name === '__proto__') return false
+  for (const unit of name)
+    if (!(unit === '_' || unit === '$' || (unit >= '0' && unit <= '9') || unit.toLowerCase() !== unit.toUpperCase())) return false
+  return true
+}
+
+// What may stand in a level; in a rest, several of them or none.
+function levelText(value: unknown, name: string, rest: boolean): string {
+  const text = typeof value === 'string' || Number.isFinite(value) ? String(value) : fail(`'${name}' must be text or a finite number`, value, name)
+  const levels = rest && text !== '' ? text.split('/') : [text]
+  for (const level of levels) {
+    if ((level === '' && !rest) || (level === '' && text !== '')) fail(`'${name}' must not be empty, nor have an empty level`, text, name)
+    for (const unit of level) {
+      const code = unit.codePointAt(0) as number
+      if (unit === '+' || unit === '#' || unit === '/' || code === 0 || (code >= 0xd800 && code <= 0xdfff))
+        fail(`'${name}' must hold no + # / or U+0000, nor half a character`, text, name)
+    }
+  }
+  return text
+}
+
+// Digits as `String` writes them, so that the name of what was matched is the name again: no sign but -, no zeros around it, no exponent.
+function isCanonical(text: string, from: number, to = text.length): boolean {
+  const first = text.charCodeAt(from)
+  if (!(first === 0x2d || (first >= 0x30 && first <= 0x39)) || to - from > 25) return false
+  const digits = text.slice(from, to)
+  return String(Number(digits)) === digits && !digits.includes('e')
+}
+
+function fail(what: string, given: unknown, option = 'topic'): never {
+  throw new MqttError('ERR_INVALID_TOPIC', `${what}: ${printable(typeof given === 'string' ? given : typeof given)}`, { option })
+}

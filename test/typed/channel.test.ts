@@ -1,0 +1,281 @@
+/** Channels on clients: what is published, what is received, and what becomes of payloads that are none. */
+import { describe, expect, it } from 'vitest'
+import type { ClientEvents } from '../../src/client/api/index.js'
+import type { MqttError } from '../../src/errors.js'
+import * as mq from '../../src/typed/index.js'
+import { brokerOf, clientOn, until } from './rig.js'
+
+const temperature = mq.channel('plant/{line}/{device}/temperature', mq.json<{ value: number }>(), { qos: 1 })
+
+/** A schema as libraries make them: numbers in `value`, doubled on receipt. */
+const doubling: mq.StandardSchema<{ value: number }, { twice: number }> = {
+  '~standard': {
+    version: 1,
+    vendor: 'test',
+    validate: (given) => {
+      const value = (given as { value?: unknown } | null)?.value
+      return typeof value === 'number' ? { value: { twice: value * 2 } } : { issues: [{ message: 'no number', path: ['value'] }] }
+    },
+  },
+}
+
+const late: mq.StandardSchema<{ value: number }, { twice: number }> = {
+  '~standard': {
+    ...doubling['~standard'],
+    validate: async (given) => {
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 3))
+      return doubling['~standard'].validate(given)
+    },
+  },
+}
+
+async function pair(options = {}): Promise<{
+  client: Awaited<ReturnType<typeof clientOn>>
+  other: Awaited<ReturnType<typeof clientOn>>
+  told: ClientEvents['invalid'][]
+  warnings: string[]
+}> {
+  const broker = brokerOf()
+  const warnings: string[] = []
+  const client = await clientOn(broker, { logger: { warn: (line: string) => void warnings.push(line) }, ...options })
+  const other = await clientOn(broker)
+  const told: ClientEvents['invalid'][] = []
+  client.on('invalid', (event) => void told.push(event))
+  return { client, other, told, warnings }
+}
+
+describe('a channel', () => {
+  it('publishes and receives values with their parameters', async () => {
+    const { client } = await pair()
+    const bound = temperature.on(client)
+    await using subscription = await bound.subscribe({ line: 3 })
+    expect(subscription.granted.map(({ filter, qos }) => [filter, qos])).toEqual([['plant/3/+/temperature', 1]])
+    await bound.publish({ line: '3', device: 'a1' }, { value: 21.5 })
+    await bound.publish({ line: '4', device: 'a1' }, { value: 1 })
+    await bound.publish({ line: '3', device: 'a2' }, { value: 22 })
+    const first = await subscription.next()
+    expect([first?.params, first?.value, first?.message.qos]).toEqual([{ line: '3', device: 'a1' }, { value: 21.5 }, 1])
+    expect(first?.message.properties.contentType).toBe('application/json')
+    expect((await subscription.next())?.params.device).toBe('a2')
+    expect(subscription.invalid).toBe(0)
+  })
+
+  it('without parameters has no argument for them', async () => {
+    const { client } = await pair()
+    const status = mq.channel('status', mq.text(), { retain: true, qos: 1 }).on(client)
+    await status.publish('up')
+    await using subscription = await status.subscribe({ qos: 0 })
+    expect((await subscription.next())?.value).toBe('up')
+    expect(status.post('posted')).toBe(true)
+    expect((await subscription.next())?.value).toBe('posted')
+    await status.clear()
+    const values: unknown[] = []
+    const handling = await status.listen(({ value }) => void values.push(value), { qos: 0 })
+    await status.publish('again')
+    await until(() => values.length === 1)
+    expect(values).toEqual(['again'])
+    await handling.unsubscribe()
+  })
+
+  it('several sets of parameters are one SUBSCRIBE', async () => {
+    const { client } = await pair()
+    const packets: number[] = []
+    client.on('packet', ({ packet }) => packet.type === 'subscribe' && packets.push(packet.subscriptions.length))
+    await using subscription = await temperature.on(client).subscribe([{ line: 1 }, { line: 2, device: 'x' }])
+    expect(packets).toEqual([2])
+    expect(subscription.granted.map(({ filter }) => filter)).toEqual(['plant/1/+/temperature', 'plant/2/x/temperature'])
+  })
+
+  it('gives a will', () => {
+    expect(temperature.will({ line: 1, device: 'a' }, { value: 0 }, { retain: true })).toEqual({
+      topic: 'plant/1/a/temperature',
+      payload: '{"value":0}',
+      qos: 1,
+      retain: true,
+      properties: { contentType: 'application/json', payloadFormatIndicator: 1 },
+    })
+  })
+
+  it('checks values before a byte is sent, and sends them as given', async () => {
+    const { client } = await pair()
+    const checked = mq.channel('c/{n}', mq.json(doubling)).on(client)
+    const published: string[] = []
+    client.on(
+      'packet',
+      ({ direction, packet }) => packet.type === 'publish' && direction === 'out' && published.push(new TextDecoder().decode(packet.payload)),
+    )
+    await expect(checked.publish({ n: 1 }, { value: 'x' as never })).rejects.toMatchObject({
+      code: 'ERR_INVALID_PAYLOAD',
+      outcome: 'not-sent',
+      message: 'invalid payload: value: no number',
+      issues: [{ message: 'no number', path: ['value'] }],
+    })
+    expect(() => checked.post({ n: 1 }, {} as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_PAYLOAD' }))
+    await using subscription = await checked.subscribe()
+    await checked.publish({ n: 1 }, { value: 4 })
+    expect((await subscription.next())?.value).toEqual({ twice: 8 })
+    expect(published).toEqual(['{"value":4}'])
+  })
+
+  it('asynchronous schemas keep the order; what cannot wait says so', async () => {
+    const { client } = await pair()
+    const slow = mq.channel('s', mq.json(late), { qos: 1 }).on(client)
+    const unsupported = expect.objectContaining({ code: 'ERR_UNSUPPORTED_OPTION' })
+    expect(() => slow.post({ value: 1 })).toThrow(unsupported)
+    expect(() => slow.will({ value: 1 })).toThrow(unsupported)
+    await using subscription = await slow.subscribe()
+    for (let n = 0; n < 30; n++) await slow.publish({ value: n })
+    await until(() => subscription.size === 30)
+    expect(() => subscription.read()).toThrow(unsupported)
+    const got: number[] = []
+    got.push((await subscription.next())?.value.twice as number)
+    for await (const { value } of subscription) {
+      got.push(value.twice)
+      if (got.length === 30) break
+    }
+    expect(got).toEqual(Array.from({ length: 30 }, (_, n) => n * 2))
+    await expect(slow.publish({ value: '1' as never })).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD' })
+  })
+
+  it('on a mere publisher there is no subscribe, by type', async () => {
+    const { client } = await pair()
+    const publisher: mq.Publisher = client
+    const bound = temperature.on(publisher)
+    await bound.publish({ line: 1, device: 'a' }, { value: 1 })
+    // @ts-expect-error there is none
+    expect(bound.subscribe).toBeTypeOf('function')
+  })
+
+  it('content types are compared without parameters and case; JSON takes +json; none is fine', async () => {
+    const { client, other } = await pair()
+    await using subscription = await mq.channel('t', mq.json<number>()).on(client).subscribe({ onInvalid: 'deliver' })
+    const types = [undefined, 'application/json', 'Application/JSON; charset=utf-8', 'application/senml+json', 'text/plain', 'application/jsonx']
+    for (const contentType of types) await other.publish('t', '1', { properties: { contentType } })
+    const fine: boolean[] = []
+    for (const _ of types) fine.push((await subscription.next())?.error === undefined)
+    expect(fine).toEqual([true, true, true, true, false, false])
+  })
+
+  it('bytes are owned by whoever decodes, unless in place', async () => {
+    const { client } = await pair()
+    const kept: Uint8Array[] = []
+    const keeping = mq.codec<Uint8Array>({ encode: (value) => value, decode: (bytes) => bytes })
+    const handling = await mq
+      .channel('b', keeping)
+      .on(client)
+      .listen(({ value }) => void kept.push(value), { lifetime: 'borrowed' })
+    for (let n = 0; n < 300; n++) await client.publish('b', Uint8Array.of(n & 255, 1, 2))
+    await until(() => kept.length === 300)
+    expect(kept.every((bytes, n) => bytes[0] === (n & 255) && bytes.length === 3)).toBe(true)
+    await handling.unsubscribe()
+  })
+})
+
+const bad = ['{', 'nothing', '{"value":"x"}', '\u0000']
+const ackModes = ['auto', 'manual', 'on-receive'] as const
+const qualities = [0, 1, 2] as const
+const policies = ['skip', 'reject', 'throw', 'deliver'] as const
+const readings = ['for await', 'next', 'batches', 'listen'] as const
+
+describe('bad payloads', () => {
+  const cells = policies.flatMap((policy) =>
+    qualities.flatMap((qos) => ackModes.flatMap((ack) => readings.map((reading) => ({ policy, qos, ack, reading })))),
+  )
+  it.each(cells.filter(({ ack, reading }) => reading !== 'listen' || ack !== 'manual'))(
+    '$policy, QoS $qos, ack $ack, $reading',
+    async ({ policy, qos, ack, reading }) => {
+      const { client, other, told, warnings } = await pair({ receiveMaximum: 3 })
+      const codes: number[] = []
+      client.on('packet', ({ direction, packet }) => {
+        if (direction === 'out' && (packet.type === 'puback' || packet.type === 'pubrec')) codes.push(packet.reasonCode)
+      })
+      const bound = mq.channel('v', mq.json(doubling), { qos }).on(client)
+      const values: number[] = []
+      const errors: MqttError[] = []
+      const take = (received: mq.Received<object, { twice: number }> | mq.Invalid<object>): void => {
+        if (received.error === undefined) values.push(received.value.twice / 2)
+        else errors.push(received.error)
+        if (ack === 'manual') received.message.ack()
+      }
+      const options = { onInvalid: policy, ack } as const
+      const subscription = reading === 'listen' ? undefined : await bound.subscribe(options)
+      const handling = reading === 'listen' ? await bound.listen(take, { onInvalid: policy, ack: ack === 'manual' ? 'auto' : ack }) : undefined
+      const payloads = ['{"value":0}', ...bad, ...Array.from({ length: 6 }, (_, n) => `{"value":${n + 1}}`)]
+      for (const payload of payloads) other.publish('v', payload, { qos }).catch(() => undefined)
+      const read = async (): Promise<void> => {
+        if (subscription === undefined) return handling?.done
+        if (reading === 'next') while (values.length < 7) take((await subscription.next({ timeout: 4000 })) as never)
+        else if (reading === 'batches') {
+          for await (const batch of subscription.batches()) {
+            for (const each of batch) take(each as never)
+            if (values.length >= 7) break
+          }
+        } else
+          for await (const each of subscription) {
+            take(each as never)
+            if (values.length >= 7) break
+          }
+      }
+      if (policy === 'throw') {
+        await expect(read()).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD' })
+        expect(values).toEqual([0])
+        expect(told.length).toBe(1)
+        if (qos > 0 && ack !== 'on-receive') await until(() => codes.includes(0x99), '0x99')
+      } else {
+        if (reading === 'listen') await until(() => values.length === 7, 'seven values')
+        else await read()
+        expect(values).toEqual([0, 1, 2, 3, 4, 5, 6])
+        expect((subscription ?? handling)?.invalid).toBe(bad.length)
+        expect(told.map(({ topic, error, start }) => [topic, error.code, new TextDecoder().decode(start)])).toEqual(
+          bad.map((text) => ['v', 'ERR_INVALID_PAYLOAD', text]),
+        )
+        expect(errors.length).toBe(policy === 'deliver' ? bad.length : 0)
+        if (qos > 0 && ack !== 'on-receive') expect(codes.filter((code) => code === 0x99)).toHaveLength(policy === 'reject' ? bad.length : 0)
+      }
+      expect(warnings.filter((line) => line.includes('invalid payload'))).toHaveLength(1)
+      expect(client.state).toBe('connected')
+      await (subscription ?? handling)?.unsubscribe()
+      // The window is free: as many again go through.
+      if (policy !== 'throw') {
+        await using again = await bound.subscribe()
+        for (let n = 0; n < 10; n++) other.publish('v', `{"value":${n}}`, { qos }).catch(() => undefined)
+        for (let n = 0; n < 10; n++) expect((await again.next({ timeout: 4000 }))?.value.twice).toBe(n * 2)
+      }
+    },
+  )
+
+  it('a function decides for each, and one that fails has no opinion', async () => {
+    const { client, other } = await pair()
+    await using subscription = await mq
+      .channel('{kind}/v', mq.number())
+      .on(client)
+      .subscribe({}, { onInvalid: ({ params }) => (params?.kind === 'a' ? 'deliver' : JSON.parse('no')) })
+    for (const [topic, payload] of [
+      ['a/v', 'x'],
+      ['b/v', 'x'],
+      ['b/v', '2'],
+    ] as const)
+      await other.publish(topic, payload)
+    expect((await subscription.next())?.error).toMatchObject({ code: 'ERR_INVALID_PAYLOAD' })
+    expect((await subscription.next())?.value).toBe(2)
+    expect(subscription.invalid).toBe(2)
+  })
+
+  it('a level that does not parse is invalid; an empty retained payload is not', async () => {
+    const { client, other, told } = await pair()
+    await other.publish('n/7', '7', { retain: true, qos: 1 })
+    await using subscription = await mq.channel('n/{n:number}', mq.json<number>()).on(client).subscribe({}, { onInvalid: 'deliver', qos: 1 })
+    expect((await subscription.next())?.params).toEqual({ n: 7 })
+    await other.publish('n/x', '1')
+    expect((await subscription.next())?.params).toBeUndefined()
+    await other.publish('n/7', '', { retain: true, qos: 1 })
+    await other.publish('n/8', '8')
+    expect((await subscription.next())?.value).toBe(8)
+    expect(told).toHaveLength(1)
+  })
+
+  it.each([{ onInvalid: 'ignore' }, { onInvalid: 1 }])('%j is refused', async (options) => {
+    const { client } = await pair()
+    await expect(temperature.on(client).subscribe({}, options as never)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'onInvalid' })
+  })
+})

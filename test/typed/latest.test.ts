@@ -1,0 +1,180 @@
+/** Latest values, retained messages of now, and web streams. */
+import { describe, expect, it } from 'vitest'
+import * as mq from '../../src/typed/index.js'
+import { brokerOf, clientOn, until } from './rig.js'
+
+const level = mq.channel('tank/{id}/level', mq.json<number>(), { qos: 1 })
+
+describe('latest values', () => {
+  it('come from retained and live messages, and go with an empty retained one', async () => {
+    const broker = brokerOf()
+    const client = await clientOn(broker)
+    const tanks = level.on(client)
+    await tanks.publish({ id: 'a' }, 1, { retain: true })
+    await tanks.publish({ id: 'b' }, 2, { retain: true })
+    await using latest = tanks.latest()
+    await latest.ready
+    await until(() => latest.size === 2, 'two values')
+    expect(latest.get('tank/a/level')).toMatchObject({ params: { id: 'a' }, value: 1, stale: false })
+    await tanks.publish({ id: 'a' }, 3)
+    await until(() => latest.get('tank/a/level')?.value === 3)
+    await tanks.clear({ id: 'b' })
+    await until(() => !latest.has('tank/b/level'))
+    expect([...latest.keys()]).toEqual(['tank/a/level'])
+    expect(latest.invalid).toBe(0)
+    await client.publish('tank/a/level', 'x', { qos: 1 })
+    await until(() => latest.invalid === 1)
+    expect(latest.get('tank/a/level')?.value).toBe(3)
+  })
+
+  it('tell of changes: each reader of each topic once', async () => {
+    const client = await clientOn(brokerOf())
+    const tanks = level.on(client)
+    await using latest = tanks.latest({ id: 'a' })
+    await latest.ready
+    const changes = latest.changes()
+    await tanks.publish({ id: 'a' }, 1)
+    await tanks.publish({ id: 'b' }, 2)
+    expect(await changes.next()).toMatchObject({ value: { topic: 'tank/a/level', entry: { value: 1 } }, done: false })
+    const waiting = changes.next()
+    await tanks.publish({ id: 'a' }, 4)
+    expect((await waiting).value.entry.value).toBe(4)
+    const last = changes.next()
+    await latest.unsubscribe()
+    expect(await last).toEqual({ value: undefined, done: true })
+    expect((await latest.changes().next()).done).toBe(true)
+  })
+
+  it('snapshots stay the same until something changes; listeners hear of many changes once', async () => {
+    const client = await clientOn(brokerOf())
+    const tanks = level.on(client)
+    await using latest = tanks.latest()
+    await latest.ready
+    const { subscribe, getSnapshot } = latest
+    const empty = getSnapshot()
+    expect(getSnapshot()).toBe(empty)
+    const seen: number[] = []
+    const stop = subscribe(() => void seen.push(getSnapshot().size))
+    await Promise.all(Array.from({ length: 50 }, (_, id) => tanks.publish({ id }, id)))
+    await until(() => seen.at(-1) === 50)
+    expect(seen.length).toBeLessThan(25)
+    const full = getSnapshot()
+    expect([full.size, empty.size, getSnapshot() === full]).toEqual([50, 0, true])
+    stop()
+    await tanks.publish({ id: 0 }, 7)
+    await until(() => latest.get('tank/0/level')?.value === 7)
+    expect(full.get('tank/0/level')?.value).toBe(0)
+    expect(seen.at(-1)).toBe(50)
+  })
+
+  it('are bounded, and expire', async () => {
+    const client = await clientOn(brokerOf())
+    const tanks = level.on(client)
+    await using bounded = tanks.latest({}, { limit: 3 })
+    await using brief = tanks.latest({}, { expire: 60 })
+    await Promise.all([bounded.ready, brief.ready])
+    for (let id = 0; id < 6; id++) await tanks.publish({ id }, id)
+    await until(() => bounded.has('tank/5/level'))
+    expect([...bounded.keys()]).toEqual(['tank/3/level', 'tank/4/level', 'tank/5/level'])
+    await until(() => brief.size === 0)
+    for (const options of [{ limit: 0 }, { limit: 1.5 }, { expire: 0 }, { expire: Number.NaN }])
+      expect(() => tanks.latest({}, options), JSON.stringify(options)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+  })
+
+  it('what a new connection has not confirmed is stale', async () => {
+    const broker = brokerOf()
+    const client = await clientOn(broker)
+    const other = await clientOn(broker)
+    await level.on(other).publish({ id: 'kept' }, 1, { retain: true })
+    await using latest = level.on(client).latest()
+    await latest.ready
+    await level.on(other).publish({ id: 'live' }, 2)
+    await until(() => latest.size === 2)
+    await client.reconnect({ force: true })
+    await until(() => latest.get('tank/live/level')?.stale === true && latest.get('tank/kept/level')?.stale === false)
+    await level.on(other).publish({ id: 'live' }, 3)
+    await until(() => latest.get('tank/live/level')?.stale === false)
+  })
+})
+
+describe('retained messages', () => {
+  it('of now are given, and then it ends', async () => {
+    const client = await clientOn(brokerOf())
+    for (let n = 0; n < 30; n++) await client.publish(`r/${n}`, String(n), { retain: true, qos: 1 })
+    const live = setInterval(() => void client.publish('r/live', 'x').catch(() => undefined), 5)
+    const got: string[] = []
+    for await (const message of mq.retained(client, 'r/#', { quiet: 100 })) got.push(message.text())
+    clearInterval(live)
+    expect(got.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, n) => n))
+    for await (const _ of mq.retained(client, 'none', { quiet: 20 })) throw new Error('there is none')
+    await expect(mq.retained(client, 'r/#', { quiet: 0 }).next()).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'quiet' })
+  })
+})
+
+describe('a writable stream', () => {
+  it('bridges two brokers, in order; closing waits for the acknowledgements', async () => {
+    const [near, far] = [await clientOn(brokerOf()), await clientOn(brokerOf())]
+    await using there = await far.subscribe('copy', { qos: 1 })
+    await using here = await near.subscribe('source', { qos: 1, ack: 'manual' })
+    const abort = new AbortController()
+    const bridge = here
+      .readable()
+      .pipeThrough(
+        new TransformStream({
+          transform: (message, controller) => {
+            controller.enqueue(message.payload)
+            message.ack()
+          },
+        }),
+      )
+      .pipeTo(mq.writableStream(far, 'copy', { qos: 1 }), { signal: abort.signal })
+    bridge.catch(() => undefined)
+    for (let n = 0; n < 50; n++) await near.publish('source', String(n), { qos: 1 })
+    for (let n = 0; n < 50; n++) expect((await there.next())?.text()).toBe(String(n))
+    abort.abort()
+    await expect(bridge).rejects.toThrow()
+  })
+
+  it('fails with what a publish failed with, and takes the bridge down', async () => {
+    const client = await clientOn(brokerOf())
+    const stream = mq.writableStream(client, 'a/#')
+    const writer = stream.getWriter()
+    await expect(writer.write('x').then(() => writer.closed)).rejects.toMatchObject({ code: 'ERR_INVALID_TOPIC' })
+  })
+
+  it('of a channel takes values', async () => {
+    const client = await clientOn(brokerOf())
+    await using subscription = await level.on(client).subscribe()
+    const writer = level.on(client).writableStream({ id: 1 }).getWriter()
+    for (let n = 0; n < 5; n++) await writer.write(n)
+    await writer.close()
+    for (let n = 0; n < 5; n++) expect((await subscription.next())?.value).toBe(n)
+  })
+})
+
+describe('a contract', () => {
+  const plant = mq.contract({
+    level,
+    status: mq.channel('status', mq.text()),
+    deep: { setpoint: mq.operation('set/{id}', mq.number(), mq.number()) },
+  })
+
+  it('binds all of it, nested and merged', async () => {
+    const client = await clientOn(brokerOf())
+    const merged = mq.contract({ ...plant, more: plant })
+    const bound = merged.on(client)
+    await using _serving = await bound.more.deep.setpoint.serve(({ value }) => value + 1)
+    expect(await bound.deep.setpoint.call({ id: 1 }, 41)).toBe(42)
+    await using subscription = await bound.level.subscribe()
+    await bound.more.level.publish({ id: 'x' }, 5)
+    expect((await subscription.next())?.value).toBe(5)
+    expect(Object.keys(plant)).toEqual(['level', 'status', 'deep'])
+  })
+
+  it('has no part of the name on, and none that is nothing', () => {
+    const invalid = expect.objectContaining({ code: 'ERR_INVALID_OPTION' })
+    expect(() => mq.contract({ on: level } as never)).toThrow(invalid)
+    expect(() => mq.contract({ a: undefined } as never)).toThrow(invalid)
+    expect(() => mq.contract({ a: { b: 7 } } as never)).toThrow(invalid)
+  })
+})
