@@ -10,8 +10,17 @@
 import type { Handling, Message, Publisher, PublishProperties, Subscriber } from '../client/api/index.js'
 import { MqttError, printable } from '../errors.js'
 import type { Codec } from './codec.js'
-import type { StreamOptions } from './operation.js'
 import { encoded, propertiesOf } from './payload.js'
+
+/** Options of `stream`. */
+export interface StreamOptions {
+  /** Milliseconds to wait for each answer, 1 to 2,147,483,647. Default 30,000. */
+  readonly timeout?: number | undefined
+  /** Ends the stream, and its generator. Default: none. */
+  readonly signal?: AbortSignal | undefined
+  /** Answers that may be under way, 1 to 65,535. Default 16. */
+  readonly window?: number | undefined
+}
 
 type Client = Publisher<unknown> & Subscriber
 

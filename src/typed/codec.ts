@@ -33,6 +33,8 @@ export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out> {
 export interface ReadingCodec<In, Out> extends Codec<In, Out> {
   /** As `decode`. */
   read(message: Message): Out
+  /** What values are checked against; undefined where they are not. */
+  readonly schema?: StandardSchema | undefined
 }
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true })
@@ -75,6 +77,7 @@ export function json(schema?: StandardSchema): Codec<unknown> {
   const validate = validatorOf(schema)
   return {
     ...plain,
+    schema,
     encode: (value) => after(validate(value), () => format(value)) as string,
     decode: (given, message) => after(validate(plain.decode(given, message)), outputOf),
     read: (message) => after(validate(plain.read(message)), outputOf),

@@ -4,6 +4,7 @@
  * Everything here is a value that takes the client: who does not import it does not ship it.
  */
 export type { Poster, Publisher, Requester, Subscriber } from '../client/api/index.js'
+export type { StreamOptions } from './answers.js'
 export {
   type BoundChannel,
   Channel,
@@ -22,7 +23,7 @@ export { bytes, type Codec, codec, json, number, text } from './codec.js'
 export { type BoundContract, type Contract, contract } from './contract.js'
 export type { Delivered, Invalid, InvalidVerdict, OnInvalid, Received } from './incoming.js'
 export type { LatestChange, LatestEntry, LatestOptions, LatestValues } from './latest.js'
-export { type BoundOperation, type CallOptions, Operation, operation, type ServeOptions, type StreamOptions } from './operation.js'
+export { type BoundOperation, type CallOptions, Operation, operation, type ServeOptions } from './operation.js'
 export { type RetainedOptions, retained } from './retained.js'
 export type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.js'
 export type { TypedSubscription } from './subscription.js'

@@ -16,7 +16,7 @@ import type {
   Subscriber,
 } from '../client/api/index.js'
 import { MqttError } from '../errors.js'
-import { AnswerSender, type AnswerStream, AnswerStreams, isStreamed } from './answers.js'
+import { AnswerSender, type AnswerStream, AnswerStreams, isStreamed, type StreamOptions } from './answers.js'
 import { argumentsOf, nameOf, templateOf } from './call.js'
 import { type Codec, isPromise } from './codec.js'
 import { Incoming, type Received } from './incoming.js'
@@ -25,16 +25,6 @@ import type { Checked, GivenParams, Params, ParamsFirst, TopicTemplate } from '.
 
 /** Options of `call`. */
 export interface CallOptions extends Pick<RequestOptions, 'timeout' | 'signal' | 'qos'> {}
-
-/** Options of `stream`. */
-export interface StreamOptions {
-  /** Milliseconds to wait for each answer, 1 to 2,147,483,647. Default 30,000. */
-  readonly timeout?: number | undefined
-  /** Ends the stream, and its generator. Default: none. */
-  readonly signal?: AbortSignal | undefined
-  /** Answers that may be under way, 1 to 65,535. Default 16. */
-  readonly window?: number | undefined
-}
 
 /** Options of `serve`. */
 export interface ServeOptions extends RespondOptions {

@@ -58,6 +58,8 @@ const rules: Readonly<Record<string, Rule>> = {
     types: ['transport', 'api'],
   },
   entry: { values: ['client', 'transport', 'wasm', 'platform', 'memory', 'parsing'], types: ['api', 'lifecycle'] },
+  typed: { values: ['common'], types: ['api'] },
+  asyncapi: { values: ['typed'] },
   testing: { values: ['wire', 'transport', 'client', 'common', 'memory', 'platform', 'parsing'], types: ['api'] },
 }
 

@@ -140,9 +140,8 @@ const references: Parser<readonly string[]> = (value, path) =>
   )
 
 /** Every event. */
-const events = 'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,error,invalid,packet'.split(
-  ',',
-)
+const events =
+  'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,error,invalid,packet'.split(',')
 
 /** Checks the name of an event; `path` names it in errors. */
 export function eventName<K extends keyof ClientEvents>(type: K, path = 'type'): K {
