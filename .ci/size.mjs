@@ -32,6 +32,8 @@ function features() {
   return [
     ...named('.', ['connect', 'Client', 'MqttError']),
     { name: 'connect', entry: '.', platform: 'node' },
+    ...named('./typed', ['topic', 'channel', '*']),
+    ...named('./asyncapi', ['*']),
     ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
     ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),
     whole('./auth', 'browser'),

@@ -84,7 +84,13 @@ export interface PayloadIssue {
   /** A sentence. */
   readonly message: string
   /** Where in the value: keys, or objects that hold one. Undefined or empty: the value itself. */
-  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
+  readonly path?: readonly (PropertyKey | PayloadPathStep)[] | undefined
+}
+
+/** One step of the way into a value. */
+export interface PayloadPathStep {
+  /** Name or index. */
+  readonly key: PropertyKey
 }
 
 const brand = Symbol.for('mqwire.MqttError')

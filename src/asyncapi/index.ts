@@ -17,7 +17,15 @@ export interface AsyncApiInfo {
 }
 
 /** A server: a URL, or an object as the specification has it. */
-export type AsyncApiServer = string | (Readonly<Record<string, unknown>> & { readonly host: string; readonly protocol: string })
+export type AsyncApiServer = string | AsyncApiServerObject
+
+/** A server as the specification has it. */
+export interface AsyncApiServerObject extends Readonly<Record<string, unknown>> {
+  /** Name and, where it is not the usual one, port. */
+  readonly host: string
+  /** For example `mqtts`. */
+  readonly protocol: string
+}
 
 /** Which parts an application sends, and which it receives: names with dots between levels, or the parts themselves. */
 export interface AsyncApiRole {
@@ -40,21 +48,22 @@ export interface AsyncApiOptions {
 }
 
 type Part = Channel<string, unknown, unknown> | Operation<string, unknown, unknown, unknown, unknown>
-type Node = Record<string, unknown>
+/** A part of a document. */
+export type AsyncApiNode = Record<string, unknown>
 
 const json = 'application/json'
 
 /** The document. @throws MqttError ERR_INVALID_OPTION for a role that names no part, or a server that is none */
-export function asyncapi(contract: object, options: AsyncApiOptions): Node {
+export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNode {
   const { info, servers = {}, role = {}, toJsonSchema } = options
   const parts = [...partsOf(contract, '')]
-  const channels: Node = {}
-  const operations: Node = {}
+  const channels: AsyncApiNode = {}
+  const operations: AsyncApiNode = {}
   const message = (
     name: string,
     { contentType = 'application/octet-stream', schema }: Codec<never> & { schema?: StandardSchema },
-    more: Node = {},
-  ): Node => ({
+    more: AsyncApiNode = {},
+  ): AsyncApiNode => ({
     name,
     contentType,
     ...(schema === undefined || toJsonSchema === undefined ? {} : { payload: schemaOf(toJsonSchema(schema as never)) }),
@@ -109,17 +118,17 @@ function schemaOf(schema: object): object {
   return rest
 }
 
-function reference(name: string): Node {
+function reference(name: string): AsyncApiNode {
   const channel = `#/channels/${name}`
   return { channel: { $ref: channel }, messages: [{ $ref: `${channel}/messages/message` }] }
 }
 
-function bindingsOf({ defaults: { qos, retain } }: Channel<string, unknown, unknown>): Node {
+function bindingsOf({ defaults: { qos, retain } }: Channel<string, unknown, unknown>): AsyncApiNode {
   return { bindings: { mqtt: { qos: qos ?? 0, retain: retain ?? false, bindingVersion: '0.2.0' } } }
 }
 
-function serverOf(server: AsyncApiServer): Node {
-  if (typeof server !== 'string') return server
+function serverOf(server: AsyncApiServer): AsyncApiNode {
+  if (typeof server !== 'string') return { ...server }
   try {
     const { host, protocol, pathname } = new URL(server)
     const path = pathname === '' || pathname === '/' ? {} : { pathname }

@@ -1,7 +1,7 @@
 /**
  * What every entry of the client exports besides `connect` and `Client`: the error class and the public types.
  */
-export { MqttError, type MqttErrorCode, type MqttErrorDetails, type Outcome, type PayloadIssue, printable } from '../errors.js'
+export { MqttError, type MqttErrorCode, type MqttErrorDetails, type Outcome, type PayloadIssue, type PayloadPathStep, printable } from '../errors.js'
 export type { Accept, Dial, DialOptions, Listener, Sink, SocketOptions, Target, TlsOptions, Transport } from '../transport/transport.js'
 export type { Bytes, Packet, Properties, QoS, UserProperties } from '../wire/packets.js'
 export type {
@@ -46,6 +46,8 @@ export type {
   OutboundView,
   Overflow,
   Payload,
+  Poster,
+  Publisher,
   PublishOptions,
   PublishProperties,
   Receipt,
@@ -53,6 +55,7 @@ export type {
   ReconnectOptions,
   RejectedInFlight,
   Reply,
+  Requester,
   RequestOptions,
   Responder,
   Responding,
@@ -60,6 +63,7 @@ export type {
   Stats,
   SubscribeOptions,
   SubscribeProperties,
+  Subscriber,
   Subscription,
   SubscriptionDefaults,
   Unlisten,

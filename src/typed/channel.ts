@@ -82,6 +82,7 @@ export interface ChannelSubscriber<Template extends string, Out, Usual extends I
     handler: (received: Delivered<Params<Template>, Out, Verdict>) => unknown,
     options?: ChannelListenOptions<Params<Template>, Verdict>,
   ): Promise<TypedHandling>
+  /** The same with some of the parameters, or several sets of them. */
   listen<Verdict extends InvalidVerdict = Usual>(
     params: Partial<GivenParams<Template>> | readonly Partial<GivenParams<Template>>[] | undefined,
     handler: (received: Delivered<Params<Template>, Out, Verdict>) => unknown,
@@ -117,6 +118,7 @@ export interface ChannelWill<Template extends string, In> {
 
 /** A topic with what its messages hold. */
 export class Channel<Template extends string, In, Out = In, Usual extends InvalidVerdict = 'skip'> implements ChannelWill<Template, In> {
+  /** Tells channels and operations apart. */
   readonly kind = 'channel'
   /** The topic. */
   readonly topic: TopicTemplate<Template>

@@ -19,6 +19,7 @@ export interface Received<Parameters, Value> {
   readonly value: Value
   /** The message itself. */
   readonly message: Message
+  /** Never there: see {@link Invalid}. */
   readonly error?: undefined
 }
 
@@ -30,6 +31,7 @@ export interface Invalid<Parameters> {
   readonly error: MqttError
   /** The message itself. */
   readonly message: Message
+  /** Never there: see {@link Received}. */
   readonly value?: undefined
 }
 

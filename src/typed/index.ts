@@ -23,17 +23,23 @@ export { bytes, type Codec, codec, json, number, text } from './codec.js'
 export { type BoundContract, type Contract, contract } from './contract.js'
 export type { Delivered, Invalid, InvalidVerdict, OnInvalid, Received } from './incoming.js'
 export type { LatestChange, LatestEntry, LatestOptions, LatestValues } from './latest.js'
-export { type BoundOperation, type CallOptions, Operation, operation, type ServeOptions } from './operation.js'
+export { type Answers, type BoundOperation, type CallOptions, Operation, type OperationClient, operation, type ServeOptions } from './operation.js'
 export { type RetainedOptions, retained } from './retained.js'
 export type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.js'
 export type { TypedSubscription } from './subscription.js'
 export {
   type Checked,
+  type Faults,
   type FilterOptions,
   type GivenParams,
   type IsPlain,
+  type LevelFault,
+  type Levels,
+  type NameFault,
   type Params,
   type ParamsFirst,
+  type Slot,
+  type Slots,
   type SomeFirst,
   TopicTemplate,
   topic,

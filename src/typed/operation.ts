@@ -24,7 +24,7 @@ import { decoded, encoded, insideOf, propertiesOf } from './payload.js'
 import type { Checked, GivenParams, Params, ParamsFirst, TopicTemplate } from './template.js'
 
 /** Options of `call`. */
-export interface CallOptions extends Pick<RequestOptions, 'timeout' | 'signal' | 'qos'> {}
+export type CallOptions = Pick<RequestOptions, 'timeout' | 'signal' | 'qos'>
 
 /** Options of `serve`. */
 export interface ServeOptions extends RespondOptions {
@@ -51,6 +51,7 @@ export interface BoundOperation<Template extends string, In, Request, Answer, Ou
   stream(...call: ParamsFirst<Template, [value: In, options?: StreamOptions]>): AsyncIterableIterator<Out>
   /** Answers requests with what the handler gives. What fails is told to the caller as `ERR_REMOTE`. @throws MqttError as `respond` of the client */
   serve(handler: (received: Received<Params<Template>, Request>) => Answers<Answer>, options?: ServeOptions): Promise<Responder>
+  /** The same with some of the parameters. */
   serve(
     params: Partial<GivenParams<Template>> | undefined,
     handler: (received: Received<Params<Template>, Request>) => Answers<Answer>,
@@ -60,6 +61,7 @@ export interface BoundOperation<Template extends string, In, Request, Answer, Ou
 
 /** A topic with what its requests and answers hold. */
 export class Operation<Template extends string, In, Request, Answer, Out> {
+  /** Tells channels and operations apart. */
   readonly kind = 'operation'
   /** The topic of requests. */
   readonly topic: TopicTemplate<Template>

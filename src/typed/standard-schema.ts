@@ -14,13 +14,25 @@ export interface StandardSchema<In = unknown, Out = In> {
     /** Checks a value, now or later. */
     readonly validate: (value: unknown) => SchemaResult<Out> | Promise<SchemaResult<Out>>
     /** For the compiler alone. */
-    readonly types?: { readonly input: In; readonly output: Out } | undefined
+    readonly types?:
+      | {
+          /** What it takes. */
+          readonly input: In
+          /** What it gives. */
+          readonly output: Out
+        }
+      | undefined
   }
 }
 
 /** A value that is right, or what is wrong with it. */
 export type SchemaResult<Out> =
-  | { readonly value: Out; readonly issues?: undefined }
+  | {
+      /** What the schema made of it. */
+      readonly value: Out
+      /** Never there. */
+      readonly issues?: undefined
+    }
   | {
       /** At least one. */
       readonly issues: readonly PayloadIssue[]

@@ -47,6 +47,21 @@ describe('the broker in one line', () => {
   })
 })
 
+describe('the guide of typed topics', () => {
+  const guide = blocksOf(readFileSync(path.join(root, 'docs', 'typed.md'), 'utf8'))
+
+  it('has only blocks that compile', async () => {
+    expect(guide.length).toBeGreaterThan(3)
+    expect(await compile(filesOf(guide))).toBe('')
+  }, 60_000)
+
+  for (const { line, code } of guide.filter((block) => block.runs)) {
+    it(`runs the block at line ${line}`, async () => {
+      expect(await execute(code)).toMatchObject({ code: 0 })
+    }, 40_000)
+  }
+})
+
 describe('the README tester', () => {
   it('finds blocks, what is given for them, and their lines', () => {
     const text = '# A\n```ts\na()\n```\ntext\n\n<!-- given\nconst b = 1\n-->\n\n```ts run\nf(b)\n```\n```sh\nnpm\n```\n'

@@ -1,0 +1,128 @@
+/**
+ * Typed topics before the eyes of users' compilers, the oldest and the newest: what is right compiles, and what is wrong is told in a sentence.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { compilers, node, project, removeProjects, requireDist, writeFiles } from './fixture.js'
+
+beforeAll(requireDist)
+afterAll(removeProjects)
+
+const head = `
+import type { BaseClient } from 'mqwire'
+import * as mq from 'mqwire/typed'
+declare const client: BaseClient
+declare const publisher: mq.Publisher
+const thermometer = mq.topic('plant/{line}/{device}/temperature')
+const level = mq.channel('tank/{id}/{n:number}', mq.json<{ value: number }>())
+const status = mq.channel('status', mq.text())
+const setpoint = mq.operation('set/{id}', mq.number(), mq.json<{ was: number }>())
+const plant = mq.contract({ level, deep: { status, setpoint } })
+`
+
+const right = `${head}
+const name: string = thermometer.name({ line: 3, device: 'a' })
+const some: string = thermometer.filter({ line: 3 }, { share: 'workers' })
+const found: { line: string; device: string } | undefined = thermometer.match(name)
+const text: string = some
+const open: string = mq.topic(text as string).name({ whatever: 1 })
+mq.topic('plain').name()
+const rest: string | undefined = mq.topic('a/{rest...}').match(open)?.rest
+async function use(): Promise<void> {
+  await level.on(publisher).publish({ id: 'a', n: 1 }, { value: 1 }, { qos: 1 })
+  for await (const { params, value, message } of await plant.on(client).level.subscribe([{ id: 'a' }, { n: 2 }], { qos: 1 })) {
+    const n: number = params.n
+    const v: number = value.value
+    console.log(n, v, message.topic)
+  }
+  for await (const received of await status.on(client).subscribe({ onInvalid: 'deliver' })) {
+    if (received.error !== undefined) console.log(received.error.issues)
+    else console.log(received.value.length)
+  }
+  await status.on(client).listen(({ value }) => console.log(value.length))
+  await level.on(client).listen({ id: 'a' }, ({ params }) => console.log(params.n.toFixed()), { onInvalid: ({ params }) => (params ? 'skip' : 'reject') })
+  const was: number = (await plant.on(client).deep.setpoint.call({ id: 'a' }, 4, { timeout: 100 })).was
+  await setpoint.on(client).serve(async function* ({ value }) { yield { was: value } })
+  const latest = level.on(client).latest({ id: 'a' }, { limit: 10 })
+  const value: number | undefined = latest.get('x')?.value.value
+  console.log(found, rest, was, value)
+}
+console.log(use)
+`
+
+/** What is wrong, with the sentence that says so. */
+const wrong: readonly (readonly [code: string, sentence: string])[] = [
+  ["thermometer.name({ line: '3' })", "Property 'device' is missing"],
+  ["thermometer.name({ line: '3', device: 'a', devcie: 'b' })", "'devcie' does not exist"],
+  ['thermometer.filter({ lnie: 1 })', "'lnie' does not exist"],
+  ['thermometer.name()', 'Expected 1 arguments, but got 0'],
+  ["mq.topic('plain').name({})", 'Expected 0 arguments, but got 1'],
+  ["level.topic.name({ id: 'a', n: 'b' })", "Type 'string' is not assignable to type 'number'"],
+  ["mq.topic('a/dev-{id}')", "A parameter is a whole level, as in a/{id}, and 'dev-{id}' is not."],
+  ["mq.topic('a/+/b')", "A topic template has no wildcards: a parameter stands for one, and '+' does not."],
+  ["mq.topic('a//b')", 'A level of a topic template must not be empty.'],
+  ["mq.topic('a/{r...}/b')", "A parameter for the rest stands in the last place only, and '{r...}' does not."],
+  ["mq.topic('a/{n:date}')", "A parameter is text or a number, as in {n:number}, and not 'date'."],
+  ["mq.channel('a/#', mq.text())", "A topic template has no wildcards: a parameter stands for one, and '#' does not."],
+  ['level.on(publisher).subscribe()', "Property 'subscribe' does not exist"],
+  ["level.on(client).publish({ id: 'a', n: 1 }, { value: '1' })", "Type 'string' is not assignable to type 'number'"],
+  ["status.on(client).publish({}, 'up')", "'{}' is not assignable to parameter of type 'string'"],
+  ["setpoint.on(client).call({ id: 'a' }, '4')", "Argument of type 'string' is not assignable to parameter of type 'number'"],
+  ['setpoint.on(client).serve(() => ({ wsa: 1 }))', "Type '{ wsa: number; }' is not assignable to type"],
+  ["level.on(client).subscribe({}, { onInvalid: 'ignore' })", 'Type \'"ignore"\' is not assignable to type'],
+  ['mq.contract({ on: level })', 'is not assignable to type'],
+  ['plant.on(client).depp', "Property 'depp' does not exist"],
+]
+
+const settings = {
+  target: 'es2022',
+  lib: ['es2022', 'dom', 'esnext.disposable'],
+  types: [] as string[],
+  strict: true,
+  skipLibCheck: true,
+  noEmit: true,
+  module: 'nodenext',
+  moduleResolution: 'nodenext',
+}
+
+async function compile(folder: string, compiler: string): Promise<string> {
+  await writeFiles(folder, { 'tsconfig.json': JSON.stringify({ compilerOptions: settings, include: ['*.ts'] }) })
+  return (await node([compiler, '-p', folder], folder)).output
+}
+
+describe.each(compilers)('with TypeScript %s', (_, compiler) => {
+  it('what is right compiles', async () => {
+    expect(await compile(await project({ 'right.ts': right }), compiler)).toBe('')
+  })
+
+  it('what is wrong is told in a sentence, each at its line and nothing else', async () => {
+    const lines = head.split('\n').length
+    const said = await compile(await project({ 'wrong.ts': `${head}${wrong.map(([code]) => code).join('\n')}\n` }), compiler)
+    const found = new Map<number, string>()
+    let at = 0
+    for (const line of said.split('\n')) {
+      const match = /^wrong\.ts\((\d+),/.exec(line)
+      if (match !== null) at = Number(match[1])
+      found.set(at, `${found.get(at) ?? ''}${line}\n`)
+    }
+    for (const [index, [code, sentence]] of wrong.entries()) expect(found.get(lines + index) ?? 'nothing', code).toContain(sentence)
+    expect([...found.keys()].filter((line) => line < lines || line >= lines + wrong.length)).toEqual([])
+  })
+
+  it.runIf(compiler === compilers.at(-1)?.[1])('a contract of 200 channels adds less than two seconds to a check', async () => {
+    const channels = Array.from(
+      { length: 200 },
+      (_item, n) => `c${n}: mq.channel('plant/{line}/{device}/c${n}/{n:number}', mq.json<{ v${n}: number }>())`,
+    )
+    const uses = Array.from({ length: 200 }, (_item, n) => `console.log(bound.c${n}.publish({ line: 1, device: 2, n: 3 }, { v${n}: 1 }))`)
+    const code = `${head}const large = mq.contract({ ${channels.join(',\n')} })\nconst bound = large.on(client)\n${uses.join('\n')}\n`
+    const time = async (text: string): Promise<number> => {
+      const folder = await project({ 'large.ts': text })
+      const began = performance.now()
+      expect(await compile(folder, compiler)).toBe('')
+      return performance.now() - began
+    }
+    const plain = Math.min(await time(head), await time(head))
+    const large = Math.min(await time(code), await time(code))
+    expect(large - plain).toBeLessThan(2000)
+  })
+})
