@@ -52,7 +52,6 @@ import { eventName, parseOptions } from './parsing/options.js'
 import {
   checkedTopic,
   goodbye,
-  isVersion4,
   listenCall,
   payloadBytes,
   publishCall,
@@ -298,16 +297,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   [inside](): Inside {
-    const core = this.#core
-    return {
-      get modern() {
-        return !isVersion4(core)
-      },
-      tell(event, first) {
-        core.events.emit('invalid', event)
-        if (first) core.log('warn', event.topic, ': ', event.error.message)
-      },
-    }
+    return this.#core
   }
 
   async [asyncDisposeSymbol](): Promise<void> {

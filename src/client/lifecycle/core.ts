@@ -9,6 +9,7 @@ import type { Properties, ProtocolVersion } from '../../wire/packets.js'
 import type { AuthContext, ClientEvents, Logger } from '../api/index.js'
 import { Counters } from '../common/counters.js'
 import { Emitter } from '../common/emitter.js'
+import type { Inside } from '../common/inside.js'
 import type { ConnectionHost } from '../connection/ports.js'
 import { Turns } from '../connection/turns.js'
 import type { Extra } from '../context/extra.js'
@@ -21,7 +22,7 @@ import type { AuthenticationHost, DiallingHost } from '../dialling/ports.js'
 import { Renewal } from '../dialling/renewal.js'
 import type { Login, ParsedEndpoint } from '../parsing/endpoint.js'
 import type { Config } from '../parsing/options.js'
-import type { Goodbye } from '../parsing/requests.js'
+import { type Goodbye, isVersion4 } from '../parsing/requests.js'
 import type { Platform } from '../platform/platform.js'
 import type { PublishingHost } from '../publishing/ports.js'
 import { PublishQueue } from '../publishing/publish-queue.js'
@@ -38,7 +39,7 @@ import { flush, handleAction, handleLost } from './transitions.js'
 
 /** Everything behind a client. */
 export class Core
-  implements Parts, LinkHost, ConnectionHost, DiallingHost, AuthenticationHost, ConsumerHost<Consumer>, PublishingHost, SubscribingHost
+  implements Parts, Inside, LinkHost, ConnectionHost, DiallingHost, AuthenticationHost, ConsumerHost<Consumer>, PublishingHost, SubscribingHost
 {
   readonly platform: Platform
   readonly options: Config
@@ -127,7 +128,9 @@ export class Core
   }
 
   async begin(context: AuthContext): Promise<Properties> {
-    return Object.assign({}, ...(await Promise.all(this.extras.map((extra) => extra.begin?.(context)))))
+    const properties: Properties = {}
+    for (const extra of this.extras) Object.assign(properties, await extra.begin?.(context))
+    return properties
   }
 
   handleUp(endpoint: ParsedEndpoint, login: Login | undefined): void {
@@ -144,5 +147,14 @@ export class Core
 
   flush(): void {
     flush(this)
+  }
+
+  get modern(): boolean {
+    return !isVersion4(this)
+  }
+
+  tell(event: ClientEvents['invalid'], first: boolean): void {
+    this.events.emit('invalid', event)
+    if (first) this.log('warn', event.topic, ': ', event.error.message)
   }
 }
