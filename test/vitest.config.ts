@@ -7,7 +7,7 @@ import { defineConfig } from 'vitest/config'
 
 const pure = ['architecture', 'auth', 'client', 'conformance', 'corpus', 'fuzz', 'testing', 'wasm', 'wire'].map((name) => `test/${name}/**/*.test.ts`)
 
-const pages = ['dashboard', 'dashboard-choices', 'everything', 'features', 'inside', 'policies', 'react', 'simulator', 'simulator-real'].map(
+const pages = ['dashboard', 'dashboard-choices', 'everything', 'features', 'inside', 'policies', 'react', 'simulator', 'simulator-real', 'typed'].map(
   (name) => `test/browser/${name}.test.ts`,
 )
 const programs = ['dashboard*', 'simulator*', 'small*'].map((name) => `test/examples/${name}.test.ts`)

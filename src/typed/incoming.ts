@@ -52,6 +52,8 @@ export type Delivered<Parameters, Value, Verdict extends InvalidVerdict> = 'deli
 const verdicts: readonly unknown[] = ['skip', 'reject', 'throw', 'deliver']
 /** Payload format invalid (section 3.4.2.1). */
 const formatInvalid = 0x99
+/** Topics whose parameters are kept. */
+const mostKnown = 1000
 /** Bytes of a payload that the event has. */
 const startLength = 256
 
@@ -79,6 +81,7 @@ export class Incoming<Template extends string, Value> {
   readonly #policy: OnInvalid<Params<Template>>
   readonly #inside: Inside
   readonly #tally: Tally
+  readonly #known = new Map<string, Params<Template>>()
 
   constructor(template: TopicTemplate<Template>, codec: Codec<never, Value>, policy: OnInvalid<Params<Template>>, client: Inside, tally: Tally) {
     this.#template = template
@@ -90,7 +93,7 @@ export class Incoming<Template extends string, Value> {
 
   /** Gives what is to be handed out of a message, now or later. @throws MqttError ERR_INVALID_PAYLOAD under `'throw'` */
   take(message: Message): Taken<Params<Template>, Value> | Promise<Taken<Params<Template>, Value>> {
-    const params = this.#template.match(message.topic)
+    const params = this.#paramsOf(message.topic)
     if (params === undefined)
       return this.#refuse(undefined, message, invalid([{ message: `topic does not match '${this.#template.template}'` }], undefined, true))
     try {
@@ -103,6 +106,18 @@ export class Incoming<Template extends string, Value> {
     } catch (error) {
       return this.#refuse(params, message, asInvalid(error, true))
     }
+  }
+
+  // Topics come again: their parameters are shared, and nobody can write to them.
+  #paramsOf(topic: string): Params<Template> | undefined {
+    const known = this.#known.get(topic)
+    if (known !== undefined) return known
+    const params = this.#template.match(topic)
+    if (params === undefined) return undefined
+    if (this.#known.size >= mostKnown) this.#known.clear()
+    Object.freeze(params)
+    this.#known.set(topic, params)
+    return params
   }
 
   #refuse(params: Params<Template> | undefined, message: Message, error: MqttError): Invalid<Params<Template>> | undefined {

@@ -117,25 +117,31 @@ export class ReadSubscription<Template extends string, Value, Delivery extends T
 
   [Symbol.asyncIterator](): AsyncIterableIterator<NonNullable<Delivery>> {
     const from = this.#from[Symbol.asyncIterator]()
-    const next = async (): Promise<IteratorResult<NonNullable<Delivery>>> => {
-      for (;;) {
-        const late = this.#late
-        this.#late = undefined
-        const { value: message, done } = late === undefined ? await from.next() : { value: undefined, done: false }
-        if (done === true) return { value: undefined, done }
-        const taken = late ?? this.#incoming.take(message as Message)
-        const value = isPromise(taken) ? await taken : taken
-        if (value !== undefined) return { value: value as NonNullable<Delivery>, done: false }
-      }
-    }
+    type Result = IteratorResult<NonNullable<Delivery>>
     // A loop that ends with an error leaves, as one that is broken out of.
     const leave = async (error?: unknown): Promise<IteratorReturnResult<undefined>> => {
       await from.return?.()
       if (error !== undefined) throw error
       return { value: undefined, done: true }
     }
+    const give = (taken: Taken<Params<Template>, Value>): Result | Promise<Result> =>
+      taken === undefined ? iterator.next() : { value: taken as NonNullable<Delivery>, done: false }
+    // One promise a message: a loop over many spends its time here.
+    const handle = (result: IteratorResult<Message>): Result | Promise<Result> => {
+      if (result.done === true) return { value: undefined, done: true }
+      try {
+        const taken = this.#incoming.take(result.value)
+        return isPromise(taken) ? taken.then(give, leave) : give(taken)
+      } catch (error) {
+        return leave(error)
+      }
+    }
     const iterator: AsyncIterableIterator<NonNullable<Delivery>> = {
-      next: () => next().catch(leave) as Promise<IteratorResult<NonNullable<Delivery>>>,
+      next: () => {
+        const late = this.#late
+        this.#late = undefined
+        return late === undefined ? from.next().then(handle) : late.then(give, leave)
+      },
       return: () => leave(),
       throw: leave,
       [Symbol.asyncIterator]: () => iterator,

@@ -19,8 +19,9 @@ import { entries, project, removeProjects, requireDist } from './fixture.js'
  * that end connections, an end in order, order by topic, errors of responders, names that are checked, brokers that exceed Receive Maximum) took it to
  * 58,300; less code for the same, modules in an order that compresses well, and short names for what nobody outside can reach brought it back.
  * Words that help (what was given, what stands for the names of other clients) and objects that print well may take 1,500 more than the 53,996 before them.
+ * Events that are told after the fact, states by a table, extras behind one interface, and the event of bad payloads took it from 55,496 to here.
  */
-const ceiling = 55_496
+const ceiling = 56_200
 
 const base: BuildOptions & { write: false; metafile: true } = {
   bundle: true,
