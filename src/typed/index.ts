@@ -29,17 +29,11 @@ export type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './
 export type { TypedSubscription } from './subscription.js'
 export {
   type Checked,
-  type Faults,
   type FilterOptions,
   type GivenParams,
   type IsPlain,
-  type LevelFault,
-  type Levels,
-  type NameFault,
   type Params,
   type ParamsFirst,
-  type Slot,
-  type Slots,
   type SomeFirst,
   TopicTemplate,
   topic,

@@ -6,17 +6,17 @@
 import { MqttError, printable } from '../errors.js'
 
 /** A parameter's text in braces, taken apart: its name, and what it stands for. */
-export type Slot<Text extends string> = Text extends `${infer Name}:number`
+type Slot<Text extends string> = Text extends `${infer Name}:number`
   ? [Name, number]
   : Text extends `${infer Name}...`
     ? [Name, string]
     : [Text, string]
 
 /** The levels of a topic. */
-export type Levels<Text extends string> = Text extends `${infer Head}/${infer Tail}` ? Head | Levels<Tail> : Text
+type Levels<Text extends string> = Text extends `${infer Head}/${infer Tail}` ? Head | Levels<Tail> : Text
 
 /** The parameters in a template, each with its type. */
-export type Slots<Text extends string> = Levels<Text> extends infer Level ? (Level extends `{${infer Inner}}` ? Slot<Inner> : never) : never
+type Slots<Text extends string> = Levels<Text> extends infer Level ? (Level extends `{${infer Inner}}` ? Slot<Inner> : never) : never
 
 /** The parameters of a template as {@link TopicTemplate.match} gives them. A template that the compiler does not know may have any. */
 export type Params<Template extends string> = string extends Template ? Record<string, string | number> : { [S in Slots<Template> as S[0]]: S[1] }
@@ -38,7 +38,7 @@ export type SomeFirst<Template extends string, Rest extends unknown[]> =
   IsPlain<Template> extends true ? Rest : [params?: Partial<GivenParams<Template>>, ...Rest]
 
 /** What is wrong with one level: a sentence, or never. */
-export type LevelFault<Level extends string, Last extends boolean> = Level extends ''
+type LevelFault<Level extends string, Last extends boolean> = Level extends ''
   ? 'A level of a topic template must not be empty.'
   : Level extends `{${infer Name}}`
     ? Name extends `${string}...`
@@ -57,10 +57,10 @@ export type LevelFault<Level extends string, Last extends boolean> = Level exten
         : never
 
 /** What is wrong with the name of a parameter: a sentence, or never. */
-export type NameFault<Name extends string> = Name extends '' ? 'A parameter has a name, as in {id}.' : never
+type NameFault<Name extends string> = Name extends '' ? 'A parameter has a name, as in {id}.' : never
 
 /** What is wrong with a template: a sentence, or never. */
-export type Faults<Text extends string> = Text extends `${infer Head}/${infer Tail}` ? LevelFault<Head, false> | Faults<Tail> : LevelFault<Text, true>
+type Faults<Text extends string> = Text extends `${infer Head}/${infer Tail}` ? LevelFault<Head, false> | Faults<Tail> : LevelFault<Text, true>
 
 /** The template itself; or, where it is none, a sentence that says why. */
 export type Checked<Template extends string> = string extends Template ? Template : [Faults<Template>] extends [never] ? Template : Faults<Template>

@@ -121,10 +121,13 @@ class Reader {
     if (others === undefined || (joins.has(operatorToken.kind) && (isText(left) || isText(right)))) return
     // Operands that are logical themselves may not stand beside another operator bare.
     const side = (operand: ts.Expression): string => (logical.has(operatorToken.kind) ? `(${this.#text(operand)})` : this.#text(operand))
+    // Nor may the whole, in a chain of ??.
+    const chained = ts.isBinaryExpression(node.parent) && node.parent.operatorToken.kind === Kind.QuestionQuestionToken
+    const whole = (text: string): string => (chained && logical.has(operatorToken.kind) ? `(${text})` : text)
     this.#replace(
       node,
       'operator',
-      others.map((other) => `${side(left)} ${other} ${side(right)}`),
+      others.map((other) => whole(`${side(left)} ${other} ${side(right)}`)),
     )
   }
 
