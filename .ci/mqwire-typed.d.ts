@@ -1,0 +1,2 @@
+/** As `mqwire.d.ts`, for `import 'mqwire/typed'`. */
+export * from '../src/typed/index.js'
