@@ -88,12 +88,12 @@ export class AnswerStreams {
     })
     this.#open.set(key, stream)
     try {
-      this.#route ??= this.#listen()
-      const { topic: responseTopic } = await this.#route
-      await this.#client.publish(topic, payload, {
-        qos: 1,
-        signal,
-        properties: { ...properties, responseTopic, correlationData, userProperties: [['stream', String(window)]] },
+      await stream.within(async () => {
+        this.#route ??= this.#listen()
+        const { topic: responseTopic } = await this.#route
+        if (stream.over) return
+        const all = { ...properties, responseTopic, correlationData, userProperties: [['stream', String(window)] as [string, string]] }
+        await this.#client.publish(topic, payload, { qos: 1, signal, ttl: timeout, properties: all })
       })
       return stream
     } catch (error) {
@@ -165,6 +165,27 @@ export class AnswerStream {
     this.#stopAbort = () => signal?.removeEventListener('abort', abort)
   }
 
+  /** Nobody waits for answers any more. */
+  get over(): boolean {
+    return this.#ended || this.#failed
+  }
+
+  /** Waits for the request to leave, no longer than for an answer. */
+  async within(asking: () => Promise<void>): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(this.#tooLate()), this.#timeout)
+    })
+    const asked = asking()
+    asked.catch(() => undefined)
+    await Promise.race([asked, late]).finally(() => clearTimeout(timer))
+    if (this.#failed) throw this.#failure
+  }
+
+  #tooLate(): MqttError {
+    return new MqttError('ERR_TIMEOUT', `no answer in ${this.#timeout} ms`, { fault: 'remote', outcome: 'unknown' })
+  }
+
   /** An answer came. */
   add(message: Message): void {
     const seq = Number(propertyOf(message, 'seq') ?? 0)
@@ -208,7 +229,7 @@ export class AnswerStream {
       if (this.#ended && this.#failure !== undefined) throw this.#failure
       if (this.#ended) return undefined
       const left = until - Date.now()
-      if (left <= 0) throw new MqttError('ERR_TIMEOUT', `no answer in ${this.#timeout} ms`, { fault: 'remote', outcome: 'unknown' })
+      if (left <= 0) throw this.#tooLate()
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, left)
         this.#wake = () => {

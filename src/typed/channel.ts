@@ -6,6 +6,7 @@ import type {
   Handling,
   ListenOptions,
   Message,
+  Payload,
   Poster,
   Publisher,
   PublishOptions,
@@ -142,7 +143,9 @@ export class Channel<Template extends string, In, Out = In, Usual extends Invali
   will(...call: ParamsFirst<Template, [value: In, options?: Pick<WillOptions, 'qos' | 'retain' | 'properties'>]>): WillOptions {
     const [params, value, options = {}] = argumentsOf(this.topic, call) as [object, In, Partial<WillOptions>?]
     const { qos, retain } = this.defaults
-    const properties = propertiesOf(this.codec, true, options.properties)
+    // For 3.1.1, which has none, they may be given as undefined.
+    const without = 'properties' in options && options.properties === undefined
+    const properties = without ? undefined : propertiesOf(this.codec, true, options.properties)
     return { qos, retain, ...options, topic: nameOf(this.topic, params), payload: now(encoded(this.codec, value), 'will'), properties } as WillOptions
   }
 }
@@ -165,6 +168,8 @@ class OnClient<Template extends string, In, Out> {
   readonly #client: Client
   readonly #inside: Inside
   readonly #tally: Tally = { invalid: 0 }
+  /** Publishes whose schema takes its time, in the order of their calls. */
+  #tail: Promise<void> | undefined
 
   constructor(channel: Channel<Template, In, Out>, client: Client) {
     this.#channel = channel
@@ -178,10 +183,30 @@ class OnClient<Template extends string, In, Out> {
       const [params, value, options] = this.#arguments(call) as [object, In, PublishOptions?]
       const name = nameOf(this.#channel.topic, params)
       const all = this.#options(options)
-      return after(encoded(this.#channel.codec, value), (payload) => this.#client.publish(name, payload, all)) as Promise<unknown>
+      const payload = encoded(this.#channel.codec, value)
+      if (!isPromise(payload) && this.#tail === undefined) return this.#client.publish(name, payload, all)
+      return this.#inTurn(payload, (made) => this.#client.publish(name, made, all))
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+
+  // What took its time leaves in the order of the calls.
+  #inTurn(payload: Payload | Promise<Payload>, publish: (payload: Payload) => Promise<unknown>): Promise<unknown> {
+    const before = this.#tail
+    const ready = Promise.resolve(payload).then(async (made) => {
+      await before
+      return made
+    })
+    const tail = ready.then(
+      () => undefined,
+      () => before,
+    )
+    this.#tail = tail
+    tail.then(() => {
+      if (this.#tail === tail) this.#tail = undefined
+    })
+    return ready.then(publish)
   }
 
   async clear(...call: unknown[]): Promise<unknown> {

@@ -137,6 +137,19 @@ describe('a channel', () => {
     await expect(slow.publish({ value: '1' as never })).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD' })
   })
 
+  it('publishes of an asynchronous schema leave in the order of the calls', async () => {
+    const { client } = await pair()
+    const sent: string[] = []
+    client.on(
+      'packet',
+      ({ direction, packet }) => direction === 'out' && packet.type === 'publish' && sent.push(new TextDecoder().decode(packet.payload)),
+    )
+    const slow = mq.channel('s', mq.json(late), { qos: 1 }).on(client)
+    const calls = Array.from({ length: 40 }, (_, n) => slow.publish({ value: n === 7 ? ('x' as never) : n }).catch((error: MqttError) => error.code))
+    expect((await Promise.all(calls))[7]).toBe('ERR_INVALID_PAYLOAD')
+    expect(sent).toEqual(Array.from({ length: 40 }, (_, n) => `{"value":${n}}`).filter((_, n) => n !== 7))
+  })
+
   it('on a mere publisher there is no subscribe, by type', async () => {
     const { client } = await pair()
     const publisher: mq.Publisher = client

@@ -166,6 +166,15 @@ describe('a stream of answers', () => {
     expect(got).toEqual(Array.from({ length: 300 }, (_, n) => n))
   })
 
+  it('settles without a connection, within its time', async () => {
+    const { broker, caller } = await pair()
+    await broker.close()
+    await until(() => caller.state !== 'connected')
+    const began = Date.now()
+    await expect(counting.on(caller).stream({ to: 1 }, '', { timeout: 150 }).next()).rejects.toMatchObject({ code: 'ERR_TIMEOUT' })
+    expect(Date.now() - began).toBeLessThan(2000)
+  })
+
   it('settles when the server dies in the middle, and when the caller is closed', async () => {
     const { caller, server } = await pair()
     await counting.on(server).serve(async function* () {
