@@ -292,26 +292,28 @@ export class SessionLink {
       session: this.session,
       options: { maximumPacketSize: 1 << 20, memoryBudget: 1 << 22 },
       registry: { flush: () => undefined, filters: 0 },
-      events: { changes: 0 },
-      inbox: {
+      events: { transition: (change: () => void) => change(), emit: () => undefined },
+      router: {
         handleMessage: (view: PublishView, record: TopicRecord, ticket: number) => this.#handleMessage(view, record.name, ticket),
         handleRead: () => undefined,
         handleReadEnd: () => undefined,
         borrowers: 0,
         handleRepeat: () => tell('repeat'),
       },
-      outbox: {
+      publishQueue: {
         handleAcknowledged: (_type: number, packetId: number, reasonCode: number) => done('acknowledged', packetId, reasonCode),
         handleReleased: (packetId: number, reasonCode: number) => done('released', packetId, reasonCode),
         flush: () => undefined,
       },
       counters: undefined,
-      watch: undefined,
-      verify: () => undefined,
+      links: {
+        watch: undefined,
+        verify: () => undefined,
+        handleClosed: (error: MqttError | undefined) => this.#handleClosed(error),
+      },
       handleReadEnd: () => undefined,
       flush: () => undefined,
       handleAction: (action: Action) => this.#handleAction(action),
-      handleClosed: (error: MqttError | undefined) => this.#handleClosed(error),
     }
     return host as unknown as ConnectionHost
   }
