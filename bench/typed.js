@@ -110,9 +110,9 @@ const typed =
   }
 
 const loops = (codec) => async (client, one) => {
-  const read = async (subscription, valueOf) => {
+  const read = async (subscription, payloadOf) => {
     for await (const each of subscription) {
-      take(valueOf(each))
+      take(payloadOf(each))
       one()
     }
   }

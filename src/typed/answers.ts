@@ -2,9 +2,9 @@
  * Streams of answers: the convention, and both ends of it.
  *
  * A request for a stream has the User Property `stream` with how many answers may come unasked, and, as any request, Response Topic and Correlation Data.
- * Each answer has the Correlation Data and the User Property `seq`, counted from 0; the first one a Response Topic where the caller sends credit (User
- * Property `credit`: so many more) or `cancel`. The last one has `end` and no value; `error` (a code; the payload is a text) ends it too. At QoS 1 an answer
- * may come twice: what was counted is passed over.
+ * Each answer has the Correlation Data and the User Property `seq`, counted from 0; the first one a Response Topic of this stream alone, where the caller
+ * sends credit (User Property `credit`: how many answers may come in all) or `cancel`. The last one has `end` and no value; `error` (a code; the payload is a
+ * text) ends it too. At QoS 1 everything may come twice: an answer that was counted is passed over, and credit that is no more than before changes nothing.
  */
 
 import type { Handling, Message, Publisher, PublishProperties, Subscriber } from '../client/api/index.js'
@@ -244,7 +244,8 @@ export class AnswerStream {
   #given(message: Message): Message {
     this.#read += 1
     const half = Math.ceil(this.#window / 2)
-    if (this.#read % half === 0 && !this.#ended && this.#control !== undefined) this.#host.say(this.#control, 'credit', String(half))
+    if (this.#read % half === 0 && !this.#ended && this.#control !== undefined)
+      this.#host.say(this.#control, 'credit', String(this.#read + this.#window))
     return message
   }
 
@@ -260,6 +261,7 @@ export class AnswerStream {
 
 /** A stream that is being given. */
 interface Giving {
+  /** How many answers may be sent in all. */
   credit: number
   cancelled: boolean
   wake: (() => void) | undefined
@@ -271,6 +273,9 @@ export class AnswerSender<Answer> {
   readonly #codec: Codec<Answer, unknown>
   readonly #patience: number
   readonly #open = new Map<string, Giving>()
+  /** The same streams by the topics on which their callers control them. */
+  readonly #controlled = new Map<string, Giving>()
+  #topics = 0
   #control: Promise<string> | undefined
   #handling: Handling | undefined
   #over = false
@@ -315,24 +320,33 @@ export class AnswerSender<Answer> {
 
   async #give(giving: Giving, values: AsyncGenerator<unknown>, topic: string, correlationData: Uint8Array | undefined): Promise<void> {
     let seq = 0
+    let control = ''
+    let failure: MqttError | undefined
     const send = (payload: string | Uint8Array, own: PublishProperties | undefined, ...more: [string, string][]): Promise<unknown> => {
       const properties = { ...own, correlationData, userProperties: [['seq', String(seq)] as [string, string], ...more] }
       seq += 1
       return this.#client.publish(topic, payload, { qos: 1, properties })
     }
+    const failed = (error: MqttError): void => {
+      failure ??= error
+      giving.wake?.()
+    }
     try {
-      const control = await this.#listening()
+      control = `${await this.#listening()}/${this.#topics++}`
+      this.#controlled.set(control, giving)
       for (;;) {
-        if (!(await this.#mayGo(giving))) return
+        while (seq >= giving.credit && !giving.cancelled && failure === undefined) await this.#credited(giving)
+        if (failure !== undefined) throw failure
+        if (giving.cancelled) return
         const { value, done } = await values.next()
         if (giving.cancelled) return
         if (done === true) {
           await send('', undefined, ['end', ''])
           return
         }
-        giving.credit -= 1
+        // As many as the caller has room for are under way at a time.
         const properties = { ...propertiesOf(this.#codec, true), responseTopic: seq === 0 ? control : undefined }
-        await send(await encoded(this.#codec, value as Answer), properties)
+        send(await encoded(this.#codec, value as Answer), properties).catch(failed)
       }
     } catch (error) {
       const told = MqttError.is(error) && error.code === 'ERR_REMOTE' && error.fault === 'local'
@@ -341,23 +355,21 @@ export class AnswerSender<Answer> {
         told ? printable(error.reasonName ?? error.code) : 'ERR_HANDLER_FAILED',
       ]).catch(() => undefined)
     } finally {
+      this.#controlled.delete(control)
       values.return(undefined).catch(() => undefined)
     }
   }
 
-  // False when its caller has left, or says nothing any more.
-  async #mayGo(giving: Giving): Promise<boolean> {
-    if (giving.credit <= 0 && !giving.cancelled) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(() => cancel(giving), this.#patience)
-        giving.wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-      giving.wake = undefined
-    }
-    return !giving.cancelled
+  // Until its caller says something; one that says nothing any more has left.
+  async #credited(giving: Giving): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => cancel(giving), this.#patience)
+      giving.wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    giving.wake = undefined
   }
 
   #listening(): Promise<string> {
@@ -371,18 +383,15 @@ export class AnswerSender<Answer> {
   async #listen(): Promise<string> {
     const topic = ownTopic(this.#client)
     const handle = (message: Message): void => {
-      const key = keyOf(message.properties.correlationData)
-      for (const [name, giving] of this.#open) {
-        if (!name.endsWith(`\n${key}`)) continue
-        const credit = Number(propertyOf(message, 'credit') ?? 0)
-        if (propertyOf(message, 'cancel') !== undefined) cancel(giving)
-        else if (credit > 0 && credit <= 65_535) {
-          giving.credit += credit
-          giving.wake?.()
-        }
-      }
+      const giving = this.#controlled.get(message.topic)
+      if (giving === undefined) return
+      if (propertyOf(message, 'cancel') !== undefined) return cancel(giving)
+      const credit = Number(propertyOf(message, 'credit'))
+      if (!(Number.isSafeInteger(credit) && credit > giving.credit)) return
+      giving.credit = credit
+      giving.wake?.()
     }
-    const handling = await this.#client.listen(topic, handle, { qos: 1, retainHandling: 2, onExit: 'unsubscribe' })
+    const handling = await this.#client.listen(`${topic}/+`, handle, { qos: 1, retainHandling: 2, onExit: 'unsubscribe' })
     handling.done.catch(() => undefined)
     this.#handling = handling
     if (this.#over) handling.unsubscribe().catch(() => undefined)

@@ -91,6 +91,43 @@ describe('a stream of answers', () => {
     await stream.return?.()
   })
 
+  it('credit and requests that come twice change nothing; credit of one stream is for no other', async () => {
+    const { broker, server } = await pair()
+    const plain = await clientOn(broker)
+    let begun = 0
+    await using _serving = await counting.on(server).serve(async function* () {
+      begun += 1
+      for (let n = 0; ; n++) yield n
+    })
+    const answers = await plain.subscribe('answers/+', { qos: 1 })
+    const counts = new Map<string, number>()
+    const controls = new Map<string, string>()
+    const reading = (async () => {
+      for await (const { topic, properties } of answers) {
+        counts.set(topic, (counts.get(topic) ?? 0) + 1)
+        controls.set(topic, properties.responseTopic ?? controls.get(topic) ?? '')
+      }
+    })()
+    // Two callers that count their requests alike.
+    const correlationData = new Uint8Array([1])
+    const ask = (responseTopic: string): Promise<unknown> =>
+      plain.publish('count/9', '', { qos: 1, properties: { responseTopic, correlationData, userProperties: [['stream', '2']] } })
+    await Promise.all([ask('answers/1'), ask('answers/2')])
+    await ask('answers/1')
+    await until(() => counts.get('answers/1') === 2 && counts.get('answers/2') === 2)
+    const say = (word: string, value: string): Promise<unknown> =>
+      plain.publish(controls.get('answers/1') as string, '', { qos: 1, properties: { correlationData, userProperties: [[word, value]] } })
+    for (const credit of ['5', '5', '3', '-1', 'x', '']) await say('credit', credit)
+    await until(() => counts.get('answers/1') === 5)
+    await say('cancel', '')
+    await say('credit', '9')
+    await plain.publish('answers/3', '', { qos: 1 })
+    await until(() => counts.get('answers/3') === 1)
+    expect([...counts.values(), begun]).toEqual([5, 2, 1, 2])
+    await answers.unsubscribe()
+    await reading
+  })
+
   it('ends the generator when the caller leaves, or aborts', async () => {
     const { caller, server } = await pair()
     let ended = 0
