@@ -141,7 +141,10 @@ async function emitModules(outdir) {
   const known = new Map()
   for (const file of sources()) {
     const { contents, define } = await withNumbers(esbuild, file, known)
-    const { code, warnings } = await esbuild.transform(contents, { ...options, define, sourcefile: path.relative(root, file) })
+    const name = path.relative(root, file)
+    // Names of React's objects are not ours to shorten, and the hooks use of the package what everybody may.
+    const shortening = name.startsWith(path.join('src', 'react')) ? { mangleProps: undefined, mangleCache: undefined } : {}
+    const { code, warnings } = await esbuild.transform(contents, { ...options, ...shortening, define, sourcefile: name })
     for (const { text } of warnings) console.error(`${path.relative(root, file)}: ${text}`)
     const out = path.join(outdir, path.relative(path.join(root, 'src'), file).replace(/\.ts$/, '.js'))
     mkdirSync(path.dirname(out), { recursive: true })
@@ -154,6 +157,23 @@ function emitDeclarations(outdir) {
   const project = path.join(root, '.ci', 'tsconfig.build.json')
   const run = spawnSync(process.execPath, [compiler, '-p', project, '--outDir', outdir], { cwd: root, encoding: 'utf8' })
   if (run.status !== 0) throw new Error(`the declarations do not compile\n${run.stdout}${run.stderr}`.trimEnd())
+}
+
+/** The declarations that the entries lead to stay; nobody can import the others. */
+function dropUnreachable(outdir) {
+  const { exports } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+  const modules = Object.values(exports).flatMap((entry) => Object.values(entry))
+  const pending = modules
+    .filter((file) => file.startsWith('./dist/'))
+    .map((file) => path.join(outdir, file.replace('./dist/', '').replace(/(?:\.d\.ts|\.js)$/, '.d.ts')))
+  const kept = new Set()
+  for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
+    if (kept.has(file)) continue
+    kept.add(file)
+    const imports = readFileSync(file, 'utf8').matchAll(/(?:from |import\()'(\.[^']+)\.js'/g)
+    for (const [, to] of imports) pending.push(path.join(path.dirname(file), `${to}.d.ts`))
+  }
+  for (const file of filesBelow(outdir)) if (file.endsWith('.d.ts') && !kept.has(file)) rmSync(file)
 }
 
 function put(built) {
@@ -181,6 +201,7 @@ export async function build() {
     const print = fingerprint()
     await emitModules(next)
     emitDeclarations(next)
+    dropUnreachable(next)
     put(next)
     writeFileSync(stamp, print)
   } finally {

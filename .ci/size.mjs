@@ -36,6 +36,7 @@ function features() {
     ...named('./asyncapi', ['*']),
     ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
     ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),
+    whole('./react', 'browser'),
     whole('./auth', 'browser'),
     whole('./wasm', 'browser'),
     whole('./testing', 'browser'),
@@ -64,7 +65,7 @@ async function measure({ name, entry, platform }) {
     target: 'es2022',
     platform,
     conditions: [platform],
-    external: ['ws'],
+    external: ['ws', 'react'],
     legalComments: 'none',
     logLevel: 'error',
   })

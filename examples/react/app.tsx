@@ -1,7 +1,7 @@
 /** A small page of components that share one client: where the connection stands, the last messages, and a form that publishes. */
 import { MqttError } from 'mqwire'
+import { MqttProvider, useConnectionState, useLatest, usePublish, useSubscription, useTrouble } from 'mqwire/react'
 import { useState } from 'react'
-import { MqttProvider, useConnectionState, useLatest, usePublish, useSubscription, useTrouble } from './mqtt.js'
 
 function State() {
   return <p role="status">Client: {useConnectionState()}</p>

@@ -60,6 +60,7 @@ const rules: Readonly<Record<string, Rule>> = {
   entry: { values: ['client', 'transport', 'wasm', 'platform', 'memory', 'parsing'], types: ['api', 'lifecycle'] },
   typed: { values: ['common'], types: ['api'] },
   asyncapi: { values: ['typed'] },
+  react: { values: [], types: ['typed'] },
   testing: { values: ['wire', 'transport', 'client', 'common', 'memory', 'platform', 'parsing'], types: ['api'] },
 }
 
@@ -79,7 +80,12 @@ const nodeModules = [
 ]
 
 /** The packages that may be imported, with where. */
-const packages: Readonly<Record<string, readonly string[]>> = { ws: ['transport/websocket-node.ts'] }
+const packages: Readonly<Record<string, readonly string[]>> = {
+  ws: ['transport/websocket-node.ts'],
+  react: ['react/index.ts'],
+  // The package itself, so that the platform's entry is taken.
+  mqwire: ['react/index.ts', 'react/shared.ts'],
+}
 
 const builtins = new Set(builtinModules)
 

@@ -1,4 +1,4 @@
-/** The hooks of examples/react in a real browser, with the development build of React: counted where the packets pass, before real brokers. */
+/** The hooks of mqwire/react in a real browser, with the development build of React: counted where the packets pass, before real brokers. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -120,6 +120,23 @@ withChromium(() => {
         // StrictMode runs effects twice when a component is mounted.
         expect([clients, effects]).toEqual([1, 2])
         expect(publishers).toBeLessThanOrEqual(2)
+        await ends()
+      })
+
+      it('latest values of a channel: components share one subscription, see retained and live values, and leave it with the last of them', async () => {
+        await sender.publish(`${topic}/level/a`, '1', { qos: 1, retain: true })
+        const asked = packets('subscribe')
+        await ask('levels', tap.url, `${brokerName}-${count}`, topic, true)
+        await shows('left', 'a=1')
+        await shows('right', 'a=1')
+        await sender.publish(`${topic}/level/b`, '2', { qos: 1 })
+        await shows('right', 'a=1,b=2')
+        await sender.publish(`${topic}/level/a`, '', { qos: 1, retain: true })
+        await shows('left', 'b=2')
+        expect(packets('subscribe')).toBe(asked + 1)
+        await ask('levels', tap.url, `${brokerName}-${count}`, topic, false)
+        await sender.publish(`${topic}/level/c`, '3', { qos: 1 })
+        await shows('left', 'b=2,c=3')
         await ends()
       })
 

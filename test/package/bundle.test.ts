@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { type BuildOptions, build, type Metafile } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { marked, marks, nodeIn } from './browser-code.js'
-import { entries, project, removeProjects, requireDist } from './fixture.js'
+import { entries, peers, project, removeProjects, requireDist } from './fixture.js'
 
 /**
  * Bytes of gzip that `connect` with the WebSocket transport may have. The aim is 15,000 and is not reached ("Size" in the README says what stands
@@ -101,7 +101,7 @@ describe('every other entry for browsers', () => {
   it('is looked at', () => expect(others).toEqual(expect.arrayContaining(['mqwire/wire', 'mqwire/auth', 'mqwire/wasm', 'mqwire/testing'])))
 
   it.each(others)('pain 13 %s builds without a warning, from our modules alone, and refers to nothing of Node', async (entry) => {
-    const { warnings, metafile, text } = await bundle(`export * from '${entry}'`, { define: { ...marks } })
+    const { warnings, metafile, text } = await bundle(`export * from '${entry}'`, { define: { ...marks }, external: peers })
     expect(warnings).toEqual([])
     expect(modules(metafile).length).toBeGreaterThan(0)
     expect(Object.keys(metafile.inputs).filter((name) => name !== 'entry.js' && !name.startsWith('node_modules/mqwire/dist/'))).toEqual([])

@@ -4,7 +4,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { entries, node, packageExports, packed, project, removeProjects, requireDist } from './fixture.js'
+import { entries, linkPeers, node, packageExports, packed, project, removeProjects, requireDist } from './fixture.js'
 
 let folder = ''
 let files: readonly string[] = []
@@ -13,6 +13,7 @@ beforeAll(async () => {
   await requireDist()
   files = (await packed()).files
   folder = await project({ 'effects.mjs': effects, 'required.cjs': required, 'same.mjs': samePlatforms, 'bad.mjs': bad })
+  await linkPeers(folder)
 })
 afterAll(removeProjects)
 
@@ -37,7 +38,7 @@ describe('the tarball', () => {
   })
 
   it('needs ws, and nothing else, to be installed into an empty project', async () => {
-    const installed = await readdir(path.join(folder, 'node_modules'))
+    const installed = await readdir(path.join((await packed()).folder, 'node_modules'))
     expect(installed.filter((name) => !name.startsWith('.')).sort()).toEqual(['mqwire', 'ws'])
   })
 

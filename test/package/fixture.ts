@@ -148,6 +148,14 @@ export async function link(folder: string, name: string): Promise<void> {
   await symlink(path.join(root, 'node_modules', name), path.join(folder, 'node_modules', name), 'junction')
 }
 
+/** What the project that uses an entry has to install itself, and what the declarations of that come from. */
+export const peers = Object.keys(packageJson.peerDependencies)
+
+/** Makes the peers, and their types, resolvable from a project. */
+export async function linkPeers(folder: string): Promise<void> {
+  for (const name of [...peers, '@types/react', 'csstype']) await link(folder, name)
+}
+
 /** Removes every project made so far: for `afterAll`. */
 export async function removeProjects(): Promise<void> {
   for (const folder of projects.splice(0)) await rm(folder, { recursive: true, force: true })

@@ -17,11 +17,8 @@ class Entry {
   count = 0
   /** Messages a second. */
   rate = 0
-  /** When the last message came, and what it was. */
+  /** When the last message came. */
   at = 0
-  qos = 0
-  retain = false
-  size = 0
   /** Its payload in one line. */
   value = ''
   /** The last message, until a tick has looked at it. */
@@ -29,10 +26,14 @@ class Entry {
   /** `count` when the rate was last taken. */
   before = 0
 
-  constructor(topic) {
-    this.topic = topic
+  constructor(message) {
+    this.topic = message.topic
     /** The topic in one line, for people. */
-    this.name = oneLine(topic, limits.name)
+    this.name = oneLine(message.topic, limits.name)
+    // What the last message was, of a new row from the start: it may be drawn before the next tick.
+    this.qos = message.qos
+    this.retain = message.retain
+    this.size = message.payloadLength
   }
 }
 
@@ -55,7 +56,7 @@ export class Topics {
   /** True when the message found its row. `keep` is a topic that does not give way. */
   add(message, now, keep) {
     const { topic } = message
-    const entry = this.entries.get(topic) ?? this.#addTopic(topic, now, keep)
+    const entry = this.entries.get(topic) ?? this.#addTopic(message, now, keep)
     if (entry === undefined) {
       this.unlisted += 1
       return false
@@ -105,11 +106,12 @@ export class Topics {
     this.version += 1
   }
 
-  #addTopic(topic, now, keep) {
+  #addTopic(message, now, keep) {
+    const { topic } = message
     if (!this.#hasRoom(topic)) this.#sweep(now, keep)
     if (!this.#hasRoom(topic)) return undefined
     this.#characters += topic.length
-    const entry = new Entry(topic)
+    const entry = new Entry(message)
     this.entries.set(topic, entry)
     this.version += 1
     return entry

@@ -1,13 +1,14 @@
 /**
- * Components that use the hooks of examples/react, in StrictMode, for the test to mount, render again, refresh and unmount.
+ * Components that use the hooks of mqwire/react, in StrictMode, for the test to mount, render again, refresh and unmount.
  */
 import { refresh } from './refresh.js'
 
 // React comes after it.
 
+import { MqttProvider, useClient, useConnectionState, useLatest, useLatestValues, usePublish, useSubscription } from 'mqwire/react'
+import * as mq from 'mqwire/typed'
 import { StrictMode, useEffect } from 'react'
 import { createRoot } from 'react-dom/client'
-import { MqttProvider, useClient, useConnectionState, useLatest, usePublish, useSubscription } from '../../../examples/react/mqtt.tsx'
 
 let root
 let renders = 0
@@ -56,6 +57,14 @@ function makeView(version, signature) {
 
 let View = makeView('first', 'a')
 
+const level = mq.channel('{page}/{broker}/{count}/level/{id}', mq.number())
+
+/** A table of the latest values, with new literals in every render. */
+function Levels({ id, page, broker, count }) {
+  const values = useLatestValues(level, { page, broker, count }, { limit: 10 })
+  return <p id={id}>{[...values.values()].map(({ params, value }) => `${params.id}=${value}`).join()}</p>
+}
+
 /** What is rendered last, to render it once more with new literals. */
 let last
 
@@ -75,6 +84,18 @@ globalThis.react = {
     root.render(last())
   },
   again: () => root.render(last()),
+  levels(url, clientId, topic, second) {
+    const [page, broker, count] = topic.split('/')
+    const where = { page, broker, count }
+    root.render(
+      <StrictMode>
+        <MqttProvider url={url} options={{ clientId, keepAlive: 20, cleanStart: false }}>
+          <Levels id="left" {...where} />
+          {second && <Levels id="right" {...where} />}
+        </MqttProvider>
+      </StrictMode>,
+    )
+  },
   unmount: () => root.unmount(),
   refresh(version, signature) {
     View = makeView(version, signature)

@@ -91,6 +91,7 @@ export class Connection implements Sharable {
 
 /** What a subscription has to show: replaced, never changed. */
 export interface Shown {
+  /** The last messages, oldest first. */
   readonly messages: readonly Message[]
   /** Why the server refused the subscription. */
   readonly error: Error | undefined
@@ -138,4 +139,41 @@ export class Feed implements Sharable {
     this.shown = shown
     for (const listener of this.listeners) listener()
   }
+}
+
+/** What is used of the latest values of a channel. */
+interface Store {
+  readonly subscribe: (listener: () => void) => () => void
+  readonly getSnapshot: () => ReadonlyMap<string, unknown>
+  unsubscribe(): Promise<void>
+}
+
+/** The latest values of a channel. */
+export class Values implements Sharable {
+  /** What components see. */
+  readonly latest: Store
+  readonly #client: Client
+
+  constructor(client: Client, latest: Store) {
+    this.#client = client
+    this.latest = latest
+  }
+
+  get isOver(): boolean {
+    return this.#client.state === 'closed'
+  }
+
+  dispose(): void {
+    this.latest.unsubscribe().catch(() => undefined)
+  }
+}
+
+const ids = new WeakMap<object, number>()
+let lastId = 0
+
+/** A number that stands for an object, the same one each time. */
+export function idOf(thing: object): number {
+  const id = ids.get(thing) ?? ++lastId
+  ids.set(thing, id)
+  return id
 }

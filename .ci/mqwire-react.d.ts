@@ -1,0 +1,2 @@
+/** As `mqwire.d.ts`, for `import 'mqwire/react'`. */
+export * from '../src/react/index.js'
