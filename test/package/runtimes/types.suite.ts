@@ -10,7 +10,7 @@ import { readFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { entries, node, packageExports, packed, project, removeProjects, requireDist } from '../fixture.js'
+import { entries, linkPeers, node, packageExports, packed, project, removeProjects, requireDist } from '../fixture.js'
 import { withTools } from './fetched.js'
 
 interface Problem {
@@ -98,11 +98,13 @@ describe('TypeScript 5.9', () => {
       const module = 'nodenext'
       const settings = { target: 'es2022', lib: ['es2022', 'dom'], types: [], strict: true, skipLibCheck: false, noEmit: true, module }
       const folder = await project({ 'everything.ts': everything, 'tsconfig.json': JSON.stringify({ compilerOptions: settings }) })
+      await linkPeers(folder)
       expect(await node([compiler.replace(/typescript\.js$/, 'tsc.js'), '-p', folder], folder)).toEqual({ code: 0, output: '' })
     })
 
     it.concurrent('knows the type of everything in the declarations: none is any (pain 16)', async () => {
       const folder = await project({ 'everything.ts': everything, 'anys.cjs': anys })
+      await linkPeers(folder)
       expect(await node(['anys.cjs', compiler], folder)).toEqual({ code: 0, output: 'looked at all' })
     })
 
