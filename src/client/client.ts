@@ -221,7 +221,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /** Fulfils when everything published at QoS 0 so far was written. @throws MqttError ERR_NOT_CONNECTED, ERR_CONNECTION_LOST */
   async flush(): Promise<void> {
-    await this.#core.publishQueue.flushed()
+    await this.#core.publishQueue.draining.flushed()
   }
 
   /**

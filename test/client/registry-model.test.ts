@@ -221,7 +221,7 @@ async function checkEnd(history: History, registry: Registry, inbox: MessageRout
   expect(history.readers.filter((reader) => reader.state !== 'ended').length, `${label}: readers that wait`).toBe(0)
   expect([...registry.consumers].length, `${label}: consumers`).toBe(0)
   expect([registry.running.length, registry.farewells], `${label}: busy`).toEqual([0, 0])
-  expect(inbox.bytes, `${label}: bytes`).toBe(0)
+  expect(inbox.budget.bytes, `${label}: bytes`).toBe(0)
 }
 
 describe('C16 random histories of subscriptions', () => {

@@ -90,9 +90,9 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: 'a publish that was sent and is aborted says that it was not sent',
-    file: 'client/publishing/publish-queue.ts',
-    find: "if (item.sent) return this.#tell(item, aborted(signal, 'unknown'))",
-    replace: 'if (item.sent) return this.#tell(item, aborted(signal))',
+    file: 'client/publishing/admission.ts',
+    find: "if (item.sent) return this.#ends.tell(item, aborted(signal, 'unknown'))",
+    replace: 'if (item.sent) return this.#ends.tell(item, aborted(signal))',
   },
   {
     name: 'writable waits for ever on a client that is closed',

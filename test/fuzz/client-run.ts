@@ -62,9 +62,9 @@ MessageRouter.prototype.handleMessage = function (this: MessageRouter, view, rec
 }
 const { handleKept } = MessageRouter.prototype
 MessageRouter.prototype.handleKept = function (this: MessageRouter, messages): void {
-  const before = this.bytes
+  const before = this.budget.bytes
   handleKept.call(this, messages)
-  parts.givenBack += Math.max(0, this.bytes - before)
+  parts.givenBack += Math.max(0, this.budget.bytes - before)
 }
 const { pump } = Connection.prototype
 Connection.prototype.pump = function (this: Connection): void {
@@ -256,7 +256,7 @@ export class ClientRun implements Around {
       () => 'a transport is open after the end',
     )
     const { inbox } = parts
-    check(inbox === undefined || inbox.bytes >= 0, 'memory', () => `${inbox?.bytes} bytes are buffered`)
+    check(inbox === undefined || inbox.budget.bytes >= 0, 'memory', () => `${inbox?.budget.bytes} bytes are buffered`)
     current = undefined
   }
 
@@ -295,7 +295,7 @@ export class ClientRun implements Around {
     const { size } = this.client.outbound
     check(size >= 0 && size <= most, 'queue', () => `${size} publishes wait, ${most} may`)
     const held = parts.connection?.held ?? 0
-    const bytes = parts.inbox?.bytes ?? 0
+    const bytes = parts.inbox?.budget.bytes ?? 0
     check(bytes >= 0 && held >= 0, 'memory', () => `${bytes} bytes are buffered, ${held} held`)
     // What one write may add before the next look.
     check(bytes <= memoryBudget + parts.givenBack, 'memory', () => `${bytes} bytes are buffered, ${memoryBudget} may`)

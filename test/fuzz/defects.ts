@@ -113,7 +113,7 @@ export const defects: readonly PlantedDefect[] = [
     target: 'client',
     by: ['pending', 'leak'],
     file: 'client/publishing/publish-queue.ts',
-    find: '    this.#giveUp(this.#ended)\n',
+    find: '    this.#admission.giveUp(notSent)\n',
     replace: '',
   },
   {
@@ -129,10 +129,8 @@ export const defects: readonly PlantedDefect[] = [
     target: 'client',
     by: ['leak'],
     file: 'client/delivery/message-router.ts',
-    find: `    this.#stallTimer?.()
-    this.#stallTimer = undefined
-    this.#dropTimer?.()`,
-    replace: '    this.#dropTimer?.()',
+    find: '    this.#watch.stop()\n',
+    replace: '',
   },
   {
     name: 'the queue has no limit',

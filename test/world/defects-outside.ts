@@ -83,7 +83,7 @@ export const outsideDefects: readonly Defect[] = [
     name: 'overflow policies act on what comes only',
     by: ['I8'],
     file: 'client/delivery/consumer.ts',
-    find: "    if (!message.settled && this.config.overflow !== 'backpressure') this.#host.router.crowd(this)\n",
+    find: "    if (!message.settled && this.config.overflow !== 'backpressure') this.#host.router.relief.add(this)\n",
     replace: '',
   },
   {

@@ -130,15 +130,15 @@ export const defects: readonly Defect[] = [
   {
     name: 'a rejection is swallowed',
     by: ['I5', 'I7'],
-    file: 'client/publishing/publish-queue.ts',
+    file: 'client/publishing/settlement.ts',
     find: `    item.reject(error)`,
-    replace: `    if (!(MqttError.is(error) && error.code === 'ERR_SESSION_LOST')) item.reject(error)`,
+    replace: `    if ((error as { code?: unknown }).code !== 'ERR_SESSION_LOST') item.reject(error)`,
   },
   {
     name: 'a publish that was sent is given up silently at the end',
     by: ['I5'],
     file: 'client/publishing/publish-queue.ts',
-    find: 'for (const item of [...this.#inFlight.unreleased(), ...this.#inFlight.released()]) this.#fail(item, unknown)',
+    find: 'for (const item of [...this.#inFlight.unreleased(), ...this.#inFlight.released()]) this.#ends.fail(item, unknown)',
     replace: '',
   },
   {

@@ -41,8 +41,6 @@ export interface WriterOwner {
 export class PacketWriter {
   /** Bytes that have left. */
   left = 0
-  /** Rises with each slice of a payload. */
-  slices = 0
   /** Those who watch packets, of either direction. */
   readonly watching: Watching
   /** Largest packet that the server takes [MQTT-3.2.2-15]. */
@@ -345,7 +343,6 @@ export class PacketWriter {
       const buffer = takeBuffer(slice.length)
       buffer.set(slice)
       this.#at += slice.length
-      this.slices += 1
       if (this.#at === this.#size) this.#sending = undefined
       this.#hand(buffer.subarray(0, slice.length), slice.length, buffer)
     }

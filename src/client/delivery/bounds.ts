@@ -2,17 +2,16 @@
  * The numbers of the delivery: bounds, waits and thresholds. It imports nothing, so that bundlers put them where they are used.
  */
 
-// router.ts
-/** How often acknowledgements are checked for progress, and how old the oldest message must be to be called stalled. Milliseconds. */
-export const stallCheck = 1000
-export const stallAge = 10_000
+// drop-report.ts
 /** Losses are told at most once in this many milliseconds. */
 export const dropInterval = 1000
+// budget.ts
 /**
  * Over the budget: how often it is looked whether what is held has been handed out, and how many looks without progress end that wait. Milliseconds.
  */
 export const lookAgain = 100
 export const mostIdleLooks = 10
+// audience.ts
 /** Filters that were left and are still known, at most. */
 export const mostLeft = 1024
 

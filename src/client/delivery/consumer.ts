@@ -130,7 +130,7 @@ export class Consumer extends Printed implements Subscription {
     this.#loose += 1
     this.#buffer.push(message)
     this.#count(message.size, message)
-    if (!message.settled && this.config.overflow !== 'backpressure') this.#host.router.crowd(this)
+    if (!message.settled && this.config.overflow !== 'backpressure') this.#host.router.relief.add(this)
     this.onReadable?.()
   }
 
@@ -329,7 +329,7 @@ export class Consumer extends Printed implements Subscription {
   // Bytes that come in or go with a message, or all that there are.
   #count(change: number, message?: DeliveredMessage): void {
     this.#bytes += change
-    this.#host.router.bytes += change
+    this.#host.router.budget.add(change)
     if (message === undefined) this.#spare = 0
     else if (message.ticket === noTicket) this.#spare += change < 0 ? -1 : 1
   }
@@ -443,7 +443,7 @@ export class Consumer extends Printed implements Subscription {
     if (!this.#closing) message.settle(0)
     if (message.settled || this.#host.states.sessionEnds) {
       this.dropped += 1
-      this.#host.router.handleDrop(this, message)
+      this.#host.router.drops.handleDrop(this, message)
     }
     message.release()
     return false

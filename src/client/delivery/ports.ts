@@ -82,17 +82,16 @@ export interface Subscriptions<Reader> {
 /** What consumers share: the memory that is accounted for, and where messages go that they give up. */
 export interface Holdings<Reader> {
   /** Bytes of messages that are buffered or held. */
-  bytes: number
+  readonly budget: { add(change: number): void }
+  readonly drops: { handleDrop(consumer: Reader, message: DeliveredMessage): void }
+  /** Consumers that may drop, and have more to read. */
+  readonly relief: { add(consumer: Reader): void }
   /** Consumers with messages in memory that others may share. */
   readonly loosened: Pick<SparseSet<Reader>, 'add'>
   /** Consumers that borrow messages. */
   readonly borrowers: Pick<SparseSet<Reader>, 'delete'>
-  /** A consumer that may drop has more to read. */
-  crowd(consumer: Reader): void
   /** Messages were left unacknowledged: kept for the next consumer of their filter, if there can be one. */
   handleKept(messages: readonly DeliveredMessage[]): void
-  /** A consumer dropped a message unread. */
-  handleDrop(consumer: Reader, message: DeliveredMessage): void
 }
 
 /** What routing needs. */

@@ -72,7 +72,7 @@ export class Ending {
       if (!connected && !states.draining) finish(parts, undefined)
     })
     await this.#patient(this.#turnsEnded())
-    if (drain) await this.#patient(publishQueue.drained())
+    if (drain) await this.#patient(publishQueue.draining.drained())
     registry.letGo()
     registry.flush()
     const link = links.current

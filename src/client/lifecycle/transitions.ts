@@ -40,8 +40,7 @@ function handleConnected(parts: Parts, { connack, lost, stale }: Action & { type
   const { sessionPresent } = connack
   const first = !dialling.connectedOnce
   parts.clientId = negotiated.clientId
-  router.handleConnected()
-  if (sessionPresent && first) router.hold()
+  router.handleConnected(sessionPresent && first)
   links.handleAccepted()
   links.expiry?.()
   link.writer.handleConnected(negotiated.maximumPacketSize, dialling.handleConnected())
@@ -106,7 +105,7 @@ function lose(parts: Parts, given: MqttError | undefined): void {
   const replaced = links.replacing
   const error = given ?? replaced
   // Over the budget, what was held has been handed out: the rest may come.
-  const relieved = error?.reasonCode === 0x97 && error.fault === 'local' && router.bytes === 0 && options.reconnect !== false
+  const relieved = error?.reasonCode === 0x97 && error.fault === 'local' && router.budget.bytes === 0 && options.reconnect !== false
   const urgent = replaced !== undefined || relieved || session.keepAlive.woken(parts.platform.now())
   links.replacing = undefined
   // Undefined: after our goodbye.

@@ -31,8 +31,6 @@ export interface WriteProgress {
   readonly left: number
   /** Where what was written so far ends: bytes since the connection began. */
   readonly end: number
-  /** Rises with each slice of a payload. */
-  readonly slices: number
   /** True while a payload is in the middle of being handed over. */
   readonly midway: boolean
 }

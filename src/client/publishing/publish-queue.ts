@@ -10,27 +10,25 @@ import { MqttError } from '../../errors.js'
 import { PUBACK, PUBCOMP } from '../../wire/constants.js'
 import type { Properties } from '../../wire/packets.js'
 import type { Receipt } from '../api/index.js'
-import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../common/abort.js'
-import { largePayload, longestDelay } from '../common/bounds.js'
+import { assertNotAborted, onAbort, rejected } from '../common/abort.js'
+import { largePayload } from '../common/bounds.js'
 import { tally } from '../common/counters.js'
 import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
+import { StallWatch, stallAge } from '../common/stall-watch.js'
 import { asInvalidOption } from '../parsing/options.js'
 import { type CheckedPublish, type PublishCall, payloadBytes, type Sending } from '../parsing/requests.js'
-import { AckWatch } from './ack-watch.js'
+import { Admission } from './admission.js'
 import { Backlog } from './backlog.js'
 import { identifierInUse, mostRetries } from './bounds.js'
-import { Failures } from './failures.js'
+import { Draining } from './draining.js'
 import { Isolation } from './isolation.js'
-import { LentBytes } from './lent-bytes.js'
 import type { PublishingHost, PublishWriter } from './ports.js'
 import { PublishTable } from './publish-table.js'
 import {
   aged,
-  assertSendable,
   assertTaken,
   type Losses,
-  lifetime,
   lossesOf,
   offlinePolicy,
   QueuedPublish,
@@ -40,6 +38,7 @@ import {
   sessionLost,
 } from './queued-publish.js'
 import { Room } from './room.js'
+import { Settlement } from './settlement.js'
 
 /** What `post` sends with. */
 const noSettings: Sending = { qos: 0, retain: false, properties: undefined }
@@ -48,31 +47,39 @@ const qos0Done = /* @__PURE__ */ Promise.resolve(qos0Receipt)
 
 /** Outgoing messages of one client. */
 export class PublishQueue {
+  readonly draining: Draining
   readonly #host: PublishingHost
-  /** Bytes of publishes that are sent and not settled. */
-  #sentBytes = 0
-  #sends = 0
   readonly #backlog = new Backlog()
+  readonly #admission: Admission
   #releases = 0
   /** What was sent and lacks its last acknowledgement. */
   readonly #inFlight = new PublishTable()
   /** To be sent again on this connection. */
   readonly #replays = new Ring<QueuedPublish>()
   readonly #room: Room
-  #idle: Deferred<void> | undefined
-  #ended: MqttError | undefined
-  readonly #progress: AckWatch
+  readonly #watch: StallWatch
+  /** Acknowledgements. */
+  #acks = 0
   readonly #isolation: Isolation
-  readonly #failures: Failures
-  readonly #lent: LentBytes
+  readonly #ends: Settlement
 
   constructor(host: PublishingHost) {
     this.#host = host
-    this.#progress = new AckWatch(host)
+    this.#watch = new StallWatch(host.platform, {
+      open: () => this.inFlight,
+      // What has not left whole cannot be acknowledged.
+      progress: () => (host.links.connection?.writer.midway ? Number.NaN : this.#acks),
+      patience: () => stallAge,
+      tell: (age) => {
+        host.log('warn', `the server acknowledges nothing since ${Math.round(age)} ms`)
+        host.events.emit('stalled', { direction: 'out', subscription: undefined, age, inFlight: this.inFlight })
+      },
+    })
     this.#isolation = new Isolation(host)
-    this.#failures = new Failures(host)
+    this.#ends = new Settlement(host, () => this.#handleRoom())
+    this.#admission = new Admission(host, this.#backlog, this.#ends)
+    this.draining = new Draining(host, this.#backlog)
     this.#room = new Room(host, (post) => this.#hasRoom(post))
-    this.#lent = new LentBytes(host)
   }
 
   /** Publishes that have not been sent. */
@@ -94,7 +101,7 @@ export class PublishQueue {
   post(topic: string, payload: Uint8Array | string): boolean {
     const output = this.#host.states.stopping ? undefined : this.#immediate
     if (output === undefined) {
-      this.#try(topic, payloadBytes(payload).length, noSettings)
+      this.#admission.assertSendable(topic, payloadBytes(payload).length, noSettings)
       this.#room.handleRefusal()
       return false
     }
@@ -120,13 +127,13 @@ export class PublishQueue {
     const output = this.#open
     const item = new QueuedPublish(call, properties?.messageExpiryInterval === undefined ? 0 : this.#host.platform.now())
     if (output !== undefined && this.#backlog.queueOf(item).length === 0 && this.#maySend(item, output)) this.#send(item, output)
-    else this.#enqueue(item)
+    else this.#admission.enqueue(item)
     return item.promise
   }
 
   /** A publish that was refused before it began. */
   refuse(topic: string, error: unknown): Promise<never> {
-    this.#failures.add(topic, error)
+    this.#ends.failures.add(topic, error)
     return rejected(error)
   }
 
@@ -150,11 +157,17 @@ export class PublishQueue {
     this.#room.tell()
   }
 
+  #handleAck(): void {
+    this.#acks += 1
+    if (this.inFlight === 0) this.#watch.stop()
+    else this.#watch.renew()
+  }
+
   /** PUBREC came in: the message is the server's now. */
   handleReleased(packetId: number, reasonCode: number): void {
     const item = this.#inFlight.get(packetId)
     if (item === undefined || item.released > 0) return
-    this.#progress.handleProgress()
+    this.#handleAck()
     this.#isolation.handleAnswer(item, false)
     item.released = ++this.#releases
     item.received = reasonCode
@@ -166,15 +179,15 @@ export class PublishQueue {
     const item = this.#inFlight.get(packetId)
     if (item === undefined) return
     this.#inFlight.delete(packetId)
-    this.#progress.handleProgress()
+    this.#handleAck()
     this.#isolation.handleAnswer(item, true)
     const { session } = this.#host
     const retries = reasonCode === identifierInUse && packetType === PUBACK && !item.settled && item.retries++ < mostRetries
     if (retries && session.sendWindow.disown(packetId)) return this.#requeue(item)
     tally(this.#host, 'publishesAcked')
-    if (reasonCode < 0x80 || packetType === PUBCOMP) return this.#succeed(item, receipt(reasonCode || item.received, packetId, properties))
+    if (reasonCode < 0x80 || packetType === PUBCOMP) return this.#ends.succeed(item, receipt(reasonCode || item.received, packetId, properties))
     tally(this.#host, 'refusals')
-    this.#fail(item, refused(item, packetType, reasonCode, properties))
+    this.#ends.fail(item, refused(item, packetType, reasonCode, properties))
   }
 
   /** A connection is up: PUBREL goes on at once, messages follow with DUP as the quota allows. */
@@ -183,23 +196,23 @@ export class PublishQueue {
     this.#isolation.handleConnected()
     for (const item of this.#inFlight.released()) sendWindow.replayRelease(item.packetId)
     for (const item of this.#inFlight.unreleased()) this.#replays.push(item)
-    if (this.inFlight > 0) this.#progress.handleSent()
+    if (this.inFlight > 0) this.#watch.start()
   }
 
   /** The connection is over: what the policy does not keep for the next one is given up. */
   handleLost(error: MqttError): void {
-    this.#progress.stop()
+    this.#watch.stop()
     this.#replays.drain()
     const [oldest] = this.#inFlight.unreleased()
     const poisoned = this.#isolation.handleLost(oldest, error)
     for (const item of this.#inFlight.all()) item.end = 0
     const offline = new MqttError('ERR_NOT_CONNECTED', undefined, { option: 'outbound.offline', cause: error })
-    this.#giveUp(offline, (item) => offlinePolicy(item, this.#host.options.outbound) === 'reject')
+    this.#admission.giveUp(offline, (item) => offlinePolicy(item, this.#host.options.outbound) === 'reject')
     if (oldest !== undefined && poisoned !== undefined) {
       this.#forget(oldest)
-      this.#fail(oldest, poisoned)
+      this.#ends.fail(oldest, poisoned)
     }
-    this.#tellIdle()
+    this.draining.tell(false)
   }
 
   /** The session is gone: what was in flight is sent anew or rejected, as said; one by one. */
@@ -211,52 +224,34 @@ export class PublishQueue {
     this.#inFlight.clear()
     const losses = lossesOf(again, lost)
     for (const item of again.reverse()) this.#requeue(item)
-    const settle = (): void => void lost.map((item) => this.#fail(item, sessionLost()))
+    const settle = (): void => void lost.map((item) => this.#ends.fail(item, sessionLost()))
     return { losses, settle }
   }
 
   /** Gives up what was not sent. */
   clear(): void {
-    this.#giveUp(new MqttError('ERR_DROPPED'), (item) => !item.again)
+    this.#admission.giveUp(new MqttError('ERR_DROPPED'), (item) => !item.again)
   }
 
   /** The client is over: everything ends, each with what is known about it. */
   end(error: MqttError): void {
-    this.#progress.stop()
-    this.#ended = withOutcome(error, 'not-sent')
+    this.#watch.stop()
+    const notSent = withOutcome(error, 'not-sent')
+    this.#admission.ended = notSent
     const unknown = withOutcome(error, 'unknown')
-    for (const item of [...this.#inFlight.unreleased(), ...this.#inFlight.released()]) this.#fail(item, unknown)
-    this.#giveUp(unknown, (item) => item.again)
-    this.#giveUp(this.#ended)
+    for (const item of [...this.#inFlight.unreleased(), ...this.#inFlight.released()]) this.#ends.fail(item, unknown)
+    this.#admission.giveUp(unknown, (item) => item.again)
+    this.#admission.giveUp(notSent)
     this.#inFlight.clear()
     this.#replays.drain()
     this.handleStopping()
-    this.#idle?.resolve()
-    this.#failures.end()
+    this.draining.tell(true)
+    this.#ends.failures.end()
   }
 
   /** The client takes nothing more from whoever waits to write. */
   handleStopping(): void {
     this.#room.close()
-  }
-
-  /** Fulfils when nothing is queued at QoS 0 and everything sent so far has left. */
-  async flushed(): Promise<void> {
-    const { connection } = this.#host.links
-    if (connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
-    await this.#backlog.immediate.last?.promise.catch(() => undefined)
-    const { promise, resolve, reject } = deferred<void>()
-    connection.writer.onWritten((error) => (error === undefined ? resolve() : reject(withOutcome(error, 'unknown'))))
-    await promise
-  }
-
-  /** Fulfils when nothing is queued or in flight. */
-  async drained(): Promise<void> {
-    while (this.size + this.inFlight > 0 && this.#ended === undefined) {
-      this.#idle ??= deferred()
-      await this.#idle.promise
-    }
-    if (this.#host.links.connection !== undefined) await this.flushed().catch(() => undefined)
   }
 
   get #open(): PublishWriter | undefined {
@@ -272,14 +267,14 @@ export class PublishQueue {
     const { connection } = this.#host.links
     const { options } = this.#host
     const open = post ? this.#immediate !== undefined : (connection?.writer.writable ?? options.outbound.offline.qos0 === 'queue')
-    return open && !this.#backlog.exceeds(options.outbound, this.#sentBytes)
+    return open && !this.#backlog.exceeds(options.outbound, this.#ends.sentBytes)
   }
 
   // Quota and identifiers, and the share of the limit that sent messages take. One message may always go.
   #maySend(item: QueuedPublish, output: PublishWriter): boolean {
     const { size, call } = item
-    const { options, session } = this.#host
-    const fits = this.#sentBytes === 0 || this.#sentBytes + size <= options.outbound.maxQueuedBytes
+    const { session } = this.#host
+    const fits = this.#ends.sentBytes === 0 || this.#ends.sentBytes + size <= this.#host.options.outbound.maxQueuedBytes
     const { qos } = call.options
     if (!fits || qos === 0) return fits
     if (this.#replays.length > 0 || !session.sendWindow.mayPublish || !this.#isolation.admits(item)) return false
@@ -294,73 +289,19 @@ export class PublishQueue {
     if (links.connection !== undefined && session.negotiated !== undefined) assertTaken(options, session.negotiated)
   }
 
-  #enqueue(item: QueuedPublish): void {
-    const { signal } = item.call.options
-    try {
-      this.#try(item.call.topic, item.payload.length, item.call.options)
-      if (this.#host.links.connection === undefined && offlinePolicy(item, this.#host.options.outbound) === 'reject')
-        throw new MqttError('ERR_NOT_CONNECTED', undefined, { option: 'outbound.offline' })
-      if (this.#ended !== undefined) throw this.#ended
-      this.#makeRoom(item)
-    } catch (error) {
-      return this.#tell(item, error)
-    }
-    this.#backlog.push(item)
-    if (signal !== undefined) item.stop = onAbort(signal, () => this.#abort(item))
-    this.#age(item)
-  }
-
-  // It is dropped when its time to live, or its message expiry interval, is over before it was sent.
-  #age(item: QueuedPublish): void {
-    const { left, option } = lifetime(item, this.#host.options.outbound)
-    if (left > longestDelay) return
-    const expire = (): void => {
-      this.#backlog.remove(item)
-      this.#fail(item, new MqttError('ERR_EXPIRED', undefined, { option }))
-    }
-    item.cancel = this.#host.platform.setTimer(expire, left)
-  }
-
-  // Under 'wait' those who wait have the same limits once more.
-  #makeRoom(item: QueuedPublish): void {
-    const { maxQueuedBytes, overflow: usual } = this.#host.options.outbound
-    const overflow = item.call.options.overflow ?? usual
-    const drops = overflow === 'drop-oldest' && this.#sentBytes + item.size <= maxQueuedBytes
-    const waits = overflow === 'wait'
-    // One that is larger than the limit waits, and lets others wait, as if it were not.
-    const counted = (size: number): number => (waits ? Math.min(size, maxQueuedBytes) : size)
-    const bytes = counted(this.#sentBytes) + counted(item.size)
-    while (this.#backlog.exceeds(this.#host.options.outbound, bytes, waits ? 2 : 1)) {
-      const oldest = drops ? this.#backlog.oldest : undefined
-      const error = new MqttError(overflow.startsWith('drop') ? 'ERR_DROPPED' : 'ERR_QUEUE_FULL', undefined, { option: 'outbound' })
-      if (oldest === undefined) throw error
-      this.#backlog.remove(oldest)
-      this.#fail(oldest, error)
-    }
-  }
-
-  #giveUp(error: MqttError, wanted: (item: QueuedPublish) => boolean = () => true): void {
-    for (const item of this.#backlog.select(wanted)) {
-      this.#backlog.remove(item)
-      this.#fail(item, error)
-    }
-  }
-
   #send(item: QueuedPublish, output: PublishWriter): void {
     const { session, counters, platform } = this.#host
     const { topic, options } = item.call
     const { qos } = options
-    this.#lent.handleSent(item, output)
+    this.#ends.lent.handleSent(item, output)
     try {
       this.#check(options)
       const wire = aged(item, platform.now)
       item.packetId = qos > 0 ? session.sendWindow.publish(qos) : 0
       // On file before it is written: a listener of `packet` may end the client.
       if (item.packetId > 0) this.#inFlight.add(item)
-      item.sent = true
-      item.order = ++this.#sends
       item.version = session.version
-      this.#sentBytes += item.size
+      this.#ends.handleSent(item)
       if (qos === 0) this.#post(output, topic, item.payload, wire)
       else {
         item.wire = wire
@@ -375,7 +316,7 @@ export class PublishQueue {
         session.sendWindow.withdraw(item.packetId)
       }
       const told = asInvalidOption(error, '', item.call.topic)
-      return this.#fail(item, item.again && MqttError.is(told) ? withOutcome(told, 'unknown') : told)
+      return this.#ends.fail(item, item.again && MqttError.is(told) ? withOutcome(told, 'unknown') : told)
     }
     if (!item.settled) this.#follow(item, output)
   }
@@ -391,11 +332,11 @@ export class PublishQueue {
       if (item.version !== session.version) throw sessionLost()
     } catch (error) {
       this.#forget(item)
-      return this.#fail(item, withOutcome(error, 'unknown'))
+      return this.#ends.fail(item, withOutcome(error, 'unknown'))
     }
     session.sendWindow.replay(packetId)
     item.repeated = true
-    this.#lent.handleSent(item, output)
+    this.#ends.lent.handleSent(item, output)
     tally(this.#host, 'publishesReplayed')
     output.publish(call.topic, item.payload, wire, packetId, true)
     this.#isolation.handleSent(item)
@@ -414,29 +355,25 @@ export class PublishQueue {
 
   // In front of what was never sent; to be called from the youngest to the oldest.
   #requeue(item: QueuedPublish): void {
-    this.#sentBytes -= item.size
-    item.sent = false
-    item.again = true
-    item.released = 0
-    item.wire = undefined
-    item.packetId = 0
+    this.#ends.handleUnsent(item)
     this.#backlog.unshift(item)
   }
 
   #follow(item: QueuedPublish, output: PublishWriter): void {
     const { payload, options } = item.call
-    if (options.qos === 0 && payload.length < largePayload && options.flush !== true) return this.#succeed(item, qos0Receipt)
-    if (options.signal !== undefined) item.stop ??= onAbort(options.signal, () => this.#abort(item))
+    if (options.qos === 0 && payload.length < largePayload && options.flush !== true) return this.#ends.succeed(item, qos0Receipt)
+    if (options.signal !== undefined) item.stop ??= onAbort(options.signal, () => this.#admission.abort(item))
     if (options.qos > 0) return this.#limit(item)
     // The caller is not to be ahead of a transport that has much to write.
-    output.onWritten((error) => (error === undefined ? this.#succeed(item, qos0Receipt) : this.#fail(item, withOutcome(error, 'unknown'))))
+    output.onWritten((error) => (error === undefined ? this.#ends.succeed(item, qos0Receipt) : this.#ends.fail(item, withOutcome(error, 'unknown'))))
   }
 
   #limit(item: QueuedPublish): void {
     const { options, platform } = this.#host
-    this.#progress.handleSent()
+    this.#watch.start()
     const timeout = item.call.options.ackTimeout || options.outbound.ackTimeout
-    if (timeout) item.late ??= platform.setTimer(() => this.#tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' })), timeout)
+    if (timeout)
+      item.late ??= platform.setTimer(() => this.#ends.tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' })), timeout)
   }
 
   #post(output: PublishWriter, topic: string, payload: Uint8Array | string, how: Sending): void {
@@ -449,52 +386,9 @@ export class PublishQueue {
     if (counters !== undefined) counters.publishesSent += 1
   }
 
-  #try(topic: string, payloadLength: number, how: Sending): void {
-    const { links, session } = this.#host
-    assertSendable(topic, payloadLength, how, links.connection && session.negotiated?.maximumPacketSize)
-  }
-
-  #abort(item: QueuedPublish): void {
-    const { signal } = item.call.options
-    if (item.sent) return this.#tell(item, aborted(signal, 'unknown'))
-    this.#backlog.remove(item)
-    this.#fail(item, aborted(signal, item.again ? 'unknown' : 'not-sent'))
-  }
-
-  #succeed(item: QueuedPublish, done: Receipt): void {
-    this.#release(item)
-    item.resolve(done)
-  }
-
-  #fail(item: QueuedPublish, error: unknown): void {
-    this.#release(item)
-    this.#tell(item, error)
-  }
-
-  #tell(item: QueuedPublish, error: unknown): void {
-    if (item.settled) return
-    item.reject(error)
-    // The exchange goes on without the caller.
-    this.#lent.giveBack(item, item.again || (item.sent && item.wire !== undefined))
-    // A failure that nobody awaits shows as an event.
-    this.#failures.add(item.call.topic, error)
-  }
-
-  #release(item: QueuedPublish): void {
-    if (item.sent) this.#sentBytes -= item.size
-    item.sent = false
-    this.#lent.giveBack(item, false)
+  #handleRoom(): void {
     if (this.size > 0) this.#host.links.connection?.writer.queueFlush()
-    item.stop?.()
-    item.cancel?.()
-    item.late?.()
     this.#room.tell()
-    this.#tellIdle()
-  }
-
-  #tellIdle(): void {
-    if (this.#idle === undefined || this.size + this.inFlight > 0) return
-    this.#idle.resolve()
-    this.#idle = undefined
+    this.draining.tell(false)
   }
 }

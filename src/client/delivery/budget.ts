@@ -1,0 +1,100 @@
+/**
+ * The memory budget for messages that wait to be read: what fits, and the end of a connection that brings more.
+ *
+ * Readers of QoS 1 and 2 lose nothing by it: what had no room is unacknowledged, and comes again on the next connection.
+ */
+import { MqttError } from '../../errors.js'
+import type { CancelTimer } from '../platform/platform.js'
+import { noTicket } from '../session/numbers.js'
+import { nameOf } from '../session/refusal.js'
+import { lookAgain, mostIdleLooks } from './bounds.js'
+import type { Consumer } from './consumer.js'
+import type { DropReport } from './drop-report.js'
+import type { DeliveryHost } from './ports.js'
+
+/** What the messages of one client may take. */
+export class Budget {
+  /** Bytes of messages that are buffered or held. */
+  bytes = 0
+  /** There was no room for a message: this connection brings no more at QoS 1 and 2. */
+  overdrawn = false
+  readonly #host: DeliveryHost<Consumer>
+  readonly #drops: DropReport
+  /** Bytes that it has left beside what is held elsewhere. */
+  #room = 0
+  #stopLook: CancelTimer | undefined
+
+  constructor(host: DeliveryHost<Consumer>, drops: DropReport) {
+    this.#host = host
+    this.#drops = drops
+  }
+
+  /** A read begins. */
+  handleRead(): void {
+    this.#room = this.#host.options.memoryBudget - this.#host.links.held
+  }
+
+  /** Bytes come in, or go. */
+  add(change: number): void {
+    this.bytes += change
+  }
+
+  /** True when a message of this size may be kept; one that may not is dealt with. */
+  affords(size: number, topic: string, ticket: number): boolean {
+    const fits = this.bytes + size <= this.#room
+    return (fits && !this.overdrawn) || this.#exceeds(size, topic, ticket)
+  }
+
+  /** The client is over. */
+  stop(): void {
+    this.#stopLook?.()
+  }
+
+  #exceeds(size: number, topic: string, ticket: number): boolean {
+    if (size > this.#host.options.memoryBudget) {
+      // It alone is too much, and would be again on the next connection: it is refused, not the server.
+      this.#drops.add(topic)
+      if (ticket !== noTicket) this.#host.settle(ticket, 0x97)
+      return false
+    }
+    // One may always come: what else is held goes by itself.
+    const fits = this.bytes === 0 || this.bytes + size <= this.#room
+    if (ticket === noTicket) {
+      if (!fits) this.#drops.add(topic)
+      return fits
+    }
+    if (fits && !this.overdrawn) return true
+    this.#host.session.receiveWindow.takeBack()
+    if (!this.overdrawn) this.#overdraw()
+    return false
+  }
+
+  // What had no room comes again on the next connection. What is held is handed out before, while somebody reads, or it came again, too.
+  #overdraw(): void {
+    const { platform, registry, session } = this.#host
+    const { negotiated } = session
+    this.overdrawn = true
+    let most = Number.POSITIVE_INFINITY
+    let idle = 0
+    const look = (): void => {
+      // The end of the client is orderly, and says goodbye by itself.
+      if (session.state !== 'connected' || session.negotiated !== negotiated || this.#host.states.stopping) return
+      const left = session.receiveWindow.unsettled + this.bytes
+      idle = left < most ? 0 : idle + 1
+      most = left
+      const reads = [...registry.consumers].some(({ attended, busy }) => attended || busy)
+      if (reads && left > 0 && idle < mostIdleLooks) {
+        this.#stopLook = platform.setTimer(look, lookAgain)
+        return
+      }
+      session.close(overBudget(), 0x97)
+      this.#host.links.pump()
+    }
+    look()
+  }
+}
+
+/** Why the budget ends a connection. */
+function overBudget(): MqttError {
+  return new MqttError('ERR_CONNECTION_LOST', 'memory budget spent', { outcome: 'unknown', reasonCode: 0x97, reasonName: nameOf(0x97) })
+}

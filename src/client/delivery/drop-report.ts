@@ -1,0 +1,55 @@
+/**
+ * Tells of messages that came in and were dropped unread: at most once in an interval, with how many they were meanwhile.
+ */
+import { tally } from '../common/counters.js'
+import type { CancelTimer } from '../platform/platform.js'
+import { dropInterval } from './bounds.js'
+import type { Consumer } from './consumer.js'
+import type { DeliveredMessage } from './message.js'
+import type { DeliveryHost } from './ports.js'
+
+/** Dropped messages of one client. */
+export class DropReport {
+  readonly #host: DeliveryHost<Consumer>
+  #count = 0
+  #topic = ''
+  #timer: CancelTimer | undefined
+
+  constructor(host: DeliveryHost<Consumer>) {
+    this.#host = host
+  }
+
+  /** A message of this topic was dropped. */
+  add(topic: string): void {
+    tally(this.#host, 'dropped')
+    this.#count += 1
+    this.#topic = topic
+    // While the client ends: all at once, at its end.
+    if (this.#timer === undefined && !this.#host.states.stopping) this.#tell()
+  }
+
+  /** A consumer dropped a message unread. */
+  handleDrop(consumer: Consumer, message: DeliveredMessage): void {
+    this.add(message.topic)
+    try {
+      consumer.config.onDrop?.(message)
+    } catch (error) {
+      this.#host.log('error', 'onDrop threw: ', error)
+    }
+  }
+
+  /** The client is over: what was not told is told now. */
+  stop(): void {
+    this.#timer?.()
+    this.#tell()
+  }
+
+  #tell(): void {
+    const count = this.#count
+    this.#timer = undefined
+    if (count === 0) return
+    this.#count = 0
+    if (!this.#host.states.ended) this.#timer = this.#host.platform.setTimer(() => this.#tell(), dropInterval)
+    this.#host.events.emit('drop', { direction: 'in', topic: this.#topic, count, error: undefined })
+  }
+}

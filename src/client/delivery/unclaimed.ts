@@ -1,0 +1,71 @@
+/**
+ * Messages that nobody has subscribed to: kept for a while after a session was resumed, acknowledged and told of otherwise.
+ */
+import { tally } from '../common/counters.js'
+import type { CancelTimer } from '../platform/platform.js'
+import type { Budget } from './budget.js'
+import type { Consumer } from './consumer.js'
+import type { DeliveredMessage } from './message.js'
+import type { DeliveryHost, Origin } from './ports.js'
+
+/** Unclaimed messages of one client. */
+export class Unclaimed {
+  readonly #host: DeliveryHost<Consumer>
+  readonly #budget: Budget
+  readonly #messages: DeliveredMessage[] = []
+  #holding = false
+  #stopHold: CancelTimer | undefined
+
+  constructor(host: DeliveryHost<Consumer>, budget: Budget) {
+    this.#host = host
+    this.#budget = budget
+  }
+
+  /** Session Present 1: what comes before anybody subscribed is kept for a while. */
+  hold(): void {
+    this.#holding = true
+    this.#stopHold = this.#host.platform.setTimer(() => {
+      this.#holding = false
+      for (const message of this.#take()) this.#handOver(message)
+    }, this.#host.options.unclaimedHold)
+  }
+
+  /** A message has nobody who reads it. */
+  add(message: DeliveredMessage): void {
+    if (!this.#holding || message.settled) return this.#handOver(message)
+    message.own()
+    this.#messages.push(message)
+    this.#budget.add(message.size)
+  }
+
+  /** Those that have a reader now are his. `originOf` gives the filter that he reads. */
+  claim(originOf: (topic: string) => Origin | undefined): DeliveredMessage[] {
+    const claimed: DeliveredMessage[] = []
+    for (const message of this.#messages.splice(0)) {
+      const origin = originOf(message.topic)
+      if (origin === undefined) this.#messages.push(message)
+      else claimed.push(Object.assign(message, { origin }))
+    }
+    return claimed
+  }
+
+  /** The client is over: nothing is held any more. */
+  stop(): void {
+    this.#stopHold?.()
+    this.#holding = false
+    this.#take()
+  }
+
+  #take(): DeliveredMessage[] {
+    const all = this.#messages.splice(0)
+    for (const message of all) this.#budget.add(-message.size)
+    return all
+  }
+
+  #handOver(message: DeliveredMessage): void {
+    tally(this.#host, 'unclaimed')
+    message.settle(0)
+    this.#host.log('debug', 'nobody subscribed to ', message.topic)
+    this.#host.events.emit('unclaimed', { message })
+  }
+}
