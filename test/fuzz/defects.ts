@@ -120,7 +120,7 @@ export const defects: readonly PlantedDefect[] = [
     name: 'a reader that waits is forgotten at the end',
     target: 'client',
     by: ['pending'],
-    file: 'client/delivery/consumer.ts',
+    file: 'client/delivery/readers.ts',
     find: '      else waiter.reject(error)',
     replace: '      else void error',
   },

@@ -107,8 +107,8 @@ export const outsideDefects: readonly Defect[] = [
     name: 'handlers beyond 64 are forgotten',
     by: ['turn'],
     file: 'client/delivery/consumer.ts',
-    find: "if (this.config.ack === 'manual' && this.onReadable === undefined && this.#inHand.length >= this.#sweepAt) this.#sweep()",
-    replace: "if (this.config.ack === 'manual' && this.#inHand.length >= this.#sweepAt) this.#sweep()",
+    find: "this.#hands.add(message, this.config.ack === 'manual' && this.onReadable === undefined)",
+    replace: "this.#hands.add(message, this.config.ack === 'manual')",
   },
   {
     name: 'a connection lost during the end cuts handlers off',

@@ -15,7 +15,7 @@ export const mostIdleLooks = 10
 /** Filters that were left and are still known, at most. */
 export const mostLeft = 1024
 
-// consumer.ts
+// hands.ts
 /** Messages in hand that are not looked through. */
 export const leastSweep = 64
 

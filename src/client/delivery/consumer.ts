@@ -8,19 +8,19 @@ import { MqttError } from '../../errors.js'
 import { Printed } from '../../printing.js'
 import type { PublishView } from '../../wire/publish.js'
 import type { Grant, Message, NextOptions, Subscription } from '../api/index.js'
-import { aborted, assertNotAborted, type Deferred, deferred, onAbort, silent } from '../common/abort.js'
+import { assertNotAborted, silent } from '../common/abort.js'
 import { asyncDisposeSymbol } from '../common/dispose.js'
-import { Ring } from '../common/ring.js'
 import { invalid } from '../common/schema.js'
 import type { Piece } from '../memory/message-memory.js'
 import { type ConsumerConfig, nextOptions } from '../parsing/requests.js'
-import { noTicket } from '../session/numbers.js'
-import { leastSweep } from './bounds.js'
 import { internalFields } from './config.js'
+import { Hands } from './hands.js'
 import { iteration, streamOf } from './iteration.js'
-import { Lanes, type MessageBuffer } from './lanes.js'
 import { BorrowedMessage, type DeliveredMessage } from './message.js'
+import { isOwed, Overflow } from './overflow.js'
 import type { ConsumerHost, Origin } from './ports.js'
+import { Readers } from './readers.js'
+import { Waiting } from './waiting.js'
 
 const noOptions: NextOptions = Object.freeze({})
 
@@ -44,18 +44,12 @@ export class Consumer extends Printed implements Subscription {
   /** Tells its messages from those of others. */
   declare readonly mark: symbol
   readonly #host: ConsumerHost<Consumer>
-  readonly #buffer: MessageBuffer
-  #bytes = 0
-  /** Messages in the buffer that are owed no acknowledgement. */
-  #spare = 0
-  #filledAt = -1
-  /** Messages at the end of the buffer that lie in memory which others may share. */
-  #loose = 0
+  readonly #waiting: Waiting
+  readonly #overflow: Overflow
   /** Shown to `onRead` again and again. */
   #shown: BorrowedMessage | undefined
-  readonly #waiters = new Ring<Deferred<Message | undefined>>()
-  #inHand: DeliveredMessage[] = []
-  #sweepAt = leastSweep
+  readonly #readers: Readers
+  readonly #hands = new Hands()
   #leaving: Promise<void> | undefined
   #iterating = false
   #closing = false
@@ -71,12 +65,14 @@ export class Consumer extends Printed implements Subscription {
     this.config = config
     this.mark = Symbol()
     const { keyOf } = config
-    this.#buffer = keyOf === undefined ? new Ring() : new Lanes((message) => this.#key(message, keyOf))
+    this.#waiting = new Waiting(config, host.router.budget, keyOf && ((message) => this.#key(message, keyOf)))
+    this.#overflow = new Overflow(host, this, this.#waiting)
+    this.#readers = new Readers(host.platform)
     this.ready = Promise.resolve(this)
   }
 
   get size(): number {
-    return this.#buffer.length
+    return this.#waiting.messages.length
   }
 
   get ended(): boolean {
@@ -90,19 +86,20 @@ export class Consumer extends Printed implements Subscription {
 
   /** Ticket of the oldest message here that is not settled; Infinity when there is none. */
   get oldestTicket(): number {
-    return Math.min(this.#inHand.find(isOwed)?.ticket ?? Number.POSITIVE_INFINITY, this.#buffer.find(isOwed)?.ticket ?? Number.POSITIVE_INFINITY)
+    const oldest = [this.#hands.messages.find(isOwed), this.#waiting.messages.find(isOwed)]
+    return Math.min(...oldest.map((message) => message?.ticket ?? Number.POSITIVE_INFINITY))
   }
 
   /** True while a turn runs that `disconnect()` waits for (a loop body, a handler, or a message whose acknowledgement is still owed), or will run. */
   get busy(): boolean {
-    if (this.#closing && this.#buffer.length > 0 && (this.attended || this.#inHand.length > 0)) return true
+    if (this.#closing && this.#waiting.messages.length > 0 && (this.attended || this.#hands.messages.length > 0)) return true
     const loops = this.onReadable !== undefined || (this.#iterating && this.config.ack !== 'manual')
-    return loops ? this.#inHand.length > 0 : this.#inHand.some((message) => !message.settled)
+    return loops ? this.#hands.messages.length > 0 : this.#hands.messages.some((message) => !message.settled)
   }
 
   /** True when somebody reads from it, so that what is buffered will be read. */
   get attended(): boolean {
-    return this.#iterating || this.#waiters.length > 0 || this.onReadable !== undefined
+    return this.#iterating || this.#readers.length > 0 || this.onReadable !== undefined
   }
 
   // One whose key cannot be told keeps the order of its topic.
@@ -117,26 +114,29 @@ export class Consumer extends Printed implements Subscription {
 
   // Delivery
 
+  /** The reader had a turn: what is too much goes. False when there is nothing to look after. */
+  relieve(): boolean {
+    return this.#overflow.relieve()
+  }
+
   /** Takes a message, or drops one, as the overflow policy says. */
   push(message: DeliveredMessage): void {
     if (this.#ended || (this.#closing && !isLast(message))) return this.#decline(message)
     if (!message.settled && this.granted.length > 0 && !this.#closing) this.#receive(message)
-    const waiter = this.#buffer.length === 0 ? this.#waiters.shift() : undefined
+    const waiter = this.#waiting.messages.length === 0 ? this.#readers.shift() : undefined
     if (waiter !== undefined) return waiter.resolve(this.#handOut(message))
-    if (!this.#makeRoom(message)) return
+    if (!this.#overflow.makeRoom(message)) return
     // `onDrop` may have ended it.
     if (this.#ended) return this.#decline(message)
-    if (this.#loose === 0) this.#host.router.loosened.add(this)
-    this.#loose += 1
-    this.#buffer.push(message)
-    this.#count(message.size, message)
+    if (this.#waiting.loose === 0) this.#host.router.loosened.add(this)
+    this.#waiting.push(message)
     if (!message.settled && this.config.overflow !== 'backpressure') this.#host.router.relief.add(this)
     this.onReadable?.()
   }
 
   /** True when a message may be shown while it is read, and does not have to wait for its turn. */
   get mayShow(): boolean {
-    if (this.onRead === undefined || this.#buffer.length > 0 || this.#inHand.length > 0) return false
+    if (this.onRead === undefined || this.#waiting.messages.length > 0 || this.#hands.messages.length > 0) return false
     return !this.#closing && !this.#ended && this.granted.length > 0
   }
 
@@ -153,14 +153,13 @@ export class Consumer extends Printed implements Subscription {
 
   /** What waits moves out of memory that it may keep alive by itself; out of read windows only when it must. */
   moveOut(must: boolean): void {
-    this.#buffer.youngest(must ? this.#buffer.length : this.#loose, (message) => message.moveOut(must))
-    this.#loose = 0
+    this.#waiting.moveOut(must)
   }
 
   /** Granted: what waited meanwhile is received now, and not given back any more. */
   handleGranted(): void {
-    for (const message of this.#inHand) this.#receive(message)
-    this.#buffer.find((message) => {
+    for (const message of this.#hands.messages) this.#receive(message)
+    this.#waiting.messages.find((message) => {
       this.#receive(message)
       return false
     })
@@ -177,10 +176,7 @@ export class Consumer extends Printed implements Subscription {
     this.#ended = true
     this.#error = error
     this.#host.router.borrowers.delete(this)
-    for (const waiter of this.#waiters.drain()) {
-      if (error === undefined) waiter.resolve(undefined)
-      else waiter.reject(error)
-    }
+    this.#readers.end(error)
     this.onLeave?.()
     this.onEnd?.(error)
   }
@@ -193,8 +189,8 @@ export class Consumer extends Printed implements Subscription {
     this.#closing = true
     this.#staying = staying
     this.onClosing?.()
-    while (this.#dropOldest((message) => last || !isLast(message)));
-    if (!staying) this.#dismiss()
+    while (this.#overflow.dropOldest((message) => last || !isLast(message)));
+    if (!staying) this.#readers.end(undefined)
   }
 
   // Reading
@@ -204,7 +200,7 @@ export class Consumer extends Printed implements Subscription {
       const options = given === undefined ? noOptions : nextOptions(given, '')
       assertNotAborted(options.signal)
       const message = this.read()
-      if (message === undefined && (!this.#closing || this.#staying) && !this.#ended) return this.#wait(options)
+      if (message === undefined && (!this.#closing || this.#staying) && !this.#ended) return this.#readers.wait(options)
       if (message === undefined && !this.#closing && this.#error !== undefined) throw this.#error
       return Promise.resolve(message)
     } catch (error) {
@@ -213,7 +209,7 @@ export class Consumer extends Printed implements Subscription {
   }
 
   read(): Message | undefined {
-    if (this.#waiters.length > 0 && this.config.ack === 'auto') throw concurrent()
+    if (this.#readers.length > 0 && this.config.ack === 'auto') throw concurrent()
     this.#endTurn()
     const message = this.#shift()
     return message === undefined ? undefined : this.#handOut(message)
@@ -270,7 +266,7 @@ export class Consumer extends Printed implements Subscription {
   /** Ends it as said: acknowledges or keeps what was not read, and tells the owner. */
   leave(how: 'unsubscribe' | 'detach' = this.config.onExit): void {
     if (this.#closing) {
-      if (how === 'detach') this.#inHand.length = 0
+      if (how === 'detach') this.#hands.messages.length = 0
       this.#endTurn()
       this.close(false, true)
       return this.#host.handleTurnEnd()
@@ -293,14 +289,12 @@ export class Consumer extends Printed implements Subscription {
       this.dropBuffered()
       return []
     }
-    this.#count(-this.#bytes)
-    return [...this.#inHand.splice(0), ...this.#buffer.drain()].filter((message) => !message.settled)
+    return [...this.#hands.messages.splice(0), ...this.#waiting.drain()].filter((message) => !message.settled)
   }
 
   /** Nobody will read what is buffered: it is acknowledged and counted as dropped. What is in hand stays there. */
   dropBuffered(): void {
-    this.#count(-this.#bytes)
-    for (const message of this.#buffer.drain()) this.#drop(message)
+    for (const message of this.#waiting.drain()) this.drop(message)
   }
 
   /** Hands a buffered message to a handler that settles it by itself. */
@@ -311,32 +305,19 @@ export class Consumer extends Printed implements Subscription {
 
   /** True while a message that `take` gave has not been given back. */
   holds(message: DeliveredMessage): boolean {
-    return this.#inHand.includes(message)
+    return this.#hands.messages.includes(message)
   }
 
   /** A handler is done with a message that `take` gave. */
   release(message: DeliveredMessage): void {
-    const inHand = this.#inHand
-    const index = inHand.length === 1 && inHand[0] === message ? 0 : inHand.indexOf(message)
-    // What came last goes fastest.
-    if (index >= 0 && index === inHand.length - 1) inHand.pop()
-    else if (index >= 0) inHand.splice(index, 1)
+    this.#hands.remove(message)
     message.release()
-    this.#buffer.free?.(message)
+    this.#waiting.messages.free?.(message)
     this.#host.handleTurnEnd()
   }
 
-  // Bytes that come in or go with a message, or all that there are.
-  #count(change: number, message?: DeliveredMessage): void {
-    this.#bytes += change
-    this.#host.router.budget.add(change)
-    if (message === undefined) this.#spare = 0
-    else if (message.ticket === noTicket) this.#spare += change < 0 ? -1 : 1
-  }
-
   #shift(): DeliveredMessage | undefined {
-    const message = this.#buffer.shift()
-    if (message !== undefined) this.#count(-message.size, message)
+    const message = this.#waiting.shift()
     // It may have been the last that `disconnect()` waits for.
     if (this.#closing) this.#host.handleTurnEnd()
     return message
@@ -347,21 +328,14 @@ export class Consumer extends Printed implements Subscription {
     if (counters !== undefined) counters.delivered += 1
     if (this.config.ack === 'on-receive') message.settle(0)
     // Handlers give back what they have.
-    if (this.config.ack === 'manual' && this.onReadable === undefined && this.#inHand.length >= this.#sweepAt) this.#sweep()
-    this.#inHand.push(message)
+    this.#hands.add(message, this.config.ack === 'manual' && this.onReadable === undefined)
     return message
-  }
-
-  // What the application has settled is forgotten; not at each message, or many that wait would cost a walk each.
-  #sweep(): void {
-    this.#inHand = this.#inHand.filter((message) => !message.settled)
-    this.#sweepAt = Math.max(leastSweep, this.#inHand.length * 2)
   }
 
   // Under 'manual' the application ends turns with `ack()`; borrowed messages end with the turn in every mode.
   #endTurn(): void {
     if (this.config.ack === 'manual') return
-    const inHand = this.#inHand
+    const inHand = this.#hands.messages
     if (inHand.length === 0) return
     // One is what nearly every turn has.
     if (inHand.length === 1) this.#endOne(inHand.pop() as DeliveredMessage)
@@ -374,71 +348,19 @@ export class Consumer extends Printed implements Subscription {
     message.release()
   }
 
-  // The policy acts only when the consumer had a turn since the buffer filled: a burst within one read is not its fault.
-  #makeRoom(message: DeliveredMessage): boolean {
-    if (this.#fits(message)) this.#filledAt = -1
-    else if (this.#filledAt < 0) this.#filledAt = this.#host.turns.readerTurn()
-    if (this.#filledAt < 0 || this.#filledAt === this.#host.turns.readerTurns) return true
-    const { overflow } = this.config
-    if (overflow === 'drop-newest') return this.#drop(message)
-    // Backpressure: Receive Maximum stops what is owed an acknowledgement, so only the rest can be in excess.
-    const any = overflow === 'drop-oldest'
-    if (!any && !message.settled) return true
-    while (!this.#ended && !this.#fits(message))
-      if ((!any && this.#spare === 0) || !this.#dropOldest((waiting) => any || waiting.settled)) return this.#drop(message)
-    return true
-  }
-
-  // One message always fits, however large.
-  #fits(message: DeliveredMessage): boolean {
-    const { buffer, bufferBytes } = this.config
-    return this.#buffer.length === 0 || (this.#buffer.length < buffer && this.#bytes + message.size <= bufferBytes)
-  }
-
-  /** The reader had a turn: what is too much goes, also when nothing further can come. False when there is nothing to look after. */
-  relieve(): boolean {
-    const { buffer, bufferBytes, overflow } = this.config
-    const { receiveWindow } = this.#host.session
-    const waiting = this.#buffer
-    let youngest: DeliveredMessage | undefined
-    while (this.#reads && (waiting.length > buffer || (waiting.length > 1 && this.#bytes > bufferBytes))) {
-      if (overflow === 'drop-newest')
-        waiting.youngest(1, (message) => {
-          youngest = message
-        })
-      this.#dropOldest((message) => (youngest ?? message) === message)
-    }
-    // As much as fits, or all that the server may send: the oldest keeps it from sending. To drop another would free nothing.
-    const { oldestTicket } = receiveWindow
-    const blocks = (): boolean =>
-      receiveWindow.full && waiting.length >= Math.min(buffer, receiveWindow.open) && waiting.find(isOwed)?.ticket === oldestTicket
-    while (this.#reads && overflow === 'drop-oldest' && blocks()) {
-      // The last one stays to be read: it goes when another comes.
-      if (waiting.length === 1) waiting.find(isOwed)?.settle(0)
-      else this.#dropOldest(() => true)
-    }
-    return this.#reads && waiting.length > 0
-  }
-
-  get #reads(): boolean {
+  /** True while it takes messages and hands them out. */
+  get reads(): boolean {
     return !this.#ended && !this.#closing
   }
 
   // Too late: kept for the next subscription on its filter, or dropped, as this one was left.
   #decline(message: DeliveredMessage): void {
     if (this.#detached && !message.settled) this.#host.router.handleKept([message])
-    else this.#drop(message)
+    else this.drop(message)
   }
 
-  #dropOldest(fits: (message: DeliveredMessage) => boolean): boolean {
-    const oldest = this.#buffer.take(fits)
-    if (oldest === undefined) return false
-    this.#count(-oldest.size, oldest)
-    this.#drop(oldest)
-    return true
-  }
-
-  #drop(message: DeliveredMessage): false {
+  /** Lets a message go unread. */
+  drop(message: DeliveredMessage): false {
     // While the client ends it stays unacknowledged; what the session keeps comes again, and is not lost.
     if (!this.#closing) message.settle(0)
     if (message.settled || this.#host.states.sessionEnds) {
@@ -449,27 +371,9 @@ export class Consumer extends Printed implements Subscription {
     return false
   }
 
-  #wait({ signal, timeout }: NextOptions): Promise<Message | undefined> {
-    const waiter = deferred<Message | undefined>()
-    const give = (error: MqttError): void => this.#waiters.take((other) => other === waiter)?.reject(error)
-    const stop = onAbort(signal, () => give(aborted(signal)))
-    const late = (): void => give(new MqttError('ERR_TIMEOUT', `no message in ${timeout} ms`))
-    const cancel = timeout === undefined ? undefined : this.#host.platform.setTimer(late, timeout)
-    this.#waiters.push(waiter)
-    if (signal === undefined && cancel === undefined) return waiter.promise
-    return waiter.promise.finally(() => {
-      stop()
-      cancel?.()
-    })
-  }
-
-  #dismiss(): void {
-    for (const waiter of this.#waiters.drain()) waiter.resolve(undefined)
-  }
-
   // What `next()` would give without waiting, where it would.
   #buffered(): Message | undefined {
-    return this.#buffer.length === 0 ? undefined : this.read()
+    return this.#waiting.messages.length === 0 ? undefined : this.read()
   }
 
   #iterate<T>(pull: () => Promise<T | undefined>, buffered: () => T | undefined): AsyncIterableIterator<T> {
@@ -478,7 +382,7 @@ export class Consumer extends Printed implements Subscription {
     return iteration(pull, buffered, (left) => {
       this.#iterating = false
       if (!left) return
-      this.#dismiss()
+      this.#readers.end(undefined)
       this.leave()
     })
   }
@@ -489,8 +393,6 @@ function isLast({ origin, settled }: DeliveredMessage): boolean {
   const { state, shared } = origin as Origin
   return state === 'leaving' || (shared && settled)
 }
-
-const isOwed = ({ settled }: DeliveredMessage): boolean => !settled
 
 function concurrent(): MqttError {
   return new MqttError('ERR_CONCURRENT_NEXT')
