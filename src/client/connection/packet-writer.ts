@@ -8,26 +8,24 @@
 
 import { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
-import { PUBLISH, PUBREL } from '../../wire/constants.js'
-import { writeAck, writeKnownHead, writePublishHead } from '../../wire/encode-client.js'
+import { PUBREL } from '../../wire/constants.js'
+import { writeAck } from '../../wire/encode-client.js'
 import { nothing } from '../../wire/fields.js'
-import type { ClientPacket, DisconnectPacket, Packet, ProtocolVersion } from '../../wire/packets.js'
+import type { ClientPacket, DisconnectPacket, ProtocolVersion } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
 import { largePayload } from '../common/bounds.js'
-import { Ring } from '../common/ring.js'
 import { encoder } from '../common/schema.js'
 import { giveBuffer, largeBuffer, sliceBuffer, smallBuffer, takeBuffer } from '../memory/write-buffers.js'
 import type { Sending } from '../parsing/requests.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { ackId, ackReason, ackType } from '../session/ack-queue.js'
 import { broken, tooLarge } from '../session/refusal.js'
-import { ackRoom, carefulAcks, carefulTime, headRoom, mostUnderWay, mostWrites, shortText } from './bounds.js'
-import { acknowledgement, goodbyes, writeControl } from './control.js'
+import { ackRoom, headRoom, mostUnderWay, mostWrites, shortText } from './bounds.js'
+import { acknowledgement, goodbyes, publishPacket, writeControl, writePublishStart } from './control.js'
+import { Pace } from './pace.js'
 import type { ConnectionHost } from './ports.js'
 import { Watching } from './watching.js'
-
-/** The empty Topic Name of a PUBLISH under an alias. */
-const noTopic = /* @__PURE__ */ new Uint8Array(2)
+import { Written, type WrittenCallback } from './written.js'
 
 /** The connection, as its writer sees it. */
 export interface WriterOwner {
@@ -39,14 +37,11 @@ export interface WriterOwner {
 
 /** The writing half of a connection. */
 export class PacketWriter {
-  /** Bytes that have left. */
-  left = 0
   /** Those who watch packets, of either direction. */
   readonly watching: Watching
   /** Largest packet that the server takes [MQTT-3.2.2-15]. */
   #packetLimit = Number.POSITIVE_INFINITY
-  /** The connection before did not hold: acknowledgements leave a few at a time, for a while. */
-  #careful = false
+  readonly #pace = new Pace()
   /** The payload in the middle of being handed over; a copy may take its place. Nothing else is handed over before its last byte. */
   #sending: Uint8Array | undefined
   readonly #transport: Transport
@@ -68,20 +63,17 @@ export class PacketWriter {
   #size = 0
   /** What is handed over may be taken back: no packet but one is in it. */
   #alone = false
-  readonly #waiting = new Ring<{ readonly at: number; readonly callback: (error?: unknown) => void }>()
+  readonly #written = new Written()
   /** The transport asks for patience. */
   #blocked = false
   /** Too much is under way. */
   #full = false
   #flushQueued = false
-  // of a careful start: when it began, what has left, and the timer for what waits
-  #since = -1
-  #acked = 0
+  /** For acknowledgements that a careful start keeps back. */
   #wake: CancelTimer | undefined
   #stopped = false
   /** Nothing follows what is queued, for DISCONNECT is the last of it [MQTT-3.14.4-1]; called when all of it was handed over. */
   #silent: (() => void) | undefined
-  #gone: MqttError | undefined
   readonly #endTurn = (): void => {
     if (!this.#flushQueued) return
     this.#host.flush()
@@ -98,6 +90,11 @@ export class PacketWriter {
       giveBuffer(old)
       return takeBuffer(this.#busy ? Math.max(size, largeBuffer) : size)
     })
+  }
+
+  /** Bytes that have left. */
+  get left(): number {
+    return this.#written.left
   }
 
   /** False while the transport asks for patience: user data waits, acknowledgements and pings do not. */
@@ -195,7 +192,7 @@ export class PacketWriter {
     this.#flushQueued = false
     const { acks } = this.#host.session
     if (this.#sending === undefined && (!this.#blocked || this.#writes < mostWrites)) {
-      if (this.#careful && acks.length > 0) this.#pace()
+      if (this.#pace.careful && acks.length > 0) this.#flushSlowly()
       else this.flushNow()
     } else if (acks.length * 5 + this.#writer.length >= largeBuffer) {
       // Full buffers leave; what is left over waits for more.
@@ -212,12 +209,8 @@ export class PacketWriter {
   }
 
   /** Calls back when everything that was queued so far has left, or never will. */
-  onWritten(callback: (error?: unknown) => void): void {
-    const at = this.end
-    if (this.#gone !== undefined) return callback(this.#gone)
-    if (at === this.left) return this.#host.platform.microtask(callback)
-    this.#waiting.push({ at, callback })
-    this.queueFlush()
+  onWritten(callback: WrittenCallback): void {
+    if (this.#written.wait(this.end, callback, this.#host.platform.microtask)) this.queueFlush()
   }
 
   // What the connection tells
@@ -225,7 +218,7 @@ export class PacketWriter {
   /** CONNACK said yes, with this Maximum Packet Size. `careful`: the connection before did not hold. */
   handleConnected(packetLimit: number, careful: boolean): void {
     this.#packetLimit = packetLimit
-    this.#careful = careful
+    this.#pace.careful = careful
   }
 
   /** The transport takes bytes again. */
@@ -251,8 +244,7 @@ export class PacketWriter {
 
   /** Nobody waits any longer for what was handed over and has not left. */
   abandon(error: MqttError): void {
-    this.#gone = error
-    for (const { callback } of this.#waiting.drain()) callback(error)
+    this.#written.abandon(error)
   }
 
   #publish(topic: string, given: Uint8Array | string, how: Sending, packetId: number, alias: number, dup: boolean): number {
@@ -266,7 +258,7 @@ export class PacketWriter {
     const mark = writer.length
     this.queueFlush()
     writer.reserve(large ? rest : payload.length + rest)
-    this.#writeHead(topic, payload.length, how, packetId, alias, dup)
+    writePublishStart(writer, topic, payload.length, how, packetId, alias, dup, this.#version)
     if (typeof payload === 'string') {
       if (!writer.ascii(payload)) {
         // The head told another length.
@@ -278,40 +270,17 @@ export class PacketWriter {
     if (payload.length >= largePayload && !large) this.#exemptHere += payload.length
     if (large) this.#begin(payload as Uint8Array)
     else if (writer.length >= largeBuffer) this.flush()
-    if (this.watching.on) this.#tell(topic, payload, how, packetId, alias, dup)
+    if (this.watching.on) this.#host.links.watch?.('out', publishPacket(topic, payload, how, packetId, alias, dup))
     return size
   }
 
-  #writeHead(topic: string, payloadLength: number, { qos, retain, properties }: Sending, packetId: number, alias: number, dup: boolean): void {
-    const writer = this.#writer
-    const known = properties !== undefined ? undefined : topic === '' && alias > 0 ? noTopic : writer.known(topic)
-    if (known !== undefined) {
-      const firstByte = (PUBLISH << 4) | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
-      return writeKnownHead(writer, firstByte, known, packetId, alias, payloadLength, this.#version)
-    }
-    const all = alias > 0 ? { ...properties, topicAlias: alias } : properties
-    writePublishHead(writer, { topic, qos, retain, dup, packetId, properties: all }, payloadLength, this.#version)
-  }
-
-  #tell(topic: string, given: Uint8Array | string, { qos, retain, properties }: Sending, packetId: number, alias: number, dup: boolean): void {
-    const payload = typeof given === 'string' ? encoder.encode(given) : new Uint8Array(given.buffer, given.byteOffset, given.length)
-    const all = alias > 0 ? { ...properties, topicAlias: alias } : (properties ?? {})
-    const packet = { type: 'publish', topic, payload, qos, retain, dup, packetId: packetId || undefined, properties: all }
-    this.#host.links.watch?.('out', packet as Packet)
-  }
-
-  // A few acknowledgements leave, with what else is queued; the others as time goes by. A timer that comes late lets all of them go.
-  #pace(): void {
+  // A few acknowledgements leave, with what else is queued; the others as time goes by.
+  #flushSlowly(): void {
     if (this.#isMute) return
     const { platform, session } = this.#host
-    const now = platform.now()
-    if (this.#since < 0) this.#since = now
-    const passed = now - this.#since
-    if (passed >= carefulTime) {
-      this.#careful = false
-      return this.flushNow()
-    }
-    this.#acked += this.writeAcks(carefulAcks * (1 + Math.floor(passed)) - this.#acked)
+    const most = this.#pace.room(platform.now())
+    if (!this.#pace.careful) return this.flushNow()
+    this.#pace.handleSent(this.writeAcks(most))
     this.#handWriter()
     if (session.acks.length === 0) return
     this.#wake ??= platform.setTimer(() => {
@@ -421,9 +390,8 @@ export class PacketWriter {
       if (error === undefined) giveBuffer(buffer)
       if (error === undefined && !this.writable) session.keepAlive.took(platform.now())
       this.#writes -= 1
-      this.left += length
       this.#exempt -= exempt
-      this.#tellWritten(error)
+      this.#written.advance(length, error)
       if (this.#full && this.#handed - this.left <= mostUnderWay / 2) this.#resume()
     }
     try {
@@ -451,13 +419,6 @@ export class PacketWriter {
     if (this.#stopped || this.#blocked) return
     this.#goOn()
     this.#host.flush()
-  }
-
-  #tellWritten(error: unknown): void {
-    for (let next = this.#waiting.peek(); next !== undefined && next.at <= this.left; next = this.#waiting.peek()) {
-      this.#waiting.shift()
-      next.callback(error)
-    }
   }
 
   // The end, or DISCONNECT, was the last word.
