@@ -18,7 +18,7 @@ import {
   coreOf,
   MemoryBroker as PortableBroker,
 } from './broker/broker.js'
-import { checkInteger, checkType } from './broker/check.js'
+import { checkInteger, checkType } from './broker/common/check.js'
 
 export * from './index.js'
 
@@ -31,7 +31,7 @@ export class MemoryBroker extends PortableBroker {
 
   override async serve(options: BrokerServeOptions): Promise<BrokerListeners> {
     const core = coreOf(this)
-    const plan = planOf(options, core.settings.maximumPacketSize)
+    const plan = planOf(options, core.state.settings.maximumPacketSize)
     if (core.closed) throw closed()
     const opened = await Promise.allSettled(plan.map(({ listen }) => listen(this.accept)))
     const listeners = opened.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))

@@ -2,15 +2,18 @@
  * The retained messages that one SUBSCRIBE asked for, on their way to one session (sections 3.3.1.3 and 3.8.4).
  *
  * It copies nothing: it walks through the store and stops where the store ended at SUBSCRIBE. What was replaced, cleared or expired meanwhile is
- * passed over: the subscription has brought the new message already. It sends nothing and knows no bounds: the outbox takes one after the other.
+ * passed over: the subscription has brought the new message already. It sends nothing and knows no bounds: whoever sends takes one after the other.
  */
-import { matches } from '../../wire/topics.js'
+import type { SubscriptionRequest } from '../../../wire/packets.js'
+import { matches } from '../../../wire/topics.js'
 import type { Delivery } from './message-queue.js'
 import type { RetainedEntry, RetainedStore } from './retained.js'
-import type { Subscription } from './router.js'
 
 /** What the cursor needs of its subscription, as it was at SUBSCRIBE. */
-export type RetainedRequest = Readonly<Pick<Subscription, 'filter' | 'qos' | 'noLocal' | 'identifier'>> & { readonly clientId: string }
+export interface RetainedRequest extends Readonly<Pick<SubscriptionRequest, 'filter' | 'qos' | 'noLocal'>> {
+  readonly identifier: number | undefined
+  readonly clientId: string
+}
 
 interface Found {
   readonly entry: RetainedEntry

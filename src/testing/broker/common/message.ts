@@ -3,7 +3,7 @@
  *
  * Messages are never changed: they are shared by the queues of all sessions that wait for them.
  */
-import type { Bytes, Properties, PublishPacket, QoS } from '../../wire/packets.js'
+import type { Bytes, Properties, PublishPacket, QoS } from '../../../wire/packets.js'
 
 /** What was published, by whom and when. */
 export interface BrokerMessage {

@@ -3,7 +3,7 @@
  *
  * A listener that throws never disturbs the broker: the error is thrown again in a microtask, where test runners see it.
  */
-import type { ClientPacket, Properties, ProtocolVersion, SubscriptionRequest } from '../../wire/packets.js'
+import type { ClientPacket, Properties, ProtocolVersion, SubscriptionRequest } from '../../../wire/packets.js'
 import type { BrokerMessage } from './message.js'
 
 /** A connected client. */

@@ -3,8 +3,8 @@
  *
  * `hooks.ts` asks; this file only says which hook, with what, and what its verdict means. A hook that is not set allows everything.
  */
-import { CONNACK, PUBACK, SUBACK } from '../../wire/constants.js'
-import type { ConnectPacket, Properties, PublishPacket, SubscriptionRequest } from '../../wire/packets.js'
+import { CONNACK, PUBACK, SUBACK } from '../../../wire/constants.js'
+import type { ConnectPacket, Properties, PublishPacket, SubscriptionRequest } from '../../../wire/packets.js'
 import type { BrokerClient, HookName } from './events.js'
 import { ask, codeOf, codeWithout, type Eventually, type HookHost, NoVerdict } from './hooks.js'
 import type { BrokerMessage } from './message.js'

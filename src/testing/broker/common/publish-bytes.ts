@@ -3,8 +3,8 @@
  *
  * It may assume messages that a decoder or an encoder has accepted. It keeps the last message only, and hands out no memory twice.
  */
-import { encode } from '../../wire/encode.js'
-import type { QoS } from '../../wire/packets.js'
+import { encode } from '../../../wire/encode.js'
+import type { QoS } from '../../../wire/packets.js'
 import { type BrokerMessage, remaining } from './message.js'
 
 /** The parts of a message that all its PUBLISH packets share. */

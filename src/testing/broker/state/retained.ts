@@ -1,9 +1,9 @@
 /**
  * Retained messages (section 3.3.1.3): the last one of each topic, until it is replaced, cleared or expired. Bounded by count and bytes.
  */
-import { hasWildcard } from '../../wire/topics.js'
-import { type BrokerMessage, isExpired } from './message.js'
-import type { BrokerSettings } from './options.js'
+import { hasWildcard } from '../../../wire/topics.js'
+import { type BrokerMessage, isExpired } from '../common/message.js'
+import type { BrokerSettings } from '../common/options.js'
 
 /** A retained message and when it came: entries are in the order of their numbers. */
 export interface RetainedEntry {

@@ -3,26 +3,17 @@
  *
  * Packets pass in order; without a fault they pass at once. Nothing is delivered any more once the connection is over.
  */
-import type { ClientPacket, Packet, ServerPacket } from '../../wire/packets.js'
-import { after, type BrokerClock } from './clock.js'
-import type { Fault, FaultTable, ReplacedPacket } from './fault-table.js'
+import type { ClientPacket, Packet, ServerPacket } from '../../../wire/packets.js'
+import { after } from '../common/clock.js'
+import type { Fault, FaultTable, ReplacedPacket } from '../common/fault-table.js'
+import type { CarryingConnection } from './ports.js'
 
-/** What a lane needs of its connection. */
-export interface LaneEnds<P> {
-  readonly clock: BrokerClock
-  readonly faults: FaultTable
-  readonly clientId: string
-  readonly over: boolean
+/** Where packets go that passed, or met their fate. */
+export interface FaultEnds<P> {
   /** Takes a packet (or bytes, outgoing) that passed. `again` is true for a copy that a fault made. */
   deliver(packet: P | Uint8Array, again: boolean): void
   /** Answers an incoming packet with a reason code, or puts the code into an outgoing one. */
   refuse(packet: P, reasonCode: number): void
-  /** Ends the connection: at once, or after what was written has left. */
-  cut(): void
-  finish(): void
-  restart(keepSessions: boolean): void
-  /** A function of the test threw: says so and ends the connection. */
-  failHook(hook: 'faults', error: unknown): void
 }
 
 /** Without a next packet, one that was to be overtaken goes on after so many milliseconds. */
@@ -34,39 +25,41 @@ const defaultDelay = 1000
 const mostBehind = 10_000
 
 /** See the file's comment. */
-export class Lane<P extends ClientPacket | ServerPacket> {
-  /** True once a fault happened here: the order of packets tells nothing about the client any more. */
-  disturbed = false
+export class FaultInjector<P extends ClientPacket | ServerPacket> {
   readonly #direction: 'in' | 'out'
-  readonly #ends: LaneEnds<P>
+  readonly #connection: CarryingConnection
+  readonly #ends: FaultEnds<P>
+  readonly #faults: FaultTable
   readonly #cancels = new Set<() => void>()
   #held: (() => void) | undefined
   /** What waits behind a delayed CONNACK: nothing may overtake that one [MQTT-3.2.0-1]. */
   #behind: P[] | undefined
 
-  constructor(direction: 'in' | 'out', ends: LaneEnds<P>) {
+  constructor(direction: 'in' | 'out', connection: CarryingConnection, ends: FaultEnds<P>) {
     this.#direction = direction
+    this.#connection = connection
     this.#ends = ends
+    this.#faults = connection.broker.faults
   }
 
   /** Whether what is passed here would be delivered at once. */
   get isClear(): boolean {
-    return this.#behind === undefined && this.#held === undefined && this.#ends.faults.size === 0
+    return this.#behind === undefined && this.#held === undefined && this.#faults.size === 0
   }
 
   /** Takes a packet to its fate. */
   pass(packet: P): void {
     if (this.#behind !== undefined) {
-      if (this.#behind.push(packet) > mostBehind) this.#ends.cut()
+      if (this.#behind.push(packet) > mostBehind) this.#connection.end.cut()
       return
     }
-    const { faults } = this.#ends
     const held = this.#held
-    if (faults.size === 0 && held === undefined) {
+    if (this.#faults.size === 0 && held === undefined) {
       this.#ends.deliver(packet, false)
       return
     }
-    const fault = faults.match(this.#direction, packet, this.#ends.clientId, this.#ends.clock.now())
+    const { broker, peer } = this.#connection
+    const fault = this.#faults.match(this.#direction, packet, peer.clientId, broker.clock.now())
     if (fault === undefined) this.#ends.deliver(packet, false)
     else this.#suffer(packet, fault)
     held?.()
@@ -82,22 +75,23 @@ export class Lane<P extends ClientPacket | ServerPacket> {
 
   #suffer(packet: P, fault: Fault): void {
     const { action } = fault
-    const ends = this.#ends
-    this.disturbed = true
+    const { peer, end } = this.#connection
+    peer.disturbed = true
     if (typeof action === 'object') this.#change(packet, action)
     else if (action === 'delay') this.#delay(packet, fault.delay ?? defaultDelay)
     else if (action === 'reorder') this.#hold(packet)
-    else if (action === 'close-before') ends.cut()
-    else if (action === 'restart-keep' || action === 'restart-lose') ends.restart(action === 'restart-keep')
+    else if (action === 'close-before') end.cut()
+    else if (action === 'restart-keep' || action === 'restart-lose') end.restart(action === 'restart-keep')
     else if (action !== 'drop') this.#deliverAnd(packet, action)
   }
 
   #deliverAnd(packet: P, action: 'twice' | 'close-after'): void {
+    const { end } = this.#connection
     this.#ends.deliver(packet, false)
-    if (this.#ends.over) return
+    if (end.over) return
     if (action === 'twice') this.#ends.deliver(packet, true)
-    else if (this.#direction === 'in') this.#ends.cut()
-    else this.#ends.finish()
+    else if (this.#direction === 'in') end.cut()
+    else end.finish()
   }
 
   #change(packet: P, action: Extract<Fault['action'], object>): void {
@@ -110,7 +104,7 @@ export class Lane<P extends ClientPacket | ServerPacket> {
     try {
       other = replace(packet as Packet) as P | Uint8Array
     } catch (error) {
-      this.#ends.failHook('faults', error)
+      this.#connection.end.failHook('faults', error)
       return
     }
     this.#ends.deliver(other, false)
@@ -122,7 +116,7 @@ export class Lane<P extends ClientPacket | ServerPacket> {
       this.#ends.deliver(packet, false)
       const behind = this.#behind
       this.#behind = undefined
-      for (const next of behind ?? []) if (!this.#ends.over) this.pass(next)
+      for (const next of behind ?? []) if (!this.#connection.end.over) this.pass(next)
     })
   }
 
@@ -141,9 +135,9 @@ export class Lane<P extends ClientPacket | ServerPacket> {
   }
 
   #later(delay: number, callback: () => void): () => void {
-    const cancel = after(this.#ends.clock, delay, () => {
+    const cancel = after(this.#connection.broker.clock, delay, () => {
       this.#cancels.delete(cancel)
-      if (!this.#ends.over) callback()
+      if (!this.#connection.end.over) callback()
     })
     this.#cancels.add(cancel)
     return () => {

@@ -3,44 +3,38 @@
  *
  * A session gets one copy for all its own subscriptions that match, and one more for each share that picks it.
  */
-import type { QoS, SubscriptionRequest } from '../../wire/packets.js'
-import { parseShare } from '../../wire/topics.js'
-import { TopicTrie } from '../../wire/trie.js'
-import type { BrokerMessage } from './message.js'
-import type { Delivery } from './message-queue.js'
-import type { Session } from './session.js'
-
-/** One filter of one session. Changes when it is subscribed again [MQTT-3.8.4-3]. */
-export interface Subscription extends SubscriptionRequest {
-  readonly session: Session
-  identifier: number | undefined
-}
+import type { QoS, SubscriptionRequest } from '../../../wire/packets.js'
+import { parseShare } from '../../../wire/topics.js'
+import { TopicTrie } from '../../../wire/trie.js'
+import type { BrokerMessage } from '../common/message.js'
+import type { Delivery, DeliveryGroup } from './message-queue.js'
+import type { SessionState, SessionSubscription } from './session-state.js'
 
 /** The members of `$share/{name}/{filter}`; each message goes to one, in turn. */
-export class ShareGroup {
-  readonly members = new Map<Session, Subscription>()
+export class ShareGroup implements DeliveryGroup {
+  readonly members = new Map<SessionState, SessionSubscription>()
 
   /** Gives the message to the next member that is connected and has room; without one, at QoS 1 and 2, to the next that has a session. */
   deliver(message: BrokerMessage): boolean {
     const chosen =
-      this.#find((member) => member.session.outbox.attached && member.session.outbox.hasRoom(this.#delivery(message, member))) ??
-      this.#find((member) => lower(message.qos, member.qos) > 0 && member.session.outbox.hasRoom(this.#delivery(message, member))) ??
+      this.#find((member) => member.session.deliveries.attached && member.session.deliveries.hasRoom(this.#delivery(message, member))) ??
+      this.#find((member) => lower(message.qos, member.qos) > 0 && member.session.deliveries.hasRoom(this.#delivery(message, member))) ??
       this.#find(() => true)
     if (chosen === undefined) return false
     // The end of the order is the longest way from the next turn.
     this.members.delete(chosen.session)
     this.members.set(chosen.session, chosen)
-    chosen.session.outbox.offer(this.#delivery(message, chosen))
+    chosen.session.deliveries.offer(this.#delivery(message, chosen))
     return true
   }
 
-  #find(test: (member: Subscription) => boolean): Subscription | undefined {
+  #find(test: (member: SessionSubscription) => boolean): SessionSubscription | undefined {
     for (const member of this.members.values()) if (test(member)) return member
     return undefined
   }
 
   // [MQTT-4.8.2-3]
-  #delivery(message: BrokerMessage, { qos, retainAsPublished, identifier }: Subscription): Delivery {
+  #delivery(message: BrokerMessage, { qos, retainAsPublished, identifier }: SessionSubscription): Delivery {
     return {
       message,
       qos: lower(message.qos, qos),
@@ -62,18 +56,18 @@ function lower(one: QoS, other: QoS): QoS {
 }
 
 /** See the file's comment. */
-export class Router {
-  readonly #trie = new TopicTrie<Subscription | ShareGroup>()
+export class SubscriptionTree {
+  readonly #trie = new TopicTrie<SessionSubscription | ShareGroup>()
   readonly #groups = new Map<string, ShareGroup>()
 
   /** Adds or changes a subscription; true when there was none. */
-  add(session: Session, request: SubscriptionRequest, identifier: number | undefined): boolean {
+  add(session: SessionState, request: SubscriptionRequest, identifier: number | undefined): boolean {
     const known = session.subscriptions.get(request.filter)
     if (known !== undefined) {
       Object.assign(known, request, { identifier })
       return false
     }
-    const subscription: Subscription = { ...request, session, identifier }
+    const subscription: SessionSubscription = { ...request, session, identifier }
     session.subscriptions.set(request.filter, subscription)
     if (parseShare(request.filter) === undefined) this.#trie.add(request.filter, subscription)
     else this.#join(subscription)
@@ -81,7 +75,7 @@ export class Router {
   }
 
   /** Removes a subscription; false when there was none [MQTT-3.10.4-1]. */
-  remove(session: Session, filter: string): boolean {
+  remove(session: SessionState, filter: string): boolean {
     const subscription = session.subscriptions.get(filter)
     if (subscription === undefined) return false
     session.subscriptions.delete(filter)
@@ -91,27 +85,27 @@ export class Router {
   }
 
   /** Removes all subscriptions of a session. */
-  removeAll(session: Session): void {
+  removeAll(session: SessionState): void {
     for (const filter of [...session.subscriptions.keys()]) this.remove(session, filter)
   }
 
   /** Gives the message to everybody whom it is for; false when there is nobody. */
   route(message: BrokerMessage): boolean {
-    const copies = new Map<Session, Copy>()
+    const copies = new Map<SessionState, Copy>()
     const groups: ShareGroup[] = []
     this.#trie.match(message.topic, (found) => {
       if (found instanceof ShareGroup) groups.push(found)
       else collect(copies, found, message)
     })
     for (const [session, { qos, retainAsPublished, identifiers }] of copies) {
-      session.outbox.offer({ message, qos: lower(message.qos, qos), retain: retainAsPublished && message.retain, identifiers, group: undefined })
+      session.deliveries.offer({ message, qos: lower(message.qos, qos), retain: retainAsPublished && message.retain, identifiers, group: undefined })
     }
     let delivered = copies.size > 0
     for (const group of groups) delivered = group.deliver(message) || delivered
     return delivered
   }
 
-  #join(subscription: Subscription): void {
+  #join(subscription: SessionSubscription): void {
     const { filter, session } = subscription
     let group = this.#groups.get(filter)
     if (group === undefined) {
@@ -122,7 +116,7 @@ export class Router {
     group.members.set(session, subscription)
   }
 
-  #leave({ filter, session }: Subscription): void {
+  #leave({ filter, session }: SessionSubscription): void {
     const group = this.#groups.get(filter)
     group?.members.delete(session)
     if (group === undefined || group.members.size > 0) return
@@ -132,7 +126,7 @@ export class Router {
 }
 
 /** One copy at the highest QoS, with all identifiers [MQTT-3.3.4-2] [MQTT-3.3.4-4]. */
-function collect(copies: Map<Session, Copy>, subscription: Subscription, message: BrokerMessage): void {
+function collect(copies: Map<SessionState, Copy>, subscription: SessionSubscription, message: BrokerMessage): void {
   const { session, qos, noLocal, retainAsPublished, identifier } = subscription
   // [MQTT-3.8.3-3]
   if (noLocal && message.from === session.clientId) return

@@ -1,13 +1,13 @@
 /**
  * Faults on demand: which packet is to meet which fate, by kind, direction and occurrence.
  *
- * The table only decides; `lane.ts` carries out. Occurrences are counted per fault, over all connections, from the moment it was added.
+ * The table only decides; `fault-injector.ts` carries out. Occurrences are counted per fault, over all connections, from the moment it was added.
  */
 
-import { checkNames, unknownName } from '../../transport/names.js'
-import { CONNACK, DISCONNECT, PUBACK, PUBCOMP, PUBREC, PUBREL, SUBACK, UNSUBACK } from '../../wire/constants.js'
-import type { ClientPacket, Packet, ServerPacket } from '../../wire/packets.js'
-import { isReasonCode } from '../../wire/reason-codes.js'
+import { checkNames, unknownName } from '../../../transport/names.js'
+import { CONNACK, DISCONNECT, PUBACK, PUBCOMP, PUBREC, PUBREL, SUBACK, UNSUBACK } from '../../../wire/constants.js'
+import type { ClientPacket, Packet, ServerPacket } from '../../../wire/packets.js'
+import { isReasonCode } from '../../../wire/reason-codes.js'
 import { checkInteger, checkOneOf, checkType, invalid } from './check.js'
 
 /** A packet that says another reason code. */

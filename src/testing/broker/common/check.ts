@@ -3,7 +3,7 @@
  *
  * Nothing here changes what it is given, and no message repeats a value that may be secret: numbers and short names only.
  */
-import { MqttError } from '../../errors.js'
+import { MqttError } from '../../../errors.js'
 
 /** The error for an option that cannot be used. */
 export function invalid(option: string, message: string): MqttError {

@@ -3,7 +3,7 @@
  *
  * What it gives is looked at only so far that nothing but a packet of that direction goes on; the encoder and the rules of the session do the rest.
  */
-import type { ClientPacket, ServerPacket } from '../../wire/packets.js'
+import type { ClientPacket, ServerPacket } from '../../../wire/packets.js'
 import { kindOf } from './check.js'
 import type { BrokerClient } from './events.js'
 import { ask, type Eventually } from './hooks.js'

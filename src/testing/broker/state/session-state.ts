@@ -1,17 +1,23 @@
 /**
- * What the broker remembers of one client, connected or not (section 4.1).
+ * What the broker remembers of one client, connected or not: the Session State (section 4.1).
  *
- * Holds state only: the core decides when it begins and ends, and the router knows its subscriptions too.
+ * Holds state only: `session-store.ts` decides when it begins and ends, and the subscription tree knows its subscriptions too.
  */
-import type { ProtocolVersion } from '../../wire/packets.js'
-import type { Connection } from './connection.js'
-import type { BrokerMessage } from './message.js'
-import type { BrokerSettings } from './options.js'
-import { Outbox } from './outbox.js'
-import type { Subscription } from './router.js'
+import type { ProtocolVersion, SubscriptionRequest } from '../../../wire/packets.js'
+import type { BrokerClient } from '../common/events.js'
+import type { BrokerMessage } from '../common/message.js'
+import type { BrokerSettings } from '../common/options.js'
+import type { SessionConnection } from './ports.js'
+import { SessionDeliveries } from './session-deliveries.js'
 
 /** Session Expiry Interval that means never (section 3.1.2.11.2). */
 export const NEVER = 0xffff_ffff
+
+/** One filter of one session. Changes when it is subscribed again [MQTT-3.8.4-3]. */
+export interface SessionSubscription extends SubscriptionRequest {
+  readonly session: SessionState
+  identifier: number | undefined
+}
 
 /** What tests may see of a session. */
 export interface BrokerSession {
@@ -24,7 +30,7 @@ export interface BrokerSession {
   /** Seconds that it outlives its connection; 4,294,967,295 is for ever. */
   readonly expiryInterval: number
   /** What it has subscribed to. */
-  readonly subscriptions: readonly Pick<Subscription, 'filter' | 'qos' | 'noLocal' | 'retainAsPublished' | 'identifier'>[]
+  readonly subscriptions: readonly Pick<SessionSubscription, 'filter' | 'qos' | 'noLocal' | 'retainAsPublished' | 'identifier'>[]
   /** Messages that were not sent yet. */
   readonly queued: number
   /** QoS 1/2 messages that were sent and are not settled. */
@@ -51,23 +57,23 @@ export interface Unreleased {
 
 /** A Will Message that waits for its delay. */
 export interface PendingWill {
-  readonly from: Connection
+  readonly from: BrokerClient
   readonly message: BrokerMessage
   cancel(): void
 }
 
 /** See the file's comment. */
-export class Session {
+export class SessionState {
   readonly clientId: string
-  readonly outbox: Outbox
+  readonly deliveries: SessionDeliveries
   /** By filter, as given. */
-  readonly subscriptions = new Map<string, Subscription>()
+  readonly subscriptions = new Map<string, SessionSubscription>()
   /** QoS 2 publishes that were taken over and not released [MQTT-4.3.3-10]. */
   readonly unreleased = new Map<number, Unreleased>()
   protocolVersion: ProtocolVersion = 5
   /** Seconds. */
   expiryInterval = 0
-  connection: Connection | undefined
+  connection: SessionConnection | undefined
   /** Set once it is no longer the client's session. */
   ended = false
   will: PendingWill | undefined
@@ -76,12 +82,13 @@ export class Session {
 
   constructor(clientId: string, settings: BrokerSettings) {
     this.clientId = clientId
-    this.outbox = new Outbox(settings)
+    this.deliveries = new SessionDeliveries(settings)
   }
 
   /** A picture of the moment. */
   view(): BrokerSession {
-    const { clientId, protocolVersion, expiryInterval, outbox } = this
+    const { clientId, protocolVersion, expiryInterval, deliveries } = this
+    const { dropped, expired, oversized, discarded } = deliveries.ledger
     return {
       clientId,
       protocolVersion,
@@ -94,13 +101,13 @@ export class Session {
         retainAsPublished,
         identifier,
       })),
-      queued: outbox.waiting,
-      inflight: outbox.inflight,
+      queued: deliveries.waiting.size,
+      inflight: deliveries.inflight.size,
       unreleased: [...this.unreleased.keys()],
-      dropped: outbox.dropped,
-      expired: outbox.expired,
-      oversized: outbox.oversized,
-      discarded: outbox.discarded,
+      dropped,
+      expired,
+      oversized,
+      discarded,
     }
   }
 }

@@ -4,8 +4,8 @@
  * Parsing never writes to the caller's object. Limits that differ from the protocol's defaults are announced in CONNACK and enforced.
  */
 
-import { checkNames } from '../../transport/names.js'
-import { MAXIMUM_PACKET_SIZE } from '../../wire/constants.js'
+import { checkNames } from '../../../transport/names.js'
+import { MAXIMUM_PACKET_SIZE } from '../../../wire/constants.js'
 import type {
   Bytes,
   ClientPacket,
@@ -16,7 +16,7 @@ import type {
   QoS,
   ServerPacket,
   SubscriptionRequest,
-} from '../../wire/packets.js'
+} from '../../../wire/packets.js'
 import { checkInteger, checkOneOf, checkType, invalid, kindOf } from './check.js'
 import { type BrokerClock, realClock } from './clock.js'
 import type { BrokerClient } from './events.js'

@@ -3,7 +3,7 @@
  *
  * A hook that answers at once is obeyed at once. No promise that this file gives ever rejects.
  */
-import { isReasonCode } from '../../wire/reason-codes.js'
+import { isReasonCode } from '../../../wire/reason-codes.js'
 import { after, type BrokerClock } from './clock.js'
 import type { HookName } from './events.js'
 

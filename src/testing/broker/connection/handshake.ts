@@ -4,52 +4,45 @@
  * Hooks that answer at once are obeyed at once, so that a run under virtual time has no races; promises are waited for, with what the client sends
  * meanwhile kept for later. Every refusal of a CONNECT says why in a Reason String.
  */
-import { CONNACK } from '../../wire/constants.js'
-import type { WireError } from '../../wire/error.js'
-import { isBytes } from '../../wire/given-bytes.js'
-import type { AuthPacket, ClientPacket, ConnectPacket, Properties } from '../../wire/packets.js'
-import { isReasonCode, reasonName } from '../../wire/reason-codes.js'
-import { isObject } from '../../wire/writer.js'
-import type { Connection } from './connection.js'
-import { ask, type Eventually, isPromise } from './hooks.js'
-import type { BrokerAuthContext, BrokerAuthMethod, BrokerSettings } from './options.js'
-import { returnCodeOf } from './output.js'
-import { NEVER } from './session.js'
-import { connectVerdict } from './verdicts.js'
-
-/** An enhanced authentication under way, or done. */
-export interface Exchange {
-  readonly methodName: string
-  readonly method: BrokerAuthMethod
-  context: BrokerAuthContext
-  /** Whose turn it is: the hook's, the client's, nobody's. */
-  turn: 'broker' | 'client' | 'none'
-}
+import { CONNACK } from '../../../wire/constants.js'
+import type { WireError } from '../../../wire/error.js'
+import { isBytes } from '../../../wire/given-bytes.js'
+import type { AuthPacket, ClientPacket, ConnectPacket, Properties } from '../../../wire/packets.js'
+import { isReasonCode, reasonName } from '../../../wire/reason-codes.js'
+import { isObject } from '../../../wire/writer.js'
+import { ask, type Eventually, isPromise } from '../common/hooks.js'
+import type { BrokerAuthContext, BrokerSettings } from '../common/options.js'
+import { connectVerdict } from '../common/verdicts.js'
+import { NEVER } from '../state/session-state.js'
+import type { AuthExchange, Peer } from './peer.js'
+import type { HandledConnection } from './ports.js'
+import { returnCodeOf } from './restated.js'
 
 /** Handles a packet before CONNACK. */
-export function handleEarly(connection: Connection, packet: ClientPacket): void {
-  if (connection.state === 'new') {
+export function handleEarly(connection: HandledConnection, packet: ClientPacket): void {
+  if (connection.peer.state === 'new') {
     if (packet.type === 'connect') handleConnect(connection, packet)
     else connection.violate('the first packet is no CONNECT [MQTT-3.1.0-1]', packet.type, 0x82)
   } else if (packet.type === 'auth') handleAuth(connection, packet)
-  else if (packet.type === 'disconnect') connection.leave(packet.reasonCode)
+  else if (packet.type === 'disconnect') connection.end.leave(packet.reasonCode)
   else if (packet.type === 'connect') connection.violate('a second CONNECT [MQTT-3.1.0-2]', packet.type, 0x82)
   else connection.violate('more than AUTH and DISCONNECT before CONNACK [MQTT-3.1.2-30]', packet.type, 0x82)
 }
 
 /** The time for CONNECT and authentication is over: nobody was let in. */
-export function endHandshake(connection: Connection, thinking: boolean): void {
-  const { core, clientId, exchange } = connection
-  const error = new Error(`it did not settle within ${core.settings.connectTimeout} ms (connectTimeout)`)
-  if (exchange?.turn === 'broker') core.tell('auth', clientId, error)
-  else if (thinking) core.tell(core.settings.authenticate === undefined ? 'responseInformation' : 'authenticate', clientId, error)
+export function endHandshake(connection: HandledConnection, thinking: boolean): void {
+  const { broker, peer } = connection
+  const { clientId, exchange } = peer
+  const error = new Error(`it did not settle within ${broker.settings.connectTimeout} ms (connectTimeout)`)
+  if (exchange?.turn === 'broker') broker.tell('auth', clientId, error)
+  else if (thinking) broker.tell(broker.settings.authenticate === undefined ? 'responseInformation' : 'authenticate', clientId, error)
   refuseConnect(connection, 0x80, 'the time for authentication is over')
 }
 
 /** Answers bytes that are no packet. */
-export function handleWireError(connection: Connection, error: WireError): void {
+export function handleWireError(connection: HandledConnection, error: WireError): void {
   const code = error.reasonCode ?? 0x81
-  const { state, head } = connection
+  const { state, head } = connection.peer
   if (state === 'connected') {
     connection.violate(`${error.message} [MQTT-4.13.1-1]`, undefined, code)
     return
@@ -58,13 +51,13 @@ export function handleWireError(connection: Connection, error: WireError): void 
   if (state === 'new') {
     // Nothing is said to what does not look like a client.
     if ((head[0] ?? 0) >> 4 !== 1) {
-      connection.finish()
+      connection.end.finish()
       return
     }
     const level = protocolLevel(head)
-    connection.output.version = level <= 4 ? 4 : 5
+    connection.peer.protocolVersion = level <= 4 ? 4 : 5
     // 3.1.1 has return codes for these only; for anything else it closes without a word.
-    if (level <= 4 && code !== 0x84 && code !== 0x85) connection.finish()
+    if (level <= 4 && code !== 0x84 && code !== 0x85) connection.end.finish()
     else refuseConnect(connection, code, error.message)
   } else refuseConnect(connection, code, error.message)
 }
@@ -78,66 +71,67 @@ function protocolLevel(head: Uint8Array): number {
 }
 
 /** Says no and why, and ends the connection [MQTT-3.2.2-7] [MQTT-3.1.4-2]. Without a text the name of the code is the reason. */
-export function refuseConnect(connection: Connection, reasonCode: number, text?: string, properties: Properties = {}): void {
-  const { output } = connection
+export function refuseConnect(connection: HandledConnection, reasonCode: number, text?: string, properties: Properties = {}): void {
+  const { peer, sender } = connection
   const code = isReasonCode(CONNACK, reasonCode, 'server') ? reasonCode : 0x80
   const reasonString = text ?? reasonName(code, CONNACK)
-  if (output.version === 4) output.send({ type: 'connack', sessionPresent: false, reasonCode: returnCodeOf(code), properties: {} })
-  else output.send({ type: 'connack', sessionPresent: false, reasonCode: code, properties: { reasonString, ...properties } })
-  connection.finish()
+  if (peer.protocolVersion === 4) sender.send({ type: 'connack', sessionPresent: false, reasonCode: returnCodeOf(code), properties: {} })
+  else sender.send({ type: 'connack', sessionPresent: false, reasonCode: code, properties: { reasonString, ...properties } })
+  connection.end.finish()
 }
 
-function handleConnect(connection: Connection, packet: ConnectPacket): void {
-  const { core, remote, output } = connection
-  output.configure(packet)
-  connection.state = 'authenticating'
-  connection.connect = packet
-  connection.clientId = packet.clientId
+function handleConnect(connection: HandledConnection, packet: ConnectPacket): void {
+  const { broker, peer, sender } = connection
+  sender.configure(packet)
+  peer.state = 'authenticating'
+  peer.connect = packet
+  peer.clientId = packet.clientId
   const objection = objectTo(connection, packet)
   if (objection !== undefined) {
     refuseConnect(connection, ...objection)
     return
   }
-  if (connection.clientId === '') connection.clientId = core.assignClientId()
-  connection.decide(connectVerdict(core, packet, remote), ({ code, properties }) => {
-    if (connection.over) return
+  if (peer.clientId === '') peer.clientId = broker.sessions.assignClientId()
+  connection.decide(connectVerdict(broker, packet, peer.remote), ({ code, properties }) => {
+    if (connection.end.over) return
     if (code < 0x80) authenticateFurther(connection, packet)
     else refuseConnect(connection, code, undefined, properties)
   })
 }
 
 /** Why the CONNECT is refused before anybody is asked. */
-function objectTo({ core }: Connection, { protocolVersion, clientId, will }: ConnectPacket): [code: number, text: string] | undefined {
-  const { settings, sessions } = core
+function objectTo({ broker }: HandledConnection, { protocolVersion, clientId, will }: ConnectPacket): [code: number, text: string] | undefined {
+  const { settings, sessions } = broker
   if (!settings.protocolVersions.includes(protocolVersion)) return [0x84, 'this broker does not speak that version']
   if (protocolVersion === 5 && (will?.qos ?? 0) > settings.maximumQoS) return [0x9b, 'the QoS of the will is not supported [MQTT-3.2.2-12]']
   if (will?.retain && !settings.retainAvailable) return [0x9a, 'the will cannot be retained [MQTT-3.2.2-13]']
-  return sessions.size >= settings.maxSessions && !sessions.has(clientId) ? [0x97, 'there are as many sessions as are kept'] : undefined
+  const { byClientId } = sessions
+  return byClientId.size >= settings.maxSessions && !byClientId.has(clientId) ? [0x97, 'there are as many sessions as are kept'] : undefined
 }
 
-function authenticateFurther(connection: Connection, packet: ConnectPacket): void {
+function authenticateFurther(connection: HandledConnection, packet: ConnectPacket): void {
   const { authenticationMethod: methodName, authenticationData } = packet.properties
   if (methodName === undefined) {
     announce(connection, packet, {})
     return
   }
-  const method = Object.hasOwn(connection.core.settings.auth, methodName) ? connection.core.settings.auth[methodName] : undefined
+  const method = Object.hasOwn(connection.broker.settings.auth, methodName) ? connection.broker.settings.auth[methodName] : undefined
   if (method === undefined) {
     refuseConnect(connection, 0x8c, 'this broker does not know the authentication method [MQTT-4.12.0-1]')
     return
   }
-  connection.exchange = { methodName, method, context: contextOf(connection, false), turn: 'none' }
-  const { exchange } = connection
+  const exchange: AuthExchange = { methodName, method, context: contextOf(connection.peer, false), turn: 'none' }
+  connection.peer.exchange = exchange
   takeStep(connection, exchange, () => method.start(authenticationData, exchange.context))
 }
 
-function contextOf({ clientId, connect, remote }: Connection, reauthentication: boolean): BrokerAuthContext {
+function contextOf({ clientId, connect, remote }: Peer, reauthentication: boolean): BrokerAuthContext {
   return { clientId, username: connect?.username, remote, reauthentication, state: {} }
 }
 
 /** AUTH from the client: the next step, or a new exchange after CONNACK (section 4.12.1). */
-export function handleAuth(connection: Connection, packet: AuthPacket): void {
-  const { exchange, state } = connection
+export function handleAuth(connection: HandledConnection, packet: AuthPacket): void {
+  const { exchange, state } = connection.peer
   const { authenticationMethod, authenticationData } = packet.properties
   const begins = packet.reasonCode === 0x19
   if (exchange === undefined) connection.violate('AUTH without an authentication method in CONNECT [MQTT-4.12.0-7]', 'auth', 0x82)
@@ -146,7 +140,7 @@ export function handleAuth(connection: Connection, packet: AuthPacket): void {
   } else if (begins !== (exchange.turn === 'none') || exchange.turn === 'broker' || (begins && state !== 'connected')) {
     connection.violate('AUTH that nobody waits for [MQTT-4.12.0-3]', 'auth', 0x82)
   } else {
-    if (begins) exchange.context = contextOf(connection, true)
+    if (begins) exchange.context = contextOf(connection.peer, true)
     const { method, context } = exchange
     takeStep(connection, exchange, () => (begins ? method.start(authenticationData, context) : method.continue(authenticationData, context)))
   }
@@ -156,20 +150,20 @@ export function handleAuth(connection: Connection, packet: AuthPacket): void {
 type Step = { readonly continues: boolean; readonly data: Uint8Array | undefined } | number
 
 // Other packets do not wait for it: before CONNACK none is allowed, and afterwards work goes on.
-function takeStep(connection: Connection, exchange: Exchange, run: () => unknown): void {
+function takeStep(connection: HandledConnection, exchange: AuthExchange, run: () => unknown): void {
   exchange.turn = 'broker'
-  const { core, clientId, state } = connection
-  const step = ask<Step>(core, {
+  const { broker, peer } = connection
+  const step = ask<Step>(broker, {
     hook: 'auth',
-    clientId,
-    timeout: state === 'connected' ? core.settings.hookTimeout : Infinity,
+    clientId: peer.clientId,
+    timeout: peer.state === 'connected' ? broker.settings.hookTimeout : Infinity,
     run,
     read: stepOf,
     failed: (error) => (isRefusal(error) ? error.reasonCode : 0x87),
     meant: isRefusal,
   })
   const done = (taken: Step): void => {
-    if (connection.over) return
+    if (connection.end.over) return
     if (typeof taken === 'number') refuseExchange(connection, taken)
     else answerStep(connection, exchange, taken.continues, taken.data)
   }
@@ -195,50 +189,51 @@ function isRefusal(error: unknown): error is { readonly reasonCode: number } {
   return isObject(error) && 'reasonCode' in error && isCode(error.reasonCode) && error.reasonCode >= 0x80
 }
 
-function answerStep(connection: Connection, exchange: Exchange, continues: boolean, data: Uint8Array | undefined): void {
+function answerStep(connection: HandledConnection, exchange: AuthExchange, continues: boolean, data: Uint8Array | undefined): void {
   const properties: Properties = { authenticationMethod: exchange.methodName, authenticationData: data && new Uint8Array(data) }
   exchange.turn = continues ? 'client' : 'none'
-  if (continues || connection.state === 'connected') {
-    connection.output.send({ type: 'auth', reasonCode: continues ? 0x18 : 0, properties })
-  } else if (connection.connect !== undefined) announce(connection, connection.connect, properties)
+  if (continues || connection.peer.state === 'connected') {
+    connection.sender.send({ type: 'auth', reasonCode: continues ? 0x18 : 0, properties })
+  } else if (connection.peer.connect !== undefined) announce(connection, connection.peer.connect, properties)
 }
 
 /** [MQTT-4.12.0-4] [MQTT-4.12.1-2] */
-function refuseExchange(connection: Connection, reasonCode: number): void {
-  if (connection.state === 'connected') connection.disconnect(reasonCode)
+function refuseExchange(connection: HandledConnection, reasonCode: number): void {
+  if (connection.peer.state === 'connected') connection.end.disconnect(reasonCode)
   else refuseConnect(connection, reasonCode)
 }
 
 /** Finds out what CONNACK has to say, then lets the client in. */
-function announce(connection: Connection, connect: ConnectPacket, properties: Properties): void {
+function announce(connection: HandledConnection, connect: ConnectPacket, properties: Properties): void {
   connection.decide(responseInformation(connection, connect), (information) => {
-    if (!connection.over) welcome(connection, connect, information === undefined ? properties : { responseInformation: information, ...properties })
+    if (!connection.end.over)
+      welcome(connection, connect, information === undefined ? properties : { responseInformation: information, ...properties })
   })
 }
 
 /** The client is in: session, CONNACK, what waits for it. */
-function welcome(connection: Connection, connect: ConnectPacket, properties: Properties): void {
-  const { core, output } = connection
-  const { settings } = core
+function welcome(connection: HandledConnection, connect: ConnectPacket, properties: Properties): void {
+  const { broker, peer, sender, end } = connection
+  const { settings } = broker
   // Others may have come in while hooks were asked.
   const objection = objectTo(connection, connect)
   if (objection !== undefined) {
     refuseConnect(connection, ...objection)
     return
   }
-  const entered = core.enter(connection, connect)
+  const entered = broker.sessions.enter(peer.clientId, connect.cleanStart, end)
   if (entered === undefined) return
   const { session, present } = entered
-  connection.session = session
-  connection.will = connect.will
+  peer.session = session
+  peer.will = connect.will
   session.protocolVersion = connect.protocolVersion
   session.expiryInterval = expiryOf(connect, settings)
-  connection.keepAlive = connect.protocolVersion === 5 ? (settings.serverKeepAlive ?? connect.keepAlive) : connect.keepAlive
+  peer.keepAlive = connect.protocolVersion === 5 ? (settings.serverKeepAlive ?? connect.keepAlive) : connect.keepAlive
   connection.begin()
-  const announced = connect.protocolVersion === 5 ? { ...announcements(connection, connect), ...properties } : {}
-  output.send({ type: 'connack', sessionPresent: present, reasonCode: 0, properties: announced })
-  if (!connection.over) core.events.emit('connect', { client: connection.client, sessionPresent: present })
-  if (!connection.over && !connection.gone) session.outbox.attach(output)
+  const announced = connect.protocolVersion === 5 ? { ...announcements(settings, peer, connect), ...properties } : {}
+  sender.send({ type: 'connack', sessionPresent: present, reasonCode: 0, properties: announced })
+  if (!end.over) broker.log.events.emit('connect', { client: peer.view, sessionPresent: present })
+  if (!end.over && !end.gone) session.deliveries.attach(sender)
 }
 
 /** Seconds that the session is kept after its connection. 3.1.1 keeps it for ever, or not at all. */
@@ -248,8 +243,7 @@ export function expiryOf({ protocolVersion, cleanStart, properties }: ConnectPac
 }
 
 /** What CONNACK says: only what differs from the protocol's defaults (section 3.2.2.3). */
-function announcements({ core, session, clientId }: Connection, connect: ConnectPacket): Properties {
-  const { settings } = core
+function announcements(settings: BrokerSettings, { session, clientId }: Peer, connect: ConnectPacket): Properties {
   const { sessionExpiryInterval = 0 } = connect.properties
   const properties: Properties = {}
   if (session?.expiryInterval !== sessionExpiryInterval) properties.sessionExpiryInterval = session?.expiryInterval
@@ -267,14 +261,14 @@ function announcements({ core, session, clientId }: Connection, connect: Connect
 }
 
 // [MQTT-3.1.2-28]
-function responseInformation({ core, clientId }: Connection, connect: ConnectPacket): Eventually<string | undefined> {
-  const { responseInformation: given } = core.settings
+function responseInformation({ broker, peer }: HandledConnection, connect: ConnectPacket): Eventually<string | undefined> {
+  const { responseInformation: given } = broker.settings
   if (connect.properties.requestResponseInformation !== 1 || typeof given !== 'function') {
     return connect.properties.requestResponseInformation === 1 ? (given as string | undefined) : undefined
   }
-  return ask(core, {
+  return ask(broker, {
     hook: 'responseInformation',
-    clientId,
+    clientId: peer.clientId,
     timeout: Infinity,
     run: () => given(connect),
     read(text) {

@@ -3,9 +3,14 @@
  *
  * It knows nothing of bounds: the session counts for all its queues. Taking and adding are constant in time.
  */
-import type { QoS } from '../../wire/packets.js'
-import type { BrokerMessage } from './message.js'
-import type { ShareGroup } from './router.js'
+import type { QoS } from '../../../wire/packets.js'
+import type { BrokerMessage } from '../common/message.js'
+
+/** A share (section 4.8.2), as far as its deliveries know it. */
+export interface DeliveryGroup {
+  /** Gives the message to a member; false when there is none. */
+  deliver(message: BrokerMessage): boolean
+}
 
 /** A message on its way to one session. */
 export interface Delivery {
@@ -16,7 +21,7 @@ export interface Delivery {
   /** Subscription Identifiers of all subscriptions that it is for. */
   readonly identifiers: readonly number[]
   /** The share that it came through. */
-  readonly group: ShareGroup | undefined
+  readonly group: DeliveryGroup | undefined
 }
 
 /** See the file's comment. */
