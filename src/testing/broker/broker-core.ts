@@ -25,6 +25,10 @@ export class BrokerCore implements ConnectionOwner {
     this.state = new BrokerState(settings)
   }
 
+  get settings(): BrokerSettings {
+    return this.state.settings
+  }
+
   /** Where transports read into; a read and its handling are one step, so that one array serves all. */
   get window(): Uint8Array {
     this.#window ??= new Uint8Array(windowSize)

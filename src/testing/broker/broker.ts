@@ -14,13 +14,13 @@ import { refused } from '../../wire/error.js'
 import { isBytes } from '../../wire/given-bytes.js'
 import type { Properties, PublishPacket, QoS } from '../../wire/packets.js'
 import { BrokerCore } from './broker-core.js'
+import type { BrokerSession } from './common/broker-session.js'
 import { checkType, invalid, kindOf } from './common/check.js'
 import { realClock } from './common/clock.js'
 import { type AcceptedMessage, type BrokerClient, type BrokerEvents, eventNames, type HookError, type Violation } from './common/events.js'
 import type { FaultTable } from './common/fault-table.js'
 import { type BrokerMessage, messageOf } from './common/message.js'
-import { type MemoryBrokerOptions, parseOptions } from './common/options.js'
-import type { BrokerSession } from './state/session-state.js'
+import { type BrokerSettings, type MemoryBrokerOptions, parseOptions } from './common/options.js'
 
 /** Where {@link MemoryBroker.serve} listens over TCP. */
 export interface BrokerTcpOptions {
@@ -88,8 +88,17 @@ export interface BrokerPublish {
   readonly properties?: Properties | undefined
 }
 
-/** The inside of a broker, for the entry of Node only. */
-export let coreOf: (broker: MemoryBroker) => BrokerCore
+/** What the entry of Node needs of a broker's inside. */
+export interface BrokerInside {
+  readonly settings: BrokerSettings
+  /** True once it takes no connections any more. */
+  readonly closed: boolean
+  /** Fulfils when all streams are over. */
+  idle(): Promise<void>
+}
+
+/** For the entry of Node only. A type of the inside itself would be published with all that it leads to. */
+export let insideOf: (broker: MemoryBroker) => BrokerInside
 
 /**
  * A broker in memory: it takes any transport, follows the standard, and shows what it was sent. `using` and `await using` close it at the end of the
@@ -97,7 +106,7 @@ export let coreOf: (broker: MemoryBroker) => BrokerCore
  */
 export class MemoryBroker {
   static {
-    coreOf = (broker) => broker.#core
+    insideOf = (broker) => broker.#core
   }
 
   readonly #core: BrokerCore

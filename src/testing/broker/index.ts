@@ -10,6 +10,7 @@ export {
   type BrokerWebSocketOptions,
   MemoryBroker,
 } from './broker.js'
+export type { BrokerSession } from './common/broker-session.js'
 export type { BrokerClock } from './common/clock.js'
 export type { AcceptedMessage, BrokerClient, BrokerEvents, HookError, HookName, Violation } from './common/events.js'
 export type { Fault, FaultAction, FaultTable, FiredFault, RefusedPacket, ReplacedPacket } from './common/fault-table.js'
@@ -26,4 +27,3 @@ export type {
   Refusal,
   Verdict,
 } from './common/options.js'
-export type { BrokerSession } from './state/session-state.js'

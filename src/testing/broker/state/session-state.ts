@@ -3,7 +3,8 @@
  *
  * Holds state only: `session-store.ts` decides when it begins and ends, and the subscription tree knows its subscriptions too.
  */
-import type { ProtocolVersion, SubscriptionRequest } from '../../../wire/packets.js'
+import type { ProtocolVersion } from '../../../wire/packets.js'
+import type { BrokerSession, SessionSubscription } from '../common/broker-session.js'
 import type { BrokerClient } from '../common/events.js'
 import type { BrokerMessage } from '../common/message.js'
 import type { BrokerSettings } from '../common/options.js'
@@ -13,38 +14,9 @@ import { SessionDeliveries } from './session-deliveries.js'
 /** Session Expiry Interval that means never (section 3.1.2.11.2). */
 export const NEVER = 0xffff_ffff
 
-/** One filter of one session. Changes when it is subscribed again [MQTT-3.8.4-3]. */
-export interface SessionSubscription extends SubscriptionRequest {
+/** One filter of one session, and whose it is. */
+export interface StoredSubscription extends SessionSubscription {
   readonly session: SessionState
-  identifier: number | undefined
-}
-
-/** What tests may see of a session. */
-export interface BrokerSession {
-  /** Client Identifier. */
-  readonly clientId: string
-  /** 5, or 4 for 3.1.1, as its last connection. */
-  readonly protocolVersion: ProtocolVersion
-  /** Whether its client is connected. */
-  readonly connected: boolean
-  /** Seconds that it outlives its connection; 4,294,967,295 is for ever. */
-  readonly expiryInterval: number
-  /** What it has subscribed to. */
-  readonly subscriptions: readonly Pick<SessionSubscription, 'filter' | 'qos' | 'noLocal' | 'retainAsPublished' | 'identifier'>[]
-  /** Messages that were not sent yet. */
-  readonly queued: number
-  /** QoS 1/2 messages that were sent and are not settled. */
-  readonly inflight: number
-  /** Packet identifiers of QoS 2 messages taken from the client and not released. */
-  readonly unreleased: readonly number[]
-  /** Messages that found no room. */
-  readonly dropped: number
-  /** Messages that expired while they waited. */
-  readonly expired: number
-  /** Messages that were larger than the client takes. */
-  readonly oversized: number
-  /** Messages that `authorizeDelivery` kept from it. */
-  readonly discarded: number
 }
 
 /** A QoS 2 message between its PUBREC and its PUBREL. */
@@ -67,7 +39,7 @@ export class SessionState {
   readonly clientId: string
   readonly deliveries: SessionDeliveries
   /** By filter, as given. */
-  readonly subscriptions = new Map<string, SessionSubscription>()
+  readonly subscriptions = new Map<string, StoredSubscription>()
   /** QoS 2 publishes that were taken over and not released [MQTT-4.3.3-10]. */
   readonly unreleased = new Map<number, Unreleased>()
   protocolVersion: ProtocolVersion = 5

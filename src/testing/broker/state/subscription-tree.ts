@@ -8,11 +8,11 @@ import { parseShare } from '../../../wire/topics.js'
 import { TopicTrie } from '../../../wire/trie.js'
 import type { BrokerMessage } from '../common/message.js'
 import type { Delivery, DeliveryGroup } from './message-queue.js'
-import type { SessionState, SessionSubscription } from './session-state.js'
+import type { SessionState, StoredSubscription } from './session-state.js'
 
 /** The members of `$share/{name}/{filter}`; each message goes to one, in turn. */
 export class ShareGroup implements DeliveryGroup {
-  readonly members = new Map<SessionState, SessionSubscription>()
+  readonly members = new Map<SessionState, StoredSubscription>()
 
   /** Gives the message to the next member that is connected and has room; without one, at QoS 1 and 2, to the next that has a session. */
   deliver(message: BrokerMessage): boolean {
@@ -28,13 +28,13 @@ export class ShareGroup implements DeliveryGroup {
     return true
   }
 
-  #find(test: (member: SessionSubscription) => boolean): SessionSubscription | undefined {
+  #find(test: (member: StoredSubscription) => boolean): StoredSubscription | undefined {
     for (const member of this.members.values()) if (test(member)) return member
     return undefined
   }
 
   // [MQTT-4.8.2-3]
-  #delivery(message: BrokerMessage, { qos, retainAsPublished, identifier }: SessionSubscription): Delivery {
+  #delivery(message: BrokerMessage, { qos, retainAsPublished, identifier }: StoredSubscription): Delivery {
     return {
       message,
       qos: lower(message.qos, qos),
@@ -57,7 +57,7 @@ function lower(one: QoS, other: QoS): QoS {
 
 /** See the file's comment. */
 export class SubscriptionTree {
-  readonly #trie = new TopicTrie<SessionSubscription | ShareGroup>()
+  readonly #trie = new TopicTrie<StoredSubscription | ShareGroup>()
   readonly #groups = new Map<string, ShareGroup>()
 
   /** Adds or changes a subscription; true when there was none. */
@@ -67,7 +67,7 @@ export class SubscriptionTree {
       Object.assign(known, request, { identifier })
       return false
     }
-    const subscription: SessionSubscription = { ...request, session, identifier }
+    const subscription: StoredSubscription = { ...request, session, identifier }
     session.subscriptions.set(request.filter, subscription)
     if (parseShare(request.filter) === undefined) this.#trie.add(request.filter, subscription)
     else this.#join(subscription)
@@ -105,7 +105,7 @@ export class SubscriptionTree {
     return delivered
   }
 
-  #join(subscription: SessionSubscription): void {
+  #join(subscription: StoredSubscription): void {
     const { filter, session } = subscription
     let group = this.#groups.get(filter)
     if (group === undefined) {
@@ -116,7 +116,7 @@ export class SubscriptionTree {
     group.members.set(session, subscription)
   }
 
-  #leave({ filter, session }: SessionSubscription): void {
+  #leave({ filter, session }: StoredSubscription): void {
     const group = this.#groups.get(filter)
     group?.members.delete(session)
     if (group === undefined || group.members.size > 0) return
@@ -126,7 +126,7 @@ export class SubscriptionTree {
 }
 
 /** One copy at the highest QoS, with all identifiers [MQTT-3.3.4-2] [MQTT-3.3.4-4]. */
-function collect(copies: Map<SessionState, Copy>, subscription: SessionSubscription, message: BrokerMessage): void {
+function collect(copies: Map<SessionState, Copy>, subscription: StoredSubscription, message: BrokerMessage): void {
   const { session, qos, noLocal, retainAsPublished, identifier } = subscription
   // [MQTT-3.8.3-3]
   if (noLocal && message.from === session.clientId) return
