@@ -9,11 +9,13 @@ import type { WireError } from '../../../wire/error.js'
 import type { ClientPacket } from '../../../wire/packets.js'
 import { type Eventually, isPromise } from '../common/hooks.js'
 import { intercept } from '../common/interception.js'
+import type { BrokerHooks } from '../common/options.js'
 import type { ConnectionEnd } from './connection-end.js'
 import type { ConnectionTimers } from './connection-timers.js'
 import { type FaultEnds, FaultInjector } from './fault-injector.js'
 import { handleEarly, handleWireError, refuseConnect } from './handshake.js'
 import { HookBacklog } from './hook-backlog.js'
+import type { Peer } from './peer.js'
 import type { HandledConnection } from './ports.js'
 import { handleRequest, refuseRequest } from './requests.js'
 
@@ -27,12 +29,16 @@ export class IncomingPackets implements FaultEnds<ClientPacket> {
   /** True while a copy that a fault made is handled: it breaks no rules. */
   lenient = false
   readonly #connection: ReceivingConnection
+  readonly #peer: Peer
+  readonly #hook: BrokerHooks['intercept']
   readonly #timers: ConnectionTimers
   readonly #faults: FaultInjector<ClientPacket>
   readonly #backlog: HookBacklog
 
   constructor(connection: ReceivingConnection, transport: Transport, timers: ConnectionTimers) {
     this.#connection = connection
+    this.#peer = connection.peer
+    this.#hook = connection.broker.settings.intercept
     this.#timers = timers
     this.#faults = new FaultInjector('in', connection, this)
     this.#backlog = new HookBacklog(transport, connection.broker.settings.maxBacklog)
@@ -50,7 +56,7 @@ export class IncomingPackets implements FaultEnds<ClientPacket> {
 
   /** Takes a packet as it came. */
   receive(packet: ClientPacket): void {
-    const { peer } = this.#connection
+    const peer = this.#peer
     this.#timers.hear()
     if (peer.state === 'new' && packet.type === 'connect') peer.clientId = packet.clientId
     this.#faults.pass(packet)
@@ -58,7 +64,7 @@ export class IncomingPackets implements FaultEnds<ClientPacket> {
 
   /** Takes bytes that are no packet. */
   receiveError(error: WireError): void {
-    if (this.isThinking && this.#connection.peer.state === 'connected') this.#wait(() => handleWireError(this.#connection, error), 0)
+    if (this.isThinking && this.#peer.state === 'connected') this.#wait(() => handleWireError(this.#connection, error), 0)
     else handleWireError(this.#connection, error)
   }
 
@@ -71,7 +77,7 @@ export class IncomingPackets implements FaultEnds<ClientPacket> {
 
   refuse(packet: ClientPacket, reasonCode: number): void {
     if (packet.type !== 'connect') refuseRequest(this.#connection, packet, reasonCode)
-    else if (this.#connection.peer.state === 'new') {
+    else if (this.#peer.state === 'new') {
       this.#connection.sender.configure(packet)
       refuseConnect(this.#connection, reasonCode)
     }
@@ -126,36 +132,35 @@ export class IncomingPackets implements FaultEnds<ClientPacket> {
   }
 
   #handle(packet: ClientPacket): void {
-    const { broker, peer, end } = this.#connection
-    const hook = broker.settings.intercept
-    if (hook === undefined) {
+    if (this.#hook === undefined) {
       this.#understand(packet)
       return
     }
-    this.decide(intercept(broker, hook, peer, 'in', packet), (taken) => {
+    const { broker, end } = this.#connection
+    this.decide(intercept(broker, this.#hook, this.#peer, 'in', packet), (taken) => {
       if (taken === undefined) end.cut()
       else if (taken !== false && !end.over) this.#understand(taken)
     })
   }
 
   #understand(packet: ClientPacket): void {
-    if (this.#connection.peer.state === 'connected') handleRequest(this.#connection, packet)
+    if (this.#peer.state === 'connected') handleRequest(this.#connection, packet)
     else handleEarly(this.#connection, packet)
   }
 
   /** What ends a connection before CONNACK whatever the hook says: nothing of it may be handled then [MQTT-3.1.4-6]. */
   #endsHandshake({ type }: ClientPacket): boolean {
-    if (this.#connection.peer.state !== 'authenticating') return false
+    if (this.#peer.state !== 'authenticating') return false
     return type === 'connect' || type === 'auth' || (type === 'disconnect' && this.#backlog.isEmpty)
   }
 
   #wait(run: () => void, size: number): void {
-    if (!this.#backlog.add(run, size, this.#connection.peer.state === 'connected')) this.#refuseFlood()
+    if (!this.#backlog.add(run, size, this.#peer.state === 'connected')) this.#refuseFlood()
   }
 
   #refuseFlood(): void {
     const text = 'too much was sent while a hook was asked'
-    if (this.#connection.peer.state === 'connected') this.#connection.end.disconnect(0x97, { reasonString: text })
+    if (this.#peer.state === 'connected') this.#connection.end.disconnect(0x97, { reasonString: text })
     else refuseConnect(this.#connection, 0x97, text)
   }
 
