@@ -49,7 +49,7 @@ export interface ReconnectOptions {
    * Before the first connection every dial counts, but the first round goes over the whole list in any case. Default: no limit.
    */
   readonly maxAttempts?: number | undefined
-  /** Decides otherwise than the table in the README; undefined leaves it at that. Default: none. */
+  /** Overrides the table of verdicts in `docs/reconnecting.md`; undefined leaves it at that. Default: none. */
   readonly decide?: ((error: MqttError, context: DecisionContext) => Verdict | undefined) | undefined
 }
 

@@ -1,0 +1,65 @@
+/** Settings of the documentation site: its navigation, its search, and anchors as the pages have them elsewhere. */
+import { slugOf } from './pages.mjs'
+
+const guides = [
+  ['Connecting', 'connecting'],
+  ['Receiving', 'receiving'],
+  ['Sending', 'sending'],
+  ['Reconnecting and sessions', 'reconnecting'],
+  ['Shutting down', 'shutdown'],
+  ['Typed topics', 'typed'],
+  ['Browsers and React', 'browser'],
+  ['Security', 'security'],
+  ['Testing your program', 'testing'],
+  ['Performance', 'performance'],
+  ['The codec', 'wire'],
+  ['From MQTT.js', 'from-mqttjs'],
+  ['Examples', 'examples'],
+]
+const tables = [
+  ['Options', 'options'],
+  ['Events, counters, logs', 'events'],
+  ['Errors', 'errors'],
+  ['Platforms', 'platforms'],
+]
+const proofs = [
+  ['Comparison', 'comparison'],
+  ['Proofs', 'proofs'],
+  ['Normative statements', 'proofs/statements'],
+  ['Broker matrix', 'proofs/brokers'],
+  ['Ordinary programs', 'proofs/programs'],
+  ['Budgets', 'proofs/budgets'],
+  ['Bench results', 'proofs/bench'],
+  ['Security policy', 'security-policy'],
+]
+const items = (list) => list.map(([text, page]) => ({ text, link: `/${page}` }))
+
+/** The settings; `references` are the pages of the API reference. */
+export function settings({ base, outDir, references }) {
+  const reference = [...tables, ['API reference', 'reference/'], ...references.map((page) => [page.replace(/^reference\/(?!mqwire$)/, 'mqwire/').replace('reference/', ''), page])]
+  return {
+    title: 'mqwire',
+    description: 'An MQTT 5.0 and 3.1.1 client for TypeScript: browsers, workers and Node',
+    lang: 'en',
+    base,
+    outDir,
+    cleanUrls: false,
+    markdown: { anchor: { slugify: slugOf }, toc: { slugify: slugOf }, theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' } },
+    themeConfig: {
+      search: { provider: 'local' },
+      outline: [2, 3],
+      nav: [
+        { text: 'Guides', link: '/guides' },
+        { text: 'Reference', link: '/reference/' },
+        { text: 'From MQTT.js', link: '/from-mqttjs' },
+        { text: 'Comparison', link: '/comparison' },
+      ],
+      sidebar: [
+        { text: 'Start', items: [{ text: 'mqwire', link: '/' }, { text: 'All pages', link: '/guides' }] },
+        { text: 'Guides', items: items(guides) },
+        { text: 'Reference', collapsed: true, items: items(reference) },
+        { text: 'Evidence', collapsed: true, items: items(proofs) },
+      ],
+    },
+  }
+}
