@@ -1,7 +1,7 @@
 /**
  * The documentation as a site: the README, the guides, the API reference and the tables of proofs, with navigation and search.
  *
- *     npm run docs                 builds it into site/, which is not kept
+ *     npm run docs                 builds it into docs-site/, which is not kept
  *     npm run docs -- --serve      builds it and serves it at http://127.0.0.1:4173
  *     npm run docs -- --base /x/   for a site that is not at the root of its host
  *
@@ -14,27 +14,27 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { argumentsOf } from '../examples/arguments.js'
 import { root, tools } from './fetch.mjs'
-import { assetOf, pageOf, textFor } from './site/pages.mjs'
+import { assetOf, pageOf, tables, textFor } from './site/pages.mjs'
 
 const { values } = argumentsOf({
   usage: 'npm run docs -- [options]',
-  about: 'Builds the documentation as a site with search, into site/.',
+  about: 'Builds the documentation as a site with search, into docs-site/.',
   options: {
     serve: { text: 'serves it as well; Ctrl-C stops' },
     port: { value: 'N', number: [0, 65_535], whole: true, initial: 4173, text: 'port to serve it at' },
     base: { value: 'PATH', initial: '/', text: 'where it will stand on its host' },
-    out: { value: 'FOLDER', initial: 'site', text: 'where it is built' },
+    out: { value: 'FOLDER', initial: 'docs-site', text: 'where it is built' },
   },
 })
 
-/** Every file of the package that is a page or a picture. */
+/** Every file of the package, and the tables of proofs. */
 function sources() {
   const { files } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
   const below = (name) => {
     if (!statSync(path.join(root, name)).isDirectory()) return [name]
     return readdirSync(path.join(root, name)).flatMap((each) => below(`${name}/${each}`))
   }
-  return ['README.md', ...files.filter((name) => name !== 'dist').flatMap(below)]
+  return ['README.md', ...files.filter((name) => name !== 'dist').flatMap(below), ...tables]
 }
 
 function lay(stage, out) {

@@ -128,7 +128,8 @@ function check(measured) {
 
 const { values } = argumentsOf({
   usage: 'npm run size -- [options]',
-  about: 'Measures what each import costs. Exits with 1 when a size is off by more than 2 %, a row is missing or docs/performance.md shows other figures.',
+  about:
+    'Measures what each import costs. Exits with 1 when a size is off by more than 2 %, a row is missing or docs/performance.md shows other figures.',
   options: { update: { text: 'writes the table, and its copy in docs/performance.md' } },
 })
 const measured = await measureAll()

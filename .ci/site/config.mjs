@@ -36,7 +36,11 @@ const items = (list) => list.map(([text, page]) => ({ text, link: `/${page}` }))
 
 /** The settings; `references` are the pages of the API reference. */
 export function settings({ base, outDir, references }) {
-  const reference = [...tables, ['API reference', 'reference/'], ...references.map((page) => [page.replace(/^reference\/(?!mqwire$)/, 'mqwire/').replace('reference/', ''), page])]
+  const reference = [
+    ...tables,
+    ['API reference', 'reference/'],
+    ...references.map((page) => [page.replace(/^reference\/(?!mqwire$)/, 'mqwire/').replace('reference/', ''), page]),
+  ]
   return {
     title: 'mqwire',
     description: 'An MQTT 5.0 and 3.1.1 client for TypeScript: browsers, workers and Node',
@@ -44,7 +48,11 @@ export function settings({ base, outDir, references }) {
     base,
     outDir,
     cleanUrls: false,
-    markdown: { anchor: { slugify: slugOf }, toc: { slugify: slugOf }, theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' } },
+    markdown: {
+      anchor: { slugify: slugOf },
+      toc: { slugify: slugOf },
+      theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+    },
     themeConfig: {
       search: { provider: 'local' },
       outline: [2, 3],
@@ -55,7 +63,13 @@ export function settings({ base, outDir, references }) {
         { text: 'Comparison', link: '/comparison' },
       ],
       sidebar: [
-        { text: 'Start', items: [{ text: 'mqwire', link: '/' }, { text: 'All pages', link: '/guides' }] },
+        {
+          text: 'Start',
+          items: [
+            { text: 'mqwire', link: '/' },
+            { text: 'All pages', link: '/guides' },
+          ],
+        },
         { text: 'Guides', items: items(guides) },
         { text: 'Reference', collapsed: true, items: items(reference) },
         { text: 'Evidence', collapsed: true, items: items(proofs) },

@@ -53,12 +53,21 @@ function addressOn(file, address) {
   return anchor === undefined ? place : `${place}#${anchor}`
 }
 
+/** The tables of proofs: pages of the site, which the package does not ship. */
+export const tables = [...named.keys()].filter((file) => file.startsWith('test/') || file.startsWith('bench/'))
+
+/** A code span that names one of these tables leads to it. */
+function linked(span) {
+  const file = tables.find((each) => span === `\`${each}\``)
+  return file === undefined ? span : `[${span}](/${pageOf(file)})`
+}
+
 /** The text of a page for the site. */
 export function textFor(file, text) {
   if (file.endsWith('.js')) return `# ${path.posix.basename(file)}\n\n\`\`\`js\n${text}\`\`\`\n`
   return text
     .split(new RegExp(code, 'gm'))
-    .map((part, index) => (index % 2 === 1 ? part : rewritten(file, part)))
+    .map((part, index) => (index % 2 === 1 ? linked(part) : rewritten(file, part)))
     .join('')
 }
 

@@ -8,7 +8,8 @@ import { Decoder, encode } from 'mqwire/wire'
 import { relayTo } from '../peers/relay.js'
 
 const usual = {
-  connect: (_packet, link) => link.send({ type: 'connack', sessionPresent: link.number > 1 && !link.clean, reasonCode: 0, properties: link.properties }),
+  connect: (_packet, link) =>
+    link.send({ type: 'connack', sessionPresent: link.number > 1 && !link.clean, reasonCode: 0, properties: link.properties }),
   subscribe: ({ packetId, subscriptions }, link) => {
     const reasonCodes = subscriptions.map(({ qos }) => qos)
     link.send({ type: 'suback', packetId, reasonCodes })

@@ -64,7 +64,9 @@ describe('the table of acceptance rows', () => {
 describe('the table', () => {
   it('has a line for each row, with the files that cite it or the reason why none does, and the sums', async () => {
     const { markdown } = (await import(pathToFileURL(program).href)) as Rows
-    const sections = [{ title: 'Some', rows: { A01: { v: 'b', name: 'one' }, A02: { v: '5', name: 'two', reason: 'no' }, A03: { v: '3', name: 'three' } } }]
+    const sections = [
+      { title: 'Some', rows: { A01: { v: 'b', name: 'one' }, A02: { v: '5', name: 'two', reason: 'no' }, A03: { v: '3', name: 'three' } } },
+    ]
     const table = markdown(sections, new Map([['A01', new Map([['test/a.test.ts', 2]])]]))
     expect(table).toContain('3 rows: 1 cited by a test, 1 not covered for a reason, 1 open.')
     expect(table).toContain('| A01 | both | one | `test/a.test.ts` (2) |')
