@@ -48,13 +48,24 @@ export function settings({ base, outDir, references }) {
     base,
     outDir,
     cleanUrls: false,
+    head: [['link', { rel: 'icon', href: 'data:,' }]],
     markdown: {
       anchor: { slugify: slugOf },
       toc: { slugify: slugOf },
       theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     },
     themeConfig: {
-      search: { provider: 'local' },
+      // Guides first, tables of evidence last. It runs in the page, by itself.
+      search: {
+        provider: 'local',
+        options: {
+          miniSearch: {
+            searchOptions: {
+              boostDocument: (page) => (/\/proofs\//.test(page) ? 0.2 : /\/(?:reference|programs)\//.test(page) ? 0.6 : 1),
+            },
+          },
+        },
+      },
       outline: [2, 3],
       nav: [
         { text: 'Guides', link: '/guides' },

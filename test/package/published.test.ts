@@ -60,9 +60,7 @@ describe('the package page', () => {
 
   it('leads to the documents and programs that came along, which are all of those in the tarball', () => {
     const linked = new Set(files.filter((name) => name.endsWith('.md')).flatMap((name) => addressesOf(textOf(name)).map((to) => resolved(name, to))))
-    const alone = files.filter(
-      (name) => /^(?:docs|examples)\//.test(name) && ![...linked].some((to) => name === to || name.startsWith(`${to}/`)),
-    )
+    const alone = files.filter((name) => /^(?:docs|examples)\//.test(name) && ![...linked].some((to) => name === to || name.startsWith(`${to}/`)))
     expect(alone).toEqual([])
   })
 
