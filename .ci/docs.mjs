@@ -13,8 +13,8 @@ import { createRequire } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { argumentsOf } from '../examples/arguments.js'
+import { assetOf, pageOf, tables, textFor } from './docs/pages.mjs'
 import { root, tools } from './fetch.mjs'
-import { assetOf, pageOf, tables, textFor } from './site/pages.mjs'
 
 const { values } = argumentsOf({
   usage: 'npm run docs -- [options]',
@@ -50,9 +50,9 @@ function lay(stage, out) {
     const asset = assetOf(file)
     if (asset !== undefined) put(`public/${asset}`, readFileSync(path.join(root, file)))
   }
-  const references = pages.map(pageOf).filter((page) => page.startsWith('reference/') && page !== 'reference/index')
+  const references = pages.map(pageOf).filter((page) => /^reference\/(?!index$)/.test(page))
   const given = JSON.stringify({ base: values.base, outDir: out, references })
-  cpSync(path.join(root, '.ci', 'site'), path.join(stage, '.vitepress', 'site'), { recursive: true })
+  cpSync(path.join(root, '.ci', 'docs'), path.join(stage, '.vitepress', 'site'), { recursive: true })
   put('.vitepress/config.mjs', `import { settings } from './site/config.mjs'\nexport default settings(${given})\n`)
   put('package.json', '{ "private": true, "type": "module" }\n')
 }

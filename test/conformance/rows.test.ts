@@ -67,9 +67,9 @@ describe('the table', () => {
     const sections = [
       { title: 'Some', rows: { A01: { v: 'b', name: 'one' }, A02: { v: '5', name: 'two', reason: 'no' }, A03: { v: '3', name: 'three' } } },
     ]
-    const table = markdown(sections, new Map([['A01', new Map([['test/a.test.ts', 2]])]]))
+    const table = markdown(sections, new Map([['A01', new Map([['test/gone.test.ts', 2]])]]))
     expect(table).toContain('3 rows: 1 cited by a test, 1 not covered for a reason, 1 open.')
-    expect(table).toContain('| A01 | both | one | `test/a.test.ts` (2) |')
+    expect(table).toContain('| A01 | both | one | `test/gone.test.ts` (2) |')
     expect(table).toContain('| A02 | 5.0 | two | *not covered: no* |')
     expect(table).toContain('| A03 | 3.1.1 | three | **nothing** |')
   })

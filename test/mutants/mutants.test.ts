@@ -91,7 +91,7 @@ describe('the list of mutants', () => {
     expect(staleCaught([mutant], caught)).toEqual([])
     expect(staleCaught([mutant, { ...mutant, id: 'new' }], caught)).toEqual(['new'])
     expect(staleCaught([], caught)).toEqual(['sample'])
-    expect(staleCaught([{ ...mutant, tests: ['test/client/other.test.ts'] }], caught)).toEqual(['sample'])
+    expect(staleCaught([{ ...mutant, tests: ['test/client/gone.test.ts'] }], caught)).toEqual(['sample'])
   })
 
   it.each([

@@ -7,7 +7,7 @@ import { root } from './fixture.js'
 import { anchorsOf } from './links.js'
 import { pages } from './pages.js'
 
-/** What `.ci/site/pages.mjs` offers. */
+/** What `.ci/docs/pages.mjs` offers. */
 interface Pages {
   readonly tables: readonly string[]
   pageOf(file: string): string | undefined
@@ -16,12 +16,12 @@ interface Pages {
   textFor(file: string, text: string): string
 }
 
-/** What `.ci/site/config.mjs` offers. */
+/** What `.ci/docs/config.mjs` offers. */
 interface Config {
   settings(given: { base: string; outDir: string; references: readonly string[] }): { themeConfig: { sidebar: { items: { link: string }[] }[] } }
 }
 
-const load = async <T>(name: string): Promise<T> => (await import(pathToFileURL(path.join(root, '.ci/site', name)).href)) as T
+const load = async <T>(name: string): Promise<T> => (await import(pathToFileURL(path.join(root, '.ci/docs', name)).href)) as T
 const { tables, pageOf, assetOf, slugOf, textFor } = await load<Pages>('pages.mjs')
 const { settings } = await load<Config>('config.mjs')
 

@@ -32,15 +32,16 @@ const proofs = [
   ['Bench results', 'proofs/bench'],
   ['Security policy', 'security-policy'],
 ]
-const items = (list) => list.map(([text, page]) => ({ text, link: `/${page}` }))
+const items = (list) => list.map(([text, page]) => ({ text, link: page.startsWith('/') ? page : `/${page}` }))
 
 /** The settings; `references` are the pages of the API reference. */
 export function settings({ base, outDir, references }) {
-  const reference = [
-    ...tables,
-    ['API reference', 'reference/'],
-    ...references.map((page) => [page.replace(/^reference\/(?!mqwire$)/, 'mqwire/').replace('reference/', ''), page]),
-  ]
+  // `reference/mqwire` is the main entry, `reference/wire` is mqwire/wire.
+  const entries = references.map((page) => {
+    const [, entry = ''] = /^\w+\/(.*)$/.exec(page) ?? []
+    return [entry === 'mqwire' ? entry : `mqwire/${entry}`, page]
+  })
+  const reference = [...tables, ['API reference', '/reference/'], ...entries]
   return {
     title: 'mqwire',
     description: 'An MQTT 5.0 and 3.1.1 client for TypeScript: browsers, workers and Node',
