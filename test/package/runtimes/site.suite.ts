@@ -9,6 +9,7 @@ import path from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { driven, withChromium } from '../../browser/chromium.js'
+import { eventually } from '../../interop/waiting.js'
 import { node, root } from '../fixture.js'
 import { leftOut } from './fetched.js'
 
@@ -109,7 +110,12 @@ else
         ['ERR_POISONED', '/errors.html'],
       ])('finds %s', async (words, address) => {
         const page = await open('/')
-        await page.keyboard.press('Control+k')
+        // The page listens once its script has run.
+        const isOpen = async (): Promise<boolean> => {
+          await page.keyboard.press('Control+k')
+          return page.locator('input.search-input').isVisible()
+        }
+        await eventually(isOpen, 'the search')
         await page.fill('input.search-input', words)
         await page.waitForSelector(`.result[href^="${address}"]`, { timeout: 10_000 })
         const found = await page.$$eval('.result', (results) => results.slice(0, 5).map((result) => result.getAttribute('href') ?? ''))
