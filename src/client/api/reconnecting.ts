@@ -38,7 +38,7 @@ export interface DecisionContext {
   readonly verdict: Verdict
 }
 
-/** How lost connections and failed attempts are made good. */
+/** How the client reconnects after a lost connection or a failed attempt. */
 export interface ReconnectOptions {
   /** Milliseconds before each attempt. Default `exponential()`: full jitter, from 1 s to 30 s. */
   readonly backoff?: Backoff | undefined
