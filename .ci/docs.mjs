@@ -71,9 +71,9 @@ try {
   if (!existsSync(path.join(out, 'index.html'))) throw new Error('nothing was built')
   console.log(`built ${path.relative(root, out) || out}`)
   if (values.serve) await serve({ root: stage, base: values.base, port: values.port })
-  else rmSync(stage, { recursive: true, force: true })
 } catch (error) {
-  rmSync(stage, { recursive: true, force: true })
   console.error(error.message)
   process.exitCode = 1
+} finally {
+  rmSync(stage, { recursive: true, force: true })
 }
