@@ -36,6 +36,9 @@ function features() {
     ...named('./asyncapi', ['*']),
     ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
     ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),
+    ...named('./store', ['memoryStore', '*']),
+    whole('./store/level', 'node'),
+    whole('./store/level', 'browser'),
     whole('./react', 'browser'),
     whole('./auth', 'browser'),
     whole('./wasm', 'browser'),
@@ -65,7 +68,7 @@ async function measure({ name, entry, platform }) {
     target: 'es2022',
     platform,
     conditions: [platform],
-    external: ['ws', 'react'],
+    external: ['ws', 'react', 'classic-level'],
     legalComments: 'none',
     logLevel: 'error',
   })

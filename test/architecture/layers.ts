@@ -21,6 +21,7 @@ const rules: Readonly<Record<string, Rule>> = {
   transport: { values: [] },
   wasm: { values: ['wire'] },
   auth: { values: [] },
+  store: { values: [] },
   // rooms of the client
   api: { values: [], types: ['wire', 'transport'] },
   common: { values: ['wire'], types: ['api'] },
@@ -61,7 +62,7 @@ const rules: Readonly<Record<string, Rule>> = {
   typed: { values: ['common'], types: ['api'] },
   asyncapi: { values: ['typed'] },
   react: { values: [], types: ['typed'] },
-  testing: { values: ['wire', 'transport', 'client', 'common', 'memory', 'platform', 'parsing'], types: ['api'] },
+  testing: { values: ['wire', 'transport', 'client', 'common', 'memory', 'platform', 'parsing'], types: ['api', 'store'] },
 }
 
 /** The two modules that choose transports. */
@@ -70,6 +71,7 @@ const entries = ['client/node.ts', 'client/browser.ts']
 /** Modules that may import Node builtins. */
 const nodeModules = [
   'client/node.ts',
+  'store/level.ts',
   'transport/socket.ts',
   'transport/socket-options.ts',
   'transport/tcp.ts',
@@ -83,6 +85,7 @@ const nodeModules = [
 const packages: Readonly<Record<string, readonly string[]>> = {
   ws: ['transport/websocket-node.ts'],
   react: ['react/index.ts'],
+  'classic-level': ['store/level.ts'],
   // The package itself, so that the platform's entry is taken.
   mqwire: ['react/index.ts', 'react/shared.ts'],
 }
