@@ -105,7 +105,8 @@ class LevelBackend implements Backend {
 
   async get(key: string): Promise<Uint8Array | undefined> {
     await this.#whole()
-    return this.#level.get(key)
+    const value = await this.#level.get(key)
+    return value && plain(value)
   }
 
   async write(operations: readonly StoreOperation[]): Promise<void> {
@@ -126,7 +127,7 @@ class LevelBackend implements Backend {
     const size = Math.min(limit, page.entries)
     const iterator = this.#level.iterator({ ...given, reverse, limit: size, highWaterMarkBytes: page.bytes })
     try {
-      return await iterator.nextv(size)
+      return (await iterator.nextv(size)).map(([key, value]): StoreEntry => [key, plain(value)])
     } finally {
       await iterator.close()
     }
@@ -152,4 +153,9 @@ class LevelBackend implements Backend {
       this.#mending = undefined
     }
   }
+}
+
+/** A view that is no Buffer, whose `slice` would not copy. */
+function plain({ buffer, byteOffset, length }: Uint8Array): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, length)
 }
