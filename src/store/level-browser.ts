@@ -22,43 +22,38 @@ const overhead = 64
 /** See `level.ts`. The database and the lock are called `mqwire:` and the location. */
 export async function levelStore(location: string, options: LevelStoreOptions = {}): Promise<Store> {
   checkOptions(location, options)
-  const { durability = 'sync', persist } = options
+  const { durability, persist } = options
   const { indexedDB, navigator, IDBTransaction } = globalThis as Partial<typeof globalThis>
   assertThere(indexedDB, 'location', 'IndexedDB')
   assertThere(navigator?.locks, 'lock', 'Web Locks')
-  if (durability === 'sync') assertThere(IDBTransaction && 'durability' in IDBTransaction.prototype, 'durability', "'sync'")
+  if (durability !== 'os') assertThere(IDBTransaction && 'durability' in IDBTransaction.prototype, 'durability', "'sync'")
   if (persist) {
-    assertThere(navigator?.storage?.persist, 'persist', 'it')
+    assertThere(navigator?.storage?.persist, 'persist', 'navigator.storage')
     await navigator?.storage.persist()
   }
-  try {
-    const release = await lockOf(`mqwire:${location}`, location, options)
-    try {
-      return new BackedStore(new DatabaseBackend(await openDatabase(`mqwire:${location}`), durability, release))
-    } catch (error) {
-      release()
-      throw error
-    }
-  } catch (error) {
-    throw storeError(error)
-  }
+  return whileLocked(`mqwire:${location}`, location, options)
 }
 
 function assertThere(feature: unknown, option: string, what: string): void {
-  if (!feature) throw new MqttError('ERR_UNSUPPORTED_OPTION', `unsupported option: ${option}; this browser has not ${what} here`, { option })
+  if (!feature) throw new MqttError('ERR_UNSUPPORTED_OPTION', `unsupported option: ${option}; ${what} is not there in this browser`, { option })
 }
 
-/** Gives what lets go of the lock. */
-function lockOf(name: string, location: string, { lock, signal }: LevelStoreOptions): Promise<() => void> {
+/** Opens the database under its lock, which is held until the database is closed. */
+function whileLocked(name: string, location: string, { lock, signal, durability }: LevelStoreOptions): Promise<Store> {
   return new Promise((resolve, reject) => {
-    const hold = (free: Lock | null): Promise<void> | undefined => {
-      if (free !== null) return new Promise((release) => resolve(release))
-      reject(locked(location))
-      return undefined
+    let backend: DatabaseBackend | undefined
+    const hold = async (free: Lock | null): Promise<void> => {
+      if (free === null) throw locked(location)
+      backend = new DatabaseBackend(await openDatabase(name), durability === 'os' ? 'relaxed' : 'strict')
+      resolve(new BackedStore(backend))
+      await backend.closed
     }
-    navigator.locks
-      .request(name, lock === 'wait' ? ({ signal } as LockOptions) : { ifAvailable: true }, hold)
-      .catch((error) => reject(signal?.aborted ? aborted(signal) : error))
+    const options = lock === 'wait' ? ({ signal } as LockOptions) : { ifAvailable: true }
+    navigator.locks.request(name, options, hold).catch((error) => {
+      // Somebody took the lock: two must not write.
+      backend?.close()
+      reject(signal?.aborted ? aborted(signal) : storeError(error))
+    })
   })
 }
 
@@ -72,17 +67,27 @@ function openDatabase(name: string): Promise<IDBDatabase> {
 }
 
 class DatabaseBackend implements Backend {
+  /** Fulfils when it was closed, by whomever. */
+  readonly closed: Promise<void>
+  /** Closes it; what is under way comes to its end. */
+  readonly close: () => Promise<void>
   readonly #database: IDBDatabase
   readonly #durability: IDBTransactionDurability
-  readonly #release: () => void
 
-  constructor(database: IDBDatabase, durability: 'sync' | 'os', release: () => void) {
+  constructor(database: IDBDatabase, durability: IDBTransactionDurability) {
     this.#database = database
-    this.#durability = durability === 'sync' ? 'strict' : 'relaxed'
-    this.#release = release
-    const giveWay = (): void => void this.close()
-    database.onversionchange = giveWay
-    database.onclose = giveWay
+    this.#durability = durability
+    let release: () => void
+    this.closed = new Promise((resolve) => {
+      release = resolve
+    })
+    this.close = async () => {
+      database.close()
+      release()
+    }
+    // Who deletes the database does not wait for us.
+    database.onversionchange = this.close
+    database.onclose = this.close
   }
 
   get(key: string): Promise<Uint8Array | undefined> {
@@ -120,11 +125,6 @@ class DatabaseBackend implements Backend {
       }
       return () => entries
     })
-  }
-
-  async close(): Promise<void> {
-    this.#database.close()
-    this.#release()
   }
 
   /** Runs a transaction; what `work` gives says what came of it. */
