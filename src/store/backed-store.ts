@@ -110,7 +110,9 @@ export class BackedStore implements Store {
       await this.#backend.write(batches.flatMap(({ operations }) => operations))
       for (const { resolve } of batches) resolve()
     } catch (error) {
-      for (const { reject } of batches) reject(error)
+      if (batches.length === 1) batches[0]?.reject(error)
+      // One that is too large for the disk must not fail the others. Doing again what may have been done changes nothing.
+      else for (const each of batches) await this.#write([each])
     }
   }
 }

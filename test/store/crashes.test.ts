@@ -147,15 +147,27 @@ describe('faults 32 and 33 H18 a write or a sync that fails', () => {
         for (const part of [0, 0.3, 0.999, 1]) {
           const { disk, run } = await playWith('sync', (step, length) => (step === failAt ? { code, bytes: Math.floor(length * part) } : undefined))
           expect(run.called).toBe(total)
-          expect(run.rejected.length).toBeGreaterThan(0)
+          // One that shared its write is done again by itself.
+          expect(run.rejected.length).toBeLessThanOrEqual(1)
+          if (run.rejected.length === 1) rejections += 1
           expect([...run.fulfilled, ...run.rejected].sort((one, other) => one - other)).toEqual(numbersTo(total))
-          const state = await found(disk.afterCrash(0))
-          // Those that failed share a write: all of them may be there, or none.
-          expect([stateAfter(run.fulfilled), stateAfter(numbersTo(total))]).toContain(state)
+          // What was rejected may be there all the same, but never in part.
+          expect([stateAfter(run.fulfilled), stateAfter(numbersTo(total))]).toContain(await found(disk.afterCrash(0)))
         }
       }
+      expect(rejections).toBeGreaterThan(10)
     },
   )
+
+  it('a batch that is too large for the disk fails alone, whoever shares its turn', async () => {
+    const disk = new SimulatedDisk()
+    disk.fault = (_step, length) => (length > 5000 ? { code: 'ENOSPC', bytes: 4000 } : undefined)
+    const store = simulatedStore(disk)
+    const large: StoreOperation[] = [{ type: 'put', key: 'large', value: new Uint8Array(3000) }, ...batchOf(9)]
+    const outcomes = await Promise.allSettled([batchOf(1), large, batchOf(2), batchOf(3)].map((each) => store.batch(each)))
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled'])
+    expect(await found(disk.afterCrash(0))).toBe(stateAfter([1, 2, 3]))
+  })
 
   it('a disk that stays full: every batch rejects, what is there can be read, and room makes it work again', async () => {
     const disk = new SimulatedDisk()

@@ -36,8 +36,13 @@ globalThis.tab = {
   put(name, key, text) {
     return stores[name].batch([{ type: 'put', key, value: encoder.encode(text) }]).then(() => 'stored', tell)
   },
-  putBytes(name, key, length) {
-    return stores[name].batch([{ type: 'put', key, value: new Uint8Array(length) }]).then(() => 'stored', tell)
+  /** Many values that are small enough to lie in the database itself. */
+  putMany(name, count, length) {
+    const value = new Uint8Array(length)
+    return stores[name].batch(Array.from({ length: count }, (_, at) => ({ type: 'put', key: `many/${at}`, value }))).then(() => 'stored', tell)
+  },
+  forget(name, key) {
+    return stores[name].batch([{ type: 'delete', key }]).then(() => 'stored', tell)
   },
   get(name, key) {
     return stores[name].get(key).then((value) => (value === undefined ? 'nothing' : decoder.decode(value)), tell)
