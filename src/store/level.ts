@@ -23,6 +23,12 @@ const lockInterval = 200
 /** What one page of a range holds. */
 const page = { entries: 1000, bytes: 65_536 }
 
+/**
+ * Without compression a flipped bit damages one record, not a block of them. Open files are mapped into memory, 2 MiB each: with LevelDB's 1,000 a store
+ * that is read through would take two gigabytes of it.
+ */
+const settings = { valueEncoding: 'view', compression: false, maxOpenFiles: 100 } as const
+
 type Level = ClassicLevel<string, Uint8Array>
 
 /**
@@ -36,7 +42,7 @@ export async function levelStore(location: string, options: LevelStoreOptions = 
   try {
     const { ClassicLevel: Level } = await peer()
     // One folder must have one name, as LevelDB's lock counts by names within a process.
-    const level: Level = new Level(await preparedFolder(location), { valueEncoding: 'view', compression: false })
+    const level: Level = new Level(await preparedFolder(location), settings)
     const backend = new LevelBackend(level, location, options.durability !== 'os')
     await openWhenFree(backend, options)
     return new BackedStore(backend)

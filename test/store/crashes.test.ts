@@ -142,6 +142,7 @@ describe('faults 32 and 33 H18 a write or a sync that fails', () => {
   it.each(codes)(
     '%s at every step, with as many bytes written as there may be: rejects, nothing is stored by half, and the rest goes on',
     async (code) => {
+      let rejections = 0
       const steps = await stepsOf('sync')
       for (let failAt = 1; failAt <= steps; failAt++) {
         for (const part of [0, 0.3, 0.999, 1]) {
