@@ -4,5 +4,5 @@
  * @module
  */
 export { memoryStore } from './memory.js'
-export { openRecord, quarantine, sealRecord } from './record.js'
+export { isOfLaterVersion, openRecord, quarantine, sealRecord } from './record.js'
 export type { Store, StoreEntry, StoreOperation, StoreRange } from './store.js'

@@ -28,9 +28,18 @@ export function sealRecord(body: Uint8Array): Uint8Array {
 
 /** The body of a record, in place. Undefined: it is damaged, or of a version that is not known here. Never throws. */
 export function openRecord(record: Uint8Array): Uint8Array | undefined {
-  if (!ArrayBuffer.isView(record) || record.length < headLength || record[0] !== version) return undefined
-  const { buffer, byteOffset } = record
-  return new DataView(buffer, byteOffset).getUint32(1) === checksumOf(record) ? record.subarray(headLength) : undefined
+  return isWhole(record) && record[0] === version ? record.subarray(headLength) : undefined
+}
+
+/** True for a record that is whole, and that a later version of mqwire wrote: whoever finds one leaves the store to that version. Never throws. */
+export function isOfLaterVersion(record: Uint8Array): boolean {
+  return isWhole(record) && (record[0] as number) > version
+}
+
+// The head is the same in all versions.
+function isWhole(record: Uint8Array): boolean {
+  if (!ArrayBuffer.isView(record) || record.length < headLength) return false
+  return new DataView(record.buffer, record.byteOffset).getUint32(1) === checksumOf(record)
 }
 
 function checksumOf(record: Uint8Array): number {

@@ -123,7 +123,7 @@ withChromium(() => {
     })
   })
 
-  it('I10 a reload in the middle of writing: whole batches, in order, all that the page was told are safe', { timeout: 60_000 }, async () => {
+  it('a reload in the middle of writing: whole batches, in order, all that the page was told are safe', { timeout: 60_000 }, async () => {
     const { page, said } = await open()
     for (let turn = 0; turn < 5; turn++) {
       const name = `reloaded ${turn}`

@@ -47,17 +47,22 @@ describe('the broker in one line', () => {
   })
 })
 
-describe('the guide of typed topics', () => {
-  const guide = blocksOf(readFileSync(path.join(root, 'docs', 'typed.md'), 'utf8'))
+const guides: readonly (readonly [name: string, packages: readonly string[]])[] = [
+  ['typed.md', []],
+  ['durability.md', ['classic-level', 'abstract-level']],
+]
+
+describe.each(guides)('the guide %s', (name, packages) => {
+  const guide = blocksOf(readFileSync(path.join(root, 'docs', name), 'utf8'))
 
   it('has only blocks that compile', async () => {
-    expect(guide.length).toBeGreaterThan(3)
-    expect(await compile(filesOf(guide))).toBe('')
+    expect(guide.length).toBeGreaterThan(2)
+    expect(await compile(filesOf(guide), packages)).toBe('')
   }, 60_000)
 
   for (const { line, code } of guide.filter((block) => block.runs)) {
     it(`runs the block at line ${line}`, async () => {
-      expect(await execute(code)).toMatchObject({ code: 0 })
+      expect(await execute(code, packages)).toMatchObject({ code: 0 })
     }, 40_000)
   }
 })

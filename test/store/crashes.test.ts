@@ -98,7 +98,7 @@ async function playWith(durability: 'sync' | 'os', fault: SimulatedDisk['fault']
   return { disk, run: await play(simulatedStore(disk, durability), disk) }
 }
 
-describe('I10 fault 34 a crash at every step', () => {
+describe('fault 34 a crash at every step', () => {
   it('several batches of one turn share a write, and its sync', async () => {
     expect(await stepsOf('sync')).toBe(2 * turns.length)
     expect(await stepsOf('os')).toBe(turns.length)
@@ -136,7 +136,7 @@ describe('I10 fault 34 a crash at every step', () => {
   })
 })
 
-describe('faults 32 and 33 H18 a write or a sync that fails', () => {
+describe('fault 32 H18 a write or a sync that fails', () => {
   const codes: readonly Fault['code'][] = ['ENOSPC', 'EIO']
 
   it.each(codes)(

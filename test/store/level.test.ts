@@ -246,7 +246,7 @@ describe('options', () => {
 /** The one log of a store that was just filled. */
 const logOf = (place: string): string => path.join(place, readdirSync(place).find((name) => name.endsWith('.log')) ?? '')
 
-describe('I10 fault 34 the log of LevelDB, cut at every byte', () => {
+describe('fault 34 the log of LevelDB, cut at every byte', () => {
   it('gives the state after some batch, all those before the cut, and the same once more', { timeout: 120_000 }, async () => {
     const place = newPlace()
     const store = await levelStore(place)

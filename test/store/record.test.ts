@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { crc32c } from '../../src/store/checksum.js'
-import { memoryStore, openRecord, quarantine, type Store, sealRecord } from '../../src/store/index.js'
+import { isOfLaterVersion, memoryStore, openRecord, quarantine, type Store, sealRecord } from '../../src/store/index.js'
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 const text = (bytes: Uint8Array | undefined): string | undefined => bytes && new TextDecoder().decode(bytes)
@@ -83,13 +83,18 @@ describe('fault 60 records of version 1, as they are on disks', () => {
     expect(Buffer.from(openRecord(Buffer.from(record, 'hex')) ?? 'damaged').toString('hex')).toBe(body)
   })
 
-  it('those of a version to come are left alone, whole as they are', () => {
+  it('one of a version to come is not opened, and told from a damaged one', () => {
     for (let version = 0; version < 256; version++) {
       if (version === 1) continue
       const record = Uint8Array.of(version, 0, 0, 0, 0, 1, 2, 3)
       new DataView(record.buffer).setUint32(1, crc32c(record.subarray(5), crc32c(record.subarray(0, 1))))
       expect(openRecord(record)).toBeUndefined()
+      expect(isOfLaterVersion(record)).toBe(version > 1)
+      record[6] = 9
+      expect(isOfLaterVersion(record)).toBe(false)
     }
+    expect(isOfLaterVersion(sealRecord(bytesOf('a')))).toBe(false)
+    for (const wrong of [undefined, 'text', new Uint8Array(4)]) expect(isOfLaterVersion(wrong as Uint8Array)).toBe(false)
   })
 })
 
