@@ -10,7 +10,7 @@ const sources = readSources()
 /** A tree of modules around one that is looked at. */
 function tree(file: string, code: string): Map<string, string> {
   const others = ['errors.ts', 'wire/index.ts', 'transport/tcp.ts', 'transport/transport.ts', 'client/client.ts', 'client/session/session.ts']
-  const more = ['testing/index.ts', 'auth/index.ts']
+  const more = ['testing/index.ts', 'auth/index.ts', 'store/store.ts']
   return new Map([...[...others, ...more].map((name): [string, string] => [name, '']), [file, code]])
 }
 
@@ -54,6 +54,11 @@ describe('the checker of the import rule', () => {
     ['client/a.ts', "import { a } from '../auth/index.js'"],
     ['auth/a.ts', "import { dial } from '../transport/tcp.js'"],
     ['auth/a.ts', "import type { A } from '../client/client.js'"],
+    ['store/a.ts', "import { a } from '../wire/index.js'"],
+    ['store/a.ts', "import type { A } from '../client/client.js'"],
+    ['store/a.ts', "await import('classic-level')"],
+    ['store/a.ts', "import { mkdir } from 'node:fs/promises'"],
+    ['testing/a.ts', "import { a } from '../store/store.js'"],
     ['client/a.ts', "import { connect } from 'node:net'"],
     ['client/a.ts', "import type { Socket } from 'node:net'"],
     ['client/browser.ts', "import { connect } from 'node:net'"],
@@ -78,6 +83,8 @@ describe('the checker of the import rule', () => {
     ['client/browser.ts', "import { dial } from '../transport/tcp.js'\nexport * from './client.js'"],
     ['transport/websocket-node.ts', "import WebSocket from 'ws'\nimport type { Socket } from 'node:net'"],
     ['testing/a.ts', "import { dial } from '../transport/tcp.js'"],
+    ['testing/a.ts', "import type { Store } from '../store/store.js'"],
+    ['store/level.ts', "await import('classic-level')\nimport { mkdir } from 'node:fs/promises'"],
     ['client/a.ts', "// import { dial } from '../transport/tcp.js'\n/* import 'ws' */\nconst text = `import 'ws'`"],
   ])('accepts %s with %s', (file, code) => {
     expect(layerViolations(tree(file, code))).toEqual([])
