@@ -43,8 +43,8 @@ export async function levelStore(location: string, options: LevelStoreOptions = 
     const { ClassicLevel: Level } = await peer()
     // One folder must have one name, as LevelDB's lock counts by names within a process.
     const level: Level = new Level(await preparedFolder(location), settings)
-    const backend = new LevelBackend(level, location, options.durability !== 'os')
-    await openWhenFree(backend, options)
+    const backend = new LevelBackend(level, options.durability !== 'os')
+    await openWhenFree(backend, location, options)
     return new BackedStore(backend)
   } catch (error) {
     throw storeError(error)
@@ -74,13 +74,14 @@ async function preparedFolder(location: string): Promise<string> {
   return folder
 }
 
-async function openWhenFree(backend: LevelBackend, { lock, signal }: LevelStoreOptions): Promise<void> {
+async function openWhenFree(backend: LevelBackend, location: string, { lock, signal }: LevelStoreOptions): Promise<void> {
   for (;;) {
     if (signal?.aborted) throw aborted(signal)
     try {
       return await backend.open()
     } catch (error) {
-      if (lock !== 'wait' || (error as MqttError).code !== 'ERR_STORE_LOCKED') throw error
+      if ((error as { code?: string }).code !== 'LEVEL_LOCKED') throw error
+      if (lock !== 'wait') throw locked(location, error)
     }
     // Ends early where the signal aborts, which is looked at next.
     await pause(lockInterval, undefined, { signal }).catch(() => undefined)
@@ -89,14 +90,12 @@ async function openWhenFree(backend: LevelBackend, { lock, signal }: LevelStoreO
 
 class LevelBackend implements Backend {
   readonly #level: Level
-  readonly #location: string
   readonly #sync: boolean
   #broken = false
   #mending: Promise<void> | undefined
 
-  constructor(level: Level, location: string, sync: boolean) {
+  constructor(level: Level, sync: boolean) {
     this.#level = level
-    this.#location = location
     this.#sync = sync
   }
 
@@ -104,8 +103,8 @@ class LevelBackend implements Backend {
     try {
       await this.#level.open()
     } catch (error) {
-      const { cause } = error as { cause?: { code?: string } }
-      throw cause?.code === 'LEVEL_LOCKED' ? locked(this.#location, cause) : (cause ?? error)
+      // It wraps what LevelDB said.
+      throw (error as Error).cause ?? error
     }
   }
 
