@@ -251,7 +251,7 @@ describe('fault 34 the log of LevelDB, cut at every byte', () => {
     const place = newPlace()
     const store = await levelStore(place)
     const ends: number[] = []
-    for (let number = 1; number <= 8; number++) {
+    for (let number = 1; number <= 5; number++) {
       await store.batch([
         put('left', String(number)),
         put(`q/${number}`, 'v'.repeat(number)),
@@ -321,26 +321,33 @@ describe('fault 35 a damaged file', () => {
 })
 
 describe('fault 32 H18 a disk that is full', () => {
-  it('batches reject whole, later ones are stored once there is room, and all of them are there for the next process', {
-    timeout: 60_000,
-  }, async () => {
-    const place = newPlace()
-    // In kilobytes: the log has room for some forty batches.
-    const full = writer(place, {}, 100)
-    full.say('write 1 60')
-    await full.until('written')
-    const rejected = numbersIn(full.lines, 'rejected')
-    expect(rejected.length).toBeGreaterThan(5)
-    expect(full.lines.filter((line) => line.startsWith('rejected')).every((line) => line.includes(' ERR_STORE '))).toBe(true)
-    execFileSync('prlimit', ['--pid', String(full.child.pid), '--fsize=unlimited:'])
-    full.lines.length = 0
-    full.say('write 1001 30')
-    await full.until('written')
-    expect(numbersIn(full.lines, 'stored')).toHaveLength(30)
-    await full.kill()
-    const stored = Array.from({ length: 60 }, (_, at) => at + 1).filter((number) => !rejected.includes(number))
-    await assertWritten(await opened(place), [...stored, ...numbersIn(full.lines, 'stored')], (number) => rejected.includes(number))
-  })
+  // Of util-linux; it lifts the limit again.
+  const canLimit = existsSync('/usr/bin/prlimit')
+  if (!canLimit) console.warn('The test of a full disk is left out: prlimit not found')
+  it.runIf(canLimit)(
+    'batches reject whole, later ones are stored once there is room, and all of them are there for the next process',
+    {
+      timeout: 60_000,
+    },
+    async () => {
+      const place = newPlace()
+      // In kilobytes: the log has room for some forty batches.
+      const full = writer(place, {}, 100)
+      full.say('write 1 60')
+      await full.until('written')
+      const rejected = numbersIn(full.lines, 'rejected')
+      expect(rejected.length).toBeGreaterThan(5)
+      expect(full.lines.filter((line) => line.startsWith('rejected')).every((line) => line.includes(' ERR_STORE '))).toBe(true)
+      execFileSync('prlimit', ['--pid', String(full.child.pid), '--fsize=unlimited:'])
+      full.lines.length = 0
+      full.say('write 1001 30')
+      await full.until('written')
+      expect(numbersIn(full.lines, 'stored')).toHaveLength(30)
+      await full.kill()
+      const stored = Array.from({ length: 60 }, (_, at) => at + 1).filter((number) => !rejected.includes(number))
+      await assertWritten(await opened(place), [...stored, ...numbersIn(full.lines, 'stored')], (number) => rejected.includes(number))
+    },
+  )
 })
 
 describe('the store at work', () => {
