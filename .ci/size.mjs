@@ -24,7 +24,7 @@ const slack = 32
 const nodeOnly = ['tcp', 'tls', 'unix', 'websocket-node']
 const packageExports = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).exports
 
-/** One row each: what is imported (`*` for everything), from which entry, for which platform. */
+/** One row each: what is imported (`*` for everything), from which entry, for which platform; and what a program imports from `mqwire` anyway. */
 function features() {
   const named = (entry, names) => names.map((name) => ({ name, entry, platform: 'browser' }))
   const whole = (entry, platform) => ({ name: '*', entry, platform })
@@ -36,6 +36,11 @@ function features() {
     ...named('./asyncapi', ['*']),
     ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
     ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),
+    ...named('./store', ['memoryStore', '*']),
+    whole('./store/level', 'node'),
+    whole('./store/level', 'browser'),
+    { ...whole('./store/level', 'node'), beside: 'connect' },
+    { ...whole('./store/level', 'browser'), beside: 'connect' },
     whole('./react', 'browser'),
     whole('./auth', 'browser'),
     whole('./wasm', 'browser'),
@@ -48,16 +53,15 @@ function isThere({ entry, platform }) {
   return existsSync(path.join(root, target[platform] ?? target.default))
 }
 
-function label({ name, entry, platform }) {
+function label({ name, entry, platform, beside }) {
   const from = `mqwire${entry.slice(1)}`
-  const where = platform === 'node' ? ' (Node)' : ''
+  const where = `${platform === 'node' ? ' (Node)' : ''}${beside === undefined ? '' : `, beside ${beside}`}`
   return name === '*' ? `all of ${from}${where}` : `${name} from ${from}${where}`
 }
 
-async function measure({ name, entry, platform }) {
-  const what = name === '*' ? '*' : `{ ${name} }`
+async function bundled(contents, platform) {
   const result = await build({
-    stdin: { contents: `export ${what} from 'mqwire${entry.slice(1)}'`, resolveDir: root },
+    stdin: { contents, resolveDir: root },
     bundle: true,
     minify: true,
     write: false,
@@ -65,12 +69,21 @@ async function measure({ name, entry, platform }) {
     target: 'es2022',
     platform,
     conditions: [platform],
-    external: ['ws', 'react'],
+    external: ['ws', 'react', 'classic-level'],
     legalComments: 'none',
     logLevel: 'error',
   })
   const bytes = result.outputFiles[0].contents
   return { minified: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length }
+}
+
+async function measure({ name, entry, platform, beside }) {
+  const what = name === '*' ? '*' : `{ ${name} }`
+  const own = `export ${what} from 'mqwire${entry.slice(1)}'`
+  if (beside === undefined) return bundled(own, platform)
+  const other = `export { ${beside} } from 'mqwire'`
+  const [both, alone] = [await bundled(`${other}\n${own}`, platform), await bundled(other, platform)]
+  return { minified: both.minified - alone.minified, gzip: both.gzip - alone.gzip }
 }
 
 async function measureAll() {

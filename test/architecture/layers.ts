@@ -21,6 +21,7 @@ const rules: Readonly<Record<string, Rule>> = {
   transport: { values: [] },
   wasm: { values: ['wire'] },
   auth: { values: [] },
+  store: { values: [] },
   // rooms of the client
   api: { values: [], types: ['wire', 'transport'] },
   common: { values: ['wire'], types: ['api'] },
@@ -68,7 +69,7 @@ const rules: Readonly<Record<string, Rule>> = {
   broker: { values: ['wire', 'transport', 'broker/common', 'broker/state', 'broker/connection'] },
   testing: {
     values: ['wire', 'transport', 'client', 'common', 'memory', 'platform', 'parsing', 'broker', 'broker/common'],
-    types: ['api'],
+    types: ['api', 'store'],
   },
 }
 
@@ -78,6 +79,7 @@ const entries = ['client/node.ts', 'client/browser.ts']
 /** Modules that may import Node builtins. */
 const nodeModules = [
   'client/node.ts',
+  'store/level.ts',
   'transport/socket.ts',
   'transport/socket-options.ts',
   'transport/tcp.ts',
@@ -91,6 +93,7 @@ const nodeModules = [
 const packages: Readonly<Record<string, readonly string[]>> = {
   ws: ['transport/websocket-node.ts'],
   react: ['react/index.ts'],
+  'classic-level': ['store/level.ts'],
   // The package itself, so that the platform's entry is taken.
   mqwire: ['react/index.ts', 'react/shared.ts'],
 }
