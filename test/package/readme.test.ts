@@ -16,6 +16,9 @@ const readme = read('README.md')
 /** Languages of blocks that are no programs of ours to run here: commands, and markup. */
 const others = ['```sh', '```html']
 
+/** What the guide to stores imports besides. */
+const storePackages = ['classic-level', 'abstract-level']
+
 beforeAll(requireDist)
 afterAll(removeProjects)
 
@@ -47,13 +50,13 @@ describe('the pages', () => {
       Object.entries(filesOf(blocks)).map(([name, code]) => [`${path.basename(page, '.md')}-${name}`, code]),
     )
     expect(new Set(files.map(([name]) => name)).size).toBe(guides.flatMap(({ blocks }) => blocks).length)
-    expect(await compile(Object.fromEntries(files))).toBe('')
+    expect(await compile(Object.fromEntries(files), storePackages)).toBe('')
   }, 60_000)
 
   for (const { page, blocks } of guides) {
     for (const { line, code } of blocks.filter((block) => block.runs)) {
       it(`run: the block at line ${line} of ${page}`, async () => {
-        expect(await execute(code)).toMatchObject({ code: 0 })
+        expect(await execute(code, storePackages)).toMatchObject({ code: 0 })
       }, 40_000)
     }
   }
