@@ -6,10 +6,20 @@
 
 /** One change of a batch. Keys are ASCII text of 1 to 1,024 characters; they sort by code unit. */
 export type StoreOperation =
-  /** Sets a key. The bytes belong to the caller again once the batch has settled. */
-  | { readonly type: 'put'; readonly key: string; readonly value: Uint8Array }
-  /** Deletes a key, if it is there. */
-  | { readonly type: 'delete'; readonly key: string }
+  | {
+      /** Sets a key. */
+      readonly type: 'put'
+      /** Which one. */
+      readonly key: string
+      /** The bytes belong to the caller again once the batch has settled. */
+      readonly value: Uint8Array
+    }
+  | {
+      /** Deletes a key, if it is there. */
+      readonly type: 'delete'
+      /** Which one. */
+      readonly key: string
+    }
 
 /** Which keys, and how many. Bounds that are left out have no limit. */
 export interface StoreRange {

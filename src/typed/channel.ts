@@ -137,7 +137,7 @@ export class Channel<Template extends string, In, Out = In, Usual extends Invali
 
   /** The channel on a client: any that publishes, posts or subscribes. */
   on<Client extends Publisher<unknown> | Subscriber>(client: Client): BoundChannel<Client, Template, In, Out, Usual> {
-    return new OnClient<Template, In, Out>(this as never, client as never) as never
+    return new ChannelOnClient<Template, In, Out>(this as never, client as never) as never
   }
 
   will(...call: ParamsFirst<Template, [value: In, options?: Pick<WillOptions, 'qos' | 'retain' | 'properties'>]>): WillOptions {
@@ -163,7 +163,7 @@ export function channel<Template extends string, In, Out = In, Usual extends Inv
 
 type Client = Publisher & Poster & Subscriber
 
-class OnClient<Template extends string, In, Out> {
+class ChannelOnClient<Template extends string, In, Out> {
   readonly #channel: Channel<Template, In, Out>
   readonly #client: Client
   readonly #inside: Inside

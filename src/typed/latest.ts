@@ -88,7 +88,7 @@ class Latest<Template extends string, Value> extends Map<string, Entry<Template,
   readonly #limit: number
   readonly #expire: number | undefined
   readonly #listeners = new Set<() => void>()
-  readonly #readers = new Set<Reader>()
+  readonly #readers = new Set<UnreadTopics>()
   readonly #unlisten: () => void
   #handling: Handling | undefined
   #snapshot: ReadonlyMap<string, Entry<Template, Value>> | undefined
@@ -142,7 +142,7 @@ class Latest<Template extends string, Value> extends Map<string, Entry<Template,
   }
 
   changes(): AsyncIterableIterator<LatestChange<Params<Template>, Value>> {
-    const reader = new Reader()
+    const reader = new UnreadTopics()
     if (this.#over) reader.end()
     else this.#readers.add(reader)
     const next = async (): Promise<IteratorResult<LatestChange<Params<Template>, Value>>> => {
@@ -235,7 +235,7 @@ class Latest<Template extends string, Value> extends Map<string, Entry<Template,
 }
 
 /** Topics that changed and that one reader has not seen: at most as many as there are. */
-class Reader {
+class UnreadTopics {
   readonly #topics = new Set<string>()
   #wake: (() => void) | undefined
   #over = false

@@ -78,7 +78,7 @@ export class Operation<Template extends string, In, Request, Answer, Out> {
 
   /** The operation on a client. */
   on(client: OperationClient): BoundOperation<Template, In, Request, Answer, Out> {
-    return new OnClient(this, client) as never
+    return new OperationOnClient(this, client) as never
   }
 }
 
@@ -97,7 +97,7 @@ export function operation<Template extends string, In, Request, Answer, Out>(
   return new Operation(templateOf<Template>(topic), request, answer)
 }
 
-class OnClient<Template extends string, In, Request, Answer, Out> {
+class OperationOnClient<Template extends string, In, Request, Answer, Out> {
   readonly #operation: Operation<Template, In, Request, Answer, Out>
   readonly #client: OperationClient
   #streams: AnswerStreams | undefined
