@@ -355,25 +355,31 @@ export class Drain {
   }
 
   #fill(): Promise<void> {
-    this.#filling ??= this.#load().finally(() => {
-      this.#filling = undefined
-    })
+    this.#filling ??= this.#load()
     return this.#filling
   }
 
   async #load(): Promise<void> {
-    while (this.#hasRoom && !this.#complete && !this.#clearing) {
-      // What is added meanwhile may be seen or not.
-      this.#complete = true
-      try {
-        const { entries, last, more } = await this.#log.read(this.#read, this.#config.batchSize)
-        for (const stored of entries) this.#lines.add(stored)
-        this.#read = last
-        if (more) this.#complete = false
-      } catch (error) {
-        this.#complete = false
-        throw error
-      }
+    // Whoever asks shares it, from the first step on.
+    await undefined
+    try {
+      while (this.#hasRoom && !this.#complete && !this.#clearing) await this.#readOn()
+    } finally {
+      this.#filling = undefined
+    }
+  }
+
+  async #readOn(): Promise<void> {
+    // What is added meanwhile may be seen or not.
+    this.#complete = true
+    try {
+      const { entries, last, more } = await this.#log.read(this.#read, this.#config.batchSize)
+      for (const stored of entries) this.#lines.add(stored)
+      this.#read = last
+      if (more) this.#complete = false
+    } catch (error) {
+      this.#complete = false
+      throw error
     }
   }
 

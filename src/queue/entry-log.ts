@@ -218,9 +218,7 @@ export class EntryLog {
   #change(change: Change): Promise<void> {
     this.#changes.push(change)
     this.#claim(change, 1)
-    this.#writing ??= this.#write().finally(() => {
-      this.#writing = undefined
-    })
+    this.#writing ??= this.#write()
     return change.done.promise
   }
 
@@ -241,6 +239,8 @@ export class EntryLog {
       const alone = removals.length < group.length && removals.length > 0 ? await this.#commit(removals) : error
       for (const change of group) if (change.adds || alone !== undefined) this.#fail(change, error)
     }
+    // In the same turn: what is asked for next begins anew.
+    this.#writing = undefined
   }
 
   #fail(change: Change, error: MqttError): void {

@@ -1,8 +1,9 @@
 /**
  * Doubles for tests of the queue: a store in memory whose writes can be made to fail, and a publisher that answers as it is told.
  */
+
+import type { PublishOptions, Receipt } from '../../src/client/api/index.js'
 import { deferred } from '../../src/client/common/abort.js'
-import type { Receipt } from '../../src/client/api/index.js'
 import { MqttError } from '../../src/errors.js'
 import type { Store, StoreEntry, StoreOperation, StoreRange } from '../../src/store/store.js'
 
@@ -13,7 +14,11 @@ export class MapStore implements Store {
   batches = 0
   /** Called before each batch: what it throws is what the batch rejects with. */
   before: (operations: readonly StoreOperation[]) => void = () => undefined
-  constructor(readonly content: Map<string, Uint8Array> = new Map()) {}
+  readonly content: Map<string, Uint8Array>
+
+  constructor(content: Map<string, Uint8Array> = new Map()) {
+    this.content = content
+  }
 
   async get(key: string): Promise<Uint8Array | undefined> {
     return this.content.get(key)?.slice()
@@ -53,7 +58,7 @@ const receipt: Receipt = { reasonCode: 0, reasonName: 'Success', reasonString: u
 export interface Pending {
   readonly topic: string
   readonly text: string
-  readonly options: { qos?: number; retain?: boolean; properties?: Record<string, unknown>; signal?: AbortSignal }
+  readonly options: PublishOptions
   accept(): void
   refuse(error: unknown): void
 }
@@ -66,10 +71,10 @@ export class FakePublisher {
   answer: ((call: Pending) => void) | undefined
   #online = deferred<void>()
 
-  constructor(
-    readonly ordered = true,
-    online = true,
-  ) {
+  readonly ordered: boolean
+
+  constructor(ordered = true, online = true) {
+    this.ordered = ordered
     if (online) this.#online.resolve()
   }
 
@@ -83,7 +88,7 @@ export class FakePublisher {
     else this.#online = deferred()
   }
 
-  publish(topic: string, payload: unknown, options: Pending['options'] = {}): Promise<Receipt> {
+  publish(topic: string, payload: unknown, options: PublishOptions = {}): Promise<Receipt> {
     const { promise, resolve, reject } = deferred<Receipt>()
     const call: Pending = { topic, text: new TextDecoder().decode(payload as Uint8Array), options, accept: () => resolve(receipt), refuse: reject }
     this.calls.push(call)
