@@ -6,7 +6,7 @@
  */
 import { type Deferred, deferred } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
-import { openRecord, quarantine, sealRecord } from '../store/record.js'
+import { isOfLaterVersion, openRecord, quarantine, sealRecord } from '../store/record.js'
 import type { Store, StoreOperation } from '../store/store.js'
 import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
 
@@ -120,6 +120,7 @@ export class EntryLog {
     let seen = 0
     for await (const [key, value] of this.#read({ after, limit })) {
       const id = this.#idOf(key)
+      assertKnown(value)
       const body = openRecord(value)
       const entry = body && decodeEntry(id, body)
       if (entry !== undefined) entries.push({ entry, size: value.length })
@@ -186,6 +187,7 @@ export class EntryLog {
   }
 
   async #openMeta(value: Uint8Array): Promise<readonly [number, number, number] | undefined> {
+    assertKnown(value)
     const body = openRecord(value)
     if (body?.length === 24) {
       const view = new DataView(body.buffer, body.byteOffset)
@@ -281,6 +283,11 @@ export class EntryLog {
     for (const [index, value] of [count, bytes, this.#next].entries()) view.setFloat64(index * 8, value)
     return { type: 'put', key: this.#metaKey, value: sealRecord(body) }
   }
+}
+
+// What a later release wrote is no damage: it stays as it is.
+function assertKnown(record: Uint8Array): void {
+  if (isOfLaterVersion(record)) throw new MqttError('ERR_STORE', 'the queue was written by a later version of this package')
 }
 
 /** Whatever a store rejects with, as `ERR_STORE`. */

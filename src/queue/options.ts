@@ -35,12 +35,15 @@ const store: Parser<Store> = (value, path) => {
   return given as Store
 }
 
+const nameLetters = 'abcdefghijklmnopqrstuvwxyz0123456789_-'
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && value !== '' && value.length <= 64 && [...value.toLowerCase()].every((letter) => nameLetters.includes(letter))
+}
+
 const queueSchema = {
   store,
-  name: withDefault(
-    that<string>((value) => typeof value === 'string' && /^[\w-]{1,64}$/.test(value), 'of 1 to 64 letters, digits, _ and -'),
-    'default',
-  ),
+  name: withDefault(that<string>(isName, 'of 1 to 64 letters, digits, _ and -'), 'default'),
   maxEntries: withDefault(limit, 100_000),
   maxBytes: withDefault(limit, 256 * 1024 * 1024),
   ttl: optional(duration),

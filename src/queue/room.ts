@@ -31,7 +31,7 @@ export interface Evictable {
 }
 
 /** Who may add. */
-export class Room {
+export class QueueRoom {
   readonly #log: EntryLog
   readonly #config: QueueConfig
   readonly #entries: Evictable

@@ -16,7 +16,7 @@ import { Drain, type DrainOwner } from './drain.js'
 import { additionOf, EntryLog, type StoredEntry } from './entry-log.js'
 import { closeCall, type QueueConfig, queueCall, queueConfig } from './options.js'
 import { Progress } from './progress.js'
-import { Room } from './room.js'
+import { QueueRoom } from './room.js'
 import type { DeadLetterBox, Queue, Queued, QueueEntry, QueueEvents, QueueOptions, QueuePublishOptions, QueueStatus } from './types.js'
 
 const eventNames: readonly (keyof QueueEvents)[] = ['status', 'deadletter', 'drop', 'storecorrupt', 'error']
@@ -49,7 +49,7 @@ class StoredQueue implements Queue, DrainOwner {
   readonly #release: () => void
   readonly #log: EntryLog
   readonly #drain: Drain
-  readonly #room: Room
+  readonly #room: QueueRoom
   readonly #letters: DeadLetters | undefined
   readonly #progress: Progress
   readonly #events: Emitter<QueueEvents>
@@ -64,7 +64,7 @@ class StoredQueue implements Queue, DrainOwner {
     const corrupt = (key: string): void => this.#events.emit('storecorrupt', { key })
     this.#log = new EntryLog(config.store, config.name, corrupt)
     this.#drain = new Drain(publisher, this.#log, config, this)
-    this.#room = new Room(this.#log, config, this.#drain)
+    this.#room = new QueueRoom(this.#log, config, this.#drain)
     const counted = (): { pending: number; inFlight: number; bytes: number } => ({
       pending: this.size,
       inFlight: this.#drain.inFlight,
