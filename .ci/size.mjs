@@ -37,6 +37,7 @@ function features() {
     ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
     ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),
     ...named('./store', ['memoryStore', '*']),
+    ...named('./queue', ['*']),
     whole('./store/level', 'node'),
     whole('./store/level', 'browser'),
     { ...whole('./store/level', 'node'), beside: 'connect' },

@@ -5,7 +5,9 @@
  */
 import { defineConfig } from 'vitest/config'
 
-const pure = ['architecture', 'auth', 'client', 'conformance', 'corpus', 'fuzz', 'testing', 'wasm', 'wire'].map((name) => `test/${name}/**/*.test.ts`)
+const pure = ['architecture', 'auth', 'client', 'conformance', 'corpus', 'fuzz', 'testing', 'wasm', 'wire', 'queue'].map(
+  (name) => `test/${name}/**/*.test.ts`,
+)
 
 const pages = ['dashboard', 'dashboard-choices', 'everything', 'features', 'inside', 'policies', 'react', 'simulator', 'simulator-real', 'typed'].map(
   (name) => `test/browser/${name}.test.ts`,

@@ -22,6 +22,7 @@ const rules: Readonly<Record<string, Rule>> = {
   wasm: { values: ['wire'] },
   auth: { values: [] },
   store: { values: [] },
+  queue: { values: ['wire', 'common', 'parsing', 'store'], types: ['api'] },
   // rooms of the client
   api: { values: [], types: ['wire', 'transport'] },
   common: { values: ['wire'], types: ['api'] },
