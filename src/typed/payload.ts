@@ -45,10 +45,10 @@ export function propertiesOf(
 
 /** The value of a message, or the promise of one. @throws MqttError ERR_INVALID_PAYLOAD; such a promise rejects with it */
 export function decoded<Out>(codec: Codec<never, Out>, message: Message): Out | Promise<Out> {
-  return checked(() => valueOf(codec, message), true)
+  return checked(() => readBy(codec, message), true)
 }
 
-function valueOf<Out>(codec: Codec<never, Out>, message: Message): Out {
+function readBy<Out>(codec: Codec<never, Out>, message: Message): Out {
   const { contentType } = message.properties
   if (contentType !== undefined && !accepts(codec.contentType, contentType))
     throw invalid([{ message: `content type is '${contentType}', not '${codec.contentType}'` }])

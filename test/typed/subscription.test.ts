@@ -228,7 +228,7 @@ describe('bad payloads without end', () => {
     })
     const subscription = await mq
       .channel('t', mq.number())
-      .on(subscriber as never)
+      .on(subscriber as unknown as mq.Subscriber)
       .subscribe()
     hook.enable()
     try {
