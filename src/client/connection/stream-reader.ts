@@ -8,38 +8,23 @@
 import type { Transport } from '../../transport/transport.js'
 import { WireError } from '../../wire/error.js'
 import { Framer } from '../../wire/framer.js'
-import type { FrameOptions, FrameSource } from '../../wire/frames.js'
-import type { ProtocolVersion } from '../../wire/packets.js'
+import { type FrameOptions, type FrameSource, nextPacket } from '../../wire/frames.js'
+import { PublishView } from '../../wire/publish.js'
+import { TopicTable } from '../../wire/topic-table.js'
 import { Writer } from '../../wire/writer.js'
-import type { Platform } from '../platform/platform.js'
-import { clockStride, mostWaiting, sliceLength, sliceTime } from './bounds.js'
-import { sizeLimit } from './control.js'
-
-/** Whom the packets are for. */
-export interface FrameHandler {
-  /** False once nothing more is to be read. */
-  readonly reading: boolean
-  /** A slice begins. */
-  handleSliceStart(): void
-  /** The framer has a packet. @throws WireError when it is malformed */
-  handleFrame(now: number): void
-  /** A slice is over. `complete`: it had a packet. `fault`: the packet behind it was malformed. */
-  handleSlice(complete: boolean, fault: WireError | undefined, now: number): void
-}
-
-/** How packets of a server are found. */
-export function frameOptions({ allocate }: Platform, protocolVersion: ProtocolVersion, maximumPacketSize: number): FrameOptions {
-  return { protocolVersion, maximumPacketSize, sizeLimit, splits: true, allocate }
-}
+import { clockStride, mostWaiting, sliceLength, sliceTime, topicShare } from './bounds.js'
+import type { ConnectionHost } from './ports.js'
 
 /** Incoming bytes of one connection. */
-export class StreamReader {
-  framer: FrameSource
+export abstract class StreamReader {
   /** Takes over as soon as a packet ends where a read does. */
   better: FrameSource | undefined
-  readonly #platform: Platform
+  protected framer: FrameSource
+  /** The PUBLISH that is read. */
+  protected readonly view = new PublishView()
+  readonly #host: ConnectionHost
   readonly #transport: Transport
-  readonly #handler: FrameHandler
+  readonly #topics: TopicTable
   /** What came in while the framer's chunk was not walked to its end; undefined while it is. */
   #waiting: Writer | undefined
   /** A packet is still to be judged: nothing behind it is read. */
@@ -49,21 +34,28 @@ export class StreamReader {
   #packets = 0
   #busy = 0
 
-  constructor(platform: Platform, transport: Transport, handler: FrameHandler, protocolVersion: ProtocolVersion, maximumPacketSize: number) {
-    this.#platform = platform
+  constructor(host: ConnectionHost, transport: Transport, options: FrameOptions) {
+    this.#host = host
     this.#transport = transport
-    this.#handler = handler
-    this.framer = new Framer({ from: 'server', ...frameOptions(platform, protocolVersion, maximumPacketSize) })
+    this.#topics = new TopicTable(host.options.memoryBudget * topicShare)
+    this.framer = new Framer({ from: 'server', ...options })
   }
+
+  /** The framer has a packet of this type, and the view has it where it is a PUBLISH. @throws WireError when it is malformed */
+  protected abstract handlePacket(type: number, now: number): void
+
+  /** A slice is over. `complete`: it had a packet. `fault`: the packet behind it was malformed. */
+  protected abstract handleSlice(complete: boolean, fault: WireError | undefined, now: number): void
 
   /** Where the rest of a large payload may be read into. */
   get room(): Uint8Array | undefined {
     return this.#waiting === undefined ? this.framer.room : undefined
   }
 
-  /** Bytes that are held. */
+  /** Bytes that are held, for topics too. */
   get held(): number {
-    return this.framer.pending + (this.#waiting === undefined ? 0 : this.framer.unread + this.#waiting.length)
+    const { pending, unread } = this.framer
+    return this.#topics.bytes + pending + (this.#waiting === undefined ? 0 : unread + this.#waiting.length)
   }
 
   /**
@@ -131,36 +123,41 @@ export class StreamReader {
   }
 
   /** True when the chunk was walked to its end. */
-  #walk(sliced: boolean, began = this.#platform.now()): boolean {
-    const handler = this.#handler
-    const { framer } = this
+  #walk(sliced: boolean, began = this.#host.platform.now()): boolean {
+    const { platform, session } = this.#host
+    const { framer, view } = this
+    const topics = this.#topics
     const first = this.#packets
     let packets = first
     let tired = false
+    let type = 0
     let fault: WireError | undefined
-    handler.handleSliceStart()
     try {
-      while (handler.reading && !this.#held && !this.#over) {
+      while (session.state !== 'closed' && !this.#held && !this.#over) {
         tired = sliced && this.#isTired(packets, began)
-        if (tired || !framer.next()) break
+        if (tired) break
+        type = nextPacket(framer, view, topics)
+        if (type === 0) break
         packets += 1
-        handler.handleFrame(began)
+        this.handlePacket(type, began)
       }
     } catch (error) {
       if (!(error instanceof WireError)) throw error
       fault = error
     }
+    // Nothing more is read of the packet that was the last.
+    if (type !== 0) view.release()
     this.#packets = packets
-    this.#busy += this.#platform.now() - began
-    const stops = !this.#over && handler.reading && fault === undefined && (tired || this.#held)
+    this.#busy += platform.now() - began
+    const stops = !this.#over && session.state !== 'closed' && fault === undefined && (tired || this.#held)
     if (stops) this.#stop()
-    handler.handleSlice(packets > first, fault, began)
+    this.handleSlice(packets > first, fault, began)
     return !stops
   }
 
   #isTired(packets: number, began: number): boolean {
     if (packets >= sliceLength) return true
-    return packets % clockStride === clockStride - 1 && this.#busy + this.#platform.now() - began >= sliceTime
+    return packets % clockStride === clockStride - 1 && this.#busy + this.#host.platform.now() - began >= sliceTime
   }
 
   #stop(): void {
@@ -170,7 +167,7 @@ export class StreamReader {
       this.#transport.pause?.()
     }
     if (this.#held) return
-    this.#platform.nextTurn(() => {
+    this.#host.platform.nextTurn(() => {
       this.#packets = 0
       this.#busy = 0
       if (!this.#held && this.#waiting !== undefined) this.#continue(true)

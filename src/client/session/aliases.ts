@@ -7,11 +7,11 @@
 import { SparseMap } from '../common/sparse.js'
 import { mostAliases } from './numbers.js'
 
-/** Topics by alias. */
-export class InboundAliases {
+/** Topics by alias: a record of each, in which others keep what they know about the topic. */
+export class InboundAliases<T extends { readonly name: string }> {
   /** Bytes that the topics take, two for each UTF-16 unit. */
   bytes = 0
-  readonly #topics: (string | undefined)[] = []
+  readonly #topics: (T | undefined)[] = []
   #maximum: number
 
   constructor(maximum = 0) {
@@ -25,21 +25,20 @@ export class InboundAliases {
     this.#maximum = maximum
   }
 
-  /** True when the alias lies in the range that we announced [MQTT-3.3.2-9]. */
-  accepts(alias: number): boolean {
-    return alias > 0 && alias <= this.#maximum
-  }
-
-  /** Remembers a topic under an alias; the newest wins. */
-  define(alias: number, topic: string): void {
-    while (this.#topics.length <= alias) this.#topics.push(undefined)
-    this.bytes += (topic.length - (this.#topics[alias]?.length ?? 0)) * 2
+  /**
+   * The topic of a PUBLISH with an alias; `topic` when it names one too, which the alias stands for from then on [MQTT-3.3.2-12]. In place of it the
+   * reason code for which the connection has to end, as it has to when all topics of aliases take more than `mostBytes`.
+   */
+  resolve(alias: number, topic: T | undefined, mostBytes: number): T | number {
+    // The range that we announced [MQTT-3.3.2-8] [MQTT-3.3.2-9].
+    if (alias < 1 || alias > this.#maximum) return 0x94
+    const before = this.#topics[alias]
+    // It was never defined.
+    if (topic === undefined) return before ?? 0x82
+    while (this.#topics.length < alias) this.#topics.push(undefined)
     this.#topics[alias] = topic
-  }
-
-  /** The topic of an alias, or undefined when the server never defined it. */
-  topic(alias: number): string | undefined {
-    return this.#topics[alias]
+    this.bytes += (topic.name.length - (before?.name.length ?? 0)) * 2
+    return this.bytes <= mostBytes ? topic : 0x97
   }
 }
 

@@ -195,6 +195,11 @@ export class Registry implements Refusals {
     return sent.items.every(({ filter }) => this.#current(filter) === undefined)
   }
 
+  /** Something waits to be sent. */
+  get waiting(): boolean {
+    return this.#sender.waiting
+  }
+
   /** Sends what waits. */
   flush(): void {
     this.#sender.flush()

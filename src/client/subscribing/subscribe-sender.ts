@@ -58,6 +58,11 @@ export class SubscribeSender {
     this.#identifiers = new Identifiers(host.platform.random())
   }
 
+  /** Jobs wait to be sent. */
+  get waiting(): boolean {
+    return this.#jobs.length > 0
+  }
+
   /** A job leaves with everything else of this turn. */
   push(job: SubscribeJob | UnsubscribeJob): void {
     if (this.#jobs.length >= this.#sweepAt) {
@@ -84,7 +89,7 @@ export class SubscribeSender {
     const { links, session } = this.#host
     const { connection } = links
     if (sent.again || connection === undefined) return false
-    session.sendWindow.avoid(packetId)
+    session.sendWindow.identifiers.avoid(packetId)
     this.#send({ ...sent, again: true })
     return true
   }
@@ -113,7 +118,7 @@ export class SubscribeSender {
     for (let job = this.#jobs.peek(); job !== undefined; job = this.#jobs.peek()) {
       const { links, session } = this.#host
       const { connection } = links
-      if (connection === undefined || !session.sendWindow.hasIdentifier) return
+      if (connection === undefined || !session.sendWindow.identifiers.available) return
       if (this.#sendNext(job) && this.#jobs.peek() === job) this.#jobs.shift()
     }
   }
