@@ -7,9 +7,9 @@
 import type { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import type { ClientPacket, ConnectPacket } from '../../wire/packets.js'
+import type { CancelTimer } from '../platform/platform.js'
 import { broken } from '../session/refusal.js'
 import { closePatience } from './bounds.js'
-import { LinkTimer } from './link-timer.js'
 import { PacketReader, type ReaderOwner } from './packet-reader.js'
 import { PacketWriter } from './packet-writer.js'
 import type { ConnectionHost } from './ports.js'
@@ -24,15 +24,13 @@ export class Connection implements ReaderOwner, WriterOwner {
   readonly #host: ConnectionHost
   readonly #transport: Transport
   readonly reader: PacketReader
-  readonly #timer: LinkTimer
+  #cancel: CancelTimer | undefined
+  /** When the timer fires. */
+  #timerAt = Number.POSITIVE_INFINITY
 
   constructor(transport: Transport, host: ConnectionHost, connect: ConnectPacket) {
     this.#transport = transport
     this.#host = host
-    this.#timer = new LinkTimer(host, () => {
-      host.session.handleTimeout(host.platform.now())
-      this.pump()
-    })
     this.writer = new PacketWriter(transport, host, connect.protocolVersion, this)
     this.reader = new PacketReader(transport, host, connect, this)
     transport.open(this.reader)
@@ -81,7 +79,7 @@ export class Connection implements ReaderOwner, WriterOwner {
   }
 
   handleEnd(cause: unknown): void {
-    this.#timer.stop()
+    this.#stopTimer()
     this.#finish(this.#host.session.state === 'closed' ? undefined : broken('ERR_CONNECTION_LOST', undefined, cause))
   }
 
@@ -100,9 +98,33 @@ export class Connection implements ReaderOwner, WriterOwner {
     this.pump()
   }
 
-  /** Sees to the timer, one for all deadlines. */
+  /** Sees to the timer, one for all deadlines. It is moved only when a deadline comes nearer: those that move away are looked up when it fires. */
   arm(): void {
-    if (!this.over) this.#timer.arm(this.#host.session.deadline)
+    const { platform, session } = this.#host
+    const at = session.deadline
+    if (this.over || at >= this.#timerAt) return
+    const due = (): void => {
+      this.#stopTimer()
+      session.handleTimeout(platform.now())
+      this.pump()
+    }
+    this.#setTimer(at, due, Math.max(0, at - platform.now()))
+  }
+
+  #setTimer(at: number, callback: () => void, delay: number): void {
+    this.#cancel?.()
+    this.#timerAt = at
+    this.#cancel = this.#host.platform.setTimer(callback, delay)
+  }
+
+  // The server gives us up after one and a half keep-alives: a connection that ends may have waited for its timer until now.
+  #stopTimer(): void {
+    const { events, platform, session } = this.#host
+    const lateness = platform.now() - this.#timerAt
+    const keepAlive = session.negotiated?.keepAlive ?? 0
+    this.#cancel?.()
+    this.#timerAt = Number.POSITIVE_INFINITY
+    if (keepAlive > 0 && lateness >= keepAlive * 500 && lateness < Number.POSITIVE_INFINITY) events.emit('late', { lateness, keepAlive })
   }
 
   #send(packet: ClientPacket): void {
@@ -122,7 +144,7 @@ export class Connection implements ReaderOwner, WriterOwner {
     // Acknowledgements that are queued may answer what is now known to be wrong: they stay behind. Over our own limits they leave, or nothing moves on.
     if (error.fault === 'remote') this.#host.session.acks.clear()
     // No packet goes into the middle of another.
-    if (reasonCode === undefined || this.writer.upload.source !== undefined) return this.destroy(error)
+    if (reasonCode === undefined || this.writer.underWay.source !== undefined) return this.destroy(error)
     this.writer.sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })
     this.writer.flushNow()
     this.#finish(error)
@@ -132,14 +154,14 @@ export class Connection implements ReaderOwner, WriterOwner {
 
   // A link over which nothing leaves is cut off, and a peer that does not end its side.
   #cutAfter(delay: number): void {
-    this.#timer.replace(() => this.#transport.destroy(), delay)
+    this.#setTimer(Number.NEGATIVE_INFINITY, () => this.#transport.destroy(), delay)
   }
 
   #finish(error: MqttError | undefined): void {
     if (this.over) return
     this.over = true
     this.#host.events.transition(() => {
-      this.#timer.stop()
+      this.#stopTimer()
       this.writer.stop()
       this.reader.stop()
       this.writer.underWay.abandon(error ?? broken('ERR_CONNECTION_LOST'))

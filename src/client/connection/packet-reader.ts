@@ -21,17 +21,15 @@ import { broken, unknownAlias } from '../session/refusal.js'
 import { handleAck, takeAck } from './ack-reader.js'
 import { aliasShare, leastAliasBytes, userPropertyLimit } from './bounds.js'
 import { holdsTooMuch, readControl, sizeLimit } from './control.js'
+import type { PacketWriter } from './packet-writer.js'
 import type { ConnectionHost } from './ports.js'
 import { StreamReader } from './stream-reader.js'
-import type { Watching } from './watching.js'
 
 /** The connection, as its reader sees it. */
 export interface ReaderOwner {
-  readonly writer: { readonly watching: Watching; handleDrain(): void }
+  readonly writer: PacketWriter
   /** Nothing more comes in. */
   readonly over: boolean
-  /** Bytes held for this connection. */
-  readonly held: number
   /** Does what the session asks for, and sees to what is due; in the middle of a slice `act` will do. */
   pump(): void
   act(): void
@@ -48,7 +46,6 @@ export interface ReaderOwner {
 export class PacketReader extends StreamReader implements Sink {
   readonly #host: ConnectionHost
   readonly #owner: ReaderOwner
-  readonly #watching: Watching
   readonly #version: ProtocolVersion
   /** How packets are found. */
   readonly #options: FrameOptions
@@ -69,7 +66,6 @@ export class PacketReader extends StreamReader implements Sink {
     super(host, transport, found)
     this.#host = host
     this.#owner = owner
-    this.#watching = owner.writer.watching
     this.#version = protocolVersion
     this.#options = found
     const take: TakeRead = (bytes, length, data, window) => this.#receive(bytes, length, data, window as Piece | undefined)
@@ -117,14 +113,14 @@ export class PacketReader extends StreamReader implements Sink {
 
   // Without bytes: they are in the room that was given.
   #receive(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, window: Piece | undefined): void {
-    const { counters, options, platform, session } = this.#host
+    const { counters, platform, session } = this.#host
     if (this.#owner.over || length === 0) return
     const now = platform.now()
     session.keepAlive.received(now)
     if (counters !== undefined) counters.bytesReceived += length
     this.#window = window
-    this.#watching.refresh()
-    if (this.take(bytes, length, data, now, () => options.memoryBudget - this.#owner.held)) return
+    this.#owner.writer.lookForWatchers()
+    if (this.take(bytes, length, data, now)) return
     this.#owner.giveUp(broken('ERR_CONNECTION_LOST', 'more came during authentication'))
   }
 
@@ -145,7 +141,7 @@ export class PacketReader extends StreamReader implements Sink {
     if (type === PUBLISH) return this.#handlePublish(this.view)
     const { bytes, start, body, end } = this.framer
     const acks = type >= PUBACK && type <= PUBCOMP
-    if (acks && !this.#watching.on && takeAck(this.#host, type, bytes, body, end, this.#version)) return
+    if (acks && !this.#owner.writer.watched && takeAck(this.#host, type, bytes, body, end, this.#version)) return
     const packet = readControl(bytes, start, body, end, this.#version)
     this.#host.links.watch?.('in', packet)
     if (type !== CONNACK && type !== AUTH && !this.#expected) return
@@ -185,7 +181,7 @@ export class PacketReader extends StreamReader implements Sink {
     if (userPropertyCount + subscriptionIdentifierCount > 0 && holdsTooMuch(view, registry.filters)) return session.fail(0x97)
     const record = view.topicAlias === 0 ? view.record : this.#resolve(view)
     if (record === undefined) return
-    if (this.#watching.on) {
+    if (this.#owner.writer.watched) {
       links.watch?.('in', view.packet())
       if (this.#owner.over) return
     }

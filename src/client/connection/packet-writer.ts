@@ -21,12 +21,11 @@ import { Pace } from './pace.js'
 import type { ConnectionHost } from './ports.js'
 import { StreamWriter, type WriterOwner } from './stream-writer.js'
 import { TurnEnd } from './turn-end.js'
-import { Watching } from './watching.js'
 
 /** The writing half of a connection. */
 export class PacketWriter extends StreamWriter {
-  /** Those who watch packets, of either direction. */
-  readonly watching: Watching
+  /** Somebody watches packets, of either direction: asked for each of them, looked up only now and then, for nearly always nobody does. */
+  watched = false
   readonly #host: ConnectionHost
   readonly #version: ProtocolVersion
   /** Largest packet that the server takes [MQTT-3.2.2-15]. */
@@ -40,11 +39,16 @@ export class PacketWriter extends StreamWriter {
     super(transport, host, owner)
     this.#host = host
     this.#version = version
-    this.watching = new Watching(host)
+    this.lookForWatchers()
     this.#turnEnd = new TurnEnd(host.platform, () => {
       if (host.waiting) host.flush()
       this.flush()
     })
+  }
+
+  /** To be called when a read or a turn begins, and for each new listener. */
+  lookForWatchers(): void {
+    this.watched = this.#host.links.watch !== undefined
   }
 
   /**
@@ -73,14 +77,14 @@ export class PacketWriter extends StreamWriter {
    * @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then
    */
   publish(topic: string, given: Uint8Array | string, how: Sending, packetId: number, again = false, alias = 0): number {
-    const { upload, writer } = this
+    const { underWay, writer } = this
     const version = this.#version
     const payload = typeof given === 'string' && given.length + topic.length > shortText ? encoder.encode(given) : given
     const rest = topic.length * 3 + headRoom
     // What would not fit with what is there leaves after it.
     if (writer.length > 0 && writer.length + payload.length + rest > largeBuffer) this.flushNow()
     // Behind a payload that is being sent everything has to wait in the writer.
-    const large = typeof payload !== 'string' && payload.length + rest > sliceBuffer && upload.source === undefined
+    const large = typeof payload !== 'string' && payload.length + rest > sliceBuffer && underWay.source === undefined
     const mark = writer.length
     this.queueFlush()
     if (!writeMessage(writer, topic, payload, how, packetId, alias, again, version, large))
@@ -91,7 +95,7 @@ export class PacketWriter extends StreamWriter {
       if (payload.length >= largePayload) this.exempt += payload.length
       if (writer.length >= largeBuffer) this.flush()
     }
-    if (this.watching.on) this.#host.links.watch?.('out', publishPacket(topic, payload, how, packetId, alias, again))
+    if (this.watched) this.#host.links.watch?.('out', publishPacket(topic, payload, how, packetId, alias, again))
     return size
   }
 
@@ -122,7 +126,7 @@ export class PacketWriter extends StreamWriter {
    */
   queueFlush(patient = false): void {
     if (this.stopped) return
-    if (!this.#turnEnd.awaited) this.watching.refresh()
+    if (!this.#turnEnd.awaited) this.lookForWatchers()
     this.#turnEnd.ask(patient)
   }
 
@@ -130,7 +134,7 @@ export class PacketWriter extends StreamWriter {
     this.#turnEnd.cancel()
     const { platform, session } = this.#host
     const { length } = session.acks
-    if (this.upload.source === undefined && (!this.underWay.blocked || this.underWay.writes < mostWrites))
+    if (this.underWay.source === undefined && (!this.underWay.blocked || this.underWay.writes < mostWrites))
       this.flushNow(this.#pace.careful && length > 0 ? this.#pace.room(platform.now()) : undefined)
     else if (length * 5 + this.writer.length >= largeBuffer) {
       // Full buffers leave; what is left over waits for more.
@@ -174,10 +178,10 @@ export class PacketWriter extends StreamWriter {
     if (this.isMute) return 0
     const { session, counters, options } = this.#host
     const { acks } = session
-    if (acks.length > 0) this.watching.refresh()
-    const watched = this.watching.on ? acks.entries.slice(acks.head, acks.tail) : []
+    if (acks.length > 0) this.lookForWatchers()
+    const seen = this.watched ? acks.entries.slice(acks.head, acks.tail) : []
     // Behind a payload that is being sent they have to wait in the writer.
-    const end = this.upload.source === undefined ? largeBuffer - ackRoom : Number.POSITIVE_INFINITY
+    const end = this.underWay.source === undefined ? largeBuffer - ackRoom : Number.POSITIVE_INFINITY
     let left = most
     let written = 0
     for (let fits = true; fits && left > 0 && acks.length > 0; ) {
@@ -189,7 +193,7 @@ export class PacketWriter extends StreamWriter {
       if (!fits) this.owner.giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no ack fits'))
     }
     if (counters !== undefined) counters.packetsSent += written
-    for (const entry of watched.slice(0, written)) this.#host.links.watch?.('out', acknowledgement(entry))
+    for (const entry of seen.slice(0, written)) this.#host.links.watch?.('out', acknowledgement(entry))
     if (this.piled > options.memoryBudget) this.owner.giveUp(broken('ERR_CONNECTION_LOST', 'the server reads nothing'))
     return most - left
   }

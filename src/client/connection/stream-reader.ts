@@ -59,10 +59,10 @@ export abstract class StreamReader {
   }
 
   /**
-   * Takes the first `length` of these bytes, which belong to their owner again afterwards. False when they are more than `room` for a packet that is
-   * still to be judged.
+   * Takes the first `length` of these bytes, which belong to their owner again afterwards. False when what is held behind a packet that is still to be
+   * judged gets too much.
    */
-  take(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, now: number, room: () => number): boolean {
+  take(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, now: number): boolean {
     if (bytes === undefined) this.framer.fill(length)
     if (this.#waiting === undefined) {
       if (this.better !== undefined && this.framer.pending === 0) this.#upgrade(this.better)
@@ -73,7 +73,7 @@ export abstract class StreamReader {
       return true
     }
     if (bytes === undefined) return true
-    if (this.#held && length > room()) return false
+    if (this.#held && this.held + length > this.#host.options.memoryBudget) return false
     this.#waiting.raw(length === bytes.length ? bytes : bytes.subarray(0, length))
     if (!this.#held && this.#waiting.length > mostWaiting) this.#continue(false)
     return true

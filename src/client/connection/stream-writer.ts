@@ -14,7 +14,6 @@ import { broken } from '../session/refusal.js'
 import { mostUnderWay } from './bounds.js'
 import type { ConnectionHost } from './ports.js'
 import { UnderWay, type WrittenCallback } from './under-way.js'
-import { Upload } from './upload.js'
 
 /** The connection, as its writer sees it. */
 export interface WriterOwner {
@@ -27,7 +26,6 @@ export interface WriterOwner {
 /** Writes a stream. */
 export abstract class StreamWriter {
   readonly underWay = new UnderWay()
-  readonly upload = new Upload()
   /** What is to be handed over next. */
   protected readonly writer: Writer
   /** Bytes of large payloads in it. */
@@ -57,7 +55,7 @@ export abstract class StreamWriter {
 
   /** False while the transport asks for patience: user data waits, acknowledgements and pings do not. */
   get writable(): boolean {
-    return !this.underWay.blocked && !this.underWay.full && !this.stopped && this.upload.source === undefined
+    return !this.underWay.blocked && !this.underWay.full && !this.stopped && this.underWay.source === undefined
   }
 
   /** Bytes that have not left, but for those of large payloads. */
@@ -67,7 +65,7 @@ export abstract class StreamWriter {
 
   /** Where what was written so far ends: bytes since the connection began. */
   get end(): number {
-    return this.underWay.handed + this.writer.length + this.upload.rest
+    return this.underWay.handed + this.writer.length + this.underWay.rest
   }
 
   /** Calls back when everything that was queued so far has left, or never will. */
@@ -87,13 +85,13 @@ export abstract class StreamWriter {
   /** Hands over nothing but what is queued, which is a payload at most; calls back when that is done. */
   silence(done: () => void): void {
     this.#silent = done
-    if (this.upload.source === undefined) done()
+    if (this.underWay.source === undefined) done()
   }
 
   /** Hands nothing over any more. */
   stop(): void {
     this.stopped = true
-    this.upload.source = undefined
+    this.underWay.source = undefined
     this.#reset()
   }
 
@@ -111,13 +109,13 @@ export abstract class StreamWriter {
     this.handWriter()
     this.#alone = false
     if (this.stopped || first.length === payload.length) return
-    this.upload.begin(payload, first.length)
+    this.underWay.follow(payload, first.length)
     this.#feed()
   }
 
   protected handWriter(): void {
     const { bytes, length } = this.writer
-    if (this.upload.source !== undefined) return
+    if (this.underWay.source !== undefined) return
     if (length === 0) return this.#reset()
     const { exempt } = this
     this.writer.bytes = nothing
@@ -131,26 +129,26 @@ export abstract class StreamWriter {
 
   // Hands over slices as the transport takes them. They are copies: it never holds memory that the caller gets back.
   #feed(): void {
-    const { upload, underWay } = this
-    for (let { source } = upload; source !== undefined && !underWay.blocked && !underWay.full; { source } = upload) {
-      const slice = upload.next(source)
+    const { underWay } = this
+    for (let { source } = underWay; source !== undefined && !underWay.blocked && !underWay.full; { source } = underWay) {
+      const slice = underWay.next(source)
       if (slice === undefined) return this.owner.giveUp(broken('ERR_CONNECTION_LOST', 'length changed'))
       const buffer = takeBuffer(slice.length)
       buffer.set(slice)
       this.#hand(buffer.subarray(0, slice.length), slice.length, buffer)
     }
     // No PINGREQ finds out now whether the peer is there.
-    if (upload.source !== undefined) this.#hold()
+    if (underWay.source !== undefined) this.#hold()
   }
 
   // The transport takes more: first of what was begun, then what had to wait for its end.
   #goOn(): void {
     if (this.stopped || this.underWay.blocked) return
     const { platform, session } = this.#host
-    const begun = this.upload.source !== undefined
+    const begun = this.underWay.source !== undefined
     this.#feed()
     if (this.writable) session.keepAlive.blocked(false, platform.now())
-    if (this.upload.source === undefined) {
+    if (this.underWay.source === undefined) {
       if (!begun || this.#silent === undefined) this.flush()
       else {
         this.handWriter()

@@ -1,8 +1,12 @@
 /**
- * Bytes of one connection that were handed to its transport: how many are under way, how many have left, and who waits for that.
+ * What one connection has on its way out: bytes that were handed to the transport and have not left, who waits for them, and the large payload of
+ * which more is to follow, slice by slice: nothing else is handed over before its last byte.
+ *
+ * The memory of that payload is its caller's. It must never be read after `source` was set to something else.
  */
 import type { MqttError } from '../../errors.js'
 import { Ring } from '../common/ring.js'
+import { sliceBuffer } from '../memory/write-buffers.js'
 
 /** Called with what kept the bytes from leaving, if anything did. */
 export type WrittenCallback = (error?: unknown) => void
@@ -20,6 +24,11 @@ export class UnderWay {
   blocked = false
   /** Too much is under way. */
   full = false
+  /** The large payload; undefined when there is none. A copy may take its place. */
+  source: Uint8Array | undefined
+  /** Bytes of it that were handed over, and those that the head of its packet names. */
+  #at = 0
+  #size = 0
   /** Why nothing more leaves. */
   #gone: MqttError | undefined
   readonly #waiting = new Ring<{ readonly at: number; readonly callback: WrittenCallback }>()
@@ -27,6 +36,27 @@ export class UnderWay {
   /** Bytes that have not left. */
   get length(): number {
     return this.handed - this.left
+  }
+
+  /** Bytes of the large payload that are still to be handed over. */
+  get rest(): number {
+    return this.source === undefined ? 0 : this.#size - this.#at
+  }
+
+  /** Goes on with a payload of which so many bytes were handed over. */
+  follow(payload: Uint8Array, at: number): void {
+    this.source = payload
+    this.#at = at
+    this.#size = payload.length
+  }
+
+  /** The next slice of it, in its memory; undefined when that has another length by now. */
+  next(source: Uint8Array): Uint8Array | undefined {
+    if (source.length !== this.#size) return undefined
+    const slice = source.subarray(this.#at, this.#at + sliceBuffer)
+    this.#at += slice.length
+    if (this.#at === this.#size) this.source = undefined
+    return slice
   }
 
   /** A write begins. */

@@ -66,7 +66,7 @@ export class Core
     this.events = new Emitter(
       (error, type) => this.log('error', `a listener of '${type}' threw: `, error),
       platform.trace && ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
-      () => this.links.current?.writer.watching.refresh(),
+      () => this.links.current?.writer.lookForWatchers(),
     )
     const { cleanStart, outbound, topicAliasMaximum } = options
     const unaskedAliases = topicAliasMaximum === undefined ? 10 : 0

@@ -19,18 +19,16 @@ export interface PublishWriter {
   queueFlush(): void
   /** Calls back when everything that was queued so far has left, or never will. */
   onWritten(callback: (error?: unknown) => void): void
-  /** The payload in the middle of being handed over, whose place a copy may take. */
-  readonly upload: { source: Uint8Array | undefined }
+  /** What is under way: `source` is the payload in the middle of being handed over, whose place a copy may take. */
+  readonly underWay: { source: Uint8Array | undefined }
 }
 
 /** How far the writing has come. */
 export interface WriteProgress {
-  /** Bytes that have left. */
-  readonly underWay: { readonly left: number }
+  /** Bytes that have left, and the payload in the middle of being handed over. */
+  readonly underWay: { readonly left: number; readonly source: Uint8Array | undefined }
   /** Where what was written so far ends: bytes since the connection began. */
   readonly end: number
-  /** What is in the middle of being handed over. */
-  readonly upload: { readonly source: Uint8Array | undefined }
 }
 
 /** The client that publishes. */

@@ -4,6 +4,7 @@
  * Memory is bounded by the Topic Alias Maximum of each side times the longest topic. They must never outlive their connection [MQTT-3.3.2-7].
  */
 
+import { type Linked, Queue } from '../common/queue.js'
 import { SparseMap } from '../common/sparse.js'
 import { mostAliases } from './numbers.js'
 
@@ -43,27 +44,23 @@ export class InboundAliases<T extends { readonly name: string }> {
 }
 
 /** A topic with an alias, in the order of use. */
-interface Alias {
+interface Alias extends Linked<Alias> {
   readonly topic: string
   readonly alias: number
-  older: Alias | undefined
-  younger: Alias | undefined
 }
 
 /** Aliases that we give to the topics of QoS 0 messages; the one unused for longest makes room for a new topic. */
 export class OutboundAliases {
   readonly #aliases = new SparseMap<string, Alias>()
+  #used = new Queue<Alias>()
   readonly #free: number[] = []
-  #oldest: Alias | undefined
-  #youngest: Alias | undefined
   #maximum = 0
 
   /** A connection is up: the server takes this many [MQTT-3.2.2-17]. */
   start(maximum: number): void {
     this.#aliases.clear()
+    this.#used = new Queue()
     this.#free.length = 0
-    this.#oldest = undefined
-    this.#youngest = undefined
     this.#maximum = Math.min(maximum, mostAliases)
   }
 
@@ -72,9 +69,9 @@ export class OutboundAliases {
     if (this.#maximum === 0) return 0
     const known = this.#aliases.get(topic)
     if (known === undefined) return -this.#learn(topic)
-    if (known !== this.#youngest) {
-      this.#unlink(known)
-      this.#append(known)
+    if (known !== this.#used.last) {
+      this.#used.remove(known)
+      this.#used.push(known)
     }
     return known.alias
   }
@@ -87,31 +84,16 @@ export class OutboundAliases {
 
   #learn(topic: string): number {
     let alias = this.#free.pop() ?? this.#aliases.size + 1
-    if (alias > this.#maximum) alias = this.#remove(this.#oldest as Alias)
-    const made: Alias = { topic, alias, older: undefined, younger: undefined }
+    if (alias > this.#maximum) alias = this.#remove(this.#used.first as Alias)
+    const made: Alias = { topic, alias, previous: undefined, following: undefined }
     this.#aliases.set(topic, made)
-    this.#append(made)
+    this.#used.push(made)
     return alias
   }
 
   #remove(known: Alias): number {
     this.#aliases.delete(known.topic)
-    this.#unlink(known)
+    this.#used.remove(known)
     return known.alias
-  }
-
-  #append(known: Alias): void {
-    known.older = this.#youngest
-    known.younger = undefined
-    if (this.#youngest === undefined) this.#oldest = known
-    else this.#youngest.younger = known
-    this.#youngest = known
-  }
-
-  #unlink({ older, younger }: Alias): void {
-    if (older === undefined) this.#oldest = younger
-    else older.younger = younger
-    if (younger === undefined) this.#youngest = older
-    else younger.older = older
   }
 }

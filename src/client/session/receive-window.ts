@@ -7,6 +7,7 @@
  * not settled, nor anything on a connection that did not bring it.
  */
 import { PUBACK, PUBCOMP, PUBREC } from '../../wire/constants.js'
+import { SparseMap } from '../common/sparse.js'
 import { Arrivals } from './arrivals.js'
 import { IdTable } from './id-table.js'
 import {
@@ -26,13 +27,23 @@ import {
   STORING,
   statusMask,
 } from './numbers.js'
-import { ParkedMessages } from './parked.js'
 import type { WindowHost } from './window-host.js'
+
+/** A message of an earlier connection that has no acknowledgement yet. */
+interface Parked {
+  readonly ticket: number
+  /** As a slot of `Arrivals`. */
+  value: number
+  /** Its place among the arrivals of this connection, once the server has repeated it. */
+  slot: number
+}
 
 /** Incoming half of the session state. */
 export class ReceiveWindow {
   readonly #ids = new IdTable()
-  readonly #parked = new ParkedMessages()
+  /** By packet identifier, and by ticket. */
+  readonly #parked = new SparseMap<number, Parked>()
+  readonly #byTicket = new SparseMap<number, Parked>()
   readonly #arrivals = new Arrivals()
   readonly #host: WindowHost
   /** A server that exceeds Receive Maximum is borne with. */
@@ -66,7 +77,7 @@ export class ReceiveWindow {
   /** The oldest message without an acknowledgement; equal to the next ticket when there is none. */
   get oldestTicket(): number {
     const { oldest } = this.#arrivals
-    return this.#parked.at(oldest, this.#arrivals.get(oldest))?.ticket ?? oldest
+    return this.#parkedAt(oldest)?.ticket ?? oldest
   }
 
   /** True when the server may send no further QoS 1 or 2 message. */
@@ -86,7 +97,13 @@ export class ReceiveWindow {
     const state = this.#ids.get(id)
     if (state !== 0 && state !== QOS2_EARLIER) return this.#handleRepeat(id, qos, state, dup)
     if (this.open >= this.#receiveMaximum && !this.#bears()) return this.#break(0x93)
-    if (state === QOS2_EARLIER && qos === 2) return this.#handleEarlier(id)
+    if (state === QOS2_EARLIER && qos === 2) {
+      // It was received, once and for all, on an earlier connection.
+      this.open += 1
+      this.#ids.set(id, QOS2_RECEIVED)
+      this.#host.acks.push(PUBREC, id, 0)
+      return REPEAT
+    }
     // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free.
     if (state === QOS2_EARLIER) this.#host.persistence.note('delete-inbound', id)
     this.open += 1
@@ -95,7 +112,7 @@ export class ReceiveWindow {
     const parked = this.#parked.size === 0 ? undefined : this.#parked.get(id)
     if (parked !== undefined) {
       // Another message has its identifier now, or its repeat, decided or not, takes its place among the arrivals.
-      if (((parked.value ^ value) & qos2Flag) !== 0 || (qos === 1 && !dup)) this.#parked.delete(parked)
+      if (((parked.value ^ value) & qos2Flag) !== 0 || (qos === 1 && !dup)) this.#forget(parked)
       else {
         parked.slot = this.#arrivals.push(parked.value)
         this.#drain()
@@ -125,7 +142,7 @@ export class ReceiveWindow {
    * @param from its status so far; what is STORING is settled here once the store has it
    */
   settle(ticket: number, reasonCode: number, from = PENDING): boolean {
-    const parked = this.#parked.withTicket(ticket)
+    const parked = this.#byTicket.get(ticket)
     if (parked?.slot === nowhere) {
       if ((parked.value & statusMask) !== from) return false
       parked.value = this.#decided(parked.value, ticket, reasonCode, from)
@@ -160,6 +177,7 @@ export class ReceiveWindow {
     this.suspend()
     this.#ids.clear()
     this.#parked.clear()
+    this.#byTicket.clear()
   }
 
   // The identifier of an exchange that is not finished: the same QoS 2 message again [MQTT-4.3.3-10], or an identifier used twice.
@@ -167,14 +185,6 @@ export class ReceiveWindow {
     if (this.#repeats && dup && qos === 1 && state === QOS1_IN_HAND) return REPEAT
     if (qos !== 2 || state === QOS1_IN_HAND) return this.#break(0x82, 'packet identifier in use')
     if (state === QOS2_RECEIVED) this.#host.acks.push(PUBREC, id, 0)
-    return REPEAT
-  }
-
-  // It was received, once and for all, on an earlier connection.
-  #handleEarlier(id: number): number {
-    this.open += 1
-    this.#ids.set(id, QOS2_RECEIVED)
-    this.#host.acks.push(PUBREC, id, 0)
     return REPEAT
   }
 
@@ -199,7 +209,18 @@ export class ReceiveWindow {
     parked.value = value
     parked.slot = nowhere
     this.#ids.set(id, 0)
-    this.#parked.add(parked)
+    this.#parked.set(id, parked)
+    this.#byTicket.set(parked.ticket, parked)
+  }
+
+  #forget(parked: Parked): void {
+    this.#parked.delete(parked.value >>> idShift)
+    this.#byTicket.delete(parked.ticket)
+  }
+
+  #parkedAt(place: number): Parked | undefined {
+    const parked = this.#parked.get(this.#arrivals.get(place) >>> idShift)
+    return parked?.slot === place ? parked : undefined
   }
 
   // The outcome is known; a QoS 2 message that is taken must be on record before PUBREC says so.
@@ -214,15 +235,18 @@ export class ReceiveWindow {
     while (arrivals.length > 0) {
       const slot = arrivals.get(arrivals.oldest)
       if ((slot & statusMask) !== READY) return
-      const parked = this.#parked.size === 0 ? undefined : this.#parked.at(arrivals.oldest, slot)
-      if (parked !== undefined) this.#parked.delete(parked)
+      const parked = this.#parked.size === 0 ? undefined : this.#parkedAt(arrivals.oldest)
+      if (parked !== undefined) this.#forget(parked)
       arrivals.oldest += 1
-      this.#acknowledge(slot >>> idShift, (slot & qos2Flag) !== 0, (slot >>> reasonShift) & 0xff)
+      this.#acknowledge(slot)
     }
     arrivals.rest()
   }
 
-  #acknowledge(id: number, qos2: boolean, reasonCode: number): void {
+  #acknowledge(slot: number): void {
+    const id = slot >>> idShift
+    const qos2 = (slot & qos2Flag) !== 0
+    const reasonCode = (slot >>> reasonShift) & 0xff
     if (qos2 && reasonCode < errorReason) this.#ids.set(id, QOS2_RECEIVED)
     else {
       this.#ids.set(id, 0)
