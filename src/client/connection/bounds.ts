@@ -28,6 +28,8 @@ export const clockStride = 64
 export const mostWaiting = 1_048_576
 
 // packet-writer.ts
+/** Acknowledgements for which an empty queue keeps its array. */
+export const mostIdleAcks = 4096
 /** Room that writing an acknowledgement asks for: a few bytes more than it takes. */
 export const ackRoom = 8
 /**

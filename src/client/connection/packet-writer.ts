@@ -5,8 +5,9 @@
  */
 import { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
-import { writeAcks } from '../../wire/acks.js'
+import { ackType, writePackedAck } from '../../wire/acks.js'
 import { headRoom } from '../../wire/buffer-numbers.js'
+import { PUBREL } from '../../wire/constants.js'
 import { writeMessage } from '../../wire/encode-publish.js'
 import type { ClientPacket, DisconnectPacket, ProtocolVersion } from '../../wire/packets.js'
 import { largePayload } from '../common/bounds.js'
@@ -15,7 +16,7 @@ import { largeBuffer, sliceBuffer } from '../memory/write-buffers.js'
 import type { Sending } from '../parsing/requests.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { broken, tooLarge } from '../session/refusal.js'
-import { ackRoom, mostWrites, shortText } from './bounds.js'
+import { ackRoom, mostIdleAcks, mostWrites, shortText } from './bounds.js'
 import { acknowledgement, goodbyes, publishPacket, writeControl } from './control.js'
 import { Pace } from './pace.js'
 import type { ConnectionHost } from './ports.js'
@@ -175,27 +176,29 @@ export class PacketWriter extends StreamWriter {
 
   /** Puts the acknowledgements that are due behind what is written; of those for messages from the server so many at most. Gives how many these were. */
   writeAcks(most = Number.POSITIVE_INFINITY): number {
-    if (this.isMute) return 0
-    const { session, counters, options } = this.#host
+    let count = 0
+    if (this.isMute) return count
+    this.lookForWatchers()
+    const { writer } = this
+    const { session, counters, links, options } = this.#host
     const { acks } = session
-    if (acks.length > 0) this.lookForWatchers()
-    const seen = this.watched ? acks.entries.slice(acks.head, acks.tail) : []
-    // Behind a payload that is being sent they have to wait in the writer.
-    const end = this.underWay.source === undefined ? largeBuffer - ackRoom : Number.POSITIVE_INFINITY
-    let left = most
-    let written = 0
-    for (let fits = true; fits && left > 0 && acks.length > 0; ) {
-      if (this.writer.length > end) this.handWriter()
-      const { length } = acks
-      left -= writeAcks(this.writer, acks, left, end, this.#packetLimit, this.#version)
-      written += length - acks.length
-      fits = acks.length < length
-      if (!fits) this.owner.giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no ack fits'))
+    while (acks.length > 0 && count < most) {
+      const ack = acks.entries[acks.head++] as number
+      if (ackType(ack) !== PUBREL) count += 1
+      if (writer.length + ackRoom > largeBuffer) this.handWriter()
+      const mark = writer.length
+      writePackedAck(writer, ack, this.#version)
+      if (writer.length - mark > this.#packetLimit) {
+        writer.length = mark
+        this.owner.giveUp(new MqttError('ERR_PACKET_TOO_LARGE', 'no ack fits'))
+        return count
+      }
+      if (counters !== undefined) counters.packetsSent += 1
+      if (this.watched) links.watch?.('out', acknowledgement(ack))
     }
-    if (counters !== undefined) counters.packetsSent += written
-    for (const entry of seen.slice(0, written)) this.#host.links.watch?.('out', acknowledgement(entry))
+    if (acks.length === 0 && acks.entries.length > mostIdleAcks) acks.clear()
     if (this.piled > options.memoryBudget) this.owner.giveUp(broken('ERR_CONNECTION_LOST', 'the server reads nothing'))
-    return most - left
+    return count
   }
 
   // A packet was written from `mark` on: it counts, or is taken back. Its size.

@@ -9,7 +9,7 @@ import type { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import { nothing } from '../../wire/fields.js'
 import { Writer } from '../../wire/writer.js'
-import { BufferSource, giveBuffer, sliceBuffer, smallBuffer, takeBuffer } from '../memory/write-buffers.js'
+import { giveBuffer, sliceBuffer, swapBuffer, takeBuffer } from '../memory/write-buffers.js'
 import { broken } from '../session/refusal.js'
 import { mostUnderWay } from './bounds.js'
 import type { ConnectionHost } from './ports.js'
@@ -27,14 +27,13 @@ export interface WriterOwner {
 export abstract class StreamWriter {
   readonly underWay = new UnderWay()
   /** What is to be handed over next. */
-  protected readonly writer: Writer
+  protected readonly writer = new Writer(0, true, swapBuffer)
   /** Bytes of large payloads in it. */
   protected exempt = 0
   protected stopped = false
   readonly #host: ConnectionHost
   readonly #transport: Transport
   protected readonly owner: WriterOwner
-  readonly #buffers = new BufferSource()
   /** What is handed over may be taken back: no packet but one is in it. */
   #alone = false
   /** Nothing follows what is queued, for DISCONNECT is the last of it [MQTT-3.14.4-1]; called when all of it was handed over. */
@@ -44,7 +43,6 @@ export abstract class StreamWriter {
     this.#transport = transport
     this.#host = host
     this.owner = owner
-    this.writer = new Writer(0, true, this.#buffers.grow)
   }
 
   /** Hands what is queued to the transport in one write; small ones, which cost far more than their bytes, wait where many are under way. */
@@ -121,7 +119,6 @@ export abstract class StreamWriter {
     this.writer.bytes = nothing
     this.writer.length = 0
     this.exempt = 0
-    this.#buffers.busy = length > smallBuffer
     const { platform, session } = this.#host
     session.keepAlive.sentAt = platform.now()
     this.#hand(bytes.subarray(0, length), exempt, bytes)

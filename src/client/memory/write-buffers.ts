@@ -36,14 +36,8 @@ export function giveBuffer(bytes: Uint8Array): void {
   } else if (bytes.length === smallBuffer && small.length < mostSmall) small.push(bytes)
 }
 
-/** Where one writer has its buffers from. */
-export class BufferSource {
-  /** The write before was no small one: this will hardly be. */
-  busy = false
-
-  /** A buffer of at least `size` bytes in place of one that was written out of. */
-  readonly grow = (size: number, old: Uint8Array): Uint8Array => {
-    giveBuffer(old)
-    return takeBuffer(this.busy ? Math.max(size, largeBuffer) : size)
-  }
+/** A buffer of at least `size` bytes in place of one that was taken before. */
+export function swapBuffer(size: number, old: Uint8Array): Uint8Array {
+  giveBuffer(old)
+  return takeBuffer(size)
 }

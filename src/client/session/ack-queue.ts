@@ -1,12 +1,12 @@
 /**
  * Acknowledgement packets that wait to be written: a queue of integers, drained once per read of the transport.
  *
- * Its length is bounded by what the peer sent in one read, because the driver drains it after each: by `writeAcks`, which knows the form of entries.
+ * Its length is bounded by what the peer sent in one read, because the driver drains it after each.
  */
-import type { PackedAcks } from '../../wire/acks.js'
 
-/** Queue of packed acknowledgements. Its array is kept: a turn of acknowledgements allocates nothing. */
-export class AckQueue implements PackedAcks {
+/** Queue of acknowledgements, packed as in `wire/acks.ts`. Its array is kept: a turn of acknowledgements allocates nothing. */
+export class AckQueue {
+  /** Those from `head` to `tail` wait: whoever takes the oldest raises `head`. */
   readonly entries: number[] = []
   head = 0
   tail = 0
@@ -16,12 +16,12 @@ export class AckQueue implements PackedAcks {
   }
 
   push(packetType: number, id: number, reasonCode: number): void {
+    if (this.head === this.tail) this.head = this.tail = 0
     this.entries[this.tail++] = (packetType << 24) | (reasonCode << 16) | id
   }
 
+  /** Forgets all of them, and the array. */
   clear(): void {
-    this.entries.length = 0
-    this.head = 0
-    this.tail = 0
+    this.entries.length = this.head = this.tail = 0
   }
 }

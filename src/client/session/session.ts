@@ -59,7 +59,7 @@ export class Session {
   readonly topics = new OutboundAliases()
   /** That of the connection, or of the one before until there is CONNACK. */
   keepAlive: KeepAlive
-  readonly exchange = new AuthExchange(this)
+  readonly authExchange = new AuthExchange(this)
   readonly persistence: Persistence
   /** This process was connected in the session, so that it knows its state. */
   known = false
@@ -105,7 +105,7 @@ export class Session {
     const v5 = packet.protocolVersion === 5
     this.#connect = packet
     this.state = 'connecting'
-    this.exchange.start(packet.properties.authenticationMethod)
+    this.authExchange.start(packet.properties.authenticationMethod)
     this.aliases.start(v5 ? (packet.properties.topicAliasMaximum ?? this.#config.unaskedAliases ?? 0) : 0)
     this.topics.start(0)
     this.receiveWindow.start(v5 ? (packet.properties.receiveMaximum ?? this.#config.receiveMaximum) : 65_535, !v5)
@@ -170,7 +170,7 @@ export class Session {
   handlePacket(packet: ServerPacket, now: number): void {
     if (this.state === 'closed') return
     if (packet.type === 'connack') return this.#handleConnack(packet, now)
-    if (packet.type === 'auth') return this.exchange.handleAuth(packet, now)
+    if (packet.type === 'auth') return this.authExchange.handleAuth(packet, now)
     if (!this.expectConnected()) return
     switch (packet.type) {
       case 'suback':
@@ -223,7 +223,7 @@ export class Session {
     const stale = this.receiveWindow.parked
     if (!packet.sessionPresent) this.reset()
     this.known = true
-    this.exchange.accept()
+    this.authExchange.accept()
     this.sendWindow.start(Math.min(negotiated.receiveMaximum, this.#config.maximumInflight), foreign, this.version === 4)
     this.topics.start(negotiated.topicAliasMaximum)
     this.keepAlive = new KeepAlive(negotiated.pingTimeout, negotiated.keepAlive, now)
