@@ -205,6 +205,18 @@ export function writeAck(
   })
 }
 
+/**
+ * Writes the acknowledgement `(packetType << 24) | (reasonCode << 16) | packetId` in its shortest form, on 3.1.1 without a reason code: the fast path,
+ * where everything was checked.
+ */
+export function writePackedAck(writer: Writer, ack: number, version: ProtocolVersion): void {
+  const packetType = ack >>> 24
+  const reasonCode = version === 5 ? (ack >>> 16) & 0xff : 0
+  writer.u16((packetType << 12) | (packetType === PUBREL ? 0x200 : 0) | (reasonCode > 0 ? 3 : 2))
+  writer.u16(ack & 0xffff)
+  if (reasonCode > 0) writer.u8(reasonCode)
+}
+
 /** Writes a SUBSCRIBE (section 3.8). */
 export function writeSubscribe(writer: Writer, packet: SubscribeInput, version: ProtocolVersion): void {
   writeRequest(writer, SUBSCRIBE, packet, version, packet.subscriptions, 'subscriptions', (subscription, option) => {

@@ -3,7 +3,6 @@
  *
  * Pure functions over writers and bytes.
  */
-import { ackId, ackReason, ackType } from '../../wire/acks.js'
 import { PINGRESP, PUBACK, PUBCOMP } from '../../wire/constants.js'
 import { decodeServerPacket } from '../../wire/decode-server.js'
 import { acknowledgements } from '../../wire/decode-shared.js'
@@ -56,8 +55,8 @@ export function holdsTooMuch({ userPropertyCount, subscriptionIdentifierCount }:
 }
 
 /** A queued acknowledgement as a packet, for those who watch. */
-export function acknowledgement(entry: number): Packet {
-  return { type: acknowledgements[ackType(entry) - PUBACK], packetId: ackId(entry), reasonCode: ackReason(entry), properties: {} } as Packet
+export function acknowledgement(ack: number): Packet {
+  return { type: acknowledgements[(ack >>> 24) - PUBACK], packetId: ack & 0xffff, reasonCode: (ack >>> 16) & 0xff, properties: {} } as Packet
 }
 
 /** A PUBLISH that was written, for those who watch. */

@@ -5,9 +5,9 @@
  */
 import { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
-import { ackType, writePackedAck } from '../../wire/acks.js'
 import { headRoom } from '../../wire/buffer-numbers.js'
 import { PUBREL } from '../../wire/constants.js'
+import { writePackedAck } from '../../wire/encode-client.js'
 import { writeMessage } from '../../wire/encode-publish.js'
 import type { ClientPacket, DisconnectPacket, ProtocolVersion } from '../../wire/packets.js'
 import { largePayload } from '../common/bounds.js'
@@ -184,7 +184,7 @@ export class PacketWriter extends StreamWriter {
     const { acks } = session
     while (acks.length > 0 && count < most) {
       const ack = acks.entries[acks.head++] as number
-      if (ackType(ack) !== PUBREL) count += 1
+      if (ack >>> 24 !== PUBREL) count += 1
       if (writer.length + ackRoom > largeBuffer) this.handWriter()
       const mark = writer.length
       writePackedAck(writer, ack, this.#version)

@@ -188,7 +188,7 @@ export class PublishQueue {
     this.#isolation.handleAnswer(item, true)
     const { session } = this.#host
     const retries = reasonCode === identifierInUse && packetType === PUBACK && !item.settled && item.retries++ < mostRetries
-    if (retries && session.sendWindow.identifiers.disown(packetId)) return this.#requeue(item)
+    if (retries && session.sendWindow.disown(packetId)) return this.#requeue(item)
     tally(this.#host, 'publishesAcked')
     if (reasonCode < 0x80 || packetType === PUBCOMP) return this.#ends.succeed(item, receipt(reasonCode || item.received, packetId, properties))
     tally(this.#host, 'refusals')

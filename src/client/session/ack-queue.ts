@@ -4,7 +4,7 @@
  * Its length is bounded by what the peer sent in one read, because the driver drains it after each.
  */
 
-/** Queue of acknowledgements, packed as in `wire/acks.ts`. Its array is kept: a turn of acknowledgements allocates nothing. */
+/** Queue of acknowledgements, packed as `writePackedAck` takes them. Its array is kept: a turn of acknowledgements allocates nothing. */
 export class AckQueue {
   /** Those from `head` to `tail` wait: whoever takes the oldest raises `head`. */
   readonly entries: number[] = []

@@ -11,41 +11,37 @@ const noSlots = new Uint32Array(0)
 /** A ring of slots. */
 export class Arrivals {
   /** Place of the oldest message that is not acknowledged, and the place that comes next. Both only rise. */
-  oldest = 0
-  next = 0
+  protected oldest = 0
+  protected next = 0
   #slots = noSlots
 
-  /** Messages in it. */
-  get length(): number {
+  /** Messages of this connection that the application has not settled, or whose turn to be acknowledged has not come. */
+  get unsettled(): number {
     return this.next - this.oldest
   }
 
-  has(place: number): boolean {
-    return place >= this.oldest && place < this.next
-  }
-
-  get(place: number): number {
+  protected slot(place: number): number {
     return this.#slots[place & (this.#slots.length - 1)] as number
   }
 
-  set(place: number, slot: number): void {
+  protected setSlot(place: number, slot: number): void {
     this.#slots[place & (this.#slots.length - 1)] = slot
   }
 
   /** Takes in the next message; gives its place. */
-  push(slot: number): number {
-    if (this.length === this.#slots.length) this.#grow()
-    this.set(this.next, slot)
+  protected push(slot: number): number {
+    if (this.unsettled === this.#slots.length) this.#grow()
+    this.setSlot(this.next, slot)
     return this.next++
   }
 
-  /** A number of slots that was needed once is not held for ever. Only while it is empty. */
-  rest(): void {
+  /** A number of slots that was needed once is not held for ever. Only while there is no message. */
+  protected rest(): void {
     if (this.#slots.length > mostIdleSlots) this.#slots = noSlots
   }
 
   /** Forgets all of them; their places are not given again. */
-  clear(): void {
+  protected clear(): void {
     this.oldest = this.next
     this.#slots = noSlots
   }

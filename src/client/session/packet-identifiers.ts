@@ -22,6 +22,8 @@ export class PacketIdentifiers extends IdTable {
   readonly #acks: AckQueue
   // valid for the connection
   #clearing = 0
+  /** The send quota: so many publishes at a time, and so many that are cleared. */
+  protected window = 0
 
   /** @param foreignBase where identifiers begin in a session whose past is unknown, 0 to 65,534: far from what an earlier process left in use */
   constructor(acks: AckQueue, foreignBase: number) {
@@ -31,19 +33,19 @@ export class PacketIdentifiers extends IdTable {
   }
 
   /** True when there is one that nothing uses. */
-  get available(): boolean {
+  get hasIdentifier(): boolean {
     return this.size < maximumPacketIdentifier
   }
 
-  /** A connection is up. `foreign`: it resumes a session that this process knows nothing of. */
-  start(foreign: boolean, cautious: boolean): void {
+  /** A connection is up. `foreign`: it goes on with a session that this process knows nothing of. */
+  protected resume(foreign: boolean, cautious: boolean): void {
     if (foreign && !this.#foreign) this.#last = this.#foreignBase
     this.#foreign ||= foreign
     this.#cautious = cautious
   }
 
-  /** Takes one that nothing uses. Only while one is `available`. */
-  take(state: number): number {
+  /** Takes one that nothing uses. Only while `hasIdentifier`. */
+  protected take(state: number): number {
     let id = this.#last
     do id = id === maximumPacketIdentifier ? 1 : id + 1
     while (this.get(id) !== 0)
@@ -53,18 +55,18 @@ export class PacketIdentifiers extends IdTable {
   }
 
   /** The same for a publish, of those that were cleared where that is due. */
-  takeForPublish(state: number): number {
+  protected takeForPublish(state: number): number {
     const id = state !== AWAIT_PUBACK || this.#cautious ? this.#clear.shift() : undefined
     if (id === undefined) return this.take(state)
     this.set(id, state)
     return id
   }
 
-  /** True when a publish has an identifier that no message of an earlier process can hold; if not, up to `most` are being cleared from now on. */
-  prepare(qos: number, most: number): boolean {
+  /** True when a publish has an identifier that no message of an earlier process can hold; if not, it sees to it (`CLEARED` follows). */
+  prepare(qos: number): boolean {
     if (!this.#foreign || this.#clear.length > 0 || (qos === 1 && !this.#cautious)) return true
     if (this.#clearing > 0) return false
-    while (this.#clearing < Math.min(clearBatch, most) && this.available) {
+    while (this.#clearing < Math.min(clearBatch, this.window) && this.hasIdentifier) {
       this.#clearing += 1
       this.#acks.push(PUBREL, this.take(CLEARING), 0)
     }
@@ -72,13 +74,13 @@ export class PacketIdentifiers extends IdTable {
   }
 
   /** PUBCOMP came for one that was being cleared. */
-  handleCleared(id: number): void {
+  protected handleCleared(id: number): void {
     this.#clearing -= 1
     this.#keepClear(id)
   }
 
   /** The exchange of a publish is over. */
-  free(id: number): void {
+  protected free(id: number): void {
     if (this.#foreign && (this.#cautious || this.get(id) !== AWAIT_PUBACK)) this.#keepClear(id)
     else this.set(id, 0)
   }

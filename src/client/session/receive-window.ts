@@ -39,12 +39,11 @@ interface Parked {
 }
 
 /** Incoming half of the session state. */
-export class ReceiveWindow {
+export class ReceiveWindow extends Arrivals {
   readonly #ids = new IdTable()
   /** By packet identifier, and by ticket. */
   readonly #parked = new SparseMap<number, Parked>()
   readonly #byTicket = new SparseMap<number, Parked>()
-  readonly #arrivals = new Arrivals()
   readonly #host: WindowHost
   /** A server that exceeds Receive Maximum is borne with. */
   readonly #tolerant: boolean
@@ -59,14 +58,10 @@ export class ReceiveWindow {
   #repeats = false
 
   constructor(host: WindowHost, receiveMaximum: number, tolerant: boolean) {
+    super()
     this.#host = host
     this.#receiveMaximum = receiveMaximum
     this.#tolerant = tolerant
-  }
-
-  /** Messages of this connection that the application has not settled, or whose turn to be acknowledged has not come. */
-  get unsettled(): number {
-    return this.#arrivals.length
   }
 
   /** Messages of earlier connections that have no acknowledgement yet. */
@@ -76,8 +71,7 @@ export class ReceiveWindow {
 
   /** The oldest message without an acknowledgement; equal to the next ticket when there is none. */
   get oldestTicket(): number {
-    const { oldest } = this.#arrivals
-    return this.#parkedAt(oldest)?.ticket ?? oldest
+    return this.#parkedAt(this.oldest)?.ticket ?? this.oldest
   }
 
   /** True when the server may send no further QoS 1 or 2 message. */
@@ -109,17 +103,17 @@ export class ReceiveWindow {
     this.open += 1
     this.#ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
     const value = (id << idShift) | (qos === 2 ? qos2Flag : 0)
-    const parked = this.#parked.size === 0 ? undefined : this.#parked.get(id)
+    const parked = this.#byTicket.size === 0 ? undefined : this.#parked.get(id)
     if (parked !== undefined) {
       // Another message has its identifier now, or its repeat, decided or not, takes its place among the arrivals.
       if (((parked.value ^ value) & qos2Flag) !== 0 || (qos === 1 && !dup)) this.#forget(parked)
       else {
-        parked.slot = this.#arrivals.push(parked.value)
+        parked.slot = this.push(parked.value)
         this.#drain()
         return REPEAT
       }
     }
-    return this.#arrivals.push(value)
+    return this.push(value)
   }
 
   /** A PUBREL came in [MQTT-4.3.3-11]. */
@@ -148,26 +142,26 @@ export class ReceiveWindow {
       parked.value = this.#decided(parked.value, ticket, reasonCode, from)
       return true
     }
-    const arrivals = this.#arrivals
     const at = parked?.slot ?? ticket
-    const slot = arrivals.get(at)
-    if (!arrivals.has(at) || (slot & statusMask) !== from) return false
-    arrivals.set(at, this.#decided(slot, ticket, reasonCode, from))
+    if (at < this.oldest || at >= this.next) return false
+    const slot = this.slot(at)
+    if ((slot & statusMask) !== from) return false
+    this.setSlot(at, this.#decided(slot, ticket, reasonCode, from))
     this.#drain()
     return true
   }
 
   /** There is no room for the message that was taken last: as the connection ends, it counts as one that never came. */
   takeBack(): void {
-    this.#arrivals.next -= 1
+    this.next -= 1
     this.open -= 1
-    this.#ids.set(this.#arrivals.get(this.#arrivals.next) >>> idShift, 0)
+    this.#ids.set(this.slot(this.next) >>> idShift, 0)
   }
 
   /** The connection is over: what has no acknowledgement waits for its repeat, and no acknowledgement of it counts as sent. */
   suspend(): void {
-    for (let place = this.#arrivals.oldest; place < this.#arrivals.next; place++) this.#park(place)
-    this.#arrivals.clear()
+    for (let place = this.oldest; place < this.next; place++) this.#park(place)
+    this.clear()
     this.open = 0
     this.#ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state))
   }
@@ -202,7 +196,7 @@ export class ReceiveWindow {
   }
 
   #park(place: number): void {
-    const value = this.#arrivals.get(place)
+    const value = this.slot(place)
     const id = value >>> idShift
     // One with this identifier has this very slot, as every other was rebound or forgotten when the slot was taken.
     const parked = this.#parked.get(id) ?? { ticket: place, value, slot: nowhere }
@@ -219,7 +213,7 @@ export class ReceiveWindow {
   }
 
   #parkedAt(place: number): Parked | undefined {
-    const parked = this.#parked.get(this.#arrivals.get(place) >>> idShift)
+    const parked = this.#parked.get(this.slot(place) >>> idShift)
     return parked?.slot === place ? parked : undefined
   }
 
@@ -231,16 +225,15 @@ export class ReceiveWindow {
   }
 
   #drain(): void {
-    const arrivals = this.#arrivals
-    while (arrivals.length > 0) {
-      const slot = arrivals.get(arrivals.oldest)
+    while (this.unsettled > 0) {
+      const slot = this.slot(this.oldest)
       if ((slot & statusMask) !== READY) return
-      const parked = this.#parked.size === 0 ? undefined : this.#parkedAt(arrivals.oldest)
+      const parked = this.#byTicket.size === 0 ? undefined : this.#parkedAt(this.oldest)
       if (parked !== undefined) this.#forget(parked)
-      arrivals.oldest += 1
+      this.oldest += 1
       this.#acknowledge(slot)
     }
-    arrivals.rest()
+    this.rest()
   }
 
   #acknowledge(slot: number): void {

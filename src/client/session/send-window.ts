@@ -28,101 +28,93 @@ import { PacketIdentifiers } from './packet-identifiers.js'
 import type { WindowHost } from './window-host.js'
 
 /** Outgoing half of the session state. */
-export class SendWindow {
+export class SendWindow extends PacketIdentifiers {
   /** Acknowledgements for exchanges that do not exist: counted, otherwise ignored. */
   unsolicited = 0
   /** The request whose answer had another number of reason codes than it had filters; 0 when there was none. */
   mismatched = 0
-  readonly identifiers: PacketIdentifiers
   /** Publishes at QoS 1 and 2 that this connection carries and that lack their last acknowledgement. */
   inFlight = 0
   /** Number of filters by packet identifier of a SUBSCRIBE or UNSUBSCRIBE in flight. */
   readonly #expected = new SparseMap<number, number>()
-  /** The send quota of the connection. */
-  #window = 0
   readonly #host: WindowHost
 
   constructor(host: WindowHost, foreignBase = 0) {
+    super(host.acks, foreignBase)
     this.#host = host
-    this.identifiers = new PacketIdentifiers(host.acks, foreignBase)
   }
 
   /** True when a publish at QoS 1 or 2 may leave now: there is quota [MQTT-4.9.0-2] and an identifier. */
   get mayPublish(): boolean {
-    return this.inFlight < this.#window && this.identifiers.available
+    return this.inFlight < this.window && this.hasIdentifier
   }
 
-  /** A connection is up: the quota starts from this CONNACK. `foreign`: it resumes a session that this process knows nothing of. */
+  /** A connection is up: the quota starts from this CONNACK. */
   start(window: number, foreign = false, cautious = false): void {
-    this.#window = window
+    this.window = window
     this.mismatched = 0
-    this.identifiers.start(foreign, cautious)
+    this.resume(foreign, cautious)
   }
 
   /** Takes an identifier for a PUBLISH at QoS 1 or 2. Only while `mayPublish`, and for QoS 2 after `prepare` said yes. */
   publish(qos: number): number {
     this.inFlight += 1
-    return this.identifiers.takeForPublish(qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK)
-  }
-
-  /** True when a publish has an identifier that no message of an earlier process can hold; if not, it sees to it (`CLEARED` follows). */
-  prepare(qos: number): boolean {
-    return this.identifiers.prepare(qos, this.#window)
+    return this.takeForPublish(qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK)
   }
 
   /** The connection is over: publishes are held for their replay, requests are forgotten, and the quota is gone. */
-  suspend(): void {
-    this.identifiers.suspend()
+  override suspend(): void {
+    super.suspend()
     this.#expected.clear()
     this.inFlight = 0
-    this.#window = 0
+    this.window = 0
   }
 
   /** True while this connection has quota for one more publish of an earlier one. */
   get mayReplay(): boolean {
-    return this.inFlight < this.#window
+    return this.inFlight < this.window
   }
 
   /** A publish of an earlier connection is sent again, with DUP [MQTT-4.4.0-1]. Only while `mayReplay`. */
   replay(id: number): void {
-    this.identifiers.set(id, this.identifiers.get(id) & ~held)
+    this.set(id, this.get(id) & ~held)
     this.inFlight += 1
   }
 
   /** An exchange of an earlier connection goes on with PUBREL, which needs no quota but keeps its place in it [MQTT-4.4.0-1]. */
   replayRelease(id: number): void {
     this.replay(id)
-    if (this.identifiers.get(id) === AWAIT_PUBCOMP) this.#host.acks.push(PUBREL, id, 0)
+    if (this.get(id) === AWAIT_PUBCOMP) this.#host.acks.push(PUBREL, id, 0)
   }
 
   /** A publish of an earlier connection will not be sent again; a QoS 2 identifier that the server may remember is not used any more. */
   abandon(id: number): void {
-    if (this.identifiers.get(id) === (AWAIT_PUBACK | held)) this.identifiers.set(id, 0)
+    if (this.get(id) === (AWAIT_PUBACK | held)) this.set(id, 0)
   }
 
   /** Gives an identifier back whose packet could not be encoded and never left. */
   withdraw(id: number): void {
-    const state = this.identifiers.get(id)
+    const state = this.get(id)
     if (state === AWAIT_PUBACK || state === AWAIT_PUBREC) this.#finish(id)
-    else this.identifiers.set(id, 0)
+    else this.set(id, 0)
     this.#expected.delete(id)
   }
 
-  /** Takes an identifier for a SUBSCRIBE or UNSUBSCRIBE of `count` filters. Only while one is `available`. */
+  /** Takes an identifier for a SUBSCRIBE or UNSUBSCRIBE of `count` filters. Only while `hasIdentifier`. */
   request(kind: 'subscribe' | 'unsubscribe', count: number): number {
-    const id = this.identifiers.take(kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)
+    const id = this.take(kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)
     this.#expected.set(id, count)
     return id
   }
 
   handlePuback(id: number): number {
-    const state = this.identifiers.get(id)
+    const state = this.get(id)
     if (state === AWAIT_PUBACK) return this.#end(id)
     return this.#refuse(state)
   }
 
   handlePubrec(id: number, reasonCode: number): number {
-    const state = this.identifiers.get(id)
+    const state = this.get(id)
     if (state === 0 || state === CLEARING || state === CLEAR) {
       if (reasonCode < errorReason) this.#host.acks.push(PUBREL, id, 0x92)
       return this.#refuse(0)
@@ -135,44 +127,44 @@ export class SendWindow {
   }
 
   handlePubcomp(id: number): number {
-    const state = this.identifiers.get(id)
+    const state = this.get(id)
     if (state === AWAIT_PUBCOMP) return this.#end(id)
     if (state !== CLEARING) return this.#refuse(state)
-    this.identifiers.handleCleared(id)
+    this.handleCleared(id)
     return CLEARED
   }
 
   /** A SUBACK or UNSUBACK with `count` reason codes (on 3.1.1 an UNSUBACK has none: pass undefined). */
   handleAnswer(kind: 'subscribe' | 'unsubscribe', id: number, count: number | undefined): number {
-    const state = this.identifiers.get(id)
+    const state = this.get(id)
     if (state !== (kind === 'subscribe' ? AWAIT_SUBACK : AWAIT_UNSUBACK)) return this.#refuse(state)
     if (count !== undefined && count !== this.#expected.get(id)) {
       this.mismatched = id
       return this.#refuse(state)
     }
     this.#expected.delete(id)
-    this.identifiers.set(id, 0)
+    this.set(id, 0)
     return DONE
   }
 
   /** Nothing of the old session counts any more. */
-  reset(): void {
+  override reset(): void {
     this.suspend()
-    this.identifiers.reset()
+    super.reset()
   }
 
   #storeRelease(id: number): number {
     if (!this.#host.persistence.durable) return this.#release(id)
-    this.identifiers.set(id, STORING_RELEASE)
+    this.set(id, STORING_RELEASE)
     this.#host.persistence.request('put-release', id, () => {
-      if (this.identifiers.get(id) === STORING_RELEASE) this.#release(id)
-      else if (this.identifiers.get(id) === (STORING_RELEASE | held)) this.identifiers.set(id, AWAIT_PUBCOMP | held)
+      if (this.get(id) === STORING_RELEASE) this.#release(id)
+      else if (this.get(id) === (STORING_RELEASE | held)) this.set(id, AWAIT_PUBCOMP | held)
     })
     return RELEASED
   }
 
   #release(id: number): number {
-    this.identifiers.set(id, AWAIT_PUBCOMP)
+    this.set(id, AWAIT_PUBCOMP)
     this.#host.acks.push(PUBREL, id, 0)
     return RELEASED
   }
@@ -184,7 +176,7 @@ export class SendWindow {
   }
 
   #finish(id: number): void {
-    this.identifiers.free(id)
+    this.free(id)
     this.inFlight -= 1
   }
 

@@ -89,7 +89,7 @@ export class SubscribeSender {
     const { links, session } = this.#host
     const { connection } = links
     if (sent.again || connection === undefined) return false
-    session.sendWindow.identifiers.avoid(packetId)
+    session.sendWindow.avoid(packetId)
     this.#send({ ...sent, again: true })
     return true
   }
@@ -118,7 +118,7 @@ export class SubscribeSender {
     for (let job = this.#jobs.peek(); job !== undefined; job = this.#jobs.peek()) {
       const { links, session } = this.#host
       const { connection } = links
-      if (connection === undefined || !session.sendWindow.identifiers.available) return
+      if (connection === undefined || !session.sendWindow.hasIdentifier) return
       if (this.#sendNext(job) && this.#jobs.peek() === job) this.#jobs.shift()
     }
   }
