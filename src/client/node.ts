@@ -77,7 +77,7 @@ function tellUnsent(): void {
     const { publishQueue, links, clientId } = client
     const { connection } = links
     const publishes = publishQueue.size + publishQueue.inFlight
-    const bytes = connection === undefined ? 0 : connection.writer.end - connection.writer.underWay.left
+    const bytes = connection === undefined ? 0 : connection.writer.end - connection.writer.left
     if (publishes + bytes === 0) continue
     total.publishes += publishes
     total.bytes += bytes

@@ -144,7 +144,7 @@ export class Connection implements ReaderOwner, WriterOwner {
     // Acknowledgements that are queued may answer what is now known to be wrong: they stay behind. Over our own limits they leave, or nothing moves on.
     if (error.fault === 'remote') this.#host.session.acks.clear()
     // No packet goes into the middle of another.
-    if (reasonCode === undefined || this.writer.underWay.source !== undefined) return this.destroy(error)
+    if (reasonCode === undefined || this.writer.source !== undefined) return this.destroy(error)
     this.writer.sendDisconnect({ type: 'disconnect', reasonCode, properties: {} })
     this.writer.flushNow()
     this.#finish(error)
@@ -164,7 +164,7 @@ export class Connection implements ReaderOwner, WriterOwner {
       this.#stopTimer()
       this.writer.stop()
       this.reader.stop()
-      this.writer.underWay.abandon(error ?? broken('ERR_CONNECTION_LOST'))
+      this.writer.abandon(error ?? broken('ERR_CONNECTION_LOST'))
       this.#host.links.handleClosed(error)
     })
   }

@@ -15,7 +15,7 @@ import type { TopicRecord } from '../../wire/topic-table.js'
 import { withOutcome } from '../common/outcome.js'
 import { windowSize } from '../memory/bounds.js'
 import type { Piece } from '../memory/message-memory.js'
-import type { Reads, TakeRead } from '../memory/reads.js'
+import type { Reads, ReadTaker } from '../memory/reads.js'
 import { noTicket, REPEAT } from '../session/numbers.js'
 import { broken, unknownAlias } from '../session/refusal.js'
 import { handleAck, takeAck } from './ack-reader.js'
@@ -43,7 +43,7 @@ export interface ReaderOwner {
 }
 
 /** Reads packets. */
-export class PacketReader extends StreamReader implements Sink {
+export class PacketReader extends StreamReader implements Sink, ReadTaker {
   readonly #host: ConnectionHost
   readonly #owner: ReaderOwner
   readonly #version: ProtocolVersion
@@ -68,8 +68,7 @@ export class PacketReader extends StreamReader implements Sink {
     this.#owner = owner
     this.#version = protocolVersion
     this.#options = found
-    const take: TakeRead = (bytes, length, data, window) => this.#receive(bytes, length, data, window as Piece | undefined)
-    this.#reads = platform.reads?.(router, this, take)
+    this.#reads = platform.reads?.(router, this)
     if (links.scanner !== undefined) this.useScanner(links.scanner)
   }
 
@@ -92,14 +91,14 @@ export class PacketReader extends StreamReader implements Sink {
   }
 
   read(length: number): void {
-    if (this.#reads === undefined) this.#receive(this.buffer(), length, undefined, undefined)
+    if (this.#reads === undefined) this.receive(this.buffer(), length, undefined, undefined)
     else this.#reads.read(length)
   }
 
   chunk(given: Uint8Array): void {
     // A Node Buffer becomes a plain view: its own `slice` would not copy what is kept.
     const bytes = given.constructor === Uint8Array ? given : new Uint8Array(given.buffer, given.byteOffset, given.length)
-    this.#receive(bytes, bytes.length, undefined, undefined)
+    this.receive(bytes, bytes.length, undefined, undefined)
   }
 
   drain(): void {
@@ -112,7 +111,7 @@ export class PacketReader extends StreamReader implements Sink {
   }
 
   // Without bytes: they are in the room that was given.
-  #receive(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, window: Piece | undefined): void {
+  receive(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, window: Piece | undefined): void {
     const { counters, platform, session } = this.#host
     if (this.#owner.over || length === 0) return
     const now = platform.now()
@@ -151,22 +150,20 @@ export class PacketReader extends StreamReader implements Sink {
   }
 
   #handleControl(packet: ServerPacket, now: number): void {
-    const { counters, links, session } = this.#host
+    const { counters, links, platform, session } = this.#host
     if (packet.type === 'pingresp') counters?.handlePong(now)
+    const take = (at: number): void => {
+      session.handlePacket(packet, at)
+      this.#owner.act()
+    }
     const verified = packet.type === 'connack' ? links.verify(packet) : undefined
-    if (verified !== undefined) return this.#await(verified, packet)
-    session.handlePacket(packet, now)
-    this.#owner.act()
-  }
-
-  // Nothing more is read before it is known whether this packet counts.
-  #await(verified: Promise<unknown>, packet: ServerPacket): void {
-    const { platform, session } = this.#host
+    if (verified === undefined) return take(now)
+    // Nothing more is read before it is known whether this packet counts.
     this.hold()
     verified.then(
       () => {
         if (this.#owner.over) return
-        session.handlePacket(packet, platform.now())
+        take(platform.now())
         this.#owner.pump()
         this.release()
       },

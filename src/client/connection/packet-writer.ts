@@ -78,14 +78,14 @@ export class PacketWriter extends StreamWriter {
    * @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then
    */
   publish(topic: string, given: Uint8Array | string, how: Sending, packetId: number, again = false, alias = 0): number {
-    const { underWay, writer } = this
+    const { writer } = this
     const version = this.#version
     const payload = typeof given === 'string' && given.length + topic.length > shortText ? encoder.encode(given) : given
     const rest = topic.length * 3 + headRoom
     // What would not fit with what is there leaves after it.
     if (writer.length > 0 && writer.length + payload.length + rest > largeBuffer) this.flushNow()
     // Behind a payload that is being sent everything has to wait in the writer.
-    const large = typeof payload !== 'string' && payload.length + rest > sliceBuffer && underWay.source === undefined
+    const large = typeof payload !== 'string' && payload.length + rest > sliceBuffer && this.source === undefined
     const mark = writer.length
     this.queueFlush()
     if (!writeMessage(writer, topic, payload, how, packetId, alias, again, version, large))
@@ -93,7 +93,7 @@ export class PacketWriter extends StreamWriter {
     const size = this.#count(mark, large ? payload.length : 0)
     if (large) this.begin(payload)
     else {
-      if (payload.length >= largePayload) this.exempt += payload.length
+      if (payload.length >= largePayload) this.exemptHere += payload.length
       if (writer.length >= largeBuffer) this.flush()
     }
     if (this.watched) this.#host.links.watch?.('out', publishPacket(topic, payload, how, packetId, alias, again))
@@ -135,7 +135,7 @@ export class PacketWriter extends StreamWriter {
     this.#turnEnd.cancel()
     const { platform, session } = this.#host
     const { length } = session.acks
-    if (this.underWay.source === undefined && (!this.underWay.blocked || this.underWay.writes < mostWrites))
+    if (this.source === undefined && (!this.blocked || this.writes < mostWrites))
       this.flushNow(this.#pace.careful && length > 0 ? this.#pace.room(platform.now()) : undefined)
     else if (length * 5 + this.writer.length >= largeBuffer) {
       // Full buffers leave; what is left over waits for more.

@@ -12,8 +12,8 @@ import { Writer } from '../../wire/writer.js'
 import { giveBuffer, sliceBuffer, swapBuffer, takeBuffer } from '../memory/write-buffers.js'
 import { broken } from '../session/refusal.js'
 import { mostUnderWay } from './bounds.js'
+import { OutgoingBytes, type WrittenCallback } from './outgoing-bytes.js'
 import type { ConnectionHost } from './ports.js'
-import { UnderWay, type WrittenCallback } from './under-way.js'
 
 /** The connection, as its writer sees it. */
 export interface WriterOwner {
@@ -24,12 +24,11 @@ export interface WriterOwner {
 }
 
 /** Writes a stream. */
-export abstract class StreamWriter {
-  readonly underWay = new UnderWay()
+export abstract class StreamWriter extends OutgoingBytes {
   /** What is to be handed over next. */
   protected readonly writer = new Writer(0, true, swapBuffer)
   /** Bytes of large payloads in it. */
-  protected exempt = 0
+  protected exemptHere = 0
   protected stopped = false
   readonly #host: ConnectionHost
   readonly #transport: Transport
@@ -40,6 +39,7 @@ export abstract class StreamWriter {
   #silent: (() => void) | undefined
 
   constructor(transport: Transport, host: ConnectionHost, owner: WriterOwner) {
+    super()
     this.#transport = transport
     this.#host = host
     this.owner = owner
@@ -53,43 +53,41 @@ export abstract class StreamWriter {
 
   /** False while the transport asks for patience: user data waits, acknowledgements and pings do not. */
   get writable(): boolean {
-    return !this.underWay.blocked && !this.underWay.full && !this.stopped && this.underWay.source === undefined
+    return !this.blocked && !this.full && !this.stopped && this.source === undefined
   }
 
   /** Bytes that have not left, but for those of large payloads. */
   get piled(): number {
-    return this.underWay.length - this.underWay.exempt + this.writer.length - this.exempt
+    return this.underWay - this.exempt + this.writer.length - this.exemptHere
   }
 
   /** Where what was written so far ends: bytes since the connection began. */
   get end(): number {
-    return this.underWay.handed + this.writer.length + this.underWay.rest
+    return this.handed + this.writer.length + this.rest
   }
 
   /** Calls back when everything that was queued so far has left, or never will. */
   onWritten(callback: WrittenCallback): void {
-    const { end, underWay } = this
-    if (end === underWay.left) return this.#host.platform.microtask(callback)
-    underWay.wait(end, callback)
+    this.wait(this.end, callback, this.#host.platform.microtask)
     this.queueFlush()
   }
 
   /** The transport takes bytes again. */
   handleDrain(): void {
-    this.underWay.blocked = false
+    this.blocked = false
     this.#goOn()
   }
 
   /** Hands over nothing but what is queued, which is a payload at most; calls back when that is done. */
   silence(done: () => void): void {
     this.#silent = done
-    if (this.underWay.source === undefined) done()
+    if (this.source === undefined) done()
   }
 
   /** Hands nothing over any more. */
   stop(): void {
     this.stopped = true
-    this.underWay.source = undefined
+    this.source = undefined
     this.#reset()
   }
 
@@ -102,50 +100,49 @@ export abstract class StreamWriter {
   protected begin(payload: Uint8Array): void {
     const first = payload.subarray(0, Math.max(0, sliceBuffer - this.writer.length))
     this.writer.raw(first)
-    this.exempt = first.length
+    this.exemptHere = first.length
     this.#alone = true
     this.handWriter()
     this.#alone = false
     if (this.stopped || first.length === payload.length) return
-    this.underWay.follow(payload, first.length)
+    this.follow(payload, first.length)
     this.#feed()
   }
 
   protected handWriter(): void {
     const { bytes, length } = this.writer
-    if (this.underWay.source !== undefined) return
+    if (this.source !== undefined) return
     if (length === 0) return this.#reset()
-    const { exempt } = this
+    const { exemptHere } = this
     this.writer.bytes = nothing
     this.writer.length = 0
-    this.exempt = 0
+    this.exemptHere = 0
     const { platform, session } = this.#host
     session.keepAlive.sentAt = platform.now()
-    this.#hand(bytes.subarray(0, length), exempt, bytes)
+    this.#hand(bytes.subarray(0, length), exemptHere, bytes)
   }
 
   // Hands over slices as the transport takes them. They are copies: it never holds memory that the caller gets back.
   #feed(): void {
-    const { underWay } = this
-    for (let { source } = underWay; source !== undefined && !underWay.blocked && !underWay.full; { source } = underWay) {
-      const slice = underWay.next(source)
+    for (let { source } = this; source !== undefined && !this.blocked && !this.full; { source } = this) {
+      const slice = this.nextSlice(source)
       if (slice === undefined) return this.owner.giveUp(broken('ERR_CONNECTION_LOST', 'length changed'))
       const buffer = takeBuffer(slice.length)
       buffer.set(slice)
       this.#hand(buffer.subarray(0, slice.length), slice.length, buffer)
     }
     // No PINGREQ finds out now whether the peer is there.
-    if (underWay.source !== undefined) this.#hold()
+    if (this.source !== undefined) this.#hold()
   }
 
   // The transport takes more: first of what was begun, then what had to wait for its end.
   #goOn(): void {
-    if (this.stopped || this.underWay.blocked) return
+    if (this.stopped || this.blocked) return
     const { platform, session } = this.#host
-    const begun = this.underWay.source !== undefined
+    const begun = this.source !== undefined
     this.#feed()
     if (this.writable) session.keepAlive.blocked(false, platform.now())
-    if (this.underWay.source === undefined) {
+    if (this.source === undefined) {
       if (!begun || this.#silent === undefined) this.flush()
       else {
         this.handWriter()
@@ -160,19 +157,20 @@ export abstract class StreamWriter {
     if (this.writer.bytes !== nothing) giveBuffer(this.writer.bytes)
     this.writer.bytes = nothing
     this.writer.length = 0
-    this.exempt = 0
+    this.exemptHere = 0
   }
 
   // Acks, pings and DISCONNECT go out whatever the transport says; a peer that makes us pile them up loses the connection.
   #hand(bytes: Uint8Array, exempt: number, buffer: Uint8Array): void {
     // Given up while it was flushed.
     if (this.stopped) return
-    const { underWay } = this
     const { counters, platform, session } = this.#host
     const { length } = bytes
-    underWay.begin(length, exempt)
+    this.writes += 1
+    this.handed += length
+    this.exempt += exempt
     if (counters !== undefined) counters.bytesSent += length
-    if (underWay.length >= mostUnderWay) underWay.full = true
+    if (this.underWay >= mostUnderWay) this.full = true
     let written = false
     const done = (error?: unknown): void => {
       // A buffer that is given back twice would be written by two.
@@ -181,13 +179,15 @@ export abstract class StreamWriter {
       // What did not leave may still be on its way somewhere: that memory is let go.
       if (error === undefined) giveBuffer(buffer)
       if (error === undefined && !this.writable) session.keepAlive.took(platform.now())
-      underWay.end(length, exempt, error)
-      if (!underWay.full || underWay.length > mostUnderWay / 2) return
-      underWay.full = false
+      this.writes -= 1
+      this.exempt -= exempt
+      this.advance(length, error)
+      if (!this.full || this.underWay > mostUnderWay / 2) return
+      this.full = false
       this.#goOn()
     }
     try {
-      if (this.#transport.write(bytes, done) || underWay.blocked) return
+      if (this.#transport.write(bytes, done) || this.blocked) return
     } catch (cause) {
       done(cause)
       const error = broken('ERR_CONNECTION_LOST', 'transport threw', cause)
@@ -195,7 +195,7 @@ export abstract class StreamWriter {
       this.#alone = false
       throw error
     }
-    underWay.blocked = true
+    this.blocked = true
     this.#hold()
   }
 

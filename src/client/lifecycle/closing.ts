@@ -43,7 +43,7 @@ export function end(parts: Parts, error: MqttError | undefined): void {
     parts.router.stop()
     parts.dialling.stop(reason)
     registry.end(error, reason)
-    link?.writer.underWay.abandon(reason)
+    link?.writer.abandon(reason)
     publishQueue.end(reason)
     for (const extra of parts.extras) extra.handleLost?.(reason)
     tellDown(parts, error)

@@ -90,7 +90,7 @@ export class Isolation {
     const { options, platform, session } = this.#host
     const alone = this.#alone
     if (this.#held !== undefined && alone === undefined) this.#held.strikes = 0
-    const left = this.#output?.underWay.left ?? 0
+    const left = this.#output?.left ?? 0
     this.#lifetime = platform.now() - this.#since
     if (this.#lifetime > longestTrial) this.#doubt = 0
     this.#end()

@@ -19,14 +19,16 @@ export interface PublishWriter {
   queueFlush(): void
   /** Calls back when everything that was queued so far has left, or never will. */
   onWritten(callback: (error?: unknown) => void): void
-  /** What is under way: `source` is the payload in the middle of being handed over, whose place a copy may take. */
-  readonly underWay: { source: Uint8Array | undefined }
+  /** The payload in the middle of being handed over, whose place a copy may take. */
+  source: Uint8Array | undefined
 }
 
 /** How far the writing has come. */
 export interface WriteProgress {
-  /** Bytes that have left, and the payload in the middle of being handed over. */
-  readonly underWay: { readonly left: number; readonly source: Uint8Array | undefined }
+  /** Bytes that have left. */
+  readonly left: number
+  /** The payload in the middle of being handed over. */
+  readonly source: Uint8Array | undefined
   /** Where what was written so far ends: bytes since the connection began. */
   readonly end: number
 }

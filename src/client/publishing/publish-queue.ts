@@ -68,7 +68,7 @@ export class PublishQueue {
     this.#watch = new StallWatch(host.platform, {
       open: () => this.inFlight,
       // What has not left whole cannot be acknowledged.
-      progress: () => (host.links.connection?.writer.underWay.source === undefined ? this.#acks : Number.NaN),
+      progress: () => (host.links.connection?.writer.source === undefined ? this.#acks : Number.NaN),
       patience: () => stallAge,
       tell: (age) => {
         host.log('warn', `the server acknowledges nothing since ${Math.round(age)} ms`)
@@ -112,7 +112,7 @@ export class PublishQueue {
     }
     this.#post(output, topic, payload, noSettings)
     // The caller may write into its bytes again as soon as this returns.
-    if (output.underWay.source === payload) output.underWay.source = new Uint8Array(payload)
+    if (output.source === payload) output.source = new Uint8Array(payload)
     return true
   }
 
