@@ -4,7 +4,7 @@
  * The usual ones, which hold nothing but an identifier and perhaps a reason code, are read where they lie. By the rules of `decodeServerPacket`:
  * what is not the usual, right or wrong, is left to that.
  */
-import { PUBACK, PUBREC, PUBREL } from '../../wire/constants.js'
+import { PUBREL } from '../../wire/constants.js'
 import type { Properties, ProtocolVersion } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
 import { CLEARED, DONE, RELEASED } from '../session/numbers.js'
@@ -25,14 +25,8 @@ export function takeAck(host: ConnectionHost, packetType: number, bytes: Uint8Ar
 /** An acknowledgement that was read. */
 export function handleAck(host: ConnectionHost, packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void {
   const { publishQueue, session } = host
-  const { sendWindow, receiveWindow } = session
-  if (packetType === PUBREL) return receiveWindow.handlePubrel(packetId)
-  const verdict =
-    packetType === PUBACK
-      ? sendWindow.handlePuback(packetId)
-      : packetType === PUBREC
-        ? sendWindow.handlePubrec(packetId, reasonCode)
-        : sendWindow.handlePubcomp(packetId)
+  if (packetType === PUBREL) return session.receiveWindow.handlePubrel(packetId)
+  const verdict = session.sendWindow.handleAck(packetType, packetId, reasonCode)
   if (verdict === DONE) publishQueue.handleAcknowledged(packetType, packetId, reasonCode, properties)
   else if (verdict === RELEASED) publishQueue.handleReleased(packetId, reasonCode)
   else if (verdict === CLEARED) publishQueue.flush()

@@ -126,9 +126,7 @@ export class PacketWriter extends StreamWriter {
    * queued for a while.
    */
   queueFlush(patient = false): void {
-    if (this.stopped) return
-    if (!this.#turnEnd.awaited) this.lookForWatchers()
-    this.#turnEnd.ask(patient)
+    if (!this.stopped && this.#turnEnd.ask(patient)) this.lookForWatchers()
   }
 
   flush(): void {

@@ -22,19 +22,18 @@ export class TurnEnd {
     this.#callback = callback
   }
 
-  /** True while somebody waits. */
-  get awaited(): boolean {
-    return this.#left > 0
-  }
-
-  /** Asks for the callback before this turn has ended. Where nothing tells its end: after a microtask, or of the `patient` once several had no news. */
-  ask(patient: boolean): void {
+  /**
+   * Asks for the callback before this turn has ended. Where nothing tells its end: after a microtask, or of the `patient` once several had no news.
+   * True when nobody was waiting for it.
+   */
+  ask(patient: boolean): boolean {
     // What is due sooner serves as well.
-    if (this.#soon) return
+    if (this.#soon) return false
+    const left = this.#left
     this.#soon = !patient
-    const hopping = this.#left !== 0
-    this.#left = patient ? this.#hops : hopping ? 2 : 1
-    if (!hopping) this.#later(this.#look)
+    this.#left = patient ? this.#hops : left === 0 ? 1 : 2
+    if (left === 0) this.#later(this.#look)
+    return left <= 0
   }
 
   /** Nobody waits any more. */

@@ -5,7 +5,7 @@
  * held until they are replayed. It must never match an acknowledgement of the wrong kind, nor one for what this connection did not carry.
  */
 
-import { PUBREL } from '../../wire/constants.js'
+import { PUBACK, PUBREC, PUBREL } from '../../wire/constants.js'
 import { SparseMap } from '../common/sparse.js'
 import {
   AWAIT_PUBACK,
@@ -107,14 +107,17 @@ export class SendWindow extends PacketIdentifiers {
     return id
   }
 
-  handlePuback(id: number): number {
+  /** A PUBACK, PUBREC or PUBCOMP came in. Gives DONE, RELEASED, CLEARED, UNKNOWN or FAULT. */
+  handleAck(packetType: number, id: number, reasonCode: number): number {
     const state = this.get(id)
-    if (state === AWAIT_PUBACK) return this.#end(id)
-    return this.#refuse(state)
+    if (packetType === PUBREC) return this.#handlePubrec(id, reasonCode, state)
+    if (state === (packetType === PUBACK ? AWAIT_PUBACK : AWAIT_PUBCOMP)) return this.#end(id)
+    if (packetType === PUBACK || state !== CLEARING) return this.#refuse(state)
+    this.handleCleared(id)
+    return CLEARED
   }
 
-  handlePubrec(id: number, reasonCode: number): number {
-    const state = this.get(id)
+  #handlePubrec(id: number, reasonCode: number, state: number): number {
     if (state === 0 || state === CLEARING || state === CLEAR) {
       if (reasonCode < errorReason) this.#host.acks.push(PUBREL, id, 0x92)
       return this.#refuse(0)
@@ -124,14 +127,6 @@ export class SendWindow extends PacketIdentifiers {
     // The server has taken the message already: this answers a copy of it that we sent again.
     if (reasonCode >= errorReason) return this.#refuse(0)
     return state === AWAIT_PUBCOMP ? this.#release(id) : RELEASED
-  }
-
-  handlePubcomp(id: number): number {
-    const state = this.get(id)
-    if (state === AWAIT_PUBCOMP) return this.#end(id)
-    if (state !== CLEARING) return this.#refuse(state)
-    this.handleCleared(id)
-    return CLEARED
   }
 
   /** A SUBACK or UNSUBACK with `count` reason codes (on 3.1.1 an UNSUBACK has none: pass undefined). */
