@@ -3,7 +3,6 @@
  *
  * A source exposes one frame at a time, where it lies. Both accept and refuse the same bytes with the same errors.
  */
-import { PUBLISH } from './constants.js'
 import type { ProtocolVersion } from './packets.js'
 import type { PublishView } from './publish.js'
 import type { TopicTable } from './topic-table.js'
@@ -84,19 +83,4 @@ export interface FrameSource {
   keep(): void
   /** Forgets everything: nothing is read any more. */
   clear(): void
-}
-
-/**
- * Goes to the next frame, and reads it where it is a PUBLISH. Gives its packet type; 0 when there is none left: nothing of the chunk is held then.
- *
- * @throws WireError as {@link FrameSource.next} and {@link FrameSource.read}
- */
-export function nextPacket(source: FrameSource, view: PublishView, topics: TopicTable): number {
-  if (!source.next()) {
-    view.release()
-    return 0
-  }
-  const type = (source.bytes[source.start] as number) >> 4
-  if (type === PUBLISH) source.read(view, topics)
-  return type
 }

@@ -36,9 +36,9 @@ describe('TurnEnd', () => {
   it('lets the patient wait for a few microtasks without news', async () => {
     const { turnEnd, calls } = made()
     for (let count = 0; count < 5; count++) turnEnd.ask(true)
-    await hops(7)
+    await hops(5)
     expect(calls.count).toBe(0)
-    await hops(2)
+    await hops(5)
     expect(calls.count).toBe(1)
     for (let count = 0; count < 5; count++) {
       turnEnd.ask(true)

@@ -10,8 +10,8 @@ import { AUTH, CONNACK, PUBACK, PUBCOMP, PUBLISH } from '../../wire/constants.js
 import type { WireError } from '../../wire/error.js'
 import type { FrameOptions, FrameScanner } from '../../wire/frames.js'
 import type { ConnectPacket, ProtocolVersion, PubackPacket, ServerPacket } from '../../wire/packets.js'
-import type { PublishView } from '../../wire/publish.js'
-import type { TopicRecord } from '../../wire/topic-table.js'
+import { PublishView } from '../../wire/publish.js'
+import { type TopicRecord, TopicTable } from '../../wire/topic-table.js'
 import { withOutcome } from '../common/outcome.js'
 import { windowSize } from '../memory/bounds.js'
 import type { Piece } from '../memory/message-memory.js'
@@ -19,7 +19,7 @@ import type { Reads, ReadTaker } from '../memory/reads.js'
 import { noTicket, REPEAT } from '../session/numbers.js'
 import { broken, unknownAlias } from '../session/refusal.js'
 import { handleAck, takeAck } from './ack-reader.js'
-import { aliasShare, leastAliasBytes, userPropertyLimit } from './bounds.js'
+import { aliasShare, leastAliasBytes, topicShare, userPropertyLimit } from './bounds.js'
 import { holdsTooMuch, readControl, sizeLimit } from './control.js'
 import type { PacketWriter } from './packet-writer.js'
 import type { ConnectionHost } from './ports.js'
@@ -49,6 +49,8 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   readonly #version: ProtocolVersion
   /** How packets are found. */
   readonly #options: FrameOptions
+  readonly #topics: TopicTable
+  readonly #view = new PublishView()
   /** Where reads go on a platform that has sockets; on others into an array of this connection. */
   readonly #reads: Reads | undefined
   #buffer: Uint8Array | undefined
@@ -68,6 +70,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     this.#owner = owner
     this.#version = protocolVersion
     this.#options = found
+    this.#topics = new TopicTable(options.memoryBudget * topicShare)
     this.#reads = platform.reads?.(router, this)
     if (links.scanner !== undefined) this.useScanner(links.scanner)
   }
@@ -79,7 +82,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   }
 
   override get held(): number {
-    return super.held + this.#host.session.aliases.bytes
+    return super.held + this.#host.session.aliases.bytes + this.#topics.bytes
   }
 
   // The Sink
@@ -125,8 +128,11 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
 
   protected override handleSlice(complete: boolean, fault: WireError | undefined, now: number): void {
     const { router, session } = this.#host
-    if (this.#taken) router.handleReadEnd()
-    this.#taken = false
+    if (this.#taken) {
+      this.#view.release()
+      router.handleReadEnd()
+      this.#taken = false
+    }
     const { pending } = this.framer
     if (pending + this.#pending > 0) session.keepAlive.partial(pending, complete, now)
     this.#pending = pending
@@ -134,11 +140,12 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     this.#owner.handleSlice(now)
   }
 
-  protected override handlePacket(type: number, now: number): void {
+  protected override handleFrame(now: number): void {
     const { counters } = this.#host
-    if (counters !== undefined) counters.packetsReceived += 1
-    if (type === PUBLISH) return this.#handlePublish(this.view)
     const { bytes, start, body, end } = this.framer
+    const type = (bytes[start] as number) >> 4
+    if (counters !== undefined) counters.packetsReceived += 1
+    if (type === PUBLISH) return this.#handlePublish()
     const acks = type >= PUBACK && type <= PUBCOMP
     if (acks && !this.#owner.writer.watched && takeAck(this.#host, type, bytes, body, end, this.#version)) return
     const packet = readControl(bytes, start, body, end, this.#version)
@@ -171,8 +178,13 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     )
   }
 
-  #handlePublish(view: PublishView): void {
+  #handlePublish(): void {
+    const view = this.#view
+    const { framer } = this
     const { links, registry, router, session } = this.#host
+    if (!this.#taken) router.handleRead(this.#window)
+    this.#taken = true
+    framer.read(view, this.#topics)
     if (!this.#expected) return
     const { userPropertyCount, subscriptionIdentifierCount } = view
     if (userPropertyCount + subscriptionIdentifierCount > 0 && holdsTooMuch(view, registry.filters)) return session.fail(0x97)
@@ -183,9 +195,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
       if (this.#owner.over) return
     }
     const ticket = view.qos === 0 ? noTicket : session.receiveWindow.handlePublish(view.packetId, view.qos, view.dup)
-    if (!this.#taken) router.handleRead(this.#window)
-    this.#taken = true
-    if (ticket >= 0 || view.qos === 0) router.handleMessage(view, record, ticket, this.framer.limit)
+    if (ticket >= 0 || view.qos === 0) router.handleMessage(view, record, ticket, framer.limit)
     else if (ticket === REPEAT) router.handleRepeat()
   }
 

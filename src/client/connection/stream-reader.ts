@@ -8,11 +8,9 @@
 import type { Transport } from '../../transport/transport.js'
 import { WireError } from '../../wire/error.js'
 import { Framer } from '../../wire/framer.js'
-import { type FrameOptions, type FrameSource, nextPacket } from '../../wire/frames.js'
-import { PublishView } from '../../wire/publish.js'
-import { TopicTable } from '../../wire/topic-table.js'
+import type { FrameOptions, FrameSource } from '../../wire/frames.js'
 import { Writer } from '../../wire/writer.js'
-import { clockStride, mostWaiting, sliceLength, sliceTime, topicShare } from './bounds.js'
+import { clockStride, mostWaiting, sliceLength, sliceTime } from './bounds.js'
 import type { ConnectionHost } from './ports.js'
 
 /** Incoming bytes of one connection. */
@@ -20,11 +18,8 @@ export abstract class StreamReader {
   /** Takes over as soon as a packet ends where a read does. */
   better: FrameSource | undefined
   protected framer: FrameSource
-  /** The PUBLISH that is read. */
-  protected readonly view = new PublishView()
   readonly #host: ConnectionHost
   readonly #transport: Transport
-  readonly #topics: TopicTable
   /** What came in while the framer's chunk was not walked to its end; undefined while it is. */
   #waiting: Writer | undefined
   /** A packet is still to be judged: nothing behind it is read. */
@@ -37,12 +32,11 @@ export abstract class StreamReader {
   constructor(host: ConnectionHost, transport: Transport, options: FrameOptions) {
     this.#host = host
     this.#transport = transport
-    this.#topics = new TopicTable(host.options.memoryBudget * topicShare)
     this.framer = new Framer({ from: 'server', ...options })
   }
 
-  /** The framer has a packet of this type, and the view has it where it is a PUBLISH. @throws WireError when it is malformed */
-  protected abstract handlePacket(type: number, now: number): void
+  /** The framer has a packet. @throws WireError when it is malformed */
+  protected abstract handleFrame(now: number): void
 
   /** A slice is over. `complete`: it had a packet. `fault`: the packet behind it was malformed. */
   protected abstract handleSlice(complete: boolean, fault: WireError | undefined, now: number): void
@@ -52,10 +46,10 @@ export abstract class StreamReader {
     return this.#waiting === undefined ? this.framer.room : undefined
   }
 
-  /** Bytes that are held, for topics too. */
+  /** Bytes that are held. */
   get held(): number {
     const { pending, unread } = this.framer
-    return this.#topics.bytes + pending + (this.#waiting === undefined ? 0 : unread + this.#waiting.length)
+    return pending + (this.#waiting === undefined ? 0 : unread + this.#waiting.length)
   }
 
   /**
@@ -125,28 +119,22 @@ export abstract class StreamReader {
   /** True when the chunk was walked to its end. */
   #walk(sliced: boolean, began = this.#host.platform.now()): boolean {
     const { platform, session } = this.#host
-    const { framer, view } = this
-    const topics = this.#topics
+    const { framer } = this
     const first = this.#packets
     let packets = first
     let tired = false
-    let type = 0
     let fault: WireError | undefined
     try {
       while (session.state !== 'closed' && !this.#held && !this.#over) {
         tired = sliced && this.#isTired(packets, began)
-        if (tired) break
-        type = nextPacket(framer, view, topics)
-        if (type === 0) break
+        if (tired || !framer.next()) break
         packets += 1
-        this.handlePacket(type, began)
+        this.handleFrame(began)
       }
     } catch (error) {
       if (!(error instanceof WireError)) throw error
       fault = error
     }
-    // Nothing more is read of the packet that was the last.
-    if (type !== 0) view.release()
     this.#packets = packets
     this.#busy += platform.now() - began
     const stops = !this.#over && session.state !== 'closed' && fault === undefined && (tired || this.#held)
