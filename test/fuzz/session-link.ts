@@ -294,7 +294,7 @@ export class SessionLink {
       log: () => undefined,
       session: this.session,
       options: { maximumPacketSize: 1 << 20, memoryBudget: 1 << 22 },
-      registry: { flush: () => undefined, filters: 0 },
+      registry: { filters: 0 },
       events: { transition: (change: () => void) => change(), emit: () => undefined },
       router: {
         handleMessage: (view: PublishView, record: TopicRecord, ticket: number) => this.#handleMessage(view, record.name, ticket),

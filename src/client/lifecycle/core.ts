@@ -143,7 +143,7 @@ export class Core
   }
 
   get waiting(): boolean {
-    return this.registry.waiting || this.publishQueue.waiting
+    return this.registry.sender.waiting || this.publishQueue.waiting
   }
 
   flush(): void {

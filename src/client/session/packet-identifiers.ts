@@ -23,7 +23,7 @@ export class PacketIdentifiers extends IdTable {
   // valid for the connection
   #clearing = 0
   /** The send quota: so many publishes at a time, and so many that are cleared. */
-  protected window = 0
+  protected quota = 0
 
   /** @param foreignBase where identifiers begin in a session whose past is unknown, 0 to 65,534: far from what an earlier process left in use */
   constructor(acks: AckQueue, foreignBase: number) {
@@ -66,7 +66,7 @@ export class PacketIdentifiers extends IdTable {
   prepare(qos: number): boolean {
     if (!this.#foreign || this.#clear.length > 0 || (qos === 1 && !this.#cautious)) return true
     if (this.#clearing > 0) return false
-    while (this.#clearing < Math.min(clearBatch, this.window) && this.hasIdentifier) {
+    while (this.#clearing < Math.min(clearBatch, this.quota) && this.hasIdentifier) {
       this.#clearing += 1
       this.#acks.push(PUBREL, this.take(CLEARING), 0)
     }

@@ -46,12 +46,12 @@ export class SendWindow extends PacketIdentifiers {
 
   /** True when a publish at QoS 1 or 2 may leave now: there is quota [MQTT-4.9.0-2] and an identifier. */
   get mayPublish(): boolean {
-    return this.inFlight < this.window && this.hasIdentifier
+    return this.inFlight < this.quota && this.hasIdentifier
   }
 
   /** A connection is up: the quota starts from this CONNACK. */
-  start(window: number, foreign = false, cautious = false): void {
-    this.window = window
+  start(quota: number, foreign = false, cautious = false): void {
+    this.quota = quota
     this.mismatched = 0
     this.resume(foreign, cautious)
   }
@@ -67,12 +67,12 @@ export class SendWindow extends PacketIdentifiers {
     super.suspend()
     this.#expected.clear()
     this.inFlight = 0
-    this.window = 0
+    this.quota = 0
   }
 
   /** True while this connection has quota for one more publish of an earlier one. */
   get mayReplay(): boolean {
-    return this.inFlight < this.window
+    return this.inFlight < this.quota
   }
 
   /** A publish of an earlier connection is sent again, with DUP [MQTT-4.4.0-1]. Only while `mayReplay`. */
