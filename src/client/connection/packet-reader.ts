@@ -18,11 +18,12 @@ import type { Piece } from '../memory/message-memory.js'
 import type { Reads, ReadTaker } from '../memory/reads.js'
 import { noTicket, REPEAT } from '../session/numbers.js'
 import { broken, unknownAlias } from '../session/refusal.js'
+import type { Session } from '../session/session.js'
 import { handleAck, takeAck } from './ack-reader.js'
 import { aliasShare, leastAliasBytes, topicShare, userPropertyLimit } from './bounds.js'
 import { holdsTooMuch, readControl, sizeLimit } from './control.js'
 import type { PacketWriter } from './packet-writer.js'
-import type { ConnectionHost } from './ports.js'
+import type { ConnectionHost, MessageTaker } from './ports.js'
 import { StreamReader } from './stream-reader.js'
 
 /** The connection, as its reader sees it. */
@@ -46,6 +47,8 @@ export interface ReaderOwner {
 export class PacketReader extends StreamReader implements Sink, ReadTaker {
   readonly #host: ConnectionHost
   readonly #owner: ReaderOwner
+  readonly #session: Session
+  readonly #router: MessageTaker
   readonly #version: ProtocolVersion
   /** How packets are found. */
   readonly #options: FrameOptions
@@ -68,6 +71,8 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     super(host, transport, found)
     this.#host = host
     this.#owner = owner
+    this.#session = host.session
+    this.#router = router
     this.#version = protocolVersion
     this.#options = found
     this.#topics = new TopicTable(options.memoryBudget * topicShare)
@@ -82,7 +87,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   }
 
   override get held(): number {
-    return super.held + this.#host.session.aliases.bytes + this.#topics.bytes
+    return super.held + this.#session.aliases.bytes + this.#topics.bytes
   }
 
   // The Sink
@@ -115,10 +120,10 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
 
   // Without bytes: they are in the room that was given.
   receive(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, window: Piece | undefined): void {
-    const { counters, platform, session } = this.#host
+    const { counters, platform } = this.#host
     if (this.#owner.over || length === 0) return
     const now = platform.now()
-    session.keepAlive.received(now)
+    this.#session.keepAlive.received(now)
     if (counters !== undefined) counters.bytesReceived += length
     this.#window = window
     this.#owner.writer.lookForWatchers()
@@ -127,10 +132,10 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   }
 
   protected override handleSlice(complete: boolean, fault: WireError | undefined, now: number): void {
-    const { router, session } = this.#host
+    const session = this.#session
     if (this.#taken) {
       this.#view.release()
-      router.handleReadEnd()
+      this.#router.handleReadEnd()
       this.#taken = false
     }
     const { pending } = this.framer
@@ -151,16 +156,16 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     const packet = readControl(bytes, start, body, end, this.#version)
     this.#host.links.watch?.('in', packet)
     if (type !== CONNACK && type !== AUTH && !this.#expected) return
-    if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#host.session.fail(0x97)
+    if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#session.fail(0x97)
     if (acks) handleAck(this.#host, type, (packet as PubackPacket).packetId, (packet as PubackPacket).reasonCode, (packet as PubackPacket).properties)
     else this.#handleControl(packet, now)
   }
 
   #handleControl(packet: ServerPacket, now: number): void {
-    const { counters, links, platform, session } = this.#host
+    const { counters, links, platform } = this.#host
     if (packet.type === 'pingresp') counters?.handlePong(now)
     const take = (at: number): void => {
-      session.handlePacket(packet, at)
+      this.#session.handlePacket(packet, at)
       this.#owner.act()
     }
     const verified = packet.type === 'connack' ? links.verify(packet) : undefined
@@ -180,18 +185,19 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
 
   #handlePublish(): void {
     const view = this.#view
+    const session = this.#session
+    const router = this.#router
     const { framer } = this
-    const { links, registry, router, session } = this.#host
     if (!this.#taken) router.handleRead(this.#window)
     this.#taken = true
     framer.read(view, this.#topics)
     if (!this.#expected) return
     const { userPropertyCount, subscriptionIdentifierCount } = view
-    if (userPropertyCount + subscriptionIdentifierCount > 0 && holdsTooMuch(view, registry.filters)) return session.fail(0x97)
+    if (userPropertyCount + subscriptionIdentifierCount > 0 && holdsTooMuch(view, this.#host.registry.filters)) return session.fail(0x97)
     const record = view.topicAlias === 0 ? view.record : this.#resolve(view)
     if (record === undefined) return
     if (this.#owner.writer.watched) {
-      links.watch?.('in', view.packet())
+      this.#host.links.watch?.('in', view.packet())
       if (this.#owner.over) return
     }
     const ticket = view.qos === 0 ? noTicket : session.receiveWindow.handlePublish(view.packetId, view.qos, view.dup)
@@ -201,16 +207,16 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
 
   // What an alias stands for, with what is known about that topic.
   #resolve({ topicAlias, record }: PublishView): TopicRecord | undefined {
-    const { options, session } = this.#host
-    const found = session.aliases.resolve(topicAlias, record, Math.max(leastAliasBytes, options.memoryBudget * aliasShare))
+    const mostBytes = Math.max(leastAliasBytes, this.#host.options.memoryBudget * aliasShare)
+    const found = this.#session.aliases.resolve(topicAlias, record, mostBytes)
     if (typeof found !== 'number') return found
-    session.fail(found, found === 0x82 ? unknownAlias : undefined)
+    this.#session.fail(found, found === 0x82 ? unknownAlias : undefined)
     return undefined
   }
 
   /** True when packets other than CONNACK may come; ends the connection otherwise. */
   get #expected(): boolean {
-    const { session } = this.#host
+    const session = this.#session
     return session.state === 'connected' || session.expectConnected()
   }
 }

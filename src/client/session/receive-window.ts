@@ -71,7 +71,7 @@ export class ReceiveWindow extends Arrivals {
 
   /** The oldest message without an acknowledgement; equal to the next ticket when there is none. */
   get oldestTicket(): number {
-    return this.#parkedAt(this.oldest)?.ticket ?? this.oldest
+    return this.unsettled === 0 ? this.oldest : (this.#parkedAt(this.oldest)?.ticket ?? this.oldest)
   }
 
   /** True when the server may send no further QoS 1 or 2 message. */
