@@ -116,6 +116,11 @@ export class Incoming<Template extends string, Value> {
     }
   }
 
+  /** Tells the client's log of what a program did wrong. */
+  report(what: string, error: unknown): void {
+    this.#inside.log?.('error', what, error)
+  }
+
   // Topics come again: their parameters are shared, and nobody can write to them.
   #paramsOf(topic: string): Params<Template> | undefined {
     const known = this.#known.get(topic)
