@@ -129,7 +129,7 @@ export class Channel<Template extends string, In, Out = In, Usual extends Invali
   readonly codec: Codec<In, Out>
   /** What goes for each message, unless a call says otherwise. */
   readonly defaults: ChannelDefaults<Params<Template>, Usual>
-  readonly #bound = oncePerClient((client: Client) => new OnClient<Template, In, Out>(this as never, client))
+  readonly #bound = oncePerClient((client: Client) => new ChannelOnClient<Template, In, Out>(this as never, client))
 
   constructor(topic: TopicTemplate<Template>, codec: Codec<In, Out>, defaults: ChannelDefaults<Params<Template>, Usual>) {
     this.topic = topic
@@ -172,7 +172,7 @@ function publishingOf({ qos, retain, publish }: Pick<ChannelDefaults, 'qos' | 'r
   return merged<PublishOptions>(publish, { qos, retain })
 }
 
-class OnClient<Template extends string, In, Out> {
+class ChannelOnClient<Template extends string, In, Out> {
   readonly #channel: Channel<Template, In, Out>
   readonly #client: Client
   readonly #inside: Inside

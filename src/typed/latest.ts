@@ -90,7 +90,7 @@ class Latest<Template extends string, Value> extends Rows<Entry<Template, Value>
   readonly #limit: number
   readonly #expire: number | undefined
   readonly #listeners = new Set<() => void>()
-  readonly #readers = new Set<Reader>()
+  readonly #readers = new Set<UnreadTopics>()
   readonly #unlisten: () => void
   readonly #abort = new AbortController()
   #handling: Handling | undefined
@@ -140,7 +140,7 @@ class Latest<Template extends string, Value> extends Rows<Entry<Template, Value>
   readonly getSnapshot = (): ReadonlyMap<string, Entry<Template, Value>> => this.picture()
 
   changes(): AsyncIterableIterator<LatestChange<Params<Template>, Value>> {
-    const reader = new Reader()
+    const reader = new UnreadTopics()
     if (this.#over) reader.end()
     else this.#readers.add(reader)
     const next = async (): Promise<IteratorResult<LatestChange<Params<Template>, Value>>> => {
@@ -256,7 +256,7 @@ class Latest<Template extends string, Value> extends Rows<Entry<Template, Value>
 }
 
 /** Topics that changed and that one reader has not seen: at most as many as there are. */
-class Reader {
+class UnreadTopics {
   readonly #topics = new Set<string>()
   /** A walk that goes on where it was: from the start anew it would pass over all that was taken out. */
   #walk: Iterator<string> | undefined

@@ -77,7 +77,7 @@ export class Operation<Template extends string, In, Request, Answer, Out> {
   /** What answers are. */
   readonly answer: Codec<Answer, Out>
   readonly #bound = oncePerClient(
-    (client: OperationClient) => new OnClient(this, client) as unknown as BoundOperation<Template, In, Request, Answer, Out>,
+    (client: OperationClient) => new OperationOnClient(this, client) as unknown as BoundOperation<Template, In, Request, Answer, Out>,
   )
 
   constructor(topic: TopicTemplate<Template>, request: Codec<In, Request>, answer: Codec<Answer, Out>) {
@@ -107,7 +107,7 @@ export function operation<Template extends string, In, Request, Answer, Out>(
   return new Operation(templateOf<Template>(topic), request, answer)
 }
 
-class OnClient<Template extends string, In, Request, Answer, Out> {
+class OperationOnClient<Template extends string, In, Request, Answer, Out> {
   readonly #operation: Operation<Template, In, Request, Answer, Out>
   readonly #client: OperationClient
   #streams: AnswerStreams | undefined

@@ -102,7 +102,7 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: 'flush waits for ever for a connection that was lost',
-    file: 'client/connection/written.ts',
+    file: 'client/connection/outgoing-bytes.ts',
     find: '    for (const { callback } of this.#waiting.drain()) callback(error)\n',
     replace: '    this.#waiting.drain()\n',
   },

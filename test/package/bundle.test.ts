@@ -8,8 +8,8 @@ import { marked, marks, nodeIn } from './browser-code.js'
 import { entries, peers, project, removeProjects, requireDist } from './fixture.js'
 
 /**
- * Bytes of gzip that `connect` with the WebSocket transport may have. The aim is 15,000 and is not reached ("Size" in the README says what stands
- * in the way): this number goes down, and rises only when `connect` learns to do more. It rose from 30,700 when connections were first made good:
+ * Bytes of gzip that `connect` with the WebSocket transport may have. The aim is 15,000 and is not reached ("Size" in
+ * `docs/performance.md` says what stands in the way): this number goes down, and rises only when `connect` learns to do more. It rose from 30,700 when connections were first made good:
  * supervisor, replay, resubscribing, offline queue, enhanced authentication, MQTT 3.1.1, request and respond; and from 45,300 when hostile brokers
  * were answered: slices of a flood, every byte that is held counted, caps at the header, stalled acknowledgements; and from 47,200 for speed: topics
  * found again by their bytes, messages in shared and lent memory, output buffers that are used again, acknowledgements read in place; and from 53,900
@@ -94,7 +94,7 @@ describe('the broker in memory', () => {
 })
 
 describe('every other entry for browsers', () => {
-  // Those that are left out say in their names or in the README that they are for Node.
+  // Those that are left out say in their names that they are for Node.
   const forNode = ['tcp', 'tls', 'unix', 'websocket-node'].map((name) => `mqwire/transport/${name}`)
   const others = entries.filter((entry) => entry !== 'mqwire' && !forNode.includes(entry))
 

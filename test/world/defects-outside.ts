@@ -12,14 +12,14 @@ export const outsideDefects: readonly Defect[] = [
     name: 'a server that exceeds Receive Maximum is cut off',
     by: ['peace', 'I7'],
     file: 'client/session/receive-window.ts',
-    find: 'return this.#tell !== undefined',
-    replace: 'return false',
+    find: 'return this.#tolerant\n',
+    replace: 'return false\n',
   },
   {
     name: 'an error PUBREC behind PUBREL ends the link',
     by: ['peace', 'I7'],
     file: 'client/session/send-window.ts',
-    find: '    if (reasonCode >= errorReason) return this.#ignore()\n    return state === AWAIT_PUBCOMP',
+    find: '    if (reasonCode >= errorReason) return this.#refuse(0)\n    return state === AWAIT_PUBCOMP',
     replace: '    if (reasonCode >= errorReason) return this.#refuse(AWAIT_PUBACK)\n    return state === AWAIT_PUBCOMP',
   },
   {
