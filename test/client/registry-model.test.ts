@@ -204,7 +204,9 @@ function checkReader(reader: Reader, entries: readonly FilterEntry[], label: str
 async function checkDelivery(history: History, entries: readonly FilterEntry[], broker: Broker, world: World, label: string): Promise<void> {
   for (const reader of history.readers) reader.run(Number.POSITIVE_INFINITY)
   await world.settle()
-  const members = entries.map((entry) => [entry.filter, new Set<unknown>(entry.members.keys())] as const)
+  const members = entries.map(
+    (entry) => [entry.filter, new Set([...entry.members.keys()].map((consumer) => consumer.subscription as unknown))] as const,
+  )
   const probes = filters.map((filter) => broker.publish(filter))
   await world.settle()
   for (const [index, { texts, subscription }] of history.readers.entries()) {

@@ -1,7 +1,9 @@
 /**
- * One arrival of a message: what it came in through, what it costs to hold, and its acknowledgement, which is decided at most once.
+ * One arrival of a message: its topic and flags, what it came in through, what it costs to hold, and its acknowledgement, which is decided at most once.
  */
 import { Printed } from '../../printing.js'
+import type { QoS } from '../../wire/packets.js'
+import type { PublishView } from '../../wire/publish.js'
 import { noTicket } from '../session/numbers.js'
 
 /** Takes the outcome of a message: the session, or what several consumers share. */
@@ -13,8 +15,15 @@ export interface Settler {
   giveUp?(): boolean
 }
 
-/** What is known of a message without a look at it. */
-export abstract class Arrival extends Printed {
+/** What the first byte of a PUBLISH says. */
+type Head = Pick<PublishView, 'qos' | 'retain' | 'dup'>
+
+/** What is known of a message without a look at where it lies. */
+export abstract class Arrival extends Printed implements Head {
+  abstract topic: string
+  abstract qos: QoS
+  abstract retain: boolean
+  abstract dup: boolean
   #settled = false
   #ticket = noTicket
   readonly #settler: Settler
@@ -28,7 +37,11 @@ export abstract class Arrival extends Printed {
   }
 
   /** It is this arrival from now on. */
-  protected arrive(ticket: number, origin: object | undefined): void {
+  protected arrive(head: Head, topic: string, ticket: number, origin: object | undefined): void {
+    this.topic = topic
+    this.qos = head.qos
+    this.retain = head.retain
+    this.dup = head.dup
     this.#settled = ticket === noTicket
     this.#ticket = ticket
     this.#origin = origin

@@ -53,8 +53,8 @@ export class Consumer {
     const { keyOf } = config
     this.buffer = new ReceiveBuffer(config, host.router, keyOf && ((message) => keyed(host, message, keyOf)))
     this.readers = new Readers(host.platform)
-    this.outstanding = new Outstanding(host, config, this.buffer, this.readers)
-    this.#overflow = new OverflowPolicy(host, this, this.buffer)
+    this.outstanding = new Outstanding(host, config.ack, this.buffer, this.readers)
+    this.#overflow = new OverflowPolicy(host, this)
   }
 
   /** How many messages wait. */
@@ -97,7 +97,7 @@ export class Consumer {
   push(message: DeliveredMessage): void {
     if (this.ended || (this.closing && !isLast(message))) return this.#decline(message)
     if (!message.settled && this.subscription.granted.length > 0 && !this.closing) this.#receive(message)
-    const call = this.size === 0 ? this.readers.shift() : undefined
+    const call = this.size === 0 ? this.readers.calls.shift() : undefined
     if (call !== undefined) return call.resolve(this.outstanding.handOut(message))
     if (!this.#overflow.makeRoom(message)) return
     // `onDrop` may have ended it.

@@ -55,7 +55,7 @@ export class MessageFactory {
   }
 
   /** A message that nobody reads yet. */
-  keep(view: PublishView, topic: string, size: number, ticket: number, entry: ReadRoute | undefined): DeliveredMessage {
+  makeUnread(view: PublishView, topic: string, size: number, ticket: number, entry: ReadRoute | undefined): DeliveredMessage {
     const piece = this.#pieces.hold(view, view.payloadEnd, false)
     return new OwnedMessage(size, this.#settler, false).place(view, topic, piece, this.#pieces.shift, ticket, entry)
   }

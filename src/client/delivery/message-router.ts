@@ -124,8 +124,8 @@ export class MessageRouter {
     }
     const size = costOf(view, topic)
     if (!this.budget.affords(size, topic, ticket)) return
-    const message = this.#factory.keep(view, topic, size, ticket, detached)
-    if (detached !== undefined) this.#keep(message, detached.requeued)
+    const message = this.#factory.makeUnread(view, topic, size, ticket, detached)
+    if (detached !== undefined) this.#store(message, detached.requeued)
     else this.#unclaimed.add(message)
     this.#watch.start()
   }
@@ -165,7 +165,7 @@ export class MessageRouter {
     for (const [consumer, qos] of entry.members) if (qos > 0) return consumer.push(message)
     // Those who read on at QoS 0 had their copy.
     if (entry.members.size > 0) message.settle(0)
-    else this.#keep(message, entry.requeued)
+    else this.#store(message, entry.requeued)
   }
 
   /** A filter has no subscription any more. */
@@ -206,7 +206,7 @@ export class MessageRouter {
     if (owing > 0) this.#watch.start()
   }
 
-  #keep(message: DeliveredMessage, list: DeliveredMessage[]): void {
+  #store(message: DeliveredMessage, list: DeliveredMessage[]): void {
     message.own()
     list.push(message)
     this.budget.add(message.size)

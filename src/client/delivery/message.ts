@@ -9,7 +9,7 @@ import { MqttError, tidy } from '../../errors.js'
 import { shownBytes } from '../../printing.js'
 import type { Bytes, QoS } from '../../wire/packets.js'
 import { readProperties } from '../../wire/properties.js'
-import { PublishView } from '../../wire/publish.js'
+import type { PublishView } from '../../wire/publish.js'
 import { decodeText } from '../../wire/utf8.js'
 import type { Message, MessageProperties } from '../api/index.js'
 import { invalid } from '../common/schema.js'
@@ -23,8 +23,8 @@ const noProperties: MessageProperties = Object.freeze({})
 /** Reason codes that a client's PUBACK or PUBREC may carry (sections 3.4.2.1, 3.5.2.1); 0x10 is the server's. */
 const ackReasons: readonly number[] = [0x00, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99]
 
+/** Of a message that was released, and of one whose payload was taken out and has nothing else. */
 const emptyPiece = new Piece(new Uint8Array(0))
-const noView = new PublishView()
 
 /** Bytes that holding a message costs: topic (whether or not an alias stands for it), properties, payload, and the objects around them. */
 export function costOf(view: PublishView, topic: string): number {
@@ -37,10 +37,6 @@ function cost(topic: number, properties: number, payload: number): number {
 
 /** The implementation of {@link Message}. */
 export abstract class DeliveredMessage extends Arrival implements Message {
-  abstract topic: string
-  abstract qos: QoS
-  abstract retain: boolean
-  abstract dup: boolean
   /** The topic, for those who tell what became of the message, also after its release. */
   abstract readonly subject: string
   #piece = emptyPiece
@@ -51,7 +47,6 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   #borrowed: boolean
   #payload: Bytes | undefined
   #properties: MessageProperties | undefined
-  #released = false
 
   constructor(size: number, settler: Settler, borrowed: boolean) {
     super(size, settler)
@@ -63,16 +58,11 @@ export abstract class DeliveredMessage extends Arrival implements Message {
    * @param shift how far places in the piece lie before those in the view
    */
   place(view: PublishView, topic: string, piece: Piece, shift: number, ticket: number, origin: object | undefined): this {
-    this.topic = topic
-    this.qos = view.qos
-    this.retain = view.retain
-    this.dup = view.dup
-    this.arrive(ticket, origin)
+    this.arrive(view, topic, ticket, origin)
     this.#piece = piece
     this.#propertiesStart = view.propertiesStart - shift
     this.#payloadStart = view.payloadStart - shift
     this.#payloadEnd = view.payloadEnd - shift
-    this.#released = false
     if (this.#borrowed) piece.lent += 1
     if (view.apart !== undefined) {
       // The piece holds the payload alone.
@@ -86,7 +76,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
 
   get payload(): Bytes {
     this.assertValid()
-    this.#payload ??= this.#take()
+    this.#payload ??= this.takePayload()
     return this.#payload
   }
   get payloadLength(): number {
@@ -105,7 +95,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
 
   /** True when it cannot be read any more. */
   get released(): boolean {
-    return this.#released
+    return this.#borrowed && this.#piece === emptyPiece
   }
 
   text(): string {
@@ -138,17 +128,16 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     if (!this.#borrowed) return this
     // This object may show another message by then.
     const settle = (ticket: number, reasonCode: number): boolean => ticket === this.ticket && this.settle(reasonCode)
-    const { qos, retain, dup } = this
-    const kept: DeliveredMessage = new OwnedMessage(this.size, { settle }, false).place(noView, this.topic, emptyPiece, 0, this.ticket, undefined)
-    kept.#copy(this)
+    const kept: DeliveredMessage = new OwnedMessage(this.size, { settle }, false)
+    kept.arrive(this, this.topic, this.ticket, undefined)
+    kept.copy(this)
     kept.#properties = this.#properties
-    return Object.assign(kept, { qos, retain, dup })
+    return kept
   }
 
   /** The turn is over: a borrowed message cannot be read any more. */
   release(): void {
-    if (!this.#borrowed || this.#released) return
-    this.#released = true
+    if (!this.#borrowed || this.released) return
     this.#piece.lent -= 1
     // It may be kept for ever, its memory not.
     this.#piece = emptyPiece
@@ -158,19 +147,19 @@ export abstract class DeliveredMessage extends Arrival implements Message {
 
   /** Moves out of a piece that it would keep alive by itself; out of a window only when it must. Not for a message that somebody has in hand. */
   moveOut(must: boolean): void {
-    if (this.#piece.window ? must : this.#piece.wasteful) this.#copy(this)
+    if (this.#piece.window ? must : this.#piece.wasteful) this.copy(this)
   }
 
   /** Somebody else gets it: it is owned from now on. A view of it that was handed out stays what it is. */
   own(): void {
-    if (this.#borrowed || this.#piece.bytes.length > this.#payloadEnd - this.#propertiesStart) this.#copy(this)
+    if (this.#borrowed || this.#piece.bytes.length > this.#payloadEnd - this.#propertiesStart) this.copy(this)
     this.#borrowed = false
-    if (this.size === 0) this.size = cost(this.subject.length, this.#payloadStart - this.#propertiesStart, this.#payloadEnd - this.#payloadStart)
+    this.size ||= cost(this.subject.length, this.#payloadStart - this.#propertiesStart, this.#payloadEnd - this.#payloadStart)
   }
 
   /** What a person wants to see, with the first bytes of the payload; of one that was released, its topic alone. */
   override toJSON(): object {
-    if (this.#released) return { topic: this.subject, released: true }
+    if (this.released) return { topic: this.subject, released: true }
     const { topic, qos, retain, dup, payloadLength, properties } = this
     const bytes = this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd)
     const rest = properties === noProperties ? undefined : { properties }
@@ -179,11 +168,13 @@ export abstract class DeliveredMessage extends Arrival implements Message {
 
   /** @throws MqttError ERR_MESSAGE_RELEASED */
   protected assertValid(): void {
-    if (this.#released) throw new MqttError('ERR_MESSAGE_RELEASED', 'the message was released; detach() keeps it')
+    if (this.released) throw new MqttError('ERR_MESSAGE_RELEASED', 'the message was released; detach() keeps it')
   }
 
+  // A method with a private name would cost each object a field more.
+
   // An array that holds nothing else can be handed out as it is.
-  #take(): Bytes {
+  protected takePayload(): Bytes {
     const { bytes } = this.#piece
     // Half the price of a `subarray`.
     if (this.#borrowed) return new Uint8Array(this.#piece.buffer, this.#piece.offset + this.#payloadStart, this.#payloadEnd - this.#payloadStart)
@@ -193,7 +184,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     return payload
   }
 
-  #copy(from: DeliveredMessage): void {
+  protected copy(from: DeliveredMessage): void {
     const start = from.#propertiesStart
     const piece = new Piece(from.#piece.bytes.slice(start, from.#payloadEnd))
     if (this.#borrowed) {

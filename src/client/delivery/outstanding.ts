@@ -4,7 +4,7 @@
  * Under automatic acks a turn runs from handing a message out to asking for the next one; under `'manual'` to `ack()`; a handler says when it is done.
  * It must never acknowledge a message that nobody was given.
  */
-import type { ConsumerConfig } from '../parsing/requests.js'
+import type { AckMode } from '../api/index.js'
 import { leastSweep } from './bounds.js'
 import type { DeliveredMessage } from './message.js'
 import type { ConsumerHost } from './ports.js'
@@ -16,13 +16,13 @@ export class Outstanding {
   messages: DeliveredMessage[] = []
   #sweepAt = leastSweep
   readonly #host: ConsumerHost
-  readonly #config: ConsumerConfig
+  readonly #ack: AckMode
   readonly #buffer: ReceiveBuffer
   readonly #readers: Readers
 
-  constructor(host: ConsumerHost, config: ConsumerConfig, buffer: ReceiveBuffer, readers: Readers) {
+  constructor(host: ConsumerHost, ack: AckMode, buffer: ReceiveBuffer, readers: Readers) {
     this.#host = host
-    this.#config = config
+    this.#ack = ack
     this.#buffer = buffer
     this.#readers = readers
   }
@@ -30,7 +30,7 @@ export class Outstanding {
   /** True while a turn runs that `disconnect()` waits for: a loop body, a handler, or a message whose acknowledgement is still owed. */
   get busy(): boolean {
     const { handler, iterating } = this.#readers
-    const ends = handler !== undefined || (iterating && this.#config.ack !== 'manual')
+    const ends = handler !== undefined || (iterating && this.#ack !== 'manual')
     return ends ? this.messages.length > 0 : this.messages.some((message) => !message.settled)
   }
 
@@ -46,7 +46,7 @@ export class Outstanding {
   /** Hands one out. */
   handOut(message: DeliveredMessage): DeliveredMessage {
     const { counters } = this.#host
-    const { ack } = this.#config
+    const ack = this.#ack
     if (counters !== undefined) counters.delivered += 1
     if (ack === 'on-receive') message.settle(0)
     // What the application has settled is forgotten, not at each message, or many would cost a walk each. Handlers give back what they have.
@@ -60,7 +60,7 @@ export class Outstanding {
 
   /** The reader asks for more, or leaves. Under 'manual' the application ends turns with `ack()`; borrowed messages end with the turn in every mode. */
   endTurn(): void {
-    if (this.#config.ack === 'manual') return
+    if (this.#ack === 'manual') return
     const { messages } = this
     if (messages.length === 0) return
     // One is what nearly every turn has.
@@ -69,17 +69,16 @@ export class Outstanding {
   }
 
   #endOne(message: DeliveredMessage): void {
-    if (this.#config.ack === 'auto') message.settle(0)
+    if (this.#ack === 'auto') message.settle(0)
     message.release()
   }
 
   /** A handler is done with one. */
   release(message: DeliveredMessage): void {
     const { messages } = this
-    const index = messages.lastIndexOf(message)
     // What came last goes fastest.
-    if (index === messages.length - 1) messages.pop()
-    else if (index >= 0) messages.splice(index, 1)
+    if (messages.at(-1) === message) messages.pop()
+    else if (messages.includes(message)) messages.splice(messages.indexOf(message), 1)
     message.release()
     this.#buffer.messages.free?.(message)
     this.#host.handleTurnEnd()

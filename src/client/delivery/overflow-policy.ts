@@ -12,6 +12,7 @@ import type { ReceiveBuffer } from './receive-buffer.js'
 /** The consumer, as its policy sees it. */
 export interface Dropping {
   readonly config: ConsumerConfig
+  readonly buffer: ReceiveBuffer
   /** Where it is counted what was dropped. */
   readonly subscription: { dropped: number }
   /** True from when the client began to end. */
@@ -26,18 +27,16 @@ export interface Dropping {
 export class OverflowPolicy {
   readonly #host: ConsumerHost
   readonly #consumer: Dropping
-  readonly #buffer: ReceiveBuffer
   #filledAt = -1
 
-  constructor(host: ConsumerHost, consumer: Dropping, buffer: ReceiveBuffer) {
+  constructor(host: ConsumerHost, consumer: Dropping) {
     this.#host = host
     this.#consumer = consumer
-    this.#buffer = buffer
   }
 
   /** True when a message may wait; one that may not is dropped. */
   makeRoom(message: DeliveredMessage): boolean {
-    if (this.#buffer.fits(message.size)) this.#filledAt = -1
+    if (this.#consumer.buffer.fits(message.size)) this.#filledAt = -1
     else if (this.#filledAt < 0) this.#filledAt = this.#host.turns.readerTurn()
     if (this.#filledAt < 0 || this.#filledAt === this.#host.turns.readerTurns) return true
     const { overflow } = this.#consumer.config
@@ -45,8 +44,8 @@ export class OverflowPolicy {
     // Backpressure: Receive Maximum stops what is owed an acknowledgement, so only the rest can be in excess.
     const any = overflow === 'drop-oldest'
     if (!any && !message.settled) return true
-    while (!this.#consumer.ended && !this.#buffer.fits(message.size))
-      if ((!any && !this.#buffer.hasSpare) || !this.dropOldest((waiting) => any || waiting.settled)) return this.drop(message)
+    while (!this.#consumer.ended && !this.#consumer.buffer.fits(message.size))
+      if ((!any && !this.#consumer.buffer.hasSpare) || !this.dropOldest((waiting) => any || waiting.settled)) return this.drop(message)
     return true
   }
 
@@ -55,9 +54,9 @@ export class OverflowPolicy {
     const consumer = this.#consumer
     const { buffer, overflow } = consumer.config
     const { receiveWindow } = this.#host.session
-    const { messages } = this.#buffer
+    const { messages } = this.#consumer.buffer
     let youngest: DeliveredMessage | undefined
-    while (consumer.open && this.#buffer.exceeds) {
+    while (consumer.open && this.#consumer.buffer.exceeds) {
       if (overflow === 'drop-newest')
         messages.youngest(1, (message) => {
           youngest = message
@@ -78,7 +77,7 @@ export class OverflowPolicy {
 
   /** Drops the oldest that is wanted; false when there is none. */
   dropOldest(wanted: (message: DeliveredMessage) => boolean): boolean {
-    const oldest = this.#buffer.remove(wanted)
+    const oldest = this.#consumer.buffer.remove(wanted)
     if (oldest === undefined) return false
     this.drop(oldest)
     return true

@@ -15,7 +15,8 @@ export class Readers {
   /** A loop runs. */
   iterating = false
   readonly #platform: Platform
-  readonly #calls = new Ring<Deferred<Message | undefined>>()
+  /** Calls that wait. */
+  readonly calls = new Ring<Deferred<Message | undefined>>()
   /** No message will come. */
   #over: { readonly error: MqttError | undefined } | undefined
 
@@ -25,17 +26,7 @@ export class Readers {
 
   /** True when somebody reads, so that what is buffered will be read. */
   get attended(): boolean {
-    return this.iterating || this.calls > 0 || this.handler !== undefined
-  }
-
-  /** How many calls wait. */
-  get calls(): number {
-    return this.#calls.length
-  }
-
-  /** The call that has waited longest waits no more. */
-  shift(): Deferred<Message | undefined> | undefined {
-    return this.#calls.shift()
+    return this.iterating || this.calls.length > 0 || this.handler !== undefined
   }
 
   /** A call waits for a message that is not there. @throws MqttError what ended the reading */
@@ -43,11 +34,11 @@ export class Readers {
     if (this.#over?.error !== undefined) throw this.#over.error
     if (this.#over !== undefined) return Promise.resolve(undefined)
     const call = deferred<Message | undefined>()
-    const give = (error: MqttError): void => this.#calls.take((other) => other === call)?.reject(error)
+    const give = (error: MqttError): void => this.calls.take((other) => other === call)?.reject(error)
     const stop = onAbort(signal, () => give(aborted(signal)))
     const late = (): void => give(new MqttError('ERR_TIMEOUT', `no message in ${timeout} ms`))
     const cancel = timeout === undefined ? undefined : this.#platform.setTimer(late, timeout)
-    this.#calls.push(call)
+    this.calls.push(call)
     if (signal === undefined && cancel === undefined) return call.promise
     return call.promise.finally(() => {
       stop()
@@ -58,7 +49,7 @@ export class Readers {
   /** No message will come any more: with an error, or in order. What was said first holds. */
   end(error: MqttError | undefined): void {
     this.#over ??= { error }
-    for (const call of this.#calls.drain()) {
+    for (const call of this.calls.drain()) {
       if (error === undefined) call.resolve(undefined)
       else call.reject(error)
     }

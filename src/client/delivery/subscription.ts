@@ -57,7 +57,7 @@ export class SubscriptionHandle extends Printed implements Subscription {
 
   read(): Message | undefined {
     const { readers, config, outstanding } = this.#consumer
-    if (readers.calls > 0 && config.ack === 'auto') throw concurrent()
+    if (readers.calls.length > 0 && config.ack === 'auto') throw concurrent()
     outstanding.endTurn()
     return outstanding.next()
   }
