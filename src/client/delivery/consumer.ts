@@ -86,11 +86,11 @@ export class Consumer {
 
   /** Shows a message to a handler where it was read. Only while `mayShow`. @param shift how far places in the piece lie before those in the view */
   show(view: PublishView, topic: string, piece: Piece, shift: number, ticket: number, entry: Origin): void {
-    const message = (this.#shown ?? new BorrowedMessage(0, this.#host, true)).place(view, topic, piece, shift, ticket, entry)
-    this.#shown = undefined
+    this.#shown ??= new BorrowedMessage(0, this.#host, true)
+    const message = this.#shown.place(view, topic, piece, shift, ticket, entry)
     if (!message.settled) this.#receive(message)
-    this.outstanding.handOut(message)
-    if (this.readers.handler?.handleShown(message) === true) this.#shown = message
+    this.outstanding.messages.push(message)
+    if (this.readers.handler?.handleShown(message) !== true) this.#shown = undefined
   }
 
   /** Takes a message, or drops one, as the overflow policy says. */

@@ -31,8 +31,9 @@ export class MessageFactory {
 
   /** Shows a message where it lies, if that can be lent. Only to a consumer that `mayShow`. */
   show(view: PublishView, topic: string, ticket: number, entry: ReadRoute, consumer: Consumer): void {
-    const window = this.#windowOf(view)
-    consumer.show(view, topic, window ?? this.#pieces.lend(view, this.limit), window === undefined ? this.#pieces.shift : 0, ticket, entry)
+    const { window } = this
+    if (window !== undefined && view.bytes === window.bytes) consumer.show(view, topic, window, 0, ticket, entry)
+    else consumer.show(view, topic, this.#pieces.lend(view, this.limit), this.#pieces.shift, ticket, entry)
   }
 
   /** A message for one consumer, owned or borrowed as it asks. */
@@ -47,7 +48,7 @@ export class MessageFactory {
   ): DeliveredMessage {
     const pieces = this.#pieces
     const borrowed = consumer.config.lifetime === 'borrowed'
-    const window = borrowed && consumer.config.ack !== 'manual' ? this.#windowOf(view) : undefined
+    const window = borrowed && view.bytes === this.window?.bytes && consumer.config.ack !== 'manual' ? this.window : undefined
     const piece = window ?? (borrowed ? pieces.lend(view, this.limit) : pieces.hold(view, this.limit, false))
     piece.give(consumer.mark, view.payloadEnd - view.propertiesStart)
     const message = new (borrowed ? BorrowedMessage : OwnedMessage)(size, settler, borrowed)
@@ -58,10 +59,5 @@ export class MessageFactory {
   makeUnread(view: PublishView, topic: string, size: number, ticket: number, entry: ReadRoute | undefined): DeliveredMessage {
     const piece = this.#pieces.hold(view, view.payloadEnd, false)
     return new OwnedMessage(size, this.#settler, false).place(view, topic, piece, this.#pieces.shift, ticket, entry)
-  }
-
-  // The window that it lies in, where that may be lent.
-  #windowOf({ bytes }: PublishView): Piece | undefined {
-    return bytes === this.window?.bytes ? this.window : undefined
   }
 }

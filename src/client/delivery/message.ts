@@ -47,6 +47,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   #borrowed: boolean
   #payload: Bytes | undefined
   #properties: MessageProperties | undefined
+  #released = false
 
   constructor(size: number, settler: Settler, borrowed: boolean) {
     super(size, settler)
@@ -59,6 +60,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
    */
   place(view: PublishView, topic: string, piece: Piece, shift: number, ticket: number, origin: object | undefined): this {
     this.arrive(view, topic, ticket, origin)
+    this.#released = false
     this.#piece = piece
     this.#propertiesStart = view.propertiesStart - shift
     this.#payloadStart = view.payloadStart - shift
@@ -95,7 +97,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
 
   /** True when it cannot be read any more. */
   get released(): boolean {
-    return this.#borrowed && this.#piece === emptyPiece
+    return this.#released
   }
 
   text(): string {
@@ -137,7 +139,8 @@ export abstract class DeliveredMessage extends Arrival implements Message {
 
   /** The turn is over: a borrowed message cannot be read any more. */
   release(): void {
-    if (!this.#borrowed || this.released) return
+    if (!this.#borrowed || this.#released) return
+    this.#released = true
     this.#piece.lent -= 1
     // It may be kept for ever, its memory not.
     this.#piece = emptyPiece
@@ -159,7 +162,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
 
   /** What a person wants to see, with the first bytes of the payload; of one that was released, its topic alone. */
   override toJSON(): object {
-    if (this.released) return { topic: this.subject, released: true }
+    if (this.#released) return { topic: this.subject, released: true }
     const { topic, qos, retain, dup, payloadLength, properties } = this
     const bytes = this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd)
     const rest = properties === noProperties ? undefined : { properties }
@@ -168,7 +171,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
 
   /** @throws MqttError ERR_MESSAGE_RELEASED */
   protected assertValid(): void {
-    if (this.released) throw new MqttError('ERR_MESSAGE_RELEASED', 'the message was released; detach() keeps it')
+    if (this.#released) throw new MqttError('ERR_MESSAGE_RELEASED', 'the message was released; detach() keeps it')
   }
 
   // A method with a private name would cost each object a field more.
