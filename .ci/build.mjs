@@ -133,6 +133,14 @@ function named(code) {
   return code.replace(/^(export )?class (?!Base)(\w+)( extends \w+ \{\s+static name = "(\w+)";)/gm, '$1const $2 = class $4$3')
 }
 
+/** What is said of members stands in the declarations: modules say it no second time, and the package is a tenth smaller. What bundlers read stays. */
+async function withoutComments(esbuild, code) {
+  const settings = { format: 'esm', target: 'es2022', charset: 'utf8' }
+  const { code: dense } = await esbuild.transform(code, { ...settings, minifyWhitespace: true })
+  const { code: spread } = await esbuild.transform(dense, settings)
+  return spread
+}
+
 async function emitModules(outdir) {
   const esbuild = await import('esbuild')
   const mangleCache = await shortNames(esbuild)
@@ -148,7 +156,7 @@ async function emitModules(outdir) {
     for (const { text } of warnings) console.error(`${path.relative(root, file)}: ${text}`)
     const out = path.join(outdir, path.relative(path.join(root, 'src'), file).replace(/\.ts$/, '.js'))
     mkdirSync(path.dirname(out), { recursive: true })
-    writeFileSync(out, named(code))
+    writeFileSync(out, named(await withoutComments(esbuild, code)))
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Prints how the rooms of `src/client` hang together: circles of imports, ports, classes, long files, and how often two walks through the client go from
+ * Prints how the rooms of `src` hang together: circles of imports, ports, classes, long files, and how often two walks through the client go from
  * one room to another.
  *
  *     npm run house
@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const cache = path.join(root, 'node_modules', '.cache', 'mqwire-house', String(process.pid))
 argumentsOf({
   usage: 'npm run house',
-  about: 'Prints how the rooms of src/client hang together: circles of imports, ports, classes, files, and two walks. Exits with 1 over a limit.',
+  about: 'Prints how the rooms of src hang together: circles of imports, ports, classes, files, and two walks. Exits with 1 over a limit.',
 })
 
 const settings = { absWorkingDir: root, bundle: true, packages: 'external', platform: 'node', format: 'esm', target: 'node20', logLevel: 'silent' }

@@ -4,12 +4,13 @@
  *     npm run mutants                 all of test/mutants/*.json, with their test files run without a mutant as well
  *     npm run mutants -- --only ID    one, or several with commas between them
  *     npm run mutants -- --area NAME  those of one list file, as `broker`
- *     npm run mutants -- --check      runs nothing: every text that is replaced occurs once, every file exists, the table is that of the lists
- *     npm run mutants -- --write      all, and writes test/mutants/MUTANTS.md when every one was caught
+ *     npm run mutants -- --check      runs nothing: every text that is replaced occurs once, every file exists, of every mutant it is known what caught it
+ *     npm run mutants -- --write      all, and keeps in test/mutants/results what caught each, when every one was caught
+ *     npm run mutants -- --table      runs nothing: writes the table to coverage/mutants.md, which is not kept
  *     --jobs N sets the number of workers (2), --list FILE takes another list
  *
  * Exits with 1 when a mutant survives or cannot be judged. The sources stay as they are: what the tests load is replaced on its way. Writes below
- * node_modules/.cache only, but for the table.
+ * node_modules/.cache only, but for what is said above.
  */
 import { mkdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
@@ -28,8 +29,9 @@ const { values } = argumentsOf({
   options: {
     only: { value: 'ID', initial: '', text: 'one mutant, or several with commas between them' },
     area: { value: 'NAME', text: 'those of one list file, as broker' },
-    check: { text: 'runs nothing: looks whether the lists, the sources and the table go together' },
-    write: { text: 'writes test/mutants/MUTANTS.md when every mutant was caught' },
+    check: { text: 'runs nothing: looks whether the lists, the sources and what is kept of the last run go together' },
+    write: { text: 'keeps what caught each, when every mutant was caught' },
+    table: { text: 'runs nothing: writes the table of all mutants to coverage/mutants.md' },
     jobs: { value: 'N', number: [1], whole: true, initial: 2, text: 'workers' },
     list: { value: 'FILE', initial: path.relative(root, folder), text: 'another list, or folder of lists' },
   },
@@ -60,6 +62,7 @@ try {
     jobs: values.jobs,
     check: values.check,
     write: values.write,
+    table: values.table ? path.join(root, 'coverage', 'mutants.md') : undefined,
     tell: (done, total) => progress.at(done, total),
   })
   process.exitCode = good ? 0 : 1

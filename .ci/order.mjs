@@ -143,7 +143,7 @@ function search() {
 function lineOf({ file }) {
   const source = file.replace(/^dist\//, '').replace(/\.js$/, '')
   const text = readFileSync(path.join(root, 'src', `${source}.ts`), 'utf8')
-  const [, name] = /^export (?:async )?(?:class|function|const|let) (\w+)/m.exec(text) ?? []
+  const [, name] = /^export (?:async |abstract )?(?:class|function|const|let) (\w+)/m.exec(text) ?? []
   if (name === undefined) throw new Error(`${source} exports nothing that could be listed`)
   const names = source === 'client/client' ? 'BaseClient, opened' : name
   return `export { ${names} } from '${source.startsWith('client/') ? `./${source.slice(7)}` : `../${source}`}.js'\n`

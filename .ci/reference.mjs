@@ -1,5 +1,5 @@
 /**
- * The API reference, written from the docstrings: one Markdown page below `src/reference` for each entry of the exports map.
+ * The API reference, written from the docstrings: one Markdown page below `docs/reference` for each entry of the exports map.
  *
  *     npm run reference             writes the pages
  *     npm run reference -- --check  fails when the committed pages are not what the docstrings give
@@ -19,10 +19,10 @@ import { plainTheme, tidy } from './reference-theme.mjs'
 
 const { check } = argumentsOf({
   usage: 'npm run reference -- [options]',
-  about: 'Writes the API reference below src/reference from the docstrings.',
+  about: 'Writes the API reference below docs/reference from the docstrings.',
   options: { check: { text: 'writes nothing; exits with 1 when the committed pages are not what the docstrings give' } },
 }).values
-const target = path.join(root, 'src', 'reference')
+const target = path.join(root, 'docs', 'reference')
 const { exports: packageExports } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
 
 /** Source of each entry → the name of its page: `mqwire`, `wire`, `transport/tcp`. */
@@ -53,7 +53,7 @@ const settings = {
   validation: { notDocumented: true, notExported: true, invalidLink: true, invalidPath: true, rewrittenLink: true, unusedMergeModuleWith: true },
   requiredToBeDocumented: documented,
   // What only the package itself may touch.
-  intentionallyNotExported: ['PropertyNotes', 'TopicTable', 'Slots', 'Faults', 'src/testing/broker/router.ts:Subscription'],
+  intentionallyNotExported: ['PropertyNotes', 'TopicTable', 'Slots', 'Faults', 'src/testing/broker/common/broker-session.ts:SessionSubscription'],
   // `type` in unions of packets, which says itself what it is.
   intentionallyNotDocumented: ['wire.PacketInput.__type.type', 'testing.ScriptedPeer.all.__type.type', 'testing.ScriptedPeer.last.__type.type'],
   excludeReferences: true,
@@ -111,7 +111,7 @@ try {
   if (!check) {
     rmSync(target, { recursive: true, force: true })
     cpSync(out, target, { recursive: true })
-    console.log(stale.length === 0 ? 'nothing changed' : stale.map((name) => `wrote src/reference/${name}`).join('\n'))
+    console.log(stale.length === 0 ? 'nothing changed' : stale.map((name) => `wrote docs/reference/${name}`).join('\n'))
   } else if (stale.length > 0) {
     throw new Error(`not what the docstrings give: ${stale.join(', ')}\nnpm run reference writes them anew`)
   }

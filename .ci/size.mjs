@@ -1,9 +1,9 @@
 /**
  * What each import costs: bundles one feature at a time from `dist/`, minified, and compares minified and gzip bytes with the committed table
- * `test/package/sizes.json` and with the copy of it in the README.
+ * `test/package/sizes.json` and with the copy of it in `docs/performance.md`.
  *
- *     npm run size               fails when a size is off by more than 2 %, a row is missing or left over, or the README shows other figures
- *     npm run size -- --update   writes the table, and the README's block between <!-- sizes --> and <!-- /sizes -->
+ *     npm run size               fails when a size is off by more than 2 %, a row is missing or left over, or the page shows other figures
+ *     npm run size -- --update   writes the table, and the page's block between <!-- sizes --> and <!-- /sizes -->
  *
  * An entry of the exports map whose file is not built has no row.
  */
@@ -16,7 +16,7 @@ import { argumentsOf } from '../examples/arguments.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const tableFile = path.join(root, 'test', 'package', 'sizes.json')
-const readmeFile = path.join(root, 'README.md')
+const pageFile = path.join(root, 'docs', 'performance.md')
 const block = /(<!-- sizes -->\n)[\s\S]*?(<!-- \/sizes -->)/
 const tolerance = 0.02
 const slack = 32
@@ -24,7 +24,7 @@ const slack = 32
 const nodeOnly = ['tcp', 'tls', 'unix', 'websocket-node']
 const packageExports = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).exports
 
-/** One row each: what is imported (`*` for everything), from which entry, for which platform. */
+/** One row each: what is imported (`*` for everything), from which entry, for which platform; and what a program imports from `mqwire` anyway. */
 function features() {
   const named = (entry, names) => names.map((name) => ({ name, entry, platform: 'browser' }))
   const whole = (entry, platform) => ({ name: '*', entry, platform })
@@ -36,6 +36,12 @@ function features() {
     ...named('./asyncapi', ['*']),
     ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
     ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),
+    ...named('./store', ['memoryStore', '*']),
+    ...named('./queue', ['*']),
+    whole('./store/level', 'node'),
+    whole('./store/level', 'browser'),
+    { ...whole('./store/level', 'node'), beside: 'connect' },
+    { ...whole('./store/level', 'browser'), beside: 'connect' },
     whole('./react', 'browser'),
     whole('./auth', 'browser'),
     whole('./wasm', 'browser'),
@@ -48,16 +54,15 @@ function isThere({ entry, platform }) {
   return existsSync(path.join(root, target[platform] ?? target.default))
 }
 
-function label({ name, entry, platform }) {
+function label({ name, entry, platform, beside }) {
   const from = `mqwire${entry.slice(1)}`
-  const where = platform === 'node' ? ' (Node)' : ''
+  const where = `${platform === 'node' ? ' (Node)' : ''}${beside === undefined ? '' : `, beside ${beside}`}`
   return name === '*' ? `all of ${from}${where}` : `${name} from ${from}${where}`
 }
 
-async function measure({ name, entry, platform }) {
-  const what = name === '*' ? '*' : `{ ${name} }`
+async function bundled(contents, platform) {
   const result = await build({
-    stdin: { contents: `export ${what} from 'mqwire${entry.slice(1)}'`, resolveDir: root },
+    stdin: { contents, resolveDir: root },
     bundle: true,
     minify: true,
     write: false,
@@ -65,12 +70,21 @@ async function measure({ name, entry, platform }) {
     target: 'es2022',
     platform,
     conditions: [platform],
-    external: ['ws', 'react'],
+    external: ['ws', 'react', 'classic-level'],
     legalComments: 'none',
     logLevel: 'error',
   })
   const bytes = result.outputFiles[0].contents
   return { minified: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length }
+}
+
+async function measure({ name, entry, platform, beside }) {
+  const what = name === '*' ? '*' : `{ ${name} }`
+  const own = `export ${what} from 'mqwire${entry.slice(1)}'`
+  if (beside === undefined) return bundled(own, platform)
+  const other = `export { ${beside} } from 'mqwire'`
+  const [both, alone] = [await bundled(`${other}\n${own}`, platform), await bundled(other, platform)]
+  return { minified: both.minified - alone.minified, gzip: both.gzip - alone.gzip }
 }
 
 async function measureAll() {
@@ -104,32 +118,33 @@ function objections(committed, measured) {
   return found
 }
 
-// Undefined where there is no README or no block in it: showing the table is the README's own choice.
-function readmeWith(table) {
-  if (!existsSync(readmeFile)) return undefined
-  const text = readFileSync(readmeFile, 'utf8')
+// Undefined where the page has no block.
+function pageWith(table) {
+  const text = readFileSync(pageFile, 'utf8')
   return block.test(text) ? { text, updated: text.replace(block, (_, start, end) => `${start}${markdown(table)}${end}`) } : undefined
 }
 
 function update(measured) {
   writeFileSync(tableFile, `${JSON.stringify(measured, null, 2)}\n`)
-  const readme = readmeWith(measured)
-  if (readme !== undefined) writeFileSync(readmeFile, readme.updated)
+  const page = pageWith(measured)
+  if (page !== undefined) writeFileSync(pageFile, page.updated)
 }
 
 function check(measured) {
   const committed = existsSync(tableFile) ? JSON.parse(readFileSync(tableFile, 'utf8')) : {}
   const found = objections(committed, measured)
-  const readme = readmeWith(committed)
-  if (readme !== undefined && readme.text !== readme.updated) found.push('the README shows other figures than the table')
+  const page = pageWith(committed)
+  if (page === undefined) found.push('docs/performance.md has no block of sizes')
+  else if (page.text !== page.updated) found.push('docs/performance.md shows other figures than the table')
   if (Object.keys(measured).length === 0) found.push('nothing to measure: is dist built?')
   return found
 }
 
 const { values } = argumentsOf({
   usage: 'npm run size -- [options]',
-  about: 'Measures what each import costs. Exits with 1 when a size is off by more than 2 %, a row is missing or the README shows other figures.',
-  options: { update: { text: "writes the table, and the README's copy of it" } },
+  about:
+    'Measures what each import costs. Exits with 1 when a size is off by more than 2 %, a row is missing or docs/performance.md shows other figures.',
+  options: { update: { text: 'writes the table, and its copy in docs/performance.md' } },
 })
 const measured = await measureAll()
 console.log(markdown(measured))

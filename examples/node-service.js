@@ -1,6 +1,6 @@
 /**
  * A service that handles jobs at QoS 1 and loses none: a job is acknowledged when its handler is done, and the session outlives the process, so
- * that the broker keeps what comes in while it is down. A lost connection is made good. SIGTERM lets the running job end, then says goodbye.
+ * that the broker keeps what comes in while it is down. It reconnects by itself. SIGTERM lets the running job end, then says goodbye.
  *
  *     node examples/node-service.js            subscribes to jobs/# at MQTT_URL, or mqtt://127.0.0.1:1883
  *     mosquitto_pub -q 1 -t jobs/1 -m hello    gives it something to do

@@ -5,7 +5,9 @@
  */
 import { defineConfig } from 'vitest/config'
 
-const pure = ['architecture', 'auth', 'client', 'conformance', 'corpus', 'fuzz', 'testing', 'wasm', 'wire'].map((name) => `test/${name}/**/*.test.ts`)
+const pure = ['architecture', 'auth', 'client', 'conformance', 'corpus', 'fuzz', 'testing', 'wasm', 'wire', 'queue'].map(
+  (name) => `test/${name}/**/*.test.ts`,
+)
 
 const pages = ['dashboard', 'dashboard-choices', 'everything', 'features', 'inside', 'policies', 'react', 'simulator', 'simulator-real', 'typed'].map(
   (name) => `test/browser/${name}.test.ts`,
@@ -13,7 +15,8 @@ const pages = ['dashboard', 'dashboard-choices', 'everything', 'features', 'insi
 const programs = ['dashboard*', 'simulator*', 'small*'].map((name) => `test/examples/${name}.test.ts`)
 const brokers = ['aedes', 'matrix', 'mochi', 'mosquitto', 'scram-mochi', 'security'].map((name) => `test/interop/${name}.test.ts`)
 const folders = ['differential', 'finder', 'mutants', 'package', 'transcript', 'transport', 'typed'].map((name) => `test/${name}/**/*.test.ts`)
-const shared = [...pages, ...programs, ...brokers, ...folders, 'test/programs/ordinary.test.ts']
+const stores = ['contract', 'crashes', 'level-failing', 'record'].map((name) => `test/store/${name}.test.ts`)
+const shared = [...pages, ...programs, ...brokers, ...folders, ...stores, 'test/programs/ordinary.test.ts']
 
 const common = {
   setupFiles: ['test/secrets-setup.ts'],

@@ -15,7 +15,8 @@ const { dependencies } = JSON.parse(readFileSync(path.join(here, 'package.json')
 /** What can be compared with. */
 export const names = Object.keys(dependencies)
 
-const folderOf = (name) => path.join(cache, `${name}-${dependencies[name]}`)
+/** Where a package is installed. */
+export const folderOf = (name) => path.join(cache, `${name}-${dependencies[name]}`)
 
 /** Installs a package when it is not there; gives the reason when it cannot be had. */
 export function install(name) {

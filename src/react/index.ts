@@ -23,7 +23,7 @@ import {
   useSyncExternalStore,
 } from 'react'
 import type { LatestOptions, LatestValues } from '../typed/index.js'
-import { Connection, Feed, idOf, nothing, Shared, type Shown, Values } from './shared.js'
+import { ConnectingClient, Feed, idOf, nothing, Shared, type Shown, Values } from './shared.js'
 
 /** What finds a connection, and makes it. */
 interface Wanted {
@@ -32,7 +32,7 @@ interface Wanted {
   readonly latest: RefObject<ClientOptions | undefined>
 }
 
-const clients = new Shared<Connection>()
+const clients = new Shared<ConnectingClient>()
 const feeds = new Shared<Feed>()
 const values = new Shared<Values>()
 const Context = createContext<Wanted | undefined>(undefined)
@@ -40,7 +40,7 @@ const Context = createContext<Wanted | undefined>(undefined)
 /** As long as there is none. */
 const none: ReadonlyMap<string, never> = new Map<string, never>()
 
-const hold = ({ key, url, latest }: Wanted) => clients.hold(key, () => new Connection(url, latest.current))
+const hold = ({ key, url, latest }: Wanted) => clients.hold(key, () => new ConnectingClient(url, latest.current))
 
 function useConnection(): Wanted {
   const connection = useContext(Context)

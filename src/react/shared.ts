@@ -55,7 +55,7 @@ export class Shared<T extends Sharable> {
 }
 
 /** A client that connects by itself. */
-export class Connection implements Sharable {
+export class ConnectingClient implements Sharable {
   readonly client: Client
   /** Why the last attempt failed, or the connection was lost; undefined while there is one. */
   trouble: Error | undefined

@@ -12,6 +12,7 @@ export { createMemoryHub, memoryPair } from '../transport/memory.js'
 export * from './broker/index.js'
 export { type ScramLookup, type ScramServerOptions, scramServer } from './scram-server.js'
 export { type Answer, type PeerEnd, ScriptedPeer } from './scripted-peer.js'
+export { type StoreContractCase, type StoreContractOptions, storeContract } from './store-contract.js'
 export { VirtualClock } from './virtual-clock.js'
 export { type CutOptions, type SleepOptions, VirtualWorld, type VirtualWorldOptions } from './virtual-world.js'
 

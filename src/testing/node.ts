@@ -15,10 +15,10 @@ import {
   type BrokerServeOptions,
   type BrokerTcpOptions,
   type BrokerWebSocketOptions,
-  coreOf,
+  insideOf,
   MemoryBroker as PortableBroker,
 } from './broker/broker.js'
-import { checkInteger, checkType } from './broker/check.js'
+import { checkInteger, checkType } from './broker/common/check.js'
 
 export * from './index.js'
 
@@ -30,13 +30,13 @@ export class MemoryBroker extends PortableBroker {
   readonly #served = new Set<BrokerListeners>()
 
   override async serve(options: BrokerServeOptions): Promise<BrokerListeners> {
-    const core = coreOf(this)
-    const plan = planOf(options, core.settings.maximumPacketSize)
-    if (core.closed) throw closed()
+    const inside = insideOf(this)
+    const plan = planOf(options, inside.settings.maximumPacketSize)
+    if (inside.closed) throw closed()
     const opened = await Promise.allSettled(plan.map(({ listen }) => listen(this.accept)))
     const listeners = opened.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
     const failed = opened.find((outcome) => outcome.status === 'rejected')
-    if (failed !== undefined || core.closed) {
+    if (failed !== undefined || inside.closed) {
       await closeAll(listeners)
       throw failed === undefined ? closed() : failed.reason
     }
@@ -47,7 +47,7 @@ export class MemoryBroker extends PortableBroker {
     void super.close()
     if (this.#served.size === 0) return
     // New clients are turned away meanwhile; those that do not answer the goodbye are cut.
-    await Promise.race([coreOf(this).idle(), new Promise((resolve) => setTimeout(resolve, patience))])
+    await Promise.race([insideOf(this).idle(), new Promise((resolve) => setTimeout(resolve, patience))])
     await Promise.all([...this.#served].map((served) => served.close()))
   }
 

@@ -6,7 +6,7 @@
  */
 import { MqttError } from '../errors.js'
 import type { Bytes } from '../wire/packets.js'
-import type { BrokerAuthMethod, BrokerAuthStep } from './broker/options.js'
+import type { BrokerAuthMethod, BrokerAuthStep } from './broker/common/options.js'
 
 /** Gives the password of a user, or undefined for one that there is not. */
 export type ScramLookup = (username: string) => string | undefined | Promise<string | undefined>

@@ -3,7 +3,7 @@
  *
  * Nothing here waits in real time, but for the hop that lets microtasks finish.
  */
-import { checkDuration } from './broker/check.js'
+import { checkDuration } from './broker/common/check.js'
 import { type Timer, Timers } from './timers.js'
 
 /** Virtual milliseconds, starting at 0. */

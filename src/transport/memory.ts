@@ -115,6 +115,60 @@ interface Item {
   readonly written: Written | undefined
 }
 
+/** What one side has written and the other has not got, in order. */
+class Line {
+  /** Bytes that were not delivered, and those that were. */
+  queued = 0
+  delivered = 0
+  readonly #items: Item[] = []
+  /** Bytes of the oldest item that were delivered. */
+  #offset = 0
+  /** Items that have arrived at the other end. */
+  #arrived = 0
+
+  /** The oldest item, if it has arrived. */
+  get arrival(): Item | undefined {
+    return this.#arrived > 0 ? this.#items[0] : undefined
+  }
+
+  push(item: Item): void {
+    this.#items.push(item)
+    this.queued += item.bytes?.length ?? 0
+  }
+
+  /** The oldest item that is under way has arrived. */
+  arrive(): void {
+    this.#arrived++
+  }
+
+  /** Takes the next bytes of an arrival, so many at most. */
+  take(bytes: Uint8Array, most: number): Uint8Array {
+    const taken = bytes.subarray(this.#offset, this.#offset + most)
+    this.#offset += taken.length
+    this.delivered += taken.length
+    this.queued -= taken.length
+    return taken
+  }
+
+  /** True when all bytes of an arrival were taken. */
+  isTaken(bytes: Uint8Array): boolean {
+    return this.#offset === bytes.length
+  }
+
+  /** The oldest item is delivered. */
+  shift(): void {
+    const item = this.#items.shift()
+    this.#offset = 0
+    this.#arrived--
+    item?.written?.()
+  }
+
+  /** Nothing more is delivered. */
+  clear(): void {
+    for (const { written } of this.#items.splice(0)) refuse(written)
+  }
+}
+
 class MemoryTransport implements Transport {
   peer: MemoryTransport | undefined
   /** Told of the end, once. */
@@ -125,12 +179,7 @@ class MemoryTransport implements Transport {
   readonly #knobs: MemoryKnobs
   readonly #schedule: Schedule
   readonly #cancels = new Set<() => void>()
-  // Outgoing: written and not yet delivered.
-  #queue: Item[] = []
-  #offset = 0
-  #queued = 0
-  #arrived = 0
-  #delivered = 0
+  readonly #line = new Line()
   #busy = false
   #full = false
   #ended = false
@@ -151,9 +200,8 @@ class MemoryTransport implements Transport {
 
   write(bytes: Uint8Array, written?: Written): boolean {
     if (this.#ended) return refuse(written)
-    this.#queued += bytes.length
     this.#push({ bytes, written })
-    if (this.#queued > (this.#knobs.highWaterMark ?? 64 * 1024)) this.#full = true
+    if (this.#line.queued > (this.#knobs.highWaterMark ?? 64 * 1024)) this.#full = true
     return !this.#full
   }
 
@@ -171,16 +219,16 @@ class MemoryTransport implements Transport {
   }
 
   #push(item: Item): void {
-    this.#queue.push(item)
+    this.#line.push(item)
     this.#later(() => {
-      this.#arrived++
+      this.#line.arrive()
       if (!this.#busy) this.#deliver()
     }, this.#knobs.latency ?? 0)
   }
 
   /** Delivers in a later task, if anything has arrived. */
   pump(): void {
-    if (this.#busy || this.#arrived === 0) return
+    if (this.#busy || this.#line.arrival === undefined) return
     this.#busy = true
     this.#later(() => {
       this.#busy = false
@@ -190,44 +238,34 @@ class MemoryTransport implements Transport {
 
   // One delivery; the rest follows in tasks of their own.
   #deliver(): void {
-    const item = this.#queue[0]
+    const item = this.#line.arrival
     const peer = this.peer
-    if (!item || !peer?.opened || this.#arrived === 0) return
+    if (!item || !peer?.opened) return
     if (!item.bytes) {
-      this.#queue.shift()
+      this.#line.shift()
       this.#endArrived = true
       peer.#peerEnd()
       this.#finish()
-    } else this.#deliverBytes(item, item.bytes, peer)
+    } else this.#deliverBytes(item.bytes, peer)
   }
 
-  #deliverBytes(item: Item, bytes: Uint8Array, peer: MemoryTransport): void {
+  #deliverBytes(bytes: Uint8Array, peer: MemoryTransport): void {
     const { split = Infinity, drop = Infinity } = this.#knobs
-    const start = this.#offset
-    const end = Math.min(bytes.length, start + split, start + drop - this.#delivered)
-    this.#offset = end
-    this.#delivered += end - start
-    this.#queued -= end - start
-    if (end > start) peer.#receive(bytes.subarray(start, end), this.#knobs.delivery === 'buffer')
+    const line = this.#line
+    const taken = line.take(bytes, Math.min(split, drop - line.delivered))
+    if (taken.length > 0) peer.#receive(taken, this.#knobs.delivery === 'buffer')
     if (this.#holder.over) return
-    if (end === bytes.length) this.#shift(item)
-    if (this.#delivered >= drop) this.#lose()
+    if (line.isTaken(bytes)) line.shift()
+    if (line.delivered >= drop) this.#lose()
     else this.#relax()
   }
 
   #relax(): void {
-    if (this.#full && this.#queued <= (this.#knobs.highWaterMark ?? 64 * 1024) / 2) {
+    if (this.#full && this.#line.queued <= (this.#knobs.highWaterMark ?? 64 * 1024) / 2) {
       this.#full = false
       this.#holder.live?.drain()
     }
     this.pump()
-  }
-
-  #shift(item: Item): void {
-    this.#queue.shift()
-    this.#offset = 0
-    this.#arrived--
-    item.written?.()
   }
 
   #receive(bytes: Uint8Array, inPlace: boolean): void {
@@ -256,7 +294,7 @@ class MemoryTransport implements Transport {
   }
 
   #lose(): void {
-    const error = new Error(`The stream was cut after ${this.#delivered} bytes`)
+    const error = new Error(`The stream was cut after ${this.#line.delivered} bytes`)
     this.peer?.cut(error)
     this.cut(error)
   }
@@ -272,8 +310,7 @@ class MemoryTransport implements Transport {
     if (this.#holder.over) return
     this.#ended = true
     for (const cancel of this.#cancels) cancel()
-    for (const item of this.#queue) refuse(item.written)
-    this.#queue = []
+    this.#line.clear()
     this.#holder.end(cause)
     this.onEnd?.()
   }

@@ -26,6 +26,8 @@ type Client = Publisher<unknown> & Subscriber
 
 /** Streams that one responder may have open. */
 const mostStreams = 1000
+/** Answers of one stream whose acknowledgement is not there yet. */
+const mostUnacknowledged = 256
 const longest = 2_147_483_647
 
 /** True for a generator of answers. */
@@ -59,11 +61,17 @@ function propertyOf(message: Message, name: string): string | undefined {
   return message.properties.userProperties?.find(([given]) => given === name)?.[1]
 }
 
+/** Where answers come. */
+interface Route {
+  readonly topic: string
+  readonly handling: Handling
+}
+
 /** The asking end: what one client has asked for. */
 export class AnswerStreams {
   readonly #client: Client
   readonly #open = new Map<string, AnswerStream>()
-  #route: Promise<{ readonly topic: string; readonly handling: Handling }> | undefined
+  #route: Promise<Route> | undefined
 
   constructor(client: Client) {
     this.#client = client
@@ -89,11 +97,14 @@ export class AnswerStreams {
     this.#open.set(key, stream)
     try {
       await stream.within(async () => {
-        this.#route ??= this.#listen()
-        const { topic: responseTopic } = await this.#route
+        const { topic: responseTopic } = await this.#listening()
         if (stream.over) return
         const all = { ...properties, responseTopic, correlationData, userProperties: [['stream', String(window)] as [string, string]] }
-        await this.#client.publish(topic, payload, { qos: 1, signal, ttl: timeout, properties: all })
+        stream.asked = true
+        await this.#client.publish(topic, payload, { qos: 1, signal, ttl: timeout, properties: all }).catch((error: unknown) => {
+          stream.asked = !MqttError.is(error) || error.outcome !== 'not-sent'
+          throw error
+        })
       })
       return stream
     } catch (error) {
@@ -102,24 +113,24 @@ export class AnswerStreams {
     }
   }
 
-  async #listen(): Promise<{ readonly topic: string; readonly handling: Handling }> {
-    const topic = ownTopic(this.#client)
-    try {
-      const handling = await this.#client.listen(topic, (message) => this.#open.get(keyOf(message.properties.correlationData))?.add(message), {
-        qos: 1,
-        retainHandling: 2,
-        onExit: 'unsubscribe',
-      })
-      const end = (error?: unknown): void => {
-        this.#route = undefined
-        for (const stream of this.#open.values()) stream.fail(error ?? new MqttError('ERR_CLOSED'))
-      }
-      handling.done.then(() => this.#open.size > 0 && end(), end)
-      return { topic, handling }
-    } catch (error) {
+  #listening(): Promise<Route> {
+    if (this.#route !== undefined) return this.#route
+    const route = this.#listen()
+    this.#route = route
+    // One that was let go ends too, when the next one may be there already.
+    const end = (error?: unknown): void => {
+      if (this.#route !== route) return
       this.#route = undefined
-      throw error
+      for (const stream of this.#open.values()) stream.fail(error ?? new MqttError('ERR_CLOSED'))
     }
+    route.then(({ handling }) => handling.done).then(() => end(), end)
+    return route
+  }
+
+  async #listen(): Promise<Route> {
+    const topic = ownTopic(this.#client)
+    const add = (message: Message): void => this.#open.get(keyOf(message.properties.correlationData))?.add(message)
+    return { topic, handling: await this.#client.listen(topic, add, { qos: 1, retainHandling: 2, onExit: 'unsubscribe' }) }
   }
 
   #say(control: string, correlationData: Uint8Array, word: string, value: string): void {
@@ -154,6 +165,10 @@ export class AnswerStream {
   #ended = false
   #failure: unknown
   #failed = false
+  /** True once the request may have left. */
+  asked = false
+  /** Waits for the first answer, which says where to cancel the others. */
+  #leaving: ReturnType<typeof setTimeout> | undefined
   #wake: (() => void) | undefined
 
   constructor(window: number, timeout: number, signal: AbortSignal | undefined, host: StreamHost) {
@@ -176,9 +191,13 @@ export class AnswerStream {
     const late = new Promise<never>((_resolve, reject) => {
       timer = setTimeout(() => reject(this.#tooLate()), this.#timeout)
     })
+    const failed = new Promise<void>((resolve) => {
+      this.#wake = resolve
+    })
     const asked = asking()
     asked.catch(() => undefined)
-    await Promise.race([asked, late]).finally(() => clearTimeout(timer))
+    if (!this.over) await Promise.race([asked, late, failed]).finally(() => clearTimeout(timer))
+    clearTimeout(timer)
     if (this.#failed) throw this.#failure
   }
 
@@ -188,9 +207,11 @@ export class AnswerStream {
 
   /** An answer came. */
   add(message: Message): void {
-    const seq = Number(propertyOf(message, 'seq') ?? 0)
-    const { responseTopic } = message.properties
-    this.#control ??= responseTopic
+    const given = propertyOf(message, 'seq') ?? '0'
+    const seq = Number(given)
+    if (!Number.isSafeInteger(seq) || String(seq) !== given) return
+    this.#control ??= message.properties.responseTopic
+    if (this.#leaving !== undefined) return this.#gone()
     if (this.#ended || this.#failed || seq < this.#expected) return
     if (seq > this.#expected || this.#messages.length >= this.#window) return this.fail(new MqttError('ERR_SESSION_LOST', 'answers are missing'))
     this.#expected += 1
@@ -213,6 +234,7 @@ export class AnswerStream {
 
   /** It ends with this, whatever is still to come. */
   fail(error: unknown): void {
+    if (this.#leaving !== undefined) return this.#gone()
     if (this.#ended || this.#failed) return
     this.#failed = true
     this.#failure = error
@@ -252,9 +274,17 @@ export class AnswerStream {
   /** Nobody reads any more. */
   leave(): void {
     this.#stopAbort()
+    this.#messages.length = 0
+    if (this.#ended || this.#control !== undefined || !this.asked) this.#gone()
+    else this.#leaving ??= setTimeout(() => this.#gone(), this.#timeout)
+    this.#wake?.()
+  }
+
+  #gone(): void {
+    clearTimeout(this.#leaving)
     if (!this.#ended && this.#control !== undefined) this.#host.say(this.#control, 'cancel', '')
     this.#ended = true
-    this.#messages.length = 0
+    this.#failure = undefined
     this.#host.left()
   }
 }
@@ -264,6 +294,8 @@ interface Giving {
   /** How many answers may be sent in all. */
   credit: number
   cancelled: boolean
+  /** What a publish failed with. */
+  failure: unknown
   wake: (() => void) | undefined
 }
 
@@ -286,26 +318,26 @@ export class AnswerSender<Answer> {
     this.#patience = within('streamTimeout', patience, 60_000, longest)
   }
 
-  /** Begins to give what a generator gives; the one answer of a caller that asked for no stream is its first value. */
-  async begin(message: Message, values: AsyncGenerator<unknown>): Promise<{ payload: string | Uint8Array; properties: object | undefined } | null> {
-    const asked = propertyOf(message, 'stream')
+  /** True where a stream was asked for, and not one answer. */
+  asks(message: Message): boolean {
+    return propertyOf(message, 'stream') !== undefined
+  }
+
+  /** Begins to give what a generator gives. */
+  begin(message: Message, values: AsyncGenerator<unknown>): null {
+    const asked = Number(propertyOf(message, 'stream'))
     const { responseTopic = '', correlationData } = message.properties
-    if (asked === undefined) {
-      const { value } = await values.next()
-      values.return(undefined).catch(() => undefined)
-      return { payload: await encoded(this.#codec, value as Answer), properties: propertiesOf(this.#codec, true) }
-    }
     const key = `${responseTopic}\n${keyOf(correlationData)}`
     // A request that came again: its answers are under way.
     if (this.#over || this.#open.has(key)) {
-      values.return(undefined).catch(() => undefined)
+      endOf(values)
       return null
     }
     if (this.#open.size >= mostStreams) {
-      values.return(undefined).catch(() => undefined)
+      endOf(values)
       throw new MqttError('ERR_REMOTE', 'too many streams', { reasonName: 'ERR_QUEUE_FULL' })
     }
-    const giving: Giving = { credit: Math.min(65_535, Math.max(1, Number(asked) || 1)), cancelled: false, wake: undefined }
+    const giving: Giving = { credit: Math.min(65_535, Math.max(1, asked || 1)), cancelled: false, failure: undefined, wake: undefined }
     this.#open.set(key, giving)
     this.#give(giving, values, responseTopic, correlationData).finally(() => this.#open.delete(key))
     return null
@@ -321,32 +353,34 @@ export class AnswerSender<Answer> {
   async #give(giving: Giving, values: AsyncGenerator<unknown>, topic: string, correlationData: Uint8Array | undefined): Promise<void> {
     let seq = 0
     let control = ''
-    let failure: MqttError | undefined
     const send = (payload: string | Uint8Array, own: PublishProperties | undefined, ...more: [string, string][]): Promise<unknown> => {
       const properties = { ...own, correlationData, userProperties: [['seq', String(seq)] as [string, string], ...more] }
       seq += 1
       return this.#client.publish(topic, payload, { qos: 1, properties })
     }
-    const failed = (error: MqttError): void => {
-      failure ??= error
+    const failed = (error: unknown): void => {
+      giving.failure ??= error
       giving.wake?.()
     }
     try {
       control = `${await this.#listening()}/${this.#topics++}`
       this.#controlled.set(control, giving)
       for (;;) {
-        while (seq >= giving.credit && !giving.cancelled && failure === undefined) await this.#credited(giving)
-        if (failure !== undefined) throw failure
-        if (giving.cancelled) return
-        const { value, done } = await values.next()
-        if (giving.cancelled) return
+        while (seq >= giving.credit && !isOver(giving)) await this.#credited(giving)
+        const step = isOver(giving) ? undefined : await unlessOver(giving, values.next())
+        if (giving.failure !== undefined) throw giving.failure
+        if (step === undefined || giving.cancelled) return
+        const { value, done } = step
         if (done === true) {
           await send('', undefined, ['end', ''])
           return
         }
         // As many as the caller has room for are under way at a time.
         const properties = { ...propertiesOf(this.#codec, true), responseTopic: seq === 0 ? control : undefined }
-        send(await encoded(this.#codec, value as Answer), properties).catch(failed)
+        const sent = send(await encoded(this.#codec, value as Answer), properties)
+        sent.catch(failed)
+        // However much credit there is, no more wait for their acknowledgement.
+        if (seq % mostUnacknowledged === 0) await sent
       }
     } catch (error) {
       const told = MqttError.is(error) && error.code === 'ERR_REMOTE' && error.fault === 'local'
@@ -356,7 +390,7 @@ export class AnswerSender<Answer> {
       ]).catch(() => undefined)
     } finally {
       this.#controlled.delete(control)
-      values.return(undefined).catch(() => undefined)
+      endOf(values)
     }
   }
 
@@ -392,7 +426,10 @@ export class AnswerSender<Answer> {
       giving.wake?.()
     }
     const handling = await this.#client.listen(`${topic}/+`, handle, { qos: 1, retainHandling: 2, onExit: 'unsubscribe' })
-    handling.done.catch(() => undefined)
+    const ended = (): void => {
+      if (this.#handling === handling) this.#control = undefined
+    }
+    handling.done.then(ended, ended)
     this.#handling = handling
     if (this.#over) handling.unsubscribe().catch(() => undefined)
     return topic
@@ -402,4 +439,31 @@ export class AnswerSender<Answer> {
 function cancel(giving: Giving): void {
   giving.cancelled = true
   giving.wake?.()
+}
+
+function isOver({ cancelled, failure }: Giving): boolean {
+  return cancelled || failure !== undefined
+}
+
+// A generator may never give another value.
+function unlessOver<T>(giving: Giving, step: Promise<T>): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    giving.wake = () => isOver(giving) && resolve(undefined)
+    step.then(resolve, reject)
+    giving.wake()
+  })
+}
+
+/** Ends a generator, as far as it lets itself be ended. */
+function endOf(values: AsyncGenerator<unknown>): void {
+  Promise.resolve()
+    .then(() => values.return?.(undefined))
+    .catch(() => undefined)
+}
+
+/** The one answer of a generator whose caller asked for no stream: its first value. */
+export async function firstOf(values: AsyncGenerator<unknown>): Promise<unknown> {
+  const { value } = await values.next()
+  endOf(values)
+  return value
 }

@@ -14,6 +14,23 @@ export function argumentsOf(topic: Pick<TopicTemplate, 'parameters'>, call: read
   return topic.parameters.length === 0 ? [{}, ...call] : [...call]
 }
 
+/** All of these options: later ones win, and undefined ones count as left out. */
+export function merged<T extends object>(...given: (Partial<T> | undefined)[]): T {
+  const all: Record<string, unknown> = {}
+  for (const options of given) for (const [name, value] of Object.entries(options ?? {})) if (value !== undefined) all[name] = value
+  return all as T
+}
+
+/** What is bound to a client, made once for each: what it counts and keeps in order is the same wherever it is asked for. */
+export function oncePerClient<Client extends object, Bound>(bind: (client: Client) => Bound): (client: Client) => Bound {
+  const made = new WeakMap<Client, Bound>()
+  return (client) => {
+    const bound = made.get(client) ?? bind(client)
+    made.set(client, bound)
+    return bound
+  }
+}
+
 /** The name with these parameters. @throws MqttError ERR_INVALID_TOPIC */
 export function nameOf<Template extends string>(topic: TopicTemplate<Template>, params: object): string {
   return (topic as unknown as TopicTemplate<'{any}'>).name((params ?? {}) as never)

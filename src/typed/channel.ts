@@ -3,6 +3,7 @@
  */
 
 import type {
+  HandlerFailure,
   Handling,
   ListenOptions,
   Message,
@@ -15,9 +16,10 @@ import type {
   Subscription,
   WillOptions,
 } from '../client/api/index.js'
+import { rejected, silent, within } from '../client/common/abort.js'
 import type { Inside } from '../client/common/inside.js'
 import { MqttError } from '../errors.js'
-import { argumentsOf, nameOf, templateOf } from './call.js'
+import { argumentsOf, merged, nameOf, oncePerClient, templateOf } from './call.js'
 import { after, type Codec, isPromise } from './codec.js'
 import { type Delivered, Incoming, type Invalid, type InvalidVerdict, type OnInvalid, policyOf, type Received, type Tally } from './incoming.js'
 import { type LatestOptions, type LatestValues, latestOf } from './latest.js'
@@ -127,6 +129,7 @@ export class Channel<Template extends string, In, Out = In, Usual extends Invali
   readonly codec: Codec<In, Out>
   /** What goes for each message, unless a call says otherwise. */
   readonly defaults: ChannelDefaults<Params<Template>, Usual>
+  readonly #bound = oncePerClient((client: Client) => new ChannelOnClient<Template, In, Out>(this as never, client))
 
   constructor(topic: TopicTemplate<Template>, codec: Codec<In, Out>, defaults: ChannelDefaults<Params<Template>, Usual>) {
     this.topic = topic
@@ -137,16 +140,18 @@ export class Channel<Template extends string, In, Out = In, Usual extends Invali
 
   /** The channel on a client: any that publishes, posts or subscribes. */
   on<Client extends Publisher<unknown> | Subscriber>(client: Client): BoundChannel<Client, Template, In, Out, Usual> {
-    return new OnClient<Template, In, Out>(this as never, client as never) as never
+    return this.#bound(client as never) as never
   }
 
   will(...call: ParamsFirst<Template, [value: In, options?: Pick<WillOptions, 'qos' | 'retain' | 'properties'>]>): WillOptions {
     const [params, value, options = {}] = argumentsOf(this.topic, call) as [object, In, Partial<WillOptions>?]
-    const { qos, retain } = this.defaults
+    const { qos, retain } = publishingOf(this.defaults)
     // For 3.1.1, which has none, they may be given as undefined.
     const without = 'properties' in options && options.properties === undefined
     const properties = without ? undefined : propertiesOf(this.codec, true, options.properties)
-    return { qos, retain, ...options, topic: nameOf(this.topic, params), payload: now(encoded(this.codec, value), 'will'), properties } as WillOptions
+    return merged<WillOptions>({ topic: nameOf(this.topic, params), payload: now(encoded(this.codec, value), 'will') }, { qos, retain }, options, {
+      properties,
+    })
   }
 }
 
@@ -163,56 +168,54 @@ export function channel<Template extends string, In, Out = In, Usual extends Inv
 
 type Client = Publisher & Poster & Subscriber
 
-class OnClient<Template extends string, In, Out> {
+function publishingOf({ qos, retain, publish }: Pick<ChannelDefaults, 'qos' | 'retain' | 'publish'>): PublishOptions {
+  return merged<PublishOptions>(publish, { qos, retain })
+}
+
+class ChannelOnClient<Template extends string, In, Out> {
   readonly #channel: Channel<Template, In, Out>
   readonly #client: Client
   readonly #inside: Inside
   readonly #tally: Tally = { invalid: 0 }
+  readonly #publishing: PublishOptions
+  readonly #subscribing: SubscribeOptions
   /** Publishes whose schema takes its time, in the order of their calls. */
-  #tail: Promise<void> | undefined
+  #tail: Promise<unknown> | undefined
 
   constructor(channel: Channel<Template, In, Out>, client: Client) {
+    const { qos, subscribe } = channel.defaults
     this.#channel = channel
     this.#client = client
     this.#inside = insideOf(client)
+    this.#publishing = publishingOf(channel.defaults)
+    this.#subscribing = merged<SubscribeOptions>(subscribe, { qos })
   }
 
-  // Without a schema that takes its time the call itself publishes, so that calls keep their order.
   publish(...call: unknown[]): Promise<unknown> {
-    try {
+    return settled(() => {
       const [params, value, options] = this.#arguments(call) as [object, In, PublishOptions?]
       const name = nameOf(this.#channel.topic, params)
-      const all = this.#options(options)
-      const payload = encoded(this.#channel.codec, value)
-      if (!isPromise(payload) && this.#tail === undefined) return this.#client.publish(name, payload, all)
-      return this.#inTurn(payload, (made) => this.#client.publish(name, made, all))
-    } catch (error) {
-      return Promise.reject(error)
-    }
+      return this.#publish(name, this.#options(options), encoded(this.#channel.codec, value))
+    })
   }
 
-  // What took its time leaves in the order of the calls.
-  #inTurn(payload: Payload | Promise<Payload>, publish: (payload: Payload) => Promise<unknown>): Promise<unknown> {
-    const before = this.#tail
-    const ready = Promise.resolve(payload).then(async (made) => {
-      await before
-      return made
+  clear(...call: unknown[]): Promise<unknown> {
+    return settled(() => {
+      const [params, options] = this.#arguments(call) as [object, PublishOptions?]
+      return this.#publish(nameOf(this.#channel.topic, params), merged<PublishOptions>(this.#publishing, options, { retain: true }), '')
     })
-    const tail = ready.then(
-      () => undefined,
-      () => before,
-    )
-    this.#tail = tail
-    tail.then(() => {
+  }
+
+  // Without a schema that takes its time the call itself publishes, so that calls keep their order. What took its time leaves in the order of the calls.
+  #publish(name: string, options: PublishOptions, payload: Payload | Promise<Payload>): Promise<unknown> {
+    const before = this.#tail
+    if (!isPromise(payload) && before === undefined) return this.#client.publish(name, payload, options)
+    const ready = within(Promise.all([payload, before]), options.signal)
+    const tail = Promise.allSettled([before, ready]).then(() => {
       if (this.#tail === tail) this.#tail = undefined
     })
-    return ready.then(publish)
-  }
-
-  async clear(...call: unknown[]): Promise<unknown> {
-    const [params, options] = this.#arguments(call) as [object, PublishOptions?]
-    const { publish, qos } = this.#channel.defaults
-    return this.#client.publish(nameOf(this.#channel.topic, params), '', { ...publish, qos: qos ?? publish?.qos, ...options, retain: true })
+    this.#tail = tail
+    return ready.then(([made]) => this.#client.publish(name, made, options))
   }
 
   post(...call: unknown[]): boolean {
@@ -246,7 +249,7 @@ class OnClient<Template extends string, In, Out> {
     const { onInvalid, share, ...options } = given
     const incoming = this.#incoming(onInvalid)
     return after(
-      subscribe(this.#filters(params, share), { ...this.#subscribing(), ...options }),
+      subscribe(this.#filters(params, share), merged(this.#subscribing, options)),
       (from: Subscription) => new ReadSubscription(from, incoming),
     )
   }
@@ -261,18 +264,22 @@ class OnClient<Template extends string, In, Out> {
     const { onInvalid, share, onError, ...options } = given
     const incoming = this.#incoming(onInvalid)
     const ends = new WeakSet<object>()
+    const again = new WeakSet<Message>()
     const handle = (message: Message): unknown =>
-      after(takenBy(incoming, message, ends), (taken) => (taken === undefined ? undefined : handler(taken)))
-    const decide: ListenOptions['onError'] = (error, message, attempt) => {
+      after(takenBy(incoming, message, again.delete(message), ends), (taken) => (taken === undefined ? undefined : handler(taken)))
+    const decide = async (error: unknown, message: Message, attempt: number): Promise<HandlerFailure> => {
       if (ends.has(error as object)) return 'stop'
-      if (typeof onError === 'function') return onError(error, message, attempt)
-      return attempt > mostRetries ? 'reject' : (onError ?? (message.qos === 0 ? 'reject' : 'retry'))
+      const usual = attempt > mostRetries ? 'reject' : ((onError as HandlerFailure) ?? (message.qos === 0 ? 'reject' : 'retry'))
+      const verdict = typeof onError === 'function' ? await onError(error, message, attempt) : usual
+      if (verdict === 'retry') again.add(message)
+      return verdict
     }
-    // Where nothing is thrown of ours, the client's own rules go.
-    const policy = onInvalid ?? this.#channel.defaults.onInvalid
-    const deciding = policy === 'throw' || typeof policy === 'function'
-    const { ack, ...subscribing } = this.#subscribing()
-    const all: ListenOptions = { ...subscribing, ...(ack === 'manual' ? {} : { ack }), ...options, ...(deciding ? { onError: decide } : { onError }) }
+    // Where nothing is thrown of ours, and nothing handed out that was counted, the client's own rules go.
+    const policy = onInvalid ?? this.#channel.defaults.onInvalid ?? 'skip'
+    const deciding =
+      policy !== 'skip' && policy !== 'reject' && (onError === undefined || typeof onError === 'function' || failures.includes(onError))
+    const { ack, ...subscribing } = this.#subscribing
+    const all = merged<ListenOptions>(subscribing, ack === 'manual' ? {} : { ack }, options, { onError: deciding ? decide : onError })
     const handling = await this.#client.listen(this.#filters(params, share), handle, all)
     // What is wrong with the payload says more than that a handler failed.
     const done = handling.done.catch((error: { cause?: object }) => {
@@ -284,9 +291,8 @@ class OnClient<Template extends string, In, Out> {
 
   latest(...call: unknown[]): LatestValues<Params<Template>, Out> {
     const [params, options] = this.#arguments(call) as [Partial<GivenParams<Template>> | undefined, LatestOptions?]
-    const filter = this.#channel.topic.filter(params ?? {})
-    const { qos, subscribe } = this.#channel.defaults
-    return latestOf(this.#client, filter, { ...subscribe, qos: qos ?? subscribe?.qos }, this.#incoming('skip' as never), this.#channel.topic, options)
+    const { topic } = this.#channel
+    return latestOf(this.#client, topic.filter(params ?? {}), this.#subscribing, this.#incoming('skip' as never), topic, options)
   }
 
   #incoming(policy: OnInvalid<Params<Template>> | undefined): Incoming<Template, Out> {
@@ -305,28 +311,32 @@ class OnClient<Template extends string, In, Out> {
   }
 
   #options(given: PublishOptions | undefined): PublishOptions {
-    const { qos, retain, publish } = this.#channel.defaults
-    const all = { ...publish, qos: qos ?? publish?.qos, retain: retain ?? publish?.retain, ...given }
-    return { ...all, properties: propertiesOf(this.#channel.codec, this.#inside.modern, given?.properties ?? publish?.properties) }
-  }
-
-  #subscribing(): SubscribeOptions {
-    const { qos, subscribe } = this.#channel.defaults
-    return { ...subscribe, ...(qos === undefined ? {} : { qos }) }
+    const all = merged<PublishOptions>(this.#publishing, given)
+    return merged<PublishOptions>(all, { properties: propertiesOf(this.#channel.codec, this.#inside.modern, all.properties) })
   }
 }
 
+/** The promise of a call, or of what it threw; one that nobody awaits stays silent. */
+function settled<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return silent(call())
+  } catch (error) {
+    return rejected(error)
+  }
+}
+
+const failures: readonly unknown[] = ['retry', 'reject', 'stop']
 /** As the client has it. */
 const mostRetries = 5
 
 // What is thrown here ends the `listen`, and is told from what the handler throws.
-function takenBy<Template extends string, Out>(incoming: Incoming<Template, Out>, message: Message, ends: WeakSet<object>): unknown {
+function takenBy<Template extends string, Out>(incoming: Incoming<Template, Out>, message: Message, again: boolean, ends: WeakSet<object>): unknown {
   const mark = (error: unknown): never => {
     ends.add(error as object)
     throw error
   }
   try {
-    const taken = incoming.take(message)
+    const taken = incoming.take(message, again)
     return taken instanceof Promise ? taken.catch(mark) : taken
   } catch (error) {
     return mark(error)

@@ -5,7 +5,7 @@
  */
 
 import type { Message } from '../client/api/index.js'
-import { MqttError, type PayloadIssue, textOf } from '../errors.js'
+import { MqttError, type PayloadIssue, printable, textOf } from '../errors.js'
 import type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.js'
 
 /** How values become payloads, and payloads values. */
@@ -29,35 +29,47 @@ export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out> {
   return given
 }
 
-/** Codecs that read the message themselves, without taking its payload out. */
-export interface ReadingCodec<In, Out> extends Codec<In, Out> {
+/** What reads the message itself, without taking its payload out: in place of one `decode`, and of no other. */
+export type Reading<Out> = ((bytes: Uint8Array, message: Message) => Out) & {
   /** As `decode`. */
-  read(message: Message): Out
-  /** What values are checked against; undefined where they are not. */
-  readonly schema?: StandardSchema | undefined
+  readonly read?: ((message: Message) => Out) | undefined
 }
 
-const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true })
+/** Codecs that check values against a schema. */
+export interface CheckedCodec<In, Out> extends Codec<In, Out> {
+  /** What values are checked against. */
+  readonly schema: StandardSchema
+}
+
+const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Text in UTF-8. Bytes that are none are a bad payload. */
 export function text(): Codec<string> {
-  return textual(
-    'text/plain',
-    (value: string) => value,
-    (value) => value,
-    'text',
-  )
+  const format = (value: string): string => (isText(value) ? value : raise(bad('is no well-formed text')))
+  return textual('text/plain', format, (value) => value)
+}
+
+// Half a character would become another one on its way.
+function isText(value: unknown): boolean {
+  if (typeof value !== 'string') return false
+  for (const character of value) if (character.length === 1 && character >= '\ud800' && character <= '\udfff') return false
+  return true
 }
 
 /** A finite number as decimal text. */
 export function number(): Codec<number> {
   const parse = (given: string): number => {
-    const value = Number(given)
-    if (given.trim() === '' || !Number.isFinite(value)) throw bad('is no number')
-    return value
+    const value = isDecimal(given.trim()) ? Number(given) : Number.NaN
+    return Number.isFinite(value) ? value : raise(bad('is no number'))
   }
   const format = (value: number): string => (Number.isFinite(value) ? String(value) : raise(bad('is no finite number')))
-  return textual('text/plain', format, parse, 'text')
+  return textual('text/plain', format, parse)
+}
+
+// `Number` also takes nothing at all, and what programs write in other bases.
+function isDecimal(given: string): boolean {
+  for (const unit of given) if (!'0123456789+-.eE'.includes(unit)) return false
+  return given !== ''
 }
 
 /** Bytes as they are, in an array of their own. */
@@ -70,38 +82,39 @@ export function bytes(): Codec<Uint8Array> {
 export function json<T = unknown>(): Codec<T>
 export function json<Schema extends StandardSchema>(schema: Schema): Codec<SchemaInput<Schema>, SchemaOutput<Schema>>
 export function json(schema?: StandardSchema): Codec<unknown> {
+  const parse = (given: string): unknown => {
+    const escaped = given.includes('__proto__') || given.includes('\\u')
+    return JSON.parse(given, escaped ? (key, value) => (key === '__proto__' ? undefined : value) : undefined)
+  }
   const format = (value: unknown): string => JSON.stringify(value) ?? raise(bad('has no JSON'))
-  const parse = (given: string): unknown => JSON.parse(given, (key, value) => (key === '__proto__' ? undefined : value))
-  const plain = textual('application/json', format, parse, 'json')
-  if (schema === undefined) return plain
+  if (schema === undefined) return textual('application/json', format, parse)
   const validate = validatorOf(schema)
-  return {
-    ...plain,
-    schema,
-    encode: (value) => after(validate(value), () => format(value)) as string,
-    decode: (given, message) => after(validate(plain.decode(given, message)), outputOf),
-    read: (message) => after(validate(plain.read(message)), outputOf),
-  } as ReadingCodec<unknown, unknown>
+  const checked = (value: unknown): unknown => {
+    // What is sent is what was given, whatever the schema does to it, and whatever the caller does while it takes its time.
+    const written = JSON.stringify(value)
+    return after(validate(value), () => written ?? raise(bad('has no JSON')))
+  }
+  const made = (given: string): unknown => after(validate(parse(given)), outputOf)
+  return Object.assign(textual<unknown>('application/json', checked as never, made), { schema })
 }
 
-function textual<T>(contentType: string, encode: (value: T) => string, parse: (text: string) => T, how: 'text' | 'json'): ReadingCodec<T, T> {
+function textual<T>(contentType: string, encode: (value: T) => string, parse: (text: string) => T): Codec<T> {
   const decode = (given: Uint8Array): T => parse(utf8.decode(given))
   const read = (message: Message): T => {
-    if (how === 'json') return message.json()
     const given = message.text()
     // Only bytes that are no text give this, or text that holds it.
     return given.includes('\ufffd') ? decode(message.payload) : parse(given)
   }
-  return { encode, decode, read, contentType, payloadFormatIndicator: 1, inPlace: true }
+  return { encode, decode: Object.assign(decode, { read }), contentType, payloadFormatIndicator: 1, inPlace: true }
 }
 
 type Validate = (value: unknown) => SchemaResult<unknown> | Promise<SchemaResult<unknown>>
 
 function validatorOf(schema: StandardSchema): Validate {
-  const validate = (schema as StandardSchema | undefined)?.['~standard']?.validate
-  if (typeof validate !== 'function') throw new MqttError('ERR_INVALID_OPTION', 'schema must be a Standard Schema', { option: 'schema' })
+  const standard = (schema as StandardSchema | undefined)?.['~standard']
+  if (typeof standard?.validate !== 'function') throw new MqttError('ERR_INVALID_OPTION', 'schema must be a Standard Schema', { option: 'schema' })
   // Right away, so that what is wrong is known to everybody who waits.
-  return (value) => after(validate(value), (result) => (result.issues === undefined ? result : raise(invalid(result.issues))))
+  return (value) => after(standard.validate(value), (result) => (result.issues === undefined ? result : raise(invalid(result.issues))))
 }
 
 function outputOf(result: SchemaResult<unknown>): unknown {
@@ -121,9 +134,9 @@ export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T>
 /** The error of a payload. */
 export function invalid(issues: readonly PayloadIssue[], cause?: unknown, remote = false): MqttError {
   const [first] = issues
-  const place = first?.path?.map((step) => String(typeof step === 'object' ? step.key : step)).join('.')
-  const message = `invalid payload: ${place ? `${place}: ` : ''}${first?.message ?? 'no issue is named'}`
-  return new MqttError('ERR_INVALID_PAYLOAD', message.slice(0, 500), { issues, cause, fault: remote ? 'remote' : 'local' })
+  const place = first?.path?.map((step) => textOf(typeof step === 'object' ? step.key : step)).join('.')
+  const message = `invalid payload: ${place ? `${place}: ` : ''}${textOf(first?.message ?? 'no issue is named')}`
+  return new MqttError('ERR_INVALID_PAYLOAD', printable(message), { issues, cause, fault: remote ? 'remote' : 'local' })
 }
 
 /** Whatever was thrown by a codec, as the error of a payload. */

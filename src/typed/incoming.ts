@@ -7,7 +7,7 @@
 import type { Message } from '../client/api/index.js'
 import type { Inside } from '../client/common/inside.js'
 import { MqttError } from '../errors.js'
-import { asInvalid, type Codec, invalid } from './codec.js'
+import { type Codec, invalid, isPromise } from './codec.js'
 import { decoded } from './payload.js'
 import type { Params, TopicTemplate } from './template.js'
 
@@ -91,21 +91,34 @@ export class Incoming<Template extends string, Value> {
     this.#tally = tally
   }
 
-  /** Gives what is to be handed out of a message, now or later. @throws MqttError ERR_INVALID_PAYLOAD under `'throw'` */
-  take(message: Message): Taken<Params<Template>, Value> | Promise<Taken<Params<Template>, Value>> {
+  /**
+   * Gives what is to be handed out of a message, now or later. One that comes again, as its handler failed, is counted and told once.
+   * @throws MqttError ERR_INVALID_PAYLOAD under `'throw'`
+   */
+  take(message: Message, again = false): Taken<Params<Template>, Value> | Promise<Taken<Params<Template>, Value>> {
     const params = this.#paramsOf(message.topic)
     if (params === undefined)
-      return this.#refuse(undefined, message, invalid([{ message: `topic does not match '${this.#template.template}'` }], undefined, true))
+      return this.#refuse(params, message, invalid([{ message: `topic does not match '${this.#template.template}'` }], undefined, true), again)
     try {
       const value = decoded(this.#codec, message)
-      if (!(value instanceof Promise)) return { params, value, message }
-      return value.then(
-        (late) => ({ params, value: late, message }),
-        (error: unknown) => this.#refuse(params, message, asInvalid(error, true)),
-      )
+      return value instanceof Promise ? this.#late(params, message.detach(), value, again) : { params, value, message }
     } catch (error) {
-      return this.#refuse(params, message, asInvalid(error, true))
+      return this.#refuse(params, message, error as MqttError, again)
     }
+  }
+
+  // By then a message that is lent may show another one.
+  async #late(params: Params<Template>, message: Message, value: Promise<Value>, again: boolean): Promise<Taken<Params<Template>, Value>> {
+    try {
+      return { params, value: await value, message }
+    } catch (error) {
+      return this.#refuse(params, message, error as MqttError, again)
+    }
+  }
+
+  /** Tells the client's log of what a program did wrong. */
+  report(what: string, error: unknown): void {
+    this.#inside.log?.('error', what, error)
   }
 
   // Topics come again: their parameters are shared, and nobody can write to them.
@@ -120,12 +133,10 @@ export class Incoming<Template extends string, Value> {
     return params
   }
 
-  #refuse(params: Params<Template> | undefined, message: Message, error: MqttError): Invalid<Params<Template>> | undefined {
+  #refuse(params: Params<Template> | undefined, message: Message, error: MqttError, again: boolean): Invalid<Params<Template>> | undefined {
     // Nothing at all is how a retained message is taken away.
     if (message.payloadLength === 0 && params !== undefined) return void message.ack()
-    this.invalid += 1
-    this.#tally.invalid += 1
-    this.#inside.tell({ topic: message.topic, error, start: message.payload.slice(0, startLength) }, this.#tally.invalid === 1)
+    if (!again) this.#count(message, error)
     const found = { params, error, message }
     const verdict = this.#verdict(found)
     if (verdict === 'deliver') return found
@@ -134,12 +145,19 @@ export class Incoming<Template extends string, Value> {
     return undefined
   }
 
+  #count({ topic, payload }: Message, error: MqttError): void {
+    this.invalid += 1
+    this.#tally.invalid += 1
+    this.#inside.tell({ topic, error, start: new Uint8Array(payload.subarray(0, startLength)) }, this.#tally.invalid === 1)
+  }
+
   // A function that throws, or gives none, has no opinion.
   #verdict(found: Invalid<Params<Template>>): InvalidVerdict {
     if (typeof this.#policy !== 'function') return this.#policy
     try {
-      const verdict = this.#policy(found)
-      return verdicts.includes(verdict) ? verdict : 'skip'
+      const verdict: unknown = this.#policy(found)
+      if (isPromise(verdict)) verdict.then(undefined, () => undefined)
+      return verdicts.includes(verdict) ? (verdict as InvalidVerdict) : 'skip'
     } catch {
       return 'skip'
     }

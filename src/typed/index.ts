@@ -23,7 +23,16 @@ export { bytes, type Codec, codec, json, number, text } from './codec.js'
 export { type BoundContract, type Contract, contract } from './contract.js'
 export type { Delivered, Invalid, InvalidVerdict, OnInvalid, Received } from './incoming.js'
 export type { LatestChange, LatestEntry, LatestOptions, LatestValues } from './latest.js'
-export { type Answers, type BoundOperation, type CallOptions, Operation, type OperationClient, operation, type ServeOptions } from './operation.js'
+export {
+  type Answers,
+  type BoundOperation,
+  type CallOptions,
+  Operation,
+  type OperationClient,
+  operation,
+  type ServeOptions,
+  type TypedResponder,
+} from './operation.js'
 export { type RetainedOptions, retained } from './retained.js'
 export type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.js'
 export type { TypedSubscription } from './subscription.js'

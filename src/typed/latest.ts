@@ -5,18 +5,20 @@
  * stale.
  */
 
-import type { Handling, Message, SubscribeOptions, Subscriber } from '../client/api/index.js'
+import type { Handling, ListenOptions, Message, SubscribeOptions, Subscriber } from '../client/api/index.js'
+import { silent } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { MqttError } from '../errors.js'
 import { after } from './codec.js'
 import type { Incoming } from './incoming.js'
+import { Rows } from './rows.js'
 import type { Params, TopicTemplate } from './template.js'
 
 /** Options of `latest`. */
 export interface LatestOptions {
   /** Topics that are kept, 1 to 10,000,000; the one that has been there longest makes room. Default 10,000. */
   readonly limit?: number | undefined
-  /** Milliseconds without a message after which a topic goes, 1 to 2,147,483,647. Default: never. */
+  /** Milliseconds without a message after which a topic goes, up to 2 % later; 1 to 2,147,483,647. Default: never. */
   readonly expire?: number | undefined
 }
 
@@ -48,7 +50,7 @@ export interface LatestValues<Parameters, Value> extends ReadonlyMap<string, Lat
   readonly ready: Promise<LatestValues<Parameters, Value>>
   /** Messages whose payload or topic was none of the channel. */
   readonly invalid: number
-  /** Each change; several of one topic that nobody has read yet are one. */
+  /** Each change; several of one topic that nobody has read yet are one. @throws MqttError what ended the subscription, if it was no clean end */
   changes(): AsyncIterableIterator<LatestChange<Parameters, Value>>
   /** Calls back after changes, once for those of one turn of the event loop; gives a function that ends it. For `useSyncExternalStore`. */
   readonly subscribe: (listener: () => void) => () => void
@@ -79,19 +81,19 @@ export function latestOf<Template extends string, Value>(
 
 type Entry<Template extends string, Value> = LatestEntry<Params<Template>, Value>
 
-class Latest<Template extends string, Value> extends Map<string, Entry<Template, Value>> implements LatestValues<Params<Template>, Value> {
-  readonly #filter: string
+class Latest<Template extends string, Value> extends Rows<Entry<Template, Value>> implements LatestValues<Params<Template>, Value> {
   readonly #client: Subscriber
-  readonly #options: SubscribeOptions
+  readonly #filter: string
+  readonly #options: ListenOptions
   readonly #incoming: Incoming<Template, Value>
   readonly #topic: TopicTemplate<Template>
   readonly #limit: number
   readonly #expire: number | undefined
   readonly #listeners = new Set<() => void>()
-  readonly #readers = new Set<Reader>()
+  readonly #readers = new Set<UnreadTopics>()
   readonly #unlisten: () => void
+  readonly #abort = new AbortController()
   #handling: Handling | undefined
-  #snapshot: ReadonlyMap<string, Entry<Template, Value>> | undefined
   #telling = false
   #over = false
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -101,7 +103,7 @@ class Latest<Template extends string, Value> extends Map<string, Entry<Template,
   constructor(
     client: Subscriber,
     filter: string,
-    options: SubscribeOptions,
+    { ack: _, retainHandling: __, ...options }: SubscribeOptions,
     incoming: Incoming<Template, Value>,
     topic: TopicTemplate<Template>,
     limit: number,
@@ -110,20 +112,19 @@ class Latest<Template extends string, Value> extends Map<string, Entry<Template,
     super()
     this.#client = client
     this.#filter = filter
-    this.#options = options
+    // Retain Handling 0 is the usual one, and 3.1.1 has no other.
+    this.#options = { ...options, lifetime: 'owned', signal: this.#abort.signal }
     this.#incoming = incoming
     this.#topic = topic
     this.#limit = limit
     this.#expire = expire
-    this.#tail = this.#listen()
-    this.#tail.catch(() => undefined)
     this.#unlisten = client.on('connect', () => this.#handleConnect())
+    this.#tail = silent(this.#listen())
+    this.#tail.catch((error: unknown) => this.#end(error))
   }
 
   get ready(): Promise<this> {
-    const ready = this.#tail.then(() => this)
-    ready.catch(() => undefined)
-    return ready
+    return silent(this.#tail.then(() => this))
   }
 
   get invalid(): number {
@@ -136,13 +137,10 @@ class Latest<Template extends string, Value> extends Map<string, Entry<Template,
     return () => void this.#listeners.delete(entry)
   }
 
-  readonly getSnapshot = (): ReadonlyMap<string, Entry<Template, Value>> => {
-    this.#snapshot ??= new Map(this)
-    return this.#snapshot
-  }
+  readonly getSnapshot = (): ReadonlyMap<string, Entry<Template, Value>> => this.picture()
 
   changes(): AsyncIterableIterator<LatestChange<Params<Template>, Value>> {
-    const reader = new Reader()
+    const reader = new UnreadTopics()
     if (this.#over) reader.end()
     else this.#readers.add(reader)
     const next = async (): Promise<IteratorResult<LatestChange<Params<Template>, Value>>> => {
@@ -158,14 +156,17 @@ class Latest<Template extends string, Value> extends Map<string, Entry<Template,
     return iterator
   }
 
-  async unsubscribe(): Promise<void> {
-    if (this.#over) return
-    this.#over = true
-    this.#unlisten()
-    clearTimeout(this.#timer)
-    for (const reader of this.#readers) reader.end()
+  unsubscribe(): Promise<void> {
+    return silent(this.#unsubscribe())
+  }
+
+  async #unsubscribe(): Promise<void> {
+    this.#end()
+    this.#abort.abort()
     await this.#tail.catch(() => undefined)
-    await this.#handling?.unsubscribe()
+    const handling = this.#handling
+    this.#handling = undefined
+    await handling?.unsubscribe()
   }
 
   async [asyncDisposeSymbol](): Promise<void> {
@@ -174,20 +175,31 @@ class Latest<Template extends string, Value> extends Map<string, Entry<Template,
 
   // The new one is there before the old one goes, so that nothing is missed.
   async #listen(): Promise<void> {
+    const handling = await this.#client.listen(this.#filter, (message) => this.#handle(message), this.#options)
     const old = this.#handling
-    const { ack: _, ...options } = this.#options
-    const handling = await this.#client.listen(this.#filter, (message) => this.#handle(message), { ...options, retainHandling: 0, lifetime: 'owned' })
-    handling.done.catch(() => undefined)
     this.#handling = handling
     old?.detach()
+    const end = (error?: unknown): void => {
+      if (this.#handling === handling) this.#end(error)
+    }
+    handling.done.then(() => end(), end)
+  }
+
+  // Nothing more comes: whoever waits for a change is told why.
+  #end(error?: unknown): void {
+    if (this.#over) return
+    this.#over = true
+    this.#unlisten()
+    clearTimeout(this.#timer)
+    for (const reader of this.#readers) reader.end(error)
   }
 
   #handleConnect(): void {
     // The first SUBSCRIBE is on its way by itself.
     if (this.#handling === undefined) return
-    for (const [topic, entry] of this) this.#put(topic, { ...entry, stale: true })
-    this.#tail = this.#tail.then(() => (this.#over ? undefined : this.#listen()))
-    this.#tail.catch(() => undefined)
+    for (const [topic, entry] of this) if (!entry.stale) this.#put(topic, { ...entry, stale: true })
+    // One that is refused leaves the old one, and the next connection another try.
+    this.#tail = this.#tail.then(() => (this.#over ? undefined : this.#listen())).catch(() => undefined)
   }
 
   #handle(message: Message): unknown {
@@ -197,67 +209,92 @@ class Latest<Template extends string, Value> extends Map<string, Entry<Template,
       if (taken === undefined || taken.error !== undefined || this.#over) return
       const { params, value } = taken
       this.#put(message.topic, { params, value, at: Date.now(), message, stale: false })
-      if (this.size > this.#limit) this.#remove(this.keys().next().value as string)
+      if (this.size > this.#limit) this.#remove(this.oldest())
       if (this.#expire !== undefined) this.#timer ??= setTimeout(() => this.#handleTimer(), this.#expire)
     })
   }
 
+  // Not for each one by itself: all are looked at each time.
   #handleTimer(): void {
     const expire = this.#expire as number
-    this.#timer = undefined
-    let oldest = Number.POSITIVE_INFINITY
+    const now = Date.now()
+    let oldest = now
     for (const [topic, { at }] of this) {
-      if (Date.now() - at >= expire) this.#remove(topic)
+      if (now - at >= expire) this.#remove(topic)
       else oldest = Math.min(oldest, at)
     }
-    if (this.size > 0) this.#timer = setTimeout(() => this.#handleTimer(), Math.max(1, oldest + expire - Date.now()))
+    this.#timer = this.size > 0 ? setTimeout(() => this.#handleTimer(), Math.max(Math.ceil(expire / 64), oldest + expire - now)) : undefined
   }
 
   #put(topic: string, entry: Entry<Template, Value>): void {
-    this.set(topic, entry)
+    this.put(topic, entry)
     this.#changed(topic)
   }
 
   #remove(topic: string): void {
-    if (this.delete(topic)) this.#changed(topic)
+    if (this.take(topic)) this.#changed(topic)
   }
 
   #changed(topic: string): void {
-    this.#snapshot = undefined
     for (const reader of this.#readers) reader.add(topic)
     if (this.#telling || this.#listeners.size === 0) return
     this.#telling = true
-    setTimeout(() => {
-      this.#telling = false
-      for (const listener of [...this.#listeners]) listener()
-    }, 0)
+    setTimeout(() => this.#tell(), 0)
+  }
+
+  // One that throws harms nobody else.
+  #tell(): void {
+    this.#telling = false
+    for (const listener of [...this.#listeners]) {
+      try {
+        if (this.#listeners.has(listener)) listener()
+      } catch (error) {
+        this.#incoming.report('a listener of latest values threw: ', error)
+      }
+    }
   }
 }
 
 /** Topics that changed and that one reader has not seen: at most as many as there are. */
-class Reader {
+class UnreadTopics {
   readonly #topics = new Set<string>()
-  #wake: (() => void) | undefined
+  /** A walk that goes on where it was: from the start anew it would pass over all that was taken out. */
+  #walk: Iterator<string> | undefined
+  #wakes: (() => void)[] = []
   #over = false
+  #error: unknown
 
   add(topic: string): void {
     this.#topics.add(topic)
-    this.#wake?.()
+    this.#wake()
   }
 
-  end(): void {
+  end(error?: unknown): void {
     this.#over = true
-    this.#wake?.()
+    this.#error = error
+    this.#wake()
   }
 
   async next(): Promise<string | undefined> {
-    while (this.#topics.size === 0 && !this.#over) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
+    while (this.#topics.size === 0) {
+      if (this.#over) return this.#last()
+      await new Promise<void>((resolve) => this.#wakes.push(resolve))
     }
-    const { value } = this.#topics.values().next()
-    if (value !== undefined) this.#topics.delete(value)
-    return value
+    this.#walk ??= this.#topics.values()
+    const topic = this.#walk.next().value as string
+    this.#topics.delete(topic)
+    if (this.#topics.size === 0) this.#walk = undefined
+    return topic
+  }
+
+  // What it ended with is thrown once.
+  #last(): undefined {
+    const error = this.#error
+    this.#error = undefined
+    if (error !== undefined) throw error
+  }
+
+  #wake(): void {
+    for (const wake of this.#wakes.splice(0)) wake()
   }
 }

@@ -15,9 +15,10 @@ import type {
   RespondOptions,
   Subscriber,
 } from '../client/api/index.js'
+import { onAbort, silent, within } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
-import { AnswerSender, type AnswerStream, AnswerStreams, isStreamed, type StreamOptions } from './answers.js'
-import { argumentsOf, nameOf, templateOf } from './call.js'
+import { AnswerSender, type AnswerStream, AnswerStreams, firstOf, isStreamed, type StreamOptions } from './answers.js'
+import { argumentsOf, nameOf, oncePerClient, templateOf } from './call.js'
 import { type Codec, isPromise } from './codec.js'
 import { Incoming, type Received } from './incoming.js'
 import { decoded, encoded, insideOf, propertiesOf } from './payload.js'
@@ -50,13 +51,19 @@ export interface BoundOperation<Template extends string, In, Request, Answer, Ou
    */
   stream(...call: ParamsFirst<Template, [value: In, options?: StreamOptions]>): AsyncIterableIterator<Out>
   /** Answers requests with what the handler gives. What fails is told to the caller as `ERR_REMOTE`. @throws MqttError as `respond` of the client */
-  serve(handler: (received: Received<Params<Template>, Request>) => Answers<Answer>, options?: ServeOptions): Promise<Responder>
+  serve(handler: (received: Received<Params<Template>, Request>) => Answers<Answer>, options?: ServeOptions): Promise<TypedResponder>
   /** The same with some of the parameters. */
   serve(
     params: Partial<GivenParams<Template>> | undefined,
     handler: (received: Received<Params<Template>, Request>) => Answers<Answer>,
     options?: ServeOptions,
-  ): Promise<Responder>
+  ): Promise<TypedResponder>
+}
+
+/** A running `serve`. */
+export interface TypedResponder extends Responder {
+  /** Requests whose payload or topic was none of this operation. */
+  readonly invalid: number
 }
 
 /** A topic with what its requests and answers hold. */
@@ -69,6 +76,9 @@ export class Operation<Template extends string, In, Request, Answer, Out> {
   readonly request: Codec<In, Request>
   /** What answers are. */
   readonly answer: Codec<Answer, Out>
+  readonly #bound = oncePerClient(
+    (client: OperationClient) => new OperationOnClient(this, client) as unknown as BoundOperation<Template, In, Request, Answer, Out>,
+  )
 
   constructor(topic: TopicTemplate<Template>, request: Codec<In, Request>, answer: Codec<Answer, Out>) {
     this.topic = topic
@@ -78,7 +88,7 @@ export class Operation<Template extends string, In, Request, Answer, Out> {
 
   /** The operation on a client. */
   on(client: OperationClient): BoundOperation<Template, In, Request, Answer, Out> {
-    return new OnClient(this, client) as never
+    return this.#bound(client)
   }
 }
 
@@ -97,7 +107,7 @@ export function operation<Template extends string, In, Request, Answer, Out>(
   return new Operation(templateOf<Template>(topic), request, answer)
 }
 
-class OnClient<Template extends string, In, Request, Answer, Out> {
+class OperationOnClient<Template extends string, In, Request, Answer, Out> {
   readonly #operation: Operation<Template, In, Request, Answer, Out>
   readonly #client: OperationClient
   #streams: AnswerStreams | undefined
@@ -107,28 +117,79 @@ class OnClient<Template extends string, In, Request, Answer, Out> {
     this.#client = client
   }
 
-  async call(...call: unknown[]): Promise<Out> {
+  call(...call: unknown[]): Promise<Out> {
+    return silent(this.#ask(...call))
+  }
+
+  async #ask(...call: unknown[]): Promise<Out> {
     const [params, value, options] = argumentsOf(this.#operation.topic, call) as [object, In, CallOptions?]
     const { request, answer, topic } = this.#operation
     const name = nameOf(topic, params)
     const payload = encoded(request, value)
     const properties = propertiesOf(request, true) as RequestOptions['properties']
-    const message = await this.#client.request(name, isPromise(payload) ? await payload : payload, { ...options, properties })
-    return decoded(answer, message)
+    const ready = isPromise(payload) ? await within(payload, options?.signal) : payload
+    const message = await this.#client.request(name, ready, { ...options, properties })
+    const made = decoded(answer, message)
+    return isPromise(made) ? within(Promise.resolve(made), options?.signal, 'unknown') : made
   }
 
-  async *stream(...call: unknown[]): AsyncGenerator<Out> {
-    const [params, value, options] = argumentsOf(this.#operation.topic, call) as [object, In, StreamOptions?]
-    const { request, answer, topic } = this.#operation
-    const name = nameOf(topic, params)
-    const payload = await encoded(request, value)
-    this.#streams ??= new AnswerStreams(this.#client)
-    const answers: AnswerStream = await this.#streams.open(name, payload, propertiesOf(request, true), options)
-    try {
-      for (let message = await answers.next(); message !== undefined; message = await answers.next()) yield await decoded(answer, message)
-    } finally {
-      answers.leave()
+  stream(...call: unknown[]): AsyncIterableIterator<Out> {
+    const abort = new AbortController()
+    const { answer } = this.#operation
+    let opening: Promise<AnswerStream> | undefined
+    let isOver = false
+    const leave = (): IteratorResult<Out> => {
+      if (!isOver) opening?.then((answers) => answers.leave()).catch(() => undefined)
+      isOver = true
+      abort.abort()
+      return { value: undefined, done: true }
     }
+    const step = async (): Promise<IteratorResult<Out>> => {
+      if (isOver) return leave()
+      try {
+        opening ??= this.#open(call, abort)
+        const message = await (await opening).next()
+        if (message === undefined || isOver) return leave()
+        const value = await decoded(answer, message)
+        return isOver ? leave() : { value, done: false }
+      } catch (error) {
+        const hasLeft = isOver
+        leave()
+        if (hasLeft) return leave()
+        throw error
+      }
+    }
+    // One after the other, however they are called; who leaves waits for nobody.
+    let last: Promise<unknown> = Promise.resolve()
+    const iterator: AsyncIterableIterator<Out> = {
+      next: () => {
+        const next = last.then(step)
+        last = next.catch(() => undefined)
+        return next
+      },
+      return: async () => leave(),
+      throw: async (error) => {
+        leave()
+        throw error
+      },
+      [Symbol.asyncIterator]: () => iterator,
+    }
+    return iterator
+  }
+
+  // Who leaves aborts.
+  async #open(call: unknown[], abort: AbortController): Promise<AnswerStream> {
+    const [params, value, options = {}] = argumentsOf(this.#operation.topic, call) as [object, In, StreamOptions?]
+    const { request, topic } = this.#operation
+    const { signal } = options
+    abort.signal.addEventListener(
+      'abort',
+      onAbort(signal, () => abort.abort(signal?.reason)),
+    )
+    const name = nameOf(topic, params)
+    const payload = await within(Promise.resolve(encoded(request, value)), abort.signal)
+    this.#streams ??= new AnswerStreams(this.#client)
+    return this.#streams.open(name, payload, propertiesOf(request, true), { ...options, signal: abort.signal })
   }
 
   async serve(...call: unknown[]): Promise<Responder> {
@@ -153,8 +214,8 @@ class OnClient<Template extends string, In, Request, Answer, Out> {
       if (taken === undefined || taken.error !== undefined)
         return final(new MqttError('ERR_REMOTE', taken?.error?.message ?? 'invalid payload: it is empty', { reasonName: 'ERR_INVALID_PAYLOAD' }))
       const result = await handler(taken)
-      if (isStreamed(result)) return sender.begin(message, result)
-      return replyOf(answer, result as Answer, final)
+      if (!isStreamed(result)) return replyOf(answer, result as Answer, final)
+      return sender.asks(message) ? sender.begin(message, result) : replyOf(answer, (await firstOf(result)) as Answer, final)
     }
     const responder = await this.#client.respond(topic.filter(params ?? {}, { share }), respond, {
       ...options,

@@ -3,7 +3,7 @@
  */
 import type { Message, PublishProperties } from '../client/api/index.js'
 import { type Inside, inside } from '../client/common/inside.js'
-import { asInvalid, type Codec, invalid, isPromise, type ReadingCodec } from './codec.js'
+import { after, asInvalid, type Codec, invalid, isPromise, type Reading } from './codec.js'
 
 /** What a client tells of itself, where it does; of others the best is thought. */
 export function insideOf(client: object): Inside {
@@ -11,20 +11,26 @@ export function insideOf(client: object): Inside {
 }
 
 /** The payload of a value, or the promise of one. @throws MqttError ERR_INVALID_PAYLOAD; such a promise rejects with it */
-export function encoded<In>({ encode }: Codec<In, unknown>, value: In): string | Uint8Array | Promise<string | Uint8Array> {
-  try {
-    const payload = encode(value) as ReturnType<typeof encode> | PromiseLike<string>
-    if (isPromise(payload)) return Promise.resolve(payload).catch(rethrow)
-    return typeof payload === 'string' || ArrayBuffer.isView(payload)
-      ? payload
-      : rethrow(invalid([{ message: 'encode() gave neither text nor bytes' }]))
-  } catch (error) {
-    return rethrow(error)
-  }
+export function encoded<In>(codec: Codec<In, unknown>, value: In): string | Uint8Array | Promise<string | Uint8Array> {
+  return checked(() => after(codec.encode(value), payloadOf), false)
 }
 
-function rethrow(error: unknown): never {
-  throw asInvalid(error)
+function payloadOf(given: string | Uint8Array): string | Uint8Array {
+  if (typeof given === 'string' || ArrayBuffer.isView(given)) return given
+  throw invalid([{ message: 'encode() gave neither text nor bytes' }])
+}
+
+/** What codecs throw, now or later, is the error of a payload. */
+function checked<T>(make: () => T | PromiseLike<T>, remote: boolean): T | Promise<T> {
+  const refuse = (error: unknown): never => {
+    throw asInvalid(error, remote)
+  }
+  try {
+    const made = make()
+    return isPromise(made) ? Promise.resolve(made).catch(refuse) : made
+  } catch (error) {
+    return refuse(error)
+  }
 }
 
 /** Properties with what the codec says of its payloads; 3.1.1 has none. */
@@ -39,26 +45,20 @@ export function propertiesOf(
 
 /** The value of a message, or the promise of one. @throws MqttError ERR_INVALID_PAYLOAD; such a promise rejects with it */
 export function decoded<Out>(codec: Codec<never, Out>, message: Message): Out | Promise<Out> {
-  try {
-    const { contentType } = message.properties
-    if (contentType !== undefined && !accepts(codec.contentType, contentType))
-      throw invalid([{ message: `content type is '${contentType.slice(0, 99)}', not '${codec.contentType}'` }])
-    const { read } = codec as Partial<ReadingCodec<never, Out>>
-    const value: Out | PromiseLike<Out> = read === undefined ? codec.decode(bytesOf(codec, message), message) : read(message)
-    return isPromise(value) ? (Promise.resolve(value).catch(refuse) as Promise<Out>) : value
-  } catch (error) {
-    return refuse(error)
-  }
+  return checked(() => readBy(codec, message), true)
 }
 
-function refuse(error: unknown): never {
-  throw asInvalid(error, true)
+function readBy<Out>(codec: Codec<never, Out>, message: Message): Out {
+  const { contentType } = message.properties
+  if (contentType !== undefined && !accepts(codec.contentType, contentType))
+    throw invalid([{ message: `content type is '${contentType}', not '${codec.contentType}'` }])
+  const { read } = codec.decode as Reading<Out>
+  return read === undefined ? codec.decode(bytesOf(codec, message), message) : read(message)
 }
 
 // Libraries hand out views of what they read, and what a borrowed message holds is used again.
-function bytesOf({ inPlace }: Codec<never, unknown>, message: Message): Uint8Array {
-  const { payload } = message
-  return inPlace === true ? payload : payload.slice()
+function bytesOf({ inPlace }: Codec<never, unknown>, { payload }: Message): Uint8Array {
+  return inPlace === true ? payload : new Uint8Array(payload)
 }
 
 // Without parameters, and whatever the case. JSON is also what says that it is built on it.

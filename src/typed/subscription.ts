@@ -5,6 +5,7 @@
  */
 
 import type { Grant, Message, NextOptions, Subscription } from '../client/api/index.js'
+import { deferred, rejected, within } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { MqttError } from '../errors.js'
 import { isPromise } from './codec.js'
@@ -44,15 +45,19 @@ export interface TypedSubscription<Delivery> extends AsyncIterable<Delivery>, As
   detach(): void
 }
 
+type Given<Delivery> = NonNullable<Delivery>
+
 /** One subscription, read as a channel says. */
 export class ReadSubscription<Template extends string, Value, Delivery extends Taken<Params<Template>, Value>>
-  implements TypedSubscription<NonNullable<Delivery>>
+  implements TypedSubscription<Given<Delivery>>
 {
   readonly #from: Subscription
   readonly #incoming: Incoming<Template, Value>
-  /** A message that was taken, and whose value is not there yet. */
-  #late: Promise<Taken<Params<Template>, Value>> | undefined
+  /** A message whose value was not there yet when somebody gave up the wait: what gives it, or throws. It is the next one. */
+  #late: Promise<() => Given<Delivery> | undefined> | undefined
   #reading = false
+  /** Ends the wait for a value, as nobody reads any more. */
+  #leave: () => void = nothing
 
   constructor(from: Subscription, incoming: Incoming<Template, Value>) {
     this.#from = from
@@ -81,66 +86,136 @@ export class ReadSubscription<Template extends string, Value, Delivery extends T
     return this.#incoming.invalid
   }
 
-  async next(options: NextOptions = {}): Promise<NonNullable<Delivery> | undefined> {
+  async next(options: NextOptions = {}): Promise<Given<Delivery> | undefined> {
     if (this.#reading) throw new MqttError('ERR_CONCURRENT_NEXT')
     this.#reading = true
     const { timeout } = options
     const until = timeout === undefined ? 0 : Date.now() + timeout
     try {
-      for (let wait = options; ; wait = timeout === undefined ? options : { ...options, timeout: Math.max(0, until - Date.now()) }) {
-        const late = this.#late
-        this.#late = undefined
-        const message = late === undefined ? await this.#from.next(wait) : undefined
-        if (message === undefined && late === undefined) return undefined
-        const taken = await (late ?? this.#incoming.take(message as Message))
-        if (taken !== undefined) return taken as NonNullable<Delivery>
+      for (;;) {
+        const wait = timeout === undefined ? options : { ...options, timeout: Math.max(0, until - Date.now()) }
+        if (this.#late === undefined) {
+          const message = await this.#from.next(wait)
+          if (message === undefined) return undefined
+          const taken = this.#take(message)
+          if (taken !== undefined) return taken
+        } else {
+          const give = await waited(this.#unlessLeft(this.#late), wait)
+          this.#late = undefined
+          const taken = give?.()
+          if (taken !== undefined) return taken
+        }
       }
     } finally {
       this.#reading = false
     }
   }
 
-  read(): NonNullable<Delivery> | undefined {
-    for (;;) {
-      const message = this.#late === undefined ? this.#from.read() : undefined
-      if (message === undefined && this.#late === undefined) return undefined
-      const taken = this.#late ?? this.#incoming.take(message as Message)
-      if (isPromise(taken)) {
-        // It is the next one for whoever can wait.
-        this.#late = taken
-        taken.catch(() => undefined)
-        throw new MqttError('ERR_UNSUPPORTED_OPTION', 'read() cannot wait for an asynchronous schema: use next()', { option: 'schema' })
-      }
-      if (taken !== undefined) return taken as NonNullable<Delivery>
+  read(): Given<Delivery> | undefined {
+    while (this.#late === undefined) {
+      const message = this.#from.read()
+      if (message === undefined) return undefined
+      const taken = this.#take(message)
+      if (taken !== undefined) return taken
     }
+    throw new MqttError('ERR_UNSUPPORTED_OPTION', 'read() cannot wait for an asynchronous schema: use next()', { option: 'schema' })
   }
 
-  [Symbol.asyncIterator](): AsyncIterableIterator<NonNullable<Delivery>> {
-    const from = this.#from[Symbol.asyncIterator]()
-    type Result = IteratorResult<NonNullable<Delivery>>
-    // A loop that ends with an error leaves, as one that is broken out of.
+  // What takes its time is kept for whoever can wait.
+  #take(message: Message): Given<Delivery> | undefined {
+    const taken = this.#made(message)
+    if (!isPromise(taken)) return taken
+    this.#late = Promise.resolve(taken).then(
+      (late) => () => late,
+      (error: unknown) => () => {
+        throw error
+      },
+    )
+    return undefined
+  }
+
+  // Without a race against one promise that lives long: that would remember each.
+  #unlessLeft<T>(late: PromiseLike<T>): Promise<T | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#leave = () => resolve(undefined)
+      late.then(resolve, reject)
+    })
+  }
+
+  #made(message: Message): Given<Delivery> | undefined | Promise<Given<Delivery> | undefined> {
+    return this.#incoming.take(message) as never
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<Given<Delivery>> {
+    return this.#iterator(
+      this.#from[Symbol.asyncIterator](),
+      (message) => this.#made(message),
+      (late) => late,
+    )
+  }
+
+  batches(max?: number): AsyncIterableIterator<Given<Delivery>[]> {
+    const from = this.#from.batches(max)
+    let failure: Promise<never> | undefined
+    const all = async (messages: Message[]): Promise<Given<Delivery>[] | undefined> => {
+      const batch: Given<Delivery>[] = []
+      try {
+        for (const message of messages) {
+          const taken = this.#made(message)
+          const given = isPromise(taken) ? await taken : taken
+          if (given !== undefined) batch.push(given)
+        }
+      } catch (error) {
+        failure = rejected(error)
+      }
+      return batch.length > 0 ? batch : failure
+    }
+    const source = { next: () => failure ?? from.next(), return: () => from.return?.() ?? from.next() }
+    return this.#iterator(source, all, (late) => [late])
+  }
+
+  // One promise a message: a loop over many spends its time here.
+  #iterator<Source, Item>(
+    from: AsyncIterator<Source>,
+    make: (source: Source) => Item | undefined | Promise<Item | undefined>,
+    one: (late: Given<Delivery>) => Item,
+  ): AsyncIterableIterator<Item> {
+    type Result = IteratorResult<Item>
     const leave = async (error?: unknown): Promise<IteratorReturnResult<undefined>> => {
+      this.#leave()
       await from.return?.()
       if (error !== undefined) throw error
       return { value: undefined, done: true }
     }
-    const give = (taken: Taken<Params<Template>, Value>): Result | Promise<Result> =>
-      taken === undefined ? iterator.next() : { value: taken as NonNullable<Delivery>, done: false }
-    // One promise a message: a loop over many spends its time here.
-    const handle = (result: IteratorResult<Message>): Result | Promise<Result> => {
+    const handle = (result: IteratorResult<Source>): Result | Promise<Result> => {
       if (result.done === true) return { value: undefined, done: true }
       try {
-        const taken = this.#incoming.take(result.value)
-        return isPromise(taken) ? taken.then(give, leave) : give(taken)
+        const made = make(result.value)
+        return made === undefined || isPromise(made) ? slowly(made) : { value: made, done: false }
       } catch (error) {
         return leave(error)
       }
     }
-    const iterator: AsyncIterableIterator<NonNullable<Delivery>> = {
+    // However many are passed over: a promise that waits for the next one, and so on, would hold them all.
+    const slowly = async (first: Item | undefined | PromiseLike<Item | undefined>): Promise<Result> => {
+      try {
+        for (let made = first; ; ) {
+          const item = isPromise(made) ? await this.#unlessLeft(made) : made
+          if (item !== undefined) return { value: item, done: false }
+          const result = await from.next()
+          if (result.done === true) return { value: undefined, done: true }
+          made = make(result.value)
+        }
+      } catch (error) {
+        return leave(error)
+      }
+    }
+    const iterator: AsyncIterableIterator<Item> = {
       next: () => {
         const late = this.#late
         this.#late = undefined
-        return late === undefined ? from.next().then(handle) : late.then(give, leave)
+        if (late === undefined) return from.next().then(handle, leave)
+        return slowly(late.then((give) => give()).then((given) => (given === undefined ? undefined : one(given))))
       },
       return: () => leave(),
       throw: leave,
@@ -149,44 +224,47 @@ export class ReadSubscription<Template extends string, Value, Delivery extends T
     return iterator
   }
 
-  async *batches(max?: number): AsyncIterableIterator<NonNullable<Delivery>[]> {
-    for await (const messages of this.#from.batches(max)) {
-      const batch: NonNullable<Delivery>[] = []
-      let failure: unknown
-      for (const message of messages) {
-        try {
-          const taken = await this.#incoming.take(message)
-          if (taken !== undefined) batch.push(taken as NonNullable<Delivery>)
-        } catch (error) {
-          failure = error
-          break
-        }
-      }
-      if (batch.length > 0) yield batch
-      if (failure !== undefined) throw failure
-    }
-  }
-
-  readable(): ReadableStream<NonNullable<Delivery>> {
-    return this.#from.readable().pipeThrough(
-      new TransformStream<Message, NonNullable<Delivery>>({
+  readable(): ReadableStream<Given<Delivery>> {
+    const from = this.#from.readable()
+    const late = this.#late
+    this.#late = undefined
+    return from.pipeThrough(
+      new TransformStream<Message, Given<Delivery>>({
+        start: async (controller) => {
+          const given = (await late)?.()
+          if (given !== undefined) controller.enqueue(given)
+        },
         transform: async (message, controller) => {
-          const taken = await this.#incoming.take(message)
-          if (taken !== undefined) controller.enqueue(taken as NonNullable<Delivery>)
+          const given = await this.#made(message)
+          if (given !== undefined) controller.enqueue(given)
         },
       }),
     )
   }
 
   unsubscribe(): Promise<void> {
+    this.#leave()
     return this.#from.unsubscribe()
   }
 
   detach(): void {
+    this.#leave()
     this.#from.detach()
   }
 
   async [asyncDisposeSymbol](): Promise<void> {
+    this.#leave()
     await this.#from[asyncDisposeSymbol]()
   }
+}
+
+function nothing(): undefined {
+  return undefined
+}
+
+/** The promise, no longer than a `next()` waits. @throws MqttError ERR_TIMEOUT, ERR_ABORTED */
+async function waited<T>(promise: Promise<T>, { timeout, signal }: NextOptions): Promise<T> {
+  const gone = deferred<never>()
+  const timer = timeout === undefined ? undefined : setTimeout(() => gone.reject(new MqttError('ERR_TIMEOUT')), timeout)
+  return within(Promise.race([promise, gone.promise]), signal).finally(() => clearTimeout(timer))
 }

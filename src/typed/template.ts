@@ -41,9 +41,9 @@ export type SomeFirst<Template extends string, Rest extends unknown[]> =
 type LevelFault<Level extends string, Last extends boolean> = Level extends ''
   ? 'A level of a topic template must not be empty.'
   : Level extends `{${infer Name}}`
-    ? Name extends `${string}...`
+    ? Name extends `${infer Bare}...`
       ? Last extends true
-        ? never
+        ? NameFault<Bare>
         : `A parameter for the rest stands in the last place only, and '${Level}' does not.`
       : Name extends `${infer Bare}:${infer Kind}`
         ? Kind extends 'number'
@@ -56,11 +56,57 @@ type LevelFault<Level extends string, Last extends boolean> = Level extends ''
         ? `A topic template has no wildcards: a parameter stands for one, and '${Level}' does not.`
         : never
 
+/** What names of parameters do not have, as far as a keyboard has it. */
+type Mark =
+  | ' '
+  | '!'
+  | '"'
+  | '%'
+  | '&'
+  | "'"
+  | '('
+  | ')'
+  | '*'
+  | ','
+  | '-'
+  | '.'
+  | ':'
+  | ';'
+  | '<'
+  | '='
+  | '>'
+  | '?'
+  | '@'
+  | '['
+  | '\\'
+  | ']'
+  | '^'
+  | '`'
+type OtherMark = '|' | '~' | '{' | '}' | '+' | '#'
+
 /** What is wrong with the name of a parameter: a sentence, or never. */
-type NameFault<Name extends string> = Name extends '' ? 'A parameter has a name, as in {id}.' : never
+type NameFault<Name extends string> = Name extends ''
+  ? 'A parameter has a name, as in {id}.'
+  : Name extends `${string}${Mark | OtherMark}${string}` | '__proto__'
+    ? `A parameter is named with letters, digits and _, and '${Name}' is not.`
+    : never
 
 /** What is wrong with a template: a sentence, or never. */
-type Faults<Text extends string> = Text extends `${infer Head}/${infer Tail}` ? LevelFault<Head, false> | Faults<Tail> : LevelFault<Text, true>
+type Faults<Text extends string, Seen = never> = Text extends `${infer Head}/${infer Tail}`
+  ? LevelFault<Head, false> | Again<Head, Seen> | Faults<Tail, Seen | NameIn<Head>>
+  : LevelFault<Text, true> | Again<Text, Seen>
+
+type NameIn<Level extends string> = Level extends `{${infer Inner}}` ? Slot<Inner>[0] : never
+
+/** What is wrong with a parameter that was named before: a sentence, or never. */
+type Again<Level extends string, Seen> =
+  NameIn<Level> extends infer Name extends string
+    ? [Name] extends [never]
+      ? never
+      : Name extends Seen
+        ? `A parameter is named once, and '${Name}' is named twice.`
+        : never
+    : never
 
 /** The template itself; or, where it is none, a sentence that says why. */
 export type Checked<Template extends string> = string extends Template ? Template : [Faults<Template>] extends [never] ? Template : Faults<Template>
@@ -147,8 +193,8 @@ export class TopicTemplate<Template extends string = string> {
         if (name.endsWith('/') || name.indexOf('//', at) >= 0 || name.charCodeAt(at) === slashUnit) return false
         if (found !== undefined) found[parameter] = name.slice(at)
       } else if (kind === 'number') {
-        if (!isCanonical(name, at, end)) return false
         if (found !== undefined) found[parameter] = Number(name.slice(at, end))
+        else if (!isCanonical(name, at, end)) return false
       } else if (found !== undefined) found[parameter] = name.slice(at, end)
       at = end + 1
     }
@@ -160,7 +206,7 @@ export class TopicTemplate<Template extends string = string> {
     for (const key of Object.keys(given)) if (!this.parameters.includes(key)) fail(`'${this.template}' has no parameter`, key, key)
     const levels = this.#levels.map(({ text, name, kind }) => {
       if (name === undefined) return text
-      const value = given[name]
+      const value = Object.hasOwn(given, name) ? given[name] : undefined
       if (value === undefined && wildcard !== undefined) return kind === 'rest' ? '#' : wildcard
       if (kind === 'number' && !(typeof value === 'number' && isCanonical(String(value), 0)))
         fail(`parameter '${name}' must be a number`, value, name)
@@ -178,7 +224,10 @@ export function topic<Template extends string>(template: Checked<Template>): Top
   return new TopicTemplate<Template>(template)
 }
 
+const pointUnit = 0x2e
 const slashUnit = 0x2f
+const zeroUnit = 0x30
+const nineUnit = 0x39
 
 function levelOf(part: string, last: boolean): Level {
   const inner = part.startsWith('{') && part.endsWith('}') ? part.slice(1, -1) : undefined
@@ -216,12 +265,22 @@ function levelText(value: unknown, name: string, rest: boolean): string {
   return text
 }
 
-// Digits as `String` writes them, so that the name of what was matched is the name again: no sign but -, no zeros around it, no exponent.
+// A decimal as `String` writes it, so that the name of what was matched is the name again: no sign but -, no zeros around it, no exponent.
 function isCanonical(text: string, from: number, to = text.length): boolean {
-  const first = text.charCodeAt(from)
-  if (!(first === 0x2d || (first >= 0x30 && first <= 0x39)) || to - from > 25) return false
+  const start = text.startsWith('-', from) ? from + 1 : from
+  let point = to
+  for (let at = start; at < to; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit === pointUnit && point === to && at > start) point = at
+    else if (unit < zeroUnit || unit > nineUnit) return false
+  }
+  const last = text.charCodeAt(to - 1)
+  if (start === to || (point < to ? last === zeroUnit || last === pointUnit : start > from && last === zeroUnit && to - start === 1)) return false
+  if (text.charCodeAt(start) === zeroUnit && (point > start + 1 || text.startsWith('0.000000', start)) && to - start > 1) return false
+  // So many digits are always kept; of more, only a number itself tells.
+  if (to - start <= 15) return true
   const digits = text.slice(from, to)
-  return String(Number(digits)) === digits && !digits.includes('e')
+  return String(Number(digits)) === digits
 }
 
 function fail(what: string, given: unknown, option = 'topic'): never {

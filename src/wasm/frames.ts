@@ -11,7 +11,7 @@ import { Framer } from '../wire/framer.js'
 import type { FrameOptions } from '../wire/frames.js'
 import type { QoS } from '../wire/packets.js'
 import type { PublishView } from '../wire/publish.js'
-import type { TopicRecord, TopicTable } from '../wire/topic-table.js'
+import type { TopicTable } from '../wire/topic-table.js'
 import {
   ALIAS,
   ALIAS_ONLY,
@@ -33,6 +33,7 @@ import {
   UNREAD,
   USER_PROPERTIES,
 } from './memory.js'
+import { Rows, TopicRecords } from './rows.js'
 
 /** What is worth a call of the scanner: how many frames a chunk has to have, going by the size of its first. */
 export interface Worth {
@@ -49,10 +50,6 @@ export interface Worth {
 // sixth of that with each; of a packet with five user properties it saves half.
 const usually: Worth = { rich: 2, plain: 16, copied: 1, largestCopied: 512 }
 
-// Records by topic id, in pages: one connection has few of the topics of a thread.
-const pageBits = 6
-const pageMask = (1 << pageBits) - 1
-
 /** What a server sends on one connection. After an error nothing is read any more, and `clear` gives the window back. */
 export class WasmFrames extends Framer {
   // valid while a frame is current
@@ -61,11 +58,9 @@ export class WasmFrames extends Framer {
 
   // valid for the connection
   readonly #memory: Memory
-  readonly #table: Int32Array
+  readonly #rows: Rows
+  readonly #records: TopicRecords
   readonly #worth: Worth
-  #topics: TopicTable | undefined
-  #records: (TopicRecord | undefined)[][] = []
-  #generation = 0
   /** What came last has properties. */
   #rich = false
 
@@ -78,29 +73,23 @@ export class WasmFrames extends Framer {
   #inPlace = false
   /** The Framer walks the chunk to its end. */
   #plainly = false
-  /** The rows that are left, as places in the table; none when the Framer has the chunk. */
-  #next = 0
-  #last = 0
-  /** The chunk is in the window, up to `#limit`. */
+  /** The chunk is in the window, up to the limit of the rows; else the Framer has it, and there are no rows. */
   #inside = false
-  #limit = 0
-  /** Where the scan stopped, and whether for want of rows. */
-  #stopped = 0
-  #more = false
 
   constructor(memory: Memory, options: FrameOptions, worth = usually) {
     super({ ...options, from: 'server' })
     this.#memory = memory
-    this.#table = memory.table
+    this.#rows = new Rows(memory)
+    this.#records = new TopicRecords(memory)
     this.#worth = worth
   }
 
   override get unread(): number {
-    return this.#inside ? this.#limit - this.#position : super.unread
+    return this.#inside ? this.#rows.limit - this.#rows.position : super.unread
   }
 
   override get limit(): number {
-    return this.#inside ? this.#limit : super.limit
+    return this.#inside ? this.#rows.limit : super.limit
   }
 
   override push(chunk: Uint8Array, length = chunk.length, data?: DataView): void {
@@ -117,15 +106,16 @@ export class WasmFrames extends Framer {
   }
 
   override next(): boolean {
-    const row = this.#next
-    if (row === this.#last) return this.#plainly ? super.next() || this.#idle() : this.#nextSlowly(row)
-    const table = this.#table
+    const rows = this.#rows
+    const row = rows.next
+    if (row === rows.last) return this.#plainly ? super.next() || this.#idle() : this.#nextSlowly(row)
+    const { table } = rows
     if ((table[row + FIRST] as number) >= UNREAD) return this.#nextSlowly(row)
     this.start = table[row + START] as number
     this.body = table[row + BODY] as number
     this.end = table[row + END] as number
     this.#row = row
-    this.#next = row + ROW
+    rows.next = row + ROW
     return true
   }
 
@@ -140,7 +130,9 @@ export class WasmFrames extends Framer {
 
   override keep(): void {
     if (this.#kept) return
-    const rest = this.#inside ? this.bytes.subarray(this.#position, this.#limit) : this.#chunk.subarray(this.#length - super.unread, this.#length)
+    const rest = this.#inside
+      ? this.bytes.subarray(this.#rows.position, this.#rows.limit)
+      : this.#chunk.subarray(this.#length - super.unread, this.#length)
     // Not `slice`: that of a Buffer shares its memory.
     this.push(new Uint8Array(rest))
     this.bytes = nothing
@@ -152,22 +144,18 @@ export class WasmFrames extends Framer {
     this.#idle()
   }
 
-  /** Of what is in the window the first byte that was not handed out. */
-  get #position(): number {
-    return this.#next < this.#last ? (this.#table[this.#next + START] as number) : this.#stopped
-  }
-
   #nextSlowly(row: number): boolean {
-    if (row === this.#last) return this.#inside ? this.#scanOn() : this.#begin()
-    const table = this.#table
+    const rows = this.#rows
+    if (row === rows.last) return this.#inside ? this.#scanOn() : this.#begin()
+    const { table } = rows
     const start = table[row + START] as number
     // A packet of another type: that, its sender and its size are judged like any other's.
-    if ((table[row + FIRST] as number) >= OTHER) this.measure(this.bytes, start, this.#limit)
+    if ((table[row + FIRST] as number) >= OTHER) this.measure(this.bytes, start, rows.limit)
     this.start = start
     this.body = table[row + BODY] as number
     this.end = table[row + END] as number
     this.#row = -1
-    this.#next = row + ROW
+    rows.next = row + ROW
     return true
   }
 
@@ -186,7 +174,7 @@ export class WasmFrames extends Framer {
     const chunk = this.#chunk
     const limit = this.#length
     const from = limit - super.unread
-    if (memory.broken || !this.#isWorth(chunk, from, limit)) return false
+    if (memory.broken || !isWorth(this.#worth, sizeAt(chunk, from), limit - from, this.#inPlace, this.#rich)) return false
     if (this.#inPlace) this.#start(chunk.byteOffset + from, chunk.byteOffset + limit)
     else {
       // Somebody may be in the midst of what lies there.
@@ -197,13 +185,6 @@ export class WasmFrames extends Framer {
     return true
   }
 
-  #isWorth(chunk: Uint8Array, from: number, limit: number): boolean {
-    const { rich, plain, copied, largestCopied } = this.#worth
-    const first = sizeAt(chunk, from)
-    if (!this.#inPlace) return first <= largestCopied && first * copied <= limit - from
-    return first * (this.#rich ? rich : plain) <= limit - from
-  }
-
   #start(from: number, limit: number): void {
     this.#claim()
     super.push(nothing)
@@ -212,52 +193,46 @@ export class WasmFrames extends Framer {
     this.#kept = false
     this.bytes = this.#memory.window.bytes
     this.#inside = true
-    this.#limit = limit
+    this.#rows.limit = limit
     this.#scan(from)
   }
 
   #scan(from: number): void {
-    const memory = this.#memory
-    const rows = memory.scan(from, this.#limit, this.protocolVersion === 5, this.maximumPacketSize)
-    this.#next = 0
-    this.#last = rows * ROW
-    this.#stopped = memory.stopped
-    this.#more = memory.isFull(rows)
-    this.#rich = ((this.#table[FIRST] as number) & HAS_PROPERTIES) > 0
-    if (memory.generation !== this.#generation) {
-      this.#generation = memory.generation
-      this.#records = []
-    }
+    const rows = this.#rows
+    rows.scan(from, this.protocolVersion === 5, this.maximumPacketSize)
+    this.#rich = rows.rich
+    this.#records.renew(this.#memory.generation)
   }
 
   // The rows are used up: there are more, or the rest is for the Framer.
   #scanOn(): boolean {
-    if (this.#more) {
-      this.#scan(this.#stopped)
+    const { limit, more, stopped } = this.#rows
+    if (more) {
+      this.#scan(stopped)
       return this.next()
     }
-    if (this.#stopped === this.#limit) return this.#idle()
+    if (stopped === limit) return this.#idle()
     const { bytes, data } = this.#memory.window
     this.#inside = false
     this.#plainly = true
     this.#row = -1
     this.#chunk = bytes
-    this.#length = this.#limit
-    super.push(bytes, this.#limit, data, this.#stopped)
+    this.#length = limit
+    super.push(bytes, limit, data, stopped)
     return super.next() || this.#idle()
   }
 
   /** Fills the view from a row, just as the parser in TypeScript would. */
   #fill(view: PublishView, row: number, topics: TopicTable): void {
-    const table = this.#table
+    const { table } = this.#rows
     const first = table[row + FIRST] as number
     const topicStart = this.body + 2
     const topicEnd = table[row + TOPIC_END] as number
     const payload = table[row + PAYLOAD] as number
     view.bytes = this.bytes
     const topic = table[row + TOPIC] as number
-    const page = topic < 0 || topics !== this.#topics ? undefined : this.#records[topic >> pageBits]
-    view.record = page?.[topic & pageMask] ?? this.#record(topic, topicStart, topicEnd, topics)
+    const records = this.#records
+    view.record = topic === ALIAS_ONLY ? undefined : (records.get(topic, topics) ?? records.add(topic, topicStart, topicEnd, topics))
     view.qos = ((first >> 1) & 3) as QoS
     view.dup = (first & 8) > 0
     view.retain = (first & 1) > 0
@@ -282,21 +257,6 @@ export class WasmFrames extends Framer {
     }
   }
 
-  // Of a topic that this connection has not had since the ids began, or that has no id.
-  #record(id: number, start: number, end: number, topics: TopicTable): TopicRecord | undefined {
-    if (id === ALIAS_ONLY) return undefined
-    const { bytes, data } = this.#memory.window
-    const record = topics.find(data, start, end) ?? topics.add(bytes, start, end)
-    if (topics !== this.#topics) this.#records = []
-    this.#topics = topics
-    if (id >= 0) {
-      const page = this.#records[id >> pageBits] ?? []
-      page[id & pageMask] = record
-      this.#records[id >> pageBits] = page
-    }
-    return record
-  }
-
   /** Another chunk is in the window: what was left of ours is gone. */
   evict(): void {
     super.push(nothing)
@@ -315,8 +275,7 @@ export class WasmFrames extends Framer {
     this.#inside = false
     this.#plainly = false
     this.#row = -1
-    this.#next = 0
-    this.#last = 0
+    this.#rows.clear()
   }
 
   #idle(): false {
@@ -326,6 +285,12 @@ export class WasmFrames extends Framer {
     this.#length = 0
     return false
   }
+}
+
+/** Whether a call is worth it for so many bytes, going by the size of the first frame: where they were read into the window, or are to be copied. */
+function isWorth({ rich, plain, copied, largestCopied }: Worth, first: number, length: number, inPlace: boolean, isRich: boolean): boolean {
+  if (!inPlace) return first <= largestCopied && first * copied <= length
+  return first * (isRich ? rich : plain) <= length
 }
 
 /** Bytes of the frame at `at`, as far as its header can be believed; NaN for less than a header. */

@@ -34,3 +34,5 @@ export const largePacket = 16_384
 
 /** Fewer bytes than this are copied faster one by one. */
 export const shortCopy = 24
+/** More than the head of a PUBLISH without properties takes, but for the topic. */
+export const headRoom = 16

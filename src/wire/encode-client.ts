@@ -1,17 +1,16 @@
 /**
- * Writes what a client sends, and with it the packets that travel both ways.
+ * Writes what a client sends, and with it the packets that travel both ways; but for PUBLISH, which is in `encode-publish.ts`.
  *
  * Every field is checked, its JavaScript type included. A refusal is a WireError of fault `'local'` that names the field, and leaves the writer as
  * it was. Not checked here: what only 3.1.1 forbids (`check311` does), protocol name and version (`encode` does). Must not import the encoder of server packets.
  */
 import type { Author } from './constants.js'
-import { AUTH, CONNECT, DISCONNECT, MAXIMUM_VARIABLE_BYTE_INTEGER, PINGREQ, PUBLISH, PUBREL, SUBSCRIBE, UNSUBSCRIBE, WILL } from './constants.js'
+import { AUTH, CONNECT, DISCONNECT, PINGREQ, PUBREL, SUBSCRIBE, UNSUBSCRIBE, WILL } from './constants.js'
 import { refused } from './error.js'
 import { nothing } from './fields.js'
-import { isBytes, sizeOf } from './given-bytes.js'
 import type { Properties, ProtocolVersion } from './packets.js'
 import { writeProperties } from './properties.js'
-import { TOPIC_ALIAS, WROTE_ALIAS, WROTE_DATA, WROTE_METHOD } from './property-numbers.js'
+import { WROTE_DATA, WROTE_METHOD } from './property-numbers.js'
 import { isReasonCode } from './reason-codes.js'
 import { isShared, validatePlainFilter, validateTopicFilter } from './topics.js'
 import type { Writer } from './writer.js'
@@ -49,24 +48,6 @@ export interface ConnectInput {
   username?: string | undefined
   /** At most 65,535 bytes. Default: none. */
   password?: Uint8Array | undefined
-  /** MQTT 5.0 only. Default: none. */
-  properties?: Properties | undefined
-}
-
-/** A PUBLISH as it is given: absent are QoS 0, false flags, an empty payload. */
-export interface PublishInput {
-  /** Empty only with a topic alias. */
-  topic: string
-  /** Default: empty. */
-  payload?: Uint8Array | undefined
-  /** 0, 1 or 2. Default 0. */
-  qos?: number | undefined
-  /** Default false. */
-  retain?: boolean | undefined
-  /** Default false. At QoS 0 on 3.1.1 only, where peers set it although they should not [MQTT-3.3.1-2]. */
-  dup?: boolean | undefined
-  /** 1 to 65,535; absent (or 0) at QoS 0. */
-  packetId?: number | undefined
   /** MQTT 5.0 only. Default: none. */
   properties?: Properties | undefined
 }
@@ -182,116 +163,6 @@ function writeWill(writer: Writer, { properties, topic, payload = nothing }: Wil
   writer.binary(payload, 'will.payload')
 }
 
-/**
- * Writes a PUBLISH without its payload by the rules of a client (section 3.3): `payloadLength` bytes of it must follow. Whoever knows the bytes of
- * the topic writes it by {@link writeKnownHead}.
- */
-export function writePublishHead(writer: Writer, input: PublishInput, payloadLength: number, version: ProtocolVersion): void {
-  writeAnyHead(writer, publishByte(input, payloadLength, version), input.topic, input.packetId, input.properties, payloadLength, version, 'client')
-}
-
-/** The first byte of a PUBLISH, whose flags and size it checks. */
-function publishByte(input: PublishInput, payloadLength: number, version: ProtocolVersion): number {
-  const { qos = 0 } = input
-  integer(qos, 0, 2, 'qos')
-  const dup = bit(input.dup, 'dup')
-  // [MQTT-3.3.1-2]; on 3.1.1 it is written as it is read.
-  if (dup > qos && version === 5) throw refused('dup', 'must be false at QoS 0')
-  if (payloadLength > MAXIMUM_VARIABLE_BYTE_INTEGER) throw refused('payload', 'must not exceed 268,435,455 bytes', 'too-large')
-  integer(payloadLength, 0, MAXIMUM_VARIABLE_BYTE_INTEGER, 'payload')
-  return (PUBLISH << 4) | (dup << 3) | (qos << 1) | bit(input.retain, 'retain')
-}
-
-/** A Packet Identifier is there above QoS 0 [MQTT-2.2.1-3], and only there [MQTT-2.2.1-2]; 0 is none. */
-function checkPacketId(firstByte: number, packetId: unknown): number {
-  if ((firstByte & 6) > 0) return integer(packetId, 1, 65_535, 'packetId')
-  if (packetId !== undefined && packetId !== 0) throw refused('packetId', 'must be absent at QoS 0')
-  return 0
-}
-
-function writeAnyHead(
-  writer: Writer,
-  firstByte: number,
-  topic: string,
-  packetId: number | undefined,
-  properties: Properties | undefined,
-  payloadLength: number,
-  version: ProtocolVersion,
-  from: Author,
-): void {
-  const fill = (): void => {
-    const aliased = topic === '' && properties !== undefined
-    if (aliased) writer.u16(0)
-    else writer.topic(topic, 'topic')
-    const id = checkPacketId(firstByte, packetId)
-    if (id > 0) writer.u16(id)
-    const wrote = writePropertyBlock(writer, properties, PUBLISH, version, from)
-    if (aliased && (wrote & WROTE_ALIAS) === 0) throw refused('topic', 'must be a topic name') // [MQTT-4.7.3-1]
-  }
-  // Right for ASCII without properties.
-  const guess = payloadLength + (typeof topic === 'string' ? topic.length : 0) + ((firstByte & 6) > 0 ? 5 : 3)
-  writePacket(writer, firstByte, fill, payloadLength, guess, 'payload')
-}
-
-/**
- * Writes a PUBLISH without its payload where everything was checked: the fast path, without properties but a topic alias.
- *
- * @param topic with its length in front
- * @param packetId 0 at QoS 0
- * @param topicAlias 0 for none; 5.0 only
- */
-export function writeKnownHead(
-  writer: Writer,
-  firstByte: number,
-  topic: Uint8Array,
-  packetId: number,
-  topicAlias: number,
-  payloadLength: number,
-  version: ProtocolVersion,
-): void {
-  const size = topic.length
-  let rest = size + (packetId > 0 ? 2 : 0) + (topicAlias > 0 ? 4 : version === 5 ? 1 : 0) + payloadLength
-  if (rest > MAXIMUM_VARIABLE_BYTE_INTEGER) throw refused('payload', 'must not exceed 268,435,455 bytes', 'too-large')
-  writer.reserve(size + 11)
-  const { bytes } = writer
-  let at = writer.length
-  bytes[at++] = firstByte
-  for (; rest > 127; rest >>>= 7) bytes[at++] = (rest & 127) | 128
-  bytes[at++] = rest
-  if (size < 16) for (let i = 0; i < size; i++) bytes[at + i] = topic[i] as number
-  else bytes.set(topic, at)
-  at += size
-  if (packetId > 0) {
-    bytes[at++] = packetId >> 8
-    bytes[at++] = packetId
-  }
-  if (topicAlias > 0) {
-    bytes[at++] = 3
-    bytes[at++] = TOPIC_ALIAS
-    bytes[at++] = topicAlias >> 8
-    bytes[at++] = topicAlias
-  } else if (version === 5) bytes[at++] = 0
-  writer.length = at
-}
-
-/** Writes a PUBLISH with its payload. `from`: whose rules hold. */
-export function writePublish(writer: Writer, input: PublishInput, version: ProtocolVersion, from: Author = 'client'): void {
-  const { payload = nothing, topic, packetId, properties } = input
-  if (!isBytes(payload)) throw refused('payload', 'must be a Uint8Array')
-  const start = writer.length
-  const size = sizeOf(payload)
-  const firstByte = publishByte(input, size, version)
-  const known = properties === undefined ? writer.known(topic) : undefined
-  if (known === undefined) writeAnyHead(writer, firstByte, topic, packetId, properties, size, version, from)
-  else writeKnownHead(writer, firstByte, known, checkPacketId(firstByte, packetId), 0, size, version)
-  if (sizeOf(payload) !== size) {
-    // A getter resized it, or gave it away.
-    writer.length = start
-    throw refused('payload', 'must keep its length')
-  }
-  writer.raw(payload, size)
-}
-
 /** Checks a reason code by the rules of `from`. */
 function checkReasonCode(packetType: number, reasonCode: number, from: Author): number {
   if (!isReasonCode(packetType, integer(reasonCode, 0, 255, 'reasonCode'), from)) throw refused('reasonCode', 'is not one of this packet')
@@ -332,6 +203,18 @@ export function writeAck(
     writePacketId(writer, packetId)
     writeReason(writer, packetType, reasonCode, properties, version, from)
   })
+}
+
+/**
+ * Writes the acknowledgement `(packetType << 24) | (reasonCode << 16) | packetId` in its shortest form, on 3.1.1 without a reason code: the fast path,
+ * where everything was checked.
+ */
+export function writePackedAck(writer: Writer, ack: number, version: ProtocolVersion): void {
+  const packetType = ack >>> 24
+  const reasonCode = version === 5 ? (ack >>> 16) & 0xff : 0
+  writer.u16((packetType << 12) | (packetType === PUBREL ? 0x200 : 0) | (reasonCode > 0 ? 3 : 2))
+  writer.u16(ack & 0xffff)
+  if (reasonCode > 0) writer.u8(reasonCode)
 }
 
 /** Writes a SUBSCRIBE (section 3.8). */

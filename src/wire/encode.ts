@@ -5,8 +5,10 @@
  * the type.
  */
 import { PUBACK } from './constants.js'
-import type { ConnectInput, PublishInput, SubscribeInput, SubscriptionInput, UnsubscribeInput } from './encode-client.js'
-import { writeAck, writeAuth, writeConnect, writeDisconnect, writePingreq, writePublish, writeSubscribe, writeUnsubscribe } from './encode-client.js'
+import type { ConnectInput, SubscribeInput, SubscriptionInput, UnsubscribeInput } from './encode-client.js'
+import { writeAck, writeAuth, writeConnect, writeDisconnect, writePingreq, writeSubscribe, writeUnsubscribe } from './encode-client.js'
+import type { PublishInput } from './encode-publish.js'
+import { writePublish } from './encode-publish.js'
 import type { ConnackInput, SubackInput } from './encode-server.js'
 import { writeConnack, writePingresp, writeSuback, writeUnsuback } from './encode-server.js'
 import { refused } from './error.js'

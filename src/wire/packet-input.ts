@@ -1,7 +1,8 @@
 /**
  * Packets as the encoder takes them: what was decoded, and looser forms. Types only.
  */
-import type { ConnectInput, PublishInput, SubscribeInput, UnsubscribeInput } from './encode-client.js'
+import type { ConnectInput, SubscribeInput, UnsubscribeInput } from './encode-client.js'
+import type { PublishInput } from './encode-publish.js'
 import type { ConnackInput, SubackInput } from './encode-server.js'
 import type { Properties } from './packets.js'
 

@@ -70,61 +70,48 @@ export class PublishView implements PropertyNotes {
     topics?: TopicTable,
   ): void {
     try {
-      this.#read(bytes, start, body, end, version, from, data, topics)
+      const flags = bytes[start] as number
+      const qos = ((flags >> 1) & 3) as QoS
+      const topicStart = body + 2
+      let at = topicStart + (((bytes[body] as number) << 8) | (bytes[body + 1] as number))
+      // Told apart from what is in order by two comparisons; the rest says what is wrong.
+      if (topicStart > end || at > end) fieldEnd(bytes, body, end)
+      // What the table knows was checked when it came in first.
+      const known = data === undefined ? undefined : topics?.find(data, topicStart, at)
+      if (known === undefined && checkString(bytes, body, at) === HAS_WILDCARD) throw protocolError('wildcard in a topic name', body) // [MQTT-3.3.2-2]
+      this.record = known
+      this.bytes = bytes
+      this.qos = qos
+      this.dup = (flags & 8) > 0
+      this.retain = (flags & 1) > 0
+      this.topicStart = topicStart
+      this.topicEnd = at
+      this.packetId = 0
+      if (qos > 0) {
+        this.packetId = packetIdentifier(bytes, at, end)
+        at += 2
+      }
+      this.topicAlias = 0
+      this.userPropertyCount = 0
+      this.subscriptionIdentifierCount = 0
+      this.propertiesStart = at
+      if (version === 5 && at < end && bytes[at] === 0) this.propertiesStart = ++at
+      else if (version === 5) {
+        const length = variableByteInteger(bytes, at, end)
+        this.propertiesStart = at + variableByteIntegerSize(length)
+        at = skip(this.propertiesStart, length, end)
+        validateProperties(bytes, this.propertiesStart, at, PUBLISH, from, this, undefined, data)
+      }
+      if (this.topicEnd === this.topicStart && this.topicAlias === 0) throw protocolError('empty topic name', body) // [MQTT-4.7.3-1]
+      this.propertiesEnd = at
+      this.payloadStart = at
+      this.payloadEnd = end
+      this.apart = undefined
+      if (known === undefined && topics !== undefined && this.topicEnd > this.topicStart)
+        this.record = topics.add(bytes, this.topicStart, this.topicEnd)
     } catch (error) {
       throw rebased(error, start)
     }
-  }
-
-  #read(
-    bytes: Uint8Array,
-    start: number,
-    body: number,
-    end: number,
-    version: ProtocolVersion,
-    from: Sender,
-    data: DataView | undefined,
-    topics: TopicTable | undefined,
-  ): void {
-    const flags = bytes[start] as number
-    const qos = ((flags >> 1) & 3) as QoS
-    const topicStart = body + 2
-    let at = topicStart + (((bytes[body] as number) << 8) | (bytes[body + 1] as number))
-    // Told apart from what is in order by two comparisons; the rest says what is wrong.
-    if (topicStart > end || at > end) fieldEnd(bytes, body, end)
-    // What the table knows was checked when it came in first.
-    const known = data === undefined ? undefined : topics?.find(data, topicStart, at)
-    if (known === undefined && checkString(bytes, body, at) === HAS_WILDCARD) throw protocolError('wildcard in a topic name', body) // [MQTT-3.3.2-2]
-    this.record = known
-    this.bytes = bytes
-    this.qos = qos
-    this.dup = (flags & 8) > 0
-    this.retain = (flags & 1) > 0
-    this.topicStart = topicStart
-    this.topicEnd = at
-    this.packetId = 0
-    if (qos > 0) {
-      this.packetId = packetIdentifier(bytes, at, end)
-      at += 2
-    }
-    this.topicAlias = 0
-    this.userPropertyCount = 0
-    this.subscriptionIdentifierCount = 0
-    this.propertiesStart = at
-    if (version === 5 && at < end && bytes[at] === 0) this.propertiesStart = ++at
-    else if (version === 5) {
-      const length = variableByteInteger(bytes, at, end)
-      this.propertiesStart = at + variableByteIntegerSize(length)
-      at = skip(this.propertiesStart, length, end)
-      validateProperties(bytes, this.propertiesStart, at, PUBLISH, from, this, undefined, data)
-    }
-    if (this.topicEnd === this.topicStart && this.topicAlias === 0) throw protocolError('empty topic name', body) // [MQTT-4.7.3-1]
-    this.propertiesEnd = at
-    this.payloadStart = at
-    this.payloadEnd = end
-    this.apart = undefined
-    if (known === undefined && topics !== undefined && this.topicEnd > this.topicStart)
-      this.record = topics.add(bytes, this.topicStart, this.topicEnd)
   }
 
   /** Lets go of the bytes: nothing is read from this packet any more. */

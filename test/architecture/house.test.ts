@@ -3,24 +3,33 @@ import { execFile } from 'node:child_process'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { circles, classes, lengths, mutualRooms, ports } from './house.js'
-import { clientSources, limits, measures, report } from './report.js'
+import { circles, classes, lengths, mutualRooms, ports, repeatedClasses } from './house.js'
+import { limits, measures, report, testingLimits } from './report.js'
 import { readSources, root } from './source.js'
 import { traced } from './trace.js'
 
-const client = clientSources(readSources())
+const sources = readSources()
 const tree = (...files: [file: string, code: string][]): Map<string, string> => new Map(files)
 
-describe('the rooms of the client', () => {
-  it.each(measures(client))('$name: within its limit', ({ name, value, what }) => {
-    expect(value, what).toBeLessThanOrEqual(limits[name])
+describe('the rooms of src', () => {
+  it.each(measures(sources))('$name: within its limit', ({ value, what, limit }) => {
+    expect(value, what).toBeLessThanOrEqual(limit)
+  })
+
+  it('have no class of the same name twice, but for what is published under one name for two platforms', () => {
+    const twins = ['Client: client/browser.ts, client/node.ts', 'MemoryBroker: testing/broker/broker.ts, testing/node.ts']
+    expect(repeatedClasses(sources)).toEqual(twins)
   })
 
   it('are all there, each that needs another with its ports', () => {
-    const rooms = new Set([...client.keys()].map((file) => path.posix.dirname(file)))
-    expect(rooms.size).toBeGreaterThan(12)
+    const rooms = new Set([...sources.keys()].map((file) => path.posix.dirname(file)))
+    expect(rooms.size).toBeGreaterThan(20)
     const withPorts = ['connection', 'delivery', 'dialling', 'publishing', 'requesting', 'subscribing']
-    expect([...new Set(ports(client).map(({ file }) => file))]).toEqual(withPorts.map((room) => `client/${room}/ports.ts`))
+    const inTesting = ['broker/connection', 'broker/state']
+    expect([...new Set(ports(sources).map(({ file }) => file))]).toEqual([
+      ...withPorts.map((room) => `client/${room}/ports.ts`),
+      ...inTesting.map((room) => `testing/${room}/ports.ts`),
+    ])
   })
 
   it('npm run house prints every measure, the ports and the two walks', async () => {
@@ -70,6 +79,25 @@ describe('the checks of the plan', () => {
     expect(classes(tree(['client/a.ts', code]))[0]?.members).toEqual(['#a', 'b', 'c', 'd', '#e', '[Symbol.iterator]'])
   })
 
+  it('find a class whose name another one bears, also where it is not exported', () => {
+    const twice = tree(
+      ['client/a.ts', 'class A {}\nexport class B {}'],
+      ['testing/b.ts', 'export abstract class A extends C {}'],
+      ['c.ts', 'class C {}'],
+    )
+    expect(repeatedClasses(twice)).toEqual(['A: client/a.ts, testing/b.ts'])
+    const planted = new Map([...sources, ['testing/p.ts', 'export class Session {}']])
+    expect(repeatedClasses(planted)).toContain('Session: client/session/session.ts, testing/p.ts')
+  })
+
+  it('find a circle in testing as well', () => {
+    const file = 'testing/broker/common/clock.ts'
+    const planted = new Map([...sources, [file, `import type { Peer } from '../connection/peer.js'\n${sources.get(file)}`]])
+    const over = measures(planted).filter(({ value, limit }) => value > limit)
+    expect(over.map(({ name }) => name)).toEqual(['circle', 'mutual'])
+    expect(over[0]?.what).toContain(file)
+  })
+
   it('put the longest file first', () => {
     expect(lengths(tree(['a.ts', 'a\n'], ['b.ts', 'a\nb\n']))).toEqual([
       ['b.ts', 2],
@@ -82,10 +110,14 @@ describe('the checks of the plan', () => {
     const bad = tree(
       ['client/a/ports.ts', `import type { B } from '../b/b.js'\nexport interface Wide { ${members} }`],
       ['client/b/b.ts', `import type { Wide } from '../a/ports.js'\n${'\n'.repeat(limits.lines)}`],
+      [
+        'testing/d.ts',
+        `class D { ${Array.from({ length: testingLimits.class + 1 }, (_, index) => `m${index} = 1`).join('; ')} }\n${'\n'.repeat(testingLimits.lines)}`,
+      ],
       ['client/c.ts', `class C { ${Array.from({ length: limits.class + 1 }, (_, index) => `m${index} = 1`).join('; ')} }`],
     )
-    const over = measures(bad).filter(({ name, value }) => value > limits[name])
-    expect(over.map(({ name }) => name)).toEqual(['circle', 'mutual', 'port', 'class', 'lines'])
+    const over = measures(bad).filter(({ value, limit }) => value > limit)
+    expect(over.map(({ name }) => name)).toEqual(['circle', 'mutual', 'port', 'class', 'lines', 'testing class', 'testing lines'])
     const crossings = Array.from({ length: limits.inbound + 1 }, () => 'a > b')
     expect(report(root, crossings, []).over).toEqual(['inbound'])
     expect(report(root, [], []).over).toEqual([])

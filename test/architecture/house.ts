@@ -79,6 +79,13 @@ export function classes(sources: Sources): Shape[] {
   )
 }
 
+/** Names that several classes of these files bear, each with where. */
+export function repeatedClasses(sources: Sources): string[] {
+  const places = new Map<string, string[]>()
+  for (const { file, name } of classes(sources)) places.set(name, [...(places.get(name) ?? []), file])
+  return [...places].filter(([, files]) => files.length > 1).map(([name, files]) => `${name}: ${files.join(', ')}`)
+}
+
 /** The ports: every interface in a file `ports.ts`, with what it extends in that file. */
 export function ports(sources: Sources): Shape[] {
   return [...sources].filter(([file]) => path.posix.basename(file) === 'ports.ts').flatMap(([file, code]) => interfacesIn(file, code))

@@ -10,7 +10,7 @@ const sources = readSources()
 /** A tree of modules around one that is looked at. */
 function tree(file: string, code: string): Map<string, string> {
   const others = ['errors.ts', 'wire/index.ts', 'transport/tcp.ts', 'transport/transport.ts', 'client/client.ts', 'client/session/session.ts']
-  const more = ['testing/index.ts', 'auth/index.ts']
+  const more = ['testing/index.ts', 'auth/index.ts', 'store/store.ts', 'testing/broker/connection/peer.ts', 'testing/broker/state/retained.ts']
   return new Map([...[...others, ...more].map((name): [string, string] => [name, '']), [file, code]])
 }
 
@@ -50,10 +50,21 @@ describe('the checker of the import rule', () => {
     ['client/a.ts', "const { dial } = await import('../transport/tcp.js')"],
     ['client/a.ts', "export { dial } from '../transport/tcp.js'"],
     ['client/a.ts', "import { a } from '../testing/index.js'"],
+    ['testing/broker/state/a.ts', "import type { Peer } from '../connection/peer.js'"],
+    ['testing/broker/common/a.ts', "import { RetainedStore } from '../state/retained.js'"],
+    ['testing/broker/connection/a.ts', "import { a } from '../../../client/client.js'"],
+    ['testing/broker/connection/a.ts', "import { dial } from '../../../transport/tcp.js'"],
+    ['testing/a.ts', "import type { Peer } from './broker/connection/peer.js'"],
+    ['testing/broker/helpers/a.ts', ''],
     ['client/a.ts', "import type { A } from '../testing/index.js'"],
     ['client/a.ts', "import { a } from '../auth/index.js'"],
     ['auth/a.ts', "import { dial } from '../transport/tcp.js'"],
     ['auth/a.ts', "import type { A } from '../client/client.js'"],
+    ['store/a.ts', "import { a } from '../wire/index.js'"],
+    ['store/a.ts', "import type { A } from '../client/client.js'"],
+    ['store/a.ts', "await import('classic-level')"],
+    ['store/a.ts', "import { mkdir } from 'node:fs/promises'"],
+    ['testing/a.ts', "import { a } from '../store/store.js'"],
     ['client/a.ts', "import { connect } from 'node:net'"],
     ['client/a.ts', "import type { Socket } from 'node:net'"],
     ['client/browser.ts', "import { connect } from 'node:net'"],
@@ -78,6 +89,12 @@ describe('the checker of the import rule', () => {
     ['client/browser.ts', "import { dial } from '../transport/tcp.js'\nexport * from './client.js'"],
     ['transport/websocket-node.ts', "import WebSocket from 'ws'\nimport type { Socket } from 'node:net'"],
     ['testing/a.ts', "import { dial } from '../transport/tcp.js'"],
+    [
+      'testing/broker/connection/a.ts',
+      "import { RetainedStore } from '../state/retained.js'\nimport type { Dial } from '../../../transport/transport.js'",
+    ],
+    ['testing/a.ts', "import type { Store } from '../store/store.js'"],
+    ['store/level.ts', "await import('classic-level')\nimport { mkdir } from 'node:fs/promises'"],
     ['client/a.ts', "// import { dial } from '../transport/tcp.js'\n/* import 'ws' */\nconst text = `import 'ws'`"],
   ])('accepts %s with %s', (file, code) => {
     expect(layerViolations(tree(file, code))).toEqual([])

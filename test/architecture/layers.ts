@@ -14,13 +14,15 @@ interface Rule {
   readonly types?: readonly string[]
 }
 
-/** By layer: the folders of `src`, and the rooms of `src/client`, from the ground up. `errors` may be imported by all of them. */
+/** By layer: the folders of `src`, and the rooms of `src/client` and of the broker, from the ground up. `errors` may be imported by all of them. */
 const rules: Readonly<Record<string, Rule>> = {
   errors: { values: [] },
   wire: { values: [] },
   transport: { values: [] },
   wasm: { values: ['wire'] },
   auth: { values: [] },
+  store: { values: [] },
+  queue: { values: ['wire', 'common', 'parsing', 'store'], types: ['api'] },
   // rooms of the client
   api: { values: [], types: ['wire', 'transport'] },
   common: { values: ['wire'], types: ['api'] },
@@ -61,7 +63,15 @@ const rules: Readonly<Record<string, Rule>> = {
   typed: { values: ['common'], types: ['api'] },
   asyncapi: { values: ['typed'] },
   react: { values: [], types: ['typed'] },
-  testing: { values: ['wire', 'transport', 'client', 'common', 'memory', 'platform', 'parsing'], types: ['api'] },
+  // rooms of the broker
+  'broker/common': { values: ['wire', 'transport'] },
+  'broker/state': { values: ['wire', 'broker/common'] },
+  'broker/connection': { values: ['wire', 'broker/common', 'broker/state'], types: ['transport'] },
+  broker: { values: ['wire', 'transport', 'broker/common', 'broker/state', 'broker/connection'] },
+  testing: {
+    values: ['wire', 'transport', 'client', 'common', 'memory', 'platform', 'parsing', 'broker', 'broker/common'],
+    types: ['api', 'store'],
+  },
 }
 
 /** The two modules that choose transports. */
@@ -70,6 +80,7 @@ const entries = ['client/node.ts', 'client/browser.ts']
 /** Modules that may import Node builtins. */
 const nodeModules = [
   'client/node.ts',
+  'store/level.ts',
   'transport/socket.ts',
   'transport/socket-options.ts',
   'transport/tcp.ts',
@@ -83,6 +94,7 @@ const nodeModules = [
 const packages: Readonly<Record<string, readonly string[]>> = {
   ws: ['transport/websocket-node.ts'],
   react: ['react/index.ts'],
+  'classic-level': ['store/level.ts'],
   // The package itself, so that the platform's entry is taken.
   mqwire: ['react/index.ts', 'react/shared.ts'],
 }
@@ -93,9 +105,14 @@ const builtins = new Set(builtinModules)
 export function layerOf(file: string): string | undefined {
   if (file === 'errors.ts' || file === 'printing.ts') return 'errors'
   if (entries.includes(file)) return 'entry'
-  const [folder, room, ...rest] = file.split('/') as [string, ...string[]]
-  const layer = folder === 'client' && rest.length > 0 ? room : room === undefined ? undefined : folder
+  const layer = nameOf(file.split('/') as [string, ...string[]])
   return layer !== undefined && layer in rules ? layer : undefined
+}
+
+function nameOf([folder, room, ...rest]: [string, ...string[]]): string | undefined {
+  if (room === undefined) return undefined
+  if (folder === 'client' && rest.length > 0) return room
+  return folder === 'testing' && room === 'broker' ? ['broker', ...rest.slice(0, -1)].join('/') : folder
 }
 
 /** The file that a relative import means. */

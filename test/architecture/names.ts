@@ -7,7 +7,7 @@
 import { readdirSync } from 'node:fs'
 import path from 'node:path'
 
-const leftOut = new Set(['node_modules', 'dist', 'coverage', '.git'])
+const leftOut = new Set(['node_modules', 'dist', 'coverage', 'docs-site', '.git'])
 
 /** Every file of the checkout that is not made, as a path below its root. */
 export function allFiles(root: string, below = ''): string[] {
@@ -24,7 +24,7 @@ export function filesOf(name: string, files: readonly string[]): string[] {
 }
 
 // Anywhere in a text: from the root on.
-const rooted = /(?<![\w./@<>-])(?:\.ci|bench|examples|src|test)\/[\w.*/-]*[\w*]/g
+const rooted = /(?<![\w./@<>-])(?:\.ci|bench|docs|examples|src|test)\/[\w.*/-]*[\w*]/g
 // In quotes: a source (declarations are built) below src, test or the folder of the text; or a folder there, where its first step is one that there is.
 const quoted = /(['"`])([a-z][\w-]*\/(?:[\w*-]+\/)*[\w.*-]+\.(?:ts|as)|[a-z][\w-]*\/(?:[\w-]+\/)*)\1/g
 const script = /\bnpm (?:-s )?run (?:-s )?([\w:-]+)/g

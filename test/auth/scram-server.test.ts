@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { scramSha256 } from '../../src/auth/index.js'
 import { saslprep } from '../../src/auth/saslprep.js'
-import type { BrokerAuthContext } from '../../src/testing/broker/options.js'
+import type { BrokerAuthContext } from '../../src/testing/broker/common/options.js'
 import { type ScramLookup, type ScramServerOptions, scramServer } from '../../src/testing/scram-server.js'
 import { bytes, context, text, thrown, vector } from './exchange.js'
 

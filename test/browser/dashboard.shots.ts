@@ -12,8 +12,8 @@ import { shoot } from './shots.js'
 const seconds = 40
 
 const views = {
-  'dashboard-light': { colorScheme: 'light', viewport: { width: 1280, height: 1130 } },
-  'dashboard-dark': { colorScheme: 'dark', viewport: { width: 1280, height: 1130 } },
+  'dashboard-light': { colorScheme: 'light', viewport: { width: 1280, height: 860 } },
+  'dashboard-dark': { colorScheme: 'dark', viewport: { width: 1280, height: 860 } },
   'dashboard-phone': { colorScheme: 'light', viewport: { width: 360, height: 1300 } },
 } as const
 

@@ -6,7 +6,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import type { ClientEvents, ClientOptions, Subscription } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
-import { Connection } from '../../src/client/connection/connection.js'
+import { PacketReader } from '../../src/client/connection/packet-reader.js'
 import { Client } from '../../src/client/node.js'
 import type { MqttError } from '../../src/errors.js'
 import type { Told } from './link.js'
@@ -57,8 +57,8 @@ export class Bench {
     this.#scenario = scenario
     const { meter } = this
     // What a read needs at its most is there right after it.
-    const { chunk } = Connection.prototype
-    Connection.prototype.chunk = function (this: Connection, bytes: Uint8Array): void {
+    const { chunk } = PacketReader.prototype
+    PacketReader.prototype.chunk = function (this: PacketReader, bytes: Uint8Array): void {
       chunk.call(this, bytes)
       meter.sample()
     }

@@ -6,23 +6,25 @@ import { UNKNOWN } from '../../src/client/session/numbers.js'
 import { decodeServerPacket } from '../../src/wire/decode-server.js'
 import { WireError } from '../../src/wire/error.js'
 
+const names: Readonly<Record<number, string>> = { 4: 'puback', 5: 'pubrec', 7: 'pubcomp' }
+
 /** A session that notes what it is told. */
 function noting(): { readonly told: unknown[]; readonly host: ConnectionHost } {
   const told: unknown[] = []
-  const note = (name: string) => (id: number, reasonCode?: number) => {
-    told.push(reasonCode === undefined ? [name, id] : [name, id, reasonCode])
+  const handleAck = (type: number, id: number, reasonCode: number): number => {
+    told.push([names[type], id, reasonCode])
     return UNKNOWN
   }
-  const sendWindow = { handlePuback: note('puback'), handlePubrec: note('pubrec'), handlePubcomp: note('pubcomp') }
-  const host = { session: { sendWindow, receiveWindow: { handlePubrel: note('pubrel') }, expectConnected: () => true } }
+  const handlePubrel = (id: number): void => void told.push(['pubrel', id])
+  const host = { session: { state: 'connected', sendWindow: { handleAck }, receiveWindow: { handlePubrel }, expectConnected: () => true } }
   return { told, host: host as unknown as ConnectionHost }
 }
 
 function decoded(bytes: Uint8Array, version: 4 | 5): unknown[] | undefined {
   try {
     const packet = decodeServerPacket(bytes, 0, 2, bytes.length, version)
-    if (packet.type === 'pubrec') return [packet.type, packet.packetId, packet.reasonCode]
-    return 'packetId' in packet ? [packet.type, packet.packetId] : []
+    if (packet.type === 'pubrel') return [packet.type, packet.packetId]
+    return 'packetId' in packet && 'reasonCode' in packet ? [packet.type, packet.packetId, packet.reasonCode] : []
   } catch (error) {
     if (error instanceof WireError) return undefined
     throw error
@@ -53,7 +55,7 @@ describe('an acknowledgement', () => {
 
   it('before CONNACK ends the connection, and means nothing', () => {
     const { told, host } = noting()
-    const closed = { ...host, session: { ...host.session, expectConnected: () => false } } as unknown as ConnectionHost
+    const closed = { ...host, session: { ...host.session, state: 'connecting', expectConnected: () => false } } as unknown as ConnectionHost
     expect(takeAck(closed, 4, Uint8Array.of(0x40, 2, 0, 1), 2, 4, 5)).toBe(true)
     expect(told).toEqual([])
   })

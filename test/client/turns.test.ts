@@ -1,7 +1,9 @@
 /** Acknowledgements leave together before the turn has ended, few at first on a new connection; a turn of consumers is told from the next. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
-import { Turns } from '../../src/client/connection/turns.js'
+import { TurnEnd } from '../../src/client/connection/turn-end.js'
+import { ReaderTurns } from '../../src/client/delivery/reader-turns.js'
+import type { Platform } from '../../src/client/platform/platform.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
 import type { SubscribePacket } from '../../src/wire/packets.js'
@@ -12,32 +14,84 @@ async function hops(count: number): Promise<void> {
   for (let left = count; left > 0; left--) await undefined
 }
 
-describe('Turns', () => {
-  function made(): { readonly turns: Turns; readonly flushes: { count: number } } {
-    const flushes = { count: 0 }
-    const count = (): void => {
-      flushes.count += 1
-    }
-    return { turns: new Turns(virtualPlatform(new VirtualClock()), count), flushes }
+describe('TurnEnd', () => {
+  function made(platform: Pick<Platform, 'microtask' | 'turnEnd'> = virtualPlatform(new VirtualClock())) {
+    const calls = { count: 0 }
+    const turnEnd = new TurnEnd(platform as Platform, () => {
+      calls.count += 1
+    })
+    return { turnEnd, calls }
   }
 
-  it('what may leave leaves once for all that asked, as soon as what runs has ended', async () => {
-    const { turns, flushes } = made()
-    for (let count = 0; count < 5; count++) turns.flush()
-    expect(flushes.count).toBe(0)
-    await hops(9)
-    expect(flushes.count).toBe(1)
-    for (let count = 0; count < 5; count++) {
-      turns.flush()
-      await hops(5)
-    }
-    expect(flushes.count).toBe(1)
-    await hops(9)
-    expect(flushes.count).toBe(2)
+  it('calls back once for all that asked, as soon as what runs has ended', async () => {
+    const { turnEnd, calls } = made()
+    expect([turnEnd.ask(false), turnEnd.ask(false), turnEnd.ask(true)]).toEqual([true, false, false])
+    expect(calls.count).toBe(0)
+    await hops(1)
+    expect(calls.count).toBe(1)
+    await hops(20)
+    expect(calls.count).toBe(1)
   })
 
+  it('lets the patient wait for a few microtasks without news', async () => {
+    const { turnEnd, calls } = made()
+    for (let count = 0; count < 5; count++) turnEnd.ask(true)
+    await hops(5)
+    expect(calls.count).toBe(0)
+    await hops(5)
+    expect(calls.count).toBe(1)
+    for (let count = 0; count < 5; count++) {
+      turnEnd.ask(true)
+      await hops(5)
+    }
+    expect(calls.count).toBe(1)
+    await hops(9)
+    expect(calls.count).toBe(2)
+  })
+
+  it('does not let those wait who come after the patient, nor run before what was there already', async () => {
+    const { turnEnd, calls } = made()
+    turnEnd.ask(true)
+    await hops(3)
+    const order: string[] = []
+    queueMicrotask(() => order.push(`other ${calls.count}`))
+    expect(turnEnd.ask(false)).toBe(false)
+    turnEnd.ask(true)
+    await hops(2)
+    expect([calls.count, order]).toEqual([1, ['other 0']])
+  })
+
+  it('calls nobody back after cancel, and is there for whoever asks next', async () => {
+    const { turnEnd, calls } = made()
+    turnEnd.ask(false)
+    turnEnd.cancel()
+    expect(turnEnd.ask(true)).toBe(true)
+    turnEnd.cancel()
+    await hops(20)
+    expect(calls.count).toBe(0)
+    expect(turnEnd.ask(false)).toBe(true)
+    turnEnd.cancel()
+    turnEnd.ask(false)
+    await hops(2)
+    expect(calls.count).toBe(1)
+  })
+
+  it('waits for the end of a turn where the platform tells it, whoever asks', () => {
+    const due: (() => void)[] = []
+    const { turnEnd, calls } = made({ turnEnd: (callback) => void due.push(callback), microtask: () => expect.unreachable() })
+    for (const patient of [true, false]) {
+      turnEnd.ask(patient)
+      turnEnd.ask(patient)
+      expect(due).toHaveLength(1)
+      due.shift()?.()
+    }
+    expect(calls.count).toBe(2)
+  })
+})
+
+describe('ReaderTurns', () => {
   it('a mark is over when consumers had their turn', async () => {
-    const { turns } = made()
+    const turns = new ReaderTurns(virtualPlatform(new VirtualClock()))
     const first = turns.readerTurn()
     expect([turns.readerTurn(), turns.readerTurns]).toEqual([first, first])
     await Promise.resolve()

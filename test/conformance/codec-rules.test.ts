@@ -1,7 +1,7 @@
 /** The rules of `tables.json` that the tables in `test/wire` leave open: bit fields, limits, error handling, and the points that the standard leaves open. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { writePublishHead } from '../../src/wire/encode-client.js'
+import { writeMessage } from '../../src/wire/encode-publish.js'
 import type { Packet, PacketInput, WireError } from '../../src/wire/index.js'
 import { Decoder, decode, encode } from '../../src/wire/index.js'
 import { Writer } from '../../src/wire/writer.js'
@@ -202,7 +202,7 @@ describe('limits', () => {
     )
     const head = (payload: number): number => {
       const writer = new Writer()
-      writePublishHead(writer, { topic: 't' }, payload, 5)
+      writeMessage(writer, 't', { length: payload }, { qos: 0, retain: false, properties: undefined }, 0, 0, false, 5, true)
       return writer.length + payload
     }
     // Topic and Property Length take four bytes.

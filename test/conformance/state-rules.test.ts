@@ -1,6 +1,7 @@
 /** The rules of `tables.json` that only a connection with a past can keep: what a server answers to whom, and when a client has an identifier back. */
 import { describe, expect, it } from 'vitest'
 import type { MemoryBrokerOptions } from '../../src/testing/index.js'
+import { PUBACK, PUBCOMP, PUBREC } from '../../src/wire/constants.js'
 import type { PacketInput } from '../../src/wire/index.js'
 import { connected } from '../client/session/drive.js'
 import { world } from '../testing/broker/raw-client.js'
@@ -98,12 +99,12 @@ describe('a server', () => {
 describe('packet identifiers', () => {
   type Outbound = ReturnType<typeof connected>['sendWindow']
   const cases: [string, (outbound: Outbound) => number, ((outbound: Outbound, id: number) => unknown)[]][] = [
-    ['PUBLISH at QoS 1: PUBACK', (outbound) => outbound.publish(1), [(outbound, id) => outbound.handlePuback(id)]],
-    ['PUBLISH at QoS 2: PUBREC with an error', (outbound) => outbound.publish(2), [(outbound, id) => outbound.handlePubrec(id, 0x80)]],
+    ['PUBLISH at QoS 1: PUBACK', (outbound) => outbound.publish(1), [(outbound, id) => outbound.handleAck(PUBACK, id, 0)]],
+    ['PUBLISH at QoS 2: PUBREC with an error', (outbound) => outbound.publish(2), [(outbound, id) => outbound.handleAck(PUBREC, id, 0x80)]],
     [
       'PUBLISH at QoS 2: PUBREC, PUBCOMP',
       (outbound) => outbound.publish(2),
-      [(outbound, id) => outbound.handlePubrec(id, 0), (outbound, id) => outbound.handlePubcomp(id)],
+      [(outbound, id) => outbound.handleAck(PUBREC, id, 0), (outbound, id) => outbound.handleAck(PUBCOMP, id, 0)],
     ],
     ['SUBSCRIBE: SUBACK', (outbound) => outbound.request('subscribe', 1), [(outbound, id) => outbound.handleAnswer('subscribe', id, 1)]],
     ['UNSUBSCRIBE: UNSUBACK', (outbound) => outbound.request('unsubscribe', 1), [(outbound, id) => outbound.handleAnswer('unsubscribe', id, 1)]],

@@ -31,7 +31,7 @@ export const plantedDefects: readonly PlantedDefect[] = [
   {
     name: 'listen that ended before it began is never done',
     file: 'client/delivery/handling.ts',
-    find: '    if (consumer.ended) consumer.onEnd(undefined)\n',
+    find: '    if (consumer.ended) this.handleEnd(undefined)\n',
     replace: '',
   },
   {
@@ -102,7 +102,7 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: 'flush waits for ever for a connection that was lost',
-    file: 'client/connection/written.ts',
+    file: 'client/connection/outgoing-bytes.ts',
     find: '    for (const { callback } of this.#waiting.drain()) callback(error)\n',
     replace: '    this.#waiting.drain()\n',
   },

@@ -1,5 +1,5 @@
 /**
- * The command line of the finder: random programs over the public API, each judged against what the README promises.
+ * The command line of the finder: random programs over the public API, each judged against what the documentation promises.
  *
  * `.ci/programs.mjs` runs it in the checkout. Exits with 1 when something was found, or when a planted defect was not.
  */

@@ -9,7 +9,7 @@ import type { Precision, Report } from './model.js'
 import { beginnerAborted } from './model-calls.js'
 import type { EndpointName } from './program.js'
 
-/** State to the states that may follow (README, Events). */
+/** State to the states that may follow (`docs/events.md`). */
 const legal: Readonly<Record<string, readonly string[]>> = {
   idle: ['connecting', 'disconnecting', 'closed'],
   connecting: ['connected', 'disconnecting', 'closed'],

@@ -1,7 +1,7 @@
 /**
- * The promises of the README, as rules over a history: what a program may see whatever it does.
+ * The promises of the documentation, as rules over a history: what a program may see whatever it does.
  *
- * A rule reads what was recorded and gives what was seen against what was promised. It must say nothing where the README leaves it open, so that
+ * A rule reads what was recorded and gives what was seen against what was promised. It must say nothing where the documentation leaves it open, so that
  * worlds that differ in timing and losses are judged by the same rules. Pure.
  */
 import { Facts } from './facts.js'

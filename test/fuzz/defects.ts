@@ -69,12 +69,12 @@ export const defects: readonly PlantedDefect[] = [
     by: ['slots', 'session-model', 'quota'],
     file: 'client/session/receive-window.ts',
     find: `      this.#ids.set(id, 0)
-      this.#open -= 1
+      this.open -= 1
     }
-    this.#acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)`,
+    this.#host.acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)`,
     replace: `      this.#ids.set(id, 0)
     }
-    this.#acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)`,
+    this.#host.acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)`,
   },
   {
     name: 'acknowledgements in the order of settling',
@@ -89,8 +89,8 @@ export const defects: readonly PlantedDefect[] = [
     target: 'session',
     by: ['quota'],
     file: 'client/session/send-window.ts',
-    find: 'return this.#inFlight < this.#window && this.#ids.size < maximumPacketIdentifier',
-    replace: 'return this.#inFlight <= this.#window && this.#ids.size < maximumPacketIdentifier',
+    find: 'return this.inFlight < this.quota && this.hasIdentifier',
+    replace: 'return this.inFlight <= this.quota && this.hasIdentifier',
   },
   {
     name: 'a server that broke the protocol is not told why',
@@ -106,7 +106,7 @@ export const defects: readonly PlantedDefect[] = [
     by: ['session-model'],
     file: 'client/session/receive-window.ts',
     find: "this.#break(0x82, 'PUBREL before PUBREC')",
-    replace: 'this.#acks.push(PUBCOMP, id, 0)',
+    replace: 'this.#host.acks.push(PUBCOMP, id, 0)',
   },
   {
     name: 'publishes that wait are forgotten at the end',
@@ -121,7 +121,7 @@ export const defects: readonly PlantedDefect[] = [
     target: 'client',
     by: ['pending'],
     file: 'client/delivery/readers.ts',
-    find: '      else waiter.reject(error)',
+    find: '      else call.reject(error)',
     replace: '      else void error',
   },
   {
@@ -169,8 +169,8 @@ export const defects: readonly PlantedDefect[] = [
     target: 'client',
     by: ['client-chunks'],
     file: 'client/connection/connection.ts',
-    find: "    if (this.#session.state === 'connected') this.#host.flush()\n",
-    replace: "    if (this.#session.state === 'connected') this.#host.flush()\n    this.#host.turns.readerTurns += 1\n",
+    find: "    if (session.state === 'connected' && this.#host.waiting) this.#host.flush()\n",
+    replace: "    if (session.state === 'connected' && this.#host.waiting) this.#host.flush()\n    this.#host.turns.readerTurns += 1\n",
   },
   {
     name: 'a borrowed message is read from a window that was reused',

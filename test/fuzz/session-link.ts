@@ -11,7 +11,7 @@ import type { Action } from '../../src/client/session/actions.js'
 import { FAULT, REPEAT } from '../../src/client/session/numbers.js'
 import { Session } from '../../src/client/session/session.js'
 import type { MqttError } from '../../src/errors.js'
-import type { Transport } from '../../src/transport/transport.js'
+import type { Sink, Transport } from '../../src/transport/transport.js'
 import type { ConnectPacket } from '../../src/wire/packets.js'
 import type { PublishView } from '../../src/wire/publish.js'
 import type { TopicRecord } from '../../src/wire/topic-table.js'
@@ -70,6 +70,7 @@ export class SessionLink {
   readonly #host: ConnectionHost
   // valid for the connection
   #link: Connection | undefined
+  #sink: Sink | undefined
   #outlet: Outlet
   #connected = false
   #reading = false
@@ -104,7 +105,7 @@ export class SessionLink {
   receive(bytes: Uint8Array): void {
     this.#outlet.answered = true
     this.#reading = true
-    this.#guard(() => this.#link?.chunk(bytes))
+    this.#guard(() => this.#sink?.chunk(bytes))
     this.#reading = false
     bytes.fill(0xee)
     this.#runTasks()
@@ -135,7 +136,7 @@ export class SessionLink {
 
   /** The stream ends, if it has not. */
   close(): void {
-    this.#guard(() => this.#link?.closed(undefined))
+    this.#guard(() => this.#sink?.closed(undefined))
     this.#runTasks()
     check(this.#link === undefined, 'session-end', () => 'the host was not told of the end')
     check(this.#outlet.pending === 0, 'output', () => 'half a packet was sent')
@@ -204,7 +205,9 @@ export class SessionLink {
   #transport(outlet: Outlet): Transport {
     let over = false
     return {
-      open: () => undefined,
+      open: (sink) => {
+        this.#sink = sink
+      },
       write: (bytes, written) => {
         check(!over, 'output', () => 'a write after the end')
         for (const seen of outlet.take(bytes)) {
@@ -291,7 +294,7 @@ export class SessionLink {
       log: () => undefined,
       session: this.session,
       options: { maximumPacketSize: 1 << 20, memoryBudget: 1 << 22 },
-      registry: { flush: () => undefined, filters: 0 },
+      registry: { filters: 0 },
       events: { transition: (change: () => void) => change(), emit: () => undefined },
       router: {
         handleMessage: (view: PublishView, record: TopicRecord, ticket: number) => this.#handleMessage(view, record.name, ticket),
@@ -311,7 +314,7 @@ export class SessionLink {
         verify: () => undefined,
         handleClosed: (error: MqttError | undefined) => this.#handleClosed(error),
       },
-      handleReadEnd: () => undefined,
+      waiting: false,
       flush: () => undefined,
       handleAction: (action: Action) => this.#handleAction(action),
     }
@@ -324,7 +327,7 @@ export class SessionLink {
     if (action.type === 'answered') events.push(['answered', action.packet.type, action.packet.packetId])
     if (action.type === 'auth') {
       events.push(['auth', action.packet.reasonCode])
-      if (action.packet.reasonCode === 0x18) this.session.authenticate(0x18, undefined)
+      if (action.packet.reasonCode === 0x18) this.session.authExchange.authenticate(0x18, undefined)
     }
     if (action.type === 'refused' || action.type === 'server-disconnect') {
       events.push([action.type])
@@ -392,7 +395,7 @@ export class SessionLink {
     this.#checkAcks()
     this.session.suspend()
     this.#reference.suspend()
-    check(this.session.acks.length === 0 && this.session.poll() === undefined, 'session-end', () => 'something is left to be sent')
+    check(this.session.acks.length === 0 && this.session.actions.length === 0, 'session-end', () => 'something is left to be sent')
     const { parked } = this.session.receiveWindow
     check(parked === this.#reference.parked.length, 'session-model', () => `${parked} parked, the model has ${this.#reference.parked.length}`)
   }

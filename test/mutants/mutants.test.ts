@@ -1,4 +1,4 @@
-/** The list of mutants is sound and its table fresh, a few of them are really caught, and the runner tells those that nobody catches. */
+/** The list of mutants is sound, what caught each is known, a few of them are really caught, and the runner tells those that nobody catches. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,13 +6,13 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type Mutant, objections, planted, readMutants, readStatements } from './list.js'
-import { markdown, readCaught, unbroken } from './table.js'
+import { markdown, readCaught, staleCaught, unbroken, writeCaught } from './table.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = path.join(root, 'test', 'mutants')
 const mutants = readMutants(folder)
 const statements = readStatements(root)
-const table = readFileSync(path.join(folder, 'MUTANTS.md'), 'utf8')
+const kept = readFileSync(path.join(folder, 'results', 'caught.json'), 'utf8')
 const scratch = mkdtempSync(path.join(tmpdir(), 'mqwire-mutants-'))
 
 afterAll(() => rmSync(scratch, { recursive: true, force: true }))
@@ -75,10 +75,23 @@ describe('the list of mutants', () => {
     expect(mutants.length).toBeGreaterThanOrEqual(120)
   })
 
-  it('is what MUTANTS.md lists, each caught by one of its tests', () => {
-    const caught = readCaught(table)
-    expect(table).toBe(markdown(mutants, statements, caught))
+  it('is what the last whole run caught, each by one of its tests', () => {
+    const caught = readCaught(kept)
+    expect(kept).toBe(writeCaught(caught))
+    expect(staleCaught(mutants, caught)).toEqual([])
     for (const { id, tests } of mutants) expect(tests, id).toContain(/^`([^`]+)`/.exec(caught.get(id) ?? '')?.[1])
+    const table = markdown(mutants, statements, caught)
+    expect(table).toContain(`${mutants.length} mutants, ${mutants.length} caught.`)
+    for (const { id, file } of mutants) expect(table).toContain(`\n| ${id} | \`${file}\` | `)
+  })
+
+  it('is found stale when a mutant is new or gone, or what caught it is no longer one of its tests', () => {
+    const mutant = { ...sample, area: 'made-up' }
+    const caught = new Map([['sample', '`test/client/backoff.test.ts` › x']])
+    expect(staleCaught([mutant], caught)).toEqual([])
+    expect(staleCaught([mutant, { ...mutant, id: 'new' }], caught)).toEqual(['new'])
+    expect(staleCaught([], caught)).toEqual(['sample'])
+    expect(staleCaught([{ ...mutant, tests: ['test/client/gone.test.ts'] }], caught)).toEqual(['sample'])
   })
 
   it.each([
@@ -110,7 +123,7 @@ describe('the list of mutants', () => {
 })
 
 describe('the runner of mutants', () => {
-  it('shows that some of them are caught, by the test files that MUTANTS.md names', { timeout: 180_000 }, async () => {
+  it('shows that some of them are caught, by the test files that caught them before', { timeout: 180_000 }, async () => {
     const { code, lines, errors } = await run(
       '--only',
       some()
@@ -119,7 +132,7 @@ describe('the runner of mutants', () => {
     )
     // Which test of a file is the first to fail may depend on random numbers.
     const files = lines.slice(0, -1).map((line) => line.split(' › ')[0])
-    const caught = readCaught(table)
+    const caught = readCaught(kept)
     expect(files.sort(), errors).toEqual(
       some()
         .map(({ id }) => `${id} | caught by ${caught.get(id)?.split(' › ')[0]}`)

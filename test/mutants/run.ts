@@ -4,12 +4,12 @@
  * A mutant is caught only by a test that passes without it and had it loaded when it failed. It may assume that the workers keep mutants apart; one that
  * gives no answer is killed and started anew, and its mutant counts as broken, not as caught.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { Hand } from './hand.js'
 import { type Mutant, objections, readMutants, readStatements } from './list.js'
-import { caughtBy, markdown, readCaught } from './table.js'
+import { caughtBy, markdown, readCaught, staleCaught, writeCaught } from './table.js'
 import type { Outcome, Task } from './worker.js'
 
 /** What to run. */
@@ -25,8 +25,10 @@ export interface Options {
   readonly jobs: number
   /** Only looks at the list. */
   readonly check: boolean
-  /** Writes the table; all mutants have to run then. */
+  /** Keeps what was caught; all mutants have to run then. */
   readonly write: boolean
+  /** Runs nothing, and writes the table to this file. */
+  readonly table: string | undefined
   /** Hears how many of all runs are done. */
   readonly tell?: (done: number, total: number) => void
 }
@@ -71,7 +73,7 @@ function line(id: string, { verdict, by, detail }: Outcome): string {
   return verdict === 'survived' ? `${id} | SURVIVED` : `${id} | BROKEN: ${plain(detail)}`
 }
 
-/** The last column of the table, without what was caught by a test that fails on its own as well. */
+/** What caught each, without what was caught by a test that fails on its own as well. */
 function caughtIn(outcomes: ReadonlyMap<Task, Outcome>): Map<string, string> {
   const caught = new Map<string, string>()
   for (const [{ mutant }, { by }] of outcomes) if (mutant !== undefined && by !== undefined) caught.set(mutant.id, caughtBy(by))
@@ -94,34 +96,36 @@ async function runMutants(options: Options, mutants: readonly Mutant[]): Promise
       `control: ${count('passed')} of ${controls.length} test files pass; ${seconds} s`,
   )
   const good = count('caught') === mutants.length && count('passed') === controls.length
-  if (options.write && good) writeTable(options, mutants, caughtIn(outcomes))
+  if (options.write && good) writeFileSync(resultsOf(options.list), writeCaught(caughtIn(outcomes)))
   return good && mutants.length > 0
 }
 
-const tableOf = (list: string): string => path.join(list, 'MUTANTS.md')
+const resultsOf = (list: string): string => path.join(list, 'results', 'caught.json')
+const caughtOf = (list: string): Map<string, string> => readCaught(existsSync(resultsOf(list)) ? readFileSync(resultsOf(list), 'utf8') : '{}')
 
-function writeTable({ root, list }: Options, mutants: readonly Mutant[], caught: ReadonlyMap<string, string>): void {
-  writeFileSync(tableOf(list), markdown(mutants, readStatements(root), caught))
+function writeTable({ root, list }: Options, mutants: readonly Mutant[], table: string): void {
+  mkdirSync(path.dirname(table), { recursive: true })
+  writeFileSync(table, markdown(mutants, readStatements(root), caughtOf(list)))
 }
 
-/** What is wrong with the list and with the table that goes with it. */
+/** What is wrong with the list and with what is kept of its last run. */
 function inspect({ root, list }: Options, mutants: readonly Mutant[]): string[] {
   const statements = readStatements(root)
   const found = objections(root, mutants, statements)
   if (list.endsWith('.json')) return found
-  const table = existsSync(tableOf(list)) ? readFileSync(tableOf(list), 'utf8') : ''
-  const isFresh = table === markdown(mutants, statements, readCaught(table))
-  return isFresh ? found : [...found, 'MUTANTS.md is stale: npm run mutants -- --write']
+  const stale = staleCaught(mutants, caughtOf(list))
+  return stale.length === 0 ? found : [...found, `results/caught.json is stale (${stale.join(', ')}): npm run mutants -- --write`]
 }
 
 /** True when all is well: every mutant that was to run was caught. */
 export async function main(options: Options): Promise<boolean> {
   const mutants = readMutants(options.list)
-  const { only, area, write, check } = options
+  const { only, area, write, check, table } = options
   if (write && (only.length > 0 || area !== undefined || options.list.endsWith('.json'))) throw new Error('--write takes all mutants')
   const found = inspect(options, mutants)
   for (const objection of found) console.error(objection)
   if (check) console.log(`mutants: ${mutants.length} listed, ${found.length} objections`)
-  if (check) return found.length === 0
+  if (table !== undefined) writeTable(options, mutants, table)
+  if (check || table !== undefined) return found.length === 0
   return runMutants(options, chosen(mutants, options))
 }

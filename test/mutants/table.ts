@@ -1,5 +1,5 @@
 /**
- * The committed table of mutants, `MUTANTS.md`: made from the list and from what a run caught, and taken apart again.
+ * The table of mutants, made from the lists and from what a run caught; and what a run caught, as it is kept in `results/caught.json`.
  *
  * Pure text, the same for the same list and run: no times, no machine, no order of finishing.
  */
@@ -54,8 +54,8 @@ export function markdown(mutants: readonly Mutant[], statements: readonly Statem
   return [
     '# Mutants and the tests that catch them',
     '',
-    'Written by `npm run mutants -- --write` from the lists of this folder; not to be edited by hand. Each mutant is one planted defect; the tests named',
-    'with it pass without it, and fail with it.',
+    'Written by `npm run mutants -- --table` from the lists of test/mutants and the last whole run. Each mutant is one planted defect; the tests named with it',
+    'pass without it, and fail with it.',
     '',
     `${mutants.length} mutants, ${caught.size} caught. They break ${binding - unbroken(statements, mutants).length} of the ${binding} statements that bind a client.`,
     ...areas.flatMap((area) => areaLines(area, mutants, caught)),
@@ -69,12 +69,20 @@ export function markdown(mutants: readonly Mutant[], statements: readonly Statem
   ].join('\n')
 }
 
-/** The last column of a table, by id. */
-export function readCaught(table: string): Map<string, string> {
-  const caught = new Map<string, string>()
-  for (const line of table.split('\n')) {
-    const [, id, last] = /^\| ([\w-]+) \| `src\/[^`]+` \|(?:.*) \| ((?:`test\/|\*\*).*) \|$/.exec(line) ?? []
-    if (id !== undefined && last !== undefined && last !== '**nothing**') caught.set(id, last)
-  }
-  return caught
+/** What a run caught, by id, as text to keep: one line each, in the order of their names. */
+export function writeCaught(caught: ReadonlyMap<string, string>): string {
+  const sorted = [...caught].sort(([one], [other]) => (one < other ? -1 : 1))
+  return `${JSON.stringify(Object.fromEntries(sorted), null, 2)}\n`
+}
+
+/** What was kept of a run, by id. */
+export function readCaught(text: string): Map<string, string> {
+  return new Map(Object.entries(JSON.parse(text) as Record<string, string>))
+}
+
+/** Mutants of which it is not kept what caught them, or a test that is none of theirs; and what is kept of mutants that there are not. */
+export function staleCaught(mutants: readonly Mutant[], caught: ReadonlyMap<string, string>): string[] {
+  const known = new Set(mutants.map(({ id }) => id))
+  const wrong = mutants.filter(({ id, tests }) => !tests.includes(/^`([^`]+)`/.exec(caught.get(id) ?? '')?.[1] ?? ''))
+  return [...wrong.map(({ id }) => id), ...[...caught.keys()].filter((id) => !known.has(id))].sort()
 }

@@ -1,17 +1,22 @@
 /**
- * Every error code has a line in the README, and the README names no code that does not exist.
+ * Every error code has a row in `docs/errors.md`, and no page names a code that does not exist.
  */
-import { readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import { expect, it } from 'vitest'
+import { root } from './fixture.js'
+import { pages } from './pages.js'
 
-async function codesOf(file: string): Promise<string[]> {
-  const text = await readFile(new URL(`../../${file}`, import.meta.url), 'utf8')
-  return [...new Set(text.match(/\bERR_[A-Z0-9_]+\b/g))].sort()
-}
+const read = (name: string): string => readFileSync(path.join(root, name), 'utf8')
+const codesIn = (text: string): string[] => [...new Set(text.match(/\bERR_[A-Z0-9_]+\b/g))].sort()
+const codes = codesIn(read('src/errors.ts'))
 
-it('the README has a line for each error code', async () => {
-  const readme = await codesOf('README.md')
-  const source = await codesOf('src/errors.ts')
-  expect(source.length).toBeGreaterThan(40)
-  expect(readme).toEqual(source)
+it('docs/errors.md has a row for each error code', () => {
+  const cells = [...read('docs/errors.md').matchAll(/^\| (`ERR_[^|]*) \|/gm)].map(([, cell = '']) => cell)
+  expect(codes.length).toBeGreaterThan(40)
+  expect(codesIn(cells.join())).toEqual(codes)
+})
+
+it.each(pages)('%s names no code that does not exist', (page) => {
+  expect(codesIn(read(page)).filter((code) => !codes.includes(code))).toEqual([])
 })

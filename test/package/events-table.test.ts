@@ -1,4 +1,4 @@
-/** The README's table of events: every event with each field of what it carries, and a line of code that compiles. */
+/** The table of events in `docs/events.md`: every event with each field of what it carries, and a line of code that compiles. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -38,7 +38,7 @@ function rowsIn(page: string): Row[] {
 }
 
 const events = fieldsIn(read('src/client/api/events.ts'))
-const rows = rowsIn(read('README.md'))
+const rows = rowsIn(read('docs/events.md'))
 
 beforeAll(requireDist)
 afterAll(removeProjects)

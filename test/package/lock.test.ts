@@ -19,6 +19,7 @@ const locks = [
   ['.ci/tools/package-lock.json', 20],
   ['.ci/tools/next/package-lock.json', 20],
   ['.ci/tools/react-native/package-lock.json', 0],
+  ['.ci/tools/site/package-lock.json', 20],
 ] as const
 
 it('each lock file is looked at', () => {

@@ -1,5 +1,5 @@
 /**
- * The options as their docstrings and the README tell of them: names, defaults and ranges are those that the parser has.
+ * The options as their docstrings and `docs/options.md` document them: names, defaults and ranges are those that the parser has.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -13,7 +13,7 @@ const folder = 'src/client/api'
 const sources = readdirSync(path.join(root, folder))
   .map((name) => read(`${folder}/${name}`))
   .join('\n')
-const readme = read('README.md')
+const page = read('docs/options.md')
 
 /** The members of an interface with their docstrings in one line. */
 function docsOf(name: string, code = sources): Map<string, string> {
@@ -44,12 +44,14 @@ function defaultIn(text: string): string | undefined {
   return /(`'[\w-]*'`) \(default\)/.exec(text)?.[1] ?? /\bDefault:? (`[^`]*`|[\d,]+(?: [KM]iB)?|true|false|no limit|none)/.exec(text)?.[1]
 }
 
-/** Defaults as the README's table gives them. */
-const table = new Map(
-  [...(/### Options\n([\s\S]*?)\n## /.exec(readme)?.[1] ?? '').matchAll(/^\| (`[^|]*`) \|([^|]*)\|/gm)].flatMap(([, names = '', value = '']) =>
-    [...names.matchAll(/`(\w+)`/g)].map(([, name = '']) => [name, value.trim()] as const),
-  ),
-)
+/** Defaults as the table under a heading of the page gives them. */
+function tableUnder(heading: string): Map<string, string> {
+  const section = `${page}\n## `.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? ''
+  const rows = [...section.matchAll(/^\| (`[^|]*`) \|([^|]*)\|/gm)]
+  return new Map(rows.flatMap(([, names = '', value = '']) => [...names.matchAll(/`(\w+)`/g)].map(([, name = '']) => [name, value.trim()] as const)))
+}
+
+const table = tableUnder('Client options')
 
 const parsed = parseOptions({}) as unknown as Readonly<Record<string, unknown>>
 // What has a value made by the parser, and is "on" or "as those of" in words.
@@ -57,7 +59,7 @@ const inWords = ['reconnect', 'subscriptions', 'outbound', 'scanner']
 const options = docsOf('ClientOptions')
 
 describe('the options of a client', () => {
-  it('are the same in the declarations, the README and the parser', () => {
+  it('are the same in the declarations, the page and the parser', () => {
     expect([...options.keys(), 'set'].sort()).toEqual(Object.keys(parsed).sort())
     expect([...options.keys()]).toEqual(expect.arrayContaining(inWords))
     expect([...table.keys()].sort()).toEqual([...options.keys()].sort())
@@ -82,6 +84,17 @@ describe('the options of a client', () => {
     const values = parsed[option] as Readonly<Record<string, unknown>>
     expect(Object.fromEntries(docs.map(([member, text]) => [member, asValue(defaultIn(text) ?? 'nothing')]))).toEqual(
       Object.fromEntries(docs.map(([member]) => [member, values[member]])),
+    )
+  })
+
+  it.each(nested)('%s has a row of the page for each, with the default that is told', (option, name, told) => {
+    const rows = tableUnder(option)
+    expect([...rows.keys()].sort()).toEqual([...docsOf(name).keys()].sort())
+    const values = parsed[option] as Readonly<Record<string, unknown>>
+    const shown = [...rows].filter(([member]) => !(told as readonly string[]).includes(member) && member !== 'decide')
+    expect(shown.length).toBeGreaterThan(0)
+    expect(Object.fromEntries(shown.map(([member, value]) => [member, asValue(value)]))).toEqual(
+      Object.fromEntries(shown.map(([member]) => [member, values[member]])),
     )
   })
 

@@ -5,7 +5,7 @@ import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
-import { packed, requireDist } from './fixture.js'
+import { entries, packed, requireDist } from './fixture.js'
 import { addressesOf, anchorsOf, deadAddresses } from './links.js'
 
 let files: readonly string[] = []
@@ -29,14 +29,38 @@ describe('the package page', () => {
 
   it('has no dead link, picture or anchor, nor has any other page of the tarball', () => {
     const pages = files.filter((name) => name.endsWith('.md'))
-    expect(pages).toEqual(expect.arrayContaining(['README.md', 'src/reference/README.md', 'examples/FROM-MQTTJS.md']))
+    expect(pages).toEqual(expect.arrayContaining(['README.md', 'SECURITY.md', 'docs/reference/README.md', 'docs/from-mqttjs.md']))
     expect(pages.flatMap((name) => deadAddresses(name, files, textOf).map((address) => `${name}: ${address}`))).toEqual([])
     expect(addressesOf(textOf('README.md')).length).toBeGreaterThan(10)
   })
 
+  it('fits on a few screens, and names every entry of the package', () => {
+    const readme = textOf('README.md')
+    expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(250)
+    const transports = readme.split('\n').find((line) => line.includes('mqwire/transport/…')) ?? ''
+    const isNamed = (entry: string): boolean =>
+      readme.includes(`\`${entry}\``) || (entry.startsWith('mqwire/transport/') && transports.includes(`\`${path.basename(entry)}\``))
+    expect(entries.filter((entry) => !isNamed(entry))).toEqual([])
+  })
+
+  it.each([
+    ['How do I reconnect?', 'docs/reconnecting.md', 'reconnects automatically'],
+    ['Why do messages arrive twice?', 'docs/reconnecting.md#why-messages-arrive-twice', 'at least once'],
+    ['How do I bound memory?', 'docs/receiving.md#bounding-memory', 'memoryBudget'],
+    ['How do I test my program?', 'docs/testing.md', 'VirtualWorld'],
+    ['How do I come from MQTT.js?', 'docs/from-mqttjs.md', 'const client = mqtt.connect'],
+  ])('answers "%s" one click away, and in the index of the guides', (question, address, answer) => {
+    expect(textOf('README.md')).toContain(`[${question}](${address})`)
+    expect(textOf('docs/README.md')).toContain(`[${question}](${address.replace('docs/', '')})`)
+    const [page = '', anchor] = address.split('#')
+    const text = textOf(page)
+    const section = anchor === undefined ? text : text.slice(text.search(new RegExp(`^#+ ${anchor.replaceAll('-', '.')}$`, 'im')))
+    expect(section.slice(0, 2500)).toContain(answer)
+  })
+
   it('leads to the documents and programs that came along, which are all of those in the tarball', () => {
     const linked = new Set(files.filter((name) => name.endsWith('.md')).flatMap((name) => addressesOf(textOf(name)).map((to) => resolved(name, to))))
-    const alone = files.filter((name) => /^(?:src|examples)\//.test(name) && ![...linked].some((to) => name === to || name.startsWith(`${to}/`)))
+    const alone = files.filter((name) => /^(?:docs|examples)\//.test(name) && ![...linked].some((to) => name === to || name.startsWith(`${to}/`)))
     expect(alone).toEqual([])
   })
 

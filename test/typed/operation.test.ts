@@ -238,4 +238,185 @@ describe('a stream of answers', () => {
     setTimeout(() => caller.destroy(), 20)
     expect(MqttError.is(await open)).toBe(true)
   })
+
+  it('streams one after the other, and side by side, on one binding', async () => {
+    const { caller, server } = await pair()
+    await using _serving = await counting.on(server).serve(count)
+    const bound = counting.on(caller)
+    const all = async (to: number): Promise<number[]> => {
+      const got: number[] = []
+      for await (const n of bound.stream({ to }, '', { timeout: 3000, window: 2 })) got.push(n)
+      return got
+    }
+    for (let time = 0; time < 20; time++) expect(await all(4)).toEqual([0, 1, 2, 3])
+    const lengths = await Promise.all([3, 30, 0, 7].map(all))
+    expect(lengths.map(({ length }) => length)).toEqual([3, 30, 0, 7])
+  })
+
+  it('leaving ends the generator in every state, and waits for nobody', async () => {
+    const { caller, server } = await pair()
+    let begun = 0
+    let ended = 0
+    let go: () => void = () => undefined
+    await using _serving = await counting.on(server).serve(async function* ({ params }) {
+      begun += 1
+      try {
+        if (params.to === -1) await new Promise<void>((resolve) => (go = resolve))
+        for (let n = 0; ; n++) {
+          yield n
+          if (n === params.to) await new Promise<void>((resolve) => (go = resolve))
+        }
+      } finally {
+        ended += 1
+      }
+    })
+    const done = { value: undefined, done: true }
+    const soon = (promise: Promise<unknown> | undefined): Promise<unknown> =>
+      Promise.race([promise, new Promise((resolve) => setTimeout(() => resolve('it waits'), 1000))])
+    const bound = counting.on(caller)
+    // Before it began: nothing is asked.
+    expect(await soon(bound.stream({ to: 5 }, '').return?.())).toEqual(done)
+    // Before the first answer: it is cancelled when that comes.
+    const early = bound.stream({ to: -1 }, '')
+    const first = early.next()
+    await until(() => begun === 1, 'the request')
+    expect(await soon(early.return?.())).toEqual(done)
+    expect(await soon(first)).toEqual(done)
+    go()
+    await until(() => ended === 1, 'the end of the first')
+    // While it waits for an answer.
+    const middle = bound.stream({ to: 2 }, '')
+    for (let n = 0; n < 3; n++) expect((await middle.next()).value).toBe(n)
+    const waiting = middle.next()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(await soon(middle.return?.())).toEqual(done)
+    expect(await soon(waiting)).toEqual(done)
+    go()
+    await until(() => ended === 2, 'the end of the second')
+    // With a signal, while the connection is not there.
+    const abort = new AbortController()
+    const offline = await clientOn(brokerOf(), { reconnect: { backoff: () => 60_000 } })
+    offline.destroy()
+    await expect(soon(counting.on(offline).stream({ to: 1 }, '', { signal: abort.signal }).next())).rejects.toMatchObject({ code: 'ERR_CLOSED' })
+    expect(begun).toBe(2)
+  })
+
+  it('an abort settles at once, also without a connection', async () => {
+    const { broker, caller } = await pair()
+    await broker.close()
+    await until(() => caller.state !== 'connected')
+    const abort = new AbortController()
+    const began = Date.now()
+    const next = counting.on(caller).stream({ to: 1 }, '', { signal: abort.signal }).next()
+    setTimeout(() => abort.abort(new Error('enough')), 30)
+    await expect(next).rejects.toMatchObject({ code: 'ERR_ABORTED' })
+    expect(Date.now() - began).toBeLessThan(3000)
+  })
+
+  it('generators that never give another value take no place when their callers have left', async () => {
+    const { broker, caller, server } = await pair()
+    const handling = await counting.on(server).serve(async function* () {
+      yield 1
+      await new Promise(() => undefined)
+    })
+    const bound = counting.on(caller)
+    for (let time = 0; time < 3; time++) {
+      const streams = Array.from({ length: 400 }, () => bound.stream({ to: 1 }, '', { window: 4 }))
+      expect(await Promise.all(streams.map(async (stream) => (await stream.next()).value))).toEqual(streams.map(() => 1))
+      await Promise.all(streams.map((stream) => stream.return?.()))
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    expect(broker).toBeDefined()
+    await handling.unsubscribe()
+  })
+
+  it('two next() at a time give two answers', async () => {
+    const { caller, server } = await pair()
+    await using _serving = await counting.on(server).serve(count)
+    const stream = counting.on(caller).stream({ to: 3 }, '')
+    const four = await Promise.all([stream.next(), stream.next(), stream.next(), stream.next()])
+    expect(four.map(({ value }) => value)).toEqual([0, 1, 2, undefined])
+  })
+
+  it('numbers that are none of the convention are passed over', async () => {
+    const { broker, caller } = await pair()
+    const odd = await clientOn(broker)
+    await using _serving = await odd.respond('count/+', async ({ properties }) => {
+      const { responseTopic = '', correlationData } = properties
+      const say = (payload: string, ...userProperties: [string, string][]): Promise<unknown> =>
+        odd.publish(responseTopic, payload, { qos: 1, properties: { correlationData, userProperties } })
+      for (const seq of ['x', '', '0x0', '00', '-0', '1e0', '-1', 'NaN', 'Infinity', '9007199254740993', '0.5']) await say('99', ['seq', seq])
+      await say('1', ['seq', '0'])
+      for (const seq of ['0', '0x1', '01', ' 1']) await say('99', ['seq', seq])
+      await say('2', ['seq', '1'])
+      await say('', ['seq', '2'], ['end', ''])
+      return null
+    })
+    const got: number[] = []
+    for await (const n of counting.on(caller).stream({ to: 1 }, '', { timeout: 3000 })) got.push(n)
+    expect(got).toEqual([1, 2])
+  })
+
+  it('credit without bound leaves room for others in the queue', async () => {
+    const { broker, server } = await pair()
+    const greedy = await clientOn(broker, { receiveMaximum: 20 })
+    let made = 0
+    await using _serving = await counting.on(server).serve(async function* () {
+      for (;;) yield made++
+    })
+    const answers = await greedy.subscribe('greedy', { qos: 1, ack: 'manual', buffer: 10 })
+    const ask = { responseTopic: 'greedy', correlationData: new Uint8Array([1]), userProperties: [['stream', '9'] as [string, string]] }
+    await greedy.publish('count/1', '', { qos: 1, properties: ask })
+    const control = (await answers.next())?.properties.responseTopic ?? ''
+    await greedy.publish(control, '', { qos: 1, properties: { userProperties: [['credit', '9007199254740991']] } })
+    let worst = 0
+    for (let n = 0; n < 60; n++) {
+      await new Promise((resolve) => setTimeout(resolve, 2))
+      worst = Math.max(worst, server.outbound.size)
+    }
+    expect(made).toBeGreaterThan(100)
+    expect(worst).toBeLessThan(600)
+    await greedy.publish(control, '', { qos: 1, properties: { userProperties: [['cancel', '']] } })
+    await answers.detach()
+  })
+
+  it('a call of a generator that gives nothing is an error at once, and the handler runs once', async () => {
+    const { caller, server } = await pair()
+    let runs = 0
+    await using _serving = await counting.on(server).serve(
+      // biome-ignore lint/correctness/useYield: that is what is tried
+      async function* () {
+        runs += 1
+      },
+      { qos: 1 },
+    )
+    await expect(counting.on(caller).call({ to: 1 }, '', { qos: 1, timeout: 3000 })).rejects.toMatchObject({ code: 'ERR_REMOTE' })
+    expect(runs).toBe(1)
+  })
+
+  it('a generator of somebody else’s making may lack an end', async () => {
+    const { caller, server } = await pair()
+    await using _serving = await counting.on(server).serve((() => {
+      let n = 0
+      const values = { next: async () => ({ value: n++, done: n > 3 }), [Symbol.asyncIterator]: () => values }
+      return values
+    }) as never)
+    const got: number[] = []
+    for await (const n of counting.on(caller).stream({ to: 1 }, '', { timeout: 3000 })) got.push(n)
+    expect(got).toEqual([0, 1, 2])
+    expect(await counting.on(caller).call({ to: 1 }, '')).toBe(0)
+  })
+
+  it('a bad payload of a caller that nobody awaits ends nothing', async () => {
+    const { caller } = await pair()
+    const unhandled: unknown[] = []
+    const note = (error: unknown): void => void unhandled.push(error)
+    process.on('unhandledRejection', note)
+    setpoint.on(caller).call({ line: 'a/b' }, { value: 1 })
+    mq.channel('x', mq.number()).on(caller).publish(Number.NaN)
+    mq.channel('x/{id}', mq.number()).on(caller).clear({ id: '' })
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    process.off('unhandledRejection', note)
+    expect(unhandled).toEqual([])
+  })
 })

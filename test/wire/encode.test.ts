@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { MqttError } from '../../src/errors.js'
-import { writeAck, writeConnect, writeDisconnect, writePublish, writePublishHead, writeSubscribe } from '../../src/wire/encode-client.js'
+import { writeAck, writeConnect, writeDisconnect, writePackedAck, writeSubscribe } from '../../src/wire/encode-client.js'
+import { writeMessage, writePublish } from '../../src/wire/encode-publish.js'
 import type { PacketInput } from '../../src/wire/index.js'
 import { decode, encode, WireError } from '../../src/wire/index.js'
 import { Writer } from '../../src/wire/writer.js'
@@ -404,7 +405,8 @@ describe('sizes (P13)', () => {
   it('refuses a packet and a Property Length above 268,435,455 bytes before it takes the memory', () => {
     const before = process.memoryUsage().arrayBuffers
     const writer = new Writer()
-    const head = (length: number) => (): unknown => writePublishHead(writer, { topic: 'a' }, length, 5)
+    const settings = { qos: 0, retain: false, properties: undefined } as const
+    const head = (length: number) => (): unknown => writeMessage(writer, 'a', { length }, settings, 0, 0, false, 5, true)
     expect(head(268_435_455 - 3)).toThrow(
       expect.objectContaining({ kind: 'too-large', code: 'ERR_PACKET_TOO_LARGE', fault: 'local', option: 'payload' }),
     )
@@ -473,6 +475,34 @@ describe('the writers of the client', () => {
         expect(() => writePublish(cached, { topic: topic as string }, 5)).toThrow(expect.objectContaining({ option: 'topic' }))
       }
     }
+  })
+
+  it('write acknowledgements that are packed into integers as any others', () => {
+    const [packed, plain] = [new Writer(0), new Writer(0)]
+    for (const version of [4, 5] as const) {
+      for (const type of [4, 5, 6, 7]) {
+        for (const id of [1, 255, 256, 65_535]) {
+          for (const reasonCode of type > 5 ? [0, 0x92] : [0, 0x80, 0x99]) {
+            writePackedAck(packed, (type << 24) | (reasonCode << 16) | id, version)
+            writeAck(plain, type, id, version === 4 ? 0 : reasonCode, undefined, version)
+          }
+        }
+      }
+    }
+    expect(packed.take()).toEqual(plain.take())
+  })
+
+  it('write a message with its payload, as bytes or as ASCII, or up to it', () => {
+    const settings = { qos: 1, retain: true, properties: undefined } as const
+    const written = (payload: Uint8Array | string, headOnly: boolean): [boolean, string] => {
+      const writer = new Writer(0, true)
+      const done = writeMessage(writer, 'a', payload, settings, 5, 0, true, 5, headOnly)
+      return [done, Buffer.from(writer.take()).toString('hex')]
+    }
+    expect(written(Uint8Array.of(0x78, 0x79), false)).toEqual([true, '3b080001610005007879'])
+    expect(written('xy', false)).toEqual([true, '3b080001610005007879'])
+    expect(written('xy', true)).toEqual([true, '3b08000161000500'])
+    expect(written('xü', false)).toEqual([false, ''])
   })
 
   it('write one packet behind the other, and start again after reset', () => {

@@ -1,7 +1,7 @@
 /** The encoder of many packets: what `encode` gives, one behind the other, and nothing of what is refused. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { writeKnownHead, writePublishHead } from '../../src/wire/encode-client.js'
+import { writeKnownHead, writeMessage } from '../../src/wire/encode-publish.js'
 import { Encoder, encode, type PacketInput, WireError } from '../../src/wire/index.js'
 import { keepTopic, knownTopic } from '../../src/wire/topic-cache.js'
 import { Writer } from '../../src/wire/writer.js'
@@ -192,7 +192,8 @@ describe('the fast head of a PUBLISH', () => {
     const firstByte = packetId > 0 ? 0x32 : 0x30
     for (const payloadLength of [0, 200, 20_000]) {
       writeKnownHead(fast, firstByte, topic, packetId, 258, payloadLength, 5)
-      writePublishHead(slow, { topic: 't', qos: packetId > 0 ? 1 : 0, packetId, properties: { topicAlias: 258 } }, payloadLength, 5)
+      const settings = { qos: packetId > 0 ? 1 : 0, retain: false, properties: {} } as const
+      writeMessage(slow, 't', { length: payloadLength }, settings, packetId, 258, false, 5, true)
       expect(fast.take()).toEqual(slow.take())
     }
   })

@@ -34,38 +34,36 @@ export const defects: readonly Defect[] = [
   {
     name: 'packet identifiers are used again while in flight',
     by: ['I6', 'I7'],
-    file: 'client/session/send-window.ts',
-    find: `    while (this.#ids.get(id) !== 0)
-    this.#lastId = id`,
-    replace: `    while (this.#ids.get(id) !== 0 && id !== 3)
-    this.#lastId = id % 4`,
+    file: 'client/session/packet-identifiers.ts',
+    find: `    while (this.get(id) !== 0)
+    this.#last = id`,
+    replace: `    while (this.get(id) !== 0 && id !== 3)
+    this.#last = id % 4`,
   },
   {
     name: 'acknowledged before it was delivered',
     by: ['I1'],
-    file: 'client/delivery/consumer.ts',
-    find: `    if (this.config.ack === 'on-receive') message.settle(0)
-    // Handlers`,
-    replace: `    message.settle(0)
-    // Handlers`,
+    file: 'client/delivery/outstanding.ts',
+    find: "if (ack === 'on-receive') message.settle(0)",
+    replace: 'message.settle(0)',
   },
   {
     name: 'send quota off by one',
     by: ['I6'],
     file: 'client/session/send-window.ts',
-    find: 'return this.#inFlight < this.#window && this.#ids.size < maximumPacketIdentifier',
-    replace: 'return this.#inFlight <= this.#window && this.#ids.size < maximumPacketIdentifier',
+    find: 'return this.inFlight < this.quota && this.hasIdentifier',
+    replace: 'return this.inFlight <= this.quota && this.hasIdentifier',
   },
   {
     name: 'quota given back at PUBREC',
     by: ['I6'],
     file: 'client/session/send-window.ts',
-    find: `    this.#ids.set(id, AWAIT_PUBCOMP)
-    this.#acks.push(PUBREL, id, 0)
+    find: `    this.set(id, AWAIT_PUBCOMP)
+    this.#host.acks.push(PUBREL, id, 0)
     return RELEASED`,
-    replace: `    this.#ids.set(id, AWAIT_PUBCOMP)
-    this.#acks.push(PUBREL, id, 0)
-    this.#inFlight -= this.#inFlight > 1 ? 1 : 0
+    replace: `    this.set(id, AWAIT_PUBCOMP)
+    this.#host.acks.push(PUBREL, id, 0)
+    this.inFlight -= this.inFlight > 1 ? 1 : 0
     return RELEASED`,
   },
   {
@@ -111,9 +109,8 @@ export const defects: readonly Defect[] = [
     by: ['I6'],
     file: 'client/session/aliases.ts',
     find: `    this.#aliases.clear()
+    this.#used = new Queue()
     this.#free.length = 0
-    this.#oldest = undefined
-    this.#youngest = undefined
     this.#maximum`,
     replace: '    this.#maximum',
   },
@@ -178,17 +175,17 @@ export const defects: readonly Defect[] = [
     find: `      parked.value = this.#decided(parked.value, ticket, reasonCode, from)
       return true`,
     replace: `      parked.value = this.#decided(parked.value, ticket, reasonCode, from)
-      this.#acks.push((parked.value & qos2Flag) === 0 ? PUBACK : PUBREC, parked.value >>> idShift, 0)
+      this.#host.acks.push((parked.value & qos2Flag) === 0 ? PUBACK : PUBREC, parked.value >>> idShift, 0)
       return true`,
   },
   {
     name: 'acknowledgements in the order of settling',
     by: ['I6'],
     file: 'client/session/receive-window.ts',
-    find: `    this.#slots[index] = this.#decided(slot, ticket, reasonCode, from)
+    find: `    this.setSlot(at, this.#decided(slot, ticket, reasonCode, from))
     this.#drain()`,
-    replace: `    this.#slots[index] = this.#decided(slot, ticket, reasonCode, from)
-    this.#acknowledge(slot >>> idShift, (slot & qos2Flag) !== 0, reasonCode)`,
+    replace: `    this.setSlot(at, this.#decided(slot, ticket, reasonCode, from))
+    this.#acknowledge(this.slot(at))`,
   },
   {
     name: 'sessionlost is not told',
@@ -201,8 +198,8 @@ export const defects: readonly Defect[] = [
     name: 'keep-alive is never sent',
     by: ['I6'],
     file: 'client/session/session.ts',
-    find: `if (verdict === 'ping') this.#send({ type: 'pingreq' })`,
-    replace: `if (verdict === 'ping') this.#owns ||= false`,
+    find: `if (verdict === 'ping') this.send({ type: 'pingreq' })`,
+    replace: `if (verdict === 'ping') this.known ||= false`,
   },
   {
     name: 'a disconnect event is missing',

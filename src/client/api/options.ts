@@ -133,7 +133,7 @@ export interface ClientOptions {
   readonly will?: WillOptions | undefined
   /** `'reject'` (default): one round over the endpoints, then an error with a cause for each. `'wait'`: goes on as after a lost connection. */
   readonly firstConnect?: 'reject' | 'wait' | undefined
-  /** `false`: a lost connection ends the client. Default `true`: it is made good. */
+  /** `false`: a lost connection ends the client. Default `true`: the client reconnects. */
   readonly reconnect?: boolean | ReconnectOptions | undefined
   /** `'when-lost'` (default): subscriptions are made anew when the session is gone. `'always'`: on every connection, for servers that forget. */
   readonly resubscribe?: 'when-lost' | 'always' | undefined

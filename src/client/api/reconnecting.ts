@@ -38,7 +38,7 @@ export interface DecisionContext {
   readonly verdict: Verdict
 }
 
-/** How lost connections and failed attempts are made good. */
+/** How the client reconnects after a lost connection or a failed attempt. */
 export interface ReconnectOptions {
   /** Milliseconds before each attempt. Default `exponential()`: full jitter, from 1 s to 30 s. */
   readonly backoff?: Backoff | undefined
@@ -49,7 +49,7 @@ export interface ReconnectOptions {
    * Before the first connection every dial counts, but the first round goes over the whole list in any case. Default: no limit.
    */
   readonly maxAttempts?: number | undefined
-  /** Decides otherwise than the table in the README; undefined leaves it at that. Default: none. */
+  /** Overrides the table of verdicts in `docs/reconnecting.md`; undefined leaves it at that. Default: none. */
   readonly decide?: ((error: MqttError, context: DecisionContext) => Verdict | undefined) | undefined
 }
 

@@ -12,4 +12,6 @@ export interface Inside {
   readonly modern: boolean
   /** Tells of a payload that is none; the first of a channel is a line of the log too. */
   tell(event: ClientEvents['invalid'], first: boolean): void
+  /** Writes a line of the log; not in copies of the package from before. */
+  log?(level: 'error', ...parts: readonly unknown[]): void
 }

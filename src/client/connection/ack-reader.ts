@@ -4,7 +4,7 @@
  * The usual ones, which hold nothing but an identifier and perhaps a reason code, are read where they lie. By the rules of `decodeServerPacket`:
  * what is not the usual, right or wrong, is left to that.
  */
-import { PUBACK, PUBCOMP, PUBREC } from '../../wire/constants.js'
+import { PUBREL } from '../../wire/constants.js'
 import type { Properties, ProtocolVersion } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
 import { CLEARED, DONE, RELEASED } from '../session/numbers.js'
@@ -17,28 +17,17 @@ export function takeAck(host: ConnectionHost, packetType: number, bytes: Uint8Ar
   const packetId = ((bytes[body] as number) << 8) | (bytes[body + 1] as number)
   const reasonCode = size === 2 ? 0 : (bytes[body + 2] as number)
   if (packetId === 0 || (reasonCode !== 0 && !isReasonCode(packetType, reasonCode, 'server'))) return false
-  if (host.session.expectConnected()) handleAck(host, packetType, packetId, reasonCode, undefined)
+  const { session } = host
+  if (session.state === 'connected' || session.expectConnected()) handleAck(host, packetType, packetId, reasonCode, undefined)
   return true
 }
 
 /** An acknowledgement that was read. */
 export function handleAck(host: ConnectionHost, packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void {
-  const { sendWindow, receiveWindow } = host.session
-  if (packetType === PUBACK) settle(host, sendWindow.handlePuback(packetId), packetType, packetId, reasonCode, properties)
-  else if (packetType === PUBREC) settle(host, sendWindow.handlePubrec(packetId, reasonCode), packetType, packetId, reasonCode, properties)
-  else if (packetType === PUBCOMP) settle(host, sendWindow.handlePubcomp(packetId), packetType, packetId, reasonCode, properties)
-  else receiveWindow.handlePubrel(packetId)
-}
-
-function settle(
-  host: ConnectionHost,
-  verdict: number,
-  packetType: number,
-  packetId: number,
-  reasonCode: number,
-  properties: Properties | undefined,
-): void {
-  if (verdict === DONE) host.publishQueue.handleAcknowledged(packetType, packetId, reasonCode, properties)
-  else if (verdict === RELEASED) host.publishQueue.handleReleased(packetId, reasonCode)
-  else if (verdict === CLEARED) host.publishQueue.flush()
+  const { publishQueue, session } = host
+  if (packetType === PUBREL) return session.receiveWindow.handlePubrel(packetId)
+  const verdict = session.sendWindow.handleAck(packetType, packetId, reasonCode)
+  if (verdict === DONE) publishQueue.handleAcknowledged(packetType, packetId, reasonCode, properties)
+  else if (verdict === RELEASED) publishQueue.handleReleased(packetId, reasonCode)
+  else if (verdict === CLEARED) publishQueue.flush()
 }

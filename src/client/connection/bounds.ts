@@ -2,12 +2,12 @@
  * The numbers of a connection's reading half: bounds, waits and thresholds. It imports nothing, so that bundlers put them where they are used.
  */
 
-// connection.ts
+// packet-reader.ts
 /** Of the memory budget, for topics that the server gives aliases to; 64 KiB at least. */
 export const aliasShare = 0.25
 export const leastAliasBytes = 65_536
-/** Of the memory budget, for topics that come in again and again. */
-export const topicShare = 0.0625
+
+// connection.ts
 /** Milliseconds that a peer gets to end its side of the stream once all that we had to say has left. */
 export const closePatience = 1000
 
@@ -17,6 +17,8 @@ export const userPropertyLimit = 128
 export const subscriptionIdentifierLimit = 64
 
 // stream-reader.ts
+/** Of the memory budget, for topics that come in again and again. */
+export const topicShare = 0.0625
 /** Packets, and milliseconds of work, after which others have their turn: whichever is reached first. */
 export const sliceLength = 10_000
 export const sliceTime = 5
@@ -25,9 +27,9 @@ export const clockStride = 64
 /** Bytes that wait for the next turn at most. */
 export const mostWaiting = 1_048_576
 
-// output.ts
-/** More than a head without properties takes, but for the topic. */
-export const headRoom = 16
+// packet-writer.ts
+/** Acknowledgements for which an empty queue keeps its array. */
+export const mostIdleAcks = 4096
 /** Room that writing an acknowledgement asks for: a few bytes more than it takes. */
 export const ackRoom = 8
 /**

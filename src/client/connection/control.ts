@@ -3,25 +3,15 @@
  *
  * Pure functions over writers and bytes.
  */
-import { PINGRESP, PUBACK, PUBCOMP, PUBLISH } from '../../wire/constants.js'
+import { PINGRESP, PUBACK, PUBCOMP } from '../../wire/constants.js'
 import { decodeServerPacket } from '../../wire/decode-server.js'
 import { acknowledgements } from '../../wire/decode-shared.js'
-import {
-  writeAuth,
-  writeConnect,
-  writeDisconnect,
-  writeKnownHead,
-  writePingreq,
-  writePublishHead,
-  writeSubscribe,
-  writeUnsubscribe,
-} from '../../wire/encode-client.js'
+import { writeAuth, writeConnect, writeDisconnect, writePingreq, writeSubscribe, writeUnsubscribe } from '../../wire/encode-client.js'
 import type { ClientPacket, DisconnectPacket, Packet, ProtocolVersion, ServerPacket } from '../../wire/packets.js'
 import type { PropertyNotes } from '../../wire/properties.js'
 import type { Writer } from '../../wire/writer.js'
 import { encoder } from '../common/schema.js'
 import type { Sending } from '../parsing/requests.js'
-import { ackId, ackReason, ackType } from '../session/ack-queue.js'
 import { subscriptionIdentifierLimit, userPropertyLimit } from './bounds.js'
 
 /** A packet of a server, but for PUBLISH. @throws WireError */
@@ -65,31 +55,8 @@ export function holdsTooMuch({ userPropertyCount, subscriptionIdentifierCount }:
 }
 
 /** A queued acknowledgement as a packet, for those who watch. */
-export function acknowledgement(entry: number): Packet {
-  return { type: acknowledgements[ackType(entry) - PUBACK], packetId: ackId(entry), reasonCode: ackReason(entry), properties: {} } as Packet
-}
-
-/** The empty Topic Name of a PUBLISH under an alias. */
-const noTopic = /* @__PURE__ */ new Uint8Array(2)
-
-/** Writes a PUBLISH up to its payload. @throws WireError */
-export function writePublishStart(
-  writer: Writer,
-  topic: string,
-  payloadLength: number,
-  { qos, retain, properties }: Sending,
-  packetId: number,
-  alias: number,
-  dup: boolean,
-  version: ProtocolVersion,
-): void {
-  const known = properties !== undefined ? undefined : topic === '' && alias > 0 ? noTopic : writer.known(topic)
-  if (known !== undefined) {
-    const firstByte = (PUBLISH << 4) | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
-    return writeKnownHead(writer, firstByte, known, packetId, alias, payloadLength, version)
-  }
-  const all = alias > 0 ? { ...properties, topicAlias: alias } : properties
-  writePublishHead(writer, { topic, qos, retain, dup, packetId, properties: all }, payloadLength, version)
+export function acknowledgement(ack: number): Packet {
+  return { type: acknowledgements[(ack >>> 24) - PUBACK], packetId: ack & 0xffff, reasonCode: (ack >>> 16) & 0xff, properties: {} } as Packet
 }
 
 /** A PUBLISH that was written, for those who watch. */

@@ -17,6 +17,8 @@ export interface ConnectionOwner {
   readonly links: ConnectionKeeper
   /** What the session's control plane asks for, but for what the connection does itself. */
   handleAction(action: Exclude<Action, { type: 'send' | 'close' }>): void
+  /** Something waits to be sent. */
+  readonly waiting: boolean
   /** Sends what waits, as far as it may. */
   flush(): void
 }
@@ -39,9 +41,9 @@ export interface MessageTaker {
   readonly borrowers: { readonly size: number }
   /** Messages that wait leave memory that they may keep alive by themselves; read windows only when they must. */
   moveOut(must: boolean): void
-  /** A read begins. `window` is what it went into, where that may be lent. */
+  /** The messages of a read begin. `window` is what it went into, where that may be lent. */
   handleRead(window: Piece | undefined): void
-  /** What was read belongs to its owner again. */
+  /** They were taken, and what was read belongs to its owner again. */
   handleReadEnd(): void
   /** A message came in; `limit` is where what the view's bytes hold of the stream ends. */
   handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit: number): void

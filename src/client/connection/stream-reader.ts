@@ -9,37 +9,17 @@ import type { Transport } from '../../transport/transport.js'
 import { WireError } from '../../wire/error.js'
 import { Framer } from '../../wire/framer.js'
 import type { FrameOptions, FrameSource } from '../../wire/frames.js'
-import type { ProtocolVersion } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
-import type { Platform } from '../platform/platform.js'
 import { clockStride, mostWaiting, sliceLength, sliceTime } from './bounds.js'
-import { sizeLimit } from './control.js'
-
-/** Whom the packets are for. */
-export interface FrameHandler {
-  /** False once nothing more is to be read. */
-  readonly reading: boolean
-  /** A slice begins. */
-  handleSliceStart(): void
-  /** The framer has a packet. @throws WireError when it is malformed */
-  handleFrame(now: number): void
-  /** A slice is over. `complete`: it had a packet. `fault`: the packet behind it was malformed. */
-  handleSlice(complete: boolean, fault: WireError | undefined, now: number): void
-}
-
-/** How packets of a server are found. */
-export function frameOptions({ allocate }: Platform, protocolVersion: ProtocolVersion, maximumPacketSize: number): FrameOptions {
-  return { protocolVersion, maximumPacketSize, sizeLimit, splits: true, allocate }
-}
+import type { ConnectionHost } from './ports.js'
 
 /** Incoming bytes of one connection. */
-export class StreamReader {
-  framer: FrameSource
+export abstract class StreamReader {
   /** Takes over as soon as a packet ends where a read does. */
   better: FrameSource | undefined
-  readonly #platform: Platform
+  protected framer: FrameSource
+  readonly #host: ConnectionHost
   readonly #transport: Transport
-  readonly #handler: FrameHandler
   /** What came in while the framer's chunk was not walked to its end; undefined while it is. */
   #waiting: Writer | undefined
   /** A packet is still to be judged: nothing behind it is read. */
@@ -49,12 +29,17 @@ export class StreamReader {
   #packets = 0
   #busy = 0
 
-  constructor(platform: Platform, transport: Transport, handler: FrameHandler, protocolVersion: ProtocolVersion, maximumPacketSize: number) {
-    this.#platform = platform
+  constructor(host: ConnectionHost, transport: Transport, options: FrameOptions) {
+    this.#host = host
     this.#transport = transport
-    this.#handler = handler
-    this.framer = new Framer({ from: 'server', ...frameOptions(platform, protocolVersion, maximumPacketSize) })
+    this.framer = new Framer({ from: 'server', ...options })
   }
+
+  /** The framer has a packet. @throws WireError when it is malformed */
+  protected abstract handleFrame(now: number): void
+
+  /** A slice is over. `complete`: it had a packet. `fault`: the packet behind it was malformed. */
+  protected abstract handleSlice(complete: boolean, fault: WireError | undefined, now: number): void
 
   /** Where the rest of a large payload may be read into. */
   get room(): Uint8Array | undefined {
@@ -63,14 +48,15 @@ export class StreamReader {
 
   /** Bytes that are held. */
   get held(): number {
-    return this.framer.pending + (this.#waiting === undefined ? 0 : this.framer.unread + this.#waiting.length)
+    const { pending, unread } = this.framer
+    return pending + (this.#waiting === undefined ? 0 : unread + this.#waiting.length)
   }
 
   /**
-   * Takes the first `length` of these bytes, which belong to their owner again afterwards. False when they are more than `room` for a packet that is
-   * still to be judged.
+   * Takes the first `length` of these bytes, which belong to their owner again afterwards. False when what is held behind a packet that is still to be
+   * judged gets too much.
    */
-  take(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, now: number, room: () => number): boolean {
+  take(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, now: number): boolean {
     if (bytes === undefined) this.framer.fill(length)
     if (this.#waiting === undefined) {
       if (this.better !== undefined && this.framer.pending === 0) this.#upgrade(this.better)
@@ -81,7 +67,7 @@ export class StreamReader {
       return true
     }
     if (bytes === undefined) return true
-    if (this.#held && length > room()) return false
+    if (this.#held && this.held + length > this.#host.options.memoryBudget) return false
     this.#waiting.raw(length === bytes.length ? bytes : bytes.subarray(0, length))
     if (!this.#held && this.#waiting.length > mostWaiting) this.#continue(false)
     return true
@@ -131,36 +117,35 @@ export class StreamReader {
   }
 
   /** True when the chunk was walked to its end. */
-  #walk(sliced: boolean, began = this.#platform.now()): boolean {
-    const handler = this.#handler
+  #walk(sliced: boolean, began = this.#host.platform.now()): boolean {
+    const { platform, session } = this.#host
     const { framer } = this
     const first = this.#packets
     let packets = first
     let tired = false
     let fault: WireError | undefined
-    handler.handleSliceStart()
     try {
-      while (handler.reading && !this.#held && !this.#over) {
+      while (session.state !== 'closed' && !this.#held && !this.#over) {
         tired = sliced && this.#isTired(packets, began)
         if (tired || !framer.next()) break
         packets += 1
-        handler.handleFrame(began)
+        this.handleFrame(began)
       }
     } catch (error) {
       if (!(error instanceof WireError)) throw error
       fault = error
     }
     this.#packets = packets
-    this.#busy += this.#platform.now() - began
-    const stops = !this.#over && handler.reading && fault === undefined && (tired || this.#held)
+    this.#busy += platform.now() - began
+    const stops = !this.#over && session.state !== 'closed' && fault === undefined && (tired || this.#held)
     if (stops) this.#stop()
-    handler.handleSlice(packets > first, fault, began)
+    this.handleSlice(packets > first, fault, began)
     return !stops
   }
 
   #isTired(packets: number, began: number): boolean {
     if (packets >= sliceLength) return true
-    return packets % clockStride === clockStride - 1 && this.#busy + this.#platform.now() - began >= sliceTime
+    return packets % clockStride === clockStride - 1 && this.#busy + this.#host.platform.now() - began >= sliceTime
   }
 
   #stop(): void {
@@ -170,7 +155,7 @@ export class StreamReader {
       this.#transport.pause?.()
     }
     if (this.#held) return
-    this.#platform.nextTurn(() => {
+    this.#host.platform.nextTurn(() => {
       this.#packets = 0
       this.#busy = 0
       if (!this.#held && this.#waiting !== undefined) this.#continue(true)

@@ -36,10 +36,11 @@ export class Outstanding {
 
   /** Hands out the next message that waits. */
   next(): DeliveredMessage | undefined {
+    const host = this.#host
     const message = this.#buffer.shift()
     if (message !== undefined) this.handOut(message)
     // A turn ended before, or it may have been the last that `disconnect()` waits for.
-    this.#host.handleTurnEnd()
+    host.handleTurnEnd()
     return message
   }
 

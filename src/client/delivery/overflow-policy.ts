@@ -54,9 +54,9 @@ export class OverflowPolicy {
     const consumer = this.#consumer
     const { buffer, overflow } = consumer.config
     const { receiveWindow } = this.#host.session
-    const { messages } = this.#consumer.buffer
+    const { messages } = consumer.buffer
     let youngest: DeliveredMessage | undefined
-    while (consumer.open && this.#consumer.buffer.exceeds) {
+    while (consumer.open && consumer.buffer.exceeds) {
       if (overflow === 'drop-newest')
         messages.youngest(1, (message) => {
           youngest = message

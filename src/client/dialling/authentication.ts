@@ -66,7 +66,7 @@ export class Authentication implements Extra {
       const answer = data(await this.#mechanism.continue(given, context), 'auth.continue')
       // What CONNACK has decided meanwhile needs no answer.
       if (round !== this.#round || connected !== (this.#host.links.connection !== undefined)) return
-      this.#host.session.authenticate(0x18, answer)
+      this.#host.session.authExchange.authenticate(0x18, answer)
       this.#host.links.pump()
     }
     this.#tail = this.#tail.then(proceed).catch((error: unknown) => {
@@ -91,7 +91,7 @@ export class Authentication implements Extra {
       (first) => {
         if (round !== this.#round || this.#renewal === undefined) return
         this.#renewal.begun = true
-        this.#host.session.authenticate(0x19, first)
+        this.#host.session.authExchange.authenticate(0x19, first)
         this.#host.links.pump()
       },
       (error: unknown) => {

@@ -11,11 +11,11 @@ import { Counters } from '../common/counters.js'
 import { Emitter } from '../common/emitter.js'
 import type { Inside } from '../common/inside.js'
 import type { ConnectionHost } from '../connection/ports.js'
-import { Turns } from '../connection/turns.js'
 import type { Extra } from '../context/extra.js'
 import type { Consumer } from '../delivery/consumer.js'
 import { MessageRouter } from '../delivery/message-router.js'
 import type { ConsumerHost } from '../delivery/ports.js'
+import { ReaderTurns } from '../delivery/reader-turns.js'
 import { Authentication } from '../dialling/authentication.js'
 import { Dialling } from '../dialling/dialling.js'
 import type { AuthenticationHost, DiallingHost } from '../dialling/ports.js'
@@ -54,7 +54,7 @@ export class Core
   readonly authentication: Authentication | undefined
   readonly extras: readonly Extra[]
   readonly dialling: Dialling
-  readonly turns: Turns
+  readonly turns: ReaderTurns
   clientId: string
   #ending: Ending | undefined
 
@@ -66,7 +66,7 @@ export class Core
     this.events = new Emitter(
       (error, type) => this.log('error', `a listener of '${type}' threw: `, error),
       platform.trace && ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
-      () => this.links.current?.writer.watching.refresh(),
+      () => this.links.current?.writer.lookForWatchers(),
     )
     const { cleanStart, outbound, topicAliasMaximum } = options
     const unaskedAliases = topicAliasMaximum === undefined ? 10 : 0
@@ -82,10 +82,7 @@ export class Core
     const renewal = options.credentials && new Renewal(this, this.authentication)
     this.extras = [this.authentication, renewal].filter((extra) => extra !== undefined)
     this.dialling = new Dialling(this, endpoints)
-    this.turns = new Turns(platform, () => {
-      this.registry.flush()
-      this.links.current?.writer.flush()
-    })
+    this.turns = new ReaderTurns(platform)
     platform.attend?.(this)
   }
 
@@ -114,7 +111,7 @@ export class Core
   settle(ticket: number, reasonCode: number): boolean {
     // 3.1.1 cannot say no.
     const settled = this.session.receiveWindow.settle(ticket, this.session.version === 5 ? reasonCode : 0)
-    this.turns.flush()
+    this.links.current?.writer.queueFlush(true)
     this.handleTurnEnd()
     return settled
   }
@@ -143,6 +140,10 @@ export class Core
 
   finish(error: MqttError | undefined): void {
     finish(this, error)
+  }
+
+  get waiting(): boolean {
+    return this.registry.sender.waiting || this.publishQueue.waiting
   }
 
   flush(): void {

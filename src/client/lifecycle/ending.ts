@@ -74,7 +74,7 @@ export class Ending {
     await this.#patient(this.#turnsEnded())
     if (drain) await this.#patient(publishQueue.draining.drained())
     registry.letGo()
-    registry.flush()
+    registry.sender.flush()
     const link = links.current
     // A link that was stuck until the time was over gets no more.
     const lingers = this.#rushed && (atOnce || link?.writer.writable === true)

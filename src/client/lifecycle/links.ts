@@ -74,7 +74,7 @@ export class Links {
 
   useScanner(scanner: FrameScanner): void {
     this.scanner = scanner
-    this.current?.useScanner(scanner)
+    this.current?.reader.useScanner(scanner)
   }
 
   /** A connection that we give up ourselves ends with DISCONNECT, so that no will is published. */

@@ -1,10 +1,10 @@
 /**
  * The parts of one client, as the functions of this room see them. Types only.
  */
-import type { Turns } from '../connection/turns.js'
 import type { ClientContext } from '../context/context.js'
 import type { Extra } from '../context/extra.js'
 import type { MessageRouter } from '../delivery/message-router.js'
+import type { ReaderTurns } from '../delivery/reader-turns.js'
 import type { Authentication } from '../dialling/authentication.js'
 import type { Dialling } from '../dialling/dialling.js'
 import type { PublishQueue } from '../publishing/publish-queue.js'
@@ -26,5 +26,5 @@ export interface Parts extends ClientContext {
   readonly authentication: Authentication | undefined
   /** What attaches to the client and is known by nothing else. */
   readonly extras: readonly Extra[]
-  readonly turns: Turns
+  readonly turns: ReaderTurns
 }

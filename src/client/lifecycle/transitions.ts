@@ -71,7 +71,7 @@ function tellUp(parts: Parts, { keepAlive, pingTimeout }: { keepAlive: number; p
 
 /** Sends what waits, as far as it may. */
 export function flush({ registry, publishQueue }: Parts): void {
-  registry.flush()
+  registry.sender.flush()
   publishQueue.flush()
 }
 

@@ -6,10 +6,8 @@
  */
 import type { ReadWindow } from '../../wire/frames.js'
 import { peekHead, peekShare } from './bounds.js'
+import type { Piece } from './message-memory.js'
 import { Windows } from './read-windows.js'
-
-/** Takes the first `length` of these bytes; without any, those in the room that was given. `window` is what they lie in, where that may be lent. */
-export type TakeRead = (bytes: Uint8Array | undefined, length: number, data: DataView | undefined, window: object | undefined) => void
 
 /** Who may hold memory that reads went into. */
 export interface Lender {
@@ -18,22 +16,23 @@ export interface Lender {
 }
 
 /** Whose packets the reads are cut into. */
-export interface Room {
+export interface ReadTaker {
+  /** Where the rest of a large payload may be read into. */
   readonly room: Uint8Array | undefined
+  /** Takes the first `length` of these bytes; without any, those in the room that was given. `window` is what they lie in, where that may be lent. */
+  receive(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, window: Piece | undefined): void
 }
 
 /** The reads of one connection. */
 export class Reads {
   readonly #router: Lender
-  readonly #asker: Room
-  readonly #take: TakeRead
+  readonly #taker: ReadTaker
   readonly #windows = new Windows()
   #room: Uint8Array | undefined
 
-  constructor(router: Lender, asker: Room, take: TakeRead) {
+  constructor(router: Lender, taker: ReadTaker) {
     this.#router = router
-    this.#asker = asker
-    this.#take = take
+    this.#taker = taker
   }
 
   /** Reads go here instead of the thread's window: for a scanner that reads in place. */
@@ -45,7 +44,7 @@ export class Reads {
   buffer(): Uint8Array {
     // The rest of a large payload goes where it is to stay.
     const before = this.#room
-    this.#room = this.#asker.room
+    this.#room = this.#taker.room
     if (this.#room !== undefined) return this.#room
     const { bytes } = this.#windows.give(this.#router.borrowers.size > 0, () => this.#router.moveOut(true))
     const latest = before?.buffer.byteLength ?? 0
@@ -55,8 +54,8 @@ export class Reads {
 
   /** As {@link Sink.read}. */
   read(length: number): void {
-    if (this.#room !== undefined) return this.#take(undefined, length, undefined, undefined)
+    if (this.#room !== undefined) return this.#taker.receive(undefined, length, undefined, undefined)
     const { bytes, data } = this.#windows.take(length)
-    this.#take(bytes, length, data, this.#windows.piece)
+    this.#taker.receive(bytes, length, data, this.#windows.piece)
   }
 }

@@ -35,3 +35,9 @@ export function giveBuffer(bytes: Uint8Array): void {
     if (slices.length < mostSlices) slices.push(bytes)
   } else if (bytes.length === smallBuffer && small.length < mostSmall) small.push(bytes)
 }
+
+/** A buffer of at least `size` bytes in place of one that was taken before. */
+export function swapBuffer(size: number, old: Uint8Array): Uint8Array {
+  giveBuffer(old)
+  return takeBuffer(size)
+}

@@ -29,11 +29,11 @@ export class LentBytes {
   /** The caller has the bytes back: what is to be sent of them, now or `again`, is copied. Beyond the limit it is not sent, and the link is cut. */
   giveBack(item: QueuedPublish, again: boolean): void {
     const { size, payload } = item
-    const output = this.#item === item && this.#output?.isSending(payload) ? this.#output : undefined
+    const output = this.#item === item && this.#output?.source === payload ? this.#output : undefined
     if (!again && output === undefined) return
     if (size <= this.#host.options.outbound.maxQueuedBytes) {
       item.payload = new Uint8Array(payload)
-      output?.goOnWith(item.payload)
+      if (output !== undefined) output.source = item.payload
       return
     }
     // Longer than any server takes.

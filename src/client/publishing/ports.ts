@@ -19,20 +19,18 @@ export interface PublishWriter {
   queueFlush(): void
   /** Calls back when everything that was queued so far has left, or never will. */
   onWritten(callback: (error?: unknown) => void): void
-  /** True while this payload is in the middle of being handed over. */
-  isSending(payload: unknown): payload is Uint8Array
-  /** A copy takes the place of the payload in the middle of being handed over. */
-  goOnWith(copy: Uint8Array): void
+  /** The payload in the middle of being handed over, whose place a copy may take. */
+  source: Uint8Array | undefined
 }
 
 /** How far the writing has come. */
 export interface WriteProgress {
   /** Bytes that have left. */
   readonly left: number
+  /** The payload in the middle of being handed over. */
+  readonly source: Uint8Array | undefined
   /** Where what was written so far ends: bytes since the connection began. */
   readonly end: number
-  /** True while a payload is in the middle of being handed over. */
-  readonly midway: boolean
 }
 
 /** The client that publishes. */

@@ -68,7 +68,7 @@ export class PublishQueue {
     this.#watch = new StallWatch(host.platform, {
       open: () => this.inFlight,
       // What has not left whole cannot be acknowledged.
-      progress: () => (host.links.connection?.writer.midway ? Number.NaN : this.#acks),
+      progress: () => (host.links.connection?.writer.source === undefined ? this.#acks : Number.NaN),
       patience: () => stallAge,
       tell: (age) => {
         host.log('warn', `the server acknowledges nothing since ${Math.round(age)} ms`)
@@ -85,6 +85,11 @@ export class PublishQueue {
   /** Publishes that have not been sent. */
   get size(): number {
     return this.#backlog.size
+  }
+
+  /** Something waits to be sent. */
+  get waiting(): boolean {
+    return this.size + this.#replays.length > 0
   }
 
   /** Publishes that were sent and lack their last acknowledgement. */
@@ -107,7 +112,7 @@ export class PublishQueue {
     }
     this.#post(output, topic, payload, noSettings)
     // The caller may write into its bytes again as soon as this returns.
-    if (output.isSending(payload)) output.goOnWith(new Uint8Array(payload))
+    if (output.source === payload) output.source = new Uint8Array(payload)
     return true
   }
 

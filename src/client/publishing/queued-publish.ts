@@ -4,7 +4,7 @@
  * Data and pure functions; the way itself is in `publish-queue.ts`.
  */
 import { MqttError } from '../../errors.js'
-import { writePublishHead } from '../../wire/encode-client.js'
+import { writeMessage } from '../../wire/encode-publish.js'
 import type { Properties, UserProperties } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
 import type { ClientEvents, InFlight, Negotiated, OfflinePolicy, Receipt } from '../api/index.js'
@@ -145,10 +145,9 @@ export function assertTaken({ qos, retain, properties }: CheckedPublish, limits:
 
 /** Writes what cannot leave now to a scratch buffer, but for the payload. @throws MqttError for what can never be sent */
 export function assertSendable(topic: string, payloadLength: number, how: Sending, limit = Number.POSITIVE_INFINITY): void {
-  const { qos, retain, properties } = how
   trial.reset()
   try {
-    writePublishHead(trial, { topic, qos, retain, packetId: qos, properties }, payloadLength, 5)
+    writeMessage(trial, topic, { length: payloadLength }, how, how.qos, 0, false, 5, true)
   } catch (error) {
     throw asInvalidOption(error, '', topic)
   }

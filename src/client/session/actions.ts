@@ -1,5 +1,5 @@
 /**
- * What the session asks its driver to do: the control plane's output, taken with `Session.poll()` until it gives undefined.
+ * What the session asks its driver to do: the control plane's output, taken out of `Session.actions`.
  *
  * Types only. Actions are queued in the order in which they must take effect.
  */

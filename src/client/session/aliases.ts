@@ -4,14 +4,15 @@
  * Memory is bounded by the Topic Alias Maximum of each side times the longest topic. They must never outlive their connection [MQTT-3.3.2-7].
  */
 
+import { type Linked, Queue } from '../common/queue.js'
 import { SparseMap } from '../common/sparse.js'
 import { mostAliases } from './numbers.js'
 
-/** Topics by alias. */
-export class InboundAliases {
+/** Topics by alias: a record of each, in which others keep what they know about the topic. */
+export class InboundAliases<T extends { readonly name: string }> {
   /** Bytes that the topics take, two for each UTF-16 unit. */
   bytes = 0
-  readonly #topics: (string | undefined)[] = []
+  readonly #topics: (T | undefined)[] = []
   #maximum: number
 
   constructor(maximum = 0) {
@@ -25,46 +26,41 @@ export class InboundAliases {
     this.#maximum = maximum
   }
 
-  /** True when the alias lies in the range that we announced [MQTT-3.3.2-9]. */
-  accepts(alias: number): boolean {
-    return alias > 0 && alias <= this.#maximum
-  }
-
-  /** Remembers a topic under an alias; the newest wins. */
-  define(alias: number, topic: string): void {
-    while (this.#topics.length <= alias) this.#topics.push(undefined)
-    this.bytes += (topic.length - (this.#topics[alias]?.length ?? 0)) * 2
+  /**
+   * The topic of a PUBLISH with an alias; `topic` when it names one too, which the alias stands for from then on [MQTT-3.3.2-12]. In place of it the
+   * reason code for which the connection has to end, as it has to when all topics of aliases take more than `mostBytes`.
+   */
+  resolve(alias: number, topic: T | undefined, mostBytes: number): T | number {
+    // The range that we announced [MQTT-3.3.2-8] [MQTT-3.3.2-9].
+    if (alias < 1 || alias > this.#maximum) return 0x94
+    const before = this.#topics[alias]
+    // It was never defined.
+    if (topic === undefined) return before ?? 0x82
+    while (this.#topics.length < alias) this.#topics.push(undefined)
     this.#topics[alias] = topic
-  }
-
-  /** The topic of an alias, or undefined when the server never defined it. */
-  topic(alias: number): string | undefined {
-    return this.#topics[alias]
+    this.bytes += (topic.name.length - (before?.name.length ?? 0)) * 2
+    return this.bytes <= mostBytes ? topic : 0x97
   }
 }
 
 /** A topic with an alias, in the order of use. */
-interface Alias {
+interface Alias extends Linked<Alias> {
   readonly topic: string
   readonly alias: number
-  older: Alias | undefined
-  younger: Alias | undefined
 }
 
 /** Aliases that we give to the topics of QoS 0 messages; the one unused for longest makes room for a new topic. */
 export class OutboundAliases {
   readonly #aliases = new SparseMap<string, Alias>()
+  #used = new Queue<Alias>()
   readonly #free: number[] = []
-  #oldest: Alias | undefined
-  #youngest: Alias | undefined
   #maximum = 0
 
   /** A connection is up: the server takes this many [MQTT-3.2.2-17]. */
   start(maximum: number): void {
     this.#aliases.clear()
+    this.#used = new Queue()
     this.#free.length = 0
-    this.#oldest = undefined
-    this.#youngest = undefined
     this.#maximum = Math.min(maximum, mostAliases)
   }
 
@@ -73,9 +69,9 @@ export class OutboundAliases {
     if (this.#maximum === 0) return 0
     const known = this.#aliases.get(topic)
     if (known === undefined) return -this.#learn(topic)
-    if (known !== this.#youngest) {
-      this.#unlink(known)
-      this.#append(known)
+    if (known !== this.#used.last) {
+      this.#used.remove(known)
+      this.#used.push(known)
     }
     return known.alias
   }
@@ -88,31 +84,16 @@ export class OutboundAliases {
 
   #learn(topic: string): number {
     let alias = this.#free.pop() ?? this.#aliases.size + 1
-    if (alias > this.#maximum) alias = this.#remove(this.#oldest as Alias)
-    const made: Alias = { topic, alias, older: undefined, younger: undefined }
+    if (alias > this.#maximum) alias = this.#remove(this.#used.first as Alias)
+    const made: Alias = { topic, alias, previous: undefined, following: undefined }
     this.#aliases.set(topic, made)
-    this.#append(made)
+    this.#used.push(made)
     return alias
   }
 
   #remove(known: Alias): number {
     this.#aliases.delete(known.topic)
-    this.#unlink(known)
+    this.#used.remove(known)
     return known.alias
-  }
-
-  #append(known: Alias): void {
-    known.older = this.#youngest
-    known.younger = undefined
-    if (this.#youngest === undefined) this.#oldest = known
-    else this.#youngest.younger = known
-    this.#youngest = known
-  }
-
-  #unlink({ older, younger }: Alias): void {
-    if (older === undefined) this.#oldest = younger
-    else older.younger = younger
-    if (younger === undefined) this.#youngest = older
-    else younger.older = older
   }
 }

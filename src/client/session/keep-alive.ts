@@ -32,7 +32,8 @@ export class KeepAlive {
   heard = false
   /** Milliseconds without any byte after a PINGREQ. */
   readonly #pingTimeout: number
-  #sentAt: number
+  /** When a whole control packet was handed to the transport last [MQTT-3.1.2-20]. */
+  sentAt: number
   #receivedAt: number
   #pingedAt = never
   #blockedAt = never
@@ -48,7 +49,7 @@ export class KeepAlive {
   constructor(pingTimeout: number, seconds: number, now: number) {
     this.#pingTimeout = pingTimeout
     this.#interval = seconds * 1000
-    this.#sentAt = now
+    this.sentAt = now
     this.#receivedAt = now
   }
 
@@ -72,17 +73,12 @@ export class KeepAlive {
   /** A PINGREQ leaves now, whether or not it is due. */
   ask(now: number): void {
     this.#pingedAt = now
-    this.#sentAt = now
+    this.sentAt = now
   }
 
   /** True while a PINGREQ has no answer. */
   get asked(): boolean {
     return this.#pingedAt < never
-  }
-
-  /** A whole control packet was handed to the transport [MQTT-3.1.2-20]. */
-  sent(now: number): void {
-    this.#sentAt = now
   }
 
   /** Bytes came in, of whatever packet. */
@@ -142,14 +138,14 @@ export class KeepAlive {
     if (now >= this.#partialDeadline && !this.#keepsRate(now)) return 'slow'
     if (now < this.#pingDeadline) return 'idle'
     this.#pingedAt = Math.min(this.#pingedAt, now)
-    this.#sentAt = now
+    this.sentAt = now
     return 'ping'
   }
 
   get #pingDeadline(): number {
     if (this.#interval === 0) return never
     // While an answer is outstanding (a large packet may be on its way) the server still has to hear from us once per interval.
-    return (this.asked ? this.#sentAt : Math.min(this.#sentAt, this.#receivedAt)) + this.#interval
+    return (this.asked ? this.sentAt : Math.min(this.sentAt, this.#receivedAt)) + this.#interval
   }
 
   get #deadDeadline(): number {

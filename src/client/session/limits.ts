@@ -39,6 +39,15 @@ export function negotiate(connect: ConnectPacket, connack: ConnackPacket, pingTi
   })
 }
 
+/** Why a CONNACK with reason code 0 cannot be accepted, or undefined. `owned`: a session may exist on the server. */
+export function objectionTo(connect: ConnectPacket, { sessionPresent, properties }: ConnackPacket, owned: boolean): string | undefined {
+  // [MQTT-3.2.2-4]
+  if (sessionPresent && (connect.cleanStart || !owned)) return 'unknown session present'
+  if (properties.assignedClientIdentifier !== undefined && connect.clientId !== '') return 'unasked client identifier'
+  if (properties.authenticationMethod !== connect.properties.authenticationMethod) return 'other authentication method'
+  return undefined
+}
+
 /** May this PUBLISH go to this server? [MQTT-3.2.2-11] [MQTT-3.2.2-14] */
 export function checkPublish(limits: Negotiated, qos: QoS, retain: boolean): MqttErrorCode | undefined {
   if (qos > limits.maximumQoS) return 'ERR_QOS_UNSUPPORTED'

@@ -4,13 +4,15 @@
  * A module of its own so that bundlers put the numbers where the names are. Constants only.
  */
 
-// What Inbound answers besides tickets, which are 0 or above.
-/** Deliver nothing. */
-export const REPEAT = -1
+// What the two windows answer.
 /** The peer broke the protocol; `Fault` was told how. */
 export const FAULT = -2
 
-// What Outbound answers.
+// What the receive window answers besides tickets, which are 0 or above.
+/** Deliver nothing. */
+export const REPEAT = -1
+
+// What the send window answers.
 /** The exchange is over; its identifier is free. */
 export const DONE = 1
 /** PUBREC was accepted: PUBREL is queued, PUBCOMP is to come. */
@@ -19,8 +21,6 @@ export const RELEASED = 2
 export const CLEARED = 3
 /** No such exchange: nothing to settle. */
 export const UNKNOWN = 0
-/** The peer broke the protocol. */
-export const BROKEN = -2
 
 // States of an incoming packet identifier.
 export const QOS1_IN_HAND = 1

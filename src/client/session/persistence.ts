@@ -29,11 +29,6 @@ export class Persistence implements PersistPort {
     this.#actions = actions
   }
 
-  /** Writes that are not confirmed yet. */
-  get waiting(): number {
-    return this.#waiting.size
-  }
-
   request(operation: PersistOperation, id: number, granted: () => void): void {
     this.#token += 1
     this.#waiting.set(this.#token, granted)

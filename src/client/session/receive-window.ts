@@ -8,14 +8,12 @@
  */
 import { PUBACK, PUBCOMP, PUBREC } from '../../wire/constants.js'
 import { SparseMap } from '../common/sparse.js'
-import type { AckQueue } from './ack-queue.js'
+import { Arrivals } from './arrivals.js'
 import { IdTable } from './id-table.js'
 import {
   errorReason,
   FAULT,
   idShift,
-  initialSlots,
-  mostIdleSlots,
   nowhere,
   PENDING,
   QOS1_IN_HAND,
@@ -29,57 +27,41 @@ import {
   STORING,
   statusMask,
 } from './numbers.js'
-import type { PersistPort } from './persistence.js'
-
-const noSlots = new Uint32Array(0)
+import type { WindowHost } from './window-host.js'
 
 /** A message of an earlier connection that has no acknowledgement yet. */
 interface Parked {
   readonly ticket: number
-  /** As in a slot. */
+  /** As a slot of `Arrivals`. */
   value: number
   /** Its place among the arrivals of this connection, once the server has repeated it. */
   slot: number
 }
 
-/** Called when the peer broke the protocol: ends the connection with this reason code, whose name is the message where none is given. */
-export type Fault = (reasonCode: number, message?: string) => void
-
 /** Incoming half of the session state. */
-export class ReceiveWindow {
+export class ReceiveWindow extends Arrivals {
   readonly #ids = new IdTable()
+  /** By packet identifier, and by ticket. */
   readonly #parked = new SparseMap<number, Parked>()
   readonly #byTicket = new SparseMap<number, Parked>()
-  readonly #acks: AckQueue
-  readonly #persist: PersistPort
-  readonly #fault: Fault
-  /** Told once a connection of a server that exceeds Receive Maximum; undefined where that ends the connection. */
-  readonly #tell: (() => void) | undefined
+  readonly #host: WindowHost
+  /** A server that exceeds Receive Maximum is borne with. */
+  readonly #tolerant: boolean
   /** Messages that came although Receive Maximum was reached. */
   excess = 0
   // valid for the connection
   #told = false
   /** Messages in hand or half done. The server bounds them by our Receive Maximum [MQTT-3.3.4-9], or packet identifiers do. */
-  #open = 0
+  open = 0
   #receiveMaximum: number
   /** 3.1.1: a message may be sent again on the same connection. */
   #repeats = false
-  #slots = noSlots
-  /** Ticket of the oldest message that is not acknowledged, and the ticket that comes next. */
-  #oldest = 0
-  #next = 0
 
-  constructor(receiveMaximum: number, acks: AckQueue, persist: PersistPort, fault: Fault, tell?: () => void) {
+  constructor(host: WindowHost, receiveMaximum: number, tolerant: boolean) {
+    super()
+    this.#host = host
     this.#receiveMaximum = receiveMaximum
-    this.#acks = acks
-    this.#persist = persist
-    this.#fault = fault
-    this.#tell = tell
-  }
-
-  /** Messages of this connection that the application has not settled, or whose turn to be acknowledged has not come. */
-  get unsettled(): number {
-    return this.#next - this.#oldest
+    this.#tolerant = tolerant
   }
 
   /** Messages of earlier connections that have no acknowledgement yet. */
@@ -87,19 +69,14 @@ export class ReceiveWindow {
     return this.#parked.size
   }
 
-  /** Exchanges that count against our Receive Maximum. */
-  get open(): number {
-    return this.#open
-  }
-
   /** The oldest message without an acknowledgement; equal to the next ticket when there is none. */
   get oldestTicket(): number {
-    return this.#parkedAt(this.#oldest)?.ticket ?? this.#oldest
+    return this.unsettled === 0 ? this.oldest : (this.#parkedAt(this.oldest)?.ticket ?? this.oldest)
   }
 
   /** True when the server may send no further QoS 1 or 2 message. */
   get full(): boolean {
-    return this.#open >= this.#receiveMaximum
+    return this.open >= this.#receiveMaximum
   }
 
   /** A connection begins: what CONNECT announced, and whether the peer may repeat messages on it (3.1.1). */
@@ -113,32 +90,42 @@ export class ReceiveWindow {
   handlePublish(id: number, qos: number, dup = false): number {
     const state = this.#ids.get(id)
     if (state !== 0 && state !== QOS2_EARLIER) return this.#handleRepeat(id, qos, state, dup)
-    if (this.#open >= this.#receiveMaximum && !this.#bears()) return this.#break(0x93)
-    if (state === QOS2_EARLIER && qos === 2) return this.#handleEarlier(id)
+    if (this.open >= this.#receiveMaximum && !this.#bears()) return this.#break(0x93)
+    if (state === QOS2_EARLIER && qos === 2) {
+      // It was received, once and for all, on an earlier connection.
+      this.open += 1
+      this.#ids.set(id, QOS2_RECEIVED)
+      this.#host.acks.push(PUBREC, id, 0)
+      return REPEAT
+    }
     // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free.
-    if (state === QOS2_EARLIER) this.#persist.note('delete-inbound', id)
-    this.#open += 1
+    if (state === QOS2_EARLIER) this.#host.persistence.note('delete-inbound', id)
+    this.open += 1
     this.#ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
     const value = (id << idShift) | (qos === 2 ? qos2Flag : 0)
     const parked = this.#byTicket.size === 0 ? undefined : this.#parked.get(id)
     if (parked !== undefined) {
-      if (((parked.value ^ value) & qos2Flag) === 0 && (qos === 2 || dup)) return this.#rebind(parked)
-      // Another message has its identifier now.
-      this.#forget(parked)
+      // Another message has its identifier now, or its repeat, decided or not, takes its place among the arrivals.
+      if (((parked.value ^ value) & qos2Flag) !== 0 || (qos === 1 && !dup)) this.#forget(parked)
+      else {
+        parked.slot = this.push(parked.value)
+        this.#drain()
+        return REPEAT
+      }
     }
-    return this.#take(value)
+    return this.push(value)
   }
 
   /** A PUBREL came in [MQTT-4.3.3-11]. */
   handlePubrel(id: number): void {
     const state = this.#ids.get(id)
-    if (state === 0) this.#acks.push(PUBCOMP, id, 0x92)
+    if (state === 0) this.#host.acks.push(PUBCOMP, id, 0x92)
     else if (state !== QOS2_RECEIVED && state !== QOS2_EARLIER) this.#break(0x82, 'PUBREL before PUBREC')
     else {
       this.#ids.set(id, 0)
-      if (state === QOS2_RECEIVED) this.#open -= 1
-      this.#persist.note('delete-inbound', id)
-      this.#acks.push(PUBCOMP, id, 0)
+      if (state === QOS2_RECEIVED) this.open -= 1
+      this.#host.persistence.note('delete-inbound', id)
+      this.#host.acks.push(PUBCOMP, id, 0)
     }
   }
 
@@ -156,28 +143,26 @@ export class ReceiveWindow {
       return true
     }
     const at = parked?.slot ?? ticket
-    if (at < this.#oldest || at >= this.#next) return false
-    const index = at & (this.#slots.length - 1)
-    const slot = this.#slots[index] as number
+    if (at < this.oldest || at >= this.next) return false
+    const slot = this.slot(at)
     if ((slot & statusMask) !== from) return false
-    this.#slots[index] = this.#decided(slot, ticket, reasonCode, from)
+    this.setSlot(at, this.#decided(slot, ticket, reasonCode, from))
     this.#drain()
     return true
   }
 
   /** There is no room for the message that was taken last: as the connection ends, it counts as one that never came. */
   takeBack(): void {
-    this.#next -= 1
-    this.#open -= 1
-    this.#ids.set((this.#slots[this.#next & (this.#slots.length - 1)] as number) >>> idShift, 0)
+    this.next -= 1
+    this.open -= 1
+    this.#ids.set(this.slot(this.next) >>> idShift, 0)
   }
 
   /** The connection is over: what has no acknowledgement waits for its repeat, and no acknowledgement of it counts as sent. */
   suspend(): void {
-    for (let ticket = this.#oldest; ticket < this.#next; ticket++) this.#park(ticket)
-    this.#oldest = this.#next
-    this.#open = 0
-    this.#slots = noSlots
+    for (let place = this.oldest; place < this.next; place++) this.#park(place)
+    this.clear()
+    this.open = 0
     this.#ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state))
   }
 
@@ -193,50 +178,28 @@ export class ReceiveWindow {
   #handleRepeat(id: number, qos: number, state: number, dup: boolean): number {
     if (this.#repeats && dup && qos === 1 && state === QOS1_IN_HAND) return REPEAT
     if (qos !== 2 || state === QOS1_IN_HAND) return this.#break(0x82, 'packet identifier in use')
-    if (state === QOS2_RECEIVED) this.#acks.push(PUBREC, id, 0)
+    if (state === QOS2_RECEIVED) this.#host.acks.push(PUBREC, id, 0)
     return REPEAT
   }
 
-  // It was received, once and for all, on an earlier connection.
-  #handleEarlier(id: number): number {
-    this.#open += 1
-    this.#ids.set(id, QOS2_RECEIVED)
-    this.#acks.push(PUBREC, id, 0)
-    return REPEAT
+  #break(reasonCode: number, message?: string): number {
+    this.#host.fail(reasonCode, message)
+    return FAULT
   }
 
   // The server exceeds Receive Maximum: several do. Section 4.13.1 only recommends to end the connection.
   #bears(): boolean {
     this.excess += 1
-    if (!this.#told) this.#tell?.()
+    if (this.#tolerant && !this.#told) this.#host.actions.push({ type: 'exceeded' })
     this.#told = true
-    return this.#tell !== undefined
+    return this.#tolerant
   }
 
-  #break(reasonCode: number, message?: string): number {
-    this.#fault(reasonCode, message)
-    return FAULT
-  }
-
-  #take(value: number): number {
-    if (this.#next - this.#oldest === this.#slots.length) this.#grow()
-    const ticket = this.#next++
-    this.#slots[ticket & (this.#slots.length - 1)] = value
-    return ticket
-  }
-
-  // Decided or not, it takes its place among the arrivals.
-  #rebind(parked: Parked): number {
-    parked.slot = this.#take(parked.value)
-    this.#drain()
-    return REPEAT
-  }
-
-  #park(ticket: number): void {
-    const value = this.#slots[ticket & (this.#slots.length - 1)] as number
+  #park(place: number): void {
+    const value = this.slot(place)
     const id = value >>> idShift
     // One with this identifier has this very slot, as every other was rebound or forgotten when the slot was taken.
-    const parked = this.#parked.get(id) ?? { ticket, value, slot: nowhere }
+    const parked = this.#parked.get(id) ?? { ticket: place, value, slot: nowhere }
     parked.value = value
     parked.slot = nowhere
     this.#ids.set(id, 0)
@@ -249,44 +212,39 @@ export class ReceiveWindow {
     this.#byTicket.delete(parked.ticket)
   }
 
-  #parkedAt(slot: number): Parked | undefined {
-    const parked = this.#parked.get((this.#slots[slot & (this.#slots.length - 1)] as number) >>> idShift)
-    return parked?.slot === slot ? parked : undefined
+  #parkedAt(place: number): Parked | undefined {
+    const parked = this.#parked.get(this.slot(place) >>> idShift)
+    return parked?.slot === place ? parked : undefined
   }
 
   // The outcome is known; a QoS 2 message that is taken must be on record before PUBREC says so.
   #decided(value: number, ticket: number, reasonCode: number, from: number): number {
-    const store = from === PENDING && (value & qos2Flag) !== 0 && reasonCode < errorReason && this.#persist.durable
-    if (store) this.#persist.request('put-inbound', value >>> idShift, () => this.settle(ticket, reasonCode, STORING))
+    const store = from === PENDING && (value & qos2Flag) !== 0 && reasonCode < errorReason && this.#host.persistence.durable
+    if (store) this.#host.persistence.request('put-inbound', value >>> idShift, () => this.settle(ticket, reasonCode, STORING))
     return (value & ~statusMask) | (reasonCode << reasonShift) | (store ? STORING : READY)
   }
 
   #drain(): void {
-    const mask = this.#slots.length - 1
-    while (this.#oldest < this.#next) {
-      const slot = this.#slots[this.#oldest & mask] as number
+    while (this.unsettled > 0) {
+      const slot = this.slot(this.oldest)
       if ((slot & statusMask) !== READY) return
-      const parked = this.#byTicket.size === 0 ? undefined : this.#parkedAt(this.#oldest)
+      const parked = this.#byTicket.size === 0 ? undefined : this.#parkedAt(this.oldest)
       if (parked !== undefined) this.#forget(parked)
-      this.#oldest += 1
-      this.#acknowledge(slot >>> idShift, (slot & qos2Flag) !== 0, (slot >>> reasonShift) & 0xff)
+      this.oldest += 1
+      this.#acknowledge(slot)
     }
-    if (this.#slots.length > mostIdleSlots) this.#slots = noSlots
+    this.rest()
   }
 
-  #acknowledge(id: number, qos2: boolean, reasonCode: number): void {
+  #acknowledge(slot: number): void {
+    const id = slot >>> idShift
+    const qos2 = (slot & qos2Flag) !== 0
+    const reasonCode = (slot >>> reasonShift) & 0xff
     if (qos2 && reasonCode < errorReason) this.#ids.set(id, QOS2_RECEIVED)
     else {
       this.#ids.set(id, 0)
-      this.#open -= 1
+      this.open -= 1
     }
-    this.#acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)
-  }
-
-  #grow(): void {
-    const old = this.#slots
-    const slots = new Uint32Array(Math.max(initialSlots, old.length * 2))
-    for (let ticket = this.#oldest; ticket < this.#next; ticket++) slots[ticket & (slots.length - 1)] = old[ticket & (old.length - 1)] as number
-    this.#slots = slots
+    this.#host.acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)
   }
 }

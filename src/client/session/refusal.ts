@@ -4,6 +4,7 @@
  * Pure. It must never put text of the peer into a message: that stays in `reasonString`.
  */
 import { describe, MqttError, type MqttErrorCode, type Outcome } from '../../errors.js'
+import type { ServerPacket } from '../../wire/packets.js'
 import { reasonName } from '../../wire/reason-codes.js'
 
 /** What does not fit, and whose limit it is. */
@@ -44,4 +45,9 @@ export function broken(code: MqttErrorCode, message?: string, cause?: unknown): 
 /** The 5.0 reason code that says what a 3.1.1 CONNACK return code says (3.1.1, table 3.1). */
 export function version5Code(returnCode: number): number {
   return [0, 0x84, 0x85, 0x88, 0x86, 0x87][returnCode] ?? 0x80
+}
+
+/** A packet that has no place here ends the connection. */
+export function failUnexpected(session: { fail(reasonCode: number, message: string, code: MqttErrorCode): void }, { type }: ServerPacket): void {
+  session.fail(0x82, `${type.toUpperCase()} is not expected here`, 'ERR_UNEXPECTED_PACKET')
 }

@@ -186,7 +186,7 @@ export class Registry implements Refusals {
     if (reasonCodes[0] === 0x91 && reasonCodes.every((code) => code === 0x91) && this.#isLatest(sent) && this.#sender.repeat(sent, packetId)) return
     if (isSubscribe(sent)) for (const [index, item] of sent.items.entries()) this.#handleGrant(item, reasonCodes[index] as number)
     else this.answerUnsubscribe(sent.job, sent.items, reasonCodes)
-    this.flush()
+    this.#sender.flush()
   }
 
   // False when a later call has changed what this packet was about.
@@ -196,8 +196,8 @@ export class Registry implements Refusals {
   }
 
   /** Sends what waits. */
-  flush(): void {
-    this.#sender.flush()
+  get sender(): SubscribeSender {
+    return this.#sender
   }
 
   /** The client is about to end: shared filters are left when `leaving`. What came of filters that are left is handed out still, nothing else. */

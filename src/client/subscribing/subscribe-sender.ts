@@ -58,6 +58,11 @@ export class SubscribeSender {
     this.#identifiers = new Identifiers(host.platform.random())
   }
 
+  /** Jobs wait to be sent. */
+  get waiting(): boolean {
+    return this.#jobs.length > 0
+  }
+
   /** A job leaves with everything else of this turn. */
   push(job: SubscribeJob | UnsubscribeJob): void {
     if (this.#jobs.length >= this.#sweepAt) {

@@ -1,7 +1,7 @@
 /**
  * An MQTT broker in memory: 5.0 and 3.1.1, for tests and simulations, in Node and in browsers.
  *
- * The thin public handle over `core.ts`. It shares the codec with the client and nothing else, touches no platform but a clock, and does the same
+ * The thin public handle over `broker-core.ts`. It shares the codec with the client and nothing else, touches no platform but a clock, and does the same
  * at every run that sees the same bytes at the same times.
  */
 import { MqttError } from '../../errors.js'
@@ -13,14 +13,14 @@ import { encode } from '../../wire/encode.js'
 import { refused } from '../../wire/error.js'
 import { isBytes } from '../../wire/given-bytes.js'
 import type { Properties, PublishPacket, QoS } from '../../wire/packets.js'
-import { checkType, invalid, kindOf } from './check.js'
-import { realClock } from './clock.js'
-import { Core } from './core.js'
-import { type AcceptedMessage, type BrokerClient, type BrokerEvents, eventNames, type HookError, type Violation } from './events.js'
-import type { FaultTable } from './fault-table.js'
-import { type BrokerMessage, messageOf } from './message.js'
-import { type MemoryBrokerOptions, parseOptions } from './options.js'
-import type { BrokerSession } from './session.js'
+import { BrokerCore } from './broker-core.js'
+import type { BrokerSession } from './common/broker-session.js'
+import { checkType, invalid, kindOf } from './common/check.js'
+import { realClock } from './common/clock.js'
+import { type AcceptedMessage, type BrokerClient, type BrokerEvents, eventNames, type HookError, type Violation } from './common/events.js'
+import type { FaultTable } from './common/fault-table.js'
+import { type BrokerMessage, messageOf } from './common/message.js'
+import { type BrokerSettings, type MemoryBrokerOptions, parseOptions } from './common/options.js'
 
 /** Where {@link MemoryBroker.serve} listens over TCP. */
 export interface BrokerTcpOptions {
@@ -88,8 +88,17 @@ export interface BrokerPublish {
   readonly properties?: Properties | undefined
 }
 
-/** The inside of a broker, for the entry of Node only. */
-export let coreOf: (broker: MemoryBroker) => Core
+/** What the entry of Node needs of a broker's inside. */
+export interface BrokerInside {
+  readonly settings: BrokerSettings
+  /** True once it takes no connections any more. */
+  readonly closed: boolean
+  /** Fulfils when all streams are over. */
+  idle(): Promise<void>
+}
+
+/** For the entry of Node only. A type of the inside itself would be published with all that it leads to. */
+export let insideOf: (broker: MemoryBroker) => BrokerInside
 
 /**
  * A broker in memory: it takes any transport, follows the standard, and shows what it was sent. `using` and `await using` close it at the end of the
@@ -97,10 +106,10 @@ export let coreOf: (broker: MemoryBroker) => Core
  */
 export class MemoryBroker {
   static {
-    coreOf = (broker) => broker.#core
+    insideOf = (broker) => broker.#core
   }
 
-  readonly #core: Core
+  readonly #core: BrokerCore
 
   /** Takes a stream that was accepted from a client, of any transport. May be passed on alone: `listenTcp({}, broker.accept)`. */
   readonly accept: (transport: Transport, remote?: string) => void
@@ -110,7 +119,7 @@ export class MemoryBroker {
 
   /** @throws MqttError ERR_INVALID_OPTION */
   constructor(options: MemoryBrokerOptions = {}) {
-    const core = new Core(parseOptions(options))
+    const core = new BrokerCore(parseOptions(options))
     this.#core = core
     this.accept = (transport, remote) => core.accept(transport, remote)
     this.dial = async (_endpoint, dialOptions) => {
@@ -122,38 +131,38 @@ export class MemoryBroker {
 
   /** Faults that are to happen, and those that did. */
   get faults(): FaultTable {
-    return this.#core.faults
+    return this.#core.state.faults
   }
 
   /** Connected clients by identifier, a copy. */
   get clients(): ReadonlyMap<string, BrokerClient> {
     const { connections } = this.#core
-    return new Map([...connections].filter(({ state }) => state === 'connected').map(({ clientId, client }) => [clientId, client]))
+    return new Map([...connections].filter(({ peer }) => peer.state === 'connected').map(({ peer }) => [peer.clientId, peer.view]))
   }
 
   /** Sessions by client identifier, connected or not, as they are now. */
   get sessions(): ReadonlyMap<string, BrokerSession> {
-    return new Map([...this.#core.sessions].map(([clientId, session]) => [clientId, session.view()]))
+    return new Map([...this.#core.state.sessions.byClientId].map(([clientId, session]) => [clientId, session.view()]))
   }
 
   /** Retained messages by topic, a copy. */
   get retained(): ReadonlyMap<string, BrokerMessage> {
-    return this.#core.retained.view()
+    return this.#core.state.retained.view()
   }
 
   /** Application messages taken over from clients, wills included, oldest first. QoS 2 repeats are not in it. The newest 100,000 at most. */
   get accepted(): readonly AcceptedMessage[] {
-    return this.#core.accepted.entries
+    return this.#core.state.log.accepted.entries
   }
 
   /** Rules that clients broke, oldest first. */
   get violations(): readonly Violation[] {
-    return this.#core.violations.entries
+    return this.#core.state.log.violations.entries
   }
 
   /** Hooks that failed, oldest first. */
   get hookErrors(): readonly HookError[] {
-    return this.#core.hookErrors.entries
+    return this.#core.state.log.hookErrors.entries
   }
 
   /**
@@ -164,13 +173,13 @@ export class MemoryBroker {
   on<K extends keyof BrokerEvents>(type: K, listener: (event: BrokerEvents[K]) => void): () => void {
     if (!eventNames.includes(type)) throw unknownName('event', type, eventNames)
     checkType('listener', listener, 'function')
-    return this.#core.events.on(type, listener)
+    return this.#core.state.log.events.on(type, listener)
   }
 
   /** The client's end of a new connection in memory; `knobs` shape both directions or one (`forward` is from the client). Its time is the broker's. */
   connect(knobs: MemoryOptions = {}): Transport {
     checkNames('connect', knobs, ['latency', 'split', 'drop', 'highWaterMark', 'delivery', 'forward', 'backward', 'schedule'])
-    const { clock } = this.#core.settings
+    const { clock } = this.#core.state
     const schedule = clock === realClock ? undefined : (callback: () => void, delay: number) => clock.setTimer(callback, delay)
     const [client, server] = memoryPair({ schedule, ...knobs })
     this.accept(server)
@@ -192,7 +201,8 @@ export class MemoryBroker {
     // What was encoded belongs to nobody else, the bytes in properties included.
     const encoded = encode({ type: 'publish', topic, qos, retain, properties, packetId: qos > 0 ? 1 : undefined })
     const packet = { ...(decode(encoded, { from: 'server' }) as PublishPacket), payload: bytes }
-    return this.#core.publish(messageOf(packet, undefined, this.#core.settings.clock.now()), { packetId: undefined, dup: false, will: false })
+    const { state } = this.#core
+    return state.publish(messageOf(packet, undefined, state.clock.now()), { packetId: undefined, dup: false, will: false })
   }
 
   /**
@@ -203,7 +213,7 @@ export class MemoryBroker {
   disconnect(clientId: string, reasonCode = 0x98, properties: Properties = {}): boolean {
     if (properties.sessionExpiryInterval !== undefined) throw refused('properties.sessionExpiryInterval', 'is for clients to send')
     encode({ type: 'disconnect', reasonCode, properties })
-    const connection = this.#core.sessions.get(clientId)?.connection
+    const connection = this.#core.state.sessions.byClientId.get(clientId)?.connection
     connection?.disconnect(reasonCode, properties)
     return connection !== undefined
   }

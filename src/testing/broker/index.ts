@@ -10,10 +10,11 @@ export {
   type BrokerWebSocketOptions,
   MemoryBroker,
 } from './broker.js'
-export type { BrokerClock } from './clock.js'
-export type { AcceptedMessage, BrokerClient, BrokerEvents, HookError, HookName, Violation } from './events.js'
-export type { Fault, FaultAction, FaultTable, FiredFault, RefusedPacket, ReplacedPacket } from './fault-table.js'
-export type { BrokerMessage } from './message.js'
+export type { BrokerSession } from './common/broker-session.js'
+export type { BrokerClock } from './common/clock.js'
+export type { AcceptedMessage, BrokerClient, BrokerEvents, HookError, HookName, Violation } from './common/events.js'
+export type { Fault, FaultAction, FaultTable, FiredFault, RefusedPacket, ReplacedPacket } from './common/fault-table.js'
+export type { BrokerMessage } from './common/message.js'
 export type {
   BrokerAuthContext,
   BrokerAuthMethod,
@@ -25,5 +26,4 @@ export type {
   MemoryBrokerOptions,
   Refusal,
   Verdict,
-} from './options.js'
-export type { BrokerSession } from './session.js'
+} from './common/options.js'

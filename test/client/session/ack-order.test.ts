@@ -71,7 +71,7 @@ describe('acknowledgements leave in the order of arrival (section 4.6)', () => {
         for (const [index, { qos, code }] of arrivals.entries()) {
           session.receiveWindow.settle(tickets[index] as number, code)
           if (qos === 1 || code >= 0x80) safe.add(index)
-          for (let action = session.poll(); action !== undefined; action = session.poll()) {
+          for (let action = session.actions.shift(); action !== undefined; action = session.actions.shift()) {
             if (action.type === 'persist') tokens.set(action.token, action.id - 1)
           }
         }
@@ -79,7 +79,7 @@ describe('acknowledgements leave in the order of arrival (section 4.6)', () => {
         const seen = takeAcks(session.acks)
         const order = [...tokens].sort((a, b) => (arrivals[a[1]] as Arrival).rank - (arrivals[b[1]] as Arrival).rank)
         for (const [token, index] of order) {
-          session.handlePersisted(token)
+          session.persistence.handlePersisted(token)
           safe.add(index)
           seen.push(...takeAcks(session.acks))
           const beginning = arrivals.findIndex((_, at) => !safe.has(at))

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { AckQueue, ackId, ackReason, ackType } from '../../../src/client/session/ack-queue.js'
+import { AckQueue } from '../../../src/client/session/ack-queue.js'
+import { ackId, ackReason, ackType, takeAck } from './drive.js'
 
 type Entry = [type: number, id: number, reasonCode: number]
 
@@ -14,16 +15,16 @@ describe('acknowledgement queue', () => {
       for (const id of [1, 255, 256, 32_768, 65_535]) for (const code of [0, 0x10, 0x80, 0x92, 0xff]) all.push([type, id, code])
     for (const entry of all) queue.push(entry[0], entry[1], entry[2])
     expect(queue.length).toBe(all.length)
-    expect(all.map(() => unpack(queue.shift()))).toEqual(all)
+    expect(all.map(() => unpack(takeAck(queue)))).toEqual(all)
     expect(queue.length).toBe(0)
   })
 
   it('grows while its beginning lies in the middle of the ring', () => {
     const queue = new AckQueue()
     for (let id = 1; id <= 16; id++) queue.push(4, id, 0)
-    for (let id = 1; id <= 10; id++) expect(ackId(queue.shift())).toBe(id)
+    for (let id = 1; id <= 10; id++) expect(ackId(takeAck(queue))).toBe(id)
     for (let id = 17; id <= 100; id++) queue.push(4, id, 0)
-    for (let id = 11; id <= 100; id++) expect(ackId(queue.shift())).toBe(id)
+    for (let id = 11; id <= 100; id++) expect(ackId(takeAck(queue))).toBe(id)
     expect(queue.length).toBe(0)
   })
 
@@ -44,14 +45,14 @@ describe('acknowledgement queue', () => {
             model = []
           } else if (typeof one === 'number') {
             const taken = model.splice(0, one)
-            expect(taken.map(() => unpack(queue.shift()))).toEqual(taken)
+            expect(taken.map(() => unpack(takeAck(queue)))).toEqual(taken)
           } else {
             for (const [type, id, code] of one) queue.push(type, id, code)
             model.push(...one)
           }
           expect(queue.length).toBe(model.length)
         }
-        expect(model.map(() => unpack(queue.shift()))).toEqual(model)
+        expect(model.map(() => unpack(takeAck(queue)))).toEqual(model)
       }),
     )
   })

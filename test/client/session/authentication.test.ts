@@ -1,6 +1,7 @@
 /** Enhanced authentication as the session sees it: which AUTH packets fit, in which order, and how many (section 4.12). */
 import { describe, expect, it } from 'vitest'
 import type { Session } from '../../../src/client/session/session.js'
+import { PUBACK } from '../../../src/wire/constants.js'
 import type { AuthPacket, Properties } from '../../../src/wire/packets.js'
 import { connackPacket, connected, connecting, connectPacket, expectClose, expectQuiet, reconnect, takeActions } from './drive.js'
 
@@ -26,16 +27,16 @@ describe('the exchange before CONNACK', () => {
     const challenge = auth(0x18, { ...method, authenticationData: bytes('nonce') })
     session.handlePacket(challenge, 0)
     expect(takeActions(session)).toEqual([{ type: 'auth', packet: challenge }])
-    session.authenticate(0x18, bytes('proof'))
+    session.authExchange.authenticate(0x18, bytes('proof'))
     expectSent(session, 0x18, bytes('proof'))
     session.handlePacket(connackPacket(method), 0)
     expect(takeActions(session)).toMatchObject([{ type: 'connected' }])
-    expect(session.authenticating).toBe(false)
+    expect(session.authExchange.running).toBe(false)
   })
 
   it('data may be left out', () => {
     const session = begun()
-    session.authenticate(0x18, undefined)
+    session.authExchange.authenticate(0x18, undefined)
     expectSent(session, 0x18, undefined)
   })
 
@@ -89,7 +90,7 @@ describe('the exchange before CONNACK', () => {
     session.handlePacket(auth(0x18), 0)
     session.fail(0x82, 'test')
     takeActions(session)
-    session.authenticate(0x18, bytes('late'))
+    session.authExchange.authenticate(0x18, bytes('late'))
     expect(takeActions(session)).toEqual([])
   })
 })
@@ -97,17 +98,17 @@ describe('the exchange before CONNACK', () => {
 describe('re-authentication', () => {
   it('begins with AUTH 0x19 and the method of CONNECT, goes on with 0x18, and ends with success [MQTT-4.12.1-1]', () => {
     const session = established()
-    session.authenticate(0x19, bytes('first'))
+    session.authExchange.authenticate(0x19, bytes('first'))
     expectSent(session, 0x19, bytes('first'))
-    expect(session.authenticating).toBe(true)
+    expect(session.authExchange.running).toBe(true)
     session.handlePacket(auth(0x18), 0)
     expect(takeActions(session)).toMatchObject([{ type: 'auth' }])
-    session.authenticate(0x18, bytes('second'))
+    session.authExchange.authenticate(0x18, bytes('second'))
     expectSent(session, 0x18, bytes('second'))
     const success = auth(0, { ...method, authenticationData: bytes('last word') })
     session.handlePacket(success, 0)
     expect(takeActions(session)).toEqual([{ type: 'auth', packet: success }])
-    expect([session.authenticating, session.state]).toEqual([false, 'connected'])
+    expect([session.authExchange.running, session.state]).toEqual([false, 'connected'])
   })
 
   it.each([
@@ -118,7 +119,7 @@ describe('re-authentication', () => {
     ['success with another method', auth(0, { authenticationMethod: 'KERBEROS' })],
   ])('M19 M20 %s: close(0x82)', (_name, packet) => {
     const session = established()
-    session.authenticate(0x19, undefined)
+    session.authExchange.authenticate(0x19, undefined)
     takeActions(session)
     session.handlePacket(packet, 0)
     expectClose(session, 0x82)
@@ -129,7 +130,7 @@ describe('re-authentication', () => {
     session.handlePacket(auth(0), 0)
     expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
     const again = established()
-    again.authenticate(0x19, undefined)
+    again.authExchange.authenticate(0x19, undefined)
     again.handlePacket(auth(0), 0)
     takeActions(again)
     again.handlePacket(auth(0), 0)
@@ -139,13 +140,13 @@ describe('re-authentication', () => {
   it('T26 has 16 rounds too, counted for each exchange', () => {
     const session = established()
     for (let exchange = 0; exchange < 3; exchange++) {
-      session.authenticate(0x19, undefined)
+      session.authExchange.authenticate(0x19, undefined)
       for (let round = 1; round <= 15; round++) session.handlePacket(auth(0x18), 0)
       session.handlePacket(auth(0), 0)
       expect(session.state).toBe('connected')
       takeActions(session)
     }
-    session.authenticate(0x19, undefined)
+    session.authExchange.authenticate(0x19, undefined)
     for (let round = 1; round <= 16; round++) session.handlePacket(auth(0x18), 0)
     takeActions(session)
     session.handlePacket(auth(0x18), 0)
@@ -157,7 +158,7 @@ describe('re-authentication', () => {
     const challenge = auth(0x18, { ...method, authenticationData: bytes('who?') })
     session.handlePacket(challenge, 0)
     expect(takeActions(session)).toEqual([{ type: 'auth', packet: challenge }])
-    expect(session.authenticating).toBe(true)
+    expect(session.authExchange.running).toBe(true)
     for (let round = 2; round <= 16; round++) session.handlePacket(auth(0x18), 0)
     expect(takeActions(session)).toHaveLength(15)
     session.handlePacket(auth(0x18), 0)
@@ -169,14 +170,14 @@ describe('re-authentication', () => {
     takeActions(patient)
     for (let round = 1; round <= 15; round++) patient.handlePacket(auth(0x18), 0)
     patient.handlePacket(auth(0), 0)
-    expect([takeActions(patient).length, patient.authenticating, patient.state]).toEqual([16, false, 'connected'])
+    expect([takeActions(patient).length, patient.authExchange.running, patient.state]).toEqual([16, false, 'connected'])
   })
 
   it('T26 exchanges that the server begins share 16 rounds a minute', () => {
     const session = established()
     const exchange = (now: number): void => {
       session.handlePacket(auth(0x18), now)
-      session.authenticate(0x18, undefined)
+      session.authExchange.authenticate(0x18, undefined)
       session.handlePacket(auth(0), now)
       takeActions(session)
     }
@@ -202,20 +203,20 @@ describe('re-authentication', () => {
 
   it('leaves messages alone: publishes and their acknowledgements go on in between', () => {
     const session = established()
-    session.authenticate(0x19, undefined)
+    session.authExchange.authenticate(0x19, undefined)
     takeActions(session)
     const id = session.sendWindow.publish(1)
-    expect(session.sendWindow.handlePuback(id)).toBe(1)
+    expect(session.sendWindow.handleAck(PUBACK, id, 0)).toBe(1)
     expect(session.receiveWindow.handlePublish(1, 1)).toBeGreaterThanOrEqual(0)
     expect(session.state).toBe('connected')
   })
 
   it('ends with the connection', () => {
     const session = established()
-    session.authenticate(0x19, undefined)
-    expect(session.authenticating).toBe(true)
+    session.authExchange.authenticate(0x19, undefined)
+    expect(session.authExchange.running).toBe(true)
     reconnect(session, true, method, { properties: method })
-    expect(session.authenticating).toBe(false)
+    expect(session.authExchange.running).toBe(false)
     expectQuiet(session)
     session.handlePacket(auth(0), 0)
     expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
@@ -224,7 +225,7 @@ describe('re-authentication', () => {
   it('needs a connection', () => {
     const session = established()
     session.suspend()
-    session.authenticate(0x19, undefined)
+    session.authExchange.authenticate(0x19, undefined)
     expect(takeActions(session)).toEqual([])
   })
 })

@@ -4,8 +4,9 @@
  * An identifier that was cleared is not in use: what is said about it is said about nothing.
  */
 import { describe, expect, it } from 'vitest'
-import { BROKEN, CLEARED, DONE, RELEASED, UNKNOWN } from '../../../src/client/session/numbers.js'
+import { CLEARED, DONE, FAULT, RELEASED, UNKNOWN } from '../../../src/client/session/numbers.js'
 import type { Session } from '../../../src/client/session/session.js'
+import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
 import type { Ack } from './drive.js'
 import { connackPacket, connecting, expectClose, expectQuiet, takeAcks, takeActions } from './drive.js'
 
@@ -28,7 +29,7 @@ function clearing(): Session {
 
 function cleared(): Session {
   const session = clearing()
-  expect(session.sendWindow.handlePubcomp(id)).toBe(CLEARED)
+  expect(session.sendWindow.handleAck(PUBCOMP, id, 0)).toBe(CLEARED)
   return session
 }
 
@@ -36,17 +37,17 @@ function cleared(): Session {
 function usedOnce(): Session {
   const session = cleared()
   expect([session.sendWindow.prepare(2), session.sendWindow.publish(2)]).toEqual([true, id])
-  session.sendWindow.handlePubrec(id, 0)
+  session.sendWindow.handleAck(PUBREC, id, 0)
   takeAcks(session.acks)
-  expect(session.sendWindow.handlePubcomp(id)).toBe(DONE)
+  expect(session.sendWindow.handleAck(PUBCOMP, id, 0)).toBe(DONE)
   return session
 }
 
 const inputs: Record<string, (session: Session) => number> = {
-  PUBACK: ({ sendWindow }) => sendWindow.handlePuback(id),
-  PUBREC: ({ sendWindow }) => sendWindow.handlePubrec(id, 0),
-  'PUBREC 0x80': ({ sendWindow }) => sendWindow.handlePubrec(id, 0x80),
-  PUBCOMP: ({ sendWindow }) => sendWindow.handlePubcomp(id),
+  PUBACK: ({ sendWindow }) => sendWindow.handleAck(PUBACK, id, 0),
+  PUBREC: ({ sendWindow }) => sendWindow.handleAck(PUBREC, id, 0),
+  'PUBREC 0x80': ({ sendWindow }) => sendWindow.handleAck(PUBREC, id, 0x80),
+  PUBCOMP: ({ sendWindow }) => sendWindow.handleAck(PUBCOMP, id, 0),
   SUBACK: ({ sendWindow }) => sendWindow.handleAnswer('subscribe', id, 1),
   UNSUBACK: ({ sendWindow }) => sendWindow.handleAnswer('unsubscribe', id, 1),
 }
@@ -67,12 +68,12 @@ const table: [state: string, open: () => Session, rows: Row[]][] = [
     'being cleared',
     clearing,
     [
-      ['PUBACK', BROKEN],
+      ['PUBACK', FAULT],
       ['PUBREC', UNKNOWN, [['pubrel', id, 0x92]]],
       ['PUBREC 0x80', UNKNOWN],
       ['PUBCOMP', CLEARED],
-      ['SUBACK', BROKEN],
-      ['UNSUBACK', BROKEN],
+      ['SUBACK', FAULT],
+      ['UNSUBACK', FAULT],
     ],
   ],
   ['cleared', cleared, notInUse],
@@ -82,7 +83,7 @@ const table: [state: string, open: () => Session, rows: Row[]][] = [
 const names = new Map([
   [UNKNOWN, 'ignored'],
   [CLEARED, 'cleared'],
-  [BROKEN, 'close(0x82)'],
+  [FAULT, 'close(0x82)'],
 ])
 
 const cases = table.flatMap(([state, open, rows]) =>
@@ -94,7 +95,7 @@ describe('every acknowledgement for an identifier of a foreign session (D12 D14 
     const session = open()
     expect((inputs[input] as (session: Session) => number)(session)).toBe(verdict)
     expect(takeAcks(session.acks)).toEqual(acks)
-    if (verdict === BROKEN) expectClose(session, 0x82)
+    if (verdict === FAULT) expectClose(session, 0x82)
     else expectQuiet(session)
     expect(session.sendWindow.unsolicited).toBe(verdict === UNKNOWN ? 1 : 0)
   })
@@ -102,21 +103,21 @@ describe('every acknowledgement for an identifier of a foreign session (D12 D14 
   it('a PUBREC that came twice is answered twice, and the second PUBCOMP ends nothing (D12)', () => {
     const session = cleared()
     expect(session.sendWindow.publish(2)).toBe(id)
-    expect([session.sendWindow.handlePubrec(id, 0), session.sendWindow.handlePubrec(id, 0)]).toEqual([RELEASED, RELEASED])
+    expect([session.sendWindow.handleAck(PUBREC, id, 0), session.sendWindow.handleAck(PUBREC, id, 0)]).toEqual([RELEASED, RELEASED])
     expect(takeAcks(session.acks)).toEqual([
       ['pubrel', id, 0],
       ['pubrel', id, 0],
     ])
-    expect([session.sendWindow.handlePubcomp(id), session.sendWindow.handlePubcomp(id)]).toEqual([DONE, UNKNOWN])
+    expect([session.sendWindow.handleAck(PUBCOMP, id, 0), session.sendWindow.handleAck(PUBCOMP, id, 0)]).toEqual([DONE, UNKNOWN])
     expectQuiet(session)
   })
 
   it('is still cleared by the PUBCOMP that follows an unexpected PUBREC, and then used', () => {
     const session = clearing()
-    session.sendWindow.handlePubrec(id, 0)
+    session.sendWindow.handleAck(PUBREC, id, 0)
     takeAcks(session.acks)
     expect(session.sendWindow.prepare(2)).toBe(false)
-    expect(session.sendWindow.handlePubcomp(id)).toBe(CLEARED)
+    expect(session.sendWindow.handleAck(PUBCOMP, id, 0)).toBe(CLEARED)
     expect([session.sendWindow.prepare(2), session.sendWindow.publish(2)]).toEqual([true, id])
     expectQuiet(session)
   })

@@ -1,11 +1,10 @@
 /**
  * What the tests of the pure session share: a session in a chosen state, and its outputs as plain values.
  *
- * Outputs are taken as the driver takes them: acknowledgements from `acks`, everything else with `poll()`. No clock: times are arguments.
+ * Outputs are taken as the driver takes them: acknowledgements from `acks`, everything else from `actions`. No clock: times are arguments.
  */
 import { expect } from 'vitest'
 import type { AckQueue } from '../../../src/client/session/ack-queue.js'
-import { ackId, ackReason, ackType } from '../../../src/client/session/ack-queue.js'
 import type { Action } from '../../../src/client/session/actions.js'
 import type { SessionConfig } from '../../../src/client/session/session.js'
 import { Session } from '../../../src/client/session/session.js'
@@ -21,11 +20,21 @@ const ackNames = new Map<number, Ack[0]>([
   [7, 'pubcomp'],
 ])
 
+// Acknowledgements in their packed form.
+export const ackType = (entry: number): number => entry >>> 24
+export const ackReason = (entry: number): number => (entry >>> 16) & 0xff
+export const ackId = (entry: number): number => entry & 0xffff
+
+/** Takes the oldest entry, as the writer of a connection does. Only while there is one. */
+export function takeAck(acks: AckQueue): number {
+  return acks.entries[acks.head++] as number
+}
+
 /** Takes every acknowledgement that is queued. */
 export function takeAcks(acks: AckQueue): Ack[] {
   const taken: Ack[] = []
   while (acks.length > 0) {
-    const entry = acks.shift()
+    const entry = takeAck(acks)
     const name = ackNames.get(ackType(entry))
     if (name === undefined) throw new Error(`no acknowledgement: ${ackType(entry)}`)
     taken.push([name, ackId(entry), ackReason(entry)])
@@ -36,7 +45,7 @@ export function takeAcks(acks: AckQueue): Ack[] {
 /** Takes every action that is queued. */
 export function takeActions(session: Session): Action[] {
   const taken: Action[] = []
-  for (let action = session.poll(); action !== undefined; action = session.poll()) taken.push(action)
+  for (let action = session.actions.shift(); action !== undefined; action = session.actions.shift()) taken.push(action)
   return taken
 }
 

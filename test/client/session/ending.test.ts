@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Session } from '../../../src/client/session/session.js'
 import { MqttError } from '../../../src/errors.js'
+import { PUBACK, PUBCOMP } from '../../../src/wire/constants.js'
 import type { ServerPacket } from '../../../src/wire/packets.js'
 import { configuration, connackPacket, connected, connecting, connectPacket, expectClose, takeAcks, takeActions } from './drive.js'
 
@@ -51,7 +52,7 @@ describe('the end of a connection', () => {
     const packet = { type: 'disconnect', reasonCode, properties: { reasonString: 'why', serverReference: 'there' } } as const
     session.handlePacket(packet, 0)
     expect(takeActions(session)).toEqual([{ type: 'server-disconnect', packet }])
-    expect([session.state, session.nextTimeout()]).toEqual(['closed', Number.POSITIVE_INFINITY])
+    expect([session.state, session.deadline]).toEqual(['closed', Number.POSITIVE_INFINITY])
   })
 
   it('our reason goes out as DISCONNECT where one was given, in the order of events', () => {
@@ -119,7 +120,7 @@ describe('closed accepts nothing (E27)', () => {
     expect(session.expectConnected()).toBe(false)
     expect(takeActions(session)).toEqual([])
     expect(session.state).toBe('closed')
-    expect(session.nextTimeout()).toBe(Number.POSITIVE_INFINITY)
+    expect(session.deadline).toBe(Number.POSITIVE_INFINITY)
   })
 
   it('a new CONNECT leaves it', () => {
@@ -151,7 +152,7 @@ describe('a session that is gone', () => {
     expect(sendWindow.mayPublish).toBe(true)
     session.handlePacket({ type: 'suback', packetId: 3, properties: {}, reasonCodes: [0] }, 0)
     receiveWindow.handlePubrel(2)
-    expect([sendWindow.handlePuback(1), sendWindow.handlePubcomp(2), sendWindow.unsolicited]).toEqual([0, 0, 3])
+    expect([sendWindow.handleAck(PUBACK, 1, 0), sendWindow.handleAck(PUBCOMP, 2, 0), sendWindow.unsolicited]).toEqual([0, 0, 3])
     expect(takeAcks(session.acks)).toEqual([['pubcomp', 2, 0x92]])
     expect(takeActions(session)).toEqual([])
   })

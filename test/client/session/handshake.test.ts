@@ -7,7 +7,7 @@ import { configuration, connackPacket, connected, connecting, connectPacket, exp
 describe('CONNECT and CONNACK (sections 3.1, 3.2)', () => {
   it('A01 CONNECT is the first thing asked for, CONNACK makes the connection [MQTT-3.1.0-1]', () => {
     const session = new Session(configuration)
-    expect([session.state, session.negotiated, session.poll()]).toEqual(['idle', undefined, undefined])
+    expect([session.state, session.negotiated, session.actions.shift()]).toEqual(['idle', undefined, undefined])
     const packet = connectPacket()
     session.connect(packet)
     expect(session.state).toBe('connecting')
@@ -26,7 +26,7 @@ describe('CONNECT and CONNACK (sections 3.1, 3.2)', () => {
       const connack = connackPacket({ reasonString: 'no', serverReference: 'there' }, { reasonCode })
       session.handlePacket(connack, 0)
       expect(takeActions(session)).toEqual([{ type: 'refused', connack }])
-      expect([session.state, session.negotiated, session.nextTimeout()]).toEqual(['closed', undefined, Number.POSITIVE_INFINITY])
+      expect([session.state, session.negotiated, session.deadline]).toEqual(['closed', undefined, Number.POSITIVE_INFINITY])
       session.handlePacket(connackPacket(), 0)
       session.close(new MqttError('ERR_CLOSED', 'too late'), 0x82)
       expect(takeActions(session)).toEqual([])
@@ -119,7 +119,7 @@ describe('CONNECT and CONNACK (sections 3.1, 3.2)', () => {
     session.connect(packet)
     expect(takeActions(session)).toEqual([{ type: 'send', packet }])
     session.handlePacket(connackPacket(), 1000)
-    expect([session.state, session.negotiated?.clientId, session.nextTimeout()]).toEqual(['connected', 'again', 31_000])
+    expect([session.state, session.negotiated?.clientId, session.deadline]).toEqual(['connected', 'again', 31_000])
     takeActions(session)
     expectQuiet(session)
   })

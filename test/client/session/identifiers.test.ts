@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { DONE } from '../../../src/client/session/numbers.js'
 import type { Session } from '../../../src/client/session/session.js'
+import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
 import { connected, expectQuiet } from './drive.js'
 
 const times = (count: number): number[] => Array.from({ length: count }, (_, index) => index)
@@ -10,7 +11,7 @@ const times = (count: number): number[] => Array.from({ length: count }, (_, ind
 function walk({ sendWindow }: Session, count: number): number[] {
   return times(count).map(() => {
     const id = sendWindow.publish(1)
-    if (sendWindow.handlePuback(id) !== DONE) throw new Error(`PUBACK ${id} was not expected`)
+    if (sendWindow.handleAck(PUBACK, id, 0) !== DONE) throw new Error(`PUBACK ${id} was not expected`)
     return id
   })
 }
@@ -28,7 +29,7 @@ describe('packet identifiers (section 2.2.1)', () => {
     const held = [sendWindow.publish(1), sendWindow.publish(2), sendWindow.request('subscribe', 1), sendWindow.publish(1)]
     expect(held).toEqual([1, 2, 3, 4])
     walk(session, 65_531)
-    expect(sendWindow.handlePuback(4)).toBe(DONE)
+    expect(sendWindow.handleAck(PUBACK, 4, 0)).toBe(DONE)
     expect([sendWindow.publish(1), sendWindow.publish(1)]).toEqual([4, 5])
   })
 
@@ -46,7 +47,7 @@ describe('packet identifiers (section 2.2.1)', () => {
       fc.property(fc.uniqueArray(fc.integer({ min: 1, max: 65_535 }), { minLength: 1, maxLength: 60 }), (holes) => {
         const { sendWindow } = connected()
         for (let id = 1; id <= 65_535; id++) sendWindow.publish(1)
-        for (const id of holes) sendWindow.handlePuback(id)
+        for (const id of holes) sendWindow.handleAck(PUBACK, id, 0)
         const found = holes.map(() => sendWindow.publish(1))
         expect(found).toEqual([...holes].sort((a, b) => a - b))
         expect(sendWindow.mayPublish).toBe(false)
@@ -61,7 +62,7 @@ describe('packet identifiers (section 2.2.1)', () => {
     for (let wanted = 70_000; wanted > 0 && sendWindow.mayPublish; wanted--) ids.add(sendWindow.publish(1))
     expect([ids.size, Math.min(...ids), Math.max(...ids), sendWindow.inFlight]).toEqual([65_535, 1, 65_535, 65_535])
     expect(sendWindow.hasIdentifier).toBe(false)
-    expect(sendWindow.handlePuback(40_000)).toBe(DONE)
+    expect(sendWindow.handleAck(PUBACK, 40_000, 0)).toBe(DONE)
     expect([sendWindow.mayPublish, sendWindow.hasIdentifier]).toEqual([true, true])
     expect(sendWindow.publish(2)).toBe(40_000)
     expect([sendWindow.mayPublish, sendWindow.hasIdentifier]).toEqual([false, false])
@@ -80,10 +81,10 @@ describe('packet identifiers (section 2.2.1)', () => {
     const session = connected()
     const { sendWindow } = session
     expect([sendWindow.publish(1), sendWindow.publish(2)]).toEqual([1, 2])
-    sendWindow.handlePubrec(2, 0)
+    sendWindow.handleAck(PUBREC, 2, 0)
     walk(session, 65_533)
     expect(walk(session, 2)).toEqual([3, 4])
-    expect(sendWindow.handlePubcomp(2)).toBe(DONE)
+    expect(sendWindow.handleAck(PUBCOMP, 2, 0)).toBe(DONE)
     walk(session, 65_535 - 4 - 1)
     expect(walk(session, 2)).toEqual([65_535, 2])
   })
@@ -96,7 +97,7 @@ describe('packet identifiers (section 2.2.1)', () => {
       expect([sendWindow.inFlight, sendWindow.mayPublish]).toEqual([1, false])
       sendWindow.withdraw(id)
       expect([sendWindow.inFlight, sendWindow.mayPublish]).toEqual([0, true])
-      expect(sendWindow.handlePuback(id)).not.toBe(DONE)
+      expect(sendWindow.handleAck(PUBACK, id, 0)).not.toBe(DONE)
     }
     for (const kind of ['subscribe', 'unsubscribe'] as const) {
       const id = sendWindow.request(kind, 2)

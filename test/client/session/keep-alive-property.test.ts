@@ -69,7 +69,7 @@ it.each([10_000, 45_000])(
           expect(link.now - link.lastReceived, 'silence was noticed').toBeLessThanOrEqual(interval + pingTimeout)
           if (event === 'sent') {
             link.send()
-            link.keepAlive.sent(link.now)
+            link.keepAlive.sentAt = link.now
           } else if (event === 'dribble') link.receive()
           else if (event === 'pong') {
             link.receive()

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { BROKEN, DONE, RELEASED, UNKNOWN } from '../../../src/client/session/numbers.js'
+import { DONE, FAULT, RELEASED, UNKNOWN } from '../../../src/client/session/numbers.js'
 import type { Session } from '../../../src/client/session/session.js'
+import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
 import { type Ack, connected, expectClose, expectQuiet, takeAcks, takeActions } from './drive.js'
 
 const id = 1
@@ -13,25 +14,25 @@ const states: Record<string, () => Session> = {
   'PUBREL being stored': () =>
     open((session) => {
       session.sendWindow.publish(2)
-      session.sendWindow.handlePubrec(id, 0)
+      session.sendWindow.handleAck(PUBREC, id, 0)
     }, true),
   'PUBREL sent': () =>
     open((session) => {
       session.sendWindow.publish(2)
-      session.sendWindow.handlePubrec(id, 0)
+      session.sendWindow.handleAck(PUBREC, id, 0)
     }),
   'SUBSCRIBE sent': () => open((session) => session.sendWindow.request('subscribe', 2)),
   'UNSUBSCRIBE sent': () => open((session) => session.sendWindow.request('unsubscribe', 2)),
   'QoS 1 done': () =>
     open(({ sendWindow }) => {
       sendWindow.publish(1)
-      sendWindow.handlePuback(id)
+      sendWindow.handleAck(PUBACK, id, 0)
     }),
   'QoS 2 done': () =>
     open(({ sendWindow }) => {
       sendWindow.publish(2)
-      sendWindow.handlePubrec(id, 0)
-      sendWindow.handlePubcomp(id)
+      sendWindow.handleAck(PUBREC, id, 0)
+      sendWindow.handleAck(PUBCOMP, id, 0)
     }),
 }
 
@@ -44,12 +45,12 @@ function open(prepare: (session: Session) => void, durableStore = false): Sessio
 }
 
 const inputs: Record<string, (session: Session) => number> = {
-  PUBACK: ({ sendWindow }) => sendWindow.handlePuback(id),
-  PUBREC: ({ sendWindow }) => sendWindow.handlePubrec(id, 0),
-  'PUBREC 0x10': ({ sendWindow }) => sendWindow.handlePubrec(id, 0x10),
-  'PUBREC 0x80': ({ sendWindow }) => sendWindow.handlePubrec(id, 0x80),
-  'PUBREC 0x97': ({ sendWindow }) => sendWindow.handlePubrec(id, 0x97),
-  PUBCOMP: ({ sendWindow }) => sendWindow.handlePubcomp(id),
+  PUBACK: ({ sendWindow }) => sendWindow.handleAck(PUBACK, id, 0),
+  PUBREC: ({ sendWindow }) => sendWindow.handleAck(PUBREC, id, 0),
+  'PUBREC 0x10': ({ sendWindow }) => sendWindow.handleAck(PUBREC, id, 0x10),
+  'PUBREC 0x80': ({ sendWindow }) => sendWindow.handleAck(PUBREC, id, 0x80),
+  'PUBREC 0x97': ({ sendWindow }) => sendWindow.handleAck(PUBREC, id, 0x97),
+  PUBCOMP: ({ sendWindow }) => sendWindow.handleAck(PUBCOMP, id, 0),
   SUBACK: ({ sendWindow }) => sendWindow.handleAnswer('subscribe', id, 2),
   UNSUBACK: ({ sendWindow }) => sendWindow.handleAnswer('unsubscribe', id, 2),
 }
@@ -69,7 +70,7 @@ const unknown: Row[] = [
 ]
 /** All rows broken but those given. */
 const otherwiseBroken = (...rows: Row[]): Row[] =>
-  Object.keys(inputs).map((input) => rows.find((row) => row[0] === input) ?? ([input, BROKEN] as const))
+  Object.keys(inputs).map((input) => rows.find((row) => row[0] === input) ?? ([input, FAULT] as const))
 
 /** What each acknowledgement means in each state: D04 D07 D09 D12 D14 to D19. */
 const table: Record<string, Row[]> = {
@@ -100,7 +101,7 @@ const verdicts = new Map([
   [UNKNOWN, 'ignored'],
   [DONE, 'done'],
   [RELEASED, 'released'],
-  [BROKEN, 'close(0x82)'],
+  [FAULT, 'close(0x82)'],
 ])
 
 const cases = Object.entries(table).flatMap(([state, rows]) =>
@@ -113,7 +114,7 @@ describe('every acknowledgement in every state of its identifier (D04 D07 D09 D1
     const before = session.sendWindow.inFlight
     expect((inputs[input] as (session: Session) => number)(session)).toBe(verdict)
     expect(takeAcks(session.acks)).toEqual(acks)
-    if (verdict === BROKEN) expectClose(session, 0x82)
+    if (verdict === FAULT) expectClose(session, 0x82)
     else expectQuiet(session)
     const publishing = state.startsWith('PUB')
     expect(session.sendWindow.inFlight).toBe(verdict === DONE && publishing ? 0 : before)
@@ -124,7 +125,7 @@ describe('every acknowledgement in every state of its identifier (D04 D07 D09 D1
     const session = connected()
     session.sendWindow.publish(1)
     session.sendWindow.publish(2)
-    expect([session.sendWindow.handlePuback(0), session.sendWindow.handlePubcomp(0)]).toEqual([UNKNOWN, UNKNOWN])
+    expect([session.sendWindow.handleAck(PUBACK, 0, 0), session.sendWindow.handleAck(PUBCOMP, 0, 0)]).toEqual([UNKNOWN, UNKNOWN])
     expect(session.sendWindow.inFlight).toBe(2)
   })
 })
@@ -133,7 +134,7 @@ describe('outgoing exchanges (section 4.3)', () => {
   it('D04 D07 QoS 1 ends with PUBACK, once [MQTT-4.3.2-3]', () => {
     const session = connected()
     expect(session.sendWindow.publish(1)).toBe(1)
-    expect([session.sendWindow.handlePuback(1), session.sendWindow.handlePuback(1)]).toEqual([DONE, UNKNOWN])
+    expect([session.sendWindow.handleAck(PUBACK, 1, 0), session.sendWindow.handleAck(PUBACK, 1, 0)]).toEqual([DONE, UNKNOWN])
     expectQuiet(session)
   })
 
@@ -141,10 +142,10 @@ describe('outgoing exchanges (section 4.3)', () => {
     const session = connected()
     const { sendWindow } = session
     expect(sendWindow.publish(2)).toBe(1)
-    expect(sendWindow.handlePubrec(1, 0)).toBe(RELEASED)
+    expect(sendWindow.handleAck(PUBREC, 1, 0)).toBe(RELEASED)
     expect(takeAcks(session.acks)).toEqual([['pubrel', 1, 0]])
     expect(sendWindow.inFlight).toBe(1)
-    expect(sendWindow.handlePubcomp(1)).toBe(DONE)
+    expect(sendWindow.handleAck(PUBCOMP, 1, 0)).toBe(DONE)
     expect(sendWindow.inFlight).toBe(0)
     expectQuiet(session)
   })
@@ -153,13 +154,13 @@ describe('outgoing exchanges (section 4.3)', () => {
     const session = connected()
     const { sendWindow } = session
     sendWindow.publish(2)
-    for (let round = 0; round < 3; round++) expect(sendWindow.handlePubrec(1, 0)).toBe(RELEASED)
+    for (let round = 0; round < 3; round++) expect(sendWindow.handleAck(PUBREC, 1, 0)).toBe(RELEASED)
     expect(takeAcks(session.acks)).toEqual([
       ['pubrel', 1, 0],
       ['pubrel', 1, 0],
       ['pubrel', 1, 0],
     ])
-    expect([sendWindow.handlePubcomp(1), sendWindow.handlePubcomp(1)]).toEqual([DONE, UNKNOWN])
+    expect([sendWindow.handleAck(PUBCOMP, 1, 0), sendWindow.handleAck(PUBCOMP, 1, 0)]).toEqual([DONE, UNKNOWN])
   })
 
   it('D30 ten at once complete in any order; PUBREL leaves in the order of PUBREC [MQTT-4.6.0-4]', () => {
@@ -168,17 +169,17 @@ describe('outgoing exchanges (section 4.3)', () => {
     const ids = Array.from({ length: 10 }, () => sendWindow.publish(2))
     expect(new Set(ids).size).toBe(10)
     const order = [7, 2, 9, 1, 10, 4, 3, 8, 6, 5]
-    for (const one of order) sendWindow.handlePubrec(one, 0)
+    for (const one of order) sendWindow.handleAck(PUBREC, one, 0)
     expect(takeAcks(session.acks)).toEqual(order.map((one) => ['pubrel', one, 0]))
-    for (const one of [...order].reverse()) expect(sendWindow.handlePubcomp(one)).toBe(DONE)
+    for (const one of [...order].reverse()) expect(sendWindow.handleAck(PUBCOMP, one, 0)).toBe(DONE)
     expect(sendWindow.inFlight).toBe(0)
   })
 
   it('D16 D19 D41 acknowledgements of nobody’s are counted and leave nothing behind', () => {
     const session = connected()
     for (let one = 1; one <= 65_535; one++) {
-      session.sendWindow.handlePuback(one)
-      session.sendWindow.handlePubcomp(one)
+      session.sendWindow.handleAck(PUBACK, one, 0)
+      session.sendWindow.handleAck(PUBCOMP, one, 0)
     }
     expect(session.sendWindow.unsolicited).toBe(131_070)
     expect([session.sendWindow.inFlight, session.sendWindow.mayPublish]).toEqual([0, true])

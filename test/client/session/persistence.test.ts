@@ -5,6 +5,7 @@ import { DONE, RELEASED, REPEAT } from '../../../src/client/session/numbers.js'
 import { Persistence } from '../../../src/client/session/persistence.js'
 import { ReceiveWindow } from '../../../src/client/session/receive-window.js'
 import { SendWindow } from '../../../src/client/session/send-window.js'
+import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
 import { connected, expectQuiet, takeAcks, takeActions } from './drive.js'
 
 const durable = { durableStore: true }
@@ -18,7 +19,7 @@ describe('a durable store', () => {
     expect(takeAcks(session.acks)).toEqual([])
     expect(session.receiveWindow.handlePublish(9, 2)).toBe(REPEAT)
     expect(takeAcks(session.acks)).toEqual([])
-    session.handlePersisted(1)
+    session.persistence.handlePersisted(1)
     expect(takeAcks(session.acks)).toEqual([['pubrec', 9, 0]])
     expect(takeActions(session)).toEqual([])
   })
@@ -28,7 +29,7 @@ describe('a durable store', () => {
     const ticket = session.receiveWindow.handlePublish(9, 2)
     expect([session.receiveWindow.settle(ticket, 0x10), session.receiveWindow.settle(ticket, 0)]).toEqual([true, false])
     expect(takeActions(session)).toHaveLength(1)
-    session.handlePersisted(1)
+    session.persistence.handlePersisted(1)
     expect(takeAcks(session.acks)).toEqual([['pubrec', 9, 0x10]])
   })
 
@@ -38,9 +39,9 @@ describe('a durable store', () => {
     session.receiveWindow.settle(session.receiveWindow.handlePublish(2, 1), 0)
     session.receiveWindow.settle(session.receiveWindow.handlePublish(3, 2), 0)
     expect(takeActions(session)).toEqual([persist('put-inbound', 1, 1), persist('put-inbound', 3, 2)])
-    session.handlePersisted(2)
+    session.persistence.handlePersisted(2)
     expect(takeAcks(session.acks)).toEqual([])
-    session.handlePersisted(1)
+    session.persistence.handlePersisted(1)
     expect(takeAcks(session.acks)).toEqual([
       ['pubrec', 1, 0],
       ['puback', 2, 0],
@@ -62,7 +63,7 @@ describe('a durable store', () => {
   it('PUBREL ends the record without waiting; an unknown PUBREL writes nothing', () => {
     const session = connected(durable)
     session.receiveWindow.settle(session.receiveWindow.handlePublish(9, 2), 0)
-    session.handlePersisted(1)
+    session.persistence.handlePersisted(1)
     takeActions(session)
     takeAcks(session.acks)
     session.receiveWindow.handlePubrel(9)
@@ -78,12 +79,12 @@ describe('a durable store', () => {
     const session = connected(durable)
     const { sendWindow } = session
     const id = sendWindow.publish(2)
-    expect([sendWindow.handlePubrec(id, 0), sendWindow.handlePubrec(id, 0)]).toEqual([RELEASED, RELEASED])
+    expect([sendWindow.handleAck(PUBREC, id, 0), sendWindow.handleAck(PUBREC, id, 0)]).toEqual([RELEASED, RELEASED])
     expect(takeActions(session)).toEqual([persist('put-release', id, 1)])
     expect(takeAcks(session.acks)).toEqual([])
-    session.handlePersisted(1)
+    session.persistence.handlePersisted(1)
     expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
-    expect(sendWindow.handlePubcomp(id)).toBe(DONE)
+    expect(sendWindow.handleAck(PUBCOMP, id, 0)).toBe(DONE)
     expect(takeActions(session)).toEqual([persist('delete-outbound', id, 0)])
   })
 
@@ -93,7 +94,7 @@ describe('a durable store', () => {
   ])('%s ends the record', (_name, qos) => {
     const session = connected(durable)
     const id = session.sendWindow.publish(qos)
-    expect(qos === 1 ? session.sendWindow.handlePuback(id) : session.sendWindow.handlePubrec(id, 0x97)).toBe(DONE)
+    expect(qos === 1 ? session.sendWindow.handleAck(PUBACK, id, 0) : session.sendWindow.handleAck(PUBREC, id, 0x97)).toBe(DONE)
     expect(takeActions(session)).toEqual([persist('delete-outbound', id, 0)])
     expect(takeAcks(session.acks)).toEqual([])
   })
@@ -109,10 +110,10 @@ describe('a durable store', () => {
     const session = connected(durable)
     for (const id of [1, 2, 3]) session.receiveWindow.settle(session.receiveWindow.handlePublish(id, 2), 0)
     expect(takeActions(session).map((action) => action.type === 'persist' && action.token)).toEqual([1, 2, 3])
-    for (const token of [0, -1, 4, 99]) session.handlePersisted(token)
+    for (const token of [0, -1, 4, 99]) session.persistence.handlePersisted(token)
     expect(takeAcks(session.acks)).toEqual([])
-    session.handlePersisted(1)
-    session.handlePersisted(1)
+    session.persistence.handlePersisted(1)
+    session.persistence.handlePersisted(1)
     expect(takeAcks(session.acks)).toEqual([['pubrec', 1, 0]])
   })
 
@@ -121,48 +122,51 @@ describe('a durable store', () => {
     const { receiveWindow, sendWindow } = session
     receiveWindow.settle(receiveWindow.handlePublish(1, 2), 0)
     const id = sendWindow.publish(2)
-    sendWindow.handlePubrec(id, 0)
+    sendWindow.handleAck(PUBREC, id, 0)
     takeActions(session)
     session.reset()
     sendWindow.start(10)
     receiveWindow.settle(receiveWindow.handlePublish(1, 2), 0)
     for (let count = 1; count < 65_535; count++) sendWindow.withdraw(sendWindow.publish(1))
     expect(sendWindow.publish(2)).toBe(id)
-    sendWindow.handlePubrec(id, 0)
+    sendWindow.handleAck(PUBREC, id, 0)
     expect(takeActions(session)).toEqual([persist('put-inbound', 1, 3), persist('put-release', id, 4)])
-    session.handlePersisted(1)
-    session.handlePersisted(2)
+    session.persistence.handlePersisted(1)
+    session.persistence.handlePersisted(2)
     expect(takeAcks(session.acks)).toEqual([])
-    session.handlePersisted(4)
-    session.handlePersisted(3)
+    session.persistence.handlePersisted(4)
+    session.persistence.handlePersisted(3)
     expect(takeAcks(session.acks)).toEqual([
       ['pubrel', id, 0],
       ['pubrec', 1, 0],
     ])
   })
 
-  it('counts what it waits for', () => {
+  it('grants each request once, and none after a reset', () => {
     const actions: Action[] = []
+    const granted: number[] = []
     const persistence = new Persistence(true, actions)
-    persistence.request('put-inbound', 1, () => undefined)
-    persistence.request('put-release', 2, () => undefined)
+    for (const id of [1, 2, 3]) persistence.request('put-inbound', id, () => granted.push(id))
     persistence.note('delete-inbound', 1)
-    expect([persistence.waiting, actions.length]).toEqual([2, 3])
+    expect([granted, actions.length]).toEqual([[], 4])
     persistence.handlePersisted(2)
-    expect(persistence.waiting).toBe(1)
+    persistence.handlePersisted(2)
+    expect(granted).toEqual([2])
     persistence.reset()
-    expect(persistence.waiting).toBe(0)
+    for (const token of [1, 2, 3]) persistence.handlePersisted(token)
+    expect(granted).toEqual([2])
   })
 
   it('a store that grants after the reset all the same acknowledges and releases nothing', () => {
     const acks = new AckQueue()
     const granted: (() => void)[] = []
-    const port = { durable: true, request: (_operation: string, _id: number, grant: () => void) => void granted.push(grant), note: () => undefined }
-    const inbound = new ReceiveWindow(10, acks, port, () => undefined)
-    const outbound = new SendWindow(acks, port, () => undefined)
+    const request = (_operation: string, _id: number, grant: () => void): void => void granted.push(grant)
+    const host = { acks, actions: [], persistence: { durable: true, request, note: () => undefined }, fail: () => undefined }
+    const inbound = new ReceiveWindow(host, 10, true)
+    const outbound = new SendWindow(host)
     inbound.settle(inbound.handlePublish(1, 2), 0)
     outbound.start(1)
-    outbound.handlePubrec(outbound.publish(2), 0)
+    outbound.handleAck(PUBREC, outbound.publish(2), 0)
     inbound.reset()
     outbound.reset()
     for (const grant of granted) grant()
@@ -180,11 +184,11 @@ describe('a memory store', () => {
     receiveWindow.settle(receiveWindow.handlePublish(2, 2), 0)
     receiveWindow.settle(receiveWindow.handlePublish(3, 2), 0x80)
     receiveWindow.handlePubrel(2)
-    sendWindow.handlePuback(sendWindow.publish(1))
+    sendWindow.handleAck(PUBACK, sendWindow.publish(1), 0)
     const id = sendWindow.publish(2)
-    sendWindow.handlePubrec(id, 0)
-    sendWindow.handlePubcomp(id)
-    sendWindow.handlePubrec(sendWindow.publish(2), 0x97)
+    sendWindow.handleAck(PUBREC, id, 0)
+    sendWindow.handleAck(PUBCOMP, id, 0)
+    sendWindow.handleAck(PUBREC, sendWindow.publish(2), 0x97)
     expect(takeActions(session)).toEqual([])
     expect(takeAcks(session.acks)).toEqual([
       ['puback', 1, 0],
@@ -193,7 +197,7 @@ describe('a memory store', () => {
       ['pubcomp', 2, 0],
       ['pubrel', id, 0],
     ])
-    session.handlePersisted(1)
+    session.persistence.handlePersisted(1)
     expectQuiet(session)
   })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Session } from '../../../src/client/session/session.js'
+import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
 import { connackPacket, connected, connectPacket, takeAcks, takeActions } from './drive.js'
 
 /** Publishes while the session lets us, at most `wanted` times: the identifiers that left. */
@@ -21,10 +22,10 @@ describe('send quota (section 4.9)', () => {
   it('F01 Receive Maximum 3: never more than 3 at QoS 1, refilled one for one [MQTT-3.3.4-7] [MQTT-4.9.0-1]', () => {
     const session = connected({}, { receiveMaximum: 3 })
     expect(send(session, 1, 6)).toEqual([1, 2, 3])
-    session.sendWindow.handlePuback(2)
+    session.sendWindow.handleAck(PUBACK, 2, 0)
     expect(send(session, 1, 3)).toEqual([4])
-    session.sendWindow.handlePuback(4)
-    session.sendWindow.handlePuback(1)
+    session.sendWindow.handleAck(PUBACK, 4, 0)
+    session.sendWindow.handleAck(PUBACK, 1, 0)
     expect(send(session, 1, 2)).toEqual([5, 6])
     expect(session.sendWindow.inFlight).toBe(3)
   })
@@ -33,9 +34,9 @@ describe('send quota (section 4.9)', () => {
     const session = connected({}, { receiveMaximum: 1 })
     for (let id = 1; id <= 5; id++) {
       expect(send(session, 2, 5)).toEqual([id])
-      session.sendWindow.handlePubrec(id, 0)
+      session.sendWindow.handleAck(PUBREC, id, 0)
       expect(send(session, 2, 5)).toEqual([])
-      session.sendWindow.handlePubcomp(id)
+      session.sendWindow.handleAck(PUBCOMP, id, 0)
     }
     expect(session.sendWindow.inFlight).toBe(0)
   })
@@ -43,12 +44,12 @@ describe('send quota (section 4.9)', () => {
   it('F03 a place is free after PUBCOMP or a failing PUBREC, not after PUBREC', () => {
     const session = connected({}, { receiveMaximum: 2 })
     expect(send(session, 2, 5)).toEqual([1, 2])
-    session.sendWindow.handlePubrec(1, 0)
-    session.sendWindow.handlePubrec(2, 0x10)
+    session.sendWindow.handleAck(PUBREC, 1, 0)
+    session.sendWindow.handleAck(PUBREC, 2, 0x10)
     expect(send(session, 2, 3)).toEqual([])
-    session.sendWindow.handlePubcomp(2)
+    session.sendWindow.handleAck(PUBCOMP, 2, 0)
     expect(send(session, 2, 3)).toEqual([3])
-    session.sendWindow.handlePubrec(3, 0x97)
+    session.sendWindow.handleAck(PUBREC, 3, 0x97)
     expect(send(session, 2, 2)).toEqual([4])
     expect(session.sendWindow.mayPublish).toBe(false)
   })
@@ -67,23 +68,23 @@ describe('send quota (section 4.9)', () => {
     reconnect(session, 2)
     for (const id of [1, 2, 3]) {
       expect(session.sendWindow.mayPublish).toBe(false)
-      session.sendWindow.handlePuback(id)
+      session.sendWindow.handleAck(PUBACK, id, 0)
     }
     expect(session.sendWindow.mayPublish).toBe(false)
-    session.sendWindow.handlePuback(4)
+    session.sendWindow.handleAck(PUBACK, 4, 0)
     expect(send(session, 1, 9)).toEqual([6])
   })
 
   it('is never lifted above its start by acknowledgements of nothing [MQTT-4.9.0-2]', () => {
     const session = connected({}, { receiveMaximum: 2 })
     for (let id = 1; id < 20; id++) {
-      session.sendWindow.handlePuback(id)
-      session.sendWindow.handlePubrec(id, 0x80)
-      session.sendWindow.handlePubcomp(id)
+      session.sendWindow.handleAck(PUBACK, id, 0)
+      session.sendWindow.handleAck(PUBREC, id, 0x80)
+      session.sendWindow.handleAck(PUBCOMP, id, 0)
     }
     expect(send(session, 1, 9)).toEqual([1, 2])
-    session.sendWindow.handlePuback(1)
-    session.sendWindow.handlePuback(1)
+    session.sendWindow.handleAck(PUBACK, 1, 0)
+    session.sendWindow.handleAck(PUBACK, 1, 0)
     expect(send(session, 1, 9)).toEqual([3])
   })
 
@@ -103,7 +104,7 @@ describe('send quota (section 4.9)', () => {
     receiveWindow.settle(receiveWindow.handlePublish(7, 1), 0)
     receiveWindow.settle(receiveWindow.handlePublish(8, 2), 0)
     receiveWindow.handlePubrel(8)
-    sendWindow.handlePubrec(1, 0)
+    sendWindow.handleAck(PUBREC, 1, 0)
     expect(takeAcks(session.acks)).toEqual([
       ['puback', 7, 0],
       ['pubrec', 8, 0],

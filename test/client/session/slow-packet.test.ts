@@ -17,7 +17,7 @@ describe('T05 a packet that comes in part', () => {
     const patient = started(100)
     patient.partial(1, false, 0)
     for (let now = 1000; now < 200_000; now += 1000) {
-      patient.sent(now)
+      patient.sentAt = now
       patient.received(now)
       expect(patient.handleTimeout(now)).toBe('idle')
     }
@@ -68,13 +68,13 @@ describe('T05 a packet that comes in part', () => {
     const session = connected({}, {}, { keepAlive: 0 })
     session.keepAlive.partial(9, false, 0)
     reconnect(session, false, {}, { keepAlive: 0 })
-    expect(session.nextTimeout()).toBe(Number.POSITIVE_INFINITY)
+    expect(session.deadline).toBe(Number.POSITIVE_INFINITY)
   })
 
   it('ends a session as a keep-alive timeout, without DISCONNECT', () => {
     const session = connected({}, {}, { keepAlive: 0 })
     session.keepAlive.partial(9, false, 0)
-    expect(session.nextTimeout()).toBe(60_000)
+    expect(session.deadline).toBe(60_000)
     session.handleTimeout(60_000)
     expect(takeActions(session)).toMatchObject([{ type: 'close', reasonCode: undefined, error: { code: 'ERR_KEEPALIVE_TIMEOUT' } }])
   })

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { CLEARED, DONE, RELEASED, UNKNOWN } from '../../../src/client/session/numbers.js'
 import type { Session } from '../../../src/client/session/session.js'
+import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
 import { connackPacket, connected, connecting, expectClose, expectQuiet, reconnect, takeAcks, takeActions } from './drive.js'
 
 /** Publishes at these levels; gives the identifiers. */
@@ -11,19 +12,19 @@ describe('publishes in flight when the connection ends', () => {
   it('are held: acknowledgements that come before their replay are ignored and counted, and change nothing (D16)', () => {
     const session = connected()
     const [one = 0, two = 0, three = 0] = publish(session, 1, 2, 2)
-    session.sendWindow.handlePubrec(three, 0)
+    session.sendWindow.handleAck(PUBREC, three, 0)
     takeAcks(session.acks)
     reconnect(session)
     const { sendWindow } = session
     expect([
-      sendWindow.handlePuback(one),
-      sendWindow.handlePubrec(two, 0),
-      sendWindow.handlePubrec(two, 0x80),
-      sendWindow.handlePubcomp(three),
-      sendWindow.handlePubrec(three, 0),
+      sendWindow.handleAck(PUBACK, one, 0),
+      sendWindow.handleAck(PUBREC, two, 0),
+      sendWindow.handleAck(PUBREC, two, 0x80),
+      sendWindow.handleAck(PUBCOMP, three, 0),
+      sendWindow.handleAck(PUBREC, three, 0),
       // Wrong kinds too: this connection carried none of them.
-      sendWindow.handlePubcomp(one),
-      sendWindow.handlePuback(two),
+      sendWindow.handleAck(PUBCOMP, one, 0),
+      sendWindow.handleAck(PUBACK, two, 0),
     ]).toEqual([UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN])
     expect(sendWindow.unsolicited).toBe(7)
     expectQuiet(session)
@@ -31,18 +32,18 @@ describe('publishes in flight when the connection ends', () => {
     sendWindow.replay(one)
     sendWindow.replay(two)
     expect(takeAcks(session.acks)).toEqual([['pubrel', three, 0]])
-    expect([sendWindow.handlePubcomp(three), sendWindow.handlePuback(one), sendWindow.handlePubrec(two, 0), sendWindow.handlePubcomp(two)]).toEqual([
-      DONE,
-      DONE,
-      RELEASED,
-      DONE,
-    ])
+    expect([
+      sendWindow.handleAck(PUBCOMP, three, 0),
+      sendWindow.handleAck(PUBACK, one, 0),
+      sendWindow.handleAck(PUBREC, two, 0),
+      sendWindow.handleAck(PUBCOMP, two, 0),
+    ]).toEqual([DONE, DONE, RELEASED, DONE])
   })
 
   it('keep their identifiers: nothing new gets one of them, before the replay or after [MQTT-2.2.1-3] (F13)', () => {
     const session = connected()
     const held = publish(session, 1, 2, 1)
-    session.sendWindow.handlePubrec(held[1] as number, 0)
+    session.sendWindow.handleAck(PUBREC, held[1] as number, 0)
     wrap(session)
     reconnect(session)
     const fresh = [...publish(session, 1, 2, 1), session.sendWindow.request('subscribe', 1)]
@@ -65,7 +66,7 @@ describe('publishes in flight when the connection ends', () => {
     }
     expect(sent).toEqual(ids.slice(0, 2))
     expect(session.sendWindow.mayPublish).toBe(false)
-    session.sendWindow.handlePuback(ids[0] as number)
+    session.sendWindow.handleAck(PUBACK, ids[0] as number, 0)
     expect(session.sendWindow.mayReplay).toBe(true)
     session.sendWindow.replay(ids[2] as number)
     expect([session.sendWindow.inFlight, session.sendWindow.mayReplay]).toEqual([2, false])
@@ -74,14 +75,14 @@ describe('publishes in flight when the connection ends', () => {
   it('F05 exchanges that go on with PUBREL are more than the new window: no underflow, nothing else until they are done', () => {
     const session = connected()
     const ids = publish(session, 2, 2, 2)
-    for (const id of ids) session.sendWindow.handlePubrec(id, 0)
+    for (const id of ids) session.sendWindow.handleAck(PUBREC, id, 0)
     takeAcks(session.acks)
     reconnect(session, true, { receiveMaximum: 1 })
     for (const id of ids) session.sendWindow.replayRelease(id)
     expect(takeAcks(session.acks)).toEqual(ids.map((id) => ['pubrel', id, 0]))
     for (const [index, id] of ids.entries()) {
       expect([session.sendWindow.mayPublish, session.sendWindow.mayReplay, session.sendWindow.inFlight]).toEqual([false, false, 3 - index])
-      session.sendWindow.handlePubcomp(id)
+      session.sendWindow.handleAck(PUBCOMP, id, 0)
     }
     expect([session.sendWindow.mayPublish, session.sendWindow.inFlight]).toEqual([true, 0])
     publish(session, 1)
@@ -91,7 +92,7 @@ describe('publishes in flight when the connection ends', () => {
   it('H04 fault 14 PUBREL is repeated on every connection until PUBCOMP, PUBLISH never [MQTT-4.3.3-6]', () => {
     const session = connected()
     const [id = 0] = publish(session, 2)
-    session.sendWindow.handlePubrec(id, 0)
+    session.sendWindow.handleAck(PUBREC, id, 0)
     takeAcks(session.acks)
     for (let round = 0; round < 5; round++) {
       reconnect(session)
@@ -99,15 +100,15 @@ describe('publishes in flight when the connection ends', () => {
       expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
     }
     // D12: the server asks again.
-    expect(session.sendWindow.handlePubrec(id, 0)).toBe(RELEASED)
+    expect(session.sendWindow.handleAck(PUBREC, id, 0)).toBe(RELEASED)
     expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
-    expect(session.sendWindow.handlePubcomp(id)).toBe(DONE)
+    expect(session.sendWindow.handleAck(PUBCOMP, id, 0)).toBe(DONE)
   })
 
   it('PUBREL that was queued and did not leave is not sent by itself on the next connection', () => {
     const session = connected()
     const [id = 0] = publish(session, 2)
-    session.sendWindow.handlePubrec(id, 0)
+    session.sendWindow.handleAck(PUBREC, id, 0)
     reconnect(session)
     expectQuiet(session)
   })
@@ -116,8 +117,8 @@ describe('publishes in flight when the connection ends', () => {
     const session = connected()
     const [one = 0, two = 0] = publish(session, 1, 2)
     reconnect(session, false)
-    expect([session.sendWindow.handlePuback(one), session.sendWindow.inFlight]).toEqual([UNKNOWN, 0])
-    expect(session.sendWindow.handlePubrec(two, 0)).toBe(UNKNOWN)
+    expect([session.sendWindow.handleAck(PUBACK, one, 0), session.sendWindow.inFlight]).toEqual([UNKNOWN, 0])
+    expect(session.sendWindow.handleAck(PUBREC, two, 0)).toBe(UNKNOWN)
     expect(takeAcks(session.acks)).toEqual([['pubrel', two, 0x92]])
   })
 })
@@ -138,7 +139,7 @@ describe('a publish that is given up between connections', () => {
     expect([seen.has(ids[0] as number), seen.has(ids[1] as number)]).toEqual([true, false])
     reconnect(session, false)
     expect(session.sendWindow.hasIdentifier).toBe(true)
-    expect(session.sendWindow.handlePubcomp(ids[1] as number)).toBe(UNKNOWN)
+    expect(session.sendWindow.handleAck(PUBCOMP, ids[1] as number, 0)).toBe(UNKNOWN)
   })
 
   it('its late acknowledgement is ignored', () => {
@@ -147,7 +148,10 @@ describe('a publish that is given up between connections', () => {
     session.suspend()
     for (const id of ids) session.sendWindow.abandon(id)
     reconnect(session)
-    expect([session.sendWindow.handlePuback(ids[0] as number), session.sendWindow.handlePubrec(ids[1] as number, 0)]).toEqual([UNKNOWN, UNKNOWN])
+    expect([session.sendWindow.handleAck(PUBACK, ids[0] as number, 0), session.sendWindow.handleAck(PUBREC, ids[1] as number, 0)]).toEqual([
+      UNKNOWN,
+      UNKNOWN,
+    ])
     expect(takeAcks(session.acks)).toEqual([])
     expect(session.state).toBe('connected')
   })
@@ -183,25 +187,25 @@ describe('a durable store across connections (H19)', () => {
   it('PUBREL waits for the record, also when the store answers in the gap', () => {
     const session = connected({ durableStore: true })
     const [id = 0] = publish(session, 2)
-    session.sendWindow.handlePubrec(id, 0)
+    session.sendWindow.handleAck(PUBREC, id, 0)
     session.suspend()
     expect(takeActions(session)).toMatchObject([{ type: 'persist', operation: 'put-release', id, token: 1 }])
-    session.handlePersisted(1)
+    session.persistence.handlePersisted(1)
     expect(takeAcks(session.acks)).toEqual([])
     reconnect(session)
     session.sendWindow.replayRelease(id)
     expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
-    expect(session.sendWindow.handlePubcomp(id)).toBe(DONE)
+    expect(session.sendWindow.handleAck(PUBCOMP, id, 0)).toBe(DONE)
   })
 
   it('and when it answers after the next connection is up: PUBREL leaves then, once', () => {
     const session = connected({ durableStore: true })
     const [id = 0] = publish(session, 2)
-    session.sendWindow.handlePubrec(id, 0)
+    session.sendWindow.handleAck(PUBREC, id, 0)
     reconnect(session)
     session.sendWindow.replayRelease(id)
     expect(takeAcks(session.acks)).toEqual([])
-    session.handlePersisted(1)
+    session.persistence.handlePersisted(1)
     expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
   })
 })
@@ -226,7 +230,7 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
     expect(session.sendWindow.prepare(2)).toBe(false)
     expectQuiet(session)
     const [first = ['pubrel', 0, 0] as const] = cleared
-    expect(session.sendWindow.handlePubcomp(first[1])).toBe(CLEARED)
+    expect(session.sendWindow.handleAck(PUBCOMP, first[1], 0)).toBe(CLEARED)
     expect(session.sendWindow.prepare(2)).toBe(true)
     expect(session.sendWindow.publish(2)).toBe(first[1])
   })
@@ -254,16 +258,16 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
         for (const [type, id] of takeAcks(session.acks)) {
           expect(type).toBe('pubrel')
           cleared.add(id)
-          session.sendWindow.handlePubcomp(id)
+          session.sendWindow.handleAck(PUBCOMP, id, 0)
         }
       }
       const id = session.sendWindow.publish(2)
       expect(cleared.has(id)).toBe(true)
       if (count % 3 === 0) publish(session, 1)
       if (count % 2 === 0) continue
-      session.sendWindow.handlePubrec(id, count % 5 === 0 ? 0x97 : 0)
+      session.sendWindow.handleAck(PUBREC, id, count % 5 === 0 ? 0x97 : 0)
       takeAcks(session.acks)
-      if (count % 5 !== 0) session.sendWindow.handlePubcomp(id)
+      if (count % 5 !== 0) session.sendWindow.handleAck(PUBCOMP, id, 0)
     }
   })
 
@@ -271,13 +275,13 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
     const session = inherited(1)
     session.sendWindow.prepare(2)
     const [[, id] = ['pubrel', 0, 0] as const] = takeAcks(session.acks)
-    session.sendWindow.handlePubcomp(id)
+    session.sendWindow.handleAck(PUBCOMP, id, 0)
     for (let round = 0; round < 20; round++) {
       expect(session.sendWindow.prepare(2)).toBe(true)
       expect(session.sendWindow.publish(2)).toBe(id)
-      session.sendWindow.handlePubrec(id, 0)
+      session.sendWindow.handleAck(PUBREC, id, 0)
       expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
-      expect(session.sendWindow.handlePubcomp(id)).toBe(DONE)
+      expect(session.sendWindow.handleAck(PUBCOMP, id, 0)).toBe(DONE)
     }
   })
 
@@ -287,10 +291,10 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
     const first = takeAcks(session.acks).map(([, id]) => id)
     reconnect(session)
     expectQuiet(session)
-    expect(session.sendWindow.handlePubcomp(first[0] as number)).toBe(UNKNOWN)
+    expect(session.sendWindow.handleAck(PUBCOMP, first[0] as number, 0)).toBe(UNKNOWN)
     expect(session.sendWindow.prepare(2)).toBe(false)
     const [[, again] = ['pubrel', 0, 0] as const] = takeAcks(session.acks)
-    expect(session.sendWindow.handlePubcomp(again)).toBe(CLEARED)
+    expect(session.sendWindow.handleAck(PUBCOMP, again, 0)).toBe(CLEARED)
     expect(session.sendWindow.publish(2)).toBe(again)
   })
 
@@ -298,7 +302,7 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
     const session = inherited()
     session.sendWindow.prepare(2)
     const ids = takeAcks(session.acks).map(([, id]) => id)
-    for (const id of ids) session.sendWindow.handlePubcomp(id)
+    for (const id of ids) session.sendWindow.handleAck(PUBCOMP, id, 0)
     reconnect(session)
     expect(session.sendWindow.prepare(2)).toBe(true)
     expect(session.sendWindow.publish(2)).toBe(ids[0])
@@ -312,28 +316,28 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
     expect(session.sendWindow.prepare(1)).toBe(false)
     const cleared = takeAcks(session.acks).map(([, id]) => id)
     expect(cleared.length).toBeGreaterThan(0)
-    for (const id of cleared) session.sendWindow.handlePubcomp(id)
+    for (const id of cleared) session.sendWindow.handleAck(PUBCOMP, id, 0)
     const used = Array.from({ length: cleared.length }, () => {
       expect(session.sendWindow.prepare(1)).toBe(true)
       return session.sendWindow.publish(1)
     })
     expect(used).toEqual(cleared)
     expect(session.sendWindow.prepare(1)).toBe(false)
-    for (const id of used) expect(session.sendWindow.handlePuback(id)).toBe(DONE)
+    for (const id of used) expect(session.sendWindow.handleAck(PUBACK, id, 0)).toBe(DONE)
     expect(session.sendWindow.prepare(1)).toBe(true)
   })
 
   it('on 5.0 an identifier that the server says is in use (0x91) is not used again in this session', () => {
     const session = inherited()
     const [id = 0] = publish(session, 1)
-    expect(session.sendWindow.handlePuback(id)).toBe(DONE)
+    expect(session.sendWindow.handleAck(PUBACK, id, 0)).toBe(DONE)
     expect(session.sendWindow.disown(id)).toBe(true)
     wrap(session)
     expect(publish(session, 1)).not.toContain(id)
     reconnect(session)
     wrap(session)
     expect(publish(session, 1, 1)).not.toContain(id)
-    expect(session.sendWindow.handlePuback(id)).toBe(UNKNOWN)
+    expect(session.sendWindow.handleAck(PUBACK, id, 0)).toBe(UNKNOWN)
     reconnect(session, false)
     wrap(session)
     expect(publish(session, 1)).toEqual([id])
@@ -342,7 +346,7 @@ describe('a session of an unknown past: first connect with Session Present 1 (fi
   it('in a session that is known 0x91 is about the message, not about the identifier', () => {
     const session = connected()
     const [id = 0] = publish(session, 1)
-    session.sendWindow.handlePuback(id)
+    session.sendWindow.handleAck(PUBACK, id, 0)
     expect(session.sendWindow.disown(id)).toBe(false)
   })
 

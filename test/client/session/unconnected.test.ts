@@ -27,7 +27,7 @@ describe('a session without a connection', () => {
   it('stays idle when the transport is lost before CONNECT, and can still connect', () => {
     const session = new Session(configuration)
     session.suspend()
-    expect([session.state, session.nextTimeout(), takeActions(session)]).toEqual(['idle', Number.POSITIVE_INFINITY, []])
+    expect([session.state, session.deadline, takeActions(session)]).toEqual(['idle', Number.POSITIVE_INFINITY, []])
     const packet = connectPacket()
     session.connect(packet)
     expect([session.state, takeActions(session)]).toEqual(['connecting', [{ type: 'send', packet }]])

@@ -4,15 +4,15 @@
  * It does what a driver has to do between the two (the counts of T10 and topic aliases), and settles messages as the state says.
  */
 import { readControl, sizeLimit } from '../../../src/client/connection/control.js'
-import { ackId, ackReason, ackType } from '../../../src/client/session/ack-queue.js'
 import type { Action } from '../../../src/client/session/actions.js'
 import { version5Code } from '../../../src/client/session/refusal.js'
 import { Session } from '../../../src/client/session/session.js'
-import { AUTH, CONNACK, PUBLISH } from '../../../src/wire/constants.js'
+import { AUTH, CONNACK, PUBACK, PUBCOMP, PUBLISH, PUBREC } from '../../../src/wire/constants.js'
 import { WireError } from '../../../src/wire/error.js'
 import { Framer } from '../../../src/wire/framer.js'
 import type { ServerPacket } from '../../../src/wire/packets.js'
 import { PublishView } from '../../../src/wire/publish.js'
+import { topicRecord } from '../../../src/wire/topic-table.js'
 import type { Bytes } from '../bytes.js'
 import { counts, limits, type State } from '../states.js'
 import { script } from './script.js'
@@ -111,7 +111,7 @@ export class Core {
       say(lines.messages)
     } else if (name === 'received') say(lines.message)
     else if (name === 'sent' || name === 'released') sendWindow.publish(2)
-    else if (name === 'reauthenticating') this.#session.authenticate(0x19, undefined)
+    else if (name === 'reauthenticating') this.#session.authExchange.authenticate(0x19, undefined)
     else if (name === 'disconnecting') this.#session.disconnect(0, {})
     if (name === 'released') say(lines.pubrec)
     this.#drain()
@@ -131,9 +131,9 @@ export class Core {
 
   #handlePacket(packet: ServerPacket): void {
     const { receiveWindow, sendWindow } = this.#session
-    if (packet.type === 'puback') sendWindow.handlePuback(packet.packetId)
-    else if (packet.type === 'pubrec') sendWindow.handlePubrec(packet.packetId, packet.reasonCode)
-    else if (packet.type === 'pubcomp') sendWindow.handlePubcomp(packet.packetId)
+    if (packet.type === 'puback') sendWindow.handleAck(PUBACK, packet.packetId, 0)
+    else if (packet.type === 'pubrec') sendWindow.handleAck(PUBREC, packet.packetId, packet.reasonCode)
+    else if (packet.type === 'pubcomp') sendWindow.handleAck(PUBCOMP, packet.packetId, 0)
     else if (packet.type === 'pubrel') receiveWindow.handlePubrel(packet.packetId)
     else this.#session.handlePacket(packet, 0)
   }
@@ -154,20 +154,19 @@ export class Core {
 
   #resolve({ topicAlias, topicStart, topicEnd }: PublishView): boolean {
     const { aliases } = this.#session
-    if (!aliases.accepts(topicAlias)) this.#session.fail(0x94)
-    else if (topicStart === topicEnd && aliases.topic(topicAlias) === undefined) this.#session.fail(0x82)
-    else if (topicStart < topicEnd) aliases.define(topicAlias, 'topic')
+    const found = aliases.resolve(topicAlias, topicStart === topicEnd ? undefined : topicRecord('topic'), Number.POSITIVE_INFINITY)
+    if (typeof found === 'number') this.#session.fail(found)
     return this.#session.state === 'connected'
   }
 
   #drain(): void {
     const session = this.#session
-    for (let action = session.poll(); action !== undefined; action = session.poll()) this.#handleAction(action)
+    for (let action = session.actions.shift(); action !== undefined; action = session.actions.shift()) this.#handleAction(action)
     const { acks } = session
     for (; acks.length > 0; ) {
-      const entry = acks.shift()
+      const ack = acks.entries[acks.head++] as number
       // What is queued when a link ends stays behind.
-      if (!this.#over) this.#said.push(`${ackNames[ackType(entry)]} ${ackId(entry)} ${digits(this.#version === 5 ? ackReason(entry) : 0)}`)
+      if (!this.#over) this.#said.push(`${ackNames[ack >>> 24]} ${ack & 0xffff} ${digits(this.#version === 5 ? (ack >>> 16) & 0xff : 0)}`)
     }
   }
 
@@ -179,7 +178,7 @@ export class Core {
     } else if (action.type === 'server-disconnect') this.#end(action.packet.reasonCode, undefined)
     else if (action.type === 'auth') {
       if (action.packet.reasonCode !== 0x18) return
-      this.#session.authenticate(0x18, undefined)
+      this.#session.authExchange.authenticate(0x18, undefined)
     } else if (action.type === 'send' && action.packet.type === 'auth') this.#said.push(`auth ${digits(action.packet.reasonCode)}`)
   }
 

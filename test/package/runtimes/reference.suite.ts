@@ -1,5 +1,5 @@
 /**
- * The API reference below `src/reference`: every export and every member has a docstring, and the committed pages are what the docstrings give.
+ * The API reference below `docs/reference`: every export and every member has a docstring, and the committed pages are what the docstrings give.
  */
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ const check = (folder: string) => node([path.join(folder, '.ci', 'reference.mjs'
 async function doctored(changes: Readonly<Record<string, readonly [from: string, to: string]>>): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-reference-'))
   folders.push(folder)
-  for (const name of ['.ci', 'examples/arguments.js', 'src', 'package.json', 'tsconfig.json'])
+  for (const name of ['.ci', 'docs/reference', 'examples/arguments.js', 'src', 'package.json', 'tsconfig.json'])
     await cp(path.join(root, name), path.join(folder, name), { recursive: true })
   await symlink(path.join(root, 'node_modules'), path.join(folder, 'node_modules'), 'junction')
   for (const [name, [from, to]] of Object.entries(changes)) {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { parseOptions } from '../../../src/testing/broker/options.js'
+import { parseOptions } from '../../../src/testing/broker/common/options.js'
 import { MemoryBroker } from '../../../src/testing/index.js'
 import { listenTcp } from '../../../src/transport/tcp.js'
 import { listenUnix } from '../../../src/transport/unix.js'
@@ -128,7 +128,7 @@ describe('what publish was given', () => {
 })
 
 describe('defaults', () => {
-  const file = fileURLToPath(new URL('../../../src/testing/broker/options.ts', import.meta.url))
+  const file = fileURLToPath(new URL('../../../src/testing/broker/common/options.ts', import.meta.url))
   const [, bounds = ''] = readFileSync(file, 'utf8').split('export interface BrokerLimits')
   const told = [...bounds.matchAll(/Default ([\d,]+|true|false)( [KM]iB)?[.,][^\n]*\n {2}readonly (\w+)\?:/g)]
   const units: Readonly<Record<string, number>> = { ' KiB': 1024, ' MiB': 1024 * 1024 }

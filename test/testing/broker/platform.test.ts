@@ -1,6 +1,6 @@
 /** Where the broker may run, and what it may share with the client. */
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { describe, expect, it } from 'vitest'
@@ -8,21 +8,21 @@ import { createMemoryHub, MemoryBroker } from '../../../src/testing/index.js'
 import { messagePortTransport } from '../../../src/transport/message-port.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'
 import { Decoder, encode, type Packet } from '../../../src/wire/index.js'
-import { blank, importsOf } from '../../architecture/source.js'
+import { blank, importsOf, readSources } from '../../architecture/source.js'
 import { world } from './raw-client.js'
 
 const folder = new URL('../../../src/testing/broker/', import.meta.url)
-const sources = readdirSync(folder).map((name) => [name, readFileSync(new URL(name, folder), 'utf8')] as const)
+const sources = [...readSources()].filter(([file]) => file.startsWith('testing/broker/'))
 
 describe('the broker', () => {
   it('imports the codec, the memory transport, the check of names, errors, and types of transports: nothing of the client', () => {
-    expect(sources.length).toBeGreaterThan(10)
-    for (const [name, code] of sources) {
+    expect(sources.length).toBeGreaterThan(30)
+    for (const [file, code] of sources) {
       for (const { specifier, kind } of importsOf(code)) {
-        const allowed = /^\.\/[a-z-]+\.js$|^\.\.\/\.\.\/(?:wire\/[a-z-]+|errors)\.js$/.test(specifier)
-        const transport =
-          /^\.\.\/\.\.\/transport\/(?:memory|names)\.js$/.test(specifier) || (specifier === '../../transport/transport.js' && kind === 'type')
-        expect([name, specifier, allowed || transport]).toEqual([name, specifier, true])
+        const target = path.posix.join(path.posix.dirname(file), specifier)
+        const allowed = /^testing\/broker\/(?:[a-z]+\/)?[a-z-]+\.js$|^wire\/[a-z-]+\.js$|^errors\.js$/.test(target)
+        const transport = /^transport\/(?:memory|names)\.js$/.test(target) || (target === 'transport/transport.js' && kind === 'type')
+        expect([file, specifier, specifier.startsWith('.') && (allowed || transport)]).toEqual([file, specifier, true])
       }
     }
   })
@@ -62,7 +62,7 @@ describe('the broker', () => {
   it('uses no name that browsers do not have, and no time or chance but its clock', () => {
     for (const [name, code] of sources) {
       const words = blank(code).match(/\b(?:Buffer|process|setImmediate|require|global|Date|Math\.random|setTimeout|setInterval|performance)\b/g)
-      expect([name, words ?? []]).toEqual([name, name === 'clock.ts' ? ['performance', 'setTimeout'] : []])
+      expect([name, words ?? []]).toEqual([name, name === 'testing/broker/common/clock.ts' ? ['performance', 'setTimeout'] : []])
     }
   })
 })

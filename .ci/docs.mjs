@@ -1,0 +1,79 @@
+/**
+ * The documentation as a site: the README, the guides, the API reference and the tables of proofs, with navigation and search.
+ *
+ *     npm run docs                 builds it into docs-site/, which is not kept
+ *     npm run docs -- --serve      builds it and serves it at http://127.0.0.1:4173
+ *     npm run docs -- --base /x/   for a site that is not at the root of its host
+ *
+ * The generator is VitePress, from `.ci/tools/site`: it is fetched when it is first wanted, so that `npm ci` stays small. The pages are laid out below
+ * node_modules/.cache, with links that fit the site. A link that leads nowhere is an error.
+ */
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { argumentsOf } from '../examples/arguments.js'
+import { assetOf, pageOf, tables, textFor } from './docs/pages.mjs'
+import { root, tools } from './fetch.mjs'
+
+const { values } = argumentsOf({
+  usage: 'npm run docs -- [options]',
+  about: 'Builds the documentation as a site with search, into docs-site/.',
+  options: {
+    serve: { text: 'serves it as well; Ctrl-C stops' },
+    port: { value: 'N', number: [0, 65_535], whole: true, initial: 4173, text: 'port to serve it at' },
+    base: { value: 'PATH', initial: '/', text: 'where it will stand on its host' },
+    out: { value: 'FOLDER', initial: 'docs-site', text: 'where it is built' },
+  },
+})
+
+/** Every file of the package, and the tables of proofs. */
+function sources() {
+  const { files } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+  const below = (name) => {
+    if (!statSync(path.join(root, name)).isDirectory()) return [name]
+    return readdirSync(path.join(root, name)).flatMap((each) => below(`${name}/${each}`))
+  }
+  return ['README.md', ...files.filter((name) => name !== 'dist').flatMap(below), ...tables]
+}
+
+function lay(stage, out) {
+  rmSync(stage, { recursive: true, force: true })
+  const put = (name, text) => {
+    const file = path.join(stage, name)
+    mkdirSync(path.dirname(file), { recursive: true })
+    writeFileSync(file, text)
+  }
+  const pages = sources().filter((file) => pageOf(file) !== undefined)
+  for (const file of pages) put(`${pageOf(file)}.md`, textFor(file, readFileSync(path.join(root, file), 'utf8')))
+  for (const file of sources()) {
+    const asset = assetOf(file)
+    if (asset !== undefined) put(`public/${asset}`, readFileSync(path.join(root, file)))
+  }
+  const references = pages.map(pageOf).filter((page) => /^reference\/(?!index$)/.test(page))
+  const given = JSON.stringify({ base: values.base, outDir: out, references })
+  cpSync(path.join(root, '.ci', 'docs'), path.join(stage, '.vitepress', 'site'), { recursive: true })
+  put('.vitepress/config.mjs', `import { settings } from './site/config.mjs'\nexport default settings(${given})\n`)
+  put('package.json', '{ "private": true, "type": "module" }\n')
+}
+
+const { folder, reason } = await tools('site')
+if (folder === undefined) {
+  console.error(`VitePress cannot be had: ${reason}`)
+  process.exit(1)
+}
+const stage = path.join(root, 'node_modules', '.cache', 'mqwire', `site-${process.pid}`)
+const out = path.resolve(root, values.out)
+try {
+  lay(stage, out)
+  const { build, serve } = await import(pathToFileURL(createRequire(path.join(folder, 'package.json')).resolve('vitepress')).href)
+  await build(stage)
+  if (!existsSync(path.join(out, 'index.html'))) throw new Error('nothing was built')
+  console.log(`built ${path.relative(root, out) || out}`)
+  if (values.serve) await serve({ root: stage, base: values.base, port: values.port })
+} catch (error) {
+  console.error(error.message)
+  process.exitCode = 1
+} finally {
+  rmSync(stage, { recursive: true, force: true })
+}

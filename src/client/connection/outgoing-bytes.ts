@@ -1,0 +1,84 @@
+/**
+ * What one connection has on its way out: bytes that were handed to the transport and have not left, who waits for them, and the large payload of
+ * which more is to follow, slice by slice: nothing else is handed over before its last byte.
+ *
+ * The memory of that payload is its caller's. It must never be read after `source` was set to something else.
+ */
+import type { MqttError } from '../../errors.js'
+import { Ring } from '../common/ring.js'
+import { sliceBuffer } from '../memory/write-buffers.js'
+
+/** Called with what kept the bytes from leaving, if anything did. */
+export type WrittenCallback = (error?: unknown) => void
+
+/** Bytes that were handed over, and those that are about to be. */
+export class OutgoingBytes {
+  /** Bytes that have left since the connection began. */
+  left = 0
+  /** The large payload; undefined when there is none. A copy may take its place. */
+  source: Uint8Array | undefined
+  /** Bytes that were handed over since the connection began. */
+  protected handed = 0
+  /** Writes that have not left. */
+  protected writes = 0
+  /** Bytes of large payloads in them: these are few at a time, and the peer did not ask for them. */
+  protected exempt = 0
+  /** The transport asks for patience. */
+  protected blocked = false
+  /** Too much is under way. */
+  protected full = false
+  /** Bytes of the large payload that were handed over, and those that the head of its packet names. */
+  #at = 0
+  #size = 0
+  /** Why nothing more leaves. */
+  #gone: MqttError | undefined
+  readonly #waiting = new Ring<{ readonly at: number; readonly callback: WrittenCallback }>()
+
+  /** Bytes that have not left. */
+  protected get underWay(): number {
+    return this.handed - this.left
+  }
+
+  /** Bytes of the large payload that are still to be handed over. */
+  protected get rest(): number {
+    return this.source === undefined ? 0 : this.#size - this.#at
+  }
+
+  /** Goes on with a payload of which so many bytes were handed over. */
+  protected follow(payload: Uint8Array, at: number): void {
+    this.source = payload
+    this.#at = at
+    this.#size = payload.length
+  }
+
+  /** The next slice of the payload, in its memory; undefined when that has another length by now. */
+  protected nextSlice(source: Uint8Array): Uint8Array | undefined {
+    if (source.length !== this.#size) return undefined
+    const slice = source.subarray(this.#at, this.#at + sliceBuffer)
+    this.#at += slice.length
+    if (this.#at === this.#size) this.source = undefined
+    return slice
+  }
+
+  /** So many bytes have left, or failed to. */
+  protected advance(length: number, error: unknown): void {
+    this.left += length
+    for (let next = this.#waiting.peek(); next !== undefined && next.at <= this.left; next = this.#waiting.peek()) {
+      this.#waiting.shift()
+      next.callback(error)
+    }
+  }
+
+  /** Calls back when so many bytes have left, `soon` where they have, or never will. */
+  protected wait(at: number, callback: WrittenCallback, soon: (callback: () => void) => void): void {
+    if (this.#gone !== undefined) callback(this.#gone)
+    else if (at === this.left) soon(callback)
+    else this.#waiting.push({ at, callback })
+  }
+
+  /** Nothing more leaves: nobody waits any longer for what was handed over and has not left. */
+  abandon(error: MqttError): void {
+    this.#gone = error
+    for (const { callback } of this.#waiting.drain()) callback(error)
+  }
+}

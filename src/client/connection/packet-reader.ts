@@ -1,0 +1,222 @@
+/**
+ * The reading half of a connection: what the transport reads goes through the framer, packet by packet, to the session and to the rooms that it
+ * concerns.
+ *
+ * It never throws into the transport, and reads nothing once the connection is over.
+ */
+import type { MqttError } from '../../errors.js'
+import type { Sink, Transport } from '../../transport/transport.js'
+import { AUTH, CONNACK, PUBACK, PUBCOMP, PUBLISH } from '../../wire/constants.js'
+import type { WireError } from '../../wire/error.js'
+import type { FrameOptions, FrameScanner } from '../../wire/frames.js'
+import type { ConnectPacket, ProtocolVersion, PubackPacket, ServerPacket } from '../../wire/packets.js'
+import { PublishView } from '../../wire/publish.js'
+import { type TopicRecord, TopicTable } from '../../wire/topic-table.js'
+import { withOutcome } from '../common/outcome.js'
+import { windowSize } from '../memory/bounds.js'
+import type { Piece } from '../memory/message-memory.js'
+import type { Reads, ReadTaker } from '../memory/reads.js'
+import { noTicket, REPEAT } from '../session/numbers.js'
+import { broken, unknownAlias } from '../session/refusal.js'
+import type { Session } from '../session/session.js'
+import { handleAck, takeAck } from './ack-reader.js'
+import { aliasShare, leastAliasBytes, topicShare, userPropertyLimit } from './bounds.js'
+import { holdsTooMuch, readControl, sizeLimit } from './control.js'
+import type { PacketWriter } from './packet-writer.js'
+import type { ConnectionHost, MessageTaker } from './ports.js'
+import { StreamReader } from './stream-reader.js'
+
+/** The connection, as its reader sees it. */
+export interface ReaderOwner {
+  readonly writer: PacketWriter
+  /** Nothing more comes in. */
+  readonly over: boolean
+  /** Does what the session asks for, and sees to what is due; in the middle of a slice `act` will do. */
+  pump(): void
+  act(): void
+  /** Ends it because of this, or at once, without a further byte. */
+  giveUp(error: MqttError): void
+  destroy(error: MqttError): void
+  /** A slice of input was read. */
+  handleSlice(now: number): void
+  /** The stream is over. */
+  handleEnd(cause: unknown): void
+}
+
+/** Reads packets. */
+export class PacketReader extends StreamReader implements Sink, ReadTaker {
+  readonly #host: ConnectionHost
+  readonly #owner: ReaderOwner
+  readonly #session: Session
+  readonly #router: MessageTaker
+  readonly #version: ProtocolVersion
+  /** How packets are found. */
+  readonly #options: FrameOptions
+  readonly #topics: TopicTable
+  readonly #view = new PublishView()
+  /** Where reads go on a platform that has sockets; on others into an array of this connection. */
+  readonly #reads: Reads | undefined
+  #buffer: Uint8Array | undefined
+  /** The window that is read from, where it may be lent. */
+  #window: Piece | undefined
+  /** Messages of this slice were taken. */
+  #taken = false
+  /** Bytes of an incomplete packet after the slice before. */
+  #pending = 0
+
+  constructor(transport: Transport, host: ConnectionHost, { protocolVersion, properties }: ConnectPacket, owner: ReaderOwner) {
+    const { links, options, platform, router } = host
+    const { maximumPacketSize = options.maximumPacketSize } = properties
+    const found: FrameOptions = { protocolVersion, maximumPacketSize, sizeLimit, splits: true, allocate: platform.allocate }
+    super(host, transport, found)
+    this.#host = host
+    this.#owner = owner
+    this.#session = host.session
+    this.#router = router
+    this.#version = protocolVersion
+    this.#options = found
+    this.#topics = new TopicTable(options.memoryBudget * topicShare)
+    this.#reads = platform.reads?.(router, this)
+    if (links.scanner !== undefined) this.useScanner(links.scanner)
+  }
+
+  /** Reads with this scanner, from the end of the packet on that is coming in. */
+  useScanner(scanner: FrameScanner): void {
+    this.#reads?.useWindow(scanner.window)
+    this.better = scanner.frames(this.#options)
+  }
+
+  override get held(): number {
+    return super.held + this.#session.aliases.bytes + this.#topics.bytes
+  }
+
+  // The Sink
+
+  buffer(): Uint8Array {
+    if (this.#reads !== undefined) return this.#reads.buffer()
+    this.#buffer ??= new Uint8Array(windowSize)
+    return this.#buffer
+  }
+
+  read(length: number): void {
+    if (this.#reads === undefined) this.receive(this.buffer(), length, undefined, undefined)
+    else this.#reads.read(length)
+  }
+
+  chunk(given: Uint8Array): void {
+    // A Node Buffer becomes a plain view: its own `slice` would not copy what is kept.
+    const bytes = given.constructor === Uint8Array ? given : new Uint8Array(given.buffer, given.byteOffset, given.length)
+    this.receive(bytes, bytes.length, undefined, undefined)
+  }
+
+  drain(): void {
+    this.#owner.writer.handleDrain()
+  }
+
+  closed(cause: unknown): void {
+    this.finish()
+    this.#owner.handleEnd(cause)
+  }
+
+  // Without bytes: they are in the room that was given.
+  receive(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, window: Piece | undefined): void {
+    const { counters, platform } = this.#host
+    if (this.#owner.over || length === 0) return
+    const now = platform.now()
+    this.#session.keepAlive.received(now)
+    if (counters !== undefined) counters.bytesReceived += length
+    this.#window = window
+    this.#owner.writer.lookForWatchers()
+    if (this.take(bytes, length, data, now)) return
+    this.#owner.giveUp(broken('ERR_CONNECTION_LOST', 'more came during authentication'))
+  }
+
+  protected override handleSlice(complete: boolean, fault: WireError | undefined, now: number): void {
+    const session = this.#session
+    if (this.#taken) {
+      this.#view.release()
+      this.#router.handleReadEnd()
+      this.#taken = false
+    }
+    const { pending } = this.framer
+    if (pending + this.#pending > 0) session.keepAlive.partial(pending, complete, now)
+    this.#pending = pending
+    if (fault !== undefined) session.close(withOutcome(fault, 'unknown'), fault.reasonCode)
+    this.#owner.handleSlice(now)
+  }
+
+  protected override handleFrame(now: number): void {
+    const { counters } = this.#host
+    const { bytes, start, body, end } = this.framer
+    const type = (bytes[start] as number) >> 4
+    if (counters !== undefined) counters.packetsReceived += 1
+    if (type === PUBLISH) return this.#handlePublish()
+    const acks = type >= PUBACK && type <= PUBCOMP
+    if (acks && !this.#owner.writer.watched && takeAck(this.#host, type, bytes, body, end, this.#version)) return
+    const packet = readControl(bytes, start, body, end, this.#version)
+    this.#host.links.watch?.('in', packet)
+    if (type !== CONNACK && type !== AUTH && !this.#expected) return
+    if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#session.fail(0x97)
+    if (acks) handleAck(this.#host, type, (packet as PubackPacket).packetId, (packet as PubackPacket).reasonCode, (packet as PubackPacket).properties)
+    else this.#handleControl(packet, now)
+  }
+
+  #handleControl(packet: ServerPacket, now: number): void {
+    const { counters, links, platform } = this.#host
+    if (packet.type === 'pingresp') counters?.handlePong(now)
+    const take = (at: number): void => {
+      this.#session.handlePacket(packet, at)
+      this.#owner.act()
+    }
+    const verified = packet.type === 'connack' ? links.verify(packet) : undefined
+    if (verified === undefined) return take(now)
+    // Nothing more is read before it is known whether this packet counts.
+    this.hold()
+    verified.then(
+      () => {
+        if (this.#owner.over) return
+        take(platform.now())
+        this.#owner.pump()
+        this.release()
+      },
+      (error: MqttError) => this.#owner.destroy(error),
+    )
+  }
+
+  #handlePublish(): void {
+    const view = this.#view
+    const session = this.#session
+    const router = this.#router
+    const { framer } = this
+    if (!this.#taken) router.handleRead(this.#window)
+    this.#taken = true
+    framer.read(view, this.#topics)
+    if (!this.#expected) return
+    const { userPropertyCount, subscriptionIdentifierCount } = view
+    if (userPropertyCount + subscriptionIdentifierCount > 0 && holdsTooMuch(view, this.#host.registry.filters)) return session.fail(0x97)
+    const record = view.topicAlias === 0 ? view.record : this.#resolve(view)
+    if (record === undefined) return
+    if (this.#owner.writer.watched) {
+      this.#host.links.watch?.('in', view.packet())
+      if (this.#owner.over) return
+    }
+    const ticket = view.qos === 0 ? noTicket : session.receiveWindow.handlePublish(view.packetId, view.qos, view.dup)
+    if (ticket >= 0 || view.qos === 0) router.handleMessage(view, record, ticket, framer.limit)
+    else if (ticket === REPEAT) router.handleRepeat()
+  }
+
+  // What an alias stands for, with what is known about that topic.
+  #resolve({ topicAlias, record }: PublishView): TopicRecord | undefined {
+    const mostBytes = Math.max(leastAliasBytes, this.#host.options.memoryBudget * aliasShare)
+    const found = this.#session.aliases.resolve(topicAlias, record, mostBytes)
+    if (typeof found !== 'number') return found
+    this.#session.fail(found, found === 0x82 ? unknownAlias : undefined)
+    return undefined
+  }
+
+  /** True when packets other than CONNACK may come; ends the connection otherwise. */
+  get #expected(): boolean {
+    const session = this.#session
+    return session.state === 'connected' || session.expectConnected()
+  }
+}

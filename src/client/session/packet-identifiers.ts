@@ -1,0 +1,122 @@
+/**
+ * Packet identifiers that we use (section 2.2.1): PUBLISH, SUBSCRIBE and UNSUBSCRIBE share them.
+ *
+ * They run from 1 to 65,535 and wrap, skipping those in use [MQTT-2.2.1-2] [MQTT-2.2.1-3]. In a session whose past this process does not know an
+ * earlier one may have left QoS 2 exchanges half done: identifiers are cleared there, by a PUBREL of their own, before they are used.
+ */
+import { PUBREL } from '../../wire/constants.js'
+import type { AckQueue } from './ack-queue.js'
+import { IdTable, maximumPacketIdentifier } from './id-table.js'
+import { AWAIT_PUBACK, AWAIT_PUBCOMP, CLEAR, CLEARING, clearBatch, DISOWNED, held, mostDisowned } from './numbers.js'
+
+/** Which identifiers are in use, and for what. */
+export class PacketIdentifiers extends IdTable {
+  #last = 0
+  readonly #foreignBase: number
+  /** The session's past is unknown. */
+  #foreign = false
+  #disowned = 0
+  /** 3.1.1 has no way to say that an identifier is in use: QoS 1 takes cleared ones too. */
+  #cautious = false
+  readonly #clear: number[] = []
+  readonly #acks: AckQueue
+  // valid for the connection
+  #clearing = 0
+  /** The send quota: so many publishes at a time, and so many that are cleared. */
+  protected quota = 0
+
+  /** @param foreignBase where identifiers begin in a session whose past is unknown, 0 to 65,534: far from what an earlier process left in use */
+  constructor(acks: AckQueue, foreignBase: number) {
+    super()
+    this.#acks = acks
+    this.#foreignBase = foreignBase
+  }
+
+  /** True when there is one that nothing uses. */
+  get hasIdentifier(): boolean {
+    return this.size < maximumPacketIdentifier
+  }
+
+  /** A connection is up. `foreign`: it goes on with a session that this process knows nothing of. */
+  protected resume(foreign: boolean, cautious: boolean): void {
+    if (foreign && !this.#foreign) this.#last = this.#foreignBase
+    this.#foreign ||= foreign
+    this.#cautious = cautious
+  }
+
+  /** Takes one that nothing uses. Only while `hasIdentifier`. */
+  protected take(state: number): number {
+    let id = this.#last
+    do id = id === maximumPacketIdentifier ? 1 : id + 1
+    while (this.get(id) !== 0)
+    this.#last = id
+    this.set(id, state)
+    return id
+  }
+
+  /** The same for a publish, of those that were cleared where that is due. */
+  protected takeForPublish(state: number): number {
+    const id = state !== AWAIT_PUBACK || this.#cautious ? this.#clear.shift() : undefined
+    if (id === undefined) return this.take(state)
+    this.set(id, state)
+    return id
+  }
+
+  /** True when a publish has an identifier that no message of an earlier process can hold; if not, it sees to it (`CLEARED` follows). */
+  prepare(qos: number): boolean {
+    if (!this.#foreign || this.#clear.length > 0 || (qos === 1 && !this.#cautious)) return true
+    if (this.#clearing > 0) return false
+    while (this.#clearing < Math.min(clearBatch, this.quota) && this.hasIdentifier) {
+      this.#clearing += 1
+      this.#acks.push(PUBREL, this.take(CLEARING), 0)
+    }
+    return false
+  }
+
+  /** PUBCOMP came for one that was being cleared. */
+  protected handleCleared(id: number): void {
+    this.#clearing -= 1
+    this.#keepClear(id)
+  }
+
+  /** The exchange of a publish is over. */
+  protected free(id: number): void {
+    if (this.#foreign && (this.#cautious || this.get(id) !== AWAIT_PUBACK)) this.#keepClear(id)
+    else this.set(id, 0)
+  }
+
+  /**
+   * The server says that it has this identifier in use (0x91). In a session whose past we do not know that is about the identifier: true, and it is
+   * not used any more.
+   */
+  disown(id: number): boolean {
+    if (!this.#foreign || this.#disowned >= mostDisowned) return false
+    this.#disowned += 1
+    this.set(id, DISOWNED)
+    return true
+  }
+
+  /** The server uses this identifier, and others near it, for messages of its own: the next one is far from it. */
+  avoid(id: number): void {
+    this.#last = (id + 32_768) % maximumPacketIdentifier
+  }
+
+  /** The connection is over: publishes are held for their replay, requests are forgotten. */
+  suspend(): void {
+    this.update((state) => (state <= AWAIT_PUBCOMP ? state | held : state >= CLEAR ? state : 0))
+    this.#clearing = 0
+  }
+
+  /** Nothing of the old session counts any more. */
+  reset(): void {
+    this.clear()
+    this.#clear.length = 0
+    this.#foreign = false
+    this.#disowned = 0
+  }
+
+  #keepClear(id: number): void {
+    this.set(id, CLEAR)
+    this.#clear.push(id)
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * One entry of a queue: a message that was taken and has not been delivered, and how it lies in a store.
+ *
+ * A record is a header in JSON behind its length, then the payload as it is. Whatever is read back is checked: what does not parse is damaged.
+ */
+import type { Bytes, PublishProperties } from '../client/api/index.js'
+import { encoder } from '../client/common/schema.js'
+
+/** A message in a queue. */
+export interface QueueEntry {
+  /** Counts up from 1, and is never used again in this queue. */
+  readonly id: number
+  /** Topic Name (section 4.7). */
+  readonly topic: string
+  /** The payload, a copy of its own. */
+  readonly payload: Bytes
+  /** Quality of Service (section 4.3). */
+  readonly qos: 1 | 2
+  /** The server keeps it for those who subscribe later (section 3.3.1.3). */
+  readonly retain: boolean
+  /** What goes with it (section 3.3.2.3); undefined where nothing does. */
+  readonly properties: PublishProperties | undefined
+  /** When it was taken: milliseconds since 1970, of this machine's clock. */
+  readonly at: number
+  /** When it is not worth sending any more, on the same clock; undefined: never. */
+  readonly expires: number | undefined
+}
+
+/** Bytes of the length that stands first. */
+const lengthBytes = 4
+
+const decoder = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The record of an entry, but for its number, which is its key. */
+export function encodeEntry({ topic, payload, qos, retain, properties, at, expires }: Omit<QueueEntry, 'id'>): Uint8Array {
+  const correlation = properties?.correlationData as Uint8Array | undefined
+  const plain = properties && { ...properties, correlationData: correlation && Array.from(correlation) }
+  const header = encoder.encode(JSON.stringify([topic, qos, retain ? 1 : 0, at, expires ?? null, plain]))
+  const record = new Uint8Array(lengthBytes + header.length + payload.length)
+  new DataView(record.buffer).setUint32(0, header.length)
+  record.set(header, lengthBytes)
+  record.set(payload, lengthBytes + header.length)
+  return record
+}
+
+/** The entry of a record; undefined where it is damaged. */
+export function decodeEntry(id: number, record: Uint8Array): QueueEntry | undefined {
+  try {
+    const end = lengthBytes + new DataView(record.buffer, record.byteOffset, record.length).getUint32(0)
+    if (end > record.length) return undefined
+    const [topic, qos, retain, at, expires, plain] = JSON.parse(decoder.decode(record.subarray(lengthBytes, end)))
+    if (typeof topic !== 'string' || !(qos === 1 || qos === 2) || !Number.isFinite(at)) return undefined
+    const properties = plain === null || plain === undefined ? undefined : propertiesOf(plain)
+    return { id, topic, payload: record.slice(end) as Bytes, qos, retain: retain === 1, properties, at, expires: expires ?? undefined }
+  } catch {
+    return undefined
+  }
+}
+
+function propertiesOf({ correlationData, ...rest }: PublishProperties & { correlationData?: number[] }): PublishProperties {
+  return correlationData === undefined ? rest : { ...rest, correlationData: Uint8Array.from(correlationData) }
+}

@@ -1,0 +1,31 @@
+/**
+ * `mqwire/queue`: publishes that survive the process. They are stored first, and sent whenever there is a connection.
+ */
+import type { Publisher } from '../client/api/index.js'
+import { openStoredQueue } from './stored-queue.js'
+import type { Queue, QueueOptions } from './types.js'
+
+export type {
+  DeadLetter,
+  DeadLetterBox,
+  KeptLetter,
+  Queue,
+  Queued,
+  QueueEntry,
+  QueueEvents,
+  QueueOptions,
+  QueueOverflow,
+  QueuePublishOptions,
+  QueueStatus,
+} from './types.js'
+
+/**
+ * Opens a queue in a store, and publishes what is in it whenever the publisher has a connection.
+ *
+ * QoS 1 arrives at least once. An entry whose acknowledgement was lost with the process is published again, so QoS 2 is refused unless
+ * `duplicates: 'allowed'`.
+ * @throws MqttError ERR_INVALID_OPTION, ERR_EVICTION_NOT_SUPPORTED, ERR_STORE, ERR_STORE_LOCKED where this queue is open already
+ */
+export function openQueue(publisher: Publisher<unknown>, options: QueueOptions): Promise<Queue> {
+  return openStoredQueue(publisher, options)
+}

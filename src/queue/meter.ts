@@ -1,0 +1,38 @@
+/**
+ * How many entries were delivered in the last seconds. `now` is an argument, in milliseconds.
+ */
+
+/** Seconds that are looked at. */
+const seconds = 10
+
+/** Counts by the second. */
+export class Meter {
+  readonly #counts = new Float64Array(seconds)
+  /** The second that is counted now. */
+  #second = 0
+
+  /** One more. */
+  count(now: number): void {
+    this.#advance(now)
+    this.#add(this.#second, 1)
+  }
+
+  /** Entries a second. */
+  rate(now: number): number {
+    this.#advance(now)
+    return this.#counts.reduce((sum, count) => sum + count, 0) / seconds
+  }
+
+  #advance(now: number): void {
+    const second = Math.floor(now / 1000)
+    if (second <= this.#second) return
+    const from = Math.max(this.#second + 1, second - seconds + 1)
+    for (let at = from; at <= second; at++) this.#counts[at % seconds] = 0
+    this.#second = second
+  }
+
+  #add(second: number, count: number): void {
+    const at = second % seconds
+    this.#counts[at] = (this.#counts[at] ?? 0) + count
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * What callers of the queue give, checked. Nothing of theirs is written to, and nothing is kept that they may change.
+ */
+import type { Backoff, Bytes, Payload, PublishProperties } from '../client/api/index.js'
+import { longestDelay } from '../client/common/bounds.js'
+import {
+  anyObject,
+  boolean,
+  bytes,
+  callable,
+  duration,
+  integer,
+  invalid,
+  limit,
+  object,
+  oneOf,
+  optional,
+  type Parser,
+  signal,
+  text,
+  that,
+  userProperties,
+  withDefault,
+} from '../client/common/schema.js'
+import { exponential } from '../client/parsing/backoff.js'
+import { MqttError } from '../errors.js'
+import type { Store } from '../store/store.js'
+import { validateTopicName } from '../wire/topics.js'
+import type { QueueEntry } from './entry.js'
+import type { DeadLetter, QueueOptions } from './types.js'
+
+const store: Parser<Store> = (value, path) => {
+  const given = anyObject(value, path) as Partial<Store>
+  for (const name of ['get', 'batch', 'entries'] as const) if (typeof given[name] !== 'function') invalid(path, `a store, with ${name}()`)
+  return given as Store
+}
+
+const nameLetters = 'abcdefghijklmnopqrstuvwxyz0123456789_-'
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && value !== '' && value.length <= 64 && [...value.toLowerCase()].every((letter) => nameLetters.includes(letter))
+}
+
+const queueSchema = {
+  store,
+  name: withDefault(that<string>(isName, 'of 1 to 64 letters, digits, _ and -'), 'default'),
+  maxEntries: withDefault(limit, 100_000),
+  maxBytes: withDefault(limit, 256 * 1024 * 1024),
+  ttl: optional(duration),
+  overflow: withDefault(oneOf('drop-newest', 'drop-oldest', 'reject', 'wait'), 'drop-newest'),
+  qos: withDefault(oneOf(1, 2), 1),
+  duplicates: optional(oneOf('allowed')),
+  concurrency: withDefault(integer(1, 65_535), 64),
+  batchSize: withDefault(integer(1, 1000), 16),
+  publishTimeout: withDefault(integer(1, longestDelay, ' milliseconds'), 30_000),
+  backoff: withDefault(callable as Parser<Backoff>, undefined as never),
+  onDeadLetter: optional(callable as Parser<(letter: DeadLetter) => void>),
+  deadLetterStore: optional(store),
+}
+
+/** Options of a queue, checked. */
+export type QueueConfig = ReturnType<typeof queueConfig>
+
+const queueOptions = object<{ -readonly [K in keyof typeof queueSchema]: ReturnType<(typeof queueSchema)[K]> }>(queueSchema)
+
+/** Checks the options of `openQueue`. @throws MqttError ERR_INVALID_OPTION, ERR_EVICTION_NOT_SUPPORTED */
+export function queueConfig(given: QueueOptions) {
+  const parsed = queueOptions(given ?? {})
+  if (parsed.qos === 2) assertDuplicates(parsed.duplicates)
+  if (parsed.overflow === 'drop-oldest' && parsed.store.evicts === false)
+    throw new MqttError('ERR_EVICTION_NOT_SUPPORTED', "this store cannot delete its oldest entries: overflow 'drop-oldest' needs that", {
+      option: 'overflow',
+    })
+  return { ...parsed, backoff: parsed.backoff ?? exponential() }
+}
+
+function assertDuplicates(duplicates: 'allowed' | undefined): void {
+  if (duplicates !== 'allowed') invalid('qos', "1, or 2 with duplicates: 'allowed': what was published before a crash is published again")
+}
+
+const publishProperties = object<PublishProperties>({
+  payloadFormatIndicator: optional(oneOf(0, 1)),
+  messageExpiryInterval: optional(integer(0, 0xffff_ffff, ' seconds')),
+  contentType: optional(text),
+  responseTopic: optional((value, path) => topicName(value, path, 'ERR_INVALID_OPTION')),
+  correlationData: optional((value, path) => {
+    const given = bytes(value, path)
+    return given.length > 65_535 ? invalid(path, 'at most 65,535 bytes') : given
+  }),
+  userProperties: optional(userProperties),
+})
+
+const publishSchema = {
+  qos: optional(oneOf(0, 1, 2)),
+  retain: withDefault(boolean, false),
+  properties: optional<PublishProperties>(publishProperties),
+  ttl: optional(duration),
+  signal: optional(signal),
+}
+const publishOptions = object<{ -readonly [K in keyof typeof publishSchema]: ReturnType<(typeof publishSchema)[K]> }>(publishSchema)
+
+/** A publish that was checked: what will be stored, and what ends its wait. */
+export interface QueueCall {
+  readonly entry: Omit<QueueEntry, 'id'>
+  readonly signal: AbortSignal | undefined
+}
+
+/** Checks the arguments of `publish`, and copies them. @throws MqttError ERR_QOS0_NOT_QUEUEABLE, ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
+export function queueCall(config: QueueConfig, topic: unknown, payload: Payload, given: unknown, at: number): QueueCall {
+  const name = topicName(topic, 'topic', 'ERR_INVALID_TOPIC')
+  const { qos = config.qos, retain, properties, ttl = config.ttl, signal } = publishOptions(given)
+  if (qos === 0) throw new MqttError('ERR_QOS0_NOT_QUEUEABLE', 'a queue publishes at QoS 1 or 2: nothing acknowledges QoS 0', { option: 'qos' })
+  if (qos === 2) assertDuplicates(config.duplicates)
+  const seconds = properties?.messageExpiryInterval
+  const expiries = [ttl, seconds && seconds * 1000].filter((each): each is number => each !== undefined)
+  const expires = expiries.length === 0 ? undefined : at + Math.min(...expiries)
+  return { entry: { topic: name, payload: bytes(payload, 'payload') as Bytes, qos, retain, properties, at, expires }, signal }
+}
+
+function topicName(value: unknown, option: string, code: 'ERR_INVALID_TOPIC' | 'ERR_INVALID_OPTION'): string {
+  const fault = typeof value === 'string' ? validateTopicName(value) : 'must be a string'
+  if (fault !== undefined) throw new MqttError(code, `${option} ${fault}`, { option })
+  return value as string
+}
+
+const closeOptions = object<{ readonly timeout: number; readonly signal: AbortSignal | undefined }>({
+  timeout: withDefault(duration, 5000),
+  signal: optional(signal),
+})
+
+/** Checks the options of `close`. @throws MqttError ERR_INVALID_OPTION */
+export function closeCall(given: unknown): { readonly timeout: number; readonly signal: AbortSignal | undefined } {
+  return closeOptions(given)
+}

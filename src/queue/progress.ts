@@ -1,0 +1,110 @@
+/**
+ * How far a queue has come, for those who watch: counts, a rate, and the time that is left.
+ *
+ * Whoever watches is told at most four times a second, and once more when it is over; without watchers it has no timer.
+ */
+import { Meter } from './meter.js'
+import type { QueueStatus } from './types.js'
+
+/** Milliseconds between two reports. */
+const interval = 250
+
+/** What is counted elsewhere. */
+export interface Counted {
+  readonly pending: number
+  readonly inFlight: number
+  readonly bytes: number
+}
+
+/** One reader of the status. */
+interface Watcher {
+  /** It has not seen the latest. */
+  fresh: boolean
+  wake: (() => void) | undefined
+}
+
+/** Progress of one queue. */
+export class Progress {
+  #delivered = 0
+  #lost = 0
+  readonly #meter = new Meter()
+  readonly #counted: () => Counted
+  readonly #report: (status: QueueStatus) => void
+  readonly #hasListener: () => boolean
+  readonly #watchers = new Set<Watcher>()
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #over = false
+
+  constructor(counted: () => Counted, report: (status: QueueStatus) => void, hasListener: () => boolean) {
+    this.#counted = counted
+    this.#report = report
+    this.#hasListener = hasListener
+  }
+
+  /** As it is now. */
+  get status(): QueueStatus {
+    const { pending, inFlight, bytes } = this.#counted()
+    const rate = this.#meter.rate(Date.now())
+    const timeLeft = rate > 0 ? (pending / rate) * 1000 : undefined
+    return { pending, inFlight, bytes, delivered: this.#delivered, lost: this.#lost, rate, timeLeft }
+  }
+
+  /** An entry was delivered. */
+  handleDelivered(): void {
+    this.#delivered += 1
+    this.#meter.count(Date.now())
+    this.handleChange()
+  }
+
+  /** An entry was given up. */
+  handleLost(): void {
+    this.#lost += 1
+    this.handleChange()
+  }
+
+  /** Something has changed. */
+  handleChange(): void {
+    if (this.#timer !== undefined || this.#over || !(this.#watchers.size > 0 || this.#hasListener())) return
+    const timer = setTimeout(() => this.#tell(), interval)
+    // It keeps no process alive.
+    ;(timer as { unref?: () => void }).unref?.()
+    this.#timer = timer
+  }
+
+  /** The status now, and whenever it changes. */
+  async *watch(): AsyncIterableIterator<QueueStatus> {
+    const watcher: Watcher = { fresh: true, wake: undefined }
+    this.#watchers.add(watcher)
+    try {
+      while (watcher.fresh || !this.#over) {
+        if (!watcher.fresh)
+          await new Promise<void>((resolve) => {
+            watcher.wake = resolve
+          })
+        if (!watcher.fresh) continue
+        watcher.fresh = false
+        yield this.status
+      }
+    } finally {
+      this.#watchers.delete(watcher)
+    }
+  }
+
+  /** Nothing changes any more: who watches sees the last of it. */
+  end(): void {
+    if (this.#over) return
+    this.#over = true
+    clearTimeout(this.#timer)
+    this.#tell()
+  }
+
+  #tell(): void {
+    this.#timer = undefined
+    if (this.#hasListener()) this.#report(this.status)
+    for (const watcher of this.#watchers) {
+      watcher.fresh = true
+      watcher.wake?.()
+      watcher.wake = undefined
+    }
+  }
+}

@@ -1,0 +1,241 @@
+/**
+ * The queue: what callers see of it, and what ties its parts together.
+ *
+ * `publish` fulfils once the store has the entry; from then on it is published until it is acknowledged, expires, or can never be delivered. Every promise
+ * settles. The store is the caller's, and is not closed.
+ */
+import type { ListenerOptions, Payload, Publisher, Receipt, Unlisten } from '../client/api/index.js'
+import { assertNotAborted, type Deferred, deferred, onAbort, silent } from '../client/common/abort.js'
+import { asyncDisposeSymbol } from '../client/common/dispose.js'
+import { Emitter } from '../client/common/emitter.js'
+import { unknown } from '../client/common/schema.js'
+import { MqttError } from '../errors.js'
+import type { Store, StoreOperation } from '../store/store.js'
+import { DeadLetters } from './dead-letters.js'
+import { Drain, type DrainOwner } from './drain.js'
+import { additionOf, EntryLog, type StoredEntry } from './entry-log.js'
+import { closeCall, type QueueConfig, queueCall, queueConfig } from './options.js'
+import { Progress } from './progress.js'
+import { QueueRoom } from './room.js'
+import type { DeadLetterBox, Queue, Queued, QueueEntry, QueueEvents, QueueOptions, QueuePublishOptions, QueueStatus } from './types.js'
+
+const eventNames: readonly (keyof QueueEvents)[] = ['status', 'deadletter', 'drop', 'storecorrupt', 'error']
+
+/** Names of the queues of each store that are open in this process. */
+const opened = new WeakMap<Store, Set<string>>()
+
+/** Opens the queue. @throws MqttError as `openQueue` */
+export async function openStoredQueue(publisher: Publisher<unknown>, options: QueueOptions): Promise<Queue> {
+  if (typeof publisher?.publish !== 'function') throw new MqttError('ERR_INVALID_OPTION', 'publisher must have publish()', { option: 'publisher' })
+  const config = queueConfig(options)
+  const names = opened.get(config.store) ?? new Set()
+  opened.set(config.store, names)
+  if (names.has(config.name)) throw new MqttError('ERR_STORE_LOCKED', `queue '${config.name}' of this store is open already`, { option: 'name' })
+  names.add(config.name)
+  const queue = new StoredQueue(publisher, config, () => names.delete(config.name))
+  try {
+    await queue.open()
+    return queue
+  } catch (error) {
+    names.delete(config.name)
+    throw error
+  }
+}
+
+class StoredQueue implements Queue, DrainOwner {
+  readonly ordered = true
+  readonly deadLetters: DeadLetterBox | undefined
+  readonly #config: QueueConfig
+  readonly #release: () => void
+  readonly #log: EntryLog
+  readonly #drain: Drain
+  readonly #room: QueueRoom
+  readonly #letters: DeadLetters | undefined
+  readonly #progress: Progress
+  readonly #events: Emitter<QueueEvents>
+  /** Whoever waits for the delivery of an entry. */
+  readonly #waiting = new Map<number, Deferred<Receipt>>()
+  #closing: Promise<void> | undefined
+
+  constructor(publisher: Publisher<unknown>, config: QueueConfig, release: () => void) {
+    this.#config = config
+    this.#release = release
+    this.#events = new Emitter((error, type) => type !== 'error' && this.handleError(error))
+    const corrupt = (key: string): void => this.#events.emit('storecorrupt', { key })
+    this.#log = new EntryLog(config.store, config.name, corrupt)
+    this.#drain = new Drain(publisher, this.#log, config, this)
+    this.#room = new QueueRoom(this.#log, config, this.#drain)
+    const counted = (): { pending: number; inFlight: number; bytes: number } => ({
+      pending: this.size,
+      inFlight: this.#drain.inFlight,
+      bytes: this.bytes,
+    })
+    this.#progress = new Progress(
+      counted,
+      (status) => this.#events.emit('status', status),
+      () => this.#events.has('status'),
+    )
+    const { deadLetterStore } = config
+    this.#letters = deadLetterStore && new DeadLetters(deadLetterStore, config.name, (entry) => this.#add(entry, undefined), corrupt)
+    this.deadLetters = this.#letters
+  }
+
+  /** Reads what is there, and begins to publish it. @throws MqttError ERR_STORE */
+  async open(): Promise<void> {
+    await this.#log.open()
+    await this.#drain.start()
+  }
+
+  get size(): number {
+    return this.#log.count
+  }
+
+  get bytes(): number {
+    return this.#log.bytes
+  }
+
+  get oldest(): number | undefined {
+    return this.#drain.oldest
+  }
+
+  get writable(): Promise<void> {
+    return this.#closing === undefined ? this.#room.writable : silent(Promise.reject(closed()))
+  }
+
+  async publish(topic: string, payload: Payload, options?: QueuePublishOptions): Promise<Queued> {
+    this.#assertOpen()
+    const { entry, signal } = queueCall(this.#config, topic, payload, options, Date.now())
+    assertNotAborted(signal)
+    return this.#add(entry, signal)
+  }
+
+  async *entries(): AsyncIterableIterator<QueueEntry> {
+    this.#assertOpen()
+    for await (const { entry } of this.#log.entries()) yield entry
+  }
+
+  async clear(): Promise<number> {
+    this.#assertOpen()
+    const error = new MqttError('ERR_DROPPED', 'the queue was cleared')
+    const count = await this.#drain.clear(this.#log.next - 1, (stored) => this.handleLost(stored, error))
+    this.#room.handleRoom()
+    return count
+  }
+
+  status(): AsyncIterableIterator<QueueStatus> {
+    return this.#progress.watch()
+  }
+
+  on<K extends keyof QueueEvents>(type: K, listener: (event: QueueEvents[K]) => void, options?: ListenerOptions): Unlisten {
+    if (!eventNames.includes(type)) unknown('type', 'event', String(type), eventNames)
+    return this.#events.on(type, listener, options)
+  }
+
+  close(given?: { readonly signal?: AbortSignal | undefined; readonly timeout?: number | undefined }): Promise<void> {
+    try {
+      const { timeout, signal } = closeCall(given)
+      this.#closing ??= silent(this.#close(timeout, signal))
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    return this.#closing
+  }
+
+  [asyncDisposeSymbol](): Promise<void> {
+    return this.close()
+  }
+
+  // What came of entries
+
+  handleDelivered({ entry: { id } }: StoredEntry, receipt: Receipt): void {
+    this.#waiting.get(id)?.resolve(receipt)
+    this.#waiting.delete(id)
+    this.#progress.handleDelivered()
+    this.#room.handleRoom()
+  }
+
+  handleLost({ entry: { id, topic } }: StoredEntry, error: MqttError): void {
+    this.#waiting.get(id)?.reject(error)
+    this.#waiting.delete(id)
+    this.#progress.handleLost()
+    this.#events.emit('drop', { id, topic, error })
+    this.#room.handleRoom()
+  }
+
+  async handleDead({ entry }: StoredEntry, error: MqttError): Promise<readonly StoreOperation[]> {
+    const operations = (await this.#letters?.keep(entry, error, Date.now())) ?? []
+    const { deadLetterStore, store, onDeadLetter } = this.#config
+    // In another store it is safe before it goes from this one.
+    const elsewhere = deadLetterStore !== undefined && deadLetterStore !== store
+    if (elsewhere) await deadLetterStore.batch(operations)
+    const letter = { entry, error }
+    this.#events.emit('deadletter', letter)
+    try {
+      onDeadLetter?.(letter)
+    } catch (thrown) {
+      this.handleError(thrown)
+    }
+    return elsewhere ? [] : operations
+  }
+
+  handleProgress(): void {
+    this.#progress.handleChange()
+  }
+
+  handleError(error: unknown): void {
+    this.#events.emit('error', { error })
+  }
+
+  async #add(entry: Omit<QueueEntry, 'id'>, signal: AbortSignal | undefined): Promise<Queued> {
+    this.#assertOpen()
+    const { stored, instead, done } = await this.#room.add(additionOf(entry), signal)
+    try {
+      await done
+    } catch (error) {
+      for (const other of instead) this.#drain.giveBack(other)
+      throw error
+    }
+    const full = new MqttError('ERR_DROPPED', 'the queue was full, and this its oldest entry')
+    for (const other of instead) this.handleLost(other, full)
+    const delivered = deferred<Receipt>()
+    if (this.#closing === undefined) this.#waiting.set(stored.entry.id, delivered)
+    else delivered.reject(closed())
+    this.#drain.handleAdded(stored)
+    this.#progress.handleChange()
+    return { id: stored.entry.id, delivered: delivered.promise }
+  }
+
+  async #close(timeout: number, signal: AbortSignal | undefined): Promise<void> {
+    // `closing` is known before anything else happens.
+    await undefined
+    this.#drain.stop()
+    this.#room.close(closed())
+    const idle = this.#drain.idle()
+    if (timeout > 0 && !signal?.aborted) await this.#patience(idle, timeout, signal)
+    const underWay = (id: number): boolean => this.#drain.sends(id)
+    for (const [id, delivered] of this.#waiting) delivered.reject(closed(underWay(id) ? 'unknown' : 'not-sent'))
+    this.#waiting.clear()
+    this.#drain.abandon()
+    await this.#log.idle()
+    this.#progress.end()
+    this.#release()
+    this.#events.clear()
+  }
+
+  async #patience(idle: Promise<void>, timeout: number, signal: AbortSignal | undefined): Promise<void> {
+    const over = deferred<void>()
+    const timer = setTimeout(over.resolve, timeout)
+    const stop = onAbort(signal, () => over.resolve())
+    await Promise.race([idle, over.promise])
+    clearTimeout(timer)
+    stop()
+  }
+
+  #assertOpen(): void {
+    if (this.#closing !== undefined) throw closed()
+  }
+}
+
+function closed(outcome: 'not-sent' | 'unknown' = 'not-sent'): MqttError {
+  return new MqttError('ERR_QUEUE_CLOSED', undefined, { outcome })
+}

@@ -1,0 +1,35 @@
+/**
+ * What a publish that failed means for its entry. A pure function of the error.
+ */
+import { MqttError } from '../errors.js'
+
+/**
+ * `'retry'`: the same message may go through later. `'dead'`: it never will. `'expired'`: it is not worth sending any more. `'over'`: the publisher is
+ * closed, and takes nothing.
+ */
+export type Verdict = 'retry' | 'dead' | 'expired' | 'over'
+
+/** Unspecified error, Implementation specific error, Packet Identifier in use, Quota exceeded (section 3.4.2.1). */
+const passing: readonly (number | undefined)[] = [0x80, 0x83, 0x91, 0x97]
+
+/** What a message itself is to blame for: it would fail on every connection. */
+const hopeless: readonly string[] = [
+  'ERR_INVALID_OPTION',
+  'ERR_INVALID_PAYLOAD',
+  'ERR_INVALID_TOPIC',
+  'ERR_PACKET_TOO_LARGE',
+  'ERR_POISONED',
+  'ERR_QOS_UNSUPPORTED',
+  'ERR_RETAIN_UNSUPPORTED',
+  'ERR_UNSUPPORTED_OPTION',
+]
+
+/** What this error means. What nobody knows may pass. */
+export function verdictOf(error: unknown): Verdict {
+  if (!MqttError.is(error)) return 'retry'
+  const { code, reasonCode } = error
+  if (code === 'ERR_PUBLISH_REFUSED') return passing.includes(reasonCode) ? 'retry' : 'dead'
+  if (code === 'ERR_EXPIRED') return 'expired'
+  if (code === 'ERR_CLOSED' || code === 'ERR_QUEUE_CLOSED') return 'over'
+  return hopeless.includes(code) ? 'dead' : 'retry'
+}

@@ -1,0 +1,166 @@
+/**
+ * `mqwire/store/level` in Node: a store in a folder, kept by LevelDB through the optional peer `classic-level`.
+ *
+ * The folder is the owner's alone. LevelDB's lock keeps a second process out, and goes with its process however that ends.
+ * It must never go on with a log of which a write failed: what comes behind the gap would be lost at the next start.
+ *
+ * @module
+ */
+import { chmod, mkdir, readdir, realpath, stat } from 'node:fs/promises'
+import { platform } from 'node:process'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { ClassicLevel } from 'classic-level'
+import { MqttError } from '../errors.js'
+import { BackedStore, storeError } from './backed-store.js'
+import type { Backend } from './backend.js'
+import { aborted, checkOptions, type LevelStoreOptions, locked } from './options.js'
+import type { Store, StoreEntry, StoreOperation, StoreRange } from './store.js'
+
+export type { LevelStoreOptions } from './options.js'
+
+/** Milliseconds between two looks at a lock: LevelDB tells nobody when it is free. */
+const lockInterval = 200
+/** What one page of a range holds. */
+const page = { entries: 1000, bytes: 65_536 }
+
+/**
+ * Without compression a flipped bit damages one record, not a block of them. Open files are mapped into memory, 2 MiB each: with LevelDB's 1,000 a store
+ * that is read through would take two gigabytes of it.
+ */
+const settings = { valueEncoding: 'view', compression: false, maxOpenFiles: 100 } as const
+
+type Level = ClassicLevel<string, Uint8Array>
+
+/**
+ * Opens the store at a location: in Node a folder, which is made where it is missing and belongs to LevelDB alone; in browsers the name of a database.
+ *
+ * @throws MqttError ERR_STORE_LOCKED, ERR_ABORTED, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION; ERR_STORE where it cannot be opened, or `classic-level` is
+ * not installed
+ */
+export async function levelStore(location: string, options: LevelStoreOptions = {}): Promise<Store> {
+  checkOptions(location, options)
+  try {
+    const { ClassicLevel: Level } = await peer()
+    // One folder must have one name, as LevelDB's lock counts by names within a process.
+    const level: Level = new Level(await preparedFolder(location), settings)
+    const backend = new LevelBackend(level, options.durability !== 'os')
+    await openWhenFree(backend, location, options)
+    return new BackedStore(backend)
+  } catch (error) {
+    throw storeError(error)
+  }
+}
+
+async function peer(): Promise<typeof import('classic-level')> {
+  try {
+    return await import('classic-level')
+  } catch (cause) {
+    throw new MqttError('ERR_STORE', 'levelStore needs the package classic-level: npm install classic-level', { cause })
+  }
+}
+
+async function preparedFolder(location: string): Promise<string> {
+  await mkdir(location, { recursive: true, mode: 0o700 })
+  const folder = await realpath(location)
+  const { mode } = await stat(folder)
+  if (platform !== 'win32' && (mode & 0o077) !== 0) {
+    const names = await readdir(folder)
+    // Somebody's folder, whose permissions are not ours to change.
+    if (names.length > 0 && !names.includes('CURRENT')) {
+      throw new MqttError('ERR_STORE', `store: ${location} holds other files and is open to other users`)
+    }
+    await chmod(folder, 0o700)
+  }
+  return folder
+}
+
+async function openWhenFree(backend: LevelBackend, location: string, { lock, signal }: LevelStoreOptions): Promise<void> {
+  for (;;) {
+    if (signal?.aborted) throw aborted(signal)
+    try {
+      return await backend.open()
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'LEVEL_LOCKED') throw error
+      if (lock !== 'wait') throw locked(location, error)
+    }
+    // Ends early where the signal aborts, which is looked at next.
+    await pause(lockInterval, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+class LevelBackend implements Backend {
+  readonly #level: Level
+  readonly #sync: boolean
+  #broken = false
+  #mending: Promise<void> | undefined
+
+  constructor(level: Level, sync: boolean) {
+    this.#level = level
+    this.#sync = sync
+  }
+
+  async open(): Promise<void> {
+    try {
+      await this.#level.open()
+    } catch (error) {
+      // It wraps what LevelDB said.
+      throw (error as Error).cause ?? error
+    }
+  }
+
+  async get(key: string): Promise<Uint8Array | undefined> {
+    await this.#whole()
+    const value = await this.#level.get(key)
+    return value && plain(value)
+  }
+
+  async write(operations: readonly StoreOperation[]): Promise<void> {
+    await this.#whole()
+    try {
+      const changes = operations.map((each) => (each.type === 'put' ? each : { type: 'del' as const, key: each.key }))
+      await this.#level.batch(changes, { sync: this.#sync })
+    } catch (error) {
+      this.#broken = true
+      throw error
+    }
+  }
+
+  async page({ limit = page.entries, reverse = false, ...bounds }: StoreRange): Promise<StoreEntry[]> {
+    await this.#whole()
+    // A bound that is undefined would be one.
+    const given = Object.fromEntries(Object.entries(bounds).filter(([, key]) => key !== undefined))
+    const size = Math.min(limit, page.entries)
+    const iterator = this.#level.iterator({ ...given, reverse, limit: size, highWaterMarkBytes: page.bytes })
+    try {
+      return (await iterator.nextv(size)).map(([key, value]): StoreEntry => [key, plain(value)])
+    } finally {
+      await iterator.close()
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#level.close()
+  }
+
+  // Opening anew reads the log up to the gap, and begins another.
+  async #whole(): Promise<void> {
+    if (!this.#broken) return
+    this.#mending ??= this.#mend()
+    await this.#mending
+  }
+
+  async #mend(): Promise<void> {
+    try {
+      await this.#level.close()
+      await this.open()
+      this.#broken = false
+    } finally {
+      this.#mending = undefined
+    }
+  }
+}
+
+/** A view that is no Buffer, whose `slice` would not copy. */
+function plain({ buffer, byteOffset, length }: Uint8Array): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, length)
+}

@@ -1,0 +1,54 @@
+/**
+ * Options of `levelStore`, and the errors that all its backends raise by them.
+ *
+ * Nothing here touches a platform. No message repeats a value but the location.
+ */
+import { MqttError } from '../errors.js'
+
+/** How a store is opened. */
+export interface LevelStoreOptions {
+  /**
+   * When a batch fulfils: `'sync'` (default) once it is on the disk and outlives a loss of power, `'os'` once the operating system or the browser has
+   * it, so that it outlives the process only.
+   */
+  readonly durability?: 'sync' | 'os' | undefined
+  /** What happens while somebody else has the store open: `'fail'` (default) rejects with `ERR_STORE_LOCKED`, `'wait'` waits until he has gone. */
+  readonly lock?: 'fail' | 'wait' | undefined
+  /** Gives up opening, with `ERR_ABORTED`. Has no effect on a store that is open. Default: none. */
+  readonly signal?: AbortSignal | undefined
+  /**
+   * Asks the browser not to evict what this origin keeps (`navigator.storage.persist()`). It may say no, or ask the user; `navigator.storage.persisted()`
+   * says what came of it. Nothing is asked in Node. Default false.
+   */
+  readonly persist?: boolean | undefined
+}
+
+const allowed: Readonly<Record<string, readonly unknown[]>> = { durability: ['sync', 'os'], lock: ['fail', 'wait'], persist: [false, true] }
+
+/** @throws MqttError ERR_INVALID_OPTION, ERR_ABORTED */
+export function checkOptions(location: string, options: LevelStoreOptions): void {
+  if (typeof location !== 'string' || location === '') throw invalid('location', 'text that is not empty')
+  if (typeof options !== 'object' || options === null) throw invalid('options', 'an object')
+  for (const [name, value] of Object.entries(options) as [string, unknown][]) {
+    const values = allowed[name]
+    if (value === undefined || values?.includes(value)) continue
+    if (values !== undefined) throw invalid(name, values.map((each) => JSON.stringify(each)).join(' or '))
+    if (name !== 'signal') throw new MqttError('ERR_INVALID_OPTION', `unknown option ${name}`, { option: name })
+    if (typeof (value as AbortSignal).aborted !== 'boolean') throw invalid(name, 'an AbortSignal')
+  }
+  if (options.signal?.aborted) throw aborted(options.signal)
+}
+
+function invalid(option: string, expected: string): MqttError {
+  return new MqttError('ERR_INVALID_OPTION', `${option} must be ${expected}`, { option })
+}
+
+/** The opening was given up. */
+export function aborted(signal: AbortSignal | undefined): MqttError {
+  return new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason })
+}
+
+/** Somebody else has the store open. */
+export function locked(location: string, cause?: unknown): MqttError {
+  return new MqttError('ERR_STORE_LOCKED', `store locked: ${location}`, { cause })
+}

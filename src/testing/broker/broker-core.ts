@@ -1,0 +1,92 @@
+/**
+ * The connections of a broker over what they share: takes them in, cuts them, and knows when the last one is gone.
+ *
+ * Nothing here throws at its callers but for wrong arguments of the test.
+ */
+import type { Transport } from '../../transport/transport.js'
+import type { BrokerSettings } from './common/options.js'
+import { BrokerConnection } from './connection/broker-connection.js'
+import type { ConnectionOwner, HandledConnection } from './connection/ports.js'
+import { BrokerState } from './state/broker-state.js'
+
+const windowSize = 65_536
+
+/** See the file's comment. */
+export class BrokerCore implements ConnectionOwner {
+  readonly state: BrokerState
+  readonly connections = new Set<HandledConnection>()
+  closed = false
+  /** Streams that are not over, also those of connections that are. */
+  readonly #streams = new Set<HandledConnection>()
+  #idle: (() => void) | undefined
+  #window: Uint8Array | undefined
+
+  constructor(settings: BrokerSettings) {
+    this.state = new BrokerState(settings)
+  }
+
+  get settings(): BrokerSettings {
+    return this.state.settings
+  }
+
+  /** Where transports read into; a read and its handling are one step, so that one array serves all. */
+  get window(): Uint8Array {
+    this.#window ??= new Uint8Array(windowSize)
+    return this.#window
+  }
+
+  accept(transport: Transport, remote: string | undefined): void {
+    if (this.closed || this.connections.size >= this.state.settings.maxConnections) {
+      transport.destroy(new Error('the broker takes no connections'))
+      return
+    }
+    const connection = new BrokerConnection(this, transport, remote)
+    this.connections.add(connection)
+    this.#streams.add(connection)
+  }
+
+  /** A connection is over. */
+  forget(connection: HandledConnection): void {
+    this.connections.delete(connection)
+    this.state.sessions.leave(connection.peer, connection.end, connection.sender)
+  }
+
+  /** The stream of a connection is over. */
+  forgetStream(connection: HandledConnection): void {
+    this.#streams.delete(connection)
+    if (this.#streams.size === 0) this.#idle?.()
+  }
+
+  /** Fulfils when all streams are over. */
+  idle(): Promise<void> {
+    if (this.#streams.size === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#idle = resolve
+    })
+  }
+
+  /** Cuts all connections; without `keepSessions` everything is forgotten, wills included. */
+  restart(keepSessions: boolean): void {
+    const { sessions, retained, wills } = this.state
+    if (!keepSessions) {
+      sessions.clear()
+      retained.clear()
+      wills.forget()
+    }
+    // Nobody hears of the wills that this causes before coming back.
+    for (const { peer, sender } of this.connections) peer.session?.deliveries.detach(sender)
+    for (const { end } of [...this.connections]) end.cut()
+  }
+
+  close(): void {
+    const { sessions, wills } = this.state
+    this.closed = true
+    wills.forget()
+    for (const session of sessions.byClientId.values()) session.will?.cancel()
+    for (const { peer, end } of [...this.connections]) {
+      peer.will = undefined
+      end.disconnect(0x8b)
+    }
+    sessions.clear()
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * What a broker tells its test, and a small emitter for it.
+ *
+ * A listener that throws never disturbs the broker: the error is thrown again in a microtask, where test runners see it.
+ */
+import type { ClientPacket, Properties, ProtocolVersion, SubscriptionRequest } from '../../../wire/packets.js'
+import type { BrokerMessage } from './message.js'
+
+/** A connected client. */
+export interface BrokerClient {
+  /** Client Identifier in force. */
+  readonly clientId: string
+  /** User Name of CONNECT. */
+  readonly username: string | undefined
+  /** 5, or 4 for 3.1.1. */
+  readonly protocolVersion: ProtocolVersion
+  /** In force, in seconds; 0 is off. */
+  readonly keepAlive: number
+  /** What `accept` was given besides the transport. */
+  readonly remote: string | undefined
+  /** Bytes of packets that came in. */
+  readonly bytesIn: number
+  /** Bytes of packets that went out. */
+  readonly bytesOut: number
+}
+
+/** A rule that a client broke. */
+export interface Violation {
+  /** Client Identifier; empty before CONNECT. */
+  readonly clientId: string
+  /** Milliseconds of the broker's clock. */
+  readonly time: number
+  /** Packet that broke it; undefined for silence and for bytes that are no packet. */
+  readonly packet: ClientPacket['type'] | undefined
+  /** What the connection was ended with; undefined when the broker went on. */
+  readonly reasonCode: number | undefined
+  /** The rule, with the id of its statement. Never text of the packet. */
+  readonly text: string
+}
+
+/** The hooks of a broker, by the option that sets them. */
+export type HookName =
+  | 'auth'
+  | 'authenticate'
+  | 'authorizeDelivery'
+  | 'authorizePublish'
+  | 'authorizeSubscribe'
+  | 'faults'
+  | 'intercept'
+  | 'responseInformation'
+
+/** A hook threw, rejected, took too long, or gave nothing that it may give. What it was asked about was refused. */
+export interface HookError {
+  /** Which one. */
+  readonly hook: HookName
+  /** About whom it was asked: Client Identifier; empty before CONNECT. */
+  readonly clientId: string
+  /** Milliseconds of the broker's clock. */
+  readonly time: number
+  /** What it threw, or an error that says what was wrong. */
+  readonly error: unknown
+}
+
+/** An application message that the broker took over from a client. */
+export interface AcceptedMessage extends BrokerMessage {
+  /** Client that published it. */
+  readonly clientId: string
+  /** Packet Identifier; undefined at QoS 0. */
+  readonly packetId: number | undefined
+  /** DUP flag of the PUBLISH. */
+  readonly dup: boolean
+  /** True for a Will Message. */
+  readonly will: boolean
+}
+
+/** Events by name. */
+export interface BrokerEvents {
+  /** A client is connected. */
+  connect: {
+    /** Who. */
+    readonly client: BrokerClient
+    /** Whether its session was there. */
+    readonly sessionPresent: boolean
+  }
+  /** A connection is over. */
+  disconnect: {
+    /** Whose. */
+    readonly client: BrokerClient
+    /** Who ended it. */
+    readonly by: 'client' | 'broker' | 'network'
+    /** That of the DISCONNECT, whoever sent it; undefined without one. */
+    readonly reasonCode: number | undefined
+  }
+  /** A message was taken over. */
+  publish: {
+    /** The message. */
+    readonly message: BrokerMessage
+    /** Packet Identifier; undefined at QoS 0. */
+    readonly packetId: number | undefined
+    /** DUP flag of the PUBLISH. */
+    readonly dup: boolean
+    /** True for a Will Message. */
+    readonly will: boolean
+  }
+  /** A SUBSCRIBE was answered. */
+  subscribe: {
+    /** Whose. */
+    readonly client: BrokerClient
+    /** What was asked for. */
+    readonly subscriptions: readonly SubscriptionRequest[]
+    /** What was answered, in the same order. */
+    readonly reasonCodes: readonly number[]
+    /** Properties of the SUBSCRIBE. */
+    readonly properties: Properties
+  }
+  /** An UNSUBSCRIBE was answered. */
+  unsubscribe: {
+    /** Whose. */
+    readonly client: BrokerClient
+    /** What was to end. */
+    readonly filters: readonly string[]
+    /** What was answered, in the same order. */
+    readonly reasonCodes: readonly number[]
+  }
+  /** A client broke a rule. */
+  violation: Violation
+  /** A hook failed. Where nobody listens to this, the first failure of each hook is printed with `console.error`. */
+  hookerror: HookError
+}
+
+/** All events. */
+export const eventNames: readonly (keyof BrokerEvents)[] = ['connect', 'disconnect', 'publish', 'subscribe', 'unsubscribe', 'violation', 'hookerror']
+
+type Listener<T> = (event: T) => void
+
+/** Calls listeners in the order in which they were added. */
+export class BrokerEmitter {
+  readonly #listeners = new Map<keyof BrokerEvents, Set<Listener<never>>>()
+
+  /** Adds a listener; gives what removes it. */
+  on<K extends keyof BrokerEvents>(type: K, listener: Listener<BrokerEvents[K]>): () => void {
+    const list = this.#listeners.get(type) ?? new Set()
+    this.#listeners.set(type, list.add(listener))
+    return () => {
+      list.delete(listener)
+    }
+  }
+
+  /** Whether anybody listens. */
+  has(type: keyof BrokerEvents): boolean {
+    return (this.#listeners.get(type)?.size ?? 0) > 0
+  }
+
+  emit<K extends keyof BrokerEvents>(type: K, event: BrokerEvents[K]): void {
+    const list = this.#listeners.get(type) as Set<Listener<BrokerEvents[K]>> | undefined
+    if (list === undefined || list.size === 0) return
+    for (const listener of [...list]) {
+      try {
+        listener(event)
+      } catch (error) {
+        report(error)
+      }
+    }
+  }
+}
+
+/** Throws outside everybody's stack. */
+export function report(error: unknown): void {
+  queueMicrotask(() => {
+    throw error
+  })
+}

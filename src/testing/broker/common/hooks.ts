@@ -1,0 +1,105 @@
+/**
+ * Asking the hooks of a test, so that they fail closed: what is no verdict refuses, a promise is awaited for a limited time, a failure is told.
+ *
+ * A hook that answers at once is obeyed at once. No promise that this file gives ever rejects.
+ */
+import { isReasonCode } from '../../../wire/reason-codes.js'
+import { after, type BrokerClock } from './clock.js'
+import type { HookName } from './events.js'
+
+/** What is known at once, or later. */
+export type Eventually<T> = T | Promise<T>
+
+/** What asking needs of the broker. */
+export interface HookHost {
+  readonly clock: BrokerClock
+  /** Says that a hook failed. */
+  tell(hook: HookName, clientId: string, error: unknown): void
+}
+
+/** One question: which hook, about whom, and how to take what it gives. */
+export interface Question<T> {
+  readonly hook: HookName
+  readonly clientId: string
+  run(): unknown
+  /** Makes what the hook gave into an answer. A throw means that it gave nothing that can be used. */
+  read(given: unknown): T
+  /** The answer in place of one that failed. */
+  failed(error: unknown): T
+  /** Whether the hook throws this error to refuse: then it has not failed, and nothing is told. Default: never. */
+  meant?(error: unknown): boolean
+  /** Milliseconds that a promise may take. */
+  readonly timeout: number
+}
+
+/** Asks; at once where the hook answers at once. */
+export function ask<T>(host: HookHost, question: Question<T>): Eventually<T> {
+  try {
+    const given = question.run()
+    return isPromise(given) ? settled(host, question, given) : question.read(given)
+  } catch (error) {
+    return failed(host, question, error)
+  }
+}
+
+/** Whether it is something to wait for. */
+export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+}
+
+function failed<T>(host: HookHost, question: Question<T>, error: unknown): T {
+  if (question.meant?.(error) !== true) host.tell(question.hook, question.clientId, error)
+  return question.failed(error)
+}
+
+function settled<T>(host: HookHost, question: Question<T>, given: PromiseLike<unknown>): Promise<T> {
+  const { hook, timeout } = question
+  return new Promise((resolve) => {
+    let open = true
+    const close = (answer: () => T): void => {
+      if (!open) return
+      open = false
+      cancel()
+      resolve(answer())
+    }
+    const fail = (error: unknown): void => close(() => failed(host, question, error))
+    const cancel = after(host.clock, timeout, () => fail(new Error(`${hook} did not settle within ${timeout} ms`)))
+    // Anything with a `then` may do anything: only a promise of our own calls back once, later, and never throws.
+    Promise.resolve(given).then((value) => {
+      try {
+        const answer = question.read(value)
+        close(() => answer)
+      } catch (error) {
+        fail(error)
+      }
+    }, fail)
+  })
+}
+
+/**
+ * The reason code in a verdict: true is 0, false 0x87, a code is itself; one of 0x80 or more that the answer (a packet type) does not have is 0x80.
+ *
+ * @throws TypeError for what is no verdict
+ */
+export function codeOf(verdict: unknown, answer: number): number {
+  if (typeof verdict === 'boolean') return verdict ? 0 : notAuthorized
+  const code: unknown = typeof verdict === 'object' && verdict !== null && 'reasonCode' in verdict ? verdict.reasonCode : verdict
+  if (typeof code !== 'number' || !Number.isInteger(code) || code < 0 || code > 0xff) throw new NoVerdict(verdict)
+  return code < 0x80 || isReasonCode(answer, code, 'server') ? code : unspecified
+}
+
+/** What a hook gave is no verdict. */
+export class NoVerdict extends TypeError {
+  constructor(given: unknown) {
+    const what = given === null ? 'null' : typeof given === 'number' ? String(given) : typeof given
+    super(`${what} is no verdict`)
+  }
+}
+
+/** The code in place of a verdict that is missing. */
+export function codeWithout(error: unknown): number {
+  return error instanceof NoVerdict ? notAuthorized : unspecified
+}
+
+const notAuthorized = 0x87
+const unspecified = 0x80

@@ -1,0 +1,110 @@
+/**
+ * From a packet to bytes that one client accepts: keeps its Maximum Packet Size, Topic Alias Maximum and Request Problem Information.
+ *
+ * Aliases are decided here, last, when it is certain that the bytes leave: whoever takes bytes from here has to send them.
+ */
+import { encode } from '../../../wire/encode.js'
+import type { ConnectPacket, PublishPacket, ServerPacket } from '../../../wire/packets.js'
+import type { PublishBytes, Variation } from '../common/publish-bytes.js'
+import type { BrokerState } from '../state/broker-state.js'
+import type { Delivery } from '../state/message-queue.js'
+import type { Peer } from './peer.js'
+import { withoutProblem } from './restated.js'
+
+/** See the file's comment. */
+export class LimitedEncoder {
+  readonly #broker: BrokerState
+  readonly #peer: Peer
+  #maximumPacketSize = Infinity
+  #problemInformation = true
+  #aliasMaximum = 0
+  /** Aliases that the broker gave, by topic. */
+  readonly #aliases = new Map<string, number>()
+
+  constructor(broker: BrokerState, peer: Peer) {
+    this.#broker = broker
+    this.#peer = peer
+  }
+
+  /** Takes the client's limits from its CONNECT. */
+  configure({ properties }: ConnectPacket): void {
+    this.#maximumPacketSize = properties.maximumPacketSize ?? Infinity
+    this.#problemInformation = properties.requestProblemInformation !== 0
+    this.#aliasMaximum = this.#broker.settings.assignTopicAliases ? (properties.topicAliasMaximum ?? 0) : 0
+  }
+
+  /** Whether a PUBLISH is larger than the client takes, as it is. `estimate` is never less than its bytes: encoding only to measure is left out. */
+  isTooLarge(packet: PublishPacket, estimate: number): boolean {
+    const mayBeLarge = estimate > this.#maximumPacketSize
+    return mayBeLarge && (this.#bytesOf(packet)?.length ?? 0) > this.#maximumPacketSize
+  }
+
+  /** Bytes as large as the client takes: what only explains is left out where it does not fit [MQTT-3.1.2-24]. Undefined when nothing fits. */
+  encode(packet: ServerPacket): Uint8Array | undefined {
+    if (packet.type === 'publish') return this.#publish(packet)
+    const kept = this.#problemInformation || packet.type === 'connack' || packet.type === 'disconnect' ? packet : withoutProblem(packet) // [MQTT-3.1.2-29]
+    const bytes = this.#bytesOf(kept)
+    if (bytes === undefined || bytes.length <= this.#maximumPacketSize) return bytes
+    const shorter = this.#bytesOf(withoutProblem(kept))
+    return shorter === undefined || shorter.length > this.#maximumPacketSize ? undefined : shorter
+  }
+
+  /**
+   * The PUBLISH of a delivery at which nobody looks any more: only what is different for this client is encoded. `'large'` when it is larger than the
+   * client takes; undefined when it cannot be encoded, which is told.
+   */
+  encodeShared({ message, qos, retain, identifiers }: Delivery, packetId: number | undefined, dup: boolean): Uint8Array | 'large' | undefined {
+    const { publishBytes, clock } = this.#broker
+    const hasProperties = this.#peer.protocolVersion === 5
+    const variation: Variation = { qos, retain, dup, packetId, hasProperties, identifiers, alias: 0, hasTopic: true }
+    try {
+      publishBytes.take(message)
+    } catch (error) {
+      this.#broker.tell('faults', this.#peer.clientId, error)
+      return undefined
+    }
+    if (publishBytes.size(variation) > this.#maximumPacketSize) return 'large'
+    if (this.#aliasMaximum > 0) this.#useAlias(publishBytes, message.topic, variation)
+    return publishBytes.write(variation, clock.now())
+  }
+
+  #publish(packet: PublishPacket): Uint8Array | undefined {
+    const { topic, properties } = packet
+    if (this.#aliasMaximum === 0 || properties.topicAlias !== undefined) return this.#whole(packet)
+    const known = this.#aliases.get(topic)
+    if (known !== undefined) return this.#whole({ ...packet, topic: '', properties: { ...properties, topicAlias: known } }) ?? this.#whole(packet)
+    if (this.#aliases.size >= this.#aliasMaximum) return this.#whole(packet)
+    const topicAlias = this.#aliases.size + 1
+    const bytes = this.#whole({ ...packet, properties: { ...properties, topicAlias } })
+    if (bytes === undefined) return this.#whole(packet)
+    this.#aliases.set(topic, topicAlias)
+    return bytes
+  }
+
+  #whole(packet: PublishPacket): Uint8Array | undefined {
+    const bytes = this.#bytesOf(packet)
+    return bytes === undefined || bytes.length > this.#maximumPacketSize ? undefined : bytes
+  }
+
+  /** Uses the alias that the topic has, or gives it one, as long as the packet fits with it. */
+  #useAlias(publishBytes: PublishBytes, topic: string, variation: Variation): void {
+    const known = this.#aliases.get(topic)
+    if (known === undefined && this.#aliases.size >= this.#aliasMaximum) return
+    variation.alias = known ?? this.#aliases.size + 1
+    variation.hasTopic = known === undefined
+    if (publishBytes.size(variation) > this.#maximumPacketSize) {
+      variation.alias = 0
+      variation.hasTopic = true
+    } else if (known === undefined) this.#aliases.set(topic, variation.alias)
+  }
+
+  // What cannot be encoded came from a hook or a fault of the test.
+  #bytesOf(packet: ServerPacket): Uint8Array | undefined {
+    try {
+      return encode(packet, { protocolVersion: this.#peer.protocolVersion })
+    } catch (error) {
+      this.#broker.tell(this.#broker.settings.intercept === undefined ? 'faults' : 'intercept', this.#peer.clientId, error)
+      return undefined
+    }
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * What a client asked for on one connection and was not answered: PUBLISH, SUBSCRIBE and UNSUBSCRIBE by packet identifier, and PUBREC without PUBREL.
+ *
+ * It only keeps account: which rules the client broke is told where packets are handled.
+ */
+import type { ServerPacket } from '../../../wire/packets.js'
+import type { Peer } from './peer.js'
+
+/** The packets that are answered by packet identifier. */
+export type RequestKind = 'publish' | 'subscribe' | 'unsubscribe'
+
+/** See the file's comment. */
+export class OpenRequests {
+  /** How many of them are PUBLISH [MQTT-3.3.4-7]. */
+  publishes = 0
+  readonly #peer: Peer
+  readonly #kinds = new Map<number, RequestKind>()
+  /** The publishes at QoS 1 among them. */
+  readonly #atQoS1 = new Set<number>()
+  /** PUBREC that were sent here and not answered, in order. */
+  readonly #receipts = new Set<number>()
+
+  constructor(peer: Peer) {
+    this.#peer = peer
+  }
+
+  has(packetId: number): boolean {
+    return this.#kinds.has(packetId)
+  }
+
+  add(packetId: number, kind: RequestKind, qos: number): void {
+    this.#kinds.set(packetId, kind)
+    if (kind !== 'publish') return
+    if (qos === 1) this.#atQoS1.add(packetId)
+    this.publishes++
+  }
+
+  /** A packet is on its way to the client: it may be an answer. */
+  handleSent(packet: ServerPacket): void {
+    if (packet.type === 'pubrec' && packet.reasonCode < 0x80) {
+      this.#receipts.delete(packet.packetId)
+      this.#receipts.add(packet.packetId)
+    }
+    const kind = settled(packet)
+    if (kind === undefined || !('packetId' in packet) || packet.packetId === undefined || this.#kinds.get(packet.packetId) !== kind) return
+    // A refusal because the identifier is in use ends nothing, but for what this connection itself opened at QoS 1 [MQTT-4.9.0-2].
+    const ends = this.#atQoS1.delete(packet.packetId) || this.#peer.session?.unreleased.has(packet.packetId) !== true
+    if (kind === 'publish' && !ends) return
+    if (kind === 'publish') this.publishes--
+    this.#kinds.delete(packet.packetId)
+  }
+
+  /** A PUBREL came for a PUBREC; false when one that was sent before it still waits. */
+  takeReceipt(packetId: number): boolean {
+    const isFirst = this.#receipts.values().next().value === packetId
+    return !this.#receipts.delete(packetId) || isFirst
+  }
+}
+
+/** The kind of request that a packet is the end of, if it is one. */
+function settled(packet: ServerPacket): RequestKind | undefined {
+  if (packet.type === 'puback' || packet.type === 'pubcomp' || (packet.type === 'pubrec' && packet.reasonCode >= 0x80)) return 'publish'
+  if (packet.type === 'suback') return 'subscribe'
+  return packet.type === 'unsuback' ? 'unsubscribe' : undefined
+}

@@ -1,0 +1,70 @@
+/**
+ * What the broker knows of the client at the other end of one connection. Data: the handshake and the handlers of packets fill it in.
+ */
+import type { ConnectPacket, ProtocolVersion, Will } from '../../../wire/packets.js'
+import type { BrokerClient } from '../common/events.js'
+import type { BrokerAuthContext, BrokerAuthMethod } from '../common/options.js'
+import type { SessionState } from '../state/session-state.js'
+import { ClientView } from './client-view.js'
+
+/** Bytes kept of the beginning, to tell the version of a CONNECT that cannot be read. */
+const headLength = 16
+
+/** An enhanced authentication under way, or done. */
+export interface AuthExchange {
+  readonly methodName: string
+  readonly method: BrokerAuthMethod
+  context: BrokerAuthContext
+  /** Whose turn it is: the hook's, the client's, nobody's. */
+  turn: 'broker' | 'client' | 'none'
+}
+
+/** See the file's comment. */
+export class Peer {
+  // valid for the connection
+  /** What `accept` was given besides the transport. */
+  readonly remote: string | undefined
+  /** What tests and hooks see. */
+  readonly view: BrokerClient = new ClientView(this)
+  state: 'new' | 'authenticating' | 'connected' = 'new'
+  clientId = ''
+  connect: ConnectPacket | undefined
+  protocolVersion: ProtocolVersion = 5
+  /** In force, in seconds; 0 is off. */
+  keepAlive = 0
+  session: SessionState | undefined
+  /** To be published when the connection ends; undefined after DISCONNECT 0x00. */
+  will: Will | undefined
+  exchange: AuthExchange | undefined
+  /** Topics by the client's alias [MQTT-3.3.2-7]. */
+  readonly aliases = new Map<number, string>()
+  /** True once CONNACK, or what a fault made of it, is on its way: no DISCONNECT goes before it [MQTT-3.14.0-1]. */
+  welcomed = false
+  /** True once a fault happened to the order of packets: it tells nothing about the client any more. */
+  disturbed = false
+  /** Bytes of packets that came in. */
+  bytesIn = 0
+  /** Bytes of packets that went out. */
+  bytesOut = 0
+  /** The first bytes that came. */
+  head: Uint8Array = new Uint8Array(0)
+
+  constructor(remote: string | undefined) {
+    this.remote = remote
+  }
+
+  /** The client, once it is connected. */
+  get accepted(): BrokerClient | undefined {
+    return this.state === 'connected' ? this.view : undefined
+  }
+
+  /** Counts what came, and remembers how it began. */
+  count(bytes: Uint8Array): void {
+    this.bytesIn += bytes.length
+    if (this.head.length >= headLength) return
+    const head = new Uint8Array(Math.min(headLength, this.head.length + bytes.length))
+    head.set(this.head)
+    head.set(bytes.subarray(0, headLength - this.head.length), this.head.length)
+    this.head = head
+  }
+}

@@ -1,0 +1,33 @@
+/**
+ * Packets of the broker said otherwise: with another reason code, in the codes of 3.1.1, or without what only explains.
+ *
+ * Pure functions; the packets they are given stay as they are.
+ */
+import type { ServerPacket } from '../../../wire/packets.js'
+
+/** Without Reason String and User Properties, which only explain. */
+export function withoutProblem<P extends ServerPacket>(packet: P): P {
+  if (!('properties' in packet)) return packet
+  const { reasonString: _reason, userProperties: _user, ...properties } = packet.properties
+  return { ...packet, properties }
+}
+
+/** With another reason code, where the packet has one. */
+export function restated(packet: ServerPacket, reasonCode: number): ServerPacket {
+  if (packet.type === 'connack') return { ...packet, reasonCode, sessionPresent: false, properties: {} }
+  if ('reasonCodes' in packet) return { ...packet, reasonCodes: packet.reasonCodes.map(() => reasonCode) }
+  return 'reasonCode' in packet ? { ...packet, reasonCode } : packet
+}
+
+/** The same for 3.1.1, which has codes in CONNACK and SUBACK only. */
+export function restated311(packet: ServerPacket, reasonCode: number): ServerPacket {
+  if (packet.type === 'connack') return { ...packet, reasonCode: returnCodeOf(reasonCode), sessionPresent: false }
+  return packet.type === 'suback' ? { ...packet, reasonCodes: packet.reasonCodes.map(() => (reasonCode > 2 ? 0x80 : reasonCode)) } : packet
+}
+
+const returnCodes: Readonly<Record<number, number>> = { 0: 0, 132: 1, 133: 2, 134: 4, 135: 5, 140: 4 }
+
+/** The CONNACK return code of 3.1.1 that comes nearest; one of its own stays as it is. */
+export function returnCodeOf(reasonCode: number): number {
+  return reasonCode <= 5 ? reasonCode : (returnCodes[reasonCode] ?? 3)
+}

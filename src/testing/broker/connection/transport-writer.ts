@@ -1,0 +1,99 @@
+/**
+ * The bytes of packets on their way to one client's transport: small ones leave together at the end of a batch, in order.
+ *
+ * What the client leaves unread is bounded: beyond that its connection is cut. It knows no packets.
+ */
+import type { Transport } from '../../../transport/transport.js'
+import type { WriteBatch, Writing } from '../common/write-batch.js'
+import type { ConnectionLife } from './ports.js'
+
+/** Packets from so many bytes on do not wait for others. */
+const largePacket = 16_384
+
+/** So many bytes never wait for more. */
+const mostInBatch = 65_536
+
+/** See the file's comment. */
+export class TransportWriter implements Writing {
+  readonly #transport: Transport
+  readonly #writes: WriteBatch
+  readonly #life: Pick<ConnectionLife, 'cut'>
+  readonly #maxBacklog: number
+  /** So many bytes do not wait for more: what waits must stay far below what a client may leave unread. */
+  readonly #fullBatch: number
+  /** Bytes written since the client stopped to read. */
+  #backlog = 0
+  #full = false
+  #lost = false
+  /** Packets that leave together at the end of the batch. */
+  #batch: Uint8Array[] = []
+  #batchBytes = 0
+
+  constructor(transport: Transport, writes: WriteBatch, life: Pick<ConnectionLife, 'cut'>, maxBacklog: number) {
+    this.#transport = transport
+    this.#writes = writes
+    this.#life = life
+    this.#maxBacklog = maxBacklog
+    this.#fullBatch = Math.min(mostInBatch, maxBacklog / 4)
+  }
+
+  /** Whether the client does not read. */
+  get isFull(): boolean {
+    return this.#full
+  }
+
+  /** Whether the client is gone. */
+  get isLost(): boolean {
+    return this.#lost
+  }
+
+  write(bytes: Uint8Array): void {
+    if (this.#writes.isOpen && bytes.length < largePacket) {
+      if (this.#batch.push(bytes) === 1) this.#writes.add(this)
+      this.#batchBytes += bytes.length
+      if (this.#batchBytes >= this.#fullBatch) this.flush()
+    } else {
+      this.flush()
+      this.#hand(bytes)
+    }
+  }
+
+  /** Writes what waits for the end of the batch. */
+  flush(): void {
+    const [first, ...more] = this.#batch
+    if (first === undefined) return
+    const total = this.#batchBytes
+    this.#batch = []
+    this.#batchBytes = 0
+    this.#hand(more.length === 0 ? first : joined([first, ...more], total))
+  }
+
+  /** The client reads again. */
+  handleDrain(): void {
+    this.#full = false
+    this.#backlog = 0
+  }
+
+  /** The client is gone: nothing can be written any more. */
+  lose(): void {
+    this.#lost = true
+    this.#batch = []
+  }
+
+  #hand(bytes: Uint8Array): void {
+    if (!this.#transport.write(bytes)) this.#full = true
+    if (!this.#full) return
+    this.#backlog += bytes.length
+    if (this.#backlog > this.#maxBacklog + bytes.length) this.#life.cut()
+  }
+}
+
+function joined(list: readonly Uint8Array[], total: number): Uint8Array {
+  const whole = new Uint8Array(total)
+  let at = 0
+  for (const bytes of list) {
+    whole.set(bytes, at)
+    at += bytes.length
+  }
+  return whole
+}

@@ -1,0 +1,66 @@
+/**
+ * Messages that wait for a session, first in, first out.
+ *
+ * It knows nothing of bounds: the session counts for all its queues. Taking and adding are constant in time.
+ */
+import type { QoS } from '../../../wire/packets.js'
+import type { BrokerMessage } from '../common/message.js'
+
+/** A share (section 4.8.2), as far as its deliveries know it. */
+export interface DeliveryGroup {
+  /** Gives the message to a member; false when there is none. */
+  deliver(message: BrokerMessage): boolean
+}
+
+/** A message on its way to one session. */
+export interface Delivery {
+  readonly message: BrokerMessage
+  /** The lower of published and granted [MQTT-3.8.4-8]. */
+  readonly qos: QoS
+  readonly retain: boolean
+  /** Subscription Identifiers of all subscriptions that it is for. */
+  readonly identifiers: readonly number[]
+  /** The share that it came through. */
+  readonly group: DeliveryGroup | undefined
+}
+
+/** See the file's comment. */
+export class MessageQueue {
+  #items: Delivery[] = []
+  #head = 0
+
+  get size(): number {
+    return this.#items.length - this.#head
+  }
+
+  add(delivery: Delivery): void {
+    this.#items.push(delivery)
+  }
+
+  peek(): Delivery | undefined {
+    return this.#items[this.#head]
+  }
+
+  take(): Delivery | undefined {
+    const delivery = this.#items[this.#head]
+    if (delivery === undefined) return undefined
+    this.#head++
+    if (this.#head > 32 && this.#head * 2 > this.#items.length) {
+      this.#items = this.#items.slice(this.#head)
+      this.#head = 0
+    }
+    return delivery
+  }
+
+  /** Removes those that the test is true for; gives them. */
+  remove(test: (delivery: Delivery) => boolean): Delivery[] {
+    const removed: Delivery[] = []
+    this.#items = this.#items.slice(this.#head).filter((delivery) => {
+      if (!test(delivery)) return true
+      removed.push(delivery)
+      return false
+    })
+    this.#head = 0
+    return removed
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * What the scanner made of the bytes in the window: rows that are handed out one by one, and what it knows topics by.
+ */
+import type { ReadWindow } from '../wire/frames.js'
+import type { TopicRecord, TopicTable } from '../wire/topic-table.js'
+import { FIRST, HAS_PROPERTIES, type Memory, ROW, START } from './memory.js'
+
+// Records by topic id, in pages: one connection has few of the topics of a thread.
+const pageBits = 6
+const pageMask = (1 << pageBits) - 1
+
+/** The rows of the latest scan. */
+export class Rows {
+  /** Rows of `ROW` numbers each. */
+  readonly table: Int32Array
+  /** The rows that are left, as places in the table; none while nothing was scanned. */
+  next = 0
+  last = 0
+  /** Where the bytes that were scanned end. */
+  limit = 0
+  /** Where the scan stopped, and whether for want of rows. */
+  stopped = 0
+  more = false
+  readonly #memory: Memory
+
+  constructor(memory: Memory) {
+    this.#memory = memory
+    this.table = memory.table
+  }
+
+  /** The first byte of the window that was not handed out. */
+  get position(): number {
+    return this.next < this.last ? (this.table[this.next + START] as number) : this.stopped
+  }
+
+  /** True when the first packet of the scan has properties. */
+  get rich(): boolean {
+    return ((this.table[FIRST] as number) & HAS_PROPERTIES) > 0
+  }
+
+  /** Scans the window from here to the limit. */
+  scan(from: number, version5: boolean, maximum: number): void {
+    const memory = this.#memory
+    const rows = memory.scan(from, this.limit, version5, maximum)
+    this.next = 0
+    this.last = rows * ROW
+    this.stopped = memory.stopped
+    this.more = memory.isFull(rows)
+  }
+
+  /** There are none. */
+  clear(): void {
+    this.next = 0
+    this.last = 0
+  }
+}
+
+/** A connection's records of topics, by the scanner's ids. */
+export class TopicRecords {
+  readonly #window: ReadWindow
+  #topics: TopicTable | undefined
+  #records: (TopicRecord | undefined)[][] = []
+  #generation = 0
+
+  constructor({ window }: Memory) {
+    this.#window = window
+  }
+
+  /** The ids begin anew with each generation. */
+  renew(generation: number): void {
+    if (generation === this.#generation) return
+    this.#generation = generation
+    this.#records = []
+  }
+
+  /** The record under this id; undefined of one that this connection has not had since the ids began, and of a negative one. */
+  get(id: number, topics: TopicTable): TopicRecord | undefined {
+    return id < 0 || topics !== this.#topics ? undefined : this.#records[id >> pageBits]?.[id & pageMask]
+  }
+
+  /** Takes up the topic at this place in the window; what has an id, 0 or above, is found by that from now on. */
+  add(id: number, start: number, end: number, topics: TopicTable): TopicRecord {
+    const { bytes, data } = this.#window
+    const record = topics.find(data, start, end) ?? topics.add(bytes, start, end)
+    if (topics !== this.#topics) this.#records = []
+    this.#topics = topics
+    if (id >= 0) {
+      const page = this.#records[id >> pageBits] ?? []
+      page[id & pageMask] = record
+      this.#records[id >> pageBits] = page
+    }
+    return record
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * A LevelDB whose writes and openings fail on demand: what the store asks of it then. What LevelDB makes of a real disk that is full is in `level.test.ts`.
+ */
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import type { Store } from '../../src/store/index.js'
+import { levelStore } from '../../src/store/level.js'
+import { newPlace } from './places.js'
+
+/** What is asked of LevelDB, in order, and what fails: by the name of the call. */
+const asked: string[] = []
+const failures = new Map<string, { code: string; times: number }>()
+
+function ask(call: string): void {
+  asked.push(call)
+  const [name = ''] = call.split(' ')
+  const failure = failures.get(name)
+  if (failure === undefined || failure.times === 0) return
+  failure.times -= 1
+  const cause = Object.assign(new Error(`IO error: ${name}`), { code: failure.code })
+  throw name === 'open' ? new Error('Database failed to open', { cause }) : cause
+}
+
+vi.mock('classic-level', async (original) => {
+  const { ClassicLevel } = await original<typeof import('classic-level')>()
+  class Failing extends ClassicLevel<string, Uint8Array> {
+    override async open(): Promise<void> {
+      ask('open')
+      await super.open()
+    }
+    override async close(): Promise<void> {
+      asked.push('close')
+      await super.close()
+    }
+    override get(key: string): Promise<Uint8Array | undefined> {
+      asked.push(`get ${key}`)
+      return super.get(key)
+    }
+    // The store uses no other form.
+    override batch(...given: unknown[]): never {
+      const [operations, { sync }] = given as [{ key: string }[], { sync: boolean }]
+      const doing = async (): Promise<void> => {
+        ask(`batch ${operations.map(({ key }) => key).join()} ${sync}`)
+        await super.batch(operations as never, { sync })
+      }
+      return doing() as never
+    }
+  }
+  return { ClassicLevel: Failing }
+})
+
+const put = (key: string) => ({ type: 'put', key, value: Uint8Array.of(1) }) as const
+let store: Store
+
+beforeEach(async () => {
+  failures.clear()
+  store = await levelStore(newPlace())
+  await store.batch([put('a')])
+  asked.length = 0
+})
+afterEach(() => store.close())
+
+it('syncs each write, or none, as it was asked', async () => {
+  await store.batch([put('b')])
+  await store.batch([put('c'), put('d')])
+  const other = await levelStore(newPlace(), { durability: 'os' })
+  await other.batch([put('e')])
+  await other.close()
+  expect(asked).toEqual(['batch b true', 'batch c,d true', 'open', 'batch e false', 'close'])
+})
+
+it('H18 opens LevelDB anew after a write that failed, before anything else is asked of it', async () => {
+  failures.set('batch', { code: 'LEVEL_IO_ERROR', times: 1 })
+  await expect(store.batch([put('b')])).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'LEVEL_IO_ERROR' } })
+  const [value, , nothing] = await Promise.all([store.get('a'), store.batch([put('c')]), store.get('b')])
+  expect([value, nothing]).toEqual([Uint8Array.of(1), undefined])
+  expect(asked.slice(0, 3)).toEqual(['batch b true', 'close', 'open'])
+  expect(asked.filter((call) => call === 'open')).toHaveLength(1)
+  asked.length = 0
+  await store.batch([put('d')])
+  expect(asked).toEqual(['batch d true'])
+})
+
+it('a LevelDB that does not open any more: each call says so and tries again', async () => {
+  failures.set('batch', { code: 'LEVEL_IO_ERROR', times: 1 })
+  failures.set('open', { code: 'LEVEL_CORRUPTION', times: 2 })
+  await expect(store.batch([put('b')])).rejects.toMatchObject({ code: 'ERR_STORE' })
+  await expect(store.get('a')).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'LEVEL_CORRUPTION' } })
+  await expect(store.entries()[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'LEVEL_CORRUPTION' } })
+  expect(await store.get('a')).toEqual(Uint8Array.of(1))
+})
+
+it('somebody who took the lock meanwhile keeps it', async () => {
+  failures.set('batch', { code: 'LEVEL_IO_ERROR', times: 1 })
+  failures.set('open', { code: 'LEVEL_LOCKED', times: 1 })
+  await expect(store.batch([put('b')])).rejects.toMatchObject({ code: 'ERR_STORE' })
+  await expect(store.batch([put('c')])).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'LEVEL_LOCKED' } })
+  await store.batch([put('d')])
+})

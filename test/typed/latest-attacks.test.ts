@@ -1,0 +1,346 @@
+/** Latest values under load and while connections end: what many topics cost, what pictures keep, how each ending is told. */
+import { cpuUsage } from 'node:process'
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Message } from '../../src/client/api/index.js'
+import * as mq from '../../src/typed/index.js'
+import { Rows } from '../../src/typed/rows.js'
+import { brokerOf, clientOn, until } from './rig.js'
+
+const level = mq.channel('tank/{id}/level', mq.json<number>(), { qos: 1 })
+
+/** A subscriber that hands out what it is given, and connects when it is told to. */
+function subscriber() {
+  let handler: (message: Message) => unknown = () => undefined
+  let connected: () => void = () => undefined
+  let end: (error?: Error) => void = () => undefined
+  let refusals = 0
+  let listens = 0
+  const client = {
+    subscribe: () => Promise.reject(new Error('not here')),
+    subscription: () => undefined,
+    on: (_type: string, listener: () => void) => {
+      connected = listener
+      return () => undefined
+    },
+    listen: async (_filter: string, handle: typeof handler) => {
+      listens += 1
+      if (refusals > 0) {
+        refusals -= 1
+        throw new Error('refused')
+      }
+      handler = handle
+      let mine: typeof end = () => undefined
+      const done = new Promise<void>((resolve, reject) => {
+        mine = (error) => (error === undefined ? resolve() : reject(error))
+      })
+      end = mine
+      return { done, granted: [], unsubscribe: async () => mine(), detach: () => mine(), [Symbol.asyncDispose]: async () => undefined }
+    },
+  }
+  return {
+    client: client as unknown as mq.Subscriber,
+    give(id: number | string, value: unknown): unknown {
+      const payload = value === undefined ? new Uint8Array(0) : new TextEncoder().encode(String(value))
+      const message = {
+        topic: `tank/${id}/level`,
+        payload,
+        payloadLength: payload.length,
+        properties: {},
+        retain: false,
+        text: () => String(value),
+        ack: () => true,
+        detach: () => message,
+      }
+      return handler(message as unknown as Message)
+    },
+    connect: () => connected(),
+    end: (error?: Error) => end(error),
+    refuse: (count: number) => {
+      refusals = count
+    },
+    get listens() {
+      return listens
+    },
+  }
+}
+
+/** Milliseconds of processor time, the least of several tries. */
+async function cost(work: () => Promise<void>): Promise<number> {
+  const tries: number[] = []
+  for (let round = 0; round < 3; round++) {
+    const before = cpuUsage()
+    await work()
+    const { user } = cpuUsage(before)
+    tries.push(user / 1000)
+  }
+  return Math.min(...tries)
+}
+
+describe('four times the number is no more than six times the work', () => {
+  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+  const works: Record<string, (count: number) => Promise<void>> = {
+    'a snapshot for each change': async (count) => {
+      const from = subscriber()
+      const latest = level.on(from.client).latest({}, { limit: count })
+      await latest.ready
+      for (let id = 0; id < count; id++) from.give(id, 0)
+      for (let id = 0; id < count; id++) {
+        from.give(id, 1)
+        if (latest.getSnapshot().get(`tank/${id}/level`)?.value !== 1) throw new Error('an old snapshot')
+      }
+    },
+    'a reader that is behind': async (count) => {
+      const from = subscriber()
+      const latest = level.on(from.client).latest({}, { limit: count })
+      await latest.ready
+      const changes = latest.changes()
+      for (let id = 0; id < count; id++) from.give(id, 0)
+      for (let id = 0; id < count; id++) await changes.next()
+    },
+    'topics that make room for others': async (count) => {
+      const from = subscriber()
+      const latest = level.on(from.client).latest({}, { limit: count })
+      await latest.ready
+      for (let id = 0; id < count * 3; id++) from.give(id, 0)
+      if (latest.size !== count) throw new Error(`${latest.size} topics`)
+    },
+    'topics that come and go': async (count) => {
+      const from = subscriber()
+      const latest = level.on(from.client).latest({}, { limit: count })
+      await latest.ready
+      for (let id = 0; id < count; id++) from.give(id, 0)
+      for (let id = 0; id < count; id++) {
+        from.give(id, undefined)
+        latest.getSnapshot()
+        from.give(count + id, 1)
+      }
+    },
+    'connections that come again': async (count) => {
+      const from = subscriber()
+      const latest = level.on(from.client).latest({}, { limit: count })
+      await latest.ready
+      for (let id = 0; id < count; id++) from.give(id, 0)
+      const changes = latest.changes()
+      for (let time = 0; time < 30; time++) {
+        from.connect()
+        await turn()
+      }
+      for (let id = 0; id < count; id++) await changes.next()
+    },
+  }
+  it.each(Object.keys(works))(
+    '%s',
+    async (name) => {
+      const work = works[name] as (count: number) => Promise<void>
+      await work(2500)
+      const few = await cost(async () => {
+        for (let time = 0; time < 4; time++) await work(2500)
+      })
+      const many = await cost(() => work(10_000))
+      expect(many / few, `4 times ${(few / 4).toFixed(0)} ms, then ${many.toFixed(0)} ms`).toBeLessThan(1.5)
+    },
+    120_000,
+  )
+
+  it('topics that expire one after the other', async () => {
+    const expiring = async (count: number): Promise<void> => {
+      const from = subscriber()
+      const latest = level.on(from.client).latest({}, { limit: count, expire: 300 })
+      await latest.ready
+      for (let id = 0; id < count; id++) {
+        from.give(id, 0)
+        if (id % (count / 100) === 0) await new Promise((resolve) => setTimeout(resolve, 2))
+      }
+      await until(() => latest.size === 0, 'the end of all')
+    }
+    await expiring(2500)
+    const few = await cost(() => expiring(2500))
+    const many = await cost(() => expiring(10_000))
+    expect(many / few, `${few.toFixed(0)} ms, then ${many.toFixed(0)} ms`).toBeLessThan(6)
+  }, 60_000)
+})
+
+describe('rows', () => {
+  class Open extends Rows<number> {
+    override put(topic: string, value: number): void {
+      super.put(topic, value)
+    }
+    override take(topic: string): boolean {
+      return super.take(topic)
+    }
+    override picture(): ReadonlyMap<string, number> {
+      return super.picture()
+    }
+    override oldest(): string {
+      return super.oldest()
+    }
+  }
+
+  it('are a Map, and their pictures are as it was', () => {
+    const step = fc.tuple(fc.constantFrom('put', 'put', 'take', 'picture', 'evict'), fc.integer({ min: 0, max: 900 }), fc.integer())
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 3000, size: 'max' }), (steps) => {
+        const rows = new Open()
+        const map = new Map<string, number>()
+        const pictures: [ReadonlyMap<string, number>, Map<string, number>][] = []
+        for (const [what, key, value] of steps) {
+          const topic = `t${key}`
+          if (what === 'put') {
+            rows.put(topic, value)
+            map.set(topic, value)
+          } else if (what === 'take') expect(rows.take(topic)).toBe(map.delete(topic))
+          else if (what === 'evict' && map.size > 0) {
+            expect(rows.oldest()).toBe(map.keys().next().value)
+            map.delete(rows.oldest())
+            rows.take(rows.oldest())
+          } else if (what === 'picture' && pictures.length < 6) {
+            expect(rows.picture()).toBe(rows.picture())
+            pictures.push([rows.picture(), new Map(map)])
+          }
+        }
+        pictures.push([rows, map], [rows.picture(), map])
+        for (const [picture, then] of pictures) {
+          expect(picture.size).toBe(then.size)
+          for (let key = 0; key <= 900; key++) {
+            expect(picture.get(`t${key}`)).toBe(then.get(`t${key}`))
+            expect(picture.has(`t${key}`)).toBe(then.has(`t${key}`))
+          }
+          expect([...picture]).toEqual([...then])
+          expect([...picture.keys()]).toEqual([...then.keys()])
+          expect([...picture.values()]).toEqual([...then.values()])
+          const seen: unknown[] = []
+          picture.forEach((value, topic, self) => void seen.push([topic, value, self === picture]))
+          expect(seen).toEqual([...then].map(([topic, value]) => [topic, value, true]))
+        }
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
+
+describe('endings', () => {
+  it('unsubscribe() waits for no connection', async () => {
+    const broker = brokerOf()
+    const client = await clientOn(broker)
+    await broker.close()
+    await until(() => client.state !== 'connected')
+    const latest = level.on(client).latest()
+    const change = latest.changes().next()
+    const result = await Promise.race([
+      latest.unsubscribe().then(() => 'ended'),
+      new Promise((resolve) => setTimeout(() => resolve('it waits'), 1000)),
+    ])
+    expect(result).toBe('ended')
+    expect((await change).done).toBe(true)
+    await expect(latest.ready).rejects.toMatchObject({ code: 'ERR_ABORTED' })
+  })
+
+  it.each(['destroy', 'disconnect'] as const)('%s() of the client ends changes', async (how) => {
+    const client = await clientOn(brokerOf())
+    const latest = level.on(client).latest()
+    await latest.ready
+    const change = latest.changes().next()
+    change.catch(() => undefined)
+    await client[how]()
+    const result = await Promise.race([change.catch(() => ({ done: true })), new Promise((resolve) => setTimeout(() => resolve('it waits'), 1000))])
+    expect(result).toMatchObject({ done: true })
+  })
+
+  it('a SUBSCRIBE that is refused is told, also to those who read changes', async () => {
+    const from = subscriber()
+    from.refuse(1)
+    const latest = level.on(from.client).latest()
+    const change = latest.changes().next()
+    await expect(latest.ready).rejects.toThrow('refused')
+    await expect(change).rejects.toThrow('refused')
+    expect((await latest.changes().next()).done).toBe(true)
+  })
+
+  it('one that is refused after a reconnect is tried with the next connection', async () => {
+    const from = subscriber()
+    const latest = level.on(from.client).latest()
+    await latest.ready
+    from.refuse(1)
+    from.connect()
+    await until(() => from.listens === 2)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    from.connect()
+    await until(() => from.listens === 3)
+    await from.give('a', 1)
+    expect(latest.get('tank/a/level')?.value).toBe(1)
+    const change = latest.changes().next()
+    from.end(new Error('gone for good'))
+    await expect(change).rejects.toThrow('gone for good')
+  })
+
+  it('what is stale already is not told again', async () => {
+    const from = subscriber()
+    const latest = level.on(from.client).latest()
+    await latest.ready
+    from.give('a', 1)
+    from.connect()
+    const snapshot = latest.getSnapshot()
+    expect(snapshot.get('tank/a/level')?.stale).toBe(true)
+    from.connect()
+    expect(latest.getSnapshot()).toBe(snapshot)
+  })
+})
+
+describe('readers and listeners', () => {
+  it('several next() at a time get a change each, and each is told of the end', async () => {
+    const from = subscriber()
+    const latest = level.on(from.client).latest()
+    await latest.ready
+    const changes = latest.changes()
+    const four = [changes.next(), changes.next(), changes.next(), changes.next()]
+    for (const id of ['a', 'b']) from.give(id, 1)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    await latest.unsubscribe()
+    expect((await Promise.all(four)).map(({ value }) => value?.topic)).toEqual(['tank/a/level', 'tank/b/level', undefined, undefined])
+  })
+
+  it('one that throws is a line of the log; those that come, go and call back do no harm', async () => {
+    const lines: string[] = []
+    const client = await clientOn(brokerOf(), { logger: { error: (line: string) => void lines.push(line) } })
+    const latest = level.on(client).latest()
+    await latest.ready
+    const told: string[] = []
+    const stops: (() => void)[] = []
+    latest.subscribe(() => {
+      told.push('first')
+      stops[0]?.()
+      stops.push(latest.subscribe(() => void told.push('late')))
+      throw new Error('mine')
+    })
+    stops.push(latest.subscribe(() => void told.push('second')))
+    latest.subscribe(() => {
+      told.push('third')
+      latest.getSnapshot()
+      if (told.filter((name) => name === 'third').length === 2) latest.unsubscribe()
+    })
+    await level.on(client).publish({ id: 1 }, 1)
+    await until(() => told.includes('third'))
+    expect(told).toEqual(['first', 'third'])
+    expect(lines.filter((line) => line.includes('a listener of latest values threw') && line.includes('mine'))).toHaveLength(1)
+    await level.on(client).publish({ id: 1 }, 2)
+    await until(() => told.filter((name) => name === 'third').length === 2)
+    expect(client.state).toBe('connected')
+  })
+})
+
+describe('MQTT 3.1.1', () => {
+  it('has latest values and retained messages too', async () => {
+    const broker = brokerOf()
+    const client = await clientOn(broker, { protocolVersion: 4 })
+    await level.on(client).publish({ id: 'a' }, 1, { retain: true })
+    await using latest = level.on(client).latest()
+    await latest.ready
+    await until(() => latest.size === 1)
+    const got: string[] = []
+    for await (const message of mq.retained(client, 'tank/#', { quiet: 50 })) got.push(message.topic)
+    expect(got).toEqual(['tank/a/level'])
+    await client.reconnect({ force: true })
+    await until(() => latest.get('tank/a/level')?.stale === false)
+  })
+})
