@@ -6,6 +6,7 @@ const guides = [
   ['Receiving', 'receiving'],
   ['Sending', 'sending'],
   ['Reconnecting and sessions', 'reconnecting'],
+  ['Stores and queues', 'durability'],
   ['Shutting down', 'shutdown'],
   ['Typed topics', 'typed'],
   ['Browsers and React', 'browser'],

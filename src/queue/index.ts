@@ -10,13 +10,16 @@ export type {
   DeadLetterBox,
   KeptLetter,
   Queue,
+  QueueDrop,
   Queued,
   QueueEntry,
   QueueEvents,
+  QueueFailure,
   QueueOptions,
   QueueOverflow,
   QueuePublishOptions,
   QueueStatus,
+  QueueStoreFault,
 } from './types.js'
 
 /**

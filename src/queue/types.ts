@@ -116,6 +116,28 @@ export interface QueueStatus {
   readonly timeLeft: number | undefined
 }
 
+/** An entry that was given up. */
+export interface QueueDrop {
+  /** Its number in the queue. */
+  readonly id: number
+  /** Topic Name (section 4.7). */
+  readonly topic: string
+  /** Why. */
+  readonly error: MqttError
+}
+
+/** A record that was damaged. */
+export interface QueueStoreFault {
+  /** Its key in the store, before it was put aside. */
+  readonly key: string
+}
+
+/** What failed and may be tried again. */
+export interface QueueFailure {
+  /** What was thrown or rejected. */
+  readonly error: unknown
+}
+
 /** Event name to event object. */
 export interface QueueEvents {
   /** It has changed: at most four times a second. */
@@ -123,11 +145,11 @@ export interface QueueEvents {
   /** An entry is given up, as no retry can deliver it. */
   deadletter: DeadLetter
   /** An entry is given up: it has expired, the queue was full, or `clear()`. */
-  drop: { readonly id: number; readonly topic: string; readonly error: MqttError }
+  drop: QueueDrop
   /** A record of the store was damaged, and was put aside. */
-  storecorrupt: { readonly key: string }
+  storecorrupt: QueueStoreFault
   /** The store failed, or a listener or callback threw; what can be tried again is. */
-  error: { readonly error: unknown }
+  error: QueueFailure
 }
 
 /** A queue of publishes that survives the process. `await using` closes it with the block. */

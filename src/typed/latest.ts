@@ -11,7 +11,7 @@ import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { MqttError } from '../errors.js'
 import { after } from './codec.js'
 import type { Incoming } from './incoming.js'
-import { Rows } from './rows.js'
+import { TopicRows } from './rows.js'
 import type { Params, TopicTemplate } from './template.js'
 
 /** Options of `latest`. */
@@ -81,7 +81,7 @@ export function latestOf<Template extends string, Value>(
 
 type Entry<Template extends string, Value> = LatestEntry<Params<Template>, Value>
 
-class Latest<Template extends string, Value> extends Rows<Entry<Template, Value>> implements LatestValues<Params<Template>, Value> {
+class Latest<Template extends string, Value> extends TopicRows<Entry<Template, Value>> implements LatestValues<Params<Template>, Value> {
   readonly #client: Subscriber
   readonly #filter: string
   readonly #options: ListenOptions

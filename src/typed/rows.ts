@@ -94,7 +94,7 @@ class Picture<V> implements ReadonlyMap<string, V> {
 }
 
 /** What can be written to. */
-export class Rows<V> extends Picture<V> {
+export class TopicRows<V> extends Picture<V> {
   #picture: Picture<V> | undefined
   /** Nodes that no picture has. */
   readonly #mine = new Set<Node<V>>()

@@ -4,7 +4,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Message } from '../../src/client/api/index.js'
 import * as mq from '../../src/typed/index.js'
-import { Rows } from '../../src/typed/rows.js'
+import { TopicRows } from '../../src/typed/rows.js'
 import { brokerOf, clientOn, until } from './rig.js'
 
 const level = mq.channel('tank/{id}/level', mq.json<number>(), { qos: 1 })
@@ -162,7 +162,7 @@ describe('four times the number is no more than six times the work', () => {
 })
 
 describe('rows', () => {
-  class Open extends Rows<number> {
+  class Open extends TopicRows<number> {
     override put(topic: string, value: number): void {
       super.put(topic, value)
     }
