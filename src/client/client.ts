@@ -190,7 +190,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
     const answer = async (): Promise<UnsubscribeResult[]> => {
       assertOpen(this.#core.states.stopping)
       const call = unsubscribeCall(filters, options, this.#core)
-      const results = await this.#core.registry.unsubscribe(call.filters, call.userProperties, call.signal)
+      const results = await this.#core.registry.unsubscribing.unsubscribe(call.filters, call.userProperties, call.signal)
       const error = errorOfAll(results)
       if (error !== undefined) throw error
       return results
@@ -327,10 +327,29 @@ const { state, clientId } = Object.getOwnPropertyDescriptors(BaseClient.prototyp
 /** Seen on every console, and by what copies a client. */
 const shownFields = { state: { ...state, enumerable: true }, clientId: { ...clientId, enumerable: true } }
 
+/** The class of the clients of one platform. */
+export interface ClientClass<C extends BaseClient = BaseClient> {
+  /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
+  new (endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions): C
+}
+
+/** Clients on a platform. */
+export function clientOn(platform: Platform): ClientClass {
+  return class extends BaseClient {
+    constructor(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions = {}) {
+      super(platform, endpoints, options)
+    }
+  }
+}
+
 /** Makes a client with all options but `signal`, and connects it with that. */
-export async function opened<C extends BaseClient>(make: (options: ClientOptions) => C, options: ClientOptions & ConnectOptions = {}): Promise<C> {
-  const { signal, ...rest } = anyObject(options, 'options') as typeof options
-  const client = make(rest)
-  await client.connect({ signal })
-  return client
+export function connectWith<C extends BaseClient>(
+  Client: ClientClass<C>,
+): (endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions) => Promise<C> {
+  return async (endpoints, options = {}) => {
+    const { signal, ...rest } = anyObject(options, 'options') as typeof options
+    const client = new Client(endpoints, rest)
+    await client.connect({ signal })
+    return client
+  }
 }

@@ -2,7 +2,7 @@
  * The parts of a client in the order in which a bundle for browsers is to hold them: like by like compresses best, by about 900 bytes.
  *
  * Bundlers put modules in the order in which they meet them, and the entry meets this list first. The order was found by trial and means nothing
- * else: a module that is not listed comes behind the others, one that nobody uses is left out. Only `BaseClient` and `opened` are imported from here.
+ * else: a module that is not listed comes behind the others, one that nobody uses is left out. Only `clientOn` and `connectWith` are imported from here.
  */
 // biome-ignore-all assist/source/organizeImports: the order is what this file is for
 export { SparseMap } from './common/sparse.js'
@@ -77,8 +77,8 @@ export { Isolation } from './publishing/isolation.js'
 export { verdicts } from './dialling/verdicts.js'
 export { DropReport } from './delivery/drop-report.js'
 export { Consumer } from './delivery/consumer.js'
-export { FilterEntry } from './subscribing/filter-entry.js'
-export { isSubscribe } from './subscribing/subscribe-jobs.js'
+export { BrokerSubscription } from './subscribing/broker-subscription.js'
+export { isWanted } from './subscribing/pending-packets.js'
 export { Supervisor } from './dialling/supervisor.js'
 export { Emitter } from './common/emitter.js'
 export { Connection } from './connection/connection.js'
@@ -112,4 +112,4 @@ export { Audience } from './delivery/audience.js'
 export { MessageRouter } from './delivery/message-router.js'
 export { Core } from './lifecycle/core.js'
 export { snapshot } from './lifecycle/snapshot.js'
-export { BaseClient, opened } from './client.js'
+export { clientOn, connectWith } from './client.js'

@@ -16,7 +16,9 @@ import type {
   Subscriber,
 } from '../client/api/index.js'
 import { MqttError } from '../errors.js'
-import { AnswerSender, type AnswerStream, AnswerStreams, isStreamed, type StreamOptions } from './answers.js'
+import { AnswerSender } from './answering.js'
+import { isStreamed, type StreamOptions } from './answers.js'
+import { type AnswerStream, AnswerStreams } from './asking.js'
 import { argumentsOf, nameOf, templateOf } from './call.js'
 import { type Codec, isPromise } from './codec.js'
 import { Incoming, type Received } from './incoming.js'

@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { SubscribeOptions, Subscription } from '../../src/client/api/index.js'
 import type { Consumer } from '../../src/client/delivery/consumer.js'
 import { MessageRouter } from '../../src/client/delivery/message-router.js'
-import type { FilterEntry } from '../../src/client/subscribing/filter-entry.js'
+import type { BrokerSubscription } from '../../src/client/subscribing/broker-subscription.js'
 import { Registry } from '../../src/client/subscribing/registry.js'
 import type { QoS } from '../../src/wire/packets.js'
 import type { World } from './harness.js'
@@ -152,7 +152,7 @@ async function play(seed: number, profile: Profile): Promise<void> {
   const registry = subscribed.mock.contexts[0] as Registry | undefined
   const inbox = joined.mock.contexts[0] as MessageRouter | undefined
   if (registry === undefined || inbox === undefined) return
-  const entries = filters.flatMap((filter) => registry.trie.matchAll(filter))
+  const entries = filters.flatMap((filter) => registry.table.trie.matchAll(filter))
   const label = `${profile.name}, seed ${seed}`
   expect(broker.faults, label).toEqual([])
   expect(history.calls.size, `${label}: calls that wait`).toBe(0)
@@ -170,7 +170,7 @@ async function play(seed: number, profile: Profile): Promise<void> {
   world.client.destroy()
 }
 
-function checkViews(entries: readonly FilterEntry[], broker: Broker, label: string): void {
+function checkViews(entries: readonly BrokerSubscription[], broker: Broker, label: string): void {
   // One that was not given up when asked, and that nobody reads, is as good as gone.
   const alive = entries.filter((entry) => entry.state !== 'leaving' || !broker.kept.has(entry.filter))
   const known = alive.map((entry) => entry.filter).sort()
@@ -183,7 +183,7 @@ function checkViews(entries: readonly FilterEntry[], broker: Broker, label: stri
   }
 }
 
-function checkReader(reader: Reader, entries: readonly FilterEntry[], label: string): void {
+function checkReader(reader: Reader, entries: readonly BrokerSubscription[], label: string): void {
   const { subscription, ready, touched } = reader
   const mine = entries.filter((entry) => entry.members.has(subscription as Consumer)).map((entry) => entry.filter)
   expect(ready, `${label}: ready`).not.toBe('pending')
@@ -199,7 +199,7 @@ function checkReader(reader: Reader, entries: readonly FilterEntry[], label: str
 }
 
 /** One more message on every filter: each member gets it once, nobody else gets it. */
-async function checkDelivery(history: History, entries: readonly FilterEntry[], broker: Broker, world: World, label: string): Promise<void> {
+async function checkDelivery(history: History, entries: readonly BrokerSubscription[], broker: Broker, world: World, label: string): Promise<void> {
   for (const reader of history.readers) reader.run(Number.POSITIVE_INFINITY)
   await world.settle()
   const members = entries.map((entry) => [entry.filter, new Set<unknown>(entry.members.keys())] as const)
@@ -220,7 +220,7 @@ async function checkEnd(history: History, registry: Registry, inbox: MessageRout
   expect([...broker.unacknowledged.values()], `${label}: not acknowledged`).toEqual([])
   expect(history.readers.filter((reader) => reader.state !== 'ended').length, `${label}: readers that wait`).toBe(0)
   expect([...registry.consumers].length, `${label}: consumers`).toBe(0)
-  expect([registry.running.length, registry.farewells], `${label}: busy`).toEqual([0, 0])
+  expect([registry.table.running.length, registry.unsubscribing.open], `${label}: busy`).toEqual([0, 0])
   expect(inbox.budget.bytes, `${label}: bytes`).toBe(0)
 }
 

@@ -13,9 +13,10 @@ import type { Config } from '../parsing/options.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { unknownAlias } from '../session/refusal.js'
 import { attempt } from './attempt.js'
-import { narrow, wakeInterval } from './bounds.js'
+import { narrow } from './bounds.js'
 import { BrokerList } from './brokers.js'
 import type { DiallingHost } from './ports.js'
+import { RedialTimer } from './redial-timer.js'
 import { type Hint, type Step, Supervisor } from './supervisor.js'
 
 /** Attempts of one client. */
@@ -30,13 +31,11 @@ export class Dialling {
   /** The attempt is one at the other version. */
   #other = false
   #attempt: AbortController | undefined
-  #waiting: CancelTimer | undefined
-  #hurriedAt = Number.NEGATIVE_INFINITY
+  readonly #timer: RedialTimer
   /** What the application or the server said about where to go next, while a failure is being decided on. */
   #hint: Hint
   #asking = false
   #hurried = false
-  #dueAt = 0
   #stopWake: CancelTimer | undefined
   #stopped = false
 
@@ -44,6 +43,7 @@ export class Dialling {
     const { options, platform } = host
     this.#host = host
     this.#brokers = new BrokerList(endpoints)
+    this.#timer = new RedialTimer(platform, () => this.#dial())
     this.#supervisor = new Supervisor({
       brokers: this.#brokers,
       policy: options.reconnect,
@@ -65,17 +65,12 @@ export class Dialling {
     this.follow(this.#supervisor.begin())
   }
 
-  /** Dials now instead of after the delay; but once a second at most, however often it is called. */
+  /** Dials now instead of after the delay. */
   hurry(): void {
     if (this.#attempt !== undefined) return
+    if (this.#timer.waits) this.#timer.hurry()
     // Not decided yet: a listener is told of the failure.
-    if (this.#waiting === undefined) {
-      this.#hurried = true
-      return
-    }
-    const left = this.#spaced(Math.max(0, this.#dueAt - this.#host.platform.now()))
-    if (left > 0) this.#arm(left)
-    else this.#dial()
+    else this.#hurried = true
   }
 
   /** The endpoints from now on. A decision that is being taken becomes a try of them; a dial to one that is not among them is given up. */
@@ -128,42 +123,26 @@ export class Dialling {
     if (step.delay === undefined) return this.#dial()
     const { attempt: number } = this.#supervisor
     const hurried = this.#hurried || step.urgent === true
-    const delay = hurried ? this.#spaced(step.delay) : step.delay
+    const delay = hurried ? this.#timer.spaced(step.delay) : step.delay
     const now = hurried && delay === 0
-    if (!now) this.#arm(delay)
+    if (!now) this.#timer.start(delay)
     const endpoint = shown(this.#brokers.current.target.url)
     host.log('info', `attempt ${number} at ${endpoint} in ${Math.round(delay)} ms`)
     host.events.emit('reconnecting', { attempt: number, delay, endpoint })
     if (now) this.#dial()
   }
 
-  // What is not to wait waits all the same, until a second after the last time.
-  #spaced(delay: number): number {
-    const now = this.#host.platform.now()
-    const spacing = Math.max(0, this.#hurriedAt + wakeInterval - now)
-    const left = Math.min(delay || spacing, spacing)
-    this.#hurriedAt = now + left
-    return left
-  }
-
-  #arm(delay: number): void {
-    this.#waiting?.()
-    this.#dueAt = this.#host.platform.now() + delay
-    this.#waiting = this.#host.platform.setTimer(() => this.#dial(), delay)
-  }
-
   /** No connection is wanted any more. */
   stop(reason: MqttError): void {
     this.#stopped = true
-    this.#waiting?.()
+    this.#timer.stop()
     this.#stopWake?.()
     this.#attempt?.abort(reason)
   }
 
   #dial(): void {
     const host = this.#host
-    this.#waiting?.()
-    this.#waiting = undefined
+    this.#timer.stop()
     this.#hurried = false
     if (this.#stopped || this.#attempt !== undefined) return
     const abort = new AbortController()
@@ -230,7 +209,7 @@ export class Dialling {
     if (connection !== undefined) {
       session.probe(platform.now())
       connection.pump()
-    } else if (this.#waiting !== undefined) this.hurry()
+    } else if (this.#timer.waits) this.hurry()
   }
 
   // A backlog that does not fit must not come back in one piece.

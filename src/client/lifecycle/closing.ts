@@ -39,7 +39,7 @@ export function end(parts: Parts, error: MqttError | undefined): void {
     session.reset()
     links.expiry?.()
     states.enter('closed')
-    if (error === undefined) registry.letGo()
+    if (error === undefined) registry.table.letGo()
     parts.router.stop()
     parts.dialling.stop(reason)
     registry.end(error, reason)

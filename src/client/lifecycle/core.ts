@@ -76,7 +76,7 @@ export class Core
     this.states = new States(this.events)
     this.links = new Links(this)
     this.registry = new Registry(this)
-    this.router = new MessageRouter(this, this.registry.trie)
+    this.router = new MessageRouter(this, this.registry.table.trie)
     this.publishQueue = new PublishQueue(this)
     this.authentication = options.auth && new Authentication(this, options.auth)
     const renewal = options.credentials && new Renewal(this, this.authentication)

@@ -7,7 +7,7 @@ import { MqttError } from '../../errors.js'
 import { writePublishHead } from '../../wire/encode-client.js'
 import type { Properties, UserProperties } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
-import type { ClientEvents, InFlight, Negotiated, OfflinePolicy, Receipt } from '../api/index.js'
+import type { ClientEvents, InFlight, OfflinePolicy, Receipt } from '../api/index.js'
 import type { Linked } from '../common/queue.js'
 import { hasSettings, unsupported } from '../common/schema.js'
 import { asInvalidOption, type OutboundConfig } from '../parsing/options.js'
@@ -31,6 +31,15 @@ const make = (resolve: Settle<Receipt>, reject: Settle<unknown>): void => {
 }
 const ignore = (): undefined => undefined
 
+/** What speaks against a message, since it was answered last. */
+export interface Suspicion {
+  /** Connections that ended over it, and whether the last one of them did so with a complaint. */
+  strikes: number
+  complained: boolean
+  /** Connections that ended over it without another word from the server. */
+  unheard: number
+}
+
 /** An outgoing message. */
 export class QueuedPublish implements Linked<QueuedPublish> {
   readonly call: PublishCall
@@ -50,13 +59,10 @@ export class QueuedPublish implements Linked<QueuedPublish> {
   again = false
   /** Where its packet ends in the stream of the connection that is up; 0 when that did not carry it. */
   end = 0
-  /** Connections that ended over it, and whether the last one of them did so with a complaint. */
-  strikes = 0
-  complained = false
+  /** Connections ended over it. */
+  suspicion: Suspicion | undefined
   /** Something but CONNACK was heard on a connection before it was sent there. */
   proven = false
-  /** Connections that ended over it without another word from the server. */
-  unheard = 0
   /** Rises with each message that is sent. */
   order = 0
   /** Rises with each message that gets its PUBREC; 0 before that. */
@@ -134,8 +140,10 @@ export function aged({ call, since, again }: QueuedPublish, now: () => number): 
   return { qos, retain, properties: { ...properties, messageExpiryInterval } }
 }
 
-/** @throws MqttError for what this server does not take */
-export function assertTaken({ qos, retain, properties }: CheckedPublish, limits: Negotiated): void {
+/** @throws MqttError for what the server that we are connected to does not take */
+export function assertTaken({ qos, retain, properties }: CheckedPublish, { links, session }: PublishingHost): void {
+  const limits = links.connection && session.negotiated
+  if (limits === undefined) return
   const objection = checkPublish(limits, qos, retain)
   if (objection === 'ERR_QOS_UNSUPPORTED') throw new MqttError(objection, `the server takes QoS ${limits.maximumQoS} at most`, { option: 'qos' })
   if (objection !== undefined) throw new MqttError(objection, undefined, { option: 'retain' })

@@ -1,25 +1,23 @@
 /**
- * One topic filter towards the broker, shared by all local subscriptions on it, and one consumer's wait for its grants.
+ * One subscription of the session, with the requests for it that are on their way, and the calls that wait for them.
  *
- * Data with a few rules; the traffic is in `registry.ts`.
+ * Data with a few rules; the traffic is in `registry.ts`. The broker has one subscription for each Topic Filter, shared by all consumers on it here.
  */
-import { describe, MqttError, printable } from '../../errors.js'
-import { SUBACK } from '../../wire/constants.js'
+import type { MqttError, Outcome } from '../../errors.js'
 import type { QoS, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isShared } from '../../wire/topics.js'
 import type { Grant, Subscription, UnsubscribeResult } from '../api/index.js'
-import type { Deferred } from '../common/abort.js'
+import { type Deferred, deferred } from '../common/abort.js'
 import type { Consumer } from '../delivery/consumer.js'
 import type { DeliveredMessage } from '../delivery/message.js'
 import type { Origin, Readership, RetainHabit } from '../delivery/ports.js'
-import { nameOf, refusal } from '../session/refusal.js'
 import { before, behind } from './bounds.js'
 
 /** `new`: its first SUBSCRIBE has not left. `sent`: no answer yet. `active`: granted. `leaving`: UNSUBSCRIBE is queued or sent. */
-export type FilterState = 'new' | 'sent' | 'active' | 'leaving'
+export type SubscriptionState = 'new' | 'sent' | 'active' | 'leaving'
 
-/** A filter as the broker knows it. */
-export class FilterEntry implements Origin, Readership<Consumer> {
+/** A subscription as the broker knows it. */
+export class BrokerSubscription implements Origin, Readership<Consumer> {
   declare readonly filter: string
   declare readonly noLocal: boolean
   declare readonly retainAsPublished: boolean
@@ -35,7 +33,7 @@ export class FilterEntry implements Origin, Readership<Consumer> {
   unconfirmed = false
   /** Subscription Identifier that the broker sends with its copies; 0 when there is none. */
   identifier = 0
-  state: FilterState = 'new'
+  state: SubscriptionState = 'new'
   /** Consumers with the QoS that each asked for. */
   readonly members = new Map<Consumer, QoS>()
   /** The only member, with what it asked for: most filters have one. */
@@ -43,12 +41,12 @@ export class FilterEntry implements Origin, Readership<Consumer> {
   soleQos: QoS = 0
   /** For whom the last SUBSCRIBE with an answer asked for copies with RETAIN 1; undefined: for all. */
   audience: Set<Consumer> | undefined
-  /** SUBSCRIBE requests for it that are queued or not answered, oldest first. */
-  readonly requests: SubscribeItem[] = []
+  /** Requests for it that are queued or not answered, oldest first. */
+  readonly requests: SubscribeFilter[] = []
   /** Somebody detached from it: it stays without readers too. */
   kept = false
   /** UNSUBSCRIBE requests for it without an answer: while there are any, it is shared by nobody new. */
-  farewells = 0
+  openUnsubscribes = 0
   /** The answer to the UNSUBSCRIBE that is under way. */
   leaving: Promise<UnsubscribeResult[]> | undefined
   /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
@@ -85,11 +83,11 @@ export class FilterEntry implements Origin, Readership<Consumer> {
     this.#findSole()
   }
 
-  /** A SUBSCRIBE is to be sent for it. */
-  ask(request: SubscriptionRequest, joiners: Joiner[]): SubscribeItem {
-    const item: SubscribeItem = { entry: this, request, joiners, audience: undefined, sent: false, wanted: true }
-    this.requests.push(item)
-    return item
+  /** A SUBSCRIBE is to be sent for it: gives its place in the packet. */
+  ask(request: SubscriptionRequest, calls: SubscribeFilter['calls']): SubscribeFilter {
+    const asked: SubscribeFilter = { filter: this.filter, subscription: this, request, calls, audience: undefined, sent: false, withdrawn: false }
+    this.requests.push(asked)
+    return asked
   }
 
   /** A consumer is gone from it. */
@@ -108,81 +106,66 @@ export class FilterEntry implements Origin, Readership<Consumer> {
     this.sole = undefined
     if (this.members.size === 1) for (const [consumer, qos] of this.members) [this.sole, this.soleQos] = [consumer, qos]
   }
-
-  /** True when a request can share this broker subscription as it is. */
-  fits(request: SubscriptionRequest, identifier?: number): boolean {
-    const identified = identifier === undefined || identifier === this.identifier
-    return identified && request.noLocal === this.noLocal && request.retainAsPublished === this.retainAsPublished
-  }
-
-  /** @throws MqttError ERR_SUBSCRIPTION_CONFLICT when the request cannot share the broker subscription with those who read it */
-  check(request: SubscriptionRequest, identifier?: number): void {
-    if (this.members.size > 0 && !this.fits(request, identifier)) throw conflict(this, request, identifier)
-  }
 }
 
-/** A claim's interest in one line of a SUBSCRIBE packet. */
-export interface Joiner {
-  readonly claim: Claim
-  readonly retained: boolean
-}
-
-/** One line of a SUBSCRIBE packet. */
-export interface SubscribeItem {
-  readonly entry: FilterEntry
+/** One Topic Filter of a SUBSCRIBE that is queued, or not answered. */
+export interface SubscribeFilter {
+  readonly filter: string
+  readonly subscription: BrokerSubscription
   readonly request: SubscriptionRequest
-  /** Whose grants the answer decides, and whether each waits for retained messages. */
-  readonly joiners: Joiner[]
+  /** The calls whose grants the answer decides, each with whether it waits for retained messages. */
+  readonly calls: Map<SubscribeCall, boolean>
   /** For whom it asks for copies with RETAIN 1, once it has left; undefined: for all. */
   audience: Set<Consumer> | undefined
   /** True from when it left to its answer. */
   sent: boolean
-  /** False once it was withdrawn, or has its answer. */
-  wanted: boolean
+  /** True once it is not wanted any more, or has its answer. */
+  withdrawn: boolean
 }
 
-/** One consumer's call: settled when every filter has its answer. */
-export interface Claim {
+/** These requests are not needed any more. */
+export function withdraw(asked: readonly SubscribeFilter[]): void {
+  for (const each of asked) {
+    const { requests } = each.subscription
+    // The oldest has its answer first.
+    if (requests[0] === each) requests.shift()
+    else if (!each.withdrawn) requests.splice(requests.indexOf(each), 1)
+    each.withdrawn = true
+  }
+}
+
+/** One call that subscribes: settled when every filter has its answer, and what its consumer reads to its end. */
+export class SubscribeCall {
   readonly consumer: Consumer
   /** As the caller gave them. */
   readonly asked: readonly SubscriptionRequest[]
-  /** By filter. */
-  readonly grants: Map<string, Grant>
   readonly requireQos: boolean
-  readonly ready: Deferred<Subscription>
+  readonly ready: Deferred<Subscription> = deferred()
+  /** By filter. */
+  readonly grants = new Map<string, Grant>()
+  /** What its consumer reads. */
+  readonly subscriptions = new Set<BrokerSubscription>()
   /** Filters without an answer. */
   open: number
   /** True once a packet with one of its filters may have left. */
-  sent: boolean
-  done: boolean
-}
+  sent = false
+  done = false
 
-/** What a SUBACK reason code means for a filter (section 3.9.3). */
-export function grantOf(filter: string, reasonCode: number): Grant {
-  const refused = reasonCode >= 0x80
-  const error = refused ? refusal('ERR_SUBSCRIBE_REFUSED', reasonCode, undefined, SUBACK) : undefined
-  return Object.freeze<Grant>({ filter, qos: refused ? undefined : (reasonCode as QoS), reasonCode, reasonName: nameOf(reasonCode, SUBACK), error })
-}
-
-// The server has one subscription on a filter, with one value of each.
-function conflict(mine: FilterEntry | SubscriptionRequest, asked: SubscriptionRequest, identifier?: number): MqttError {
-  const name = (['noLocal', 'retainAsPublished'] as const).find((option) => mine[option] !== asked[option])
-  const text =
-    name === undefined ? `subscriptionIdentifier ${(mine as FilterEntry).identifier}, not ${identifier}` : `${name} ${mine[name]}, not ${asked[name]}`
-  return new MqttError('ERR_SUBSCRIPTION_CONFLICT', describe('ERR_SUBSCRIPTION_CONFLICT', `${printable(asked.filter)} has ${text}`), {
-    option: 'filter',
-  })
-}
-
-/** One request for each filter: those that name the same are merged. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
-export function merged(asked: readonly SubscriptionRequest[]): SubscriptionRequest[] {
-  const byFilter = new Map<string, SubscriptionRequest>()
-  for (const request of asked) {
-    const other = byFilter.get(request.filter) ?? request
-    if (!new FilterEntry(other).fits(request)) throw conflict(other, request)
-    const qos = Math.max(other.qos, request.qos) as QoS
-    const retainHandling = Math.min(other.retainHandling, request.retainHandling) as 0 | 1 | 2
-    byFilter.set(request.filter, { ...request, qos, retainHandling })
+  constructor(consumer: Consumer, asked: readonly SubscriptionRequest[], requireQos: boolean, open: number) {
+    this.consumer = consumer
+    this.asked = asked
+    this.requireQos = requireQos
+    this.open = open
   }
-  return [...byFilter.values()]
+
+  get outcome(): Outcome {
+    return this.sent ? 'unknown' : 'not-sent'
+  }
+
+  /** The first end counts. */
+  settle(error: MqttError | undefined): void {
+    this.done = true
+    if (error === undefined) this.ready.resolve(this.consumer)
+    else this.ready.reject(error)
+  }
 }

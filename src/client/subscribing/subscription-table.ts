@@ -1,0 +1,158 @@
+/**
+ * Who reads what: the subscriptions that the broker has by Topic Filter, and the consumers here with those that each reads.
+ *
+ * It sends nothing and settles no call.
+ */
+import type { MqttError } from '../../errors.js'
+import type { SubscriptionRequest } from '../../wire/packets.js'
+import { TopicTrie } from '../../wire/trie.js'
+import { SparseMap, SparseSet } from '../common/sparse.js'
+import type { Consumer } from '../delivery/consumer.js'
+import { leastSweep } from './bounds.js'
+import { BrokerSubscription, type SubscribeCall } from './broker-subscription.js'
+import type { SubscribingHost } from './ports.js'
+
+/** Subscriptions and consumers of one client. */
+export class SubscriptionTable {
+  readonly trie = new TopicTrie<BrokerSubscription>()
+  readonly #subscriptions = new SparseMap<string, BrokerSubscription>()
+  /** The call that each consumer came with. */
+  readonly #calls = new SparseMap<Consumer, SubscribeCall>()
+  /** Consumers that are gone from their filters while a turn of theirs runs. */
+  readonly #lingering = new SparseSet<Consumer>()
+  #sweepAt = leastSweep
+  readonly #host: SubscribingHost
+
+  constructor(host: SubscribingHost) {
+    this.#host = host
+  }
+
+  /** How many subscriptions there are. */
+  get size(): number {
+    return this.#subscriptions.size
+  }
+
+  [Symbol.iterator](): Iterator<BrokerSubscription> {
+    return this.#subscriptions.values()
+  }
+
+  get consumers(): Iterable<Consumer> {
+    return this.#calls.keys()
+  }
+
+  get calls(): SubscribeCall[] {
+    return [...this.#calls.values()]
+  }
+
+  /** Consumers of which a turn runs, also those that have left their filters. */
+  get running(): Consumer[] {
+    return this.#everyone.filter(({ busy }) => busy)
+  }
+
+  get #everyone(): Consumer[] {
+    return [...this.#lingering, ...this.#calls.keys()]
+  }
+
+  /** Also one that is being unsubscribed. */
+  get(filter: string): BrokerSubscription | undefined {
+    return this.#subscriptions.get(filter)
+  }
+
+  /** The subscription that a new request shares; one that is being unsubscribed is not shared any more. */
+  current(filter: string): BrokerSubscription | undefined {
+    const subscription = this.#subscriptions.get(filter)
+    return subscription?.state === 'leaving' ? undefined : subscription
+  }
+
+  /** A new one, in the place of another that is being unsubscribed. */
+  create(request: SubscriptionRequest): BrokerSubscription {
+    const { filter } = request
+    const old = this.#subscriptions.get(filter)
+    if (old !== undefined) {
+      this.trie.remove(filter, old)
+      this.#host.router.handleLeft(old)
+    }
+    const subscription = new BrokerSubscription(request)
+    this.#subscriptions.set(filter, subscription)
+    this.trie.add(filter, subscription)
+    return subscription
+  }
+
+  /** The broker does not have it any more: what waited for a reader is let go, and readers without another filter end. */
+  forget(subscription: BrokerSubscription): void {
+    const { filter } = subscription
+    subscription.state = 'leaving'
+    this.trie.remove(filter, subscription)
+    if (this.#subscriptions.get(filter) === subscription) this.#subscriptions.delete(filter)
+    this.#host.router.handleForgotten(subscription)
+    this.leaveAll(subscription)
+  }
+
+  /** A consumer comes, with the subscriptions of its call. */
+  add(call: SubscribeCall): void {
+    this.#calls.set(call.consumer, call)
+  }
+
+  callOf(consumer: Consumer): SubscribeCall | undefined {
+    return this.#calls.get(consumer)
+  }
+
+  /** A consumer goes by itself; a turn of it may run on. */
+  remove(consumer: Consumer): void {
+    this.#calls.delete(consumer)
+    this.#linger(consumer)
+  }
+
+  /** Nobody reads a subscription any more. */
+  leaveAll(subscription: BrokerSubscription, error?: MqttError): void {
+    for (const consumer of [...subscription.members.keys()]) this.leave(consumer, subscription, error)
+  }
+
+  /** A consumer does not read a subscription any more. */
+  leave(consumer: Consumer, subscription: BrokerSubscription, error?: MqttError): void {
+    subscription.leave(consumer)
+    this.#calls.get(consumer)?.subscriptions.delete(subscription)
+    this.retire(consumer, error)
+  }
+
+  /** Without a filter, and without the prospect of one, a consumer ends. */
+  retire(consumer: Consumer, error?: MqttError): void {
+    const call = this.#calls.get(consumer)
+    if (call?.subscriptions.size !== 0 || !call.done) return
+    // What it has when the client ends is handed out, or let go unacknowledged.
+    if (this.#host.states.stopping) return consumer.end(error)
+    this.#calls.delete(consumer)
+    consumer.end(error)
+    if (!consumer.attended) consumer.discard(true)
+    this.#linger(consumer)
+  }
+
+  // Those that are done are forgotten; not at each one, or many would cost a walk each.
+  #linger(consumer: Consumer): void {
+    const lingering = this.#lingering
+    lingering.add(consumer)
+    if (lingering.size < this.#sweepAt) return
+    for (const other of lingering) if (!other.busy && other.size === 0) lingering.delete(other)
+    this.#sweepAt = leastSweep + lingering.size * 2
+  }
+
+  /** The client is about to end: what came of subscriptions that are left is handed out still, nothing else. */
+  close(): void {
+    for (const { consumer, subscriptions } of this.calls) consumer.close([...subscriptions].some(({ state }) => state === 'leaving'))
+    for (const consumer of this.#lingering) consumer.close(true)
+  }
+
+  /** Nothing that is buffered is handed out any more: readers end in order. */
+  letGo(): void {
+    for (const consumer of this.#everyone) {
+      consumer.close(false, true)
+      consumer.end(undefined)
+    }
+  }
+
+  /** The client is over. */
+  clear(): void {
+    this.#calls.clear()
+    this.#subscriptions.clear()
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * UNSUBSCRIBE: calls of the application, filters whose last reader has left, and what the broker answers.
+ *
+ * Every call settles: with its answer, or the end of the client.
+ */
+import { MqttError } from '../../errors.js'
+import { UNSUBACK } from '../../wire/constants.js'
+import type { UserProperties } from '../../wire/packets.js'
+import type { UnsubscribeResult } from '../api/index.js'
+import { assertNotAborted, deferred, within } from '../common/abort.js'
+import { firstError } from '../common/outcome.js'
+import { nameOf, refusal } from '../session/refusal.js'
+import { type BrokerSubscription, withdraw } from './broker-subscription.js'
+import type { PendingUnsubscribe, UnsubscribeCall, UnsubscribeFilter } from './pending-packets.js'
+import type { SubscribingHost } from './ports.js'
+import type { SubscribeSender } from './subscribe-sender.js'
+import type { SubscriptionTable } from './subscription-table.js'
+
+/** UNSUBSCRIBE of one client. */
+export class Unsubscribing {
+  /** Calls without an answer. */
+  open = 0
+  readonly #host: SubscribingHost
+  readonly #table: SubscriptionTable
+  readonly #sender: SubscribeSender
+
+  constructor(host: SubscribingHost, table: SubscriptionTable, sender: SubscribeSender) {
+    this.#host = host
+    this.#table = table
+    this.#sender = sender
+  }
+
+  /** For these filters, known here or not; local subscriptions on them end with the answer. */
+  unsubscribe(given: readonly string[], userProperties?: UserProperties, signal?: AbortSignal): Promise<UnsubscribeResult[]> {
+    assertNotAborted(signal)
+    // Also those that are leaving: that answer may be a refusal.
+    const filters = given.map((filter, index): UnsubscribeFilter => ({ filter, index, subscription: this.#table.get(filter) }))
+    const call: UnsubscribeCall = { results: [], answer: deferred(), open: filters.length, sent: false }
+    const packet: PendingUnsubscribe = { type: 'unsubscribe', filters, userProperties, call }
+    const unsent = filters.every(({ subscription }) => subscription?.state === 'new')
+    const { promise } = call.answer
+    for (const { subscription } of filters) {
+      if (subscription === undefined) continue
+      stop(subscription)
+      subscription.leaving = promise
+      subscription.openUnsubscribes += 1
+    }
+    if (unsent) this.answer(packet, [])
+    else this.#sender.push(packet)
+    const done = (): void => {
+      this.open -= 1
+      this.#host.handleTurnEnd()
+    }
+    this.open += 1
+    promise.then(done, done)
+    // Others may wait for the same answer: an abort is only about who asked.
+    return within(promise, signal, 'unknown')
+  }
+
+  /** Nobody waits for this answer: of a failure the application is told. */
+  depart(subscriptions: readonly BrokerSubscription[]): void {
+    this.unsubscribe(subscriptions.map(({ filter }) => filter)).then(
+      (results) => {
+        const error = firstError(results)
+        if (error !== undefined) this.#host.events.emit('error', { error })
+      },
+      () => undefined,
+    )
+  }
+
+  isSuperseded({ call }: PendingUnsubscribe, asked: UnsubscribeFilter): boolean {
+    const current = this.#table.get(asked.filter)
+    if (current === undefined || current === asked.subscription || current.state !== 'active') return false
+    this.answer({ type: 'unsubscribe', filters: [asked], call }, [])
+    return true
+  }
+
+  answer({ call, filters }: PendingUnsubscribe, codes: readonly number[], failure?: MqttError): void {
+    for (const [at, { filter, subscription, index }] of filters.entries()) {
+      const code = failure === undefined ? (codes[at] ?? 0) : 0x80
+      const error = failure ?? (code < 0x80 ? undefined : refusal('ERR_UNSUBSCRIBE_REFUSED', code, undefined, UNSUBACK))
+      call.results[index] = Object.freeze({ filter, reasonCode: code, reasonName: nameOf(code, UNSUBACK), error })
+      if (subscription !== undefined) this.#handleAnswer(subscription, error)
+    }
+    call.open -= filters.length
+    if (call.open === 0) call.answer.resolve(call.results)
+  }
+
+  #handleAnswer(subscription: BrokerSubscription, error: MqttError | undefined): void {
+    const { filter, shared, members } = subscription
+    subscription.openUnsubscribes -= 1
+    // Servers send what they had for it behind UNSUBACK: a member that leaves its group hands that out too.
+    if (this.#host.states.stopping && shared && members.size > 0) return
+    // Refused or not, a subscription that was made anew meanwhile has taken its place.
+    if (error === undefined || this.#table.get(filter) !== subscription) this.#table.forget(subscription)
+    // With nobody left here to read it, it stays as good as gone: what comes is acknowledged and dropped.
+    else if (members.size > 0) subscription.state = subscription.openUnsubscribes > 0 ? 'leaving' : 'active'
+    else this.#host.router.handleForgotten(subscription)
+  }
+}
+
+// A SUBSCRIBE that has not left is not needed any more.
+function stop(subscription: BrokerSubscription): void {
+  const { state, requests, members } = subscription
+  subscription.state = 'leaving'
+  if (state !== 'new') return
+  const asked = [...requests]
+  withdraw(asked)
+  // Whoever asked for more filters than this one has none of them.
+  for (const { calls } of asked) for (const call of calls.keys()) call.settle(new MqttError('ERR_ABORTED'))
+  for (const consumer of [...members.keys()]) consumer.leave()
+}
