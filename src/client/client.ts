@@ -61,7 +61,6 @@ import {
   unsubscribeCall,
 } from './parsing/requests.js'
 import type { Platform } from './platform/platform.js'
-import type { RequestHost } from './requesting/ports.js'
 import { Requests } from './requesting/request.js'
 import { respond } from './requesting/respond.js'
 
@@ -70,6 +69,10 @@ const connectOptions = object<ConnectOptions>({ signal: optional(parseSignal) })
 /** An MQTT client. Make one with `connect()` or `new Client(endpoints, options)`; `await using` disconnects it at the end of the block. */
 export class BaseClient extends Printed implements AsyncDisposable {
   static override readonly name = 'Client'
+  /** Where the client stands; each change is a `state` event. */
+  declare readonly state: ClientState
+  /** The client identifier in force: given, or assigned by the server. */
+  declare readonly clientId: string
   readonly #core: Core
   #requests: Requests | undefined
 
@@ -78,9 +81,11 @@ export class BaseClient extends Printed implements AsyncDisposable {
     super()
     const parsed = parseOptions(options)
     const real = parsed.platform ?? platform
-    this.#core = new Core(real, parseEndpoints(endpoints, real), parsed)
-    Object.defineProperties(this, shownFields)
-    const { on = {} } = this.#core.options
+    const core = new Core(real, parseEndpoints(endpoints, real), parsed)
+    this.#core = core
+    // Seen on every console, and by what copies a client.
+    Object.defineProperties(this, { state: shown(() => core.states.current), clientId: shown(() => core.clientId) })
+    const { on = {} } = parsed
     for (const type of settingsIn(on) as (keyof ClientEvents)[]) this.on(type, on[type] as (event: unknown) => void)
   }
 
@@ -90,19 +95,9 @@ export class BaseClient extends Printed implements AsyncDisposable {
     return { ...this, endpoint: links.dialled.endpoint, queued: publishQueue.size, inFlight: publishQueue.inFlight, subscriptions: registry.filters }
   }
 
-  /** Where the client stands; each change is a `state` event. */
-  get state(): ClientState {
-    return this.#core.states.current
-  }
-
   /** Settles once, when the client is closed: with what ended it, or undefined after `disconnect()`. Never rejects. */
   get closed(): Promise<MqttError | undefined> {
     return this.#core.states.closed.promise
-  }
-
-  /** The client identifier in force: given, or assigned by the server. */
-  get clientId(): string {
-    return this.#core.clientId
   }
 
   /** What the server allows; undefined before CONNACK. */
@@ -206,7 +201,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * whether the request may have arrived
    */
   request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message> {
-    this.#requests ??= new Requests(hostOf(this, this.#core))
+    this.#requests ??= new Requests({ ...this.#core, client: this })
     return this.#requests.request(topic, payload, options)
   }
 
@@ -216,7 +211,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    */
   async respond(filters: Filters, handler: Responding, options?: RespondOptions): Promise<Responder> {
     assertOpen(this.#core.states.stopping)
-    return respond(hostOf(this, this.#core), filters, handler, options)
+    return respond({ ...this.#core, client: this }, filters, handler, options)
   }
 
   /** Fulfils when everything published at QoS 0 so far was written. @throws MqttError ERR_NOT_CONNECTED, ERR_CONNECTION_LOST */
@@ -305,10 +300,6 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 }
 
-function hostOf(client: BaseClient, { options, platform, session }: Core): RequestHost {
-  return { client, platform, options, session }
-}
-
 function subscribed(core: Core, { requests, options }: SubscriptionCall): Consumer {
   assertOpen(core.states.stopping)
   const consumer = new Consumer(core, options)
@@ -319,13 +310,13 @@ function subscribed(core: Core, { requests, options }: SubscriptionCall): Consum
   return consumer
 }
 
+function shown(get: () => string): PropertyDescriptor {
+  return { get, enumerable: true, configurable: true }
+}
+
 function assertOpen(over: boolean): void {
   if (over) throw closedError()
 }
-
-const { state, clientId } = Object.getOwnPropertyDescriptors(BaseClient.prototype)
-/** Seen on every console, and by what copies a client. */
-const shownFields = { state: { ...state, enumerable: true }, clientId: { ...clientId, enumerable: true } }
 
 /** The class of the clients of one platform. */
 export interface ClientClass<C extends BaseClient = BaseClient> {

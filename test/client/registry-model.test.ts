@@ -152,7 +152,7 @@ async function play(seed: number, profile: Profile): Promise<void> {
   const registry = subscribed.mock.contexts[0] as Registry | undefined
   const inbox = joined.mock.contexts[0] as MessageRouter | undefined
   if (registry === undefined || inbox === undefined) return
-  const entries = filters.flatMap((filter) => registry.table.trie.matchAll(filter))
+  const entries = filters.flatMap((filter) => registry.membership.trie.matchAll(filter))
   const label = `${profile.name}, seed ${seed}`
   expect(broker.faults, label).toEqual([])
   expect(history.calls.size, `${label}: calls that wait`).toBe(0)
@@ -220,7 +220,7 @@ async function checkEnd(history: History, registry: Registry, inbox: MessageRout
   expect([...broker.unacknowledged.values()], `${label}: not acknowledged`).toEqual([])
   expect(history.readers.filter((reader) => reader.state !== 'ended').length, `${label}: readers that wait`).toBe(0)
   expect([...registry.consumers].length, `${label}: consumers`).toBe(0)
-  expect([registry.table.running.length, registry.unsubscribing.open], `${label}: busy`).toEqual([0, 0])
+  expect([registry.membership.running.length, registry.unsubscribing.open], `${label}: busy`).toEqual([0, 0])
   expect(inbox.budget.bytes, `${label}: bytes`).toBe(0)
 }
 

@@ -36,7 +36,7 @@ describe('cost', () => {
         undefined,
         undefined,
       )
-      registry.flush()
+      registry.sender.flush()
       expect(sent()).toBe(count)
       for (let packetId = 1; packetId <= count; packetId++) registry.handleAnswer({ type: 'unsuback', packetId, reasonCodes: [0], properties: {} })
     })
@@ -50,9 +50,9 @@ describe('cost', () => {
         undefined,
         undefined,
       )
-      registry.flush()
-      registry.handleLost()
-      registry.flush()
+      registry.sender.flush()
+      registry.sender.handleLost()
+      registry.sender.flush()
       expect(sent()).toBe(2 * count)
     })
   })

@@ -160,7 +160,7 @@ export class Dialling {
       cleanStart: this.#cleanStart(version),
       limits: this.#limits,
     }
-    attempt(host, plan, abort.signal).then(
+    attempt(host, plan, abort).then(
       (login) => host.handleUp(endpoint, login),
       (error: MqttError) => this.#handleFailed(error, endpoint, number),
     )
@@ -175,15 +175,15 @@ export class Dialling {
 
   #handleFailed(error: MqttError, { target }: ParsedEndpoint, number: number): void {
     const host = this.#host
-    const givenUp = this.#attempt?.signal.aborted
+    const givenUp = this.#attempt?.signal.aborted === true && error.code !== 'ERR_CONNECT_TIMEOUT'
     this.#attempt = undefined
     if (this.#stopped) return
-    this.#asking = givenUp !== true
+    this.#asking = !givenUp
     if (this.#asking) host.counters?.fail(error.code)
     const endpoint = shown(target.url)
     host.log('warn', `attempt ${number} at ${endpoint}: ${error.message}`)
     host.events.emit('connecterror', { error, endpoint, attempt: number })
-    if (givenUp === true) return this.follow(this.#supervisor.handleVoid(true))
+    if (givenUp) return this.follow(this.#supervisor.handleVoid(true))
     const hint = this.#takeHint()
     const { current } = this.#brokers
     // A server of 5.0 alone may answer 3.1.1 in its own form.

@@ -62,7 +62,7 @@ export class Ending {
     states.draining = drain && states.current !== 'idle'
     const waits = states.draining && publishQueue.size + publishQueue.inFlight > 0
     // Nothing to say goodbye to: an attempt that is under way is given up.
-    if (!connected && registry.unsubscribing.open + registry.table.running.length === 0 && !waits) return destroy(parts)
+    if (!connected && registry.unsubscribing.open + registry.membership.running.length === 0 && !waits) return destroy(parts)
     const hush = parts.platform.setTimer(() => this.#tell(drain), patience)
     states.sessionEnds = (properties.sessionExpiryInterval ?? sessionExpiry(parts)) === 0
     publishQueue.handleStopping()
@@ -73,8 +73,8 @@ export class Ending {
     })
     await this.#patient(this.#turnsEnded())
     if (drain) await this.#patient(publishQueue.draining.drained())
-    registry.table.letGo()
-    registry.flush()
+    registry.membership.letGo()
+    registry.sender.flush()
     const link = links.current
     // A link that was stuck until the time was over gets no more.
     const lingers = this.#rushed && (atOnce || link?.writer.writable === true)
@@ -95,8 +95,8 @@ export class Ending {
   #tell(drain: boolean): void {
     const { registry, publishQueue, links } = this.#parts
     const { size, inFlight } = publishQueue
-    const open = registry.table.running.map(turnOf)
-    for (const { filter, openUnsubscribes } of registry.table) if (openUnsubscribes > 0) open.push(`UNSUBACK on ${filter}`)
+    const open = registry.membership.running.map(turnOf)
+    for (const { filter, openUnsubscribes } of registry.membership.byFilter.values()) if (openUnsubscribes > 0) open.push(`UNSUBACK on ${filter}`)
     if (drain && size + inFlight > 0) open.unshift(`${inFlight} PUBLISH in flight, ${size} queued${links.connection ? '' : ', a connection'}`)
     this.#parts.log('warn', `${drain ? 'drain' : 'disconnect'}() waits for `, open.slice(0, 9).join(', ') || 'the server')
   }
@@ -111,7 +111,7 @@ export class Ending {
     for (let running: Consumer[] = []; ; ) {
       while (running.at(-1)?.busy === false) running.pop()
       if (running.length + registry.unsubscribing.open === 0) {
-        running = registry.table.running
+        running = registry.membership.running
         if (running.length === 0) return
       }
       await new Promise<void>((resolve) => {

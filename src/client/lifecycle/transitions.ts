@@ -71,7 +71,7 @@ function tellUp(parts: Parts, { keepAlive, pingTimeout }: { keepAlive: number; p
 
 /** Sends what waits, as far as it may. */
 export function flush({ registry, publishQueue }: Parts): void {
-  registry.flush()
+  registry.sender.flush()
   publishQueue.flush()
 }
 
@@ -119,7 +119,7 @@ function lose(parts: Parts, given: MqttError | undefined): void {
   if (step.type === 'stop' && !states.stopping) return end(parts, step.error)
   registry.handleMismatch(session.sendWindow.mismatched, error)
   session.suspend()
-  registry.handleLost()
+  registry.sender.handleLost()
   states.enter('reconnecting')
   parts.publishQueue.handleLost(error)
   tellDown(parts, replaced ? given : error, replaced?.message)

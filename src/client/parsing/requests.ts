@@ -4,7 +4,6 @@
  * Pure functions from `unknown` to complete values; they never write to what they are given.
  */
 
-import { MqttError } from '../../errors.js'
 import { DISCONNECT } from '../../wire/constants.js'
 import type { Properties, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
@@ -23,6 +22,7 @@ import {
   object,
   oneOf,
   optional,
+  optionError,
   orFunction,
   type Parsed,
   type Parser,
@@ -87,7 +87,7 @@ export function publishCall(topic: unknown, payload: unknown, given?: unknown): 
 
 /** Checks the topic of `post`. */
 export function checkedTopic(topic: unknown): string {
-  if (typeof topic !== 'string') throw new MqttError('ERR_INVALID_TOPIC', `topic must be a string, not ${typeof topic}`, { option: 'topic' })
+  if (typeof topic !== 'string') throw optionError('ERR_INVALID_TOPIC', 'topic', `topic must be a string, not ${typeof topic}`)
   return topic
 }
 
@@ -238,7 +238,7 @@ const topicFilter: Parser<string> = (value, path) => {
 
 /** Throws what speaks against a topic, if anything does. @throws MqttError ERR_INVALID_TOPIC */
 export function assertTopic(objection: string | undefined, given: unknown, path: string): void {
-  if (objection !== undefined) throw new MqttError('ERR_INVALID_TOPIC', `${path} ${quoted(given as string)} ${objection}`, { option: path })
+  if (objection !== undefined) throw optionError('ERR_INVALID_TOPIC', path, `${path} ${quoted(given as string)} ${objection}`)
 }
 
 /** The client: what tells of the version that is spoken. */

@@ -176,10 +176,10 @@ export class PublishQueue {
 
   // Quota and identifiers, and the share of the limit that sent messages take. One message may always go.
   #maySend(item: QueuedPublish, output: PublishWriter): boolean {
-    const { size, call } = item
+    const { size, options } = item
     const { session } = this.#host
     const fits = this.#ends.sentBytes === 0 || this.#ends.sentBytes + size <= this.#host.options.outbound.maxQueuedBytes
-    const { qos } = call.options
+    const { qos } = options
     if (!fits || qos === 0) return fits
     if (!this.unacknowledged.admits(item)) return false
     if (session.sendWindow.prepare(qos)) return true
@@ -189,9 +189,9 @@ export class PublishQueue {
 
   #send(item: QueuedPublish, output: PublishWriter): void {
     const { session, counters, platform } = this.#host
-    const { topic, options } = item.call
+    const { topic, options } = item
     const { qos } = options
-    this.#ends.lent.handleSent(item, output)
+    this.#ends.handleWriting(item, output)
     try {
       // What the server said it does not take is refused before a byte is sent.
       assertTaken(options, this.#host)
@@ -211,14 +211,14 @@ export class PublishQueue {
     } catch (error) {
       item.wire = undefined
       if (item.packetId > 0) this.unacknowledged.withdraw(item)
-      const told = asInvalidOption(error, '', item.call.topic)
+      const told = asInvalidOption(error, '', item.topic)
       return this.#ends.fail(item, item.again && MqttError.is(told) ? withOutcome(told, 'unknown') : told)
     }
     if (!item.settled) this.#follow(item, output)
   }
 
   #follow(item: QueuedPublish, output: PublishWriter): void {
-    const { payload, options } = item.call
+    const { payload, options } = item
     if (options.qos === 0 && payload.length < largePayload && options.flush !== true) return this.#ends.succeed(item, qos0Receipt)
     if (options.signal !== undefined) item.stop ??= onAbort(options.signal, () => this.#admission.abort(item))
     if (options.qos > 0) return this.#limit(item)
@@ -228,7 +228,7 @@ export class PublishQueue {
 
   #limit(item: QueuedPublish): void {
     const { options, platform } = this.#host
-    const timeout = item.call.options.ackTimeout || options.outbound.ackTimeout
+    const timeout = item.options.ackTimeout || options.outbound.ackTimeout
     if (timeout)
       item.late ??= platform.setTimer(() => this.#ends.tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' })), timeout)
   }

@@ -9,7 +9,7 @@ import type { Properties, UserProperties } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
 import type { ClientEvents, InFlight, OfflinePolicy, Receipt } from '../api/index.js'
 import type { Linked } from '../common/queue.js'
-import { hasSettings, unsupported } from '../common/schema.js'
+import { hasSettings, optionError, unsupported } from '../common/schema.js'
 import { asInvalidOption, type OutboundConfig } from '../parsing/options.js'
 import type { CheckedPublish, PublishCall, Sending } from '../parsing/requests.js'
 import { checkPublish } from '../session/limits.js'
@@ -17,6 +17,8 @@ import { nameOf, refusal, tooLarge } from '../session/refusal.js'
 import { identifierInUse, overhead } from './bounds.js'
 import type { PublishingHost } from './ports.js'
 
+/** What an error about the message expiry interval names. */
+export const expiryOption = 'properties.messageExpiryInterval'
 const trial = /* @__PURE__ */ new Writer()
 
 /** What became of messages in flight when the session was lost. */
@@ -42,7 +44,8 @@ export interface Suspicion {
 
 /** An outgoing message. */
 export class QueuedPublish implements Linked<QueuedPublish> {
-  readonly call: PublishCall
+  readonly topic: string
+  readonly options: CheckedPublish
   readonly promise: Promise<Receipt>
   readonly size: number
   /** Milliseconds; 0 where it has no message expiry interval. */
@@ -87,7 +90,8 @@ export class QueuedPublish implements Linked<QueuedPublish> {
   readonly #reject: Settle<unknown>
 
   constructor(call: PublishCall, since: number) {
-    this.call = call
+    this.topic = call.topic
+    this.options = call.options
     this.payload = call.payload
     this.size = sizeOf(call)
     this.since = since
@@ -129,15 +133,14 @@ function lengthOf(text: unknown): number {
  * What is sent now: the message expiry interval goes down by the whole seconds that it waited here [MQTT-3.3.2-6].
  * @throws MqttError ERR_EXPIRED
  */
-export function aged({ call, since, again }: QueuedPublish, now: () => number): Sending {
-  const { qos, retain, properties } = call.options
-  const interval = properties?.messageExpiryInterval
-  if (interval === undefined) return call.options
+export function aged({ options, since, again }: QueuedPublish, now: () => number): Sending {
+  const interval = options.properties?.messageExpiryInterval
+  if (interval === undefined) return options
   const waited = Math.floor((now() - since) / 1000)
-  if (waited === 0) return call.options
-  if (waited >= interval && !again) throw new MqttError('ERR_EXPIRED', undefined, { option: 'properties.messageExpiryInterval' })
+  if (waited === 0) return options
+  if (waited >= interval && !again) throw optionError('ERR_EXPIRED', expiryOption)
   const messageExpiryInterval = Math.max(1, interval - waited)
-  return { qos, retain, properties: { ...properties, messageExpiryInterval } }
+  return { ...options, properties: { ...options.properties, messageExpiryInterval } }
 }
 
 /** @throws MqttError for what the server that we are connected to does not take */
@@ -145,8 +148,8 @@ export function assertTaken({ qos, retain, properties }: CheckedPublish, { links
   const limits = links.connection && session.negotiated
   if (limits === undefined) return
   const objection = checkPublish(limits, qos, retain)
-  if (objection === 'ERR_QOS_UNSUPPORTED') throw new MqttError(objection, `the server takes QoS ${limits.maximumQoS} at most`, { option: 'qos' })
-  if (objection !== undefined) throw new MqttError(objection, undefined, { option: 'retain' })
+  if (objection === 'ERR_QOS_UNSUPPORTED') throw optionError(objection, 'qos', `the server takes QoS ${limits.maximumQoS} at most`)
+  if (objection !== undefined) throw optionError(objection, 'retain')
   if (limits.protocolVersion === 5 || properties === undefined || !hasSettings(properties)) return
   throw unsupported('properties')
 }
@@ -163,30 +166,22 @@ export function assertSendable(topic: string, payloadLength: number, how: Sendin
   if (trial.length + payloadLength > limit) throw tooLarge(trial.length + payloadLength, limit)
 }
 
-/** Milliseconds that it may wait: its time to live, or its message expiry interval where that is shorter; and which of them it is. */
-export function lifetime({ call }: QueuedPublish, outbound: OutboundConfig): { readonly left: number; readonly option: string } {
-  const { ttl = outbound.ttl ?? Number.POSITIVE_INFINITY, properties } = call.options
-  const expiry = (properties?.messageExpiryInterval ?? Number.POSITIVE_INFINITY) * 1000
-  return { left: Math.min(ttl, expiry), option: ttl <= expiry ? 'ttl' : 'properties.messageExpiryInterval' }
-}
-
 /** What happens to it without a connection. */
-export function offlinePolicy({ call, again }: QueuedPublish, { offline }: OutboundConfig): OfflinePolicy {
-  return again ? 'queue' : (call.options.offline ?? offline[`qos${call.options.qos}`])
+export function offlinePolicy({ options, again }: QueuedPublish, { offline }: OutboundConfig): OfflinePolicy {
+  return again ? 'queue' : (options.offline ?? offline[`qos${options.qos}`])
 }
 
 /**
  * Is it sent anew when the session is lost? A clean 3.1.1 session is lost with every connection: whoever wants that has no use for repeats, unless it
  * is said.
  */
-export function republishes({ call }: QueuedPublish, { options, session }: PublishingHost): boolean {
-  const { outbound, cleanStart } = options
-  const usual = call.options.qos === 1 && !(session.version === 4 && cleanStart)
-  return (call.options.onSessionLost ?? outbound.onSessionLost ?? (usual ? 'republish' : 'reject')) === 'republish'
+export function republishes({ options }: QueuedPublish, { options: { outbound, cleanStart }, session }: PublishingHost): boolean {
+  const usual = options.qos === 1 && !(session.version === 4 && cleanStart)
+  return (options.onSessionLost ?? outbound.onSessionLost ?? (usual ? 'republish' : 'reject')) === 'republish'
 }
 
-function describe({ call, packetId }: QueuedPublish): InFlight {
-  return { topic: call.topic, qos: call.options.qos, packetId }
+function describe({ topic, options, packetId }: QueuedPublish): InFlight {
+  return { topic, qos: options.qos, packetId }
 }
 
 /** What became of messages in flight when the session was lost, for its event: those that are sent anew, and those that are not. */

@@ -20,11 +20,10 @@ import { assertTaken, type Losses, lossesOf, type QueuedPublish, receipt, refuse
 import type { Settlement } from './settlement.js'
 
 /** Publishes in flight of one client. */
-export class Unacknowledged {
+export class Unacknowledged extends PublishTable {
   readonly #host: PublishingHost
   readonly #backlog: Backlog
   readonly #ends: Settlement
-  readonly #table = new PublishTable()
   /** To be sent again on this connection. */
   readonly #replays = new Ring<QueuedPublish>()
   readonly #isolation: Isolation
@@ -33,6 +32,7 @@ export class Unacknowledged {
   #acks = 0
 
   constructor(host: PublishingHost, backlog: Backlog, ends: Settlement) {
+    super()
     this.#host = host
     this.#backlog = backlog
     this.#ends = ends
@@ -49,10 +49,6 @@ export class Unacknowledged {
     })
   }
 
-  get size(): number {
-    return this.#table.size
-  }
-
   /** True while nothing may follow the message that was sent. */
   get silent(): boolean {
     return this.#isolation.silent
@@ -63,11 +59,6 @@ export class Unacknowledged {
     return this.#replays.length === 0 && this.#host.session.sendWindow.mayPublish && this.#isolation.admits(item)
   }
 
-  /** A message is about to be written. */
-  add(item: QueuedPublish): void {
-    this.#table.add(item)
-  }
-
   /** It was written. */
   handleSent(item: QueuedPublish): void {
     this.#isolation.handleSent(item)
@@ -76,14 +67,14 @@ export class Unacknowledged {
 
   /** It could not be written: not a byte of it left. */
   withdraw(item: QueuedPublish): void {
-    if (this.#table.get(item.packetId) !== item) return
-    this.#table.delete(item.packetId)
+    if (this.get(item.packetId) !== item) return
+    this.delete(item.packetId)
     this.#host.session.sendWindow.withdraw(item.packetId)
   }
 
   /** PUBREC came in: the message is the server's now. */
   handleReleased(packetId: number, reasonCode: number): void {
-    const item = this.#table.get(packetId)
+    const item = this.get(packetId)
     if (item === undefined || item.released > 0) return
     this.#handleAck(item, false)
     item.released = ++this.#releases
@@ -93,9 +84,9 @@ export class Unacknowledged {
 
   /** The last acknowledgement of a publish came in: a packet of this type. */
   handleAcknowledged(packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void {
-    const item = this.#table.get(packetId)
+    const item = this.get(packetId)
     if (item === undefined) return
-    this.#table.delete(packetId)
+    this.delete(packetId)
     this.#handleAck(item, true)
     const retries = reasonCode === identifierInUse && packetType === PUBACK && !item.settled && item.retries++ < mostRetries
     if (retries && this.#host.session.sendWindow.disown(packetId)) return this.#requeue(item)
@@ -116,8 +107,8 @@ export class Unacknowledged {
   handleConnected(): void {
     const { sendWindow } = this.#host.session
     this.#isolation.handleConnected()
-    for (const item of this.#table.released()) sendWindow.replayRelease(item.packetId)
-    for (const item of this.#table.unreleased()) this.#replays.push(item)
+    for (const item of this.released()) sendWindow.replayRelease(item.packetId)
+    for (const item of this.unreleased()) this.#replays.push(item)
     this.#watch.start()
   }
 
@@ -133,10 +124,10 @@ export class Unacknowledged {
   // Exactly the packet that was sent, but for DUP; unless this server takes less than the one before.
   #resend(item: QueuedPublish, output: PublishWriter): void {
     const { session } = this.#host
-    const { wire, packetId, call } = item
+    const { wire, packetId, topic, options } = item
     if (!this.#isCarried(item) || wire === undefined) return
     try {
-      assertTaken(call.options, this.#host)
+      assertTaken(options, this.#host)
       output.assertFits(item.length)
       if (item.version !== session.version) throw sessionLost()
     } catch (error) {
@@ -144,21 +135,21 @@ export class Unacknowledged {
     }
     session.sendWindow.replay(packetId)
     item.repeated = true
-    this.#ends.lent.handleSent(item, output)
+    this.#ends.handleWriting(item, output)
     tally(this.#host, 'publishesReplayed')
-    output.publish(call.topic, item.payload, wire, packetId, true)
+    output.publish(topic, item.payload, wire, packetId, true)
     this.#isolation.handleSent(item)
   }
 
   // Still without an answer since the connection before.
   #isCarried(item: QueuedPublish): boolean {
-    return this.#table.get(item.packetId) === item && item.released === 0
+    return this.get(item.packetId) === item && item.released === 0
   }
 
   // It is not sent again.
   #giveUp(item: QueuedPublish, error: MqttError): void {
     this.#host.session.sendWindow.abandon(item.packetId)
-    this.#table.delete(item.packetId)
+    this.delete(item.packetId)
     this.#ends.fail(item, error)
   }
 
@@ -172,9 +163,9 @@ export class Unacknowledged {
   handleLost(error: MqttError): void {
     this.#watch.stop()
     this.#replays.drain()
-    const [oldest] = this.#table.unreleased()
+    const [oldest] = this.unreleased()
     const poisoned = this.#isolation.handleLost(oldest, error)
-    for (const item of this.#table.all()) item.end = 0
+    for (const item of this.all()) item.end = 0
     if (oldest !== undefined && poisoned !== undefined) this.#giveUp(oldest, poisoned)
   }
 
@@ -182,7 +173,7 @@ export class Unacknowledged {
   handleSessionLost(): { readonly losses: Losses; readonly settle: () => void } {
     const again: QueuedPublish[] = []
     const lost: QueuedPublish[] = []
-    for (const item of this.#table.all()) (!item.settled && republishes(item, this.#host) ? again : lost).push(item)
+    for (const item of this.all()) (!item.settled && republishes(item, this.#host) ? again : lost).push(item)
     this.#clear()
     const losses = lossesOf(again, lost)
     for (const item of again.reverse()) this.#requeue(item)
@@ -193,12 +184,12 @@ export class Unacknowledged {
   /** The client is over. */
   end(error: MqttError): void {
     this.#watch.stop()
-    for (const item of [...this.#table.unreleased(), ...this.#table.released()]) this.#ends.fail(item, error)
+    for (const item of [...this.unreleased(), ...this.released()]) this.#ends.fail(item, error)
     this.#clear()
   }
 
   #clear(): void {
     this.#replays.drain()
-    this.#table.clear()
+    this.clear()
   }
 }

@@ -10,7 +10,7 @@ import { isShared, validateTopicName } from '../../wire/topics.js'
 import type { Handling, ListenOptions, Message, Payload, RequestOptions } from '../api/index.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../common/abort.js'
 import { closedError, withOutcome } from '../common/outcome.js'
-import { duration, object, optional, type Parsed, signal, withDefault } from '../common/schema.js'
+import { duration, object, optional, optionError, type Parsed, signal, withDefault } from '../common/schema.js'
 import { leftOut, propertiesWith, qos } from '../parsing/options.js'
 import { assertTopic, checkedTopic, isVersion4, payloadBytes } from '../parsing/requests.js'
 import { correlationLength, overhead } from './bounds.js'
@@ -299,7 +299,7 @@ export function isStopping({ state }: RequestClient): boolean {
 
 /** 3.1.1 has neither response topics nor correlation data. @throws MqttError ERR_UNSUPPORTED_OPTION */
 export function assertVersion(host: RequestHost): void {
-  if (isVersion4(host)) throw new MqttError('ERR_UNSUPPORTED_OPTION', 'request and response need MQTT 5.0', { option: 'protocolVersion' })
+  if (isVersion4(host)) throw optionError('ERR_UNSUPPORTED_OPTION', 'protocolVersion', 'request and response need MQTT 5.0')
 }
 
 // The server chose the first part (section 3.2.2.3.15).

@@ -11,7 +11,7 @@ export const identifierLimit = 268_435_455
 /** Identifiers on file that are not looked through. */
 export const leastRecount = 64
 
-// subscribe-sender.ts, subscription-table.ts
+// subscribe-sender.ts, membership.ts
 /** Packets in the queue, or consumers that are gone, before they are looked through for those that are not needed any more. */
 export const leastSweep = 64
 

@@ -85,7 +85,7 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
 
   /** A SUBSCRIBE is to be sent for it: gives its place in the packet. */
   ask(request: SubscriptionRequest, calls: SubscribeFilter['calls']): SubscribeFilter {
-    const asked: SubscribeFilter = { filter: this.filter, subscription: this, request, calls, audience: undefined, sent: false, withdrawn: false }
+    const asked: SubscribeFilter = { filter: this.filter, known: this, request, calls, audience: undefined, sent: false, withdrawn: false }
     this.requests.push(asked)
     return asked
   }
@@ -111,7 +111,7 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
 /** One Topic Filter of a SUBSCRIBE that is queued, or not answered. */
 export interface SubscribeFilter {
   readonly filter: string
-  readonly subscription: BrokerSubscription
+  readonly known: BrokerSubscription
   readonly request: SubscriptionRequest
   /** The calls whose grants the answer decides, each with whether it waits for retained messages. */
   readonly calls: Map<SubscribeCall, boolean>
@@ -123,15 +123,16 @@ export interface SubscribeFilter {
   withdrawn: boolean
 }
 
-/** These requests are not needed any more. */
-export function withdraw(asked: readonly SubscribeFilter[]): void {
-  for (const each of asked) {
-    const { requests } = each.subscription
+/** These requests are not needed any more: gives the calls that waited for them. */
+export function withdraw(asked: readonly SubscribeFilter[]): SubscribeCall[] {
+  return asked.flatMap((each) => {
+    const { requests } = each.known
     // The oldest has its answer first.
     if (requests[0] === each) requests.shift()
     else if (!each.withdrawn) requests.splice(requests.indexOf(each), 1)
     each.withdrawn = true
-  }
+    return [...each.calls.keys()]
+  })
 }
 
 /** One call that subscribes: settled when every filter has its answer, and what its consumer reads to its end. */
@@ -144,7 +145,7 @@ export class SubscribeCall {
   /** By filter. */
   readonly grants = new Map<string, Grant>()
   /** What its consumer reads. */
-  readonly subscriptions = new Set<BrokerSubscription>()
+  readonly joined = new Set<BrokerSubscription>()
   /** Filters without an answer. */
   open: number
   /** True once a packet with one of its filters may have left. */

@@ -4,12 +4,12 @@
  * Data and pure functions; the traffic is in `subscribe-sender.ts`.
  */
 
-import { describe, MqttError, printable } from '../../errors.js'
+import { describe, type MqttError, printable } from '../../errors.js'
 import type { SubscribePacket, UnsubscribePacket, UserProperties } from '../../wire/packets.js'
 import { utf8Length } from '../../wire/utf8.js'
 import type { Negotiated, UnsubscribeResult } from '../api/index.js'
 import type { Deferred } from '../common/abort.js'
-import { unsupported } from '../common/schema.js'
+import { optionError, unsupported } from '../common/schema.js'
 import { SparseSet } from '../common/sparse.js'
 import { checkFilter } from '../session/limits.js'
 import { filterOverhead, identifierLimit, leastRecount, packetOverhead } from './bounds.js'
@@ -31,7 +31,8 @@ export interface PendingSubscribe {
 /** One Topic Filter of an UNSUBSCRIBE. */
 export interface UnsubscribeFilter {
   readonly filter: string
-  readonly subscription: BrokerSubscription | undefined
+  /** What we have on it; undefined where the application subscribed elsewhere. */
+  readonly known: BrokerSubscription | undefined
   /** Where its result stands. */
   readonly index: number
 }
@@ -70,7 +71,7 @@ export function split(packet: PendingPacket, most: number, room: number): Pendin
   const open = new Map<unknown, { readonly group: (typeof groups)[number]; bytes: number }>()
   for (const asked of packet.filters) {
     // What goes once more keeps what it had.
-    const { userProperties, identifier }: Partial<BrokerSubscription> = packet.type === 'subscribe' ? (asked.subscription ?? {}) : packet
+    const { userProperties, identifier }: Partial<BrokerSubscription> = packet.type === 'subscribe' ? (asked.known ?? {}) : packet
     const key = identifier || userProperties
     const bytes = utf8Length(asked.filter) + filterOverhead
     let last = open.get(key)
@@ -101,7 +102,7 @@ export function objectionTo({ filter, request, calls }: SubscribeFilter, packet:
   // What is brought back was accepted once: it goes without what only 5.0 has.
   if (limits.protocolVersion === 4 && option !== undefined && calls.size > 0) return unsupported(option)
   const code = checkFilter(limits, filter, packet.identifier !== undefined)
-  return code && new MqttError(code, describe(code, printable(filter)), { option: 'filter' })
+  return code && optionError(code, 'filter', describe(code, printable(filter)))
 }
 
 /** The packet as it is written, as far as the server takes it. */
@@ -110,11 +111,11 @@ export function packetOf(packet: PendingPacket, packetId: number, limits: Negoti
     const { userProperties } = packet
     return { type: 'unsubscribe', packetId, properties: { userProperties }, filters: packet.filters.map(({ filter }) => filter) }
   }
-  const { identifier = 0, userProperties } = packet.filters[0]?.subscription ?? {}
+  const { identifier = 0, userProperties } = packet.filters[0]?.known ?? {}
   const subscriptionIdentifiers = limits.subscriptionIdentifierAvailable && identifier > 0 ? [identifier] : undefined
   const less = limits.protocolVersion === 5 ? {} : ({ noLocal: false, retainAsPublished: false, retainHandling: 0 } as const)
   // One that goes again must not lower what a later one has raised.
-  const subscriptions = packet.filters.map(({ request, subscription: { qos } }) => ({ ...request, qos, ...less }))
+  const subscriptions = packet.filters.map(({ request, known: { qos } }) => ({ ...request, qos, ...less }))
   return { type: 'subscribe', packetId, properties: { userProperties, subscriptionIdentifiers }, subscriptions }
 }
 
@@ -142,8 +143,8 @@ export function unanswered(
 // What only brings a subscription back is made anew where it is needed; what somebody asked for meanwhile goes on.
 function askedAgain({ filters, restoring = false }: PendingSubscribe): SubscribeFilter[] {
   // Nobody waits for what is on its way out.
-  const isOver = ({ subscription, calls }: SubscribeFilter): boolean =>
-    (restoring && calls.size === 0) || (subscription.state === 'leaving' && [...calls.keys()].every(({ done }) => done))
+  const isOver = ({ known, calls }: SubscribeFilter): boolean =>
+    (restoring && calls.size === 0) || (known.state === 'leaving' && [...calls.keys()].every(({ done }) => done))
   withdraw(filters.filter(isOver))
   for (const asked of filters) asked.sent = false
   return filters.filter(isWanted)

@@ -15,11 +15,11 @@ import { SparseSet } from '../common/sparse.js'
 import type { Consumer } from '../delivery/consumer.js'
 import type { CheckedSubscribe } from '../parsing/requests.js'
 import { type BrokerSubscription, SubscribeCall, type SubscribeFilter, withdraw } from './broker-subscription.js'
+import { Membership } from './membership.js'
 import { type PendingPacket, type PendingSubscribe, restoring } from './pending-packets.js'
 import type { SubscribingHost } from './ports.js'
 import { assertShared, difference, grantOf, merged } from './sharing.js'
 import { type Answers, SubscribeSender } from './subscribe-sender.js'
-import { SubscriptionTable } from './subscription-table.js'
 import { Unsubscribing } from './unsubscribing.js'
 
 /** The SUBSCRIBE that a call comes to. */
@@ -27,26 +27,26 @@ type Asking = Pick<PendingSubscribe, 'identifier' | 'userProperties'> & { readon
 
 /** Consumers and subscriptions of one client. */
 export class Registry implements Answers {
-  readonly table: SubscriptionTable
+  readonly membership: Membership
+  readonly sender: SubscribeSender
   readonly unsubscribing: Unsubscribing
   /** To be told of the end of the client: handlers run on whose subscription is over. */
   readonly unfinished = new SparseSet<() => void>()
   readonly #host: SubscribingHost
-  readonly #sender: SubscribeSender
 
   constructor(host: SubscribingHost) {
     this.#host = host
-    this.table = new SubscriptionTable(host)
-    this.#sender = new SubscribeSender(host, this)
-    this.unsubscribing = new Unsubscribing(host, this.table, this.#sender)
+    this.membership = new Membership(host)
+    this.sender = new SubscribeSender(host, this)
+    this.unsubscribing = new Unsubscribing(host, this.membership, this.sender)
   }
 
   get filters(): number {
-    return this.table.size
+    return this.membership.byFilter.size
   }
 
   get consumers(): Iterable<Consumer> {
-    return this.table.consumers
+    return this.membership.calls.keys()
   }
 
   /** Adds a consumer: routed at once, granted when `ready` settles. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
@@ -60,16 +60,16 @@ export class Registry implements Answers {
     }
     const requests = merged(asked)
     for (const request of requests) {
-      const known = this.table.current(request.filter)
+      const known = this.membership.current(request.filter)
       if (known !== undefined && known.members.size > 0) assertShared(known, request, identifier)
     }
     const call = new SubscribeCall(consumer, asked, requireQos, requests.length)
     const packet: Asking = { filters: [], userProperties, identifier }
     const asIs = requests.filter((request) => !this.#join(request, call, packet))
-    this.table.add(call)
+    this.membership.calls.set(consumer, call)
     if (consumer.config.lifetime === 'borrowed') this.#host.router.borrowers.add(consumer)
-    if (packet.filters.length > 0) this.#sender.push({ type: 'subscribe', ...packet })
-    this.#host.router.handleJoined(consumer, call.subscriptions)
+    if (packet.filters.length > 0) this.sender.push({ type: 'subscribe', ...packet })
+    this.#host.router.handleJoined(consumer, call.joined)
     for (const { filter } of asIs) this.#grantAsIs(call, filter)
     const stop = onAbort(signal, () => this.#fail(call, aborted(signal, call.outcome)))
     const { promise } = call.ready
@@ -81,9 +81,9 @@ export class Registry implements Answers {
   async leave(consumer: Consumer): Promise<void> {
     const answers: (Promise<UnsubscribeResult[]> | [])[] = []
     const last: string[] = []
-    for (const subscription of this.table.callOf(consumer)?.subscriptions ?? []) {
+    for (const subscription of this.membership.calls.get(consumer)?.joined ?? []) {
       if (subscription.state === 'leaving') answers.push(subscription.leaving ?? [])
-      else if (subscription.members.size > 1) this.table.leave(consumer, subscription)
+      else if (subscription.members.size > 1) this.membership.leave(consumer, subscription)
       else last.push(subscription.filter)
     }
     if (last.length > 0) answers.push(this.unsubscribing.unsubscribe(last))
@@ -93,10 +93,10 @@ export class Registry implements Answers {
 
   /** The consumer is gone: its filters stay (detach), or go where it was the last. */
   drop(consumer: Consumer, how: 'unsubscribe' | 'detach'): void {
-    const call = this.table.callOf(consumer)
-    this.table.remove(consumer)
+    const call = this.membership.calls.get(consumer)
+    this.membership.remove(consumer)
     if (call?.done === false) call.settle(new MqttError('ERR_ABORTED'))
-    const subscriptions = [...(call?.subscriptions ?? [])]
+    const subscriptions = [...(call?.joined ?? [])]
     for (const subscription of subscriptions) {
       subscription.leave(consumer)
       subscription.kept ||= how === 'detach'
@@ -109,50 +109,37 @@ export class Registry implements Answers {
 
   /** A SUBACK or UNSUBACK for a request of ours. */
   handleAnswer({ packetId, reasonCodes }: SubackPacket | UnsubackPacket): void {
-    const packet = this.#sender.take(packetId)
+    const packet = this.sender.take(packetId)
     if (packet === undefined) return
     // Packet Identifier in use: some servers have one set of them for both directions.
     const inUse = reasonCodes[0] === 0x91 && reasonCodes.every((code) => code === 0x91)
-    if (inUse && this.#isLatest(packet) && this.#sender.repeat(packet, packetId)) return
+    if (inUse && this.#isLatest(packet) && this.sender.repeat(packet, packetId)) return
     if (packet.type === 'unsubscribe') this.unsubscribing.answer(packet, reasonCodes)
     else for (const [index, asked] of packet.filters.entries()) this.#handleGrant(asked, reasonCodes[index] as number)
-    this.flush()
+    this.sender.flush()
   }
 
   // False when a later call has changed what this packet was about.
   #isLatest(packet: PendingPacket): boolean {
-    if (packet.type === 'subscribe') return packet.filters.every(({ subscription }) => subscription.state !== 'leaving')
-    return packet.filters.every(({ filter }) => this.table.current(filter) === undefined)
-  }
-
-  /** Sends what waits. */
-  flush(): void {
-    this.#sender.flush()
+    if (packet.type === 'subscribe') return packet.filters.every(({ known }) => known.state !== 'leaving')
+    return packet.filters.every(({ filter }) => this.membership.current(filter) === undefined)
   }
 
   /** The client is about to end: shared filters are left when `leaving`. What came of filters that are left is handed out still, nothing else. */
   close(leaving: boolean): void {
-    const shared = [...this.table].filter((subscription) => subscription.shared && subscription.members.size > 0 && subscription.state !== 'leaving')
+    const shared = [...this.membership.byFilter.values()].filter(
+      (subscription) => subscription.shared && subscription.members.size > 0 && subscription.state !== 'leaving',
+    )
     if (leaving && shared.length > 0) silent(this.unsubscribing.unsubscribe(shared.map(({ filter }) => filter)))
-    this.table.close()
-  }
-
-  /** No connection will come: calls that wait for one reject. */
-  abandon(reason: MqttError): void {
-    this.#sender.end(reason)
+    this.membership.close()
   }
 
   /** The connection ends because of an answer that cannot be right: that call is over, or it would be so on every connection. */
   handleMismatch(packetId: number, cause: MqttError): void {
-    const packet = this.#sender.take(packetId)
+    const packet = this.sender.take(packetId)
     const error = withOutcome(cause, 'unknown')
     if (packet?.type === 'subscribe') this.refuse(packet.filters, error)
     else if (packet !== undefined) this.unsubscribing.answer(packet, [], error)
-  }
-
-  /** The connection is over. */
-  handleLost(): void {
-    this.#sender.handleLost()
   }
 
   /** A connection is up: subscriptions that the server does not have, or may not have, are made again before anything else. */
@@ -160,7 +147,7 @@ export class Registry implements Answers {
     const { resubscribe } = this.#host.options
     const all = lost || resubscribe === 'always'
     const filters: SubscribeFilter[] = []
-    for (const subscription of this.table) {
+    for (const subscription of this.membership.byFilter.values()) {
       const { state, unconfirmed, requests, retainHandling } = subscription
       if (state !== 'active' || !(all || unconfirmed)) continue
       // What has a request of its own waiting needs no other.
@@ -168,24 +155,24 @@ export class Registry implements Answers {
       subscription.unconfirmed ||= lost
       if (lost) for (const { request } of requests) request.retainHandling = Math.min(request.retainHandling, retainHandling) as 0 | 1 | 2
     }
-    if (filters.length > 0) this.#sender.restore(filters)
+    if (filters.length > 0) this.sender.restore(filters)
   }
 
   /** The client is over: readers end with `error` (undefined: in order), calls that wait reject with `reason`. */
   end(error: MqttError | undefined, reason: MqttError): void {
-    const { calls } = this.table
-    this.#sender.end(reason)
+    const calls = [...this.membership.calls.values()]
+    this.sender.end(reason)
     for (const call of calls) if (!call.done) call.settle(withOutcome(reason, call.outcome))
     for (const { consumer } of calls) consumer.end(error)
     for (const tell of [...this.unfinished]) tell()
-    this.table.clear()
+    this.membership.clear()
   }
 
   // True when a SUBSCRIBE is needed for it; where it is not, the broker's subscription is good enough.
   #join(request: SubscriptionRequest, call: SubscribeCall, packet: Asking): boolean {
     const { identifier } = packet
-    const subscription = this.table.current(request.filter) ?? this.#create(request, packet)
-    call.subscriptions.add(subscription)
+    const subscription = this.membership.current(request.filter) ?? this.#create(request, packet)
+    call.joined.add(subscription)
     const first = subscription.state === 'new'
     const retainHandling = first || request.retainHandling === 0 ? request.retainHandling : 2
     // Where nobody reads it, the next SUBSCRIBE may replace its options.
@@ -205,35 +192,33 @@ export class Registry implements Answers {
   }
 
   #create(request: SubscriptionRequest, { identifier = 0, userProperties }: Asking): BrokerSubscription {
-    return Object.assign(this.table.create(request), { identifier, userProperties })
+    return Object.assign(this.membership.create(request), { identifier, userProperties })
   }
 
   // Its grant is ours, as soon as there is one.
   #grantAsIs(call: SubscribeCall, filter: string): void {
-    const subscription = this.table.get(filter)
+    const subscription = this.membership.byFilter.get(filter)
     const pending = subscription?.requests.at(-1)
     if (pending !== undefined) pending.calls.set(call, false)
     else this.#grant(call, grantOf(filter, subscription?.grantedQos ?? 0))
   }
 
-  /** A subscription that cannot be brought back is over, for all who read it. */
-  dismiss(subscription: BrokerSubscription, error: MqttError): void {
-    const asked = [...subscription.requests]
-    withdraw(asked)
-    for (const { calls } of asked) for (const call of calls.keys()) this.#fail(call, error)
+  // A subscription that cannot be brought back is over, for all who read it.
+  #dismiss(subscription: BrokerSubscription, error: MqttError): void {
+    for (const call of withdraw([...subscription.requests])) this.#fail(call, error)
     // A session that goes on may have it all the same: until the server has given it up, its messages are for nobody else.
-    this.table.leaveAll(subscription, error)
+    this.membership.leaveAll(subscription, error)
     if (this.#host.session.negotiated?.sessionPresent) this.unsubscribing.depart([subscription])
-    else this.table.forget(subscription)
+    else this.membership.forget(subscription)
     this.#host.events.emit('error', { error })
   }
 
   #handleGrant(asked: SubscribeFilter, reasonCode: number): void {
-    const { subscription, calls } = asked
+    const { known: subscription } = asked
     const grant = grantOf(asked.filter, reasonCode)
     const { error } = grant
     if (error !== undefined) tally(this.#host, 'refusals')
-    withdraw([asked])
+    const calls = withdraw([asked])
     if (error === undefined) {
       subscription.grantedQos = grant.qos
       if (asked.request.retainHandling < 2) subscription.audience = asked.audience
@@ -245,18 +230,18 @@ export class Registry implements Answers {
     const gone = error !== undefined && requests.length === 0 && (state === 'sent' || (unconfirmed && state === 'active'))
     // What came in already goes back where it was, if it can.
     if (gone) subscription.state = 'leaving'
-    for (const call of calls.keys()) this.#grant(call, grant)
-    if (gone && unconfirmed) this.dismiss(subscription, error)
-    else if (gone) this.table.forget(subscription)
+    for (const call of calls) this.#grant(call, grant)
+    if (gone && unconfirmed) this.#dismiss(subscription, error)
+    else if (gone) this.membership.forget(subscription)
   }
 
   #grant(call: SubscribeCall, grant: Grant): void {
     if (call.done) return
     call.grants.set(grant.filter, grant)
     call.open -= 1
-    const subscription = this.table.get(grant.filter)
+    const subscription = this.membership.byFilter.get(grant.filter)
     if (grant.error !== undefined && subscription !== undefined) {
-      this.table.leave(call.consumer, subscription)
+      this.membership.leave(call.consumer, subscription)
       // Whoever read it before has left it to this one.
       if (subscription.members.size === 0 && subscription.state !== 'leaving' && !subscription.kept) this.unsubscribing.depart([subscription])
     }
@@ -274,7 +259,7 @@ export class Registry implements Answers {
     if (error !== undefined) return this.#fail(call, error)
     consumer.handleGranted()
     call.settle(undefined)
-    this.table.retire(consumer)
+    this.membership.retire(consumer)
   }
 
   // A subscription that does not come about ends for its reader too. What waited for it was seen by nobody: it is given back.
@@ -289,16 +274,19 @@ export class Registry implements Answers {
     this.#host.router.handleKept(unseen)
   }
 
-  refuse(asked: readonly SubscribeFilter[], error: MqttError): void {
-    withdraw(asked)
-    for (const { calls } of asked) for (const call of calls.keys()) this.#fail(call, error)
-    for (const { subscription, calls, sent } of asked) {
+  refuse(asked: readonly SubscribeFilter[], error: MqttError, restoring?: boolean): void {
+    if (restoring) {
+      for (const { known } of asked) this.#dismiss(known, error)
+      return
+    }
+    for (const call of withdraw(asked)) this.#fail(call, error)
+    for (const { known: subscription, calls, sent } of asked) {
       const { requests, state, grantedQos, unconfirmed } = subscription
       // What nobody asked for, but for a session that was lost, is brought back on the next connection.
       if (requests.length > 0 || calls.size === 0) continue
-      if ((sent || state === 'new') && grantedQos === undefined) this.table.forget(subscription)
+      if ((sent || state === 'new') && grantedQos === undefined) this.membership.forget(subscription)
       // It would have brought back what the server may not have.
-      else if (unconfirmed && state === 'active') this.dismiss(subscription, error)
+      else if (unconfirmed && state === 'active') this.#dismiss(subscription, error)
     }
   }
 }

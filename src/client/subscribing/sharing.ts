@@ -3,10 +3,11 @@
  *
  * Pure functions.
  */
-import { describe, MqttError, printable } from '../../errors.js'
+import { describe, printable } from '../../errors.js'
 import { SUBACK } from '../../wire/constants.js'
 import type { QoS, SubscriptionRequest } from '../../wire/packets.js'
 import type { Grant } from '../api/index.js'
+import { optionError } from '../common/schema.js'
 import { nameOf, refusal } from '../session/refusal.js'
 
 type Shared = Pick<SubscriptionRequest, 'noLocal' | 'retainAsPublished'> & { readonly identifier?: number }
@@ -21,10 +22,8 @@ export function difference(mine: Shared, asked: SubscriptionRequest, identifier 
 /** The server has one subscription on a filter, with one value of each. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
 export function assertShared(mine: Shared, asked: SubscriptionRequest, identifier?: number): void {
   const text = difference(mine, asked, identifier)
-  if (text === undefined) return
-  throw new MqttError('ERR_SUBSCRIPTION_CONFLICT', describe('ERR_SUBSCRIPTION_CONFLICT', `${printable(asked.filter)} has ${text}`), {
-    option: 'filter',
-  })
+  const code = 'ERR_SUBSCRIPTION_CONFLICT'
+  if (text !== undefined) throw optionError(code, 'filter', describe(code, `${printable(asked.filter)} has ${text}`))
 }
 
 /** One request for each filter: those that name the same are merged. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */

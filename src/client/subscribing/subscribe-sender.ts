@@ -30,11 +30,9 @@ import type { SubscribingHost } from './ports.js'
 /** What becomes of requests. */
 export interface Answers {
   /** Every subscription that the broker has, or is asked for. */
-  readonly table: Iterable<BrokerSubscription>
-  /** A call's filters, all together. */
-  refuse(asked: readonly SubscribeFilter[], error: MqttError): void
-  /** A subscription that was to be brought back. */
-  dismiss(subscription: BrokerSubscription, error: MqttError): void
+  readonly membership: { readonly byFilter: { values(): Iterable<BrokerSubscription> } }
+  /** These are not asked for: a call fails with all of its filters, what was to be brought back one by one. */
+  refuse(asked: readonly SubscribeFilter[], error: MqttError, restoring: boolean | undefined): void
   readonly unsubscribing: {
     /** An UNSUBSCRIBE had its effect, though its answer was lost: what was subscribed to after it is granted. It is answered, and not sent again. */
     isSuperseded(packet: PendingUnsubscribe, asked: UnsubscribeFilter): boolean
@@ -156,7 +154,7 @@ export class SubscribeSender {
     const wanted = packet.filters.filter(isWanted)
     for (const asked of wanted) {
       const error = isWanted(asked) ? objectionTo(asked, packet, this.#limits) : undefined
-      if (error !== undefined) this.#refuse(packet, packet.restoring ? [asked] : wanted, error)
+      if (error !== undefined) this.#answers.refuse(packet.restoring ? [asked] : wanted, error, packet.restoring)
     }
     const allowed = wanted.filter(isWanted)
     if (allowed.length > 0) this.#identify(allowed, packet.identifier)
@@ -164,16 +162,10 @@ export class SubscribeSender {
   }
 
   #identify(filters: readonly SubscribeFilter[], chosen: number | undefined): void {
-    const { table } = this.#answers
-    if (chosen !== undefined) this.#identifiers.take(chosen, table)
-    const fresh = chosen ?? (this.#limits.subscriptionIdentifierAvailable ? this.#identifiers.fresh(table) : 0)
-    for (const { subscription } of filters) if (subscription.state === 'new' || fresh === 0) subscription.identifier = fresh
-  }
-
-  // A call fails as a whole, what is brought back one by one.
-  #refuse({ restoring }: PendingSubscribe, filters: readonly SubscribeFilter[], error: MqttError): void {
-    if (!restoring) this.#answers.refuse(filters, error)
-    else for (const { subscription } of filters) this.#answers.dismiss(subscription, error)
+    const { byFilter } = this.#answers.membership
+    if (chosen !== undefined) this.#identifiers.take(chosen, byFilter.values())
+    const fresh = chosen ?? (this.#limits.subscriptionIdentifierAvailable ? this.#identifiers.fresh(byFilter.values()) : 0)
+    for (const { known } of filters) if (known.state === 'new' || fresh === 0) known.identifier = fresh
   }
 
   #send(packet: PendingPacket): void {
@@ -183,7 +175,7 @@ export class SubscribeSender {
     this.#sent.set(packetId, packet)
     tally(this.#host, `${packet.type}s`)
     const asked = packet.type === 'subscribe' ? packet.filters : []
-    const fresh = asked.filter(({ subscription }) => subscription.state === 'new')
+    const fresh = asked.filter(({ known }) => known.state === 'new')
     for (const each of asked) handleSent(each)
     try {
       links.connection?.writer.send(packetOf(packet, packetId, this.#limits))
@@ -192,20 +184,20 @@ export class SubscribeSender {
       session.sendWindow.withdraw(packetId)
       this.#sent.delete(packetId)
       // Not a byte of it left: there is nothing to undo.
-      for (const { subscription } of fresh) subscription.state = 'new'
-      if (packet.type === 'subscribe') this.#refuse(packet, packet.filters, error as MqttError)
+      for (const { known } of fresh) known.state = 'new'
+      if (packet.type === 'subscribe') this.#answers.refuse(packet.filters, error as MqttError, packet.restoring)
       else this.#answers.unsubscribing.answer(packet, [], error as MqttError)
     }
   }
 }
 
 function handleSent(asked: SubscribeFilter): void {
-  const { subscription, calls } = asked
+  const { known, calls } = asked
   asked.sent = true
-  if (subscription.state === 'new') subscription.state = 'sent'
+  if (known.state === 'new') known.state = 'sent'
   for (const call of calls.keys()) call.sent = true
   // What brings a subscription back is for all who read it.
-  const isForAll = calls.size === 0 || subscription.unconfirmed
+  const isForAll = calls.size === 0 || known.unconfirmed
   const waiting = [...calls].filter(([, retained]) => retained).map(([{ consumer }]) => consumer)
   asked.audience = isForAll ? undefined : new Set(waiting)
 }

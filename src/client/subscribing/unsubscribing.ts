@@ -11,22 +11,22 @@ import { assertNotAborted, deferred, within } from '../common/abort.js'
 import { firstError } from '../common/outcome.js'
 import { nameOf, refusal } from '../session/refusal.js'
 import { type BrokerSubscription, withdraw } from './broker-subscription.js'
+import type { Membership } from './membership.js'
 import type { PendingUnsubscribe, UnsubscribeCall, UnsubscribeFilter } from './pending-packets.js'
 import type { SubscribingHost } from './ports.js'
 import type { SubscribeSender } from './subscribe-sender.js'
-import type { SubscriptionTable } from './subscription-table.js'
 
 /** UNSUBSCRIBE of one client. */
 export class Unsubscribing {
   /** Calls without an answer. */
   open = 0
   readonly #host: SubscribingHost
-  readonly #table: SubscriptionTable
+  readonly #membership: Membership
   readonly #sender: SubscribeSender
 
-  constructor(host: SubscribingHost, table: SubscriptionTable, sender: SubscribeSender) {
+  constructor(host: SubscribingHost, membership: Membership, sender: SubscribeSender) {
     this.#host = host
-    this.#table = table
+    this.#membership = membership
     this.#sender = sender
   }
 
@@ -34,16 +34,16 @@ export class Unsubscribing {
   unsubscribe(given: readonly string[], userProperties?: UserProperties, signal?: AbortSignal): Promise<UnsubscribeResult[]> {
     assertNotAborted(signal)
     // Also those that are leaving: that answer may be a refusal.
-    const filters = given.map((filter, index): UnsubscribeFilter => ({ filter, index, subscription: this.#table.get(filter) }))
+    const filters = given.map((filter, index): UnsubscribeFilter => ({ filter, index, known: this.#membership.byFilter.get(filter) }))
     const call: UnsubscribeCall = { results: [], answer: deferred(), open: filters.length, sent: false }
     const packet: PendingUnsubscribe = { type: 'unsubscribe', filters, userProperties, call }
-    const unsent = filters.every(({ subscription }) => subscription?.state === 'new')
+    const unsent = filters.every(({ known }) => known?.state === 'new')
     const { promise } = call.answer
-    for (const { subscription } of filters) {
-      if (subscription === undefined) continue
-      stop(subscription)
-      subscription.leaving = promise
-      subscription.openUnsubscribes += 1
+    for (const { known } of filters) {
+      if (known === undefined) continue
+      stop(known)
+      known.leaving = promise
+      known.openUnsubscribes += 1
     }
     if (unsent) this.answer(packet, [])
     else this.#sender.push(packet)
@@ -69,18 +69,18 @@ export class Unsubscribing {
   }
 
   isSuperseded({ call }: PendingUnsubscribe, asked: UnsubscribeFilter): boolean {
-    const current = this.#table.get(asked.filter)
-    if (current === undefined || current === asked.subscription || current.state !== 'active') return false
+    const current = this.#membership.byFilter.get(asked.filter)
+    if (current === undefined || current === asked.known || current.state !== 'active') return false
     this.answer({ type: 'unsubscribe', filters: [asked], call }, [])
     return true
   }
 
   answer({ call, filters }: PendingUnsubscribe, codes: readonly number[], failure?: MqttError): void {
-    for (const [at, { filter, subscription, index }] of filters.entries()) {
+    for (const [at, { filter, known, index }] of filters.entries()) {
       const code = failure === undefined ? (codes[at] ?? 0) : 0x80
       const error = failure ?? (code < 0x80 ? undefined : refusal('ERR_UNSUBSCRIBE_REFUSED', code, undefined, UNSUBACK))
       call.results[index] = Object.freeze({ filter, reasonCode: code, reasonName: nameOf(code, UNSUBACK), error })
-      if (subscription !== undefined) this.#handleAnswer(subscription, error)
+      if (known !== undefined) this.#handleAnswer(known, error)
     }
     call.open -= filters.length
     if (call.open === 0) call.answer.resolve(call.results)
@@ -92,7 +92,7 @@ export class Unsubscribing {
     // Servers send what they had for it behind UNSUBACK: a member that leaves its group hands that out too.
     if (this.#host.states.stopping && shared && members.size > 0) return
     // Refused or not, a subscription that was made anew meanwhile has taken its place.
-    if (error === undefined || this.#table.get(filter) !== subscription) this.#table.forget(subscription)
+    if (error === undefined || this.#membership.byFilter.get(filter) !== subscription) this.#membership.forget(subscription)
     // With nobody left here to read it, it stays as good as gone: what comes is acknowledged and dropped.
     else if (members.size > 0) subscription.state = subscription.openUnsubscribes > 0 ? 'leaving' : 'active'
     else this.#host.router.handleForgotten(subscription)
@@ -104,9 +104,7 @@ function stop(subscription: BrokerSubscription): void {
   const { state, requests, members } = subscription
   subscription.state = 'leaving'
   if (state !== 'new') return
-  const asked = [...requests]
-  withdraw(asked)
   // Whoever asked for more filters than this one has none of them.
-  for (const { calls } of asked) for (const call of calls.keys()) call.settle(new MqttError('ERR_ABORTED'))
+  for (const call of withdraw([...requests])) call.settle(new MqttError('ERR_ABORTED'))
   for (const consumer of [...members.keys()]) consumer.leave()
 }

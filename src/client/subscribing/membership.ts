@@ -13,11 +13,12 @@ import { BrokerSubscription, type SubscribeCall } from './broker-subscription.js
 import type { SubscribingHost } from './ports.js'
 
 /** Subscriptions and consumers of one client. */
-export class SubscriptionTable {
+export class Membership {
   readonly trie = new TopicTrie<BrokerSubscription>()
-  readonly #subscriptions = new SparseMap<string, BrokerSubscription>()
+  /** By Topic Filter; also those that are being unsubscribed. */
+  readonly byFilter = new SparseMap<string, BrokerSubscription>()
   /** The call that each consumer came with. */
-  readonly #calls = new SparseMap<Consumer, SubscribeCall>()
+  readonly calls = new SparseMap<Consumer, SubscribeCall>()
   /** Consumers that are gone from their filters while a turn of theirs runs. */
   readonly #lingering = new SparseSet<Consumer>()
   #sweepAt = leastSweep
@@ -27,53 +28,31 @@ export class SubscriptionTable {
     this.#host = host
   }
 
-  /** How many subscriptions there are. */
-  get size(): number {
-    return this.#subscriptions.size
-  }
-
-  [Symbol.iterator](): Iterator<BrokerSubscription> {
-    return this.#subscriptions.values()
-  }
-
-  get consumers(): Iterable<Consumer> {
-    return this.#calls.keys()
-  }
-
-  get calls(): SubscribeCall[] {
-    return [...this.#calls.values()]
-  }
-
   /** Consumers of which a turn runs, also those that have left their filters. */
   get running(): Consumer[] {
     return this.#everyone.filter(({ busy }) => busy)
   }
 
   get #everyone(): Consumer[] {
-    return [...this.#lingering, ...this.#calls.keys()]
-  }
-
-  /** Also one that is being unsubscribed. */
-  get(filter: string): BrokerSubscription | undefined {
-    return this.#subscriptions.get(filter)
+    return [...this.#lingering, ...this.calls.keys()]
   }
 
   /** The subscription that a new request shares; one that is being unsubscribed is not shared any more. */
   current(filter: string): BrokerSubscription | undefined {
-    const subscription = this.#subscriptions.get(filter)
+    const subscription = this.byFilter.get(filter)
     return subscription?.state === 'leaving' ? undefined : subscription
   }
 
   /** A new one, in the place of another that is being unsubscribed. */
   create(request: SubscriptionRequest): BrokerSubscription {
     const { filter } = request
-    const old = this.#subscriptions.get(filter)
+    const old = this.byFilter.get(filter)
     if (old !== undefined) {
       this.trie.remove(filter, old)
       this.#host.router.handleLeft(old)
     }
     const subscription = new BrokerSubscription(request)
-    this.#subscriptions.set(filter, subscription)
+    this.byFilter.set(filter, subscription)
     this.trie.add(filter, subscription)
     return subscription
   }
@@ -83,23 +62,14 @@ export class SubscriptionTable {
     const { filter } = subscription
     subscription.state = 'leaving'
     this.trie.remove(filter, subscription)
-    if (this.#subscriptions.get(filter) === subscription) this.#subscriptions.delete(filter)
+    if (this.byFilter.get(filter) === subscription) this.byFilter.delete(filter)
     this.#host.router.handleForgotten(subscription)
     this.leaveAll(subscription)
   }
 
-  /** A consumer comes, with the subscriptions of its call. */
-  add(call: SubscribeCall): void {
-    this.#calls.set(call.consumer, call)
-  }
-
-  callOf(consumer: Consumer): SubscribeCall | undefined {
-    return this.#calls.get(consumer)
-  }
-
   /** A consumer goes by itself; a turn of it may run on. */
   remove(consumer: Consumer): void {
-    this.#calls.delete(consumer)
+    this.calls.delete(consumer)
     this.#linger(consumer)
   }
 
@@ -111,17 +81,17 @@ export class SubscriptionTable {
   /** A consumer does not read a subscription any more. */
   leave(consumer: Consumer, subscription: BrokerSubscription, error?: MqttError): void {
     subscription.leave(consumer)
-    this.#calls.get(consumer)?.subscriptions.delete(subscription)
+    this.calls.get(consumer)?.joined.delete(subscription)
     this.retire(consumer, error)
   }
 
   /** Without a filter, and without the prospect of one, a consumer ends. */
   retire(consumer: Consumer, error?: MqttError): void {
-    const call = this.#calls.get(consumer)
-    if (call?.subscriptions.size !== 0 || !call.done) return
+    const call = this.calls.get(consumer)
+    if (call?.joined.size !== 0 || !call.done) return
     // What it has when the client ends is handed out, or let go unacknowledged.
     if (this.#host.states.stopping) return consumer.end(error)
-    this.#calls.delete(consumer)
+    this.calls.delete(consumer)
     consumer.end(error)
     if (!consumer.attended) consumer.discard(true)
     this.#linger(consumer)
@@ -138,7 +108,7 @@ export class SubscriptionTable {
 
   /** The client is about to end: what came of subscriptions that are left is handed out still, nothing else. */
   close(): void {
-    for (const { consumer, subscriptions } of this.calls) consumer.close([...subscriptions].some(({ state }) => state === 'leaving'))
+    for (const { consumer, joined } of this.calls.values()) consumer.close([...joined].some(({ state }) => state === 'leaving'))
     for (const consumer of this.#lingering) consumer.close(true)
   }
 
@@ -152,7 +122,7 @@ export class SubscriptionTable {
 
   /** The client is over. */
   clear(): void {
-    this.#calls.clear()
-    this.#subscriptions.clear()
+    this.calls.clear()
+    this.byFilter.clear()
   }
 }
