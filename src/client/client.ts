@@ -50,13 +50,13 @@ import { snapshot } from './lifecycle/snapshot.js'
 import { parseEndpoints } from './parsing/endpoint.js'
 import { eventName, parseOptions } from './parsing/options.js'
 import {
+  type CheckedSubscription,
+  checkedPublish,
   checkedTopic,
   goodbye,
   listenCall,
   payloadBytes,
-  publishCall,
   reconnectCall,
-  type SubscriptionCall,
   subscriptionCall,
   unsubscribeCall,
 } from './parsing/requests.js'
@@ -132,7 +132,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt> {
     try {
       assertOpen(this.#core.states.ended)
-      return this.#core.publishQueue.publish(publishCall(topic, payload, options))
+      return this.#core.publishQueue.publish(checkedTopic(topic), payloadBytes(payload), checkedPublish(options))
     } catch (error) {
       return this.#core.publishQueue.refuse(typeof topic === 'string' ? topic : '', error)
     }
@@ -300,7 +300,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 }
 
-function subscribed(core: Core, { requests, options }: SubscriptionCall): Consumer {
+function subscribed(core: Core, { requests, options }: CheckedSubscription): Consumer {
   assertOpen(core.states.stopping)
   const consumer = new Consumer(core, options)
   consumer.ready = core.registry.subscribe(consumer, requests, options)

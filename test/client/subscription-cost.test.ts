@@ -31,11 +31,7 @@ describe('cost', () => {
   it('one call whose filters go in a packet each', () => {
     expectLinear((count) => {
       const { registry, sent } = offhand()
-      registry.unsubscribing.unsubscribe(
-        Array.from({ length: count }, (_, index) => `f/${index}`),
-        undefined,
-        undefined,
-      )
+      registry.unsubscribing.unsubscribe(Array.from({ length: count }, (_, index) => `f/${index}`))
       registry.sender.flush()
       expect(sent()).toBe(count)
       for (let packetId = 1; packetId <= count; packetId++) registry.handleAnswer({ type: 'unsuback', packetId, reasonCodes: [0], properties: {} })
@@ -45,11 +41,7 @@ describe('cost', () => {
   it('the same, when the connection is lost before the answers', () => {
     expectLinear((count) => {
       const { registry, sent } = offhand()
-      registry.unsubscribing.unsubscribe(
-        Array.from({ length: count }, (_, index) => `f/${index}`),
-        undefined,
-        undefined,
-      )
+      registry.unsubscribing.unsubscribe(Array.from({ length: count }, (_, index) => `f/${index}`))
       registry.sender.flush()
       registry.sender.handleLost()
       registry.sender.flush()

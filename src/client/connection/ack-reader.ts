@@ -38,7 +38,7 @@ function settle(
   reasonCode: number,
   properties: Properties | undefined,
 ): void {
-  if (verdict === DONE) host.publishQueue.handleAcknowledged(packetType, packetId, reasonCode, properties)
-  else if (verdict === RELEASED) host.publishQueue.handleReleased(packetId, reasonCode)
+  if (verdict === DONE) host.publishQueue.unacknowledged.handleAcknowledged(packetType, packetId, reasonCode, properties)
+  else if (verdict === RELEASED) host.publishQueue.unacknowledged.handleReleased(packetId, reasonCode)
   else if (verdict === CLEARED) host.publishQueue.flush()
 }

@@ -6,18 +6,21 @@
  */
 
 import { MqttError } from '../../errors.js'
-import type { ProtocolVersion } from '../../wire/packets.js'
 import { tally } from '../common/counters.js'
 import { type ParsedEndpoint, referred, shown } from '../parsing/endpoint.js'
 import type { Config } from '../parsing/options.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { unknownAlias } from '../session/refusal.js'
 import { attempt } from './attempt.js'
-import { narrow } from './bounds.js'
+import { narrow, wakeInterval } from './bounds.js'
 import { BrokerList } from './brokers.js'
 import type { DiallingHost } from './ports.js'
-import { RedialTimer } from './redial-timer.js'
 import { type Hint, type Step, Supervisor } from './supervisor.js'
+
+interface Limits {
+  receiveMaximum?: number
+  topicAliasMaximum?: number
+}
 
 /** Attempts of one client. */
 export class Dialling {
@@ -25,16 +28,17 @@ export class Dialling {
   readonly #brokers: BrokerList<ParsedEndpoint>
   readonly #supervisor: Supervisor<ParsedEndpoint>
   /** What is announced instead of the options, as one connection has taught. */
-  readonly #limits: { receiveMaximum?: number; topicAliasMaximum?: number } = {}
+  readonly #limits: Limits = {}
   /** Endpoints that refused 5.0, under `'auto'`. */
   readonly #old = new WeakSet<ParsedEndpoint>()
   /** The attempt is one at the other version. */
   #other = false
   #attempt: AbortController | undefined
-  readonly #timer: RedialTimer
-  /** What the application or the server said about where to go next, while a failure is being decided on. */
-  #hint: Hint
-  #asking = false
+  #waiting: CancelTimer | undefined
+  #hurriedAt = Number.NEGATIVE_INFINITY
+  #dueAt = 0
+  /** What the application or the server said about where to go next, while a failure is being decided on; undefined when none is. */
+  #hint: Hint | 'none'
   #hurried = false
   #stopWake: CancelTimer | undefined
   #stopped = false
@@ -43,7 +47,6 @@ export class Dialling {
     const { options, platform } = host
     this.#host = host
     this.#brokers = new BrokerList(endpoints)
-    this.#timer = new RedialTimer(platform, () => this.#dial())
     this.#supervisor = new Supervisor({
       brokers: this.#brokers,
       policy: options.reconnect,
@@ -68,9 +71,14 @@ export class Dialling {
   /** Dials now instead of after the delay. */
   hurry(): void {
     if (this.#attempt !== undefined) return
-    if (this.#timer.waits) this.#timer.hurry()
     // Not decided yet: a listener is told of the failure.
-    else this.#hurried = true
+    if (this.#waiting === undefined) {
+      this.#hurried = true
+      return
+    }
+    const left = this.#spaced(Math.max(0, this.#dueAt - this.#host.platform.now()))
+    if (left > 0) this.#arm(left)
+    else this.#dial()
   }
 
   /** The endpoints from now on. A decision that is being taken becomes a try of them; a dial to one that is not among them is given up. */
@@ -79,14 +87,13 @@ export class Dialling {
     const kept = this.#attempt === undefined ? -1 : endpoints.findIndex(({ target }) => target.url.href === href)
     this.#brokers.replace(endpoints, kept)
     this.#supervisor.handleReplaced()
-    if (this.#asking) this.#hint = 'replaced'
+    if (this.#hint !== undefined) this.#hint = 'replaced'
     else if (kept < 0) this.#attempt?.abort(new MqttError('ERR_CONNECT_FAILED', 'left out by setBrokers()'))
   }
 
   /** A failure is about to be told: what is said about where to go from now on concerns it. */
   handleAsking(): void {
-    this.#asking = true
-    this.#hint = undefined
+    this.#hint = 'none'
   }
 
   /** A server took us in. True where attempts failed, or connections did not hold: this one is to begin with care. */
@@ -99,7 +106,7 @@ export class Dialling {
 
   /** A connection ended: what comes now? `urgent`: there is nothing to wait for. */
   handleLost(error: MqttError, urgent: boolean): Step {
-    if (error.reasonCode === 0x97 && error.fault === 'local') this.#announceLess()
+    if (error.reasonCode === 0x97 && error.fault === 'local') announceLess(this.#limits, this.#host.options)
     if (error.message === unknownAlias) this.#limits.topicAliasMaximum = 0
     return this.#supervisor.handleLost(error, this.#host.platform.now(), urgent, this.#takeHint())
   }
@@ -107,7 +114,7 @@ export class Dialling {
   /** A server sends us elsewhere: only to where the application said that it may lead. */
   handleReference(reference: string | undefined): void {
     const { serverReferences } = this.#host.options
-    if (this.#hint !== undefined || reference === undefined || serverReferences === undefined) return
+    if (this.#hint !== 'none' || reference === undefined || serverReferences === undefined) return
     for (const endpoint of referred(this.#brokers.current, reference, serverReferences)) {
       if (!this.#brokers.follow(endpoint, endpoint.target.url.host)) continue
       this.#hint = 'followed'
@@ -123,26 +130,43 @@ export class Dialling {
     if (step.delay === undefined) return this.#dial()
     const { attempt: number } = this.#supervisor
     const hurried = this.#hurried || step.urgent === true
-    const delay = hurried ? this.#timer.spaced(step.delay) : step.delay
+    const delay = hurried ? this.#spaced(step.delay) : step.delay
     const now = hurried && delay === 0
-    if (!now) this.#timer.start(delay)
+    if (!now) this.#arm(delay)
     const endpoint = shown(this.#brokers.current.target.url)
     host.log('info', `attempt ${number} at ${endpoint} in ${Math.round(delay)} ms`)
     host.events.emit('reconnecting', { attempt: number, delay, endpoint })
     if (now) this.#dial()
   }
 
+  // What is not to wait waits all the same, until a second after the last time.
+  #spaced(delay: number): number {
+    const now = this.#host.platform.now()
+    const spacing = Math.max(0, this.#hurriedAt + wakeInterval - now)
+    const left = Math.min(delay || spacing, spacing)
+    this.#hurriedAt = now + left
+    return left
+  }
+
+  #arm(delay: number): void {
+    const { platform } = this.#host
+    this.#waiting?.()
+    this.#dueAt = platform.now() + delay
+    this.#waiting = platform.setTimer(() => this.#dial(), delay)
+  }
+
   /** No connection is wanted any more. */
   stop(reason: MqttError): void {
     this.#stopped = true
-    this.#timer.stop()
+    this.#waiting?.()
     this.#stopWake?.()
     this.#attempt?.abort(reason)
   }
 
   #dial(): void {
     const host = this.#host
-    this.#timer.stop()
+    this.#waiting?.()
+    this.#waiting = undefined
     this.#hurried = false
     if (this.#stopped || this.#attempt !== undefined) return
     const abort = new AbortController()
@@ -150,14 +174,16 @@ export class Dialling {
     if (this.connectedOnce) tally(host, 'reconnectAttempts')
     const endpoint = this.#brokers.ask()
     const { attempt: number, lastError } = this.#supervisor
-    const { protocolVersion } = host.options
+    const { options, session } = host
+    const { protocolVersion, cleanStart } = options
     const version = protocolVersion !== 'auto' ? protocolVersion : this.#old.has(endpoint) ? 4 : 5
     const plan = {
       endpoint,
       number,
       lastError,
       version,
-      cleanStart: this.#cleanStart(version),
+      // As configured until the first CONNACK; then 0, unless we know that there is nothing to come back to.
+      cleanStart: this.connectedOnce && !(version === 4 && cleanStart) ? !session.known : cleanStart,
       limits: this.#limits,
     }
     attempt(host, plan, abort).then(
@@ -166,20 +192,13 @@ export class Dialling {
     )
   }
 
-  // As configured until the first CONNACK; then 0, unless we know that there is nothing to come back to.
-  #cleanStart(version: ProtocolVersion): boolean {
-    const { options, session } = this.#host
-    if (!this.connectedOnce || (version === 4 && options.cleanStart)) return options.cleanStart
-    return !session.known
-  }
-
   #handleFailed(error: MqttError, { target }: ParsedEndpoint, number: number): void {
     const host = this.#host
     const givenUp = this.#attempt?.signal.aborted === true && error.code !== 'ERR_CONNECT_TIMEOUT'
     this.#attempt = undefined
     if (this.#stopped) return
-    this.#asking = !givenUp
-    if (this.#asking) host.counters?.fail(error.code)
+    this.#hint = givenUp ? undefined : 'none'
+    if (!givenUp) host.counters?.fail(error.code)
     const endpoint = shown(target.url)
     host.log('warn', `attempt ${number} at ${endpoint}: ${error.message}`)
     host.events.emit('connecterror', { error, endpoint, attempt: number })
@@ -199,8 +218,7 @@ export class Dialling {
   #takeHint(): Hint {
     const hint = this.#hint
     this.#hint = undefined
-    this.#asking = false
-    return hint
+    return hint === 'none' ? undefined : hint
   }
 
   #handleWake(): void {
@@ -209,16 +227,15 @@ export class Dialling {
     if (connection !== undefined) {
       session.probe(platform.now())
       connection.pump()
-    } else if (this.#timer.waits) this.hurry()
+    } else if (this.#waiting !== undefined) this.hurry()
   }
+}
 
-  // A backlog that does not fit must not come back in one piece.
-  #announceLess(): void {
-    const { options } = this.#host
-    const { receiveMaximum = options.receiveMaximum } = this.#limits
-    const least = Math.max(1, Math.floor(options.memoryBudget / options.maximumPacketSize))
-    if (least < receiveMaximum) this.#limits.receiveMaximum = Math.max(least, Math.min(narrow, Math.floor(receiveMaximum / 2)))
-  }
+// A backlog that does not fit must not come back in one piece.
+function announceLess(limits: Limits, options: Config): void {
+  const { receiveMaximum = options.receiveMaximum } = limits
+  const least = Math.max(1, Math.floor(options.memoryBudget / options.maximumPacketSize))
+  if (least < receiveMaximum) limits.receiveMaximum = Math.max(least, Math.min(narrow, Math.floor(receiveMaximum / 2)))
 }
 
 // What 3.1.1 cannot do is not given up because a server says so: least of all authentication.

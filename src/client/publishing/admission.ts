@@ -7,7 +7,6 @@ import type { MqttError } from '../../errors.js'
 import { aborted, onAbort } from '../common/abort.js'
 import { longestDelay } from '../common/bounds.js'
 import { optionError } from '../common/schema.js'
-import type { Sending } from '../parsing/requests.js'
 import type { Backlog } from './backlog.js'
 import type { PublishingHost } from './ports.js'
 import { assertSendable, expiryOption, offlinePolicy, type QueuedPublish } from './queued-publish.js'
@@ -27,17 +26,11 @@ export class Admission {
     this.#ends = ends
   }
 
-  /** @throws MqttError for what can never be sent */
-  assertSendable(topic: string, payloadLength: number, how: Sending): void {
-    const { links, session } = this.#host
-    assertSendable(topic, payloadLength, how, links.connection && session.negotiated?.maximumPacketSize)
-  }
-
   /** It waits to be sent, or its caller hears why not. */
   enqueue(item: QueuedPublish): void {
     const { signal } = item.options
     try {
-      this.assertSendable(item.topic, item.payload.length, item.options)
+      assertSendable(item.topic, item.payload.length, item.options, this.#host)
       if (this.#host.links.connection === undefined && offlinePolicy(item, this.#host.options.outbound) === 'reject')
         throw optionError('ERR_NOT_CONNECTED', 'outbound.offline')
       if (this.ended !== undefined) throw this.ended

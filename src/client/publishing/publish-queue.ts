@@ -7,18 +7,17 @@
  */
 
 import { MqttError } from '../../errors.js'
-import type { Properties } from '../../wire/packets.js'
 import type { Receipt } from '../api/index.js'
 import { assertNotAborted, onAbort, rejected } from '../common/abort.js'
 import { largePayload } from '../common/bounds.js'
 import { withOutcome } from '../common/outcome.js'
 import { asInvalidOption } from '../parsing/options.js'
-import { type PublishCall, payloadBytes, type Sending } from '../parsing/requests.js'
+import { type CheckedPublish, payloadBytes, type Sending } from '../parsing/requests.js'
 import { Admission } from './admission.js'
 import { Backlog } from './backlog.js'
 import { Draining } from './draining.js'
 import type { PublishingHost, PublishWriter } from './ports.js'
-import { aged, assertTaken, offlinePolicy, QueuedPublish, receipt } from './queued-publish.js'
+import { aged, assertSendable, assertTaken, offlinePolicy, QueuedPublish, receipt } from './queued-publish.js'
 import { Room } from './room.js'
 import { Settlement } from './settlement.js'
 import { Unacknowledged } from './unacknowledged.js'
@@ -67,7 +66,7 @@ export class PublishQueue {
   post(topic: string, payload: Uint8Array | string): boolean {
     const output = this.#host.states.stopping ? undefined : this.#immediate
     if (output === undefined) {
-      this.#admission.assertSendable(topic, payloadBytes(payload).length, noSettings)
+      assertSendable(topic, payloadBytes(payload).length, noSettings, this.#host)
       this.#room.handleRefusal()
       return false
     }
@@ -78,8 +77,7 @@ export class PublishQueue {
   }
 
   /** @throws MqttError for what can never be sent */
-  publish(call: PublishCall): Promise<Receipt> {
-    const { topic, payload, options } = call
+  publish(topic: string, payload: Uint8Array, options: CheckedPublish): Promise<Receipt> {
     const { signal, flush, qos, properties } = options
     if (signal !== undefined) assertNotAborted(signal)
     assertTaken(options, this.#host)
@@ -91,7 +89,7 @@ export class PublishQueue {
       }
     }
     const output = this.#open
-    const item = new QueuedPublish(call, properties?.messageExpiryInterval === undefined ? 0 : this.#host.platform.now())
+    const item = new QueuedPublish(topic, payload, options, properties?.messageExpiryInterval === undefined ? 0 : this.#host.platform.now())
     if (output !== undefined && this.#backlog.queueOf(item).length === 0 && this.#maySend(item, output)) this.#send(item, output)
     else this.#admission.enqueue(item)
     return item.promise
@@ -115,16 +113,6 @@ export class PublishQueue {
       }
     }
     this.#room.tell()
-  }
-
-  /** PUBREC came in: the message is the server's now. */
-  handleReleased(packetId: number, reasonCode: number): void {
-    this.unacknowledged.handleReleased(packetId, reasonCode)
-  }
-
-  /** The last acknowledgement of a publish came in: a packet of this type. */
-  handleAcknowledged(packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void {
-    this.unacknowledged.handleAcknowledged(packetType, packetId, reasonCode, properties)
   }
 
   /** The connection is over: what the policy does not keep for the next one is given up. */
@@ -221,16 +209,12 @@ export class PublishQueue {
     const { payload, options } = item
     if (options.qos === 0 && payload.length < largePayload && options.flush !== true) return this.#ends.succeed(item, qos0Receipt)
     if (options.signal !== undefined) item.stop ??= onAbort(options.signal, () => this.#admission.abort(item))
-    if (options.qos > 0) return this.#limit(item)
+    const timeout = options.ackTimeout || this.#host.options.outbound.ackTimeout
+    const late = (): void => this.#ends.tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }))
+    if (options.qos > 0 && timeout) item.late ??= this.#host.platform.setTimer(late, timeout)
+    if (options.qos > 0) return
     // The caller is not to be ahead of a transport that has much to write.
     output.onWritten((error) => (error === undefined ? this.#ends.succeed(item, qos0Receipt) : this.#ends.fail(item, withOutcome(error, 'unknown'))))
-  }
-
-  #limit(item: QueuedPublish): void {
-    const { options, platform } = this.#host
-    const timeout = item.options.ackTimeout || options.outbound.ackTimeout
-    if (timeout)
-      item.late ??= platform.setTimer(() => this.#ends.tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' })), timeout)
   }
 
   #post(output: PublishWriter, topic: string, payload: Uint8Array | string, how: Sending): void {

@@ -11,7 +11,7 @@ import type { ClientEvents, InFlight, OfflinePolicy, Receipt } from '../api/inde
 import type { Linked } from '../common/queue.js'
 import { hasSettings, optionError, unsupported } from '../common/schema.js'
 import { asInvalidOption, type OutboundConfig } from '../parsing/options.js'
-import type { CheckedPublish, PublishCall, Sending } from '../parsing/requests.js'
+import type { CheckedPublish, Sending } from '../parsing/requests.js'
 import { checkPublish } from '../session/limits.js'
 import { nameOf, refusal, tooLarge } from '../session/refusal.js'
 import { identifierInUse, overhead } from './bounds.js'
@@ -89,11 +89,11 @@ export class QueuedPublish implements Linked<QueuedPublish> {
   readonly #resolve: Settle<Receipt>
   readonly #reject: Settle<unknown>
 
-  constructor(call: PublishCall, since: number) {
-    this.topic = call.topic
-    this.options = call.options
-    this.payload = call.payload
-    this.size = sizeOf(call)
+  constructor(topic: string, payload: Uint8Array, options: CheckedPublish, since: number) {
+    this.topic = topic
+    this.options = options
+    this.payload = payload
+    this.size = sizeOf(topic, payload, options)
     this.since = since
     this.promise = new Promise(make)
     this.#resolve = resolveMade
@@ -114,7 +114,7 @@ export class QueuedPublish implements Linked<QueuedPublish> {
   }
 }
 
-function sizeOf({ topic, payload, options: { properties } }: PublishCall): number {
+function sizeOf(topic: string, payload: Uint8Array, { properties }: CheckedPublish): number {
   const size = payload.length + topic.length + overhead
   return properties === undefined ? size : size + sizeOfProperties(properties)
 }
@@ -155,11 +155,11 @@ export function assertTaken({ qos, retain, properties }: CheckedPublish, { links
 }
 
 /** Writes what cannot leave now to a scratch buffer, but for the payload. @throws MqttError for what can never be sent */
-export function assertSendable(topic: string, payloadLength: number, how: Sending, limit = Number.POSITIVE_INFINITY): void {
-  const { qos, retain, properties } = how
+export function assertSendable(topic: string, payloadLength: number, how: Sending, { links, session }: PublishingHost): void {
+  const limit = (links.connection && session.negotiated?.maximumPacketSize) ?? Number.POSITIVE_INFINITY
   trial.reset()
   try {
-    writePublishHead(trial, { topic, qos, retain, packetId: qos, properties }, payloadLength, 5)
+    writePublishHead(trial, { ...how, topic, packetId: how.qos }, payloadLength, 5)
   } catch (error) {
     throw asInvalidOption(error, '', topic)
   }

@@ -11,6 +11,7 @@ import { tally } from '../common/counters.js'
 import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
 import { StallWatch, stallAge } from '../common/stall-watch.js'
+import type { Sending } from '../parsing/requests.js'
 import type { Backlog } from './backlog.js'
 import { identifierInUse, mostRetries } from './bounds.js'
 import { Isolation } from './isolation.js'
@@ -115,17 +116,19 @@ export class Unacknowledged extends PublishTable {
   /** Sends the next one again; false when there is none that may go now. */
   replay(output: PublishWriter): boolean {
     const item = this.#replays.peek()
-    if (item === undefined || !this.#host.session.sendWindow.mayReplay || (this.#isCarried(item) && !this.#isolation.admits(item))) return false
+    if (item === undefined || !this.#host.session.sendWindow.mayReplay) return false
+    // Still without an answer since the connection before.
+    const carried = this.get(item.packetId) === item && item.released === 0
+    if (carried && !this.#isolation.admits(item)) return false
     this.#replays.shift()
-    this.#resend(item, output)
+    if (carried && item.wire !== undefined) this.#resend(item, output, item.wire)
     return true
   }
 
   // Exactly the packet that was sent, but for DUP; unless this server takes less than the one before.
-  #resend(item: QueuedPublish, output: PublishWriter): void {
+  #resend(item: QueuedPublish, output: PublishWriter, wire: Sending): void {
     const { session } = this.#host
-    const { wire, packetId, topic, options } = item
-    if (!this.#isCarried(item) || wire === undefined) return
+    const { packetId, topic, options } = item
     try {
       assertTaken(options, this.#host)
       output.assertFits(item.length)
@@ -139,11 +142,6 @@ export class Unacknowledged extends PublishTable {
     tally(this.#host, 'publishesReplayed')
     output.publish(topic, item.payload, wire, packetId, true)
     this.#isolation.handleSent(item)
-  }
-
-  // Still without an answer since the connection before.
-  #isCarried(item: QueuedPublish): boolean {
-    return this.get(item.packetId) === item && item.released === 0
   }
 
   // It is not sent again.

@@ -28,11 +28,11 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
   readonly shared: boolean
   grantedQos: QoS | undefined
   /** Sent with each SUBSCRIBE for it. */
-  userProperties: UserProperties | undefined
+  readonly userProperties: UserProperties | undefined
   /** It was subscribed to anew, and the server has not said yes: it may not know of it. */
   unconfirmed = false
   /** Subscription Identifier that the broker sends with its copies; 0 when there is none. */
-  identifier = 0
+  identifier: number
   state: SubscriptionState = 'new'
   /** Consumers with the QoS that each asked for. */
   readonly members = new Map<Consumer, QoS>()
@@ -52,8 +52,10 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
   /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
   held: DeliveredMessage[] = []
 
-  constructor(request: SubscriptionRequest) {
+  constructor(request: SubscriptionRequest, identifier = 0, userProperties?: UserProperties) {
     Object.assign(this, request)
+    this.identifier = identifier
+    this.userProperties = userProperties
     this.shared = isShared(request.filter)
   }
 

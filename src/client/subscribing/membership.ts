@@ -4,7 +4,7 @@
  * It sends nothing and settles no call.
  */
 import type { MqttError } from '../../errors.js'
-import type { SubscriptionRequest } from '../../wire/packets.js'
+import type { SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { TopicTrie } from '../../wire/trie.js'
 import { SparseMap, SparseSet } from '../common/sparse.js'
 import type { Consumer } from '../delivery/consumer.js'
@@ -44,14 +44,14 @@ export class Membership {
   }
 
   /** A new one, in the place of another that is being unsubscribed. */
-  create(request: SubscriptionRequest): BrokerSubscription {
+  create(request: SubscriptionRequest, identifier: number | undefined, userProperties: UserProperties | undefined): BrokerSubscription {
     const { filter } = request
     const old = this.byFilter.get(filter)
     if (old !== undefined) {
       this.trie.remove(filter, old)
       this.#host.router.handleLeft(old)
     }
-    const subscription = new BrokerSubscription(request)
+    const subscription = new BrokerSubscription(request, identifier, userProperties)
     this.byFilter.set(filter, subscription)
     this.trie.add(filter, subscription)
     return subscription
@@ -65,12 +65,6 @@ export class Membership {
     if (this.byFilter.get(filter) === subscription) this.byFilter.delete(filter)
     this.#host.router.handleForgotten(subscription)
     this.leaveAll(subscription)
-  }
-
-  /** A consumer goes by itself; a turn of it may run on. */
-  remove(consumer: Consumer): void {
-    this.calls.delete(consumer)
-    this.#linger(consumer)
   }
 
   /** Nobody reads a subscription any more. */
@@ -91,16 +85,17 @@ export class Membership {
     if (call?.joined.size !== 0 || !call.done) return
     // What it has when the client ends is handed out, or let go unacknowledged.
     if (this.#host.states.stopping) return consumer.end(error)
-    this.calls.delete(consumer)
+    this.remove(consumer)
     consumer.end(error)
     if (!consumer.attended) consumer.discard(true)
-    this.#linger(consumer)
   }
 
-  // Those that are done are forgotten; not at each one, or many would cost a walk each.
-  #linger(consumer: Consumer): void {
+  /** A consumer goes, while a turn of it may run on. */
+  remove(consumer: Consumer): void {
+    this.calls.delete(consumer)
     const lingering = this.#lingering
     lingering.add(consumer)
+    // Those that are done are forgotten; not at each one, or many would cost a walk each.
     if (lingering.size < this.#sweepAt) return
     for (const other of lingering) if (!other.busy && other.size === 0) lingering.delete(other)
     this.#sweepAt = leastSweep + lingering.size * 2

@@ -28,21 +28,13 @@ export interface PendingSubscribe {
   readonly again?: boolean
 }
 
-/** One Topic Filter of an UNSUBSCRIBE. */
-export interface UnsubscribeFilter {
-  readonly filter: string
-  /** What we have on it; undefined where the application subscribed elsewhere. */
-  readonly known: BrokerSubscription | undefined
-  /** Where its result stands. */
-  readonly index: number
-}
-
 /** One call that unsubscribes. */
 export interface UnsubscribeCall {
-  readonly results: UnsubscribeResult[]
+  /** Its filters, each with the subscription that it had here. */
+  readonly known: ReadonlyMap<string, BrokerSubscription | undefined>
+  /** By filter. */
+  readonly results: Map<string, UnsubscribeResult>
   readonly answer: Deferred<UnsubscribeResult[]>
-  /** Filters without a result. */
-  open: number
   /** True once a packet of it has left. */
   sent: boolean
 }
@@ -50,7 +42,7 @@ export interface UnsubscribeCall {
 /** An UNSUBSCRIBE; before it is first sent it may hold more filters than one packet can. */
 export interface PendingUnsubscribe {
   readonly type: 'unsubscribe'
-  readonly filters: readonly UnsubscribeFilter[]
+  readonly filters: string[]
   readonly userProperties?: UserProperties | undefined
   readonly call: UnsubscribeCall
   /** It went for the second time, under another identifier. */
@@ -61,8 +53,8 @@ export interface PendingUnsubscribe {
 export type PendingPacket = PendingSubscribe | PendingUnsubscribe
 
 /** False once it was withdrawn. */
-export function isWanted(asked: object): boolean {
-  return (asked as Partial<SubscribeFilter>).withdrawn !== true
+export function isWanted(asked: SubscribeFilter | string): boolean {
+  return typeof asked === 'string' || !asked.withdrawn
 }
 
 /** One packet for each Subscription Identifier, with no more filters than `most`, and no more bytes than `room`. */
@@ -71,9 +63,9 @@ export function split(packet: PendingPacket, most: number, room: number): Pendin
   const open = new Map<unknown, { readonly group: (typeof groups)[number]; bytes: number }>()
   for (const asked of packet.filters) {
     // What goes once more keeps what it had.
-    const { userProperties, identifier }: Partial<BrokerSubscription> = packet.type === 'subscribe' ? (asked.known ?? {}) : packet
+    const { filter, userProperties, identifier } = typeof asked === 'string' ? { ...packet, filter: asked, identifier: 0 } : asked.known
     const key = identifier || userProperties
-    const bytes = utf8Length(asked.filter) + filterOverhead
+    const bytes = utf8Length(filter) + filterOverhead
     let last = open.get(key)
     if (last === undefined || last.group.length >= most || last.bytes + bytes > room) {
       last = { group: [], bytes: packetOverhead + sizeOf(userProperties) }
@@ -108,8 +100,8 @@ export function objectionTo({ filter, request, calls }: SubscribeFilter, packet:
 /** The packet as it is written, as far as the server takes it. */
 export function packetOf(packet: PendingPacket, packetId: number, limits: Negotiated): SubscribePacket | UnsubscribePacket {
   if (packet.type === 'unsubscribe') {
-    const { userProperties } = packet
-    return { type: 'unsubscribe', packetId, properties: { userProperties }, filters: packet.filters.map(({ filter }) => filter) }
+    const { type, userProperties, filters } = packet
+    return { type, packetId, properties: { userProperties }, filters }
   }
   const { identifier = 0, userProperties } = packet.filters[0]?.known ?? {}
   const subscriptionIdentifiers = limits.subscriptionIdentifierAvailable && identifier > 0 ? [identifier] : undefined
@@ -128,14 +120,11 @@ export function restoring(subscription: BrokerSubscription, lost: boolean): Subs
 }
 
 /** What goes again on the next connection, in the same order; what brought a session back does not. */
-export function unanswered(
-  packets: readonly PendingPacket[],
-  isOver: (packet: PendingUnsubscribe, asked: UnsubscribeFilter) => boolean,
-): PendingPacket[] {
+export function unanswered(packets: readonly PendingPacket[], isOver: (packet: PendingUnsubscribe, filter: string) => boolean): PendingPacket[] {
   return packets
     .map((packet): PendingPacket => {
       if (packet.type === 'subscribe') return { ...packet, filters: askedAgain(packet), again: false }
-      return { ...packet, filters: packet.filters.filter((asked) => !isOver(packet, asked)), again: false }
+      return { ...packet, filters: packet.filters.filter((filter) => !isOver(packet, filter)), again: false }
     })
     .filter(({ filters }) => filters.length > 0)
 }

@@ -58,11 +58,11 @@ export class Registry implements Answers {
       consumer.end(error)
       return rejected(error)
     }
-    const requests = merged(asked)
-    for (const request of requests) {
+    for (const request of asked) {
       const known = this.membership.current(request.filter)
       if (known !== undefined && known.members.size > 0) assertShared(known, request, identifier)
     }
+    const requests = merged(asked)
     const call = new SubscribeCall(consumer, asked, requireQos, requests.length)
     const packet: Asking = { filters: [], userProperties, identifier }
     const asIs = requests.filter((request) => !this.#join(request, call, packet))
@@ -70,7 +70,13 @@ export class Registry implements Answers {
     if (consumer.config.lifetime === 'borrowed') this.#host.router.borrowers.add(consumer)
     if (packet.filters.length > 0) this.sender.push({ type: 'subscribe', ...packet })
     this.#host.router.handleJoined(consumer, call.joined)
-    for (const { filter } of asIs) this.#grantAsIs(call, filter)
+    // Its grant is ours, as soon as there is one.
+    for (const { filter } of asIs) {
+      const subscription = this.membership.byFilter.get(filter)
+      const pending = subscription?.requests.at(-1)
+      if (pending !== undefined) pending.calls.set(call, false)
+      else this.#grant(call, grantOf(filter, subscription?.grantedQos ?? 0))
+    }
     const stop = onAbort(signal, () => this.#fail(call, aborted(signal, call.outcome)))
     const { promise } = call.ready
     promise.then(stop, stop)
@@ -122,7 +128,7 @@ export class Registry implements Answers {
   // False when a later call has changed what this packet was about.
   #isLatest(packet: PendingPacket): boolean {
     if (packet.type === 'subscribe') return packet.filters.every(({ known }) => known.state !== 'leaving')
-    return packet.filters.every(({ filter }) => this.membership.current(filter) === undefined)
+    return packet.filters.every((filter) => this.membership.current(filter) === undefined)
   }
 
   /** The client is about to end: shared filters are left when `leaving`. What came of filters that are left is handed out still, nothing else. */
@@ -170,8 +176,8 @@ export class Registry implements Answers {
 
   // True when a SUBSCRIBE is needed for it; where it is not, the broker's subscription is good enough.
   #join(request: SubscriptionRequest, call: SubscribeCall, packet: Asking): boolean {
-    const { identifier } = packet
-    const subscription = this.membership.current(request.filter) ?? this.#create(request, packet)
+    const { identifier, userProperties } = packet
+    const subscription = this.membership.current(request.filter) ?? this.membership.create(request, identifier, userProperties)
     call.joined.add(subscription)
     const first = subscription.state === 'new'
     const retainHandling = first || request.retainHandling === 0 ? request.retainHandling : 2
@@ -189,18 +195,6 @@ export class Registry implements Answers {
       queued.request.retainHandling = Math.min(queued.request.retainHandling, retainHandling) as 0 | 1 | 2
     } else packet.filters.push(subscription.ask({ ...request, retainHandling }, new Map([[call, retainHandling !== 2]])))
     return true
-  }
-
-  #create(request: SubscriptionRequest, { identifier = 0, userProperties }: Asking): BrokerSubscription {
-    return Object.assign(this.membership.create(request), { identifier, userProperties })
-  }
-
-  // Its grant is ours, as soon as there is one.
-  #grantAsIs(call: SubscribeCall, filter: string): void {
-    const subscription = this.membership.byFilter.get(filter)
-    const pending = subscription?.requests.at(-1)
-    if (pending !== undefined) pending.calls.set(call, false)
-    else this.#grant(call, grantOf(filter, subscription?.grantedQos ?? 0))
   }
 
   // A subscription that cannot be brought back is over, for all who read it.

@@ -22,7 +22,6 @@ import {
   type PendingUnsubscribe,
   packetOf,
   split,
-  type UnsubscribeFilter,
   unanswered,
 } from './pending-packets.js'
 import type { SubscribingHost } from './ports.js'
@@ -35,7 +34,7 @@ export interface Answers {
   refuse(asked: readonly SubscribeFilter[], error: MqttError, restoring: boolean | undefined): void
   readonly unsubscribing: {
     /** An UNSUBSCRIBE had its effect, though its answer was lost: what was subscribed to after it is granted. It is answered, and not sent again. */
-    isSuperseded(packet: PendingUnsubscribe, asked: UnsubscribeFilter): boolean
+    isSuperseded(packet: PendingUnsubscribe, filter: string): boolean
     /** There is an answer: a code for each filter, none on 3.1.1, or why there is none. */
     answer(packet: PendingUnsubscribe, codes: readonly number[], failure?: MqttError): void
   }
@@ -116,20 +115,16 @@ export class SubscribeSender {
     if (this.#next.length + this.#queue.length > 0) links.connection?.writer.writeAcks()
     while (links.connection !== undefined && session.sendWindow.hasIdentifier) {
       const packet = this.#next.shift()
-      if (packet !== undefined) this.#sendWanted(packet)
-      else if (!this.#prepare()) return
+      const filters = packet?.filters.filter(isWanted) ?? []
+      if (filters.length > 0) this.#send({ ...packet, filters } as PendingPacket)
+      else if (packet === undefined && !this.#prepare()) return
     }
   }
 
   /** The connection is over: what has no answer is sent again on the next one, in the same order; what brought a session back, as that needs. */
   handleLost(): void {
-    const again = unanswered(this.#takeAll(), (packet, asked) => this.#answers.unsubscribing.isSuperseded(packet, asked))
+    const again = unanswered(this.#takeAll(), (packet, filter) => this.#answers.unsubscribing.isSuperseded(packet, filter))
     this.#refill(again)
-  }
-
-  #sendWanted(packet: PendingPacket): void {
-    const filters = (packet.filters as readonly object[]).filter(isWanted)
-    if (filters.length > 0) this.#send({ ...packet, filters } as PendingPacket)
   }
 
   // There are some while there is a connection.

@@ -12,7 +12,7 @@ import { firstError } from '../common/outcome.js'
 import { nameOf, refusal } from '../session/refusal.js'
 import { type BrokerSubscription, withdraw } from './broker-subscription.js'
 import type { Membership } from './membership.js'
-import type { PendingUnsubscribe, UnsubscribeCall, UnsubscribeFilter } from './pending-packets.js'
+import type { PendingUnsubscribe, UnsubscribeCall } from './pending-packets.js'
 import type { SubscribingHost } from './ports.js'
 import type { SubscribeSender } from './subscribe-sender.js'
 
@@ -31,19 +31,19 @@ export class Unsubscribing {
   }
 
   /** For these filters, known here or not; local subscriptions on them end with the answer. */
-  unsubscribe(given: readonly string[], userProperties?: UserProperties, signal?: AbortSignal): Promise<UnsubscribeResult[]> {
+  unsubscribe(filters: readonly string[], userProperties?: UserProperties, signal?: AbortSignal): Promise<UnsubscribeResult[]> {
     assertNotAborted(signal)
     // Also those that are leaving: that answer may be a refusal.
-    const filters = given.map((filter, index): UnsubscribeFilter => ({ filter, index, known: this.#membership.byFilter.get(filter) }))
-    const call: UnsubscribeCall = { results: [], answer: deferred(), open: filters.length, sent: false }
-    const packet: PendingUnsubscribe = { type: 'unsubscribe', filters, userProperties, call }
-    const unsent = filters.every(({ known }) => known?.state === 'new')
+    const known = new Map(filters.map((filter) => [filter, this.#membership.byFilter.get(filter)]))
+    const call: UnsubscribeCall = { known, results: new Map(), answer: deferred(), sent: false }
+    const packet: PendingUnsubscribe = { type: 'unsubscribe', filters: [...known.keys()], userProperties, call }
+    const unsent = [...known.values()].every((subscription) => subscription?.state === 'new')
     const { promise } = call.answer
-    for (const { known } of filters) {
-      if (known === undefined) continue
-      stop(known)
-      known.leaving = promise
-      known.openUnsubscribes += 1
+    for (const subscription of known.values()) {
+      if (subscription === undefined) continue
+      stop(subscription)
+      subscription.leaving = promise
+      subscription.openUnsubscribes += 1
     }
     if (unsent) this.answer(packet, [])
     else this.#sender.push(packet)
@@ -68,22 +68,24 @@ export class Unsubscribing {
     )
   }
 
-  isSuperseded({ call }: PendingUnsubscribe, asked: UnsubscribeFilter): boolean {
-    const current = this.#membership.byFilter.get(asked.filter)
-    if (current === undefined || current === asked.known || current.state !== 'active') return false
-    this.answer({ type: 'unsubscribe', filters: [asked], call }, [])
+  isSuperseded({ type, call }: PendingUnsubscribe, filter: string): boolean {
+    const current = this.#membership.byFilter.get(filter)
+    if (current === undefined || current === call.known.get(filter) || current.state !== 'active') return false
+    this.answer({ type, filters: [filter], call }, [])
     return true
   }
 
   answer({ call, filters }: PendingUnsubscribe, codes: readonly number[], failure?: MqttError): void {
-    for (const [at, { filter, known, index }] of filters.entries()) {
+    const { known, results } = call
+    for (const [at, filter] of filters.entries()) {
+      const subscription = known.get(filter)
       const code = failure === undefined ? (codes[at] ?? 0) : 0x80
       const error = failure ?? (code < 0x80 ? undefined : refusal('ERR_UNSUBSCRIBE_REFUSED', code, undefined, UNSUBACK))
-      call.results[index] = Object.freeze({ filter, reasonCode: code, reasonName: nameOf(code, UNSUBACK), error })
-      if (known !== undefined) this.#handleAnswer(known, error)
+      results.set(filter, Object.freeze({ filter, reasonCode: code, reasonName: nameOf(code, UNSUBACK), error }))
+      if (subscription !== undefined) this.#handleAnswer(subscription, error)
     }
-    call.open -= filters.length
-    if (call.open === 0) call.answer.resolve(call.results)
+    // In the order asked.
+    if (results.size === known.size) call.answer.resolve([...known.keys()].map((filter) => results.get(filter) as UnsubscribeResult))
   }
 
   #handleAnswer(subscription: BrokerSubscription, error: MqttError | undefined): void {
