@@ -63,6 +63,7 @@ import {
 import type { Platform } from './platform/platform.js'
 import { Requests } from './requesting/request.js'
 import { respond } from './requesting/respond.js'
+import { unsubscribe } from './subscribing/unsubscribing.js'
 
 const connectOptions = object<ConnectOptions>({ signal: optional(parseSignal) })
 
@@ -185,7 +186,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
     const answer = async (): Promise<UnsubscribeResult[]> => {
       assertOpen(this.#core.states.stopping)
       const call = unsubscribeCall(filters, options, this.#core)
-      const results = await this.#core.registry.unsubscribing.unsubscribe(call.filters, call.userProperties, call.signal)
+      const results = await unsubscribe(this.#core.registry, call.filters, call.userProperties, call.signal)
       const error = errorOfAll(results)
       if (error !== undefined) throw error
       return results

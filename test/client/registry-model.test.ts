@@ -220,7 +220,7 @@ async function checkEnd(history: History, registry: Registry, inbox: MessageRout
   expect([...broker.unacknowledged.values()], `${label}: not acknowledged`).toEqual([])
   expect(history.readers.filter((reader) => reader.state !== 'ended').length, `${label}: readers that wait`).toBe(0)
   expect([...registry.consumers].length, `${label}: consumers`).toBe(0)
-  expect([registry.membership.running.length, registry.unsubscribing.open], `${label}: busy`).toEqual([0, 0])
+  expect([registry.membership.running.length, registry.openUnsubscribes], `${label}: busy`).toEqual([0, 0])
   expect(inbox.budget.bytes, `${label}: bytes`).toBe(0)
 }
 

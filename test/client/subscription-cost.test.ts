@@ -4,6 +4,7 @@ import type { BrokerSubscription } from '../../src/client/subscribing/broker-sub
 import { Identifiers } from '../../src/client/subscribing/pending-packets.js'
 import type { SubscribingHost } from '../../src/client/subscribing/ports.js'
 import { Registry } from '../../src/client/subscribing/registry.js'
+import { unsubscribe } from '../../src/client/subscribing/unsubscribing.js'
 import { countWork } from './counted-work.js'
 
 function expectLinear(run: (count: number) => void): void {
@@ -31,7 +32,10 @@ describe('cost', () => {
   it('one call whose filters go in a packet each', () => {
     expectLinear((count) => {
       const { registry, sent } = offhand()
-      registry.unsubscribing.unsubscribe(Array.from({ length: count }, (_, index) => `f/${index}`))
+      unsubscribe(
+        registry,
+        Array.from({ length: count }, (_, index) => `f/${index}`),
+      )
       registry.sender.flush()
       expect(sent()).toBe(count)
       for (let packetId = 1; packetId <= count; packetId++) registry.handleAnswer({ type: 'unsuback', packetId, reasonCodes: [0], properties: {} })
@@ -41,7 +45,10 @@ describe('cost', () => {
   it('the same, when the connection is lost before the answers', () => {
     expectLinear((count) => {
       const { registry, sent } = offhand()
-      registry.unsubscribing.unsubscribe(Array.from({ length: count }, (_, index) => `f/${index}`))
+      unsubscribe(
+        registry,
+        Array.from({ length: count }, (_, index) => `f/${index}`),
+      )
       registry.sender.flush()
       registry.sender.handleLost()
       registry.sender.flush()

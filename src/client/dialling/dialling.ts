@@ -197,8 +197,10 @@ export class Dialling {
     const givenUp = this.#attempt?.signal.aborted === true && error.code !== 'ERR_CONNECT_TIMEOUT'
     this.#attempt = undefined
     if (this.#stopped) return
-    this.#hint = givenUp ? undefined : 'none'
-    if (!givenUp) host.counters?.fail(error.code)
+    if (!givenUp) {
+      this.#hint ??= 'none'
+      host.counters?.fail(error.code)
+    }
     const endpoint = shown(target.url)
     host.log('warn', `attempt ${number} at ${endpoint}: ${error.message}`)
     host.events.emit('connecterror', { error, endpoint, attempt: number })

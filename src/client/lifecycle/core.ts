@@ -80,7 +80,7 @@ export class Core
     this.publishQueue = new PublishQueue(this)
     this.authentication = options.auth && new Authentication(this, options.auth)
     const renewal = options.credentials && new Renewal(this, this.authentication)
-    this.extras = [this.authentication, renewal].filter((extra) => extra !== undefined)
+    this.extras = [this.authentication ?? [], renewal ?? []].flat()
     this.dialling = new Dialling(this, endpoints)
     this.turns = new Turns(platform, () => {
       this.registry.sender.flush()

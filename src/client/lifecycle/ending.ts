@@ -62,7 +62,7 @@ export class Ending {
     states.draining = drain && states.current !== 'idle'
     const waits = states.draining && publishQueue.size + publishQueue.inFlight > 0
     // Nothing to say goodbye to: an attempt that is under way is given up.
-    if (!connected && registry.unsubscribing.open + registry.membership.running.length === 0 && !waits) return destroy(parts)
+    if (!connected && registry.openUnsubscribes + registry.membership.running.length === 0 && !waits) return destroy(parts)
     const hush = parts.platform.setTimer(() => this.#tell(drain), patience)
     states.sessionEnds = (properties.sessionExpiryInterval ?? sessionExpiry(parts)) === 0
     publishQueue.handleStopping()
@@ -110,7 +110,7 @@ export class Ending {
     const { registry } = this.#parts
     for (let running: Consumer[] = []; ; ) {
       while (running.at(-1)?.busy === false) running.pop()
-      if (running.length + registry.unsubscribing.open === 0) {
+      if (running.length + registry.openUnsubscribes === 0) {
         running = registry.membership.running
         if (running.length === 0) return
       }

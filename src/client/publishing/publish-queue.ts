@@ -79,7 +79,7 @@ export class PublishQueue {
   /** @throws MqttError for what can never be sent */
   publish(topic: string, payload: Uint8Array, options: CheckedPublish): Promise<Receipt> {
     const { signal, flush, qos, properties } = options
-    if (signal !== undefined) assertNotAborted(signal)
+    assertNotAborted(signal)
     assertTaken(options, this.#host)
     if (qos === 0 && payload.length < largePayload && flush !== true) {
       const output = this.#immediate
@@ -179,7 +179,6 @@ export class PublishQueue {
     const { session, counters, platform } = this.#host
     const { topic, options } = item
     const { qos } = options
-    this.#ends.handleWriting(item, output)
     try {
       // What the server said it does not take is refused before a byte is sent.
       assertTaken(options, this.#host)
@@ -188,7 +187,7 @@ export class PublishQueue {
       // On file before it is written: a listener of `packet` may end the client.
       if (item.packetId > 0) this.unacknowledged.add(item)
       item.version = session.version
-      this.#ends.handleSent(item)
+      this.#ends.handleSent(item, output)
       if (qos === 0) this.#post(output, topic, item.payload, wire)
       else {
         item.wire = wire

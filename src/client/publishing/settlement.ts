@@ -35,8 +35,9 @@ export class Settlement {
     this.#output = output
   }
 
-  /** It is sent, in this order among all. */
-  handleSent(item: QueuedPublish): void {
+  /** It is sent now, in this order among all. */
+  handleSent(item: QueuedPublish, output: PublishWriter): void {
+    this.handleWriting(item, output)
     item.sent = true
     item.order = ++this.#sends
     this.sentBytes += item.size

@@ -18,27 +18,26 @@ import { type BrokerSubscription, SubscribeCall, type SubscribeFilter, withdraw 
 import { Membership } from './membership.js'
 import { type PendingPacket, type PendingSubscribe, restoring } from './pending-packets.js'
 import type { SubscribingHost } from './ports.js'
-import { assertShared, difference, grantOf, merged } from './sharing.js'
+import { assertShared, difference, grantOf, merged, wantRetained } from './sharing.js'
 import { type Answers, SubscribeSender } from './subscribe-sender.js'
-import { Unsubscribing } from './unsubscribing.js'
+import { answerUnsubscribe, depart, unsubscribe } from './unsubscribing.js'
 
 /** The SUBSCRIBE that a call comes to. */
 type Asking = Pick<PendingSubscribe, 'identifier' | 'userProperties'> & { readonly filters: SubscribeFilter[] }
 
 /** Consumers and subscriptions of one client. */
 export class Registry implements Answers {
+  readonly host: SubscribingHost
   readonly membership: Membership
   readonly sender: SubscribeSender
-  readonly unsubscribing: Unsubscribing
+  openUnsubscribes = 0
   /** To be told of the end of the client: handlers run on whose subscription is over. */
   readonly unfinished = new SparseSet<() => void>()
-  readonly #host: SubscribingHost
 
   constructor(host: SubscribingHost) {
-    this.#host = host
+    this.host = host
     this.membership = new Membership(host)
     this.sender = new SubscribeSender(host, this)
-    this.unsubscribing = new Unsubscribing(host, this.membership, this.sender)
   }
 
   get filters(): number {
@@ -67,9 +66,9 @@ export class Registry implements Answers {
     const packet: Asking = { filters: [], userProperties, identifier }
     const asIs = requests.filter((request) => !this.#join(request, call, packet))
     this.membership.calls.set(consumer, call)
-    if (consumer.config.lifetime === 'borrowed') this.#host.router.borrowers.add(consumer)
+    if (consumer.config.lifetime === 'borrowed') this.host.router.borrowers.add(consumer)
     if (packet.filters.length > 0) this.sender.push({ type: 'subscribe', ...packet })
-    this.#host.router.handleJoined(consumer, call.joined)
+    this.host.router.handleJoined(consumer, call.joined)
     // Its grant is ours, as soon as there is one.
     for (const { filter } of asIs) {
       const subscription = this.membership.byFilter.get(filter)
@@ -92,7 +91,7 @@ export class Registry implements Answers {
       else if (subscription.members.size > 1) this.membership.leave(consumer, subscription)
       else last.push(subscription.filter)
     }
-    if (last.length > 0) answers.push(this.unsubscribing.unsubscribe(last))
+    if (last.length > 0) answers.push(unsubscribe(this, last))
     const error = firstError((await Promise.all(answers)).flat())
     if (error !== undefined) throw error
   }
@@ -110,7 +109,7 @@ export class Registry implements Answers {
     // What has not left is not sent any more, whatever becomes of the rest.
     const goes = ({ state }: BrokerSubscription): boolean => (how === 'detach' ? state === 'new' : state !== 'leaving')
     const empty = subscriptions.filter((subscription) => subscription.members.size === 0 && goes(subscription))
-    if (empty.length > 0) this.unsubscribing.depart(empty)
+    if (empty.length > 0) depart(this, empty)
   }
 
   /** A SUBACK or UNSUBACK for a request of ours. */
@@ -120,7 +119,7 @@ export class Registry implements Answers {
     // Packet Identifier in use: some servers have one set of them for both directions.
     const inUse = reasonCodes[0] === 0x91 && reasonCodes.every((code) => code === 0x91)
     if (inUse && this.#isLatest(packet) && this.sender.repeat(packet, packetId)) return
-    if (packet.type === 'unsubscribe') this.unsubscribing.answer(packet, reasonCodes)
+    if (packet.type === 'unsubscribe') answerUnsubscribe(this, packet, reasonCodes)
     else for (const [index, asked] of packet.filters.entries()) this.#handleGrant(asked, reasonCodes[index] as number)
     this.sender.flush()
   }
@@ -136,7 +135,13 @@ export class Registry implements Answers {
     const shared = [...this.membership.byFilter.values()].filter(
       (subscription) => subscription.shared && subscription.members.size > 0 && subscription.state !== 'leaving',
     )
-    if (leaving && shared.length > 0) silent(this.unsubscribing.unsubscribe(shared.map(({ filter }) => filter)))
+    if (leaving && shared.length > 0)
+      silent(
+        unsubscribe(
+          this,
+          shared.map(({ filter }) => filter),
+        ),
+      )
     this.membership.close()
   }
 
@@ -145,21 +150,21 @@ export class Registry implements Answers {
     const packet = this.sender.take(packetId)
     const error = withOutcome(cause, 'unknown')
     if (packet?.type === 'subscribe') this.refuse(packet.filters, error)
-    else if (packet !== undefined) this.unsubscribing.answer(packet, [], error)
+    else if (packet !== undefined) answerUnsubscribe(this, packet, [], error)
   }
 
   /** A connection is up: subscriptions that the server does not have, or may not have, are made again before anything else. */
   handleConnected(lost: boolean): void {
-    const { resubscribe } = this.#host.options
+    const { resubscribe } = this.host.options
     const all = lost || resubscribe === 'always'
     const filters: SubscribeFilter[] = []
     for (const subscription of this.membership.byFilter.values()) {
-      const { state, unconfirmed, requests, retainHandling } = subscription
+      const { state, unconfirmed, requests } = subscription
       if (state !== 'active' || !(all || unconfirmed)) continue
       // What has a request of its own waiting needs no other.
       if (requests.length === 0) filters.push(restoring(subscription, lost || unconfirmed))
       subscription.unconfirmed ||= lost
-      if (lost) for (const { request } of requests) request.retainHandling = Math.min(request.retainHandling, retainHandling) as 0 | 1 | 2
+      if (lost) for (const { request } of requests) wantRetained(request, subscription)
     }
     if (filters.length > 0) this.sender.restore(filters)
   }
@@ -185,14 +190,14 @@ export class Registry implements Answers {
     const changed = difference(subscription, request, identifier) !== undefined
     if (changed) Object.assign(subscription, request, { identifier: identifier ?? subscription.identifier })
     subscription.join(call.consumer, request.qos)
-    subscription.retainHandling = Math.min(subscription.retainHandling, request.retainHandling) as 0 | 1 | 2
+    wantRetained(subscription, request)
     const more = first || changed || (!subscription.shared && (request.retainHandling === 0 || request.qos > subscription.qos))
     if (!more) return false
     subscription.qos = Math.max(subscription.qos, request.qos) as QoS
     const queued = subscription.requests.at(-1)
     if (!changed && queued?.sent === false) {
       queued.calls.set(call, retainHandling !== 2)
-      queued.request.retainHandling = Math.min(queued.request.retainHandling, retainHandling) as 0 | 1 | 2
+      wantRetained(queued.request, { retainHandling })
     } else packet.filters.push(subscription.ask({ ...request, retainHandling }, new Map([[call, retainHandling !== 2]])))
     return true
   }
@@ -202,16 +207,16 @@ export class Registry implements Answers {
     for (const call of withdraw([...subscription.requests])) this.#fail(call, error)
     // A session that goes on may have it all the same: until the server has given it up, its messages are for nobody else.
     this.membership.leaveAll(subscription, error)
-    if (this.#host.session.negotiated?.sessionPresent) this.unsubscribing.depart([subscription])
+    if (this.host.session.negotiated?.sessionPresent) depart(this, [subscription])
     else this.membership.forget(subscription)
-    this.#host.events.emit('error', { error })
+    this.host.events.emit('error', { error })
   }
 
   #handleGrant(asked: SubscribeFilter, reasonCode: number): void {
     const { known: subscription } = asked
     const grant = grantOf(asked.filter, reasonCode)
     const { error } = grant
-    if (error !== undefined) tally(this.#host, 'refusals')
+    if (error !== undefined) tally(this.host, 'refusals')
     const calls = withdraw([asked])
     if (error === undefined) {
       subscription.grantedQos = grant.qos
@@ -237,7 +242,7 @@ export class Registry implements Answers {
     if (grant.error !== undefined && subscription !== undefined) {
       this.membership.leave(call.consumer, subscription)
       // Whoever read it before has left it to this one.
-      if (subscription.members.size === 0 && subscription.state !== 'leaving' && !subscription.kept) this.unsubscribing.depart([subscription])
+      if (subscription.members.size === 0 && subscription.state !== 'leaving' && !subscription.kept) depart(this, [subscription])
     }
     if (call.open === 0) this.#complete(call)
   }
@@ -264,8 +269,8 @@ export class Registry implements Answers {
     const unseen = consumer.discard(false)
     consumer.end(error)
     // What a durable session subscribed to earlier is not taken away by a call that failed.
-    this.drop(consumer, this.#host.options.cleanStart ? 'unsubscribe' : consumer.config.onExit)
-    this.#host.router.handleKept(unseen)
+    this.drop(consumer, this.host.options.cleanStart ? 'unsubscribe' : consumer.config.onExit)
+    this.host.router.handleKept(unseen)
   }
 
   refuse(asked: readonly SubscribeFilter[], error: MqttError, restoring?: boolean): void {

@@ -26,15 +26,20 @@ export function assertShared(mine: Shared, asked: SubscriptionRequest, identifie
   if (text !== undefined) throw optionError(code, 'filter', describe(code, `${printable(asked.filter)} has ${text}`))
 }
 
+/** The lower Retain Handling asks for more. */
+export function wantRetained(request: { retainHandling: 0 | 1 | 2 }, { retainHandling }: { readonly retainHandling: 0 | 1 | 2 }): void {
+  if (retainHandling < request.retainHandling) request.retainHandling = retainHandling
+}
+
 /** One request for each filter: those that name the same are merged. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
 export function merged(asked: readonly SubscriptionRequest[]): SubscriptionRequest[] {
   const byFilter = new Map<string, SubscriptionRequest>()
   for (const request of asked) {
     const other = byFilter.get(request.filter) ?? request
     assertShared(other, request)
-    const qos = Math.max(other.qos, request.qos) as QoS
-    const retainHandling = Math.min(other.retainHandling, request.retainHandling) as 0 | 1 | 2
-    byFilter.set(request.filter, { ...request, qos, retainHandling })
+    const both = { ...request, qos: Math.max(other.qos, request.qos) as QoS }
+    wantRetained(both, other)
+    byFilter.set(request.filter, both)
   }
   return [...byFilter.values()]
 }

@@ -12,32 +12,15 @@ import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
 import { SparseMap } from '../common/sparse.js'
 import { leastSweep } from './bounds.js'
-import type { BrokerSubscription, SubscribeFilter } from './broker-subscription.js'
-import {
-  Identifiers,
-  isWanted,
-  objectionTo,
-  type PendingPacket,
-  type PendingSubscribe,
-  type PendingUnsubscribe,
-  packetOf,
-  split,
-  unanswered,
-} from './pending-packets.js'
+import type { SubscribeFilter } from './broker-subscription.js'
+import { Identifiers, isWanted, objectionTo, type PendingPacket, type PendingSubscribe, packetOf, split, unanswered } from './pending-packets.js'
 import type { SubscribingHost } from './ports.js'
+import { answerUnsubscribe, isSuperseded, type Unsubscriber } from './unsubscribing.js'
 
 /** What becomes of requests. */
-export interface Answers {
-  /** Every subscription that the broker has, or is asked for. */
-  readonly membership: { readonly byFilter: { values(): Iterable<BrokerSubscription> } }
+export interface Answers extends Unsubscriber {
   /** These are not asked for: a call fails with all of its filters, what was to be brought back one by one. */
   refuse(asked: readonly SubscribeFilter[], error: MqttError, restoring: boolean | undefined): void
-  readonly unsubscribing: {
-    /** An UNSUBSCRIBE had its effect, though its answer was lost: what was subscribed to after it is granted. It is answered, and not sent again. */
-    isSuperseded(packet: PendingUnsubscribe, filter: string): boolean
-    /** There is an answer: a code for each filter, none on 3.1.1, or why there is none. */
-    answer(packet: PendingUnsubscribe, codes: readonly number[], failure?: MqttError): void
-  }
 }
 
 /** Packets on their way. */
@@ -123,7 +106,7 @@ export class SubscribeSender {
 
   /** The connection is over: what has no answer is sent again on the next one, in the same order; what brought a session back, as that needs. */
   handleLost(): void {
-    const again = unanswered(this.#takeAll(), (packet, filter) => this.#answers.unsubscribing.isSuperseded(packet, filter))
+    const again = unanswered(this.#takeAll(), (packet, filter) => isSuperseded(this.#answers, packet, filter))
     this.#refill(again)
   }
 
@@ -181,7 +164,7 @@ export class SubscribeSender {
       // Not a byte of it left: there is nothing to undo.
       for (const { known } of fresh) known.state = 'new'
       if (packet.type === 'subscribe') this.#answers.refuse(packet.filters, error as MqttError, packet.restoring)
-      else this.#answers.unsubscribing.answer(packet, [], error as MqttError)
+      else answerUnsubscribe(this.#answers, packet, [], error as MqttError)
     }
   }
 }
