@@ -56,7 +56,10 @@ const platform: Platform = {
 }
 
 /** An MQTT client; `await using` disconnects it at the end of the block. */
-export class Client extends /* @__PURE__ */ clientOn(platform) {}
+export class Client extends /* @__PURE__ */ clientOn(platform) {
+  /** Consoles show it by this name, whatever a bundler calls it. */
+  static override readonly name = 'Client'
+}
 
 /**
  * Makes a client and connects it: one endpoint, or a list that is tried in order.

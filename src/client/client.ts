@@ -69,7 +69,6 @@ const connectOptions = object<ConnectOptions>({ signal: optional(parseSignal) })
 
 /** An MQTT client. Make one with `connect()` or `new Client(endpoints, options)`; `await using` disconnects it at the end of the block. */
 export class BaseClient extends Printed implements AsyncDisposable {
-  static override readonly name = 'Client'
   /** Where the client stands; each change is a `state` event. */
   declare readonly state: ClientState
   /** The client identifier in force: given, or assigned by the server. */

@@ -179,6 +179,8 @@ export class VirtualWorld {
       }
     }
     return class extends BaseClient {
+      static override readonly name = 'Client'
+
       constructor(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions = {}) {
         // Where options are refused there is no client.
         const made: { client?: BaseClient } = {}

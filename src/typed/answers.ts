@@ -43,7 +43,7 @@ export function within(name: string, value: number | undefined, usual: number, m
 }
 
 /** An identifier that nobody guesses. */
-export function random(): Uint8Array<ArrayBuffer> {
+export function random(): ReturnType<Uint8Array['slice']> {
   return crypto.getRandomValues(new Uint8Array(16))
 }
 
