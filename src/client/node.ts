@@ -100,7 +100,6 @@ const platform: Platform = {
     if (events.hasSubscribers) events.publish(event)
   },
   traced: (type) => channelOf(type).hasSubscribers,
-  warn: (message) => process.emitWarning(message),
   reads: (...parts) => new Reads(...parts),
   allocate: (size) => new Uint8Array(Buffer.allocUnsafeSlow(size).buffer),
   loadScanner: async () => (await import('../wasm/index.js')).loadScanner(),

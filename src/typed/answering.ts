@@ -2,7 +2,8 @@
  * Streams of answers, the answering end: generators whose values are published.
  */
 import type { Handling, Message, PublishProperties } from '../client/api/index.js'
-import { MqttError, printable } from '../errors.js'
+import { toldOf } from '../client/common/remote.js'
+import { MqttError } from '../errors.js'
 import { keyOf, longestWait, ownTopic, ownTopicOptions, propertyOf, type StreamClient, within } from './answers.js'
 import type { Codec } from './codec.js'
 import { encoded, propertiesOf } from './payload.js'
@@ -100,11 +101,8 @@ export class AnswerSender<Answer> {
         send(await encoded(this.#codec, value as Answer), properties).catch(failed)
       }
     } catch (error) {
-      const told = MqttError.is(error) && error.code === 'ERR_REMOTE' && error.fault === 'local'
-      await send(told ? printable(error.message) : '', undefined, [
-        'error',
-        told ? printable(error.reasonName ?? error.code) : 'ERR_HANDLER_FAILED',
-      ]).catch(() => undefined)
+      const [code, text] = toldOf(error)
+      await send(text, undefined, ['error', code]).catch(() => undefined)
     } finally {
       this.#controlled.delete(control)
       values.return(undefined).catch(() => undefined)

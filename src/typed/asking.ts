@@ -2,7 +2,8 @@
  * Streams of answers, the asking end: what one client has asked for.
  */
 import type { Handling, Message, PublishProperties } from '../client/api/index.js'
-import { MqttError, printable } from '../errors.js'
+import { remoteError } from '../client/common/remote.js'
+import { MqttError } from '../errors.js'
 import { keyOf, longestWait, ownTopic, ownTopicOptions, propertyOf, random, type StreamClient, type StreamOptions, within } from './answers.js'
 
 /** The streams of one client. */
@@ -141,10 +142,7 @@ export class AnswerStream {
     if (seq > this.#expected || this.#messages.length >= this.#window) return this.fail(new MqttError('ERR_SESSION_LOST', 'answers are missing'))
     this.#expected += 1
     const problem = propertyOf(message, 'error')
-    if (problem !== undefined)
-      this.#end(
-        new MqttError('ERR_REMOTE', printable(message.text()) || undefined, { fault: 'remote', outcome: 'unknown', reasonName: printable(problem) }),
-      )
+    if (problem !== undefined) this.#end(remoteError(message, problem))
     else if (propertyOf(message, 'end') !== undefined || propertyOf(message, 'seq') === undefined) this.#end(undefined, message)
     else this.#messages.push(message)
     this.#wake?.()

@@ -71,7 +71,9 @@ describe("import { connect } from 'mqwire' in a browser bundle", () => {
 
   it('prints a client under its own name, whatever the bundler calls its class', async () => {
     const printed = "new Client('ws://a')[Symbol.for('nodejs.util.inspect.custom')]()"
-    const { text } = await bundle(`import { Client } from 'mqwire'\nglobalThis.shown = [Client.name, ${printed}.constructor.name]\n`, { format: 'iife' })
+    const { text } = await bundle(`import { Client } from 'mqwire'\nglobalThis.shown = [Client.name, ${printed}.constructor.name]\n`, {
+      format: 'iife',
+    })
     new Function(text)()
     expect(globalThis).toMatchObject({ shown: ['Client', 'Client'] })
   })
