@@ -36,6 +36,19 @@ import type {
   UnsubscribeOptions,
   UnsubscribeResult,
 } from './api/index.js'
+import {
+  type CheckedSubscription,
+  checkedTopic,
+  goodbye,
+  listenCall,
+  payloadBytes,
+  publishCall,
+  reconnectCall,
+  subscriptionCall,
+  unsubscribeCall,
+} from './api/parse-calls.js'
+import { parseEndpoints } from './api/parse-endpoint.js'
+import { eventName, parseOptions } from './api/parse-options.js'
 import { onAbort, silent } from './common/abort.js'
 import { asyncDisposeSymbol } from './common/dispose.js'
 import { type Inside, inside } from './common/inside.js'
@@ -47,19 +60,6 @@ import { destroy } from './lifecycle/closing.js'
 import { connect, reauthenticate, reconnect, setBrokers } from './lifecycle/connecting.js'
 import { Core } from './lifecycle/core.js'
 import { snapshot } from './lifecycle/snapshot.js'
-import { parseEndpoints } from './parsing/endpoint.js'
-import { eventName, parseOptions } from './parsing/options.js'
-import {
-  type CheckedSubscription,
-  checkedPublish,
-  checkedTopic,
-  goodbye,
-  listenCall,
-  payloadBytes,
-  reconnectCall,
-  subscriptionCall,
-  unsubscribeCall,
-} from './parsing/requests.js'
 import type { Platform } from './platform/platform.js'
 import { Requests } from './requesting/request.js'
 import { respond } from './requesting/respond.js'
@@ -132,7 +132,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt> {
     try {
       assertOpen(this.#core.states.ended)
-      return this.#core.publishQueue.publish(checkedTopic(topic), payloadBytes(payload), checkedPublish(options))
+      return this.#core.publishQueue.publish(...publishCall(topic, payload, options))
     } catch (error) {
       return this.#core.publishQueue.refuse(typeof topic === 'string' ? topic : '', error)
     }

@@ -4,6 +4,7 @@
 export { MqttError, type MqttErrorCode, type MqttErrorDetails, type Outcome, type PayloadIssue, type PayloadPathStep, printable } from '../errors.js'
 export type { Accept, Dial, DialOptions, Listener, Sink, SocketOptions, Target, TlsOptions, Transport } from '../transport/transport.js'
 export type { Bytes, Packet, Properties, QoS, UserProperties } from '../wire/packets.js'
+export { constant, exponential } from './api/backoff.js'
 export type {
   AckMode,
   Answer,
@@ -76,4 +77,3 @@ export type {
   WillProperties,
 } from './api/index.js'
 export type { BaseClient } from './client.js'
-export { constant, exponential } from './parsing/backoff.js'

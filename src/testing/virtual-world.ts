@@ -5,9 +5,9 @@
  * timer of the platform is used where there are channels. It must never be part of a bundle that does not import it.
  */
 import type { ClientOptions, ConnectOptions, Endpoint } from '../client/api/index.js'
+import { socketSettings, tlsSettings } from '../client/api/parse-settings.js'
 import { BaseClient, connectWith } from '../client/client.js'
 import { aborted, onAbort } from '../client/common/abort.js'
-import { socketSettings, tlsSettings } from '../client/parsing/settings.js'
 import type { Platform } from '../client/platform/platform.js'
 import { MqttError } from '../errors.js'
 import { checkNames } from '../transport/names.js'

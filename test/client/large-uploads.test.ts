@@ -1,7 +1,7 @@
 /** Large payloads over a line that is slower than the program: whose memory leaves, what stands between packets, and when a peer counts as dead. */
 import { describe, expect, it } from 'vitest'
+import { constant } from '../../src/client/api/backoff.js'
 import type { ClientOptions } from '../../src/client/api/index.js'
-import { constant } from '../../src/client/parsing/backoff.js'
 import type { PublishPacket } from '../../src/wire/packets.js'
 import { agreeable, connected, failure, World } from './harness.js'
 import { type Line, SlowLink } from './slow-link.js'

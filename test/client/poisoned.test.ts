@@ -1,7 +1,7 @@
 /** A message at which the server ends the connection each time, and what must never be taken for one. */
 import { describe, expect, it } from 'vitest'
+import { constant } from '../../src/client/api/backoff.js'
 import type { ClientOptions, OutboundOptions } from '../../src/client/api/index.js'
-import { constant } from '../../src/client/parsing/backoff.js'
 import type { ClientPacket } from '../../src/wire/packets.js'
 import { agreeable, connected, failure, type World } from './harness.js'
 import { quiet } from './incoming.js'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { constant } from '../../src/client/api/backoff.js'
 import type { DecisionContext, Verdict } from '../../src/client/api/index.js'
-import { constant } from '../../src/client/parsing/backoff.js'
 import type { MqttError } from '../../src/errors.js'
 import { agreeable, failure } from './harness.js'
 import { down, Rig, reconnect, refusing } from './rig.js'

@@ -2,7 +2,7 @@
  * What a client does with what is in hand when it is told to end while it has no connection, and with a server that counts one too few.
  */
 import { describe, expect, it } from 'vitest'
-import { constant } from '../../src/client/parsing/backoff.js'
+import { constant } from '../../src/client/api/backoff.js'
 import type { PacketInput } from '../../src/wire/packet-input.js'
 import { agreeable, connected } from './harness.js'
 

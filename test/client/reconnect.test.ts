@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { constant, exponential } from '../../src/client/parsing/backoff.js'
+import { constant, exponential } from '../../src/client/api/backoff.js'
 import type { MqttError } from '../../src/errors.js'
 import { agreeable, failure, World } from './harness.js'
 import { type Behaviour, down, Rig, reconnect, refusing } from './rig.js'

@@ -2,7 +2,7 @@
  * Options of this change, given wrongly or in combination, and what they promise.
  */
 import { expect, test } from 'vitest'
-import { constant, exponential } from '../../src/client/parsing/backoff.js'
+import { constant, exponential } from '../../src/client/api/backoff.js'
 import { connected, World } from './harness.js'
 import { Rig, reconnect } from './rig.js'
 import { bytes, toy } from './toy-auth.js'

@@ -1,7 +1,7 @@
 /** The session expires while there is no connection: the client ends it itself, and pending work settles (H14). */
 import { describe, expect, it } from 'vitest'
+import { constant } from '../../src/client/api/backoff.js'
 import type { ClientOptions } from '../../src/client/api/index.js'
-import { constant } from '../../src/client/parsing/backoff.js'
 import { again, carried, comeBack, forgets, lasting, lose, send, steady, willing } from './across.js'
 import { connected, failure } from './harness.js'
 import { publish, subscribe, taken } from './incoming.js'

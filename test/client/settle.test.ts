@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { constant } from '../../src/client/api/backoff.js'
 import type { Subscription } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
-import { constant } from '../../src/client/parsing/backoff.js'
 import { MqttError } from '../../src/errors.js'
 import type { Answer, ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import { accepting, agreeable, connected, World } from './harness.js'

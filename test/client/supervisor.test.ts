@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { DecisionContext } from '../../src/client/api/index.js'
+import type { ReconnectPolicy } from '../../src/client/api/parse-options.js'
 import { BrokerList } from '../../src/client/dialling/brokers.js'
 import { type Step, Supervisor, type SupervisorConfig } from '../../src/client/dialling/supervisor.js'
-import type { ReconnectPolicy } from '../../src/client/parsing/options.js'
 import { MqttError } from '../../src/errors.js'
 
 const lost = new MqttError('ERR_CONNECTION_LOST', undefined, { fault: 'remote', outcome: 'unknown' })

@@ -78,7 +78,7 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: '3.1.1 takes properties of a will and drops them',
-    file: 'client/parsing/options.ts',
+    file: 'client/api/parse-options.ts',
     find: "return hasSettings(set.will?.properties ?? {}) ? [...names, 'will.properties'] : names",
     replace: 'return names',
   },

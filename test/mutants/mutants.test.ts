@@ -43,7 +43,7 @@ function listOf(...made: Omit<Mutant, 'area'>[]): string {
 
 const sample: Omit<Mutant, 'area'> = {
   id: 'sample',
-  file: 'src/client/parsing/backoff.ts',
+  file: 'src/client/api/backoff.ts',
   find: 'Math.max(1, min)',
   replace: 'Math.max(2, min)',
   why: 'made up',
@@ -82,7 +82,7 @@ describe('the list of mutants', () => {
   })
 
   it.each([
-    ['text that is gone', { find: 'nowhere to be found' }, "mutant 'sample': its text occurs 0 times in src/client/parsing/backoff.ts"],
+    ['text that is gone', { find: 'nowhere to be found' }, "mutant 'sample': its text occurs 0 times in src/client/api/backoff.ts"],
     ['text that occurs twice', { find: 'min' }, /its text occurs \d+ times in src/],
     ['a file that is gone', { file: 'src/gone.ts' }, "mutant 'sample': there is no src/gone.ts"],
     ['a test that is gone', { tests: ['test/gone.test.ts'] }, "mutant 'sample': there is no test/gone.test.ts"],

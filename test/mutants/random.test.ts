@@ -104,7 +104,7 @@ describe('the mutants of seed 1', () => {
 })
 
 describe('the runner', () => {
-  const file = 'src/client/parsing/backoff.ts'
+  const file = 'src/client/api/backoff.ts'
   const caught = ['max < min → max >= min', "jitter === 'none' → jitter !== 'none'", 'step(attempt) - min → step(attempt) + min']
   // What an empty queue keeps for later shows in memory alone.
   const same = { file: 'src/client/common/ring.ts', change: 'slots.length > mostIdleSlots → slots.length >= mostIdleSlots' }

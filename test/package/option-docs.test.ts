@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
-import { parseOptions } from '../../src/client/parsing/options.js'
+import { parseOptions } from '../../src/client/api/parse-options.js'
 import { root } from './fixture.js'
 
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8')

@@ -1,8 +1,8 @@
 /** Services that end on a real broker: one of a group leaves under load, an UNSUBSCRIBE of the last turn, a broker that goes down at the same time. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { constant } from '../../src/client/api/backoff.js'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import { Client } from '../../src/client/node.js'
-import { constant } from '../../src/client/parsing/backoff.js'
 import { withMosquitto } from '../interop/brokers.js'
 import { Restartable } from '../interop/restartable.js'
 import { eventually, within } from '../interop/waiting.js'

@@ -7,6 +7,8 @@ import type { Message } from './message.js'
 import type { Negotiated } from './negotiated.js'
 import type { Subscription } from './subscriptions.js'
 
+export type { ListenerOptions, Unlisten } from '../common/emitter.js'
+
 /** A publish that was sent and not acknowledged. */
 export interface InFlight {
   /** Topic Name that it was published to. */
@@ -162,16 +164,3 @@ export interface ClientEvents {
 
 /** Where the client stands. */
 export type ClientState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'disconnecting' | 'closed'
-
-/** Removes a listener; also works as a disposable. */
-export interface Unlisten extends Disposable {
-  (): void
-}
-
-/** How a listener is added. */
-export interface ListenerOptions {
-  /** Remove it after the first event. */
-  readonly once?: boolean | undefined
-  /** Remove it when this signal aborts. */
-  readonly signal?: AbortSignal | undefined
-}

@@ -1,5 +1,5 @@
 /**
- * Every public type of the client: the ground floor, which imports nothing of the client. Types only.
+ * Every public type of the client. Types only: what checks values of them, in the `parse-` files beside, is for the rooms above.
  */
 export type * from './auth.js'
 export type * from './endpoints.js'

@@ -4,11 +4,23 @@
  * Emitting calls the listeners in the order in which they were added: at once, or when the transition that is under way is complete.
  */
 
-import type { ListenerOptions, Unlisten } from '../api/index.js'
 import { onAbort } from './abort.js'
 import { disposeSymbol } from './dispose.js'
 import { assertHandler, boolean, object, optional, signal as parseSignal } from './schema.js'
 import { SparseMap } from './sparse.js'
+
+/** Removes a listener; also works as a disposable. */
+export interface Unlisten extends Disposable {
+  (): void
+}
+
+/** How a listener is added. */
+export interface ListenerOptions {
+  /** Remove it after the first event. */
+  readonly once?: boolean | undefined
+  /** Remove it when this signal aborts. */
+  readonly signal?: AbortSignal | undefined
+}
 
 const listenerOptions = object<ListenerOptions>({ once: optional(boolean), signal: optional(parseSignal) })
 

@@ -1,7 +1,8 @@
 /**
  * What stands on top of clients asks of them besides their public side, under one symbol: typed topics.
  */
-import type { ClientEvents } from '../api/index.js'
+import type { MqttError } from '../../errors.js'
+import type { Bytes } from '../../wire/packets.js'
 
 /** The name of the method; the same in every copy of the package. */
 export const inside: unique symbol = Symbol.for('mqwire.inside') as never
@@ -11,5 +12,5 @@ export interface Inside {
   /** True where MQTT 5.0 is spoken, or may be. */
   readonly modern: boolean
   /** Tells of a payload that is none; the first of a channel is a line of the log too. */
-  tell(event: ClientEvents['invalid'], first: boolean): void
+  tell(event: { readonly topic: string; readonly error: MqttError; readonly start: Bytes }, first: boolean): void
 }

@@ -19,8 +19,8 @@ import {
 import type { ClientPacket, DisconnectPacket, Packet, ProtocolVersion, ServerPacket } from '../../wire/packets.js'
 import type { PropertyNotes } from '../../wire/properties.js'
 import type { Writer } from '../../wire/writer.js'
+import type { Sending } from '../api/parse-calls.js'
 import { encoder } from '../common/schema.js'
-import type { Sending } from '../parsing/requests.js'
 import { ackId, ackReason, ackType } from '../session/ack-queue.js'
 import { subscriptionIdentifierLimit, userPropertyLimit } from './bounds.js'
 

@@ -4,9 +4,9 @@
  * It names no part of another room; what a room needs of those stands in its own `ports.ts`.
  */
 import type { ClientEvents, Logger } from '../api/index.js'
+import type { Config } from '../api/parse-options.js'
 import type { Counters } from '../common/counters.js'
 import type { Emitter } from '../common/emitter.js'
-import type { Config } from '../parsing/options.js'
 import type { Platform } from '../platform/platform.js'
 import type { Session } from '../session/session.js'
 

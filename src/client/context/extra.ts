@@ -6,7 +6,7 @@
 import type { MqttError } from '../../errors.js'
 import type { AuthPacket, ConnackPacket, Properties } from '../../wire/packets.js'
 import type { AuthContext } from '../api/index.js'
-import type { Login, ParsedEndpoint } from '../parsing/endpoint.js'
+import type { Login, ParsedEndpoint } from '../api/parse-endpoint.js'
 
 /** Enhanced authentication, the renewal of credentials, and whatever comes. */
 export interface Extra {

@@ -3,8 +3,9 @@
  *
  * It acts only when the consumer had a turn since the buffer filled: a burst within one read is not its fault.
  */
+
+import type { ConsumerConfig } from '../api/parse-calls.js'
 import type { ClientContext } from '../context/context.js'
-import type { ConsumerConfig } from '../parsing/requests.js'
 import type { DeliveredMessage } from './message.js'
 import type { DeliveryOwner } from './ports.js'
 import type { Waiting } from './waiting.js'

@@ -3,8 +3,9 @@
  *
  * It never drops or settles anything by itself.
  */
+
+import type { ConsumerConfig } from '../api/parse-calls.js'
 import { Ring } from '../common/ring.js'
-import type { ConsumerConfig } from '../parsing/requests.js'
 import { noTicket } from '../session/numbers.js'
 import { Lanes, type MessageBuffer } from './lanes.js'
 import type { DeliveredMessage } from './message.js'

@@ -6,9 +6,9 @@
  */
 
 import { MqttError } from '../../errors.js'
+import { type ParsedEndpoint, referred, shown } from '../api/parse-endpoint.js'
+import type { Config } from '../api/parse-options.js'
 import { tally } from '../common/counters.js'
-import { type ParsedEndpoint, referred, shown } from '../parsing/endpoint.js'
-import type { Config } from '../parsing/options.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { unknownAlias } from '../session/refusal.js'
 import { attempt } from './attempt.js'

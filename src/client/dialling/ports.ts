@@ -5,8 +5,8 @@ import type { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import type { ConnectPacket, Properties, ProtocolVersion } from '../../wire/packets.js'
 import type { AuthContext } from '../api/index.js'
+import type { Login, ParsedEndpoint } from '../api/parse-endpoint.js'
 import type { ClientContext } from '../context/context.js'
-import type { Login, ParsedEndpoint } from '../parsing/endpoint.js'
 
 /** Enhanced authentication, where the client has it. */
 export interface Authenticator {

@@ -3,9 +3,10 @@
  *
  * It must never ask more often than a server or a wrong clock makes sense of.
  */
+
+import { type Login, type ParsedEndpoint, shown } from '../api/parse-endpoint.js'
 import { longestDelay } from '../common/bounds.js'
 import type { Extra } from '../context/extra.js'
-import { type Login, type ParsedEndpoint, shown } from '../parsing/endpoint.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { broken } from '../session/refusal.js'
 import { credentials } from './attempt.js'

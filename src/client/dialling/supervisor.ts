@@ -7,9 +7,9 @@
 
 import { describe, MqttError } from '../../errors.js'
 import type { Verdict } from '../api/index.js'
+import type { ReconnectPolicy } from '../api/parse-options.js'
 import { longestDelay } from '../common/bounds.js'
 import { SparseSet } from '../common/sparse.js'
-import type { ReconnectPolicy } from '../parsing/options.js'
 import { fallback } from './bounds.js'
 import type { BrokerList, Failure } from './brokers.js'
 import { verdictOf, verdicts } from './verdicts.js'

@@ -2,11 +2,11 @@
  * What the application may ask of the connection: that there be one, another one, at other endpoints, or authenticated anew.
  */
 import { MqttError } from '../../errors.js'
+import type { ParsedEndpoint } from '../api/parse-endpoint.js'
+import { findScanner } from '../api/parse-scanner.js'
 import { aborted, assertNotAborted, onAbort, within } from '../common/abort.js'
 import { closedError } from '../common/outcome.js'
 import { unsupported } from '../common/schema.js'
-import type { ParsedEndpoint } from '../parsing/endpoint.js'
-import { findScanner } from '../parsing/scanning.js'
 import { destroy } from './closing.js'
 import type { Parts } from './parts.js'
 

@@ -4,9 +4,10 @@
  * Shared filters are left, running turns end, acknowledgements leave, DISCONNECT is last. There is one for a client, made by the first call. It must
  * never wait longer than its most impatient caller, and never hand out what nobody can acknowledge any more.
  */
+
+import type { Goodbye } from '../api/parse-calls.js'
 import { deferred, onAbort } from '../common/abort.js'
 import type { Consumer } from '../delivery/consumer.js'
-import type { Goodbye } from '../parsing/requests.js'
 import { destroy, end, finish } from './closing.js'
 import type { Parts } from './parts.js'
 import { sessionExpiry } from './transitions.js'

@@ -4,8 +4,8 @@
  * It never refuses: whoever pushes asks first.
  */
 
+import type { OutboundConfig } from '../api/parse-options.js'
 import { Queue } from '../common/queue.js'
-import type { OutboundConfig } from '../parsing/options.js'
 import type { QueuedPublish } from './queued-publish.js'
 
 /** What waits. */

@@ -2,8 +2,8 @@
  * What publishing needs of the other rooms. Types only; `lifecycle/` implements the owner, `connection/` the writer.
  */
 import type { MqttError } from '../../errors.js'
+import type { Sending } from '../api/parse-calls.js'
 import type { ClientContext } from '../context/context.js'
-import type { Sending } from '../parsing/requests.js'
 
 /** What writes packets on the connection that is up. */
 export interface PublishWriter {

@@ -8,11 +8,11 @@
 
 import { MqttError } from '../../errors.js'
 import type { Receipt } from '../api/index.js'
+import { type CheckedPublish, payloadBytes, type Sending } from '../api/parse-calls.js'
+import { asInvalidOption } from '../api/parse-options.js'
 import { assertNotAborted, onAbort, rejected } from '../common/abort.js'
 import { largePayload } from '../common/bounds.js'
 import { withOutcome } from '../common/outcome.js'
-import { asInvalidOption } from '../parsing/options.js'
-import { type CheckedPublish, payloadBytes, type Sending } from '../parsing/requests.js'
 import { Admission } from './admission.js'
 import { Backlog } from './backlog.js'
 import { Draining } from './draining.js'

@@ -3,7 +3,7 @@
  */
 import type { MqttError } from '../../errors.js'
 import type { ClientEvents, ClientState, Filters, Handler, Handling, ListenOptions, Negotiated, Payload, PublishOptions } from '../api/index.js'
-import type { Spoken } from '../parsing/requests.js'
+import type { Spoken } from '../api/parse-calls.js'
 import type { Platform } from '../platform/platform.js'
 
 /** A client, as requests and responders use it. */

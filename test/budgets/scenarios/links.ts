@@ -3,8 +3,8 @@
  * (T05, T18, T20 to T23, T26 to T28).
  */
 import type { ClientOptions } from '../../../src/client/api/index.js'
+import { parseOptions } from '../../../src/client/api/parse-options.js'
 import { Client as BrowserClient } from '../../../src/client/browser.js'
-import { parseOptions } from '../../../src/client/parsing/options.js'
 import type { MqttError } from '../../../src/errors.js'
 import { World } from '../../client/harness.js'
 import { Rig, refusing } from '../../client/rig.js'

@@ -7,11 +7,11 @@
 import { MqttError, textOf } from '../../errors.js'
 import type { Target } from '../../transport/transport.js'
 import type { Bytes } from '../../wire/packets.js'
-import type { CustomTransport, Endpoint, EndpointOptions } from '../api/index.js'
 import { anyObject, bytes, callable, object, optional, optionError, type Parser, quoted, text, that, unsupported } from '../common/schema.js'
 import type { Platform } from '../platform/platform.js'
 import { mostReferences } from './bounds.js'
-import { type ConnectOverrides, overrides } from './options.js'
+import type { CustomTransport, Endpoint, EndpointOptions } from './index.js'
+import { type ConnectOverrides, overrides } from './parse-options.js'
 
 export { hasSettings } from '../common/schema.js'
 

@@ -4,8 +4,9 @@
  * Pure functions of the attempt, the error and a source of randomness. Full jitter spreads many clients that lost the same broker over the whole
  * window; no delay is ever below `min` or above `max`.
  */
-import type { Backoff, ExponentialOptions } from '../api/index.js'
+
 import { duration, invalid, object, oneOf, withDefault } from '../common/schema.js'
+import type { Backoff, ExponentialOptions } from './index.js'
 
 const options = object<{ readonly min: number; readonly max: number; readonly jitter: 'full' | 'none' }>({
   min: withDefault(duration, 1000),

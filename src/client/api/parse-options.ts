@@ -10,21 +10,6 @@ import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
 import type { ConnectPacket, Properties, ProtocolVersion, QoS, UserProperties, Will } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
-import type {
-  AuthMechanism,
-  Backoff,
-  ClientEvents,
-  ClientListeners,
-  ClientOptions,
-  Credentials,
-  CredentialsContext,
-  DecisionContext,
-  Logger,
-  OfflinePolicy,
-  OutboundOverflow,
-  Overflow,
-  Verdict,
-} from '../api/index.js'
 import {
   anyObject,
   assertHandler,
@@ -55,7 +40,22 @@ import {
 import type { Platform } from '../platform/platform.js'
 import { exponential } from './backoff.js'
 import { hiddenKeepAlive, megabyte, unsigned32 } from './bounds.js'
-import { type ScannerOption, scannerOption } from './scanning.js'
+import type {
+  AuthMechanism,
+  Backoff,
+  ClientEvents,
+  ClientListeners,
+  ClientOptions,
+  Credentials,
+  CredentialsContext,
+  DecisionContext,
+  Logger,
+  OfflinePolicy,
+  OutboundOverflow,
+  Overflow,
+  Verdict,
+} from './index.js'
+import { type ScannerOption, scannerOption } from './parse-scanner.js'
 
 export const expiryInterval: Parser<number> = integer(0, unsigned32)
 

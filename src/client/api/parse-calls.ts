@@ -8,7 +8,6 @@ import { DISCONNECT } from '../../wire/constants.js'
 import type { Properties, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
 import { hasWildcard, isShared, validateTopicFilter } from '../../wire/topics.js'
-import type { AckMode, Filters, ListenOptions, Message, Negotiated, NextOptions, Overflow, SubscribeOptions } from '../api/index.js'
 import {
   assertHandler,
   assertNone,
@@ -37,7 +36,17 @@ import {
   withDefault,
 } from '../common/schema.js'
 import { mostBuffered } from './bounds.js'
-import { bufferOptions, type Config, expiryInterval, messageOptions, offlinePolicy, outboundOverflow, publishProperties, qos } from './options.js'
+import type { AckMode, Filters, ListenOptions, Message, Negotiated, NextOptions, Overflow, SubscribeOptions } from './index.js'
+import {
+  bufferOptions,
+  type Config,
+  expiryInterval,
+  messageOptions,
+  offlinePolicy,
+  outboundOverflow,
+  publishProperties,
+  qos,
+} from './parse-options.js'
 
 const publishSchema = {
   qos: withDefault(qos, 0),
@@ -69,12 +78,12 @@ export function payloadBytes(payload: unknown): Uint8Array {
   return payload instanceof Uint8Array && payload.constructor === nodeBuffer ? payload : givenBytes(payload, 'payload')
 }
 
-/** Checks the options of `publish`. Most properties are checked by the encoder. */
-export function checkedPublish(given: unknown): CheckedPublish {
-  return given === undefined ? noOptions : (onlyQos(given) ?? publishOptions(given))
+/** Checks the arguments of `publish`. The topic's text and most properties are checked by the encoder. */
+export function publishCall(topic: unknown, payload: unknown, given: unknown): [topic: string, payload: Uint8Array, options: CheckedPublish] {
+  return [checkedTopic(topic), payloadBytes(payload), given === undefined ? noOptions : (onlyQos(given) ?? publishOptions(given))]
 }
 
-/** Checks the topic of a publish, whose text is checked by the encoder. */
+/** Checks the topic of `post`. */
 export function checkedTopic(topic: unknown): string {
   if (typeof topic !== 'string') throw optionError('ERR_INVALID_TOPIC', 'topic', `topic must be a string, not ${typeof topic}`)
   return topic
