@@ -34,6 +34,7 @@ const diallers: Readonly<Record<string, Dial>> = {
   unix: dialUnix,
 }
 const secure = ['mqtts', 'ssl', 'tls', 'wss']
+const local = ['unix']
 const tlsErrors = ['ERR_TLS', 'ERR_SSL', 'CERT_', 'UNABLE_TO_', 'SELF_SIGNED', 'DEPTH_ZERO', 'HOSTNAME_MISMATCH', 'INVALID_CA', 'EPROTO', 'ERR_OSSL']
 
 const channels = new Map<string, Channel>()
@@ -104,6 +105,7 @@ const platform: Platform = {
   allocate: (size) => new Uint8Array(Buffer.allocUnsafeSlow(size).buffer),
   loadScanner: async () => (await import('../wasm/index.js')).loadScanner(),
   schemes: `${Object.keys(diallers).join(':, ')}:`,
+  local,
   dialler: (scheme) => (Object.hasOwn(diallers, scheme) ? diallers[scheme] : undefined),
   isTlsError: (error) => tlsErrors.some((prefix) => codeOf(error).startsWith(prefix)),
   describe: described,
@@ -113,7 +115,7 @@ const platform: Platform = {
     const scheme = url.protocol.slice(0, -1)
     if (hasSettings(tls) && !secure.includes(scheme)) return 'tls'
     if (hasSettings(headers) && !scheme.startsWith('ws')) return 'headers'
-    return hasSettings(socket) && scheme === 'unix' ? 'socket' : undefined
+    return hasSettings(socket) && local.includes(scheme) ? 'socket' : undefined
   },
 }
 

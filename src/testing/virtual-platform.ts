@@ -23,6 +23,7 @@ export function virtualPlatform(clock: VirtualClock, seed = 1): Platform {
     nextTurn: (callback) => void clock.setTimer(callback, 0),
     reads: (...parts) => new Reads(...parts),
     schemes: 'the `transport` of an endpoint',
+    local: ['unix'],
     dialler: () => undefined,
     isTlsError: () => false,
     describe: (error) => error.message,

@@ -121,7 +121,7 @@ function checkUrl({ protocol, host, hostname, pathname, href }: URL, platform: P
   // What stands for the scheme may be a user name, when the scheme was forgotten: it is not shown.
   if (platform.dialler(scheme) === undefined)
     badUrl(host === '' ? `no scheme${form}` : `no transport for ${protocol} but ${platform.schemes}`, source)
-  if ((scheme === 'unix' ? pathname : hostname) === '') badUrl('no host or path')
+  if ((platform.local?.includes(scheme) ? pathname : hostname) === '') badUrl('no host or path')
   // A WebSocket class throws for it; elsewhere it is a '#' that belongs to user name or password.
   if (href.includes('#')) badUrl('# must be %23')
 }

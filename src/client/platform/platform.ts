@@ -41,6 +41,8 @@ export interface Platform {
   attend?(client: object): void
   /** The URL schemes that have a transport, for a sentence. */
   readonly schemes: string
+  /** Schemes whose URLs have a path and no host. Absent where there are none. */
+  readonly local?: readonly string[]
   /** The transport of a URL scheme, or undefined when this platform has none. */
   dialler(scheme: string): Dial | undefined
   /** Makes what reads of sockets go through. Absent where there are none. */
