@@ -52,7 +52,7 @@ const table: readonly (Row | undefined)[] = [
   none,
   // 1
   ['payloadFormatIndicator', FLAG, ON_PUBLISH],
-  ['messageExpiryInterval', U32, ON_PUBLISH, 1],
+  ['messageExpiryInterval', U32, ON_PUBLISH],
   ['contentType', UTF8, ON_PUBLISH],
   none,
   none,
