@@ -10,7 +10,11 @@ import { afterEach, expect } from 'vitest'
 const canary = /canary|tweety-5up3r/i
 const printers = ['debug', 'dir', 'error', 'info', 'log', 'trace', 'warn'] as const
 
-const overheard: string[] = []
+/** Suites that share their modules run this once for every file: they share what is overheard as well, and nothing is listened to twice. */
+const shared = globalThis as { overheardSecrets?: string[] }
+const isFirst = shared.overheardSecrets === undefined
+shared.overheardSecrets ??= []
+const overheard = shared.overheardSecrets
 
 /** True when there is a secret in it, which is then known and need not be printed. */
 function secret(given: readonly unknown[]): boolean {
@@ -20,17 +24,20 @@ function secret(given: readonly unknown[]): boolean {
   return true
 }
 
-for (const name of printers) {
-  const print = console[name].bind(console)
-  console[name] = (...given: unknown[]) => {
-    if (!secret(given)) print(...given)
+function listen(): void {
+  for (const name of printers) {
+    const print = console[name].bind(console)
+    console[name] = (...given: unknown[]) => {
+      if (!secret(given)) print(...given)
+    }
   }
+  const emitWarning = process.emitWarning.bind(process)
+  process.emitWarning = ((warning: string | Error, ...rest: []) => {
+    if (!secret([warning, ...rest])) emitWarning(warning, ...rest)
+  }) as typeof process.emitWarning
 }
 
-const emitWarning = process.emitWarning.bind(process)
-process.emitWarning = ((warning: string | Error, ...rest: []) => {
-  if (!secret([warning, ...rest])) emitWarning(warning, ...rest)
-}) as typeof process.emitWarning
+if (isFirst) listen()
 
 /** What was overheard since it was last asked for. */
 const taken = (): string[] => overheard.splice(0)
