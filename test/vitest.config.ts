@@ -81,6 +81,8 @@ export default defineConfig({
       {
         test: {
           ...common,
+          // Counting takes its time, too.
+          testTimeout: 60_000,
           name: 'counted',
           include: counted,
           exclude: random,

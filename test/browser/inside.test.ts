@@ -1,6 +1,7 @@
 /**
- * What depends on nothing but the language, inside a real browser: the pure suites as they are, half of them in a page and half in a worker of it, and
- * the virtual world, whose histories must be those of Node to the last event. Files that are left out stand in `inside/left-out.ts`, with the reason.
+ * What depends on nothing but the language, inside a real browser: pure suites as they are, half of them in a page and half in a worker of it, and the
+ * virtual world, whose histories must be those of Node to the last event. A push runs a sample of the files, `npm run inside` all that a browser can
+ * run; both, and what is left out with the reason, stand in `inside/left-out.ts`.
  */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -8,8 +9,8 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requireDist, root } from '../package/fixture.js'
 import { driven, withChromium } from './chromium.js'
-import { allFiles, bundleInside, files, placeOf } from './inside/bundle.js'
-import { leftOut, long } from './inside/left-out.js'
+import { allFiles, bundleInside, files, placeOf, run } from './inside/bundle.js'
+import { leftOut, sample } from './inside/left-out.js'
 import { type Histories, histories, historyOf } from './inside/world.js'
 import { type Site, serveSite } from './site.js'
 
@@ -23,7 +24,7 @@ interface Outcome {
 
 const places = ['page', 'worker'] as const
 /** Seeds of the virtual world in each place. */
-const seeds = 150
+const seeds = process.env['MQWIRE_LONG'] === undefined ? 40 : 1000
 
 describe('what is left out', () => {
   it('is all that a browser cannot load: the rest can be bundled', { timeout: 60_000 }, async () => {
@@ -31,14 +32,15 @@ describe('what is left out', () => {
   })
 
   it('is there, and has a reason', () => {
-    for (const name of [...Object.keys(leftOut), ...long]) expect(allFiles).toContain(name)
-    expect(long.filter((name) => name in leftOut && typeof leftOut[name] === 'string')).toEqual([])
-    // The runner in the browser looks for the titles of the files that it runs, which are not the long ones.
-    const titles = long.flatMap((name) => (typeof leftOut[name] === 'object' ? Object.keys(leftOut[name]).map((title) => ({ name, title })) : []))
+    for (const name of Object.keys(leftOut)) expect(allFiles).toContain(name)
+    for (const name of sample) expect(files).toContain(name)
+    expect(new Set(sample).size).toBe(sample.length)
+    // The runner in the browser looks for the titles of the files that it runs.
+    const titles = files.flatMap((name) => Object.keys(leftOut[name] ?? {}).map((title) => ({ name, title })))
     expect(titles.filter(({ name, title }) => !readFileSync(path.join(root, 'test', name), 'utf8').includes(title))).toEqual([])
     expect(files.length).toBeGreaterThan(allFiles.length / 2)
     // A word that the search for secrets on the console knows.
-    expect(long).toContain('client/secrets-canary.test.ts')
+    expect(sample).not.toContain('client/secrets-canary.test.ts')
   })
 })
 
@@ -71,7 +73,7 @@ withChromium(() => {
     beforeAll(() => {
       for (const place of places) {
         let before: Promise<unknown> = Promise.resolve()
-        for (const file of files.filter((name) => placeOf(name) === place)) {
+        for (const file of run.filter((name) => placeOf(name) === place)) {
           const outcome = before.then(() => call<Outcome>(place, 'runFile', file))
           before = outcome.catch(() => undefined)
           outcomes.set(file, outcome)
@@ -79,14 +81,14 @@ withChromium(() => {
       }
     })
     afterAll(() => {
-      const rest = allFiles.length - files.length
+      const rest = allFiles.length - run.length
       const seconds = ((performance.now() - since) / 1000).toFixed(1)
-      console.log(`inside Chromium: ${passed} tests of ${files.length} files, ${skipped} tests and ${rest} files left out, ${seconds} s`)
+      console.log(`inside Chromium: ${passed} tests of ${run.length} files, ${skipped} tests and ${rest} files left out, ${seconds} s`)
       const slowest = times.sort(([, one], [, other]) => other - one).slice(0, 5)
       console.log(`the slowest: ${slowest.map(([name, milliseconds]) => `${name} ${Math.round(milliseconds)} ms`).join(', ')}`)
     })
 
-    it.each(files)('%s', { timeout: 300_000 }, async (name) => {
+    it.each(run)('%s', { timeout: 300_000 }, async (name) => {
       const outcome = await outcomes.get(name)
       passed += outcome?.passed ?? 0
       skipped += outcome?.skipped ?? 0

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { build, type Plugin } from 'esbuild'
 import { root } from '../../package/fixture.js'
-import { leftOut, long } from './left-out.js'
+import { leftOut, sample } from './left-out.js'
 
 const folder = path.join(root, 'test', 'browser', 'inside')
 /** Folders of tests that depend on nothing but the language. */
@@ -21,10 +21,11 @@ export const allFiles: readonly string[] = suites.flatMap((suite) =>
     .sort(),
 )
 
-/** Those that are run, in order. The long ones only when they are asked for. */
-export const files: readonly string[] = allFiles.filter(
-  (name) => typeof leftOut[name] !== 'string' && (process.env['MQWIRE_LONG'] !== undefined || !long.includes(name)),
-)
+/** Those that a browser can run, in order. */
+export const files: readonly string[] = allFiles.filter((name) => typeof leftOut[name] !== 'string')
+
+/** Those that are run. All of them only when they are asked for. */
+export const run: readonly string[] = process.env['MQWIRE_LONG'] === undefined ? sample : files
 
 /** File to the titles of its tests that are not run. */
 const titles = Object.fromEntries(Object.entries(leftOut).flatMap(([name, tests]) => (typeof tests === 'string' ? [] : [[name, Object.keys(tests)]])))
@@ -62,7 +63,7 @@ const ofPages = ['client/publish.test.ts', 'wire/given-bytes.test.ts']
 
 /** Where a file is run: by turns, but for what needs a document. */
 export function placeOf(name: string): 'page' | 'worker' {
-  return ofPages.includes(name) || files.indexOf(name) % 2 === 0 ? 'page' : 'worker'
+  return ofPages.includes(name) || run.indexOf(name) % 2 === 0 ? 'page' : 'worker'
 }
 
 /**
