@@ -228,25 +228,36 @@ async function provoke(link: Link): Promise<void> {
 
 async function keepsSecrets(bench: Bench): Promise<void> {
   const url = await bench.server()
-  await bench.meter.start()
-  const out: string[] = []
+  // The texts are looked through and let go: kept, they would count as the client's memory.
+  const leaks: string[] = []
+  let looked = 0
+  const look = (...texts: string[]): void => {
+    looked += texts.length
+    leaks.push(...texts.filter((text) => text.includes(canary)))
+  }
   const { write } = process.stderr
-  process.stderr.write = ((chunk: string) => out.push(String(chunk)) > 0) as typeof write
-  process.on('warning', (warning) => out.push(String(warning)))
+  process.stderr.write = ((chunk: string) => {
+    look(String(chunk))
+    return true
+  }) as typeof write
+  process.on('warning', (warning) => look(String(warning)))
   let told = 0
-  for (let number = 1; number <= 10; number++) {
+  for (let number = 1; number <= 20; number++) {
+    // The code of these ways is compiled in the first ten; the second ten are what the attack adds.
+    if (number === 11) await bench.meter.start()
     const client = bench.client(url.replace('mqtt://', `mqtt://user:${canary}@`), { username: 'user', password: canary })
-    client.on('packet', (event) => out.push(inspect(event, { depth: 9 })))
+    client.on('packet', (event) => look(inspect(event, { depth: 9 })))
     const { error } = await bench.failure(client.connect())
-    out.push(inspect(error, { depth: 9, showHidden: true }), inspect(client, { depth: 9, showHidden: true }), JSON.stringify(error) ?? '')
+    look(inspect(error, { depth: 9, showHidden: true }), inspect(client, { depth: 9, showHidden: true }), JSON.stringify(error) ?? '')
     const { secret } = await bench.told('connect', number)
     if (secret === true) told += 1
     bench.release(client)
   }
   process.stderr.write = write
-  out.push(...bench.log, inspect(bench.heard, { depth: 9 }))
-  bench.same(told, 10, 'the server got the password, in CONNECT')
-  bench.same(out.filter((line) => line.includes(canary)).length, 0, 'nobody else did: errors, events, packets, logs, inspect')
+  look(...bench.log, inspect(bench.heard, { depth: 9 }))
+  bench.same(told, 20, 'the server got the password, in CONNECT')
+  bench.check(looked > 50, 'errors, events, packets, logs and what inspect shows were looked through', looked)
+  bench.same(leaks.length, 0, 'nobody else did: errors, events, packets, logs, inspect')
 }
 
 export const tables: readonly Scenario[] = [
@@ -326,8 +337,8 @@ export const tables: readonly Scenario[] = [
     row: 'T17',
     variant: 'canary',
     limit: 'no secret outside of CONNECT',
-    fed: '10 refusals, breaches and cuts',
-    budget: 2 * MiB,
+    fed: '10 refusals, breaches and cuts after ten of the same',
+    budget: MiB,
     peer: provoke,
     run: keepsSecrets,
   },
