@@ -42,7 +42,8 @@ import { type Inside, inside } from './common/inside.js'
 import { closedError, errorOfAll } from './common/outcome.js'
 import { anyObject, object, optional, signal as parseSignal, settingsIn } from './common/schema.js'
 import { Consumer } from './delivery/consumer.js'
-import { HandlerLoop } from './delivery/handling.js'
+import { HandlerLoop, ListenHandle } from './delivery/handling.js'
+import { SubscriptionHandle } from './delivery/subscription.js'
 import { destroy } from './lifecycle/closing.js'
 import { connect, reauthenticate, reconnect, setBrokers } from './lifecycle/connecting.js'
 import { Core } from './lifecycle/core.js'
@@ -166,7 +167,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_SUBSCRIPTION_CONFLICT, ERR_CLOSED
    */
   subscription(filters: Filters, options?: SubscribeOptions): Subscription {
-    return subscribed(this.#core, subscriptionCall(filters, options, this.#core.options))
+    return subscribed(this.#core, subscriptionCall(filters, options, this.#core.options)).subscription
   }
 
   /**
@@ -178,7 +179,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
     const consumer = subscribed(this.#core, call)
     const loop = new HandlerLoop(consumer, handler, call.listen, this.#core)
     await consumer.ready
-    return loop
+    return new ListenHandle(consumer.subscription, loop)
   }
 
   /**
@@ -312,6 +313,7 @@ function hostOf(client: BaseClient, { options, platform, session }: Core): Reque
 function subscribed(core: Core, { requests, options }: SubscriptionCall): Consumer {
   assertOpen(core.states.stopping)
   const consumer = new Consumer(core, options)
+  consumer.subscription = new SubscriptionHandle(consumer, core.registry)
   consumer.ready = core.registry.subscribe(consumer, requests, options)
   const stop = onAbort(options.until, () => consumer.leave())
   if (consumer.ended) stop()

@@ -48,6 +48,8 @@ export interface Listened {
 }
 
 const utf8 = new TextEncoder()
+/** Nobody wants to know what becomes of a message. */
+const nobody = { settle: () => false }
 
 /** A message as it is handed to a handler. */
 export function message(topic: string, text: string, properties: MessageProperties = {}, qos: 0 | 1 | 2 = 0): Message {
@@ -57,7 +59,7 @@ export function message(topic: string, text: string, properties: MessageProperti
   framer.next()
   const view = new PublishView()
   framer.read(view, new TopicTable())
-  const made = new OwnedMessage(view, topic, new Piece(bytes), 0, 0, undefined, noTicket)
+  const made = new OwnedMessage(0, nobody, false).place(view, topic, new Piece(bytes), 0, noTicket, undefined)
   // Also such that no server may send.
   return Object.defineProperty(made, 'properties', { value: properties })
 }

@@ -31,7 +31,7 @@ export const plantedDefects: readonly PlantedDefect[] = [
   {
     name: 'listen that ended before it began is never done',
     file: 'client/delivery/handling.ts',
-    find: '    if (consumer.ended) consumer.onEnd(undefined)\n',
+    find: '    if (consumer.ended) this.handleEnd(undefined)\n',
     replace: '',
   },
   {

@@ -60,10 +60,10 @@ MessageRouter.prototype.handleMessage = function (this: MessageRouter, view, rec
   check(record.name !== '' && !/[+#\0]/.test(record.name), 'delivery', () => `a message on ${JSON.stringify(record.name)}`)
   handleMessage.call(this, view, record, ticket, limit)
 }
-const { handleKept } = MessageRouter.prototype
-MessageRouter.prototype.handleKept = function (this: MessageRouter, messages): void {
+const { requeue } = MessageRouter.prototype
+MessageRouter.prototype.requeue = function (this: MessageRouter, messages): void {
   const before = this.budget.bytes
-  handleKept.call(this, messages)
+  requeue.call(this, messages)
   parts.givenBack += Math.max(0, this.budget.bytes - before)
 }
 const { pump } = Connection.prototype

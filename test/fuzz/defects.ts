@@ -121,7 +121,7 @@ export const defects: readonly PlantedDefect[] = [
     target: 'client',
     by: ['pending'],
     file: 'client/delivery/readers.ts',
-    find: '      else waiter.reject(error)',
+    find: '      else call.reject(error)',
     replace: '      else void error',
   },
   {

@@ -83,7 +83,7 @@ export const outsideDefects: readonly Defect[] = [
     name: 'overflow policies act on what comes only',
     by: ['I8'],
     file: 'client/delivery/consumer.ts',
-    find: "    if (!message.settled && this.config.overflow !== 'backpressure') this.#host.router.relief.add(this)\n",
+    find: "    if (!message.settled && this.config.overflow !== 'backpressure') this.#host.router.sweep.add(this.#overflow)\n",
     replace: '',
   },
   {
@@ -106,9 +106,9 @@ export const outsideDefects: readonly Defect[] = [
   {
     name: 'handlers beyond 64 are forgotten',
     by: ['turn'],
-    file: 'client/delivery/consumer.ts',
-    find: "this.#hands.add(message, this.config.ack === 'manual' && this.onReadable === undefined)",
-    replace: "this.#hands.add(message, this.config.ack === 'manual')",
+    file: 'client/delivery/outstanding.ts',
+    find: "if (ack === 'manual' && this.messages.length >= this.#sweepAt && this.#readers.handler === undefined) {",
+    replace: "if (ack === 'manual' && this.messages.length >= this.#sweepAt) {",
   },
   {
     name: 'a connection lost during the end cuts handlers off',

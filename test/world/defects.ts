@@ -43,11 +43,9 @@ export const defects: readonly Defect[] = [
   {
     name: 'acknowledged before it was delivered',
     by: ['I1'],
-    file: 'client/delivery/consumer.ts',
-    find: `    if (this.config.ack === 'on-receive') message.settle(0)
-    // Handlers`,
-    replace: `    message.settle(0)
-    // Handlers`,
+    file: 'client/delivery/outstanding.ts',
+    find: "if (ack === 'on-receive') message.settle(0)",
+    replace: 'message.settle(0)',
   },
   {
     name: 'send quota off by one',

@@ -2,20 +2,20 @@
  * Tells of messages that came in and were dropped unread: at most once in an interval, with how many they were meanwhile.
  */
 import { tally } from '../common/counters.js'
+import type { ConsumerConfig } from '../parsing/requests.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { dropInterval } from './bounds.js'
-import type { Consumer } from './consumer.js'
 import type { DeliveredMessage } from './message.js'
 import type { DeliveryHost } from './ports.js'
 
 /** Dropped messages of one client. */
 export class DropReport {
-  readonly #host: DeliveryHost<Consumer>
+  readonly #host: DeliveryHost<unknown>
   #count = 0
   #topic = ''
   #timer: CancelTimer | undefined
 
-  constructor(host: DeliveryHost<Consumer>) {
+  constructor(host: DeliveryHost<unknown>) {
     this.#host = host
   }
 
@@ -29,10 +29,10 @@ export class DropReport {
   }
 
   /** A consumer dropped a message unread. */
-  handleDrop(consumer: Consumer, message: DeliveredMessage): void {
+  handleDrop({ onDrop }: ConsumerConfig, message: DeliveredMessage): void {
     this.add(message.topic)
     try {
-      consumer.config.onDrop?.(message)
+      onDrop?.(message)
     } catch (error) {
       this.#host.log('error', 'onDrop threw: ', error)
     }

@@ -15,22 +15,58 @@ import { Ring } from '../common/ring.js'
 import { SparseSet } from '../common/sparse.js'
 import type { CheckedListen } from '../parsing/requests.js'
 import { firstDelay, longestDelay, retries } from './bounds.js'
-import type { Consumer } from './consumer.js'
+import type { Consumer, PublicFace } from './consumer.js'
 import type { DeliveredMessage } from './message.js'
-import type { DeliveryHost } from './ports.js'
+import type { DeliveryHost, MessageHandler } from './ports.js'
+
+/** The implementation of {@link Handling}. */
+export class ListenHandle extends Printed implements Handling {
+  static override readonly name = 'Handling'
+  readonly #subscription: PublicFace
+  readonly #loop: HandlerLoop
+
+  constructor(subscription: PublicFace, loop: HandlerLoop) {
+    super()
+    this.#subscription = subscription
+    this.#loop = loop
+  }
+
+  get granted(): readonly Grant[] {
+    return this.#subscription.granted
+  }
+
+  override toJSON(): object {
+    return this.#subscription.toJSON()
+  }
+
+  get done(): Promise<void> {
+    return this.#loop.done.promise
+  }
+
+  unsubscribe(): Promise<void> {
+    return this.#subscription.unsubscribe()
+  }
+
+  detach(): void {
+    this.#loop.stop()
+  }
+
+  [asyncDisposeSymbol](): PromiseLike<void> {
+    return this.#subscription[asyncDisposeSymbol]()
+  }
+}
 
 /** Runs a handler over a consumer. */
-export class HandlerLoop extends Printed implements Handling {
-  static override readonly name = 'Handling'
+export class HandlerLoop implements MessageHandler {
+  readonly done: Deferred<void> = deferred()
+  readonly takesShown: boolean
   readonly #host: DeliveryHost<Consumer>
   readonly #consumer: Consumer
   readonly #handler: Handler
-  readonly #onError: CheckedListen['onError']
-  readonly #concurrency: number
+  readonly #options: CheckedListen
   readonly #acknowledge: boolean
-  readonly #done: Deferred<void> = deferred()
   /** Messages that wait for their next attempt: each gives its message up, unacknowledged. */
-  readonly #waiting = new SparseSet<() => void>()
+  readonly #retrying = new SparseSet<() => void>()
   /** Those whose time has come: with keys, they wait for a place. */
   readonly #due = new Ring<() => void>()
   /** A message that waits for its next attempt holds up its key alone, and takes no place. */
@@ -43,60 +79,35 @@ export class HandlerLoop extends Printed implements Handling {
   #stopped = false
 
   constructor(consumer: Consumer, handler: Handler, options: CheckedListen, host: DeliveryHost<Consumer>) {
-    super()
+    const { lifetime, keyOf } = consumer.config
     this.#consumer = consumer
     this.#host = host
     this.#handler = handler
-    this.#onError = options.onError
-    this.#concurrency = options.concurrency
+    this.#options = options
     this.#acknowledge = options.ack !== 'on-receive'
-    consumer.onReadable = () => this.#wake()
-    this.#keyed = consumer.config.keyOf !== undefined
-    if (consumer.config.lifetime === 'borrowed' && options.concurrency === 1 && !this.#keyed)
-      consumer.onRead = (message) => this.#handleAtOnce(message)
-    consumer.onClosing = () => this.#giveUp()
-    consumer.onEnd = (error) => {
-      this.#over ??= { error }
-      this.#end()
-    }
+    this.#keyed = keyOf !== undefined
+    this.takesShown = lifetime === 'borrowed' && options.concurrency === 1 && !this.#keyed
+    consumer.readers.handler = this
     // A signal may have ended it before anybody could listen.
-    if (consumer.ended) consumer.onEnd(undefined)
-    this.#wake()
+    if (consumer.ended) this.handleEnd(undefined)
+    this.handleReadable()
   }
 
-  get granted(): readonly Grant[] {
-    return this.#consumer.granted
-  }
-
-  override toJSON(): object {
-    return this.#consumer.toJSON()
-  }
-
-  get done(): Promise<void> {
-    return this.#done.promise
-  }
-
-  unsubscribe(): Promise<void> {
-    return this.#consumer.unsubscribe()
-  }
-
-  detach(): void {
+  /** What runs is not acknowledged any more: it is left to the next subscription. */
+  stop(): void {
     this.#stopped = true
     this.#consumer.leave('detach')
   }
 
-  [asyncDisposeSymbol](): Promise<void> {
-    this.#consumer.leave()
-    return Promise.resolve()
-  }
-
-  readonly #end = (): void => {
-    if (this.#host.states.ended) this.#giveUp()
+  /** Told again, without an error, when the client has ended. */
+  readonly handleEnd = (error?: MqttError): void => {
+    this.#over ??= { error }
+    if (this.#host.states.ended) this.handleClosing()
     this.#finish()
   }
 
   // Once per burst, after the read that brought it.
-  #wake(): void {
+  handleReadable(): void {
     if (this.#queued) return
     this.#queued = true
     this.#host.platform.microtask(() => {
@@ -105,25 +116,30 @@ export class HandlerLoop extends Printed implements Handling {
     })
   }
 
-  // Where it was read, without a wait: only when nothing else is under way. True when it is done with.
-  #handleAtOnce(message: DeliveredMessage): boolean {
+  // Without a wait: only when nothing else is under way.
+  handleShown(message: DeliveredMessage): boolean {
     this.#running += 1
     if (!this.#handle(message, 1)) return false
     if (this.#acknowledge && !this.#stopped) message.settle(0)
     this.#running -= 1
-    this.#consumer.release(message)
+    this.#consumer.outstanding.release(message)
     if (this.#over !== undefined) this.#finish()
     return true
+  }
+
+  handleClosing(): void {
+    for (const giveUp of this.#retrying) giveUp()
+    this.#retrying.clear()
   }
 
   #run(): void {
     if (this.#looping) return
     this.#looping = true
     // What nobody can acknowledge any more is left to the session.
-    while (this.#running < this.#concurrency && !this.#stopped && !this.#host.states.ended) {
+    while (this.#running < this.#options.concurrency && !this.#stopped && !this.#host.states.ended) {
       const again = this.#due.shift()
-      const crowded = this.#waiting.size >= this.#consumer.config.buffer + this.#concurrency
-      const message = again === undefined && !crowded ? this.#consumer.take() : undefined
+      const crowded = this.#retrying.size >= this.#consumer.config.buffer + this.#options.concurrency
+      const message = again === undefined && !crowded ? this.#consumer.outstanding.next() : undefined
       if (again === undefined && message === undefined) break
       this.#running += 1
       if (message === undefined) again?.()
@@ -153,7 +169,7 @@ export class HandlerLoop extends Printed implements Handling {
   }
 
   #handleFailure(message: DeliveredMessage, attempt: number, error: unknown): void {
-    const decide = this.#onError
+    const decide = this.#options.onError
     if (typeof decide !== 'function') return this.#apply(usual(decide, message, attempt), message, attempt, error)
     Promise.resolve()
       .then(() => decide(error, message, attempt))
@@ -166,21 +182,21 @@ export class HandlerLoop extends Printed implements Handling {
     if (verdict === 'stop') {
       this.#stopped = true
       this.#running -= 1
-      const failure = this.#report(error, message)
+      const failure = report(this.#host, error, message)
       this.#over ??= { error: failure }
-      return this.#consumer.leave('detach')
+      return this.stop()
     }
     // What was acknowledged and released cannot be shown again.
     if (verdict === 'retry' && !message.released) return this.#retry(message, attempt)
-    this.#report(error, message)
+    report(this.#host, error, message)
     this.#settle(message, 0x80)
   }
 
   #retry(message: DeliveredMessage, attempt: number): void {
     const delay = Math.min(longestDelay, firstDelay * 2 ** (attempt - 1))
     const again = (): void => {
-      this.#waiting.delete(giveUp)
-      if (this.#consumer.holds(message)) this.#start(message, attempt + 1)
+      this.#retrying.delete(giveUp)
+      if (this.#consumer.outstanding.messages.includes(message)) this.#start(message, attempt + 1)
       else this.#leave(message)
     }
     const cancel = this.#host.platform.setTimer(() => {
@@ -193,15 +209,10 @@ export class HandlerLoop extends Printed implements Handling {
       if (this.#keyed) this.#running += 1
       this.#leave(message)
     }
-    this.#waiting.add(giveUp)
+    this.#retrying.add(giveUp)
     if (!this.#keyed) return
     this.#running -= 1
     this.#run()
-  }
-
-  #giveUp(): void {
-    for (const giveUp of this.#waiting) giveUp()
-    this.#waiting.clear()
   }
 
   #settle(message: DeliveredMessage, reasonCode: number): void {
@@ -211,16 +222,8 @@ export class HandlerLoop extends Printed implements Handling {
 
   #leave(message: DeliveredMessage): void {
     this.#running -= 1
-    this.#consumer.release(message)
+    this.#consumer.outstanding.release(message)
     this.#run()
-  }
-
-  #report(cause: unknown, { subject }: DeliveredMessage): MqttError {
-    const error = new MqttError('ERR_HANDLER_FAILED', `handler failed: ${printable(subject)}`, { cause })
-    tally(this.#host, 'handlerFailures')
-    this.#host.log('error', error.message)
-    this.#host.events.emit('error', { error })
-    return error
   }
 
   #finish(): void {
@@ -228,12 +231,20 @@ export class HandlerLoop extends Printed implements Handling {
     // After the end of the client nothing is waited for, not even a handler that may never return.
     const { states, registry } = this.#host
     const { ended } = states
-    const open = this.#running + this.#waiting.size > 0 || (this.#consumer.size > 0 && !this.#stopped)
-    if (open && !ended) return void registry.unfinished.add(this.#end)
-    registry.unfinished.delete(this.#end)
-    if (this.#over.error === undefined) this.#done.resolve()
-    else this.#done.reject(this.#over.error)
+    const open = this.#running + this.#retrying.size > 0 || (this.#consumer.size > 0 && !this.#stopped)
+    if (open && !ended) return void registry.unfinished.add(this.handleEnd)
+    registry.unfinished.delete(this.handleEnd)
+    if (this.#over.error === undefined) this.done.resolve()
+    else this.done.reject(this.#over.error)
   }
+}
+
+function report(host: DeliveryHost<Consumer>, cause: unknown, { subject }: DeliveredMessage): MqttError {
+  const error = new MqttError('ERR_HANDLER_FAILED', `handler failed: ${printable(subject)}`, { cause })
+  tally(host, 'handlerFailures')
+  host.log('error', error.message)
+  host.events.emit('error', { error })
+  return error
 }
 
 /** What a failed handler means where no function decides. */

@@ -1,5 +1,5 @@
 /**
- * The buffer of a handler that keeps an order by key: messages with one key come out one at a time, in the order of arrival; keys do not wait for
+ * The queue of a handler that keeps an order by key: messages with one key come out one at a time, in the order of arrival; keys do not wait for
  * each other.
  *
  * It does for a consumer what a `Ring` does, and costs each message the same however many wait. It must never give out a message while another with
@@ -10,7 +10,7 @@ import { Ring } from '../common/ring.js'
 import type { DeliveredMessage } from './message.js'
 
 /** What a consumer keeps messages in. */
-export interface MessageBuffer extends Pick<Ring<DeliveredMessage>, 'length' | 'push' | 'shift' | 'take' | 'find' | 'drain' | 'youngest'> {
+export interface MessageQueue extends Pick<Ring<DeliveredMessage>, 'length' | 'push' | 'shift' | 'take' | 'find' | 'drain' | 'youngest'> {
   /** A message that `shift` gave is done with. */
   free?(message: DeliveredMessage): void
 }
@@ -28,10 +28,10 @@ interface Place extends Linked<Place> {
 }
 
 /** Messages in lanes. */
-export class Lanes implements MessageBuffer {
+export class Lanes implements MessageQueue {
   readonly #keyOf: (message: DeliveredMessage) => unknown
   /** Those that wait, in the order of arrival. */
-  readonly #waiting = new Queue<Place>()
+  readonly #queue = new Queue<Place>()
   readonly #lanes = new Map<unknown, Lane>()
   /** Of those that wait or are handled. */
   readonly #places = new Map<DeliveredMessage, Place>()
@@ -42,7 +42,7 @@ export class Lanes implements MessageBuffer {
   }
 
   get length(): number {
-    return this.#waiting.length
+    return this.#queue.length
   }
 
   push(message: DeliveredMessage): void {
@@ -51,7 +51,7 @@ export class Lanes implements MessageBuffer {
     const place = { message, lane, previous: undefined, following: undefined }
     this.#lanes.set(key, lane)
     this.#places.set(message, place)
-    this.#waiting.push(place)
+    this.#queue.push(place)
     lane.messages.push(message)
     if (lane.messages.length === 1) this.#ready.push(message)
   }
@@ -59,7 +59,7 @@ export class Lanes implements MessageBuffer {
   /** The next whose key is free. */
   shift(): DeliveredMessage | undefined {
     const message = this.#ready.shift()
-    if (message !== undefined) this.#waiting.remove(this.#places.get(message) as Place)
+    if (message !== undefined) this.#queue.remove(this.#places.get(message) as Place)
     return message
   }
 
@@ -78,7 +78,7 @@ export class Lanes implements MessageBuffer {
     if (message === undefined) return undefined
     const place = this.#places.get(message) as Place
     const same = (other: DeliveredMessage): boolean => other === message
-    this.#waiting.remove(place)
+    this.#queue.remove(place)
     if (this.#ready.take(same) !== undefined) this.free(message)
     else {
       place.lane.messages.take(same)
@@ -88,7 +88,7 @@ export class Lanes implements MessageBuffer {
   }
 
   find(fits: (message: DeliveredMessage) => boolean): DeliveredMessage | undefined {
-    let place = this.#waiting.first
+    let place = this.#queue.first
     while (place !== undefined && !fits(place.message)) place = place.following
     return place?.message
   }
@@ -100,7 +100,7 @@ export class Lanes implements MessageBuffer {
   }
 
   youngest(count: number, visit: (message: DeliveredMessage) => void): void {
-    let place = this.#waiting.last
+    let place = this.#queue.last
     for (let left = count; left > 0 && place !== undefined; left--) {
       visit(place.message)
       place = place.previous

@@ -9,31 +9,31 @@ import type { TopicTrie } from '../../wire/trie.js'
 import { tally } from '../common/counters.js'
 import { SparseSet } from '../common/sparse.js'
 import { StallWatch, stallAge, stallCheck } from '../common/stall-watch.js'
-import { type Piece, Pieces } from '../memory/message-memory.js'
+import type { Piece } from '../memory/message-memory.js'
 import { noTicket } from '../session/numbers.js'
+import { isOwed, SharedOutcome } from './arrival.js'
 import { Audience, type ReadRoute, type Recipient } from './audience.js'
 import { Budget } from './budget.js'
 import type { Consumer } from './consumer.js'
 import { DropReport } from './drop-report.js'
-import { BorrowedMessage, costOf, type DeliveredMessage, OwnedMessage, type Settler, SharedOutcome } from './message.js'
-import type { DeliveryHost } from './ports.js'
-import { Relief } from './relief.js'
+import { costOf, type DeliveredMessage } from './message.js'
+import { MessageFactory } from './message-factory.js'
+import { OverflowSweep } from './overflow-sweep.js'
+import type { DeliveryHost, Movable } from './ports.js'
 import { Unclaimed } from './unclaimed.js'
 
 /** Routes messages. */
 export class MessageRouter {
   readonly drops: DropReport
   readonly budget: Budget
-  readonly relief: Relief
-  /** Consumers with messages in memory that others may share. */
-  readonly loosened = new SparseSet<Consumer>()
+  readonly sweep: OverflowSweep
+  /** Buffers with messages in memory that others may share. */
+  readonly unmoved = new SparseSet<Movable>()
   /** Consumers that borrow messages: memory that reads go into is lent to them. */
   readonly borrowers = new SparseSet<Consumer>()
   readonly #host: DeliveryHost<Consumer>
   readonly #trie: TopicTrie<ReadRoute>
-  readonly #pieces = new Pieces()
-  /** The window that is read from, where messages may be lent in it. */
-  #window: Piece | undefined
+  readonly #factory: MessageFactory
   readonly #audience = new Audience()
   readonly #unclaimed: Unclaimed
   readonly #watch: StallWatch
@@ -43,7 +43,8 @@ export class MessageRouter {
     this.#trie = trie
     this.drops = new DropReport(host)
     this.budget = new Budget(host, this.drops)
-    this.relief = new Relief(host)
+    this.sweep = new OverflowSweep(host.platform)
+    this.#factory = new MessageFactory(host)
     this.#unclaimed = new Unclaimed(host, this.budget)
     this.#watch = inboundWatch(host)
   }
@@ -57,36 +58,37 @@ export class MessageRouter {
 
   /** A read begins. `window` is what it went into, where that may be lent. */
   handleRead(window: Piece | undefined): void {
-    this.#window = window
+    this.#factory.window = window
     this.budget.handleRead()
-    if (this.loosened.size > 0) this.moveOut(false)
+    if (this.unmoved.size > 0) this.moveOut(false)
   }
 
   /** What was read belongs to its owner again. */
   handleReadEnd(): void {
-    this.#window = undefined
-    this.#pieces.forget()
-    this.relief.queue()
+    this.#factory.handleReadEnd()
+    this.sweep.queue()
   }
 
   /** Messages that wait move out of memory that they may keep alive by themselves; out of read windows only when they must. */
   moveOut(must: boolean): void {
-    for (const consumer of must ? this.#host.registry.consumers : this.loosened) consumer.moveOut(must)
-    this.loosened.clear()
+    if (must) for (const { buffer } of this.#host.registry.consumers) buffer.moveOut(true)
+    else for (const buffer of this.unmoved) buffer.moveOut(false)
+    this.unmoved.clear()
   }
 
   /** A message came in; `ticket` is `noTicket` at QoS 0. `limit` is where what the view's bytes hold of the stream ends. */
   handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit = view.payloadEnd): void {
     const { counters } = this.#host
     if (counters !== undefined) counters.received += 1
+    this.#factory.limit = limit
     const matched = record.version === this.#trie.version ? (record.route as ReadRoute[]) : this.#match(record)
     // Nearly every message: for one filter with one reader.
     const sole = matched.length === 1 && !view.retain && counters === undefined ? matched[0] : undefined
-    if (sole?.sole !== undefined && this.#audience.isOwn(view, sole)) return this.#deliverToOne(view, record.name, ticket, limit, sole, sole.sole)
+    if (sole?.sole !== undefined && this.#audience.isOwn(view, sole)) return this.#deliverToOne(view, record.name, ticket, sole, sole.sole)
     const entries = this.#audience.identify(view, matched, counters)
     // Nobody misses a copy for a filter that was left, but for that of a share: no other member of the group gets it, so that the application is told.
     const wanted = entries.length > 0 || matched.length === 0 || this.#audience.leftBy(view).some(({ shared }) => shared)
-    if (wanted) this.#deliverToAll(view, record.name, ticket, limit, entries)
+    if (wanted) this.#deliverToAll(view, record.name, ticket, entries)
     else if (ticket !== noTicket) this.#host.settle(ticket, 0)
   }
 
@@ -97,57 +99,23 @@ export class MessageRouter {
     return entries
   }
 
-  #deliverToOne(view: PublishView, topic: string, ticket: number, limit: number, entry: ReadRoute, consumer: Consumer): void {
+  #deliverToOne(view: PublishView, topic: string, ticket: number, entry: ReadRoute, consumer: Consumer): void {
     const owed = entry.soleQos > 0 ? ticket : noTicket
-    if (!this.#show(view, topic, owed, limit, entry, consumer)) {
+    // A handler of borrowed messages sees one while it is read.
+    if (consumer.mayShow && !this.budget.overdrawn) this.#factory.show(view, topic, owed, entry, consumer)
+    else {
       const size = costOf(view, topic)
       if (!this.budget.affords(size, topic, ticket)) return
-      consumer.push(this.#messageFor(consumer, entry, view, topic, limit, size, owed, this.#host))
+      consumer.push(this.#factory.make(view, topic, size, owed, entry, consumer))
     }
     if (ticket === noTicket) return
     if (owed === noTicket) this.#host.settle(ticket, 0)
     else this.#watch.start()
   }
 
-  // A handler of borrowed messages sees one while it is read: where it lies, if that can be lent.
-  #show(view: PublishView, topic: string, ticket: number, limit: number, entry: ReadRoute, consumer: Consumer): boolean {
-    if (!consumer.mayShow || this.budget.overdrawn) return false
-    const window = this.#window
-    if (window !== undefined && view.bytes === window.bytes) consumer.show(view, topic, window, 0, ticket, entry)
-    else consumer.show(view, topic, this.#pieces.lend(view, limit), this.#pieces.shift, ticket, entry)
-    return true
-  }
-
-  #messageFor(
-    consumer: Consumer,
-    entry: ReadRoute,
-    view: PublishView,
-    topic: string,
-    limit: number,
-    size: number,
-    ticket: number,
-    settler: Settler,
-  ): DeliveredMessage {
-    const borrowed = consumer.config.lifetime === 'borrowed'
-    const window = borrowed && view.bytes === this.#window?.bytes && consumer.config.ack !== 'manual' ? this.#window : undefined
-    const piece = window ?? (borrowed ? this.#pieces.lend(view, limit) : this.#pieces.hold(view, limit, false))
-    const message = new (borrowed ? BorrowedMessage : OwnedMessage)(
-      view,
-      topic,
-      piece,
-      window === undefined ? this.#pieces.shift : 0,
-      size,
-      settler,
-      ticket,
-    )
-    message.origin = entry
-    piece.give(consumer.mark, view.payloadEnd - view.propertiesStart)
-    return message
-  }
-
-  #deliverToAll(view: PublishView, topic: string, ticket: number, limit: number, entries: readonly ReadRoute[]): void {
+  #deliverToAll(view: PublishView, topic: string, ticket: number, entries: readonly ReadRoute[]): void {
     const recipients = this.#audience.recipientsOf(entries, view.retain && !view.dup)
-    if (recipients.length > 0) return this.#deliver(view, topic, ticket, limit, recipients)
+    if (recipients.length > 0) return this.#deliver(view, topic, ticket, recipients)
     const detached = entries.find((entry) => entry.detached)
     if (entries.length > 0 && (detached === undefined || ticket === noTicket)) {
       // Subscribed, but nobody to give it to: a copy for somebody who left is let go.
@@ -156,9 +124,8 @@ export class MessageRouter {
     }
     const size = costOf(view, topic)
     if (!this.budget.affords(size, topic, ticket)) return
-    const message = new OwnedMessage(view, topic, this.#pieces.hold(view, view.payloadEnd, false), this.#pieces.shift, size, this.#host, ticket)
-    message.origin = detached
-    if (detached !== undefined) this.#keep(message, detached.held)
+    const message = this.#factory.makeUnread(view, topic, size, ticket, detached)
+    if (detached !== undefined) this.#store(message, detached.requeued)
     else this.#unclaimed.add(message)
     this.#watch.start()
   }
@@ -171,7 +138,7 @@ export class MessageRouter {
 
   /** A consumer joined filters: what waited for one goes to it, in the order of arrival. */
   handleJoined(consumer: Consumer, entries: ReadonlySet<ReadRoute>): void {
-    const waiting = [...entries].flatMap((entry) => entry.held.splice(0))
+    const waiting = [...entries].flatMap((entry) => entry.requeued.splice(0))
     waiting.push(...this.#unclaimed.claim((topic) => this.#trie.matchAll(topic).find((entry) => entries.has(entry))))
     for (const message of waiting.sort((first, second) => first.ticket - second.ticket)) {
       this.budget.add(-message.size)
@@ -181,7 +148,7 @@ export class MessageRouter {
   }
 
   /** Messages were left unacknowledged: kept for the next consumer of their filter, if there can be one. */
-  handleKept(messages: readonly DeliveredMessage[]): void {
+  requeue(messages: readonly DeliveredMessage[]): void {
     for (const message of messages) {
       const entry = message.origin as ReadRoute
       const leaving = entry.state === 'leaving'
@@ -198,13 +165,13 @@ export class MessageRouter {
     for (const [consumer, qos] of entry.members) if (qos > 0) return consumer.push(message)
     // Those who read on at QoS 0 had their copy.
     if (entry.members.size > 0) message.settle(0)
-    else this.#keep(message, entry.held)
+    else this.#store(message, entry.requeued)
   }
 
   /** A filter has no subscription any more. */
   handleForgotten(entry: ReadRoute): void {
     this.#audience.handleLeft(entry)
-    for (const message of entry.held.splice(0)) {
+    for (const message of entry.requeued.splice(0)) {
       this.budget.add(-message.size)
       message.settle(0)
     }
@@ -223,7 +190,7 @@ export class MessageRouter {
     this.drops.stop()
   }
 
-  #deliver(view: PublishView, topic: string, ticket: number, limit: number, recipients: readonly Recipient[]): void {
+  #deliver(view: PublishView, topic: string, ticket: number, recipients: readonly Recipient[]): void {
     const size = costOf(view, topic)
     if (!this.budget.affords(size * recipients.length, topic, ticket)) return
     const owing = ticket === noTicket ? 0 : recipients.filter((recipient) => recipient.owing).length
@@ -231,7 +198,7 @@ export class MessageRouter {
     const outcome = owing > 1 ? new SharedOutcome(settler, ticket, owing) : settler
     // Memory is known to be shared before anybody sees it.
     const messages = recipients.map(({ consumer, entry, owing: owes }) =>
-      this.#messageFor(consumer, entry, view, topic, limit, size, owes ? ticket : noTicket, outcome),
+      this.#factory.make(view, topic, size, owes ? ticket : noTicket, entry, consumer, outcome),
     )
     for (const [index, message] of messages.entries()) (recipients[index] as Recipient).consumer.push(message)
     // A consumer that asked for QoS 0 never delays an acknowledgement.
@@ -239,7 +206,7 @@ export class MessageRouter {
     if (owing > 0) this.#watch.start()
   }
 
-  #keep(message: DeliveredMessage, list: DeliveredMessage[]): void {
+  #store(message: DeliveredMessage, list: DeliveredMessage[]): void {
     message.own()
     list.push(message)
     this.budget.add(message.size)
@@ -256,7 +223,9 @@ function inboundWatch(host: DeliveryHost<Consumer>): StallWatch {
     tell: (age) => {
       host.log('warn', `we acknowledge nothing since ${Math.round(age)} ms`)
       const oldest = receiveWindow.oldestTicket
-      const subscription = [...host.registry.consumers].find(({ oldestTicket }) => oldestTicket === oldest)
+      const holds = ({ outstanding, buffer }: Consumer): boolean =>
+        [outstanding, buffer].some(({ messages }) => messages.find(isOwed)?.ticket === oldest)
+      const subscription = [...host.registry.consumers].find(holds)?.subscription
       host.events.emit('stalled', { direction: 'in', subscription, age, inFlight: receiveWindow.unsettled })
     },
   })

@@ -2,10 +2,13 @@
  * What delivery needs of the other rooms, and what its own files need of each other. Types only; `lifecycle/` implements the owner, `subscribing/` the
  * filters.
  */
+import type { MqttError } from '../../errors.js'
 import type { QoS } from '../../wire/packets.js'
 import type { SparseSet } from '../common/sparse.js'
 import type { ClientContext } from '../context/context.js'
-import type { DeliveredMessage, Settler } from './message.js'
+import type { ConsumerConfig } from '../parsing/requests.js'
+import type { Settler } from './arrival.js'
+import type { DeliveredMessage } from './message.js'
 
 /** The client that messages come in for. */
 export interface DeliveryOwner extends Settler {
@@ -16,7 +19,7 @@ export interface DeliveryOwner extends Settler {
     /** Does what the session asks for, after a command given to it. */
     pump(): void
   }
-  /** Tells turns of the event loop apart: consumers had one when `marks` has risen since `mark()` gave it. */
+  /** Tells turns of the event loop apart: consumers had one when `readerTurns` has risen since `readerTurn()` gave it. */
   readonly turns: { readonly readerTurns: number; readerTurn(): number }
   /** A turn of a consumer ended: `disconnect()` may be waiting for it. */
   handleTurnEnd(): void
@@ -44,7 +47,7 @@ export interface Origin {
   /** Nobody here reads it, but the broker goes on sending. */
   readonly detached: boolean
   /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
-  readonly held: DeliveredMessage[]
+  readonly requeued: DeliveredMessage[]
   /** What a consumer asked for; undefined when it does not read this. */
   qosOf(reader: object): QoS | undefined
 }
@@ -79,22 +82,48 @@ export interface Subscriptions<Reader> {
   drop(consumer: Reader, how: 'unsubscribe' | 'detach'): void
 }
 
+/** The handler of a `listen`, as its consumer sees it. */
+export interface MessageHandler {
+  /** True when it may be shown messages while they are read. */
+  readonly takesShown: boolean
+  /** There is something to read: told once per delivery burst, or more often. */
+  handleReadable(): void
+  /** Shown a message while it is read. True when it is done with it already. */
+  handleShown(message: DeliveredMessage): boolean
+  /** Nothing more is handed out. */
+  handleClosing(): void
+  /** No message will ever come again. */
+  handleEnd(error: MqttError | undefined): void
+}
+
+/** An overflow policy that may have to act. */
+export interface Sweepable {
+  /** The reader had a turn: what is too much goes. False when there is nothing to look after. */
+  relieve(): boolean
+}
+
+/** What lies in memory of reads, and can move out of it. */
+export interface Movable {
+  /** Out of memory that it may keep alive by itself; out of read windows only when it must. */
+  moveOut(must: boolean): void
+}
+
 /** What consumers share: the memory that is accounted for, and where messages go that they give up. */
-export interface Holdings<Reader> {
+export interface Holdings {
   /** Bytes of messages that are buffered or held. */
   readonly budget: { add(change: number): void }
-  readonly drops: { handleDrop(consumer: Reader, message: DeliveredMessage): void }
-  /** Consumers that may drop, and have more to read. */
-  readonly relief: { add(consumer: Reader): void }
-  /** Consumers with messages in memory that others may share. */
-  readonly loosened: Pick<SparseSet<Reader>, 'add'>
+  readonly drops: { handleDrop(config: ConsumerConfig, message: DeliveredMessage): void }
+  /** Policies that may drop, while there is more to read. */
+  readonly sweep: { add(policy: Sweepable): void }
+  /** Buffers with messages in memory that others may share. */
+  readonly unmoved: { add(buffer: Movable): void }
   /** Consumers that borrow messages. */
-  readonly borrowers: Pick<SparseSet<Reader>, 'delete'>
+  readonly borrowers: { delete(reader: object): boolean }
   /** Messages were left unacknowledged: kept for the next consumer of their filter, if there can be one. */
-  handleKept(messages: readonly DeliveredMessage[]): void
+  requeue(messages: readonly DeliveredMessage[]): void
 }
 
 /** What routing needs. */
 export type DeliveryHost<Reader> = ClientContext & DeliveryOwner & { readonly registry: Subscriptions<Reader> }
 /** What a consumer needs. */
-export type ConsumerHost<Reader> = DeliveryHost<Reader> & { readonly router: Holdings<Reader> }
+export type ConsumerHost<Reader = unknown> = DeliveryHost<Reader> & { readonly router: Holdings }

@@ -26,13 +26,13 @@ export class Unclaimed {
     this.#holding = true
     this.#stopHold = this.#host.platform.setTimer(() => {
       this.#holding = false
-      for (const message of this.#take()) this.#handOver(message)
+      for (const message of this.#drain()) this.#report(message)
     }, this.#host.options.unclaimedHold)
   }
 
   /** A message has nobody who reads it. */
   add(message: DeliveredMessage): void {
-    if (!this.#holding || message.settled) return this.#handOver(message)
+    if (!this.#holding || message.settled) return this.#report(message)
     message.own()
     this.#messages.push(message)
     this.#budget.add(message.size)
@@ -53,16 +53,16 @@ export class Unclaimed {
   stop(): void {
     this.#stopHold?.()
     this.#holding = false
-    this.#take()
+    this.#drain()
   }
 
-  #take(): DeliveredMessage[] {
+  #drain(): DeliveredMessage[] {
     const all = this.#messages.splice(0)
     for (const message of all) this.#budget.add(-message.size)
     return all
   }
 
-  #handOver(message: DeliveredMessage): void {
+  #report(message: DeliveredMessage): void {
     tally(this.#host, 'unclaimed')
     message.settle(0)
     this.#host.log('debug', 'nobody subscribed to ', message.topic)

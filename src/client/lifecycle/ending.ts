@@ -122,7 +122,7 @@ export class Ending {
 }
 
 // What ends a turn, and on which filters.
-function turnOf({ onReadable, config, attended, granted }: Consumer): string {
-  const what = onReadable ? 'a handler' : attended && config.ack !== 'manual' ? 'a loop' : 'next() or ack()'
-  return `${what} on ${granted.map(({ filter }) => filter)}`
+function turnOf({ readers, config, attended, subscription }: Consumer): string {
+  const what = readers.handler ? 'a handler' : attended && config.ack !== 'manual' ? 'a loop' : 'next() or ack()'
+  return `${what} on ${subscription.granted.map(({ filter }) => filter)}`
 }

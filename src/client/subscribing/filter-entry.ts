@@ -52,7 +52,7 @@ export class FilterEntry implements Origin, Readership<Consumer> {
   /** The answer to the UNSUBSCRIBE that is under way. */
   leaving: Promise<UnsubscribeResult[]> | undefined
   /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
-  held: DeliveredMessage[] = []
+  requeued: DeliveredMessage[] = []
 
   constructor(request: SubscriptionRequest) {
     Object.assign(this, request)

@@ -35,7 +35,7 @@ export interface Deliveries {
   /** A consumer joined filters: what waited for one goes to it. */
   handleJoined(consumer: Consumer, entries: ReadonlySet<FilterEntry>): void
   /** Messages were left unacknowledged: kept for the next consumer of their filter, if there can be one. */
-  handleKept(messages: readonly DeliveredMessage[]): void
+  requeue(messages: readonly DeliveredMessage[]): void
   /** A subscription was left, or another one takes its place: copies for it may still come. */
   handleLeft(entry: FilterEntry): void
   /** A filter has no subscription any more. */

@@ -362,7 +362,7 @@ export class Registry implements Refusals {
     const { asked, consumer, grants } = claim
     // In the order asked: a filter that was named twice has one.
     const granted = asked.map(({ filter }) => grants.get(filter) as Grant)
-    consumer.granted = Object.freeze(granted)
+    consumer.subscription.granted = Object.freeze(granted)
     const lowered = claim.requireQos && asked.some(({ qos, filter }) => (grants.get(filter)?.qos ?? qos) < qos)
     const error =
       errorOfAll(granted) ?? (lowered ? new MqttError('ERR_SUBSCRIBE_REFUSED', 'QoS lowered', { outcome: 'refused', fault: 'remote' }) : undefined)
@@ -381,14 +381,14 @@ export class Registry implements Refusals {
     consumer.end(error)
     // What a durable session subscribed to earlier is not taken away by a call that failed.
     this.drop(consumer, this.#host.options.cleanStart ? 'unsubscribe' : consumer.config.onExit)
-    this.#host.router.handleKept(unseen)
+    this.#host.router.requeue(unseen)
   }
 
   #settle(claim: Claim, error: unknown): void {
     if (claim.done) return
     claim.done = true
     this.#claims.delete(claim.consumer)
-    if (error === undefined) claim.ready.resolve(claim.consumer)
+    if (error === undefined) claim.ready.resolve(claim.consumer.subscription)
     else claim.ready.reject(error)
   }
 

@@ -1,53 +1,51 @@
 /**
- * The overflow policy of one consumer: what goes when more waits than its limits allow.
+ * The overflow policy of one consumer: what goes when more waits than its limits allow, and how a message goes unread.
  *
  * It acts only when the consumer had a turn since the buffer filled: a burst within one read is not its fault.
  */
-import type { ClientContext } from '../context/context.js'
 import type { ConsumerConfig } from '../parsing/requests.js'
+import { isOwed } from './arrival.js'
 import type { DeliveredMessage } from './message.js'
-import type { DeliveryOwner } from './ports.js'
-import type { Waiting } from './waiting.js'
-
-/** The client, as the policy sees it. */
-type OverflowHost = ClientContext & Pick<DeliveryOwner, 'turns'>
+import type { ConsumerHost } from './ports.js'
+import type { ReceiveBuffer } from './receive-buffer.js'
 
 /** The consumer, as its policy sees it. */
 export interface Dropping {
   readonly config: ConsumerConfig
-  /** True when nothing more is handed out. */
+  readonly buffer: ReceiveBuffer
+  /** Where it is counted what was dropped. */
+  readonly subscription: { dropped: number }
+  /** True from when the client began to end. */
+  readonly closing: boolean
+  /** True when nothing more comes. */
   readonly ended: boolean
   /** True while it takes messages and hands them out. */
-  readonly reads: boolean
-  /** Lets a message go unread, and says that it does not fit. */
-  drop(message: DeliveredMessage): false
+  readonly open: boolean
 }
 
 /** Decides what is dropped. */
-export class Overflow {
-  readonly #host: OverflowHost
+export class OverflowPolicy {
+  readonly #host: ConsumerHost
   readonly #consumer: Dropping
-  readonly #waiting: Waiting
   #filledAt = -1
 
-  constructor(host: OverflowHost, consumer: Dropping, waiting: Waiting) {
+  constructor(host: ConsumerHost, consumer: Dropping) {
     this.#host = host
     this.#consumer = consumer
-    this.#waiting = waiting
   }
 
   /** True when a message may wait; one that may not is dropped. */
   makeRoom(message: DeliveredMessage): boolean {
-    if (this.#waiting.fits(message.size)) this.#filledAt = -1
+    if (this.#consumer.buffer.fits(message.size)) this.#filledAt = -1
     else if (this.#filledAt < 0) this.#filledAt = this.#host.turns.readerTurn()
     if (this.#filledAt < 0 || this.#filledAt === this.#host.turns.readerTurns) return true
     const { overflow } = this.#consumer.config
-    if (overflow === 'drop-newest') return this.#consumer.drop(message)
+    if (overflow === 'drop-newest') return this.drop(message)
     // Backpressure: Receive Maximum stops what is owed an acknowledgement, so only the rest can be in excess.
     const any = overflow === 'drop-oldest'
     if (!any && !message.settled) return true
-    while (!this.#consumer.ended && !this.#waiting.fits(message.size))
-      if ((!any && !this.#waiting.hasSpare) || !this.dropOldest((waiting) => any || waiting.settled)) return this.#consumer.drop(message)
+    while (!this.#consumer.ended && !this.#consumer.buffer.fits(message.size))
+      if ((!any && !this.#consumer.buffer.hasSpare) || !this.dropOldest((waiting) => any || waiting.settled)) return this.drop(message)
     return true
   }
 
@@ -56,11 +54,11 @@ export class Overflow {
     const consumer = this.#consumer
     const { buffer, overflow } = consumer.config
     const { receiveWindow } = this.#host.session
-    const waiting = this.#waiting.messages
+    const { messages } = consumer.buffer
     let youngest: DeliveredMessage | undefined
-    while (consumer.reads && this.#waiting.exceeds) {
+    while (consumer.open && consumer.buffer.exceeds) {
       if (overflow === 'drop-newest')
-        waiting.youngest(1, (message) => {
+        messages.youngest(1, (message) => {
           youngest = message
         })
       this.dropOldest((message) => (youngest ?? message) === message)
@@ -68,23 +66,33 @@ export class Overflow {
     // As much as fits, or all that the server may send: the oldest keeps it from sending. To drop another would free nothing.
     const { oldestTicket } = receiveWindow
     const blocks = (): boolean =>
-      receiveWindow.full && waiting.length >= Math.min(buffer, receiveWindow.open) && waiting.find(isOwed)?.ticket === oldestTicket
-    while (consumer.reads && overflow === 'drop-oldest' && blocks()) {
+      receiveWindow.full && messages.length >= Math.min(buffer, receiveWindow.open) && messages.find(isOwed)?.ticket === oldestTicket
+    while (consumer.open && overflow === 'drop-oldest' && blocks()) {
       // The last one stays to be read: it goes when another comes.
-      if (waiting.length === 1) waiting.find(isOwed)?.settle(0)
+      if (messages.length === 1) messages.find(isOwed)?.settle(0)
       else this.dropOldest(() => true)
     }
-    return consumer.reads && waiting.length > 0
+    return consumer.open && messages.length > 0
   }
 
   /** Drops the oldest that is wanted; false when there is none. */
   dropOldest(wanted: (message: DeliveredMessage) => boolean): boolean {
-    const oldest = this.#waiting.take(wanted)
+    const oldest = this.#consumer.buffer.remove(wanted)
     if (oldest === undefined) return false
-    this.#consumer.drop(oldest)
+    this.drop(oldest)
     return true
   }
-}
 
-/** True for a message that is not settled. */
-export const isOwed = ({ settled }: DeliveredMessage): boolean => !settled
+  /** Lets a message go unread, and says that it does not fit. */
+  drop(message: DeliveredMessage): false {
+    const consumer = this.#consumer
+    // While the client ends it stays unacknowledged; what the session keeps comes again, and is not lost.
+    if (!consumer.closing) message.settle(0)
+    if (message.settled || this.#host.states.sessionEnds) {
+      consumer.subscription.dropped += 1
+      this.#host.router.drops.handleDrop(consumer.config, message)
+    }
+    message.release()
+    return false
+  }
+}

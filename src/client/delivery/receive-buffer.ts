@@ -1,28 +1,29 @@
 /**
- * The messages that wait for one consumer, with what they take of its limits and of the budget of the client.
+ * The messages that wait to be read from one consumer, with what they take of its limits and of the budget of the client.
  *
  * It never drops or settles anything by itself.
  */
 import { Ring } from '../common/ring.js'
 import type { ConsumerConfig } from '../parsing/requests.js'
 import { noTicket } from '../session/numbers.js'
-import { Lanes, type MessageBuffer } from './lanes.js'
+import { Lanes, type MessageQueue } from './lanes.js'
 import type { DeliveredMessage } from './message.js'
+import type { Holdings } from './ports.js'
 
-/** A buffer with an account. */
-export class Waiting {
-  readonly messages: MessageBuffer
-  /** Messages at the end of the buffer that lie in memory which others may share. */
-  loose = 0
+/** A queue with an account. */
+export class ReceiveBuffer {
+  readonly messages: MessageQueue
   readonly #config: ConsumerConfig
-  readonly #budget: { add(change: number): void }
+  readonly #shared: Pick<Holdings, 'budget' | 'unmoved'>
+  /** How many of the youngest lie in memory that others may share. */
+  #unmoved = 0
   #bytes = 0
   /** Messages that are owed no acknowledgement. */
   #spare = 0
 
-  constructor(config: ConsumerConfig, budget: { add(change: number): void }, keyOf: ((message: DeliveredMessage) => unknown) | undefined) {
+  constructor(config: ConsumerConfig, shared: Pick<Holdings, 'budget' | 'unmoved'>, keyOf: ((message: DeliveredMessage) => unknown) | undefined) {
     this.#config = config
-    this.#budget = budget
+    this.#shared = shared
     this.messages = keyOf === undefined ? new Ring() : new Lanes(keyOf)
   }
 
@@ -46,7 +47,8 @@ export class Waiting {
   }
 
   push(message: DeliveredMessage): void {
-    this.loose += 1
+    if (this.#unmoved === 0) this.#shared.unmoved.add(this)
+    this.#unmoved += 1
     this.messages.push(message)
     this.#count(message.size, message)
   }
@@ -58,7 +60,7 @@ export class Waiting {
   }
 
   /** Takes out the oldest that is wanted. */
-  take(wanted: (message: DeliveredMessage) => boolean): DeliveredMessage | undefined {
+  remove(wanted: (message: DeliveredMessage) => boolean): DeliveredMessage | undefined {
     const message = this.messages.take(wanted)
     if (message !== undefined) this.#count(-message.size, message)
     return message
@@ -66,21 +68,21 @@ export class Waiting {
 
   /** Takes out all, in the order of arrival. */
   drain(): DeliveredMessage[] {
-    this.#budget.add(-this.#bytes)
+    this.#shared.budget.add(-this.#bytes)
     this.#bytes = 0
     this.#spare = 0
     return this.messages.drain()
   }
 
-  /** They move out of memory that they may keep alive by themselves; out of read windows only when they must. */
+  /** Messages move out of memory that they may keep alive by themselves; out of read windows only when they must. */
   moveOut(must: boolean): void {
-    this.messages.youngest(must ? this.messages.length : this.loose, (message) => message.moveOut(must))
-    this.loose = 0
+    this.messages.youngest(must ? this.messages.length : this.#unmoved, (message) => message.moveOut(must))
+    this.#unmoved = 0
   }
 
   #count(change: number, { ticket }: DeliveredMessage): void {
     this.#bytes += change
-    this.#budget.add(change)
+    this.#shared.budget.add(change)
     if (ticket === noTicket) this.#spare += change < 0 ? -1 : 1
   }
 }
