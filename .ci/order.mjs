@@ -145,7 +145,7 @@ function lineOf({ file }) {
   const text = readFileSync(path.join(root, 'src', `${source}.ts`), 'utf8')
   const [, name] = /^export (?:async |abstract )?(?:class|function|const|let) (\w+)/m.exec(text) ?? []
   if (name === undefined) throw new Error(`${source} exports nothing that could be listed`)
-  const names = source === 'client/client' ? 'BaseClient, opened' : name
+  const names = source === 'client/client' ? 'clientOn, connectWith' : name
   return `export { ${names} } from '${source.startsWith('client/') ? `./${source.slice(7)}` : `../${source}`}.js'\n`
 }
 

@@ -10,7 +10,7 @@ import { textOf } from '../errors.js'
 import { dialWebSocket } from '../transport/websocket.js'
 import { unsupportedSetting } from '../transport/websocket-rules.js'
 import type { ClientOptions, ConnectOptions, Endpoint } from './api/index.js'
-import { BaseClient, opened } from './parts.js'
+import { clientOn, connectWith } from './parts.js'
 import type { Platform } from './platform/platform.js'
 import { runtime } from './platform/runtime.js'
 
@@ -56,19 +56,16 @@ const platform: Platform = {
 }
 
 /** An MQTT client; `await using` disconnects it at the end of the block. */
-export class Client extends BaseClient {
-  /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
-  constructor(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions = {}) {
-    super(platform, endpoints, options)
-  }
+export class Client extends /* @__PURE__ */ clientOn(platform) {
+  /** Consoles show it by this name, whatever a bundler calls it. */
+  static override readonly name = 'Client'
 }
 
 /**
  * Makes a client and connects it: one endpoint, or a list that is tried in order.
  * @throws MqttError as `new Client` and `client.connect`
  */
-export function connect(endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions): Promise<Client> {
-  return opened((rest) => new Client(endpoints, rest), options)
-}
+export const connect: (endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions) => Promise<Client> =
+  /* @__PURE__ */ connectWith(Client)
 
 export * from './public.js'

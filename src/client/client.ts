@@ -51,26 +51,29 @@ import { snapshot } from './lifecycle/snapshot.js'
 import { parseEndpoints } from './parsing/endpoint.js'
 import { eventName, parseOptions } from './parsing/options.js'
 import {
+  type CheckedSubscription,
+  checkedPublish,
   checkedTopic,
   goodbye,
   listenCall,
   payloadBytes,
-  publishCall,
   reconnectCall,
-  type SubscriptionCall,
   subscriptionCall,
   unsubscribeCall,
 } from './parsing/requests.js'
 import type { Platform } from './platform/platform.js'
-import type { RequestHost } from './requesting/ports.js'
 import { Requests } from './requesting/request.js'
 import { respond } from './requesting/respond.js'
+import { unsubscribe } from './subscribing/unsubscribing.js'
 
 const connectOptions = object<ConnectOptions>({ signal: optional(parseSignal) })
 
 /** An MQTT client. Make one with `connect()` or `new Client(endpoints, options)`; `await using` disconnects it at the end of the block. */
 export class BaseClient extends Printed implements AsyncDisposable {
-  static override readonly name = 'Client'
+  /** Where the client stands; each change is a `state` event. */
+  declare readonly state: ClientState
+  /** The client identifier in force: given, or assigned by the server. */
+  declare readonly clientId: string
   readonly #core: Core
   #requests: Requests | undefined
 
@@ -79,9 +82,11 @@ export class BaseClient extends Printed implements AsyncDisposable {
     super()
     const parsed = parseOptions(options)
     const real = parsed.platform ?? platform
-    this.#core = new Core(real, parseEndpoints(endpoints, real), parsed)
-    Object.defineProperties(this, shownFields)
-    const { on = {} } = this.#core.options
+    const core = new Core(real, parseEndpoints(endpoints, real), parsed)
+    this.#core = core
+    // Seen on every console, and by what copies a client.
+    Object.defineProperties(this, { state: shown(() => core.states.current), clientId: shown(() => core.clientId) })
+    const { on = {} } = parsed
     for (const type of settingsIn(on) as (keyof ClientEvents)[]) this.on(type, on[type] as (event: unknown) => void)
   }
 
@@ -91,19 +96,9 @@ export class BaseClient extends Printed implements AsyncDisposable {
     return { ...this, endpoint: links.dialled.endpoint, queued: publishQueue.size, inFlight: publishQueue.inFlight, subscriptions: registry.filters }
   }
 
-  /** Where the client stands; each change is a `state` event. */
-  get state(): ClientState {
-    return this.#core.states.current
-  }
-
   /** Settles once, when the client is closed: with what ended it, or undefined after `disconnect()`. Never rejects. */
   get closed(): Promise<MqttError | undefined> {
     return this.#core.states.closed.promise
-  }
-
-  /** The client identifier in force: given, or assigned by the server. */
-  get clientId(): string {
-    return this.#core.clientId
   }
 
   /** What the server allows; undefined before CONNACK. */
@@ -138,7 +133,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt> {
     try {
       assertOpen(this.#core.states.ended)
-      return this.#core.publishQueue.publish(publishCall(topic, payload, options))
+      return this.#core.publishQueue.publish(checkedTopic(topic), payloadBytes(payload), checkedPublish(options))
     } catch (error) {
       return this.#core.publishQueue.refuse(typeof topic === 'string' ? topic : '', error)
     }
@@ -191,7 +186,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
     const answer = async (): Promise<UnsubscribeResult[]> => {
       assertOpen(this.#core.states.stopping)
       const call = unsubscribeCall(filters, options, this.#core)
-      const results = await this.#core.registry.unsubscribe(call.filters, call.userProperties, call.signal)
+      const results = await unsubscribe(this.#core.registry, call.filters, call.userProperties, call.signal)
       const error = errorOfAll(results)
       if (error !== undefined) throw error
       return results
@@ -207,7 +202,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * whether the request may have arrived
    */
   request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message> {
-    this.#requests ??= new Requests(hostOf(this, this.#core))
+    this.#requests ??= new Requests({ ...this.#core, client: this })
     return this.#requests.request(topic, payload, options)
   }
 
@@ -217,7 +212,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    */
   async respond(filters: Filters, handler: Responding, options?: RespondOptions): Promise<Responder> {
     assertOpen(this.#core.states.stopping)
-    return respond(hostOf(this, this.#core), filters, handler, options)
+    return respond({ ...this.#core, client: this }, filters, handler, options)
   }
 
   /** Fulfils when everything published at QoS 0 so far was written. @throws MqttError ERR_NOT_CONNECTED, ERR_CONNECTION_LOST */
@@ -306,11 +301,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 }
 
-function hostOf(client: BaseClient, { options, platform, session }: Core): RequestHost {
-  return { client, platform, options, session }
-}
-
-function subscribed(core: Core, { requests, options }: SubscriptionCall): Consumer {
+function subscribed(core: Core, { requests, options }: CheckedSubscription): Consumer {
   assertOpen(core.states.stopping)
   const consumer = new Consumer(core, options)
   consumer.subscription = new SubscriptionHandle(consumer, core.registry)
@@ -321,18 +312,37 @@ function subscribed(core: Core, { requests, options }: SubscriptionCall): Consum
   return consumer
 }
 
+function shown(get: () => string): PropertyDescriptor {
+  return { get, enumerable: true, configurable: true }
+}
+
 function assertOpen(over: boolean): void {
   if (over) throw closedError()
 }
 
-const { state, clientId } = Object.getOwnPropertyDescriptors(BaseClient.prototype)
-/** Seen on every console, and by what copies a client. */
-const shownFields = { state: { ...state, enumerable: true }, clientId: { ...clientId, enumerable: true } }
+/** The class of the clients of one platform. */
+export interface ClientClass<C extends BaseClient = BaseClient> {
+  /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
+  new (endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions): C
+}
+
+/** Clients on a platform. */
+export function clientOn(platform: Platform): ClientClass {
+  return class extends BaseClient {
+    constructor(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions = {}) {
+      super(platform, endpoints, options)
+    }
+  }
+}
 
 /** Makes a client with all options but `signal`, and connects it with that. */
-export async function opened<C extends BaseClient>(make: (options: ClientOptions) => C, options: ClientOptions & ConnectOptions = {}): Promise<C> {
-  const { signal, ...rest } = anyObject(options, 'options') as typeof options
-  const client = make(rest)
-  await client.connect({ signal })
-  return client
+export function connectWith<C extends BaseClient>(
+  Client: ClientClass<C>,
+): (endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions) => Promise<C> {
+  return async (endpoints, options = {}) => {
+    const { signal, ...rest } = anyObject(options, 'options') as typeof options
+    const client = new Client(endpoints, rest)
+    await client.connect({ signal })
+    return client
+  }
 }

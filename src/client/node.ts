@@ -12,7 +12,7 @@ import { dialUnix } from '../transport/unix.js'
 import { dialWebSocket } from '../transport/websocket.js'
 import { dialWebSocketNode } from '../transport/websocket-node.js'
 import type { ClientOptions, ConnectOptions, Endpoint } from './api/index.js'
-import { BaseClient, opened } from './client.js'
+import { clientOn, connectWith } from './client.js'
 import type { Parts } from './lifecycle/parts.js'
 import { Reads } from './memory/reads.js'
 import { hasSettings } from './parsing/endpoint.js'
@@ -100,7 +100,6 @@ const platform: Platform = {
     if (events.hasSubscribers) events.publish(event)
   },
   traced: (type) => channelOf(type).hasSubscribers,
-  warn: (message) => process.emitWarning(message),
   reads: (...parts) => new Reads(...parts),
   allocate: (size) => new Uint8Array(Buffer.allocUnsafeSlow(size).buffer),
   loadScanner: async () => (await import('../wasm/index.js')).loadScanner(),
@@ -146,19 +145,16 @@ function codeOf(error: unknown): string {
 }
 
 /** An MQTT client; `await using` disconnects it at the end of the block. */
-export class Client extends BaseClient {
-  /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
-  constructor(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions = {}) {
-    super(platform, endpoints, options)
-  }
+export class Client extends /* @__PURE__ */ clientOn(platform) {
+  /** Consoles show it by this name, whatever a bundler calls it. */
+  static override readonly name = 'Client'
 }
 
 /**
  * Makes a client and connects it: one endpoint, or a list that is tried in order.
  * @throws MqttError as `new Client` and `client.connect`
  */
-export function connect(endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions): Promise<Client> {
-  return opened((rest) => new Client(endpoints, rest), options)
-}
+export const connect: (endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions) => Promise<Client> =
+  /* @__PURE__ */ connectWith(Client)
 
 export * from './public.js'

@@ -21,7 +21,6 @@ export function virtualPlatform(clock: VirtualClock, seed = 1): Platform {
     setTimer: (callback, delay) => clock.setTimer(callback, delay),
     microtask: (callback) => queueMicrotask(callback),
     nextTurn: (callback) => void clock.setTimer(callback, 0),
-    warn: () => undefined,
     reads: (...parts) => new Reads(...parts),
     schemes: 'the `transport` of an endpoint',
     dialler: () => undefined,

@@ -5,7 +5,7 @@
  * timer of the platform is used where there are channels. It must never be part of a bundle that does not import it.
  */
 import type { ClientOptions, ConnectOptions, Endpoint } from '../client/api/index.js'
-import { BaseClient, opened } from '../client/client.js'
+import { BaseClient, connectWith } from '../client/client.js'
 import { aborted, onAbort } from '../client/common/abort.js'
 import { socketSettings, tlsSettings } from '../client/parsing/settings.js'
 import type { Platform } from '../client/platform/platform.js'
@@ -91,7 +91,7 @@ export class VirtualWorld {
     this.#network = new Network(this.broker.dial)
     this.now = () => start + clock.now()
     this.Client = this.#clientClass(seed)
-    this.connect = (endpoints, more) => opened((rest) => new this.Client(endpoints, rest), more)
+    this.connect = connectWith(this.Client)
     this.sleep = async (delay, value, more) => {
       await sleeping(clock, delay, more)
       return value as never
@@ -179,6 +179,8 @@ export class VirtualWorld {
       }
     }
     return class extends BaseClient {
+      static override readonly name = 'Client'
+
       constructor(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions = {}) {
         // Where options are refused there is no client.
         const made: { client?: BaseClient } = {}

@@ -1,7 +1,7 @@
 /** Listeners given as an option: attached before anything is dialled, as `client.on` would. */
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import type { ClientEvents, ClientOptions } from '../../src/client/api/index.js'
-import { BaseClient, opened } from '../../src/client/client.js'
+import { clientOn, connectWith } from '../../src/client/client.js'
 import { MqttError } from '../../src/errors.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
@@ -42,7 +42,8 @@ describe('the option on', () => {
     const seen: unknown[] = []
     const clock = new VirtualClock()
     const endpoint = { url: 'x://a', transport: () => Promise.reject(down) }
-    const connecting = opened((rest) => new BaseClient(virtualPlatform(clock), endpoint, rest), { on: { connecterror: (event) => seen.push(event) } })
+    const connect = connectWith(clientOn(virtualPlatform(clock)))
+    const connecting = connect(endpoint, { on: { connecterror: (event) => seen.push(event) } })
     await expect(Promise.all([connecting, clock.settle()])).rejects.toMatchObject({ code: 'ERR_CONNECT_FAILED' })
     expect(seen).toMatchObject([{ attempt: 1, endpoint: 'x://a', error: { code: 'ERR_CONNECT_FAILED' } }])
   })

@@ -9,7 +9,7 @@ import type { SubscribeOptions, Subscription } from '../../src/client/api/index.
 import type { Consumer } from '../../src/client/delivery/consumer.js'
 import { MessageRouter } from '../../src/client/delivery/message-router.js'
 import type { SubscriptionHandle } from '../../src/client/delivery/subscription.js'
-import type { FilterEntry } from '../../src/client/subscribing/filter-entry.js'
+import type { BrokerSubscription } from '../../src/client/subscribing/broker-subscription.js'
 import { Registry } from '../../src/client/subscribing/registry.js'
 import type { QoS } from '../../src/wire/packets.js'
 import type { World } from './harness.js'
@@ -153,7 +153,7 @@ async function play(seed: number, profile: Profile): Promise<void> {
   const registry = subscribed.mock.contexts[0] as Registry | undefined
   const inbox = joined.mock.contexts[0] as MessageRouter | undefined
   if (registry === undefined || inbox === undefined) return
-  const entries = filters.flatMap((filter) => registry.trie.matchAll(filter))
+  const entries = filters.flatMap((filter) => registry.membership.trie.matchAll(filter))
   const label = `${profile.name}, seed ${seed}`
   expect(broker.faults, label).toEqual([])
   expect(history.calls.size, `${label}: calls that wait`).toBe(0)
@@ -171,7 +171,7 @@ async function play(seed: number, profile: Profile): Promise<void> {
   world.client.destroy()
 }
 
-function checkViews(entries: readonly FilterEntry[], broker: Broker, label: string): void {
+function checkViews(entries: readonly BrokerSubscription[], broker: Broker, label: string): void {
   // One that was not given up when asked, and that nobody reads, is as good as gone.
   const alive = entries.filter((entry) => entry.state !== 'leaving' || !broker.kept.has(entry.filter))
   const known = alive.map((entry) => entry.filter).sort()
@@ -184,7 +184,7 @@ function checkViews(entries: readonly FilterEntry[], broker: Broker, label: stri
   }
 }
 
-function checkReader(reader: Reader, entries: readonly FilterEntry[], label: string): void {
+function checkReader(reader: Reader, entries: readonly BrokerSubscription[], label: string): void {
   const { subscription, ready, touched } = reader
   const isOf = (consumer: Consumer): boolean => consumer.subscription === subscription
   const mine = entries.filter((entry) => [...entry.members.keys()].some(isOf)).map((entry) => entry.filter)
@@ -201,7 +201,7 @@ function checkReader(reader: Reader, entries: readonly FilterEntry[], label: str
 }
 
 /** One more message on every filter: each member gets it once, nobody else gets it. */
-async function checkDelivery(history: History, entries: readonly FilterEntry[], broker: Broker, world: World, label: string): Promise<void> {
+async function checkDelivery(history: History, entries: readonly BrokerSubscription[], broker: Broker, world: World, label: string): Promise<void> {
   for (const reader of history.readers) reader.run(Number.POSITIVE_INFINITY)
   await world.settle()
   const members = entries.map(
@@ -224,7 +224,7 @@ async function checkEnd(history: History, registry: Registry, inbox: MessageRout
   expect([...broker.unacknowledged.values()], `${label}: not acknowledged`).toEqual([])
   expect(history.readers.filter((reader) => reader.state !== 'ended').length, `${label}: readers that wait`).toBe(0)
   expect([...registry.consumers].length, `${label}: consumers`).toBe(0)
-  expect([registry.running.length, registry.farewells], `${label}: busy`).toEqual([0, 0])
+  expect([registry.membership.running.length, registry.openUnsubscribes], `${label}: busy`).toEqual([0, 0])
   expect(inbox.budget.bytes, `${label}: bytes`).toBe(0)
 }
 

@@ -63,7 +63,6 @@ class Life {
       dialler: () => async (target) => this.#dial(target),
       trace: (type, event) => this.listener.hear(`trace ${type}`, event),
       traced: () => true,
-      warn: (message) => this.listener.hear('warning', message),
     }
     const reconnect: ReconnectOptions = {
       backoff: () => 1000,

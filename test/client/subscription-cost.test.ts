@@ -1,9 +1,10 @@
 /** What many SUBSCRIBE and UNSUBSCRIBE cost: four times as many, at most six times the work. */
 import { describe, expect, it } from 'vitest'
-import type { FilterEntry } from '../../src/client/subscribing/filter-entry.js'
+import type { BrokerSubscription } from '../../src/client/subscribing/broker-subscription.js'
+import { Identifiers } from '../../src/client/subscribing/pending-packets.js'
 import type { SubscribingHost } from '../../src/client/subscribing/ports.js'
 import { Registry } from '../../src/client/subscribing/registry.js'
-import { Identifiers } from '../../src/client/subscribing/subscribe-jobs.js'
+import { unsubscribe } from '../../src/client/subscribing/unsubscribing.js'
 import { countWork } from './counted-work.js'
 
 function expectLinear(run: (count: number) => void): void {
@@ -31,10 +32,9 @@ describe('cost', () => {
   it('one call whose filters go in a packet each', () => {
     expectLinear((count) => {
       const { registry, sent } = offhand()
-      registry.unsubscribe(
+      unsubscribe(
+        registry,
         Array.from({ length: count }, (_, index) => `f/${index}`),
-        undefined,
-        undefined,
       )
       registry.sender.flush()
       expect(sent()).toBe(count)
@@ -45,13 +45,12 @@ describe('cost', () => {
   it('the same, when the connection is lost before the answers', () => {
     expectLinear((count) => {
       const { registry, sent } = offhand()
-      registry.unsubscribe(
+      unsubscribe(
+        registry,
         Array.from({ length: count }, (_, index) => `f/${index}`),
-        undefined,
-        undefined,
       )
       registry.sender.flush()
-      registry.handleLost()
+      registry.sender.handleLost()
       registry.sender.flush()
       expect(sent()).toBe(2 * count)
     })
@@ -60,9 +59,9 @@ describe('cost', () => {
   it('automatic identifiers after many of the application', () => {
     expectLinear((count) => {
       const identifiers = new Identifiers(0)
-      const entries: FilterEntry[] = []
+      const entries: BrokerSubscription[] = []
       for (let identifier = 1; identifier <= count; identifier++) {
-        entries.push({ identifier } as FilterEntry)
+        entries.push({ identifier } as BrokerSubscription)
         identifiers.take(identifier, entries)
       }
       const given = new Set(Array.from({ length: count / 10 }, () => identifiers.fresh(entries)))
@@ -74,7 +73,7 @@ describe('cost', () => {
 
 describe('identifiers', () => {
   it('one that the application chose is not given out while a subscription has it, and may be once none has', () => {
-    const entry = { identifier: 1 } as FilterEntry
+    const entry = { identifier: 1 } as BrokerSubscription
     const identifiers = new Identifiers(0)
     for (let identifier = 2; identifier <= 1000; identifier++) identifiers.take(identifier, [entry])
     identifiers.take(1, [entry])

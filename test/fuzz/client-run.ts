@@ -416,7 +416,6 @@ export class ClientRun implements Around {
         this.#wakers.add(callback)
         return () => this.#wakers.delete(callback)
       },
-      warn: () => undefined,
       reads: (...parts) => new Reads(...parts),
       schemes: 'every scheme',
       dialler: () => undefined,

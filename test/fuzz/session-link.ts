@@ -304,8 +304,10 @@ export class SessionLink {
         handleRepeat: () => tell('repeat'),
       },
       publishQueue: {
-        handleAcknowledged: (_type: number, packetId: number, reasonCode: number) => done('acknowledged', packetId, reasonCode),
-        handleReleased: (packetId: number, reasonCode: number) => done('released', packetId, reasonCode),
+        unacknowledged: {
+          handleAcknowledged: (_type: number, packetId: number, reasonCode: number) => done('acknowledged', packetId, reasonCode),
+          handleReleased: (packetId: number, reasonCode: number) => done('released', packetId, reasonCode),
+        },
         flush: () => undefined,
       },
       counters: undefined,

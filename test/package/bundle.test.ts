@@ -70,6 +70,15 @@ describe("import { connect } from 'mqwire' in a browser bundle", () => {
     expect(marked(text)).toEqual([])
   })
 
+  it('prints a client under its own name, whatever the bundler calls its class', async () => {
+    const printed = "new Client('ws://a')[Symbol.for('nodejs.util.inspect.custom')]()"
+    const { text } = await bundle(`import { Client } from 'mqwire'\nglobalThis.shown = [Client.name, ${printed}.constructor.name]\n`, {
+      format: 'iife',
+    })
+    new Function(text)()
+    expect(globalThis).toMatchObject({ shown: ['Client', 'Client'] })
+  })
+
   it('holds no encoder or decoder of the server side', async () => {
     const { metafile } = await bundle(code)
     const serverSide = ['wire/encode-server.js', 'wire/decode-client.js']

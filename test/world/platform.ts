@@ -65,7 +65,6 @@ export function scriptedPlatform(
       wakers.add(callback)
       return () => wakers.delete(callback)
     },
-    warn: () => undefined,
     reads: (...parts) => new Reads(...parts),
     schemes: 'every scheme',
     dialler: () => dial,

@@ -45,10 +45,4 @@ export class Queue<T extends Linked<T>> {
     element.following = undefined
     this.length -= 1
   }
-
-  shift(): T | undefined {
-    const { first } = this
-    if (first !== undefined) this.remove(first)
-    return first
-  }
 }

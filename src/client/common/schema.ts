@@ -4,7 +4,7 @@
  * The caller's object is read once and never written to; what comes out is a frozen copy with every field present.
  */
 
-import { MqttError, printable, textOf } from '../../errors.js'
+import { MqttError, type MqttErrorCode, printable, textOf } from '../../errors.js'
 import { utf8Length } from '../../wire/utf8.js'
 import { isObject } from '../../wire/writer.js'
 import { longestDelay } from './bounds.js'
@@ -21,14 +21,19 @@ export type Schema<T> = { readonly [K in keyof T]-?: Parser<T[K]> }
 /** What a schema's parsers give. */
 export type Parsed<S> = { readonly [K in keyof S]: S[K] extends Parser<infer T> ? T : never }
 
+/** An error about an option, an argument or a field of one; without a message it is that of the code. */
+export function optionError(code: MqttErrorCode, option: string, message?: string): MqttError {
+  return new MqttError(code, message, { option })
+}
+
 /** Refuses an option. */
 export function invalid(path: string, expected: string): never {
-  throw new MqttError('ERR_INVALID_OPTION', `${path} must be ${expected}`, { option: path })
+  throw optionError('ERR_INVALID_OPTION', path, `${path} must be ${expected}`)
 }
 
 /** What cannot be honoured here. */
 export function unsupported(option: string, where = 'on MQTT 3.1.1'): MqttError {
-  return new MqttError('ERR_UNSUPPORTED_OPTION', `unsupported option: ${option} ${where}`, { option })
+  return optionError('ERR_UNSUPPORTED_OPTION', option, `unsupported option: ${option} ${where}`)
 }
 
 /** Refuses options by the name of the first. @throws MqttError ERR_UNSUPPORTED_OPTION */
@@ -38,7 +43,7 @@ export function assertNone([refused]: readonly string[]): void {
 
 /** @throws MqttError ERR_INVALID_HANDLER */
 export function assertHandler(value: unknown, option: string): void {
-  if (typeof value !== 'function') throw new MqttError('ERR_INVALID_HANDLER', `${option} must be a function`, { option })
+  if (typeof value !== 'function') throw optionError('ERR_INVALID_HANDLER', option, `${option} must be a function`)
 }
 
 /** The beginning of what was given, safe to print. */
@@ -65,9 +70,7 @@ export function unknown(path: string, what: 'option' | 'event', given: string, n
   const rows = former[what].split('\n').map((row) => row.split(':') as [string, string])
   const other = rows.find(([old]) => old.split(' ').includes(near === 'message' ? near : given))
   const meant = other?.[1] ?? (likeness(given, near) > 0.2 && near)
-  throw new MqttError('ERR_INVALID_OPTION', `unknown ${what} ${printable(prefix + given)}${meant ? `; did you mean ${meant}?` : ''}`, {
-    option: path,
-  })
+  throw optionError('ERR_INVALID_OPTION', path, `unknown ${what} ${printable(prefix + given)}${meant ? `; did you mean ${meant}?` : ''}`)
 }
 
 function likeness(given: string, name: string): number {

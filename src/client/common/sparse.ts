@@ -47,10 +47,6 @@ export class SparseMap<K, V> {
   values(): IterableIterator<V> {
     return (this.#map ?? none).values()
   }
-
-  entries(): IterableIterator<[K, V]> {
-    return (this.#map ?? none).entries()
-  }
 }
 
 /** A Set that is mostly empty. */

@@ -27,7 +27,7 @@ export function handleAck(host: ConnectionHost, packetType: number, packetId: nu
   const { publishQueue, session } = host
   if (packetType === PUBREL) return session.receiveWindow.handlePubrel(packetId)
   const verdict = session.sendWindow.handleAck(packetType, packetId, reasonCode)
-  if (verdict === DONE) publishQueue.handleAcknowledged(packetType, packetId, reasonCode, properties)
-  else if (verdict === RELEASED) publishQueue.handleReleased(packetId, reasonCode)
+  if (verdict === DONE) publishQueue.unacknowledged.handleAcknowledged(packetType, packetId, reasonCode, properties)
+  else if (verdict === RELEASED) publishQueue.unacknowledged.handleReleased(packetId, reasonCode)
   else if (verdict === CLEARED) publishQueue.flush()
 }

@@ -57,9 +57,14 @@ export interface AckTaker {
   handleAcknowledged(packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void
   /** PUBREC: the message is the server's now. */
   handleReleased(packetId: number, reasonCode: number): void
+}
+
+/** Where our messages come from. */
+export interface Publishes {
+  readonly unacknowledged: AckTaker
   /** An identifier is free again. */
   flush(): void
 }
 
 /** All of it. */
-export type ConnectionHost = ClientContext & ConnectionOwner & { readonly router: MessageTaker; readonly publishQueue: AckTaker }
+export type ConnectionHost = ClientContext & ConnectionOwner & { readonly router: MessageTaker; readonly publishQueue: Publishes }

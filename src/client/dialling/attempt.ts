@@ -8,8 +8,8 @@ import { MqttError, type MqttErrorCode } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import type { ProtocolVersion } from '../../wire/packets.js'
 import type { CredentialsContext } from '../api/index.js'
-import { onAbort, within } from '../common/abort.js'
-import { assertNone } from '../common/schema.js'
+import { within } from '../common/abort.js'
+import { assertNone, optionError } from '../common/schema.js'
 import { type Login, login, type ParsedEndpoint, redirected, shown } from '../parsing/endpoint.js'
 import { type ConnectInput, checkConnect, connectPacket, unspoken } from '../parsing/options.js'
 import type { Platform } from '../platform/platform.js'
@@ -27,23 +27,21 @@ export interface AttemptPlan {
   readonly limits: ConnectInput['limits']
 }
 
-/** Connects and gives what `credentials` said, or throws an MqttError. */
-export async function attempt(host: DiallingHost, plan: AttemptPlan, signal: AbortSignal): Promise<Login | undefined> {
+/** Connects and gives what `credentials` said, or throws an MqttError. It is given up by `abort`, also when its time is over. */
+export async function attempt(host: DiallingHost, plan: AttemptPlan, abort: AbortController): Promise<Login | undefined> {
   const { options, platform } = host
   const { endpoint, number, lastError } = plan
-  const abort = new AbortController()
-  const stop = onAbort(signal, () => abort.abort(signal.reason))
+  const { signal } = abort
   const late = (): void => abort.abort(broken('ERR_CONNECT_TIMEOUT', `no CONNACK in ${options.connectTimeout} ms`))
   const cancel = platform.setTimer(late, options.connectTimeout)
   try {
-    const given = await credentials(host, { attempt: number, endpoint: endpoint.target.url.href, lastError, signal: abort.signal })
-    await connect(host, { ...plan, endpoint: redirected(endpoint, given, platform) }, given, abort.signal)
+    const given = await credentials(host, { attempt: number, endpoint: endpoint.target.url.href, lastError, signal })
+    await connect(host, { ...plan, endpoint: redirected(endpoint, given, platform) }, given, signal)
     return given
   } catch (error) {
-    throw asMqttError(abort.signal.aborted ? abort.signal.reason : error, platform)
+    throw asMqttError(signal.aborted ? signal.reason : error, platform)
   } finally {
     cancel()
-    stop()
   }
 }
 
@@ -92,7 +90,7 @@ async function dial({ platform, options }: DiallingHost, { target, transport, so
   const opening = transport
     ? Promise.resolve(transport(source, { signal }))
     : platform.dialler(target.url.protocol.slice(0, -1))?.(target, { signal, maximumPacketSize })
-  if (opening === undefined) throw new MqttError('ERR_INVALID_BROKER_URL', undefined, { option: 'url' })
+  if (opening === undefined) throw optionError('ERR_INVALID_BROKER_URL', 'url')
   try {
     return await within(opening, signal)
   } catch (error) {

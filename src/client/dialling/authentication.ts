@@ -31,7 +31,8 @@ interface Renewal {
 export class Authentication implements Extra {
   readonly #host: AuthenticationHost
   readonly #mechanism: AuthMechanism
-  #context: AuthContext
+  /** Of the latest exchange; there is one before anything comes in. */
+  #context!: AuthContext
   #renewal: Renewal | undefined
   #tail: Promise<void> = Promise.resolve()
   /** Rises with each connection: what an old exchange comes to is of no interest any more. */
@@ -40,7 +41,6 @@ export class Authentication implements Extra {
   constructor(host: AuthenticationHost, mechanism: AuthMechanism) {
     this.#host = host
     this.#mechanism = mechanism
-    this.#context = { attempt: 0, endpoint: '', signal: new AbortController().signal, reauthentication: false }
   }
 
   /** Properties for a CONNECT. @throws MqttError ERR_AUTH_FAILED */

@@ -6,7 +6,6 @@
  */
 
 import { MqttError } from '../../errors.js'
-import type { ProtocolVersion } from '../../wire/packets.js'
 import { tally } from '../common/counters.js'
 import { type ParsedEndpoint, referred, shown } from '../parsing/endpoint.js'
 import type { Config } from '../parsing/options.js'
@@ -18,13 +17,18 @@ import { BrokerList } from './brokers.js'
 import type { DiallingHost } from './ports.js'
 import { type Hint, type Step, Supervisor } from './supervisor.js'
 
+interface Limits {
+  receiveMaximum?: number
+  topicAliasMaximum?: number
+}
+
 /** Attempts of one client. */
 export class Dialling {
   readonly #host: DiallingHost
   readonly #brokers: BrokerList<ParsedEndpoint>
   readonly #supervisor: Supervisor<ParsedEndpoint>
   /** What is announced instead of the options, as one connection has taught. */
-  readonly #limits: { receiveMaximum?: number; topicAliasMaximum?: number } = {}
+  readonly #limits: Limits = {}
   /** Endpoints that refused 5.0, under `'auto'`. */
   readonly #old = new WeakSet<ParsedEndpoint>()
   /** The attempt is one at the other version. */
@@ -32,11 +36,10 @@ export class Dialling {
   #attempt: AbortController | undefined
   #waiting: CancelTimer | undefined
   #hurriedAt = Number.NEGATIVE_INFINITY
-  /** What the application or the server said about where to go next, while a failure is being decided on. */
-  #hint: Hint
-  #asking = false
-  #hurried = false
   #dueAt = 0
+  /** What the application or the server said about where to go next, while a failure is being decided on; undefined when none is. */
+  #hint: Hint | 'none'
+  #hurried = false
   #stopWake: CancelTimer | undefined
   #stopped = false
 
@@ -65,7 +68,7 @@ export class Dialling {
     this.follow(this.#supervisor.begin())
   }
 
-  /** Dials now instead of after the delay; but once a second at most, however often it is called. */
+  /** Dials now instead of after the delay. */
   hurry(): void {
     if (this.#attempt !== undefined) return
     // Not decided yet: a listener is told of the failure.
@@ -84,14 +87,13 @@ export class Dialling {
     const kept = this.#attempt === undefined ? -1 : endpoints.findIndex(({ target }) => target.url.href === href)
     this.#brokers.replace(endpoints, kept)
     this.#supervisor.handleReplaced()
-    if (this.#asking) this.#hint = 'replaced'
+    if (this.#hint !== undefined) this.#hint = 'replaced'
     else if (kept < 0) this.#attempt?.abort(new MqttError('ERR_CONNECT_FAILED', 'left out by setBrokers()'))
   }
 
   /** A failure is about to be told: what is said about where to go from now on concerns it. */
   handleAsking(): void {
-    this.#asking = true
-    this.#hint = undefined
+    this.#hint = 'none'
   }
 
   /** A server took us in. True where attempts failed, or connections did not hold: this one is to begin with care. */
@@ -104,7 +106,7 @@ export class Dialling {
 
   /** A connection ended: what comes now? `urgent`: there is nothing to wait for. */
   handleLost(error: MqttError, urgent: boolean): Step {
-    if (error.reasonCode === 0x97 && error.fault === 'local') this.#announceLess()
+    if (error.reasonCode === 0x97 && error.fault === 'local') announceLess(this.#limits, this.#host.options)
     if (error.message === unknownAlias) this.#limits.topicAliasMaximum = 0
     return this.#supervisor.handleLost(error, this.#host.platform.now(), urgent, this.#takeHint())
   }
@@ -112,7 +114,7 @@ export class Dialling {
   /** A server sends us elsewhere: only to where the application said that it may lead. */
   handleReference(reference: string | undefined): void {
     const { serverReferences } = this.#host.options
-    if (this.#hint !== undefined || reference === undefined || serverReferences === undefined) return
+    if (this.#hint !== 'none' || reference === undefined || serverReferences === undefined) return
     for (const endpoint of referred(this.#brokers.current, reference, serverReferences)) {
       if (!this.#brokers.follow(endpoint, endpoint.target.url.host)) continue
       this.#hint = 'followed'
@@ -147,9 +149,10 @@ export class Dialling {
   }
 
   #arm(delay: number): void {
+    const { platform } = this.#host
     this.#waiting?.()
-    this.#dueAt = this.#host.platform.now() + delay
-    this.#waiting = this.#host.platform.setTimer(() => this.#dial(), delay)
+    this.#dueAt = platform.now() + delay
+    this.#waiting = platform.setTimer(() => this.#dial(), delay)
   }
 
   /** No connection is wanted any more. */
@@ -171,40 +174,37 @@ export class Dialling {
     if (this.connectedOnce) tally(host, 'reconnectAttempts')
     const endpoint = this.#brokers.ask()
     const { attempt: number, lastError } = this.#supervisor
-    const { protocolVersion } = host.options
+    const { options, session } = host
+    const { protocolVersion, cleanStart } = options
     const version = protocolVersion !== 'auto' ? protocolVersion : this.#old.has(endpoint) ? 4 : 5
     const plan = {
       endpoint,
       number,
       lastError,
       version,
-      cleanStart: this.#cleanStart(version),
+      // As configured until the first CONNACK; then 0, unless we know that there is nothing to come back to.
+      cleanStart: this.connectedOnce && !(version === 4 && cleanStart) ? !session.known : cleanStart,
       limits: this.#limits,
     }
-    attempt(host, plan, abort.signal).then(
+    attempt(host, plan, abort).then(
       (login) => host.handleUp(endpoint, login),
       (error: MqttError) => this.#handleFailed(error, endpoint, number),
     )
   }
 
-  // As configured until the first CONNACK; then 0, unless we know that there is nothing to come back to.
-  #cleanStart(version: ProtocolVersion): boolean {
-    const { options, session } = this.#host
-    if (!this.connectedOnce || (version === 4 && options.cleanStart)) return options.cleanStart
-    return !session.known
-  }
-
   #handleFailed(error: MqttError, { target }: ParsedEndpoint, number: number): void {
     const host = this.#host
-    const givenUp = this.#attempt?.signal.aborted
+    const givenUp = this.#attempt?.signal.aborted === true && error.code !== 'ERR_CONNECT_TIMEOUT'
     this.#attempt = undefined
     if (this.#stopped) return
-    this.#asking = givenUp !== true
-    if (this.#asking) host.counters?.fail(error.code)
+    if (!givenUp) {
+      this.#hint ??= 'none'
+      host.counters?.fail(error.code)
+    }
     const endpoint = shown(target.url)
     host.log('warn', `attempt ${number} at ${endpoint}: ${error.message}`)
     host.events.emit('connecterror', { error, endpoint, attempt: number })
-    if (givenUp === true) return this.follow(this.#supervisor.handleVoid(true))
+    if (givenUp) return this.follow(this.#supervisor.handleVoid(true))
     const hint = this.#takeHint()
     const { current } = this.#brokers
     // A server of 5.0 alone may answer 3.1.1 in its own form.
@@ -220,8 +220,7 @@ export class Dialling {
   #takeHint(): Hint {
     const hint = this.#hint
     this.#hint = undefined
-    this.#asking = false
-    return hint
+    return hint === 'none' ? undefined : hint
   }
 
   #handleWake(): void {
@@ -232,14 +231,13 @@ export class Dialling {
       connection.pump()
     } else if (this.#waiting !== undefined) this.hurry()
   }
+}
 
-  // A backlog that does not fit must not come back in one piece.
-  #announceLess(): void {
-    const { options } = this.#host
-    const { receiveMaximum = options.receiveMaximum } = this.#limits
-    const least = Math.max(1, Math.floor(options.memoryBudget / options.maximumPacketSize))
-    if (least < receiveMaximum) this.#limits.receiveMaximum = Math.max(least, Math.min(narrow, Math.floor(receiveMaximum / 2)))
-  }
+// A backlog that does not fit must not come back in one piece.
+function announceLess(limits: Limits, options: Config): void {
+  const { receiveMaximum = options.receiveMaximum } = limits
+  const least = Math.max(1, Math.floor(options.memoryBudget / options.maximumPacketSize))
+  if (least < receiveMaximum) limits.receiveMaximum = Math.max(least, Math.min(narrow, Math.floor(receiveMaximum / 2)))
 }
 
 // What 3.1.1 cannot do is not given up because a server says so: least of all authentication.

@@ -92,7 +92,7 @@ export class Supervisor<E> {
       return immediately
     }
     if (hint === 'replaced') return state.name === 'round' && policy === false ? urgently : this.#delayed(error)
-    return state.name === 'round' ? this.#afterRound(state, error) : this.#again(error)
+    return state.name === 'round' ? this.#afterRound(state, error) : this.#again(error, true)
   }
 
   /** An attempt that counts for nothing: the endpoint is asked at once at the other version, or the dial was given up. */
@@ -123,11 +123,8 @@ export class Supervisor<E> {
     if (hint === 'followed') this.#config.brokers.handleFollowed(error)
     if (hint === 'followed' || urgent) return urgently
     if (hint === 'replaced') return this.#delayed(error)
-    const verdict = this.#verdict(error)
-    if (verdict === 'next') return this.#next(error)
-    if (verdict === 'stop') return this.#stopped(error)
     // What worked is tried first; not for ever, where it takes us in and hangs up again and again.
-    return verdict === 'retry' && this.#delays > 0 ? this.#rotated(error) : this.#delayed(error)
+    return this.#again(error, this.#delays > 0)
   }
 
   #settled(): void {
@@ -155,17 +152,13 @@ export class Supervisor<E> {
     return this.#rotated(error)
   }
 
-  #again(error: MqttError): Step {
-    if (this.#config.policy === false) return { type: 'stop', error }
+  #again(error: MqttError, rotates: boolean): Step {
+    const { policy, brokers } = this.#config
+    if (policy === false) return { type: 'stop', error }
     const verdict = this.#verdict(error)
     if (verdict === 'stop') return this.#stopped(error)
-    if (verdict === 'next') return this.#next(error)
-    return verdict === 'refresh' ? this.#delayed(error) : this.#rotated(error)
-  }
-
-  #next(error: MqttError): Step {
-    this.#config.brokers.refuse(error)
-    return this.#rotated(error)
+    if (verdict === 'next') brokers.refuse(error)
+    return verdict === 'next' || (verdict === 'retry' && rotates) ? this.#rotated(error) : this.#delayed(error)
   }
 
   #rotated(error: MqttError): Step {

@@ -25,7 +25,7 @@ export function finish(parts: Parts, error: MqttError | undefined): void {
   states.failure = error
   parts.dialling.stop(reason)
   parts.publishQueue.end(reason)
-  parts.registry.abandon(reason)
+  parts.registry.sender.end(reason)
 }
 
 /** The end of everything. */
@@ -39,7 +39,7 @@ export function end(parts: Parts, error: MqttError | undefined): void {
     session.reset()
     links.expiry?.()
     states.enter('closed')
-    if (error === undefined) registry.letGo()
+    if (error === undefined) registry.membership.letGo()
     parts.router.stop()
     parts.dialling.stop(reason)
     registry.end(error, reason)

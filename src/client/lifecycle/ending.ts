@@ -62,7 +62,7 @@ export class Ending {
     states.draining = drain && states.current !== 'idle'
     const waits = states.draining && publishQueue.size + publishQueue.inFlight > 0
     // Nothing to say goodbye to: an attempt that is under way is given up.
-    if (!connected && registry.farewells + registry.running.length === 0 && !waits) return destroy(parts)
+    if (!connected && registry.openUnsubscribes + registry.membership.running.length === 0 && !waits) return destroy(parts)
     const hush = parts.platform.setTimer(() => this.#tell(drain), patience)
     states.sessionEnds = (properties.sessionExpiryInterval ?? sessionExpiry(parts)) === 0
     publishQueue.handleStopping()
@@ -73,7 +73,7 @@ export class Ending {
     })
     await this.#patient(this.#turnsEnded())
     if (drain) await this.#patient(publishQueue.draining.drained())
-    registry.letGo()
+    registry.membership.letGo()
     registry.sender.flush()
     const link = links.current
     // A link that was stuck until the time was over gets no more.
@@ -95,8 +95,8 @@ export class Ending {
   #tell(drain: boolean): void {
     const { registry, publishQueue, links } = this.#parts
     const { size, inFlight } = publishQueue
-    const open = registry.running.map(turnOf)
-    for (const entry of registry.entries) if (entry.farewells > 0) open.push(`UNSUBACK on ${entry.filter}`)
+    const open = registry.membership.running.map(turnOf)
+    for (const { filter, openUnsubscribes } of registry.membership.byFilter.values()) if (openUnsubscribes > 0) open.push(`UNSUBACK on ${filter}`)
     if (drain && size + inFlight > 0) open.unshift(`${inFlight} PUBLISH in flight, ${size} queued${links.connection ? '' : ', a connection'}`)
     this.#parts.log('warn', `${drain ? 'drain' : 'disconnect'}() waits for `, open.slice(0, 9).join(', ') || 'the server')
   }
@@ -110,8 +110,8 @@ export class Ending {
     const { registry } = this.#parts
     for (let running: Consumer[] = []; ; ) {
       while (running.at(-1)?.busy === false) running.pop()
-      if (running.length + registry.farewells === 0) {
-        running = registry.running
+      if (running.length + registry.openUnsubscribes === 0) {
+        running = registry.membership.running
         if (running.length === 0) return
       }
       await new Promise<void>((resolve) => {

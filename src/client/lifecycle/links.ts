@@ -124,7 +124,7 @@ export class Links {
 
   /** What a CONNACK has to wait for before it counts; rejects when it is not to be believed. */
   verify(packet: ConnackPacket): Promise<unknown> | undefined {
-    const waits = this.#host.extras.map((extra) => extra.verify?.(packet)).filter((wait) => wait !== undefined)
+    const waits = this.#host.extras.flatMap((extra) => extra.verify?.(packet) ?? [])
     return waits.length > 0 ? Promise.all(waits) : undefined
   }
 

@@ -47,7 +47,7 @@ function handleConnected(parts: Parts, { connack, lost, stale }: Action & { type
   tally(parts, 'connects')
   const tellLoss = lost ? accountForLoss(parts, 'absent', stale) : undefined
   if (!states.stopping) registry.handleConnected(!sessionPresent && !first)
-  publishQueue.handleConnected()
+  publishQueue.unacknowledged.handleConnected()
   // What goes on leaves before anything new. Over a dead link nothing does, and it has ended by now.
   link.writer.flush()
   if (links.current === link) {
@@ -119,7 +119,7 @@ function lose(parts: Parts, given: MqttError | undefined): void {
   if (step.type === 'stop' && !states.stopping) return end(parts, step.error)
   registry.handleMismatch(session.sendWindow.mismatched, error)
   session.suspend()
-  registry.handleLost()
+  registry.sender.handleLost()
   states.enter('reconnecting')
   parts.publishQueue.handleLost(error)
   tellDown(parts, replaced ? given : error, replaced?.message)
@@ -151,7 +151,7 @@ function expire(parts: Parts): void {
 // Gives what tells of it: nobody is told before everything is in order again.
 function accountForLoss(parts: Parts, cause: 'absent' | 'expired', stale: number): () => void {
   tally(parts, 'sessionsLost')
-  const { losses, settle } = parts.publishQueue.handleSessionLost()
+  const { losses, settle } = parts.publishQueue.unacknowledged.handleSessionLost()
   return () => {
     parts.log('warn', `session lost: ${cause}`)
     settle()

@@ -8,7 +8,7 @@ import { MqttError, textOf } from '../../errors.js'
 import type { Target } from '../../transport/transport.js'
 import type { Bytes } from '../../wire/packets.js'
 import type { CustomTransport, Endpoint, EndpointOptions } from '../api/index.js'
-import { anyObject, bytes, callable, object, optional, type Parser, quoted, text, that, unsupported } from '../common/schema.js'
+import { anyObject, bytes, callable, object, optional, optionError, type Parser, quoted, text, that, unsupported } from '../common/schema.js'
 import type { Platform } from '../platform/platform.js'
 import { mostReferences } from './bounds.js'
 import { type ConnectOverrides, overrides } from './options.js'
@@ -95,33 +95,25 @@ function parseEndpoint(given: Endpoint, path: string, platform: Platform): Parse
     transport: optional(callable),
   })
   const { url: source, tls = {}, headers: extra, protocols = ['mqtt'], socket = {}, transport } = parse(isUrl(given) ? { url: given } : given, path)
-  const { url, username, password } = parseUrl(source, transport === undefined ? platform : undefined)
+  const url = urlOf(source)
+  const username = optional(text)(decoded(url.username), 'url.username')
+  const password = optional(bytes)(decoded(url.password), 'url.password')
+  url.username = ''
+  url.password = ''
+  // With a custom transport any scheme will do.
+  if (transport === undefined) checkUrl(url, platform, source)
   const target: Target = { url, tls, socket, headers: { ...extra }, protocols: [...protocols] }
   const refused = transport === undefined ? platform.unsupported(target) : undefined
   if (refused !== undefined) throw unsupported(`${path}.${refused}`, `with ${url.protocol} here`)
   return { target, username, password, transport, source: transport === undefined ? url : given }
 }
 
-interface ParsedUrl {
-  readonly url: URL
-  readonly username: string | undefined
-  readonly password: Bytes | undefined
-}
-
-// Without a platform (a custom transport) any scheme will do.
-function parseUrl(source: string | URL, platform: Platform | undefined): ParsedUrl {
-  let url: URL
+function urlOf(source: string | URL): URL {
   try {
-    url = new URL(source)
+    return new URL(source)
   } catch {
-    badUrl(`no scheme${form}`, source)
+    return badUrl(`no scheme${form}`, source)
   }
-  const username = optional(text)(decoded(url.username), 'url.username')
-  const password = optional(bytes)(decoded(url.password), 'url.password')
-  url.username = ''
-  url.password = ''
-  if (platform !== undefined) checkUrl(url, platform, source)
-  return { url, username, password }
 }
 
 function checkUrl({ protocol, host, hostname, pathname, href }: URL, platform: Platform, source: string | URL): void {
@@ -140,7 +132,7 @@ const form = ', as in mqtt://host or wss://host'
 function badUrl(message: string, source: unknown = '@'): never {
   const given = textOf(source)
   const shownText = given.includes('@') ? '' : ` ${quoted(given.split('?', 1).join())}`
-  throw new MqttError('ERR_INVALID_BROKER_URL', `invalid broker URL${shownText}: ${message}`, { option: 'url' })
+  throw optionError('ERR_INVALID_BROKER_URL', 'url', `invalid broker URL${shownText}: ${message}`)
 }
 
 function decoded(text: string): string | undefined {

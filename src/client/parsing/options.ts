@@ -5,7 +5,7 @@
  * The caller's object is never kept or written to; bytes are copied.
  */
 
-import { MqttError, textOf } from '../../errors.js'
+import { type MqttError, textOf } from '../../errors.js'
 import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
 import type { ConnectPacket, Properties, ProtocolVersion, QoS, UserProperties, Will } from '../../wire/packets.js'
@@ -40,6 +40,7 @@ import {
   object,
   oneOf,
   optional,
+  optionError,
   type Parsed,
   type Parser,
   quoted,
@@ -120,19 +121,17 @@ const reconnect: Parser<ReconnectPolicy | false> = (value, path) => {
   return reconnecting(value === true ? {} : value, path)
 }
 
-const mechanism = object<AuthMechanism>({ method: text, start: callable, continue: callable, success: optional(callable) })
+const mechanismSchema = { method: text, start: callable, continue: callable, success: optional(callable) }
+const mechanism = object<AuthMechanism>(mechanismSchema)
 
 // Called as methods: a mechanism may be an object with state of its own.
 const auth: Parser<AuthMechanism> = (value, path) => {
-  const { method, start, continue: proceed, success } = anyObject(value, path) as AuthMechanism
-  mechanism({ method, start, continue: proceed, success }, path)
-  return Object.freeze({ method, start: start.bind(value), continue: proceed.bind(value), success: success?.bind(value) })
+  const given = anyObject(value, path) as Record<string, unknown>
+  const bound = (member: unknown): unknown => (typeof member === 'function' ? member.bind(given) : member)
+  return mechanism(Object.fromEntries(Object.keys(mechanismSchema).map((name) => [name, bound(given[name])])), path)
 }
 
-const isHost = (item: unknown): boolean => {
-  if (typeof item !== 'string' || /[/@?#\\\s]/.test(item) || !URL.canParse(`mqtt://${item}`)) return false
-  return new URL(`mqtt://${item}`).hostname !== ''
-}
+const isHost = (item: unknown): boolean => typeof item === 'string' && /^[^/@?#\\\s]+$/.test(item) && URL.canParse(`mqtt://${item}`)
 
 const references: Parser<readonly string[]> = (value, path) =>
   that<readonly string[]>((given) => Array.isArray(given) && given.every(isHost), 'hosts, with or without a port')(value, path).map((item) =>
@@ -246,12 +245,9 @@ const connectFive = {
 /** Options that 3.1.1 does not have. */
 const fiveOnly = { ...connectFive, auth: optional(auth), serverReferences: optional(references) }
 
-const connectOptions = {
-  ...connectFive,
-  keepAlive: optional(keepAlive),
-  maximumPacketSize: optional(integer(1, unsigned32)),
-  will: optional(will),
-}
+const connectProperties = { ...connectFive, maximumPacketSize: optional(integer(1, unsigned32)) }
+
+const connectOptions = { ...connectProperties, keepAlive: optional(keepAlive), will: optional(will) }
 
 /** What is not set; apart, so that 3.1.1 refuses only what was. */
 const defaults = {
@@ -350,7 +346,7 @@ export interface ConnectInput {
 export function connectPacket(given: Config, input: ConnectInput): ConnectPacket {
   const { version, cleanStart, clientId, username, password, hidden, auth } = input
   const options = { ...given, ...input.overrides, ...input.limits }
-  const { keepAlive = 0, receiveMaximum, topicAliasMaximum, will } = options
+  const { keepAlive = 0, will } = options
   return {
     type: 'connect',
     protocolName: 'MQTT',
@@ -361,20 +357,22 @@ export function connectPacket(given: Config, input: ConnectInput): ConnectPacket
     will: will && (version === 4 ? { ...will, properties: {} } : will),
     username,
     password: password as ConnectPacket['password'],
-    properties:
-      version === 4
-        ? {}
-        : {
-            sessionExpiryInterval: options.sessionExpiryInterval || undefined,
-            receiveMaximum: receiveMaximum === 65_535 ? undefined : receiveMaximum,
-            maximumPacketSize: options.maximumPacketSize,
-            topicAliasMaximum: topicAliasMaximum || undefined,
-            requestResponseInformation: options.requestResponseInformation ? 1 : undefined,
-            requestProblemInformation: options.requestProblemInformation === false ? 0 : undefined,
-            userProperties: options.userProperties,
-            ...auth,
-          },
+    properties: version === 4 ? {} : { ...announced(options), ...auth },
   }
+}
+
+/** What CONNECT leaves out, as it means no more (section 3.1.2.11). */
+const usual: object = {
+  sessionExpiryInterval: 0,
+  receiveMaximum: 65_535,
+  topicAliasMaximum: 0,
+  requestResponseInformation: false,
+  requestProblemInformation: true,
+}
+
+function announced(options: object): Properties {
+  const values = Object.entries(options).filter(([name, value]) => name in connectProperties && value !== usual[name as never])
+  return Object.fromEntries(values.map(([name, value]) => [name, typeof value === 'boolean' ? Number(value) : value]))
 }
 
 /** Throws what is wrong with a CONNECT in the caller's terms: what it carries as a property is an option by itself. */
@@ -396,5 +394,5 @@ export function asInvalidOption(error: unknown, prefix = '', topic?: string): un
   const code =
     error.kind === 'too-large' || option === 'payload' ? 'ERR_PACKET_TOO_LARGE' : option === 'topic' ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
   const { message } = error
-  return new MqttError(code, topic !== undefined && option === 'topic' ? message.replace(':', ` ${quoted(topic)}`) : message, { option })
+  return optionError(code, option, topic !== undefined && option === 'topic' ? message.replace(':', ` ${quoted(topic)}`) : message)
 }

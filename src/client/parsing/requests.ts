@@ -4,7 +4,6 @@
  * Pure functions from `unknown` to complete values; they never write to what they are given.
  */
 
-import { MqttError } from '../../errors.js'
 import { DISCONNECT } from '../../wire/constants.js'
 import type { Properties, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
@@ -23,6 +22,7 @@ import {
   object,
   oneOf,
   optional,
+  optionError,
   orFunction,
   type Parsed,
   type Parser,
@@ -62,13 +62,6 @@ export interface Sending {
 /** Options of `publish`, checked. */
 export type CheckedPublish = typeof noOptions
 
-/** A publish that was checked. */
-export interface PublishCall {
-  readonly topic: string
-  readonly payload: Uint8Array
-  readonly options: CheckedPublish
-}
-
 const { Buffer: nodeBuffer } = globalThis as { readonly Buffer?: unknown }
 
 /** Bytes of a payload: text is encoded, bytes stay where they are. May be a Node Buffer, whose own `slice` does not copy. */
@@ -76,18 +69,14 @@ export function payloadBytes(payload: unknown): Uint8Array {
   return payload instanceof Uint8Array && payload.constructor === nodeBuffer ? payload : givenBytes(payload, 'payload')
 }
 
-/** Checks the arguments of `publish`. The topic's text and most properties are checked by the encoder. */
-export function publishCall(topic: unknown, payload: unknown, given?: unknown): PublishCall {
-  return {
-    topic: checkedTopic(topic),
-    payload: payloadBytes(payload),
-    options: given === undefined ? noOptions : (onlyQos(given) ?? publishOptions(given)),
-  }
+/** Checks the options of `publish`. Most properties are checked by the encoder. */
+export function checkedPublish(given: unknown): CheckedPublish {
+  return given === undefined ? noOptions : (onlyQos(given) ?? publishOptions(given))
 }
 
-/** Checks the topic of `post`. */
+/** Checks the topic of a publish, whose text is checked by the encoder. */
 export function checkedTopic(topic: unknown): string {
-  if (typeof topic !== 'string') throw new MqttError('ERR_INVALID_TOPIC', `topic must be a string, not ${typeof topic}`, { option: 'topic' })
+  if (typeof topic !== 'string') throw optionError('ERR_INVALID_TOPIC', 'topic', `topic must be a string, not ${typeof topic}`)
   return topic
 }
 
@@ -166,13 +155,13 @@ export interface ConsumerConfig {
 export type CheckedSubscribe = ConsumerConfig & Pick<Subscribing, 'requireQos' | 'properties' | 'signal' | 'until'>
 
 /** A subscription call, checked. */
-export interface SubscriptionCall {
+export interface CheckedSubscription {
   readonly requests: readonly SubscriptionRequest[]
   readonly options: CheckedSubscribe
 }
 
 /** Checks the arguments of `subscribe` and `subscription`. */
-export function subscriptionCall(filters: Filters, given: unknown, config: Config): SubscriptionCall {
+export function subscriptionCall(filters: Filters, given: unknown, config: Config): CheckedSubscription {
   return joinCall(filters, subscribeOptions(given), config)
 }
 
@@ -182,7 +171,7 @@ export function listenCall(
   handler: unknown,
   given: unknown,
   config: Config,
-): SubscriptionCall & { readonly listen: CheckedListen } {
+): CheckedSubscription & { readonly listen: CheckedListen } {
   assertHandler(handler, 'handler')
   const listen = listenOptions(given)
   return { ...joinCall(filters, { ...listen, ack: listen.ack === 'auto' ? 'manual' : listen.ack }, config), listen }
@@ -195,7 +184,7 @@ function keyOf({ order, concurrency = 1 }: Ordering, requests: readonly Subscrip
   return order === 'topic' || (order === undefined && many) ? (message) => message.topic : undefined
 }
 
-function joinCall(filters: Filters, options: Subscribing & Ordering, { subscriptions, cleanStart, receiveMaximum }: Config): SubscriptionCall {
+function joinCall(filters: Filters, options: Subscribing & Ordering, { subscriptions, cleanStart, receiveMaximum }: Config): CheckedSubscription {
   const requests = filterRequests(filters, options)
   const onReceive = options.ack === 'on-receive'
   const durable = !cleanStart || requests.some((request) => isShared(request.filter))
@@ -238,7 +227,7 @@ const topicFilter: Parser<string> = (value, path) => {
 
 /** Throws what speaks against a topic, if anything does. @throws MqttError ERR_INVALID_TOPIC */
 export function assertTopic(objection: string | undefined, given: unknown, path: string): void {
-  if (objection !== undefined) throw new MqttError('ERR_INVALID_TOPIC', `${path} ${quoted(given as string)} ${objection}`, { option: path })
+  if (objection !== undefined) throw optionError('ERR_INVALID_TOPIC', path, `${path} ${quoted(given as string)} ${objection}`)
 }
 
 /** The client: what tells of the version that is spoken. */
@@ -258,7 +247,7 @@ function assertSpoken(spoken: Spoken, given: object): void {
 }
 
 /** A checked `unsubscribe`. */
-export interface UnsubscribeCall {
+export interface CheckedUnsubscribe {
   readonly filters: readonly string[]
   readonly userProperties: UserProperties | undefined
   readonly signal: AbortSignal | undefined
@@ -271,7 +260,7 @@ const unsubscribeSchema = {
 const unsubscribeOptions = object<Parsed<typeof unsubscribeSchema>>(unsubscribeSchema)
 
 /** Checks the arguments of `unsubscribe`. */
-export function unsubscribeCall(filters: unknown, given: unknown, spoken: Spoken): UnsubscribeCall {
+export function unsubscribeCall(filters: unknown, given: unknown, spoken: Spoken): CheckedUnsubscribe {
   const options = unsubscribeOptions(given)
   const { userProperties: pairs } = options.properties
   assertSpoken(spoken, { 'properties.userProperties': pairs })

@@ -39,8 +39,6 @@ export interface Platform {
   traced?(type: string): boolean
   /** A client was made: its `Parts`, which is not to be held. Absent where the end of a program tells nothing. */
   attend?(client: object): void
-  /** Tells the developer of something that should not stay as it is; absent where nothing does. */
-  warn?(message: string): void
   /** The URL schemes that have a transport, for a sentence. */
   readonly schemes: string
   /** The transport of a URL scheme, or undefined when this platform has none. */

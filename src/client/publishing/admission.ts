@@ -3,13 +3,13 @@
  *
  * Whoever is not taken in hears why. It must never let more wait than the limits say.
  */
-import { MqttError } from '../../errors.js'
+import type { MqttError } from '../../errors.js'
 import { aborted, onAbort } from '../common/abort.js'
 import { longestDelay } from '../common/bounds.js'
-import type { Sending } from '../parsing/requests.js'
+import { optionError } from '../common/schema.js'
 import type { Backlog } from './backlog.js'
 import type { PublishingHost } from './ports.js'
-import { assertSendable, lifetime, offlinePolicy, type QueuedPublish } from './queued-publish.js'
+import { assertSendable, expiryOption, offlinePolicy, type QueuedPublish } from './queued-publish.js'
 import type { Settlement } from './settlement.js'
 
 /** Who gets into the backlog of one client, and out of it unsent. */
@@ -26,19 +26,13 @@ export class Admission {
     this.#ends = ends
   }
 
-  /** @throws MqttError for what can never be sent */
-  assertSendable(topic: string, payloadLength: number, how: Sending): void {
-    const { links, session } = this.#host
-    assertSendable(topic, payloadLength, how, links.connection && session.negotiated?.maximumPacketSize)
-  }
-
   /** It waits to be sent, or its caller hears why not. */
   enqueue(item: QueuedPublish): void {
-    const { signal } = item.call.options
+    const { signal } = item.options
     try {
-      this.assertSendable(item.call.topic, item.payload.length, item.call.options)
+      assertSendable(item.topic, item.payload.length, item.options, this.#host)
       if (this.#host.links.connection === undefined && offlinePolicy(item, this.#host.options.outbound) === 'reject')
-        throw new MqttError('ERR_NOT_CONNECTED', undefined, { option: 'outbound.offline' })
+        throw optionError('ERR_NOT_CONNECTED', 'outbound.offline')
       if (this.ended !== undefined) throw this.ended
       this.#makeRoom(item)
     } catch (error) {
@@ -51,19 +45,18 @@ export class Admission {
 
   // It is dropped when its time to live, or its message expiry interval, is over before it was sent.
   #age(item: QueuedPublish): void {
-    const { left, option } = lifetime(item, this.#host.options.outbound)
+    const { options, platform } = this.#host
+    const { ttl = options.outbound.ttl ?? Number.POSITIVE_INFINITY, properties } = item.options
+    const expiry = (properties?.messageExpiryInterval ?? Number.POSITIVE_INFINITY) * 1000
+    const left = Math.min(ttl, expiry)
     if (left > longestDelay) return
-    const expire = (): void => {
-      this.#backlog.remove(item)
-      this.#ends.fail(item, new MqttError('ERR_EXPIRED', undefined, { option }))
-    }
-    item.cancel = this.#host.platform.setTimer(expire, left)
+    item.cancel = platform.setTimer(() => this.#drop(item, optionError('ERR_EXPIRED', ttl <= expiry ? 'ttl' : expiryOption)), left)
   }
 
   // Under 'wait' those who wait have the same limits once more.
   #makeRoom(item: QueuedPublish): void {
     const { maxQueuedBytes, overflow: usual } = this.#host.options.outbound
-    const overflow = item.call.options.overflow ?? usual
+    const overflow = item.options.overflow ?? usual
     const drops = overflow === 'drop-oldest' && this.#ends.sentBytes + item.size <= maxQueuedBytes
     const waits = overflow === 'wait'
     // One that is larger than the limit waits, and lets others wait, as if it were not.
@@ -71,26 +64,26 @@ export class Admission {
     const bytes = counted(this.#ends.sentBytes) + counted(item.size)
     while (this.#backlog.exceeds(this.#host.options.outbound, bytes, waits ? 2 : 1)) {
       const oldest = drops ? this.#backlog.oldest : undefined
-      const error = new MqttError(overflow.startsWith('drop') ? 'ERR_DROPPED' : 'ERR_QUEUE_FULL', undefined, { option: 'outbound' })
+      const error = optionError(overflow.startsWith('drop') ? 'ERR_DROPPED' : 'ERR_QUEUE_FULL', 'outbound')
       if (oldest === undefined) throw error
-      this.#backlog.remove(oldest)
-      this.#ends.fail(oldest, error)
+      this.#drop(oldest, error)
     }
   }
 
   /** Gives up what waits. */
   giveUp(error: MqttError, wanted: (item: QueuedPublish) => boolean = () => true): void {
-    for (const item of this.#backlog.select(wanted)) {
-      this.#backlog.remove(item)
-      this.#ends.fail(item, error)
-    }
+    for (const item of this.#backlog.select(wanted)) this.#drop(item, error)
   }
 
   /** The caller wants it no more: what was sent goes on without him. */
   abort(item: QueuedPublish): void {
-    const { signal } = item.call.options
+    const { signal } = item.options
     if (item.sent) return this.#ends.tell(item, aborted(signal, 'unknown'))
+    this.#drop(item, aborted(signal, item.again ? 'unknown' : 'not-sent'))
+  }
+
+  #drop(item: QueuedPublish, error: MqttError): void {
     this.#backlog.remove(item)
-    this.#ends.fail(item, aborted(signal, item.again ? 'unknown' : 'not-sent'))
+    this.#ends.fail(item, error)
   }
 }

@@ -31,8 +31,8 @@ export class Backlog {
     return this.size + 1 > maxQueuedMessages * share || this.bytes + bytes > maxQueuedBytes * share
   }
 
-  queueOf({ call }: QueuedPublish): Queue<QueuedPublish> {
-    return call.options.qos === 0 ? this.immediate : this.ordered
+  queueOf({ options }: QueuedPublish): Queue<QueuedPublish> {
+    return options.qos === 0 ? this.immediate : this.ordered
   }
 
   push(item: QueuedPublish): void {

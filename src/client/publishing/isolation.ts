@@ -14,7 +14,7 @@ import type { CancelTimer } from '../platform/platform.js'
 import { broken, refusal } from '../session/refusal.js'
 import { longestDoubt, longestSilence, longestTrial, mostDoubt, patient, suspicious } from './bounds.js'
 import type { PublishingHost, WriteProgress } from './ports.js'
-import type { QueuedPublish } from './queued-publish.js'
+import type { QueuedPublish, Suspicion } from './queued-publish.js'
 
 /** DISCONNECT reason codes that say we sent something wrong. */
 const complaints: readonly number[] = [0x81, 0x82, 0x90, 0x93, 0x94, 0x95, 0x99, 0x9a, 0x9b]
@@ -54,9 +54,10 @@ export class Isolation {
 
   /** May this message be sent now? What is held back goes with a later `flush()`. */
   admits(item: QueuedPublish): boolean {
-    if (!this.#isSuspect(item) || item.complained) return true
+    const suspicion = this.#suspicionOf(item)
+    if (suspicion === undefined || suspicion.complained) return true
     const { platform, session } = this.#host
-    const sure = item.strikes > suspicious
+    const sure = suspicion.strikes > suspicious
     if (this.#held === undefined) {
       this.#held = item
       session.ask(platform.now())
@@ -65,23 +66,24 @@ export class Isolation {
     }
     const answered = !session.keepAlive.asked
     const waited = this.#cancel === undefined
-    return sure ? answered && waited : answered || waited || item.unheard < patient
+    return sure ? answered && waited : answered || waited || suspicion.unheard < patient
   }
 
   /** A message was written. */
   handleSent(item: QueuedPublish): void {
     item.end = this.#output?.end ?? 0
     item.proven ||= this.#host.session.keepAlive.heard
-    if (!this.#isSuspect(item)) return
+    if (this.#suspicionOf(item) === undefined) return
     this.#alone = item
     this.#wait(longestSilence)
   }
 
   /** The server answered a message; `last`: with the end of its exchange. One whose session is lost before that would begin anew. */
   handleAnswer(item: QueuedPublish, last: boolean): void {
-    if (item.strikes > 0) this.#doubt = Math.min(this.#doubt + 1, mostDoubt)
-    item.strikes = 0
-    item.unheard = 0
+    if (item.suspicion !== undefined) {
+      if (item.suspicion.strikes > 0) this.#doubt = Math.min(this.#doubt + 1, mostDoubt)
+      item.suspicion = undefined
+    }
     if (last && item === this.#alone) this.#end()
   }
 
@@ -89,14 +91,14 @@ export class Isolation {
   handleLost(item: QueuedPublish | undefined, error: MqttError): MqttError | undefined {
     const { options, platform, session } = this.#host
     const alone = this.#alone
-    if (this.#held !== undefined && alone === undefined) this.#held.strikes = 0
+    if (this.#held?.suspicion !== undefined && alone === undefined) this.#held.suspicion.strikes = 0
     const left = this.#output?.left ?? 0
     this.#lifetime = platform.now() - this.#since
     if (this.#lifetime > longestTrial) this.#doubt = 0
     this.#end()
     this.#held = undefined
     this.#output = undefined
-    if (item === undefined || (item !== alone && this.#isSuspect(item))) return undefined
+    if (item === undefined || (item !== alone && this.#suspicionOf(item) !== undefined)) return undefined
     const { reasonCode = 0 } = error
     const said = error.code === 'ERR_SERVER_DISCONNECT'
     const complained = said && complaints.includes(reasonCode)
@@ -105,21 +107,24 @@ export class Isolation {
       ? vague.includes(reasonCode)
       : error.code === 'ERR_CONNECTION_LOST' && error.fault === 'remote' && !session.keepAlive.woken(platform.now())
     if (item.end === 0 || !(complained || (cut && item.end <= left))) return undefined
-    if (!complained && (item === alone ? session.keepAlive.asked : item.strikes >= suspicious)) {
-      item.unheard += 1
+    item.suspicion ??= { strikes: 0, complained: false, unheard: 0 }
+    const { suspicion } = item
+    if (!complained && (item === alone ? session.keepAlive.asked : suspicion.strikes >= suspicious)) {
+      suspicion.unheard += 1
       return undefined
     }
-    item.strikes += 1
-    item.complained = complained
-    if (item.strikes < options.outbound.poisonAfter + (complained ? 0 : this.#doubt)) return undefined
+    suspicion.strikes += 1
+    suspicion.complained = complained
+    if (suspicion.strikes < options.outbound.poisonAfter + (complained ? 0 : this.#doubt)) return undefined
     if (complained) return refusal('ERR_PUBLISH_REFUSED', reasonCode, error.reasonString, DISCONNECT, 'unknown')
     return broken('ERR_POISONED', undefined, error)
   }
 
-  // Where nothing but CONNACK was ever heard before it, some more connections pass.
-  #isSuspect({ strikes, complained, proven, unheard }: QueuedPublish): boolean {
-    const sent = this.#host.options.outbound.poisonAfter === Number.POSITIVE_INFINITY
-    return !sent && strikes >= suspicious && (complained || proven || unheard >= patient)
+  // Undefined where it is sent as any other. Where nothing but CONNACK was ever heard before it, some more connections pass.
+  #suspicionOf({ suspicion, proven }: QueuedPublish): Suspicion | undefined {
+    if (suspicion === undefined || this.#host.options.outbound.poisonAfter === Number.POSITIVE_INFINITY) return undefined
+    const { strikes, complained, unheard } = suspicion
+    return strikes >= suspicious && (complained || proven || unheard >= patient) ? suspicion : undefined
   }
 
   #wait(delay: number): void {

@@ -7,16 +7,18 @@ import { MqttError } from '../../errors.js'
 import { writeMessage } from '../../wire/encode-publish.js'
 import type { Properties, UserProperties } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
-import type { ClientEvents, InFlight, Negotiated, OfflinePolicy, Receipt } from '../api/index.js'
+import type { ClientEvents, InFlight, OfflinePolicy, Receipt } from '../api/index.js'
 import type { Linked } from '../common/queue.js'
-import { hasSettings, unsupported } from '../common/schema.js'
+import { hasSettings, optionError, unsupported } from '../common/schema.js'
 import { asInvalidOption, type OutboundConfig } from '../parsing/options.js'
-import type { CheckedPublish, PublishCall, Sending } from '../parsing/requests.js'
+import type { CheckedPublish, Sending } from '../parsing/requests.js'
 import { checkPublish } from '../session/limits.js'
 import { nameOf, refusal, tooLarge } from '../session/refusal.js'
 import { identifierInUse, overhead } from './bounds.js'
 import type { PublishingHost } from './ports.js'
 
+/** What an error about the message expiry interval names. */
+export const expiryOption = 'properties.messageExpiryInterval'
 const trial = /* @__PURE__ */ new Writer()
 
 /** What became of messages in flight when the session was lost. */
@@ -31,9 +33,19 @@ const make = (resolve: Settle<Receipt>, reject: Settle<unknown>): void => {
 }
 const ignore = (): undefined => undefined
 
+/** What speaks against a message, since it was answered last. */
+export interface Suspicion {
+  /** Connections that ended over it, and whether the last one of them did so with a complaint. */
+  strikes: number
+  complained: boolean
+  /** Connections that ended over it without another word from the server. */
+  unheard: number
+}
+
 /** An outgoing message. */
 export class QueuedPublish implements Linked<QueuedPublish> {
-  readonly call: PublishCall
+  readonly topic: string
+  readonly options: CheckedPublish
   readonly promise: Promise<Receipt>
   readonly size: number
   /** Milliseconds; 0 where it has no message expiry interval. */
@@ -50,13 +62,10 @@ export class QueuedPublish implements Linked<QueuedPublish> {
   again = false
   /** Where its packet ends in the stream of the connection that is up; 0 when that did not carry it. */
   end = 0
-  /** Connections that ended over it, and whether the last one of them did so with a complaint. */
-  strikes = 0
-  complained = false
+  /** Connections ended over it. */
+  suspicion: Suspicion | undefined
   /** Something but CONNACK was heard on a connection before it was sent there. */
   proven = false
-  /** Connections that ended over it without another word from the server. */
-  unheard = 0
   /** Rises with each message that is sent. */
   order = 0
   /** Rises with each message that gets its PUBREC; 0 before that. */
@@ -80,10 +89,11 @@ export class QueuedPublish implements Linked<QueuedPublish> {
   readonly #resolve: Settle<Receipt>
   readonly #reject: Settle<unknown>
 
-  constructor(call: PublishCall, since: number) {
-    this.call = call
-    this.payload = call.payload
-    this.size = sizeOf(call)
+  constructor(topic: string, payload: Uint8Array, options: CheckedPublish, since: number) {
+    this.topic = topic
+    this.options = options
+    this.payload = payload
+    this.size = sizeOf(topic, payload, options)
     this.since = since
     this.promise = new Promise(make)
     this.#resolve = resolveMade
@@ -104,7 +114,7 @@ export class QueuedPublish implements Linked<QueuedPublish> {
   }
 }
 
-function sizeOf({ topic, payload, options: { properties } }: PublishCall): number {
+function sizeOf(topic: string, payload: Uint8Array, { properties }: CheckedPublish): number {
   const size = payload.length + topic.length + overhead
   return properties === undefined ? size : size + sizeOfProperties(properties)
 }
@@ -123,28 +133,30 @@ function lengthOf(text: unknown): number {
  * What is sent now: the message expiry interval goes down by the whole seconds that it waited here [MQTT-3.3.2-6].
  * @throws MqttError ERR_EXPIRED
  */
-export function aged({ call, since, again }: QueuedPublish, now: () => number): Sending {
-  const { qos, retain, properties } = call.options
-  const interval = properties?.messageExpiryInterval
-  if (interval === undefined) return call.options
+export function aged({ options, since, again }: QueuedPublish, now: () => number): Sending {
+  const interval = options.properties?.messageExpiryInterval
+  if (interval === undefined) return options
   const waited = Math.floor((now() - since) / 1000)
-  if (waited === 0) return call.options
-  if (waited >= interval && !again) throw new MqttError('ERR_EXPIRED', undefined, { option: 'properties.messageExpiryInterval' })
+  if (waited === 0) return options
+  if (waited >= interval && !again) throw optionError('ERR_EXPIRED', expiryOption)
   const messageExpiryInterval = Math.max(1, interval - waited)
-  return { qos, retain, properties: { ...properties, messageExpiryInterval } }
+  return { ...options, properties: { ...options.properties, messageExpiryInterval } }
 }
 
-/** @throws MqttError for what this server does not take */
-export function assertTaken({ qos, retain, properties }: CheckedPublish, limits: Negotiated): void {
+/** @throws MqttError for what the server that we are connected to does not take */
+export function assertTaken({ qos, retain, properties }: CheckedPublish, { links, session }: PublishingHost): void {
+  const limits = links.connection && session.negotiated
+  if (limits === undefined) return
   const objection = checkPublish(limits, qos, retain)
-  if (objection === 'ERR_QOS_UNSUPPORTED') throw new MqttError(objection, `the server takes QoS ${limits.maximumQoS} at most`, { option: 'qos' })
-  if (objection !== undefined) throw new MqttError(objection, undefined, { option: 'retain' })
+  if (objection === 'ERR_QOS_UNSUPPORTED') throw optionError(objection, 'qos', `the server takes QoS ${limits.maximumQoS} at most`)
+  if (objection !== undefined) throw optionError(objection, 'retain')
   if (limits.protocolVersion === 5 || properties === undefined || !hasSettings(properties)) return
   throw unsupported('properties')
 }
 
 /** Writes what cannot leave now to a scratch buffer, but for the payload. @throws MqttError for what can never be sent */
-export function assertSendable(topic: string, payloadLength: number, how: Sending, limit = Number.POSITIVE_INFINITY): void {
+export function assertSendable(topic: string, payloadLength: number, how: Sending, { links, session }: PublishingHost): void {
+  const limit = (links.connection && session.negotiated?.maximumPacketSize) ?? Number.POSITIVE_INFINITY
   trial.reset()
   try {
     writeMessage(trial, topic, { length: payloadLength }, how, how.qos, 0, false, 5, true)
@@ -154,30 +166,22 @@ export function assertSendable(topic: string, payloadLength: number, how: Sendin
   if (trial.length + payloadLength > limit) throw tooLarge(trial.length + payloadLength, limit)
 }
 
-/** Milliseconds that it may wait: its time to live, or its message expiry interval where that is shorter; and which of them it is. */
-export function lifetime({ call }: QueuedPublish, outbound: OutboundConfig): { readonly left: number; readonly option: string } {
-  const { ttl = outbound.ttl ?? Number.POSITIVE_INFINITY, properties } = call.options
-  const expiry = (properties?.messageExpiryInterval ?? Number.POSITIVE_INFINITY) * 1000
-  return { left: Math.min(ttl, expiry), option: ttl <= expiry ? 'ttl' : 'properties.messageExpiryInterval' }
-}
-
 /** What happens to it without a connection. */
-export function offlinePolicy({ call, again }: QueuedPublish, { offline }: OutboundConfig): OfflinePolicy {
-  return again ? 'queue' : (call.options.offline ?? offline[`qos${call.options.qos}`])
+export function offlinePolicy({ options, again }: QueuedPublish, { offline }: OutboundConfig): OfflinePolicy {
+  return again ? 'queue' : (options.offline ?? offline[`qos${options.qos}`])
 }
 
 /**
  * Is it sent anew when the session is lost? A clean 3.1.1 session is lost with every connection: whoever wants that has no use for repeats, unless it
  * is said.
  */
-export function republishes({ call }: QueuedPublish, { options, session }: PublishingHost): boolean {
-  const { outbound, cleanStart } = options
-  const usual = call.options.qos === 1 && !(session.version === 4 && cleanStart)
-  return (call.options.onSessionLost ?? outbound.onSessionLost ?? (usual ? 'republish' : 'reject')) === 'republish'
+export function republishes({ options }: QueuedPublish, { options: { outbound, cleanStart }, session }: PublishingHost): boolean {
+  const usual = options.qos === 1 && !(session.version === 4 && cleanStart)
+  return (options.onSessionLost ?? outbound.onSessionLost ?? (usual ? 'republish' : 'reject')) === 'republish'
 }
 
-function describe({ call, packetId }: QueuedPublish): InFlight {
-  return { topic: call.topic, qos: call.options.qos, packetId }
+function describe({ topic, options, packetId }: QueuedPublish): InFlight {
+  return { topic, qos: options.qos, packetId }
 }
 
 /** What became of messages in flight when the session was lost, for its event: those that are sent anew, and those that are not. */

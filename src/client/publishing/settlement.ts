@@ -1,32 +1,43 @@
 /**
  * How publishes end: the promise of each settles once, the memory of the caller is his again, and what failed unseen is told.
  *
- * An exchange may go on after its promise has settled; its bytes count until it is over.
+ * An exchange may go on after its promise has settled; its bytes count until it is over. It may assume that the writer hands no memory of callers to a
+ * transport, so that only what it has not handed over yet is read later. It must never copy more than `maxQueuedBytes` for one message.
  */
 import type { Receipt } from '../api/index.js'
+import { broken } from '../session/refusal.js'
 import { Failures } from './failures.js'
-import { LentBytes } from './lent-bytes.js'
-import type { PublishingHost } from './ports.js'
+import type { PublishingHost, PublishWriter } from './ports.js'
 import type { QueuedPublish } from './queued-publish.js'
 
 /** Ends of the publishes of one client. */
 export class Settlement {
   /** Bytes of publishes that are sent and not over. */
   sentBytes = 0
-  readonly lent: LentBytes
   readonly failures: Failures
+  readonly #host: PublishingHost
   readonly #handleRoom: () => void
   #sends = 0
+  /** The latest message, and what it was written to: its bytes are the caller's. */
+  #latest: QueuedPublish | undefined
+  #output: PublishWriter | undefined
 
   /** @param handleRoom called when one is over, and others may have its place */
   constructor(host: PublishingHost, handleRoom: () => void) {
-    this.lent = new LentBytes(host)
+    this.#host = host
     this.failures = new Failures(host)
     this.#handleRoom = handleRoom
   }
 
-  /** It is sent, in this order among all. */
-  handleSent(item: QueuedPublish): void {
+  /** A message is written now. */
+  handleWriting(item: QueuedPublish, output: PublishWriter): void {
+    this.#latest = item
+    this.#output = output
+  }
+
+  /** It is sent now, in this order among all. */
+  handleSent(item: QueuedPublish, output: PublishWriter): void {
+    this.handleWriting(item, output)
     item.sent = true
     item.order = ++this.#sends
     this.sentBytes += item.size
@@ -58,15 +69,30 @@ export class Settlement {
   tell(item: QueuedPublish, error: unknown): void {
     if (item.settled) return
     item.reject(error)
-    this.lent.giveBack(item, item.again || (item.sent && item.wire !== undefined))
+    this.#giveBack(item, item.again || (item.sent && item.wire !== undefined))
     // A failure that nobody awaits shows as an event.
-    this.failures.add(item.call.topic, error)
+    this.failures.add(item.topic, error)
+  }
+
+  // The caller has the bytes back: what is to be sent of them, now or `again`, is copied. Beyond the limit it is not sent, and the link is cut.
+  #giveBack(item: QueuedPublish, again: boolean): void {
+    const { size, payload } = item
+    const output = this.#latest === item && this.#output?.source === payload ? this.#output : undefined
+    if (!again && output === undefined) return
+    if (size <= this.#host.options.outbound.maxQueuedBytes) {
+      item.payload = new Uint8Array(payload)
+      if (output !== undefined) output.source = item.payload
+      return
+    }
+    // Longer than any server takes.
+    item.length = Number.POSITIVE_INFINITY
+    if (output !== undefined) this.#host.links.cut(broken('ERR_CONNECTION_LOST', 'given up midway'))
   }
 
   #release(item: QueuedPublish): void {
     if (item.sent) this.sentBytes -= item.size
     item.sent = false
-    this.lent.giveBack(item, false)
+    this.#giveBack(item, false)
     item.stop?.()
     item.cancel?.()
     item.late?.()

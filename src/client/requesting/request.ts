@@ -5,12 +5,13 @@
  * every request settled exactly once: by its answer, its deadline, its signal, a failure on the way, or the end of the client.
  */
 
-import { MqttError, type Outcome, printable } from '../../errors.js'
+import { MqttError, type Outcome } from '../../errors.js'
 import { isShared, validateTopicName } from '../../wire/topics.js'
 import type { Handling, ListenOptions, Message, Payload, RequestOptions } from '../api/index.js'
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../common/abort.js'
 import { closedError, withOutcome } from '../common/outcome.js'
-import { duration, object, optional, type Parsed, signal, withDefault } from '../common/schema.js'
+import { remoteError } from '../common/remote.js'
+import { duration, object, optional, optionError, type Parsed, signal, withDefault } from '../common/schema.js'
 import { leftOut, propertiesWith, qos } from '../parsing/options.js'
 import { assertTopic, checkedTopic, isVersion4, payloadBytes } from '../parsing/requests.js'
 import { correlationLength, overhead } from './bounds.js'
@@ -194,7 +195,7 @@ export class Requests {
     this.#remove(call)
     const problem = message.properties.userProperties?.find(([name]) => name === 'error')
     if (problem === undefined) call.done.resolve(message)
-    else call.done.reject(failure(message, problem[1]))
+    else call.done.reject(remoteError(message, problem[1]))
     this.#pump()
   }
 
@@ -299,7 +300,7 @@ export function isStopping({ state }: RequestClient): boolean {
 
 /** 3.1.1 has neither response topics nor correlation data. @throws MqttError ERR_UNSUPPORTED_OPTION */
 export function assertVersion(host: RequestHost): void {
-  if (isVersion4(host)) throw new MqttError('ERR_UNSUPPORTED_OPTION', 'request and response need MQTT 5.0', { option: 'protocolVersion' })
+  if (isVersion4(host)) throw optionError('ERR_UNSUPPORTED_OPTION', 'protocolVersion', 'request and response need MQTT 5.0')
 }
 
 // The server chose the first part (section 3.2.2.3.15).
@@ -308,12 +309,6 @@ function responseTopic(information: string | undefined, id: string): string {
   const topic = base.endsWith('/') ? base + id : `${base}/${id}`
   if (validateTopicName(topic) === undefined && !isShared(topic)) return topic
   throw new MqttError('ERR_INVALID_TOPIC', 'response information is no topic', { fault: 'remote', option: 'responseInformation' })
-}
-
-// What the responder chose to tell.
-function failure(message: Message, code: string): MqttError {
-  const text = printable(message.text())
-  return new MqttError('ERR_REMOTE', text || undefined, { fault: 'remote', outcome: 'unknown', reasonName: printable(code) })
 }
 
 function keyOf(correlationData: Uint8Array): string {

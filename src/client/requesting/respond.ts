@@ -5,10 +5,11 @@
  * does not answer is counted, and the handler is not called for it.
  */
 
-import { MqttError, printable } from '../../errors.js'
+import { MqttError } from '../../errors.js'
 import type { Bytes } from '../../wire/packets.js'
 import { hasWildcard } from '../../wire/topics.js'
 import type { Answer, Filters, HandlerFailure, ListenOptions, Message, Reply, Responder, Responding, RespondOptions } from '../api/index.js'
+import { toldOf } from '../common/remote.js'
 import { anyObject, assertHandler, invalid, object, optional, type Parsed, type Parser, string, viewBytes, withDefault } from '../common/schema.js'
 import { usual } from '../delivery/handling.js'
 import type { DeliveredMessage } from '../delivery/message.js'
@@ -117,9 +118,7 @@ async function verdictOf(onError: ListenOptions['onError'], error: unknown, mess
   }
 }
 
-// Of others' errors nothing is told.
 function failureOf(error: unknown): Reply {
-  const told = MqttError.is(error) && error.code === 'ERR_REMOTE' && error.fault === 'local'
-  const code = told ? printable(error.reasonName ?? error.code) : 'ERR_HANDLER_FAILED'
-  return { payload: told ? printable(error.message) : '', properties: { userProperties: [['error', code]] } }
+  const [code, payload] = toldOf(error)
+  return { payload, properties: { userProperties: [['error', code]] } }
 }

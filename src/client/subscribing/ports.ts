@@ -6,7 +6,7 @@ import type { SparseSet } from '../common/sparse.js'
 import type { ClientContext } from '../context/context.js'
 import type { Consumer } from '../delivery/consumer.js'
 import type { DeliveredMessage } from '../delivery/message.js'
-import type { FilterEntry } from './filter-entry.js'
+import type { BrokerSubscription } from './broker-subscription.js'
 
 /** What writes packets on the connection that is up. */
 export interface RequestWriter {
@@ -33,13 +33,13 @@ export interface Deliveries {
   /** A consumer borrows messages. */
   readonly borrowers: Pick<SparseSet<Consumer>, 'add'>
   /** A consumer joined filters: what waited for one goes to it. */
-  handleJoined(consumer: Consumer, entries: ReadonlySet<FilterEntry>): void
+  handleJoined(consumer: Consumer, subscriptions: ReadonlySet<BrokerSubscription>): void
   /** Messages were left unacknowledged: kept for the next consumer of their filter, if there can be one. */
   requeue(messages: readonly DeliveredMessage[]): void
   /** A subscription was left, or another one takes its place: copies for it may still come. */
-  handleLeft(entry: FilterEntry): void
+  handleLeft(subscription: BrokerSubscription): void
   /** A filter has no subscription any more. */
-  handleForgotten(entry: FilterEntry): void
+  handleForgotten(subscription: BrokerSubscription): void
 }
 
 /** All of it. */

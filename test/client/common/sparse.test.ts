@@ -6,12 +6,11 @@ describe('SparseMap', () => {
   it('is empty at first, and again', () => {
     const map = new SparseMap<string, number>()
     const empty = (): void => {
-      expect([map.size, map.get('a'), map.has('a'), map.delete('a'), [...map.keys()], [...map.values()], [...map.entries()]]).toEqual([
+      expect([map.size, map.get('a'), map.has('a'), map.delete('a'), [...map.keys()], [...map.values()]]).toEqual([
         0,
         undefined,
         false,
         false,
-        [],
         [],
         [],
       ])
@@ -21,10 +20,6 @@ describe('SparseMap', () => {
     map.set('b', 2)
     map.set('a', 3)
     expect([map.size, map.get('a'), map.has('b'), [...map.keys()], [...map.values()]]).toEqual([2, 3, true, ['a', 'b'], [3, 2]])
-    expect([...map.entries()]).toEqual([
-      ['a', 3],
-      ['b', 2],
-    ])
     expect([map.delete('a'), map.delete('a'), map.size, map.delete('b')]).toEqual([true, false, 1, true])
     empty()
     map.set('a', 1)

@@ -1,0 +1,16 @@
+/**
+ * How a responder tells its caller of an error: a User Property `error` with a code, and a text as the payload. Both ends of it.
+ */
+import { MqttError, printable } from '../../errors.js'
+
+/** The error of a caller: what the responder chose to tell. */
+export function remoteError(answer: { text(): string }, code: string): MqttError {
+  const text = printable(answer.text())
+  return new MqttError('ERR_REMOTE', text || undefined, { fault: 'remote', outcome: 'unknown', reasonName: printable(code) })
+}
+
+/** Code and text for the caller: those of a local `ERR_REMOTE`. Of others' errors nothing is told. */
+export function toldOf(error: unknown): readonly [code: string, text: string] {
+  if (!MqttError.is(error) || error.code !== 'ERR_REMOTE' || error.fault !== 'local') return ['ERR_HANDLER_FAILED', '']
+  return [printable(error.reasonName ?? error.code), printable(error.message)]
+}
