@@ -52,11 +52,11 @@ import { parseEndpoints } from './parsing/endpoint.js'
 import { eventName, parseOptions } from './parsing/options.js'
 import {
   type CheckedSubscription,
-  checkedPublish,
   checkedTopic,
   goodbye,
   listenCall,
   payloadBytes,
+  publishCall,
   reconnectCall,
   subscriptionCall,
   unsubscribeCall,
@@ -133,7 +133,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt> {
     try {
       assertOpen(this.#core.states.ended)
-      return this.#core.publishQueue.publish(checkedTopic(topic), payloadBytes(payload), checkedPublish(options))
+      const call = publishCall(topic, payload, options)
+      return this.#core.publishQueue.publish(call.topic, call.payload, call.options)
     } catch (error) {
       return this.#core.publishQueue.refuse(typeof topic === 'string' ? topic : '', error)
     }

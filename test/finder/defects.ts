@@ -36,9 +36,9 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: 'a subscription that was refused to its caller lives on',
-    file: 'client/subscribing/registry.ts',
-    find: "this.#settle(claim, new MqttError('ERR_ABORTED'))\n    for (const consumer of [...entry.members.keys()]) consumer.leave()\n",
-    replace: "this.#settle(claim, new MqttError('ERR_ABORTED'))\n",
+    file: 'client/subscribing/unsubscribing.ts',
+    find: '  for (const consumer of [...members.keys()]) consumer.leave()\n',
+    replace: '',
   },
   {
     name: 'who joined connect() and aborts ends it for all',
@@ -49,8 +49,8 @@ export const plantedDefects: readonly PlantedDefect[] = [
   {
     name: 'one caller aborts all who wait for a grant',
     file: 'client/subscribing/registry.ts',
-    find: "onAbort(call.signal, () => this.#fail(claim, aborted(call.signal, claim.sent ? 'unknown' : 'not-sent')))",
-    replace: 'onAbort(call.signal, () => { for (const each of [...this.#claims.values()]) this.#fail(each, aborted(call.signal)) })',
+    find: 'onAbort(signal, () => this.#fail(call, aborted(signal, call.outcome)))',
+    replace: 'onAbort(signal, () => { for (const each of [...this.membership.calls.values()]) this.#fail(each, aborted(signal)) })',
   },
   {
     name: 'setBrokers() during the first dial is forgotten',
@@ -84,8 +84,8 @@ export const plantedDefects: readonly PlantedDefect[] = [
   },
   {
     name: '3.1.1 takes options of a subscription and drops them',
-    file: 'client/subscribing/subscribe-jobs.ts',
-    find: 'if (limits.protocolVersion === 4 && option !== undefined && joiners.length > 0) return unsupported(option)',
+    file: 'client/subscribing/pending-packets.ts',
+    find: 'if (limits.protocolVersion === 4 && option !== undefined && calls.size > 0) return unsupported(option)',
     replace: '',
   },
   {

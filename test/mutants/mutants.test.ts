@@ -162,7 +162,7 @@ describe('the runner of mutants', () => {
         ...sample,
         id: 'elsewhere',
         file: 'src/client/subscribing/registry.ts',
-        find: 'if (items.length > 0) this.#sender.restore(items)',
+        find: 'if (filters.length > 0) this.sender.restore(filters)',
         replace: '',
       },
       { ...sample, id: 'mended', find: 'nowhere to be found' },

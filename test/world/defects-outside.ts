@@ -39,7 +39,7 @@ export const outsideDefects: readonly Defect[] = [
   {
     name: 'payloads are read after their promise has settled',
     by: ['bytes'],
-    file: 'client/publishing/lent-bytes.ts',
+    file: 'client/publishing/settlement.ts',
     find: '    if (!again && output === undefined) return',
     replace: '    if (again || output !== undefined || payload.length > 0) return',
   },
@@ -61,9 +61,8 @@ export const outsideDefects: readonly Defect[] = [
     name: 'UNSUBSCRIBE is not split by what the server takes',
     by: ['held', 'live', 'I6'],
     file: 'client/subscribing/subscribe-sender.ts',
-    find: 'return grouped(items, lineOf, this.#host.options.maxFiltersPerSubscribe, this.#limits.maximumPacketSize)',
-    replace:
-      "return grouped(items, lineOf, this.#host.options.maxFiltersPerSubscribe, 'index' in (items[0] as object) ? 1e9 : this.#limits.maximumPacketSize)",
+    find: 'this.#host.options.maxFiltersPerSubscribe, this.#limits.maximumPacketSize)',
+    replace: "this.#host.options.maxFiltersPerSubscribe, packet.type === 'unsubscribe' ? 1e9 : this.#limits.maximumPacketSize)",
   },
   {
     name: 'a large payload is one write',
@@ -97,8 +96,8 @@ export const outsideDefects: readonly Defect[] = [
     name: 'any lost connection counts against the oldest publish',
     by: ['blame'],
     file: 'client/publishing/isolation.ts',
-    find: `    if (!complained && (item === alone ? session.keepAlive.asked : item.strikes >= suspicious)) {
-      item.unheard += 1
+    find: `    if (!complained && (item === alone ? session.keepAlive.asked : suspicion.strikes >= suspicious)) {
+      suspicion.unheard += 1
       return undefined
     }`,
     replace: '',
@@ -145,7 +144,7 @@ export const outsideDefects: readonly Defect[] = [
     name: 'destroy goes on handing out',
     by: ['after'],
     file: 'client/lifecycle/closing.ts',
-    find: '    if (error === undefined) registry.letGo()\n',
+    find: '    if (error === undefined) registry.membership.letGo()\n',
     replace: '',
   },
   {

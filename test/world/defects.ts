@@ -20,7 +20,7 @@ export const defects: readonly Defect[] = [
   {
     name: 'no DUP on a replay',
     by: ['I6'],
-    file: 'client/publishing/publish-queue.ts',
+    file: 'client/publishing/unacknowledged.ts',
     find: 'item.payload, wire, packetId, true)',
     replace: 'item.payload, wire, packetId)',
   },
@@ -69,39 +69,39 @@ export const defects: readonly Defect[] = [
   {
     name: 'PUBREL is not replayed',
     by: ['I7'],
-    file: 'client/publishing/publish-queue.ts',
-    find: 'for (const item of this.#inFlight.released()) sendWindow.replayRelease(item.packetId)',
-    replace: 'for (const item of this.#inFlight.released()) sendWindow.replay(item.packetId)',
+    file: 'client/publishing/unacknowledged.ts',
+    find: 'for (const item of this.released()) sendWindow.replayRelease(item.packetId)',
+    replace: 'for (const item of this.released()) sendWindow.replay(item.packetId)',
   },
   {
     name: 'PUBLISH again after PUBREC',
     by: ['I6', 'I7'],
-    file: 'client/publishing/publish-queue.ts',
-    find: 'for (const item of this.#inFlight.released()) sendWindow.replayRelease(item.packetId)',
-    replace: 'for (const item of this.#inFlight.released()) item.released = 0',
+    file: 'client/publishing/unacknowledged.ts',
+    find: 'for (const item of this.released()) sendWindow.replayRelease(item.packetId)',
+    replace: 'for (const item of this.released()) item.released = 0',
   },
   {
     name: 'replay in another order',
     by: ['I6'],
-    file: 'client/publishing/publish-queue.ts',
-    find: 'for (const item of this.#inFlight.unreleased()) this.#replays.push(item)',
-    replace: 'for (const item of this.#inFlight.unreleased().reverse()) this.#replays.push(item)',
+    file: 'client/publishing/unacknowledged.ts',
+    find: 'for (const item of this.unreleased()) this.#replays.push(item)',
+    replace: 'for (const item of this.unreleased().reverse()) this.#replays.push(item)',
   },
   {
     name: 'new messages before the replay',
     by: ['I6'],
-    file: 'client/publishing/publish-queue.ts',
-    find: 'for (const item of this.#inFlight.unreleased()) this.#replays.push(item)',
+    file: 'client/publishing/unacknowledged.ts',
+    find: 'for (const item of this.unreleased()) this.#replays.push(item)',
     replace: `queueMicrotask(() => {
-      for (const item of this.#inFlight.unreleased()) if (!item.carried) this.#replays.push(item)
-      this.flush()
+      for (const item of this.unreleased()) this.#replays.push(item)
+      this.#host.flush()
     })`,
   },
   {
     name: 'nothing is replayed',
     by: ['I7'],
-    file: 'client/publishing/publish-queue.ts',
-    find: 'for (const item of this.#inFlight.unreleased()) this.#replays.push(item)',
+    file: 'client/publishing/unacknowledged.ts',
+    find: 'for (const item of this.unreleased()) this.#replays.push(item)',
     replace: '',
   },
   {
@@ -134,8 +134,8 @@ export const defects: readonly Defect[] = [
   {
     name: 'a publish that was sent is given up silently at the end',
     by: ['I5'],
-    file: 'client/publishing/publish-queue.ts',
-    find: 'for (const item of [...this.#inFlight.unreleased(), ...this.#inFlight.released()]) this.#ends.fail(item, unknown)',
+    file: 'client/publishing/unacknowledged.ts',
+    find: 'for (const item of [...this.unreleased(), ...this.released()]) this.#ends.fail(item, error)',
     replace: '',
   },
   {
@@ -163,10 +163,8 @@ export const defects: readonly Defect[] = [
     name: 'Clean Start stays 1',
     by: ['I6'],
     file: 'client/dialling/dialling.ts',
-    find: `    return !session.known
-`,
-    replace: `    return !session.known || options.cleanStart
-`,
+    find: '? !session.known : cleanStart',
+    replace: '? !session.known || cleanStart : cleanStart',
   },
   {
     name: 'acknowledgements of an old connection leave on the next',

@@ -69,9 +69,21 @@ export function payloadBytes(payload: unknown): Uint8Array {
   return payload instanceof Uint8Array && payload.constructor === nodeBuffer ? payload : givenBytes(payload, 'payload')
 }
 
-/** Checks the options of `publish`. Most properties are checked by the encoder. */
-export function checkedPublish(given: unknown): CheckedPublish {
+// Most properties are checked by the encoder.
+function checkedPublish(given: unknown): CheckedPublish {
   return given === undefined ? noOptions : (onlyQos(given) ?? publishOptions(given))
+}
+
+/** Arguments of `publish`, checked. */
+export interface CheckedCall {
+  readonly topic: string
+  readonly payload: Uint8Array
+  readonly options: CheckedPublish
+}
+
+/** Checks the arguments of `publish`. */
+export function publishCall(topic: unknown, payload: unknown, given: unknown): CheckedCall {
+  return { topic: checkedTopic(topic), payload: payloadBytes(payload), options: checkedPublish(given) }
 }
 
 /** Checks the topic of a publish, whose text is checked by the encoder. */
