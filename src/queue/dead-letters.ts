@@ -7,7 +7,7 @@ import type { MqttError } from '../errors.js'
 import { openRecord, quarantine, sealRecord } from '../store/record.js'
 import type { Store, StoreOperation } from '../store/store.js'
 import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
-import { storeError } from './entry-log.js'
+import { storeError } from './entry-records.js'
 import type { DeadLetterBox, KeptLetter } from './types.js'
 
 const mostLetters = 10_000

@@ -1,17 +1,15 @@
 /**
- * The entries of one queue in its store: numbered keys, a record of their number and size, and writes that are gathered.
+ * The entries of one queue: their number and size, and writes that are gathered.
  *
  * One batch is under way at a time; what is asked for meanwhile goes into the next. So the record of the counts always fits the batch that it is in, and
  * many calls share one sync. A batch that fails changes nothing: additions in it reject, removals are tried again without them.
  */
 import { type Deferred, deferred } from '../client/common/abort.js'
-import { MqttError } from '../errors.js'
-import { isOfLaterVersion, openRecord, quarantine, sealRecord } from '../store/record.js'
+import type { MqttError } from '../errors.js'
 import type { Store, StoreOperation } from '../store/store.js'
-import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
+import type { QueueEntry } from './entry.js'
+import { EntryRecords, recordOf } from './entry-records.js'
 
-/** Digits of a number in a key: as many as the largest safe one has. */
-const digits = 16
 /** Entries that are read at once. */
 const pageSize = 100
 /** Most changes and bytes in one batch. */
@@ -41,7 +39,7 @@ export interface Addition {
 
 /** The record of an entry. */
 export function additionOf(entry: Omit<QueueEntry, 'id'>): Addition {
-  return { entry, value: sealRecord(encodeEntry(entry)) }
+  return { entry, value: recordOf(entry) }
 }
 
 interface Change {
@@ -58,9 +56,7 @@ export class EntryLog {
   /** Entries and their bytes that are safe in the store. */
   count = 0
   bytes = 0
-  readonly #store: Store
-  readonly #prefix: string
-  readonly #told: (key: string) => void
+  readonly #records: EntryRecords
   #next = 1
   /** Entries and bytes that additions under way will take. */
   #claimed = 0
@@ -69,19 +65,16 @@ export class EntryLog {
   #writing: Promise<void> | undefined
 
   constructor(store: Store, name: string, told: (key: string) => void) {
-    this.#store = store
-    this.#prefix = `q/${name}/`
-    this.#told = told
+    this.#records = new EntryRecords(store, name, told)
   }
 
   /** Reads the counts, or counts. @throws MqttError ERR_STORE */
   async open(): Promise<void> {
-    const meta = await this.#get(this.#metaKey)
-    const counts = meta && (await this.#openMeta(meta))
+    const counts = await this.#records.readCounts()
     if (counts === undefined) for await (const { entry, size } of this.entries()) this.#recount(entry.id, size)
     else [this.count, this.bytes, this.#next] = counts
     // Never a number again, whatever the record says.
-    for await (const key of this.#keys({ reverse: true, limit: 1 })) this.#next = Math.max(this.#next, this.#idOf(key) + 1)
+    this.#next = Math.max(this.#next, (await this.#records.lastId()) + 1)
   }
 
   /** The number that the next entry will have. */
@@ -93,8 +86,8 @@ export class EntryLog {
   add({ entry: given, value }: Addition, instead: readonly StoredEntry[]): { readonly stored: StoredEntry; readonly done: Promise<void> } {
     const entry = { ...given, id: this.#next }
     this.#next += 1
-    const removals = instead.map(({ entry: { id } }): StoreOperation => ({ type: 'delete', key: this.#keyOf(id) }))
-    const operations: StoreOperation[] = [...removals, { type: 'put', key: this.#keyOf(entry.id), value }]
+    const removals = instead.map(({ entry: { id } }) => this.#records.deleting(id))
+    const operations = [...removals, this.#records.putting(entry.id, value)]
     const freed = instead.reduce((sum, { size }) => sum + size, 0)
     const done = this.#change({ operations, count: 1 - instead.length, bytes: value.length - freed, adds: true, done: deferred() })
     return { stored: { entry, size: value.length }, done }
@@ -108,7 +101,7 @@ export class EntryLog {
 
   /** Deletes entries, and makes other changes in the same batch. @throws MqttError ERR_STORE */
   remove(entries: readonly StoredEntry[], also: readonly StoreOperation[] = []): Promise<void> {
-    const operations = entries.map(({ entry: { id } }): StoreOperation => ({ type: 'delete', key: this.#keyOf(id) }))
+    const operations = entries.map(({ entry: { id } }) => this.#records.deleting(id))
     const bytes = entries.reduce((sum, { size }) => sum - size, 0)
     return this.#change({ operations: [...operations, ...also], count: -entries.length, bytes, adds: false, done: deferred() })
   }
@@ -118,13 +111,9 @@ export class EntryLog {
     const entries: StoredEntry[] = []
     let last = after
     let seen = 0
-    for await (const [key, value] of this.#read({ after, limit })) {
-      const id = this.#idOf(key)
-      assertKnown(value)
-      const body = openRecord(value)
-      const entry = body && decodeEntry(id, body)
-      if (entry !== undefined) entries.push({ entry, size: value.length })
-      else await this.#putAside(key, value)
+    for await (const { id, size, entry } of this.#records.rows(after, limit)) {
+      if (entry !== undefined) entries.push({ entry, size })
+      else this.#handleDamaged(size)
       last = id
       seen += 1
     }
@@ -153,68 +142,17 @@ export class EntryLog {
     while (this.#writing !== undefined) await this.#writing
   }
 
-  get #metaKey(): string {
-    return `${this.#prefix}m`
-  }
-
-  #keyOf(id: number): string {
-    return `${this.#prefix}e/${String(id).padStart(digits, '0')}`
-  }
-
-  #idOf(key: string): number {
-    return Number(key.slice(-digits))
-  }
-
-  async #get(key: string): Promise<Uint8Array | undefined> {
-    try {
-      return await this.#store.get(key)
-    } catch (error) {
-      throw storeError(error)
-    }
-  }
-
-  async *#read({ after = 0, limit, reverse = false }: { after?: number; limit?: number | undefined; reverse?: boolean }) {
-    const range = { gt: this.#keyOf(after), lt: `${this.#prefix}e0`, limit, reverse }
-    try {
-      for await (const entry of this.#store.entries(range)) yield entry
-    } catch (error) {
-      throw storeError(error)
-    }
-  }
-
-  async *#keys(how: { readonly reverse: boolean; readonly limit: number }): AsyncIterableIterator<string> {
-    for await (const [key] of this.#read(how)) yield key
-  }
-
-  async #openMeta(value: Uint8Array): Promise<readonly [number, number, number] | undefined> {
-    assertKnown(value)
-    const body = openRecord(value)
-    if (body?.length === 24) {
-      const view = new DataView(body.buffer, body.byteOffset)
-      return [view.getFloat64(0), view.getFloat64(8), view.getFloat64(16)]
-    }
-    await quarantine(this.#store, this.#metaKey, value, 'damaged')
-    this.#told(this.#metaKey)
-    return undefined
-  }
-
   #recount(id: number, size: number): void {
     this.count += 1
     this.bytes += size
     this.#next = Math.max(this.#next, id + 1)
   }
 
-  async #putAside(key: string, value: Uint8Array): Promise<void> {
-    try {
-      await quarantine(this.#store, key, value, 'damaged')
-    } catch (error) {
-      throw storeError(error)
-    }
-    if (this.count > 0) {
-      this.count -= 1
-      this.bytes = Math.max(0, this.bytes - value.length)
-    }
-    this.#told(key)
+  // It does not count any more.
+  #handleDamaged(size: number): void {
+    if (this.count === 0) return
+    this.count -= 1
+    this.bytes = Math.max(0, this.bytes - size)
   }
 
   #change(change: Change): Promise<void> {
@@ -264,9 +202,9 @@ export class EntryLog {
     const count = group.reduce((sum, change) => sum + change.count, this.count)
     const bytes = group.reduce((sum, change) => sum + change.bytes, this.bytes)
     try {
-      await this.#store.batch([...group.flatMap(({ operations }) => operations), this.#metaOf(count, bytes)])
+      await this.#records.write([...group.flatMap(({ operations }) => operations), this.#records.counting([count, bytes, this.#next])])
     } catch (error) {
-      return storeError(error)
+      return error as MqttError
     }
     this.count = count
     this.bytes = bytes
@@ -276,21 +214,4 @@ export class EntryLog {
     }
     return undefined
   }
-
-  #metaOf(count: number, bytes: number): StoreOperation {
-    const body = new Uint8Array(24)
-    const view = new DataView(body.buffer)
-    for (const [index, value] of [count, bytes, this.#next].entries()) view.setFloat64(index * 8, value)
-    return { type: 'put', key: this.#metaKey, value: sealRecord(body) }
-  }
-}
-
-// What a later release wrote is no damage: it stays as it is.
-function assertKnown(record: Uint8Array): void {
-  if (isOfLaterVersion(record)) throw new MqttError('ERR_STORE', 'the queue was written by a later version of this package')
-}
-
-/** Whatever a store rejects with, as `ERR_STORE`. */
-export function storeError(error: unknown): MqttError {
-  return MqttError.is(error) && error.code === 'ERR_STORE' ? error : new MqttError('ERR_STORE', undefined, { cause: error })
 }

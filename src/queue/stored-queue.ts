@@ -5,19 +5,20 @@
  * settles. The store is the caller's, and is not closed.
  */
 import type { ListenerOptions, Payload, Publisher, Receipt, Unlisten } from '../client/api/index.js'
-import { assertNotAborted, type Deferred, deferred, onAbort, silent } from '../client/common/abort.js'
+import { assertNotAborted, deferred, onAbort, silent } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { Emitter } from '../client/common/emitter.js'
 import { unknown } from '../client/common/schema.js'
 import { MqttError } from '../errors.js'
-import type { Store, StoreOperation } from '../store/store.js'
+import type { Store } from '../store/store.js'
 import { DeadLetters } from './dead-letters.js'
-import { Drain, type DrainOwner } from './drain.js'
-import { additionOf, EntryLog, type StoredEntry } from './entry-log.js'
+import { Drain } from './drain.js'
+import { additionOf, EntryLog } from './entry-log.js'
 import { closeCall, type QueueConfig, queueCall, queueConfig } from './options.js'
+import { Outcomes } from './outcomes.js'
 import { Progress } from './progress.js'
 import { QueueRoom } from './room.js'
-import type { DeadLetterBox, Queue, Queued, QueueEntry, QueueEvents, QueueOptions, QueuePublishOptions, QueueStatus } from './types.js'
+import type { Queue, Queued, QueueEntry, QueueEvents, QueueOptions, QueuePublishOptions, QueueStatus } from './types.js'
 
 const eventNames: readonly (keyof QueueEvents)[] = ['status', 'deadletter', 'drop', 'storecorrupt', 'error']
 
@@ -42,29 +43,27 @@ export async function openStoredQueue(publisher: Publisher<unknown>, options: Qu
   }
 }
 
-class StoredQueue implements Queue, DrainOwner {
+class StoredQueue implements Queue {
   readonly ordered = true
-  readonly deadLetters: DeadLetterBox | undefined
+  readonly deadLetters: DeadLetters | undefined
   readonly #config: QueueConfig
+  readonly #outcomes: Outcomes
   readonly #release: () => void
   readonly #log: EntryLog
   readonly #drain: Drain
   readonly #room: QueueRoom
-  readonly #letters: DeadLetters | undefined
   readonly #progress: Progress
   readonly #events: Emitter<QueueEvents>
-  /** Whoever waits for the delivery of an entry. */
-  readonly #waiting = new Map<number, Deferred<Receipt>>()
   #closing: Promise<void> | undefined
 
   constructor(publisher: Publisher<unknown>, config: QueueConfig, release: () => void) {
     this.#config = config
     this.#release = release
-    this.#events = new Emitter((error, type) => type !== 'error' && this.handleError(error))
+    this.#events = new Emitter((error, type) => type !== 'error' && this.#events.emit('error', { error }))
     const corrupt = (key: string): void => this.#events.emit('storecorrupt', { key })
-    this.#log = new EntryLog(config.store, config.name, corrupt)
-    this.#drain = new Drain(publisher, this.#log, config, this)
-    this.#room = new QueueRoom(this.#log, config, this.#drain)
+    const { store, name, deadLetterStore } = config
+    this.#log = new EntryLog(store, name, corrupt)
+    this.deadLetters = deadLetterStore && new DeadLetters(deadLetterStore, name, (entry) => this.#add(entry, undefined), corrupt)
     const counted = (): { pending: number; inFlight: number; bytes: number } => ({
       pending: this.size,
       inFlight: this.#drain.inFlight,
@@ -75,9 +74,9 @@ class StoredQueue implements Queue, DrainOwner {
       (status) => this.#events.emit('status', status),
       () => this.#events.has('status'),
     )
-    const { deadLetterStore } = config
-    this.#letters = deadLetterStore && new DeadLetters(deadLetterStore, config.name, (entry) => this.#add(entry, undefined), corrupt)
-    this.deadLetters = this.#letters
+    this.#outcomes = new Outcomes(config, this.#events, this.deadLetters, this.#progress, () => this.#room.handleRoom())
+    this.#drain = new Drain(publisher, this.#log, config, this.#outcomes)
+    this.#room = new QueueRoom(this.#log, config, this.#drain.ahead)
   }
 
   /** Reads what is there, and begins to publish it. @throws MqttError ERR_STORE */
@@ -117,7 +116,7 @@ class StoredQueue implements Queue, DrainOwner {
   async clear(): Promise<number> {
     this.#assertOpen()
     const error = new MqttError('ERR_DROPPED', 'the queue was cleared')
-    const count = await this.#drain.clear(this.#log.next - 1, (stored) => this.handleLost(stored, error))
+    const count = await this.#drain.ahead.clear(this.#log.next - 1, (stored) => this.#outcomes.handleLost(stored, error))
     this.#room.handleRoom()
     return count
   }
@@ -145,64 +144,22 @@ class StoredQueue implements Queue, DrainOwner {
     return this.close()
   }
 
-  // What came of entries
-
-  handleDelivered({ entry: { id } }: StoredEntry, receipt: Receipt): void {
-    this.#waiting.get(id)?.resolve(receipt)
-    this.#waiting.delete(id)
-    this.#progress.handleDelivered()
-    this.#room.handleRoom()
-  }
-
-  handleLost({ entry: { id, topic } }: StoredEntry, error: MqttError): void {
-    this.#waiting.get(id)?.reject(error)
-    this.#waiting.delete(id)
-    this.#progress.handleLost()
-    this.#events.emit('drop', { id, topic, error })
-    this.#room.handleRoom()
-  }
-
-  async handleDead({ entry }: StoredEntry, error: MqttError): Promise<readonly StoreOperation[]> {
-    const operations = (await this.#letters?.keep(entry, error, Date.now())) ?? []
-    const { deadLetterStore, store, onDeadLetter } = this.#config
-    // In another store it is safe before it goes from this one.
-    const elsewhere = deadLetterStore !== undefined && deadLetterStore !== store
-    if (elsewhere) await deadLetterStore.batch(operations)
-    const letter = { entry, error }
-    this.#events.emit('deadletter', letter)
-    try {
-      onDeadLetter?.(letter)
-    } catch (thrown) {
-      this.handleError(thrown)
-    }
-    return elsewhere ? [] : operations
-  }
-
-  handleProgress(): void {
-    this.#progress.handleChange()
-  }
-
-  handleError(error: unknown): void {
-    this.#events.emit('error', { error })
-  }
-
   async #add(entry: Omit<QueueEntry, 'id'>, signal: AbortSignal | undefined): Promise<Queued> {
     this.#assertOpen()
     const { stored, instead, done } = await this.#room.add(additionOf(entry), signal)
     try {
       await done
     } catch (error) {
-      for (const other of instead) this.#drain.giveBack(other)
+      for (const other of instead) this.#drain.ahead.giveBack(other)
       throw error
     }
     const full = new MqttError('ERR_DROPPED', 'the queue was full, and this its oldest entry')
-    for (const other of instead) this.handleLost(other, full)
-    const delivered = deferred<Receipt>()
-    if (this.#closing === undefined) this.#waiting.set(stored.entry.id, delivered)
-    else delivered.reject(closed())
-    this.#drain.handleAdded(stored)
+    for (const other of instead) this.#outcomes.handleLost(other, full)
+    const { id } = stored.entry
+    const delivered = this.#closing === undefined ? this.#outcomes.of(id) : silent(Promise.reject<Receipt>(closed()))
+    this.#drain.ahead.handleAdded(stored)
     this.#progress.handleChange()
-    return { id: stored.entry.id, delivered: delivered.promise }
+    return { id, delivered }
   }
 
   async #close(timeout: number, signal: AbortSignal | undefined): Promise<void> {
@@ -212,9 +169,7 @@ class StoredQueue implements Queue, DrainOwner {
     this.#room.close(closed())
     const idle = this.#drain.idle()
     if (timeout > 0 && !signal?.aborted) await this.#patience(idle, timeout, signal)
-    const underWay = (id: number): boolean => this.#drain.sends(id)
-    for (const [id, delivered] of this.#waiting) delivered.reject(closed(underWay(id) ? 'unknown' : 'not-sent'))
-    this.#waiting.clear()
+    this.#outcomes.close((id) => closed(this.#drain.sends(id) ? 'unknown' : 'not-sent'))
     this.#drain.abandon()
     await this.#log.idle()
     this.#progress.end()

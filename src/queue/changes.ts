@@ -1,0 +1,18 @@
+/**
+ * One thing to wait for: that something has changed. It must never leave a waiter behind when it tells.
+ */
+export class Changes {
+  #waiting: (() => void)[] = []
+
+  /** Fulfils with the next change. */
+  get next(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve)
+    })
+  }
+
+  /** Something has changed. */
+  tell(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+}

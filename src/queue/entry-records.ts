@@ -1,0 +1,139 @@
+/**
+ * The keys and records of one queue in its store: entries under their numbers, and one record of their number and size.
+ *
+ * Every failure of the store is `ERR_STORE`. It must never take a record of a later version for a damaged one.
+ */
+import { MqttError } from '../errors.js'
+import { isOfLaterVersion, openRecord, quarantine, sealRecord } from '../store/record.js'
+import type { Store, StoreOperation } from '../store/store.js'
+import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
+
+/** Digits of a number in a key: as many as the largest safe one has. */
+const digits = 16
+
+/** Entries, their bytes, and the next number. */
+export type Counts = readonly [count: number, bytes: number, next: number]
+
+/** What is stored under one number. */
+export interface Row {
+  readonly id: number
+  /** Bytes of the record. */
+  readonly size: number
+  /** Undefined where the record was damaged: it is put aside then. */
+  readonly entry: QueueEntry | undefined
+}
+
+/** The record of an entry. */
+export function recordOf(entry: Omit<QueueEntry, 'id'>): Uint8Array {
+  return sealRecord(encodeEntry(entry))
+}
+
+/** Records of one queue. */
+export class EntryRecords {
+  readonly #store: Store
+  readonly #prefix: string
+  readonly #told: (key: string) => void
+
+  /** @param told called with the key of each damaged record */
+  constructor(store: Store, name: string, told: (key: string) => void) {
+    this.#store = store
+    this.#prefix = `q/${name}/`
+    this.#told = told
+  }
+
+  putting(id: number, value: Uint8Array): StoreOperation {
+    return { type: 'put', key: this.#keyOf(id), value }
+  }
+
+  deleting(id: number): StoreOperation {
+    return { type: 'delete', key: this.#keyOf(id) }
+  }
+
+  counting(counts: Counts): StoreOperation {
+    const body = new Uint8Array(24)
+    const view = new DataView(body.buffer)
+    for (const [index, value] of counts.entries()) view.setFloat64(index * 8, value)
+    return { type: 'put', key: this.#countsKey, value: sealRecord(body) }
+  }
+
+  /** @throws MqttError ERR_STORE */
+  async write(operations: readonly StoreOperation[]): Promise<void> {
+    try {
+      await this.#store.batch(operations)
+    } catch (error) {
+      throw storeError(error)
+    }
+  }
+
+  /** Undefined where there are none, or damaged ones. @throws MqttError ERR_STORE */
+  async readCounts(): Promise<Counts | undefined> {
+    try {
+      const value = await this.#store.get(this.#countsKey)
+      if (value === undefined) return undefined
+      assertKnown(value)
+      const body = openRecord(value)
+      if (body?.length === 24) {
+        const view = new DataView(body.buffer, body.byteOffset)
+        return [view.getFloat64(0), view.getFloat64(8), view.getFloat64(16)]
+      }
+      await this.#putAside(this.#countsKey, value)
+      return undefined
+    } catch (error) {
+      throw storeError(error)
+    }
+  }
+
+  /** What is stored behind this number, damaged or not, in order. @throws MqttError ERR_STORE */
+  async *rows(after: number, limit: number): AsyncIterableIterator<Row> {
+    try {
+      for await (const [key, value] of this.#store.entries({ gt: this.#keyOf(after), lt: this.#end, limit })) {
+        const id = Number(key.slice(-digits))
+        assertKnown(value)
+        const body = openRecord(value)
+        const entry = body && decodeEntry(id, body)
+        if (entry === undefined) await this.#putAside(key, value)
+        yield { id, size: value.length, entry }
+      }
+    } catch (error) {
+      throw storeError(error)
+    }
+  }
+
+  /** The highest number that is stored; 0 when none is. @throws MqttError ERR_STORE */
+  async lastId(): Promise<number> {
+    try {
+      for await (const [key] of this.#store.entries({ gt: this.#keyOf(0), lt: this.#end, limit: 1, reverse: true })) return Number(key.slice(-digits))
+      return 0
+    } catch (error) {
+      throw storeError(error)
+    }
+  }
+
+  get #countsKey(): string {
+    return `${this.#prefix}m`
+  }
+
+  // Behind every number.
+  get #end(): string {
+    return `${this.#prefix}e0`
+  }
+
+  #keyOf(id: number): string {
+    return `${this.#prefix}e/${String(id).padStart(digits, '0')}`
+  }
+
+  async #putAside(key: string, value: Uint8Array): Promise<void> {
+    await quarantine(this.#store, key, value, 'damaged')
+    this.#told(key)
+  }
+}
+
+// What a later release wrote is no damage: it stays as it is.
+function assertKnown(record: Uint8Array): void {
+  if (isOfLaterVersion(record)) throw new MqttError('ERR_STORE', 'the queue was written by a later version of this package')
+}
+
+/** Whatever a store rejects with, as `ERR_STORE`. */
+export function storeError(error: unknown): MqttError {
+  return MqttError.is(error) && error.code === 'ERR_STORE' ? error : new MqttError('ERR_STORE', undefined, { cause: error })
+}

@@ -1,0 +1,126 @@
+/**
+ * Reads entries from the store ahead of those under way, in their order, and no more than `mostAhead` of them.
+ *
+ * It may assume that whoever adds an entry to the store says so afterwards. An entry that it has passed over is never read again, so that whoever takes
+ * one out and does not delete it has to give it back.
+ */
+import type { Changes } from './changes.js'
+import type { EntryLog, StoredEntry } from './entry-log.js'
+import type { Lines } from './lines.js'
+
+/** Entries that are read ahead of those under way, and bytes. */
+const mostAhead = 1024
+const mostBytesAhead = 4 * 1024 * 1024
+/** Entries that `clear` deletes at once. */
+const mostCleared = 1024
+
+/** Entries between the store and those under way. */
+export class Lookahead {
+  readonly #lines: Lines
+  readonly #log: EntryLog
+  readonly #batchSize: number
+  readonly #changes: Changes
+  /** The last entry that was read, and whether no other is stored behind it. */
+  #read = 0
+  #complete = false
+  #filling: Promise<void> | undefined
+  #clearing = false
+
+  constructor(lines: Lines, log: EntryLog, batchSize: number, changes: Changes) {
+    this.#lines = lines
+    this.#log = log
+    this.#batchSize = batchSize
+    this.#changes = changes
+  }
+
+  /** True while there may be more to read, and room for it. */
+  get wanting(): boolean {
+    return !this.#clearing && !this.#complete && this.#hasRoom
+  }
+
+  /** Reads as much as there is room for. @throws MqttError ERR_STORE */
+  fill(): Promise<void> {
+    this.#filling ??= this.#load()
+    return this.#filling
+  }
+
+  /** An entry is safe. */
+  handleAdded(stored: StoredEntry): void {
+    if (this.#complete && this.#hasRoom && !this.#clearing && this.#filling === undefined) {
+      this.#lines.add(stored)
+      this.#read = stored.entry.id
+    } else this.#complete = false
+    this.#changes.tell()
+  }
+
+  /** Takes the oldest entry that is not under way out, for the caller to delete; undefined when there is none. @throws MqttError ERR_STORE */
+  async takeOldest(): Promise<StoredEntry | undefined> {
+    if (this.#lines.length === 0) await this.fill()
+    const { oldest } = this.#lines
+    if (oldest !== undefined) this.#lines.remove(oldest)
+    return oldest
+  }
+
+  /** An entry that was taken out was not deleted. */
+  giveBack(stored: StoredEntry): void {
+    this.#lines.add(stored)
+    this.#changes.tell()
+  }
+
+  /** Deletes all entries up to this number that are not under way; gives how many. @throws MqttError ERR_STORE */
+  async clear(last: number, gone: (stored: StoredEntry) => void): Promise<number> {
+    this.#clearing = true
+    let count = 0
+    const drop = async (chunk: StoredEntry[]): Promise<void> => {
+      const all = chunk.splice(0)
+      if (all.length > 0) await this.#log.remove(all)
+      count += all.length
+      for (const stored of all) gone(stored)
+    }
+    try {
+      await this.#filling
+      const chunk = this.#lines.clear()
+      await drop(chunk)
+      for await (const stored of this.#log.entries(this.#read)) {
+        if (stored.entry.id > last) break
+        chunk.push(stored)
+        if (chunk.length >= mostCleared) await drop(chunk)
+      }
+      await drop(chunk)
+      this.#read = Math.max(this.#read, last)
+      return count
+    } finally {
+      this.#clearing = false
+      this.#complete = false
+      this.#changes.tell()
+    }
+  }
+
+  get #hasRoom(): boolean {
+    return this.#lines.length < mostAhead && this.#lines.bytes < mostBytesAhead
+  }
+
+  async #load(): Promise<void> {
+    // Whoever asks shares it, from the first step on.
+    await undefined
+    try {
+      while (this.wanting) await this.#readOn()
+    } finally {
+      this.#filling = undefined
+    }
+  }
+
+  async #readOn(): Promise<void> {
+    // What is added meanwhile may be seen or not.
+    this.#complete = true
+    try {
+      const { entries, last, more } = await this.#log.read(this.#read, this.#batchSize)
+      for (const stored of entries) this.#lines.add(stored)
+      this.#read = last
+      if (more) this.#complete = false
+    } catch (error) {
+      this.#complete = false
+      throw error
+    }
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * What came of entries, told to everybody who has to know: whoever waits for a delivery, listeners, the dead letters, the status.
+ *
+ * Every promise that is waited for here settles once. It must never let a caller's handler break the queue.
+ */
+import type { Receipt } from '../client/api/index.js'
+import { type Deferred, deferred } from '../client/common/abort.js'
+import type { Emitter } from '../client/common/emitter.js'
+import type { MqttError } from '../errors.js'
+import type { StoreOperation } from '../store/store.js'
+import type { DeadLetters } from './dead-letters.js'
+import type { DrainOwner } from './drain.js'
+import type { StoredEntry } from './entry-log.js'
+import type { QueueConfig } from './options.js'
+import type { Progress } from './progress.js'
+import type { QueueEvents } from './types.js'
+
+/** Ends of the entries of one queue. */
+export class Outcomes implements DrainOwner {
+  readonly #config: QueueConfig
+  readonly #events: Emitter<QueueEvents>
+  readonly #letters: DeadLetters | undefined
+  readonly #progress: Progress
+  readonly #handleRoom: () => void
+  /** Whoever waits for the delivery of an entry. */
+  readonly #waiting = new Map<number, Deferred<Receipt>>()
+
+  /** @param handleRoom called when an entry is gone */
+  constructor(config: QueueConfig, events: Emitter<QueueEvents>, letters: DeadLetters | undefined, progress: Progress, handleRoom: () => void) {
+    this.#config = config
+    this.#events = events
+    this.#letters = letters
+    this.#progress = progress
+    this.#handleRoom = handleRoom
+  }
+
+  /** Settles with the end of an entry. */
+  of(id: number): Promise<Receipt> {
+    const delivered = deferred<Receipt>()
+    this.#waiting.set(id, delivered)
+    return delivered.promise
+  }
+
+  /** Nobody waits any more. */
+  close(reasonOf: (id: number) => MqttError): void {
+    for (const [id, delivered] of this.#waiting) delivered.reject(reasonOf(id))
+    this.#waiting.clear()
+  }
+
+  handleDelivered({ entry: { id } }: StoredEntry, receipt: Receipt): void {
+    this.#waiting.get(id)?.resolve(receipt)
+    this.#waiting.delete(id)
+    this.#progress.handleDelivered()
+    this.#handleRoom()
+  }
+
+  handleLost({ entry: { id, topic } }: StoredEntry, error: MqttError): void {
+    this.#waiting.get(id)?.reject(error)
+    this.#waiting.delete(id)
+    this.#progress.handleLost()
+    this.#events.emit('drop', { id, topic, error })
+    this.#handleRoom()
+  }
+
+  async handleDead({ entry }: StoredEntry, error: MqttError): Promise<readonly StoreOperation[]> {
+    const operations = (await this.#letters?.keep(entry, error, Date.now())) ?? []
+    const { deadLetterStore, store, onDeadLetter } = this.#config
+    // In another store it is safe before it goes from this one.
+    const elsewhere = deadLetterStore !== undefined && deadLetterStore !== store
+    if (elsewhere) await deadLetterStore.batch(operations)
+    const letter = { entry, error }
+    this.#events.emit('deadletter', letter)
+    try {
+      onDeadLetter?.(letter)
+    } catch (thrown) {
+      this.handleError(thrown)
+    }
+    return elsewhere ? [] : operations
+  }
+
+  handleProgress(): void {
+    this.#progress.handleChange()
+  }
+
+  handleError(error: unknown): void {
+    this.#events.emit('error', { error })
+  }
+}
