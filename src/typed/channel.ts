@@ -276,8 +276,9 @@ class ChannelOnClient<Template extends string, In, Out> {
     }
     // Where nothing is thrown of ours, and nothing handed out that was counted, the client's own rules go.
     const policy = onInvalid ?? this.#channel.defaults.onInvalid ?? 'skip'
-    const deciding =
-      policy !== 'skip' && policy !== 'reject' && (onError === undefined || typeof onError === 'function' || failures.includes(onError))
+    const deciding = policy !== 'skip' && policy !== 'reject'
+    if (deciding && !(onError === undefined || typeof onError === 'function' || failures.includes(onError)))
+      throw new MqttError('ERR_INVALID_OPTION', "onError must be 'retry', 'reject', 'stop' or a function", { option: 'onError' })
     const { ack, ...subscribing } = this.#subscribing
     const all = merged<ListenOptions>(subscribing, ack === 'manual' ? {} : { ack }, options, { onError: deciding ? decide : onError })
     const handling = await this.#client.listen(this.#filters(params, share), handle, all)

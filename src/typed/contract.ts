@@ -1,16 +1,21 @@
 /**
  * Contracts: channels and operations by name, nested as one likes, bound to a client all at once.
  */
+import type { Requester } from '../client/api/index.js'
 import { MqttError, printable } from '../errors.js'
 import { type BoundChannel, Channel } from './channel.js'
-import { type BoundOperation, Operation } from './operation.js'
+import { type BoundOperation, Operation, type OperationClient } from './operation.js'
 
 /** A contract on a client. */
 export type BoundContract<Parts, Client> = {
   readonly [Name in keyof Parts as Name extends 'on' ? never : Name]: Parts[Name] extends Channel<infer Template, infer In, infer Out, infer Usual>
     ? BoundChannel<Client, Template, In, Out, Usual>
     : Parts[Name] extends Operation<infer Template, infer In, infer Request, infer Reply, infer Out>
-      ? BoundOperation<Template, In, Request, Reply, Out>
+      ? Client extends OperationClient
+        ? BoundOperation<Template, In, Request, Reply, Out>
+        : Client extends Requester
+          ? Pick<BoundOperation<Template, In, Request, Reply, Out>, 'call'>
+          : unknown
       : BoundContract<Parts[Name], Client>
 }
 
