@@ -5,9 +5,10 @@
  */
 import type { Handling, Message, PublishProperties } from '../client/api/index.js'
 import { MqttError, printable } from '../errors.js'
-import { countWithin, keyOf, longestWait, ownTopic, ownTopicOptions, propertyOf, type StreamClient } from './answers.js'
+import { keyOf, ownTopic, ownTopicOptions, propertyOf, type StreamClient } from './answers.js'
 import type { Codec } from './codec.js'
 import { encoded, propertiesOf } from './payload.js'
+import { wholeNumber } from './refuse.js'
 
 /** Streams that one responder may have open. */
 const mostStreams = 1000
@@ -45,7 +46,7 @@ export class AnswerSender<Answer> {
   constructor(client: StreamClient, codec: Codec<Answer, unknown>, patience: number | undefined) {
     this.#client = client
     this.#codec = codec
-    this.#patience = countWithin('streamTimeout', patience, 60_000, longestWait)
+    this.#patience = wholeNumber('streamTimeout', patience, 60_000)
   }
 
   /** True where a stream was asked for, and not one answer. */

@@ -8,7 +8,6 @@
  */
 
 import type { ListenOptions, Message, Publisher, Subscriber } from '../client/api/index.js'
-import { MqttError } from '../errors.js'
 
 /** Options of `stream`. */
 export interface StreamOptions {
@@ -25,17 +24,6 @@ export type StreamClient = Publisher<unknown> & Subscriber
 
 /** How both ends listen on topics of their own. */
 export const ownTopicOptions: ListenOptions = { qos: 1, retainHandling: 2, onExit: 'unsubscribe' }
-
-/** Milliseconds that a timer can wait. */
-export const longestWait = 2_147_483_647
-
-/** A whole number from 1 to `most`, or `usual`. @throws MqttError ERR_INVALID_OPTION */
-export function countWithin(name: string, value: number | undefined, usual: number, most: number): number {
-  if (value === undefined) return usual
-  if (!Number.isInteger(value) || value < 1 || value > most)
-    throw new MqttError('ERR_INVALID_OPTION', `${name} must be an integer from 1 to ${most}`, { option: name })
-  return value
-}
 
 /** 16 random bytes. */
 export function random(): ReturnType<Uint8Array['slice']> {

@@ -5,7 +5,8 @@
  */
 import type { Handling, Message, PublishProperties } from '../client/api/index.js'
 import { MqttError, printable } from '../errors.js'
-import { countWithin, keyOf, longestWait, ownTopic, ownTopicOptions, propertyOf, random, type StreamClient, type StreamOptions } from './answers.js'
+import { keyOf, ownTopic, ownTopicOptions, propertyOf, random, type StreamClient, type StreamOptions } from './answers.js'
+import { wholeNumber } from './refuse.js'
 
 /** Where answers come. */
 interface Route {
@@ -30,8 +31,8 @@ export class AnswerStreams {
     properties: PublishProperties | undefined,
     options: StreamOptions = {},
   ): Promise<AnswerStream> {
-    const window = countWithin('window', options.window, 16, 65_535)
-    const timeout = countWithin('timeout', options.timeout, 30_000, longestWait)
+    const window = wholeNumber('window', options.window, 16, 65_535)
+    const timeout = wholeNumber('timeout', options.timeout, 30_000)
     const { signal } = options
     if (signal?.aborted) throw new MqttError('ERR_ABORTED', undefined, { cause: signal.reason })
     const correlationData = random()

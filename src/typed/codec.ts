@@ -6,6 +6,7 @@
 
 import type { Message } from '../client/api/index.js'
 import { MqttError, type PayloadIssue, printable, textOf } from '../errors.js'
+import { refuse } from './refuse.js'
 import type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.js'
 
 /** How values become payloads, and payloads values. */
@@ -24,8 +25,7 @@ export interface Codec<In, Out = In> {
 
 /** Gives a codec as it is, with its types found. @throws MqttError ERR_INVALID_OPTION where `encode` or `decode` is no function */
 export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out> {
-  for (const name of ['encode', 'decode'] as const)
-    if (typeof given?.[name] !== 'function') throw new MqttError('ERR_INVALID_OPTION', `codec.${name} must be a function`, { option: name })
+  for (const name of ['encode', 'decode'] as const) if (typeof given?.[name] !== 'function') refuse(name, 'must be a function')
   return given
 }
 
@@ -112,7 +112,7 @@ type Validate = (value: unknown) => SchemaResult<unknown> | Promise<SchemaResult
 
 function validatorOf(schema: StandardSchema): Validate {
   const standard = (schema as StandardSchema | undefined)?.['~standard']
-  if (typeof standard?.validate !== 'function') throw new MqttError('ERR_INVALID_OPTION', 'schema must be a Standard Schema', { option: 'schema' })
+  if (typeof standard?.validate !== 'function') refuse('schema', 'must be a Standard Schema')
   // Right away, so that what is wrong is known to everybody who waits.
   return (value) => after(standard.validate(value), (result) => (result.issues === undefined ? result : raise(invalid(result.issues))))
 }

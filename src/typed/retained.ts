@@ -5,6 +5,7 @@
 import type { Filters, Message, SubscribeOptions, Subscriber } from '../client/api/index.js'
 import { onAbort } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
+import { wholeNumber } from './refuse.js'
 
 /** Options of {@link retained}. */
 export interface RetainedOptions extends Pick<SubscribeOptions, 'qos' | 'signal' | 'buffer' | 'bufferBytes'> {
@@ -23,9 +24,8 @@ const mostBytes = 32 * 1024 * 1024
  * missing for that; ERR_INVALID_OPTION; as `subscribe` of the client
  */
 export async function* retained(client: Subscriber, filters: Filters, options: RetainedOptions = {}): AsyncGenerator<Message, void, void> {
-  const { quiet = 300, qos = 1, signal, buffer = mostBuffered, bufferBytes = mostBytes } = options
-  if (!Number.isInteger(quiet) || quiet < 1 || quiet > 2_147_483_647)
-    throw new MqttError('ERR_INVALID_OPTION', 'quiet must be an integer from 1 to 2,147,483,647 ms', { option: 'quiet' })
+  const { qos = 1, signal, buffer = mostBuffered, bufferBytes = mostBytes } = options
+  const quiet = wholeNumber('quiet', options.quiet, 300)
   let failure: MqttError | undefined
   const onDrop = ({ retain }: Message): void => {
     if (retain) failure ??= new MqttError('ERR_DROPPED', 'retained messages did not fit the buffer')

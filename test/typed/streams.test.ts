@@ -19,6 +19,7 @@ describe('a writable stream', () => {
     for (let n = 0; n < 20; n++) {
       const copy = await there.next({ timeout: 3000 })
       expect([copy?.topic, copy?.text()]).toEqual([`copy/${n}`, String(n)])
+      copy?.ack()
     }
     // Its error path.
     await far.disconnect()
