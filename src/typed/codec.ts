@@ -8,6 +8,7 @@ import type { Message } from '../client/api/index.js'
 import { MqttError, type PayloadIssue, printable, textOf } from '../errors.js'
 import { refuse } from './refuse.js'
 import type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.js'
+import { isHalf } from './template.js'
 
 /** How values become payloads, and payloads values. */
 export interface Codec<In, Out = In> {
@@ -52,7 +53,7 @@ export function text(): Codec<string> {
 // Half a character would become another one on its way.
 function isText(value: unknown): boolean {
   if (typeof value !== 'string') return false
-  for (const character of value) if (character.length === 1 && character >= '\ud800' && character <= '\udfff') return false
+  for (const character of value) if (isHalf(character)) return false
   return true
 }
 

@@ -235,7 +235,7 @@ function levelOf(part: string, last: boolean): Level {
 }
 
 function isName(name: string): boolean {
-  for (const unit of name) if (!/[\w$]/.test(unit) && unit.toLowerCase() === unit.toUpperCase()) return false
+  for (const unit of name) if (!('_$'.includes(unit) || isDigit(unit)) && unit.toLowerCase() === unit.toUpperCase()) return false
   return name !== '' && name !== '__proto__'
 }
 
@@ -243,8 +243,8 @@ function isName(name: string): boolean {
 function levelText(value: unknown, name: string, rest: boolean): string {
   const text = typeof value === 'string' || Number.isFinite(value) ? String(value) : fail(`'${name}' must be text or a finite number`, value, name)
   if (rest ? text !== '' && `/${text}/`.includes('//') : text === '') fail(`'${name}' must not be empty, nor have an empty level`, text, name)
-  if ((!rest && text.includes('/')) || /[+#\0\ud800-\udfff]/u.test(text))
-    fail(`'${name}' must hold no + # / or U+0000, nor half a character`, text, name)
+  for (const unit of text)
+    if ((rest ? '+#\0' : '+#/\0').includes(unit) || isHalf(unit)) fail(`'${name}' must hold no + # / or U+0000, nor half a character`, text, name)
   return text
 }
 
@@ -262,6 +262,11 @@ function isCanonical(text: string, from: number, to = text.length): boolean {
   // So many digits are always kept; of more, only a number itself tells.
   const digits = to - start > 15 ? text.slice(from, to) : ''
   return digits === '' || String(Number(digits)) === digits
+}
+
+/** True for half a character: a surrogate that stands alone. */
+export function isHalf(unit: string): boolean {
+  return unit.length === 1 && unit >= '\ud800' && unit <= '\udfff'
 }
 
 function isDigit(unit: string): boolean {
