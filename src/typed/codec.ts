@@ -61,7 +61,7 @@ function isText(value: unknown): boolean {
 export function number(): Codec<number> {
   const parse = (given: string): number => {
     const value = isDecimal(given.trim()) ? Number(given) : Number.NaN
-    return Number.isFinite(value) ? value : raise(bad('is no number'))
+    return Number.isFinite(value) ? value : raise(bad('is no number', true))
   }
   const format = (value: number): string => (Number.isFinite(value) ? String(value) : raise(bad('is no finite number')))
   return textual('text/plain', format, parse)
@@ -93,9 +93,9 @@ export function json(schema?: StandardSchema): Codec<unknown> {
   const checked = (value: unknown): unknown => {
     // What is sent is what was given, whatever the schema does to it, and whatever the caller does while it takes its time.
     const written = JSON.stringify(value)
-    return after(validate(value), () => written ?? raise(bad('has no JSON')))
+    return after(validate(value, false), () => written ?? raise(bad('has no JSON')))
   }
-  const made = (given: string): unknown => after(validate(parse(given)), outputOf)
+  const made = (given: string): unknown => after(validate(parse(given), true), outputOf)
   return Object.assign(textual<unknown>('application/json', checked as never, made), { schema })
 }
 
@@ -109,13 +109,14 @@ function textual<T>(contentType: string, encode: (value: T) => string, parse: (t
   return { encode, decode: Object.assign(decode, { read }), contentType, payloadFormatIndicator: 1, inPlace: true }
 }
 
-type Validate = (value: unknown) => SchemaResult<unknown> | Promise<SchemaResult<unknown>>
+type Validate = (value: unknown, remote: boolean) => SchemaResult<unknown> | Promise<SchemaResult<unknown>>
 
 function validatorOf(schema: StandardSchema): Validate {
   const standard = (schema as StandardSchema | undefined)?.['~standard']
   if (typeof standard?.validate !== 'function') refuse('schema', 'must be a Standard Schema')
   // Right away, so that what is wrong is known to everybody who waits.
-  return (value) => after(standard.validate(value), (result) => (result.issues === undefined ? result : raise(invalid(result.issues))))
+  return (value, remote) =>
+    after(standard.validate(value), (result) => (result.issues === undefined ? result : raise(invalid(result.issues, undefined, remote))))
 }
 
 function outputOf(result: SchemaResult<unknown>): unknown {
@@ -143,7 +144,7 @@ export function invalid(issues: readonly PayloadIssue[], cause?: unknown, remote
 /** Whatever was thrown by a codec, as the error of a payload. */
 export function asInvalid(error: unknown, remote = false): MqttError {
   const known = MqttError.is(error) && error.code === 'ERR_INVALID_PAYLOAD'
-  if (known && !remote) return error
+  if (known && (!remote || error.fault === 'remote')) return error
   return invalid(
     known ? (error.issues ?? []) : [{ message: error instanceof Error ? error.message : textOf(error) }],
     known ? error.cause : error,
@@ -151,8 +152,8 @@ export function asInvalid(error: unknown, remote = false): MqttError {
   )
 }
 
-function bad(what: string): MqttError {
-  return invalid([{ message: what }])
+function bad(what: string, remote = false): MqttError {
+  return invalid([{ message: what }], undefined, remote)
 }
 
 function raise(error: unknown): never {

@@ -51,7 +51,7 @@ export function decoded<Out>(codec: Codec<never, Out>, message: Message): Out | 
 function readBy<Out>(codec: Codec<never, Out>, message: Message): Out {
   const { contentType } = message.properties
   if (contentType !== undefined && !accepts(codec.contentType, contentType))
-    throw invalid([{ message: `content type is '${contentType}', not '${codec.contentType}'` }])
+    throw invalid([{ message: `content type is '${contentType}', not '${codec.contentType}'` }], undefined, true)
   const { read } = codec.decode as Reading<Out>
   return read === undefined ? codec.decode(bytesOf(codec, message), message) : read(message)
 }
