@@ -20,7 +20,7 @@ export interface Codec<In, Out = In> {
   readonly contentType?: string | undefined
   /** 1 for UTF-8 text; sent along (section 3.3.2.3.2). Default: none. */
   readonly payloadFormatIndicator?: 0 | 1 | undefined
-  /** True: `decode` keeps no view of `bytes`, so that they need not be its own. Default false. */
+  /** True: `decode` keeps no view of `bytes`, and what `encode` gave is not written to later, so that neither is copied. Default false. */
   readonly inPlace?: boolean | undefined
 }
 
@@ -76,7 +76,7 @@ function isDecimal(given: string): boolean {
 /** Bytes as they are, in an array of their own. */
 export function bytes(): Codec<Uint8Array> {
   const own = (value: unknown): Uint8Array => (value instanceof Uint8Array ? value : raise(bad('are no bytes')))
-  return { encode: own, decode: own }
+  return { encode: own, decode: (given) => new Uint8Array(given), inPlace: true }
 }
 
 /** JSON; with a schema, values are checked before they are sent, and what comes is what the schema makes of it. */
