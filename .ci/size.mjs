@@ -33,6 +33,7 @@ function features() {
     ...named('.', ['connect', 'Client', 'MqttError']),
     { name: 'connect', entry: '.', platform: 'node' },
     ...named('./typed', ['topic', 'channel', '*']),
+    ...named('./typed', ['topic', '*']).map((feature) => ({ ...feature, beside: 'connect' })),
     ...named('./asyncapi', ['*']),
     ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
     ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),

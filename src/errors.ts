@@ -128,11 +128,11 @@ export class MqttError extends Error {
 
   /** @param message is that of the code, with the option or the reason's name, where there is none */
   constructor(code: MqttErrorCode, message?: string, details: MqttErrorDetails = {}) {
-    const { outcome = 'not-sent', fault = 'local', reasonCode, reasonName, reasonString, option, issues, cause } = details
+    const { outcome = 'not-sent', fault = 'local', cause, ...rest } = details
     // What comes from the network, or for many calls at once, has no line of the application on the stack.
     const blind =
       !MqttError.wholeStacks && (fault === 'remote' || outcome !== 'not-sent' || ['ERR_ABORTED', 'ERR_DROPPED', 'ERR_EXPIRED'].includes(code))
-    const text = textOf(message ?? describe(code, option ?? reasonName))
+    const text = textOf(message ?? describe(code, rest.option ?? rest.reasonName))
     const { stackTraceLimit } = Error as { stackTraceLimit?: number }
     // The lines of this package come first, and are left out.
     Reflect.set(Error, 'stackTraceLimit', blind ? 0 : stackTraceLimit && stackTraceLimit + 20)
@@ -142,8 +142,7 @@ export class MqttError extends Error {
     if (!blind) tidy(this)
     put(this, brand, true)
     // A console shows what there is.
-    for (const [name, value] of Object.entries({ code, outcome, fault, reasonCode, reasonName, reasonString, option, issues }))
-      put(this, name, value, value !== undefined)
+    for (const [name, value] of Object.entries({ code, outcome, fault, ...rest })) put(this, name, value, value !== undefined)
   }
 
   /** `MqttError`; of aborts `AbortError`. */
@@ -205,17 +204,8 @@ export function textOf(value: unknown): string {
 
 const printableLimit = 256
 
-/** First and last code points of control characters, lone surrogates, line breaks, and what changes the direction of text. */
-const unsafe = [
-  [0, 0x1f],
-  [0x7f, 0x9f],
-  [0x61c, 0x61c],
-  [0x200e, 0x200f],
-  [0x2028, 0x202e],
-  [0x2066, 0x2069],
-  [0xd800, 0xdfff],
-  [0xfeff, 0xfeff],
-] as const
+/** Control characters, lone surrogates, line breaks, and what changes the direction of text: first and last code points, in pairs. */
+const unsafe = [0, 0x1f, 0x7f, 0x9f, 0x61c, 0x61c, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069, 0xd800, 0xdfff, 0xfeff, 0xfeff]
 
 /**
  * Makes text that a peer chose safe for a log line or an error message: control characters, line breaks and bidirectional controls become
@@ -225,7 +215,8 @@ export function printable(text: string): string {
   let safe = ''
   for (const character of text) {
     const code = character.codePointAt(0) as number
-    const piece = unsafe.some(([first, last]) => code >= first && code <= last) ? `\\u{${code.toString(16)}}` : character
+    const next = unsafe.findIndex((bound) => code <= bound)
+    const piece = next % 2 === 1 || code === unsafe[next] ? `\\u{${code.toString(16)}}` : character
     if (safe.length + piece.length > printableLimit) return `${safe}…`
     safe += piece
   }

@@ -4,7 +4,7 @@
  * It reads the contract and nothing else: no client, no clock. What a schema looks like as JSON Schema is the caller's to say, as each library has its own way.
  */
 import { MqttError } from '../errors.js'
-import { Channel, type Codec, Operation, type StandardSchema } from '../typed/index.js'
+import type { Channel, Codec, Operation, StandardSchema } from '../typed/index.js'
 
 /** What the document is about. */
 export interface AsyncApiInfo {
@@ -75,7 +75,7 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
       address: template.replaceAll(':number}', '}').replaceAll('...}', '}'),
       ...(parameters.length === 0 ? {} : { parameters: Object.fromEntries(parameters.map((parameter) => [parameter, {}])) }),
     }
-    if (part instanceof Channel) {
+    if (part.kind === 'channel') {
       channels[name] = { ...own, messages: { message: message(name, part.codec as never) } }
       continue
     }
@@ -90,7 +90,7 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
       operations[`${action}.${name}`] = {
         action,
         ...reference(name),
-        ...(part instanceof Channel
+        ...(part.kind === 'channel'
           ? bindingsOf(part)
           : { reply: { address: { location: '$message.header#/responseTopic' }, ...reference(`${name}.reply`) } }),
       }
@@ -107,7 +107,7 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
 
 function* partsOf(contract: object, prefix: string): Generator<readonly [string, Part]> {
   for (const [name, part] of Object.entries(contract)) {
-    if (part instanceof Channel || part instanceof Operation) yield [`${prefix}${name}`, part as never]
+    if (part?.kind === 'channel' || part?.kind === 'operation') yield [`${prefix}${name}`, part as Part]
     else if (typeof part === 'object' && part !== null) yield* partsOf(part, `${prefix}${name}.`)
   }
 }
@@ -119,11 +119,12 @@ function schemaOf(schema: object): object {
 }
 
 function reference(name: string): AsyncApiNode {
-  const channel = `#/channels/${name}`
+  // Names in a JSON Pointer (RFC 6901), which is part of a URL.
+  const channel = `#/channels/${encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))}`
   return { channel: { $ref: channel }, messages: [{ $ref: `${channel}/messages/message` }] }
 }
 
-function bindingsOf({ defaults: { qos, retain } }: Channel<string, unknown, unknown>): AsyncApiNode {
+function bindingsOf({ defaults: { publish, qos = publish?.qos, retain = publish?.retain } }: Channel<string, unknown, unknown>): AsyncApiNode {
   return { bindings: { mqtt: { qos: qos ?? 0, retain: retain ?? false, bindingVersion: '0.2.0' } } }
 }
 

@@ -24,6 +24,7 @@ import { after, type Codec, isPromise } from './codec.js'
 import { type Delivered, Incoming, type Invalid, type InvalidVerdict, type OnInvalid, policyOf, type Received, type Tally } from './incoming.js'
 import { type LatestOptions, type LatestValues, latestOf } from './latest.js'
 import { encoded, insideOf, propertiesOf } from './payload.js'
+import { assertCodec, assertHandler, refuse } from './refuse.js'
 import { ReadSubscription, type TypedSubscription } from './subscription.js'
 import type { Checked, GivenParams, Params, ParamsFirst, SomeFirst, TopicTemplate } from './template.js'
 import { writableStream } from './writable-stream.js'
@@ -161,8 +162,7 @@ export function channel<Template extends string, In, Out = In, Usual extends Inv
   codec: Codec<In, Out>,
   defaults: ChannelDefaults<Params<Template>, Usual> = {},
 ): Channel<Template, In, Out, Usual> {
-  if (typeof codec?.encode !== 'function' || typeof codec.decode !== 'function')
-    throw new MqttError('ERR_INVALID_OPTION', 'codec must have encode and decode', { option: 'codec' })
+  assertCodec(codec)
   return new Channel(templateOf<Template>(topic), codec, defaults)
 }
 
@@ -260,7 +260,7 @@ class ChannelOnClient<Template extends string, In, Out> {
       (received: unknown) => unknown,
       ChannelListenOptions<Params<Template>, InvalidVerdict>?,
     ]
-    if (typeof handler !== 'function') throw new MqttError('ERR_INVALID_HANDLER', 'handler must be a function')
+    assertHandler(handler)
     const { onInvalid, share, onError, ...options } = given
     const incoming = this.#incoming(onInvalid)
     const ends = new WeakSet<object>()
@@ -276,8 +276,9 @@ class ChannelOnClient<Template extends string, In, Out> {
     }
     // Where nothing is thrown of ours, and nothing handed out that was counted, the client's own rules go.
     const policy = onInvalid ?? this.#channel.defaults.onInvalid ?? 'skip'
-    const deciding =
-      policy !== 'skip' && policy !== 'reject' && (onError === undefined || typeof onError === 'function' || failures.includes(onError))
+    const deciding = policy !== 'skip' && policy !== 'reject'
+    if (deciding && !(onError === undefined || typeof onError === 'function' || failures.includes(onError)))
+      refuse('onError', "must be 'retry', 'reject', 'stop' or a function")
     const { ack, ...subscribing } = this.#subscribing
     const all = merged<ListenOptions>(subscribing, ack === 'manual' ? {} : { ack }, options, { onError: deciding ? decide : onError })
     const handling = await this.#client.listen(this.#filters(params, share), handle, all)

@@ -6,7 +6,9 @@
 
 import type { Message } from '../client/api/index.js'
 import { MqttError, type PayloadIssue, printable, textOf } from '../errors.js'
+import { refuse } from './refuse.js'
 import type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.js'
+import { isHalf } from './template.js'
 
 /** How values become payloads, and payloads values. */
 export interface Codec<In, Out = In> {
@@ -18,14 +20,13 @@ export interface Codec<In, Out = In> {
   readonly contentType?: string | undefined
   /** 1 for UTF-8 text; sent along (section 3.3.2.3.2). Default: none. */
   readonly payloadFormatIndicator?: 0 | 1 | undefined
-  /** True: `decode` keeps no view of `bytes`, so that they need not be its own. Default false. */
+  /** True: `decode` keeps no view of `bytes`, and what `encode` gave is not written to later, so that neither is copied. Default false. */
   readonly inPlace?: boolean | undefined
 }
 
 /** Gives a codec as it is, with its types found. @throws MqttError ERR_INVALID_OPTION where `encode` or `decode` is no function */
 export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out> {
-  for (const name of ['encode', 'decode'] as const)
-    if (typeof given?.[name] !== 'function') throw new MqttError('ERR_INVALID_OPTION', `codec.${name} must be a function`, { option: name })
+  for (const name of ['encode', 'decode'] as const) if (typeof given?.[name] !== 'function') refuse(name, 'must be a function')
   return given
 }
 
@@ -52,7 +53,7 @@ export function text(): Codec<string> {
 // Half a character would become another one on its way.
 function isText(value: unknown): boolean {
   if (typeof value !== 'string') return false
-  for (const character of value) if (character.length === 1 && character >= '\ud800' && character <= '\udfff') return false
+  for (const character of value) if (isHalf(character)) return false
   return true
 }
 
@@ -60,7 +61,7 @@ function isText(value: unknown): boolean {
 export function number(): Codec<number> {
   const parse = (given: string): number => {
     const value = isDecimal(given.trim()) ? Number(given) : Number.NaN
-    return Number.isFinite(value) ? value : raise(bad('is no number'))
+    return Number.isFinite(value) ? value : raise(bad('is no number', true))
   }
   const format = (value: number): string => (Number.isFinite(value) ? String(value) : raise(bad('is no finite number')))
   return textual('text/plain', format, parse)
@@ -75,7 +76,7 @@ function isDecimal(given: string): boolean {
 /** Bytes as they are, in an array of their own. */
 export function bytes(): Codec<Uint8Array> {
   const own = (value: unknown): Uint8Array => (value instanceof Uint8Array ? value : raise(bad('are no bytes')))
-  return { encode: own, decode: own }
+  return { encode: own, decode: (given) => new Uint8Array(given), inPlace: true }
 }
 
 /** JSON; with a schema, values are checked before they are sent, and what comes is what the schema makes of it. */
@@ -92,9 +93,9 @@ export function json(schema?: StandardSchema): Codec<unknown> {
   const checked = (value: unknown): unknown => {
     // What is sent is what was given, whatever the schema does to it, and whatever the caller does while it takes its time.
     const written = JSON.stringify(value)
-    return after(validate(value), () => written ?? raise(bad('has no JSON')))
+    return after(validate(value, false), () => written ?? raise(bad('has no JSON')))
   }
-  const made = (given: string): unknown => after(validate(parse(given)), outputOf)
+  const made = (given: string): unknown => after(validate(parse(given), true), outputOf)
   return Object.assign(textual<unknown>('application/json', checked as never, made), { schema })
 }
 
@@ -108,13 +109,14 @@ function textual<T>(contentType: string, encode: (value: T) => string, parse: (t
   return { encode, decode: Object.assign(decode, { read }), contentType, payloadFormatIndicator: 1, inPlace: true }
 }
 
-type Validate = (value: unknown) => SchemaResult<unknown> | Promise<SchemaResult<unknown>>
+type Validate = (value: unknown, remote: boolean) => SchemaResult<unknown> | Promise<SchemaResult<unknown>>
 
 function validatorOf(schema: StandardSchema): Validate {
   const standard = (schema as StandardSchema | undefined)?.['~standard']
-  if (typeof standard?.validate !== 'function') throw new MqttError('ERR_INVALID_OPTION', 'schema must be a Standard Schema', { option: 'schema' })
+  if (typeof standard?.validate !== 'function') refuse('schema', 'must be a Standard Schema')
   // Right away, so that what is wrong is known to everybody who waits.
-  return (value) => after(standard.validate(value), (result) => (result.issues === undefined ? result : raise(invalid(result.issues))))
+  return (value, remote) =>
+    after(standard.validate(value), (result) => (result.issues === undefined ? result : raise(invalid(result.issues, undefined, remote))))
 }
 
 function outputOf(result: SchemaResult<unknown>): unknown {
@@ -142,7 +144,7 @@ export function invalid(issues: readonly PayloadIssue[], cause?: unknown, remote
 /** Whatever was thrown by a codec, as the error of a payload. */
 export function asInvalid(error: unknown, remote = false): MqttError {
   const known = MqttError.is(error) && error.code === 'ERR_INVALID_PAYLOAD'
-  if (known && !remote) return error
+  if (known && (!remote || error.fault === 'remote')) return error
   return invalid(
     known ? (error.issues ?? []) : [{ message: error instanceof Error ? error.message : textOf(error) }],
     known ? error.cause : error,
@@ -150,8 +152,8 @@ export function asInvalid(error: unknown, remote = false): MqttError {
   )
 }
 
-function bad(what: string): MqttError {
-  return invalid([{ message: what }])
+function bad(what: string, remote = false): MqttError {
+  return invalid([{ message: what }], undefined, remote)
 }
 
 function raise(error: unknown): never {

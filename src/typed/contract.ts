@@ -1,16 +1,22 @@
 /**
  * Contracts: channels and operations by name, nested as one likes, bound to a client all at once.
  */
-import { MqttError, printable } from '../errors.js'
+import type { Requester } from '../client/api/index.js'
+import { printable } from '../errors.js'
 import { type BoundChannel, Channel } from './channel.js'
-import { type BoundOperation, Operation } from './operation.js'
+import { type BoundOperation, Operation, type OperationClient } from './operation.js'
+import { refuse } from './refuse.js'
 
 /** A contract on a client. */
 export type BoundContract<Parts, Client> = {
   readonly [Name in keyof Parts as Name extends 'on' ? never : Name]: Parts[Name] extends Channel<infer Template, infer In, infer Out, infer Usual>
     ? BoundChannel<Client, Template, In, Out, Usual>
     : Parts[Name] extends Operation<infer Template, infer In, infer Request, infer Reply, infer Out>
-      ? BoundOperation<Template, In, Request, Reply, Out>
+      ? Client extends OperationClient
+        ? BoundOperation<Template, In, Request, Reply, Out>
+        : Client extends Requester
+          ? Pick<BoundOperation<Template, In, Request, Reply, Out>, 'call'>
+          : unknown
       : BoundContract<Parts[Name], Client>
 }
 
@@ -31,16 +37,12 @@ interface Bindable {
 export function contract<const Parts extends object>(parts: Parts & { readonly on?: Bindable['on'] }): Contract<Parts>
 export function contract(parts: object): object {
   const own = Object.entries(parts).map(([name, part]): [string, object] => {
-    if (typeof part !== 'object' || part === null) refuse(`'${printable(name)}' is no channel, operation or contract`, name)
-    if (name === 'on') refuse("'on' binds a contract and is no name", name)
+    if (typeof part !== 'object' || part === null) refuse(printable(name), 'is no channel, operation or contract')
+    if (name === 'on') refuse(name, 'binds a contract and is no name')
     const bindable = part instanceof Channel || part instanceof Operation || typeof (part as Partial<Bindable>).on === 'function'
     return [name, bindable ? part : contract(part as never)]
   })
   const made = Object.fromEntries(own)
   const on = (client: object): object => Object.fromEntries(own.map(([name, part]) => [name, (part as Bindable).on(client)]))
   return Object.defineProperty(made, 'on', { value: on })
-}
-
-function refuse(what: string, option: string): never {
-  throw new MqttError('ERR_INVALID_OPTION', what, { option })
 }

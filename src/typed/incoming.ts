@@ -6,9 +6,10 @@
 
 import type { Message } from '../client/api/index.js'
 import type { Inside } from '../client/common/inside.js'
-import { MqttError } from '../errors.js'
+import type { MqttError } from '../errors.js'
 import { type Codec, invalid, isPromise } from './codec.js'
 import { decoded } from './payload.js'
+import { refuse } from './refuse.js'
 import type { Params, TopicTemplate } from './template.js'
 
 /** A message with its value. */
@@ -61,7 +62,7 @@ const startLength = 256
 export function policyOf<Parameters>(given: OnInvalid<Parameters> | undefined): OnInvalid<Parameters> {
   if (given === undefined) return 'skip'
   if (typeof given === 'function' || verdicts.includes(given)) return given
-  throw new MqttError('ERR_INVALID_OPTION', "onInvalid must be 'skip', 'reject', 'throw', 'deliver' or a function", { option: 'onInvalid' })
+  return refuse('onInvalid', "must be 'skip', 'reject', 'throw', 'deliver' or a function")
 }
 
 /** What a message came to: handed out, passed over (undefined), or thrown. */

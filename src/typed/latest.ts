@@ -8,9 +8,9 @@
 import type { Handling, ListenOptions, Message, SubscribeOptions, Subscriber } from '../client/api/index.js'
 import { silent } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
-import { MqttError } from '../errors.js'
 import { after } from './codec.js'
 import type { Incoming } from './incoming.js'
+import { wholeNumber } from './refuse.js'
 import { TopicRows } from './rows.js'
 import type { Params, TopicTemplate } from './template.js'
 
@@ -60,11 +60,6 @@ export interface LatestValues<Parameters, Value> extends ReadonlyMap<string, Lat
   unsubscribe(): Promise<void>
 }
 
-function within(name: string, value: number | undefined, most: number): number | undefined {
-  if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= most)) return value
-  throw new MqttError('ERR_INVALID_OPTION', `${name} must be an integer from 1 to ${most}`, { option: name })
-}
-
 /** Makes one. @throws MqttError ERR_INVALID_OPTION */
 export function latestOf<Template extends string, Value>(
   client: Subscriber,
@@ -74,8 +69,8 @@ export function latestOf<Template extends string, Value>(
   topic: TopicTemplate<Template>,
   options: LatestOptions = {},
 ): LatestValues<Params<Template>, Value> {
-  const limit = within('limit', options.limit, 10_000_000) ?? 10_000
-  const expire = within('expire', options.expire, 2_147_483_647)
+  const limit = wholeNumber('limit', options.limit, 10_000, 10_000_000)
+  const expire = wholeNumber('expire', options.expire, undefined)
   return new Latest(client, filter, subscribe, incoming, topic, limit, expire)
 }
 

@@ -17,11 +17,14 @@ import type {
 } from '../client/api/index.js'
 import { onAbort, silent, within } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
-import { AnswerSender, type AnswerStream, AnswerStreams, firstOf, isStreamed, type StreamOptions } from './answers.js'
+import { AnswerSender, firstOf, isStreamed } from './answering.js'
+import type { StreamOptions } from './answers.js'
+import { type AnswerStream, AnswerStreams } from './asking.js'
 import { argumentsOf, nameOf, oncePerClient, templateOf } from './call.js'
 import { type Codec, isPromise } from './codec.js'
 import { Incoming, type Received } from './incoming.js'
 import { decoded, encoded, insideOf, propertiesOf } from './payload.js'
+import { assertCodec, assertHandler } from './refuse.js'
 import type { Checked, GivenParams, Params, ParamsFirst, TopicTemplate } from './template.js'
 
 /** Options of `call`. */
@@ -101,9 +104,8 @@ export function operation<Template extends string, In, Request, Answer, Out>(
   request: Codec<In, Request>,
   answer: Codec<Answer, Out>,
 ): Operation<Template, In, Request, Answer, Out> {
-  for (const codec of [request, answer])
-    if (typeof codec?.encode !== 'function' || typeof codec.decode !== 'function')
-      throw new MqttError('ERR_INVALID_OPTION', 'a codec must have encode and decode', { option: 'codec' })
+  assertCodec(request)
+  assertCodec(answer)
   return new Operation(templateOf<Template>(topic), request, answer)
 }
 
@@ -198,7 +200,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
       (received: unknown) => unknown,
       ServeOptions?,
     ]
-    if (typeof handler !== 'function') throw new MqttError('ERR_INVALID_HANDLER', 'handler must be a function')
+    assertHandler(handler)
     const { share, streamTimeout, onError, ...options } = given
     const { topic, request, answer } = this.#operation
     const incoming = new Incoming(topic, request, 'deliver', insideOf(this.#client), { invalid: 0 })

@@ -3,34 +3,56 @@
  */
 
 import type { Filters, Message, SubscribeOptions, Subscriber } from '../client/api/index.js'
+import { onAbort } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
+import { wholeNumber } from './refuse.js'
 
 /** Options of {@link retained}. */
-export interface RetainedOptions extends Pick<SubscribeOptions, 'qos' | 'signal'> {
+export interface RetainedOptions extends Pick<SubscribeOptions, 'qos' | 'signal' | 'buffer' | 'bufferBytes'> {
   /** Milliseconds without a retained message after which there are no more, 1 to 2,147,483,647. Default 300. */
   readonly quiet?: number | undefined
 }
 
+/** Of those at QoS 0 all come at once, however slowly they are read. */
+const mostBuffered = 1_000_000
+const mostBytes = 32 * 1024 * 1024
+
 /**
  * Subscribes, gives the retained messages that the server has, and ends. Live messages are left out. Servers send retained ones right behind the grant;
  * `quiet` is for those that take their time.
- * @throws MqttError ERR_INVALID_OPTION; as `subscribe` of the client
+ * @throws MqttError ERR_DROPPED where some did not fit `buffer` (default 1,000,000) or `bufferBytes` (32 MiB), ERR_CONNECTION_LOST where some may be
+ * missing for that; ERR_INVALID_OPTION; as `subscribe` of the client
  */
 export async function* retained(client: Subscriber, filters: Filters, options: RetainedOptions = {}): AsyncGenerator<Message, void, void> {
-  const { quiet = 300, qos = 1, signal } = options
-  if (!Number.isInteger(quiet) || quiet < 1 || quiet > 2_147_483_647)
-    throw new MqttError('ERR_INVALID_OPTION', 'quiet must be an integer from 1 to 2,147,483,647 ms', { option: 'quiet' })
-  const subscription = await client.subscribe(filters, { qos, signal, retainHandling: 0, onExit: 'unsubscribe' })
+  const { qos = 1, signal, buffer = mostBuffered, bufferBytes = mostBytes } = options
+  const quiet = wholeNumber('quiet', options.quiet, 300)
+  let failure: MqttError | undefined
+  const onDrop = ({ retain }: Message): void => {
+    if (retain) failure ??= new MqttError('ERR_DROPPED', 'retained messages did not fit the buffer')
+  }
+  const subscription = await client.subscribe(filters, { qos, signal, buffer, bufferBytes, onDrop, onExit: 'unsubscribe' })
+  const lost = new AbortController()
+  const unlisten = client.on('disconnect', () => {
+    failure ??= new MqttError('ERR_CONNECTION_LOST', 'retained messages may be missing', { fault: 'remote' })
+    lost.abort()
+  })
+  const stop = onAbort(signal, () => lost.abort(signal?.reason))
   try {
     for (let until = Date.now() + quiet; ; ) {
-      const message = await subscription.next({ timeout: Math.max(0, until - Date.now()), signal }).catch(silence)
-      if (message === undefined) return
+      const message = await subscription.next({ timeout: Math.max(0, until - Date.now()), signal: lost.signal }).catch((error: unknown) => {
+        if (failure !== undefined) throw failure
+        return silence(error)
+      })
+      if (failure !== undefined) throw failure
+      if (message === undefined || (!message.retain && Date.now() >= until)) return
       if (!message.retain) continue
       yield message
       until = Date.now() + quiet
     }
   } finally {
-    await subscription.unsubscribe()
+    stop()
+    unlisten()
+    subscription.unsubscribe().catch(() => undefined)
   }
 }
 

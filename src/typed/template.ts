@@ -160,7 +160,10 @@ export class TopicTemplate<Template extends string = string> {
 
   /** The parameters of a Topic Name; undefined where it does not match. A name with an empty level never does. */
   match(name: string): Params<Template> | undefined {
-    return this.#walk(name, undefined) ? this.#collect(name) : undefined
+    if (!this.#walk(name)) return undefined
+    const found: Record<string, string | number> = {}
+    this.#walk(name, found)
+    return found as Params<Template>
   }
 
   /** As `JSON.stringify` has it: the text. */
@@ -168,34 +171,27 @@ export class TopicTemplate<Template extends string = string> {
     return this.template
   }
 
-  #collect(name: string): Params<Template> {
-    const found: Record<string, string | number> = {}
-    this.#walk(name, found)
-    return found as Params<Template>
-  }
-
   // Level by level; with somewhere to put them, parameters are taken out.
-  #walk(name: string, found: Record<string, string | number> | undefined): boolean {
+  #walk(name: string, found?: Record<string, string | number>): boolean {
     let at = 0
     for (const { text, name: parameter, kind } of this.#levels) {
+      const rest = kind === 'rest'
       // Behind the last level there is a rest of no levels at all.
       if (at > name.length) {
-        if (kind !== 'rest') return false
-        if (found !== undefined) found[parameter as string] = ''
-        return true
+        if (rest && found) found[parameter as string] = ''
+        return rest
       }
-      const slash = kind === 'rest' ? -1 : name.indexOf('/', at)
+      const slash = rest ? -1 : name.indexOf('/', at)
       const end = slash < 0 ? name.length : slash
       if (end === at) return false
       if (parameter === undefined) {
         if (end - at !== text.length || !name.startsWith(text, at)) return false
-      } else if (kind === 'rest') {
-        if (name.endsWith('/') || name.indexOf('//', at) >= 0 || name.charCodeAt(at) === slashUnit) return false
-        if (found !== undefined) found[parameter] = name.slice(at)
-      } else if (kind === 'number') {
-        if (found !== undefined) found[parameter] = Number(name.slice(at, end))
-        else if (!isCanonical(name, at, end)) return false
-      } else if (found !== undefined) found[parameter] = name.slice(at, end)
+      } else if (rest ? name[at] === '/' || name.endsWith('/') || name.includes('//', at) : kind === 'number' && !isCanonical(name, at, end)) {
+        return false
+      } else if (found) {
+        const level = name.slice(at, end)
+        found[parameter] = kind === 'number' ? Number(level) : level
+      }
       at = end + 1
     }
     return at > name.length
@@ -224,11 +220,6 @@ export function topic<Template extends string>(template: Checked<Template>): Top
   return new TopicTemplate<Template>(template)
 }
 
-const pointUnit = 0x2e
-const slashUnit = 0x2f
-const zeroUnit = 0x30
-const nineUnit = 0x39
-
 function levelOf(part: string, last: boolean): Level {
   const inner = part.startsWith('{') && part.endsWith('}') ? part.slice(1, -1) : undefined
   if (inner === undefined) {
@@ -244,24 +235,16 @@ function levelOf(part: string, last: boolean): Level {
 }
 
 function isName(name: string): boolean {
-  if (name === '' || name === '__proto__') return false
-  for (const unit of name)
-    if (!(unit === '_' || unit === '$' || (unit >= '0' && unit <= '9') || unit.toLowerCase() !== unit.toUpperCase())) return false
-  return true
+  for (const unit of name) if (!('_$'.includes(unit) || isDigit(unit)) && unit.toLowerCase() === unit.toUpperCase()) return false
+  return name !== '' && name !== '__proto__'
 }
 
 // What may stand in a level; in a rest, several of them or none.
 function levelText(value: unknown, name: string, rest: boolean): string {
   const text = typeof value === 'string' || Number.isFinite(value) ? String(value) : fail(`'${name}' must be text or a finite number`, value, name)
-  const levels = rest && text !== '' ? text.split('/') : [text]
-  for (const level of levels) {
-    if ((level === '' && !rest) || (level === '' && text !== '')) fail(`'${name}' must not be empty, nor have an empty level`, text, name)
-    for (const unit of level) {
-      const code = unit.codePointAt(0) as number
-      if (unit === '+' || unit === '#' || unit === '/' || code === 0 || (code >= 0xd800 && code <= 0xdfff))
-        fail(`'${name}' must hold no + # / or U+0000, nor half a character`, text, name)
-    }
-  }
+  if (rest ? text !== '' && `/${text}/`.includes('//') : text === '') fail(`'${name}' must not be empty, nor have an empty level`, text, name)
+  for (const unit of text)
+    if ((rest ? '+#\0' : '+#/\0').includes(unit) || isHalf(unit)) fail(`'${name}' must hold no + # / or U+0000, nor half a character`, text, name)
   return text
 }
 
@@ -270,17 +253,24 @@ function isCanonical(text: string, from: number, to = text.length): boolean {
   const start = text.startsWith('-', from) ? from + 1 : from
   let point = to
   for (let at = start; at < to; at++) {
-    const unit = text.charCodeAt(at)
-    if (unit === pointUnit && point === to && at > start) point = at
-    else if (unit < zeroUnit || unit > nineUnit) return false
+    if (text[at] === '.' && point === to && at > start) point = at
+    else if (!isDigit(text[at] as string)) return false
   }
-  const last = text.charCodeAt(to - 1)
-  if (start === to || (point < to ? last === zeroUnit || last === pointUnit : start > from && last === zeroUnit && to - start === 1)) return false
-  if (text.charCodeAt(start) === zeroUnit && (point > start + 1 || text.startsWith('0.000000', start)) && to - start > 1) return false
+  const last = text[to - 1] as string
+  if (!isDigit(last) || (last === '0' && (point < to || (start > from && to - start === 1)))) return false
+  if (text[start] === '0' && to > start + 1 && (point > start + 1 || text.startsWith('0.000000', start))) return false
   // So many digits are always kept; of more, only a number itself tells.
-  if (to - start <= 15) return true
-  const digits = text.slice(from, to)
-  return String(Number(digits)) === digits
+  const digits = to - start > 15 ? text.slice(from, to) : ''
+  return digits === '' || String(Number(digits)) === digits
+}
+
+/** True for half a character: a surrogate that stands alone. */
+export function isHalf(unit: string): boolean {
+  return unit.length === 1 && unit >= '\ud800' && unit <= '\udfff'
+}
+
+function isDigit(unit: string): boolean {
+  return unit >= '0' && unit <= '9'
 }
 
 function fail(what: string, given: unknown, option = 'topic'): never {

@@ -1,32 +1,50 @@
 /**
  * Web streams that publish what is written to them. Backpressure is that of the publisher: a write ends when the next one would not have to wait.
  */
-import type { Payload, Publisher, PublishOptions } from '../client/api/index.js'
+import type { Message, Payload, Publisher, PublishOptions } from '../client/api/index.js'
+import { deferred } from '../client/common/abort.js'
 
 /**
- * A stream whose chunks are published to a topic, in order. Closing it waits for every acknowledgement; a publish that fails makes the stream fail with
- * its error, so that `readable().pipeTo(writableStream(…))` rejects with it and leaves the subscription.
+ * A stream whose chunks are published, in order: payloads, or messages, which are acknowledged once theirs is. Closing it waits for every acknowledgement;
+ * a publish that fails makes the stream fail with its error, so that `readable().pipeTo(writableStream(…))` rejects with it and leaves the subscription.
+ * Aborting it waits for nothing.
+ * @param topic where to, or a function that says it of each chunk
  */
-export function writableStream<Chunk = Payload>(
+export function writableStream<Chunk = Payload | Message>(
   publisher: Publisher<unknown>,
-  topic: string,
+  topic: string | ((chunk: Chunk) => string),
   options?: PublishOptions,
-  payloadOf: (chunk: Chunk) => Payload | Promise<Payload> = (chunk) => chunk as Payload,
+  payloadOf: (chunk: Chunk) => Payload | Promise<Payload> = (chunk) => (messageIn(chunk)?.payload ?? chunk) as Payload,
 ): WritableStream<Chunk> {
   const open = new Set<Promise<unknown>>()
   return new WritableStream<Chunk>({
     async write(chunk, controller) {
-      const payload = await payloadOf(chunk)
-      await publisher.writable
-      const sent = publisher.publish(topic, payload, options)
-      open.add(sent)
-      sent.then(
-        () => open.delete(sent),
-        (error: unknown) => controller.error(error),
-      )
+      const aborted = deferred<never>()
+      const abort = (): void => aborted.reject(controller.signal.reason)
+      controller.signal.addEventListener('abort', abort)
+      try {
+        const payload = await Promise.race([payloadOf(chunk), aborted.promise])
+        await Promise.race([publisher.writable, aborted.promise])
+        const sent = publisher.publish(typeof topic === 'function' ? topic(chunk) : topic, payload, options)
+        open.add(sent)
+        sent.then(
+          () => {
+            open.delete(sent)
+            messageIn(chunk)?.ack()
+          },
+          (error: unknown) => controller.error(error),
+        )
+      } finally {
+        controller.signal.removeEventListener('abort', abort)
+      }
     },
     async close() {
       await Promise.all(open)
     },
   })
+}
+
+function messageIn(chunk: unknown): Message | undefined {
+  const { ack, payload } = Object(chunk) as Partial<Message>
+  return typeof ack === 'function' && payload !== undefined ? (chunk as Message) : undefined
 }

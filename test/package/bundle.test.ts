@@ -95,6 +95,36 @@ describe("import { connect } from 'mqwire' in a browser bundle", () => {
   })
 })
 
+/**
+ * Bytes of gzip of what stands on top of clients, by itself and for a page that ships `connect` anyway. The aims are 1,200 for `topic`, 5,000 for all of
+ * `mqwire/typed` and 2,000 for `mqwire/asyncapi`; the first two are not reached: 840 of each are the error class, and streams of answers alone are 2,300.
+ * These numbers go down.
+ */
+const besideClients = [
+  { what: '{ topic }', entry: 'typed', alone: 2320, beside: 1280 },
+  { what: '{ channel }', entry: 'typed', alone: 8050, beside: 6400 },
+  { what: '*', entry: 'typed', alone: 11_900, beside: 10_250 },
+  { what: '*', entry: 'asyncapi', alone: 2000, beside: 1000 },
+] as const
+
+describe.each(besideClients)('export $what from mqwire/$entry', ({ what, entry, alone, beside }) => {
+  const own = `export ${what} from 'mqwire/${entry}'\n`
+  const gzipped = async (code: string): Promise<number> => gzipSync((await bundle(code)).bytes, { level: 9 }).length
+
+  it(`is at most ${alone} bytes of gzip`, async () => {
+    const size = await gzipped(own)
+    expect(size).toBeLessThanOrEqual(alone)
+    expect(size).toBeGreaterThan(alone * 0.8)
+  })
+
+  it(`adds at most ${beside} bytes of gzip to connect`, async () => {
+    const client = "export { connect } from 'mqwire'\n"
+    const size = (await gzipped(client + own)) - (await gzipped(client))
+    expect(size).toBeLessThanOrEqual(beside)
+    expect(size).toBeGreaterThan(beside * 0.8)
+  })
+})
+
 describe('the broker in memory', () => {
   it('comes without the client, which only the virtual world holds', async () => {
     const codeOf = (name: string): string => `import { ${name} } from 'mqwire/testing'\nglobalThis.it = ${name}\n`

@@ -1,7 +1,9 @@
 /** Codecs: what they refuse, what they leave as it is, and what may be made of them. */
 import { describe, expect, it } from 'vitest'
+import type { Message } from '../../src/client/api/index.js'
 import type { MqttError } from '../../src/errors.js'
 import * as mq from '../../src/typed/index.js'
+import { decoded } from '../../src/typed/payload.js'
 import { brokerOf, clientOn } from './rig.js'
 
 const invalid = expect.objectContaining({ code: 'ERR_INVALID_PAYLOAD' })
@@ -220,5 +222,35 @@ describe('codecs of one’s own', () => {
     handler(message)
     pool.fill(0)
     expect(new TextDecoder().decode(kept[0])).toBe('bc')
+  })
+})
+
+describe('a payload that is none', () => {
+  const strict: mq.StandardSchema<number> = {
+    '~standard': { version: 1, vendor: 'test', validate: (value) => (value === 1 ? { value } : { issues: [{ message: 'must be 1' }] }) },
+  }
+  const cases: readonly { who: string; codec: mq.Codec<never, unknown>; text: string; contentType?: string }[] = [
+    { who: 'a schema', codec: mq.json(strict) as mq.Codec<never, unknown>, text: '2' },
+    { who: 'json()', codec: mq.json(), text: '{' },
+    { who: 'number()', codec: mq.number(), text: 'x' },
+    { who: 'a content type', codec: mq.json(), text: '1', contentType: 'text/plain' },
+  ]
+  // A peer may send many: no error is made that nobody sees, with lines of a stack that say nothing.
+  it.each(cases)('$who refuses it at the cost of one error', ({ codec, text, contentType }) => {
+    const payload = new TextEncoder().encode(text)
+    const message = { payload, text: () => text, properties: { contentType } } as unknown as Message
+    const usual = Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit') as PropertyDescriptor
+    let limits = 0
+    Object.defineProperty(Error, 'stackTraceLimit', { get: () => 10, set: () => void limits++, configurable: true })
+    try {
+      decoded(codec, message)
+      expect.unreachable()
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'ERR_INVALID_PAYLOAD', fault: 'remote' })
+    } finally {
+      Object.defineProperty(Error, 'stackTraceLimit', usual)
+    }
+    // Each error sets it, and sets it back.
+    expect(limits).toBe(2)
   })
 })

@@ -134,6 +134,7 @@ describe('four times the number is no more than six times the work', () => {
     async (name) => {
       const work = works[name] as (count: number) => Promise<void>
       await work(2500)
+      await work(10_000)
       const few = await cost(async () => {
         for (let time = 0; time < 4; time++) await work(2500)
       })

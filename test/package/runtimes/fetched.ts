@@ -56,7 +56,7 @@ export function leftOut(what: string, reason = 'no reason given'): void {
 /** Defines tests that need the fetched packages, given a `require` that finds them. */
 export function withTools(define: (tool: NodeJS.Require) => void): void {
   const { folder, reason } = fetched.tools
-  if (folder === undefined) leftOut('what needs bundlers, arethetypeswrong and typedoc', reason)
+  if (folder === undefined) leftOut('what needs bundlers, frameworks, the parser of AsyncAPI, arethetypeswrong and typedoc', reason)
   else define(createRequire(path.join(folder, 'package.json')))
 }
 

@@ -1,0 +1,200 @@
+/**
+ * The serving end of streams of answers: generators whose values are published. For the convention see `answers.ts`.
+ *
+ * No caller makes it keep more than it asked for, nor a generator run on that nobody reads.
+ */
+import type { Handling, Message, PublishProperties } from '../client/api/index.js'
+import { MqttError, printable } from '../errors.js'
+import { keyOf, ownTopic, ownTopicOptions, propertyOf, type StreamClient } from './answers.js'
+import type { Codec } from './codec.js'
+import { encoded, propertiesOf } from './payload.js'
+import { wholeNumber } from './refuse.js'
+
+/** Streams that one responder may have open. */
+const mostStreams = 1000
+/** Answers of one stream whose acknowledgement is not there yet. */
+const mostUnacknowledged = 256
+
+/** True for a generator of answers. */
+export function isStreamed(result: unknown): result is AsyncGenerator<unknown> {
+  return typeof (result as AsyncGenerator | undefined)?.[Symbol.asyncIterator] === 'function' && typeof (result as AsyncGenerator).next === 'function'
+}
+
+/** A stream that is being given. */
+interface Giving {
+  /** How many answers may be sent in all. */
+  credit: number
+  cancelled: boolean
+  /** What a publish failed with. */
+  failure: unknown
+  wake: (() => void) | undefined
+}
+
+/** The answering end: generators whose values are published as answers. */
+export class AnswerSender<Answer> {
+  readonly #client: StreamClient
+  readonly #codec: Codec<Answer, unknown>
+  readonly #patience: number
+  readonly #open = new Map<string, Giving>()
+  /** The same streams by the topics on which their callers control them. */
+  readonly #controlled = new Map<string, Giving>()
+  #topics = 0
+  #control: Promise<string> | undefined
+  #handling: Handling | undefined
+  #over = false
+
+  constructor(client: StreamClient, codec: Codec<Answer, unknown>, patience: number | undefined) {
+    this.#client = client
+    this.#codec = codec
+    this.#patience = wholeNumber('streamTimeout', patience, 60_000)
+  }
+
+  /** True where a stream was asked for, and not one answer. */
+  asks(message: Message): boolean {
+    return propertyOf(message, 'stream') !== undefined
+  }
+
+  /** Begins to give what a generator gives. */
+  begin(message: Message, values: AsyncGenerator<unknown>): null {
+    const asked = Number(propertyOf(message, 'stream'))
+    const { responseTopic = '', correlationData } = message.properties
+    const key = `${responseTopic}\n${keyOf(correlationData)}`
+    // A request that came again: its answers are under way.
+    if (this.#over || this.#open.has(key)) {
+      endOf(values)
+      return null
+    }
+    if (this.#open.size >= mostStreams) {
+      endOf(values)
+      throw new MqttError('ERR_REMOTE', 'too many streams', { reasonName: 'ERR_QUEUE_FULL' })
+    }
+    const giving: Giving = { credit: Math.min(65_535, Math.max(1, asked || 1)), cancelled: false, failure: undefined, wake: undefined }
+    this.#open.set(key, giving)
+    this.#give(giving, values, responseTopic, correlationData).finally(() => this.#open.delete(key))
+    return null
+  }
+
+  /** No stream goes on. */
+  readonly end = (): void => {
+    this.#over = true
+    for (const giving of this.#open.values()) cancel(giving)
+    this.#handling?.unsubscribe().catch(() => undefined)
+  }
+
+  async #give(giving: Giving, values: AsyncGenerator<unknown>, topic: string, correlationData: Uint8Array | undefined): Promise<void> {
+    let seq = 0
+    let control = ''
+    const send = (payload: string | Uint8Array, own: PublishProperties | undefined, ...more: [string, string][]): Promise<unknown> => {
+      const properties = { ...own, correlationData, userProperties: [['seq', String(seq)] as [string, string], ...more] }
+      seq += 1
+      return this.#client.publish(topic, payload, { qos: 1, properties })
+    }
+    const failed = (error: unknown): void => {
+      giving.failure ??= error
+      giving.wake?.()
+    }
+    try {
+      control = `${await this.#listening()}/${this.#topics++}`
+      this.#controlled.set(control, giving)
+      for (;;) {
+        while (seq >= giving.credit && !isOver(giving)) await this.#credited(giving)
+        const step = isOver(giving) ? undefined : await unlessOver(giving, values.next())
+        if (giving.failure !== undefined) throw giving.failure
+        if (step === undefined || giving.cancelled) return
+        const { value, done } = step
+        if (done === true) {
+          await send('', undefined, ['end', ''])
+          return
+        }
+        // As many as the caller has room for are under way at a time.
+        const properties = { ...propertiesOf(this.#codec, true), responseTopic: seq === 0 ? control : undefined }
+        const sent = send(await encoded(this.#codec, value as Answer), properties)
+        sent.catch(failed)
+        // However much credit there is, no more wait for their acknowledgement.
+        if (seq % mostUnacknowledged === 0) await sent
+      }
+    } catch (error) {
+      const told = MqttError.is(error) && error.code === 'ERR_REMOTE' && error.fault === 'local'
+      await send(told ? printable(error.message) : '', undefined, [
+        'error',
+        told ? printable(error.reasonName ?? error.code) : 'ERR_HANDLER_FAILED',
+      ]).catch(() => undefined)
+    } finally {
+      this.#controlled.delete(control)
+      endOf(values)
+    }
+  }
+
+  // Until its caller says something; one that says nothing any more has left.
+  async #credited(giving: Giving): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => cancel(giving), this.#patience)
+      giving.wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+    giving.wake = undefined
+  }
+
+  #listening(): Promise<string> {
+    this.#control ??= this.#listen().catch((error: unknown) => {
+      this.#control = undefined
+      throw error
+    })
+    return this.#control
+  }
+
+  async #listen(): Promise<string> {
+    const topic = ownTopic(this.#client)
+    const handle = (message: Message): void => {
+      const giving = this.#controlled.get(message.topic)
+      if (giving === undefined) return
+      if (propertyOf(message, 'cancel') !== undefined) return cancel(giving)
+      const credit = Number(propertyOf(message, 'credit'))
+      if (!(Number.isSafeInteger(credit) && credit > giving.credit)) return
+      giving.credit = credit
+      giving.wake?.()
+    }
+    const handling = await this.#client.listen(`${topic}/+`, handle, ownTopicOptions)
+    const ended = (): void => {
+      if (this.#handling === handling) this.#control = undefined
+    }
+    handling.done.then(ended, ended)
+    this.#handling = handling
+    if (this.#over) handling.unsubscribe().catch(() => undefined)
+    return topic
+  }
+}
+
+function cancel(giving: Giving): void {
+  giving.cancelled = true
+  giving.wake?.()
+}
+
+function isOver({ cancelled, failure }: Giving): boolean {
+  return cancelled || failure !== undefined
+}
+
+// A generator may never give another value.
+function unlessOver<T>(giving: Giving, step: Promise<T>): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    giving.wake = () => isOver(giving) && resolve(undefined)
+    step.then(resolve, reject)
+    giving.wake()
+  })
+}
+
+/** Ends a generator, as far as it lets itself be ended. */
+function endOf(values: AsyncGenerator<unknown>): void {
+  Promise.resolve()
+    .then(() => values.return?.(undefined))
+    .catch(() => undefined)
+}
+
+/** The one answer of a generator whose caller asked for no stream: its first value. */
+export async function firstOf(values: AsyncGenerator<unknown>): Promise<unknown> {
+  const { value } = await values.next()
+  endOf(values)
+  return value
+}

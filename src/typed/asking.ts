@@ -1,0 +1,237 @@
+/**
+ * The calling end of streams of answers: what one client has asked for. For the convention see `answers.ts`.
+ *
+ * Whatever a peer sends, a stream ends once, and its reader is told why.
+ */
+import type { Handling, Message, PublishProperties } from '../client/api/index.js'
+import { MqttError, printable } from '../errors.js'
+import { keyOf, ownTopic, ownTopicOptions, propertyOf, random, type StreamClient, type StreamOptions } from './answers.js'
+import { wholeNumber } from './refuse.js'
+
+/** Where answers come. */
+interface Route {
+  readonly topic: string
+  readonly handling: Handling
+}
+
+/** The asking end: what one client has asked for. */
+export class AnswerStreams {
+  readonly #client: StreamClient
+  readonly #open = new Map<string, AnswerStream>()
+  #route: Promise<Route> | undefined
+
+  constructor(client: StreamClient) {
+    this.#client = client
+  }
+
+  /** Asks. @throws MqttError as `publish` and `listen` */
+  async open(
+    topic: string,
+    payload: Uint8Array | string,
+    properties: PublishProperties | undefined,
+    options: StreamOptions = {},
+  ): Promise<AnswerStream> {
+    const window = wholeNumber('window', options.window, 16, 65_535)
+    const timeout = wholeNumber('timeout', options.timeout, 30_000)
+    const { signal } = options
+    if (signal?.aborted) throw new MqttError('ERR_ABORTED', undefined, { cause: signal.reason })
+    const correlationData = random()
+    const key = keyOf(correlationData)
+    const stream = new AnswerStream(window, timeout, signal, {
+      say: (control, word, value) => this.#say(control, correlationData, word, value),
+      left: () => this.#left(key),
+    })
+    this.#open.set(key, stream)
+    try {
+      await stream.within(async () => {
+        const { topic: responseTopic } = await this.#listening()
+        if (stream.over) return
+        const all = { ...properties, responseTopic, correlationData, userProperties: [['stream', String(window)] as [string, string]] }
+        stream.asked = true
+        await this.#client.publish(topic, payload, { qos: 1, signal, ttl: timeout, properties: all }).catch((error: unknown) => {
+          stream.asked = !MqttError.is(error) || error.outcome !== 'not-sent'
+          throw error
+        })
+      })
+      return stream
+    } catch (error) {
+      stream.leave()
+      throw error
+    }
+  }
+
+  #listening(): Promise<Route> {
+    if (this.#route !== undefined) return this.#route
+    const route = this.#listen()
+    this.#route = route
+    // One that was let go ends too, when the next one may be there already.
+    const end = (error?: unknown): void => {
+      if (this.#route !== route) return
+      this.#route = undefined
+      for (const stream of this.#open.values()) stream.fail(error ?? new MqttError('ERR_CLOSED'))
+    }
+    route.then(({ handling }) => handling.done).then(() => end(), end)
+    return route
+  }
+
+  async #listen(): Promise<Route> {
+    const topic = ownTopic(this.#client)
+    const add = (message: Message): void => this.#open.get(keyOf(message.properties.correlationData))?.add(message)
+    return { topic, handling: await this.#client.listen(topic, add, ownTopicOptions) }
+  }
+
+  #say(control: string, correlationData: Uint8Array, word: string, value: string): void {
+    this.#client.publish(control, '', { qos: 1, properties: { correlationData, userProperties: [[word, value]] } }).catch(() => undefined)
+  }
+
+  // The last one takes the subscription with it.
+  #left(key: string): void {
+    if (!this.#open.delete(key) || this.#open.size > 0) return
+    const route = this.#route
+    this.#route = undefined
+    route?.then(({ handling }) => handling.unsubscribe()).catch(() => undefined)
+  }
+}
+
+interface StreamHost {
+  say(control: string, word: 'credit' | 'cancel', value: string): void
+  left(): void
+}
+
+/** The answers to one request. */
+export class AnswerStream {
+  readonly #window: number
+  readonly #timeout: number
+  readonly #host: StreamHost
+  readonly #stopAbort: () => void
+  /** Answers in order, not read yet. */
+  readonly #messages: Message[] = []
+  #expected = 0
+  #read = 0
+  #control: string | undefined
+  #ended = false
+  #failure: unknown
+  #failed = false
+  /** True once the request may have left. */
+  asked = false
+  /** Waits for the first answer, which says where to cancel the others. */
+  #leaving: ReturnType<typeof setTimeout> | undefined
+  #wake: (() => void) | undefined
+
+  constructor(window: number, timeout: number, signal: AbortSignal | undefined, host: StreamHost) {
+    this.#window = window
+    this.#timeout = timeout
+    this.#host = host
+    const abort = (): void => this.fail(new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason, outcome: 'unknown' }))
+    signal?.addEventListener('abort', abort)
+    this.#stopAbort = () => signal?.removeEventListener('abort', abort)
+  }
+
+  /** Nobody waits for answers any more. */
+  get over(): boolean {
+    return this.#ended || this.#failed
+  }
+
+  /** Waits for the request to leave, no longer than for an answer. */
+  async within(asking: () => Promise<void>): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(this.#tooLate()), this.#timeout)
+    })
+    const failed = new Promise<void>((resolve) => {
+      this.#wake = resolve
+    })
+    const asked = asking()
+    asked.catch(() => undefined)
+    if (!this.over) await Promise.race([asked, late, failed]).finally(() => clearTimeout(timer))
+    clearTimeout(timer)
+    if (this.#failed) throw this.#failure
+  }
+
+  #tooLate(): MqttError {
+    return new MqttError('ERR_TIMEOUT', `no answer in ${this.#timeout} ms`, { fault: 'remote', outcome: 'unknown' })
+  }
+
+  /** An answer came. */
+  add(message: Message): void {
+    const given = propertyOf(message, 'seq') ?? '0'
+    const seq = Number(given)
+    if (!Number.isSafeInteger(seq) || String(seq) !== given) return
+    this.#control ??= message.properties.responseTopic
+    if (this.#leaving !== undefined) return this.#gone()
+    if (this.#ended || this.#failed || seq < this.#expected) return
+    if (seq > this.#expected || this.#messages.length >= this.#window) return this.fail(new MqttError('ERR_SESSION_LOST', 'answers are missing'))
+    this.#expected += 1
+    const problem = propertyOf(message, 'error')
+    if (problem !== undefined)
+      this.#end(
+        new MqttError('ERR_REMOTE', printable(message.text()) || undefined, { fault: 'remote', outcome: 'unknown', reasonName: printable(problem) }),
+      )
+    else if (propertyOf(message, 'end') !== undefined || propertyOf(message, 'seq') === undefined) this.#end(undefined, message)
+    else this.#messages.push(message)
+    this.#wake?.()
+  }
+
+  // One that has no number is the only one: a responder that knows of no streams.
+  #end(error: MqttError | undefined, only?: Message): void {
+    if (only !== undefined && propertyOf(only, 'seq') === undefined) this.#messages.push(only)
+    this.#ended = true
+    this.#failure = error
+  }
+
+  /** It ends with this, whatever is still to come. */
+  fail(error: unknown): void {
+    if (this.#leaving !== undefined) return this.#gone()
+    if (this.#ended || this.#failed) return
+    this.#failed = true
+    this.#failure = error
+    this.#wake?.()
+  }
+
+  /** The next answer; undefined behind the last one. */
+  async next(): Promise<Message | undefined> {
+    const until = Date.now() + this.#timeout
+    for (;;) {
+      if (this.#failed) throw this.#failure
+      const message = this.#messages.shift()
+      if (message !== undefined) return this.#given(message)
+      if (this.#ended && this.#failure !== undefined) throw this.#failure
+      if (this.#ended) return undefined
+      const left = until - Date.now()
+      if (left <= 0) throw this.#tooLate()
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, left)
+        this.#wake = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+  }
+
+  // Half a window at a time.
+  #given(message: Message): Message {
+    this.#read += 1
+    const half = Math.ceil(this.#window / 2)
+    if (this.#read % half === 0 && !this.#ended && this.#control !== undefined)
+      this.#host.say(this.#control, 'credit', String(this.#read + this.#window))
+    return message
+  }
+
+  /** Nobody reads any more. */
+  leave(): void {
+    this.#stopAbort()
+    this.#messages.length = 0
+    if (this.#ended || this.#control !== undefined || !this.asked) this.#gone()
+    else this.#leaving ??= setTimeout(() => this.#gone(), this.#timeout)
+    this.#wake?.()
+  }
+
+  #gone(): void {
+    clearTimeout(this.#leaving)
+    if (!this.#ended && this.#control !== undefined) this.#host.say(this.#control, 'cancel', '')
+    this.#ended = true
+    this.#failure = undefined
+    this.#host.left()
+  }
+}

@@ -1,0 +1,33 @@
+/**
+ * Options that are refused: one helper, so that each entry ships these words once.
+ */
+import { MqttError } from '../errors.js'
+
+/** Milliseconds that a timer can wait. */
+export const longestWait = 2_147_483_647
+
+/** Says what an option must be. @throws MqttError ERR_INVALID_OPTION, always */
+export function refuse(option: string, what: string): never {
+  throw new MqttError('ERR_INVALID_OPTION', `${option} ${what}`, { option })
+}
+
+/** A whole number from 1 to `most`, or `usual`. @throws MqttError ERR_INVALID_OPTION */
+export function wholeNumber<Usual extends number | undefined>(
+  option: string,
+  value: number | undefined,
+  usual: Usual,
+  most = longestWait,
+): number | Usual {
+  if (value === undefined) return usual
+  return Number.isInteger(value) && value >= 1 && value <= most ? value : refuse(option, `must be an integer from 1 to ${most}`)
+}
+
+/** @throws MqttError ERR_INVALID_OPTION for what is no codec */
+export function assertCodec(given: { readonly encode: unknown; readonly decode: unknown } | undefined): void {
+  if (typeof given?.encode !== 'function' || typeof given.decode !== 'function') refuse('codec', 'must have encode and decode')
+}
+
+/** @throws MqttError ERR_INVALID_HANDLER for what is no function */
+export function assertHandler(given: unknown): void {
+  if (typeof given !== 'function') throw new MqttError('ERR_INVALID_HANDLER', 'handler must be a function')
+}

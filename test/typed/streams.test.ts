@@ -1,0 +1,122 @@
+/** Web streams and retained messages while something else goes on: bridges, aborts, floods, connections that are lost. */
+import { describe, expect, it } from 'vitest'
+import * as mq from '../../src/typed/index.js'
+import { brokerOf, clientOn, until } from './rig.js'
+
+const quickly = async (promise: Promise<unknown>): Promise<unknown> =>
+  Promise.race([promise.catch((error: unknown) => error), new Promise((resolve) => setTimeout(() => resolve('it waits'), 2000))])
+
+describe('a writable stream', () => {
+  it('bridges two brokers as it stands; a message is acknowledged once its copy is', async () => {
+    const nearBroker = brokerOf()
+    const [near, far] = [await clientOn(nearBroker, { receiveMaximum: 3 }), await clientOn(brokerOf())]
+    await using there = await far.subscribe('copy/#', { qos: 1 })
+    const here = await near.subscribe('source/#', { qos: 1, ack: 'manual' })
+    const bridge = here
+      .readable()
+      .pipeTo(mq.writableStream<import('../../src/client/api/index.js').Message>(far, ({ topic }) => topic.replace('source', 'copy'), { qos: 1 }))
+    for (let n = 0; n < 20; n++) await near.publish(`source/${n}`, String(n), { qos: 1 })
+    for (let n = 0; n < 20; n++) {
+      const copy = await there.next({ timeout: 3000 })
+      expect([copy?.topic, copy?.text()]).toEqual([`copy/${n}`, String(n)])
+      copy?.ack()
+    }
+    // Its error path.
+    await far.disconnect()
+    near.publish('source/x', 'x', { qos: 1 }).catch(() => undefined)
+    expect(await quickly(bridge)).toMatchObject({ code: 'ERR_CLOSED' })
+    await until(() => here.size === 0)
+    expect(near.state).toBe('connected')
+  })
+
+  it('of one topic takes messages, and what has payloads', async () => {
+    const client = await clientOn(brokerOf())
+    await using there = await client.subscribe('copy')
+    await using here = await client.subscribe('source', { qos: 1, ack: 'on-receive' })
+    const abort = new AbortController()
+    const bridge = here.readable().pipeTo(mq.writableStream(client, 'copy'), { signal: abort.signal })
+    await client.publish('source', 'a', { qos: 1 })
+    expect((await there.next())?.text()).toBe('a')
+    abort.abort()
+    await expect(bridge).rejects.toThrow()
+  })
+
+  it('an abort waits for no connection', async () => {
+    const broker = brokerOf()
+    const client = await clientOn(broker, { outbound: { offline: { qos0: 'reject' } } })
+    await broker.close()
+    await until(() => client.state !== 'connected')
+    const writer = mq.writableStream(client, 'a').getWriter()
+    const written = writer.write('x').catch((error: unknown) => error)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    expect(await quickly(writer.abort(new Error('enough')))).toBeUndefined()
+    expect(await quickly(written)).toMatchObject({ message: 'enough' })
+  })
+
+  it('of a channel refuses a value at its write', async () => {
+    const client = await clientOn(brokerOf())
+    const writer = mq.channel('n', mq.number()).on(client).writableStream().getWriter()
+    writer.closed.catch(() => undefined)
+    await writer.write(1)
+    await expect(writer.write(Number.NaN)).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD' })
+  })
+})
+
+describe('retained messages', () => {
+  it('end also while live ones come without a pause', async () => {
+    const broker = brokerOf()
+    const client = await clientOn(broker)
+    const other = await clientOn(broker)
+    await client.publish('r/kept', '1', { retain: true, qos: 1 })
+    let isOver = false
+    const flooding = (async () => {
+      while (!isOver) {
+        for (let n = 0; n < 50; n++) other.post('r/live', 'x')
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    })()
+    const got: string[] = []
+    const reading = (async () => {
+      for await (const { topic } of mq.retained(client, 'r/#', { quiet: 50 })) got.push(topic)
+      return 'ended'
+    })()
+    expect(await quickly(reading)).toBe('ended')
+    isOver = true
+    await flooding
+    expect(got).toEqual(['r/kept'])
+  })
+
+  it('are all given however slowly they are read; what does not fit is told', async () => {
+    const broker = brokerOf({ maxLog: 100 })
+    const client = await clientOn(broker)
+    for (let n = 0; n < 3000; n++) await client.publish(`r/${n}`, 'x'.repeat(20), { retain: true })
+    const got = new Set<string>()
+    for await (const { topic } of mq.retained(client, 'r/#', { quiet: 200 })) {
+      if (got.size === 0) await new Promise((resolve) => setTimeout(resolve, 100))
+      got.add(topic)
+    }
+    expect(got.size).toBe(3000)
+    const reading = (async () => {
+      for await (const _ of mq.retained(client, 'r/#', { quiet: 100, buffer: 10 })) await new Promise((resolve) => setTimeout(resolve, 1))
+    })()
+    await expect(reading).rejects.toMatchObject({ code: 'ERR_DROPPED' })
+  })
+
+  it('a connection that is lost is told: some may be missing', async () => {
+    const broker = brokerOf()
+    const client = await clientOn(broker)
+    await client.publish('r/1', '1', { retain: true, qos: 1 })
+    const iterator = mq.retained(client, 'r/#', { quiet: 5000 })
+    await iterator.next()
+    const next = quickly(iterator.next())
+    broker.disconnect?.(client.clientId)
+    await client.reconnect({ force: true }).catch(() => undefined)
+    expect(await next).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
+    const abort = new AbortController()
+    const aborted = mq.retained(client, 'r/#', { quiet: 5000, signal: abort.signal })
+    await aborted.next()
+    const last = aborted.next()
+    abort.abort()
+    expect(await quickly(last)).toMatchObject({ code: 'ERR_ABORTED' })
+  })
+})
