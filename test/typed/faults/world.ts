@@ -191,7 +191,7 @@ class FaultWorld {
     const stream = jobs.on(this.#caller).stream({ tag: record.tag }, { length, gap, fails }, { timeout, window, signal })
     for (;;) {
       if (leave === record.values.length) {
-        await this.#timed(record, stream.return?.() ?? Promise.resolve())
+        await this.#timed(record, Promise.resolve(stream.return?.()))
         return 'left'
       }
       const { value, done } = await this.#timed(record, stream.next())
