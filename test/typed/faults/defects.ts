@@ -33,8 +33,8 @@ export const plantedDefects: readonly PlantedDefect[] = [
   { name: 'nobody tells the server who has left', find: "this.#host.say(this.#control, 'cancel', '')", replace: 'void 0' },
   {
     name: 'a server waits for credit for ever',
-    find: 'setTimeout(() => cancel(giving), this.#patience)',
-    replace: 'setTimeout(() => undefined, this.#patience)',
+    find: "giveUp(giving, 'no credit came in time', 'ERR_TIMEOUT')",
+    replace: 'undefined',
   },
   {
     name: 'a generator whose caller has left is forgotten',

@@ -289,7 +289,7 @@ class FaultWorld {
     const remote = MqttError.is(error) ? error.reasonName : undefined
     const told = code === 'ERR_REMOTE' && (ask.do === 'call' ? ask.length === 0 : ask.fails === true && remote === 'TOLD')
     const own = (code === 'ERR_ABORTED' && ask.abort !== undefined) || (code === 'ERR_CLOSED' && this.#closedAt !== undefined)
-    const lost = code === 'ERR_TIMEOUT' || code === 'ERR_SESSION_LOST' || code === 'ERR_CONNECTION_LOST'
+    const lost = remote === 'ERR_TIMEOUT' || code === 'ERR_TIMEOUT' || code === 'ERR_SESSION_LOST' || code === 'ERR_CONNECTION_LOST'
     if (!told && !own && !(lost && !this.#plan.gentle)) yield `it failed: ${error}`
   }
 
