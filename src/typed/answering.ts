@@ -25,7 +25,7 @@ interface Giving {
   /** How many answers may be sent in all. */
   credit: number
   cancelled: boolean
-  /** What a publish failed with. */
+  /** What a publish failed with, or why the server ends it. */
   failure: unknown
   wake: (() => void) | undefined
 }
@@ -77,7 +77,7 @@ export class AnswerSender<Answer> {
   /** No stream goes on. */
   readonly end = (): void => {
     this.#over = true
-    for (const giving of this.#open.values()) cancel(giving)
+    for (const giving of this.#open.values()) giveUp(giving, 'the responder has ended', 'ERR_CLOSED')
     this.#handling?.unsubscribe().catch(() => undefined)
   }
 
@@ -128,7 +128,7 @@ export class AnswerSender<Answer> {
   // Until its caller says something; one that says nothing any more has left.
   async #credited(giving: Giving): Promise<void> {
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(() => cancel(giving), this.#patience)
+      const timer = setTimeout(() => giveUp(giving, 'no credit came in time', 'ERR_TIMEOUT'), this.#patience)
       giving.wake = () => {
         clearTimeout(timer)
         resolve()
@@ -169,6 +169,12 @@ export class AnswerSender<Answer> {
 
 function cancel(giving: Giving): void {
   giving.cancelled = true
+  giving.wake?.()
+}
+
+/** Ends a stream that its caller may still read: it is told why. */
+function giveUp(giving: Giving, text: string, reasonName: string): void {
+  giving.failure ??= new MqttError('ERR_REMOTE', text, { reasonName })
   giving.wake?.()
 }
 

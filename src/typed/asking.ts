@@ -157,9 +157,16 @@ export class AnswerStream {
     const given = propertyOf(message, 'seq') ?? '0'
     const seq = Number(given)
     if (!Number.isSafeInteger(seq) || String(seq) !== given) return
-    this.#control ??= message.properties.responseTopic
+    const { responseTopic } = message.properties
+    this.#control ??= responseTopic
     if (this.#leaving !== undefined) return this.#gone()
-    if (this.#ended || this.#failed || seq < this.#expected) return
+    if (this.#ended || this.#failed) return
+    // Two generators: what comes of one could not be told from what comes of the other.
+    if (responseTopic !== undefined && responseTopic !== this.#control) {
+      this.#host.say(responseTopic, 'cancel', '')
+      return this.fail(new MqttError('ERR_SESSION_LOST', 'a second responder answers'))
+    }
+    if (seq < this.#expected) return
     if (seq > this.#expected || this.#messages.length >= this.#window) return this.fail(new MqttError('ERR_SESSION_LOST', 'answers are missing'))
     this.#expected += 1
     const problem = propertyOf(message, 'error')

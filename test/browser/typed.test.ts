@@ -63,6 +63,7 @@ withChromium(() => {
             'msgpackr: 1001 unchanged',
             'cbor-x: 1001 unchanged',
             'protobuf: 1001 unchanged',
+            'a view: 1001 changed',
             'zod: 4 1 ERR_INVALID_PAYLOAD',
             'valibot: 4 1 ERR_INVALID_PAYLOAD',
             'arktype: 4 1 ERR_INVALID_PAYLOAD',

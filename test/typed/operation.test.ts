@@ -330,6 +330,30 @@ describe('a stream of answers', () => {
     await handling.unsubscribe()
   })
 
+  it('a caller is told when the server ends its stream: as nobody serves any more, or as no credit came', async () => {
+    const { caller, server } = await pair()
+    let ended = 0
+    async function* forever(): AsyncGenerator<number> {
+      try {
+        for (let n = 0; ; n++) yield n
+      } finally {
+        ended += 1
+      }
+    }
+    const serving = await counting.on(server).serve(forever, { streamTimeout: 100 })
+    const read = async (pause: number, each: (n: number) => void): Promise<void> => {
+      for await (const n of counting.on(caller).stream({ to: 0 }, '', { window: 4, timeout: 20_000 })) {
+        each(n)
+        await new Promise((resolve) => setTimeout(resolve, pause))
+      }
+    }
+    const began = Date.now()
+    await expect(read(150, () => undefined)).rejects.toMatchObject({ code: 'ERR_REMOTE', reasonName: 'ERR_TIMEOUT' })
+    await expect(read(0, (n) => void (n === 20 && serving.unsubscribe()))).rejects.toMatchObject({ code: 'ERR_REMOTE', reasonName: 'ERR_CLOSED' })
+    expect(Date.now() - began).toBeLessThan(10_000)
+    await until(() => ended === 2)
+  })
+
   it('two next() at a time give two answers', async () => {
     const { caller, server } = await pair()
     await using _serving = await counting.on(server).serve(count)
