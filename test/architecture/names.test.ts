@@ -71,6 +71,23 @@ describe('the settings of vitest', () => {
   })
 })
 
+describe('the projects of vitest', () => {
+  interface Project {
+    readonly test: { readonly name: string; readonly include: readonly string[]; readonly exclude?: readonly string[] }
+  }
+
+  it('have every test file once', async () => {
+    const { default: settings } = await import('../vitest.config.js')
+    const projects = settings.test?.projects as unknown as readonly Project[]
+    const all = (globs: readonly string[]): Set<string> => new Set(globs.flatMap((glob) => filesOf(glob, files)))
+    const held = projects.flatMap(({ test: { include, exclude = [] } }) => {
+      const without = all(exclude)
+      return [...all(include)].filter((file) => !without.has(file))
+    })
+    expect(held.sort()).toEqual(files.filter((file) => /^test\/.*\.test\.ts$/.test(file)).sort())
+  })
+})
+
 describe('planted defects, and what is tuned for the fuzzer', () => {
   const scanner = [...scannerDefects, ...textDefects, ...topicDefects, weak]
   const all = [...worldDefects, ...fuzzDefects, ...scanner.map((defect) => ({ ...defect, file: 'wasm/scanner.as' })), ...tunings]

@@ -14,8 +14,8 @@ import { bundle, type Defect } from './bundler.js'
 /** The project's root. */
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Seconds of one test. */
-export const usualSeconds = 15
+/** Seconds of one test at a push: a longer search is `npm run fuzz`. */
+export const usualSeconds = 6
 
 /** The parts of a built target that tests call. */
 export interface Built {
