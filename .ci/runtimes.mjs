@@ -1,6 +1,6 @@
 /**
- * Runs the installed package in the oldest and the newest supported Node, in Deno and Bun, and through bundlers and checkers that are too large to be dependencies: the
- * suites of `test/package/runtimes`.
+ * Runs the installed package in the oldest and the newest supported Node, in Deno and Bun, and through bundlers and checkers that are too large to be
+ * dependencies: the suites of `test/package/runtimes`.
  *
  *     npm run runtimes
  *     npm run runtimes -- --all   the versions of Node in between, Next and React Native as well: 750 MB and about a minute more
