@@ -32,7 +32,7 @@ const own = ['test/client/cost.test.ts', 'test/client/cost-bytes.test.ts', 'test
 const long = [
   'test/client/reconnect-fleet.test.ts',
   'test/client/replay-bytes.test.ts',
-  'test/client/rows-hostile-properties.test.ts',
+  'test/client/hostile-properties.test.ts',
   'test/client/settle.test.ts',
   'test/conformance/rows.test.ts',
   'test/corpus/memory-*.test.ts',
@@ -77,7 +77,7 @@ const slow = [
   'test/package/typed-types.test.ts',
   'test/package/types.test.ts',
   'test/store/level.test.ts',
-  'test/transport/rows-transport.test.ts',
+  'test/transport/with-client.test.ts',
 ]
 
 const rest = ['browser', 'differential', 'examples', 'finder', 'interop', 'mutants', 'programs', 'transcript'].map((name) => `test/${name}/*.test.ts`)
