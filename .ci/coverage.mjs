@@ -1,9 +1,10 @@
 /**
- * Which branches of the pure parts the tests reach: runs test/wire, test/client/session and the vectors with coverage, one row per source file.
+ * Which branches of the pure parts the tests reach: runs the project `counted` of `test/vitest.config.ts` with coverage, one row per source file.
  *
  *     npm run coverage             prints statements, branches and functions; fails when a file, or all of them together, are under 98 % of branches
  *     npm run coverage -- --write  writes the table of branches to coverage/branches.md, which is not kept
  *     npm run coverage -- --missed names each branch that no test reaches
+ *     npm run coverage -- --report FOLDER  takes what `npm test -- --coverage` wrote to FOLDER, and runs nothing
  *
  * Tests of random inputs are left out: a branch that is reached by chance is not covered. So the counts depend on the sources and the tests alone.
  * Writes below node_modules/.cache otherwise.
@@ -21,8 +22,6 @@ const tableFile = path.join(root, 'coverage', 'branches.md')
 /** Percent of branches that each file needs. */
 export const least = 98
 const folders = ['src/wire', 'src/client/session']
-const tests = ['test/wire/', 'test/client/session/']
-const random = ['test/wire/fuzz.test.ts', 'test/client/session/model.test.ts', 'test/**/*-property.test.ts']
 
 /** The source files that must have a row, sorted. */
 export function sourceFiles() {
@@ -30,29 +29,24 @@ export function sourceFiles() {
   return files.filter((name) => name.endsWith('.ts')).sort()
 }
 
-// What vitest reports, in the form of Istanbul: counts by statement, function and branch of each file; and the titles of tests that failed.
+/** What vitest writes, in the form of Istanbul: counts by statement, function and branch of each file. */
+const reportName = 'coverage-final.json'
+
+function reportIn(folder) {
+  const file = path.join(folder, reportName)
+  if (!existsSync(file)) throw new Error(`there is no report of coverage in ${folder}`)
+  const byName = Object.entries(JSON.parse(readFileSync(file, 'utf8')))
+  return new Map(byName.map(([name, counts]) => [path.relative(root, name).split(path.sep).join('/'), counts]))
+}
+
+// Runs the project of vitest that is counted; gives the report, and the titles of tests that failed.
 function measure() {
-  const vitest = [path.join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', '--config', 'test/vitest.config.ts', ...tests]
+  const vitest = [path.join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', '--config', 'test/vitest.config.ts', '--project=counted']
   const results = path.join(cache, 'tests.json')
-  const options = [
-    '--reporter=json',
-    `--outputFile=${results}`,
-    '--coverage.enabled',
-    '--coverage.provider=v8',
-    '--coverage.reportOnFailure',
-    ...folders.map((folder) => `--coverage.include=${folder}/**/*.ts`),
-    '--coverage.reporter=json',
-    `--coverage.reportsDirectory=${path.relative(root, path.join(cache, 'report'))}`,
-    ...random.map((pattern) => `--exclude=${pattern}`),
-  ]
+  const options = ['--reporter=json', `--outputFile=${results}`, '--coverage', `--coverage.reportsDirectory=${path.relative(root, cache)}/report`]
   const run = spawnSync(process.execPath, [...vitest, ...options], { cwd: root, encoding: 'utf8' })
-  const report = path.join(cache, 'report', 'coverage-final.json')
-  if (!existsSync(results) || !existsSync(report)) throw new Error(`the tests could not be run:\n${run.stdout}${run.stderr}`)
-  const byName = Object.entries(JSON.parse(readFileSync(report, 'utf8')))
-  return {
-    report: new Map(byName.map(([name, counts]) => [path.relative(root, name).split(path.sep).join('/'), counts])),
-    failed: failures(JSON.parse(readFileSync(results, 'utf8'))),
-  }
+  if (!existsSync(results)) throw new Error(`the tests could not be run:\n${run.stdout}${run.stderr}`)
+  return { report: reportIn(path.join(cache, 'report')), failed: failures(JSON.parse(readFileSync(results, 'utf8'))) }
 }
 
 function failures({ testResults, numTotalTests }) {
@@ -149,12 +143,13 @@ const list = {
   options: {
     write: { text: 'writes the table of branches to coverage/branches.md' },
     missed: { text: 'names each branch that no test reaches' },
+    report: { value: 'FOLDER', text: 'takes the report of a run that was made with --coverage, and runs nothing' },
   },
 }
 
 function main(given) {
   mkdirSync(cache, { recursive: true })
-  const { report, failed } = measure()
+  const { report, failed } = given.report === undefined ? measure() : { report: reportIn(path.resolve(root, given.report)), failed: [] }
   const rows = rowsOf(report)
   const found = [...failed, ...unmeasured(report), ...tooLow(rows)]
   if (given.write) {

@@ -6,15 +6,22 @@
 import { Progress } from './progress.mjs'
 
 export default class ProgressReporter {
+  #given
   #progress
   #files = 0
   #read = 0
   #tests = 0
   #done = 0
 
+  /** `name` begins each line; `interval` are the milliseconds from one to the next where there is no terminal. */
+  constructor(given) {
+    this.#given = given
+  }
+
   onTestRunStart(files) {
+    const { name, interval } = this.#given
     this.#files = files.length
-    this.#progress = new Progress('interop', 'tests')
+    this.#progress = new Progress(name, 'tests', interval === undefined ? {} : { interval })
   }
 
   onTestModuleCollected(file) {

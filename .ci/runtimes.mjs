@@ -1,12 +1,12 @@
 /**
- * Runs the installed package in every supported Node, in Deno and Bun, and through bundlers and checkers that are too large to be dependencies: the
- * suites of `test/package/runtimes`.
+ * Runs the installed package in the oldest and the newest supported Node, in Deno and Bun, and through bundlers and checkers that are too large to be
+ * dependencies: the suites of `test/package/runtimes`.
  *
  *     npm run runtimes
- *     npm run runtimes -- --all   Next and React Native as well: 450 MB and about half a minute more
+ *     npm run runtimes -- --all   the versions of Node in between, Next and React Native as well: 750 MB and about a minute more
  *     npm run runtimes -- --update   writes what Deno and Bun print to test/transcript
  *
- * What they need is fetched from the npm registry, in the versions that stand here and in `.ci/tools`, when it is not there yet: about 1.4 GB on disk.
+ * What they need is fetched from the npm registry, in the versions that stand here and in `.ci/tools`, when it is not there yet: about 1.1 GB on disk.
  * Writes below node_modules/.cache only. What cannot be had is named with the reason; in CI (env CI) that is a failure.
  */
 import { spawnSync } from 'node:child_process'
@@ -24,25 +24,25 @@ const denoPackage = `@deno/${platform}-${arch}${platform === 'linux' ? '-glibc' 
 const bunPackage = `@oven/bun-${platform === 'win32' ? 'windows' : platform}-${arch === 'arm64' ? 'aarch64' : arch}`
 const suffix = platform === 'win32' ? '.exe' : ''
 const node = (version) => ({ name: `Node ${version}`, kind: 'node', version, from: nodePackage, file: `bin/node${suffix}` })
+const frameworks = ['next', 'react-native']
+const { all: withAll, update } = argumentsOf({
+  usage: 'npm run runtimes -- [options]',
+  about:
+    'Runs the installed package in the oldest and the newest Node, in Deno and Bun, and through bundlers; fetches what is missing, about 1.1 GB on disk.',
+  options: {
+    all: { text: 'the versions of Node in between, Next and React Native as well: 750 MB and about a minute more' },
+    update: { text: 'writes what Deno and Bun print to test/transcript' },
+  },
+}).values
+
+const between = ['22.12.0', '22.23.3', '24.21.0'].map(node)
 const wanted = [
   node('20.19.0'),
-  node('22.12.0'),
-  node('22.23.3'),
-  node('24.21.0'),
+  ...(withAll ? between : []),
   node('26.10.0'),
   { name: 'Deno 2.9.6', kind: 'deno', version: '2.9.6', from: denoPackage, file: `deno${suffix}` },
   { name: 'Bun 1.4.5', kind: 'bun', version: '1.4.5', from: bunPackage, file: `bin/bun${suffix}` },
 ]
-
-const frameworks = ['next', 'react-native']
-const { all: withFrameworks, update } = argumentsOf({
-  usage: 'npm run runtimes -- [options]',
-  about: 'Runs the installed package in every supported Node, in Deno and Bun, and through bundlers; fetches what is missing, about 1.4 GB on disk.',
-  options: {
-    all: { text: 'Next and React Native as well: 450 MB and about half a minute more' },
-    update: { text: 'writes what Deno and Bun print to test/transcript' },
-  },
-}).values
 
 async function runtime({ name, kind, version, from, file }) {
   try {
@@ -59,7 +59,7 @@ async function runtime({ name, kind, version, from, file }) {
 
 /** Fetches everything, two at a time: the network and the processor are both busy then. */
 async function fetchAll() {
-  const all = { tools: {}, runtimes: [], ...(withFrameworks && { frameworks: {} }) }
+  const all = { tools: {}, runtimes: [], ...(withAll && { frameworks: {} }) }
   const fetchTools = async () => {
     all.tools = await tools()
   }
@@ -69,7 +69,7 @@ async function fetchAll() {
   const fetchFramework = (name) => async () => {
     all.frameworks[name] = await tools(name)
   }
-  const jobs = [fetchTools, ...(withFrameworks ? frameworks : []).map(fetchFramework), ...wanted.map(fetchRuntime)]
+  const jobs = [fetchTools, ...(withAll ? frameworks : []).map(fetchFramework), ...wanted.map(fetchRuntime)]
   const lane = async () => {
     for (let job = jobs.shift(); job !== undefined; job = jobs.shift()) await job()
   }
@@ -86,9 +86,9 @@ const vitest = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
 const env = {
   ...process.env,
   MQWIRE_RUNTIMES: report,
-  ...(withFrameworks && { MQWIRE_FRAMEWORKS: 'all' }),
+  ...(withAll && { MQWIRE_FRAMEWORKS: 'all' }),
   ...(update && { MQWIRE_TRANSCRIPT: 'update' }),
 }
-if (!withFrameworks) console.log('without Next and React Native: npm run runtimes -- --all')
+if (!withAll) console.log('without the versions of Node in between, Next and React Native: npm run runtimes -- --all')
 const run = spawnSync(process.execPath, [vitest, 'run', '--config', 'test/package/runtimes/vitest.config.ts'], { cwd: root, env, stdio: 'inherit' })
 process.exitCode = run.status ?? 1

@@ -3,6 +3,7 @@
  *
  *     node .ci/world.mjs --seeds N [--seed FIRST] [--enumerate]   random seeds, and every fault at every step of the base scenarios
  *     node .ci/world.mjs --enumerate [--only NAME]                the scenarios alone, or those whose name contains NAME
+ *     node .ci/world.mjs --enumerate --every N                    each Nth of these faults, others each time, and every scenario
  *     node .ci/world.mjs --defect NAME                            with a planted defect, which must be found
  *     node .ci/world.mjs --defects [--only TEXT] [--every N]      each planted defect in turn, those whose name contains TEXT, or each Nth, as a table
  *     node .ci/world.mjs --replay FILE                            a schedule as a finding prints it, packet by packet
@@ -34,7 +35,7 @@ const { values } = argumentsOf({
     only: { value: 'TEXT', initial: '', text: 'only scenarios, or with --defects only defects, with this in their name' },
     defect: { value: 'NAME', text: 'with a planted defect, which must be found' },
     defects: { text: 'with each planted defect in turn, as a table' },
-    every: { ...whole, number: [1], initial: 1, text: 'only each Nth defect' },
+    every: { ...whole, number: [1], initial: 1, text: 'only each Nth defect, or with --enumerate each Nth fault, from one drawn at random' },
     replay: { value: 'FILE', text: 'a schedule as a finding prints it, packet by packet' },
     scanner: { text: 'reads packets with WebAssembly' },
     raw: { text: 'prints schedules as they are, not made smaller' },
@@ -112,9 +113,9 @@ async function run(file, task) {
 }
 
 /** Shows how far the workers are. A run is over when its time is. */
-function tell({ seeds, enumerate, only, limit }, counter) {
+function tell({ seeds, enumerate, every, only, limit }, counter) {
   const progress = new Progress('world', 'schedules')
-  const total = only === '' ? seeds + (enumerate ? enumerated : 0) : undefined
+  const total = only === '' ? seeds + (enumerate ? Math.ceil(enumerated / every) : 0) : undefined
   const started = performance.now()
   const look = () => {
     const done = Atomics.load(counter, 0)
@@ -150,7 +151,19 @@ const seconds = (since) => ((performance.now() - since) / 1000).toFixed(1)
 
 async function replay(name) {
   const file = await bundle('test/world/main.ts', 'world')
-  const task = { part: 0, parts: 1, first: 1, seeds: 0, enumerate: false, only: '', hasty: false, limit: 3600, replay: readFileSync(name, 'utf8') }
+  const task = {
+    part: 0,
+    parts: 1,
+    first: 1,
+    seeds: 0,
+    enumerate: false,
+    every: 1,
+    offset: 0,
+    only: '',
+    hasty: false,
+    limit: 3600,
+    replay: readFileSync(name, 'utf8'),
+  }
   const { trace } = await work(file, task)
   for (const line of trace) console.log(line)
   return !trace.some((line) => line.startsWith('FINDING'))
@@ -164,6 +177,8 @@ async function explore() {
     first: option('seed'),
     seeds,
     enumerate: flag('enumerate'),
+    every: option('every'),
+    offset: Math.floor(Math.random() * option('every')),
     only: option('only'),
     hasty: false,
     scanner: flag('scanner'),
@@ -186,6 +201,8 @@ async function tryDefect(defect) {
     first: 1,
     seeds: 1_000_000,
     enumerate: false,
+    every: 1,
+    offset: 0,
     only: '',
     hasty: true,
     rules: defect.by,

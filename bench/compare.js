@@ -1,11 +1,21 @@
 /**
- * Synchronous candidates side by side: they run in turns within one process or page, and the median of their rounds counts.
+ * Candidates side by side, by tinybench: they run in turns within one process or page, and the median of their rounds counts. The benches of codec and
+ * routing use it. Those over sockets do not (`programs/rounds.js`): they connect outside of what they time, and count both the clock and the processor.
  *
  * Runs in browsers as well: no Node here. It times what it is given and nothing else.
  */
+import { Bench } from 'tinybench'
 import { median } from './statistics.js'
 
 const wallClock = () => performance.now()
+
+/** One call each, and no more of it: the rounds are passes over all of them, so that what disturbs the machine disturbs all. */
+const onePass = { iterations: 1, time: 0, warmup: false, throws: true }
+
+const collected = (bench, times) => {
+  for (const { name, result } of bench.tasks) times[name].push(result.latency.p50)
+}
+const noTimes = (names) => Object.fromEntries(names.map((name) => [name, /** @type {number[]} */ ([])]))
 
 /**
  * Nanoseconds per operation of each candidate; `run(count)` does at least `count` operations, and says how many where it did more.
@@ -14,18 +24,50 @@ const wallClock = () => performance.now()
  * @returns {Record<string, number>}
  */
 export function compare(candidates, { rounds = 15, roundTime = 40, clock = wallClock } = {}) {
-  const entries = Object.entries(candidates).map(([name, run]) => ({
-    name,
-    run,
-    count: calibrate(run, roundTime, clock),
-    times: /** @type {number[]} */ ([]),
-  }))
-  // Once more for all, so that what one has taught the compiler about shared code is learnt before anything counts.
-  for (const { run, count } of entries) run(count)
-  for (let round = 0; round < rounds; round++) {
-    for (const { run, count, times } of entries) times.push(time(run, count, clock).each)
+  const bench = new Bench({ ...onePass, now: clock })
+  for (const [name, run] of Object.entries(candidates)) {
+    const count = calibrate(run, roundTime, clock)
+    // A call does many operations: tinybench is told how long one of them took.
+    bench.add(name, () => ({ overriddenDuration: time(run, count, clock).each }), { async: false })
   }
-  return Object.fromEntries(entries.map(({ name, times }) => [name, median(times) * 1e6]))
+  // Once more for all, so that what one has taught the compiler about shared code is learnt before anything counts.
+  bench.runSync()
+  const times = noTimes(Object.keys(candidates))
+  for (let round = 0; round < rounds; round++) {
+    bench.reset()
+    bench.runSync()
+    collected(bench, times)
+  }
+  return Object.fromEntries(Object.entries(times).map(([name, each]) => [name, median(each) * 1e6]))
+}
+
+/**
+ * The same of candidates that take their time: `run(count)` resolves to how many operations it did. Gives the nanoseconds of each round.
+ * @param {Record<string, (count: number) => Promise<number>>} candidates
+ * @param {{ rounds: number, warmUp: number, count: number, clock?: () => number }} options
+ * @returns {Promise<Record<string, number[]>>}
+ */
+export async function compareAsync(candidates, { rounds, warmUp, count, clock = wallClock }) {
+  const bench = new Bench({ ...onePass, now: clock })
+  for (const [name, run] of Object.entries(candidates)) {
+    const timed = async () => {
+      const start = clock()
+      const done = await run(count)
+      return { overriddenDuration: ((clock() - start) / done) * 1e6 }
+    }
+    bench.add(name, timed, { async: true })
+  }
+  for (let round = 0; round < warmUp; round++) {
+    bench.reset()
+    await bench.run()
+  }
+  const times = noTimes(Object.keys(candidates))
+  for (let round = 0; round < rounds; round++) {
+    bench.reset()
+    await bench.run()
+    collected(bench, times)
+  }
+  return times
 }
 
 // As many operations as fill a round, found on warm code. The best of three, since a run that was interrupted says little.

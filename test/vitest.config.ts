@@ -1,45 +1,155 @@
 /**
- * What `npm test` runs. Tests that depend on nothing but the processor share it; so do, after them, those that build packages, open pages and sockets, or
- * ask one broker after the other. Those that measure, or play with time, memory and processes come last, one file at a time, so that what they wait for
- * is theirs.
+ * What the tests are, in five projects. `npm test` runs the first three, `npm run test:all` all of them; no file is in two.
+ *
+ * - `counted` and `pure` depend on nothing but the processor. They share their modules, file after file: nothing is loaded twice. `counted` are those
+ *   whose branches are counted: no test of random inputs is among them, for a branch that is reached by chance is not covered.
+ * - `quick` is a small run of each real thing: the package and its types, one broker, one page, sockets.
+ * - `rest` are the long random runs, the other brokers, pages and programs. Much of it waits, so that it takes more workers than there are cores.
+ * - `alone` measures time and memory, or stops what the whole machine shares: one file at a time, when nothing else runs.
  */
 import { defineConfig } from 'vitest/config'
 
-const pure = ['architecture', 'auth', 'client', 'conformance', 'corpus', 'fuzz', 'testing', 'wasm', 'wire', 'queue'].map(
+const counted = ['test/wire/**/*.test.ts', 'test/client/session/**/*.test.ts']
+const random = ['test/wire/fuzz.test.ts', 'test/client/session/model.test.ts', 'test/**/*-property.test.ts']
+
+const folders = ['architecture', 'auth', 'client/common', 'conformance', 'corpus', 'fuzz', 'queue', 'testing', 'typed', 'wasm', 'world'].map(
   (name) => `test/${name}/**/*.test.ts`,
 )
+const models = [
+  'test/bench/pure.test.ts',
+  'test/examples/checker.test.ts',
+  'test/examples/dashboard-model.test.ts',
+  'test/examples/dashboard-text.test.ts',
+  'test/examples/stats.test.ts',
+  'test/transcript/rules.test.ts',
+]
+const pure = ['test/client/*.test.ts', ...folders, ...models, ...random]
 
-const pages = ['dashboard', 'dashboard-choices', 'everything', 'features', 'inside', 'policies', 'react', 'simulator', 'simulator-real', 'typed'].map(
-  (name) => `test/browser/${name}.test.ts`,
-)
-const programs = ['dashboard*', 'simulator*', 'small*'].map((name) => `test/examples/${name}.test.ts`)
-const brokers = ['aedes', 'matrix', 'mochi', 'mosquitto', 'scram-mochi', 'security'].map((name) => `test/interop/${name}.test.ts`)
-const folders = ['differential', 'finder', 'mutants', 'package', 'transcript', 'transport', 'typed'].map((name) => `test/${name}/**/*.test.ts`)
-const stores = ['contract', 'crashes', 'level-failing', 'record'].map((name) => `test/store/${name}.test.ts`)
-const shared = [...pages, ...programs, ...brokers, ...folders, ...stores, 'test/programs/ordinary.test.ts']
+/** Of the pure ones, what looks at the whole process, and so at what other files left there. */
+const own = ['test/client/cost.test.ts', 'test/client/cost-bytes.test.ts', 'test/client/process-end.test.ts']
+
+/** Of the pure ones, what runs for long: at random, over every byte, or over the same cases once more in another way. */
+const long = [
+  'test/client/reconnect-fleet.test.ts',
+  'test/client/replay-bytes.test.ts',
+  'test/client/hostile-properties.test.ts',
+  'test/client/settle.test.ts',
+  'test/conformance/rows.test.ts',
+  'test/corpus/memory-*.test.ts',
+  'test/corpus/tcp.test.ts',
+  'test/corpus/websocket.test.ts',
+  'test/fuzz/client.test.ts',
+  'test/fuzz/search.test.ts',
+  'test/fuzz/session.test.ts',
+  'test/fuzz/wire.test.ts',
+  'test/testing/broker/outside-*.test.ts',
+  'test/typed/operation.test.ts',
+  'test/wasm/fuzz.test.ts',
+  'test/wasm/interleaved.test.ts',
+  'test/wasm/text.test.ts',
+  'test/wire/polluted.test.ts',
+  'test/world/world.test.ts',
+]
+
+const quick = [
+  ...own,
+  'test/browser/everything.test.ts',
+  'test/examples/demo-broker.test.ts',
+  'test/interop/matrix.test.ts',
+  'test/interop/mosquitto.test.ts',
+  'test/package/*.test.ts',
+  'test/programs/offline.test.ts',
+  'test/programs/ordinary/tap.test.ts',
+  'test/programs/request.test.ts',
+  'test/programs/service.test.ts',
+  'test/programs/unsent.test.ts',
+  'test/store/*.test.ts',
+  'test/transport/*.test.ts',
+]
+const slow = [
+  'test/package/bundle.test.ts',
+  'test/package/exports.test.ts',
+  'test/package/from-mqttjs.test.ts',
+  'test/package/help.test.ts',
+  'test/package/readme.test.ts',
+  'test/package/runs.test.ts',
+  'test/package/testing.test.ts',
+  'test/package/typed-types.test.ts',
+  'test/package/types.test.ts',
+  'test/store/level.test.ts',
+  'test/transport/with-client.test.ts',
+]
+
+const rest = ['browser', 'differential', 'examples', 'finder', 'interop', 'mutants', 'programs', 'transcript'].map((name) => `test/${name}/*.test.ts`)
+
+const alone = [
+  'test/bench/command.test.ts',
+  'test/bench/smoke.test.ts',
+  'test/browser/hidden.test.ts',
+  'test/browser/life.test.ts',
+  'test/budgets/budgets.test.ts',
+  'test/interop/handles.test.ts',
+  'test/programs/leaks.test.ts',
+  'test/programs/shaped-link.test.ts',
+]
 
 const common = {
   setupFiles: ['test/secrets-setup.ts'],
   testTimeout: 20_000,
   hookTimeout: 60_000,
 }
+const real = { ...common, testTimeout: 60_000 }
 
 export default defineConfig({
   test: {
     root: '.',
+    // On a terminal the last lines tell what is going on; elsewhere one comes every few seconds.
+    reporters: process.stdout.isTTY ? ['default'] : ['default', ['./.ci/progress-reporter.mjs', { name: 'tests', interval: 5000 }]],
+    coverage: {
+      provider: 'custom',
+      customProviderModule: './.ci/coverage-provider.mjs',
+      include: ['src/wire/**/*.ts', 'src/client/session/**/*.ts'],
+      reporter: ['json'],
+      reportOnFailure: true,
+    },
     projects: [
-      { test: { ...common, name: 'pure', include: pure, maxWorkers: 2, sequence: { groupOrder: 0 } } },
-      { test: { ...common, testTimeout: 60_000, name: 'shared', include: shared, maxWorkers: 2, sequence: { groupOrder: 1 } } },
       {
         test: {
           ...common,
-          name: 'alone',
-          include: ['test/**/*.test.ts'],
-          exclude: [...pure, ...shared],
-          fileParallelism: false,
-          sequence: { groupOrder: 2 },
+          // Counting takes its time, too.
+          testTimeout: 60_000,
+          name: 'counted',
+          include: counted,
+          exclude: [...random, ...long],
+          env: { MQWIRE_COUNTED: 'yes' },
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
         },
       },
+      {
+        test: {
+          ...common,
+          name: 'pure',
+          include: pure,
+          exclude: [...long, ...own],
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      { test: { ...real, name: 'quick', include: quick, exclude: slow, maxWorkers: 3, sequence: { groupOrder: 2 } } },
+      {
+        test: {
+          ...real,
+          name: 'rest',
+          include: [...rest, ...long, ...slow],
+          exclude: [...models, ...quick.filter((name) => !name.includes('*')), ...alone],
+          maxWorkers: 3,
+          sequence: { groupOrder: 3 },
+        },
+      },
+      { test: { ...common, name: 'alone', include: alone, fileParallelism: false, sequence: { groupOrder: 4 } } },
     ],
   },
 })

@@ -8,14 +8,10 @@ import { decoders } from '../workloads/decoding.js'
 import { encoders, readers } from '../workloads/encoding.js'
 import { ours } from '../workloads/libraries.js'
 import { workloads } from '../workloads/workload.js'
-import { finish, settings } from './rounds.js'
+import { finish, processorClock, settings } from './rounds.js'
 
 const { what, name, properties = false, making = false, only } = settings
 const libraries = { ...(await ours()), mqttPacket }
-const processorClock = () => {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1000
-}
 const candidates = {
   decode: () => decoders(libraries, workloads[name], { properties, only }),
   encode: () => encoders(libraries, name, { making, only }),

@@ -3,10 +3,19 @@
  *
  * A program takes its settings as JSON in its first argument and prints its result as one line of JSON. The first runs of each candidate warm it up
  * and find how much work fills a round; the rounds that count then go A B A B, so that what disturbs the machine disturbs both.
+ *
+ * Not tinybench, which `compare.js` uses: each round here connects anew outside of what is timed, and yields the clock's time, the processor's of user and
+ * system, and what else the candidate counted.
  */
 
 /** The settings that this program was started with. */
 export const settings = JSON.parse(process.argv[2] ?? '{}')
+
+/** Milliseconds of processor time of this process, which a busy machine does not change. */
+export function processorClock() {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
 
 /** Seconds, and seconds of processor time of this process, that `work` takes. */
 export async function timed(work) {

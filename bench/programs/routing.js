@@ -1,25 +1,17 @@
 /**
  * Nanoseconds of processor time per message of clients with few and many filters, in turns. Settings: `names` of scenes, `churn`, `rounds`, `count`.
  */
+import { compareAsync } from '../compare.js'
 import { median } from '../statistics.js'
 import { router, scenes } from '../workloads/routing.js'
-import { finish, settings, timed } from './rounds.js'
+import { finish, processorClock, settings } from './rounds.js'
 
 const { names, churn = false, rounds = 25, count = 100_000 } = settings
-const entries = []
-for (const name of names) entries.push({ name, times: [], ...(await router(scenes[name](), { churn })) })
-for (let warm = 0; warm < 4; warm++) for (const { run } of entries) await run(count)
-for (let round = 0; round < rounds; round++) {
-  for (const { run, times } of entries) {
-    let done = count
-    const { user, system } = await timed(async () => {
-      done = await run(count)
-    })
-    times.push(((user + system) / done) * 1e9)
-  }
-}
+const candidates = {}
+for (const name of names) candidates[name] = (await router(scenes[name](), { churn })).run
+const times = await compareAsync(candidates, { rounds, warmUp: 4, count, clock: processorClock })
 // The least of the rounds: what disturbs only ever adds, and a difference shows all of it.
-const [base, ...others] = entries
-const least = ({ times }) => Math.min(...times)
-const more = Object.fromEntries(others.map((entry) => [entry.name, least(entry) - least(base)]))
-finish({ more, nanoseconds: Object.fromEntries(entries.map(({ name, times }) => [name, median(times)])) })
+const least = (name) => Math.min(...times[name])
+const [base, ...others] = names
+const more = Object.fromEntries(others.map((name) => [name, least(name) - least(base)]))
+finish({ more, nanoseconds: Object.fromEntries(names.map((name) => [name, median(times[name])])) })

@@ -71,6 +71,41 @@ describe('the settings of vitest', () => {
   })
 })
 
+describe('the projects of vitest', () => {
+  interface Project {
+    readonly test: { readonly name: string; readonly include: readonly string[]; readonly exclude?: readonly string[] }
+  }
+
+  const suites = files.filter((file) => /^test\/.*\.test\.ts$/.test(file)).sort()
+  const all = (globs: readonly string[]): Set<string> => new Set(globs.flatMap((glob) => filesOf(glob, files)))
+
+  async function projects(): Promise<{ readonly name: string; readonly held: readonly string[] }[]> {
+    const { default: settings } = await import('../vitest.config.js')
+    return (settings as unknown as { test: { projects: readonly Project[] } }).test.projects.map(({ test: { name, include, exclude = [] } }) => {
+      const without = all(exclude)
+      return { name, held: [...all(include)].filter((file) => !without.has(file)) }
+    })
+  }
+
+  /** The projects that a script runs: those that it names, or all. */
+  function ranBy(script: 'test' | 'test:rest' | 'test:all', names: readonly string[]): string[] {
+    const named = [...packageJson.scripts[script].matchAll(/ --project=(\S+)/g)].map(([, name]) => name as string)
+    return named.length > 0 ? named : [...names]
+  }
+
+  it('have every test file once', async () => {
+    expect((await projects()).flatMap(({ held }) => held).sort()).toEqual(suites)
+  })
+
+  it('are each run once by `npm test` and `test:rest` together, and by `test:all`', async () => {
+    const names = (await projects()).map(({ name }) => name)
+    expect([...ranBy('test', names), ...ranBy('test:rest', names)].sort()).toEqual([...names].sort())
+    expect(ranBy('test:all', names)).toEqual(names)
+    const steps = [...read('.ci/run').matchAll(/^tests \S+ \d+ (?:run )?(test\S*)/gm)].map(([, script]) => script)
+    expect(steps).toEqual(['test', 'test:rest'])
+  })
+})
+
 describe('planted defects, and what is tuned for the fuzzer', () => {
   const scanner = [...scannerDefects, ...textDefects, ...topicDefects, weak]
   const all = [...worldDefects, ...fuzzDefects, ...scanner.map((defect) => ({ ...defect, file: 'wasm/scanner.as' })), ...tunings]

@@ -58,6 +58,10 @@ interface Compare {
     candidates: Readonly<Record<string, (count: number) => number | undefined>>,
     options: { readonly rounds: number; readonly roundTime: number; readonly clock: () => number },
   ): Record<string, number>
+  compareAsync(
+    candidates: Record<string, (count: number) => Promise<number>>,
+    options: { rounds: number; warmUp: number; count: number; clock?: () => number },
+  ): Promise<Record<string, number[]>>
 }
 
 export interface LedgerLike {
@@ -109,7 +113,7 @@ export const child = await load<Child>('child.js')
 export const statistics = await load<Statistics>('statistics.js')
 export const report = await load<Reports>('report.js')
 export const baseline = await load<Baseline>('baseline.js')
-export const { compare } = await load<Compare>('compare.js')
+export const { compare, compareAsync } = await load<Compare>('compare.js')
 export const ledgers = await load<Ledgers>('profiles/ledger.js')
 export const streams = await load<Streams>('peers/stream.js')
 export const { measurements } = await load<Measurements>('parts/index.js')

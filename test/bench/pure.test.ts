@@ -1,7 +1,7 @@
 /** Medians, verdicts, rows, tables, the alarm and the ledger of the benchmarks: what turns times into words is right. */
 import { describe, expect, it } from 'vitest'
 import { Decoder } from '../../src/wire/index.js'
-import { baseline, child, compare, ledgers, measurements, type Report, report, statistics, streams } from './bench.js'
+import { baseline, child, compare, compareAsync, ledgers, measurements, type Report, report, statistics, streams } from './bench.js'
 
 describe('statistics', () => {
   it('the median is the middle, or the mean of both middles, and leaves its argument alone', () => {
@@ -40,6 +40,29 @@ describe('compare', () => {
     const { exact = 0, wholeHundreds = 0 } = compare(candidates, { rounds: 5, roundTime: 10, clock: () => now })
     expect(exact).toBeCloseTo(1000)
     expect(wholeHundreds).toBeCloseTo(10_000)
+  })
+
+  it('calls each in turn, once a round, after one call that does not count', () => {
+    let now = 0
+    const calls: string[] = []
+    const named = (name: string) => (count: number) => {
+      calls.push(name)
+      now += count
+      return undefined
+    }
+    compare({ one: named('one'), other: named('other') }, { rounds: 4, roundTime: 1, clock: () => now })
+    const calibration = ['one', 'one', 'one', 'other', 'other', 'other']
+    expect(calls).toEqual([...calibration, ...Array(5).fill(['one', 'other']).flat()])
+  })
+
+  it('waits for those that take their time, each round as long as it was', async () => {
+    let now = 0
+    const run = async (count: number) => {
+      await Promise.resolve()
+      now += count * (now === 0 ? 5 : 2)
+      return 2 * count
+    }
+    expect(await compareAsync({ run }, { rounds: 3, warmUp: 1, count: 10, clock: () => now })).toEqual({ run: [1e6, 1e6, 1e6] })
   })
 
   it('one slow round does not move the median', () => {

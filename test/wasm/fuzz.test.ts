@@ -9,7 +9,7 @@ import { always, differs, instantiate, tellFramer, tellScanner } from './scanner
 import { streams } from './streams.js'
 
 const seed = Number(process.env['MQWIRE_FUZZ_SEED'] ?? Date.now() | 0)
-const seconds = Number(process.env['MQWIRE_FUZZ_SECONDS'] ?? 8)
+const seconds = Number(process.env['MQWIRE_FUZZ_SECONDS'] ?? 4)
 
 describe('both scanners', () => {
   it.each([

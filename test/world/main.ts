@@ -24,6 +24,9 @@ export interface Task {
   readonly seeds: number
   /** Every fault at every step of the base scenarios. */
   readonly enumerate: boolean
+  /** Of these, each so many-th, beginning with number `offset`. */
+  readonly every: number
+  readonly offset: number
   /** Only scenarios whose name contains this. */
   readonly only: string
   /** Stop at the first finding. */
@@ -113,6 +116,11 @@ function mine(index: number): boolean {
   return index % task.parts === task.part
 }
 
+// Enumerated schedules, of which this worker has its share, and of that each so many-th.
+function sampled(index: number): boolean {
+  return mine(index) && Math.floor(index / task.parts) % task.every === task.offset
+}
+
 async function enumerate(runner: Runner): Promise<void> {
   let index = 0
   for (const scenario of wideScenarios) {
@@ -127,7 +135,7 @@ async function enumerate(runner: Runner): Promise<void> {
     for (const schedules of all) {
       for (const schedule of schedules) {
         if (runner.over) return
-        if (mine(index++)) await runner.run(schedule)
+        if (sampled(index++)) await runner.run(schedule)
       }
     }
   }

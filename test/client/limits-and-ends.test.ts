@@ -1,4 +1,4 @@
-/** What no other test of the client would have noticed, or none without much more work: found by mutants that survived. */
+/** What the server's Maximum Packet Size leaves room for, what follows our DISCONNECT, and when a message of several consumers is acknowledged. */
 import { describe, expect, it, vi } from 'vitest'
 import type { PacketInput } from '../../src/wire/packet-input.js'
 import { accepting, connected } from './harness.js'

@@ -1,6 +1,4 @@
-/**
- * The broker in memory: what no other test of it would have noticed, found by mutants that survived.
- */
+/** What the broker in memory says in its DISCONNECT. */
 import { describe, expect, it } from 'vitest'
 import { world } from './raw-client.js'
 

@@ -1,4 +1,4 @@
-/** What no other test of the codec would have noticed: found by mutants that survived. */
+/** Text that its field cuts off in the middle of a character. */
 import { describe, expect, it } from 'vitest'
 import { decode } from '../../src/wire/decode.js'
 

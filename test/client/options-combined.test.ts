@@ -1,6 +1,4 @@
-/**
- * Options of this change, given wrongly or in combination, and what they promise.
- */
+/** Options given wrongly or in combination, and what they promise. */
 import { expect, test } from 'vitest'
 import { constant, exponential } from '../../src/client/parsing/backoff.js'
 import { connected, World } from './harness.js'

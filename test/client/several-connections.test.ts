@@ -1,6 +1,4 @@
-/**
- * A second look, at the repairs.
- */
+/** What a connection leaves to the next: a mechanism that never answers, a joiner, bytes that the caller uses again, a packet that was cut. */
 import { expect, test } from 'vitest'
 import { again, comeBack, forgets, keeps, lasting, lose, steady } from './across.js'
 import { agreeable, connected } from './harness.js'

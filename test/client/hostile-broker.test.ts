@@ -1,4 +1,4 @@
-/** What a fresh look at a hostile broker found: each test is the smallest that showed it. */
+/** A hostile broker against memory, time and identifiers: each test is the smallest that shows one attack. */
 import { expect, it } from 'vitest'
 import type { ClientOptions, PublishOptions } from '../../src/client/api/index.js'
 import { sliceLength } from '../../src/client/connection/bounds.js'
