@@ -8,6 +8,7 @@
 import type { Handling, ListenOptions, Message, SubscribeOptions, Subscriber } from '../client/api/index.js'
 import { silent } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
+import { ChangeWatchers } from './change-watchers.js'
 import { after } from './codec.js'
 import type { Incoming } from './incoming.js'
 import { wholeNumber } from './refuse.js'
@@ -84,12 +85,10 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
   readonly #topic: TopicTemplate<Template>
   readonly #limit: number
   readonly #expire: number | undefined
-  readonly #listeners = new Set<() => void>()
-  readonly #readers = new Set<UnreadTopics>()
+  readonly #watchers = new ChangeWatchers((error) => this.#incoming.report('a listener of latest values threw: ', error))
   readonly #unlisten: () => void
   readonly #abort = new AbortController()
   #handling: Handling | undefined
-  #telling = false
   #over = false
   #timer: ReturnType<typeof setTimeout> | undefined
   /** Subscribing, one after the other. */
@@ -126,25 +125,19 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
     return this.#incoming.invalid
   }
 
-  readonly subscribe = (listener: () => void): (() => void) => {
-    const entry = (): void => listener()
-    this.#listeners.add(entry)
-    return () => void this.#listeners.delete(entry)
-  }
+  readonly subscribe = (listener: () => void): (() => void) => this.#watchers.listen(listener)
 
   readonly getSnapshot = (): ReadonlyMap<string, Entry<Template, Value>> => this.picture()
 
   changes(): AsyncIterableIterator<LatestChange<Params<Template>, Value>> {
-    const reader = new UnreadTopics()
-    if (this.#over) reader.end()
-    else this.#readers.add(reader)
+    const reader = this.#watchers.read()
+    if (this.#over) this.#watchers.leave(reader)
     const next = async (): Promise<IteratorResult<LatestChange<Params<Template>, Value>>> => {
       const topic = await reader.next()
       return topic === undefined ? { value: undefined, done: true } : { value: { topic, entry: this.get(topic) }, done: false }
     }
     const leave = async (): Promise<IteratorReturnResult<undefined>> => {
-      this.#readers.delete(reader)
-      reader.end()
+      this.#watchers.leave(reader)
       return { value: undefined, done: true }
     }
     const iterator: AsyncIterableIterator<LatestChange<Params<Template>, Value>> = { next, return: leave, [Symbol.asyncIterator]: () => iterator }
@@ -186,7 +179,7 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
     this.#over = true
     this.#unlisten()
     clearTimeout(this.#timer)
-    for (const reader of this.#readers) reader.end(error)
+    this.#watchers.end(error)
   }
 
   #handleConnect(): void {
@@ -223,73 +216,10 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
 
   #put(topic: string, entry: Entry<Template, Value>): void {
     this.put(topic, entry)
-    this.#changed(topic)
+    this.#watchers.handleChange(topic)
   }
 
   #remove(topic: string): void {
-    if (this.take(topic)) this.#changed(topic)
-  }
-
-  #changed(topic: string): void {
-    for (const reader of this.#readers) reader.add(topic)
-    if (this.#telling || this.#listeners.size === 0) return
-    this.#telling = true
-    setTimeout(() => this.#tell(), 0)
-  }
-
-  // One that throws harms nobody else.
-  #tell(): void {
-    this.#telling = false
-    for (const listener of [...this.#listeners]) {
-      try {
-        if (this.#listeners.has(listener)) listener()
-      } catch (error) {
-        this.#incoming.report('a listener of latest values threw: ', error)
-      }
-    }
-  }
-}
-
-/** Topics that changed and that one reader has not seen: at most as many as there are. */
-class UnreadTopics {
-  readonly #topics = new Set<string>()
-  /** A walk that goes on where it was: from the start anew it would pass over all that was taken out. */
-  #walk: Iterator<string> | undefined
-  #wakes: (() => void)[] = []
-  #over = false
-  #error: unknown
-
-  add(topic: string): void {
-    this.#topics.add(topic)
-    this.#wake()
-  }
-
-  end(error?: unknown): void {
-    this.#over = true
-    this.#error = error
-    this.#wake()
-  }
-
-  async next(): Promise<string | undefined> {
-    while (this.#topics.size === 0) {
-      if (this.#over) return this.#last()
-      await new Promise<void>((resolve) => this.#wakes.push(resolve))
-    }
-    this.#walk ??= this.#topics.values()
-    const topic = this.#walk.next().value as string
-    this.#topics.delete(topic)
-    if (this.#topics.size === 0) this.#walk = undefined
-    return topic
-  }
-
-  // What it ended with is thrown once.
-  #last(): undefined {
-    const error = this.#error
-    this.#error = undefined
-    if (error !== undefined) throw error
-  }
-
-  #wake(): void {
-    for (const wake of this.#wakes.splice(0)) wake()
+    if (this.take(topic)) this.#watchers.handleChange(topic)
   }
 }

@@ -1,0 +1,105 @@
+/**
+ * Who watches a table of latest values: listeners that are told once a turn, and readers that get every topic that changed.
+ *
+ * It must never let a listener that throws harm another, nor a reader that is slow hold more topics than there are.
+ */
+
+/** Listeners and readers of one table. */
+export class ChangeWatchers {
+  readonly #listeners = new Set<() => void>()
+  readonly #readers = new Set<UnreadTopics>()
+  readonly #report: (error: unknown) => void
+  #telling = false
+
+  /** @param report called with what a listener throws */
+  constructor(report: (error: unknown) => void) {
+    this.#report = report
+  }
+
+  /** Adds a listener; gives the function that takes it away. */
+  listen(listener: () => void): () => void {
+    const entry = (): void => listener()
+    this.#listeners.add(entry)
+    return () => void this.#listeners.delete(entry)
+  }
+
+  /** Adds a reader, to be given to `leave`. */
+  read(): UnreadTopics {
+    const reader = new UnreadTopics()
+    this.#readers.add(reader)
+    return reader
+  }
+
+  leave(reader: UnreadTopics): void {
+    this.#readers.delete(reader)
+    reader.end()
+  }
+
+  /** The value of a topic has changed, or it is gone. */
+  handleChange(topic: string): void {
+    for (const reader of this.#readers) reader.add(topic)
+    if (this.#telling || this.#listeners.size === 0) return
+    this.#telling = true
+    setTimeout(() => this.#tell(), 0)
+  }
+
+  /** Nothing more comes: whoever waits for a change is told why. */
+  end(error: unknown): void {
+    for (const reader of this.#readers) reader.end(error)
+  }
+
+  #tell(): void {
+    this.#telling = false
+    for (const listener of [...this.#listeners]) {
+      try {
+        if (this.#listeners.has(listener)) listener()
+      } catch (error) {
+        this.#report(error)
+      }
+    }
+  }
+}
+
+/** Topics that changed and that one reader has not seen: at most as many as there are. */
+export class UnreadTopics {
+  readonly #topics = new Set<string>()
+  /** A walk that goes on where it was: from the start anew it would pass over all that was taken out. */
+  #walk: Iterator<string> | undefined
+  #wakes: (() => void)[] = []
+  #over = false
+  #error: unknown
+
+  add(topic: string): void {
+    this.#topics.add(topic)
+    this.#wake()
+  }
+
+  end(error?: unknown): void {
+    this.#over = true
+    this.#error = error
+    this.#wake()
+  }
+
+  async next(): Promise<string | undefined> {
+    while (this.#topics.size === 0) {
+      if (this.#over) return this.#last()
+      await new Promise<void>((resolve) => this.#wakes.push(resolve))
+    }
+    this.#walk ??= this.#topics.values()
+    const topic = this.#walk.next().value as string
+    this.#topics.delete(topic)
+    if (this.#topics.size === 0) this.#walk = undefined
+    return topic
+  }
+
+  // What it ended with is thrown once.
+  #last(): undefined {
+    const error = this.#error
+    this.#error = undefined
+    if (error !== undefined) throw error
+  }
+
+  #wake(): void {
+    for (const wake of this.#wakes.splice(0)) wake()
+  }
+}
