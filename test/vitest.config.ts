@@ -80,7 +80,10 @@ const slow = [
   'test/transport/with-client.test.ts',
 ]
 
-const rest = ['browser', 'differential', 'examples', 'finder', 'interop', 'mutants', 'programs', 'transcript'].map((name) => `test/${name}/*.test.ts`)
+const rest = [
+  'test/bench/typed.test.ts',
+  ...['browser', 'differential', 'examples', 'finder', 'interop', 'mutants', 'programs', 'transcript'].map((name) => `test/${name}/*.test.ts`),
+]
 
 const alone = [
   'test/bench/command.test.ts',
