@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { OutboundOptions } from '../../src/client/api/index.js'
 import type { PublishPacket } from '../../src/wire/packets.js'
+import { spent } from './spent.js'
 import { ack, StubWorld, stubbed, watched } from './stub.js'
 
 /** Payloads that are told apart by their first characters. */
@@ -323,20 +324,20 @@ describe('large numbers', () => {
   it('I12 tens of thousands queued at creation are sent without quadratic cost', async () => {
     const world = new StubWorld({ outbound: { maxQueuedMessages: Number.POSITIVE_INFINITY } })
     for (let index = 0; index < 60_000; index++) world.client.publish('t', `${index}`, { qos: 1 })
-    const began = performance.now()
+    const began = spent()
     await online(world)
-    expect(performance.now() - began).toBeLessThan(3000)
+    expect(spent() - began).toBeLessThan(3000)
     expect(world.stub.payloads).toHaveLength(60_000)
   })
 
   it('I08 I12 one signal removes tens of thousands without quadratic cost', async () => {
     const world = new StubWorld({ outbound: { maxQueuedMessages: Number.POSITIVE_INFINITY } })
     const abort = new AbortController()
-    const began = performance.now()
+    const began = spent()
     for (let index = 0; index < 20_000; index++) world.client.publish('t', `${index}`, { qos: 1, signal: abort.signal })
     world.client.publish('t', 'stays', { qos: 1 })
     abort.abort()
-    expect(performance.now() - began).toBeLessThan(1000)
+    expect(spent() - began).toBeLessThan(1000)
     await online(world)
     expect(sent(world)).toEqual(['stays'])
   })
