@@ -204,7 +204,9 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     const { share, streamTimeout, onError, ...options } = given
     const { topic, request, answer } = this.#operation
     const incoming = new Incoming(topic, request, 'deliver', insideOf(this.#client), { invalid: 0 })
-    const sender = new AnswerSender(this.#client, answer, streamTimeout)
+    const sender = new AnswerSender(this.#client, answer, streamTimeout, (error) =>
+      incoming.report(`a generator of answers failed: ${topic.template}: `, error),
+    )
     /** What another try would not change. */
     const hopeless = new WeakSet<object>()
     const final = (error: MqttError): never => {
