@@ -74,6 +74,9 @@ export function latestOf<Template extends string, Value>(
   return new Latest(client, filter, subscribe, incoming, topic, limit, expire)
 }
 
+/** Topics that a reader that is behind is told of, though they came and went meanwhile. */
+const mostGone = 1000
+
 type Entry<Template extends string, Value> = LatestEntry<Params<Template>, Value>
 
 class Latest<Template extends string, Value> extends TopicRows<Entry<Template, Value>> implements LatestValues<Params<Template>, Value> {
@@ -222,16 +225,19 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
   }
 
   #put(topic: string, entry: Entry<Template, Value>): void {
+    const isNew = !this.has(topic)
     this.put(topic, entry)
-    this.#changed(topic)
+    for (const reader of this.#readers) reader.add(topic, isNew)
+    this.#changed()
   }
 
   #remove(topic: string): void {
-    if (this.take(topic)) this.#changed(topic)
+    if (!this.take(topic)) return
+    for (const reader of this.#readers) reader.remove(topic, this.size)
+    this.#changed()
   }
 
-  #changed(topic: string): void {
-    for (const reader of this.#readers) reader.add(topic)
+  #changed(): void {
     if (this.#telling || this.#listeners.size === 0) return
     this.#telling = true
     setTimeout(() => this.#tell(), 0)
@@ -250,18 +256,25 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
   }
 }
 
-/** Topics that changed and that one reader has not seen: at most as many as there are. */
+/** Topics that changed and that one reader has not seen. */
 class UnreadTopics {
-  readonly #topics = new Set<string>()
+  /** True for a topic that the reader knows nothing of: when it goes, it may never have been. */
+  readonly #topics = new Map<string, boolean>()
   /** A walk that goes on where it was: from the start anew it would pass over all that was taken out. */
   #walk: Iterator<string> | undefined
   #wakes: (() => void)[] = []
   #over = false
   #error: unknown
 
-  add(topic: string): void {
-    this.#topics.add(topic)
+  add(topic: string, isNew: boolean): void {
+    if (!this.#topics.has(topic)) this.#topics.set(topic, isNew)
     this.#wake()
+  }
+
+  /** A topic has gone; so many are there. Topics that come and go must not grow a reader that is behind. */
+  remove(topic: string, count: number): void {
+    if (this.#topics.get(topic) === true && this.#topics.size > count + mostGone) this.#topics.delete(topic)
+    else this.add(topic, false)
   }
 
   end(error?: unknown): void {
@@ -275,7 +288,7 @@ class UnreadTopics {
       if (this.#over) return this.#last()
       await new Promise<void>((resolve) => this.#wakes.push(resolve))
     }
-    this.#walk ??= this.#topics.values()
+    this.#walk ??= this.#topics.keys()
     const topic = this.#walk.next().value as string
     this.#topics.delete(topic)
     if (this.#topics.size === 0) this.#walk = undefined

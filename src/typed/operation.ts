@@ -183,6 +183,8 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
   async #open(call: unknown[], abort: AbortController): Promise<AnswerStream> {
     const [params, value, options = {}] = argumentsOf(this.#operation.topic, call) as [object, In, StreamOptions?]
     const { request, topic } = this.#operation
+    if (!insideOf(this.#client).modern)
+      throw new MqttError('ERR_UNSUPPORTED_OPTION', 'request and response need MQTT 5.0', { option: 'protocolVersion' })
     const { signal } = options
     abort.signal.addEventListener(
       'abort',

@@ -124,3 +124,12 @@ it('streams that are left in every way end their generators', async () => {
   await expect(aborted.next()).rejects.toMatchObject({ code: 'ERR_ABORTED' })
   await until(() => began >= 4 && ended === began, 'the end of each')
 })
+
+it('on 3.1.1 there are no operations: each call says so', async () => {
+  const client = await clientOn(brokerOf(), { protocolVersion: 4 })
+  const bound = mq.operation('op', mq.number(), mq.number()).on(client)
+  const wanted = { code: 'ERR_UNSUPPORTED_OPTION', option: 'protocolVersion' }
+  await expect(bound.call(1)).rejects.toMatchObject(wanted)
+  await expect(bound.serve(() => 1)).rejects.toMatchObject(wanted)
+  await expect(bound.stream(1).next()).rejects.toMatchObject(wanted)
+})
