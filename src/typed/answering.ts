@@ -30,11 +30,15 @@ interface Giving {
   wake: (() => void) | undefined
 }
 
+/** Tells whoever serves of a generator that failed. */
+type Report = (error: unknown) => void
+
 /** The answering end: generators whose values are published as answers. */
 export class AnswerSender<Answer> {
   readonly #client: StreamClient
   readonly #codec: Codec<Answer, unknown>
   readonly #patience: number
+  readonly #report: Report
   readonly #open = new Map<string, Giving>()
   /** The same streams by the topics on which their callers control them. */
   readonly #controlled = new Map<string, Giving>()
@@ -43,8 +47,9 @@ export class AnswerSender<Answer> {
   #handling: Handling | undefined
   #over = false
 
-  constructor(client: StreamClient, codec: Codec<Answer, unknown>, patience: number | undefined) {
+  constructor(client: StreamClient, codec: Codec<Answer, unknown>, patience: number | undefined, report: Report) {
     this.#client = client
+    this.#report = report
     this.#codec = codec
     this.#patience = wholeNumber('streamTimeout', patience, 60_000)
   }
@@ -115,6 +120,8 @@ export class AnswerSender<Answer> {
       }
     } catch (error) {
       const told = MqttError.is(error) && error.code === 'ERR_REMOTE' && error.fault === 'local'
+      // The caller is not told what it was: that is for whoever serves.
+      if (!told && giving.failure === undefined) this.#report(error)
       await send(told ? printable(error.message) : '', undefined, [
         'error',
         told ? printable(error.reasonName ?? error.code) : 'ERR_HANDLER_FAILED',

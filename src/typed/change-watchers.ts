@@ -1,8 +1,11 @@
 /**
  * Who watches a table of latest values: listeners that are told once a turn, and readers that get every topic that changed.
  *
- * It must never let a listener that throws harm another, nor a reader that is slow hold more topics than there are.
+ * It must never let a listener that throws harm another, nor a reader that is slow hold many more topics than there are.
  */
+
+/** Topics that a reader that is behind is told of, though they came and went meanwhile. */
+const mostGone = 1000
 
 /** Listeners and readers of one table. */
 export class ChangeWatchers {
@@ -35,17 +38,27 @@ export class ChangeWatchers {
     reader.end()
   }
 
-  /** The value of a topic has changed, or it is gone. */
-  handleChange(topic: string): void {
-    for (const reader of this.#readers) reader.add(topic)
-    if (this.#telling || this.#listeners.size === 0) return
-    this.#telling = true
-    setTimeout(() => this.#tell(), 0)
+  /** A topic has a value that it did not have. @param isNew true when it had none */
+  handlePut(topic: string, isNew: boolean): void {
+    for (const reader of this.#readers) reader.add(topic, isNew)
+    this.#handleChange()
+  }
+
+  /** A topic is gone. @param count how many are there now */
+  handleRemoved(topic: string, count: number): void {
+    for (const reader of this.#readers) reader.remove(topic, count)
+    this.#handleChange()
   }
 
   /** Nothing more comes: whoever waits for a change is told why. */
   end(error: unknown): void {
     for (const reader of this.#readers) reader.end(error)
+  }
+
+  #handleChange(): void {
+    if (this.#telling || this.#listeners.size === 0) return
+    this.#telling = true
+    setTimeout(() => this.#tell(), 0)
   }
 
   #tell(): void {
@@ -60,18 +73,25 @@ export class ChangeWatchers {
   }
 }
 
-/** Topics that changed and that one reader has not seen: at most as many as there are. */
+/** Topics that changed and that one reader has not seen. */
 export class UnreadTopics {
-  readonly #topics = new Set<string>()
+  /** True for a topic that the reader knows nothing of: when it goes, it may never have been. */
+  readonly #topics = new Map<string, boolean>()
   /** A walk that goes on where it was: from the start anew it would pass over all that was taken out. */
   #walk: Iterator<string> | undefined
   #wakes: (() => void)[] = []
   #over = false
   #error: unknown
 
-  add(topic: string): void {
-    this.#topics.add(topic)
+  add(topic: string, isNew: boolean): void {
+    if (!this.#topics.has(topic)) this.#topics.set(topic, isNew)
     this.#wake()
+  }
+
+  /** A topic has gone; so many are there. Topics that come and go must not grow a reader that is behind. */
+  remove(topic: string, count: number): void {
+    if (this.#topics.get(topic) === true && this.#topics.size > count + mostGone) this.#topics.delete(topic)
+    else this.add(topic, false)
   }
 
   end(error?: unknown): void {
@@ -85,7 +105,7 @@ export class UnreadTopics {
       if (this.#over) return this.#last()
       await new Promise<void>((resolve) => this.#wakes.push(resolve))
     }
-    this.#walk ??= this.#topics.values()
+    this.#walk ??= this.#topics.keys()
     const topic = this.#walk.next().value as string
     this.#topics.delete(topic)
     if (this.#topics.size === 0) this.#walk = undefined

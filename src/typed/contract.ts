@@ -16,7 +16,7 @@ export type BoundContract<Parts, Client> = {
         ? BoundOperation<Template, In, Request, Reply, Out>
         : Client extends Requester
           ? Pick<BoundOperation<Template, In, Request, Reply, Out>, 'call'>
-          : unknown
+          : object
       : BoundContract<Parts[Name], Client>
 }
 

@@ -215,11 +215,12 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
   }
 
   #put(topic: string, entry: Entry<Template, Value>): void {
+    const isNew = !this.has(topic)
     this.put(topic, entry)
-    this.#watchers.handleChange(topic)
+    this.#watchers.handlePut(topic, isNew)
   }
 
   #remove(topic: string): void {
-    if (this.take(topic)) this.#watchers.handleChange(topic)
+    if (this.take(topic)) this.#watchers.handleRemoved(topic, this.size)
   }
 }

@@ -183,6 +183,8 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
   async #open(call: unknown[], abort: AbortController): Promise<AnswerStream> {
     const [params, value, options = {}] = argumentsOf(this.#operation.topic, call) as [object, In, StreamOptions?]
     const { request, topic } = this.#operation
+    if (!insideOf(this.#client).modern)
+      throw new MqttError('ERR_UNSUPPORTED_OPTION', 'request and response need MQTT 5.0', { option: 'protocolVersion' })
     const { signal } = options
     abort.signal.addEventListener(
       'abort',
@@ -204,7 +206,9 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     const { share, streamTimeout, onError, ...options } = given
     const { topic, request, answer } = this.#operation
     const incoming = new Incoming(topic, request, 'deliver', insideOf(this.#client), { invalid: 0 })
-    const sender = new AnswerSender(this.#client, answer, streamTimeout)
+    const sender = new AnswerSender(this.#client, answer, streamTimeout, (error) =>
+      incoming.report(`a generator of answers failed: ${topic.template}: `, error),
+    )
     /** What another try would not change. */
     const hopeless = new WeakSet<object>()
     const final = (error: MqttError): never => {

@@ -146,7 +146,7 @@ export class TopicTemplate<Template extends string = string> {
 
   /** The Topic Name (section 4.7) with these parameters. @throws MqttError ERR_INVALID_TOPIC that names the parameter */
   name(...[params]: ParamsFirst<Template, []>): string {
-    return this.#join(params ?? {}, undefined)
+    return this.#join(params, undefined)
   }
 
   /**
@@ -197,8 +197,8 @@ export class TopicTemplate<Template extends string = string> {
     return at > name.length
   }
 
-  #join(params: object, wildcard: string | undefined): string {
-    const given = params as Readonly<Record<string, unknown>>
+  #join(params: object | undefined, wildcard: string | undefined): string {
+    const given = Object(params) as Readonly<Record<string, unknown>>
     for (const key of Object.keys(given)) if (!this.parameters.includes(key)) fail(`'${this.template}' has no parameter`, key, key)
     const levels = this.#levels.map(({ text, name, kind }) => {
       if (name === undefined) return text

@@ -12,6 +12,7 @@ import type { BaseClient } from 'mqwire'
 import * as mq from 'mqwire/typed'
 declare const client: BaseClient
 declare const publisher: mq.Publisher
+declare const requester: mq.Requester
 const thermometer = mq.topic('plant/{line}/{device}/temperature')
 const level = mq.channel('tank/{id}/{n:number}', mq.json<{ value: number }>())
 const status = mq.channel('status', mq.text())
@@ -40,6 +41,8 @@ async function use(): Promise<void> {
   }
   await status.on(client).listen(({ value }) => console.log(value.length))
   await level.on(client).listen({ id: 'a' }, ({ params }) => console.log(params.n.toFixed()), { onInvalid: ({ params }) => (params ? 'skip' : 'reject') })
+  await plant.on(publisher).level.publish({ id: 'a', n: 1 }, { value: 1 })
+  console.log((await plant.on(requester).deep.setpoint.call({ id: 'a' }, 4)).was.toFixed())
   const was: number = (await plant.on(client).deep.setpoint.call({ id: 'a' }, 4, { timeout: 100 })).was
   await setpoint.on(client).serve(async function* ({ value }) { yield { was: value } })
   const latest = level.on(client).latest({ id: 'a' }, { limit: 10 })
@@ -70,6 +73,9 @@ const wrong: readonly (readonly [code: string, sentence: string])[] = [
   ['setpoint.on(client).serve(() => ({ wsa: 1 }))', "Type '{ wsa: number; }' is not assignable to type"],
   ["level.on(client).subscribe({}, { onInvalid: 'ignore' })", 'Type \'"ignore"\' is not assignable to type'],
   ['mq.contract({ on: level })', 'is not assignable to type'],
+  ['plant.on(publisher).level.subscribe()', "Property 'subscribe' does not exist"],
+  ["plant.on(publisher).deep.setpoint.call({ id: 'a' }, 4)", "Property 'call' does not exist on type 'object'"],
+  ["plant.on(requester).deep.setpoint.stream({ id: 'a' }, 4)", "Property 'stream' does not exist"],
   ['plant.on(client).depp', "Property 'depp' does not exist"],
 ]
 

@@ -119,4 +119,12 @@ describe('a topic template', () => {
       { numRuns: 2000 },
     )
   })
+
+  it('no parameters at all, as programs without types give them, are none', () => {
+    const template = topic('a/{id}')
+    for (const nothing of [null, undefined, 3]) {
+      expect(template.filter(nothing as never)).toBe('a/+')
+      expect(() => template.name(nothing as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC', option: 'id' }))
+    }
+  })
 })
