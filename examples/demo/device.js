@@ -7,7 +7,6 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect } from 'mqwire'
-import { contentTypes, encode } from './telemetry.js'
 
 /** Messages without an acknowledgement, at a low rate and at a high one. */
 const fewest = 16
@@ -20,6 +19,7 @@ export class Device {
   /** Messages that it published, at QoS 0, 1 and 2; the numbers that they carry are 1 to this. */
   sent = [0, 0, 0]
   #client
+  #channel
   #options
   #inFlight = 0
   #maximumInFlight
@@ -28,13 +28,14 @@ export class Device {
 
   constructor(client, options) {
     this.#client = client
+    this.#channel = options.channel.on(client)
     this.#options = options
     this.#maximumInFlight = Math.min(most, Math.max(fewest, options.rate / 4))
   }
 
   /**
-   * Connects a device. `topic` and `format` say where and how it publishes what `sensor(at)` gives, `rate` how often (messages per second), `delay`
-   * (milliseconds) when it starts. `faults` decides for each message whether it is counted without being sent (`lose`) or sent twice (`repeat`).
+   * Connects a device. `channel` says where and how it publishes what `sensor(at)` gives, `device` is its number, `rate` how often (messages per second),
+   * `delay` (milliseconds) when it starts. `faults` decides for each message whether it is counted without being sent (`lose`) or sent twice (`repeat`).
    */
   static async connect(url, { clientId, signal, ...options }) {
     // The demo counts messages of one connection: a lost one ends it.
@@ -65,21 +66,21 @@ export class Device {
   async #publish(qos) {
     await this.#client.writable
     while (this.#inFlight >= this.#maximumInFlight) await this.#nextAcknowledgement()
-    const { topic, format, sensor, faults } = this.#options
+    const { sensor, faults } = this.#options
     this.sent[qos] += 1
     const number = this.sent[qos]
     const at = performance.now()
-    const payload = encode(format, { ...sensor(at), number, at })
+    const telemetry = { ...sensor(at), number, at }
     if (faults?.lose(qos)) return
-    this.#send(topic, payload, qos)
-    if (faults?.repeat(qos)) this.#send(topic, payload, qos)
+    this.#send(telemetry, qos)
+    if (faults?.repeat(qos)) this.#send(telemetry, qos)
   }
 
   // Not awaited, so that several messages are under way at a time.
-  #send(topic, payload, qos) {
+  #send(telemetry, qos) {
     this.#inFlight += 1
-    this.#client
-      .publish(topic, payload, { qos, properties: { contentType: contentTypes[this.#options.format] } })
+    this.#channel
+      .publish({ device: this.#options.device }, telemetry, { qos })
       .catch((error) => {
         this.#failure ??= error
       })

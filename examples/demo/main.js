@@ -17,7 +17,7 @@ import { servePage } from './page.js'
 import { Reader } from './reader.js'
 import { introduction, LiveLine, summary } from './report.js'
 import { Stats } from './stats.js'
-import { formats, makeSensor } from './telemetry.js'
+import { formats, makeSensor, telemetryOf } from './telemetry.js'
 
 const qosLevels = [0, 1, 2]
 /** Milliseconds that the devices may take to stop: a little more than their acknowledgements may. */
@@ -72,8 +72,8 @@ class Run {
     if (url !== first) this.overWebSocket += 1
     this.devices[index] = await Device.connect(url, {
       clientId: `demo-${this.#id}-${index}`,
-      topic: `${this.prefix}/${index}/${format}`,
-      format,
+      channel: telemetryOf(this.prefix)[format],
+      device: index,
       sensor: makeSensor(index),
       rate,
       // Spread over the time between two messages, as real ones would be.

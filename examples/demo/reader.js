@@ -3,7 +3,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect } from 'mqwire'
-import { decode } from './telemetry.js'
+import { telemetryOf } from './telemetry.js'
 
 /** Milliseconds without a message after which nothing more is expected, and the most that the wait takes. */
 const quiet = 1000
@@ -12,38 +12,41 @@ const longest = 10_000
 /** The subscriber. Make one with `Reader.connect`. */
 export class Reader {
   #client
-  #subscription
+  #subscriptions
   #checker
   #stats
 
-  constructor(client, subscription, checker, stats) {
+  constructor(client, subscriptions, checker, stats) {
     this.#client = client
-    this.#subscription = subscription
+    this.#subscriptions = subscriptions
     this.#checker = checker
     this.#stats = stats
   }
 
-  /** Connects and subscribes to everything below a prefix. */
+  /** Connects and subscribes to what all devices publish below a prefix, in each format. */
   static async connect(url, { clientId, prefix, checker, stats, signal }) {
     // aedes does not heed Receive Maximum; this is the most that it could have under way.
     const client = await connect(url, { clientId, reconnect: false, sessionExpiryInterval: 0, receiveMaximum: 65_535, signal })
-    const subscription = await client.subscribe(`${prefix}/#`, { qos: 2, requireQos: true, buffer: 16_384, signal })
-    return new Reader(client, subscription, checker, stats)
+    const channels = Object.values(telemetryOf(prefix).on(client))
+    const options = { qos: 2, requireQos: true, buffer: 16_384, signal }
+    const subscriptions = await Promise.all(channels.map((channel) => channel.subscribe({}, options)))
+    return new Reader(client, subscriptions, checker, stats)
   }
 
   /** Messages at QoS 0 that were dropped because the buffer was full. */
   get dropped() {
-    return this.#subscription.dropped
+    return this.#subscriptions.reduce((sum, { dropped }) => sum + dropped, 0)
   }
 
   /** Reads until `disconnect()`; rejects when the connection is lost. Asking for the next message acknowledges the last one. */
   async run() {
-    for await (const message of this.#subscription) {
-      const [device, format] = message.topic.split('/').slice(-2)
-      const telemetry = decode(format, message)
+    await Promise.all(this.#subscriptions.map((subscription) => this.#read(subscription)))
+  }
+
+  async #read(subscription) {
+    for await (const { params, value, message } of subscription) {
       // Somebody else may publish below our prefix.
-      if (telemetry === undefined || !this.#checker.record(Number(device), message.qos, telemetry.number)) continue
-      this.#stats.record(performance.now() - telemetry.at)
+      if (this.#checker.record(params.device, message.qos, value?.number)) this.#stats.record(performance.now() - value.at)
     }
   }
 

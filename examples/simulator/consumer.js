@@ -3,7 +3,7 @@
  *
  * Its own link is not touched by the faults of links: it is the measure. A broker that goes down takes it along, as it does everybody.
  */
-import { decode, marks } from './payload.js'
+import { marks, reportOf } from './payload.js'
 
 /** The owner of its link. */
 export const consumerId = 'consumer'
@@ -45,10 +45,16 @@ export class Consumer {
       this.lastError = error
       journal.note(`the consumer has no connection: ${error.code}`)
     })
-    const subscription = this.#client.subscription(filter, { qos: 2, buffer: 65_536, bufferBytes: 64 * 1024 * 1024 })
+    const options = { qos: 2, buffer: 65_536, bufferBytes: 64 * 1024 * 1024 }
+    const reports = reportOf(prefix)
+    const isUsual = filter === reports.topic.filter()
+    // What is no report may have a mark.
+    const subscription = isUsual
+      ? reports.on(this.#client).subscription({}, { ...options, onInvalid: 'deliver' })
+      : this.#client.subscription(filter, options)
     this.#client.connect().catch(() => undefined)
     await subscription.ready
-    this.#reading = this.#read(subscription)
+    this.#reading = this.#read(subscription, isUsual ? (received) => this.#takeReport(received) : (message) => this.#takeMarked(message))
     this.#reading.catch((error) => journal.note(`the consumer stopped: ${error.code ?? error.name}`))
   }
 
@@ -59,15 +65,21 @@ export class Consumer {
     await this.#reading?.catch(() => undefined)
   }
 
-  async #read(subscription) {
-    for await (const batch of subscription.batches(1000)) for (const message of batch) this.#take(message)
+  async #read(subscription, take) {
+    for await (const batch of subscription.batches(1000)) for (const each of batch) take(each)
   }
 
-  // A mark says all; without one the topic says whose message it is, and the payload which.
-  #take(message) {
+  // Without a mark the topic says whose message it is, and the payload which.
+  #takeReport({ params, value, message }) {
+    if (!this.#takeMarked(message) && params !== undefined) this.#fleet.arrived(params, value)
+  }
+
+  // A mark says all. False where there is none.
+  #takeMarked(message) {
     const { isMarked, prefix } = this.#fleet
     const mark = isMarked ? marks.read(message, prefix) : undefined
-    if (mark !== undefined) this.#fleet.accept(mark)
-    else this.#fleet.arrived(message, decode(message))
+    if (mark === undefined) return false
+    this.#fleet.accept(mark)
+    return true
   }
 }

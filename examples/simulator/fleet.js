@@ -134,13 +134,8 @@ export class Fleet {
     this.journal.announce(`fleet stopped: ${lost} lost at QoS 1 and 2, ${twice} twice at QoS 2`)
   }
 
-  /** The consumer's word: a message arrived. */
-  arrived(message, said) {
-    if (!message.topic.startsWith(`${this.prefix}/`)) return
-    const [device, qos] = message.topic
-      .slice(this.prefix.length + 1)
-      .split('/')
-      .map(Number)
+  /** The consumer's word: a report arrived. */
+  arrived({ device, qos }, said) {
     this.accept({ index: device - 1, qos, number: said?.number, at: said?.at })
   }
 

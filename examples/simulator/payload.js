@@ -1,6 +1,7 @@
 /**
  * What a device sends, as text or bytes and back: the number of the message, the time it was sent (milliseconds), and filling.
  */
+import * as mq from 'mqwire/typed'
 
 /** Kinds of payload, as the page names them. */
 export const payloadKinds = {
@@ -22,7 +23,7 @@ export function encode(kind, number, at) {
   view.setFloat64(0, at)
   view.setUint32(8, number)
   view.setFloat32(12, value)
-  return view
+  return new Uint8Array(view.buffer)
 }
 
 const markName = 'simulator'
@@ -39,17 +40,14 @@ export const marks = {
   },
 }
 
-/** What a message says; undefined when it is none of ours. */
-export function decode(message) {
-  const { payload } = message
-  if (payload[0] === braceOpen) {
-    try {
-      return message.json() ?? undefined
-    } catch {
-      return undefined
-    }
-  }
-  if (payload.length < 16) return undefined
-  const view = new DataView(payload.buffer, payload.byteOffset, payload.length)
+function decode(bytes, message) {
+  if (bytes[0] === braceOpen) return message.json()
+  if (bytes.length < 16) throw new RangeError('must have 16 bytes')
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
   return { at: view.getFloat64(0), number: view.getUint32(8) }
 }
+
+const report = mq.codec({ encode: ({ kind, number, at }) => encode(kind, number, at), decode, inPlace: true })
+
+/** What the devices of a run publish, as long as neither topic nor payload comes from a template. */
+export const reportOf = (prefix) => mq.channel(`${prefix}/{device:number}/{qos:number}`, report)

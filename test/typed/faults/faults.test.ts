@@ -62,8 +62,11 @@ describe('planted defects are found', () => {
   const slow = { do: 'stream', at: 50, length: 20, gap: 10, window: 8, timeout: 5000, qos: 1 } as const
   const lostServer = (step: number): Trouble => ({ step, what: 'cut', who: 'server', down: 50 })
 
-  /** A second server that is ahead of the first; troubles of every kind; what happens at random. */
+  const lostSession: Trouble = { step: 20, what: 'cut', who: 'caller', down: 5000 }
+
+  /** A session that is lost between two answers; a second server that is ahead of the first; troubles of every kind; what happens at random. */
   function* plans(): Iterable<Plan> {
+    yield { ...planOf(lostSession, false), asks: [{ ...slow, gap: 1500, timeout: 20_000 }], expiry: 2 }
     for (let step = 20; step < 110; step += 5)
       yield { ...planOf(undefined, false), asks: [first, slow], troubles: [{ step: 1, what: 'twin' }, lostServer(step)] }
     for (let step = 5; step < 120; step += 7) for (const [, trouble, gentle] of anytime) yield planOf(trouble(step), gentle)
