@@ -130,6 +130,8 @@ export default defineConfig({
       {
         test: {
           ...common,
+          // Under a load that is not theirs, long ones take three times as long.
+          testTimeout: 60_000,
           name: 'pure',
           include: pure,
           exclude: [...long, ...own],
