@@ -47,7 +47,6 @@ const long = [
   'test/wasm/fuzz.test.ts',
   'test/wasm/interleaved.test.ts',
   'test/wasm/text.test.ts',
-  'test/wire/polluted.test.ts',
   'test/world/world.test.ts',
 ]
 
