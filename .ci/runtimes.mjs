@@ -4,6 +4,7 @@
  *
  *     npm run runtimes
  *     npm run runtimes -- --all   the versions of Node in between, Next and React Native as well: 750 MB and about a minute more
+ *     npm run runtimes -- --fetch    fetches what is missing, and runs nothing
  *     npm run runtimes -- --update   writes what Deno and Bun print to test/transcript
  *
  * What they need is fetched from the npm registry, in the versions that stand here and in `.ci/tools`, when it is not there yet: about 1.1 GB on disk.
@@ -25,12 +26,17 @@ const bunPackage = `@oven/bun-${platform === 'win32' ? 'windows' : platform}-${a
 const suffix = platform === 'win32' ? '.exe' : ''
 const node = (version) => ({ name: `Node ${version}`, kind: 'node', version, from: nodePackage, file: `bin/node${suffix}` })
 const frameworks = ['next', 'react-native']
-const { all: withAll, update } = argumentsOf({
+const {
+  all: withAll,
+  fetch: fetchesOnly,
+  update,
+} = argumentsOf({
   usage: 'npm run runtimes -- [options]',
   about:
     'Runs the installed package in the oldest and the newest Node, in Deno and Bun, and through bundlers; fetches what is missing, about 1.1 GB on disk.',
   options: {
     all: { text: 'the versions of Node in between, Next and React Native as well: 750 MB and about a minute more' },
+    fetch: { text: 'fetches what is missing, and runs nothing' },
     update: { text: 'writes what Deno and Bun print to test/transcript' },
   },
 }).values
@@ -82,6 +88,7 @@ const start = performance.now()
 const report = path.join(cache, 'fetched.json')
 writeFileSync(report, JSON.stringify(await fetchAll()))
 console.log(`fetched in ${((performance.now() - start) / 1000).toFixed(1)} s`)
+if (fetchesOnly) process.exit()
 const vitest = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
 const env = {
   ...process.env,

@@ -5,7 +5,7 @@
  * comparison of bytes fast, too.
  */
 import { format } from 'node:util'
-import { afterEach, expect } from 'vitest'
+import { afterAll, afterEach, expect, vi } from 'vitest'
 
 /** What stands in every secret of the tests. */
 const canary = /canary|tweety-5up3r/i
@@ -56,4 +56,11 @@ expect.addEqualityTesters([
 
 afterEach(() => {
   expect(taken(), 'secrets on the console, or in process warnings').toEqual([])
+})
+
+// Suites that share their modules share the globals as well: what a file leaves behind would be another file's failure.
+const { MessageChannel: channels, queueMicrotask: microtasks, setTimeout: timers } = globalThis
+afterAll(() => {
+  expect(vi.isFakeTimers(), 'the clock is real').toBe(false)
+  expect([globalThis.MessageChannel, globalThis.queueMicrotask, globalThis.setTimeout]).toEqual([channels, microtasks, timers])
 })
