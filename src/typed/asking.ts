@@ -122,7 +122,10 @@ export class AnswerStream {
     this.#window = window
     this.#timeout = timeout
     this.#host = host
-    const abort = (): void => this.fail(new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason, outcome: 'unknown' }))
+    const abort = (): void => {
+      if (!this.#ended) this.#messages.length = 0
+      this.fail(new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason, outcome: 'unknown' }))
+    }
     signal?.addEventListener('abort', abort)
     this.#stopAbort = () => signal?.removeEventListener('abort', abort)
   }
@@ -145,7 +148,7 @@ export class AnswerStream {
     asked.catch(() => undefined)
     if (!this.over) await Promise.race([asked, late, failed]).finally(() => clearTimeout(timer))
     clearTimeout(timer)
-    if (this.#failed) throw this.#failure
+    if (this.#failed && this.#messages.length === 0) throw this.#failure
   }
 
   #tooLate(): MqttError {
@@ -186,7 +189,7 @@ export class AnswerStream {
     this.#failure = error
   }
 
-  /** It ends with this, whatever is still to come. */
+  /** It ends with this, behind what has come, whatever is still to come. */
   fail(error: unknown): void {
     if (this.#leaving !== undefined) return this.#gone()
     if (this.#ended || this.#failed) return
@@ -199,10 +202,9 @@ export class AnswerStream {
   async next(): Promise<Message | undefined> {
     const until = Date.now() + this.#timeout
     for (;;) {
-      if (this.#failed) throw this.#failure
       const message = this.#messages.shift()
       if (message !== undefined) return this.#given(message)
-      if (this.#ended && this.#failure !== undefined) throw this.#failure
+      if (this.#failure !== undefined) throw this.#failure
       if (this.#ended) return undefined
       const left = until - Date.now()
       if (left <= 0) throw this.#tooLate()
@@ -220,7 +222,7 @@ export class AnswerStream {
   #given(message: Message): Message {
     this.#read += 1
     const half = Math.ceil(this.#window / 2)
-    if (this.#read % half === 0 && !this.#ended && this.#control !== undefined)
+    if (this.#read % half === 0 && !this.over && this.#control !== undefined)
       this.#host.say(this.#control, 'credit', String(this.#read + this.#window))
     return message
   }

@@ -381,6 +381,33 @@ describe('a stream of answers', () => {
     expect(got).toEqual([1, 2])
   })
 
+  it('what came before a gap is given, then the error; after an abort nothing is', async () => {
+    const { caller, server } = await pair()
+    await using _responder = await server.listen('count/+', async ({ topic, properties: { responseTopic = '', correlationData } }) => {
+      for (const seq of ['0', '1', topic === 'count/9' ? '3' : '2']) {
+        const userProperties: [string, string][] = [['seq', seq]]
+        await server.publish(responseTopic, seq, { qos: 1, properties: { correlationData, responseTopic: 'control', userProperties } })
+      }
+    })
+    const read = async (to: number, options: { readonly signal?: AbortSignal }, between: () => void): Promise<readonly unknown[]> => {
+      const got: unknown[] = []
+      const stream = counting.on(caller).stream({ to }, '', options)
+      try {
+        for await (const n of stream) {
+          got.push(n)
+          await new Promise((resolve) => setTimeout(resolve, 50))
+          between()
+        }
+      } catch (error) {
+        got.push((error as MqttError).code)
+      }
+      return got
+    }
+    expect(await read(9, {}, () => undefined)).toEqual([0, 1, 'ERR_SESSION_LOST'])
+    const abort = new AbortController()
+    expect(await read(8, { signal: abort.signal }, () => abort.abort())).toEqual([0, 'ERR_ABORTED'])
+  })
+
   it('credit without bound leaves room for others in the queue', async () => {
     const { broker, server } = await pair()
     const greedy = await clientOn(broker, { receiveMaximum: 20 })
