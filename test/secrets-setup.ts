@@ -11,7 +11,7 @@ import { afterAll, afterEach, expect, vi } from 'vitest'
 const canary = /canary|tweety-5up3r/i
 const printers = ['debug', 'dir', 'error', 'info', 'log', 'trace', 'warn'] as const
 
-/** Suites that share their modules run this once for every file: they share what is overheard as well, and nothing is listened to twice. */
+/** Where files share a process (`--no-isolate`) this runs once for each: they share what is overheard as well, and nothing is listened to twice. */
 const shared = globalThis as { overheardSecrets?: string[] }
 const isFirst = shared.overheardSecrets === undefined
 shared.overheardSecrets ??= []
@@ -58,7 +58,7 @@ afterEach(() => {
   expect(taken(), 'secrets on the console, or in process warnings').toEqual([])
 })
 
-// Suites that share their modules share the globals as well: what a file leaves behind would be another file's failure.
+// What a file leaves behind would be the failure of another one where files share a process.
 const { MessageChannel: channels, queueMicrotask: microtasks, setTimeout: timers } = globalThis
 afterAll(() => {
   expect(vi.isFakeTimers(), 'the clock is real').toBe(false)

@@ -1,8 +1,9 @@
 /**
  * What the tests are, in five projects. `npm test` runs the first three, `npm run test:all` all of them; no file is in two.
  *
- * - `counted` and `pure` depend on nothing but the processor. They share their modules, file after file: nothing is loaded twice. `counted` are those
- *   whose branches are counted: no test of random inputs is among them, for a branch that is reached by chance is not covered.
+ * - `counted` and `pure` depend on nothing but the processor. `counted` are those whose branches are counted: no test of random inputs is among them, for a
+ *   branch that is reached by chance is not covered. Each file has modules of its own: with `isolate: false` less is loaded, but files failed now and then
+ *   that pass by themselves.
  * - `quick` is a small run of each real thing: the package and its types, one broker, one page, sockets.
  * - `rest` are the long random runs, the other brokers, pages and programs. Much of it waits, so that it takes more workers than there are cores.
  * - `alone` measures time and memory, or stops what the whole machine shares: one file at a time, when nothing else runs.
@@ -25,21 +26,23 @@ const models = [
 ]
 const pure = ['test/client/*.test.ts', ...folders, ...models, ...random]
 
-/** Of the pure ones, what looks at the whole process, and so at what other files left there. */
-const own = ['test/client/cost.test.ts', 'test/client/cost-bytes.test.ts', 'test/client/process-end.test.ts']
-
 /** Of the pure ones, what runs for long: at random, over every byte, or over the same cases once more in another way. */
 const long = [
+  'test/client/large-uploads-sockets.test.ts',
   'test/client/reconnect-fleet.test.ts',
+  'test/client/registry-model.test.ts',
   'test/client/replay-bytes.test.ts',
+  'test/client/session-lost-bytes.test.ts',
   'test/client/hostile-properties.test.ts',
   'test/client/settle.test.ts',
   'test/conformance/rows.test.ts',
+  'test/corpus/core.test.ts',
   'test/corpus/memory-*.test.ts',
   'test/corpus/tcp.test.ts',
   'test/corpus/websocket.test.ts',
   'test/fuzz/client.test.ts',
   'test/fuzz/search.test.ts',
+  'test/fuzz/seeds.test.ts',
   'test/fuzz/session.test.ts',
   'test/fuzz/wire.test.ts',
   'test/testing/broker/outside-*.test.ts',
@@ -47,11 +50,12 @@ const long = [
   'test/wasm/fuzz.test.ts',
   'test/wasm/interleaved.test.ts',
   'test/wasm/text.test.ts',
+  'test/wasm/topics.test.ts',
+  'test/wasm/vectors.test.ts',
   'test/world/world.test.ts',
 ]
 
 const quick = [
-  ...own,
   'test/browser/everything.test.ts',
   'test/examples/demo-broker.test.ts',
   'test/interop/matrix.test.ts',
@@ -124,7 +128,6 @@ export default defineConfig({
           include: counted,
           exclude: [...random, ...long],
           env: { MQWIRE_COUNTED: 'yes' },
-          isolate: false,
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -136,8 +139,7 @@ export default defineConfig({
           testTimeout: 60_000,
           name: 'pure',
           include: pure,
-          exclude: [...long, ...own],
-          isolate: false,
+          exclude: long,
           maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
