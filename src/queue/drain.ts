@@ -71,9 +71,9 @@ export class Drain implements AttemptOwner {
     return oldest?.entry.at
   }
 
-  /** True while this entry is being published. */
+  /** True while this entry is being published, or is done with and not deleted yet. */
   sends(id: number): boolean {
-    return this.#attempts.has(id)
+    return this.#attempts.has(id) || this.#removals.has(id)
   }
 
   /** Reads the first entries, and begins. @throws MqttError ERR_STORE */
@@ -171,12 +171,12 @@ export class Drain implements AttemptOwner {
 
   #finish(stored: StoredEntry, receipt: Receipt): void {
     this.#retries.forget(stored.entry.id)
-    void this.#removals.remove(stored).finally(() => this.#owner.handleDelivered(stored, receipt))
+    void this.#removals.remove(stored).then(() => this.#owner.handleDelivered(stored, receipt))
   }
 
   #giveUp(stored: StoredEntry, error: MqttError, dead: boolean): void {
     this.#retries.forget(stored.entry.id)
     const also = dead ? () => this.#owner.handleDead(stored, error) : undefined
-    void this.#removals.remove(stored, also).finally(() => this.#owner.handleLost(stored, error))
+    void this.#removals.remove(stored, also).then((gone) => gone && this.#owner.handleLost(stored, error))
   }
 }

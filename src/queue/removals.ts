@@ -1,6 +1,7 @@
 /**
  * Takes entries that are done with out of the store, and insists where it fails: until it works, or the queue is closed.
  *
+ * It must never delete an entry while what was to be written with its deletion is not safe.
  * Whoever publishes looks at `size`: records that could not be deleted would be published again after a restart, so that they have a bound.
  */
 import { within } from '../client/common/abort.js'
@@ -13,8 +14,8 @@ const storePatience = 1000
 
 /** Deletions under way. */
 export class Removals {
-  /** How many there are. */
-  size = 0
+  /** Numbers of the entries. */
+  readonly #open = new Set<number>()
   readonly #log: EntryLog
   readonly #changes: Changes
   readonly #stop: AbortSignal
@@ -27,14 +28,27 @@ export class Removals {
     this.#handleError = handleError
   }
 
-  /** Deletes an entry, in one batch with what `also` gives. */
-  async remove(stored: StoredEntry, also: () => readonly StoreOperation[] | Promise<readonly StoreOperation[]> = () => []): Promise<void> {
-    this.size += 1
+  /** How many there are. */
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** True while this entry is being deleted. */
+  has(id: number): boolean {
+    return this.#open.has(id)
+  }
+
+  /** Deletes an entry, in one batch with what `also` gives. False when it stays: the queue was closed before that could be had. */
+  async remove(stored: StoredEntry, also?: () => Promise<readonly StoreOperation[]>): Promise<boolean> {
+    const { id } = stored.entry
+    this.#open.add(id)
     this.#changes.tell()
-    const operations = await this.#insist(also)
-    await this.#insist(() => this.#log.remove([stored], operations ?? []))
-    this.size -= 1
+    // Without `also` it is asked for in the same turn: who closes the queue waits for what was asked for.
+    const operations = also === undefined ? [] : await this.#insist(also)
+    if (operations !== undefined) await this.#insist(() => this.#log.remove([stored], operations))
+    this.#open.delete(id)
     this.#changes.tell()
+    return operations !== undefined
   }
 
   /** Waits after a failure. */
@@ -42,7 +56,7 @@ export class Removals {
     await within(new Promise((resolve) => setTimeout(resolve, storePatience)), this.#stop).catch(() => undefined)
   }
 
-  async #insist<T>(write: () => T | Promise<T>): Promise<T | undefined> {
+  async #insist<T>(write: () => Promise<T>): Promise<T | undefined> {
     for (;;) {
       try {
         return await write()

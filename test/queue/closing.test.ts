@@ -1,0 +1,55 @@
+/** A queue that is closed while something ends: what was acknowledged is not sent again, and what has to be kept is not deleted. */
+import { expect, it } from 'vitest'
+import type { MqttError } from '../../src/errors.js'
+import { openQueue } from '../../src/queue/index.js'
+import { FakePublisher, MapStore, refusedWith, settled } from './rig.js'
+
+const entriesOf = (store: MapStore): string[] => [...store.content.keys()].filter((key) => key.includes('/e/'))
+const endOf = (delivered: Promise<unknown>): Promise<unknown> =>
+  delivered.then(
+    () => 'delivered',
+    ({ code, outcome }: MqttError) => [code, outcome],
+  )
+
+it.each([1, 2, 3, 4, 5])('deletes what was acknowledged before it was closed: %i microtasks before', async (microtasks) => {
+  const store = new MapStore()
+  const publisher = new FakePublisher()
+  const queue = await openQueue(publisher, { store })
+  const { delivered } = await queue.publish('a', 'x')
+  await settled()
+  publisher.calls[0]?.accept()
+  for (let count = 0; count < microtasks; count++) await undefined
+  await queue.close({ timeout: 0 })
+  expect(entriesOf(store)).toEqual([])
+  // It has arrived: nobody is told that it was not sent.
+  expect(await endOf(delivered)).not.toEqual(['ERR_QUEUE_CLOSED', 'not-sent'])
+})
+
+it('keeps an entry whose dead letter could not be kept', async () => {
+  const store = new MapStore()
+  const deadLetterStore = new MapStore()
+  deadLetterStore.before = () => {
+    throw new Error('disk full')
+  }
+  const publisher = new FakePublisher()
+  const queue = await openQueue(publisher, { store, deadLetterStore })
+  const drops: number[] = []
+  queue.on('drop', ({ id }) => drops.push(id))
+  queue.on('error', () => undefined)
+  const { delivered } = await queue.publish('a', 'x')
+  await settled()
+  publisher.calls[0]?.refuse(refusedWith(0x87))
+  await settled()
+  await queue.close()
+  expect(entriesOf(store)).toHaveLength(1)
+  expect(deadLetterStore.content.size).toBe(0)
+  expect(drops).toEqual([])
+  expect(await endOf(delivered)).toContain('ERR_QUEUE_CLOSED')
+
+  const again = await openQueue(publisher, { store })
+  await settled()
+  expect(publisher.texts).toEqual(['x', 'x'])
+  publisher.calls[1]?.accept()
+  await again.close()
+  expect(entriesOf(store)).toEqual([])
+})
