@@ -128,11 +128,11 @@ export class MqttError extends Error {
 
   /** @param message is that of the code, with the option or the reason's name, where there is none */
   constructor(code: MqttErrorCode, message?: string, details: MqttErrorDetails = {}) {
-    const { outcome = 'not-sent', fault = 'local', cause, ...rest } = details
+    const { outcome = 'not-sent', fault = 'local', reasonCode, reasonName, reasonString, option, issues, cause } = details
     // What comes from the network, or for many calls at once, has no line of the application on the stack.
     const blind =
       !MqttError.wholeStacks && (fault === 'remote' || outcome !== 'not-sent' || ['ERR_ABORTED', 'ERR_DROPPED', 'ERR_EXPIRED'].includes(code))
-    const text = textOf(message ?? describe(code, rest.option ?? rest.reasonName))
+    const text = textOf(message ?? describe(code, option ?? reasonName))
     const { stackTraceLimit } = Error as { stackTraceLimit?: number }
     // The lines of this package come first, and are left out.
     Reflect.set(Error, 'stackTraceLimit', blind ? 0 : stackTraceLimit && stackTraceLimit + 20)
@@ -142,7 +142,8 @@ export class MqttError extends Error {
     if (!blind) tidy(this)
     put(this, brand, true)
     // A console shows what there is.
-    for (const [name, value] of Object.entries({ code, outcome, fault, ...rest })) put(this, name, value, value !== undefined)
+    for (const [name, value] of Object.entries({ code, outcome, fault, reasonCode, reasonName, reasonString, option, issues }))
+      put(this, name, value, value !== undefined)
   }
 
   /** `MqttError`; of aborts `AbortError`. */

@@ -97,12 +97,12 @@ describe("import { connect } from 'mqwire' in a browser bundle", () => {
 
 /**
  * Bytes of gzip of what stands on top of clients, by itself and for a page that ships `connect` anyway. The aims are 1,200 for `topic`, 5,000 for all of
- * `mqwire/typed` and 2,000 for `mqwire/asyncapi`; the first two are not reached: 840 of each are the error class, operations and contracts are 3,050,
+ * `mqwire/typed` and 2,000 for `mqwire/asyncapi`; the first two are not reached: 860 of each are the error class, operations and contracts are 3,050,
  * a channel 6,500 beside `connect`, of which latest values are a quarter.
  * These numbers go down.
  */
 const besideClients = [
-  { what: '{ topic }', entry: 'typed', alone: 2340, beside: 1300 },
+  { what: '{ topic }', entry: 'typed', alone: 2360, beside: 1300 },
   { what: '{ channel }', entry: 'typed', alone: 8150, beside: 6500 },
   { what: '*', entry: 'typed', alone: 12_100, beside: 10_450 },
   { what: '*', entry: 'asyncapi', alone: 2000, beside: 1000 },
