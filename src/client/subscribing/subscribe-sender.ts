@@ -28,7 +28,7 @@ export class SubscribeSender {
   /** One for each call, oldest first. */
   readonly #queue = new Ring<PendingPacket>()
   /** Those of the oldest call, as the server takes them. */
-  #next: PendingPacket[] = []
+  readonly #next = new Ring<PendingPacket>()
   /** Without an answer. */
   readonly #sent = new SparseMap<number, PendingPacket>()
   #sweepAt = leastSweep
@@ -50,15 +50,14 @@ export class SubscribeSender {
   /** A packet leaves with everything else of this turn. */
   push(packet: PendingPacket): void {
     if (this.#queue.length >= this.#sweepAt) {
-      this.#refill(this.#queue.drain().filter(({ filters }) => filters.some(isWanted)))
+      refill(
+        this.#queue,
+        this.#queue.drain().filter(({ filters }) => filters.some(isWanted)),
+      )
       this.#sweepAt = leastSweep + this.#queue.length * 2
     }
     this.#queue.push(packet)
     this.#host.links.connection?.writer.queueFlush()
-  }
-
-  #refill(packets: readonly PendingPacket[]): void {
-    for (const packet of packets) this.#queue.push(packet)
   }
 
   /** What was sent under this identifier; it has its answer now. */
@@ -79,7 +78,7 @@ export class SubscribeSender {
 
   /** Puts what brings subscriptions back before everything else. */
   restore(filters: readonly SubscribeFilter[]): void {
-    this.#refill([{ type: 'subscribe', filters, restoring: true }, ...this.#queue.drain()])
+    refill(this.#queue, [{ type: 'subscribe', filters, restoring: true }, ...this.#queue.drain()])
   }
 
   /** Nothing is sent any more: calls that wait reject. */
@@ -90,9 +89,8 @@ export class SubscribeSender {
 
   // Those that were sent first.
   #takeAll(): PendingPacket[] {
-    const all = [...this.#sent.values(), ...this.#next, ...this.#queue.drain()]
+    const all = [...this.#sent.values(), ...this.#next.drain(), ...this.#queue.drain()]
     this.#sent.clear()
-    this.#next = []
     return all
   }
 
@@ -112,7 +110,7 @@ export class SubscribeSender {
   /** The connection is over: what has no answer is sent again on the next one, in the same order; what brought a session back, as that needs. */
   handleLost(): void {
     const again = unanswered(this.#takeAll(), (packet, filter) => isSuperseded(this.#answers, packet, filter))
-    this.#refill(again)
+    refill(this.#queue, again)
   }
 
   // There are some while there is a connection.
@@ -128,7 +126,7 @@ export class SubscribeSender {
     // A refusal may have ended the connection: then it is made anew.
     if (this.#queue.peek() !== packet) return true
     this.#queue.shift()
-    this.#next = split({ ...packet, filters } as PendingPacket, this.#host.options.maxFiltersPerSubscribe, this.#limits.maximumPacketSize)
+    refill(this.#next, split({ ...packet, filters } as PendingPacket, this.#host.options.maxFiltersPerSubscribe, this.#limits.maximumPacketSize))
     return true
   }
 
@@ -172,6 +170,10 @@ export class SubscribeSender {
       else answerUnsubscribe(this.#answers, packet, [], error as MqttError)
     }
   }
+}
+
+function refill(queue: Ring<PendingPacket>, packets: readonly PendingPacket[]): void {
+  for (const packet of packets) queue.push(packet)
 }
 
 function handleSent(asked: SubscribeFilter): void {
