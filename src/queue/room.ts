@@ -40,6 +40,8 @@ export class QueueRoom {
   /** Those that make room by giving up others, one after the other. */
   #evicting: Promise<unknown> | undefined
   #writable: Deferred<void> | undefined
+  /** What everybody hears who asks for room after the end. */
+  #closed: MqttError | undefined
 
   constructor(log: EntryLog, config: QueueConfig, entries: Evictable) {
     this.#log = log
@@ -78,6 +80,7 @@ export class QueueRoom {
 
   /** Nobody gets room any more. */
   close(error: MqttError): void {
+    this.#closed = error
     for (const waiter of this.#waiters) {
       this.#leave(waiter)
       waiter.admitted.reject(error)
@@ -127,15 +130,18 @@ export class QueueRoom {
 
   async #makeRoom(addition: Addition): Promise<Added> {
     const instead: StoredEntry[] = []
-    while (!this.#fits(addition, instead)) {
-      const oldest = await this.#entries.takeOldest()
-      if (oldest === undefined) {
-        for (const stored of instead) this.#entries.giveBack(stored)
-        throw new MqttError('ERR_DROPPED', 'the queue is full of entries that are being sent')
+    try {
+      while (this.#closed === undefined) {
+        if (this.#fits(addition, instead)) return this.#admit(addition, instead)
+        const oldest = await this.#entries.takeOldest()
+        if (oldest === undefined) throw new MqttError('ERR_DROPPED', 'the queue is full of entries that are being sent')
+        instead.push(oldest)
       }
-      instead.push(oldest)
+      throw this.#closed
+    } catch (error) {
+      for (const stored of instead) this.#entries.giveBack(stored)
+      throw error
     }
-    return this.#admit(addition, instead)
   }
 }
 

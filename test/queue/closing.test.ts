@@ -53,3 +53,15 @@ it('keeps an entry whose dead letter could not be kept', async () => {
   await again.close()
   expect(entriesOf(store)).toEqual([])
 })
+
+it('gives up nothing for a publish that gets its room only after the queue was closed', async () => {
+  const store = new MapStore()
+  const queue = await openQueue(new FakePublisher(true, false), { store, maxEntries: 3, overflow: 'drop-oldest' })
+  for (const text of ['1', '2', '3']) await queue.publish('a', text)
+  const ends = Promise.all(['4', '5'].map((text) => endOf(queue.publish('a', text))))
+  await queue.close({ timeout: 0 })
+  // They were not let in yet.
+  expect(await ends).toEqual(new Array(2).fill(['ERR_QUEUE_CLOSED', 'not-sent']))
+  await settled()
+  expect(entriesOf(store).map((key) => Number(key.slice(-16)))).toEqual([1, 2, 3])
+})
