@@ -36,6 +36,7 @@ export class Attempts {
   readonly #owner: AttemptOwner
   readonly #open = new Map<number, Attempt>()
   #watching = false
+  #abandoned = false
 
   constructor(publisher: Publisher<unknown>, timeout: number, owner: AttemptOwner) {
     this.#publisher = publisher
@@ -72,8 +73,9 @@ export class Attempts {
     )
   }
 
-  /** Gives up waiting: the outcome of each stays unknown, and is not told. */
+  /** Gives up waiting: the outcome of each stays unknown, and is not told, whenever it comes. */
   abandon(): void {
+    this.#abandoned = true
     for (const attempt of this.#open.values()) {
       this.#end(attempt)
       attempt.controller.abort()
@@ -125,6 +127,7 @@ export class Attempts {
       this.#end(attempt)
       return this.#owner.handleReceipt(stored, receipt)
     }
+    if (this.#abandoned) return
     // It took its time, and another attempt is under way, or waits: the message has arrived.
     const other = this.#open.get(stored.entry.id)
     if (other !== undefined) this.#handleReceipt(other, receipt)

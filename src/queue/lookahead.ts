@@ -4,6 +4,7 @@
  * It may assume that whoever adds an entry to the store says so afterwards. An entry that it has passed over is never read again, so that whoever takes
  * one out and does not delete it has to give it back.
  */
+import { type Deferred, deferred } from '../client/common/abort.js'
 import type { Changes } from './changes.js'
 import type { EntryLog, StoredEntry } from './entry-log.js'
 import type { Lines } from './lines.js'
@@ -24,7 +25,8 @@ export class Lookahead {
   #read = 0
   #complete = false
   #filling: Promise<void> | undefined
-  #clearing = false
+  /** A `clear` that is under way. */
+  #clearing: Deferred<void> | undefined
 
   constructor(lines: Lines, log: EntryLog, batchSize: number, changes: Changes) {
     this.#lines = lines
@@ -35,7 +37,7 @@ export class Lookahead {
 
   /** True while there may be more to read, and room for it. */
   get wanting(): boolean {
-    return !this.#clearing && !this.#complete && this.#hasRoom
+    return this.#clearing === undefined && !this.#complete && this.#hasRoom
   }
 
   /** Reads as much as there is room for. @throws MqttError ERR_STORE */
@@ -46,7 +48,7 @@ export class Lookahead {
 
   /** An entry is safe. */
   handleAdded(stored: StoredEntry): void {
-    if (this.#complete && this.#hasRoom && !this.#clearing && this.#filling === undefined) {
+    if (this.#complete && this.#hasRoom && this.#clearing === undefined && this.#filling === undefined) {
       this.#lines.add(stored)
       this.#read = stored.entry.id
     } else this.#complete = false
@@ -69,7 +71,9 @@ export class Lookahead {
 
   /** Deletes all entries up to this number that are not under way; gives how many. @throws MqttError ERR_STORE */
   async clear(last: number, gone: (stored: StoredEntry) => void): Promise<number> {
-    this.#clearing = true
+    // Two would delete, and count, the same.
+    while (this.#clearing !== undefined) await this.#clearing.promise
+    this.#clearing = deferred()
     let count = 0
     const drop = async (chunk: StoredEntry[]): Promise<void> => {
       const all = chunk.splice(0)
@@ -90,7 +94,8 @@ export class Lookahead {
       this.#read = Math.max(this.#read, last)
       return count
     } finally {
-      this.#clearing = false
+      this.#clearing.resolve()
+      this.#clearing = undefined
       this.#complete = false
       this.#changes.tell()
     }

@@ -171,6 +171,8 @@ class StoredQueue implements Queue {
     if (timeout > 0 && !signal?.aborted) await this.#patience(idle, timeout, signal)
     this.#outcomes.close((id) => closed(this.#drain.sends(id) ? 'unknown' : 'not-sent'))
     this.#drain.abandon()
+    // Whoever opens it next is the only one who writes.
+    await this.#drain.idle()
     await this.#log.idle()
     this.#progress.end()
     this.#release()

@@ -65,3 +65,38 @@ it('gives up nothing for a publish that gets its room only after the queue was c
   await settled()
   expect(entriesOf(store).map((key) => Number(key.slice(-16)))).toEqual([1, 2, 3])
 })
+
+it('writes nothing after it was closed, also where a deletion was to be tried again', async () => {
+  const store = new MapStore()
+  const publisher = new FakePublisher()
+  const queue = await openQueue(publisher, { store })
+  queue.on('error', () => undefined)
+  await queue.publish('a', 'x')
+  await settled()
+  store.before = () => {
+    throw new Error('disk full')
+  }
+  publisher.calls[0]?.accept()
+  await settled()
+  store.before = () => undefined
+  await queue.close({ timeout: 0 })
+  const { batches } = store
+  const again = await openQueue(new FakePublisher(true, false), { store })
+  await settled()
+  expect(store.batches).toBe(batches)
+  expect(again.size).toBe(entriesOf(store).length)
+  await again.close({ timeout: 0 })
+})
+
+it('writes nothing after it was closed, also where an answer comes late', async () => {
+  const store = new MapStore()
+  const publisher = new FakePublisher()
+  const queue = await openQueue(publisher, { store, publishTimeout: 1, backoff: () => 1_000_000 })
+  await queue.publish('a', 'x')
+  while (publisher.calls[0]?.options.signal?.aborted !== true) await new Promise((resolve) => setTimeout(resolve, 1))
+  await queue.close({ timeout: 0 })
+  const { batches } = store
+  publisher.calls[0]?.accept()
+  await settled()
+  expect(store.batches).toBe(batches)
+})
