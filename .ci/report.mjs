@@ -1,12 +1,19 @@
 /**
  * Sums up vitest's JSON reports: prints the slowest files to standard error, and to standard output `passed failed skipped` and what failed, a line each.
  *
- *     node .ci/report.mjs FILE=EXIT_CODE ...
+ *     node .ci/report.mjs --run FILE=EXIT_CODE ...
  *
  * A file that could not be run is a failure; so is a run that broke, that had no test, or whose report is missing.
  */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { argumentsOf } from '../examples/arguments.js'
+
+const { values } = argumentsOf({
+  usage: 'node .ci/report.mjs --run FILE=EXIT_CODE',
+  about: 'Sums up JSON reports of vitest: counts, what failed, and the slowest files.',
+  options: { run: { value: 'FILE=EXIT_CODE', many: true, text: 'a report, and what the run ended with' } },
+})
 
 const slowest = 20
 const sum = { passed: 0, failed: 0, skipped: 0 }
@@ -37,8 +44,8 @@ function add(file, exitCode) {
   else if (exitCode !== '0') fail(file, `the run ended with ${exitCode}`)
 }
 
-for (const argument of process.argv.slice(2)) {
-  const [file, exitCode] = argument.split('=')
+for (const run of values.run) {
+  const [file, exitCode] = run.split('=')
   try {
     add(file, exitCode)
   } catch (error) {

@@ -340,10 +340,14 @@ export function clientOn(platform: Platform): ClientClass {
 export function connectWith<C extends BaseClient>(
   Client: ClientClass<C>,
 ): (endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions) => Promise<C> {
-  return async (endpoints, options = {}) => {
-    const { signal, ...rest } = anyObject(options, 'options') as typeof options
-    const client = new Client(endpoints, rest)
-    await client.connect({ signal })
-    return client
+  // A method has its name from its key, in a bundle too.
+  const { connect } = {
+    async connect(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions & ConnectOptions = {}): Promise<C> {
+      const { signal, ...rest } = anyObject(options, 'options') as typeof options
+      const client = new Client(endpoints, rest)
+      await client.connect({ signal })
+      return client
+    },
   }
+  return connect
 }
