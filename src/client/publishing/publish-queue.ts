@@ -16,6 +16,7 @@ import { type CheckedPublish, payloadBytes, type Sending } from '../parsing/requ
 import { Admission } from './admission.js'
 import { Backlog } from './backlog.js'
 import { Draining } from './draining.js'
+import { Isolation } from './isolation.js'
 import type { PublishingHost, PublishWriter } from './ports.js'
 import { aged, assertSendable, assertTaken, offlinePolicy, QueuedPublish, receipt } from './queued-publish.js'
 import { Room } from './room.js'
@@ -37,11 +38,13 @@ export class PublishQueue {
   readonly #admission: Admission
   readonly #room: Room
   readonly #ends: Settlement
+  readonly #isolation: Isolation
 
   constructor(host: PublishingHost) {
     this.#host = host
+    this.#isolation = new Isolation(host)
     this.#ends = new Settlement(host, () => this.#handleRoom())
-    this.unacknowledged = new Unacknowledged(host, this.#backlog, this.#ends)
+    this.unacknowledged = new Unacknowledged(host, this.#backlog, this.#ends, this.#isolation)
     this.#admission = new Admission(host, this.#backlog, this.#ends)
     this.draining = new Draining(host, this.#backlog)
     this.#room = new Room(host, (post) => this.#hasRoom(post))
@@ -153,7 +156,7 @@ export class PublishQueue {
 
   get #open(): PublishWriter | undefined {
     const output = this.#host.links.connection?.writer
-    return output?.writable === true && !this.unacknowledged.silent ? output : undefined
+    return output?.writable === true && !this.#isolation.silent ? output : undefined
   }
 
   get #immediate(): PublishWriter | undefined {

@@ -14,7 +14,7 @@ import { StallWatch, stallAge } from '../common/stall-watch.js'
 import type { Sending } from '../parsing/requests.js'
 import type { Backlog } from './backlog.js'
 import { identifierInUse, mostRetries } from './bounds.js'
-import { Isolation } from './isolation.js'
+import type { Isolation } from './isolation.js'
 import type { PublishingHost, PublishWriter } from './ports.js'
 import { PublishTable } from './publish-table.js'
 import { assertTaken, type Losses, lossesOf, type QueuedPublish, receipt, refused, republishes, sessionLost } from './queued-publish.js'
@@ -32,12 +32,12 @@ export class Unacknowledged extends PublishTable {
   #releases = 0
   #acks = 0
 
-  constructor(host: PublishingHost, backlog: Backlog, ends: Settlement) {
+  constructor(host: PublishingHost, backlog: Backlog, ends: Settlement, isolation: Isolation) {
     super()
     this.#host = host
     this.#backlog = backlog
     this.#ends = ends
-    this.#isolation = new Isolation(host)
+    this.#isolation = isolation
     this.#watch = new StallWatch(host.platform, {
       open: () => this.size,
       // What has not left whole cannot be acknowledged.
@@ -53,11 +53,6 @@ export class Unacknowledged extends PublishTable {
   /** Something is to be sent again. */
   get waiting(): boolean {
     return this.#replays.length > 0
-  }
-
-  /** True while nothing may follow the message that was sent. */
-  get silent(): boolean {
-    return this.#isolation.silent
   }
 
   /** May a new message be sent now, behind those that go again? */
