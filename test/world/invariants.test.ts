@@ -290,6 +290,19 @@ describe('the invariants are seen to fail on', () => {
     expect(story.check()).toContain(rule)
   })
 
+  test('will: a stall that outlasts the patience of the server publishes it, a shorter one must not', () => {
+    for (const keepAlive of [2, 30]) {
+      const story = new Story()
+      story.setup = { will: true, keepAlive }
+      story.pass('up', packet.connect())
+      story.pass('down', packet.connack())
+      story.ops.push({ at: 2236, do: 'disconnect', timeout: 5000 })
+      story.faults.push({ kind: 'stall', at: 1114, k: 3000 })
+      story.wills = 1
+      expect(story.check(), `keepAlive ${keepAlive}`).toEqual(keepAlive === 2 ? [] : ['will'])
+    }
+  })
+
   test('I1: what others published while the subscription lived, and nobody got', () => {
     const story = new Story()
     story.subscribe(1, 'in/#', { grantedAt: 10 })

@@ -281,20 +281,23 @@ function waits({ style, left, granted, drops }: Subscribed, seq: number): boolea
   return !drops && style !== 'on-receive' && granted > 0 && granted < seq && (left === 0 || left > seq)
 }
 
-// A link that is stuck for a while gets the time that the call gave: no will.
-function checkPatience({ history, broker, schedule }: Pick<Checked, 'history' | 'broker' | 'schedule'>): void {
+// A link that is stuck for a while gets the time that the call gave: no will. But a server that hears nothing for 1.5 times the keep-alive publishes it.
+function checkPatience({ history, monitor, broker, setup, schedule }: Omit<Checked, 'network'>): void {
   const [end, ...others] = operationsOf(schedule.ops).filter((op) => op.do === 'disconnect' || op.do === 'destroy')
   const [fault, ...more] = schedule.faults
   if (end?.do !== 'disconnect' || others.length + more.length > 0 || fault?.kind !== 'stall' || fault.at === undefined) return
   const over = fault.at + (fault.k ?? 0)
-  if (fault.at < end.at && over < end.at + end.timeout - 1500 && broker.wills() > 0)
+  const stalled = fault.at
+  const heard = monitor.passed.findLast(({ way, at }) => way === 'up' && at < stalled)?.at ?? 0
+  if (setup.keepAlive > 0 && over - heard > setup.keepAlive * 1500) return
+  if (stalled < end.at && over < end.at + end.timeout - 1500 && broker.wills() > 0)
     history.report('will', `the will was published although the link came back ${over - end.at} ms after disconnect(${end.timeout})`)
 }
 
 /** A connection that ends with DISCONNECT 0x00 publishes no will. */
 export function checkWills({ history, monitor, broker, setup, schedule }: Checked): void {
   if (!setup.will) return
-  checkPatience({ history, broker, schedule })
+  checkPatience({ history, monitor, broker, setup, schedule })
   const opened = new Set(monitor.passed.filter(({ way, seen }) => way === 'up' && seen.kind === 'connect').map(({ connection }) => connection))
   const parted = new Set(
     monitor.passed.filter(({ way, seen }) => way === 'up' && seen.kind === 'disconnect' && seen.reason === 0).map(({ connection }) => connection),
