@@ -63,6 +63,18 @@ describe('fault 50 I14 a publish at which the server closes without DISCONNECT',
     expect(trials).toEqual(Array(3).fill(['connect', 'pingreq', 'poison']))
   })
 
+  it('while it is held for the answer to that PINGREQ, nothing new overtakes it [MQTT-4.6.0-1]', async () => {
+    const world = await deadly()
+    world.client.on('packet', ({ direction, packet }) => {
+      if (direction === 'out' && packet.type === 'pingreq') quiet(world.client.publish('t', 'new', { qos: 1 }))
+    })
+    quiet(world.client.publish('t', 'poison', { qos: 1 }))
+    await world.clock.advance(5000)
+    const trials = world.peers.slice(2, 5).map((peer) => peer.received.map((packet) => text(packet) || packet.type))
+    expect(trials).toEqual(Array(3).fill(['connect', 'pingreq', 'poison']))
+    expect(world.peers[5]?.all('publish').map(text)).toEqual(Array(3).fill('new'))
+  })
+
   it('also where the server is so fast that nothing of what it answered arrives: after some more connections', async () => {
     const world = await deadly()
     const poison = failure(world.client.publish('t', 'poison at once', { qos: 1 }))
