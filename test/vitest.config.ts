@@ -28,6 +28,7 @@ const pure = ['test/client/*.test.ts', ...folders, ...models, ...random]
 
 /** Of the pure ones, what runs for long: at random, over every byte, or over the same cases once more in another way. */
 const long = [
+  'test/client/inbound-bytes.test.ts',
   'test/client/large-uploads-sockets.test.ts',
   'test/client/reconnect-fleet.test.ts',
   'test/client/registry-model.test.ts',
@@ -86,6 +87,7 @@ const slow = [
   'test/package/types.test.ts',
   'test/store/contract.test.ts',
   'test/store/level.test.ts',
+  'test/transport/unix.test.ts',
   'test/transport/with-client.test.ts',
 ]
 
