@@ -43,9 +43,10 @@ export class Carry {
     this.held += count
   }
 
-  /** Where the rest of a large payload may be put, to be told by `fill`. */
+  /** Where the rest of a large payload may be put, to be told by `fill`; never an empty array. */
   get room(): Uint8Array | undefined {
-    return this.apart !== undefined && this.held > 0 ? this.apart.subarray(this.held - this.#head) : undefined
+    const { apart, held } = this
+    return apart !== undefined && held > 0 && held < this.size ? apart.subarray(held - this.#head) : undefined
   }
 
   /** So many bytes were put there. */

@@ -127,6 +127,19 @@ describe('a large payload', () => {
     expect(named.read().topic()).toBe('t'.repeat(20_000))
   })
 
+  it('there is no room, rather than an empty one, behind a payload that is whole and was not asked for', () => {
+    const bytes = packet({ qos: 1, packetId: 9 })
+    const { framer } = rig()
+    framer.push(bytes.subarray(0, 20_000))
+    expect(framer.next()).toBe(false)
+    const { room } = framer
+    room?.set(bytes.subarray(20_000))
+    framer.fill(bytes.length - 20_000)
+    // Whoever reads into an empty array never gets on.
+    expect([room?.length, framer.room]).toEqual([bytes.length - 20_000, undefined])
+    expect([framer.next(), framer.end]).toEqual([true, bytes.length])
+  })
+
   it('what is wrong with the packet is told when it is complete, as if it had come whole', () => {
     const bytes = packet({ qos: 1, packetId: 9, properties: { contentType: 'abc' } })
     for (let place = 4; place < 20; place++) {
