@@ -7,9 +7,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
 import { type Broker, startAedes } from '../interop/brokers.js'
-import { requireDist } from '../package/fixture.js'
-import { PlainBrowser, withChromium } from './chromium.js'
-import { type Site, serveSite } from './site.js'
+import { withChromium } from './chromium.js'
+import { browserAndSite } from './setting.js'
 import { Stay } from './stay.js'
 
 const minutes = Number(process.env['MQWIRE_MINUTES'] ?? 8)
@@ -27,30 +26,24 @@ const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => 
 
 withChromium(() => {
   describe('fault 29 pain 10 hidden tabs in real time', () => {
-    let site: Site
+    const setting = browserAndSite()
     let broker: Broker
     let sender: Client
-    let browser: PlainBrowser
     beforeAll(async () => {
-      await requireDist()
-      site = await serveSite()
       broker = await startAedes()
       sender = await connect(broker.urls.TCP ?? '')
-      browser = await PlainBrowser.start()
       return async () => {
-        await browser.stop()
         await sender.disconnect({ timeout: 0 })
         await broker.stop()
-        await site.stop()
       }
     })
 
     it(`${minutes} minutes: with messages nobody ends the connection, without there is at most one reconnect`, {
       timeout: (minutes + 1) * 60_000,
     }, async () => {
-      const open = (id: string): Promise<Stay> => Stay.open(browser, site.origin, broker.urls.WebSocket ?? '', id)
+      const open = (id: string): Promise<Stay> => Stay.open(setting.browser, setting.site.origin, broker.urls.WebSocket ?? '', id)
       const [fed, quiet] = [await open('fed'), await open('quiet')]
-      const other = await browser.context.newPage()
+      const other = await setting.browser.context.newPage()
       await other.bringToFront()
       const ticksOf = async (stay: Stay): Promise<number> => stay.page.evaluate('life.ticks()')
       const before = new Map<Stay, number>()

@@ -7,31 +7,24 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
 import { type Broker, startAedes } from '../interop/brokers.js'
 import { eventually } from '../interop/waiting.js'
-import { requireDist } from '../package/fixture.js'
-import { PlainBrowser, withChromium } from './chromium.js'
-import { type Site, serveSite } from './site.js'
+import { withChromium } from './chromium.js'
+import { browserAndSite } from './setting.js'
 import { between, Stay } from './stay.js'
 
 withChromium(() => {
   describe('fault 29 pain 10 a hidden tab', () => {
-    let site: Site
+    const setting = browserAndSite()
     let broker: Broker
     let sender: Client
-    let browser: PlainBrowser
     let stay: Stay
     let other: Page
     let count = 0
     beforeAll(async () => {
-      await requireDist()
-      site = await serveSite()
       broker = await startAedes()
       sender = await connect(broker.urls.TCP ?? '')
-      browser = await PlainBrowser.start()
       return async () => {
-        await browser.stop()
         await sender.disconnect({ timeout: 0 })
         await broker.stop()
-        await site.stop()
       }
     })
     afterEach(async () => {
@@ -42,8 +35,8 @@ withChromium(() => {
     /** A connected page with another one in front of it. */
     async function hidden(keepAlive?: number): Promise<void> {
       count += 1
-      stay = await Stay.open(browser, site.origin, broker.urls.WebSocket ?? '', `hidden-${count}`, keepAlive)
-      other = await browser.context.newPage()
+      stay = await Stay.open(setting.browser, setting.site.origin, broker.urls.WebSocket ?? '', `hidden-${count}`, keepAlive)
+      other = await setting.browser.context.newPage()
       await other.bringToFront()
       const diary = await stay.until('visibilitychange')
       expect(diary.at(-1)?.visibility).toBe('hidden')

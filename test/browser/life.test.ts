@@ -7,24 +7,12 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
 import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
 import { eventually, take } from '../interop/waiting.js'
-import { requireDist } from '../package/fixture.js'
-import { PlainBrowser, withChromium } from './chromium.js'
-import { type Site, serveSite } from './site.js'
+import { withChromium } from './chromium.js'
+import { browserAndSite } from './setting.js'
 import { between, Stay } from './stay.js'
 
 withChromium(() => {
-  let site: Site
-  let browser: PlainBrowser
-  beforeAll(async () => {
-    await requireDist()
-    site = await serveSite()
-    browser = await PlainBrowser.start()
-    return async () => {
-      await browser.stop()
-      await site.stop()
-    }
-  })
-
+  const setting = browserAndSite()
   function suite(brokerName: string, start: () => Promise<Broker>, brief: boolean): void {
     describe(`the life of a page, with ${brokerName}`, () => {
       let broker: Broker
@@ -40,13 +28,13 @@ withChromium(() => {
         }
       })
       afterEach(async () => {
-        await browser.context.setOffline(false)
+        await setting.browser.context.setOffline(false)
         for (const stay of open.splice(0)) await stay.close()
       })
 
       async function stay(keepAlive?: number): Promise<Stay> {
         count += 1
-        const made = await Stay.open(browser, site.origin, broker.urls.WebSocket ?? '', `${brokerName}-${count}`, keepAlive)
+        const made = await Stay.open(setting.browser, setting.site.origin, broker.urls.WebSocket ?? '', `${brokerName}-${count}`, keepAlive)
         open.push(made)
         return made
       }
@@ -57,10 +45,10 @@ withChromium(() => {
 
       it('pain 10 pain 11 fault 57 back online with a dead link: replaced within 2 s', async () => {
         const page = await stay()
-        await browser.context.setOffline(true)
+        await setting.browser.context.setOffline(true)
         await page.until('offline')
         page.tap.links[0]?.silence()
-        await browser.context.setOffline(false)
+        await setting.browser.context.setOffline(false)
         const diary = await page.until('connect', 2)
         expect(between(diary, 'online', 'connect')).toBeLessThan(2000)
         expect(page.tap.connects).toBe(2)
@@ -102,7 +90,7 @@ withChromium(() => {
           const shown = await sender.subscribe(`${brokerName}-${count + 1}/shown`, { qos: 1 })
           const page = await stay()
           expect((await take(shown)).json()).toMatchObject({ persisted: false })
-          await page.page.goto(`${site.origin}/other.html`)
+          await page.page.goto(`${setting.site.origin}/other.html`)
           if (link === 'dead') page.tap.links[0]?.silence()
           await page.page.evaluate('history.back()')
           const since = performance.now()
@@ -131,7 +119,7 @@ withChromium(() => {
 
       it('pain 3 a second tab with the same client id: the first stops with a typed error, and there is no war', async () => {
         const first = await stay()
-        const second = await Stay.open(browser, site.origin, broker.urls.WebSocket ?? '', first.id)
+        const second = await Stay.open(setting.browser, setting.site.origin, broker.urls.WebSocket ?? '', first.id)
         open.push(second)
         const diary = await first.until('disconnect')
         const error = diary.findLast(({ type }) => type === 'disconnect')?.error
@@ -145,9 +133,9 @@ withChromium(() => {
 
       it('pain 11 back online with a live link: one PINGREQ, and nothing else', async () => {
         const page = await stay()
-        await browser.context.setOffline(true)
+        await setting.browser.context.setOffline(true)
         await page.until('offline')
-        await browser.context.setOffline(false)
+        await setting.browser.context.setOffline(false)
         await eventually(() => page.tap.links[0]?.count('pingreq') === 1, 'PINGREQ')
         // What is sent after the patience of the probe went the same way.
         await page.page.evaluate('new Promise((resolve) => setTimeout(resolve, 1600))')
@@ -159,11 +147,11 @@ withChromium(() => {
 
       it('pain 11 fault 57 the link was lost while offline: dialled at once when online', async () => {
         const page = await stay()
-        await browser.context.setOffline(true)
+        await setting.browser.context.setOffline(true)
         await page.until('offline')
         page.tap.links[0]?.cut()
         await page.until('disconnect')
-        await browser.context.setOffline(false)
+        await setting.browser.context.setOffline(false)
         const diary = await page.until('connect', 2)
         expect(between(diary, 'online', 'connect')).toBeLessThan(2000)
         expect(page.tap.open).toHaveLength(1)

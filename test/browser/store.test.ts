@@ -7,23 +7,13 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { memoryStore } from '../../src/store/index.js'
 import { storeContract } from '../../src/testing/store-contract.js'
 import { eventually } from '../interop/waiting.js'
-import { requireDist } from '../package/fixture.js'
-import { PlainBrowser, withChromium } from './chromium.js'
-import { type Site, serveSite } from './site.js'
+import { withChromium } from './chromium.js'
+import { browserAndSite } from './setting.js'
+import { serveSite } from './site.js'
 
 withChromium(() => {
-  let site: Site
-  let browser: PlainBrowser
+  const setting = browserAndSite()
   const pages: Page[] = []
-  beforeAll(async () => {
-    await requireDist()
-    site = await serveSite()
-    browser = await PlainBrowser.start()
-    return async () => {
-      await browser.stop()
-      await site.stop()
-    }
-  })
   afterEach(async () => {
     for (const page of pages.splice(0)) await page.close().catch(() => undefined)
   })
@@ -32,11 +22,11 @@ withChromium(() => {
 
   /** A tab; what it says by `said(number)` is in the list. */
   async function open(): Promise<{ page: Page; said: number[] }> {
-    const page = await browser.context.newPage()
+    const page = await setting.browser.context.newPage()
     pages.push(page)
     const said: number[] = []
     await page.exposeFunction('said', (number: number) => void said.push(number))
-    await page.goto(`${site.origin}/pages/store.html`)
+    await page.goto(`${setting.site.origin}/pages/store.html`)
     await ready(page)
     return { page, said }
   }
@@ -105,7 +95,7 @@ withChromium(() => {
       await call(first, 'write', name)
       const waiting = call(second, 'open', name, { lock: 'wait' })
       await eventually(async () => said.length > 20, 'twenty entries')
-      const session = await browser.context.newCDPSession(first)
+      const session = await setting.browser.context.newCDPSession(first)
       await end(first, session)
       const since = performance.now()
       expect(await waiting).toBe('open')
@@ -143,12 +133,12 @@ withChromium(() => {
   }, async () => {
     // An origin of its own: the browser remembers for a while how much room one had.
     const other = await serveSite()
-    const page = await browser.context.newPage()
+    const page = await setting.browser.context.newPage()
     pages.push(page)
     try {
       await page.goto(`${other.origin}/pages/store.html`)
       await ready(page)
-      const session = await browser.context.newCDPSession(page)
+      const session = await setting.browser.context.newCDPSession(page)
       await session.send('Storage.overrideQuotaForOrigin', { origin: other.origin, quotaSize: 1_000_000 })
       await call(page, 'open', 'quota')
       expect(await call(page, 'put', 'quota', 'a', 'text')).toBe('stored')

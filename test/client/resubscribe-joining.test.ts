@@ -2,17 +2,39 @@
  * Subscriptions that join while another one is being brought back, and what comes of it when that fails.
  */
 import { expect, test } from 'vitest'
+import type { Subscription } from '../../src/client/api/index.js'
+import type { Answer } from '../../src/testing/scripted-peer.js'
+import type { QoS } from '../../src/wire/packets.js'
 import { again, comeBack, forgets, keeps, lose, steady } from './across.js'
-import { agreeable } from './harness.js'
+import { agreeable, type World } from './harness.js'
 
 const suback = (packetId: number, ...reasonCodes: number[]) => ({ type: 'suback', packetId, reasonCodes, properties: {} }) as const
 
-test('C24 a subscriber that joins a filter while it is being brought back is granted, though that SUBSCRIBE is lost', async () => {
+/** A client whose subscription to `in/#` has its grant. */
+async function granted(qos: QoS): Promise<[World, Subscription]> {
   const world = await steady()
-  const first = world.client.subscribe('in/#', { qos: 1 })
+  const subscribed = world.client.subscribe('in/#', { qos })
   await world.settle()
-  await world.send(suback(world.peer.last('subscribe').packetId, 1))
-  await first
+  await world.send(suback(world.peer.last('subscribe').packetId, qos))
+  return [world, await subscribed]
+}
+
+/** On the next connection a second one joins as soon as it is up. It is wrapped, so that nobody waits for its grant. */
+async function joinedOnReturn(world: World, answer: Answer): Promise<{ readonly grant: Promise<unknown> }> {
+  let grant: Promise<unknown> = Promise.reject(new Error('it was not up'))
+  grant.catch(() => undefined)
+  const stop = world.client.on('state', ({ state }) => {
+    if (state !== 'connected') return
+    grant = world.client.subscribe('in/#', { qos: 1 })
+    grant.catch(() => undefined)
+  })
+  await again(world, answer)
+  stop()
+  return { grant }
+}
+
+test('C24 a subscriber that joins a filter while it is being brought back is granted, though that SUBSCRIBE is lost', async () => {
+  const [world] = await granted(1)
   // Session lost: in/# is asked for again.
   await again(world, forgets())
   expect(world.peer.all('subscribe')).toHaveLength(1)
@@ -27,48 +49,25 @@ test('C24 a subscriber that joins a filter while it is being brought back is gra
 })
 
 test('C24 … and joins before that SUBSCRIBE has left', async () => {
-  const world = await steady()
-  const first = world.client.subscribe('in/#', { qos: 0 })
-  await world.settle()
-  await world.send(suback(world.peer.last('subscribe').packetId, 0))
-  await first
-  let second: Promise<unknown> | undefined
-  const stop = world.client.on('state', ({ state }) => {
-    if (state === 'connected') second = world.client.subscribe('in/#', { qos: 1 })
-    second?.catch(() => undefined)
-  })
-  await again(world, forgets())
-  stop()
+  const [world] = await granted(0)
+  const { grant } = await joinedOnReturn(world, forgets())
   const peer = await again(world, keeps())
   for (const { packetId, subscriptions } of peer.all('subscribe')) await world.send(suback(packetId, ...subscriptions.map(({ qos }) => qos)))
   await world.clock.advance(1000)
-  expect(await world.outcome(second as Promise<unknown>)).toMatchObject({ state: 'fulfilled' })
+  expect(await world.outcome(grant)).toMatchObject({ state: 'fulfilled' })
 })
 
 test('C24 … or that the server cannot bring back: the joiner is told', async () => {
-  const world = await steady()
-  const first = world.client.subscribe('in/#', { qos: 0 })
-  await world.settle()
-  await world.send(suback(world.peer.last('subscribe').packetId, 0))
-  const reader = (await first).next().catch((error: unknown) => error)
-  let second: Promise<unknown> | undefined
-  const stop = world.client.on('state', ({ state }) => {
-    if (state === 'connected') second = world.client.subscribe('in/#', { qos: 1 })
-    second?.catch(() => undefined)
-  })
-  await again(world, forgets({ wildcardSubscriptionAvailable: 0 }))
-  stop()
+  const [world, first] = await granted(0)
+  const reader = first.next().catch((error: unknown) => error)
+  const { grant } = await joinedOnReturn(world, forgets({ wildcardSubscriptionAvailable: 0 }))
   await world.clock.advance(1000)
   expect(await reader).toMatchObject({ code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' })
-  expect(await world.outcome(second as Promise<unknown>)).toMatchObject({ state: 'rejected' })
+  expect(await world.outcome(grant)).toMatchObject({ state: 'rejected' })
 })
 
 test('C24 … or whose SUBACK makes no sense: the joiner is not left waiting', async () => {
-  const world = await steady()
-  const first = world.client.subscribe('in/#', { qos: 1 })
-  await world.settle()
-  await world.send(suback(world.peer.last('subscribe').packetId, 1))
-  await first
+  const [world] = await granted(1)
   await again(world, forgets())
   const second = world.client.subscribe('in/#', { qos: 1, retainHandling: 2 })
   second.catch(() => undefined)

@@ -5,11 +5,11 @@
  */
 import { mkdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { pathToFileURL } from 'node:url'
 import * as esbuild from 'esbuild'
+import { nodeBundle, root } from '../node-bundle.js'
 import type { PlantedDefect } from './defects.js'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const cache = path.join(root, 'node_modules', '.cache', 'mqwire-finder', String(process.pid))
 
 /** Bundles the worker; gives the file. Rejects where the text of the defect does not occur once. */
@@ -17,16 +17,10 @@ export async function bundle(defect?: PlantedDefect): Promise<string> {
   mkdirSync(cache, { recursive: true })
   const outfile = path.join(cache, `${defect?.name.replaceAll(/\W+/g, '-') ?? 'worker'}.mjs`)
   await esbuild.build({
-    absWorkingDir: root,
+    ...nodeBundle,
     entryPoints: ['test/finder/worker.ts'],
     outfile,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    packages: 'external',
     sourcemap: 'inline',
-    logLevel: 'silent',
     plugins: [sources(defect)],
   })
   return outfile

@@ -2,6 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import * as esbuild from 'esbuild'
+import { nodeBundle } from '../../node-bundle.js'
 
 /** The file. It assumes that the working directory is the checkout. */
 export async function bundleCell(entry = 'test/programs/ordinary/cell.ts'): Promise<string> {
@@ -9,13 +10,9 @@ export async function bundleCell(entry = 'test/programs/ordinary/cell.ts'): Prom
   mkdirSync(folder, { recursive: true })
   const outfile = path.join(folder, `${path.basename(entry, '.ts')}-${process.pid}.mjs`)
   await esbuild.build({
+    ...nodeBundle,
     entryPoints: [path.resolve(entry)],
     outfile,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    packages: 'external',
     logLevel: 'warning',
   })
   return outfile

@@ -1,11 +1,11 @@
 /** Makes one file of the fault world and `src`, as they are or with a defect planted. Writes below node_modules/.cache only. */
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { pathToFileURL } from 'node:url'
 import * as esbuild from 'esbuild'
+import { nodeBundle, root } from '../../node-bundle.js'
 import type { PlantedDefect } from './defects.js'
 
-const root = fileURLToPath(new URL('../../..', import.meta.url))
 const typed = path.join(root, 'src', 'typed')
 
 /** Where bundles lie, to be removed in the end. */
@@ -16,15 +16,9 @@ export async function bundled(defect?: PlantedDefect): Promise<typeof import('./
   mkdirSync(bundles, { recursive: true })
   const outfile = path.join(bundles, `${defect?.name.replaceAll(/\W+/g, '-') ?? 'whole'}.mjs`)
   await esbuild.build({
-    absWorkingDir: root,
+    ...nodeBundle,
     entryPoints: ['test/typed/faults/world.ts'],
     outfile,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    packages: 'external',
-    logLevel: 'silent',
     plugins: defect === undefined ? [] : [planted(defect)],
   })
   return import(pathToFileURL(outfile).href)
