@@ -53,7 +53,13 @@ export class Removals {
 
   /** Waits after a failure. */
   async pause(): Promise<void> {
-    await within(new Promise((resolve) => setTimeout(resolve, storePatience)), this.#stop).catch(() => undefined)
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const over = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, storePatience)
+    })
+    await within(over, this.#stop).catch(() => undefined)
+    // A queue that is closed must not keep the process.
+    clearTimeout(timer)
   }
 
   async #insist<T>(write: () => Promise<T>): Promise<T | undefined> {

@@ -54,6 +54,26 @@ it('keeps an entry whose dead letter could not be kept', async () => {
   expect(entriesOf(store)).toEqual([])
 })
 
+it('leaves no timer behind that would keep the process, while its store fails', async () => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+  const before = timers()
+  const store = new MapStore()
+  const publisher = new FakePublisher()
+  const queue = await openQueue(publisher, { store })
+  const errors: unknown[] = []
+  queue.on('error', ({ error }) => errors.push(error))
+  await queue.publish('a', 'x')
+  await settled()
+  store.before = () => {
+    throw new Error('disk full')
+  }
+  publisher.calls[0]?.accept()
+  await settled()
+  expect([errors.length, timers() > before]).toEqual([1, true])
+  await queue.close({ timeout: 0 })
+  expect(timers()).toBe(before)
+})
+
 it('gives up nothing for a publish that gets its room only after the queue was closed', async () => {
   const store = new MapStore()
   const queue = await openQueue(new FakePublisher(true, false), { store, maxEntries: 3, overflow: 'drop-oldest' })
