@@ -24,12 +24,12 @@ const rules: Readonly<Record<string, Rule>> = {
   store: { values: [] },
   queue: { values: ['wire', 'common', 'parsing', 'store'], types: ['api'] },
   // rooms of the client
-  api: { values: [], types: ['wire', 'transport'] },
+  api: { values: [], types: ['wire', 'transport', 'store'] },
   common: { values: ['wire'], types: ['api'] },
   session: { values: ['wire', 'common'], types: ['api'] },
   memory: { values: [], types: ['wire'] },
   platform: { values: ['common'], types: ['wire', 'transport', 'memory'] },
-  parsing: { values: ['wire', 'common'], types: ['api', 'platform', 'transport'] },
+  parsing: { values: ['wire', 'common'], types: ['api', 'platform', 'transport', 'store'] },
   context: { values: [], types: ['wire', 'api', 'common', 'session', 'platform', 'parsing'] },
   connection: { values: ['wire', 'common', 'session', 'memory'], types: ['context', 'parsing', 'platform', 'transport'] },
   delivery: { values: ['wire', 'common', 'session', 'memory', 'parsing'], types: ['api', 'context', 'platform'] },
@@ -37,8 +37,13 @@ const rules: Readonly<Record<string, Rule>> = {
   dialling: { values: ['common', 'session', 'parsing'], types: ['wire', 'transport', 'api', 'context', 'platform'] },
   subscribing: { values: ['wire', 'common', 'session'], types: ['api', 'context', 'parsing', 'delivery'] },
   requesting: { values: ['wire', 'common', 'parsing', 'delivery'], types: ['api', 'platform'] },
+  // Loaded only where there is a `store`.
+  durable: {
+    values: ['wire', 'common', 'session', 'delivery', 'publishing', 'store'],
+    types: ['api', 'context', 'parsing', 'platform', 'connection'],
+  },
   lifecycle: {
-    values: ['wire', 'common', 'session', 'platform', 'parsing', 'connection', 'delivery', 'publishing', 'dialling', 'subscribing'],
+    values: ['wire', 'common', 'session', 'platform', 'parsing', 'connection', 'delivery', 'publishing', 'dialling', 'subscribing', 'durable'],
     types: ['transport', 'api', 'context'],
   },
   client: {

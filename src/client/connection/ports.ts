@@ -67,4 +67,4 @@ export interface Publishes {
 }
 
 /** All of it. */
-export type ConnectionHost = ClientContext & ConnectionOwner & { readonly router: MessageTaker; readonly publishQueue: Publishes }
+export type ConnectionHost = ClientContext & ConnectionOwner & { readonly inbox: MessageTaker; readonly publishQueue: Publishes }

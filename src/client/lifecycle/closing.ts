@@ -35,6 +35,8 @@ export function end(parts: Parts, error: MqttError | undefined): void {
   const reason = error ?? closedError()
   const link = links.current
   events.transition(() => {
+    // What is stored is for the next process.
+    parts.keeper?.stop()
     session.suspend()
     session.reset()
     links.expiry?.()

@@ -6,6 +6,7 @@ import { aborted, assertNotAborted, onAbort, within } from '../common/abort.js'
 import { closedError } from '../common/outcome.js'
 import { unsupported } from '../common/schema.js'
 import type { ParsedEndpoint } from '../parsing/endpoint.js'
+import type { StoreConfig } from '../parsing/options.js'
 import { findScanner } from '../parsing/scanning.js'
 import { destroy } from './closing.js'
 import type { Parts } from './parts.js'
@@ -29,10 +30,24 @@ export async function connect(parts: Parts, signal?: AbortSignal): Promise<void>
     if (keepAlive > lazyKeepAlive) parts.log('warn', `keepAlive: ${Math.round(keepAlive / 3600)} hours`)
     parts.events.transition(() => {
       states.enter('connecting')
-      parts.dialling.begin()
+      if (options.store === undefined) parts.dialling.begin()
+      else void recover(parts, options.store)
     })
   }
   return within(arrival, signal)
+}
+
+/** What an earlier process left is part of the session: it is read before anything is dialled. */
+async function recover(parts: Parts, store: StoreConfig): Promise<void> {
+  try {
+    const { openKeeper } = await import('../durable/keeper.js')
+    const keeper = await openKeeper(parts, store)
+    if (parts.states.ended) return keeper.stop()
+    parts.keeper = keeper
+    parts.dialling.begin()
+  } catch (error) {
+    destroy(parts, error as MqttError)
+  }
 }
 
 /** Dials now instead of after the delay; replaces a connection that is up only when told to. */

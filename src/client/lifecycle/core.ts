@@ -10,7 +10,7 @@ import type { AuthContext, ClientEvents, Logger } from '../api/index.js'
 import { Counters } from '../common/counters.js'
 import { Emitter } from '../common/emitter.js'
 import type { Inside } from '../common/inside.js'
-import type { ConnectionHost } from '../connection/ports.js'
+import type { ConnectionHost, MessageTaker } from '../connection/ports.js'
 import type { Extra } from '../context/extra.js'
 import type { Consumer } from '../delivery/consumer.js'
 import { MessageRouter } from '../delivery/message-router.js'
@@ -33,7 +33,7 @@ import { Registry } from '../subscribing/registry.js'
 import { finish } from './closing.js'
 import { Ending } from './ending.js'
 import { type LinkHost, Links } from './links.js'
-import type { Parts } from './parts.js'
+import type { Keeper, Parts } from './parts.js'
 import { States } from './states.js'
 import { flush, handleAction, handleLost } from './transitions.js'
 
@@ -51,6 +51,9 @@ export class Core
   readonly registry: Registry
   readonly router: MessageRouter
   readonly publishQueue: PublishQueue
+  keeper: Keeper | undefined
+  /** Where messages come in: the router, unless something has to be done first. */
+  inbox: MessageTaker
   readonly authentication: Authentication | undefined
   readonly extras: readonly Extra[]
   readonly dialling: Dialling
@@ -72,11 +75,12 @@ export class Core
     const unaskedAliases = topicAliasMaximum === undefined ? 10 : 0
     const maximumInflight = outbound.maxInflight
     const identifierBase = Math.floor(platform.random() * 65_535)
-    this.session = new Session({ ...options, unaskedAliases, maximumInflight, ownsSession: !cleanStart, durableStore: false, identifierBase })
+    this.session = new Session({ ...options, unaskedAliases, maximumInflight, ownsSession: !cleanStart, identifierBase })
     this.states = new States(this.events)
     this.links = new Links(this)
     this.registry = new Registry(this)
     this.router = new MessageRouter(this, this.registry.membership.trie)
+    this.inbox = this.router
     this.publishQueue = new PublishQueue(this)
     this.authentication = options.auth && new Authentication(this, options.auth)
     const renewal = options.credentials && new Renewal(this, this.authentication)

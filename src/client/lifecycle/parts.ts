@@ -1,16 +1,31 @@
 /**
  * The parts of one client, as the functions of this room see them. Types only.
  */
+import type { ClientEvents } from '../api/index.js'
+import type { MessageTaker } from '../connection/ports.js'
 import type { ClientContext } from '../context/context.js'
 import type { Extra } from '../context/extra.js'
 import type { MessageRouter } from '../delivery/message-router.js'
 import type { ReaderTurns } from '../delivery/reader-turns.js'
 import type { Authentication } from '../dialling/authentication.js'
 import type { Dialling } from '../dialling/dialling.js'
+import type { PublishKeeper } from '../publishing/ports.js'
 import type { PublishQueue } from '../publishing/publish-queue.js'
 import type { Registry } from '../subscribing/registry.js'
 import type { Links } from './links.js'
 import type { States } from './states.js'
+
+/** Keeps the session of a client in a store. */
+export interface Keeper extends PublishKeeper {
+  /** What an earlier process had left, for the first `connect` event. */
+  takeRecovered(): ClientEvents['connect']['recovered']
+  /** A connection is up. */
+  handleConnected(): void
+  /** Fulfils when everything asked for is safe, or was given up. */
+  idle(): Promise<void>
+  /** The client is over: what is stored stays. */
+  stop(): void
+}
 
 /** Everything behind a client. */
 export interface Parts extends ClientContext {
@@ -21,10 +36,18 @@ export interface Parts extends ClientContext {
   readonly registry: Registry
   readonly router: MessageRouter
   readonly publishQueue: PublishQueue
+  /** Undefined without the `store` option, and until the store was read. */
+  keeper: Keeper | undefined
+  /** Where messages come in. */
+  inbox: MessageTaker
   readonly dialling: Dialling
   /** Undefined without the `auth` option. */
   readonly authentication: Authentication | undefined
   /** What attaches to the client and is known by nothing else. */
   readonly extras: readonly Extra[]
   readonly turns: ReaderTurns
+  /** The application is done with a message. */
+  settle(ticket: number, reasonCode: number): boolean
+  /** Sends what waits, as far as it may. */
+  flush(): void
 }

@@ -6,6 +6,7 @@
  */
 
 import { type MqttError, textOf } from '../../errors.js'
+import type { Store } from '../../store/store.js'
 import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
 import type { ConnectPacket, Properties, ProtocolVersion, QoS, UserProperties, Will } from '../../wire/packets.js'
@@ -54,7 +55,7 @@ import {
 } from '../common/schema.js'
 import type { Platform } from '../platform/platform.js'
 import { exponential } from './backoff.js'
-import { hiddenKeepAlive, megabyte, unsigned32 } from './bounds.js'
+import { hiddenKeepAlive, megabyte, unsigned32, week } from './bounds.js'
 import { type ScannerOption, scannerOption } from './scanning.js'
 
 export const expiryInterval: Parser<number> = integer(0, unsigned32)
@@ -140,7 +141,9 @@ const references: Parser<readonly string[]> = (value, path) =>
 
 /** Every event. */
 const events =
-  'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,error,invalid,packet'.split(',')
+  'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,recovered,storecorrupt,error,invalid,packet'.split(
+    ',',
+  )
 
 /** Checks the name of an event; `path` names it in errors. */
 export function eventName<K extends keyof ClientEvents>(type: K, path = 'type'): K {
@@ -176,6 +179,19 @@ export interface OutboundConfig {
   readonly poisonAfter: number
 }
 
+/** Where the session is kept. */
+export interface StoreConfig {
+  readonly store: Store
+  /** Incoming messages are kept, too. */
+  readonly inbound: boolean
+}
+
+const sessionStore: Parser<StoreConfig> = (value, path) => {
+  const { store = value as Store, inbound = true } = anyObject(value, path) as Partial<StoreConfig>
+  if (typeof store?.batch !== 'function' || typeof store.entries !== 'function') invalid(path, 'a store')
+  return { store, inbound: boolean(inbound, `${path}.inbound`) }
+}
+
 /** Every option with its value. */
 export interface Config {
   /** What the caller said of all these. */
@@ -189,6 +205,8 @@ export interface Config {
   readonly pingTimeout: number
   readonly connectTimeout: number
   readonly cleanStart: boolean
+  /** Undefined where the session ends with the process. */
+  readonly store: StoreConfig | undefined
   readonly sessionExpiryInterval: number
   readonly receiveMaximum: number
   readonly maximumPacketSize: number
@@ -251,7 +269,6 @@ const connectOptions = { ...connectProperties, keepAlive: optional(keepAlive), w
 
 /** What is not set; apart, so that 3.1.1 refuses only what was. */
 const defaults = {
-  sessionExpiryInterval: 300,
   receiveMaximum: 65_535,
   maximumPacketSize: megabyte,
   requestResponseInformation: false,
@@ -286,7 +303,8 @@ const config = object<Given>({
   credentials: optional(callable),
   pingTimeout: optional(duration),
   connectTimeout: withDefault(duration, 10_000),
-  cleanStart: withDefault(boolean, true),
+  cleanStart: optional(boolean),
+  store: optional(sessionStore),
   firstConnect: withDefault(oneOf('reject', 'wait'), 'reject'),
   reconnect,
   refreshBefore: withDefault(duration, 60_000),
@@ -307,11 +325,13 @@ const config = object<Given>({
 /** Parses the options of a client. @throws MqttError ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
 export function parseOptions(options: ClientOptions): Config {
   const set = config(options)
-  const all = { ...set, ...defaults, ...filled(set), set }
+  const durable = set.store !== undefined
+  const unset = { ...defaults, cleanStart: !durable, sessionExpiryInterval: durable ? week : 300 }
+  const all = { ...set, ...unset, ...filled(set), set }
   // A message that we say we take has to fit, and so has what it is put together from.
   const memoryBudget = set.memoryBudget ?? Math.max(32 * megabyte, 2 * all.maximumPacketSize)
   const parsed: Config = Object.freeze({ ...all, memoryBudget })
-  if (!parsed.cleanStart && parsed.clientId === '') invalid('clientId', 'set where cleanStart is false')
+  if (!parsed.cleanStart && parsed.clientId === '' && !durable) invalid('clientId', 'set where cleanStart is false')
   const v4 = parsed.protocolVersion === 4
   if (v4) assertNone(unspoken(set))
   // A trial run of the encoder finds text that no CONNECT can carry, with the name of its field.
@@ -319,7 +339,8 @@ export function parseOptions(options: ClientOptions): Config {
   return parsed
 }
 
-type Given = Omit<Config, 'set' | 'memoryBudget' | 'pingTimeout' | keyof ConnectOverrides> & {
+type Given = Omit<Config, 'set' | 'memoryBudget' | 'pingTimeout' | 'cleanStart' | keyof ConnectOverrides> & {
+  readonly cleanStart: boolean | undefined
   readonly memoryBudget: number | undefined
   readonly pingTimeout: number | undefined
 } & Parsed<typeof connectOptions>

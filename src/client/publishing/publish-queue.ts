@@ -184,7 +184,7 @@ export class PublishQueue {
   }
 
   #send(item: QueuedPublish, output: PublishWriter): void {
-    const { session, counters, platform } = this.#host
+    const { session, counters, platform, keeper } = this.#host
     const { topic, options } = item
     const { qos } = options
     try {
@@ -195,12 +195,14 @@ export class PublishQueue {
       // On file before it is written: a listener of `packet` may end the client.
       if (item.packetId > 0) this.unacknowledged.add(item)
       item.version = session.version
-      this.#ends.handleSent(item, output)
-      if (qos === 0) this.#post(output, topic, item.payload, wire)
-      else {
+      this.#ends.handleSent(item)
+      if (qos === 0) {
+        this.#ends.handleWriting(item, output)
+        this.#post(output, topic, item.payload, wire)
+      } else {
         item.wire = wire
-        item.length = output.publish(topic, item.payload, wire, item.packetId)
-        this.unacknowledged.handleSent(item)
+        if (keeper === undefined) this.unacknowledged.write(item, output)
+        else keeper.keep(item)
         if (counters !== undefined) counters.publishesSent += 1
       }
     } catch (error) {

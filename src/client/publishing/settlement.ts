@@ -36,8 +36,7 @@ export class Settlement {
   }
 
   /** It is sent now, in this order among all. */
-  handleSent(item: QueuedPublish, output: PublishWriter): void {
-    this.handleWriting(item, output)
+  handleSent(item: QueuedPublish): void {
     item.sent = true
     item.order = ++this.#sends
     this.sentBytes += item.size
@@ -55,13 +54,13 @@ export class Settlement {
 
   /** It is over. */
   succeed(item: QueuedPublish, done: Receipt): void {
-    this.#release(item)
+    this.#release(item, undefined)
     item.resolve(done)
   }
 
   /** It is over, and the caller hears why. */
   fail(item: QueuedPublish, error: unknown): void {
-    this.#release(item)
+    this.#release(item, error)
     this.tell(item, error)
   }
 
@@ -89,7 +88,8 @@ export class Settlement {
     if (output !== undefined) this.#host.links.cut(broken('ERR_CONNECTION_LOST', 'given up midway'))
   }
 
-  #release(item: QueuedPublish): void {
+  #release(item: QueuedPublish, error: unknown): void {
+    this.#host.keeper?.forget(item, error)
     if (item.sent) this.sentBytes -= item.size
     item.sent = false
     this.#giveBack(item, false)

@@ -18,6 +18,7 @@ import {
   PENDING,
   QOS1_IN_HAND,
   QOS2_EARLIER,
+  QOS2_ENDING,
   QOS2_IN_HAND,
   QOS2_RECEIVED,
   qos2Flag,
@@ -99,7 +100,6 @@ export class ReceiveWindow extends Arrivals {
       return REPEAT
     }
     // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free.
-    if (state === QOS2_EARLIER) this.#host.persistence.note('delete-inbound', id)
     this.open += 1
     this.#ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
     const value = (id << idShift) | (qos === 2 ? qos2Flag : 0)
@@ -120,13 +120,21 @@ export class ReceiveWindow extends Arrivals {
   handlePubrel(id: number): void {
     const state = this.#ids.get(id)
     if (state === 0) this.#host.acks.push(PUBCOMP, id, 0x92)
+    else if (state === QOS2_ENDING) return
     else if (state !== QOS2_RECEIVED && state !== QOS2_EARLIER) this.#break(0x82, 'PUBREL before PUBREC')
     else {
-      this.#ids.set(id, 0)
       if (state === QOS2_RECEIVED) this.open -= 1
-      this.#host.persistence.note('delete-inbound', id)
-      this.#host.acks.push(PUBCOMP, id, 0)
+      if (!this.#host.persistence.durable) return this.#complete(id)
+      this.#ids.set(id, QOS2_ENDING)
+      this.#host.persistence.request('delete-inbound', id, () => {
+        if (this.#ids.get(id) === QOS2_ENDING) this.#complete(id)
+      })
     }
+  }
+
+  /** An earlier process has received the QoS 2 message with this identifier. Before there is a connection. */
+  restore(id: number): void {
+    this.#ids.set(id, QOS2_EARLIER)
   }
 
   /**
@@ -163,7 +171,8 @@ export class ReceiveWindow extends Arrivals {
     for (let place = this.oldest; place < this.next; place++) this.#park(place)
     this.clear()
     this.open = 0
-    this.#ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state))
+    // An identifier that is being forgotten is not asked about again.
+    this.#ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state === QOS2_ENDING ? 0 : state))
   }
 
   /** Nothing of the old session counts any more: every ticket given so far is stale. */
@@ -172,6 +181,11 @@ export class ReceiveWindow extends Arrivals {
     this.#ids.clear()
     this.#parked.clear()
     this.#byTicket.clear()
+  }
+
+  #complete(id: number): void {
+    this.#ids.set(id, 0)
+    this.#host.acks.push(PUBCOMP, id, 0)
   }
 
   // The identifier of an exchange that is not finished: the same QoS 2 message again [MQTT-4.3.3-10], or an identifier used twice.

@@ -166,7 +166,6 @@ export class SendWindow extends PacketIdentifiers {
 
   #end(id: number): number {
     this.#finish(id)
-    this.#host.persistence.note('delete-outbound', id)
     return DONE
   }
 
