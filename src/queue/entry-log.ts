@@ -77,6 +77,11 @@ export class EntryLog {
     this.#next = Math.max(this.#next, (await this.#records.lastId()) + 1)
   }
 
+  /** The keys of an entry and of the count. */
+  keysOf({ entry: { id } }: StoredEntry): { readonly key: string; readonly countsKey: string } {
+    return { key: this.#records.deleting(id).key, countsKey: this.#records.countsKey }
+  }
+
   /** The number that the next entry will have. */
   get next(): number {
     return this.#next

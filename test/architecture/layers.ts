@@ -25,7 +25,7 @@ const rules: Readonly<Record<string, Rule>> = {
   queue: { values: ['wire', 'common', 'parsing', 'store'], types: ['api'] },
   // rooms of the client
   api: { values: [], types: ['wire', 'transport', 'store'] },
-  common: { values: ['wire'], types: ['api'] },
+  common: { values: ['wire'], types: ['api', 'store'] },
   session: { values: ['wire', 'common'], types: ['api'] },
   memory: { values: [], types: ['wire'] },
   platform: { values: ['common'], types: ['wire', 'transport', 'memory'] },
@@ -39,8 +39,8 @@ const rules: Readonly<Record<string, Rule>> = {
   requesting: { values: ['wire', 'common', 'parsing', 'delivery'], types: ['api', 'platform'] },
   // Loaded only where there is a `store`.
   durable: {
-    values: ['wire', 'common', 'session', 'delivery', 'publishing', 'store'],
-    types: ['api', 'context', 'parsing', 'platform', 'connection'],
+    values: ['wire', 'common', 'session', 'parsing', 'delivery', 'publishing', 'store'],
+    types: ['api', 'context', 'platform', 'connection'],
   },
   lifecycle: {
     values: ['wire', 'common', 'session', 'platform', 'parsing', 'connection', 'delivery', 'publishing', 'dialling', 'subscribing', 'durable'],

@@ -34,7 +34,8 @@ export class Journal {
   readonly #owner: JournalOwner
   #changes: Change[] = []
   #writing: Promise<void> | undefined
-  #stopped = false
+  /** Nothing is asked for any more. */
+  stopped = false
   /** Ends the pause after a failure. */
   #wake: (() => void) | undefined
 
@@ -46,9 +47,14 @@ export class Journal {
 
   /** Asks for a change. `written` is called when it is safe, `failed` when it was given up; without that it insists. */
   write(operations: readonly StoreOperation[], written: () => void, failed?: (error: MqttError) => void): void {
-    if (this.#stopped) return
+    if (this.stopped) return
     this.#changes.push({ operations, written, failed })
     this.#writing ??= this.#run()
+  }
+
+  /** Asks for a change that nobody waits for. */
+  insist(operations: readonly StoreOperation[]): void {
+    if (operations.length > 0) this.write(operations, () => undefined)
   }
 
   /** Fulfils when everything asked for is safe, or was given up. */
@@ -58,7 +64,7 @@ export class Journal {
 
   /** Nothing more is asked for, and nothing tried again. */
   stop(): void {
-    this.#stopped = true
+    this.stopped = true
     this.#wake?.()
   }
 
@@ -70,7 +76,7 @@ export class Journal {
       const error = await this.#attempt(changes)
       const left = error === undefined ? [] : await this.#oneByOne(changes, error)
       this.#owner.handleBatch()
-      if (left.length === 0 || this.#stopped) continue
+      if (left.length === 0 || this.stopped) continue
       this.#changes.unshift(...left)
       await this.#pause()
     }

@@ -6,7 +6,7 @@ import type { ClientContext } from '../context/context.js'
 import type { Settler } from '../delivery/arrival.js'
 import type { MessageRouter } from '../delivery/message-router.js'
 import type { PublishingHost } from '../publishing/ports.js'
-import type { Unacknowledged } from '../publishing/unacknowledged.js'
+import type { PublishQueue } from '../publishing/publish-queue.js'
 
 /** What reads packets of a connection. */
 export interface HeldReader {
@@ -25,6 +25,6 @@ export interface DurableHost extends ClientContext, Settler {
   /** Where messages come in. */
   inbox: MessageTaker
   readonly keeper: PublishingHost['keeper']
-  readonly publishQueue: { readonly inFlight: number; readonly unacknowledged: Unacknowledged }
+  readonly publishQueue: PublishQueue
   flush(): void
 }

@@ -13,6 +13,7 @@ import type { Properties, PublishPacket } from '../../wire/packets.js'
 import { PublishView } from '../../wire/publish.js'
 import { decodeText } from '../../wire/utf8.js'
 import { Writer } from '../../wire/writer.js'
+import type { EntryLink } from '../common/inside.js'
 import { encoder } from '../common/schema.js'
 
 /** Digits of a number in a key: as many as the largest safe one has. */
@@ -20,13 +21,13 @@ const digits = 16
 /** Characters of a client identifier in a key. */
 const longestName = 400
 
-// Bytes before the packet of a publish: kind, protocol version, what a lost session means, when it was taken.
-const publishHead = 11
+// Bytes before the keys and the packet of a publish: stage, protocol version, what a lost session means, when it was taken, how long the keys are.
+const publishHead = 13
 const inboundLength = 21
 
-/** What a publish in flight waits for: its acknowledgement, or PUBCOMP. */
-export type PublishStage = 'sent' | 'released'
-const stages: readonly PublishStage[] = ['sent', 'released']
+/** What a publish waits for: its acknowledgement, PUBCOMP, or, as its session was lost, the queue that it came from. */
+export type PublishStage = 'sent' | 'released' | 'failed'
+const stages: readonly PublishStage[] = ['sent', 'released', 'failed']
 const lossPolicies = [undefined, 'republish', 'reject'] as const
 
 /** A publish in flight. */
@@ -36,6 +37,8 @@ export interface PublishRecord {
   readonly onSessionLost: 'republish' | 'reject' | undefined
   /** Epoch milliseconds. */
   readonly taken: number
+  /** Keys of the entry of a queue, and of the count of its entries. */
+  readonly link: Pick<EntryLink, 'key' | 'countsKey'> | undefined
   /** Without its payload where that is not needed any more. */
   readonly packet: Pick<PublishPacket, 'topic' | 'qos' | 'retain'> & { readonly packetId: number; readonly properties: Properties | undefined }
   readonly payload: Uint8Array
@@ -116,14 +119,17 @@ export function decodeSession(value: Uint8Array): SessionRecord | undefined {
 }
 
 /** The body of a record of a publish. @throws WireError for what no packet can carry */
-export function encodePublish({ stage, version, onSessionLost, taken, packet, payload }: Omit<PublishRecord, 'length'>): Uint8Array {
-  const writer = new Writer(publishHead + payload.length + packet.topic.length * 3 + 64)
+export function encodePublish({ stage, version, onSessionLost, taken, link, packet, payload }: Omit<PublishRecord, 'length'>): Uint8Array {
+  const keys = encoder.encode(link === undefined ? '' : `${link.key}\n${link.countsKey}`)
+  const writer = new Writer(publishHead + keys.length + payload.length + packet.topic.length * 3 + 64)
   writer.u8(stages.indexOf(stage))
   writer.u8(version)
   writer.u8(lossPolicies.indexOf(onSessionLost))
   const time = new Uint8Array(8)
   new DataView(time.buffer).setFloat64(0, taken)
   writer.raw(time)
+  writer.u16(keys.length)
+  writer.raw(keys)
   writeMessage(writer, packet.topic, payload, packet, packet.packetId, 0, false, 5, false)
   return writer.take()
 }
@@ -134,16 +140,28 @@ export function decodePublish(value: Uint8Array): PublishRecord | undefined {
     const [stage, onSessionLost] = [stages[body[0] as number], body[2] as number]
     const version = body[1] as number
     if (stage === undefined || onSessionLost >= lossPolicies.length || (version !== 4 && version !== 5)) return undefined
+    const fields = new DataView(body.buffer, body.byteOffset, body.length)
+    const begin = publishHead + fields.getUint16(publishHead - 2)
+    const [key, countsKey] = decodeText(body.subarray(publishHead, begin)).split('\n') as [string, string?]
     const view = new PublishView()
-    const remaining = variableByteInteger(body, publishHead + 1, body.length)
-    const start = publishHead + 1 + variableByteIntegerSize(remaining)
-    if ((body[publishHead] as number) >> 4 !== 3 || start + remaining !== body.length) return undefined
-    view.read(body, publishHead, start, body.length, 5, 'client')
+    const remaining = variableByteInteger(body, begin + 1, body.length)
+    const start = begin + 1 + variableByteIntegerSize(remaining)
+    if ((body[begin] as number) >> 4 !== 3 || start + remaining !== body.length) return undefined
+    view.read(body, begin, start, body.length, 5, 'client')
     const { topic, qos, retain, packetId, properties, payload } = view.packet()
     if (packetId === undefined || (stage === 'released' && qos !== 2)) return undefined
     const packet = { topic, qos, retain, packetId, properties: Object.keys(properties).length > 0 ? properties : undefined }
-    const taken = new DataView(body.buffer, body.byteOffset).getFloat64(3)
-    return { stage, version, onSessionLost: lossPolicies[onSessionLost], taken, packet, payload, length: body.length - publishHead }
+    const link = countsKey === undefined ? undefined : { key, countsKey }
+    return {
+      stage,
+      version,
+      onSessionLost: lossPolicies[onSessionLost],
+      taken: fields.getFloat64(3),
+      link,
+      packet,
+      payload,
+      length: body.length - begin,
+    }
   })
 }
 

@@ -24,6 +24,7 @@ export function finish(parts: Parts, error: MqttError | undefined): void {
   const reason = error ?? closedError()
   states.failure = error
   parts.dialling.stop(reason)
+  parts.keeper?.stop()
   parts.publishQueue.end(reason)
   parts.registry.sender.end(reason)
 }

@@ -2,6 +2,7 @@
  * The parts of one client, as the functions of this room see them. Types only.
  */
 import type { ClientEvents } from '../api/index.js'
+import type { EntryPublisher } from '../common/inside.js'
 import type { MessageTaker } from '../connection/ports.js'
 import type { ClientContext } from '../context/context.js'
 import type { Extra } from '../context/extra.js'
@@ -16,7 +17,7 @@ import type { Links } from './links.js'
 import type { States } from './states.js'
 
 /** Keeps the session of a client in a store. */
-export interface Keeper extends PublishKeeper {
+export interface Keeper extends PublishKeeper, EntryPublisher {
   /** What an earlier process had left, for the first `connect` event. */
   takeRecovered(): ClientEvents['connect']['recovered']
   /** A connection is up. */

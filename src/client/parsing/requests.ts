@@ -4,12 +4,12 @@
  * Pure functions from `unknown` to complete values; they never write to what they are given.
  */
 
-import type { StoreOperation } from '../../store/store.js'
 import { DISCONNECT } from '../../wire/constants.js'
 import type { Properties, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
 import { hasWildcard, isShared, validateTopicFilter } from '../../wire/topics.js'
 import type { AckMode, Filters, ListenOptions, Message, Negotiated, NextOptions, Overflow, SubscribeOptions } from '../api/index.js'
+import type { EntryLink } from '../common/inside.js'
 import {
   assertHandler,
   assertNone,
@@ -60,16 +60,11 @@ export interface Sending {
   readonly properties: Properties | undefined
 }
 
-/** A message that moves from another place of a session's store into the session. */
-export interface Handover {
-  /** What is to be changed there with the record of the publish, in one batch. */
-  take(): readonly StoreOperation[]
-  /** The publish has failed, because of this: what is to be changed there with the end of its record. */
-  giveBack(error: unknown): readonly StoreOperation[]
-}
-
 /** Options of `publish`, checked. */
-export type CheckedPublish = typeof noOptions & { readonly handover?: Handover | undefined }
+export type CheckedPublish = typeof noOptions & {
+  /** The entry of a queue that it is the publish of. */
+  readonly link?: EntryLink | undefined
+}
 
 const { Buffer: nodeBuffer } = globalThis as { readonly Buffer?: unknown }
 

@@ -2,6 +2,7 @@
  * What publishing needs of the other rooms. Types only; `lifecycle/` implements the owner, `connection/` the writer.
  */
 import type { MqttError } from '../../errors.js'
+import type { Receipt } from '../api/index.js'
 import type { ClientContext } from '../context/context.js'
 import type { Sending } from '../parsing/requests.js'
 import type { QueuedPublish } from './queued-publish.js'
@@ -38,8 +39,8 @@ export interface WriteProgress {
 export interface PublishKeeper {
   /** Asks for a message to be stored under its identifier: `handleKept` or `handleUnkept` of `Unacknowledged` follows. */
   keep(item: QueuedPublish): void
-  /** Its exchange is over. What is not known here is ignored. */
-  forget(item: QueuedPublish, error: unknown): void
+  /** Its exchange is over, with an error or a receipt. What is not known here is ignored. */
+  forget(item: QueuedPublish, error: unknown, receipt: Receipt | undefined): void
 }
 
 /** The client that publishes. */

@@ -54,7 +54,7 @@ export class Settlement {
 
   /** It is over. */
   succeed(item: QueuedPublish, done: Receipt): void {
-    this.#release(item, undefined)
+    this.#release(item, undefined, done)
     item.resolve(done)
   }
 
@@ -88,8 +88,8 @@ export class Settlement {
     if (output !== undefined) this.#host.links.cut(broken('ERR_CONNECTION_LOST', 'given up midway'))
   }
 
-  #release(item: QueuedPublish, error: unknown): void {
-    this.#host.keeper?.forget(item, error)
+  #release(item: QueuedPublish, error: unknown, done?: Receipt): void {
+    this.#host.keeper?.forget(item, error, done)
     if (item.sent) this.sentBytes -= item.size
     item.sent = false
     this.#giveBack(item, false)
