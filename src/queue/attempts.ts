@@ -104,7 +104,7 @@ export class Attempts {
     const { topic, payload, qos, retain } = stored.entry
     const options = { qos, retain, properties: this.#propertiesOf(stored), signal: attempt.controller.signal }
     if (!this.#config.shared) return this.#publisher.publish(topic, payload, options)
-    const { keeper } = insideOf(this.#publisher) ?? {}
+    const keeper = insideOf(this.#publisher)?.publishQueue?.keeper
     // The client has not read the store yet.
     if (keeper === undefined) throw new MqttError('ERR_NOT_CONNECTED')
     const ended: EntryLink['ended'] = (error, changes) => this.#handleEnded(attempt, error, changes)

@@ -30,8 +30,10 @@ export interface EntryPublisher {
 export interface Inside {
   /** Where the session is kept. Not in copies of the package from before. */
   readonly options?: { readonly store?: { readonly store: Store } | undefined }
-  /** Undefined until the store was read. */
-  readonly keeper?: EntryPublisher | undefined
+  readonly publishQueue?: {
+    /** Undefined until the store was read. */
+    readonly keeper?: EntryPublisher | undefined
+  }
   /** True where MQTT 5.0 is spoken, or may be. */
   readonly modern: boolean
   /** Tells of a payload that is none; the first of a channel is a line of the log too. */

@@ -65,7 +65,8 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   #pending = 0
 
   constructor(transport: Transport, host: ConnectionHost, { protocolVersion, properties }: ConnectPacket, owner: ReaderOwner) {
-    const { links, options, platform, inbox } = host
+    const { links, options, platform } = host
+    const { inbox } = links
     const { maximumPacketSize = options.maximumPacketSize } = properties
     const found: FrameOptions = { protocolVersion, maximumPacketSize, sizeLimit, splits: true, allocate: platform.allocate }
     super(host, transport, found)

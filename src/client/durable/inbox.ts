@@ -2,7 +2,8 @@
  * Incoming messages of a session in a store: each has its identifier stored before anybody sees it, one write for what a read brought.
  *
  * Nothing more is read until that is done, so that a store that is slow holds back the server and not memory. What waits here is a copy, and counts
- * against the memory budget. It must never hand out a message before its record is safe, nor give one an id that another has.
+ * against the memory budget. A record stays until the server is known to have read the acknowledgement: until then it may send the message again.
+ * It must never hand out a message before its record is safe, nor give one an id that another has.
  */
 import { crc32c } from '../../store/checksum.js'
 import type { StoreOperation } from '../../store/store.js'
@@ -12,6 +13,7 @@ import { encoder } from '../common/schema.js'
 import type { MessageTaker } from '../connection/ports.js'
 import type { Settler } from '../delivery/arrival.js'
 import { costOf } from '../delivery/message.js'
+import { QOS2_EARLIER } from '../session/numbers.js'
 import type { Journal } from './journal.js'
 import type { DurableHost, HeldReader } from './ports.js'
 import { encodeInbound, type InboundRecord, putting, type SessionKeys } from './records.js'
@@ -33,6 +35,8 @@ export class Inbox implements MessageTaker {
   readonly #epoch: number
   /** By packet identifier. */
   readonly #known = new Map<number, InboundRecord>()
+  /** Of messages that were acknowledged when the latest PINGRESP of this connection came. */
+  #acknowledged = new Map<number, InboundRecord>()
   #counter = 0
   /** What this read brought. */
   #waiting: Waiting[] = []
@@ -59,7 +63,7 @@ export class Inbox implements MessageTaker {
   /** What an earlier process knew under this identifier. */
   restore(packetId: number, record: InboundRecord): void {
     this.#known.set(packetId, record)
-    if (record.received) this.#host.session.receiveWindow.restore(packetId)
+    if (record.received) this.#host.session.receiveWindow.ids.set(packetId, QOS2_EARLIER)
   }
 
   moveOut(must: boolean): void {
@@ -100,22 +104,44 @@ export class Inbox implements MessageTaker {
 
   /** The QoS 2 message with this identifier was taken: the change that says so. */
   receiving(packetId: number): StoreOperation[] {
-    const record = this.#known.get(packetId)
-    if (record === undefined) return []
-    const received = { ...record, received: true }
-    this.#known.set(packetId, received)
-    return [putting(this.#keys.inbound(packetId), encodeInbound(received))]
+    return this.#mark(packetId, true)
   }
 
-  /** The exchange with this identifier is over: the change that says so. */
-  forgetting(packetId: number): StoreOperation[] {
-    this.#known.delete(packetId)
-    return [{ type: 'delete', key: this.#keys.inbound(packetId) }]
+  #mark(packetId: number, received: boolean): StoreOperation[] {
+    const record = this.#known.get(packetId)
+    if (record === undefined) return []
+    const marked = { ...record, received }
+    this.#known.set(packetId, marked)
+    return [putting(this.#keys.inbound(packetId), encodeInbound(marked))]
+  }
+
+  /** PUBREL came for it: the change that says that it is not to be taken for received. */
+  completing(packetId: number): StoreOperation[] {
+    return this.#mark(packetId, false)
+  }
+
+  /** A connection is up. */
+  handleConnected(): void {
+    this.#acknowledged.clear()
+  }
+
+  /** The server has read what was acknowledged at the PINGRESP before: it does not send that again. */
+  confirm(): void {
+    const { ids } = this.#host.session.receiveWindow
+    const before = this.#acknowledged
+    this.#acknowledged = new Map([...this.#known].filter(([packetId]) => ids.get(packetId) === 0))
+    const over = [...this.#acknowledged].filter(([packetId, record]) => before.get(packetId) === record)
+    this.#journal.insist(over.flatMap(([packetId]) => this.#forgetting(packetId)))
   }
 
   /** The session is gone: the change that says so. */
   clearing(): StoreOperation[] {
-    return [...this.#known.keys()].flatMap((packetId) => this.forgetting(packetId))
+    return [...this.#known.keys()].flatMap((packetId) => this.#forgetting(packetId))
+  }
+
+  #forgetting(packetId: number): StoreOperation[] {
+    this.#known.delete(packetId)
+    return [{ type: 'delete', key: this.#keys.inbound(packetId) }]
   }
 
   #handOut(messages: readonly Waiting[], reader: HeldReader | undefined): void {
@@ -138,7 +164,10 @@ export class Inbox implements MessageTaker {
     const { packetId, qos, dup } = view
     const print = crc32c(view.payload(), crc32c(encoder.encode(topic)))
     const known = this.#known.get(packetId)
-    if (dup && known?.print === print && known.qos === qos) return idOf(known)
+    if (dup && known?.print === print && known.qos === qos) {
+      this.#acknowledged.delete(packetId)
+      return idOf(known)
+    }
     const record = { qos, received: false, epoch: this.#epoch, counter: ++this.#counter, print }
     this.#known.set(packetId, record)
     this.#operations.push(putting(this.#keys.inbound(packetId), encodeInbound(record)))

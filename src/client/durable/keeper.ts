@@ -9,9 +9,8 @@ import { storeError } from '../../store/backed-store.js'
 import { isOfLaterVersion, quarantine } from '../../store/record.js'
 import type { Store, StoreOperation } from '../../store/store.js'
 import type { Receipt, Recovered } from '../api/index.js'
-import type { EntryPublisher } from '../common/inside.js'
-import type { StoreConfig } from '../parsing/options.js'
-import type { PublishKeeper } from '../publishing/ports.js'
+import type { StoreConfig } from '../parsing/session-store.js'
+import type { Keeper } from '../publishing/keeping.js'
 import type { QueuedPublish } from '../publishing/queued-publish.js'
 import type { PersistOperation, PersistPort } from '../session/persistence.js'
 import { Inbox } from './inbox.js'
@@ -62,7 +61,7 @@ async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys
 }
 
 /** The session of one client. */
-export class SessionKeeper implements PublishKeeper, EntryPublisher, PersistPort {
+export class SessionKeeper implements Keeper, PersistPort {
   readonly durable = true
   readonly store: Store
   readonly #host: DurableHost
@@ -115,7 +114,7 @@ export class SessionKeeper implements PublishKeeper, EntryPublisher, PersistPort
     const { session } = this.#host
     this.#recovered = { outbound: this.#publishes.size, inbound: this.#inbox.size }
     session.persistence = this
-    if (this.#inbound !== undefined) this.#host.inbox = this.#inbound
+    if (this.#inbound !== undefined) this.#host.links.inbox = this.#inbound
   }
 
   takeRecovered(): Recovered | undefined {
@@ -127,6 +126,7 @@ export class SessionKeeper implements PublishKeeper, EntryPublisher, PersistPort
   handleConnected(): void {
     const { clientId } = this.#host
     const { epoch } = this.#session
+    this.#inbox.handleConnected()
     if (clientId === this.#session.clientId && this.#recovered === undefined) return
     this.#session = { clientId, epoch }
     this.#journal.insist([putting(this.#keys.session, encodeSession(this.#session))])
@@ -136,17 +136,21 @@ export class SessionKeeper implements PublishKeeper, EntryPublisher, PersistPort
     this.#publishes.keep(item)
   }
 
-  forget(...end: Parameters<PublishKeeper['forget']>): void {
+  forget(...end: Parameters<Keeper['forget']>): void {
     this.#publishes.forget(...end)
   }
 
-  publishEntry(...call: Parameters<EntryPublisher['publishEntry']>): Promise<Receipt> {
+  publishEntry(...call: Parameters<Keeper['publishEntry']>): Promise<Receipt> {
     return this.#publishes.entries.publishEntry(...call)
   }
 
   request(operation: PersistOperation, id: number, granted: () => void): void {
     const session = this.#sessions
     this.#journal.write(this.#changesOf(operation, id), () => session === this.#sessions && granted())
+  }
+
+  confirm(): void {
+    this.#inbox.confirm()
   }
 
   reset(): void {
@@ -167,7 +171,7 @@ export class SessionKeeper implements PublishKeeper, EntryPublisher, PersistPort
 
   #changesOf(operation: PersistOperation, id: number): StoreOperation[] {
     if (operation === 'put-inbound') return this.#inbound?.receiving(id) ?? []
-    if (operation === 'delete-inbound') return this.#inbox.forgetting(id)
+    if (operation === 'delete-inbound') return this.#inbox.completing(id)
     return this.#publishes.releasing(id)
   }
 }

@@ -7,7 +7,7 @@ import type { MqttError } from '../../errors.js'
 import type { StoreOperation } from '../../store/store.js'
 import type { Receipt } from '../api/index.js'
 import type { CheckedPublish } from '../parsing/requests.js'
-import type { PublishKeeper } from '../publishing/ports.js'
+import type { Keeper } from '../publishing/keeping.js'
 import { QueuedPublish, republishes } from '../publishing/queued-publish.js'
 import { AWAIT_PUBACK, AWAIT_PUBCOMP, AWAIT_PUBREC, held } from '../session/numbers.js'
 import type { Journal } from './journal.js'
@@ -19,7 +19,7 @@ import { decodePublish, encodePublish, noPayload, type PublishRecord, type Publi
 const notStored = -1
 
 /** Keeps publishes. */
-export class KeptPublishes implements PublishKeeper {
+export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   readonly entries: KeptEntries
   readonly #host: DurableHost
   readonly #journal: Journal

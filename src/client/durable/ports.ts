@@ -19,12 +19,9 @@ export interface HeldReader {
 export interface DurableHost extends ClientContext, Settler {
   /** In force: given, assigned by the server, or made up. */
   clientId: string
-  readonly links: PublishingHost['links'] & { readonly current: { readonly reader: HeldReader } | undefined }
+  readonly links: PublishingHost['links'] & { inbox: MessageTaker; readonly current: { readonly reader: HeldReader } | undefined }
   readonly states: PublishingHost['states']
   readonly router: MessageRouter
-  /** Where messages come in. */
-  inbox: MessageTaker
-  readonly keeper: PublishingHost['keeper']
   readonly publishQueue: PublishQueue
   flush(): void
 }

@@ -24,7 +24,7 @@ export function finish(parts: Parts, error: MqttError | undefined): void {
   const reason = error ?? closedError()
   states.failure = error
   parts.dialling.stop(reason)
-  parts.keeper?.stop()
+  parts.publishQueue.keeper?.stop()
   parts.publishQueue.end(reason)
   parts.registry.sender.end(reason)
 }
@@ -37,7 +37,7 @@ export function end(parts: Parts, error: MqttError | undefined): void {
   const link = links.current
   events.transition(() => {
     // What is stored is for the next process.
-    parts.keeper?.stop()
+    parts.publishQueue.keeper?.stop()
     session.suspend()
     session.reset()
     links.expiry?.()

@@ -6,8 +6,8 @@ import { aborted, assertNotAborted, onAbort, within } from '../common/abort.js'
 import { closedError } from '../common/outcome.js'
 import { unsupported } from '../common/schema.js'
 import type { ParsedEndpoint } from '../parsing/endpoint.js'
-import type { StoreConfig } from '../parsing/options.js'
 import { findScanner } from '../parsing/scanning.js'
+import type { StoreConfig } from '../parsing/session-store.js'
 import { destroy } from './closing.js'
 import type { Parts } from './parts.js'
 
@@ -43,7 +43,7 @@ async function recover(parts: Parts, store: StoreConfig): Promise<void> {
     const { openKeeper } = await import('../durable/keeper.js')
     const keeper = await openKeeper(parts, store)
     if (parts.states.ended) return keeper.stop()
-    parts.keeper = keeper
+    parts.publishQueue.keeper = keeper
     parts.dialling.begin()
   } catch (error) {
     destroy(parts, error as MqttError)

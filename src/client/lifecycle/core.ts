@@ -10,7 +10,7 @@ import type { AuthContext, ClientEvents, Logger } from '../api/index.js'
 import { Counters } from '../common/counters.js'
 import { Emitter } from '../common/emitter.js'
 import type { Inside } from '../common/inside.js'
-import type { ConnectionHost, MessageTaker } from '../connection/ports.js'
+import type { ConnectionHost } from '../connection/ports.js'
 import type { Extra } from '../context/extra.js'
 import type { Consumer } from '../delivery/consumer.js'
 import { MessageRouter } from '../delivery/message-router.js'
@@ -24,7 +24,7 @@ import type { Login, ParsedEndpoint } from '../parsing/endpoint.js'
 import type { Config } from '../parsing/options.js'
 import { type Goodbye, isVersion4 } from '../parsing/requests.js'
 import type { Platform } from '../platform/platform.js'
-import type { PublishingHost } from '../publishing/ports.js'
+import type { KeepingHost } from '../publishing/keeping.js'
 import { PublishQueue } from '../publishing/publish-queue.js'
 import type { Action } from '../session/actions.js'
 import { Session } from '../session/session.js'
@@ -33,13 +33,13 @@ import { Registry } from '../subscribing/registry.js'
 import { finish } from './closing.js'
 import { Ending } from './ending.js'
 import { type LinkHost, Links } from './links.js'
-import type { Keeper, Parts } from './parts.js'
+import type { Parts } from './parts.js'
 import { States } from './states.js'
 import { flush, handleAction, handleLost } from './transitions.js'
 
 /** Everything behind a client. */
 export class Core
-  implements Parts, Inside, LinkHost, ConnectionHost, DiallingHost, AuthenticationHost, ConsumerHost<Consumer>, PublishingHost, SubscribingHost
+  implements Parts, Inside, LinkHost, ConnectionHost, DiallingHost, AuthenticationHost, ConsumerHost<Consumer>, KeepingHost, SubscribingHost
 {
   readonly platform: Platform
   readonly options: Config
@@ -51,9 +51,6 @@ export class Core
   readonly registry: Registry
   readonly router: MessageRouter
   readonly publishQueue: PublishQueue
-  keeper: Keeper | undefined
-  /** Where messages come in: the router, unless something has to be done first. */
-  inbox: MessageTaker
   readonly authentication: Authentication | undefined
   readonly extras: readonly Extra[]
   readonly dialling: Dialling
@@ -80,7 +77,7 @@ export class Core
     this.links = new Links(this)
     this.registry = new Registry(this)
     this.router = new MessageRouter(this, this.registry.membership.trie)
-    this.inbox = this.router
+    this.links.inbox = this.router
     this.publishQueue = new PublishQueue(this)
     this.authentication = options.auth && new Authentication(this, options.auth)
     const renewal = options.credentials && new Renewal(this, this.authentication)

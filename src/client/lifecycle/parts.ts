@@ -1,32 +1,16 @@
 /**
  * The parts of one client, as the functions of this room see them. Types only.
  */
-import type { ClientEvents } from '../api/index.js'
-import type { EntryPublisher } from '../common/inside.js'
-import type { MessageTaker } from '../connection/ports.js'
 import type { ClientContext } from '../context/context.js'
 import type { Extra } from '../context/extra.js'
 import type { MessageRouter } from '../delivery/message-router.js'
 import type { ReaderTurns } from '../delivery/reader-turns.js'
 import type { Authentication } from '../dialling/authentication.js'
 import type { Dialling } from '../dialling/dialling.js'
-import type { PublishKeeper } from '../publishing/ports.js'
 import type { PublishQueue } from '../publishing/publish-queue.js'
 import type { Registry } from '../subscribing/registry.js'
 import type { Links } from './links.js'
 import type { States } from './states.js'
-
-/** Keeps the session of a client in a store. */
-export interface Keeper extends PublishKeeper, EntryPublisher {
-  /** What an earlier process had left, for the first `connect` event. */
-  takeRecovered(): ClientEvents['connect']['recovered']
-  /** A connection is up. */
-  handleConnected(): void
-  /** Fulfils when everything asked for is safe, or was given up. */
-  idle(): Promise<void>
-  /** The client is over: what is stored stays. */
-  stop(): void
-}
 
 /** Everything behind a client. */
 export interface Parts extends ClientContext {
@@ -37,10 +21,6 @@ export interface Parts extends ClientContext {
   readonly registry: Registry
   readonly router: MessageRouter
   readonly publishQueue: PublishQueue
-  /** Undefined without the `store` option, and until the store was read. */
-  keeper: Keeper | undefined
-  /** Where messages come in. */
-  inbox: MessageTaker
   readonly dialling: Dialling
   /** Undefined without the `auth` option. */
   readonly authentication: Authentication | undefined

@@ -5,8 +5,7 @@
  * The caller's object is never kept or written to; bytes are copied.
  */
 
-import { type MqttError, textOf } from '../../errors.js'
-import type { Store } from '../../store/store.js'
+import type { MqttError } from '../../errors.js'
 import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
 import type { ConnectPacket, Properties, ProtocolVersion, QoS, UserProperties, Will } from '../../wire/packets.js'
@@ -14,7 +13,6 @@ import { Writer } from '../../wire/writer.js'
 import type {
   AuthMechanism,
   Backoff,
-  ClientEvents,
   ClientListeners,
   ClientOptions,
   Credentials,
@@ -28,7 +26,6 @@ import type {
 } from '../api/index.js'
 import {
   anyObject,
-  assertHandler,
   assertNone,
   boolean,
   bytes,
@@ -49,14 +46,15 @@ import {
   string,
   text,
   that,
-  unknown,
   userProperties,
   withDefault,
 } from '../common/schema.js'
 import type { Platform } from '../platform/platform.js'
 import { exponential } from './backoff.js'
 import { hiddenKeepAlive, megabyte, unsigned32, week } from './bounds.js'
+import { listeners } from './event-names.js'
 import { type ScannerOption, scannerOption } from './scanning.js'
+import { type StoreConfig, sessionStore } from './session-store.js'
 
 export const expiryInterval: Parser<number> = integer(0, unsigned32)
 
@@ -139,23 +137,6 @@ const references: Parser<readonly string[]> = (value, path) =>
     item.toLowerCase(),
   )
 
-/** Every event. */
-const events =
-  'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,recovered,storecorrupt,error,invalid,packet'.split(
-    ',',
-  )
-
-/** Checks the name of an event; `path` names it in errors. */
-export function eventName<K extends keyof ClientEvents>(type: K, path = 'type'): K {
-  return events.includes(type) ? type : unknown(path, 'event', textOf(type), [...events, 'message'])
-}
-
-const listeners: Parser<ClientListeners> = (value, path) => {
-  const given: Record<string, unknown> = { ...anyObject(value, path) }
-  for (const type of settingsIn(given)) assertHandler(given[eventName(type as keyof ClientEvents, `${path}.${type}`)], `${path}.${type}`)
-  return given
-}
-
 /** How a lost connection is made good. */
 export interface ReconnectPolicy {
   readonly backoff: Backoff
@@ -177,19 +158,6 @@ export interface OutboundConfig {
   /** Undefined: depends on the QoS, and on the protocol version. */
   readonly onSessionLost: 'republish' | 'reject' | undefined
   readonly poisonAfter: number
-}
-
-/** Where the session is kept. */
-export interface StoreConfig {
-  readonly store: Store
-  /** Incoming messages are kept, too. */
-  readonly inbound: boolean
-}
-
-const sessionStore: Parser<StoreConfig> = (value, path) => {
-  const { store = value as Store, inbound = true } = anyObject(value, path) as Partial<StoreConfig>
-  if (typeof store?.batch !== 'function' || typeof store.entries !== 'function') invalid(path, 'a store')
-  return { store, inbound: boolean(inbound, `${path}.inbound`) }
 }
 
 /** Every option with its value. */

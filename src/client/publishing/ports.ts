@@ -2,10 +2,8 @@
  * What publishing needs of the other rooms. Types only; `lifecycle/` implements the owner, `connection/` the writer.
  */
 import type { MqttError } from '../../errors.js'
-import type { Receipt } from '../api/index.js'
 import type { ClientContext } from '../context/context.js'
 import type { Sending } from '../parsing/requests.js'
-import type { QueuedPublish } from './queued-publish.js'
 
 /** What writes packets on the connection that is up. */
 export interface PublishWriter {
@@ -35,18 +33,8 @@ export interface WriteProgress {
   readonly end: number
 }
 
-/** Keeps what is in flight where it survives the process. */
-export interface PublishKeeper {
-  /** Asks for a message to be stored under its identifier: `handleKept` or `handleUnkept` of `Unacknowledged` follows. */
-  keep(item: QueuedPublish): void
-  /** Its exchange is over, with an error or a receipt. What is not known here is ignored. */
-  forget(item: QueuedPublish, error: unknown, receipt: Receipt | undefined): void
-}
-
 /** The client that publishes. */
 export interface PublishingOwner {
-  /** Undefined where nothing survives the process. */
-  readonly keeper: PublishKeeper | undefined
   readonly links: {
     /** The connection, while it takes packets of the application. */
     readonly connection: { readonly writer: PublishWriter & WriteProgress } | undefined

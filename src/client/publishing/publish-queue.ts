@@ -17,7 +17,8 @@ import { Admission } from './admission.js'
 import { Backlog } from './backlog.js'
 import { Draining } from './draining.js'
 import { Isolation } from './isolation.js'
-import type { PublishingHost, PublishWriter } from './ports.js'
+import type { Keeper, KeepingHost } from './keeping.js'
+import type { PublishWriter } from './ports.js'
 import { aged, assertSendable, assertTaken, offlinePolicy, QueuedPublish, receipt } from './queued-publish.js'
 import { Room } from './room.js'
 import { Settlement } from './settlement.js'
@@ -30,17 +31,19 @@ const qos0Done = /* @__PURE__ */ Promise.resolve(qos0Receipt)
 
 /** Outgoing messages of one client. */
 export class PublishQueue {
+  /** Undefined without the `store` option, and until the store was read. */
+  keeper: Keeper | undefined
   readonly draining: Draining
   /** What was sent and lacks its last acknowledgement. */
   readonly unacknowledged: Unacknowledged
-  readonly #host: PublishingHost
+  readonly #host: KeepingHost
   readonly #backlog = new Backlog()
   readonly #admission: Admission
   readonly #room: Room
   readonly #ends: Settlement
   readonly #isolation: Isolation
 
-  constructor(host: PublishingHost) {
+  constructor(host: KeepingHost) {
     this.#host = host
     this.#isolation = new Isolation(host)
     this.#ends = new Settlement(host, () => this.#handleRoom())
@@ -184,7 +187,7 @@ export class PublishQueue {
   }
 
   #send(item: QueuedPublish, output: PublishWriter): void {
-    const { session, counters, platform, keeper } = this.#host
+    const { session, counters, platform } = this.#host
     const { topic, options } = item
     const { qos } = options
     try {
@@ -201,8 +204,8 @@ export class PublishQueue {
         this.#post(output, topic, item.payload, wire)
       } else {
         item.wire = wire
-        if (keeper === undefined) this.unacknowledged.write(item, output)
-        else keeper.keep(item)
+        if (this.keeper === undefined) this.unacknowledged.write(item, output)
+        else this.keeper.keep(item)
         if (counters !== undefined) counters.publishesSent += 1
       }
     } catch (error) {

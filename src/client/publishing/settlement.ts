@@ -7,7 +7,8 @@
 import type { Receipt } from '../api/index.js'
 import { broken } from '../session/refusal.js'
 import { Failures } from './failures.js'
-import type { PublishingHost, PublishWriter } from './ports.js'
+import type { KeepingHost } from './keeping.js'
+import type { PublishWriter } from './ports.js'
 import type { QueuedPublish } from './queued-publish.js'
 
 /** Ends of the publishes of one client. */
@@ -15,7 +16,7 @@ export class Settlement {
   /** Bytes of publishes that are sent and not over. */
   sentBytes = 0
   readonly failures: Failures
-  readonly #host: PublishingHost
+  readonly #host: KeepingHost
   readonly #handleRoom: () => void
   #sends = 0
   /** The latest message, and what it was written to: its bytes are the caller's. */
@@ -23,7 +24,7 @@ export class Settlement {
   #output: PublishWriter | undefined
 
   /** @param handleRoom called when one is over, and others may have its place */
-  constructor(host: PublishingHost, handleRoom: () => void) {
+  constructor(host: KeepingHost, handleRoom: () => void) {
     this.#host = host
     this.failures = new Failures(host)
     this.#handleRoom = handleRoom
@@ -89,7 +90,7 @@ export class Settlement {
   }
 
   #release(item: QueuedPublish, error: unknown, done?: Receipt): void {
-    this.#host.keeper?.forget(item, error, done)
+    this.#host.publishQueue.keeper?.forget(item, error, done)
     if (item.sent) this.sentBytes -= item.size
     item.sent = false
     this.#giveBack(item, false)

@@ -17,14 +17,15 @@ import { held } from '../session/numbers.js'
 import type { Backlog } from './backlog.js'
 import { identifierInUse, mostRetries } from './bounds.js'
 import type { Isolation } from './isolation.js'
-import type { PublishingHost, PublishWriter } from './ports.js'
+import type { KeepingHost } from './keeping.js'
+import type { PublishWriter } from './ports.js'
 import { PublishTable } from './publish-table.js'
 import { assertTaken, type Losses, lossesOf, type QueuedPublish, receipt, refused, republishes, sessionLost } from './queued-publish.js'
 import type { Settlement } from './settlement.js'
 
 /** Publishes in flight of one client. */
 export class Unacknowledged extends PublishTable {
-  readonly #host: PublishingHost
+  readonly #host: KeepingHost
   readonly #backlog: Backlog
   readonly #ends: Settlement
   /** To be sent again on this connection. */
@@ -34,7 +35,7 @@ export class Unacknowledged extends PublishTable {
   #releases = 0
   #acks = 0
 
-  constructor(host: PublishingHost, backlog: Backlog, ends: Settlement, isolation: Isolation) {
+  constructor(host: KeepingHost, backlog: Backlog, ends: Settlement, isolation: Isolation) {
     super()
     this.#host = host
     this.#backlog = backlog

@@ -16,9 +16,13 @@ export interface PersistPort {
   readonly durable: boolean
   /** Asks for a write; `granted` is called once it is safe, unless the session is reset before. Only where `durable`. */
   request(operation: PersistOperation, id: number, granted: () => void): void
+  /** PINGRESP came: the server has read what was sent before PINGREQ. */
+  confirm(): void
   /** The session is gone: what is kept of it is void. */
   reset(): void
 }
 
+const nothing = (): undefined => undefined
+
 /** Keeps nothing. */
-export const forgetful: PersistPort = { durable: false, request: () => undefined, reset: () => undefined }
+export const forgetful: PersistPort = { durable: false, request: nothing, confirm: nothing, reset: nothing }

@@ -175,6 +175,7 @@ export class Session {
         if (isAnswer(this, packet)) this.actions.push({ type: 'answered', packet })
         return
       case 'pingresp':
+        this.persistence.confirm()
         return this.keepAlive.pong()
       case 'disconnect':
         this.state = 'closed'
