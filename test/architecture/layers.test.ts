@@ -10,7 +10,7 @@ const sources = readSources()
 /** A tree of modules around one that is looked at. */
 function tree(file: string, code: string): Map<string, string> {
   const others = ['errors.ts', 'wire/index.ts', 'transport/tcp.ts', 'transport/transport.ts', 'client/client.ts', 'client/session/session.ts']
-  const more = ['testing/index.ts', 'auth/index.ts', 'store/store.ts', 'testing/broker/connection/peer.ts', 'testing/broker/state/retained.ts']
+  const more = ['testing/index.ts', 'auth/index.ts', 'store/base/store.ts', 'testing/broker/connection/peer.ts', 'testing/broker/state/retained.ts']
   return new Map([...[...others, ...more].map((name): [string, string] => [name, '']), [file, code]])
 }
 
