@@ -4,6 +4,7 @@ import type { Client } from '../../src/client/node.js'
 import { MqttError } from '../../src/errors.js'
 import type { MemoryBroker } from '../../src/testing/broker/index.js'
 import * as mq from '../../src/typed/index.js'
+import { unhandledIn } from '../client/unhandled.js'
 import { brokerOf, clientOn, until } from './rig.js'
 
 const setpoint = mq.operation('plant/{line}/setpoint', mq.json<{ value: number }>(), mq.json<{ was: number }>())
@@ -460,14 +461,11 @@ describe('a stream of answers', () => {
 
   it('a bad payload of a caller that nobody awaits ends nothing', async () => {
     const { caller } = await pair()
-    const unhandled: unknown[] = []
-    const note = (error: unknown): void => void unhandled.push(error)
-    process.on('unhandledRejection', note)
-    setpoint.on(caller).call({ line: 'a/b' }, { value: 1 })
-    mq.channel('x', mq.number()).on(caller).publish(Number.NaN)
-    mq.channel('x/{id}', mq.number()).on(caller).clear({ id: '' })
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    process.off('unhandledRejection', note)
+    const unhandled = await unhandledIn(() => {
+      setpoint.on(caller).call({ line: 'a/b' }, { value: 1 })
+      mq.channel('x', mq.number()).on(caller).publish(Number.NaN)
+      mq.channel('x/{id}', mq.number()).on(caller).clear({ id: '' })
+    })
     expect(unhandled).toEqual([])
   })
 })
