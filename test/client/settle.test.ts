@@ -331,45 +331,45 @@ describe(`pain 6 ${long ? '10,000' : 300} random orders of calls: nothing stays 
   )
 })
 
+const ends: Record<string, (world: World) => unknown> = {
+  'disconnect()': ({ client }) => client.disconnect(),
+  'disconnect({ timeout: 0 })': ({ client }) => client.disconnect({ timeout: 0 }),
+  'disconnect() that is aborted': ({ client }) => client.disconnect({ signal: AbortSignal.abort() }),
+  'drain()': ({ client }) => client.drain({ timeout: 300 }),
+  'destroy()': ({ client }) => client.destroy(),
+  'end of the block': ({ client }) => client[Symbol.asyncDispose](),
+  'a lost connection': ({ peer }) => peer.ended ?? peer.cut(),
+  'DISCONNECT of the server': ({ peer }) => peer.ended ?? peer.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} }),
+}
+const names = Object.keys(ends)
+
+/** Turns that take 50 ms, readers of every kind, a group, publishes in flight and queued, UNSUBSCRIBE without an answer. */
+async function full(reconnect: boolean): Promise<{ world: World; ledger: Ledger }> {
+  const quiet: Answer = (packet) => (packet.type === 'publish' || packet.type === 'unsubscribe' ? undefined : agreeable(packet))
+  const world = await connected({ reconnect: reconnect && { backoff: constant(20) } }, quiet)
+  const ledger = new Ledger()
+  const { client, clock } = world
+  const pause = (): Promise<void> => new Promise((resolve) => clock.setTimer(resolve, 50))
+  const starting = ['a', '$share/g/b'].map((filter) => client.listen(filter, pause, { qos: 1 }))
+  for (const filter of ['c', '$share/g/d', 'e']) {
+    const subscription = client.subscription(filter, { qos: 1 })
+    ledger.add(`loop over ${filter}`, async () => {
+      for await (const _ of subscription) await pause()
+    })
+  }
+  const waiting = client.subscription('$share/g/f')
+  ledger.add('next', () => waiting.next())
+  client.subscription('$share/g/h')
+  await world.settle()
+  for (const handling of starting) ledger.add('done', async () => (await handling).done)
+  await world.send(...['a', 'b', 'c', 'd', 'e', 'h'].flatMap((topic, index) => series(topic, 3, 1 + 3 * index)))
+  ledger.add('publish', () => client.publish('x', 'y', { qos: 1 }))
+  ledger.add('unsubscribe', () => client.unsubscribe('e'))
+  ledger.add('closed', () => client.closed)
+  return { world, ledger }
+}
+
 describe('every end, begun before, with and after every other', () => {
-  const ends: Record<string, (world: World) => unknown> = {
-    'disconnect()': ({ client }) => client.disconnect(),
-    'disconnect({ timeout: 0 })': ({ client }) => client.disconnect({ timeout: 0 }),
-    'disconnect() that is aborted': ({ client }) => client.disconnect({ signal: AbortSignal.abort() }),
-    'drain()': ({ client }) => client.drain({ timeout: 300 }),
-    'destroy()': ({ client }) => client.destroy(),
-    'end of the block': ({ client }) => client[Symbol.asyncDispose](),
-    'a lost connection': ({ peer }) => peer.ended ?? peer.cut(),
-    'DISCONNECT of the server': ({ peer }) => peer.ended ?? peer.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} }),
-  }
-  const names = Object.keys(ends)
-
-  /** Turns that take 50 ms, readers of every kind, a group, publishes in flight and queued, UNSUBSCRIBE without an answer. */
-  async function full(reconnect: boolean): Promise<{ world: World; ledger: Ledger }> {
-    const quiet: Answer = (packet) => (packet.type === 'publish' || packet.type === 'unsubscribe' ? undefined : agreeable(packet))
-    const world = await connected({ reconnect: reconnect && { backoff: constant(20) } }, quiet)
-    const ledger = new Ledger()
-    const { client, clock } = world
-    const pause = (): Promise<void> => new Promise((resolve) => clock.setTimer(resolve, 50))
-    const starting = ['a', '$share/g/b'].map((filter) => client.listen(filter, pause, { qos: 1 }))
-    for (const filter of ['c', '$share/g/d', 'e']) {
-      const subscription = client.subscription(filter, { qos: 1 })
-      ledger.add(`loop over ${filter}`, async () => {
-        for await (const _ of subscription) await pause()
-      })
-    }
-    const waiting = client.subscription('$share/g/f')
-    ledger.add('next', () => waiting.next())
-    client.subscription('$share/g/h')
-    await world.settle()
-    for (const handling of starting) ledger.add('done', async () => (await handling).done)
-    await world.send(...['a', 'b', 'c', 'd', 'e', 'h'].flatMap((topic, index) => series(topic, 3, 1 + 3 * index)))
-    ledger.add('publish', () => client.publish('x', 'y', { qos: 1 }))
-    ledger.add('unsubscribe', () => client.unsubscribe('e'))
-    ledger.add('closed', () => client.closed)
-    return { world, ledger }
-  }
-
   const rows = names.flatMap((first) => names.map((second) => [first, second] as const))
   it.each(rows)('%s, and %s', async (first, second) => {
     for (const reconnect of [true, false]) {
