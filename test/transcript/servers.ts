@@ -9,7 +9,7 @@ import { createServer, type Server } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { WebSocketServer } from 'ws'
 import { MemoryBroker, type MemoryBrokerOptions } from '../../src/testing/node.js'
-import { freePorts, listening } from '../interop/process-broker.js'
+import { freePorts, listening } from '../servers.js'
 import { selfSigned } from '../transport/certificates.js'
 
 /** Servers, and how texts with their ports are made and read. */

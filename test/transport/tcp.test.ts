@@ -4,6 +4,7 @@ import type { SocketTransport } from '../../src/transport/socket.js'
 import { portOf } from '../../src/transport/socket-options.js'
 import { dialTcp, listenTcp } from '../../src/transport/tcp.js'
 import type { SocketOptions } from '../../src/transport/transport.js'
+import { listening } from '../servers.js'
 import { transportContract } from './contract.js'
 import { pattern, pause, Recorder } from './recorder.js'
 import { dialledPair, failure, never, target } from './targets.js'
@@ -26,10 +27,7 @@ async function serve(onSocket: (socket: Socket) => void, allowHalfOpen = false):
     onSocket(socket)
   })
   servers.push(server)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  if (typeof address !== 'object' || !address) throw new Error('no address')
-  return `mqtt://127.0.0.1:${address.port}`
+  return `mqtt://127.0.0.1:${await listening(server)}`
 }
 
 type Lookup = NonNullable<SocketOptions['lookup']>

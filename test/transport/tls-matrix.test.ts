@@ -10,6 +10,7 @@ import type { ClientOptions } from '../../src/client/api/index.js'
 import { Client } from '../../src/client/node.js'
 import type { MqttError } from '../../src/errors.js'
 import type { TlsOptions } from '../../src/transport/transport.js'
+import { listening } from '../servers.js'
 import { hasOpenssl, type Identity, issue, issueBetween, selfSigned } from './certificates.js'
 import { pause } from './recorder.js'
 
@@ -89,13 +90,12 @@ function tests(): void {
         secure.emit('connection', socket)
       })
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const port = await listening(server)
     open.push(() => {
       for (const socket of sockets) socket.destroy()
       server.close()
     })
-    const address = server.address()
-    return Object.assign(recording, { port: typeof address === 'object' && address !== null ? address.port : 0 })
+    return Object.assign(recording, { port })
   }
 
   /** Connects, and gives the error; undefined when it worked. */

@@ -5,6 +5,7 @@ import { dialTcp, listenTcp } from '../../src/transport/tcp.js'
 import { dialTls } from '../../src/transport/tls.js'
 import type { Dial, SocketOptions, TlsOptions } from '../../src/transport/transport.js'
 import { dialWebSocketNode, listenWebSocket } from '../../src/transport/websocket-node.js'
+import { listening } from '../servers.js'
 import { hasOpenssl, type Identity, issue, selfSigned } from './certificates.js'
 import { transportContract } from './contract.js'
 import { pattern, pause, Recorder } from './recorder.js'
@@ -54,13 +55,6 @@ function tests(): void {
     })
     servers.push(server)
     return listening(server)
-  }
-
-  async function listening(server: Server | ReturnType<typeof createPlain>): Promise<number> {
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const address = server.address()
-    if (typeof address !== 'object' || !address) throw new Error('no address')
-    return address.port
   }
 
   // Resolves every name to this machine.
