@@ -7,6 +7,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
 import { type Broker, startAedes } from '../interop/brokers.js'
+import { pause } from '../pausing.js'
 import { withChromium } from './chromium.js'
 import { browserAndSite } from './setting.js'
 import { Stay } from './stay.js'
@@ -21,8 +22,6 @@ async function toldOf(stay: Stay): Promise<string> {
   const pings = stay.tap.links.map((link) => link.count('pingreq'))
   return `PINGREQ [${pings}], messages ${diary.filter(({ type }) => type === 'message').length}, ended by [${ends}], seconds late [${late}]`
 }
-
-const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
 withChromium(() => {
   describe('fault 29 pain 10 hidden tabs in real time', () => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
 import { Program } from '../examples/program.js'
@@ -13,8 +13,8 @@ import { type Broker, startAedes, startMosquitto, withMosquitto } from '../inter
 import { eventually } from '../interop/waiting.js'
 import { requireDist, root } from '../package/fixture.js'
 import { faint, nameless, tooWide, unseenFocus } from './accessible.js'
-import { driven, withChromium } from './chromium.js'
-import { type Site, serveSite } from './site.js'
+import { withChromium } from './chromium.js'
+import { drivenAndSite } from './setting.js'
 import { Tap } from './tap.js'
 
 async function bundled(entry: string, platform: 'browser' | 'node'): Promise<string> {
@@ -33,18 +33,10 @@ async function bundled(entry: string, platform: 'browser' | 'node'): Promise<str
 }
 
 withChromium(() => {
-  let site: Site
-  let browser: Browser
+  const setting = drivenAndSite()
   let program = ''
   beforeAll(async () => {
-    await requireDist()
     program = await bundled('test/browser/programs/react.jsx', 'browser')
-    site = await serveSite()
-    browser = await driven()
-    return async () => {
-      await browser.close()
-      await site.stop()
-    }
   })
 
   function suite(brokerName: string, start: () => Promise<Broker>, brief: boolean): void {
@@ -68,11 +60,11 @@ withChromium(() => {
         count += 1
         topic = `react/${brokerName}/${count}`
         tap = await Tap.before(broker.urls.WebSocket ?? '')
-        page = await browser.newPage()
+        page = await setting.browser.newPage()
         complaints.length = 0
         page.on('pageerror', (error) => complaints.push(error.message))
         page.on('console', (message) => ['warning', 'error'].includes(message.type()) && complaints.push(message.text()))
-        await page.goto(`${site.origin}/other`)
+        await page.goto(`${setting.site.origin}/other`)
         await page.evaluate("document.body.append(Object.assign(document.createElement('div'), { id: 'root' }))")
         await page.addScriptTag({ content: program })
         await ask('mount', tap.url, `${brokerName}-${count}`, topic)
@@ -213,7 +205,7 @@ withChromium(() => {
       program = new Program('react/serve.js', ['--port', '0'], '', {}, 60_000)
       await program.prints('(Ctrl-C stops)')
       address = /http:\S+/.exec(program.output)?.[0] ?? ''
-      page = await browser.newPage({ viewport: { width: 375, height: 800 } })
+      page = await setting.browser.newPage({ viewport: { width: 375, height: 800 } })
       page.on('pageerror', (error) => complaints.push(error.message))
       return async () => {
         await page.close()

@@ -2,8 +2,9 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import { Random } from '../world/random.js'
+import { eventNames } from './event-names.js'
 import { agreeable } from './harness.js'
-import { type Behaviour, down, eventTypes, Rig, refusing, welcoming } from './rig.js'
+import { type Behaviour, down, Rig, refusing, welcoming } from './rig.js'
 
 const hosts = ['a', 'b', 'c', 'd']
 
@@ -42,7 +43,7 @@ async function life(seed: number): Promise<void> {
   }
   const rig: Rig = new Rig(options, { hosts: ['a', 'b'], seed, behave: () => random.pick(behaviours) })
   let most = 0
-  for (const type of eventTypes)
+  for (const type of eventNames)
     rig.client.on(type, () => {
       most = Math.max(most, rig.open)
       change()

@@ -5,10 +5,11 @@ import { dialTcp, listenTcp } from '../../src/transport/tcp.js'
 import { dialTls } from '../../src/transport/tls.js'
 import type { Dial, SocketOptions, TlsOptions } from '../../src/transport/transport.js'
 import { dialWebSocketNode, listenWebSocket } from '../../src/transport/websocket-node.js'
+import { pause } from '../pausing.js'
 import { listening } from '../servers.js'
 import { hasOpenssl, type Identity, issue, selfSigned } from './certificates.js'
 import { transportContract } from './contract.js'
-import { pattern, pause, Recorder } from './recorder.js'
+import { pattern, Recorder } from './recorder.js'
 import { dialledPair, failure, never, target } from './targets.js'
 
 const possible = hasOpenssl() || process.env['CI'] !== undefined
@@ -182,7 +183,7 @@ function tests(): void {
         expect([error.code, error.option]).toEqual(['ERR_INVALID_OPTION', option])
         expect(error.message).not.toContain('PRIVATE KEY')
       }
-      await pause()
+      await pause(30)
       expect(connections).toBe(0)
     })
 
@@ -285,10 +286,10 @@ function tests(): void {
       const dialled = dialTls(target(`mqtts://127.0.0.1:${port}`), { signal: controller.signal })
       const reason = new Error('changed my mind')
       const rejected = expect(dialled).rejects.toBe(reason)
-      await pause()
+      await pause(30)
       controller.abort(reason)
       await rejected
-      await pause()
+      await pause(30)
       expect(closed).toBe(true)
       await expect(dialTls(target(`mqtts://127.0.0.1:${port}`), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
     })

@@ -3,9 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import type { SocketOptions, Transport } from '../../src/transport/transport.js'
 import { dialWebSocketNode, listenWebSocket } from '../../src/transport/websocket-node.js'
+import { pause } from '../pausing.js'
 import { closed, listening } from '../servers.js'
 import { transportContract } from './contract.js'
-import { pattern, pause, Recorder } from './recorder.js'
+import { pattern, Recorder } from './recorder.js'
 import { dialledPair, failure, never, target } from './targets.js'
 import { answer, frame, rawServer } from './websocket-server.js'
 import { websocketSuite } from './websocket-suite.js'
@@ -72,7 +73,7 @@ describe('dialWebSocketNode, Node only', () => {
     const chunks: Uint8Array[] = []
     near.open({ buffer: () => new Uint8Array(1), read: () => {}, chunk: (bytes) => chunks.push(bytes), drain: () => {}, closed: () => {} })
     far[0]?.write(pattern(10))
-    await pause()
+    await pause(30)
     expect(chunks).toHaveLength(1)
     expect(chunks[0]?.buffer.byteLength).toBeGreaterThan(10)
     await listener.close()

@@ -16,8 +16,8 @@ import { connack, packet, publish, uint16 } from '../budgets/bytes.js'
 import { dataFrame, FrameReader, shake } from '../budgets/frames.js'
 import { within } from '../interop/waiting.js'
 import { root } from '../package/fixture.js'
+import { pause } from '../pausing.js'
 import { listening } from '../servers.js'
-import { pause } from './recorder.js'
 
 const open: (() => unknown)[] = []
 
@@ -107,7 +107,7 @@ describe.each(['mqtt', 'ws'])('after the end, over %s', (scheme) => {
     await client.connect()
     const error = await within(client.closed, 'the end')
     expect(error?.code).toBe('ERR_CONNECTION_LOST')
-    await pause()
+    await pause(30)
     expect(causes).toEqual([error])
   })
 })

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../src/client/api/index.js'
 import type { MqttError } from '../../src/errors.js'
 import * as mq from '../../src/typed/index.js'
-import { brokerOf, clientOn, until } from './rig.js'
+import { eventually } from '../interop/waiting.js'
+import { brokerOf, clientOn } from './rig.js'
 
 const temperature = mq.channel('plant/{line}/{device}/temperature', mq.json<{ value: number }>(), { qos: 1 })
 
@@ -72,7 +73,7 @@ describe('a channel', () => {
     const values: unknown[] = []
     const handling = await status.listen(({ value }) => void values.push(value), { qos: 0 })
     await status.publish('again')
-    await until(() => values.length === 1)
+    await eventually(() => values.length === 1)
     expect(values).toEqual(['again'])
     await handling.unsubscribe()
   })
@@ -125,7 +126,7 @@ describe('a channel', () => {
     expect(() => slow.will({ value: 1 })).toThrow(unsupported)
     await using subscription = await slow.subscribe()
     for (let n = 0; n < 30; n++) await slow.publish({ value: n })
-    await until(() => subscription.size === 30)
+    await eventually(() => subscription.size === 30)
     expect(() => subscription.read()).toThrow(unsupported)
     const got: number[] = []
     got.push((await subscription.next())?.value.twice as number)
@@ -178,7 +179,7 @@ describe('a channel', () => {
       .on(client)
       .listen(({ value }) => void kept.push(value), { lifetime: 'borrowed' })
     for (let n = 0; n < 300; n++) await client.publish('b', Uint8Array.of(n & 255, 1, 2))
-    await until(() => kept.length === 300)
+    await eventually(() => kept.length === 300)
     expect(kept.every((bytes, n) => bytes[0] === (n & 255) && bytes.length === 3)).toBe(true)
     await handling.unsubscribe()
   })
@@ -216,7 +217,7 @@ async function reader({ reading, policy: onInvalid, ack }: Cell, bound: ReturnTy
   }
   if (reading === 'listen') {
     const handling = await bound.listen((received) => void take(received), { onInvalid, ack: ack === 'manual' ? 'auto' : ack })
-    const done = onInvalid === 'throw' ? () => handling.done : () => until(() => values.length === 7, 'seven values')
+    const done = onInvalid === 'throw' ? () => handling.done : () => eventually(() => values.length === 7, 'seven values')
     return { values, errors, source: handling, done }
   }
   const subscription = await bound.subscribe({ onInvalid, ack })
@@ -248,7 +249,7 @@ async function expectAcknowledged(codes: readonly number[], { policy, qos, ack, 
   if (qos === 0) return
   // The last one of a bare `next()` is acknowledged with the one after it.
   const open = reading === 'next' && ack === 'auto' ? 1 : 0
-  await until(() => codes.length === payloads.length - open, 'every acknowledgement')
+  await eventually(() => codes.length === payloads.length - open, 'every acknowledgement')
   const hasRefused = policy === 'reject' && ack !== 'on-receive' && version === 5
   expect(codes.filter((code) => code !== 0)).toEqual(hasRefused ? bad.map(() => 0x99) : [])
 }
@@ -274,7 +275,7 @@ describe('bad payloads', () => {
         expect(told.length).toBe(1)
         // What a refused message is acknowledged with: 3.1.1 has no reason codes.
         const refused = version === 5 ? 0x99 : 0
-        if (qos > 0 && ack !== 'on-receive') await until(() => codes.length >= 2 && codes.includes(refused), 'an acknowledgement')
+        if (qos > 0 && ack !== 'on-receive') await eventually(() => codes.length >= 2 && codes.includes(refused), 'an acknowledgement')
       } else {
         await done()
         expect(values).toEqual([0, 1, 2, 3, 4, 5, 6])
@@ -341,9 +342,9 @@ describe('bad payloads', () => {
         { qos: 1, onInvalid: 'deliver' },
       )
     await other.publish('v', 'x', { qos: 1 })
-    await until(() => attempts === 3)
+    await eventually(() => attempts === 3)
     await other.publish('v', 'y', { qos: 1 })
-    await until(() => attempts === 4)
+    await eventually(() => attempts === 4)
     expect([handling.invalid, told.length]).toEqual([2, 2])
     const wrong = mq
       .channel('v', mq.number())
@@ -428,7 +429,7 @@ describe('bad payloads', () => {
     })
     client.on('invalid', () => void channel.publish({ id: 'a' }, 1))
     await other.publish('v/a', 'x', { qos: 1 })
-    await until(() => got.length === 5)
+    await eventually(() => got.length === 5)
     expect(got).toEqual([1, 2, 3, 4, 5])
     expect(told).toHaveLength(1)
     await using subscription = await channel.subscribe([{ id: 'b' }, { id: 'b' }, {}])
@@ -444,7 +445,7 @@ describe('bad payloads', () => {
     const channels = Array.from({ length: 300 }, (_, n) => mq.channel(`many/${n}/{id}` as 'many/0/{id}', mq.number()))
     await Promise.all(channels.map((channel, n) => channel.on(client).listen(({ params, value }) => void got.push(`${n} ${params.id} ${value}`))))
     for (let n = 0; n < 300; n += 7) await other.publish(`many/${n}/x`, String(n))
-    await until(() => got.length === 43)
+    await eventually(() => got.length === 43)
     expect(got).toEqual(Array.from({ length: 43 }, (_, n) => `${n * 7} x ${n * 7}`))
   })
 
