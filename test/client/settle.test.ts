@@ -283,22 +283,24 @@ it('pain 22 what nobody awaits is no unhandled rejection: closed, ready, writabl
 
 const long = process.env['MQWIRE_LONG'] !== undefined
 
+/** Nothing of a life is pending, and no timer stays; gives the states that it went through. */
+async function settledStates(seed: number, { ledger, world }: RandomLife): Promise<string[]> {
+  const { pending, untyped } = ledger
+  expect({ seed, pending, untyped, state: world.client.state }).toEqual({ seed, pending: [], untyped: [], state: 'closed' })
+  await world.clock.advance(2000)
+  expect({ seed, timers: world.clock.pending }).toEqual({ seed, timers: 0 })
+  return world.seen('state').map(({ state }) => state)
+}
+
 // 10,000 in `npm run pains`.
 describe(`pain 6 ${long ? '10,000' : 300} random orders of calls: nothing stays pending, no timer stays`, () => {
   const rounds = long ? 400 : 12
   it.each(Array.from({ length: 25 }, (_, block) => block))('block %s', { timeout: long ? 600_000 : 20_000 }, async (block) => {
     for (let round = 0; round < rounds; round++) {
       const seed = block * rounds + round + 1
-      const { ledger, world } = await new RandomLife(seed).live()
-      expect({ seed, pending: ledger.pending, untyped: ledger.untyped, state: world.client.state }).toEqual({
-        seed,
-        pending: [],
-        untyped: [],
-        state: 'closed',
-      })
-      await world.clock.advance(2000)
-      expect({ seed, timers: world.clock.pending }).toEqual({ seed, timers: 0 })
-      const states = world.seen('state').map(({ state }) => state)
+      const life = await new RandomLife(seed).live()
+      const { world } = life
+      const states = await settledStates(seed, life)
       expect({ seed, states: new Set(states).size }).toEqual({ seed, states: states.length })
       expect({ seed, ends: world.seen('disconnect').length }).toEqual({ seed, ends: states.includes('connected') ? 1 : 0 })
     }
@@ -311,16 +313,9 @@ describe(`pain 6 ${long ? '10,000' : 300} random orders of calls: nothing stays 
     async (block) => {
       for (let round = 0; round < rounds; round++) {
         const seed = 1_000_000 + block * rounds + round
-        const { ledger, world } = await new RandomLife(seed, true).live()
-        expect({ seed, pending: ledger.pending, untyped: ledger.untyped, state: world.client.state }).toEqual({
-          seed,
-          pending: [],
-          untyped: [],
-          state: 'closed',
-        })
-        await world.clock.advance(2000)
-        expect({ seed, timers: world.clock.pending }).toEqual({ seed, timers: 0 })
-        const states = world.seen('state').map(({ state }) => state)
+        const life = await new RandomLife(seed, true).live()
+        const { world } = life
+        const states = await settledStates(seed, life)
         const from = states.includes('disconnecting') ? states.indexOf('disconnecting') : states.length - 1
         // Nothing comes between the beginning of the end and the end.
         expect({ seed, states: states.slice(from).filter((state) => state !== 'disconnecting') }).toEqual({ seed, states: ['closed'] })
