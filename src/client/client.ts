@@ -49,7 +49,8 @@ import { connect, reauthenticate, reconnect, setBrokers } from './lifecycle/conn
 import { Core } from './lifecycle/core.js'
 import { snapshot } from './lifecycle/snapshot.js'
 import { parseEndpoints } from './parsing/endpoint.js'
-import { eventName, parseOptions } from './parsing/options.js'
+import { eventName } from './parsing/event-names.js'
+import { parseOptions } from './parsing/options.js'
 import {
   type CheckedSubscription,
   checkedTopic,

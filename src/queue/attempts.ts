@@ -4,20 +4,36 @@
  * It must never tell the end of an attempt twice.
  */
 import type { Publisher, Receipt } from '../client/api/index.js'
-import { type Inside, inside } from '../client/common/inside.js'
+import type { EntryLink } from '../client/common/inside.js'
 import { MqttError } from '../errors.js'
+import type { StoreOperation } from '../store/base/store.js'
 import type { StoredEntry } from './entry-log.js'
+import { insideOf } from './sharing.js'
+import { endsEntry, verdictOf } from './verdict.js'
 
 const longestExpiry = 0xffff_ffff
+
+/** Changes that are to be made in one batch with what is done to an entry. */
+export type Changes = readonly StoreOperation[]
 
 /** What becomes of entries under way. */
 export interface AttemptOwner {
   /** It was acknowledged. */
-  handleReceipt(stored: StoredEntry, receipt: Receipt): void
+  handleReceipt(stored: StoredEntry, receipt: Receipt, also: Changes): void
   /** It was acknowledged after its attempt had failed, and is not under way again. */
   handleLateReceipt(stored: StoredEntry, receipt: Receipt): void
   /** It was refused, took too long, or its outcome is unknown. */
-  handleFailure(stored: StoredEntry, error: unknown): void
+  handleFailure(stored: StoredEntry, error: unknown, also: Changes): void
+}
+
+/** How entries are published. */
+export interface AttemptConfig {
+  /** Milliseconds. */
+  readonly publishTimeout: number
+  /** They lie in the store of the publisher's session. */
+  readonly shared: boolean
+  /** The keys of an entry and of the count. */
+  keysOf(stored: StoredEntry): Pick<EntryLink, 'key' | 'countsKey'>
 }
 
 /** One publish of an entry. */
@@ -27,20 +43,22 @@ interface Attempt {
   timer: ReturnType<typeof setTimeout> | undefined
   /** It counts no more. */
   over: boolean
+  /** What ends its publish in the store. */
+  also: Changes
 }
 
 /** Publishes of entries that have not ended. */
 export class Attempts {
   readonly #publisher: Publisher<unknown>
-  readonly #timeout: number
+  readonly #config: AttemptConfig
   readonly #owner: AttemptOwner
   readonly #open = new Map<number, Attempt>()
   #watching = false
   #abandoned = false
 
-  constructor(publisher: Publisher<unknown>, timeout: number, owner: AttemptOwner) {
+  constructor(publisher: Publisher<unknown>, config: AttemptConfig, owner: AttemptOwner) {
     this.#publisher = publisher
-    this.#timeout = timeout
+    this.#config = config
     this.#owner = owner
   }
 
@@ -60,13 +78,12 @@ export class Attempts {
 
   /** Publishes an entry. */
   begin(stored: StoredEntry): void {
-    const { id, topic, payload, qos, retain } = stored.entry
-    const attempt: Attempt = { stored, controller: new AbortController(), timer: undefined, over: false }
-    this.#open.set(id, attempt)
-    this.#arm(attempt)
-    const options = { qos, retain, properties: this.#propertiesOf(stored), signal: attempt.controller.signal }
+    const attempt: Attempt = { stored, controller: new AbortController(), timer: undefined, over: false, also: [] }
+    this.#open.set(stored.entry.id, attempt)
+    // In the store of the session it is published once, however long that takes.
+    if (!this.#config.shared) this.#arm(attempt)
     // A publisher that throws rejects, and one that gives no promise has taken it.
-    const sent = new Promise<unknown>((resolve) => resolve(this.#publisher.publish(topic, payload, options)))
+    const sent = new Promise<unknown>((resolve) => resolve(this.#publish(attempt)))
     sent.then(
       (receipt) => this.#handleReceipt(attempt, receipt as Receipt),
       (error: unknown) => this.#handleFailure(attempt, error),
@@ -82,16 +99,36 @@ export class Attempts {
     }
   }
 
+  #publish(attempt: Attempt): Promise<unknown> {
+    const { stored } = attempt
+    const { topic, payload, qos, retain } = stored.entry
+    const options = { qos, retain, properties: this.#propertiesOf(stored), signal: attempt.controller.signal }
+    if (!this.#config.shared) return this.#publisher.publish(topic, payload, options)
+    const keeper = insideOf(this.#publisher)?.publishQueue?.keeper
+    // The client has not read the store yet.
+    if (keeper === undefined) throw new MqttError('ERR_NOT_CONNECTED')
+    const ended: EntryLink['ended'] = (error, changes) => this.#handleEnded(attempt, error, changes)
+    return keeper.publishEntry({ ...this.#config.keysOf(stored), ended }, topic, payload, options)
+  }
+
+  // The entry goes together with its publish, or stays.
+  #handleEnded(attempt: Attempt, error: unknown, changes: Changes): boolean | undefined {
+    if (attempt.over || this.#abandoned) return undefined
+    const goes = error === undefined || endsEntry(verdictOf(error, attempt.stored.entry.qos === 2))
+    if (goes) attempt.also = changes
+    return goes
+  }
+
   // What is left of its time goes along (section 3.3.2.3.3), where the version has it.
   #propertiesOf({ entry: { properties, expires } }: StoredEntry): StoredEntry['entry']['properties'] {
     if (expires === undefined) return properties
-    const { modern } = (this.#publisher as { [inside]?(): Inside })[inside]?.() ?? { modern: true }
+    const { modern } = insideOf(this.#publisher) ?? { modern: true }
     const seconds = Math.min(longestExpiry, Math.max(1, Math.ceil((expires - Date.now()) / 1000)))
     return modern ? { ...properties, messageExpiryInterval: seconds } : properties
   }
 
   #arm(attempt: Attempt): void {
-    attempt.timer = setTimeout(() => this.#handleTimeout(attempt), this.#timeout)
+    attempt.timer = setTimeout(() => this.#handleTimeout(attempt), this.#config.publishTimeout)
   }
 
   // Time without a connection does not count.
@@ -125,7 +162,7 @@ export class Attempts {
     const { stored, over } = attempt
     if (!over) {
       this.#end(attempt)
-      return this.#owner.handleReceipt(stored, receipt)
+      return this.#owner.handleReceipt(stored, receipt, attempt.also)
     }
     if (this.#abandoned) return
     // It took its time, and another attempt is under way, or waits: the message has arrived.
@@ -137,6 +174,6 @@ export class Attempts {
   #handleFailure(attempt: Attempt, error: unknown): void {
     if (attempt.over) return
     this.#end(attempt)
-    this.#owner.handleFailure(attempt.stored, error)
+    this.#owner.handleFailure(attempt.stored, error, attempt.also)
   }
 }

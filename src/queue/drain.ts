@@ -6,8 +6,8 @@
 import type { Publisher, Receipt } from '../client/api/index.js'
 import { within } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
-import type { StoreOperation } from '../store/store.js'
-import { type AttemptOwner, Attempts } from './attempts.js'
+import type { StoreOperation } from '../store/base/store.js'
+import { type AttemptOwner, Attempts, type Changes as StoreChanges } from './attempts.js'
 import { Changes } from './changes.js'
 import type { EntryLog, StoredEntry } from './entry-log.js'
 import { Lines } from './lines.js'
@@ -15,7 +15,7 @@ import { Lookahead } from './lookahead.js'
 import type { QueueConfig } from './options.js'
 import { Removals } from './removals.js'
 import { Retries } from './retries.js'
-import { verdictOf } from './verdict.js'
+import { endsEntry, verdictOf } from './verdict.js'
 
 /** Entries whose deletion is under way; then no more are published. */
 const mostRemovals = 1024
@@ -39,6 +39,8 @@ export class Drain implements AttemptOwner {
   readonly ahead: Lookahead
   readonly #publisher: Publisher<unknown>
   readonly #concurrency: number
+  /** QoS 2 is not published again while its outcome is unknown. */
+  readonly #once: boolean
   readonly #owner: DrainOwner
   readonly #lines: Lines
   readonly #attempts: Attempts
@@ -53,7 +55,9 @@ export class Drain implements AttemptOwner {
     this.#owner = owner
     this.#lines = new Lines(publisher.ordered === true)
     this.ahead = new Lookahead(this.#lines, log, config.batchSize, this.#changes)
-    this.#attempts = new Attempts(publisher, config.publishTimeout, this)
+    const { publishTimeout, shared } = config
+    this.#once = shared
+    this.#attempts = new Attempts(publisher, { publishTimeout, shared, keysOf: (stored) => log.keysOf(stored) }, this)
     this.#retries = new Retries(config.backoff)
     this.#removals = new Removals(log, this.#changes, this.#stop.signal, (error) => owner.handleError(error))
   }
@@ -100,20 +104,20 @@ export class Drain implements AttemptOwner {
     this.#changes.tell()
   }
 
-  handleReceipt(stored: StoredEntry, receipt: Receipt): void {
+  handleReceipt(stored: StoredEntry, receipt: Receipt, also: StoreChanges): void {
     this.#lines.handleDone(stored)
-    this.#finish(stored, receipt)
+    this.#finish(stored, receipt, also)
   }
 
   handleLateReceipt(stored: StoredEntry, receipt: Receipt): void {
-    if (this.#lines.remove(stored)) this.#finish(stored, receipt)
+    if (this.#lines.remove(stored)) this.#finish(stored, receipt, [])
   }
 
-  handleFailure(stored: StoredEntry, error: unknown): void {
-    const verdict = verdictOf(error)
-    if (verdict === 'dead' || verdict === 'expired') {
+  handleFailure(stored: StoredEntry, error: unknown, also: StoreChanges): void {
+    const verdict = verdictOf(error, this.#once && stored.entry.qos === 2)
+    if (endsEntry(verdict)) {
       this.#lines.handleDone(stored)
-      this.#giveUp(stored, error as MqttError, verdict === 'dead')
+      this.#giveUp(stored, error as MqttError, verdict === 'dead', also)
     } else {
       this.#lines.hold(stored)
       if (verdict === 'over') this.stop()
@@ -155,7 +159,7 @@ export class Drain implements AttemptOwner {
     const { expires } = stored.entry
     if (expires !== undefined && expires <= Date.now()) {
       this.#lines.handleDone(stored)
-      return this.#giveUp(stored, new MqttError('ERR_EXPIRED'), false)
+      return this.#giveUp(stored, new MqttError('ERR_EXPIRED'), false, [])
     }
     this.#attempts.begin(stored)
     this.#owner.handleProgress()
@@ -169,14 +173,14 @@ export class Drain implements AttemptOwner {
     this.#changes.tell()
   }
 
-  #finish(stored: StoredEntry, receipt: Receipt): void {
+  #finish(stored: StoredEntry, receipt: Receipt, also: StoreChanges): void {
     this.#retries.forget(stored.entry.id)
-    void this.#removals.remove(stored).then(() => this.#owner.handleDelivered(stored, receipt))
+    void this.#removals.remove(stored, also).then(() => this.#owner.handleDelivered(stored, receipt))
   }
 
-  #giveUp(stored: StoredEntry, error: MqttError, dead: boolean): void {
+  #giveUp(stored: StoredEntry, error: MqttError, dead: boolean, also: StoreChanges): void {
     this.#retries.forget(stored.entry.id)
-    const also = dead ? () => this.#owner.handleDead(stored, error) : undefined
-    void this.#removals.remove(stored, also).then((gone) => gone && this.#owner.handleLost(stored, error))
+    const letter = dead ? () => this.#owner.handleDead(stored, error) : undefined
+    void this.#removals.remove(stored, also, letter).then((gone) => gone && this.#owner.handleLost(stored, error))
   }
 }

@@ -6,7 +6,7 @@
  */
 import { type Deferred, deferred } from '../client/common/abort.js'
 import type { MqttError } from '../errors.js'
-import type { Store, StoreOperation } from '../store/store.js'
+import type { Store, StoreOperation } from '../store/base/store.js'
 import type { QueueEntry } from './entry.js'
 import { EntryRecords, recordOf } from './entry-records.js'
 
@@ -75,6 +75,11 @@ export class EntryLog {
     else [this.count, this.bytes, this.#next] = counts
     // Never a number again, whatever the record says.
     this.#next = Math.max(this.#next, (await this.#records.lastId()) + 1)
+  }
+
+  /** The keys of an entry and of the count. */
+  keysOf({ entry: { id } }: StoredEntry): { readonly key: string; readonly countsKey: string } {
+    return { key: this.#records.deleting(id).key, countsKey: this.#records.countsKey }
   }
 
   /** The number that the next entry will have. */

@@ -4,8 +4,8 @@
  * Every failure of the store is `ERR_STORE`. It must never take a record of a later version for a damaged one.
  */
 import { MqttError } from '../errors.js'
-import { isOfLaterVersion, openRecord, quarantine, sealRecord } from '../store/record.js'
-import type { Store, StoreOperation } from '../store/store.js'
+import { isOfLaterVersion, openRecord, quarantine, sealRecord } from '../store/base/record.js'
+import type { Store, StoreOperation } from '../store/base/store.js'
 import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
 
 /** Digits of a number in a key: as many as the largest safe one has. */
@@ -41,6 +41,11 @@ export class EntryRecords {
     this.#told = told
   }
 
+  /** The key of the counts. */
+  get countsKey(): string {
+    return `${this.#prefix}m`
+  }
+
   putting(id: number, value: Uint8Array): StoreOperation {
     return { type: 'put', key: this.#keyOf(id), value }
   }
@@ -53,7 +58,7 @@ export class EntryRecords {
     const body = new Uint8Array(24)
     const view = new DataView(body.buffer)
     for (const [index, value] of counts.entries()) view.setFloat64(index * 8, value)
-    return { type: 'put', key: this.#countsKey, value: sealRecord(body) }
+    return { type: 'put', key: this.countsKey, value: sealRecord(body) }
   }
 
   /** @throws MqttError ERR_STORE */
@@ -68,7 +73,7 @@ export class EntryRecords {
   /** Undefined where there are none, or damaged ones. @throws MqttError ERR_STORE */
   async readCounts(): Promise<Counts | undefined> {
     try {
-      const value = await this.#store.get(this.#countsKey)
+      const value = await this.#store.get(this.countsKey)
       if (value === undefined) return undefined
       assertKnown(value)
       const body = openRecord(value)
@@ -76,7 +81,7 @@ export class EntryRecords {
         const view = new DataView(body.buffer, body.byteOffset)
         return [view.getFloat64(0), view.getFloat64(8), view.getFloat64(16)]
       }
-      await this.#putAside(this.#countsKey, value)
+      await this.#putAside(this.countsKey, value)
       return undefined
     } catch (error) {
       throw storeError(error)
@@ -107,10 +112,6 @@ export class EntryRecords {
     } catch (error) {
       throw storeError(error)
     }
-  }
-
-  get #countsKey(): string {
-    return `${this.#prefix}m`
   }
 
   // Behind every number.

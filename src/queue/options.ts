@@ -1,7 +1,7 @@
 /**
  * What callers of the queue give, checked. Nothing of theirs is written to, and nothing is kept that they may change.
  */
-import type { Backoff, Bytes, Payload, PublishProperties } from '../client/api/index.js'
+import type { Backoff, Bytes, Payload, Publisher, PublishProperties } from '../client/api/index.js'
 import { longestDelay } from '../client/common/bounds.js'
 import {
   anyObject,
@@ -24,9 +24,10 @@ import {
 } from '../client/common/schema.js'
 import { exponential } from '../client/parsing/backoff.js'
 import { MqttError } from '../errors.js'
-import type { Store } from '../store/store.js'
+import type { Store } from '../store/base/store.js'
 import { validateTopicName } from '../wire/topics.js'
 import type { QueueEntry } from './entry.js'
+import { shares } from './sharing.js'
 import type { DeadLetter, QueueOptions } from './types.js'
 
 const store: Parser<Store> = (value, path) => {
@@ -64,18 +65,20 @@ export type QueueConfig = ReturnType<typeof queueConfig>
 const queueOptions = object<{ -readonly [K in keyof typeof queueSchema]: ReturnType<(typeof queueSchema)[K]> }>(queueSchema)
 
 /** Checks the options of `openQueue`. @throws MqttError ERR_INVALID_OPTION, ERR_EVICTION_NOT_SUPPORTED */
-export function queueConfig(given: QueueOptions) {
+export function queueConfig(given: QueueOptions, publisher: Publisher<unknown>) {
   const parsed = queueOptions(given ?? {})
-  if (parsed.qos === 2) assertDuplicates(parsed.duplicates)
+  const shared = shares(publisher, parsed.store)
+  const duplicates = shared ? 'allowed' : parsed.duplicates
+  if (parsed.qos === 2) assertDuplicates(duplicates)
   if (parsed.overflow === 'drop-oldest' && parsed.store.evicts === false)
     throw new MqttError('ERR_EVICTION_NOT_SUPPORTED', "this store cannot delete its oldest entries: overflow 'drop-oldest' needs that", {
       option: 'overflow',
     })
-  return { ...parsed, backoff: parsed.backoff ?? exponential() }
+  return { ...parsed, duplicates, shared, backoff: parsed.backoff ?? exponential() }
 }
 
 function assertDuplicates(duplicates: 'allowed' | undefined): void {
-  if (duplicates !== 'allowed') invalid('qos', "1, or 2 with duplicates: 'allowed': what was published before a crash is published again")
+  if (duplicates !== 'allowed') invalid('qos', "1, or 2 where queue and client share one store, or with duplicates: 'allowed'")
 }
 
 const publishProperties = object<PublishProperties>({

@@ -5,7 +5,7 @@
  * Whoever publishes looks at `size`: records that could not be deleted would be published again after a restart, so that they have a bound.
  */
 import { within } from '../client/common/abort.js'
-import type { StoreOperation } from '../store/store.js'
+import type { StoreOperation } from '../store/base/store.js'
 import type { Changes } from './changes.js'
 import type { EntryLog, StoredEntry } from './entry-log.js'
 
@@ -38,14 +38,14 @@ export class Removals {
     return this.#open.has(id)
   }
 
-  /** Deletes an entry, in one batch with what `also` gives. False when it stays: the queue was closed before that could be had. */
-  async remove(stored: StoredEntry, also?: () => Promise<readonly StoreOperation[]>): Promise<boolean> {
+  /** Deletes an entry, in one batch with `also` and what `more` gives. False when it stays: the queue was closed before that could be had. */
+  async remove(stored: StoredEntry, also: readonly StoreOperation[], more?: () => Promise<readonly StoreOperation[]>): Promise<boolean> {
     const { id } = stored.entry
     this.#open.add(id)
     this.#changes.tell()
-    // Without `also` it is asked for in the same turn: who closes the queue waits for what was asked for.
-    const operations = also === undefined ? [] : await this.#insist(also)
-    if (operations !== undefined) await this.#insist(() => this.#log.remove([stored], operations))
+    // Without `more` it is asked for in the same turn: who closes the queue waits for what was asked for.
+    const operations = more === undefined ? [] : await this.#insist(more)
+    if (operations !== undefined) await this.#insist(() => this.#log.remove([stored], [...also, ...operations]))
     this.#open.delete(id)
     this.#changes.tell()
     return operations !== undefined

@@ -10,7 +10,7 @@ import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { Emitter } from '../client/common/emitter.js'
 import { unknown } from '../client/common/schema.js'
 import { MqttError } from '../errors.js'
-import type { Store } from '../store/store.js'
+import type { Store } from '../store/base/store.js'
 import { DeadLetters } from './dead-letters.js'
 import { Drain } from './drain.js'
 import { additionOf, EntryLog } from './entry-log.js'
@@ -28,7 +28,7 @@ const opened = new WeakMap<Store, Set<string>>()
 /** Opens the queue. @throws MqttError as `openQueue` */
 export async function openStoredQueue(publisher: Publisher<unknown>, options: QueueOptions): Promise<Queue> {
   if (typeof publisher?.publish !== 'function') throw new MqttError('ERR_INVALID_OPTION', 'publisher must have publish()', { option: 'publisher' })
-  const config = queueConfig(options)
+  const config = queueConfig(options, publisher)
   const names = opened.get(config.store) ?? new Set()
   opened.set(config.store, names)
   if (names.has(config.name)) throw new MqttError('ERR_STORE_LOCKED', `queue '${config.name}' of this store is open already`, { option: 'name' })

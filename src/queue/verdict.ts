@@ -24,12 +24,17 @@ const hopeless: readonly string[] = [
   'ERR_UNSUPPORTED_OPTION',
 ]
 
-/** What this error means. What nobody knows may pass. */
-export function verdictOf(error: unknown): Verdict {
+/** True when there is nothing to try again. */
+export function endsEntry(verdict: Verdict): boolean {
+  return verdict === 'dead' || verdict === 'expired'
+}
+
+/** What this error means. What nobody knows may pass, unless it is to arrive once and has arrived perhaps. */
+export function verdictOf(error: unknown, once = false): Verdict {
   if (!MqttError.is(error)) return 'retry'
-  const { code, reasonCode } = error
+  const { code, reasonCode, outcome } = error
   if (code === 'ERR_PUBLISH_REFUSED') return passing.includes(reasonCode) ? 'retry' : 'dead'
   if (code === 'ERR_EXPIRED') return 'expired'
   if (code === 'ERR_CLOSED' || code === 'ERR_QUEUE_CLOSED') return 'over'
-  return hopeless.includes(code) ? 'dead' : 'retry'
+  return hopeless.includes(code) || (once && outcome === 'unknown') ? 'dead' : 'retry'
 }

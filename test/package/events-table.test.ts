@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { eventName } from '../../src/client/parsing/options.js'
+import { eventName } from '../../src/client/parsing/event-names.js'
 import { compile } from './code-blocks.js'
 import { removeProjects, requireDist, root } from './fixture.js'
 

@@ -5,6 +5,7 @@ import type { MqttError } from '../../errors.js'
 import type { Bytes, ConnackPacket, DisconnectPacket, Packet, QoS } from '../../wire/packets.js'
 import type { Message } from './message.js'
 import type { Negotiated } from './negotiated.js'
+import type { Receipt } from './publishing.js'
 import type { Subscription } from './subscriptions.js'
 
 /** A publish that was sent and not acknowledged. */
@@ -21,6 +22,14 @@ export interface InFlight {
 export interface RejectedInFlight extends InFlight {
   /** What its promise rejected with. */
   readonly error: MqttError
+}
+
+/** What an earlier process had left in the store. */
+export interface Recovered {
+  /** Publishes that were sent, or about to be, and lack their last acknowledgement. Each ends in a `recovered` event. */
+  readonly outbound: number
+  /** Incoming messages whose identifiers are known, so that they are recognised when the server sends them again. */
+  readonly inbound: number
 }
 
 /** Event name to listener; those that are left out or undefined are not there. */
@@ -61,6 +70,8 @@ export interface ClientEvents {
     readonly sessionPresent: boolean
     /** URL of the endpoint, without user-info and query. */
     readonly endpoint: string
+    /** With a `store`, on the first connection: what an earlier process had left. */
+    readonly recovered: Recovered | undefined
     /** Under `protocolVersion: 'auto'` on MQTT 3.1.1: names of the options that are set and that it does not have. Else empty. */
     readonly dropped: readonly string[]
   }
@@ -131,6 +142,18 @@ export interface ClientEvents {
     readonly lateness: number
     /** Seconds, as agreed with the server (section 3.1.2.10). */
     readonly keepAlive: number
+  }
+  /** A publish of an earlier process, which the store had kept, has ended: one for each that `connect` counted. */
+  recovered: InFlight & {
+    /** What it was acknowledged with; undefined where it failed. */
+    readonly receipt: Receipt | undefined
+    /** Why it failed; `outcome: 'unknown'` where it may have arrived. Undefined where it did not. */
+    readonly error: MqttError | undefined
+  }
+  /** A record of the session in the store was damaged; it was put aside, and the session goes on without it. */
+  storecorrupt: {
+    /** Its key in the store, before it was put aside. */
+    readonly key: string
   }
   /** A message that no subscription here was made for; it was acknowledged. */
   unclaimed: {

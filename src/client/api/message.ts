@@ -40,6 +40,11 @@ export interface Message {
   readonly dup: boolean
   /** True when the server had tried to deliver this message before (QoS 1 and 2). */
   readonly redelivered: boolean
+  /**
+   * With a `store`, at QoS 1 and 2: the same for each delivery of this message, also after a restart of the process, and different from that of every
+   * other message. Else undefined.
+   */
+  readonly id: string | undefined
   /** Decoded when they are asked for first. */
   readonly properties: MessageProperties
   /** The payload as UTF-8. @throws MqttError ERR_MESSAGE_RELEASED also when its buffer was transferred */

@@ -4,6 +4,7 @@
  * Durations are milliseconds unless a field says seconds (those that MQTT itself counts in seconds).
  */
 import type { MqttError } from '../../errors.js'
+import type { Store } from '../../store/base/store.js'
 import type { FrameScanner } from '../../wire/frames.js'
 import type { UserProperties } from '../../wire/packets.js'
 import type { AuthMechanism } from './auth.js'
@@ -74,6 +75,17 @@ export interface VirtualPlatform {
   now(): number
 }
 
+/** A session in a store. */
+export interface SessionStore {
+  /** Where. */
+  readonly store: Store
+  /**
+   * Incoming messages are kept, too, one write for each read: `message.id` tells a repeat from a new message, and QoS 2 is handed out once across
+   * restarts. False saves the write. Default true.
+   */
+  readonly inbound?: boolean | undefined
+}
+
 /** Options of a client. They are parsed into a frozen copy; the object given is never written to. */
 export interface ClientOptions {
   /** Client Identifier (section 3.1.3.1). Default `''`: the broker assigns one; in 3.1.1 one is made up. */
@@ -102,9 +114,18 @@ export interface ClientOptions {
   readonly pingTimeout?: number | undefined
   /** Milliseconds from `credentials()` and dial to CONNACK, for each endpoint; then `ERR_CONNECT_TIMEOUT`. Default 10,000. */
   readonly connectTimeout?: number | undefined
-  /** False declares that this `clientId`, which it needs, owns a session that is to be resumed (section 3.1.2.4). Default true. */
+  /**
+   * False declares that this `clientId`, which it needs, owns a session that is to be resumed (section 3.1.2.4). Default true; false with a `store`, where
+   * an empty `clientId` will do: the one that the broker assigns is kept.
+   */
   readonly cleanStart?: boolean | undefined
-  /** Seconds that the session outlives the connection, 0 to 4,294,967,295, which is for ever (section 3.1.2.11.2). Default 300. */
+  /**
+   * Keeps the session where it survives the process (section 4.1): publishes that were sent and not acknowledged, and identifiers of messages that came in.
+   * A `Store` of `mqwire/store`, or `{ store, inbound }`. Nothing is sent or acknowledged before it is stored. The store stays the caller's: the client
+   * does not close it. It may hold the sessions of several clients, each under its own `clientId`. Default: none.
+   */
+  readonly store?: Store | SessionStore | undefined
+  /** Seconds that the session outlives the connection, 0 to 4,294,967,295, which is for ever (section 3.1.2.11.2). Default 300; a week with a `store`. */
   readonly sessionExpiryInterval?: number | undefined
   /**
    * QoS 1 and 2 messages that the broker may have open towards us, 1 to 65,535 (section 3.1.2.11.3). Default 65,535: some

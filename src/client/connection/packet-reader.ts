@@ -48,7 +48,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   readonly #host: ConnectionHost
   readonly #owner: ReaderOwner
   readonly #session: Session
-  readonly #router: MessageTaker
+  readonly #inbox: MessageTaker
   readonly #version: ProtocolVersion
   /** How packets are found. */
   readonly #options: FrameOptions
@@ -65,18 +65,19 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   #pending = 0
 
   constructor(transport: Transport, host: ConnectionHost, { protocolVersion, properties }: ConnectPacket, owner: ReaderOwner) {
-    const { links, options, platform, router } = host
+    const { links, options, platform } = host
+    const { inbox } = links
     const { maximumPacketSize = options.maximumPacketSize } = properties
     const found: FrameOptions = { protocolVersion, maximumPacketSize, sizeLimit, splits: true, allocate: platform.allocate }
     super(host, transport, found)
     this.#host = host
     this.#owner = owner
     this.#session = host.session
-    this.#router = router
+    this.#inbox = inbox
     this.#version = protocolVersion
     this.#options = found
     this.#topics = new TopicTable(options.memoryBudget * topicShare)
-    this.#reads = platform.reads?.(router, this)
+    this.#reads = platform.reads?.(inbox, this)
     if (links.scanner !== undefined) this.useScanner(links.scanner)
   }
 
@@ -135,7 +136,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     const session = this.#session
     if (this.#taken) {
       this.#view.release()
-      this.#router.handleReadEnd()
+      this.#inbox.handleReadEnd()
       this.#taken = false
     }
     const { pending } = this.framer
@@ -186,9 +187,9 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   #handlePublish(): void {
     const view = this.#view
     const session = this.#session
-    const router = this.#router
+    const inbox = this.#inbox
     const { framer } = this
-    if (!this.#taken) router.handleRead(this.#window)
+    if (!this.#taken) inbox.handleRead(this.#window)
     this.#taken = true
     framer.read(view, this.#topics)
     if (!this.#expected) return
@@ -201,8 +202,8 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
       if (this.#owner.over) return
     }
     const ticket = view.qos === 0 ? noTicket : session.receiveWindow.handlePublish(view.packetId, view.qos, view.dup)
-    if (ticket >= 0 || view.qos === 0) router.handleMessage(view, record, ticket, framer.limit)
-    else if (ticket === REPEAT) router.handleRepeat()
+    if (ticket >= 0 || view.qos === 0) inbox.handleMessage(view, record, ticket, framer.limit)
+    else if (ticket === REPEAT) inbox.handleRepeat()
   }
 
   // What an alias stands for, with what is known about that topic.

@@ -27,6 +27,8 @@ export interface ConnectionOwner {
 export interface ConnectionKeeper {
   /** Finds frames faster; undefined where there is none, or not yet. */
   readonly scanner: FrameScanner | undefined
+  /** Where messages go. */
+  readonly inbox: MessageTaker
   /** Undefined unless somebody watches packets. */
   readonly watch: ((direction: 'in' | 'out', packet: Packet) => void) | undefined
   /** What a CONNACK has to wait for before it counts; rejects when it is not to be believed. */
@@ -67,4 +69,4 @@ export interface Publishes {
 }
 
 /** All of it. */
-export type ConnectionHost = ClientContext & ConnectionOwner & { readonly router: MessageTaker; readonly publishQueue: Publishes }
+export type ConnectionHost = ClientContext & ConnectionOwner & { readonly publishQueue: Publishes }

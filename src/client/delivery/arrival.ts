@@ -9,6 +9,8 @@ import { noTicket } from '../session/numbers.js'
 /** Takes the outcome of a message: the session, or what several consumers share. */
 export interface Settler {
   settle(ticket: number, reasonCode: number): boolean
+  /** Of the message that it was made for, where those have one. */
+  readonly id?: string | undefined
   /** A consumer is done with its share, though others are not. */
   handleTurnEnd?(): void
   /** One of several consumers leaves it to the others; false when it is the last, and nobody decided anything. */
@@ -70,6 +72,10 @@ export abstract class Arrival extends Printed implements Head {
     this.#size = size
   }
 
+  get id(): string | undefined {
+    return this.#settler.id
+  }
+
   /** Leaves the outcome to the other consumers of this message; false when there are none that would decide it. */
   giveUp(): boolean {
     if (this.#settler.giveUp?.() !== true) return false
@@ -100,6 +106,10 @@ export class SharedOutcome implements Settler {
     this.#settler = settler
     this.#ticket = ticket
     this.#open = consumers
+  }
+
+  get id(): string | undefined {
+    return this.#settler.id
   }
 
   giveUp(): boolean {

@@ -18,6 +18,8 @@ export class Budget {
   bytes = 0
   /** There was no room for a message: this connection brings no more at QoS 1 and 2. */
   overdrawn = false
+  /** What comes now was counted before. */
+  granted = false
   readonly #host: DeliveryHost<Consumer>
   readonly #drops: DropReport
   /** Bytes that it has left beside what is held elsewhere. */
@@ -42,7 +44,7 @@ export class Budget {
   /** True when a message of this size may be kept; one that may not is dealt with. */
   affords(size: number, topic: string, ticket: number): boolean {
     const fits = this.bytes + size <= this.#room
-    return (fits && !this.overdrawn) || this.#exceeds(size, topic, ticket)
+    return (fits && !this.overdrawn) || this.granted || this.#exceeds(size, topic, ticket)
   }
 
   /** The client is over. */

@@ -12,7 +12,8 @@ import { BorrowedMessage, type DeliveredMessage, OwnedMessage } from './message.
 
 /** Makes the messages of one client. */
 export class MessageFactory {
-  readonly #settler: Settler
+  /** Takes the outcomes of what is made. */
+  settler: Settler
   readonly #pieces = new Pieces()
   /** What is read from, where messages may be lent in it. */
   window: Piece | undefined
@@ -20,7 +21,7 @@ export class MessageFactory {
   limit = 0
 
   constructor(settler: Settler) {
-    this.#settler = settler
+    this.settler = settler
   }
 
   /** What was read belongs to its owner again. */
@@ -44,7 +45,7 @@ export class MessageFactory {
     ticket: number,
     entry: ReadRoute,
     consumer: Consumer,
-    settler = this.#settler,
+    settler = this.settler,
   ): DeliveredMessage {
     const pieces = this.#pieces
     const borrowed = consumer.config.lifetime === 'borrowed'
@@ -58,6 +59,6 @@ export class MessageFactory {
   /** A message that nobody reads yet. */
   makeUnread(view: PublishView, topic: string, size: number, ticket: number, entry: ReadRoute | undefined): DeliveredMessage {
     const piece = this.#pieces.hold(view, view.payloadEnd, false)
-    return new OwnedMessage(size, this.#settler, false).place(view, topic, piece, this.#pieces.shift, ticket, entry)
+    return new OwnedMessage(size, this.settler, false).place(view, topic, piece, this.#pieces.shift, ticket, entry)
   }
 }

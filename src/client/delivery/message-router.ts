@@ -11,7 +11,7 @@ import { SparseSet } from '../common/sparse.js'
 import { StallWatch, stallAge, stallCheck } from '../common/stall-watch.js'
 import type { Piece } from '../memory/message-memory.js'
 import { noTicket } from '../session/numbers.js'
-import { isOwed, SharedOutcome } from './arrival.js'
+import { isOwed, type Settler, SharedOutcome } from './arrival.js'
 import { Audience, type ReadRoute, type Recipient } from './audience.js'
 import { Budget } from './budget.js'
 import type { Consumer } from './consumer.js'
@@ -63,6 +63,12 @@ export class MessageRouter {
     if (this.unmoved.size > 0) this.moveOut(false)
   }
 
+  /** The next messages were taken in before: there is room for them, and this is what takes their outcomes; undefined after them. */
+  grant(settler: Settler | undefined): void {
+    this.budget.granted = settler !== undefined
+    this.#factory.settler = settler ?? this.#host
+  }
+
   /** What was read belongs to its owner again. */
   handleReadEnd(): void {
     this.#factory.handleReadEnd()
@@ -102,7 +108,7 @@ export class MessageRouter {
   #deliverToOne(view: PublishView, topic: string, ticket: number, entry: ReadRoute, consumer: Consumer): void {
     const owed = entry.soleQos > 0 ? ticket : noTicket
     // A handler of borrowed messages sees one while it is read.
-    if (consumer.mayShow && !this.budget.overdrawn) this.#factory.show(view, topic, owed, entry, consumer)
+    if (consumer.mayShow && !this.budget.overdrawn && !this.budget.granted) this.#factory.show(view, topic, owed, entry, consumer)
     else {
       const size = costOf(view, topic)
       if (!this.budget.affords(size, topic, ticket)) return
@@ -194,7 +200,7 @@ export class MessageRouter {
     const size = costOf(view, topic)
     if (!this.budget.affords(size * recipients.length, topic, ticket)) return
     const owing = ticket === noTicket ? 0 : recipients.filter((recipient) => recipient.owing).length
-    const settler = this.#host
+    const { settler } = this.#factory
     const outcome = owing > 1 ? new SharedOutcome(settler, ticket, owing) : settler
     // Memory is known to be shared before anybody sees it.
     const messages = recipients.map(({ consumer, entry, owing: owes }) =>

@@ -130,7 +130,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     if (!this.#borrowed) return this
     // This object may show another message by then.
     const settle = (ticket: number, reasonCode: number): boolean => ticket === this.ticket && this.settle(reasonCode)
-    const kept: DeliveredMessage = new OwnedMessage(this.size, { settle }, false)
+    const kept: DeliveredMessage = new OwnedMessage(this.size, { settle, id: this.id }, false)
     kept.arrive(this, this.topic, this.ticket, undefined)
     kept.copy(this)
     kept.#properties = this.#properties

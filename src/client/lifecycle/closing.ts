@@ -24,6 +24,7 @@ export function finish(parts: Parts, error: MqttError | undefined): void {
   const reason = error ?? closedError()
   states.failure = error
   parts.dialling.stop(reason)
+  parts.publishQueue.keeper?.stop()
   parts.publishQueue.end(reason)
   parts.registry.sender.end(reason)
 }
@@ -35,6 +36,8 @@ export function end(parts: Parts, error: MqttError | undefined): void {
   const reason = error ?? closedError()
   const link = links.current
   events.transition(() => {
+    // What is stored is for the next process.
+    parts.publishQueue.keeper?.stop()
     session.suspend()
     session.reset()
     links.expiry?.()

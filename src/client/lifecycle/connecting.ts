@@ -3,15 +3,20 @@
  */
 import { MqttError } from '../../errors.js'
 import { aborted, assertNotAborted, onAbort, within } from '../common/abort.js'
+import { keeperOf } from '../common/inside.js'
 import { closedError } from '../common/outcome.js'
-import { unsupported } from '../common/schema.js'
+import { optionError, unsupported } from '../common/schema.js'
 import type { ParsedEndpoint } from '../parsing/endpoint.js'
 import { findScanner } from '../parsing/scanning.js'
+import type { StoreConfig } from '../parsing/session-store.js'
+import type { Keeper } from '../publishing/keeping.js'
 import { destroy } from './closing.js'
 import type { Parts } from './parts.js'
 
 /** Seconds: who asks for more may have meant milliseconds. */
 const lazyKeepAlive = 3600
+
+type OpenKeeper = (parts: Parts, config: StoreConfig) => Promise<Keeper>
 
 /** Joins whatever is under way to connect, or begins. */
 export async function connect(parts: Parts, signal?: AbortSignal): Promise<void> {
@@ -29,10 +34,25 @@ export async function connect(parts: Parts, signal?: AbortSignal): Promise<void>
     if (keepAlive > lazyKeepAlive) parts.log('warn', `keepAlive: ${Math.round(keepAlive / 3600)} hours`)
     parts.events.transition(() => {
       states.enter('connecting')
-      parts.dialling.begin()
+      if (options.store === undefined) parts.dialling.begin()
+      else void recover(parts, options.store)
     })
   }
   return within(arrival, signal)
+}
+
+/** What an earlier process left is part of the session: it is read before anything is dialled. */
+async function recover(parts: Parts, config: StoreConfig): Promise<void> {
+  try {
+    const open = (config.store as { [keeperOf]?: OpenKeeper })[keeperOf] ?? ((await parts.platform.loadKeeper?.()) as OpenKeeper | undefined)
+    if (open === undefined) throw optionError('ERR_INVALID_OPTION', 'store', 'sessionStore() of mqwire/store')
+    const keeper = await open(parts, config)
+    if (parts.states.ended) return keeper.stop()
+    parts.publishQueue.keeper = keeper
+    parts.dialling.begin()
+  } catch (error) {
+    destroy(parts, error as MqttError)
+  }
 }
 
 /** Dials now instead of after the delay; replaces a connection that is up only when told to. */

@@ -24,7 +24,7 @@ import type { Login, ParsedEndpoint } from '../parsing/endpoint.js'
 import type { Config } from '../parsing/options.js'
 import { type Goodbye, isVersion4 } from '../parsing/requests.js'
 import type { Platform } from '../platform/platform.js'
-import type { PublishingHost } from '../publishing/ports.js'
+import type { KeepingHost } from '../publishing/keeping.js'
 import { PublishQueue } from '../publishing/publish-queue.js'
 import type { Action } from '../session/actions.js'
 import { Session } from '../session/session.js'
@@ -39,7 +39,7 @@ import { flush, handleAction, handleLost } from './transitions.js'
 
 /** Everything behind a client. */
 export class Core
-  implements Parts, Inside, LinkHost, ConnectionHost, DiallingHost, AuthenticationHost, ConsumerHost<Consumer>, PublishingHost, SubscribingHost
+  implements Parts, Inside, LinkHost, ConnectionHost, DiallingHost, AuthenticationHost, ConsumerHost<Consumer>, KeepingHost, SubscribingHost
 {
   readonly platform: Platform
   readonly options: Config
@@ -72,11 +72,12 @@ export class Core
     const unaskedAliases = topicAliasMaximum === undefined ? 10 : 0
     const maximumInflight = outbound.maxInflight
     const identifierBase = Math.floor(platform.random() * 65_535)
-    this.session = new Session({ ...options, unaskedAliases, maximumInflight, ownsSession: !cleanStart, durableStore: false, identifierBase })
+    this.session = new Session({ ...options, unaskedAliases, maximumInflight, ownsSession: !cleanStart, identifierBase })
     this.states = new States(this.events)
     this.links = new Links(this)
     this.registry = new Registry(this)
     this.router = new MessageRouter(this, this.registry.membership.trie)
+    this.links.inbox = this.router
     this.publishQueue = new PublishQueue(this)
     this.authentication = options.auth && new Authentication(this, options.auth)
     const renewal = options.credentials && new Renewal(this, this.authentication)

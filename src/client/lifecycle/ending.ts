@@ -73,6 +73,7 @@ export class Ending {
     })
     await this.#patient(this.#turnsEnded())
     if (drain) await this.#patient(publishQueue.draining.drained())
+    if (publishQueue.keeper !== undefined) await this.#patient(publishQueue.keeper.idle())
     registry.membership.letGo()
     registry.sender.flush()
     const link = links.current

@@ -12,7 +12,7 @@ import { type Deferred, deferred, onAbort } from '../common/abort.js'
 import { closedError } from '../common/outcome.js'
 import { redacted } from '../common/redact.js'
 import { Connection } from '../connection/connection.js'
-import type { ConnectionHost } from '../connection/ports.js'
+import type { ConnectionHost, MessageTaker } from '../connection/ports.js'
 import type { Extra } from '../context/extra.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { broken } from '../session/refusal.js'
@@ -28,6 +28,8 @@ export type LinkHost = ConnectionHost & {
 export class Links {
   /** Finds frames faster; undefined where there is none, or not yet. */
   scanner: FrameScanner | undefined
+  /** Where messages come in: the router, unless something has to be done first. */
+  declare inbox: MessageTaker
   /** What was dialled last. */
   dialled: Pick<ClientEvents['connect'], 'endpoint' | 'dropped'> = { endpoint: '', dropped: [] }
   /** In every state. */

@@ -27,4 +27,8 @@ export interface Parts extends ClientContext {
   /** What attaches to the client and is known by nothing else. */
   readonly extras: readonly Extra[]
   readonly turns: ReaderTurns
+  /** The application is done with a message. */
+  settle(ticket: number, reasonCode: number): boolean
+  /** Sends what waits, as far as it may. */
+  flush(): void
 }

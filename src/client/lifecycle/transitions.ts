@@ -40,6 +40,7 @@ function handleConnected(parts: Parts, { connack, lost, stale }: Action & { type
   const { sessionPresent } = connack
   const first = !dialling.connectedOnce
   parts.clientId = negotiated.clientId
+  publishQueue.keeper?.handleConnected()
   router.handleConnected(sessionPresent && first)
   links.handleAccepted()
   links.expiry?.()
@@ -55,7 +56,8 @@ function handleConnected(parts: Parts, { connack, lost, stale }: Action & { type
     tellUp(parts, negotiated, sessionPresent, first)
     if (!states.stopping) {
       links.up = true
-      parts.events.emit('connect', { connack: redacted(connack) as ConnackPacket, negotiated, sessionPresent, ...links.dialled })
+      const recovered = publishQueue.keeper?.takeRecovered()
+      parts.events.emit('connect', { connack: redacted(connack) as ConnackPacket, negotiated, sessionPresent, recovered, ...links.dialled })
     }
     states.arrive()?.resolve()
     flush(parts)

@@ -5,6 +5,8 @@
 // options.ts
 export const unsigned32 = 4_294_967_295
 export const megabyte = 1024 * 1024
+/** Seconds that the server keeps a session that is in a store here. */
+export const week = 604_800
 /** Seconds of keep-alive that a PINGREQ a minute late still keeps: the server waits for one and a half times as long. */
 export const hiddenKeepAlive = 180
 

@@ -5,7 +5,7 @@
  * The caller's object is never kept or written to; bytes are copied.
  */
 
-import { type MqttError, textOf } from '../../errors.js'
+import type { MqttError } from '../../errors.js'
 import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
 import type { ConnectPacket, Properties, ProtocolVersion, QoS, UserProperties, Will } from '../../wire/packets.js'
@@ -13,7 +13,6 @@ import { Writer } from '../../wire/writer.js'
 import type {
   AuthMechanism,
   Backoff,
-  ClientEvents,
   ClientListeners,
   ClientOptions,
   Credentials,
@@ -27,7 +26,6 @@ import type {
 } from '../api/index.js'
 import {
   anyObject,
-  assertHandler,
   assertNone,
   boolean,
   bytes,
@@ -48,14 +46,15 @@ import {
   string,
   text,
   that,
-  unknown,
   userProperties,
   withDefault,
 } from '../common/schema.js'
 import type { Platform } from '../platform/platform.js'
 import { exponential } from './backoff.js'
-import { hiddenKeepAlive, megabyte, unsigned32 } from './bounds.js'
+import { hiddenKeepAlive, megabyte, unsigned32, week } from './bounds.js'
+import { listeners } from './event-names.js'
 import { type ScannerOption, scannerOption } from './scanning.js'
+import { type StoreConfig, sessionStore } from './session-store.js'
 
 export const expiryInterval: Parser<number> = integer(0, unsigned32)
 
@@ -138,21 +137,6 @@ const references: Parser<readonly string[]> = (value, path) =>
     item.toLowerCase(),
   )
 
-/** Every event. */
-const events =
-  'state,connect,disconnect,connecterror,reconnecting,dial,serverdisconnect,sessionlost,drop,stalled,late,unclaimed,error,invalid,packet'.split(',')
-
-/** Checks the name of an event; `path` names it in errors. */
-export function eventName<K extends keyof ClientEvents>(type: K, path = 'type'): K {
-  return events.includes(type) ? type : unknown(path, 'event', textOf(type), [...events, 'message'])
-}
-
-const listeners: Parser<ClientListeners> = (value, path) => {
-  const given: Record<string, unknown> = { ...anyObject(value, path) }
-  for (const type of settingsIn(given)) assertHandler(given[eventName(type as keyof ClientEvents, `${path}.${type}`)], `${path}.${type}`)
-  return given
-}
-
 /** How a lost connection is made good. */
 export interface ReconnectPolicy {
   readonly backoff: Backoff
@@ -189,6 +173,8 @@ export interface Config {
   readonly pingTimeout: number
   readonly connectTimeout: number
   readonly cleanStart: boolean
+  /** Undefined where the session ends with the process. */
+  readonly store: StoreConfig | undefined
   readonly sessionExpiryInterval: number
   readonly receiveMaximum: number
   readonly maximumPacketSize: number
@@ -251,7 +237,6 @@ const connectOptions = { ...connectProperties, keepAlive: optional(keepAlive), w
 
 /** What is not set; apart, so that 3.1.1 refuses only what was. */
 const defaults = {
-  sessionExpiryInterval: 300,
   receiveMaximum: 65_535,
   maximumPacketSize: megabyte,
   requestResponseInformation: false,
@@ -286,7 +271,8 @@ const config = object<Given>({
   credentials: optional(callable),
   pingTimeout: optional(duration),
   connectTimeout: withDefault(duration, 10_000),
-  cleanStart: withDefault(boolean, true),
+  cleanStart: optional(boolean),
+  store: optional(sessionStore),
   firstConnect: withDefault(oneOf('reject', 'wait'), 'reject'),
   reconnect,
   refreshBefore: withDefault(duration, 60_000),
@@ -307,11 +293,13 @@ const config = object<Given>({
 /** Parses the options of a client. @throws MqttError ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
 export function parseOptions(options: ClientOptions): Config {
   const set = config(options)
-  const all = { ...set, ...defaults, ...filled(set), set }
+  const durable = set.store !== undefined
+  const unset = { ...defaults, cleanStart: !durable, sessionExpiryInterval: durable ? week : 300 }
+  const all = { ...set, ...unset, ...filled(set), set }
   // A message that we say we take has to fit, and so has what it is put together from.
   const memoryBudget = set.memoryBudget ?? Math.max(32 * megabyte, 2 * all.maximumPacketSize)
   const parsed: Config = Object.freeze({ ...all, memoryBudget })
-  if (!parsed.cleanStart && parsed.clientId === '') invalid('clientId', 'set where cleanStart is false')
+  if (!parsed.cleanStart && parsed.clientId === '' && !durable) invalid('clientId', 'set where cleanStart is false')
   const v4 = parsed.protocolVersion === 4
   if (v4) assertNone(unspoken(set))
   // A trial run of the encoder finds text that no CONNECT can carry, with the name of its field.
@@ -319,7 +307,8 @@ export function parseOptions(options: ClientOptions): Config {
   return parsed
 }
 
-type Given = Omit<Config, 'set' | 'memoryBudget' | 'pingTimeout' | keyof ConnectOverrides> & {
+type Given = Omit<Config, 'set' | 'memoryBudget' | 'pingTimeout' | 'cleanStart' | keyof ConnectOverrides> & {
+  readonly cleanStart: boolean | undefined
   readonly memoryBudget: number | undefined
   readonly pingTimeout: number | undefined
 } & Parsed<typeof connectOptions>

@@ -9,6 +9,7 @@ import type { Properties, SubscriptionRequest, UserProperties } from '../../wire
 import { isReasonCode } from '../../wire/reason-codes.js'
 import { hasWildcard, isShared, validateTopicFilter } from '../../wire/topics.js'
 import type { AckMode, Filters, ListenOptions, Message, Negotiated, NextOptions, Overflow, SubscribeOptions } from '../api/index.js'
+import type { EntryLink } from '../common/inside.js'
 import {
   assertHandler,
   assertNone,
@@ -60,7 +61,10 @@ export interface Sending {
 }
 
 /** Options of `publish`, checked. */
-export type CheckedPublish = typeof noOptions
+export type CheckedPublish = typeof noOptions & {
+  /** The entry of a queue that it is the publish of. */
+  readonly link?: EntryLink | undefined
+}
 
 const { Buffer: nodeBuffer } = globalThis as { readonly Buffer?: unknown }
 

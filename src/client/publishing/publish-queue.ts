@@ -17,7 +17,8 @@ import { Admission } from './admission.js'
 import { Backlog } from './backlog.js'
 import { Draining } from './draining.js'
 import { Isolation } from './isolation.js'
-import type { PublishingHost, PublishWriter } from './ports.js'
+import type { Keeper, KeepingHost } from './keeping.js'
+import type { PublishWriter } from './ports.js'
 import { aged, assertSendable, assertTaken, offlinePolicy, QueuedPublish, receipt } from './queued-publish.js'
 import { Room } from './room.js'
 import { Settlement } from './settlement.js'
@@ -30,17 +31,19 @@ const qos0Done = /* @__PURE__ */ Promise.resolve(qos0Receipt)
 
 /** Outgoing messages of one client. */
 export class PublishQueue {
+  /** Undefined without the `store` option, and until the store was read. */
+  keeper: Keeper | undefined
   readonly draining: Draining
   /** What was sent and lacks its last acknowledgement. */
   readonly unacknowledged: Unacknowledged
-  readonly #host: PublishingHost
+  readonly #host: KeepingHost
   readonly #backlog = new Backlog()
   readonly #admission: Admission
   readonly #room: Room
   readonly #ends: Settlement
   readonly #isolation: Isolation
 
-  constructor(host: PublishingHost) {
+  constructor(host: KeepingHost) {
     this.#host = host
     this.#isolation = new Isolation(host)
     this.#ends = new Settlement(host, () => this.#handleRoom())
@@ -195,12 +198,14 @@ export class PublishQueue {
       // On file before it is written: a listener of `packet` may end the client.
       if (item.packetId > 0) this.unacknowledged.add(item)
       item.version = session.version
-      this.#ends.handleSent(item, output)
-      if (qos === 0) this.#post(output, topic, item.payload, wire)
-      else {
+      this.#ends.handleSent(item)
+      if (qos === 0) {
+        this.#ends.handleWriting(item, output)
+        this.#post(output, topic, item.payload, wire)
+      } else {
         item.wire = wire
-        item.length = output.publish(topic, item.payload, wire, item.packetId)
-        this.unacknowledged.handleSent(item)
+        if (this.keeper === undefined) this.unacknowledged.write(item, output)
+        else this.keeper.keep(item)
         if (counters !== undefined) counters.publishesSent += 1
       }
     } catch (error) {

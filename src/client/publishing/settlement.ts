@@ -7,7 +7,8 @@
 import type { Receipt } from '../api/index.js'
 import { broken } from '../session/refusal.js'
 import { Failures } from './failures.js'
-import type { PublishingHost, PublishWriter } from './ports.js'
+import type { KeepingHost } from './keeping.js'
+import type { PublishWriter } from './ports.js'
 import type { QueuedPublish } from './queued-publish.js'
 
 /** Ends of the publishes of one client. */
@@ -15,7 +16,7 @@ export class Settlement {
   /** Bytes of publishes that are sent and not over. */
   sentBytes = 0
   readonly failures: Failures
-  readonly #host: PublishingHost
+  readonly #host: KeepingHost
   readonly #handleRoom: () => void
   #sends = 0
   /** The latest message, and what it was written to: its bytes are the caller's. */
@@ -23,7 +24,7 @@ export class Settlement {
   #output: PublishWriter | undefined
 
   /** @param handleRoom called when one is over, and others may have its place */
-  constructor(host: PublishingHost, handleRoom: () => void) {
+  constructor(host: KeepingHost, handleRoom: () => void) {
     this.#host = host
     this.failures = new Failures(host)
     this.#handleRoom = handleRoom
@@ -36,8 +37,7 @@ export class Settlement {
   }
 
   /** It is sent now, in this order among all. */
-  handleSent(item: QueuedPublish, output: PublishWriter): void {
-    this.handleWriting(item, output)
+  handleSent(item: QueuedPublish): void {
     item.sent = true
     item.order = ++this.#sends
     this.sentBytes += item.size
@@ -55,13 +55,13 @@ export class Settlement {
 
   /** It is over. */
   succeed(item: QueuedPublish, done: Receipt): void {
-    this.#release(item)
+    this.#release(item, undefined, done)
     item.resolve(done)
   }
 
   /** It is over, and the caller hears why. */
   fail(item: QueuedPublish, error: unknown): void {
-    this.#release(item)
+    this.#release(item, error)
     this.tell(item, error)
   }
 
@@ -89,7 +89,8 @@ export class Settlement {
     if (output !== undefined) this.#host.links.cut(broken('ERR_CONNECTION_LOST', 'given up midway'))
   }
 
-  #release(item: QueuedPublish): void {
+  #release(item: QueuedPublish, error: unknown, done?: Receipt): void {
+    this.#host.publishQueue.keeper?.forget(item, error, done)
     if (item.sent) this.sentBytes -= item.size
     item.sent = false
     this.#giveBack(item, false)

@@ -4,25 +4,28 @@
  *
  * It may assume that whoever sends asks `admits` before. It must never send a message again on the connection that carried it.
  */
-import type { MqttError } from '../../errors.js'
+import { MqttError } from '../../errors.js'
 import { PUBACK, PUBCOMP } from '../../wire/constants.js'
 import type { Properties } from '../../wire/packets.js'
 import { tally } from '../common/counters.js'
 import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
 import { StallWatch, stallAge } from '../common/stall-watch.js'
+import { asInvalidOption } from '../parsing/options.js'
 import type { Sending } from '../parsing/requests.js'
+import { held } from '../session/numbers.js'
 import type { Backlog } from './backlog.js'
 import { identifierInUse, mostRetries } from './bounds.js'
 import type { Isolation } from './isolation.js'
-import type { PublishingHost, PublishWriter } from './ports.js'
+import type { KeepingHost } from './keeping.js'
+import type { PublishWriter } from './ports.js'
 import { PublishTable } from './publish-table.js'
 import { assertTaken, type Losses, lossesOf, type QueuedPublish, receipt, refused, republishes, sessionLost } from './queued-publish.js'
 import type { Settlement } from './settlement.js'
 
 /** Publishes in flight of one client. */
 export class Unacknowledged extends PublishTable {
-  readonly #host: PublishingHost
+  readonly #host: KeepingHost
   readonly #backlog: Backlog
   readonly #ends: Settlement
   /** To be sent again on this connection. */
@@ -32,7 +35,7 @@ export class Unacknowledged extends PublishTable {
   #releases = 0
   #acks = 0
 
-  constructor(host: PublishingHost, backlog: Backlog, ends: Settlement, isolation: Isolation) {
+  constructor(host: KeepingHost, backlog: Backlog, ends: Settlement, isolation: Isolation) {
     super()
     this.#host = host
     this.#backlog = backlog
@@ -60,10 +63,45 @@ export class Unacknowledged extends PublishTable {
     return this.#replays.length === 0 && this.#host.session.sendWindow.mayPublish && this.#isolation.admits(item)
   }
 
-  /** It was written. */
-  handleSent(item: QueuedPublish): void {
+  /** Writes it for the first time. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
+  write(item: QueuedPublish, output: PublishWriter): void {
+    const { topic, payload, wire, packetId } = item
+    if (wire === undefined) return
+    this.#ends.handleWriting(item, output)
+    item.length = output.publish(topic, payload, wire, packetId)
     this.#isolation.handleSent(item)
     if (!item.settled) this.#watch.start()
+  }
+
+  /** It is stored: it leaves, on a later connection as a replay. */
+  handleKept(item: QueuedPublish): void {
+    const { links, session } = this.#host
+    const output = links.connection?.writer
+    item.length = Math.max(0, item.length)
+    if (output !== undefined && session.sendWindow.get(item.packetId) < held) this.#writeKept(item, output)
+    output?.queueFlush()
+  }
+
+  #writeKept(item: QueuedPublish, output: PublishWriter): void {
+    try {
+      output.assertFits(item.length)
+      this.write(item, output)
+    } catch (error) {
+      this.handleUnkept(item, asInvalidOption(error, '', item.topic))
+    }
+  }
+
+  /** It is not sent, as it could not be stored, or written. */
+  handleUnkept(item: QueuedPublish, error: unknown): void {
+    this.withdraw(item)
+    this.#ends.fail(item, item.again && MqttError.is(error) ? withOutcome(error, 'unknown') : error)
+  }
+
+  /** One that an earlier process has sent; `released`: its PUBREC came in. Before there is a connection. */
+  restore(item: QueuedPublish, released: boolean): void {
+    this.add(item)
+    this.#ends.handleSent(item)
+    if (released) item.released = ++this.#releases
   }
 
   /** It could not be written: not a byte of it left. */
@@ -119,7 +157,8 @@ export class Unacknowledged extends PublishTable {
     if (item === undefined || !this.#host.session.sendWindow.mayReplay) return false
     // Still without an answer since the connection before.
     const carried = this.get(item.packetId) === item && item.released === 0
-    if (carried && !this.#isolation.admits(item)) return false
+    // What is not stored yet goes when it is.
+    if (carried && (item.length < 0 || !this.#isolation.admits(item))) return false
     this.#replays.shift()
     if (carried && item.wire !== undefined) this.#resend(item, output, item.wire)
     return true
@@ -137,6 +176,8 @@ export class Unacknowledged extends PublishTable {
       return this.#giveUp(item, withOutcome(error, 'unknown'))
     }
     session.sendWindow.replay(packetId)
+    // What waited for the store was never written.
+    if (item.length === 0) return this.#writeKept(item, output)
     item.repeated = true
     this.#ends.handleWriting(item, output)
     tally(this.#host, 'publishesReplayed')

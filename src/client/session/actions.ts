@@ -6,12 +6,6 @@
 import type { MqttError } from '../../errors.js'
 import type { AuthPacket, ClientPacket, ConnackPacket, DisconnectPacket, SubackPacket, UnsubackPacket } from '../../wire/packets.js'
 
-/**
- * A change to the persistent session state (section 4.1): `put-outbound` an outgoing PUBLISH, `put-release` its PUBREL, `delete-outbound` after
- * the last acknowledgement; `put-inbound` the identifier of an incoming QoS 2 message, `delete-inbound` after its PUBREL.
- */
-export type PersistOperation = 'put-outbound' | 'put-release' | 'delete-outbound' | 'put-inbound' | 'delete-inbound'
-
 export type Action =
   /** Encode and send. */
   | { readonly type: 'send'; readonly packet: ClientPacket }
@@ -29,5 +23,3 @@ export type Action =
   | { readonly type: 'close'; readonly error: MqttError; readonly reasonCode: number | undefined }
   /** The server exceeded our Receive Maximum, for the first time on this connection; it is borne with. */
   | { readonly type: 'exceeded' }
-  /** Make it durable, then call `handlePersisted(token)`. Token 0 asks for no answer. */
-  | { readonly type: 'persist'; readonly operation: PersistOperation; readonly id: number; readonly token: number }

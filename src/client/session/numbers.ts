@@ -28,6 +28,8 @@ export const QOS2_IN_HAND = 2
 export const QOS2_RECEIVED = 3
 /** PUBREC was due on an earlier connection: it counts here only when the server starts again with PUBLISH. */
 export const QOS2_EARLIER = 4
+/** PUBREL came: PUBCOMP leaves once the store has forgotten the identifier, for the server uses it anew then. */
+export const QOS2_ENDING = 5
 
 // Low bits of a slot: what happened to an incoming message so far.
 export const PENDING = 0

@@ -1,53 +1,28 @@
 /**
- * Tokens for what must be safe before it is acknowledged or sent [MQTT-4.1.0-1].
+ * What must be safe before it is acknowledged or sent [MQTT-4.1.0-1]: the session's side of a store.
  *
- * With a memory store (`durable: false`) nothing is queued and requests are granted on the spot, at no cost. With a durable store each request
- * becomes a `persist` action and waits for `handlePersisted(token)`. It must never grant what the store has not confirmed.
+ * A session whose state ends with the process has `forgetful` in this place, and asks nothing of it. Types and one constant.
  */
 
-import { SparseMap } from '../common/sparse.js'
-import type { Action, PersistOperation } from './actions.js'
+/**
+ * A change to the persistent session state (section 4.1): `put-release` our PUBREL, `put-inbound` the identifier of an incoming QoS 2 message that was
+ * taken, `delete-inbound` after its PUBREL.
+ */
+export type PersistOperation = 'put-release' | 'put-inbound' | 'delete-inbound'
 
-/** What the two halves of the session see of it. */
+/** Where the session state is kept. */
 export interface PersistPort {
+  /** False where nothing has to be asked for. */
   readonly durable: boolean
-  /** Asks for a write; `granted` is called once it is safe. Only where `durable`. */
+  /** Asks for a write; `granted` is called once it is safe, unless the session is reset before. Only where `durable`. */
   request(operation: PersistOperation, id: number, granted: () => void): void
-  /** A write that nobody waits for. */
-  note(operation: PersistOperation, id: number): void
+  /** PINGRESP came: the server has read what was sent before PINGREQ. */
+  confirm(): void
+  /** The session is gone: what is kept of it is void. */
+  reset(): void
 }
 
-/** Turns requests into `persist` actions. */
-export class Persistence implements PersistPort {
-  readonly durable: boolean
-  readonly #actions: Action[]
-  readonly #waiting = new SparseMap<number, () => void>()
-  #token = 0
+const nothing = (): undefined => undefined
 
-  constructor(durable: boolean, actions: Action[]) {
-    this.durable = durable
-    this.#actions = actions
-  }
-
-  request(operation: PersistOperation, id: number, granted: () => void): void {
-    this.#token += 1
-    this.#waiting.set(this.#token, granted)
-    this.#actions.push({ type: 'persist', operation, id, token: this.#token })
-  }
-
-  note(operation: PersistOperation, id: number): void {
-    if (this.durable) this.#actions.push({ type: 'persist', operation, id, token: 0 })
-  }
-
-  /** A write is safe. Unknown tokens (of a session that was reset) are ignored. */
-  handlePersisted(token: number): void {
-    const granted = this.#waiting.get(token)
-    if (granted === undefined) return
-    this.#waiting.delete(token)
-    granted()
-  }
-
-  reset(): void {
-    this.#waiting.clear()
-  }
-}
+/** Keeps nothing. */
+export const forgetful: PersistPort = { durable: false, request: nothing, confirm: nothing, reset: nothing }

@@ -18,6 +18,7 @@ import {
   PENDING,
   QOS1_IN_HAND,
   QOS2_EARLIER,
+  QOS2_ENDING,
   QOS2_IN_HAND,
   QOS2_RECEIVED,
   qos2Flag,
@@ -40,7 +41,8 @@ interface Parked {
 
 /** Incoming half of the session state. */
 export class ReceiveWindow extends Arrivals {
-  readonly #ids = new IdTable()
+  /** What each packet identifier of the server stands for. */
+  readonly ids = new IdTable()
   /** By packet identifier, and by ticket. */
   readonly #parked = new SparseMap<number, Parked>()
   readonly #byTicket = new SparseMap<number, Parked>()
@@ -88,20 +90,20 @@ export class ReceiveWindow extends Arrivals {
 
   /** A PUBLISH at QoS 1 or 2 came in. Gives its ticket, REPEAT (deliver nothing) or FAULT. */
   handlePublish(id: number, qos: number, dup = false): number {
-    const state = this.#ids.get(id)
+    const state = this.ids.get(id)
     if (state !== 0 && state !== QOS2_EARLIER) return this.#handleRepeat(id, qos, state, dup)
     if (this.open >= this.#receiveMaximum && !this.#bears()) return this.#break(0x93)
     if (state === QOS2_EARLIER && qos === 2) {
       // It was received, once and for all, on an earlier connection.
       this.open += 1
-      this.#ids.set(id, QOS2_RECEIVED)
+      this.ids.set(id, QOS2_RECEIVED)
       this.#host.acks.push(PUBREC, id, 0)
       return REPEAT
     }
-    // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free.
-    if (state === QOS2_EARLIER) this.#host.persistence.note('delete-inbound', id)
+    // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free, also for a later process.
+    if (state === QOS2_EARLIER && this.#host.persistence.durable) this.#host.persistence.request('delete-inbound', id, () => undefined)
     this.open += 1
-    this.#ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
+    this.ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
     const value = (id << idShift) | (qos === 2 ? qos2Flag : 0)
     const parked = this.#byTicket.size === 0 ? undefined : this.#parked.get(id)
     if (parked !== undefined) {
@@ -118,14 +120,19 @@ export class ReceiveWindow extends Arrivals {
 
   /** A PUBREL came in [MQTT-4.3.3-11]. */
   handlePubrel(id: number): void {
-    const state = this.#ids.get(id)
+    const state = this.ids.get(id)
     if (state === 0) this.#host.acks.push(PUBCOMP, id, 0x92)
+    else if (state === QOS2_ENDING) return
     else if (state !== QOS2_RECEIVED && state !== QOS2_EARLIER) this.#break(0x82, 'PUBREL before PUBREC')
     else {
-      this.#ids.set(id, 0)
       if (state === QOS2_RECEIVED) this.open -= 1
-      this.#host.persistence.note('delete-inbound', id)
-      this.#host.acks.push(PUBCOMP, id, 0)
+      if (!this.#host.persistence.durable) return this.#complete(id)
+      this.ids.set(id, QOS2_ENDING)
+      const connection = this.ends
+      this.#host.persistence.request('delete-inbound', id, () => {
+        // On a later one it may be ending again, and that waits for an answer of its own.
+        if (connection === this.ends) this.#complete(id)
+      })
     }
   }
 
@@ -155,7 +162,7 @@ export class ReceiveWindow extends Arrivals {
   takeBack(): void {
     this.next -= 1
     this.open -= 1
-    this.#ids.set(this.slot(this.next) >>> idShift, 0)
+    this.ids.set(this.slot(this.next) >>> idShift, 0)
   }
 
   /** The connection is over: what has no acknowledgement waits for its repeat, and no acknowledgement of it counts as sent. */
@@ -163,15 +170,20 @@ export class ReceiveWindow extends Arrivals {
     for (let place = this.oldest; place < this.next; place++) this.#park(place)
     this.clear()
     this.open = 0
-    this.#ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state))
+    this.ids.update((state) => (state === QOS2_RECEIVED || state === QOS2_ENDING ? QOS2_EARLIER : state))
   }
 
   /** Nothing of the old session counts any more: every ticket given so far is stale. */
   reset(): void {
     this.suspend()
-    this.#ids.clear()
+    this.ids.clear()
     this.#parked.clear()
     this.#byTicket.clear()
+  }
+
+  #complete(id: number): void {
+    this.ids.set(id, 0)
+    this.#host.acks.push(PUBCOMP, id, 0)
   }
 
   // The identifier of an exchange that is not finished: the same QoS 2 message again [MQTT-4.3.3-10], or an identifier used twice.
@@ -202,7 +214,7 @@ export class ReceiveWindow extends Arrivals {
     const parked = this.#parked.get(id) ?? { ticket: place, value, slot: nowhere }
     parked.value = value
     parked.slot = nowhere
-    this.#ids.set(id, 0)
+    this.ids.set(id, 0)
     this.#parked.set(id, parked)
     this.#byTicket.set(parked.ticket, parked)
   }
@@ -240,9 +252,9 @@ export class ReceiveWindow extends Arrivals {
     const id = slot >>> idShift
     const qos2 = (slot & qos2Flag) !== 0
     const reasonCode = (slot >>> reasonShift) & 0xff
-    if (qos2 && reasonCode < errorReason) this.#ids.set(id, QOS2_RECEIVED)
+    if (qos2 && reasonCode < errorReason) this.ids.set(id, QOS2_RECEIVED)
     else {
-      this.#ids.set(id, 0)
+      this.ids.set(id, 0)
       this.open -= 1
     }
     this.#host.acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)

@@ -16,7 +16,7 @@ import { AuthExchange } from './auth-exchange.js'
 import { KeepAlive } from './keep-alive.js'
 import { negotiate, objectionTo } from './limits.js'
 import { DONE } from './numbers.js'
-import { Persistence } from './persistence.js'
+import { forgetful, type PersistPort } from './persistence.js'
 import { ReceiveWindow } from './receive-window.js'
 import { broken, failUnexpected, nameOf } from './refusal.js'
 import { SendWindow } from './send-window.js'
@@ -37,8 +37,6 @@ export interface SessionConfig {
   readonly maximumInflight: number
   /** The application declared that a session may exist on the server: Session Present 1 is then welcome. */
   readonly ownsSession: boolean
-  /** What must survive the process waits for `handlePersisted`. */
-  readonly durableStore: boolean
   /** Where packet identifiers begin in a session whose past is unknown: a number that differs from process to process. Default 0. */
   readonly identifierBase?: number
 }
@@ -60,7 +58,8 @@ export class Session {
   /** That of the connection, or of the one before until there is CONNACK. */
   keepAlive: KeepAlive
   readonly authExchange = new AuthExchange(this)
-  readonly persistence: Persistence
+  /** Where the session state is kept. */
+  persistence: PersistPort = forgetful
   /** This process was connected in the session, so that it knows its state. */
   known = false
   /** What the latest CONNACK allows; undefined before the first. */
@@ -72,7 +71,6 @@ export class Session {
 
   constructor(config: SessionConfig) {
     this.#config = config
-    this.persistence = new Persistence(config.durableStore, this.actions)
     this.receiveWindow = new ReceiveWindow(this, config.receiveMaximum, config.receiveMaximumExceeded !== 'disconnect')
     this.sendWindow = new SendWindow(this, config.identifierBase)
     this.keepAlive = new KeepAlive(config.pingTimeout, 0, 0)
@@ -118,8 +116,7 @@ export class Session {
     this.acks.clear()
     this.receiveWindow.suspend()
     this.sendWindow.suspend()
-    const kept = this.actions.filter((action) => action.type === 'persist')
-    this.actions.splice(0, this.actions.length, ...kept)
+    this.actions.length = 0
   }
 
   /** After a wake-up: is the server still there? */
@@ -178,6 +175,7 @@ export class Session {
         if (isAnswer(this, packet)) this.actions.push({ type: 'answered', packet })
         return
       case 'pingresp':
+        this.persistence.confirm()
         return this.keepAlive.pong()
       case 'disconnect':
         this.state = 'closed'

@@ -1,0 +1,222 @@
+/**
+ * Incoming messages of a session in a store: each has its identifier stored before anybody sees it, one write for what a read brought.
+ *
+ * Nothing more is read until that is done, so that a store that is slow holds back the server and not memory. What waits here is a copy, and counts
+ * against the memory budget. A record stays until the server is known to have read the acknowledgement: until then it may send the message again.
+ * It must never hand out a message before its record is safe, nor give one an id that another has.
+ */
+import { crc32c } from '../../store/base/checksum.js'
+import type { StoreOperation } from '../../store/base/store.js'
+import { PublishView } from '../../wire/publish.js'
+import type { TopicRecord } from '../../wire/topic-table.js'
+import { encoder } from '../common/schema.js'
+import type { MessageTaker } from '../connection/ports.js'
+import type { Settler } from '../delivery/arrival.js'
+import { costOf } from '../delivery/message.js'
+import { QOS2_EARLIER } from '../session/numbers.js'
+import type { Journal } from './journal.js'
+import type { DurableHost, HeldReader } from './ports.js'
+import { encodeInbound, type InboundRecord, putting, type SessionKeys } from './records.js'
+
+/** A message that waits for its record. */
+interface Waiting {
+  readonly view: PublishView
+  readonly record: TopicRecord
+  readonly ticket: number
+  readonly size: number
+  readonly settler: Settler
+}
+
+/** Takes messages in for the router. */
+export class Inbox implements MessageTaker {
+  readonly #host: DurableHost
+  readonly #journal: Journal
+  readonly #keys: SessionKeys
+  readonly #epoch: number
+  /** By packet identifier. */
+  readonly #known = new Map<number, InboundRecord>()
+  /** Of messages that were acknowledged when the latest PINGRESP of this connection came. */
+  #acknowledged = new Map<number, InboundRecord>()
+  #counter = 0
+  /** What this read brought. */
+  #waiting: Waiting[] = []
+  #operations: StoreOperation[] = []
+  /** Reads whose records are being written. */
+  #writes = 0
+
+  constructor(host: DurableHost, journal: Journal, keys: SessionKeys, epoch: number) {
+    this.#host = host
+    this.#journal = journal
+    this.#keys = keys
+    this.#epoch = epoch
+  }
+
+  get borrowers(): MessageTaker['borrowers'] {
+    return this.#host.router.borrowers
+  }
+
+  /** Identifiers that are known. */
+  get size(): number {
+    return this.#known.size
+  }
+
+  /** What an earlier process knew under this identifier. */
+  restore(packetId: number, record: InboundRecord): void {
+    this.#known.set(packetId, record)
+    if (record.received) this.#host.session.receiveWindow.ids.set(packetId, QOS2_EARLIER)
+  }
+
+  moveOut(must: boolean): void {
+    this.#host.router.moveOut(must)
+  }
+
+  handleRead(window: Parameters<MessageTaker['handleRead']>[0]): void {
+    this.#host.router.handleRead(window)
+  }
+
+  handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit: number): void {
+    const { router } = this.#host
+    // Nothing overtakes what waits.
+    if (view.qos === 0 && this.#waiting.length + this.#writes === 0) return router.handleMessage(view, record, ticket, limit)
+    const size = costOf(view, record.name)
+    if (!router.budget.affords(size, record.name, ticket)) return
+    router.budget.add(size)
+    const settler = view.qos === 0 ? this.#host : new Outcome(this.#host, this.#identify(view, record.name))
+    this.#waiting.push({ view: copied(view), record, ticket, size, settler })
+  }
+
+  handleRepeat(): void {
+    this.#host.router.handleRepeat()
+  }
+
+  handleReadEnd(): void {
+    this.#host.router.handleReadEnd()
+    if (this.#waiting.length === 0) return
+    const messages = this.#waiting
+    const operations = this.#operations
+    const reader = this.#host.links.current?.reader
+    this.#waiting = []
+    this.#operations = []
+    this.#writes += 1
+    reader?.hold()
+    this.#journal.write(operations, () => this.#handOut(messages, reader))
+  }
+
+  /** The QoS 2 message with this identifier was taken: the change that says so. */
+  receiving(packetId: number): StoreOperation[] {
+    return this.#mark(packetId, true)
+  }
+
+  #mark(packetId: number, received: boolean): StoreOperation[] {
+    const record = this.#known.get(packetId)
+    if (record === undefined) return []
+    const marked = { ...record, received }
+    this.#known.set(packetId, marked)
+    return [putting(this.#keys.inbound(packetId), encodeInbound(marked))]
+  }
+
+  /** PUBREL came for it: the change that says that it is not to be taken for received. */
+  completing(packetId: number): StoreOperation[] {
+    return this.#mark(packetId, false)
+  }
+
+  /** A connection is up. */
+  handleConnected(): void {
+    this.#acknowledged.clear()
+  }
+
+  /** The server has read what was acknowledged at the PINGRESP before: it does not send that again. */
+  confirm(): void {
+    const { ids } = this.#host.session.receiveWindow
+    const before = this.#acknowledged
+    this.#acknowledged = new Map([...this.#known].filter(([packetId]) => ids.get(packetId) === 0))
+    const over = [...this.#acknowledged].filter(([packetId, record]) => before.get(packetId) === record)
+    this.#journal.insist(over.flatMap(([packetId]) => this.#forgetting(packetId)))
+  }
+
+  /** The session is gone: the change that says so. */
+  clearing(): StoreOperation[] {
+    return [...this.#known.keys()].flatMap((packetId) => this.#forgetting(packetId))
+  }
+
+  #forgetting(packetId: number): StoreOperation[] {
+    this.#known.delete(packetId)
+    return [{ type: 'delete', key: this.#keys.inbound(packetId) }]
+  }
+
+  #handOut(messages: readonly Waiting[], reader: HeldReader | undefined): void {
+    const { links, router, states } = this.#host
+    this.#writes -= 1
+    if (states.ended) return
+    router.handleRead(undefined)
+    for (const { view, record, ticket, size, settler } of messages) {
+      router.budget.add(-size)
+      router.grant(settler)
+      router.handleMessage(view, record, ticket)
+    }
+    router.grant(undefined)
+    router.handleReadEnd()
+    if (this.#writes === 0 && reader !== undefined && links.current?.reader === reader) reader.release()
+  }
+
+  // A repeat has the id that it had before. DUP says no more than that there may be an earlier copy: what differs is another message.
+  #identify(view: PublishView, topic: string): string {
+    const { packetId, qos, dup } = view
+    const print = crc32c(view.payload(), crc32c(encoder.encode(topic)))
+    const known = this.#known.get(packetId)
+    if (dup && known?.print === print && known.qos === qos) {
+      this.#acknowledged.delete(packetId)
+      return idOf(known)
+    }
+    const record = { qos, received: false, epoch: this.#epoch, counter: ++this.#counter, print }
+    this.#known.set(packetId, record)
+    this.#operations.push(putting(this.#keys.inbound(packetId), encodeInbound(record)))
+    return idOf(record)
+  }
+}
+
+function idOf({ epoch, counter }: InboundRecord): string {
+  return `${epoch.toString(36)}-${counter.toString(36)}`
+}
+
+/** Takes the outcome of a message that has an id. */
+class Outcome implements Settler {
+  readonly id: string
+  readonly #host: Settler
+
+  constructor(host: Settler, id: string) {
+    this.#host = host
+    this.id = id
+  }
+
+  settle(ticket: number, reasonCode: number): boolean {
+    return this.#host.settle(ticket, reasonCode)
+  }
+
+  handleTurnEnd(): void {
+    this.#host.handleTurnEnd?.()
+  }
+}
+
+/** What a view shows, in memory of its own. A payload that lies apart is nobody else's already. */
+function copied(view: PublishView): PublishView {
+  const copy = new PublishView()
+  const { topicStart, apart } = view
+  copy.bytes = view.bytes.slice(topicStart, apart === undefined ? view.payloadEnd : view.propertiesEnd)
+  copy.record = view.record
+  copy.qos = view.qos
+  copy.dup = view.dup
+  copy.retain = view.retain
+  copy.packetId = view.packetId
+  copy.topicEnd = view.topicEnd - topicStart
+  copy.propertiesStart = view.propertiesStart - topicStart
+  copy.propertiesEnd = view.propertiesEnd - topicStart
+  copy.payloadStart = view.payloadStart - topicStart
+  copy.payloadEnd = view.payloadEnd - topicStart
+  copy.apart = apart
+  copy.topicAlias = view.topicAlias
+  copy.userPropertyCount = view.userPropertyCount
+  copy.subscriptionIdentifierCount = view.subscriptionIdentifierCount
+  copy.subscriptionIdentifiers.push(...view.subscriptionIdentifiers.slice(0, view.subscriptionIdentifierCount))
+  return copy
+}

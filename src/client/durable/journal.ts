@@ -1,0 +1,120 @@
+/**
+ * Writes of one session to its store, in the order in which they were asked for: one batch at a time, what is asked for meanwhile goes into the next.
+ *
+ * Each change is whole or not there. One that fails alone is given up, with its error, or insists: it is tried again until it works, and whatever
+ * insists behind it waits. It must never let a change overtake an earlier one of the same key.
+ */
+import type { MqttError } from '../../errors.js'
+import { storeError } from '../../store/base/backed-store.js'
+import type { Store, StoreOperation } from '../../store/base/store.js'
+import type { CancelTimer, Platform } from '../platform/platform.js'
+
+/** Milliseconds after which a store that failed is asked again. */
+const storePatience = 1000
+
+interface Change {
+  readonly operations: readonly StoreOperation[]
+  /** Undefined: it insists. */
+  readonly failed: ((error: MqttError) => void) | undefined
+  readonly written: () => void
+}
+
+/** Who is told. */
+export interface JournalOwner {
+  /** Changes are safe, or were given up: who waited for them was told. */
+  handleBatch(): void
+  /** The store failed. */
+  handleError(error: MqttError): void
+}
+
+/** What is on its way to the store. */
+export class Journal {
+  readonly #store: Store
+  readonly #platform: Platform
+  readonly #owner: JournalOwner
+  #changes: Change[] = []
+  #writing: Promise<void> | undefined
+  /** Nothing is asked for any more. */
+  stopped = false
+  /** Ends the pause after a failure. */
+  #wake: (() => void) | undefined
+
+  constructor(store: Store, platform: Platform, owner: JournalOwner) {
+    this.#store = store
+    this.#platform = platform
+    this.#owner = owner
+  }
+
+  /** Asks for a change. `written` is called when it is safe, `failed` when it was given up; without that it insists. */
+  write(operations: readonly StoreOperation[], written: () => void, failed?: (error: MqttError) => void): void {
+    if (this.stopped) return
+    this.#changes.push({ operations, written, failed })
+    this.#writing ??= this.#run()
+  }
+
+  /** Asks for a change that nobody waits for. */
+  insist(operations: readonly StoreOperation[]): void {
+    if (operations.length > 0) this.write(operations, () => undefined)
+  }
+
+  /** Fulfils when everything asked for is safe, or was given up. */
+  async idle(): Promise<void> {
+    await this.#writing
+  }
+
+  /** Nothing more is asked for, and nothing tried again. */
+  stop(): void {
+    this.stopped = true
+    this.#wake?.()
+  }
+
+  async #run(): Promise<void> {
+    // What is asked for in this turn comes along.
+    await undefined
+    while (this.#changes.length > 0) {
+      const changes = this.#changes.splice(0)
+      const error = await this.#attempt(changes)
+      const left = error === undefined ? [] : await this.#oneByOne(changes, error)
+      this.#owner.handleBatch()
+      if (left.length === 0 || this.stopped) continue
+      this.#changes.unshift(...left)
+      await this.#pause()
+    }
+    this.#writing = undefined
+  }
+
+  // One that is too large for the disk must not fail the others. Gives those that insist, from the first that failed on.
+  async #oneByOne(changes: readonly Change[], first: MqttError): Promise<Change[]> {
+    const left: Change[] = []
+    for (const change of changes) {
+      const waits = change.failed === undefined && left.length > 0
+      const error = waits || (changes.length === 1 ? first : await this.#attempt([change]))
+      if (error === undefined) continue
+      if (change.failed === undefined) left.push(change)
+      else change.failed(error as MqttError)
+    }
+    this.#owner.handleError(first)
+    return left
+  }
+
+  async #attempt(changes: readonly Change[]): Promise<MqttError | undefined> {
+    const operations = changes.flatMap((change) => change.operations)
+    try {
+      if (operations.length > 0) await this.#store.batch(operations)
+    } catch (error) {
+      return storeError(error)
+    }
+    for (const { written } of changes) written()
+    return undefined
+  }
+
+  async #pause(): Promise<void> {
+    let cancel: CancelTimer | undefined
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve
+      cancel = this.#platform.setTimer(resolve, storePatience)
+    })
+    this.#wake = undefined
+    cancel?.()
+  }
+}

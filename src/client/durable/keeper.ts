@@ -1,0 +1,177 @@
+/**
+ * Keeps the session of one client in a store (section 4.1), and restores what an earlier process left in it.
+ *
+ * A publish and its identifier are safe before it is sent, its release before PUBREL, an incoming identifier before the message is handed out or PUBREC
+ * says that it was taken. Loaded only where there is a `store`. It must never delete what the end of the client leaves in flight.
+ */
+import { MqttError } from '../../errors.js'
+import { storeError } from '../../store/base/backed-store.js'
+import { isOfLaterVersion, quarantine } from '../../store/base/record.js'
+import type { Store, StoreOperation } from '../../store/base/store.js'
+import type { Receipt, Recovered } from '../api/index.js'
+import type { StoreConfig } from '../parsing/session-store.js'
+import type { Keeper } from '../publishing/keeping.js'
+import type { QueuedPublish } from '../publishing/queued-publish.js'
+import type { PersistOperation, PersistPort } from '../session/persistence.js'
+import { Inbox } from './inbox.js'
+import { Journal } from './journal.js'
+import { KeptPublishes } from './kept-publishes.js'
+import type { DurableHost } from './ports.js'
+import { decodeInbound, decodeSession, encodeSession, putting, SessionKeys, type SessionRecord } from './records.js'
+
+/** Sessions of each store that clients of this process have open, by their prefix. */
+const opened = new WeakMap<Store, Set<string>>()
+
+/**
+ * Reads the session of a client, and keeps it from now on. Nothing may be sent before this has fulfilled.
+ * @throws MqttError ERR_STORE, ERR_STORE_LOCKED where a client of this process has it open
+ */
+export async function openKeeper(host: DurableHost, config: StoreConfig): Promise<SessionKeeper> {
+  const keys = new SessionKeys(host.options.clientId)
+  const { store } = config
+  const open = opened.get(store) ?? new Set()
+  opened.set(store, open)
+  if (open.has(keys.prefix))
+    throw new MqttError('ERR_STORE_LOCKED', 'store locked: another client of this process has this session', { option: 'store' })
+  open.add(keys.prefix)
+  try {
+    return await restored(host, config, keys, () => open.delete(keys.prefix))
+  } catch (error) {
+    open.delete(keys.prefix)
+    throw storeError(error)
+  }
+}
+
+async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys: SessionKeys, release: () => void): Promise<SessionKeeper> {
+  const putAside = async (key: string, value: Uint8Array): Promise<undefined> => {
+    if (isOfLaterVersion(value)) throw new MqttError('ERR_STORE', 'the session was written by a later version of this package')
+    await quarantine(store, key, value, 'damaged')
+    host.events.emit('storecorrupt', { key })
+  }
+  const value = await store.get(keys.session)
+  const known = value && (decodeSession(value) ?? (await putAside(keys.session, value)))
+  const keeper = new SessionKeeper(host, store, keys, known, inbound, release)
+  for await (const [key, record] of store.entries({ gte: keys.prefix, lt: keys.end })) {
+    const { kind, number } = keys.read(key)
+    if (kind === 'm' || keeper.restore(kind, number, record)) continue
+    await putAside(key, record)
+  }
+  keeper.attach()
+  return keeper
+}
+
+/** The session of one client. */
+export class SessionKeeper implements Keeper, PersistPort {
+  readonly durable = true
+  readonly store: Store
+  readonly #host: DurableHost
+  readonly #keys: SessionKeys
+  readonly #journal: Journal
+  readonly #inbox: Inbox
+  /** Undefined where incoming messages are not kept. */
+  readonly #inbound: Inbox | undefined
+  readonly #release: () => void
+  readonly #publishes: KeptPublishes
+  #session: SessionRecord
+  #recovered: Recovered | undefined
+  /** Rises when the session is lost: what was asked for before is answered to nobody. */
+  #sessions = 0
+  #stopped = false
+
+  constructor(host: DurableHost, store: Store, keys: SessionKeys, known: SessionRecord | undefined, inbound: boolean, release: () => void) {
+    const { platform, session, events } = host
+    this.#host = host
+    this.store = store
+    this.#keys = keys
+    this.#release = release
+    this.#journal = new Journal(store, platform, {
+      handleBatch: () => host.links.pump(),
+      handleError: (error) => {
+        host.log('error', `store: ${error.message}`)
+        events.emit('error', { error })
+      },
+    })
+    this.#publishes = new KeptPublishes(host, this.#journal, keys)
+    // A clock that was set back, or a record that was lost, must not bring back a number that was used.
+    this.#session = { clientId: known?.clientId ?? '', epoch: Math.max((known?.epoch ?? 0) + 1, Math.floor(platform.date())) }
+    this.#inbox = new Inbox(host, this.#journal, keys, this.#session.epoch)
+    this.#inbound = inbound ? this.#inbox : undefined
+    session.known = known !== undefined
+    host.clientId ||= this.#session.clientId
+  }
+
+  /** Takes a record of an earlier process; false when it is damaged. */
+  restore(kind: string, number: number, value: Uint8Array): boolean {
+    if (kind === 'o') return this.#publishes.restore(number, value)
+    const record = kind === 'i' ? decodeInbound(value) : undefined
+    if (record === undefined || !(number >= 1 && number <= 65_535)) return false
+    this.#inbox.restore(number, record)
+    return true
+  }
+
+  /** Everything is read: from now on it is kept. */
+  attach(): void {
+    const { session } = this.#host
+    this.#recovered = { outbound: this.#publishes.size, inbound: this.#inbox.size }
+    session.persistence = this
+    if (this.#inbound !== undefined) this.#host.links.inbox = this.#inbound
+  }
+
+  takeRecovered(): Recovered | undefined {
+    const recovered = this.#recovered
+    this.#recovered = undefined
+    return recovered
+  }
+
+  handleConnected(): void {
+    const { clientId } = this.#host
+    const { epoch } = this.#session
+    this.#inbox.handleConnected()
+    if (clientId === this.#session.clientId && this.#recovered === undefined) return
+    this.#session = { clientId, epoch }
+    this.#journal.insist([putting(this.#keys.session, encodeSession(this.#session))])
+  }
+
+  keep(item: QueuedPublish): void {
+    this.#publishes.keep(item)
+  }
+
+  forget(...end: Parameters<Keeper['forget']>): void {
+    this.#publishes.forget(...end)
+  }
+
+  publishEntry(...call: Parameters<Keeper['publishEntry']>): Promise<Receipt> {
+    return this.#publishes.entries.publishEntry(...call)
+  }
+
+  request(operation: PersistOperation, id: number, granted: () => void): void {
+    const session = this.#sessions
+    this.#journal.write(this.#changesOf(operation, id), () => session === this.#sessions && granted())
+  }
+
+  confirm(): void {
+    this.#inbox.confirm()
+  }
+
+  reset(): void {
+    this.#sessions += 1
+    this.#journal.insist(this.#inbox.clearing())
+  }
+
+  idle(): Promise<void> {
+    return this.#journal.idle()
+  }
+
+  stop(): void {
+    if (this.#stopped) return
+    this.#stopped = true
+    this.#journal.stop()
+    this.#release()
+  }
+
+  #changesOf(operation: PersistOperation, id: number): StoreOperation[] {
+    if (operation === 'put-inbound') return this.#inbound?.receiving(id) ?? []
+    if (operation === 'delete-inbound') return this.#inbox.completing(id)
+    return this.#publishes.releasing(id)
+  }
+}

@@ -1,0 +1,27 @@
+/**
+ * What a session in a store needs of the client. Types only; `lifecycle/` implements it.
+ */
+import type { MessageTaker } from '../connection/ports.js'
+import type { ClientContext } from '../context/context.js'
+import type { Settler } from '../delivery/arrival.js'
+import type { MessageRouter } from '../delivery/message-router.js'
+import type { PublishingHost } from '../publishing/ports.js'
+import type { PublishQueue } from '../publishing/publish-queue.js'
+
+/** What reads packets of a connection. */
+export interface HeldReader {
+  /** Nothing behind what was read is read before `release`. */
+  hold(): void
+  release(): void
+}
+
+/** The client whose session is kept. */
+export interface DurableHost extends ClientContext, Settler {
+  /** In force: given, assigned by the server, or made up. */
+  clientId: string
+  readonly links: PublishingHost['links'] & { inbox: MessageTaker; readonly current: { readonly reader: HeldReader } | undefined }
+  readonly states: PublishingHost['states']
+  readonly router: MessageRouter
+  readonly publishQueue: PublishQueue
+  flush(): void
+}

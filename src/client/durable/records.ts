@@ -1,0 +1,200 @@
+/**
+ * The records of a session in a store: their keys, and how they lie in bytes. Pure.
+ *
+ * A session has one record of its own, one for each publish in flight under a number that rises, and one for each packet identifier of an incoming message.
+ * Whatever is read back is checked: what does not parse is damaged.
+ */
+import { crc32c } from '../../store/base/checksum.js'
+import { openRecord, sealRecord } from '../../store/base/record.js'
+import type { StoreOperation } from '../../store/base/store.js'
+import { writeMessage } from '../../wire/encode-publish.js'
+import { nothing, variableByteInteger, variableByteIntegerSize } from '../../wire/fields.js'
+import type { Properties, PublishPacket } from '../../wire/packets.js'
+import { PublishView } from '../../wire/publish.js'
+import { decodeText } from '../../wire/utf8.js'
+import { Writer } from '../../wire/writer.js'
+import type { EntryLink } from '../common/inside.js'
+import { encoder } from '../common/schema.js'
+
+/** Digits of a number in a key: as many as the largest safe one has. */
+const digits = 16
+/** Characters of a client identifier in a key. */
+const longestName = 400
+
+// Bytes before the keys and the packet of a publish: stage, protocol version, what a lost session means, when it was taken, how long the keys are.
+const publishHead = 13
+const inboundLength = 21
+
+/** What a publish waits for: its acknowledgement, PUBCOMP, or, as its session was lost, the queue that it came from. */
+export type PublishStage = 'sent' | 'released' | 'failed'
+const stages: readonly PublishStage[] = ['sent', 'released', 'failed']
+const lossPolicies = [undefined, 'republish', 'reject'] as const
+
+/** A publish in flight. */
+export interface PublishRecord {
+  readonly stage: PublishStage
+  readonly version: number
+  readonly onSessionLost: 'republish' | 'reject' | undefined
+  /** Epoch milliseconds. */
+  readonly taken: number
+  /** Keys of the entry of a queue, and of the count of its entries. */
+  readonly link: Pick<EntryLink, 'key' | 'countsKey'> | undefined
+  /** Without its payload where that is not needed any more. */
+  readonly packet: Pick<PublishPacket, 'topic' | 'qos' | 'retain'> & { readonly packetId: number; readonly properties: Properties | undefined }
+  readonly payload: Uint8Array
+  /** Bytes of the packet. */
+  readonly length: number
+}
+
+/** What is known under the packet identifier of an incoming message: at QoS 2, whether it was received. */
+export interface InboundRecord {
+  readonly qos: number
+  readonly received: boolean
+  readonly epoch: number
+  readonly counter: number
+  /** Checksum of topic and payload: the server may use the identifier for another message by now. */
+  readonly print: number
+}
+
+/** What is known of the session. */
+export interface SessionRecord {
+  readonly clientId: string
+  /** Rises with each process. */
+  readonly epoch: number
+}
+
+/** Where the records of a client's session begin. */
+export function prefixOf(clientId: string): string {
+  const name = encodeURIComponent(clientId)
+  const short = name.length <= longestName ? name : `${name.slice(0, longestName)}~${crc32c(encoder.encode(clientId))}`
+  return `c/${short}/`
+}
+
+/** The keys of one session. */
+export class SessionKeys {
+  readonly prefix: string
+  /** Behind every key. */
+  readonly end: string
+
+  constructor(clientId: string) {
+    this.prefix = prefixOf(clientId)
+    this.end = `${this.prefix.slice(0, -1)}0`
+  }
+
+  get session(): string {
+    return `${this.prefix}m`
+  }
+
+  publish(number: number): string {
+    return `${this.prefix}o/${String(number).padStart(digits, '0')}`
+  }
+
+  inbound(packetId: number): string {
+    return `${this.prefix}i/${packetId}`
+  }
+
+  /** What a key is of, and its number. */
+  read(key: string): { readonly kind: string; readonly number: number } {
+    const rest = key.slice(this.prefix.length)
+    return { kind: rest[0] ?? '', number: Number(rest.slice(2)) }
+  }
+}
+
+/** The change that writes a record. */
+export function putting(key: string, body: Uint8Array): StoreOperation {
+  return { type: 'put', key, value: sealRecord(body) }
+}
+
+/** The body of a record of the session. */
+export function encodeSession({ clientId, epoch }: SessionRecord): Uint8Array {
+  return encoder.encode(JSON.stringify([clientId, epoch]))
+}
+
+/** Undefined where it is damaged. */
+export function decodeSession(value: Uint8Array): SessionRecord | undefined {
+  return attempt(value, (body) => {
+    const [clientId, epoch] = JSON.parse(decodeText(body)) as unknown[]
+    return typeof clientId === 'string' && Number.isSafeInteger(epoch) ? { clientId, epoch: epoch as number } : undefined
+  })
+}
+
+/** The body of a record of a publish. @throws WireError for what no packet can carry */
+export function encodePublish({ stage, version, onSessionLost, taken, link, packet, payload }: Omit<PublishRecord, 'length'>): Uint8Array {
+  const keys = encoder.encode(link === undefined ? '' : `${link.key}\n${link.countsKey}`)
+  const writer = new Writer(publishHead + keys.length + payload.length + packet.topic.length * 3 + 64)
+  writer.u8(stages.indexOf(stage))
+  writer.u8(version)
+  writer.u8(lossPolicies.indexOf(onSessionLost))
+  const time = new Uint8Array(8)
+  new DataView(time.buffer).setFloat64(0, taken)
+  writer.raw(time)
+  writer.u16(keys.length)
+  writer.raw(keys)
+  writeMessage(writer, packet.topic, payload, packet, packet.packetId, 0, false, 5, false)
+  return writer.take()
+}
+
+/** Undefined where it is damaged. */
+export function decodePublish(value: Uint8Array): PublishRecord | undefined {
+  return attempt(value, (body) => {
+    const [stage, onSessionLost] = [stages[body[0] as number], body[2] as number]
+    const version = body[1] as number
+    if (stage === undefined || onSessionLost >= lossPolicies.length || (version !== 4 && version !== 5)) return undefined
+    const fields = new DataView(body.buffer, body.byteOffset, body.length)
+    const begin = publishHead + fields.getUint16(publishHead - 2)
+    const [key, countsKey] = decodeText(body.subarray(publishHead, begin)).split('\n') as [string, string?]
+    const view = new PublishView()
+    const remaining = variableByteInteger(body, begin + 1, body.length)
+    const start = begin + 1 + variableByteIntegerSize(remaining)
+    if ((body[begin] as number) >> 4 !== 3 || start + remaining !== body.length) return undefined
+    view.read(body, begin, start, body.length, 5, 'client')
+    const { topic, qos, retain, packetId, properties, payload } = view.packet()
+    if (packetId === undefined || (stage === 'released' && qos !== 2)) return undefined
+    const packet = { topic, qos, retain, packetId, properties: Object.keys(properties).length > 0 ? properties : undefined }
+    const link = countsKey === undefined ? undefined : { key, countsKey }
+    return {
+      stage,
+      version,
+      onSessionLost: lossPolicies[onSessionLost],
+      taken: fields.getFloat64(3),
+      link,
+      packet,
+      payload,
+      length: body.length - begin,
+    }
+  })
+}
+
+/** A payload that is not needed any more. */
+export const noPayload = nothing
+
+/** The body of a record of an incoming message. */
+export function encodeInbound({ qos, received, epoch, counter, print }: InboundRecord): Uint8Array {
+  const body = new Uint8Array(inboundLength)
+  const view = new DataView(body.buffer)
+  body[0] = received ? 3 : qos
+  view.setFloat64(1, epoch)
+  view.setFloat64(9, counter)
+  view.setUint32(17, print)
+  return body
+}
+
+/** Undefined where it is damaged. */
+export function decodeInbound(value: Uint8Array): InboundRecord | undefined {
+  return attempt(value, (body) => {
+    const state = body[0] as number
+    if (body.length !== inboundLength || state < 1 || state > 3) return undefined
+    const view = new DataView(body.buffer, body.byteOffset)
+    return { qos: Math.min(state, 2), received: state === 3, epoch: view.getFloat64(1), counter: view.getFloat64(9), print: view.getUint32(17) }
+  })
+}
+
+function attempt<T>(value: Uint8Array, read: (body: Uint8Array) => T | undefined): T | undefined {
+  const body = openRecord(value)
+  if (body === undefined) return undefined
+  try {
+    return read(body)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,31 @@
+/**
+ * What publishing, and the rest of the client, see of a session that is kept in a store. Types only; `durable/` implements it.
+ */
+import type { Receipt, Recovered } from '../api/index.js'
+import type { EntryPublisher } from '../common/inside.js'
+import type { PublishingHost } from './ports.js'
+import type { QueuedPublish } from './queued-publish.js'
+
+/** Keeps what is in flight where it survives the process. */
+export interface Keeper extends EntryPublisher {
+  /** Asks for a message to be stored under its identifier: `handleKept` or `handleUnkept` of `Unacknowledged` follows. */
+  keep(item: QueuedPublish): void
+  /** Its exchange is over, with an error or a receipt. What is not known here is ignored. */
+  forget(item: QueuedPublish, error: unknown, receipt: Receipt | undefined): void
+  /** A connection is up. */
+  handleConnected(): void
+  /** What an earlier process had left, for the first `connect` event. */
+  takeRecovered(): Recovered | undefined
+  /** Fulfils when everything asked for is safe, or was given up. */
+  idle(): Promise<void>
+  /** The client is over: what is stored stays. */
+  stop(): void
+}
+
+/** A client whose publishes may be kept. */
+export type KeepingHost = PublishingHost & {
+  readonly publishQueue: {
+    /** Undefined without the `store` option, and until the store was read. */
+    readonly keeper: Keeper | undefined
+  }
+}
