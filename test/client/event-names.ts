@@ -10,6 +10,8 @@ const told: Readonly<Record<Exclude<keyof ClientEvents, 'packet' | 'invalid'>, t
   disconnect: true,
   serverdisconnect: true,
   sessionlost: true,
+  recovered: true,
+  storecorrupt: true,
   drop: true,
   stalled: true,
   late: true,
