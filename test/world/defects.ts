@@ -142,8 +142,8 @@ export const defects: readonly Defect[] = [
     name: 'QoS 2 repeats are delivered again',
     by: ['I2'],
     file: 'client/session/receive-window.ts',
-    find: 'this.ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state ===',
-    replace: 'this.ids.update((state) => (state === QOS2_RECEIVED ? 0 : state ===',
+    find: 'this.ids.update((state) => (state === QOS2_RECEIVED || state === QOS2_ENDING ? QOS2_EARLIER : state))',
+    replace: 'this.ids.update((state) => (state === QOS2_RECEIVED || state === QOS2_ENDING ? 0 : state))',
   },
   {
     name: 'a message in hand is delivered again',

@@ -11,6 +11,7 @@ import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { Receipt, Recovered } from '../api/index.js'
 import type { StoreConfig } from '../parsing/session-store.js'
 import type { Keeper } from '../publishing/keeping.js'
+import type { PublishWriter } from '../publishing/ports.js'
 import type { QueuedPublish } from '../publishing/queued-publish.js'
 import type { PersistOperation, PersistPort } from '../session/persistence.js'
 import { Inbox } from './inbox.js'
@@ -132,8 +133,8 @@ export class SessionKeeper implements Keeper, PersistPort {
     this.#journal.insist([putting(this.#keys.session, encodeSession(this.#session))])
   }
 
-  keep(item: QueuedPublish): void {
-    this.#publishes.keep(item)
+  keep(item: QueuedPublish, output: PublishWriter): void {
+    this.#publishes.keep(item, output)
   }
 
   forget(...end: Parameters<Keeper['forget']>): void {

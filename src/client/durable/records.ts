@@ -134,6 +134,15 @@ export function encodePublish({ stage, version, onSessionLost, taken, link, pack
   return writer.take()
 }
 
+/** Bytes of the packet in the body of a record of a publish. */
+export function sizeOfPacket(body: Uint8Array): number {
+  return body.length - packetStart(body)
+}
+
+function packetStart(body: Uint8Array): number {
+  return publishHead + new DataView(body.buffer, body.byteOffset).getUint16(publishHead - 2)
+}
+
 /** Undefined where it is damaged. */
 export function decodePublish(value: Uint8Array): PublishRecord | undefined {
   return attempt(value, (body) => {
@@ -141,7 +150,7 @@ export function decodePublish(value: Uint8Array): PublishRecord | undefined {
     const version = body[1] as number
     if (stage === undefined || onSessionLost >= lossPolicies.length || (version !== 4 && version !== 5)) return undefined
     const fields = new DataView(body.buffer, body.byteOffset, body.length)
-    const begin = publishHead + fields.getUint16(publishHead - 2)
+    const begin = packetStart(body)
     const [key, countsKey] = decodeText(body.subarray(publishHead, begin)).split('\n') as [string, string?]
     const view = new PublishView()
     const remaining = variableByteInteger(body, begin + 1, body.length)

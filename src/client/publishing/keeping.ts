@@ -3,13 +3,13 @@
  */
 import type { Receipt, Recovered } from '../api/index.js'
 import type { EntryPublisher } from '../common/inside.js'
-import type { PublishingHost } from './ports.js'
+import type { PublishingHost, PublishWriter } from './ports.js'
 import type { QueuedPublish } from './queued-publish.js'
 
 /** Keeps what is in flight where it survives the process. */
 export interface Keeper extends EntryPublisher {
-  /** Asks for a message to be stored under its identifier: `handleKept` or `handleUnkept` of `Unacknowledged` follows. */
-  keep(item: QueuedPublish): void
+  /** Stores a message under its identifier, and then writes it. @throws MqttError ERR_PACKET_TOO_LARGE, as the writer would */
+  keep(item: QueuedPublish, output: PublishWriter): void
   /** Its exchange is over, with an error or a receipt. What is not known here is ignored. */
   forget(item: QueuedPublish, error: unknown, receipt: Receipt | undefined): void
   /** A connection is up. */

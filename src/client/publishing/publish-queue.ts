@@ -205,7 +205,7 @@ export class PublishQueue {
       } else {
         item.wire = wire
         if (this.keeper === undefined) this.unacknowledged.write(item, output)
-        else this.keeper.keep(item)
+        else this.keeper.keep(item, output)
         if (counters !== undefined) counters.publishesSent += 1
       }
     } catch (error) {
