@@ -29,14 +29,18 @@ export interface EntryPublisher {
   publishEntry(link: EntryLink, topic: string, payload: Uint8Array, options: PublishOptions): Promise<Receipt>
 }
 
-/** What it gives. */
-export interface Inside {
-  /** Where the session is kept. Not in copies of the package from before. */
-  readonly options?: { readonly store?: { readonly store: Store } | undefined }
+/** What is behind a client of the same copy of the package. */
+export interface Behind {
+  /** Where the session is kept. */
+  readonly options?: { readonly store?: Store | { readonly store: Store } | undefined }
   readonly publishQueue?: {
     /** Undefined until the store was read. */
     readonly keeper?: EntryPublisher | undefined
   }
+}
+
+/** What it gives. */
+export interface Inside {
   /** True where MQTT 5.0 is spoken, or may be. */
   readonly modern: boolean
   /** Tells of a payload that is none; the first of a channel is a line of the log too. */

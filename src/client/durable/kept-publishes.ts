@@ -147,7 +147,10 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const released = stage === 'released'
     if (released && !republishes(item, this.#host)) item.wire = undefined
     session.sendWindow.set(item.packetId, held | (released ? AWAIT_PUBCOMP : item.options.qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK))
-    publishQueue.unacknowledged.restore(item, released)
+    const { unacknowledged } = publishQueue
+    unacknowledged.add(item)
+    unacknowledged.ends.handleSent(item)
+    if (released) item.released = ++unacknowledged.releases
     this.#tell(item)
   }
 

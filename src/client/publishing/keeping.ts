@@ -12,10 +12,8 @@ export interface Keeper extends EntryPublisher {
   keep(item: QueuedPublish, output: PublishWriter): void
   /** Its exchange is over, with an error or a receipt. What is not known here is ignored. */
   forget(item: QueuedPublish, error: unknown, receipt: Receipt | undefined): void
-  /** A connection is up. */
-  handleConnected(): void
-  /** What an earlier process had left, for the first `connect` event. */
-  takeRecovered(): Recovered | undefined
+  /** A connection is up. Gives what an earlier process had left, at the first. */
+  handleConnected(): Recovered | undefined
   /** Fulfils when everything asked for is safe, or was given up. */
   idle(): Promise<void>
   /** The client is over: what is stored stays. */

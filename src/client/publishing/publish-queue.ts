@@ -141,6 +141,7 @@ export class PublishQueue {
 
   /** The client is over: everything ends, each with what is known about it. */
   end(error: MqttError): void {
+    this.keeper?.stop()
     const notSent = withOutcome(error, 'not-sent')
     this.#admission.ended = notSent
     const unknown = withOutcome(error, 'unknown')

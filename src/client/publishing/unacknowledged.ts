@@ -23,6 +23,8 @@ import type { Settlement } from './settlement.js'
 
 /** Publishes in flight of one client. */
 export class Unacknowledged extends PublishTable {
+  /** How many got their PUBREC. */
+  releases = 0
   readonly #host: KeepingHost
   readonly #backlog: Backlog
   readonly ends: Settlement
@@ -30,7 +32,6 @@ export class Unacknowledged extends PublishTable {
   readonly #replays = new Ring<QueuedPublish>()
   readonly #isolation: Isolation
   readonly #watch: StallWatch
-  #releases = 0
   #acks = 0
 
   constructor(host: KeepingHost, backlog: Backlog, ends: Settlement, isolation: Isolation) {
@@ -71,13 +72,6 @@ export class Unacknowledged extends PublishTable {
     if (!item.settled) this.#watch.start()
   }
 
-  /** One that an earlier process has sent; `released`: its PUBREC came in. Before there is a connection. */
-  restore(item: QueuedPublish, released: boolean): void {
-    this.add(item)
-    this.ends.handleSent(item)
-    if (released) item.released = ++this.#releases
-  }
-
   /** It could not be written: not a byte of it left. */
   withdraw(item: QueuedPublish): void {
     if (this.get(item.packetId) !== item) return
@@ -90,7 +84,7 @@ export class Unacknowledged extends PublishTable {
     const item = this.get(packetId)
     if (item === undefined || item.released > 0) return
     this.#handleAck(item, false)
-    item.released = ++this.#releases
+    item.released = ++this.releases
     item.received = reasonCode
     if (!republishes(item, this.#host)) item.wire = undefined
   }

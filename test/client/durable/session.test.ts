@@ -170,9 +170,18 @@ describe('the caller', () => {
     await device.world.close()
   })
 
-  it.each([[{}], [{ store: {} }], [1], [{ store: memoryStore(), inbound: 1 }]])('gives a store, or hears ERR_INVALID_OPTION: %o', (store) => {
+  it.each([[{}], [{ store: {} }], [1]])('gives a store, or hears ERR_INVALID_OPTION: %o', (store) => {
     const { world } = new Device()
     expect(() => new world.Client(url, { store: store as never })).toThrow(MqttError)
+  })
+
+  it.each([
+    [{ store: memoryStore(), inbound: 1 }, 'store.inbound'],
+    [{ batch: () => undefined }, 'store'],
+  ])('hears ERR_INVALID_OPTION before anything is dialled: %o', async (store, option) => {
+    const device = new Device()
+    await expect(device.client({ store: store as never })).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option })
+    await device.world.close()
   })
 
   it('needs no client identifier: the one that the broker assigned is kept', async () => {
