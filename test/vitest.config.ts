@@ -2,9 +2,10 @@
  * What the tests are, in five projects. `npm test` runs the first three, `npm run test:all` all of them; no file is in two.
  *
  * - `counted` and `pure` depend on nothing but the processor. `counted` are those whose branches are counted: no test of random inputs is among them, for a
- *   branch that is reached by chance is not covered. Each file has modules of its own: with `isolate: false` less is loaded, but files failed now and then
- *   that pass by themselves.
- * - `quick` is a small run of each real thing: the package and its types, one broker, one page, sockets.
+ *   branch that is reached by chance is not covered. Files of `pure` share a process,
+ *   and what it has loaded and compiled: that saves a third of the time. A file that changes the process for others belongs into `apart`. Those that are
+ *   counted have modules of their own.
+ * - `quick` is a small run of each real thing: the package and its types, one broker, one page, sockets. Pure ones that are `apart` run here as well.
  * - `rest` are the long random runs, the other brokers, pages and programs. Much of it waits, so that it takes more workers than there are cores.
  * - `alone` measures time and memory, or stops what the whole machine shares: one file at a time, when nothing else runs.
  */
@@ -60,7 +61,18 @@ const long = [
   'test/world/world.test.ts',
 ]
 
+/** Pure ones that want a process of their own: they set flags of the engine, have it count, or look at what others would leave behind. */
+const apart = [
+  'test/client/cost.test.ts',
+  'test/client/cost-bytes.test.ts',
+  'test/client/message-memory.test.ts',
+  'test/client/no-channel.test.ts',
+  'test/client/process-end.test.ts',
+  'test/client/subscription-cost.test.ts',
+]
+
 const quick = [
+  ...apart,
   'test/browser/everything.test.ts',
   'test/examples/demo-broker.test.ts',
   'test/interop/matrix.test.ts',
@@ -92,20 +104,13 @@ const slow = [
 ]
 
 const rest = [
+  'test/bench/command.test.ts',
+  'test/bench/smoke.test.ts',
   'test/bench/typed.test.ts',
   ...['browser', 'differential', 'examples', 'finder', 'interop', 'mutants', 'programs', 'transcript'].map((name) => `test/${name}/*.test.ts`),
 ]
 
-const alone = [
-  'test/bench/command.test.ts',
-  'test/bench/smoke.test.ts',
-  'test/browser/hidden.test.ts',
-  'test/browser/life.test.ts',
-  'test/budgets/budgets.test.ts',
-  'test/interop/handles.test.ts',
-  'test/programs/leaks.test.ts',
-  'test/programs/shaped-link.test.ts',
-]
+const alone = ['test/browser/hidden.test.ts', 'test/browser/life.test.ts', 'test/budgets/budgets.test.ts', 'test/programs/shaped-link.test.ts']
 
 const common = {
   setupFiles: ['test/secrets-setup.ts'],
@@ -147,7 +152,8 @@ export default defineConfig({
           testTimeout: 60_000,
           name: 'pure',
           include: pure,
-          exclude: long,
+          exclude: [...long, ...apart],
+          isolate: false,
           maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
@@ -159,7 +165,7 @@ export default defineConfig({
           name: 'rest',
           include: [...rest, ...long, ...slow],
           exclude: [...models, ...quick.filter((name) => !name.includes('*')), ...alone],
-          maxWorkers: 3,
+          maxWorkers: 4,
           sequence: { groupOrder: 3 },
         },
       },
