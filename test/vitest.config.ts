@@ -2,10 +2,9 @@
  * What the tests are, in five projects. `npm test` runs the first three, `npm run test:all` all of them; no file is in two.
  *
  * - `counted` and `pure` depend on nothing but the processor. `counted` are those whose branches are counted: no test of random inputs is among them, for a
- *   branch that is reached by chance is not covered. Files of `pure` share a process,
- *   and what it has loaded and compiled: that saves a third of the time. A file that changes the process for others belongs into `apart`. Those that are
- *   counted have modules of their own.
- * - `quick` is a small run of each real thing: the package and its types, one broker, one page, sockets. Pure ones that are `apart` run here as well.
+ *   branch that is reached by chance is not covered. Each file has modules of its own: with `isolate: false` a third of
+ *   the processor time would be saved, but files failed now and then that pass by themselves.
+ * - `quick` is a small run of each real thing: the package and its types, one broker, one page, sockets.
  * - `rest` are the long random runs, the other brokers, pages and programs. Much of it waits, so that it takes more workers than there are cores.
  * - `alone` measures time and memory, or stops what the whole machine shares: one file at a time, when nothing else runs.
  */
@@ -61,18 +60,7 @@ const long = [
   'test/world/world.test.ts',
 ]
 
-/** Pure ones that want a process of their own: they set flags of the engine, have it count, or look at what others would leave behind. */
-const apart = [
-  'test/client/cost.test.ts',
-  'test/client/cost-bytes.test.ts',
-  'test/client/message-memory.test.ts',
-  'test/client/no-channel.test.ts',
-  'test/client/process-end.test.ts',
-  'test/client/subscription-cost.test.ts',
-]
-
 const quick = [
-  ...apart,
   'test/browser/everything.test.ts',
   'test/examples/demo-broker.test.ts',
   'test/interop/matrix.test.ts',
@@ -152,11 +140,9 @@ export default defineConfig({
           testTimeout: 60_000,
           name: 'pure',
           include: pure,
-          exclude: [...long, ...apart],
-          isolate: false,
-          // Each takes its share of the files before it begins: with one more than cores, none is idle for long.
-          maxWorkers: 3,
-          sequence: { groupOrder: 1 },
+          exclude: long,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
         },
       },
       { test: { ...real, name: 'quick', include: quick, exclude: slow, maxWorkers: 3, sequence: { groupOrder: 2 } } },
