@@ -2,8 +2,8 @@
  * What the tests are, in five projects. `npm test` runs the first three, `npm run test:all` all of them; no file is in two.
  *
  * - `counted` and `pure` depend on nothing but the processor. `counted` are those whose branches are counted: no test of random inputs is among them, for a
- *   branch that is reached by chance is not covered. Each file has modules of its own: with `isolate: false` a third of
- *   the processor time would be saved, but files failed now and then that pass by themselves.
+ *   branch that is reached by chance is not covered. Each file has modules of its own: with `isolate: false` a third of the processor time
+ *   would be saved, but files failed now and then that pass by themselves.
  * - `quick` is a small run of each real thing: the package and its types, one broker, one page, sockets.
  * - `rest` are the long random runs, the other brokers, pages and programs. Much of it waits, so that it takes more workers than there are cores.
  * - `alone` measures time and memory, or stops what the whole machine shares: one file at a time, when nothing else runs.
