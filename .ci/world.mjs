@@ -86,7 +86,7 @@ async function bundle(entry, name, defect) {
 /** Runs one worker to its end; gives what it did. */
 function work(file, workerData) {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(file, { workerData, execArgv: ['--enable-source-maps'] })
+    const worker = new Worker(file, { workerData, execArgv: workerData.replay === undefined ? [] : ['--enable-source-maps'] })
     let done
     worker.on('message', (message) => {
       done = message
