@@ -181,6 +181,12 @@ export class Direction {
     this.#enqueue(undefined, undefined)
   }
 
+  /** Its writer's process is gone, and its memory with it: what is on its way arrives as it was written, and a reset behind it. */
+  abandon(): void {
+    this.#items = this.#items.map(({ bytes, copy }) => ({ bytes: copy ?? bytes, copy: undefined, written: undefined }))
+    this.end(undefined)
+  }
+
   /** What was not delivered is lost. */
   drop(error: unknown): void {
     const lost = this.#items
@@ -398,7 +404,7 @@ export class End implements Transport {
     this.#told = true
     this.#sink = undefined
     this.#in.target = undefined
-    if (arrives) this.#out.end(undefined)
+    if (arrives) this.#out.abandon()
     else this.#out.drop(undefined)
   }
 

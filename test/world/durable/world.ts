@@ -140,9 +140,11 @@ export class DurableWorld {
     if (device === undefined) return this.history.report('rest', 'no process runs although everything has healed')
     for (const what of this.#restless()) this.history.report('rest', what)
     device.checkRecovered(true)
-    // Until the server is known to have read every acknowledgement.
-    await this.clock.advance(this.setup.keepAlive * 3500)
-    this.#checkLeft()
+    // Until the server is known to have read every acknowledgement: a link that is dead has to be found out first.
+    this.clock.onQuiet = () => this.#left.length === 0
+    await this.clock.advance(this.setup.keepAlive * 6000 + endPatience)
+    this.clock.onQuiet = undefined
+    if (this.#left.length > 0) this.history.report('left', `in the store: ${this.#left.join(', ')}`)
   }
 
   async #end(): Promise<void> {
@@ -180,12 +182,11 @@ export class DurableWorld {
     ]
   }
 
-  #checkLeft(): void {
+  get #left(): string[] {
     const { keepAlive } = this.setup
-    const left = [...this.#process.view.entries.keys()].filter(
+    return [...this.#process.view.entries.keys()].filter(
       (key) => key !== 'c/device/m' && key !== 'q/q/m' && !key.startsWith('q/q/d/') && (keepAlive > 0 || !key.startsWith('c/device/i/')),
     )
-    if (left.length > 0) this.history.report('left', `in the store: ${left.join(', ')}`)
   }
 
   // What happens
