@@ -1,7 +1,8 @@
 /**
  * A disk in memory that loses what was not synced, tears the last write at any byte, and fails on demand; and a store on it: a log of checked records.
  *
- * The backend does what a database does: each write is one record of the log, and after a failure it reads the log anew before it goes on.
+ * The backend does what a database does: each write is one record of the log, and after a failure it reads the log anew, and makes safe what it found,
+ * before it goes on.
  */
 import { BackedStore } from '../../src/store/backed-store.js'
 import type { Backend } from '../../src/store/backend.js'
@@ -54,6 +55,11 @@ export class SimulatedDisk {
   truncate(length: number): void {
     this.written = this.written.slice(0, length)
     this.synced = Math.min(this.synced, length)
+  }
+
+  /** Everything that was written is safe. */
+  settle(): void {
+    this.synced = this.written.length
   }
 
   /** What the next process finds: everything synced, and so many bytes of the rest. */
@@ -173,6 +179,7 @@ export class LogBackend implements Backend {
   #recover(): void {
     this.#found = recovered(this.#disk.written)
     this.#disk.truncate(this.#found.length)
+    if (this.#sync) this.#disk.settle()
   }
 }
 

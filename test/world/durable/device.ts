@@ -174,7 +174,7 @@ export class Device {
 
   #listen(): void {
     const { history } = this.#around
-    for (const type of traced) this.client.on(type, (event: unknown) => this.#whileAlive(() => history.note(`  event ${type} ${shownEvent(event)}`)))
+    if (history.trace !== undefined) for (const type of traced) this.client.on(type, (event: unknown) => this.#whileAlive(() => history.note(`  event ${type} ${shownEvent(event)}`)))
     this.client.on('storecorrupt', ({ key }) => this.#whileAlive(() => history.report('damaged', key)))
     this.client.on('connect', (event) => this.#whileAlive(() => (this.connected ??= event)))
     this.client.on('recovered', ({ packetId, error }) =>

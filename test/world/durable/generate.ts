@@ -65,14 +65,15 @@ function makeSetup(random: Random): Partial<Setup> {
 }
 
 // Bursts, straight or through the queue.
-function makePublishes(random: Random, span: number, { queue }: Partial<Setup>): Op[] {
+function makePublishes(random: Random, span: number, { queue, habit }: Partial<Setup>): Op[] {
   const ops: Op[] = []
   for (let burst = random.between(0, 4); burst > 0; burst--) {
     const at = random.below(random.chance(0.4) ? 100 : span)
     const gap = random.pick([0, 0, 3, 25])
     const through = queue === 'shared' && random.chance(0.6) ? 'enqueue' : 'publish'
     for (let count = random.between(1, 6); count > 0; count--) {
-      const refused = random.chance(0.08) ? { refused: { code: random.pick([0x87, 0x97, 0x91] as const), times: random.pick([1, 2, 100]) } } : {}
+      // A refusal that comes twice would be that of the next message.
+      const refused = habit !== 'doubled' && random.chance(0.08) ? { refused: { code: random.pick([0x87, 0x97, 0x91] as const), times: random.pick([1, 2, 100]) } } : {}
       const size = random.chance(0.05) ? { size: random.pick([200, 3000]) } : {}
       ops.push({ at: at + gap * count, do: through, n: 0, topic: random.pick(['out/a', 'out/b']), qos: random.pick([1, 2, 2] as const), ...size, ...refused })
     }

@@ -193,7 +193,7 @@ export class DurableWorld {
 
   #perform(op: Op): void {
     const { device, history } = this
-    history.note(`op ${JSON.stringify(op)}`)
+    if (history.trace !== undefined) history.note(`op ${JSON.stringify(op)}`)
     if (op.do === 'feed') return this.#feed(op)
     if (device === undefined || !this.#process.alive) return
     if (op.do === 'publish' || op.do === 'enqueue') return void device.publish(op)
@@ -236,6 +236,7 @@ export class DurableWorld {
       }, fault.k)
     } else {
       if (fault.kind === 'restart-lose') this.losses += 1
+      if (fault.kind.startsWith('stall') && !this.#process.alive) return
       this.#network.strike(fault as NetworkFault)
     }
   }
@@ -259,7 +260,8 @@ export class DurableWorld {
     process.alive = false
     this.device?.checkRecovered(false)
     this.device = undefined
-    this.#network.kill(arrives)
+    // On a link that is silent it would arrive when others have come.
+    this.#network.kill(arrives && this.#network.pipe?.healthy === true)
     const after = (): SimulatedDisk => {
       const rest = process.disk.written.length - process.disk.synced
       return process.disk.afterCrash(this.setup.durability === 'os' ? rest : Math.round(rest * kept))
