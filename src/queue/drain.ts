@@ -93,6 +93,11 @@ export class Drain implements AttemptOwner {
     this.#changes.tell()
   }
 
+  /** An entry could not be added. */
+  handleUnstored(): void {
+    void this.#removals.clean()
+  }
+
   /** Waits until nothing is under way, and what was acknowledged is deleted. */
   async idle(): Promise<void> {
     while (this.#attempts.size > 0 || this.#removals.size > 0) await this.#changes.next

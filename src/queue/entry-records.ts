@@ -70,6 +70,15 @@ export class EntryRecords {
     }
   }
 
+  /** True unless the store says that nothing is there under this number. */
+  async has(id: number): Promise<boolean> {
+    try {
+      return (await this.#store.get(this.#keyOf(id))) !== undefined
+    } catch {
+      return true
+    }
+  }
+
   /** Undefined where there are none, or damaged ones. @throws MqttError ERR_STORE */
   async readCounts(): Promise<Counts | undefined> {
     try {

@@ -24,6 +24,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   readonly #journal: Journal
   readonly #keys: SessionKeys
   readonly #numbers = new Map<QueuedPublish, number>()
+  /** Numbers of what could not be stored. */
+  readonly #failed = new Set<number>()
   #last = 0
 
   constructor(host: DurableHost, journal: Journal, keys: SessionKeys) {
@@ -59,9 +61,9 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const failed = (error: MqttError): void => {
       if (known === undefined) {
         this.#numbers.delete(item)
-        // What failed may be there all the same.
-        this.#journal.insist([{ type: 'delete', key }])
-        if (options.link !== undefined) this.entries.handleFailed(options.link.key, error)
+        this.#giveBack(number)
+        // Whatever is there goes with the next write: the entry may be published again.
+        if (options.link !== undefined) this.entries.handleFailed(options.link.key, withOutcome(error, 'not-sent'))
       }
       if (isCurrent()) this.#giveUp(item, error)
     }
@@ -127,6 +129,13 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.#numbers.set(item, number)
     this.#goOn(item, stage)
     return true
+  }
+
+  // While the store fails the same numbers serve again: as many as are asked for at a time.
+  #giveBack(number: number): void {
+    this.#failed.add(number)
+    while (this.#failed.delete(this.#last)) this.#last -= 1
+    if (this.#numbers.size === 0) this.#failed.clear()
   }
 
   #itemOf(record: PublishRecord, link: CheckedPublish['link']): QueuedPublish {

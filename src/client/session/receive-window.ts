@@ -96,8 +96,7 @@ export class ReceiveWindow extends Arrivals {
     if (state === QOS2_EARLIER && qos === 2) {
       // It was received, once and for all, on an earlier connection.
       this.open += 1
-      this.ids.set(id, QOS2_RECEIVED)
-      this.#host.acks.push(PUBREC, id, 0)
+      this.#answerEarlier(id)
       return REPEAT
     }
     // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free, also for a later process.
@@ -179,6 +178,14 @@ export class ReceiveWindow extends Arrivals {
     this.ids.clear()
     this.#parked.clear()
     this.#byTicket.clear()
+  }
+
+  // Behind those that came before it on this connection [MQTT-4.6.0-3].
+  #answerEarlier(id: number): void {
+    const waits = this.unsettled > 0
+    this.ids.set(id, waits ? QOS2_IN_HAND : QOS2_RECEIVED)
+    if (waits) this.push((id << idShift) | qos2Flag | READY)
+    else this.#host.acks.push(PUBREC, id, 0)
   }
 
   #complete(id: number): void {
