@@ -3,7 +3,7 @@
  */
 import type { Publisher } from '../client/api/index.js'
 import { type Inside, inside } from '../client/common/inside.js'
-import type { Store } from '../store/store.js'
+import type { Store } from '../store/base/store.js'
 
 /** What is behind a client; undefined for any other publisher. */
 export function insideOf(publisher: Publisher<unknown>): Inside | undefined {

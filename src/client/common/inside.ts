@@ -1,11 +1,14 @@
 /**
  * What stands on top of clients asks of them besides their public side, under one symbol: typed topics, and queues.
  */
-import type { Store, StoreOperation } from '../../store/store.js'
+import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { ClientEvents, PublishOptions, Receipt } from '../api/index.js'
 
 /** The name of the method; the same in every copy of the package. */
 export const inside: unique symbol = Symbol.for('mqwire.inside') as never
+
+/** What keeps a session in a store: a member of stores that bring it. The same in every copy of the package. */
+export const keeperOf: unique symbol = Symbol.for('mqwire.keeper') as never
 
 /** The entry of a queue whose message is published. Both lie in one store, so that the end of the publish and that of the entry are one batch. */
 export interface EntryLink {

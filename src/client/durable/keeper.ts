@@ -5,9 +5,9 @@
  * says that it was taken. Loaded only where there is a `store`. It must never delete what the end of the client leaves in flight.
  */
 import { MqttError } from '../../errors.js'
-import { storeError } from '../../store/backed-store.js'
-import { isOfLaterVersion, quarantine } from '../../store/record.js'
-import type { Store, StoreOperation } from '../../store/store.js'
+import { storeError } from '../../store/base/backed-store.js'
+import { isOfLaterVersion, quarantine } from '../../store/base/record.js'
+import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { Receipt, Recovered } from '../api/index.js'
 import type { StoreConfig } from '../parsing/session-store.js'
 import type { Keeper } from '../publishing/keeping.js'

@@ -4,7 +4,7 @@
  * It may assume that `restore` is called before there is a connection. It must never delete what the end of the client leaves in flight.
  */
 import type { MqttError } from '../../errors.js'
-import type { StoreOperation } from '../../store/store.js'
+import type { StoreOperation } from '../../store/base/store.js'
 import type { Receipt } from '../api/index.js'
 import type { CheckedPublish } from '../parsing/requests.js'
 import type { Keeper } from '../publishing/keeping.js'

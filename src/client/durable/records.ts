@@ -4,9 +4,9 @@
  * A session has one record of its own, one for each publish in flight under a number that rises, and one for each packet identifier of an incoming message.
  * Whatever is read back is checked: what does not parse is damaged.
  */
-import { crc32c } from '../../store/checksum.js'
-import { openRecord, sealRecord } from '../../store/record.js'
-import type { StoreOperation } from '../../store/store.js'
+import { crc32c } from '../../store/base/checksum.js'
+import { openRecord, sealRecord } from '../../store/base/record.js'
+import type { StoreOperation } from '../../store/base/store.js'
 import { writeMessage } from '../../wire/encode-publish.js'
 import { nothing, variableByteInteger, variableByteIntegerSize } from '../../wire/fields.js'
 import type { Properties, PublishPacket } from '../../wire/packets.js'

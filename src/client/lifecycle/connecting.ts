@@ -3,16 +3,20 @@
  */
 import { MqttError } from '../../errors.js'
 import { aborted, assertNotAborted, onAbort, within } from '../common/abort.js'
+import { keeperOf } from '../common/inside.js'
 import { closedError } from '../common/outcome.js'
-import { unsupported } from '../common/schema.js'
+import { optionError, unsupported } from '../common/schema.js'
 import type { ParsedEndpoint } from '../parsing/endpoint.js'
 import { findScanner } from '../parsing/scanning.js'
 import type { StoreConfig } from '../parsing/session-store.js'
+import type { Keeper } from '../publishing/keeping.js'
 import { destroy } from './closing.js'
 import type { Parts } from './parts.js'
 
 /** Seconds: who asks for more may have meant milliseconds. */
 const lazyKeepAlive = 3600
+
+type OpenKeeper = (parts: Parts, config: StoreConfig) => Promise<Keeper>
 
 /** Joins whatever is under way to connect, or begins. */
 export async function connect(parts: Parts, signal?: AbortSignal): Promise<void> {
@@ -38,10 +42,11 @@ export async function connect(parts: Parts, signal?: AbortSignal): Promise<void>
 }
 
 /** What an earlier process left is part of the session: it is read before anything is dialled. */
-async function recover(parts: Parts, store: StoreConfig): Promise<void> {
+async function recover(parts: Parts, config: StoreConfig): Promise<void> {
   try {
-    const { openKeeper } = await import('../durable/keeper.js')
-    const keeper = await openKeeper(parts, store)
+    const open = (config.store as { [keeperOf]?: OpenKeeper })[keeperOf] ?? ((await parts.platform.loadKeeper?.()) as OpenKeeper | undefined)
+    if (open === undefined) throw optionError('ERR_INVALID_OPTION', 'store', 'sessionStore() of mqwire/store')
+    const keeper = await open(parts, config)
     if (parts.states.ended) return keeper.stop()
     parts.publishQueue.keeper = keeper
     parts.dialling.begin()

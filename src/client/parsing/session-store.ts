@@ -1,7 +1,7 @@
 /**
  * The `store` option: a store, or a store with what is kept in it.
  */
-import type { Store } from '../../store/store.js'
+import type { Store } from '../../store/base/store.js'
 import { anyObject, boolean, invalid, type Parser } from '../common/schema.js'
 
 /** Where the session is kept. */

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { decodeInbound, encodeInbound, type InboundRecord } from '../../../src/client/durable/records.js'
 import { MqttError } from '../../../src/errors.js'
-import { crc32c } from '../../../src/store/checksum.js'
+import { crc32c } from '../../../src/store/base/checksum.js'
 import { memoryStore, type StoreOperation, sealRecord } from '../../../src/store/index.js'
 import { MapStore } from '../../queue/rig.js'
 import { Device, kill, settled, url } from './rig.js'
