@@ -56,6 +56,7 @@ async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys
     if (kind === 'm' || keeper.restore(kind, number, record)) continue
     await putAside(key, record)
   }
+  await keeper.tidy()
   keeper.attach()
   return keeper
 }
@@ -107,6 +108,11 @@ export class SessionKeeper implements Keeper, PersistPort {
     if (record === undefined || !(number >= 1 && number <= 65_535)) return false
     this.#inbox.restore(number, record)
     return true
+  }
+
+  /** Everything is read: what nobody waits for goes. */
+  tidy(): Promise<void> {
+    return this.#publishes.entries.forgetDeleted(this.store)
   }
 
   /** Everything is read: from now on it is kept. */
