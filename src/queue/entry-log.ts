@@ -81,9 +81,9 @@ export class EntryLog {
     this.#next = Math.max(this.#next, (await this.#records.lastId()) + 1)
   }
 
-  /** The keys of an entry and of the count. */
-  keysOf({ entry: { id } }: StoredEntry): { readonly key: string; readonly countsKey: string } {
-    return { key: this.#records.deleting(id).key, countsKey: this.#records.countsKey }
+  /** The key of an entry. */
+  keyOf({ entry: { id } }: StoredEntry): string {
+    return this.#records.deleting(id).key
   }
 
   /** The number that the next entry will have. */

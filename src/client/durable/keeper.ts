@@ -76,6 +76,7 @@ async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys
     if (kind === 'm' || keeper.restore(kind, number, record)) continue
     await putAside(key, record)
   }
+  await keeper.tidy()
   return keeper
 }
 
@@ -126,6 +127,11 @@ export class SessionKeeper implements Keeper, PersistPort {
     if (record === undefined || !(number >= 1 && number <= 65_535)) return false
     this.#inbox.restore(number, record)
     return true
+  }
+
+  /** Everything is read: what nobody waits for goes. */
+  tidy(): Promise<void> {
+    return this.#publishes.entries.forgetDeleted(this.store)
   }
 
   /** Everything is read: from now on it is kept. */
