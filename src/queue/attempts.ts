@@ -6,7 +6,7 @@
 import type { Publisher, Receipt } from '../client/api/index.js'
 import type { EntryLink } from '../client/common/inside.js'
 import { MqttError } from '../errors.js'
-import type { StoreOperation } from '../store/store.js'
+import type { StoreOperation } from '../store/base/store.js'
 import type { StoredEntry } from './entry-log.js'
 import { insideOf } from './sharing.js'
 import { endsEntry, verdictOf } from './verdict.js'

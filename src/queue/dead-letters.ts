@@ -4,8 +4,8 @@
  * At most `mostLetters` are kept; the oldest make room.
  */
 import type { MqttError } from '../errors.js'
-import { openRecord, quarantine, sealRecord } from '../store/record.js'
-import type { Store, StoreOperation } from '../store/store.js'
+import { openRecord, quarantine, sealRecord } from '../store/base/record.js'
+import type { Store, StoreOperation } from '../store/base/store.js'
 import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
 import { storeError } from './entry-records.js'
 import type { DeadLetterBox, KeptLetter } from './types.js'

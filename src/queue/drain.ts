@@ -6,7 +6,7 @@
 import type { Publisher, Receipt } from '../client/api/index.js'
 import { within } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
-import type { StoreOperation } from '../store/store.js'
+import type { StoreOperation } from '../store/base/store.js'
 import { type AttemptOwner, Attempts, type Changes as StoreChanges } from './attempts.js'
 import { Changes } from './changes.js'
 import type { EntryLog, StoredEntry } from './entry-log.js'

@@ -6,7 +6,7 @@
  */
 import { type Deferred, deferred } from '../client/common/abort.js'
 import type { MqttError } from '../errors.js'
-import type { Store, StoreOperation } from '../store/store.js'
+import type { Store, StoreOperation } from '../store/base/store.js'
 import type { QueueEntry } from './entry.js'
 import { EntryRecords, recordOf } from './entry-records.js'
 

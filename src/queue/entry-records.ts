@@ -4,8 +4,8 @@
  * Every failure of the store is `ERR_STORE`. It must never take a record of a later version for a damaged one.
  */
 import { MqttError } from '../errors.js'
-import { isOfLaterVersion, openRecord, quarantine, sealRecord } from '../store/record.js'
-import type { Store, StoreOperation } from '../store/store.js'
+import { isOfLaterVersion, openRecord, quarantine, sealRecord } from '../store/base/record.js'
+import type { Store, StoreOperation } from '../store/base/store.js'
 import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
 
 /** Digits of a number in a key: as many as the largest safe one has. */

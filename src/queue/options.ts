@@ -24,7 +24,7 @@ import {
 } from '../client/common/schema.js'
 import { exponential } from '../client/parsing/backoff.js'
 import { MqttError } from '../errors.js'
-import type { Store } from '../store/store.js'
+import type { Store } from '../store/base/store.js'
 import { validateTopicName } from '../wire/topics.js'
 import type { QueueEntry } from './entry.js'
 import { shares } from './sharing.js'

@@ -5,7 +5,7 @@
  * Whoever publishes looks at `size`: records that could not be deleted would be published again after a restart, so that they have a bound.
  */
 import { within } from '../client/common/abort.js'
-import type { StoreOperation } from '../store/store.js'
+import type { StoreOperation } from '../store/base/store.js'
 import type { Changes } from './changes.js'
 import type { EntryLog, StoredEntry } from './entry-log.js'
 

@@ -2,15 +2,16 @@
  * Whether a queue and the session of its publisher share one store: then an entry and its publish end in one batch, which makes QoS 2 exactly once.
  */
 import type { Publisher } from '../client/api/index.js'
-import { type Inside, inside } from '../client/common/inside.js'
-import type { Store } from '../store/store.js'
+import { type Behind, type Inside, inside } from '../client/common/inside.js'
+import type { Store } from '../store/base/store.js'
 
 /** What is behind a client; undefined for any other publisher. */
-export function insideOf(publisher: Publisher<unknown>): Inside | undefined {
-  return (publisher as { [inside]?(): Inside })[inside]?.()
+export function insideOf(publisher: Publisher<unknown>): (Inside & Behind) | undefined {
+  return (publisher as { [inside]?(): Inside & Behind })[inside]?.()
 }
 
 /** True when the session of this publisher is kept in that store. */
 export function shares(publisher: Publisher<unknown>, store: Store): boolean {
-  return insideOf(publisher)?.options?.store?.store === store
+  const kept = insideOf(publisher)?.options?.store
+  return kept !== undefined && ('batch' in kept ? kept : kept.store) === store
 }

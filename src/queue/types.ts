@@ -3,7 +3,7 @@
  */
 import type { Backoff, ListenerOptions, Payload, Publisher, PublishProperties, Receipt, Unlisten } from '../client/api/index.js'
 import type { MqttError } from '../errors.js'
-import type { Store } from '../store/store.js'
+import type { Store } from '../store/base/store.js'
 import type { QueueEntry } from './entry.js'
 
 export type { QueueEntry }

@@ -3,6 +3,8 @@
  *
  * @module
  */
+
+export { isOfLaterVersion, openRecord, quarantine, sealRecord } from './base/record.js'
+export type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store.js'
 export { memoryStore } from './memory.js'
-export { isOfLaterVersion, openRecord, quarantine, sealRecord } from './record.js'
-export type { Store, StoreEntry, StoreOperation, StoreRange } from './store.js'
+export { sessionStore } from './session-store.js'

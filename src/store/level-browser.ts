@@ -7,10 +7,11 @@
  * @module
  */
 import { MqttError } from '../errors.js'
-import { BackedStore, storeError } from './backed-store.js'
-import type { Backend } from './backend.js'
+import { storeError } from './base/backed-store.js'
+import type { Backend } from './base/backend.js'
+import type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store.js'
 import { aborted, checkOptions, type LevelStoreOptions, locked } from './options.js'
-import type { Store, StoreEntry, StoreOperation, StoreRange } from './store.js'
+import { KeepingStore } from './session-store.js'
 
 export type { LevelStoreOptions } from './options.js'
 
@@ -45,7 +46,7 @@ function whileLocked(name: string, location: string, { lock, signal, durability 
     const hold = async (free: Lock | null): Promise<void> => {
       if (free === null) throw locked(location)
       backend = new DatabaseBackend(await openDatabase(name), durability === 'os' ? 'relaxed' : 'strict')
-      resolve(new BackedStore(backend))
+      resolve(new KeepingStore(backend))
       await backend.closed
     }
     const options = lock === 'wait' ? ({ signal } as LockOptions) : { ifAvailable: true }

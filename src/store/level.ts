@@ -11,10 +11,11 @@ import { platform } from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ClassicLevel } from 'classic-level'
 import { MqttError } from '../errors.js'
-import { BackedStore, storeError } from './backed-store.js'
-import type { Backend } from './backend.js'
+import { storeError } from './base/backed-store.js'
+import type { Backend } from './base/backend.js'
+import type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store.js'
 import { aborted, checkOptions, type LevelStoreOptions, locked } from './options.js'
-import type { Store, StoreEntry, StoreOperation, StoreRange } from './store.js'
+import { KeepingStore } from './session-store.js'
 
 export type { LevelStoreOptions } from './options.js'
 
@@ -45,7 +46,7 @@ export async function levelStore(location: string, options: LevelStoreOptions = 
     const level: Level = new Level(await preparedFolder(location), settings)
     const backend = new LevelBackend(level, options.durability !== 'os')
     await openWhenFree(backend, location, options)
-    return new BackedStore(backend)
+    return new KeepingStore(backend)
   } catch (error) {
     throw storeError(error)
   }

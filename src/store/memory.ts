@@ -3,9 +3,9 @@
  *
  * Keys lie in order in short lists, so that a change costs the same with ten entries or a million. Bytes are copied on their way in and out.
  */
-import { BackedStore } from './backed-store.js'
-import type { Backend } from './backend.js'
-import type { Store, StoreEntry, StoreOperation, StoreRange } from './store.js'
+import type { Backend } from './base/backend.js'
+import type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store.js'
+import { KeepingStore } from './session-store.js'
 
 /** Keys in one list, at most. */
 const mostKeys = 512
@@ -13,7 +13,7 @@ const pageLength = 64
 
 /** A store that lives as long as the process. Nothing of it is left after `close()`. */
 export function memoryStore(): Store {
-  return new BackedStore(new MemoryBackend())
+  return new KeepingStore(new MemoryBackend())
 }
 
 class MemoryBackend implements Backend {

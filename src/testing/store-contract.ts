@@ -4,7 +4,7 @@
  * It may assume that each `open()` gives a store that is empty. Every case closes what it opened. It must never import a test framework: a case that
  * finds a rule broken rejects, with a message that says which.
  */
-import type { Store, StoreEntry, StoreOperation, StoreRange } from '../store/store.js'
+import type { Store, StoreEntry, StoreOperation, StoreRange } from '../store/base/store.js'
 
 /** One rule, seen to hold or not. */
 export interface StoreContractCase {

@@ -1,6 +1,7 @@
 /**
  * A platform for clients under test: time from a virtual clock, repeatable randomness, and no transport but those that the test passes in.
  */
+import { openKeeper } from '../client/durable/keeper.js'
 import { Reads } from '../client/memory/reads.js'
 import type { Platform } from '../client/platform/platform.js'
 import type { VirtualClock } from './virtual-clock.js'
@@ -22,6 +23,7 @@ export function virtualPlatform(clock: VirtualClock, seed = 1): Platform {
     microtask: (callback) => queueMicrotask(callback),
     nextTurn: (callback) => void clock.setTimer(callback, 0),
     reads: (...parts) => new Reads(...parts),
+    loadKeeper: async () => openKeeper,
     schemes: 'the `transport` of an endpoint',
     dialler: () => undefined,
     isTlsError: () => false,

@@ -10,7 +10,7 @@ const sources = readSources()
 /** A tree of modules around one that is looked at. */
 function tree(file: string, code: string): Map<string, string> {
   const others = ['errors.ts', 'wire/index.ts', 'transport/tcp.ts', 'transport/transport.ts', 'client/client.ts', 'client/session/session.ts']
-  const more = ['testing/index.ts', 'auth/index.ts', 'store/store.ts', 'testing/broker/connection/peer.ts', 'testing/broker/state/retained.ts']
+  const more = ['testing/index.ts', 'auth/index.ts', 'store/base/store.ts', 'testing/broker/connection/peer.ts', 'testing/broker/state/retained.ts']
   return new Map([...[...others, ...more].map((name): [string, string] => [name, '']), [file, code]])
 }
 
@@ -64,7 +64,7 @@ describe('the checker of the import rule', () => {
     ['store/a.ts', "import type { A } from '../client/client.js'"],
     ['store/a.ts', "await import('classic-level')"],
     ['store/a.ts', "import { mkdir } from 'node:fs/promises'"],
-    ['testing/a.ts', "import { a } from '../store/store.js'"],
+    ['testing/a.ts', "import { a } from '../store/base/store.js'"],
     ['client/a.ts', "import { connect } from 'node:net'"],
     ['client/a.ts', "import type { Socket } from 'node:net'"],
     ['client/browser.ts', "import { connect } from 'node:net'"],
@@ -93,7 +93,7 @@ describe('the checker of the import rule', () => {
       'testing/broker/connection/a.ts',
       "import { RetainedStore } from '../state/retained.js'\nimport type { Dial } from '../../../transport/transport.js'",
     ],
-    ['testing/a.ts', "import type { Store } from '../store/store.js'"],
+    ['testing/a.ts', "import type { Store } from '../store/base/store.js'"],
     ['store/level.ts', "await import('classic-level')\nimport { mkdir } from 'node:fs/promises'"],
     ['client/a.ts', "// import { dial } from '../transport/tcp.js'\n/* import 'ws' */\nconst text = `import 'ws'`"],
   ])('accepts %s with %s', (file, code) => {

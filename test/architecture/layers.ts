@@ -21,15 +21,16 @@ const rules: Readonly<Record<string, Rule>> = {
   transport: { values: [] },
   wasm: { values: ['wire'] },
   auth: { values: [] },
-  store: { values: [] },
-  queue: { values: ['wire', 'common', 'parsing', 'store'], types: ['api'] },
+  'store/base': { values: [] },
+  store: { values: ['store/base', 'common', 'durable'] },
+  queue: { values: ['wire', 'common', 'parsing', 'store/base'], types: ['api'] },
   // rooms of the client
-  api: { values: [], types: ['wire', 'transport', 'store'] },
-  common: { values: ['wire'], types: ['api', 'store'] },
+  api: { values: [], types: ['wire', 'transport', 'store/base'] },
+  common: { values: ['wire'], types: ['api', 'store/base'] },
   session: { values: ['wire', 'common'], types: ['api'] },
   memory: { values: [], types: ['wire'] },
   platform: { values: ['common'], types: ['wire', 'transport', 'memory'] },
-  parsing: { values: ['wire', 'common'], types: ['api', 'platform', 'transport', 'store'] },
+  parsing: { values: ['wire', 'common'], types: ['api', 'platform', 'transport', 'store/base'] },
   context: { values: [], types: ['wire', 'api', 'common', 'session', 'platform', 'parsing'] },
   connection: { values: ['wire', 'common', 'session', 'memory'], types: ['context', 'parsing', 'platform', 'transport'] },
   delivery: { values: ['wire', 'common', 'session', 'memory', 'parsing'], types: ['api', 'context', 'platform'] },
@@ -37,13 +38,13 @@ const rules: Readonly<Record<string, Rule>> = {
   dialling: { values: ['common', 'session', 'parsing'], types: ['wire', 'transport', 'api', 'context', 'platform'] },
   subscribing: { values: ['wire', 'common', 'session'], types: ['api', 'context', 'parsing', 'delivery'] },
   requesting: { values: ['wire', 'common', 'parsing', 'delivery'], types: ['api', 'platform'] },
-  // Loaded only where there is a `store`.
+  // Comes with a store.
   durable: {
-    values: ['wire', 'common', 'session', 'parsing', 'delivery', 'publishing', 'store'],
+    values: ['wire', 'common', 'session', 'parsing', 'delivery', 'publishing', 'store/base'],
     types: ['api', 'context', 'platform', 'connection'],
   },
   lifecycle: {
-    values: ['wire', 'common', 'session', 'platform', 'parsing', 'connection', 'delivery', 'publishing', 'dialling', 'subscribing', 'durable'],
+    values: ['wire', 'common', 'session', 'platform', 'parsing', 'connection', 'delivery', 'publishing', 'dialling', 'subscribing'],
     types: ['transport', 'api', 'context'],
   },
   client: {
@@ -64,7 +65,7 @@ const rules: Readonly<Record<string, Rule>> = {
     ],
     types: ['transport', 'api'],
   },
-  entry: { values: ['client', 'transport', 'wasm', 'platform', 'memory', 'parsing'], types: ['api', 'lifecycle'] },
+  entry: { values: ['client', 'transport', 'wasm', 'platform', 'memory', 'parsing', 'durable'], types: ['api', 'lifecycle'] },
   typed: { values: ['common'], types: ['api'] },
   asyncapi: { values: ['typed'] },
   react: { values: [], types: ['typed'] },
@@ -74,8 +75,8 @@ const rules: Readonly<Record<string, Rule>> = {
   'broker/connection': { values: ['wire', 'broker/common', 'broker/state'], types: ['transport'] },
   broker: { values: ['wire', 'transport', 'broker/common', 'broker/state', 'broker/connection'] },
   testing: {
-    values: ['wire', 'transport', 'client', 'common', 'memory', 'platform', 'parsing', 'broker', 'broker/common'],
-    types: ['api', 'store'],
+    values: ['wire', 'transport', 'client', 'common', 'memory', 'platform', 'parsing', 'durable', 'broker', 'broker/common'],
+    types: ['api', 'store/base'],
   },
 }
 
@@ -117,6 +118,7 @@ export function layerOf(file: string): string | undefined {
 function nameOf([folder, room, ...rest]: [string, ...string[]]): string | undefined {
   if (room === undefined) return undefined
   if (folder === 'client' && rest.length > 0) return room
+  if (folder === 'store' && rest.length > 0) return `${folder}/${room}`
   return folder === 'testing' && room === 'broker' ? ['broker', ...rest.slice(0, -1)].join('/') : folder
 }
 

@@ -8,6 +8,7 @@ import { tunings } from '../fuzz/bundler.js'
 import { defects as fuzzDefects } from '../fuzz/defects.js'
 import { defects as scannerDefects, textDefects, topicDefects, weak } from '../wasm/defects.js'
 import { defects as worldDefects } from '../world/defects.js'
+import { outsideDefects } from '../world/defects-outside.js'
 import { allFiles, deadNames, filesOf } from './names.js'
 import { root } from './source.js'
 
@@ -108,7 +109,7 @@ describe('the projects of vitest', () => {
 
 describe('planted defects, and what is tuned for the fuzzer', () => {
   const scanner = [...scannerDefects, ...textDefects, ...topicDefects, weak]
-  const all = [...worldDefects, ...fuzzDefects, ...scanner.map((defect) => ({ ...defect, file: 'wasm/scanner.as' })), ...tunings]
+  const all = [...worldDefects, ...outsideDefects, ...fuzzDefects, ...scanner.map((defect) => ({ ...defect, file: 'wasm/scanner.as' })), ...tunings]
 
   it('have a text that occurs once in a file that is there', () => {
     const times = all.map(({ file, find }) => [`${file}: ${find}`, read(`src/${file}`).split(find).length - 1])

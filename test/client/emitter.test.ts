@@ -182,6 +182,8 @@ describe('names of events', () => {
     unclaimed: 'unclaim',
     error: 'err',
     invalid: 'invalids',
+    recovered: 'recover',
+    storecorrupt: 'storeCorrupt',
     packet: 'packetreceive',
   }
 

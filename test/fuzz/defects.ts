@@ -68,11 +68,11 @@ export const defects: readonly PlantedDefect[] = [
     target: 'session',
     by: ['slots', 'session-model', 'quota'],
     file: 'client/session/receive-window.ts',
-    find: `      this.#ids.set(id, 0)
+    find: `      this.ids.set(id, 0)
       this.open -= 1
     }
     this.#host.acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)`,
-    replace: `      this.#ids.set(id, 0)
+    replace: `      this.ids.set(id, 0)
     }
     this.#host.acks.push(qos2 ? PUBREC : PUBACK, id, reasonCode)`,
   },

@@ -77,7 +77,7 @@ export class SessionLink {
 
   constructor(setting: Setting) {
     this.#setting = setting
-    this.session = new Session({ ...setting, pingTimeout: 10_000, durableStore: false, identifierBase: 100 })
+    this.session = new Session({ ...setting, pingTimeout: 10_000, identifierBase: 100 })
     this.#tables = new Tables(this.session)
     this.#reference = new ReferenceSession(setting.receiveMaximum, false, setting.receiveMaximumExceeded === 'tolerate')
     this.#reference.connected = false
@@ -296,7 +296,7 @@ export class SessionLink {
       options: { maximumPacketSize: 1 << 20, memoryBudget: 1 << 22 },
       registry: { filters: 0 },
       events: { transition: (change: () => void) => change(), emit: () => undefined },
-      router: {
+      inbox: {
         handleMessage: (view: PublishView, record: TopicRecord, ticket: number) => this.#handleMessage(view, record.name, ticket),
         handleRead: () => undefined,
         handleReadEnd: () => undefined,

@@ -5,7 +5,7 @@
 import type { PublishOptions, Receipt } from '../../src/client/api/index.js'
 import { deferred } from '../../src/client/common/abort.js'
 import { MqttError } from '../../src/errors.js'
-import type { Store, StoreEntry, StoreOperation, StoreRange } from '../../src/store/store.js'
+import type { Store, StoreEntry, StoreOperation, StoreRange } from '../../src/store/base/store.js'
 
 /** A store whose content survives as long as its map. */
 export class MapStore implements Store {

@@ -2,7 +2,7 @@
  * The contract of stores: kept by those of the package, and broken, rule by rule, by stores that were made for it.
  */
 import { describe, expect, it } from 'vitest'
-import { BackedStore } from '../../src/store/backed-store.js'
+import { BackedStore } from '../../src/store/base/backed-store.js'
 import { memoryStore, type Store } from '../../src/store/index.js'
 import { levelStore } from '../../src/store/level.js'
 import { storeContract } from '../../src/testing/index.js'

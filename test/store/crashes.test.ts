@@ -184,7 +184,7 @@ describe('fault 32 H18 a write or a sync that fails', () => {
   })
 
   it('H20 a backend that cannot close: close() says so, once more too', async () => {
-    const { BackedStore } = await import('../../src/store/backed-store.js')
+    const { BackedStore } = await import('../../src/store/base/backed-store.js')
     const store = new BackedStore({
       get: async () => undefined,
       write: async () => undefined,

@@ -3,7 +3,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { crc32c } from '../../src/store/checksum.js'
+import { crc32c } from '../../src/store/base/checksum.js'
 import { isOfLaterVersion, memoryStore, openRecord, quarantine, type Store, sealRecord } from '../../src/store/index.js'
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)

@@ -3,10 +3,10 @@
  *
  * The backend does what a database does: each write is one record of the log, and after a failure it reads the log anew before it goes on.
  */
-import { BackedStore } from '../../src/store/backed-store.js'
-import type { Backend } from '../../src/store/backend.js'
-import { openRecord, sealRecord } from '../../src/store/record.js'
-import type { Store, StoreEntry, StoreOperation, StoreRange } from '../../src/store/store.js'
+import { BackedStore } from '../../src/store/base/backed-store.js'
+import type { Backend } from '../../src/store/base/backend.js'
+import { openRecord, sealRecord } from '../../src/store/base/record.js'
+import type { Store, StoreEntry, StoreOperation, StoreRange } from '../../src/store/base/store.js'
 
 /** What a disk does at one of its steps: fails with this code, or stops for ever; of what is appended, so many bytes get through. */
 export interface Fault {

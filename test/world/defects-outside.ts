@@ -47,7 +47,7 @@ export const outsideDefects: readonly Defect[] = [
     name: 'post goes on reading bytes after it has returned',
     by: ['bytes'],
     file: 'client/publishing/publish-queue.ts',
-    find: '    if (output.isSending(payload)) output.goOnWith(new Uint8Array(payload))\n',
+    find: '    if (output.source === payload) output.source = new Uint8Array(payload)\n',
     replace: '',
   },
   {
@@ -164,7 +164,7 @@ export const outsideDefects: readonly Defect[] = [
   {
     name: 'a transport that throws is not caught',
     by: ['throw', 'unhandled'],
-    file: 'client/connection/packet-writer.ts',
+    file: 'client/connection/stream-writer.ts',
     find: '      done(cause)\n',
     replace: '      if (cause !== undefined) throw cause\n      done(cause)\n',
   },

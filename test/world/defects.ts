@@ -27,9 +27,9 @@ export const defects: readonly Defect[] = [
   {
     name: 'DUP on a republished message',
     by: ['I6'],
-    file: 'client/publishing/publish-queue.ts',
-    find: 'output.publish(topic, item.payload, wire, item.packetId)',
-    replace: 'output.publish(topic, item.payload, wire, item.packetId, item.packetId > 3)',
+    file: 'client/publishing/unacknowledged.ts',
+    find: 'output.publish(topic, payload, wire, packetId)',
+    replace: 'output.publish(topic, payload, wire, packetId, packetId > 3)',
   },
   {
     name: 'packet identifiers are used again while in flight',
@@ -142,8 +142,8 @@ export const defects: readonly Defect[] = [
     name: 'QoS 2 repeats are delivered again',
     by: ['I2'],
     file: 'client/session/receive-window.ts',
-    find: 'this.#ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state))',
-    replace: 'this.#ids.update((state) => (state === QOS2_RECEIVED ? 0 : state))',
+    find: 'this.ids.update((state) => (state === QOS2_RECEIVED || state === QOS2_ENDING ? QOS2_EARLIER : state))',
+    replace: 'this.ids.update((state) => (state === QOS2_RECEIVED || state === QOS2_ENDING ? 0 : state))',
   },
   {
     name: 'a message in hand is delivered again',

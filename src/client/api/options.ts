@@ -4,7 +4,7 @@
  * Durations are milliseconds unless a field says seconds (those that MQTT itself counts in seconds).
  */
 import type { MqttError } from '../../errors.js'
-import type { Store } from '../../store/store.js'
+import type { Store } from '../../store/base/store.js'
 import type { FrameScanner } from '../../wire/frames.js'
 import type { UserProperties } from '../../wire/packets.js'
 import type { AuthMechanism } from './auth.js'

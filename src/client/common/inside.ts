@@ -1,11 +1,14 @@
 /**
  * What stands on top of clients asks of them besides their public side, under one symbol: typed topics, and queues.
  */
-import type { Store, StoreOperation } from '../../store/store.js'
+import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { ClientEvents, PublishOptions, Receipt } from '../api/index.js'
 
 /** The name of the method; the same in every copy of the package. */
 export const inside: unique symbol = Symbol.for('mqwire.inside') as never
+
+/** What keeps a session in a store: a member of stores that bring it. The same in every copy of the package. */
+export const keeperOf: unique symbol = Symbol.for('mqwire.keeper') as never
 
 /** The entry of a queue whose message is published. Both lie in one store, so that the end of the publish and that of the entry are one batch. */
 export interface EntryLink {
@@ -26,14 +29,18 @@ export interface EntryPublisher {
   publishEntry(link: EntryLink, topic: string, payload: Uint8Array, options: PublishOptions): Promise<Receipt>
 }
 
-/** What it gives. */
-export interface Inside {
-  /** Where the session is kept. Not in copies of the package from before. */
-  readonly options?: { readonly store?: { readonly store: Store } | undefined }
+/** What is behind a client of the same copy of the package. */
+export interface Behind {
+  /** Where the session is kept. */
+  readonly options?: { readonly store?: Store | { readonly store: Store } | undefined }
   readonly publishQueue?: {
     /** Undefined until the store was read. */
     readonly keeper?: EntryPublisher | undefined
   }
+}
+
+/** What it gives. */
+export interface Inside {
   /** True where MQTT 5.0 is spoken, or may be. */
   readonly modern: boolean
   /** Tells of a payload that is none; the first of a channel is a line of the log too. */

@@ -5,8 +5,8 @@
  * against the memory budget. A record stays until the server is known to have read the acknowledgement: until then it may send the message again.
  * It must never hand out a message before its record is safe, nor give one an id that another has.
  */
-import { crc32c } from '../../store/checksum.js'
-import type { StoreOperation } from '../../store/store.js'
+import { crc32c } from '../../store/base/checksum.js'
+import type { StoreOperation } from '../../store/base/store.js'
 import { PublishView } from '../../wire/publish.js'
 import type { TopicRecord } from '../../wire/topic-table.js'
 import { encoder } from '../common/schema.js'

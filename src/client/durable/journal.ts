@@ -5,8 +5,8 @@
  * insists behind it waits. It must never let a change overtake an earlier one of the same key.
  */
 import type { MqttError } from '../../errors.js'
-import { storeError } from '../../store/backed-store.js'
-import type { Store, StoreOperation } from '../../store/store.js'
+import { storeError } from '../../store/base/backed-store.js'
+import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { CancelTimer, Platform } from '../platform/platform.js'
 
 /** Milliseconds after which a store that failed is asked again. */

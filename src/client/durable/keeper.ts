@@ -5,12 +5,14 @@
  * says that it was taken. Loaded only where there is a `store`. It must never delete what the end of the client leaves in flight.
  */
 import { MqttError } from '../../errors.js'
-import { storeError } from '../../store/backed-store.js'
-import { isOfLaterVersion, quarantine } from '../../store/record.js'
-import type { Store, StoreOperation } from '../../store/store.js'
+import { storeError } from '../../store/base/backed-store.js'
+import { isOfLaterVersion, quarantine } from '../../store/base/record.js'
+import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { Receipt, Recovered } from '../api/index.js'
-import type { StoreConfig } from '../parsing/session-store.js'
+import { closedError } from '../common/outcome.js'
+import { boolean, invalid } from '../common/schema.js'
 import type { Keeper } from '../publishing/keeping.js'
+import type { PublishWriter } from '../publishing/ports.js'
 import type { QueuedPublish } from '../publishing/queued-publish.js'
 import type { PersistOperation, PersistPort } from '../session/persistence.js'
 import { Inbox } from './inbox.js'
@@ -24,22 +26,37 @@ const opened = new WeakMap<Store, Set<string>>()
 
 /**
  * Reads the session of a client, and keeps it from now on. Nothing may be sent before this has fulfilled.
- * @throws MqttError ERR_STORE, ERR_STORE_LOCKED where a client of this process has it open
+ * @throws MqttError ERR_STORE, ERR_STORE_LOCKED where a client of this process has it open, ERR_INVALID_OPTION, ERR_CLOSED
  */
-export async function openKeeper(host: DurableHost, config: StoreConfig): Promise<SessionKeeper> {
+export async function openKeeper(host: DurableHost): Promise<void> {
   const keys = new SessionKeys(host.options.clientId)
-  const { store } = config
-  const open = opened.get(store) ?? new Set()
-  opened.set(store, open)
+  const config = storeConfig(host.options.store)
+  const open = opened.get(config.store) ?? new Set()
+  opened.set(config.store, open)
   if (open.has(keys.prefix))
     throw new MqttError('ERR_STORE_LOCKED', 'store locked: another client of this process has this session', { option: 'store' })
   open.add(keys.prefix)
   try {
-    return await restored(host, config, keys, () => open.delete(keys.prefix))
+    const keeper = await restored(host, config, keys, () => open.delete(keys.prefix))
+    if (host.states.ended) throw closedError()
+    keeper.attach()
   } catch (error) {
     open.delete(keys.prefix)
     throw storeError(error)
   }
+}
+
+/** Where the session is kept, and what of it. */
+interface StoreConfig {
+  readonly store: Store
+  /** Incoming messages are kept, too. */
+  readonly inbound: boolean
+}
+
+function storeConfig(given: DurableHost['options']['store']): StoreConfig {
+  const { store = given as Store, inbound = true } = given as Partial<StoreConfig>
+  if (typeof store.entries !== 'function') invalid('store', 'a store')
+  return { store, inbound: boolean(inbound, 'store.inbound') }
 }
 
 async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys: SessionKeys, release: () => void): Promise<SessionKeeper> {
@@ -56,7 +73,6 @@ async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys
     if (kind === 'm' || keeper.restore(kind, number, record)) continue
     await putAside(key, record)
   }
-  keeper.attach()
   return keeper
 }
 
@@ -114,26 +130,25 @@ export class SessionKeeper implements Keeper, PersistPort {
     const { session } = this.#host
     this.#recovered = { outbound: this.#publishes.size, inbound: this.#inbox.size }
     session.persistence = this
+    this.#host.publishQueue.keeper = this
     if (this.#inbound !== undefined) this.#host.links.inbox = this.#inbound
   }
 
-  takeRecovered(): Recovered | undefined {
+  handleConnected(): Recovered | undefined {
+    const { clientId } = this.#host
+    const { epoch } = this.#session
     const recovered = this.#recovered
     this.#recovered = undefined
+    this.#inbox.handleConnected()
+    if (clientId !== this.#session.clientId || recovered !== undefined) {
+      this.#session = { clientId, epoch }
+      this.#journal.insist([putting(this.#keys.session, encodeSession(this.#session))])
+    }
     return recovered
   }
 
-  handleConnected(): void {
-    const { clientId } = this.#host
-    const { epoch } = this.#session
-    this.#inbox.handleConnected()
-    if (clientId === this.#session.clientId && this.#recovered === undefined) return
-    this.#session = { clientId, epoch }
-    this.#journal.insist([putting(this.#keys.session, encodeSession(this.#session))])
-  }
-
-  keep(item: QueuedPublish): void {
-    this.#publishes.keep(item)
+  keep(item: QueuedPublish, output: PublishWriter): void {
+    this.#publishes.keep(item, output)
   }
 
   forget(...end: Parameters<Keeper['forget']>): void {
@@ -154,6 +169,8 @@ export class SessionKeeper implements Keeper, PersistPort {
   }
 
   reset(): void {
+    // The end of the client: what is stored is for the next process.
+    if (this.#host.states.ended) return
     this.#sessions += 1
     this.#journal.insist(this.#inbox.clearing())
   }

@@ -4,7 +4,7 @@
  * The queue makes that batch, or this does where no queue is there. Whoever opens the queue meanwhile joins the publish that is under way, and hears of
  * one that has ended. It must never let an entry be published twice.
  */
-import type { StoreOperation } from '../../store/store.js'
+import type { StoreOperation } from '../../store/base/store.js'
 import type { PublishOptions, Receipt } from '../api/index.js'
 import { type Deferred, deferred } from '../common/abort.js'
 import type { EntryLink, EntryPublisher } from '../common/inside.js'

@@ -3,20 +3,19 @@
  *
  * It may assume that `restore` is called before there is a connection. It must never delete what the end of the client leaves in flight.
  */
-import type { MqttError } from '../../errors.js'
-import type { StoreOperation } from '../../store/store.js'
+import { MqttError } from '../../errors.js'
+import type { StoreOperation } from '../../store/base/store.js'
 import type { Receipt } from '../api/index.js'
+import { withOutcome } from '../common/outcome.js'
 import type { CheckedPublish } from '../parsing/requests.js'
 import type { Keeper } from '../publishing/keeping.js'
+import type { PublishWriter } from '../publishing/ports.js'
 import { QueuedPublish, republishes } from '../publishing/queued-publish.js'
 import { AWAIT_PUBACK, AWAIT_PUBCOMP, AWAIT_PUBREC, held } from '../session/numbers.js'
 import type { Journal } from './journal.js'
 import { KeptEntries } from './kept-entries.js'
 import type { DurableHost } from './ports.js'
-import { decodePublish, encodePublish, noPayload, type PublishRecord, type PublishStage, putting, type SessionKeys } from './records.js'
-
-/** What waits for the store is marked so. */
-const notStored = -1
+import { decodePublish, encodePublish, noPayload, type PublishRecord, type PublishStage, putting, type SessionKeys, sizeOfPacket } from './records.js'
 
 /** Keeps publishes. */
 export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
@@ -39,19 +38,23 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     return this.#numbers.size
   }
 
-  keep(item: QueuedPublish): void {
+  keep(item: QueuedPublish, output: PublishWriter): void {
     const { packetId, options } = item
     const { unacknowledged } = this.#host.publishQueue
+    const body = this.#encode(item, 'sent', item.payload)
+    // What no packet can carry is not stored.
+    const size = sizeOfPacket(body)
+    output.assertFits(size)
     const known = this.#numbers.get(item)
     const number = known ?? ++this.#last
     const key = this.#keys.publish(number)
     this.#numbers.set(item, number)
     if (options.link !== undefined) this.entries.handleKept(options.link.key, key)
-    item.length = notStored
+    item.length = -size
     // It may be in flight anew by then, in another session.
     const isCurrent = (): boolean => item.packetId === packetId && unacknowledged.get(packetId) === item
     const written = (): void => {
-      if (isCurrent()) unacknowledged.handleKept(item)
+      if (isCurrent()) this.#write(item)
     }
     const failed = (error: MqttError): void => {
       if (known === undefined) {
@@ -60,9 +63,31 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
         this.#journal.insist([{ type: 'delete', key }])
         if (options.link !== undefined) this.entries.handleFailed(options.link.key, error)
       }
-      if (isCurrent()) unacknowledged.handleUnkept(item, error)
+      if (isCurrent()) this.#giveUp(item, error)
     }
-    this.#journal.write([putting(key, this.#encode(item, 'sent', item.payload))], written, failed)
+    this.#journal.write([putting(key, body)], written, failed)
+  }
+
+  // It is safe: it leaves, or is a replay of the next connection.
+  #write(item: QueuedPublish): void {
+    const { links, publishQueue, session } = this.#host
+    const output = links.connection?.writer
+    item.length = Math.abs(item.length)
+    if (output === undefined) return
+    const isHeld = session.sendWindow.get(item.packetId) >= held
+    try {
+      output.assertFits(item.length)
+      if (!isHeld) publishQueue.unacknowledged.write(item, output)
+      output.queueFlush()
+    } catch (error) {
+      this.#giveUp(item, error)
+    }
+  }
+
+  #giveUp(item: QueuedPublish, error: unknown): void {
+    const { unacknowledged } = this.#host.publishQueue
+    unacknowledged.withdraw(item)
+    unacknowledged.ends.fail(item, item.again && MqttError.is(error) ? withOutcome(error, 'unknown') : error)
   }
 
   forget(item: QueuedPublish, error: unknown, receipt: Receipt | undefined): void {
@@ -122,7 +147,10 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const released = stage === 'released'
     if (released && !republishes(item, this.#host)) item.wire = undefined
     session.sendWindow.set(item.packetId, held | (released ? AWAIT_PUBCOMP : item.options.qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK))
-    publishQueue.unacknowledged.restore(item, released)
+    const { unacknowledged } = publishQueue
+    unacknowledged.add(item)
+    unacknowledged.ends.handleSent(item)
+    if (released) item.released = ++unacknowledged.releases
     this.#tell(item)
   }
 

@@ -4,9 +4,9 @@
  * A session has one record of its own, one for each publish in flight under a number that rises, and one for each packet identifier of an incoming message.
  * Whatever is read back is checked: what does not parse is damaged.
  */
-import { crc32c } from '../../store/checksum.js'
-import { openRecord, sealRecord } from '../../store/record.js'
-import type { StoreOperation } from '../../store/store.js'
+import { crc32c } from '../../store/base/checksum.js'
+import { openRecord, sealRecord } from '../../store/base/record.js'
+import type { StoreOperation } from '../../store/base/store.js'
 import { writeMessage } from '../../wire/encode-publish.js'
 import { nothing, variableByteInteger, variableByteIntegerSize } from '../../wire/fields.js'
 import type { Properties, PublishPacket } from '../../wire/packets.js'
@@ -134,6 +134,15 @@ export function encodePublish({ stage, version, onSessionLost, taken, link, pack
   return writer.take()
 }
 
+/** Bytes of the packet in the body of a record of a publish. */
+export function sizeOfPacket(body: Uint8Array): number {
+  return body.length - packetStart(body)
+}
+
+function packetStart(body: Uint8Array): number {
+  return publishHead + new DataView(body.buffer, body.byteOffset).getUint16(publishHead - 2)
+}
+
 /** Undefined where it is damaged. */
 export function decodePublish(value: Uint8Array): PublishRecord | undefined {
   return attempt(value, (body) => {
@@ -141,7 +150,7 @@ export function decodePublish(value: Uint8Array): PublishRecord | undefined {
     const version = body[1] as number
     if (stage === undefined || onSessionLost >= lossPolicies.length || (version !== 4 && version !== 5)) return undefined
     const fields = new DataView(body.buffer, body.byteOffset, body.length)
-    const begin = publishHead + fields.getUint16(publishHead - 2)
+    const begin = packetStart(body)
     const [key, countsKey] = decodeText(body.subarray(publishHead, begin)).split('\n') as [string, string?]
     const view = new PublishView()
     const remaining = variableByteInteger(body, begin + 1, body.length)

@@ -24,7 +24,6 @@ export function finish(parts: Parts, error: MqttError | undefined): void {
   const reason = error ?? closedError()
   states.failure = error
   parts.dialling.stop(reason)
-  parts.publishQueue.keeper?.stop()
   parts.publishQueue.end(reason)
   parts.registry.sender.end(reason)
 }
@@ -36,12 +35,10 @@ export function end(parts: Parts, error: MqttError | undefined): void {
   const reason = error ?? closedError()
   const link = links.current
   events.transition(() => {
-    // What is stored is for the next process.
-    parts.publishQueue.keeper?.stop()
+    states.enter('closed')
     session.suspend()
     session.reset()
     links.expiry?.()
-    states.enter('closed')
     if (error === undefined) registry.membership.letGo()
     parts.router.stop()
     parts.dialling.stop(reason)

@@ -3,16 +3,23 @@
  */
 import { MqttError } from '../../errors.js'
 import { aborted, assertNotAborted, onAbort, within } from '../common/abort.js'
+import { keeperOf } from '../common/inside.js'
 import { closedError } from '../common/outcome.js'
 import { unsupported } from '../common/schema.js'
 import type { ParsedEndpoint } from '../parsing/endpoint.js'
 import { findScanner } from '../parsing/scanning.js'
-import type { StoreConfig } from '../parsing/session-store.js'
 import { destroy } from './closing.js'
 import type { Parts } from './parts.js'
 
 /** Seconds: who asks for more may have meant milliseconds. */
 const lazyKeepAlive = 3600
+
+type OpenKeeper = (parts: Parts) => Promise<void>
+
+/** A store that brings what keeps a session in it. */
+interface Keeping {
+  readonly [keeperOf]?: OpenKeeper
+}
 
 /** Joins whatever is under way to connect, or begins. */
 export async function connect(parts: Parts, signal?: AbortSignal): Promise<void> {
@@ -31,19 +38,20 @@ export async function connect(parts: Parts, signal?: AbortSignal): Promise<void>
     parts.events.transition(() => {
       states.enter('connecting')
       if (options.store === undefined) parts.dialling.begin()
-      else void recover(parts, options.store)
+      else void recover(parts)
     })
   }
   return within(arrival, signal)
 }
 
 /** What an earlier process left is part of the session: it is read before anything is dialled. */
-async function recover(parts: Parts, store: StoreConfig): Promise<void> {
+async function recover(parts: Parts): Promise<void> {
   try {
-    const { openKeeper } = await import('../durable/keeper.js')
-    const keeper = await openKeeper(parts, store)
-    if (parts.states.ended) return keeper.stop()
-    parts.publishQueue.keeper = keeper
+    const { options, platform } = parts
+    const given = options.store as { readonly store?: Keeping } & Keeping
+    const open = (given.store ?? given)[keeperOf] ?? ((await platform.loadKeeper?.()) as OpenKeeper | undefined)
+    if (open === undefined) throw unsupported('store', 'needs sessionStore()')
+    await open(parts)
     parts.dialling.begin()
   } catch (error) {
     destroy(parts, error as MqttError)

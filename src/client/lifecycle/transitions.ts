@@ -40,7 +40,7 @@ function handleConnected(parts: Parts, { connack, lost, stale }: Action & { type
   const { sessionPresent } = connack
   const first = !dialling.connectedOnce
   parts.clientId = negotiated.clientId
-  publishQueue.keeper?.handleConnected()
+  const recovered = publishQueue.keeper?.handleConnected()
   router.handleConnected(sessionPresent && first)
   links.handleAccepted()
   links.expiry?.()
@@ -56,7 +56,6 @@ function handleConnected(parts: Parts, { connack, lost, stale }: Action & { type
     tellUp(parts, negotiated, sessionPresent, first)
     if (!states.stopping) {
       links.up = true
-      const recovered = publishQueue.keeper?.takeRecovered()
       parts.events.emit('connect', { connack: redacted(connack) as ConnackPacket, negotiated, sessionPresent, recovered, ...links.dialled })
     }
     states.arrive()?.resolve()

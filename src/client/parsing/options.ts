@@ -6,6 +6,7 @@
  */
 
 import type { MqttError } from '../../errors.js'
+import type { Store } from '../../store/base/store.js'
 import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
 import type { ConnectPacket, Properties, ProtocolVersion, QoS, UserProperties, Will } from '../../wire/packets.js'
@@ -22,6 +23,7 @@ import type {
   OfflinePolicy,
   OutboundOverflow,
   Overflow,
+  SessionStore,
   Verdict,
 } from '../api/index.js'
 import {
@@ -54,7 +56,6 @@ import { exponential } from './backoff.js'
 import { hiddenKeepAlive, megabyte, unsigned32, week } from './bounds.js'
 import { listeners } from './event-names.js'
 import { type ScannerOption, scannerOption } from './scanning.js'
-import { type StoreConfig, sessionStore } from './session-store.js'
 
 export const expiryInterval: Parser<number> = integer(0, unsigned32)
 
@@ -174,7 +175,7 @@ export interface Config {
   readonly connectTimeout: number
   readonly cleanStart: boolean
   /** Undefined where the session ends with the process. */
-  readonly store: StoreConfig | undefined
+  readonly store: Store | SessionStore | undefined
   readonly sessionExpiryInterval: number
   readonly receiveMaximum: number
   readonly maximumPacketSize: number
@@ -261,6 +262,9 @@ export function unspoken(set: Given): string[] {
   return hasSettings(set.will?.properties ?? {}) ? [...names, 'will.properties'] : names
 }
 
+// What is beside the store is checked by what keeps the session.
+const isStore = (value: unknown): boolean => typeof ((value as Partial<SessionStore> | null)?.store ?? (value as Store | null))?.batch === 'function'
+
 const config = object<Given>({
   ...fiveOnly,
   ...connectOptions,
@@ -272,7 +276,7 @@ const config = object<Given>({
   pingTimeout: optional(duration),
   connectTimeout: withDefault(duration, 10_000),
   cleanStart: optional(boolean),
-  store: optional(sessionStore),
+  store: optional(that<Store>(isStore, 'a store')),
   firstConnect: withDefault(oneOf('reject', 'wait'), 'reject'),
   reconnect,
   refreshBefore: withDefault(duration, 60_000),

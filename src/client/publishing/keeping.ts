@@ -3,19 +3,17 @@
  */
 import type { Receipt, Recovered } from '../api/index.js'
 import type { EntryPublisher } from '../common/inside.js'
-import type { PublishingHost } from './ports.js'
+import type { PublishingHost, PublishWriter } from './ports.js'
 import type { QueuedPublish } from './queued-publish.js'
 
 /** Keeps what is in flight where it survives the process. */
 export interface Keeper extends EntryPublisher {
-  /** Asks for a message to be stored under its identifier: `handleKept` or `handleUnkept` of `Unacknowledged` follows. */
-  keep(item: QueuedPublish): void
+  /** Stores a message under its identifier, and then writes it. @throws MqttError ERR_PACKET_TOO_LARGE, as the writer would */
+  keep(item: QueuedPublish, output: PublishWriter): void
   /** Its exchange is over, with an error or a receipt. What is not known here is ignored. */
   forget(item: QueuedPublish, error: unknown, receipt: Receipt | undefined): void
-  /** A connection is up. */
-  handleConnected(): void
-  /** What an earlier process had left, for the first `connect` event. */
-  takeRecovered(): Recovered | undefined
+  /** A connection is up. Gives what an earlier process had left, at the first. */
+  handleConnected(): Recovered | undefined
   /** Fulfils when everything asked for is safe, or was given up. */
   idle(): Promise<void>
   /** The client is over: what is stored stays. */

@@ -141,6 +141,7 @@ export class PublishQueue {
 
   /** The client is over: everything ends, each with what is known about it. */
   end(error: MqttError): void {
+    this.keeper?.stop()
     const notSent = withOutcome(error, 'not-sent')
     this.#admission.ended = notSent
     const unknown = withOutcome(error, 'unknown')
@@ -205,7 +206,7 @@ export class PublishQueue {
       } else {
         item.wire = wire
         if (this.keeper === undefined) this.unacknowledged.write(item, output)
-        else this.keeper.keep(item)
+        else this.keeper.keep(item, output)
         if (counters !== undefined) counters.publishesSent += 1
       }
     } catch (error) {

@@ -4,16 +4,14 @@
  *
  * It may assume that whoever sends asks `admits` before. It must never send a message again on the connection that carried it.
  */
-import { MqttError } from '../../errors.js'
+import type { MqttError } from '../../errors.js'
 import { PUBACK, PUBCOMP } from '../../wire/constants.js'
 import type { Properties } from '../../wire/packets.js'
 import { tally } from '../common/counters.js'
 import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
 import { StallWatch, stallAge } from '../common/stall-watch.js'
-import { asInvalidOption } from '../parsing/options.js'
 import type { Sending } from '../parsing/requests.js'
-import { held } from '../session/numbers.js'
 import type { Backlog } from './backlog.js'
 import { identifierInUse, mostRetries } from './bounds.js'
 import type { Isolation } from './isolation.js'
@@ -25,21 +23,22 @@ import type { Settlement } from './settlement.js'
 
 /** Publishes in flight of one client. */
 export class Unacknowledged extends PublishTable {
+  /** How many got their PUBREC. */
+  releases = 0
   readonly #host: KeepingHost
   readonly #backlog: Backlog
-  readonly #ends: Settlement
+  readonly ends: Settlement
   /** To be sent again on this connection. */
   readonly #replays = new Ring<QueuedPublish>()
   readonly #isolation: Isolation
   readonly #watch: StallWatch
-  #releases = 0
   #acks = 0
 
   constructor(host: KeepingHost, backlog: Backlog, ends: Settlement, isolation: Isolation) {
     super()
     this.#host = host
     this.#backlog = backlog
-    this.#ends = ends
+    this.ends = ends
     this.#isolation = isolation
     this.#watch = new StallWatch(host.platform, {
       open: () => this.size,
@@ -67,41 +66,10 @@ export class Unacknowledged extends PublishTable {
   write(item: QueuedPublish, output: PublishWriter): void {
     const { topic, payload, wire, packetId } = item
     if (wire === undefined) return
-    this.#ends.handleWriting(item, output)
+    this.ends.handleWriting(item, output)
     item.length = output.publish(topic, payload, wire, packetId)
     this.#isolation.handleSent(item)
     if (!item.settled) this.#watch.start()
-  }
-
-  /** It is stored: it leaves, on a later connection as a replay. */
-  handleKept(item: QueuedPublish): void {
-    const { links, session } = this.#host
-    const output = links.connection?.writer
-    item.length = Math.max(0, item.length)
-    if (output !== undefined && session.sendWindow.get(item.packetId) < held) this.#writeKept(item, output)
-    output?.queueFlush()
-  }
-
-  #writeKept(item: QueuedPublish, output: PublishWriter): void {
-    try {
-      output.assertFits(item.length)
-      this.write(item, output)
-    } catch (error) {
-      this.handleUnkept(item, asInvalidOption(error, '', item.topic))
-    }
-  }
-
-  /** It is not sent, as it could not be stored, or written. */
-  handleUnkept(item: QueuedPublish, error: unknown): void {
-    this.withdraw(item)
-    this.#ends.fail(item, item.again && MqttError.is(error) ? withOutcome(error, 'unknown') : error)
-  }
-
-  /** One that an earlier process has sent; `released`: its PUBREC came in. Before there is a connection. */
-  restore(item: QueuedPublish, released: boolean): void {
-    this.add(item)
-    this.#ends.handleSent(item)
-    if (released) item.released = ++this.#releases
   }
 
   /** It could not be written: not a byte of it left. */
@@ -116,7 +84,7 @@ export class Unacknowledged extends PublishTable {
     const item = this.get(packetId)
     if (item === undefined || item.released > 0) return
     this.#handleAck(item, false)
-    item.released = ++this.#releases
+    item.released = ++this.releases
     item.received = reasonCode
     if (!republishes(item, this.#host)) item.wire = undefined
   }
@@ -130,9 +98,9 @@ export class Unacknowledged extends PublishTable {
     const retries = reasonCode === identifierInUse && packetType === PUBACK && !item.settled && item.retries++ < mostRetries
     if (retries && this.#host.session.sendWindow.disown(packetId)) return this.#requeue(item)
     tally(this.#host, 'publishesAcked')
-    if (reasonCode < 0x80 || packetType === PUBCOMP) return this.#ends.succeed(item, receipt(reasonCode || item.received, packetId, properties))
+    if (reasonCode < 0x80 || packetType === PUBCOMP) return this.ends.succeed(item, receipt(reasonCode || item.received, packetId, properties))
     tally(this.#host, 'refusals')
-    this.#ends.fail(item, refused(item, packetType, reasonCode, properties))
+    this.ends.fail(item, refused(item, packetType, reasonCode, properties))
   }
 
   #handleAck(item: QueuedPublish, last: boolean): void {
@@ -176,10 +144,8 @@ export class Unacknowledged extends PublishTable {
       return this.#giveUp(item, withOutcome(error, 'unknown'))
     }
     session.sendWindow.replay(packetId)
-    // What waited for the store was never written.
-    if (item.length === 0) return this.#writeKept(item, output)
     item.repeated = true
-    this.#ends.handleWriting(item, output)
+    this.ends.handleWriting(item, output)
     tally(this.#host, 'publishesReplayed')
     output.publish(topic, item.payload, wire, packetId, true)
     this.#isolation.handleSent(item)
@@ -189,12 +155,12 @@ export class Unacknowledged extends PublishTable {
   #giveUp(item: QueuedPublish, error: MqttError): void {
     this.#host.session.sendWindow.abandon(item.packetId)
     this.delete(item.packetId)
-    this.#ends.fail(item, error)
+    this.ends.fail(item, error)
   }
 
   // In front of what was never sent; to be called from the youngest to the oldest.
   #requeue(item: QueuedPublish): void {
-    this.#ends.handleUnsent(item)
+    this.ends.handleUnsent(item)
     this.#backlog.unshift(item)
   }
 
@@ -216,14 +182,14 @@ export class Unacknowledged extends PublishTable {
     this.#clear()
     const losses = lossesOf(again, lost)
     for (const item of again.reverse()) this.#requeue(item)
-    const settle = (): void => void lost.map((item) => this.#ends.fail(item, sessionLost()))
+    const settle = (): void => void lost.map((item) => this.ends.fail(item, sessionLost()))
     return { losses, settle }
   }
 
   /** The client is over. */
   end(error: MqttError): void {
     this.#watch.stop()
-    for (const item of [...this.unreleased(), ...this.released()]) this.#ends.fail(item, error)
+    for (const item of [...this.unreleased(), ...this.released()]) this.ends.fail(item, error)
     this.#clear()
   }
 

@@ -13,6 +13,8 @@ export class Arrivals {
   /** Place of the oldest message that is not acknowledged, and the place that comes next. Both only rise. */
   protected oldest = 0
   protected next = 0
+  /** Rises when a connection ends. */
+  protected ends = 0
   #slots = noSlots
 
   /** Messages of this connection that the application has not settled, or whose turn to be acknowledged has not come. */
@@ -42,6 +44,7 @@ export class Arrivals {
 
   /** Forgets all of them; their places are not given again. */
   protected clear(): void {
+    this.ends += 1
     this.oldest = this.next
     this.#slots = noSlots
   }

@@ -100,7 +100,8 @@ export class ReceiveWindow extends Arrivals {
       this.#host.acks.push(PUBREC, id, 0)
       return REPEAT
     }
-    // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free.
+    // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free, also for a later process.
+    if (state === QOS2_EARLIER && this.#host.persistence.durable) this.#host.persistence.request('delete-inbound', id, () => undefined)
     this.open += 1
     this.ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
     const value = (id << idShift) | (qos === 2 ? qos2Flag : 0)
@@ -127,8 +128,10 @@ export class ReceiveWindow extends Arrivals {
       if (state === QOS2_RECEIVED) this.open -= 1
       if (!this.#host.persistence.durable) return this.#complete(id)
       this.ids.set(id, QOS2_ENDING)
+      const connection = this.ends
       this.#host.persistence.request('delete-inbound', id, () => {
-        if (this.ids.get(id) === QOS2_ENDING) this.#complete(id)
+        // On a later one it may be ending again, and that waits for an answer of its own.
+        if (connection === this.ends) this.#complete(id)
       })
     }
   }
@@ -167,8 +170,7 @@ export class ReceiveWindow extends Arrivals {
     for (let place = this.oldest; place < this.next; place++) this.#park(place)
     this.clear()
     this.open = 0
-    // An identifier that is being forgotten is not asked about again.
-    this.ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state === QOS2_ENDING ? 0 : state))
+    this.ids.update((state) => (state === QOS2_RECEIVED || state === QOS2_ENDING ? QOS2_EARLIER : state))
   }
 
   /** Nothing of the old session counts any more: every ticket given so far is stale. */

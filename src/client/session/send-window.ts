@@ -38,6 +38,8 @@ export class SendWindow extends PacketIdentifiers {
   /** Number of filters by packet identifier of a SUBSCRIBE or UNSUBSCRIBE in flight. */
   readonly #expected = new SparseMap<number, number>()
   readonly #host: WindowHost
+  /** Rises when the session is gone. */
+  #session = 0
 
   constructor(host: WindowHost, foreignBase = 0) {
     super(host.acks, foreignBase)
@@ -144,6 +146,7 @@ export class SendWindow extends PacketIdentifiers {
 
   /** Nothing of the old session counts any more. */
   override reset(): void {
+    this.#session += 1
     this.suspend()
     super.reset()
   }
@@ -151,7 +154,9 @@ export class SendWindow extends PacketIdentifiers {
   #storeRelease(id: number): number {
     if (!this.#host.persistence.durable) return this.#release(id)
     this.set(id, STORING_RELEASE)
+    const session = this.#session
     this.#host.persistence.request('put-release', id, () => {
+      if (session !== this.#session) return
       if (this.get(id) === STORING_RELEASE) this.#release(id)
       else if (this.get(id) === (STORING_RELEASE | held)) this.set(id, AWAIT_PUBCOMP | held)
     })

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { decodeInbound, encodeInbound, type InboundRecord } from '../../../src/client/durable/records.js'
 import { MqttError } from '../../../src/errors.js'
-import { crc32c } from '../../../src/store/checksum.js'
+import { crc32c } from '../../../src/store/base/checksum.js'
 import { memoryStore, type StoreOperation, sealRecord } from '../../../src/store/index.js'
 import { MapStore } from '../../queue/rig.js'
 import { Device, kill, settled, url } from './rig.js'
@@ -170,9 +170,18 @@ describe('the caller', () => {
     await device.world.close()
   })
 
-  it.each([[{}], [{ store: {} }], [1], [{ store: memoryStore(), inbound: 1 }]])('gives a store, or hears ERR_INVALID_OPTION: %o', (store) => {
+  it.each([[{}], [{ store: {} }], [1]])('gives a store, or hears ERR_INVALID_OPTION: %o', (store) => {
     const { world } = new Device()
     expect(() => new world.Client(url, { store: store as never })).toThrow(MqttError)
+  })
+
+  it.each([
+    [{ store: memoryStore(), inbound: 1 }, 'store.inbound'],
+    [{ batch: () => undefined }, 'store'],
+  ])('hears ERR_INVALID_OPTION before anything is dialled: %o', async (store, option) => {
+    const device = new Device()
+    await expect(device.client({ store: store as never })).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option })
+    await device.world.close()
   })
 
   it('needs no client identifier: the one that the broker assigned is kept', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Ack, connected, takeAcks } from './drive.js'
+import { type Ack, connected, durablyConnected, takeAcks } from './drive.js'
 
 interface Arrival {
   readonly qos: 1 | 2
@@ -64,22 +64,20 @@ describe('acknowledgements leave in the order of arrival (section 4.6)', () => {
   it('E31 with a store that confirms in any order it is the same', () => {
     fc.assert(
       fc.property(fc.array(arrival, { minLength: 1, maxLength: 30 }), (arrivals) => {
-        const session = connected({ receiveMaximum: 100, durableStore: true })
+        const { session, port } = durablyConnected({ receiveMaximum: 100 })
         const tickets = arrivals.map(({ qos }, index) => session.receiveWindow.handlePublish(index + 1, qos))
         const safe = new Set<number>()
-        const tokens = new Map<number, number>()
         for (const [index, { qos, code }] of arrivals.entries()) {
           session.receiveWindow.settle(tickets[index] as number, code)
           if (qos === 1 || code >= 0x80) safe.add(index)
-          for (let action = session.actions.shift(); action !== undefined; action = session.actions.shift()) {
-            if (action.type === 'persist') tokens.set(action.token, action.id - 1)
-          }
         }
-        expect(tokens.size).toBe(arrivals.length - safe.size)
+        expect(session.actions).toEqual([])
+        const requests = new Map(port.requests.map(([, id], place) => [place, id - 1]))
+        expect(requests.size).toBe(arrivals.length - safe.size)
         const seen = takeAcks(session.acks)
-        const order = [...tokens].sort((a, b) => (arrivals[a[1]] as Arrival).rank - (arrivals[b[1]] as Arrival).rank)
-        for (const [token, index] of order) {
-          session.persistence.handlePersisted(token)
+        const order = [...requests].sort((a, b) => (arrivals[a[1]] as Arrival).rank - (arrivals[b[1]] as Arrival).rank)
+        for (const [place, index] of order) {
+          port.grant(place)
           safe.add(index)
           seen.push(...takeAcks(session.acks))
           const beginning = arrivals.findIndex((_, at) => !safe.has(at))

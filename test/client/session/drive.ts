@@ -6,6 +6,7 @@
 import { expect } from 'vitest'
 import type { AckQueue } from '../../../src/client/session/ack-queue.js'
 import type { Action } from '../../../src/client/session/actions.js'
+import type { PersistOperation, PersistPort } from '../../../src/client/session/persistence.js'
 import type { SessionConfig } from '../../../src/client/session/session.js'
 import { Session } from '../../../src/client/session/session.js'
 import type { ConnackPacket, ConnectPacket, Properties } from '../../../src/wire/packets.js'
@@ -54,7 +55,6 @@ export const configuration: SessionConfig = {
   pingTimeout: 10_000,
   maximumInflight: 65_535,
   ownsSession: false,
-  durableStore: false,
 }
 
 /** A CONNECT as the client would send it. */
@@ -95,6 +95,47 @@ export function connected(config: Partial<SessionConfig> = {}, properties: Prope
   return session
 }
 
+/**
+ * A store that confirms nothing before it is told to. It confirms each request once, also what was asked for before a reset: a session must bear that.
+ */
+export class RecordingPort implements PersistPort {
+  readonly durable = true
+  /** All that was asked for, in order. */
+  readonly requests: (readonly [operation: PersistOperation, id: number])[] = []
+  resets = 0
+  confirmed = 0
+  /** Those without an answer, by their place. */
+  readonly #open = new Map<number, () => void>()
+
+  request(operation: PersistOperation, id: number, granted: () => void): void {
+    this.#open.set(this.requests.length, granted)
+    this.requests.push([operation, id])
+  }
+
+  confirm(): void {
+    this.confirmed += 1
+  }
+
+  reset(): void {
+    this.resets += 1
+  }
+
+  /** The request at this place is safe. Nothing happens for a place without one, or the second time. */
+  grant(index: number): void {
+    const granted = this.#open.get(index)
+    this.#open.delete(index)
+    granted?.()
+  }
+}
+
+/** A session after its handshake whose state is kept in a store, and that store. */
+export function durablyConnected(config: Partial<SessionConfig> = {}): { readonly session: Session; readonly port: RecordingPort } {
+  const session = connected(config)
+  const port = new RecordingPort()
+  session.persistence = port
+  return { session, port }
+}
+
 /** Expects that the session ended the connection with this reason code, once, and did nothing else. */
 export function expectClose(session: Session, reasonCode: number, code = 'ERR_PROTOCOL_ERROR'): void {
   expect(session.state).toBe('closed')
@@ -119,7 +160,7 @@ export function reconnect(
   session.suspend()
   session.connect(connectPacket({ cleanStart: false, ...connect }))
   session.handlePacket(connackPacket(properties, { sessionPresent: present }), now)
-  const actions = takeActions(session).filter((action) => action.type !== 'persist')
+  const actions = takeActions(session)
   expect(actions.map((action) => action.type)).toEqual(['send', 'connected'])
   return actions[1] as Extract<Action, { type: 'connected' }>
 }

@@ -1,7 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { FAULT, REPEAT } from '../../../src/client/session/numbers.js'
 import type { Session } from '../../../src/client/session/session.js'
-import { type Ack, connackPacket, connected, connectPacket, expectClose, expectQuiet, takeAcks, takeActions } from './drive.js'
+import {
+  type Ack,
+  connackPacket,
+  connected,
+  connectPacket,
+  durablyConnected,
+  expectClose,
+  expectQuiet,
+  type RecordingPort,
+  takeAcks,
+  takeActions,
+} from './drive.js'
 
 const id = 5
 
@@ -23,6 +34,13 @@ const states: Record<string, () => Session> = {
     }),
   'QoS 2 being stored': () => open(({ receiveWindow }) => receiveWindow.settle(receiveWindow.handlePublish(id, 2), 0), true),
   'PUBREC sent': () => open(({ receiveWindow }) => receiveWindow.settle(receiveWindow.handlePublish(id, 2), 0)),
+  'PUBREL came, being forgotten': () =>
+    open((session) => {
+      const port = session.persistence as RecordingPort
+      session.receiveWindow.settle(session.receiveWindow.handlePublish(id, 2), 0)
+      port.grant(0)
+      session.receiveWindow.handlePubrel(id)
+    }, true),
   'PUBREC 0x80 sent': () => open(({ receiveWindow }) => receiveWindow.settle(receiveWindow.handlePublish(id, 2), 0x80)),
   'PUBCOMP sent': () =>
     open(({ receiveWindow }) => {
@@ -31,8 +49,8 @@ const states: Record<string, () => Session> = {
     }),
 }
 
-function open(prepare: (session: Session) => void, durableStore = false): Session {
-  const session = connected({ durableStore })
+function open(prepare: (session: Session) => void, durable = false): Session {
+  const session = durable ? durablyConnected().session : connected()
   prepare(session)
   takeAcks(session.acks)
   takeActions(session)
@@ -58,6 +76,7 @@ const table: [state: string, qos1: string, qos2: string, answer: Ack[], pubrel: 
   ['QoS 2 settled behind another', CLOSE, SAME, [], CLOSE],
   ['QoS 2 being stored', CLOSE, SAME, [], CLOSE],
   ['PUBREC sent', CLOSE, SAME, receipt, [['pubcomp', id, 0]]],
+  ['PUBREL came, being forgotten', CLOSE, SAME, [], []],
   ['PUBREC 0x80 sent', NEW, NEW, [], [['pubcomp', id, 0x92]]],
   ['PUBCOMP sent', NEW, NEW, [], [['pubcomp', id, 0x92]]],
 ]

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { DONE, FAULT, RELEASED, REPEAT, UNKNOWN } from '../../../src/client/session/numbers.js'
 import { Session } from '../../../src/client/session/session.js'
 import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
-import { type Ack, configuration, connackPacket, connectPacket, takeAcks, takeActions } from './drive.js'
+import { type Ack, configuration, connackPacket, connectPacket, RecordingPort, takeAcks, takeActions } from './drive.js'
 import { ReferenceSession, type Verdict } from './reference-session.js'
 
 const code = fc.constantFrom(0, 0, 0, 0x10, 0x80, 0x97)
@@ -37,6 +37,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ type: fc.constant('withdraw' as const), pick: few }) },
   { weight: 6, arbitrary: fc.record({ type: fc.constant('persisted' as const), pick: few }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant('persisted any' as const), token: fc.integer({ min: -1, max: 40 }) }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant('persisted late' as const), pick: few }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant('suspend' as const) }) },
   {
     weight: 30,
@@ -49,7 +50,7 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
 const setting = fc.record({
   ...link,
-  durableStore: fc.boolean(),
+  durable: fc.boolean(),
   receiveMaximumExceeded: fc.constantFrom('tolerate' as const, 'disconnect' as const),
   /** Identifiers used up before the test begins: near the wrap, or none. */
   used: fc.constantFrom(0, 0, 0, 65_531),
@@ -80,17 +81,26 @@ class Pair {
   #earlier: Arrival[] = []
   readonly #settled = new Set<number>()
 
+  readonly #port = new RecordingPort()
+  readonly #durable: boolean
+  /** Identifiers that the store forgot for this connection, and its first request. */
+  readonly #forgotten = new Set<number>()
+  #firstToken = 0
+  /** Requests of sessions that are lost, without an answer so far. */
+  readonly #late: number[] = []
   readonly #tolerates: boolean
   /** Messages beyond Receive Maximum so far, and when the connection began. */
   #excess = 0
   #before = 0
 
   constructor(chosen: Setting) {
-    const { durableStore, receiveMaximumExceeded, used } = chosen
+    const { durable, receiveMaximumExceeded, used } = chosen
+    this.#durable = durable
     this.#tolerates = receiveMaximumExceeded === 'tolerate'
     this.#link = chosen
-    this.session = new Session({ ...configuration, durableStore, receiveMaximumExceeded })
-    this.reference = new ReferenceSession(chosen.receiveMaximum, durableStore, this.#tolerates)
+    this.session = new Session({ ...configuration, receiveMaximumExceeded })
+    if (durable) this.session.persistence = this.#port
+    this.reference = new ReferenceSession(chosen.receiveMaximum, durable, this.#tolerates)
     this.#resume(chosen, false)
     for (let count = 0; count < used; count++) {
       this.session.sendWindow.withdraw(this.session.sendWindow.request('subscribe', 1))
@@ -102,7 +112,7 @@ class Pair {
     if (one.type === 'suspend') return this.#suspend()
     if (one.type === 'resume') return this.reference.connected ? undefined : this.#resume(one, one.present)
     // Without a connection nothing comes in, and nothing goes out.
-    if (!this.reference.connected && !['settle', 'settle any', 'persisted', 'persisted any', 'abandon'].includes(one.type)) return
+    if (!this.reference.connected && !['settle', 'settle any', 'persisted', 'persisted any', 'persisted late', 'abandon'].includes(one.type)) return
     const [mine, expected] = this.#apply(one)
     this.#compare(one, mine, expected)
   }
@@ -144,8 +154,13 @@ class Pair {
       case 'persisted any': {
         const token = one.type === 'persisted' ? [...reference.tokens.keys()][one.pick] : one.token
         if (token === undefined) return [undefined, undefined]
-        session.persistence.handlePersisted(token)
+        this.#grant(token)
         reference.persisted(token)
+        return [undefined, undefined]
+      }
+      case 'persisted late': {
+        const [token] = this.#late.splice(one.pick, 1)
+        if (token !== undefined) this.#grant(token)
         return [undefined, undefined]
       }
       default:
@@ -153,10 +168,16 @@ class Pair {
     }
   }
 
+  #grant(token: number): void {
+    const [operation, id] = this.#port.requests[token] ?? []
+    if (operation === 'delete-inbound' && id !== undefined && token >= this.#firstToken) this.#forgotten.add(id)
+    this.#port.grant(token)
+  }
+
   // A correct server does not use an identifier of this connection for something else, nor more of them than we take.
   #ends(id: number, qos: number): boolean {
-    const { messages, received, occupied } = this.reference
-    const known = received.has(id) || messages.some((message) => message.id === id)
+    const { messages, received, ending, occupied } = this.reference
+    const known = received.has(id) || ending.has(id) || messages.some((message) => message.id === id)
     return known
       ? qos === 1 || messages.some((message) => message.id === id && message.qos === 1)
       : !this.#tolerates && occupied >= this.#link.receiveMaximum
@@ -255,13 +276,12 @@ class Pair {
     const { receiveWindow, sendWindow } = session
     const actions = takeActions(session)
     const acks = takeAcks(session.acks)
-    const writes = actions.flatMap((action) => (action.type === 'persist' ? [[action.operation, action.id, action.token]] : []))
-    expect(writes, one.type).toEqual(reference.writes.splice(0))
+    expect(this.#port.requests, one.type).toEqual(reference.writes)
     expect(acks, one.type).toEqual(reference.acks.splice(0))
     this.#audit(acks)
     if (typeof expected === 'string' && expected.startsWith('close')) {
       expect([FAULT, FAULT]).toContain(mine)
-      expect(actions.filter(({ type }) => type !== 'persist')).toMatchObject([{ type: 'close', error: { reasonCode: Number(expected.slice(6)) } }])
+      expect(actions).toMatchObject([{ type: 'close', error: { reasonCode: Number(expected.slice(6)) } }])
       expect(session.state).toBe('closed')
       return this.#suspend()
     }
@@ -272,7 +292,7 @@ class Pair {
       reference.excess,
     ])
     this.#excess = reference.excess
-    expect(actions).toHaveLength(writes.length + told)
+    expect(actions).toHaveLength(told)
     expect([receiveWindow.open, receiveWindow.unsettled]).toEqual([reference.occupied, reference.messages.length])
     const [oldest] = reference.messages
     if (oldest !== undefined) expect(receiveWindow.oldestTicket).toBe(this.#tickets.get(oldest.ticket))
@@ -286,7 +306,8 @@ class Pair {
 
   // A first acknowledgement is for the oldest message of this connection without one, and only after it was settled.
   #audit(acks: Ack[]): void {
-    for (const [type, id] of acks) {
+    for (const [type, id, reasonCode] of acks) {
+      if (type === 'pubcomp' && reasonCode === 0 && this.#durable) expect(this.#forgotten.delete(id), 'forgotten before PUBCOMP').toBe(true)
       if (type !== 'puback' && type !== 'pubrec') continue
       const [oldest] = this.#unacked
       if (type === 'pubrec' && !this.#unacked.some((message) => message.id === id)) continue
@@ -325,9 +346,15 @@ class Pair {
       this.#liveIds.clear()
       this.#earlier = []
       for (const { ticket } of stale) expect(session.receiveWindow.settle(ticket, 0), 'a stale ticket').toBe(false)
-      for (const token of tokens) session.persistence.handlePersisted(token)
+      // The store answers all the same: half of it at once, the other half whenever it likes.
+      for (const token of tokens) {
+        if (token % 2 === 0) this.#port.grant(token)
+        else this.#late.push(token)
+      }
       expect([takeActions(session), takeAcks(session.acks)]).toEqual([[], []])
     }
+    this.#firstToken = reference.writes.length
+    this.#forgotten.clear()
     reference.start(window, version === 5 ? receiveMaximum : 65_535, version === 4)
     this.#excess = reference.excess
     this.#before = reference.excess

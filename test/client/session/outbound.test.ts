@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { DONE, FAULT, RELEASED, UNKNOWN } from '../../../src/client/session/numbers.js'
 import type { Session } from '../../../src/client/session/session.js'
 import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
-import { type Ack, connected, expectClose, expectQuiet, takeAcks, takeActions } from './drive.js'
+import { type Ack, connected, durablyConnected, expectClose, expectQuiet, takeAcks, takeActions } from './drive.js'
 
 const id = 1
 
@@ -36,8 +36,8 @@ const states: Record<string, () => Session> = {
     }),
 }
 
-function open(prepare: (session: Session) => void, durableStore = false): Session {
-  const session = connected({ durableStore })
+function open(prepare: (session: Session) => void, durable = false): Session {
+  const session = durable ? durablyConnected().session : connected()
   prepare(session)
   takeAcks(session.acks)
   takeActions(session)

@@ -23,7 +23,8 @@ type Exchange =
 
 export class ReferenceSession {
   acks: Ack[] = []
-  writes: [operation: string, id: number, token: number][] = []
+  /** All that was asked of the store; tokens are places in it. */
+  readonly writes: [operation: string, id: number][] = []
   readonly exchanges = new Map<number, Exchange>()
   readonly tokens = new Map<number, () => void>()
   /** Messages of this connection without an acknowledgement, oldest first. */
@@ -33,10 +34,11 @@ export class ReferenceSession {
   /** Identifiers between PUBREC and PUBREL: of this connection, and of earlier ones. */
   readonly received = new Set<number>()
   readonly earlier = new Set<number>()
+  /** Identifiers whose PUBREL came on this connection, while the store forgets them; each with the mark of its request. */
+  readonly ending = new Map<number, object>()
   connected = true
   tickets = 0
   window = 0
-  #token = 0
   #lastId = 0
   #receiveMaximum: number
   /** Messages beyond Receive Maximum. */
@@ -79,6 +81,7 @@ export class ReferenceSession {
     const same = this.messages.find((message) => message.id === id)
     if (same !== undefined && this.#repeats && dup && same.qos === 1 && qos === 1) return 'repeat'
     if (same !== undefined) return same.qos === 2 && qos === 2 ? 'repeat' : 'close 130'
+    if (this.ending.has(id)) return qos === 1 ? 'close 130' : 'repeat'
     if (this.received.has(id)) {
       if (qos === 1) return 'close 130'
       this.acks.push(['pubrec', id, 0])
@@ -89,7 +92,7 @@ export class ReferenceSession {
       if (!this.#tolerates) return 'close 147'
     }
     // A server that was set back may use it for something else: what the record says of it is over.
-    if (qos === 1 && this.earlier.delete(id)) this.#note('delete-inbound', id)
+    if (qos === 1 && this.earlier.delete(id) && this.#durable) this.#write('delete-inbound', id, () => undefined)
     if (this.earlier.delete(id)) {
       this.received.add(id)
       this.acks.push(['pubrec', id, 0])
@@ -124,8 +127,18 @@ export class ReferenceSession {
 
   pubrel(id: number): Verdict {
     if (this.messages.some((message) => message.id === id)) return 'close 130'
+    if (this.ending.has(id)) return true
     const known = this.received.delete(id) || this.earlier.delete(id)
-    if (known) this.#note('delete-inbound', id)
+    if (known && this.#durable) {
+      const mark = {}
+      this.ending.set(id, mark)
+      this.#write('delete-inbound', id, () => {
+        if (this.ending.get(id) !== mark) return
+        this.ending.delete(id)
+        this.acks.push(['pubcomp', id, 0])
+      })
+      return true
+    }
     this.acks.push(['pubcomp', id, known ? 0 : 0x92])
     return true
   }
@@ -207,6 +220,7 @@ export class ReferenceSession {
     this.parked.push(...this.messages.splice(0))
     for (const id of this.received) this.earlier.add(id)
     this.received.clear()
+    this.ending.clear()
     for (const [id, exchange] of this.exchanges) {
       if (exchange.wants === 'suback' || exchange.wants === 'unsuback') this.exchanges.delete(id)
       else exchange.held = true
@@ -227,6 +241,7 @@ export class ReferenceSession {
     this.parked = []
     this.earlier.clear()
     this.received.clear()
+    this.ending.clear()
     this.exchanges.clear()
     this.tokens.clear()
     this.acks = []
@@ -249,7 +264,6 @@ export class ReferenceSession {
     if (exchange === undefined || exchange.held) return 'ignored'
     if (exchange.wants !== kind) return 'close 130'
     this.exchanges.delete(id)
-    this.#note('delete-outbound', id)
     return 'done'
   }
 
@@ -261,12 +275,7 @@ export class ReferenceSession {
   }
 
   #write(operation: string, id: number, granted: () => void): void {
-    this.#token += 1
-    this.tokens.set(this.#token, granted)
-    this.writes.push([operation, id, this.#token])
-  }
-
-  #note(operation: string, id: number): void {
-    if (this.#durable) this.writes.push([operation, id, 0])
+    this.tokens.set(this.writes.length, granted)
+    this.writes.push([operation, id])
   }
 }

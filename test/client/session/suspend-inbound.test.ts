@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { FAULT, REPEAT } from '../../../src/client/session/numbers.js'
 import type { Session } from '../../../src/client/session/session.js'
-import { connected, expectClose, expectQuiet, reconnect, takeAcks, takeActions } from './drive.js'
+import { connected, durablyConnected, expectClose, expectQuiet, reconnect, takeAcks, takeActions } from './drive.js'
 
 /** Messages come in; gives their tickets. */
 function receive(session: Session, ...messages: (readonly [id: number, qos: number, dup?: boolean])[]): number[] {
@@ -181,16 +181,15 @@ describe('a QoS 2 message', () => {
   })
 
   it('that was taken and whose identifier comes back as QoS 1 on a later connection: something new of a server that was set back', () => {
-    const session = connected({ durableStore: true })
+    const { session, port } = durablyConnected()
     const [ticket = -9] = receive(session, [1, 2])
     session.receiveWindow.settle(ticket, 0)
-    session.persistence.handlePersisted(1)
+    port.grant(0)
     reconnect(session)
-    takeActions(session)
     const [fresh = -9] = receive(session, [1, 1, true])
     expect(fresh).toBeGreaterThan(ticket)
     // Or a later process would take the next QoS 2 message with it for a repeat.
-    expect(takeActions(session)).toMatchObject([{ type: 'persist', operation: 'delete-inbound', id: 1 }])
+    expect(port.requests.slice(1)).toEqual([['delete-inbound', 1]])
     session.receiveWindow.settle(fresh, 0)
     expect(takeAcks(session.acks)).toEqual([['puback', 1, 0]])
     expect(session.receiveWindow.open).toBe(0)
@@ -370,16 +369,14 @@ describe('Session Present 0', () => {
 })
 
 describe('a durable store across connections (E31)', () => {
-  const persists = (session: Session) =>
-    takeActions(session).flatMap((action) => (action.type === 'persist' ? [[action.operation, action.id, action.token]] : []))
-
   it('PUBREC of a message that was settled waits for the store, also when that answers in the gap', () => {
-    const session = connected({ durableStore: true })
+    const { session, port } = durablyConnected()
     const [ticket = -9] = receive(session, [1, 2])
     session.receiveWindow.settle(ticket, 0)
     session.suspend()
-    expect(persists(session)).toEqual([['put-inbound', 1, 1]])
-    session.persistence.handlePersisted(1)
+    expect(takeActions(session)).toEqual([])
+    expect(port.requests).toEqual([['put-inbound', 1]])
+    port.grant(0)
     reconnect(session)
     expect(takeAcks(session.acks)).toEqual([])
     receive(session, [1, 2, true])
@@ -387,25 +384,26 @@ describe('a durable store across connections (E31)', () => {
   })
 
   it('and when it answers after the repeat', () => {
-    const session = connected({ durableStore: true })
+    const { session, port } = durablyConnected()
     const [ticket = -9] = receive(session, [1, 2])
     session.suspend()
     session.receiveWindow.settle(ticket, 0)
-    expect(persists(session)).toEqual([['put-inbound', 1, 1]])
+    expect(takeActions(session)).toEqual([])
+    expect(port.requests).toEqual([['put-inbound', 1]])
     reconnect(session)
     expect(receive(session, [1, 2, true])).toEqual([REPEAT])
     expect(takeAcks(session.acks)).toEqual([])
-    session.persistence.handlePersisted(1)
+    port.grant(0)
     expect(takeAcks(session.acks)).toEqual([['pubrec', 1, 0]])
   })
 
   it('and not at all for a session that was lost meanwhile', () => {
-    const session = connected({ durableStore: true })
+    const { session, port } = durablyConnected()
     const [ticket = -9] = receive(session, [1, 2])
     session.receiveWindow.settle(ticket, 0)
     reconnect(session, false)
     receive(session, [1, 2])
-    session.persistence.handlePersisted(1)
+    port.grant(0)
     expect(takeAcks(session.acks)).toEqual([])
   })
 })

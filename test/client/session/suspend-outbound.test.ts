@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { CLEARED, DONE, RELEASED, UNKNOWN } from '../../../src/client/session/numbers.js'
 import type { Session } from '../../../src/client/session/session.js'
 import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
-import { connackPacket, connected, connecting, expectClose, expectQuiet, reconnect, takeAcks, takeActions } from './drive.js'
+import { connackPacket, connected, connecting, durablyConnected, expectClose, expectQuiet, reconnect, takeAcks, takeActions } from './drive.js'
 
 /** Publishes at these levels; gives the identifiers. */
 const publish = (session: Session, ...levels: number[]): number[] => levels.map((qos) => session.sendWindow.publish(qos))
@@ -185,12 +185,13 @@ describe('SUBSCRIBE and UNSUBSCRIBE in flight when the connection ends', () => {
 
 describe('a durable store across connections (H19)', () => {
   it('PUBREL waits for the record, also when the store answers in the gap', () => {
-    const session = connected({ durableStore: true })
+    const { session, port } = durablyConnected()
     const [id = 0] = publish(session, 2)
     session.sendWindow.handleAck(PUBREC, id, 0)
     session.suspend()
-    expect(takeActions(session)).toMatchObject([{ type: 'persist', operation: 'put-release', id, token: 1 }])
-    session.persistence.handlePersisted(1)
+    expect(takeActions(session)).toEqual([])
+    expect(port.requests).toEqual([['put-release', id]])
+    port.grant(0)
     expect(takeAcks(session.acks)).toEqual([])
     reconnect(session)
     session.sendWindow.replayRelease(id)
@@ -199,13 +200,13 @@ describe('a durable store across connections (H19)', () => {
   })
 
   it('and when it answers after the next connection is up: PUBREL leaves then, once', () => {
-    const session = connected({ durableStore: true })
+    const { session, port } = durablyConnected()
     const [id = 0] = publish(session, 2)
     session.sendWindow.handleAck(PUBREC, id, 0)
     reconnect(session)
     session.sendWindow.replayRelease(id)
     expect(takeAcks(session.acks)).toEqual([])
-    session.persistence.handlePersisted(1)
+    port.grant(0)
     expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
   })
 })

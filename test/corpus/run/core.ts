@@ -46,7 +46,6 @@ export class Core {
       pingTimeout: 10_000,
       maximumInflight: 65_535,
       ownsSession,
-      durableStore: false,
     })
     this.#framer = new Framer({ from: 'server', protocolVersion: version, maximumPacketSize, sizeLimit })
     this.#connect()

@@ -4,7 +4,7 @@
  * Batches that wait leave together in one write, so that one sync makes all of them safe. A write holds whole batches only, in the order of the calls.
  * It must never keep bytes of a batch that has settled, nor hold more entries of a range than one page.
  */
-import { MqttError, textOf } from '../errors.js'
+import { MqttError, textOf } from '../../errors.js'
 import type { Backend } from './backend.js'
 import type { Store, StoreEntry, StoreOperation, StoreRange } from './store.js'
 
