@@ -3,7 +3,7 @@
  */
 import { createServer } from 'node:http'
 import { WebSocketServer } from 'ws'
-import { listening } from '../interop/process-broker.js'
+import { listening } from '../servers.js'
 
 const connack = Uint8Array.of(0x20, 3, 0, 0, 0)
 

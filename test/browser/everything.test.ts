@@ -1,10 +1,9 @@
 /** The whole program in a page, a dedicated worker, a shared worker and a service worker of a real browser, against real brokers. */
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
-import { requireDist } from '../package/fixture.js'
-import { driven, withChromium } from './chromium.js'
-import { type Site, serveSite } from './site.js'
+import { withChromium } from './chromium.js'
+import { drivenAndSite } from './setting.js'
 
 const places = [
   ['page', 'Window'],
@@ -50,17 +49,7 @@ function expected(scope: string, name: string): object {
 }
 
 withChromium(() => {
-  let site: Site
-  let browser: Browser
-  beforeAll(async () => {
-    await requireDist()
-    site = await serveSite()
-    browser = await driven()
-    return async () => {
-      await browser.close()
-      await site.stop()
-    }
-  })
+  const setting = drivenAndSite()
 
   function suite(brokerName: string, start: () => Promise<Broker>): void {
     describe(`O26 the package in a browser, with ${brokerName}`, () => {
@@ -69,9 +58,9 @@ withChromium(() => {
       const errors: string[] = []
       beforeAll(async () => {
         broker = await start()
-        page = await browser.newPage()
+        page = await setting.browser.newPage()
         page.on('pageerror', (error) => errors.push(error.message))
-        await page.goto(`${site.origin}/pages/places.html`)
+        await page.goto(`${setting.site.origin}/pages/places.html`)
         await page.waitForFunction('globalThis.places !== undefined')
       })
       afterAll(async () => {

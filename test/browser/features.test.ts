@@ -2,7 +2,7 @@
  * The features of the interop suites in a page of a real browser, over the WebSocket listeners of aedes and mosquitto: the same code, the same
  * expectations. What is not run here stands below, with the reason.
  */
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/node.js'
 import { aedesSetups } from '../interop/aedes.js'
@@ -10,9 +10,8 @@ import { type Broker, mosquittoBefore, mosquittoSetups, type Setup, startAedes, 
 import { features } from '../interop/features.js'
 import { type ProxySettings, type Proxy as Running, startProxy } from '../interop/proxy.js'
 import type { Feature } from '../interop/target.js'
-import { requireDist } from '../package/fixture.js'
-import { driven, withChromium } from './chromium.js'
-import { type Site, serveSite } from './site.js'
+import { withChromium } from './chromium.js'
+import { drivenAndSite } from './setting.js'
 
 /** A broker in the page's hands. */
 interface Target {
@@ -41,17 +40,7 @@ const leftOut: Readonly<Record<string, string>> = {
 }
 
 withChromium(() => {
-  let site: Site
-  let browser: Browser
-  beforeAll(async () => {
-    await requireDist()
-    site = await serveSite()
-    browser = await driven()
-    return async () => {
-      await browser.close()
-      await site.stop()
-    }
-  })
+  const setting = drivenAndSite()
 
   it('what is left out is there', () => {
     expect(known(...Object.keys(leftOut), 'over TCP', 'over WebSocket').length).toBeGreaterThan(2)
@@ -68,7 +57,7 @@ withChromium(() => {
       const proxies: Running[] = []
       let page: Page
       beforeAll(async () => {
-        page = await browser.newPage()
+        page = await setting.browser.newPage()
         await page.exposeFunction('startBroker', async (setup: Setup) => {
           const broker = await start(setup)
           return { number: brokers.push(broker) - 1, url: broker.urls.WebSocket }
@@ -83,7 +72,7 @@ withChromium(() => {
           const proxy = proxies[number]
           return what === 'resets' ? proxy?.resets : proxy?.[what]()
         })
-        await page.goto(`${site.origin}/inside/features.html`)
+        await page.goto(`${setting.site.origin}/inside/features.html`)
         await page.waitForFunction('globalThis.features !== undefined')
       })
       afterAll(async () => {

@@ -4,9 +4,10 @@
  * Two of them, with a keep-alive of 30 s, at a broker that ends what is silent for 45 s: one gets a message every ten seconds, the other gets none.
  * Says each minute how often they connected and how often a timer of 50 ms fired, and at the end what was sent and told. MQWIRE_MINUTES sets the time.
  */
-import { beforeAll, describe, expect, it } from 'vitest'
-import { type Client, connect } from '../../src/client/node.js'
-import { type Broker, startAedes } from '../interop/brokers.js'
+import { describe, expect, it } from 'vitest'
+import { brokerAndClient } from '../interop/broker-and-client.js'
+import { startAedes } from '../interop/brokers.js'
+import { pause } from '../pausing.js'
 import { withChromium } from './chromium.js'
 import { browserAndSite } from './setting.js'
 import { Stay } from './stay.js'
@@ -22,26 +23,15 @@ async function toldOf(stay: Stay): Promise<string> {
   return `PINGREQ [${pings}], messages ${diary.filter(({ type }) => type === 'message').length}, ended by [${ends}], seconds late [${late}]`
 }
 
-const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
-
 withChromium(() => {
   describe('fault 29 pain 10 hidden tabs in real time', () => {
     const setting = browserAndSite()
-    let broker: Broker
-    let sender: Client
-    beforeAll(async () => {
-      broker = await startAedes()
-      sender = await connect(broker.urls.TCP ?? '')
-      return async () => {
-        await sender.disconnect({ timeout: 0 })
-        await broker.stop()
-      }
-    })
+    const both = brokerAndClient(startAedes)
 
     it(`${minutes} minutes: with messages nobody ends the connection, without there is at most one reconnect`, {
       timeout: (minutes + 1) * 60_000,
     }, async () => {
-      const open = (id: string): Promise<Stay> => Stay.open(setting.browser, setting.site.origin, broker.urls.WebSocket ?? '', id)
+      const open = (id: string): Promise<Stay> => Stay.open(setting.browser, setting.site.origin, both.broker.urls.WebSocket ?? '', id)
       const [fed, quiet] = [await open('fed'), await open('quiet')]
       const other = await setting.browser.context.newPage()
       await other.bringToFront()
@@ -51,7 +41,7 @@ withChromium(() => {
         for (const stay of [fed, quiet]) before.set(stay, await ticksOf(stay))
         for (let part = 0; part < 6; part++) {
           await pause(10_000)
-          await sender.publish('fed/in', `${minute}.${part}`, { qos: 1 })
+          await both.client.publish('fed/in', `${minute}.${part}`, { qos: 1 })
         }
         for (const stay of [fed, quiet]) {
           const ticks = (await ticksOf(stay)) - (before.get(stay) ?? 0)

@@ -3,9 +3,9 @@
  * and under virtual time `test/client/hidden-tab.test.ts`.
  */
 import type { Page } from 'playwright-core'
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { type Client, connect } from '../../src/client/node.js'
-import { type Broker, startAedes } from '../interop/brokers.js'
+import { afterEach, describe, expect, it } from 'vitest'
+import { brokerAndClient } from '../interop/broker-and-client.js'
+import { startAedes } from '../interop/brokers.js'
 import { eventually } from '../interop/waiting.js'
 import { withChromium } from './chromium.js'
 import { browserAndSite } from './setting.js'
@@ -14,19 +14,10 @@ import { between, Stay } from './stay.js'
 withChromium(() => {
   describe('fault 29 pain 10 a hidden tab', () => {
     const setting = browserAndSite()
-    let broker: Broker
-    let sender: Client
+    const both = brokerAndClient(startAedes)
     let stay: Stay
     let other: Page
     let count = 0
-    beforeAll(async () => {
-      broker = await startAedes()
-      sender = await connect(broker.urls.TCP ?? '')
-      return async () => {
-        await sender.disconnect({ timeout: 0 })
-        await broker.stop()
-      }
-    })
     afterEach(async () => {
       await stay.close()
       await other.close()
@@ -35,7 +26,7 @@ withChromium(() => {
     /** A connected page with another one in front of it. */
     async function hidden(keepAlive?: number): Promise<void> {
       count += 1
-      stay = await Stay.open(setting.browser, setting.site.origin, broker.urls.WebSocket ?? '', `hidden-${count}`, keepAlive)
+      stay = await Stay.open(setting.browser, setting.site.origin, both.broker.urls.WebSocket ?? '', `hidden-${count}`, keepAlive)
       other = await setting.browser.context.newPage()
       await other.bringToFront()
       const diary = await stay.until('visibilitychange')
@@ -48,7 +39,7 @@ withChromium(() => {
       await eventually(() => stay.tap.links[0]?.count('pingreq') === 1, 'PINGREQ')
       // Eighty of them, were it seen.
       expect((await stay.page.evaluate<number>('life.ticks()')) - ticks).toBeLessThan(20)
-      await sender.publish(`${stay.id}/in`, 'there', { qos: 1 })
+      await both.client.publish(`${stay.id}/in`, 'there', { qos: 1 })
       await stay.until('message')
       expect(stay.tap.connects).toBe(1)
     })

@@ -4,14 +4,14 @@
  */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { requireDist, root } from '../package/fixture.js'
-import { driven, withChromium } from './chromium.js'
+import { root } from '../package/fixture.js'
+import { withChromium } from './chromium.js'
 import { allFiles, bundleInside, files, placeOf } from './inside/bundle.js'
 import { leftOut, long } from './inside/left-out.js'
 import { type Histories, histories, historyOf } from './inside/world.js'
-import { type Site, serveSite } from './site.js'
+import { drivenAndSite } from './setting.js'
 
 /** What came of one file. */
 interface Outcome {
@@ -43,20 +43,12 @@ describe('what is left out', () => {
 })
 
 withChromium(() => {
-  let site: Site
-  let browser: Browser
+  const setting = drivenAndSite()
   let page: Page
   beforeAll(async () => {
-    await requireDist()
-    site = await serveSite()
-    browser = await driven()
-    page = await browser.newPage()
-    await page.goto(`${site.origin}/inside/page.html`)
+    page = await setting.browser.newPage()
+    await page.goto(`${setting.site.origin}/inside/page.html`)
     await page.waitForFunction('globalThis.inside !== undefined')
-    return async () => {
-      await browser.close()
-      await site.stop()
-    }
   })
 
   const call = <T>(place: (typeof places)[number], name: string, ...given: unknown[]): Promise<T> =>

@@ -3,8 +3,8 @@
  *
  * A lost connection would be made good after a minute: whatever comes sooner, comes because the client was woken.
  */
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { type Client, connect } from '../../src/client/node.js'
+import { afterEach, describe, expect, it } from 'vitest'
+import { brokerAndClient } from '../interop/broker-and-client.js'
 import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
 import { eventually, take } from '../interop/waiting.js'
 import { withChromium } from './chromium.js'
@@ -15,18 +15,9 @@ withChromium(() => {
   const setting = browserAndSite()
   function suite(brokerName: string, start: () => Promise<Broker>, brief: boolean): void {
     describe(`the life of a page, with ${brokerName}`, () => {
-      let broker: Broker
-      let sender: Client
+      const both = brokerAndClient(start)
       const open: Stay[] = []
       let count = 0
-      beforeAll(async () => {
-        broker = await start()
-        sender = await connect(broker.urls.TCP ?? '')
-        return async () => {
-          await sender.disconnect({ timeout: 0 })
-          await broker.stop()
-        }
-      })
       afterEach(async () => {
         await setting.browser.context.setOffline(false)
         for (const stay of open.splice(0)) await stay.close()
@@ -34,13 +25,13 @@ withChromium(() => {
 
       async function stay(keepAlive?: number): Promise<Stay> {
         count += 1
-        const made = await Stay.open(setting.browser, setting.site.origin, broker.urls.WebSocket ?? '', `${brokerName}-${count}`, keepAlive)
+        const made = await Stay.open(setting.browser, setting.site.origin, both.broker.urls.WebSocket ?? '', `${brokerName}-${count}`, keepAlive)
         open.push(made)
         return made
       }
 
       async function send(to: Stay, ...texts: string[]): Promise<void> {
-        for (const text of texts) await sender.publish(`${to.id}/in`, text, { qos: 1 })
+        for (const text of texts) await both.client.publish(`${to.id}/in`, text, { qos: 1 })
       }
 
       it('pain 10 pain 11 fault 57 back online with a dead link: replaced within 2 s', async () => {
@@ -87,7 +78,7 @@ withChromium(() => {
       it.each(['live', 'dead'])(
         'pain 10 fault 30 left, and gone back to from the back-forward cache with a %s link: connected, one client',
         async (link) => {
-          const shown = await sender.subscribe(`${brokerName}-${count + 1}/shown`, { qos: 1 })
+          const shown = await both.client.subscribe(`${brokerName}-${count + 1}/shown`, { qos: 1 })
           const page = await stay()
           expect((await take(shown)).json()).toMatchObject({ persisted: false })
           await page.page.goto(`${setting.site.origin}/other.html`)
@@ -107,7 +98,7 @@ withChromium(() => {
       )
 
       it('closed without a word: the broker hears of it, and publishes the will', async () => {
-        const wills = await sender.subscribe(`${brokerName}-${count + 1}/will`, { qos: 1 })
+        const wills = await both.client.subscribe(`${brokerName}-${count + 1}/will`, { qos: 1 })
         const page = await stay()
         await page.page.close()
         expect((await take(wills, 'the will')).text()).toBe('gone')
@@ -119,7 +110,7 @@ withChromium(() => {
 
       it('pain 3 a second tab with the same client id: the first stops with a typed error, and there is no war', async () => {
         const first = await stay()
-        const second = await Stay.open(setting.browser, setting.site.origin, broker.urls.WebSocket ?? '', first.id)
+        const second = await Stay.open(setting.browser, setting.site.origin, both.broker.urls.WebSocket ?? '', first.id)
         open.push(second)
         const diary = await first.until('disconnect')
         const error = diary.findLast(({ type }) => type === 'disconnect')?.error

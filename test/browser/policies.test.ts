@@ -1,33 +1,23 @@
 /** What the browser or the server forbids: a strict Content Security Policy, mixed content, and a WebSocket that is closed with a reason. */
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
-import { requireDist } from '../package/fixture.js'
 import { selfSigned } from '../transport/certificates.js'
-import { driven, withChromium } from './chromium.js'
+import { withChromium } from './chromium.js'
 import { startClosing } from './closing-server.js'
+import { drivenAndSite } from './setting.js'
 import { type Site, serveSite } from './site.js'
 
 withChromium(() => {
-  let browser: Browser
-  let site: Site
+  const setting = drivenAndSite()
   let page: Page
   /** What the page or the browser complained of. */
   const complaints: string[] = []
-  beforeAll(async () => {
-    await requireDist()
-    site = await serveSite()
-    browser = await driven()
-    return async () => {
-      await browser.close()
-      await site.stop()
-    }
-  })
   afterEach(() => page.close())
 
   async function open(url: string): Promise<void> {
     complaints.length = 0
-    page = await browser.newPage({ ignoreHTTPSErrors: true })
+    page = await setting.browser.newPage({ ignoreHTTPSErrors: true })
     page.on('pageerror', (error) => complaints.push(error.message))
     page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`))
     await page.goto(url)
@@ -45,7 +35,7 @@ withChromium(() => {
       })
 
       it('the client does everything', async () => {
-        await open(`${site.origin}/strict/policies.html`)
+        await open(`${setting.site.origin}/strict/policies.html`)
         const { result, failure } = (await ask('everything', { url: broker.urls.WebSocket, name: 'strict' })) as { result?: object; failure?: string }
         expect(failure).toBeUndefined()
         expect(result).toMatchObject({ scope: 'Window', longPayload: true, listened: ['0', '1', '2', '3', '4'], asked: [255, 254, 1], closed: true })
@@ -56,13 +46,13 @@ withChromium(() => {
       if (brief) return
 
       it('loadScanner() gives none, and the client reads without', async () => {
-        await open(`${site.origin}/strict/policies.html`)
+        await open(`${setting.site.origin}/strict/policies.html`)
         expect(await ask('scanner', { url: broker.urls.WebSocket, name: 'scanner' })).toEqual({ scanner: 'undefined', text: 'read' })
         expect(complaints).toEqual([])
       })
 
       it('loadScanner() gives one where the policy allows it', async () => {
-        await open(`${site.origin}/pages/policies.html`)
+        await open(`${setting.site.origin}/pages/policies.html`)
         expect(await ask('scanner', { url: broker.urls.WebSocket, name: 'scanner' })).toEqual({ scanner: 'function', text: 'read' })
         expect(complaints).toEqual([])
       })
@@ -105,12 +95,12 @@ withChromium(() => {
     })
 
     it('pain 25 before CONNACK: both are in the cause of the error', async () => {
-      await open(`${site.origin}/pages/policies.html`)
+      await open(`${setting.site.origin}/pages/policies.html`)
       expect(await ask('refused', { url: `${server.url}/before` })).toMatchObject({ code: 'ERR_CONNECT_FAILED', cause })
     })
 
     it('pain 25 after CONNACK: both are in the cause of the event, and of what closed the client', async () => {
-      await open(`${site.origin}/pages/policies.html`)
+      await open(`${setting.site.origin}/pages/policies.html`)
       const error = { code: 'ERR_CONNECTION_LOST', cause }
       expect(await ask('ended', { url: `${server.url}/after` })).toMatchObject({ lost: error, closed: error })
     })

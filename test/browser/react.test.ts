@@ -5,16 +5,17 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Client, connect } from '../../src/client/node.js'
+import { connect } from '../../src/client/node.js'
 import { Program } from '../examples/program.js'
+import { brokerAndClient } from '../interop/broker-and-client.js'
 import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
 import { eventually } from '../interop/waiting.js'
 import { requireDist, root } from '../package/fixture.js'
 import { faint, nameless, tooWide, unseenFocus } from './accessible.js'
-import { driven, withChromium } from './chromium.js'
-import { type Site, serveSite } from './site.js'
+import { withChromium } from './chromium.js'
+import { drivenAndSite } from './setting.js'
 import { Tap } from './tap.js'
 
 async function bundled(entry: string, platform: 'browser' | 'node'): Promise<string> {
@@ -33,46 +34,29 @@ async function bundled(entry: string, platform: 'browser' | 'node'): Promise<str
 }
 
 withChromium(() => {
-  let site: Site
-  let browser: Browser
+  const setting = drivenAndSite()
   let program = ''
   beforeAll(async () => {
-    await requireDist()
     program = await bundled('test/browser/programs/react.jsx', 'browser')
-    site = await serveSite()
-    browser = await driven()
-    return async () => {
-      await browser.close()
-      await site.stop()
-    }
   })
 
   function suite(brokerName: string, start: () => Promise<Broker>, brief: boolean): void {
     describe(`the React hooks, with ${brokerName}`, () => {
-      let broker: Broker
-      let sender: Client
+      const both = brokerAndClient(start)
       let tap: Tap
       let page: Page
       let count = 0
       let topic = ''
       const complaints: string[] = []
-      beforeAll(async () => {
-        broker = await start()
-        sender = await connect(broker.urls.TCP ?? '')
-        return async () => {
-          await sender.disconnect({ timeout: 0 })
-          await broker.stop()
-        }
-      })
       beforeEach(async () => {
         count += 1
         topic = `react/${brokerName}/${count}`
-        tap = await Tap.before(broker.urls.WebSocket ?? '')
-        page = await browser.newPage()
+        tap = await Tap.before(both.broker.urls.WebSocket ?? '')
+        page = await setting.browser.newPage()
         complaints.length = 0
         page.on('pageerror', (error) => complaints.push(error.message))
         page.on('console', (message) => ['warning', 'error'].includes(message.type()) && complaints.push(message.text()))
-        await page.goto(`${site.origin}/other`)
+        await page.goto(`${setting.site.origin}/other`)
         await page.evaluate("document.body.append(Object.assign(document.createElement('div'), { id: 'root' }))")
         await page.addScriptTag({ content: program })
         await ask('mount', tap.url, `${brokerName}-${count}`, topic)
@@ -93,7 +77,7 @@ withChromium(() => {
         tap.links.reduce((sum, link) => sum + link.count(type), 0)
 
       async function send(...texts: string[]): Promise<void> {
-        await Promise.all(texts.map((text) => sender.publish(topic, text, { qos: 1 })))
+        await Promise.all(texts.map((text) => both.client.publish(topic, text, { qos: 1 })))
       }
 
       /** Unmounts for good: one goodbye, and nothing that comes after it. */
@@ -124,18 +108,18 @@ withChromium(() => {
       })
 
       it('latest values of a channel: components share one subscription, see retained and live values, and leave it with the last of them', async () => {
-        await sender.publish(`${topic}/level/a`, '1', { qos: 1, retain: true })
+        await both.client.publish(`${topic}/level/a`, '1', { qos: 1, retain: true })
         const asked = packets('subscribe')
         await ask('levels', tap.url, `${brokerName}-${count}`, topic, true)
         await shows('left', 'a=1')
         await shows('right', 'a=1')
-        await sender.publish(`${topic}/level/b`, '2', { qos: 1 })
+        await both.client.publish(`${topic}/level/b`, '2', { qos: 1 })
         await shows('right', 'a=1,b=2')
-        await sender.publish(`${topic}/level/a`, '', { qos: 1, retain: true })
+        await both.client.publish(`${topic}/level/a`, '', { qos: 1, retain: true })
         await shows('left', 'b=2')
         expect(packets('subscribe')).toBe(asked + 1)
         await ask('levels', tap.url, `${brokerName}-${count}`, topic, false)
-        await sender.publish(`${topic}/level/c`, '3', { qos: 1 })
+        await both.client.publish(`${topic}/level/c`, '3', { qos: 1 })
         await shows('left', 'b=2,c=3')
         await ends()
       })
@@ -197,7 +181,7 @@ withChromium(() => {
         expect(renders).toBeGreaterThan(before.renders)
         await ask('render', tap.url, `${brokerName}-${count}`, `${topic}/other`)
         await eventually(() => packets('unsubscribe') > 0, 'UNSUBSCRIBE')
-        await sender.publish(`${topic}/other`, 'here', { qos: 1 })
+        await both.client.publish(`${topic}/other`, 'here', { qos: 1 })
         await shows('one', 'here')
         await ends()
       })
@@ -213,7 +197,7 @@ withChromium(() => {
       program = new Program('react/serve.js', ['--port', '0'], '', {}, 60_000)
       await program.prints('(Ctrl-C stops)')
       address = /http:\S+/.exec(program.output)?.[0] ?? ''
-      page = await browser.newPage({ viewport: { width: 375, height: 800 } })
+      page = await setting.browser.newPage({ viewport: { width: 375, height: 800 } })
       page.on('pageerror', (error) => complaints.push(error.message))
       return async () => {
         await page.close()

@@ -9,8 +9,8 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { createServer as createHttpsServer } from 'node:https'
 import path from 'node:path'
 import { build } from 'esbuild'
-import { listening } from '../interop/process-broker.js'
 import { root } from '../package/fixture.js'
+import { closed, listening } from '../servers.js'
 import type { Identity } from '../transport/certificates.js'
 import { bundleInside } from './inside/bundle.js'
 
@@ -97,7 +97,7 @@ export async function serveSite(identity?: Identity): Promise<Site> {
     origin: `${identity === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     async stop() {
       server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
+      await closed(server)
     },
   }
 }

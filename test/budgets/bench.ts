@@ -9,6 +9,8 @@ import type { BaseClient } from '../../src/client/client.js'
 import { PacketReader } from '../../src/client/connection/packet-reader.js'
 import { Client } from '../../src/client/node.js'
 import type { MqttError } from '../../src/errors.js'
+import { eventNames } from '../client/event-names.js'
+import { pause } from '../pausing.js'
 import type { Told } from './link.js'
 import { Meter } from './meter.js'
 import { nameOf, type Scenario } from './scenario.js'
@@ -16,20 +18,6 @@ import { nameOf, type Scenario } from './scenario.js'
 /** How long the test waits for what the server tells. Milliseconds. */
 const patience = 25_000
 
-/** Events that are kept. */
-const watched = [
-  'connect',
-  'connecterror',
-  'disconnect',
-  'serverdisconnect',
-  'drop',
-  'stalled',
-  'late',
-  'unclaimed',
-  'error',
-  'reconnecting',
-  'dial',
-] as const
 const mostEvents = 1000
 
 /** What a client told. */
@@ -81,7 +69,7 @@ export class Bench {
 
   /** Notes what a client tells, and ends it with the attack. */
   keep(client: BaseClient): BaseClient {
-    for (const type of watched) client.on(type, (event) => this.#keepEvent(type, event))
+    for (const type of eventNames) client.on(type, (event) => this.#keepEvent(type, event))
     this.#clients.push(client)
     return client
   }
@@ -205,9 +193,4 @@ export class Bench {
 function shown(value: unknown): string {
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value)
   return text.length > 700 ? `${text.slice(0, 700)}…` : text
-}
-
-/** Real milliseconds. */
-export function pause(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds))
 }

@@ -4,6 +4,7 @@
  * It ends when the test's process does.
  */
 import { createServer, type Socket } from 'node:net'
+import { listening } from '../servers.js'
 import { shake } from './frames.js'
 import { type Line, Link } from './link.js'
 import type { Scenario } from './scenario.js'
@@ -28,10 +29,7 @@ export function serve(scenario: Scenario): void {
     socket.on('error', () => undefined)
     play(scenario, socket, number, line).catch((error: unknown) => line.tell({ what: 'failed', error: String(error) }))
   })
-  server.listen(0, '127.0.0.1', () => {
-    const address = server.address()
-    line.tell({ what: 'listening', port: typeof address === 'object' ? address?.port : undefined })
-  })
+  listening(server).then((port) => line.tell({ what: 'listening', port }))
 }
 
 async function play({ way = 'tcp', peer }: Scenario, socket: Socket, number: number, line: Line): Promise<void> {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Message } from '../../src/client/api/index.js'
 import { acks, agreed, gate, obliging, pubacks, publish, quiet, read, series, subscribe, taken, takenTexts } from './incoming.js'
+import { stubbed } from './stub.js'
 
 describe("'auto'", () => {
   it('asking for the next message acknowledges this one, and nothing else does', async () => {
@@ -345,5 +346,23 @@ describe('disconnect() and open turns', () => {
     await done
     await expect(loop).rejects.toThrow('no')
     expect(acks(world)).toEqual([])
+  })
+})
+
+describe('one message for several consumers', () => {
+  it('is acknowledged when each has, not when one has twice (L08, L09)', async () => {
+    const world = await stubbed()
+    const subscribing = [1, 2].map(() => world.client.subscribe('t', { qos: 1, ack: 'manual' }))
+    await world.settle()
+    await world.deliver({ type: 'suback', packetId: 1, reasonCodes: [1] })
+    await world.deliver({ type: 'publish', topic: 't', qos: 1, packetId: 5 })
+    const [first, second] = await Promise.all(subscribing.map(async (subscription) => (await subscription).next()))
+    world.forget()
+    expect([first?.ack(), first?.ack()]).toEqual([true, false])
+    await world.settle()
+    expect(world.stub.packets).toEqual([])
+    expect(second?.ack()).toBe(true)
+    await world.settle()
+    expect(world.stub.packets).toMatchObject([{ type: 'puback', packetId: 5, reasonCode: 0 }])
   })
 })

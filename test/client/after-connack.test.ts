@@ -10,6 +10,7 @@ import { encode } from '../../src/wire/encode.js'
 import type { PacketInput } from '../../src/wire/packet-input.js'
 import { lasting } from './across.js'
 import { agreeable, connected, World } from './harness.js'
+import { Rig } from './rig.js'
 import { spent } from './spent.js'
 import { bytes, toy } from './toy-auth.js'
 
@@ -117,4 +118,29 @@ test('T26 two challenges at once are not answered side by side', async () => {
   await world.settle()
   expect(most).toBeLessThan(2)
   world.client.destroy()
+})
+
+test('M20 a packet that is cut in the middle behind CONNACK', async () => {
+  const { auth } = toy({ success: () => new Promise<void>((resolve) => setTimeout(resolve, 5)) })
+  const rig = new Rig(
+    { auth, cleanStart: false, clientId: 'c' },
+    {
+      behave: () => (packet) =>
+        packet.type === 'connect' ? { type: 'connack', sessionPresent: true, reasonCode: 0, properties: { authenticationMethod: 'toy' } } : undefined,
+    },
+  )
+  const seen: string[] = []
+  rig.client.listen('t', (message) => void seen.push(message.text()), { qos: 1 }).catch(() => undefined)
+  void rig.client.connect().catch(() => undefined)
+  await rig.settle()
+  const whole = [0x32, 7, 0, 1, 0x74, 0, 1, 0, 0x61]
+  rig.peer.sendBytes(whole.slice(0, 4))
+  await rig.settle()
+  rig.peer.sendBytes(whole.slice(4), whole.slice(0, 3))
+  await rig.settle()
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  await rig.settle()
+  expect(rig.client.state).toBe('connected')
+  expect(seen).toEqual(['a'])
+  rig.client.destroy()
 })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { AuthMechanism, ClientOptions } from '../../src/client/api/index.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import { agreeable, failure } from './harness.js'
-import { Rig, refusing } from './rig.js'
+import { Rig, reconnect, refusing } from './rig.js'
 import { asking, bytes, text, toy } from './toy-auth.js'
 
 /** What a connect() that is to fail rejects with. */
@@ -395,4 +395,14 @@ describe('the option', () => {
       expect.objectContaining({ code: 'ERR_UNSUPPORTED_OPTION', option: 'auth' }) as Error,
     )
   })
+})
+
+it('T26 pain 6 a mechanism that never answers one challenge answers those of later connections', async () => {
+  let calls = 0
+  const { auth } = toy({ continue: () => (++calls === 1 ? new Promise<string>(() => undefined) : 'x') })
+  const rig = new Rig({ auth, firstConnect: 'wait', connectTimeout: 1000, reconnect }, { behave: () => asking('one') })
+  rig.client.connect().catch(() => undefined)
+  await rig.advance(30_000)
+  expect(rig.client.state).toBe('connected')
+  await rig.finish()
 })

@@ -1,14 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { constant, exponential } from '../../src/client/parsing/backoff.js'
 import { MqttError } from '../../src/errors.js'
+import { Random } from '../world/random.js'
 
 /** Repeatable numbers in [0, 1). */
 function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
-    return state / 2_147_483_648
-  }
+  const random = new Random(seed)
+  return () => random.float()
 }
 
 const attempts = Array.from({ length: 12 }, (_, index) => index + 1)

@@ -4,6 +4,8 @@
  */
 import { describe, expect, it } from 'vitest'
 import type { Handler, Handling, ListenOptions, Message, SubscribeOptions, Subscription } from '../../src/client/api/index.js'
+import type { PacketInput } from '../../src/wire/packet-input.js'
+import { Random } from '../world/random.js'
 import { acks, agreed, gate, publish, quick, quiet, series, subscribe, taken } from './incoming.js'
 import { type WindowedWorld, windowed } from './windowed.js'
 
@@ -420,71 +422,79 @@ describe('memory', () => {
   })
 })
 
+/** Consumers of borrowed messages that look at what they were handed twice: when it came, and when they are done with it. */
+class Judges {
+  readonly wrong: string[] = []
+  readonly handled: number[] = []
+  readonly read: number[] = []
+  readonly #doors: (() => void)[] = []
+  #inHand: [Message, Uint8Array, string] | undefined
+
+  /** Handles at once, each eleventh one later. */
+  readonly handle = (message: Message): Promise<void> | undefined => {
+    const text = message.text()
+    this.handled.push(numberOf(text))
+    const view = message.payload
+    if (numberOf(text) % 11 !== 0) return undefined
+    const door = gate()
+    this.#doors.push(() => {
+      this.#judge(message, view, text)
+      door.open()
+    })
+    return door.promise
+  }
+
+  /** Lets those go on that are handled later; false when there are none. */
+  open(): boolean {
+    const doors = this.#doors.splice(0)
+    for (const open of doors) open()
+    return doors.length > 0
+  }
+
+  /** Reads one by hand; false when none waits. */
+  readOne(reader: Subscription): boolean {
+    if (this.#inHand !== undefined) this.#judge(...this.#inHand)
+    const message = reader.read()
+    this.#inHand = message === undefined ? undefined : [message, message.payload, message.text()]
+    if (this.#inHand !== undefined) this.read.push(numberOf(this.#inHand[2]))
+    return message !== undefined
+  }
+
+  #judge(message: Message, view: Uint8Array, text: string): void {
+    if (utf8.decode(view) !== text || message.text() !== text || shown(message) !== text) this.wrong.push(text)
+  }
+}
+
+const numberOf = (text: string): number => Number(text.split(' ')[0])
+
 describe('every message is right', () => {
   it.each([1, 2, 3, 4])('in bursts of all sizes, handled at once, later, and read by hand (%i)', async (seed) => {
     const rig = await windowed({ receiveMaximum: 65_535 })
     const { world } = rig
     const options = { lifetime: 'borrowed', qos: 1, buffer: 1_000_000, bufferBytes: 1e9 } as const
-    const wrong: string[] = []
-    const handled: number[] = []
-    const doors: (() => void)[] = []
-    let state = seed * 2654435761
-    const random = (below: number): number => {
-      state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-      return Math.floor((state / 4294967296) * below)
-    }
-    const judge = (message: Message, view: Uint8Array, text: string): void => {
-      if (utf8.decode(view) !== text || message.text() !== text || shown(message) !== text) wrong.push(text)
-    }
-    const listening = world.client.listen(
-      'a',
-      (message) => {
-        const text = message.text()
-        const number = Number(text.split(' ')[0])
-        handled.push(number)
-        const view = message.payload
-        if (number % 11 !== 0) return undefined
-        return new Promise<void>((resolve) => {
-          doors.push(() => {
-            judge(message, view, text)
-            resolve()
-          })
-        })
-      },
-      options,
-    )
-    quiet(listening)
+    const random = new Random(seed)
+    const judges = new Judges()
+    quiet(world.client.listen('a', judges.handle, options))
     const reader = await subscribe(world, 'b', options)
-    const expected: number[][] = [[], []]
-    const got: number[] = []
-    let inHand: [Message, Uint8Array, string] | undefined
-    const readOne = (): boolean => {
-      if (inHand !== undefined) judge(...inHand)
-      const message = reader.read()
-      inHand = message === undefined ? undefined : [message, message.payload, message.text()]
-      if (inHand !== undefined) got.push(Number(inHand[2].split(' ')[0]))
-      return message !== undefined
+    const handled: number[] = []
+    const read: number[] = []
+    const one = (number: number): PacketInput => {
+      const [topic, expected] = random.below(3) === 0 ? (['b', read] as const) : (['a', handled] as const)
+      expected.push(number)
+      const text = `${number} ${'é'.repeat(random.below(4) === 0 ? random.below(3000) : random.below(60))}`
+      return publish(topic, text, random.below(4) === 0 ? number : undefined)
     }
     let number = 0
     for (let round = 0; round < 80; round++) {
-      const packets = Array.from({ length: 1 + random(80) }, () => {
-        number += 1
-        const which = random(3) === 0 ? 1 : 0
-        expected[which]?.push(number)
-        const text = `${number} ${'é'.repeat(random(4) === 0 ? random(3000) : random(60))}`
-        return publish(which === 0 ? 'a' : 'b', text, random(4) === 0 ? number : undefined)
-      })
-      await rig.send(...packets)
-      if (random(3) === 0) for (const open of doors.splice(0)) open()
-      for (let count = random(40); count > 0 && readOne(); count--);
-      if (random(2) === 0) await world.settle()
+      await rig.send(...Array.from({ length: random.between(1, 80) }, () => one(++number)))
+      if (random.below(3) === 0) judges.open()
+      for (let count = random.below(40); count > 0 && judges.readOne(reader); count--);
+      if (random.below(2) === 0) await world.settle()
     }
-    while (handled.length < (expected[0]?.length ?? 0) && doors.length > 0) {
-      for (const open of doors.splice(0)) open()
-      await world.settle()
-    }
-    while (readOne());
+    await world.settle()
+    while (judges.handled.length < handled.length && judges.open()) await world.settle()
+    while (judges.readOne(reader));
     expect(world.seen('disconnect')).toEqual([])
-    expect([wrong, handled, got]).toEqual([[], ...expected])
+    expect([judges.wrong, judges.handled, judges.read]).toEqual([[], handled, read])
   })
 })

@@ -1,8 +1,8 @@
-import { createServer } from 'node:net'
 import { expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import { connect } from '../../src/client/node.js'
 import { MqttError } from '../../src/errors.js'
+import { freePort } from '../servers.js'
 import { accepting, agreeable, connected, failure, World } from './harness.js'
 
 const text = (value: string): number[] => [...Buffer.from(value)]
@@ -297,12 +297,7 @@ it('A38 what the platform says is the cause', async () => {
 })
 
 it('A38 a port that nobody listens on', async () => {
-  const server = createServer()
-  const port = await new Promise<number>((resolve) => {
-    server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port))
-  })
-  await new Promise((resolve) => server.close(resolve))
-  await expect(connect(`mqtt://127.0.0.1:${port}`)).rejects.toMatchObject({ code: 'ERR_CONNECT_FAILED', cause: { code: 'ECONNREFUSED' } })
+  await expect(connect(`mqtt://127.0.0.1:${await freePort()}`)).rejects.toMatchObject({ code: 'ERR_CONNECT_FAILED', cause: { code: 'ECONNREFUSED' } })
 })
 
 it('A42 M22 M23 a hundred rounds of connect and close leave nothing behind', async () => {

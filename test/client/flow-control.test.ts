@@ -1,6 +1,7 @@
 /** Receive Maximum and packet identifiers of outgoing exchanges (sections 2.2.1, 4.9), and the limits that CONNACK sets. */
 import { describe, expect, it } from 'vitest'
 import type { PublishPacket } from '../../src/wire/packets.js'
+import { Random } from '../world/random.js'
 import { accepting, agreeable, connected, World } from './harness.js'
 import { ack, StubWorld, stubbed, watched } from './stub.js'
 
@@ -157,11 +158,7 @@ describe('packet identifiers', () => {
   it('F08 F10 identifiers wrap to 1 and skip those in use; random holes are all reused', async () => {
     const world = await stubbed()
     const held = new Set<number>()
-    let seed = 7
-    const random = (): number => {
-      seed = (seed * 1_103_515_245 + 12_345) & 0x7fff_ffff
-      return seed / 0x7fff_ffff
-    }
+    const random = new Random(7)
     for (let sent = 0; sent < 140_000; sent += 1000) {
       for (let index = 0; index < 1000; index++) world.client.publish('t', '', { qos: 1 })
       await world.settle()
@@ -171,7 +168,7 @@ describe('packet identifiers', () => {
         expect(id > 0 && id <= 65_535 && !held.has(id)).toBe(true)
         held.add(id)
       }
-      const freed = [...held].filter(() => random() < 0.9)
+      const freed = [...held].filter(() => random.chance(0.9))
       for (const id of freed) held.delete(id)
       await world.deliver(...freed.map((id) => ack('puback', id)))
     }

@@ -13,6 +13,7 @@ import { type MemoryOptions, memoryPair } from '../../src/transport/memory.js'
 import type { Transport } from '../../src/transport/transport.js'
 import type { PacketInput } from '../../src/wire/packet-input.js'
 import type { Properties } from '../../src/wire/packets.js'
+import { eventNames } from './event-names.js'
 
 /** Dials the endpoint of this index; `open` makes the usual pair. */
 export type Dialling = (index: number, open: () => Transport, signal: AbortSignal) => Transport | Promise<Transport>
@@ -51,22 +52,7 @@ export class World {
       // Most tests are about one connection; those about several say so.
       isPlain(options) ? { reconnect: false, ...options } : options,
     )
-    const types = [
-      'state',
-      'dial',
-      'connect',
-      'connecterror',
-      'disconnect',
-      'serverdisconnect',
-      'drop',
-      'stalled',
-      'late',
-      'unclaimed',
-      'error',
-      'reconnecting',
-      'sessionlost',
-    ] as const
-    for (const type of types) this.client.on(type, (event) => this.events.push({ type, event }))
+    for (const type of eventNames) this.client.on(type, (event) => this.events.push({ type, event }))
   }
 
   /** The peer of the latest connection. */

@@ -6,6 +6,7 @@
 import { describe, expect, it } from 'vitest'
 import type { MqttError } from '../../src/errors.js'
 import { join, packet, publish, text, uint16, varint } from '../budgets/bytes.js'
+import { Random } from '../world/random.js'
 import { accepting, agreeable, connected, failure, World } from './harness.js'
 
 const versions = [5, 4] as const
@@ -247,18 +248,12 @@ it('M06 DISCONNECT of a 3.1.1 server, empty or with a body, is a protocol error'
 
 it('N27 pain 22 ten thousand mutations of valid streams: no throw, no hang, one typed end each', async () => {
   const stream = join(...goodPackets(5).map(([, first, body]) => packet(first, body)))
-  let state = 0x2545f491
-  const random = (below: number): number => {
-    state ^= state << 13
-    state ^= state >>> 17
-    state ^= state << 5
-    return (state >>> 0) % below
-  }
+  const random = new Random(0x2545f491)
   const world = await connected({ reconnect: { backoff: () => 1 } }, accepting())
   for (let round = 0; round < 10_000; round++) {
     const bytes = Buffer.from(stream)
-    for (let count = random(4); count >= 0; count--) bytes[random(bytes.length)] = random(256)
-    world.peer.sendBytes(bytes.subarray(0, 1 + random(bytes.length)))
+    for (let count = random.below(4); count >= 0; count--) bytes[random.below(bytes.length)] = random.below(256)
+    world.peer.sendBytes(bytes.subarray(0, 1 + random.below(bytes.length)))
     if (round % 20 === 19) await world.clock.advance(2)
   }
   await world.clock.advance(5)

@@ -3,10 +3,12 @@
  * rejection is left alone, little is held, and each connection that they end is ended by a typed error (pain 22). The share of CI is small;
  * `npm run pains` sends ten million.
  */
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import { join, packet, text, uint16 } from '../budgets/bytes.js'
+import { Random } from '../world/random.js'
 import { World } from './harness.js'
+import { unhandledInFile } from './unhandled.js'
 
 const long = process.env['MQWIRE_LONG'] !== undefined
 const packets = Number(process.env['MQWIRE_PACKETS'] ?? (long ? 10_000_000 : 20_000))
@@ -61,30 +63,39 @@ function goodPackets(version: 4 | 5): readonly Buffer[] {
   return all.map(([first, body]) => packet(first, body))
 }
 
-const strays: unknown[] = []
-const note = (reason: unknown): void => void strays.push(reason)
-beforeEach(() => void process.on('unhandledRejection', note))
-afterEach(() => void process.off('unhandledRejection', note))
+/** What was done, over all lives. */
+interface Counts {
+  readonly seen: Map<State, number>
+  sent: number
+  ends: number
+  connections: number
+}
 
-it(`pain 22 N26 N27 ${packets.toLocaleString('en')} packets, changed and cut, in ${names.length} states: typed ends only`, {
-  timeout: packets > 20_000 ? 7_200_000 : 60_000,
-}, async () => {
-  let seed = 0x2545f491
-  const random = (below: number): number => {
-    seed ^= seed << 13
-    seed ^= seed >>> 17
-    seed ^= seed << 5
-    return (seed >>> 0) % below
-  }
-  const seen = new Map<string, number>()
-  let sent = 0
-  let ends = 0
-  let connections = 0
-  for (let life = 0; sent < packets; life++) {
-    const version = life % 3 === 0 ? 4 : 5
-    const good = goodPackets(version)
-    let state: State = 'idle'
-    let fresh = true
+/** Some packets, changed here and there and cut anywhere. */
+function changed(good: readonly Buffer[], random: Random): { readonly count: number; readonly pieces: Buffer[] } {
+  const chosen = Array.from({ length: random.between(1, 6) }, () => random.pick(good))
+  const bytes = Buffer.concat(chosen)
+  for (let count = random.below(4); count > 0; count--) bytes[random.below(bytes.length)] = random.below(256)
+  const end = random.below(4) === 0 ? random.below(bytes.length) : bytes.length
+  const most = random.pick([1, 3, 20, 10_000])
+  const pieces: Buffer[] = []
+  for (let at = 0; at < end; at += pieces.at(-1)?.length ?? 0) pieces.push(bytes.subarray(at, Math.min(end, at + random.between(1, most))))
+  return { count: chosen.length, pieces }
+}
+
+/** One client and its connections, in states by chance. */
+class Life {
+  readonly world: World
+  readonly #random: Random
+  readonly #counts: Counts
+  readonly #good: readonly Buffer[]
+  #state: State = 'idle'
+  #isFresh = true
+
+  constructor(version: 4 | 5, random: Random, counts: Counts) {
+    this.#random = random
+    this.#counts = counts
+    this.#good = goodPackets(version)
     const options: ClientOptions = {
       protocolVersion: version,
       clientId: 'c',
@@ -93,49 +104,68 @@ it(`pain 22 N26 N27 ${packets.toLocaleString('en')} packets, changed and cut, in
       memoryBudget: 4 * 1024 * 1024,
       auth: version === 5 ? { method: 'a', start: () => undefined, continue: () => undefined } : undefined,
     }
-    const world = new World(options)
-    world.answer = (heard) => {
+    this.world = new World(options)
+    this.world.answer = (heard) => {
       if (heard.type !== 'connect') return undefined
-      connections += 1
-      fresh = true
-      state = names[random(names.length)] ?? 'idle'
-      if (state === 'before CONNACK') return undefined
-      return { type: 'connack', sessionPresent: random(2) === 0, reasonCode: 0, properties: version === 5 ? { authenticationMethod: 'a' } : {} }
+      counts.connections += 1
+      this.#isFresh = true
+      this.#state = random.pick(names)
+      if (this.#state === 'before CONNACK') return undefined
+      const properties = version === 5 ? { authenticationMethod: 'a' } : {}
+      return { type: 'connack', sessionPresent: random.chance(0.5), reasonCode: 0, properties }
     }
-    world.client.connect().catch(nothing)
-    await world.settle()
-    for (let round = 0; round < 500 && sent < packets; round++) {
-      if (world.client.state !== 'connecting' && world.client.state !== 'connected') await world.clock.advance(20)
-      const key = state as State
-      if (fresh && world.client.state === 'connected') states[key](world)
-      fresh = false
-      seen.set(key, (seen.get(key) ?? 0) + 1)
-      const chosen = Array.from({ length: 1 + random(6) }, () => good[random(good.length)] as Buffer)
-      sent += chosen.length
-      const bytes = Buffer.concat(chosen)
-      for (let count = random(4); count > 0; count--) bytes[random(bytes.length)] = random(256)
-      const end = random(4) === 0 ? random(bytes.length) : bytes.length
-      const most = [1, 3, 20, 10_000][random(4)] ?? 1
-      for (let at = 0; at < end; ) {
-        const length = Math.min(end - at, 1 + random(most))
-        world.peer.sendBytes(bytes.subarray(at, at + length))
-        at += length
-      }
-      if (random(4) === 0) await world.clock.advance(2)
-    }
-    // Also while it says goodbye, with a turn that does not end.
-    const ending = world.client.disconnect({ timeout: random(2) * 50 })
-    world.peer.sendBytes(Buffer.concat(good.slice(random(good.length))))
-    await world.clock.advance(2000)
+  }
+
+  async begin(): Promise<void> {
+    this.world.client.connect().catch(nothing)
+    await this.world.settle()
+  }
+
+  /** A few packets, on the connection that there is or on the next. */
+  async step(): Promise<void> {
+    const { client, clock } = this.world
+    if (client.state !== 'connecting' && client.state !== 'connected') await clock.advance(20)
+    const state = this.#state
+    if (this.#isFresh && client.state === 'connected') states[state](this.world)
+    this.#isFresh = false
+    this.#counts.seen.set(state, (this.#counts.seen.get(state) ?? 0) + 1)
+    const { count, pieces } = changed(this.#good, this.#random)
+    this.#counts.sent += count
+    for (const piece of pieces) this.world.peer.sendBytes(piece)
+    if (this.#random.below(4) === 0) await clock.advance(2)
+  }
+
+  /** Also while it says goodbye, with a turn that does not end. */
+  async end(): Promise<void> {
+    const ending = this.world.client.disconnect({ timeout: this.#random.below(2) * 50 })
+    this.world.peer.sendBytes(Buffer.concat(this.#good.slice(this.#random.below(this.#good.length))))
+    await this.world.clock.advance(2000)
     await ending
-    expect([life, world.client.state, world.clock.pending]).toEqual([life, 'closed', 0])
+  }
+}
+
+const strays = unhandledInFile()
+
+it(`pain 22 N26 N27 ${packets.toLocaleString('en')} packets, changed and cut, in ${names.length} states: typed ends only`, {
+  timeout: packets > 20_000 ? 7_200_000 : 60_000,
+}, async () => {
+  const random = new Random(0x2545f491)
+  const counts: Counts = { seen: new Map(), sent: 0, ends: 0, connections: 0 }
+  for (let number = 0; counts.sent < packets; number++) {
+    const life = new Life(number % 3 === 0 ? 4 : 5, random, counts)
+    const { world } = life
+    await life.begin()
+    for (let round = 0; round < 500 && counts.sent < packets; round++) await life.step()
+    await life.end()
+    expect([number, world.client.state, world.clock.pending]).toEqual([number, 'closed', 0])
     for (const { cause } of world.seen('disconnect')) {
-      ends += 1
+      counts.ends += 1
       if (cause !== undefined) expect(cause.code).toMatch(/^ERR_[A-Z_]+$/)
     }
     // The parts that make up a life are gone with it: what is left over would be seen here.
-    if (life % 200 === 0) expect(process.memoryUsage().heapUsed).toBeLessThan(700 * 1024 * 1024)
+    if (number % 200 === 0) expect(process.memoryUsage().heapUsed).toBeLessThan(700 * 1024 * 1024)
   }
+  const { seen, sent, ends, connections } = counts
   expect(strays).toEqual([])
   expect([...seen.keys()].sort()).toEqual([...names].sort())
   expect(Math.min(...seen.values())).toBeGreaterThan(packets / 5000)

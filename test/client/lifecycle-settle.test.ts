@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
+import { Random } from '../world/random.js'
 import { agreeable } from './harness.js'
 import { type Behaviour, down, Rig, reconnect, refusing, welcoming } from './rig.js'
 
@@ -194,18 +195,18 @@ describe('pain 23 at each byte of the handshake', () => {
 })
 
 describe('pain 6 random orders', () => {
-  const operations: ((rig: Rig, tally: Tally, random: () => number) => void)[] = [
-    ({ client }, tally, random) => tally.add(client.publish('t', 'x', { qos: Math.floor(random() * 3) as 0 | 1 | 2 })),
-    ({ client }, tally, random) => tally.add(client.subscribe(`s/${Math.floor(random() * 3)}`, { qos: 1 })),
-    ({ client }, tally, random) => tally.add(client.unsubscribe(`s/${Math.floor(random() * 3)}`)),
+  const operations: ((rig: Rig, tally: Tally, random: Random) => void)[] = [
+    ({ client }, tally, random) => tally.add(client.publish('t', 'x', { qos: random.pick([0, 1, 2] as const) })),
+    ({ client }, tally, random) => tally.add(client.subscribe(`s/${random.below(3)}`, { qos: 1 })),
+    ({ client }, tally, random) => tally.add(client.unsubscribe(`s/${random.below(3)}`)),
     ({ client }, tally) => tally.add(client.connect()),
-    ({ client }, tally, random) => tally.add(client.reconnect({ force: random() < 0.5 })),
+    ({ client }, tally, random) => tally.add(client.reconnect({ force: random.chance(0.5) })),
     ({ client }, tally) => tally.add(client.flush()),
     ({ client }, tally) => tally.add(client.writable),
     ({ client }, tally, random) => {
       const controller = new AbortController()
       tally.add(client.publish('t', 'x', { qos: 1, signal: controller.signal }))
-      if (random() < 0.7) controller.abort()
+      if (random.chance(0.7)) controller.abort()
     },
     ({ client }, tally) => tally.add(client.request('svc', 'x', { timeout: 100 })),
     (rig) => rig.client.setBrokers([rig.endpoint('a'), rig.endpoint('b')]),
@@ -216,30 +217,26 @@ describe('pain 6 random orders', () => {
   ]
 
   it('pain 6 10,000 random operations in random orders: none is left pending', async () => {
-    let state = 12_345
-    const random = (): number => {
-      state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
-      return state / 2_147_483_648
-    }
+    const random = new Random(12_345)
     const behaviours: Behaviour[] = [agreeable, agreeable, welcoming({}, true), mute, down, 'hang', refusing(0x88), refusing(0x8a), () => undefined]
     let done = 0
     for (let round = 0; done < 10_000; round++) {
       const rig = new Rig(
         { firstConnect: round % 2 === 0 ? 'wait' : 'reject', clientId: 'c', cleanStart: false, reconnect: { ...reconnect, backoff: () => 20 } },
-        { behave: () => behaviours[Math.floor(random() * behaviours.length)] as Behaviour },
+        { behave: () => random.pick(behaviours) },
       )
       const tally = new Tally()
       tally.add(rig.client.closed)
       for (let step = 0; step < 40; step++) {
         done += 1
         // The last two end the client: late, or nothing else would be seen.
-        const index = Math.floor(random() * (step < 34 ? operations.length - 2 : operations.length))
+        const index = random.below(step < 34 ? operations.length - 2 : operations.length)
         try {
           operations[index]?.(rig, tally, random)
         } catch {
           // Closed by now.
         }
-        if (random() < 0.5) await rig.advance(Math.floor(random() * 30))
+        if (random.chance(0.5)) await rig.advance(random.below(30))
       }
       tally.add(rig.client.disconnect({ timeout: 0 }))
       await rig.advance(50)

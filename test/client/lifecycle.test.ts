@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions, ClientState } from '../../src/client/api/index.js'
+import { Random } from '../world/random.js'
 import { agreeable, failure } from './harness.js'
 import { down, Rig, reconnect, refusing, welcoming } from './rig.js'
 
@@ -86,17 +87,13 @@ describe('pain 25 the table of transitions', () => {
 
   it('pain 25 random walks never leave the table', async () => {
     const names = Object.keys(acts)
-    let random = 7
-    const pick = (): Act => {
-      random = (random * 1_103_515_245 + 12_345) % 2_147_483_648
-      return acts[names[Math.floor((random / 2_147_483_648) * names.length)] as string] as Act
-    }
+    const random = new Random(7)
     for (let walk = 0; walk < 150; walk++) {
       const rig = new Rig({ firstConnect: walk % 2 === 0 ? 'wait' : 'reject' }, { seed: walk + 1 })
       for (let step = 0; step < 8; step++) {
         rig.behave = () => agreeable
         if (rig.peers.length === 0 && step > 0 && rig.client.state === 'idle') rig.client.connect().catch(() => undefined)
-        const act = pick()
+        const act = acts[random.pick(names)] as Act
         // What needs a connection that there is not has no meaning here.
         if (rig.peers.length === 0 && [acts['cut'], acts['server shuts down'], acts['taken over'], acts['force']].includes(act)) continue
         await Promise.race([act(rig).catch(() => undefined), rig.advance(45_000)])

@@ -1,6 +1,7 @@
 /** `listen` with several handlers at a time: what keeps its order, what a retried message holds up, and what is waited for at the end. */
 import { describe, expect, it } from 'vitest'
 import type { Filters, Handler, Handling, ListenOptions } from '../../src/client/api/index.js'
+import { Random } from '../world/random.js'
 import type { World } from './harness.js'
 import { acks, agreed, type Gate, gate, pubacks, publish, quiet } from './incoming.js'
 
@@ -98,22 +99,20 @@ describe('what is handled at the same time', () => {
     const running = new Set<string>()
     let most = 0
     let wrong = 0
-    let seed = 7
+    const random = new Random(7)
     const handler: Handler = async (message) => {
       const number = Number(message.text())
       if (running.has(message.topic) || number <= (last.get(message.topic) ?? 0)) wrong += 1
       running.add(message.topic)
       last.set(message.topic, number)
       most = Math.max(most, running.size)
-      seed = (seed * 1_103_515_245 + 12_345) & 0x7fff_ffff
-      for (let hops = seed % 17; hops > 0; hops--) await undefined
+      for (let hops = random.below(17); hops > 0; hops--) await undefined
       running.delete(message.topic)
     }
     await listen(world, 'x/#', handler, { qos: 1, concurrency: 9 })
     for (let round = 0; round < 10; round++) {
-      seed = (seed * 1_103_515_245 + 12_345) & 0x7fff_ffff
       await world.send(
-        ...Array.from({ length: 1000 }, (_, at) => publish(`x/${((at * seed) >>> 3) % 100}`, String(round * 1000 + at + 1), round * 1000 + at + 1)),
+        ...Array.from({ length: 1000 }, (_, at) => publish(`x/${random.below(100)}`, String(round * 1000 + at + 1), round * 1000 + at + 1)),
       )
     }
     expect([wrong, most, acks(world).length]).toEqual([0, 9, 10_000])

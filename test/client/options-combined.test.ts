@@ -4,6 +4,7 @@ import { constant, exponential } from '../../src/client/parsing/backoff.js'
 import { connected, World } from './harness.js'
 import { Rig, reconnect } from './rig.js'
 import { bytes, toy } from './toy-auth.js'
+import { unhandledIn } from './unhandled.js'
 
 test('[MQTT-3.14.2-2] a session that credentials() opened with expiry 0 is not given one by disconnect()', async () => {
   const world = await connected({ credentials: () => ({ connect: { sessionExpiryInterval: 0 } }) })
@@ -49,16 +50,13 @@ test('a method of authentication that no CONNECT can carry is refused when the c
 })
 
 test.each([['backoff'], ['decide']] as const)('%s() that gives a rejected promise (JavaScript) brings no process down', async (name) => {
-  const seen: unknown[] = []
-  const note = (error: unknown): void => void seen.push(error)
-  process.on('unhandledRejection', note)
   const rig = await new Rig({ reconnect: { ...reconnect, [name]: async () => Promise.reject(new Error('later')) } }).up()
-  await rig.cut()
-  await rig.advance(100)
-  await new Promise((resolve) => setTimeout(resolve, 20))
-  process.off('unhandledRejection', note)
+  const unhandled = await unhandledIn(async () => {
+    await rig.cut()
+    await rig.advance(100)
+  })
   rig.client.destroy()
-  expect(seen).toEqual([])
+  expect(unhandled).toEqual([])
 })
 
 test('an entry of serverReferences that can never match is refused', () => {
@@ -79,18 +77,15 @@ test('T26 nothing secret in events: the connect event has no authentication data
 })
 
 test('reconnect() that nobody awaits, in a listener, is no unhandled rejection when the client ends', async () => {
-  const seen: unknown[] = []
-  const note = (error: unknown): void => void seen.push(error)
-  process.on('unhandledRejection', note)
   const rig = await new Rig().up()
   rig.client.on('disconnect', () => {
     rig.client.reconnect()
   })
-  await rig.cut()
-  rig.client.destroy()
-  await new Promise((resolve) => setTimeout(resolve, 20))
-  process.off('unhandledRejection', note)
-  expect(seen).toEqual([])
+  const unhandled = await unhandledIn(async () => {
+    await rig.cut()
+    rig.client.destroy()
+  })
+  expect(unhandled).toEqual([])
 })
 
 test('M14 a re-authentication whose start() takes its time survives one that the server begins and ends meanwhile', async () => {

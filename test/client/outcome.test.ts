@@ -1,22 +1,11 @@
 /** Whatever happens, every publish settles once, and what it says of the message's fate is true. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { QoS } from '../../src/wire/packets.js'
 import { accepting, agreeable, connected, World } from './harness.js'
 import { ack, StubWorld, stubbed, watched } from './stub.js'
+import { unhandledInFile } from './unhandled.js'
 
-const unhandled: unknown[] = []
-const note = (error: unknown): void => {
-  unhandled.push(error)
-}
-beforeAll(() => {
-  process.on('unhandledRejection', note)
-})
-afterAll(async () => {
-  // Unhandled rejections are told of after the microtasks of their turn.
-  await new Promise((resolve) => setImmediate(resolve))
-  process.off('unhandledRejection', note)
-  expect(unhandled).toEqual([])
-})
+const unhandled = unhandledInFile()
 
 const run: readonly { topic: string; qos: QoS; size: number }[] = Array.from({ length: 12 }, (_, index) => ({
   topic: `t/${index}`,

@@ -4,13 +4,13 @@ import { Client as BrowserClient } from '../../src/client/browser.js'
 import { Client, type ClientOptions } from '../../src/client/node.js'
 import { ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import { memoryPair } from '../../src/transport/memory.js'
+import { turn } from '../pausing.js'
 import { agreeable } from './harness.js'
 import { quiet } from './incoming.js'
 
 const before = process.listeners('exit')
 /** What the clients put there. */
 const listeners = () => process.listeners('exit').filter((listener) => !before.includes(listener))
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 let warnings: (Error & { readonly code?: string })[] = []
 const note = (warning: Error): void => void warnings.push(warning)

@@ -4,6 +4,7 @@
  * Everything follows from the seed; time is the world's.
  */
 import type { Answer } from '../../src/testing/scripted-peer.js'
+import type { Random } from '../world/random.js'
 import { connected, type World } from './harness.js'
 import { publish } from './incoming.js'
 
@@ -15,31 +16,6 @@ export interface Profile {
   readonly unsubacks: readonly number[]
   /** Readers never give a message away unread: detach only, QoS 1 only, acknowledged by reading only. */
   readonly careful: boolean
-}
-
-/** Repeatable choices (xorshift). */
-export class Dice {
-  #state: number
-
-  constructor(seed: number) {
-    this.#state = (seed * 2_654_435_761) | 1
-    for (let index = 0; index < 8; index++) this.below(2)
-  }
-
-  below(limit: number): number {
-    this.#state ^= this.#state << 13
-    this.#state ^= this.#state >>> 17
-    this.#state ^= this.#state << 5
-    return (this.#state >>> 0) % limit
-  }
-
-  chance(percent: number): boolean {
-    return this.below(100) < percent
-  }
-
-  of<T>(items: readonly T[]): T {
-    return items[this.below(items.length)] as T
-  }
 }
 
 /** A server's side: subscriptions change when the packet comes, answers leave later. */
@@ -55,12 +31,12 @@ export class Broker {
   #packetId = 0
   agrees = false
   readonly world: Promise<World>
-  readonly #dice: Dice
+  readonly #random: Random
   readonly #profile: Profile
   #world: World | undefined
 
-  constructor(dice: Dice, profile: Profile) {
-    this.#dice = dice
+  constructor(random: Random, profile: Profile) {
+    this.#random = random
     this.#profile = profile
     this.world = connected({ clientId: 'c', cleanStart: false, maxFiltersPerSubscribe: 2 }, this.#answer)
     this.world.then((world) => {
@@ -85,7 +61,7 @@ export class Broker {
     if (packet.type === 'pingreq') return { type: 'pingresp' }
     if (packet.type === 'subscribe') {
       const reasonCodes = packet.subscriptions.map(({ filter, qos }) => {
-        const most = this.agrees ? 2 : this.#dice.of(this.#profile.subacks)
+        const most = this.agrees ? 2 : this.#random.pick(this.#profile.subacks)
         if (most >= 0x80) return most
         const identifiers = packet.properties.subscriptionIdentifiers ?? []
         this.subscriptions.set(filter, { qos: Math.min(most, qos), identifiers })
@@ -94,7 +70,7 @@ export class Broker {
       this.#later({ type: 'suback', packetId: packet.packetId, reasonCodes })
     } else if (packet.type === 'unsubscribe') {
       const reasonCodes = packet.filters.map((filter) => {
-        const reasonCode = this.agrees ? 0 : this.#dice.of(this.#profile.unsubacks)
+        const reasonCode = this.agrees ? 0 : this.#random.pick(this.#profile.unsubacks)
         if (reasonCode === 0) this.subscriptions.delete(filter)
         else this.kept.add(filter)
         return reasonCode
@@ -105,7 +81,7 @@ export class Broker {
   }
 
   #later(packet: Parameters<World['peer']['send']>[0]): void {
-    this.#world?.clock.setTimer(() => this.#world?.peer.send(packet), this.#dice.below(30))
+    this.#world?.clock.setTimer(() => this.#world?.peer.send(packet), this.#random.below(30))
   }
 
   #handlePuback(packetId: number): void {

@@ -12,8 +12,9 @@ import type { SubscriptionHandle } from '../../src/client/delivery/subscription.
 import type { BrokerSubscription } from '../../src/client/subscribing/broker-subscription.js'
 import { Registry } from '../../src/client/subscribing/registry.js'
 import type { QoS } from '../../src/wire/packets.js'
+import { Random } from '../world/random.js'
 import type { World } from './harness.js'
-import { Broker, Dice, type Profile } from './random-broker.js'
+import { Broker, type Profile } from './random-broker.js'
 
 const filters = ['a', 'b', 'c', 'd'] as const
 const steps = 60
@@ -74,54 +75,54 @@ class Reader {
 class History {
   readonly readers: Reader[] = []
   readonly calls = new Set<Promise<unknown>>()
-  readonly #dice: Dice
+  readonly #random: Random
   readonly #profile: Profile
   readonly #broker: Broker
   readonly #world: World
 
-  constructor(dice: Dice, profile: Profile, broker: Broker, world: World) {
-    this.#dice = dice
+  constructor(random: Random, profile: Profile, broker: Broker, world: World) {
+    this.#random = random
     this.#profile = profile
     this.#broker = broker
     this.#world = world
   }
 
   async step(): Promise<void> {
-    const dice = this.#dice
+    const random = this.#random
     const { careful } = this.#profile
-    const reader = this.readers.length > 0 ? dice.of(this.readers) : undefined
-    const action = dice.below(100)
+    const reader = this.readers.length > 0 ? random.pick(this.readers) : undefined
+    const action = random.below(100)
     if (action < 25) this.#subscribe()
-    else if (action < 55) this.#broker.publish(dice.of(filters))
-    else if (action < 68) reader?.run(dice.chance(50) ? Number.POSITIVE_INFINITY : 1 + dice.below(3))
+    else if (action < 55) this.#broker.publish(random.pick(filters))
+    else if (action < 68) reader?.run(random.chance(0.5) ? Number.POSITIVE_INFINITY : 1 + random.below(3))
     else if (action < 74) this.#touch(reader)?.subscription.detach()
     else if (action < 80) this.#touch(reader)?.abort.abort()
     else if (action < 88 && !careful) this.#follow(this.#touch(reader)?.subscription.unsubscribe())
     else if (action < 92 && !careful) this.#unsubscribe()
     // Several actions may come in one turn.
-    if (dice.chance(60)) await this.#world.clock.advance(dice.below(20))
+    if (random.chance(0.6)) await this.#world.clock.advance(random.below(20))
   }
 
   #subscribe(): void {
-    const dice = this.#dice
+    const random = this.#random
     const { careful } = this.#profile
-    const wanted = Array.from({ length: 1 + dice.below(3) }, () => dice.of(filters))
+    const wanted = Array.from({ length: 1 + random.below(3) }, () => random.pick(filters))
     const abort = new AbortController()
     const options: SubscribeOptions = {
-      qos: careful ? 1 : dice.of<QoS>([0, 1]),
-      retainHandling: dice.of([0, 1, 2] as const),
-      onExit: careful || dice.chance(40) ? 'detach' : 'unsubscribe',
-      ack: careful ? 'auto' : dice.of(['auto', 'auto', 'manual', 'on-receive'] as const),
-      requireQos: dice.chance(20),
+      qos: careful ? 1 : random.pick<QoS>([0, 1]),
+      retainHandling: random.pick([0, 1, 2] as const),
+      onExit: careful || random.chance(0.4) ? 'detach' : 'unsubscribe',
+      ack: careful ? 'auto' : random.pick(['auto', 'auto', 'manual', 'on-receive'] as const),
+      requireQos: random.chance(0.2),
       signal: abort.signal,
     }
     const reader = new Reader(wanted, this.#world.client.subscription(wanted, options), abort)
     this.readers.push(reader)
-    if (dice.chance(50)) reader.run(Number.POSITIVE_INFINITY)
+    if (random.chance(0.5)) reader.run(Number.POSITIVE_INFINITY)
   }
 
   #unsubscribe(): void {
-    const given = [...new Set([this.#dice.of(filters), this.#dice.of(filters)])]
+    const given = [...new Set([this.#random.pick(filters), this.#random.pick(filters)])]
     for (const reader of this.readers) if (given.some((filter) => reader.filters.includes(filter))) reader.touched = true
     this.#follow(this.#world.client.unsubscribe(given))
   }
@@ -141,12 +142,12 @@ class History {
 
 /** Everything of one seed, up to the point where all has been answered; and what is wrong then. */
 async function play(seed: number, profile: Profile): Promise<void> {
-  const dice = new Dice(seed)
+  const random = new Random(seed)
   const joined = vi.spyOn(MessageRouter.prototype, 'handleJoined')
   const subscribed = vi.spyOn(Registry.prototype, 'subscribe')
-  const broker = new Broker(dice, profile)
+  const broker = new Broker(random, profile)
   const world = await broker.world
-  const history = new History(dice, profile, broker, world)
+  const history = new History(random, profile, broker, world)
   for (let index = 0; index < steps; index++) await history.step()
   await world.clock.advance(100)
   await world.settle()

@@ -5,7 +5,7 @@ import type { MqttError } from '../../src/errors.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
 import { again, carried, comeBack, forgets, frames, keeps, lasting, lose, pause, publishFrames, send, steady, willing } from './across.js'
-import { failure } from './harness.js'
+import { connected, failure } from './harness.js'
 import { subscribe } from './incoming.js'
 import { StubTransport } from './stub.js'
 
@@ -359,4 +359,26 @@ it('F11 the identifier of a QoS 1 message that is too large for the next connect
   void client.publish('t', 'again', { qos: 1 })
   await clock.settle()
   expect(stub.packets).toMatchObject([{ type: 'publish', packetId: 1 }])
+})
+
+it('D31 I1 what is replayed is what was published, also when the caller was told already and uses its bytes again', async () => {
+  const world = await connected({ ...lasting, cleanStart: false, clientId: 'c' })
+  const payload = new TextEncoder().encode('one')
+  const abort = new AbortController()
+  const publish = world.client.publish('t', payload, { qos: 1, signal: abort.signal })
+  publish.catch(() => undefined)
+  await world.settle()
+  const timely = new TextEncoder().encode('two')
+  const late = world.client.publish('t', timely, { qos: 2, ackTimeout: 5 })
+  late.catch(() => undefined)
+  await world.settle()
+  // The caller has both back now.
+  abort.abort()
+  await world.clock.advance(6)
+  expect(await world.outcome(late)).toMatchObject({ state: 'rejected', error: { code: 'ERR_TIMEOUT' } })
+  payload.fill(0)
+  timely.fill(0)
+  await lose(world)
+  await comeBack(world, keeps())
+  expect(world.peer.all('publish').map(({ payload: sent }) => new TextDecoder().decode(sent))).toEqual(['one', 'two'])
 })

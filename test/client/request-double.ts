@@ -25,6 +25,7 @@ import { Framer } from '../../src/wire/framer.js'
 import type { ProtocolVersion } from '../../src/wire/packets.js'
 import { PublishView } from '../../src/wire/publish.js'
 import { TopicTable } from '../../src/wire/topic-table.js'
+import { Random } from '../world/random.js'
 import type { World } from './harness.js'
 import { type Gate, gate } from './incoming.js'
 
@@ -79,7 +80,7 @@ export class ClientDouble implements RequestHost {
   readonly #listeners: { readonly type: string; readonly listener: (event: never) => void }[] = []
   readonly #obliging: boolean
   #close: (error: MqttError | undefined) => void = () => undefined
-  #random = 0
+  readonly #random = new Random(0)
 
   constructor(obliging = true) {
     this.#obliging = obliging
@@ -121,8 +122,7 @@ export class ClientDouble implements RequestHost {
   }
 
   random(): number {
-    this.#random = (this.#random * 1_103_515_245 + 12_345) % 2_147_483_648
-    return this.#random / 2_147_483_648
+    return this.#random.float()
   }
 
   setTimer(callback: () => void, delay: number): () => void {

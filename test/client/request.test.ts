@@ -6,6 +6,7 @@ import { MqttError } from '../../src/errors.js'
 import { agreeable, connected, failure, type World } from './harness.js'
 import { agreed, publish, quiet, subscribe, taken } from './incoming.js'
 import { ClientDouble, viewOf, watched } from './request-double.js'
+import { unhandledIn } from './unhandled.js'
 
 /** A client double that is connected, with its requests. */
 async function online(obliging = true, limits?: RequestLimits): Promise<{ client: ClientDouble; requests: Requests }> {
@@ -650,16 +651,13 @@ describe('arguments', () => {
 
   it('client.request() that nobody awaits: the same, whatever is wrong', async () => {
     const { client } = await agreed({ keepAlive: false })
-    const unhandled: unknown[] = []
-    const note = (error: unknown): void => void unhandled.push(error)
-    process.on('unhandledRejection', note)
-    client.request('a/#', '')
-    client.request('a', 5 as unknown as string)
-    client.destroy()
-    client.request('a', '')
-    expect(await failure(client.request('a', ''))).toMatchObject({ code: 'ERR_CLOSED' })
-    await new Promise((resolve) => setImmediate(resolve))
-    process.off('unhandledRejection', note)
+    const unhandled = await unhandledIn(async () => {
+      client.request('a/#', '')
+      client.request('a', 5 as unknown as string)
+      client.destroy()
+      client.request('a', '')
+      expect(await failure(client.request('a', ''))).toMatchObject({ code: 'ERR_CLOSED' })
+    })
     expect(unhandled).toEqual([])
   })
 })

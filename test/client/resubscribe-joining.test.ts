@@ -110,3 +110,19 @@ test('fault 55 10,000 subscriptions, one call each, cost no quadratic time', asy
   // Processor time of this process: others may be busy too.
   expect(process.cpuUsage(begin).user / 1000).toBeLessThan(5000)
 }, 60_000)
+
+test('C24 a joiner whose SUBSCRIBE another server cannot take does not leave the older reader waiting', async () => {
+  const world = await steady()
+  const first = world.client.subscribe('in/#', { qos: 1 })
+  await world.settle()
+  await world.send(suback(world.peer.last('subscribe').packetId, 1))
+  const reader = (await first).next().catch((error: unknown) => error)
+  await again(world, forgets())
+  const second = world.client.subscribe('in/#', { qos: 1, retainHandling: 2 })
+  second.catch(() => undefined)
+  await world.settle()
+  await again(world, forgets({ wildcardSubscriptionAvailable: 0 }))
+  await world.clock.advance(1000)
+  expect(await world.outcome(second)).toMatchObject({ state: 'rejected' })
+  expect(await world.outcome(reader as Promise<unknown>)).toMatchObject({ state: 'fulfilled', value: { code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' } })
+})

@@ -13,6 +13,7 @@ import { virtualPlatform } from '../../src/testing/virtual-platform.js'
 import { memoryPair } from '../../src/transport/memory.js'
 import type { Transport } from '../../src/transport/transport.js'
 import type { Properties } from '../../src/wire/packets.js'
+import { eventNames } from './event-names.js'
 import { agreeable } from './harness.js'
 
 /** What happens to a dial: it fails with the error, never opens, or meets a peer that answers. */
@@ -40,22 +41,6 @@ export interface RigOptions {
   readonly platform?: Partial<Platform>
 }
 
-export const eventTypes = [
-  'state',
-  'dial',
-  'connect',
-  'connecterror',
-  'disconnect',
-  'serverdisconnect',
-  'drop',
-  'stalled',
-  'late',
-  'unclaimed',
-  'error',
-  'reconnecting',
-  'sessionlost',
-] as const
-
 /** Exactly one, two, four … seconds. */
 export const reconnect = { backoff: (attempt: number): number => Math.min(30_000, 1000 * 2 ** (attempt - 1)) }
 
@@ -82,7 +67,7 @@ export class Rig {
       hosts.map((host) => this.endpoint(host)),
       { reconnect, logger: { info: note, warn: note, error: note }, ...options },
     )
-    for (const type of eventTypes) this.client.on(type, (event) => this.events.push({ at: this.clock.now(), type, event }))
+    for (const type of eventNames) this.client.on(type, (event) => this.events.push({ at: this.clock.now(), type, event }))
   }
 
   /** An endpoint that this rig plays. */

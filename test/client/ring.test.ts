@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Linked, Queue } from '../../src/client/common/queue.js'
 import { Ring } from '../../src/client/common/ring.js'
+import { Random } from '../world/random.js'
 
 /** A ring that was filled in this order. */
 const ringOf = (...values: number[]): Ring<number> => {
@@ -52,17 +53,13 @@ describe('Ring', () => {
   })
 
   it('does what an array does, whatever the order of operations', () => {
-    let seed = 1
-    const random = (below: number): number => {
-      seed = (seed * 1_103_515_245 + 12_345) & 0x7fff_ffff
-      return seed % below
-    }
+    const random = new Random(1)
     const ring = new Ring<number>()
     let model: number[] = []
     for (let step = 0; step < 50_000; step++) {
       // Waves, so that it grows above and shrinks below its thresholds.
       const pushes = (step >> 12) % 2 === 0 ? 7 : 3
-      const operation = random(10)
+      const operation = random.below(10)
       if (operation < pushes) {
         ring.push(step)
         model.push(step)
@@ -88,11 +85,7 @@ describe('Queue', () => {
   }
 
   it('does what an array does, elements taken from anywhere included', () => {
-    let seed = 3
-    const random = (below: number): number => {
-      seed = (seed * 1_103_515_245 + 12_345) & 0x7fff_ffff
-      return seed % below
-    }
+    const random = new Random(3)
     const queue = new Queue<Element>()
     const shift = (): Element | undefined => {
       const { first } = queue
@@ -101,14 +94,14 @@ describe('Queue', () => {
     }
     const model: Element[] = []
     for (let step = 0; step < 20_000; step++) {
-      const operation = random(4)
+      const operation = random.below(4)
       if (operation < 2) {
         const element: Element = { name: step, previous: undefined, following: undefined }
         queue.push(element)
         model.push(element)
       } else if (operation === 2) expect(shift()).toBe(model.shift())
       else if (model.length > 0) {
-        const [element] = model.splice(random(model.length), 1) as [Element]
+        const [element] = model.splice(random.below(model.length), 1) as [Element]
         queue.remove(element)
         // It may be put into a queue again.
         expect([element.previous, element.following]).toEqual([undefined, undefined])

@@ -1,13 +1,13 @@
 /** T17 on Node, with real sockets: SCRAM, diagnostics channels, process warnings, and the errors of sockets, TLS and WebSocket. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { scramSha256 } from '../../src/auth/index.js'
 import { Client, type ClientOptions, type Endpoint } from '../../src/client/node.js'
 import { MemoryBroker } from '../../src/testing/broker/index.js'
 import { scramServer } from '../../src/testing/scram-server.js'
+import { listening } from '../servers.js'
 import { eventTypes, Listener, secrets } from './telling.js'
 
 let listener: Listener
@@ -74,16 +74,14 @@ describe('SCRAM-SHA-256', () => {
   })
 })
 
-async function listening(server: Server): Promise<number> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+async function served(server: Server): Promise<number> {
   endings.push(() => server.close())
-  return (server.address() as AddressInfo).port
+  return listening(server)
 }
 
 /** A server that does one thing to whoever comes. */
 const doing = (act: (socket: Socket) => void): Promise<number> =>
-  listening(
+  served(
     createServer((socket) => {
       socket.on('error', () => undefined)
       act(socket)
@@ -128,7 +126,7 @@ describe('T17 errors of the platform', () => {
       response.writeHead(status, { location: 'ws://127.0.0.1:1/' })
       response.end('no')
     })
-    const port = await listening(server)
+    const port = await served(server)
     const url = `ws://${login}@127.0.0.1:${port}/mqtt?token=${secrets.query}`
     const client = made({ url, headers: { cookie: secrets.header } }, options)
     await listener.follow('connect()', client.connect())

@@ -1,6 +1,5 @@
-import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import type { ClientEvents, ClientOptions, Endpoint } from '../../src/client/api/index.js'
+import type { ClientOptions, Endpoint } from '../../src/client/api/index.js'
 import { BaseClient } from '../../src/client/client.js'
 import { Client, connect } from '../../src/client/node.js'
 import { ScriptedPeer } from '../../src/testing/scripted-peer.js'
@@ -8,46 +7,9 @@ import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
 import { memoryPair } from '../../src/transport/memory.js'
 import { accepting, agreeable, connected, failure, World } from './harness.js'
+import { eventTypes, told } from './telling.js'
 
 const canary = /canary/i
-const types = [
-  'state',
-  'dial',
-  'connect',
-  'connecterror',
-  'disconnect',
-  'serverdisconnect',
-  'drop',
-  'stalled',
-  'late',
-  'unclaimed',
-  'error',
-  'packet',
-] as const
-
-/** The bytes that can be reached from a value, as text. */
-function bytesIn(value: unknown, seen = new Set<unknown>()): string {
-  if (value instanceof Uint8Array) return Buffer.from(value).toString('latin1')
-  if (typeof value !== 'object' || value === null || seen.has(value)) return ''
-  seen.add(value)
-  return Object.values(value)
-    .map((inner) => bytesIn(inner, seen))
-    .join('\n')
-}
-
-/** Everything that can be said about a value: its text, its JSON, its depths, and those of its causes. */
-function told(value: unknown): string {
-  const own = value instanceof Error ? JSON.stringify(value, Object.getOwnPropertyNames(value)) : ''
-  return [
-    String(value),
-    JSON.stringify(value) ?? '',
-    own,
-    inspect(value, { depth: 20, showHidden: true, getters: true }),
-    value instanceof Error ? value.stack : '',
-    bytesIn(value),
-  ].join('\n')
-}
-
 type Ending = 'refused' | 'silent' | 'cut' | 'bad' | 'down' | 'taken' | 'good' | 'throws'
 const endings: Ending[] = ['refused', 'silent', 'cut', 'bad', 'down', 'taken', 'good', 'throws']
 
@@ -77,7 +39,7 @@ async function life(ending: Ending, where: 'options' | 'url' | 'function'): Prom
     return login
   }
   const client = new BaseClient(virtualPlatform(clock), endpoint, where === 'function' ? { ...options, credentials } : options)
-  for (const type of types) client.on(type, (event) => lines.push(event as ClientEvents[typeof type]))
+  for (const type of eventTypes) client.on(type, (event) => lines.push(event))
   client.on('packet', () => {
     throw new Error('listener')
   })

@@ -1,31 +1,23 @@
 /** `setBrokers()` from every place that calls back, over endpoints that hang, refuse, reset and come: at random, by seed. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
+import { Random } from '../world/random.js'
+import { eventNames } from './event-names.js'
 import { agreeable } from './harness.js'
-import { type Behaviour, down, eventTypes, Rig, refusing, welcoming } from './rig.js'
+import { type Behaviour, down, Rig, refusing, welcoming } from './rig.js'
 
 const hosts = ['a', 'b', 'c', 'd']
 
-/** Numbers in [0, 1), the same for each seed. */
-function dice(seed: number): () => number {
-  let state = seed * 2_654_435_761
-  return () => {
-    state = (Math.imul(state ^ (state >>> 15), 2_246_822_519) + 0x9e37_79b9) >>> 0
-    return ((state ^ (state >>> 13)) >>> 0) / 4_294_967_296
-  }
-}
-
 async function life(seed: number): Promise<void> {
-  const random = dice(seed)
-  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
+  const random = new Random(seed)
   const silent: Behaviour = () => undefined
   const behaviours: Behaviour[] = [down, 'hang', silent, refusing(0x84), refusing(0x86), refusing(0x8a), refusing(0x88), agreeable, welcoming()]
   let calls = 0
   const change = (): void => {
-    if (random() < 0.5 || calls++ > 200 || ['closed', 'disconnecting'].includes(rig.client.state)) return
-    rig.client.setBrokers(Array.from({ length: 1 + Math.floor(random() * 3) }, () => rig.endpoint(pick(hosts))))
+    if (random.chance(0.5) || calls++ > 200 || ['closed', 'disconnecting'].includes(rig.client.state)) return
+    rig.client.setBrokers(Array.from({ length: 1 + random.below(3) }, () => rig.endpoint(random.pick(hosts))))
   }
-  const maxAttempts = pick([1, 3, Number.POSITIVE_INFINITY])
+  const maxAttempts = random.pick([1, 3, Number.POSITIVE_INFINITY])
   const backoff = (): number => {
     change()
     return 500
@@ -34,24 +26,24 @@ async function life(seed: number): Promise<void> {
     change()
   }
   const options: ClientOptions = {
-    protocolVersion: pick([5, 'auto'] as const),
-    firstConnect: pick(['wait', 'reject'] as const),
-    reconnect: pick([false, { backoff, maxAttempts, decide, stableAfter: 1000 }]),
+    protocolVersion: random.pick([5, 'auto'] as const),
+    firstConnect: random.pick(['wait', 'reject'] as const),
+    reconnect: random.pick([false, { backoff, maxAttempts, decide, stableAfter: 1000 }]),
     connectTimeout: 2000,
-    ...(random() < 0.5 && {
+    ...(random.chance(0.5) && {
       credentials: () => {
         change()
-        return random() < 0.2
+        return random.chance(0.2)
           ? (new Promise(() => undefined) as never)
-          : random() < 0.1
+          : random.chance(0.1)
             ? ({ url: 'x://a#b', connect: { keepAlive: -1 } } as never)
             : {}
       },
     }),
   }
-  const rig: Rig = new Rig(options, { hosts: ['a', 'b'], seed, behave: () => pick(behaviours) })
+  const rig: Rig = new Rig(options, { hosts: ['a', 'b'], seed, behave: () => random.pick(behaviours) })
   let most = 0
-  for (const type of eventTypes)
+  for (const type of eventNames)
     rig.client.on(type, () => {
       most = Math.max(most, rig.open)
       change()
@@ -61,9 +53,9 @@ async function life(seed: number): Promise<void> {
     () => 'failed',
   )
   for (let step = 0; step < 30; step++) {
-    await rig.advance(pick([0, 10, 300, 1000, 2500]))
-    if (random() < 0.3) change()
-    if (random() < 0.2 && rig.peers.some((peer) => peer.ended === undefined)) await rig.cut()
+    await rig.advance(random.pick([0, 10, 300, 1000, 2500]))
+    if (random.chance(0.3)) change()
+    if (random.chance(0.2) && rig.peers.some((peer) => peer.ended === undefined)) await rig.cut()
   }
   expect(most, 'streams at a time').toBeLessThanOrEqual(1)
   // The rounds over a list are without delay: at most three endpoints, each at two versions and with fresh credentials, and a new list a call.

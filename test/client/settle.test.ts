@@ -1,69 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Subscription } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
 import { constant } from '../../src/client/parsing/backoff.js'
-import { MqttError } from '../../src/errors.js'
-import type { Answer, ScriptedPeer } from '../../src/testing/scripted-peer.js'
+import type { Answer } from '../../src/testing/scripted-peer.js'
 import { accepting, agreeable, connected, World } from './harness.js'
 import { publish, series } from './incoming.js'
+import { Ledger } from './ledger.js'
+import { consume, RandomLife } from './random-life.js'
 import { plainConnack, StalledTransport } from './stalled-transport.js'
+import { unhandledInFile } from './unhandled.js'
 
-const unhandled: unknown[] = []
-const note = (error: unknown): void => {
-  unhandled.push(error)
-}
-
-beforeAll(() => {
-  process.on('unhandledRejection', note)
-})
-
-afterAll(async () => {
-  await new Promise((resolve) => setImmediate(resolve))
-  process.off('unhandledRejection', note)
-  expect(unhandled).toEqual([])
-})
-
-/** Promises with a name, and how each came out. */
-class Ledger {
-  readonly #entries: { readonly name: string; state: 'pending' | 'fulfilled' | 'rejected'; error: unknown }[] = []
-
-  add(name: string, make: () => unknown): void {
-    const entry: { readonly name: string; state: 'pending' | 'fulfilled' | 'rejected'; error: unknown } = { name, state: 'pending', error: undefined }
-    this.#entries.push(entry)
-    let promise: Promise<unknown>
-    try {
-      promise = Promise.resolve(make())
-    } catch (error) {
-      promise = Promise.reject(error)
-    }
-    promise.then(
-      () => {
-        entry.state = 'fulfilled'
-      },
-      (error: unknown) => {
-        entry.state = 'rejected'
-        entry.error = error
-      },
-    )
-  }
-
-  get pending(): string[] {
-    return this.#entries.filter((entry) => entry.state === 'pending').map((entry) => entry.name)
-  }
-
-  /** Rejections that are no MqttError. */
-  get untyped(): unknown[] {
-    return this.#entries.filter((entry) => entry.state === 'rejected' && !MqttError.is(entry.error)).map((entry) => [entry.name, entry.error])
-  }
-
-  get codes(): string[] {
-    return this.#entries.map((entry) => `${entry.name}: ${entry.state === 'rejected' ? (entry.error as MqttError).code : entry.state}`)
-  }
-}
-
-async function consume(subscription: Subscription): Promise<void> {
-  for await (const message of subscription) message.text()
-}
+const unhandled = unhandledInFile()
 
 /** One call of every kind that may wait, on a client in any state. */
 function callEverything(ledger: Ledger, client: BaseClient): void {
@@ -334,117 +281,16 @@ it('pain 22 what nobody awaits is no unhandled rejection: closed, ready, writabl
   expect(unhandled).toEqual([])
 })
 
-/** Repeatable randomness: mulberry32. */
-function generator(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
-  }
-}
-
-/** Answers now and then, in its own way. */
-function moody(random: (below: number) => number): Answer {
-  return (packet) => {
-    if (packet.type === 'connect') return random(8) === 0 ? undefined : agreeable(packet)
-    return random(3) === 0 ? undefined : agreeable(packet)
-  }
-}
-
-/** One random life, of one connection or several; gives what is left pending at its end. */
-async function randomLife(seed: number, lasting = false): Promise<{ pending: string[]; untyped: unknown[]; world: World }> {
-  const random = generator(seed)
-  const pick = <T>(items: readonly T[]): T => items[random(items.length)] as T
-  const options = {
-    keepAlive: 5,
-    pingTimeout: 1000,
-    reconnect: lasting ? { backoff: constant(20), maxAttempts: 1 + random(5) } : false,
-    outbound: { maxQueuedMessages: 3 + random(5), overflow: pick(['wait', 'reject', 'drop-newest', 'drop-oldest'] as const) },
-  }
-  const world = new World(options, { split: 1 + random(20), latency: random(3) * 5 }, 1 + random(2), (_index, open) => {
-    if (random(10) === 0) throw new Error('down')
-    return open()
-  })
-  world.answer = moody(random)
-  const { client } = world
-  const ledger = new Ledger()
-  const subscriptions: Subscription[] = []
-  const aborts: AbortController[] = []
-  const signal = (): { signal?: AbortSignal } => {
-    if (random(4) > 0) return {}
-    const controller = new AbortController()
-    aborts.push(controller)
-    return { signal: controller.signal }
-  }
-  const topic = (): string => pick(['a', 'b', 'c/d', 'e'])
-  const filter = (): string => pick(['a', 'b', '#', 'c/+', '$share/g/a'])
-  const on = (act: (subscription: Subscription) => unknown) => (): unknown => (subscriptions.length === 0 ? undefined : act(pick(subscriptions)))
-  const peer = (act: (peer: ScriptedPeer) => void) => (): void => {
-    const last = world.peers.at(-1)
-    if (last !== undefined && last.ended === undefined) act(last)
-  }
-  let packetId = 0
-  const operations: [name: string, act: () => unknown][] = [
-    ['connect', () => client.connect(signal())],
-    ['connect', () => client.connect(signal())],
-    ['publish', () => client.publish(topic(), 'x'.repeat(random(50)), { qos: random(3) as 0 | 1 | 2, ...signal() })],
-    ['publish', () => client.publish(topic(), 'x', { qos: random(3) as 0 | 1 | 2, flush: true, ackTimeout: 10 + random(100) })],
-    ['publish large', () => client.publish(topic(), new Uint8Array(33_000), { qos: random(3) as 0 | 1 | 2 })],
-    ['post', () => client.post(topic(), 'x')],
-    ['subscribe', () => client.subscribe(filter(), { qos: random(3) as 0 | 1 | 2, ...signal() }).then((made) => subscriptions.push(made))],
-    [
-      'subscription',
-      () =>
-        subscriptions.push(
-          client.subscription([filter(), filter()], { qos: 1, ack: pick(['auto', 'manual', 'on-receive']), onExit: pick(['detach', 'unsubscribe']) }),
-        ),
-    ],
-    ['ready', on((subscription) => subscription.ready)],
-    ['next', on((subscription) => subscription.next(signal()))],
-    ['next timeout', on((subscription) => subscription.next({ timeout: random(50) }))],
-    ['iterate', on((subscription) => consume(subscription))],
-    ['leave', on((subscription) => subscription[Symbol.asyncIterator]().return?.())],
-    ['unsubscribe own', on((subscription) => subscription.unsubscribe())],
-    ['detach', on((subscription) => subscription.detach())],
-    [
-      'listen',
-      () => client.listen(filter(), () => (random(3) === 0 ? Promise.reject(new Error('mine')) : undefined), { qos: 1, concurrency: 1 + random(3) }),
-    ],
-    ['unsubscribe', () => client.unsubscribe([filter()], signal())],
-    ['flush', () => client.flush()],
-    ['writable', () => client.writable],
-    ['clear', () => client.outbound.clear()],
-    ['message', peer((last) => last.send(publish(topic(), 'm', random(2) === 0 ? undefined : ++packetId)))],
-    ['abort', () => (aborts.length === 0 ? undefined : pick(aborts).abort())],
-    ['time', () => undefined],
-  ]
-  const rare: [name: string, act: () => unknown][] = [
-    ['cut', peer((last) => last.cut())],
-    ['end', peer((last) => last.end())],
-    ['bad bytes', peer((last) => last.sendBytes('00 00'))],
-    ['goodbye', peer((last) => last.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} }))],
-    ['disconnect', () => client.disconnect({ timeout: random(3) * 50, ...signal() })],
-    ['destroy', () => client.destroy()],
-  ]
-  if (lasting) rare.push(['drain', () => client.drain({ timeout: random(4) * 50, ...signal() })])
-  for (let step = 5 + random(25); step > 0; step--) {
-    const [name, act] = random(14) === 0 ? pick(rare) : pick(operations)
-    ledger.add(name, act)
-    if (random(2) === 0) await world.clock.advance(pick([0, 0, 5, 20, 200, 3000]))
-  }
-  ledger.add('closed', () => client.closed)
-  ledger.add('last disconnect', () => client.disconnect({ timeout: 0 }))
-  await world.clock.advance(50)
-  return {
-    pending: ledger.pending,
-    untyped: ledger.untyped,
-    world,
-  }
-}
-
 const long = process.env['MQWIRE_LONG'] !== undefined
+
+/** Nothing of a life is pending, and no timer stays; gives the states that it went through. */
+async function settledStates(seed: number, { ledger, world }: RandomLife): Promise<string[]> {
+  const { pending, untyped } = ledger
+  expect({ seed, pending, untyped, state: world.client.state }).toEqual({ seed, pending: [], untyped: [], state: 'closed' })
+  await world.clock.advance(2000)
+  expect({ seed, timers: world.clock.pending }).toEqual({ seed, timers: 0 })
+  return world.seen('state').map(({ state }) => state)
+}
 
 // 10,000 in `npm run pains`.
 describe(`pain 6 ${long ? '10,000' : 300} random orders of calls: nothing stays pending, no timer stays`, () => {
@@ -452,11 +298,9 @@ describe(`pain 6 ${long ? '10,000' : 300} random orders of calls: nothing stays 
   it.each(Array.from({ length: 25 }, (_, block) => block))('block %s', { timeout: long ? 600_000 : 20_000 }, async (block) => {
     for (let round = 0; round < rounds; round++) {
       const seed = block * rounds + round + 1
-      const { pending, untyped, world } = await randomLife(seed)
-      expect({ seed, pending, untyped, state: world.client.state }).toEqual({ seed, pending: [], untyped: [], state: 'closed' })
-      await world.clock.advance(2000)
-      expect({ seed, timers: world.clock.pending }).toEqual({ seed, timers: 0 })
-      const states = world.seen('state').map(({ state }) => state)
+      const life = await new RandomLife(seed).live()
+      const { world } = life
+      const states = await settledStates(seed, life)
       expect({ seed, states: new Set(states).size }).toEqual({ seed, states: states.length })
       expect({ seed, ends: world.seen('disconnect').length }).toEqual({ seed, ends: states.includes('connected') ? 1 : 0 })
     }
@@ -469,11 +313,9 @@ describe(`pain 6 ${long ? '10,000' : 300} random orders of calls: nothing stays 
     async (block) => {
       for (let round = 0; round < rounds; round++) {
         const seed = 1_000_000 + block * rounds + round
-        const { pending, untyped, world } = await randomLife(seed, true)
-        expect({ seed, pending, untyped, state: world.client.state }).toEqual({ seed, pending: [], untyped: [], state: 'closed' })
-        await world.clock.advance(2000)
-        expect({ seed, timers: world.clock.pending }).toEqual({ seed, timers: 0 })
-        const states = world.seen('state').map(({ state }) => state)
+        const life = await new RandomLife(seed, true).live()
+        const { world } = life
+        const states = await settledStates(seed, life)
         const from = states.includes('disconnecting') ? states.indexOf('disconnecting') : states.length - 1
         // Nothing comes between the beginning of the end and the end.
         expect({ seed, states: states.slice(from).filter((state) => state !== 'disconnecting') }).toEqual({ seed, states: ['closed'] })
@@ -484,45 +326,45 @@ describe(`pain 6 ${long ? '10,000' : 300} random orders of calls: nothing stays 
   )
 })
 
+const ends: Record<string, (world: World) => unknown> = {
+  'disconnect()': ({ client }) => client.disconnect(),
+  'disconnect({ timeout: 0 })': ({ client }) => client.disconnect({ timeout: 0 }),
+  'disconnect() that is aborted': ({ client }) => client.disconnect({ signal: AbortSignal.abort() }),
+  'drain()': ({ client }) => client.drain({ timeout: 300 }),
+  'destroy()': ({ client }) => client.destroy(),
+  'end of the block': ({ client }) => client[Symbol.asyncDispose](),
+  'a lost connection': ({ peer }) => peer.ended ?? peer.cut(),
+  'DISCONNECT of the server': ({ peer }) => peer.ended ?? peer.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} }),
+}
+const names = Object.keys(ends)
+
+/** Turns that take 50 ms, readers of every kind, a group, publishes in flight and queued, UNSUBSCRIBE without an answer. */
+async function full(reconnect: boolean): Promise<{ world: World; ledger: Ledger }> {
+  const quiet: Answer = (packet) => (packet.type === 'publish' || packet.type === 'unsubscribe' ? undefined : agreeable(packet))
+  const world = await connected({ reconnect: reconnect && { backoff: constant(20) } }, quiet)
+  const ledger = new Ledger()
+  const { client, clock } = world
+  const pause = (): Promise<void> => new Promise((resolve) => clock.setTimer(resolve, 50))
+  const starting = ['a', '$share/g/b'].map((filter) => client.listen(filter, pause, { qos: 1 }))
+  for (const filter of ['c', '$share/g/d', 'e']) {
+    const subscription = client.subscription(filter, { qos: 1 })
+    ledger.add(`loop over ${filter}`, async () => {
+      for await (const _ of subscription) await pause()
+    })
+  }
+  const waiting = client.subscription('$share/g/f')
+  ledger.add('next', () => waiting.next())
+  client.subscription('$share/g/h')
+  await world.settle()
+  for (const handling of starting) ledger.add('done', async () => (await handling).done)
+  await world.send(...['a', 'b', 'c', 'd', 'e', 'h'].flatMap((topic, index) => series(topic, 3, 1 + 3 * index)))
+  ledger.add('publish', () => client.publish('x', 'y', { qos: 1 }))
+  ledger.add('unsubscribe', () => client.unsubscribe('e'))
+  ledger.add('closed', () => client.closed)
+  return { world, ledger }
+}
+
 describe('every end, begun before, with and after every other', () => {
-  const ends: Record<string, (world: World) => unknown> = {
-    'disconnect()': ({ client }) => client.disconnect(),
-    'disconnect({ timeout: 0 })': ({ client }) => client.disconnect({ timeout: 0 }),
-    'disconnect() that is aborted': ({ client }) => client.disconnect({ signal: AbortSignal.abort() }),
-    'drain()': ({ client }) => client.drain({ timeout: 300 }),
-    'destroy()': ({ client }) => client.destroy(),
-    'end of the block': ({ client }) => client[Symbol.asyncDispose](),
-    'a lost connection': ({ peer }) => peer.ended ?? peer.cut(),
-    'DISCONNECT of the server': ({ peer }) => peer.ended ?? peer.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} }),
-  }
-  const names = Object.keys(ends)
-
-  /** Turns that take 50 ms, readers of every kind, a group, publishes in flight and queued, UNSUBSCRIBE without an answer. */
-  async function full(reconnect: boolean): Promise<{ world: World; ledger: Ledger }> {
-    const quiet: Answer = (packet) => (packet.type === 'publish' || packet.type === 'unsubscribe' ? undefined : agreeable(packet))
-    const world = await connected({ reconnect: reconnect && { backoff: constant(20) } }, quiet)
-    const ledger = new Ledger()
-    const { client, clock } = world
-    const pause = (): Promise<void> => new Promise((resolve) => clock.setTimer(resolve, 50))
-    const starting = ['a', '$share/g/b'].map((filter) => client.listen(filter, pause, { qos: 1 }))
-    for (const filter of ['c', '$share/g/d', 'e']) {
-      const subscription = client.subscription(filter, { qos: 1 })
-      ledger.add(`loop over ${filter}`, async () => {
-        for await (const _ of subscription) await pause()
-      })
-    }
-    const waiting = client.subscription('$share/g/f')
-    ledger.add('next', () => waiting.next())
-    client.subscription('$share/g/h')
-    await world.settle()
-    for (const handling of starting) ledger.add('done', async () => (await handling).done)
-    await world.send(...['a', 'b', 'c', 'd', 'e', 'h'].flatMap((topic, index) => series(topic, 3, 1 + 3 * index)))
-    ledger.add('publish', () => client.publish('x', 'y', { qos: 1 }))
-    ledger.add('unsubscribe', () => client.unsubscribe('e'))
-    ledger.add('closed', () => client.closed)
-    return { world, ledger }
-  }
-
   const rows = names.flatMap((first) => names.map((second) => [first, second] as const))
   it.each(rows)('%s, and %s', async (first, second) => {
     for (const reconnect of [true, false]) {

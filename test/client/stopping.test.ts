@@ -9,6 +9,7 @@ import { virtualPlatform } from '../../src/testing/virtual-platform.js'
 import { memoryPair } from '../../src/transport/memory.js'
 import { agreeable, connected, type World } from './harness.js'
 import { acks, publish, quiet } from './incoming.js'
+import { unhandledIn } from './unhandled.js'
 
 async function subscribed(world: World, options: object = {}) {
   const call = world.client.subscribe('a', { qos: 1, ...options })
@@ -193,16 +194,14 @@ describe('unsubscribe()', () => {
   })
 
   it('that nobody awaits raises no unhandled rejection when the link is lost', async () => {
-    const raised: unknown[] = []
-    const listener = (error: unknown): void => void raised.push(error)
-    process.on('unhandledRejection', listener)
     const world = await connected({}, (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet)))
-    const subscription = await subscribed(world)
-    subscription.unsubscribe()
-    await world.settle()
-    world.peer.cut()
-    await world.settle()
-    process.off('unhandledRejection', listener)
+    const raised = await unhandledIn(async () => {
+      const subscription = await subscribed(world)
+      subscription.unsubscribe()
+      await world.settle()
+      world.peer.cut()
+      await world.settle()
+    })
     expect(world.client.state).toBe('closed')
     expect(raised).toEqual([])
   })

@@ -5,8 +5,9 @@
  * that can be reached from it.
  */
 import { inspect } from 'node:util'
-import type { ClientEvents, Logger } from '../../src/client/api/index.js'
+import type { Logger } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
+import { eventNames } from './event-names.js'
 
 /** One secret for each way in, so that a leak names its way. */
 export const secrets = {
@@ -27,22 +28,7 @@ export const secrets = {
   wrong: 'canary15WrongValue',
 } as const
 
-export const eventTypes = [
-  'state',
-  'dial',
-  'reconnecting',
-  'connect',
-  'connecterror',
-  'disconnect',
-  'serverdisconnect',
-  'sessionlost',
-  'drop',
-  'stalled',
-  'late',
-  'unclaimed',
-  'error',
-  'packet',
-] as const satisfies readonly (keyof ClientEvents)[]
+export const eventTypes = [...eventNames, 'packet'] as const
 
 /** A text in all forms in which careless code prints it: itself, hexadecimal, decimal, and base64 whatever stands before it. */
 function formsOf(secret: string): string[] {

@@ -5,6 +5,7 @@ import { MqttError } from '../../src/errors.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import { agreeable, connected, failure, World } from './harness.js'
 import { acks, agreed, goodbyeCode, publish, quiet, read, series, subscribe, taken, takenTexts } from './incoming.js'
+import { unhandledIn } from './unhandled.js'
 
 /** Grants everything, and leaves UNSUBSCRIBE to the test. */
 const granting: Answer = (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet))
@@ -356,17 +357,14 @@ describe('the end of the client', () => {
   })
 
   it('an unsubscribe() that nobody awaits raises no unhandled rejection', async () => {
-    const unhandled: unknown[] = []
-    const note = (error: unknown): void => void unhandled.push(error)
-    process.on('unhandledRejection', note)
-    const world = await connected({}, granting)
-    const subscription = await subscribe(world, 'a')
-    world.client.unsubscribe('b')
-    subscription.unsubscribe()
-    await world.settle()
-    world.client.destroy()
-    await new Promise(setImmediate)
-    process.off('unhandledRejection', note)
+    const unhandled = await unhandledIn(async () => {
+      const world = await connected({}, granting)
+      const subscription = await subscribe(world, 'a')
+      world.client.unsubscribe('b')
+      subscription.unsubscribe()
+      await world.settle()
+      world.client.destroy()
+    })
     expect(unhandled).toEqual([])
   })
 })

@@ -7,6 +7,7 @@ import type { ClientOptions, EndpointOptions } from '../../src/client/api/index.
 import { Client as BrowserClient } from '../../src/client/browser.js'
 import type { BaseClient } from '../../src/client/client.js'
 import { Client } from '../../src/client/node.js'
+import { listening } from '../servers.js'
 import { hasOpenssl, issue, selfSigned } from '../transport/certificates.js'
 import { answer, frame, rawServer } from '../transport/websocket-server.js'
 import { hex, identifierOf, packet, puback, pubcomp, publish, pubrec, pubrel, suback, text, u16 } from './bytes.js'
@@ -52,19 +53,14 @@ function link(socket: Socket, write: (bytes: Buffer) => void = (bytes) => void s
   return made
 }
 
-function listening(server: Server, url: (port: number) => string): Promise<EndpointOptions> {
+async function served(server: Server, url: (port: number) => string): Promise<EndpointOptions> {
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => sockets.add(socket))
   cleanups.push(() => {
     for (const socket of sockets) socket.destroy()
     server.close()
   })
-  return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      resolve({ url: url(typeof address === 'object' && address !== null ? address.port : 0) })
-    })
-  })
+  return { url: url(await listening(server)) }
 }
 
 const stream =
@@ -76,12 +72,12 @@ const stream =
     begin(made)
   }
 
-const tcp: Serve = (begin) => listening(createTcp(stream(begin)), (port) => `mqtt://127.0.0.1:${port}`)
+const tcp: Serve = (begin) => served(createTcp(stream(begin)), (port) => `mqtt://127.0.0.1:${port}`)
 
 const tls: Serve = async (begin) => {
   const ca = selfSigned('Test Authority', 'DNS:authority.test')
   const { cert, key } = issue(ca)
-  return { ...(await listening(createTls({ cert, key }, stream(begin)), (port) => `mqtts://127.0.0.1:${port}`)), tls: { ca: ca.cert } }
+  return { ...(await served(createTls({ cert, key }, stream(begin)), (port) => `mqtts://127.0.0.1:${port}`)), tls: { ca: ca.cert } }
 }
 
 /** Takes the client's frames apart (RFC 6455, section 5.2). */

@@ -3,10 +3,10 @@
  *
  * The runs are child processes of the runner. Without Go there is one foreign codec only: what needs the others is skipped, with the reason printed.
  */
-import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { buildGo } from '../interop/building.js'
+import { node, root } from '../package/fixture.js'
 import { defects } from './defects.js'
 import { batchSize, generate } from './generate.js'
 import { judgements } from './judged.js'
@@ -16,13 +16,9 @@ const packets = process.env['MQWIRE_LONG'] === undefined ? 20_000 : 100_000
 const runner = fileURLToPath(new URL('../../.ci/differential.mjs', import.meta.url))
 
 /** Runs the runner; gives its exit code, what it printed, and the last line of that. */
-function run(...args: string[]): Promise<{ code: number | null; text: string; last: string }> {
-  return new Promise((resolve) => {
-    const child = spawn(process.execPath, [runner, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-    let text = ''
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (part: string) => (text += part))
-    child.on('close', (code) => resolve({ code, text, last: text.trim().split('\n').at(-1) ?? '' }))
-  })
+async function run(...args: string[]): Promise<{ code: number; text: string; last: string }> {
+  const { code, output } = await node([runner, ...args], root, 600_000)
+  return { code, text: output, last: output.split('\n').at(-1) ?? '' }
 }
 
 const { missing } = await buildGo('../differential/foreign')

@@ -3,9 +3,10 @@
  */
 import { once } from 'node:events'
 import { request } from 'node:http'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { requireDist } from '../package/fixture.js'
+import { freePort } from '../servers.js'
 import { dashboard } from './dashboard.js'
 import { Program } from './program.js'
 
@@ -129,10 +130,7 @@ describe('npm start and the dashboard', () => {
   }
 
   it('takes a port, or leaves it out', async () => {
-    const probe = createServer().listen(0, '127.0.0.1')
-    await once(probe, 'listening')
-    const { port } = probe.address() as { port: number }
-    await new Promise((resolve) => probe.close(resolve))
+    const port = await freePort()
     expect(await intro(`--port ${port}`)).toMatch(
       new RegExp(`^Dashboard  http://127\\.0\\.0\\.1:${port}/\\?url=ws://127\\.0\\.0\\.1:\\d+/mqtt&topic=mqwire-demo/%23&`, 'm'),
     )

@@ -10,7 +10,6 @@ import { type Client, connect } from '../../src/client/node.js'
 import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
 import { take, takeTexts, textsUntil } from '../interop/waiting.js'
 import { requireDist } from '../package/fixture.js'
-import { RestartableAedes } from '../programs/aedes.js'
 import { issue, selfSigned } from '../transport/certificates.js'
 import { Program } from './program.js'
 
@@ -61,7 +60,7 @@ describe('examples/small/raw-bytes.js', () => {
 describe('examples/small/websocket.js', () => {
   it('speaks MQTT over WebSocket, with the header in its handshake', async () => {
     const handshakes: IncomingHttpHeaders[] = []
-    const other = await RestartableAedes.start({
+    const other = await startAedes({
       authenticate: ({ req }, _username, _password, done) => {
         if (req !== undefined) handshakes.push(req.headers)
         done(null, true)
@@ -69,13 +68,13 @@ describe('examples/small/websocket.js', () => {
     })
     try {
       const secret = 'a-token'
-      const lines = await linesOf(new Program('small/websocket.js', [], other.webSocketUrl, { TOKEN: secret }))
+      const lines = await linesOf(new Program('small/websocket.js', [], other.urls.WebSocket, { TOKEN: secret }))
       expect(lines).toEqual(['Connected over a plain WebSocket.', 'websocket/greeting: Hello over WebSocket (retained)'])
       expect(handshakes).toMatchObject([{ authorization: `Bearer ${secret}`, 'sec-websocket-protocol': 'mqtt' }])
-      await linesOf(new Program('small/websocket.js', [], other.webSocketUrl, { TOKEN: '' }))
+      await linesOf(new Program('small/websocket.js', [], other.urls.WebSocket, { TOKEN: '' }))
       expect(handshakes[1]).not.toHaveProperty('authorization')
     } finally {
-      await other.kill()
+      await other.stop()
     }
   })
 })

@@ -2,7 +2,6 @@
  * The example of tokens that run out, as a process of its own, with a token server and brokers that take only the newest token (pain 4).
  */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { AuthenticateError } from 'aedes'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -12,6 +11,7 @@ import { listenTcp } from '../../src/transport/tcp.js'
 import { startAedes } from '../interop/brokers.js'
 import { eventually } from '../interop/waiting.js'
 import { requireDist } from '../package/fixture.js'
+import { listening } from '../servers.js'
 import { Program } from './program.js'
 
 /** Seconds; the example renews its tokens one second before. */
@@ -38,8 +38,7 @@ class TokenServer {
   })
 
   async start(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
-    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/token`
+    this.url = `http://127.0.0.1:${await listening(this.#server)}/token`
   }
 
   stop(): void {

@@ -2,16 +2,13 @@
  * The small examples of the README, run as they stand: the service, the device, and the page in a real browser.
  */
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import path from 'node:path'
 import { chromium } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
 import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
 import { eventually, take } from '../interop/waiting.js'
 import { requireDist, root } from '../package/fixture.js'
+import { serveFolder } from '../servers.js'
 import { Program } from './program.js'
 
 let broker: Broker
@@ -97,22 +94,6 @@ describe('examples/device.js', () => {
   })
 })
 
-/** Serves the checkout, as the comment in the page says. */
-async function serveCheckout(): Promise<Server> {
-  const types: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript' }
-  const server = createServer(async (request, response) => {
-    const { pathname } = new URL(request.url ?? '/', 'http://localhost')
-    try {
-      const body = await readFile(path.join(root, pathname))
-      response.writeHead(200, { 'content-type': types[path.extname(pathname)] ?? 'application/octet-stream' }).end(body)
-    } catch {
-      response.writeHead(404).end()
-    }
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return server
-}
-
 const browser = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((file) => existsSync(file))
 
 describe('examples/browser.html', () => {
@@ -122,12 +103,12 @@ describe('examples/browser.html', () => {
   }
 
   it('prints messages as they come, and says why it stopped', async () => {
-    const server = await serveCheckout()
+    // As the comment in the page says.
+    const { origin, stop } = await serveFolder(root)
     const chrome = await chromium.launch({ executablePath: browser, args: ['--no-sandbox'] })
     try {
       const page = await chrome.newPage()
-      const { port } = server.address() as AddressInfo
-      const open = (query: string) => page.goto(`http://127.0.0.1:${port}/examples/browser.html?${query}`)
+      const open = (query: string) => page.goto(`${origin}/examples/browser.html?${query}`)
       const shown = (id: string, text: string) => eventually(async () => (await page.locator(id).textContent())?.includes(text), `${text} in ${id}`)
 
       await open(`url=${broker.urls.WebSocket}&topic=page/%23`)
@@ -140,7 +121,7 @@ describe('examples/browser.html', () => {
       await shown('#status', 'Stopped: ')
     } finally {
       await chrome.close()
-      server.close()
+      stop()
     }
   })
 })

@@ -5,27 +5,12 @@
  */
 import type { BaseClient } from '../../src/client/client.js'
 import { type ClientOptions, constant, type Endpoint } from '../../src/client/public.js'
+import { eventNames } from '../client/event-names.js'
 import { doCall } from './calls.js'
 import type { CallRecord, History } from './history.js'
 import { nameOf } from './naming.js'
 import type { Call, ClientPlan, EndpointName, Program } from './program.js'
 import type { Place } from './worlds.js'
-
-const eventTypes = [
-  'state',
-  'dial',
-  'connect',
-  'connecterror',
-  'disconnect',
-  'serverdisconnect',
-  'reconnecting',
-  'sessionlost',
-  'drop',
-  'stalled',
-  'late',
-  'unclaimed',
-  'error',
-] as const
 
 /** Milliseconds for which a step that waits does so at most. */
 const patience = 1200
@@ -174,7 +159,7 @@ export class Performer {
     const given = frozen(optionsOf(plan, index, place.prefix))
     try {
       const client = place.client(index, this.endpoints(index, plan.endpoints), given)
-      for (const type of eventTypes)
+      for (const type of eventNames)
         client.on(type, (event) => {
           history.events.push({ client: index, at: place.now(), seq: history.next(), type, event: event as never })
         })

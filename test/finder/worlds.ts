@@ -14,7 +14,7 @@ import { Random } from '../world/random.js'
 import { History, type Taken } from './history.js'
 import { nameIn, wrongIn } from './naming.js'
 import { Performer } from './perform.js'
-import { type EndpointName, type Program, shown } from './program.js'
+import type { EndpointName, Program } from './program.js'
 
 export type WorldName = 'virtual' | 'tcp' | 'mosquitto'
 
@@ -262,9 +262,4 @@ function strange(transport: Transport, name: EndpointName): void {
   }
   const closed = (): void => undefined
   transport.open({ buffer: () => room, read: (length) => answer(room.subarray(0, length)), chunk: answer, drain: closed, closed })
-}
-
-/** What a finding says of its program. */
-export function titled(history: History): string {
-  return shown(history.program)
 }

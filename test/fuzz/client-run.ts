@@ -14,6 +14,7 @@ import { PublishQueue } from '../../src/client/publishing/publish-queue.js'
 import { Session } from '../../src/client/session/session.js'
 import { MqttError } from '../../src/errors.js'
 import type { Transport } from '../../src/transport/transport.js'
+import { eventNames } from '../client/event-names.js'
 import { property, type Seen } from '../world/reader.js'
 import type { Setup } from './client-setup.js'
 import { FuzzClock } from './clock.js'
@@ -93,22 +94,6 @@ const legal: Readonly<Record<string, readonly string[]>> = {
   closed: [],
 }
 
-const eventTypes = [
-  'state',
-  'dial',
-  'connect',
-  'connecterror',
-  'disconnect',
-  'serverdisconnect',
-  'reconnecting',
-  'sessionlost',
-  'drop',
-  'stalled',
-  'late',
-  'unclaimed',
-  'error',
-] as const satisfies readonly (keyof ClientEvents)[]
-
 const mostLent = 16
 /** Timers that may run: more is a storm. */
 const mostEvents = 6000
@@ -154,7 +139,7 @@ export class ClientRun implements Around {
     this.manner = { answers, connack, keepsSession, buffered, seed: cut ? setup.seed : undefined }
     const endpoints = Array.from({ length: setup.endpoints }, (_, index) => ({ url: `memory://p${index}`, transport: () => this.#dial() }))
     this.client = new BaseClient(this.#platform(), endpoints, setup.options)
-    for (const type of eventTypes) this.client.on(type, (event) => this.#handleEvent(type, event))
+    for (const type of eventNames) this.client.on(type, (event) => this.#handleEvent(type, event))
   }
 
   /** The peer of the latest connection. */

@@ -37,62 +37,11 @@ const mischiefs: readonly Mischief[] = ['nothing', 'nothing', 'nothing', 'throw'
 
 /** Reads a setup. */
 export function readSetup(tape: Tape): Setup {
-  const [a, b, c, d, e, f, g, seed] = Array.from({ length: setupLength }, () => tape.byte()) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
-  const version = versions[a & 3] as 5 | 4 | 'auto'
-  const five = version !== 4
+  const bytes = Uint8Array.from({ length: setupLength }, () => tape.byte())
+  const [a = 0, , , , e = 0, f = 0, g = 0, seed = 0] = bytes
   const memoryBudget = e & 1 ? 3000 : 32 * 1024 * 1024
   return {
-    options: {
-      clientId: b & 4 || a & 4 ? 'c' : '',
-      protocolVersion: version,
-      cleanStart: (a & 4) === 0,
-      reconnect: a & 8 ? { maxAttempts: 4, stableAfter: 100 } : (a & 16) !== 0,
-      firstConnect: a & 32 ? 'wait' : 'reject',
-      resubscribe: a & 64 ? 'always' : 'when-lost',
-      // What is counted goes the long way: the other half of the runs, which read in place, count nothing.
-      stats: (f & 128) === 0,
-      keepAlive: [30, 5, 0, 60][(b >> 3) & 3] as number,
-      // 3.1.1 has none of these.
-      ...(five && {
-        receiveMaximum: [256, 1, 2, 5][b & 3] as number,
-        receiveMaximumExceeded: seed & 1 ? ('disconnect' as const) : ('tolerate' as const),
-        sessionExpiryInterval: [300, 0, 5, 4_294_967_295][(b >> 5) & 3] as number,
-        topicAliasMaximum: [10, 0, 1, 3][f & 3] as number,
-        requestResponseInformation: (f & 8) !== 0,
-        ...(b & 128 ? { auth: mechanism } : {}),
-      }),
-      outbound: {
-        overflow: (['wait', 'reject', 'drop-newest', 'drop-oldest'] as const)[c & 3],
-        maxQueuedMessages: [100, 1, 2, 5][(c >> 2) & 3] as number,
-        maxQueuedBytes: [1_000_000, 40, 200, 5000][(c >> 4) & 3] as number,
-        maxInflight: [65_535, 1, 2, 5][(c >> 6) & 3] as number,
-        offline: d & 1 ? { qos0: 'queue', qos1: d & 2 ? 'reject' : 'queue' } : {},
-        ...(d & 4 ? { ttl: 50 } : {}),
-        ...(d & 8 ? { ackTimeout: 3000 } : {}),
-        ...(d & 16 ? { onSessionLost: d & 32 ? ('republish' as const) : ('reject' as const) } : {}),
-      },
-      subscriptions: {
-        buffer: [1024, 1, 2, 3][(e >> 1) & 3] as number,
-        bufferBytes: [4_000_000, 1, 20, 100][(e >> 3) & 3] as number,
-        overflow: (['backpressure', 'drop-newest', 'drop-oldest', undefined] as const)[(e >> 5) & 3],
-      },
-      memoryBudget,
-      maximumPacketSize: e & 128 ? 120 : 1_048_576,
-      maxFiltersPerSubscribe: f & 4 ? 1 : undefined,
-      will: f & 16 ? { topic: 'will', payload: 'gone', qos: 1 } : undefined,
-      ...(f & 32 ? { credentials: (context) => credentials(context.attempt) } : {}),
-      unclaimedHold: d & 64 ? 100 : 30_000,
-      pingTimeout: d & 128 ? 100 : 10_000,
-    },
+    options: { ...usualOptions(bytes), ...newOptions(bytes), outbound: outboundOptions(bytes), memoryBudget },
     endpoints: f & 64 ? 2 : 1,
     buffered: (f & 128) !== 0,
     answers: (a & 128) === 0,
@@ -101,6 +50,58 @@ export function readSetup(tape: Tape): Setup {
     mischief: mischiefs[(g >> 5) & 7] as Mischief,
     seed,
     comparable: memoryBudget > 10_000,
+  }
+}
+
+/** What both versions have. */
+function usualOptions([a = 0, b = 0, , d = 0, e = 0, f = 0]: Uint8Array): ClientOptions {
+  return {
+    clientId: b & 4 || a & 4 ? 'c' : '',
+    protocolVersion: versions[a & 3],
+    cleanStart: (a & 4) === 0,
+    reconnect: a & 8 ? { maxAttempts: 4, stableAfter: 100 } : (a & 16) !== 0,
+    firstConnect: a & 32 ? 'wait' : 'reject',
+    resubscribe: a & 64 ? 'always' : 'when-lost',
+    // What is counted goes the long way: the other half of the runs, which read in place, count nothing.
+    stats: (f & 128) === 0,
+    keepAlive: [30, 5, 0, 60][(b >> 3) & 3],
+    subscriptions: {
+      buffer: [1024, 1, 2, 3][(e >> 1) & 3],
+      bufferBytes: [4_000_000, 1, 20, 100][(e >> 3) & 3],
+      overflow: (['backpressure', 'drop-newest', 'drop-oldest', undefined] as const)[(e >> 5) & 3],
+    },
+    maximumPacketSize: e & 128 ? 120 : 1_048_576,
+    maxFiltersPerSubscribe: f & 4 ? 1 : undefined,
+    will: f & 16 ? { topic: 'will', payload: 'gone', qos: 1 } : undefined,
+    ...(f & 32 ? { credentials: (context) => credentials(context.attempt) } : {}),
+    unclaimedHold: d & 64 ? 100 : 30_000,
+    pingTimeout: d & 128 ? 100 : 10_000,
+  }
+}
+
+/** What 3.1.1 has not. */
+function newOptions([a = 0, b = 0, , , , f = 0, , seed = 0]: Uint8Array): ClientOptions {
+  if (versions[a & 3] === 4) return {}
+  return {
+    receiveMaximum: [256, 1, 2, 5][b & 3],
+    receiveMaximumExceeded: seed & 1 ? 'disconnect' : 'tolerate',
+    sessionExpiryInterval: [300, 0, 5, 4_294_967_295][(b >> 5) & 3],
+    topicAliasMaximum: [10, 0, 1, 3][f & 3],
+    requestResponseInformation: (f & 8) !== 0,
+    ...(b & 128 ? { auth: mechanism } : {}),
+  }
+}
+
+function outboundOptions([, , c = 0, d = 0]: Uint8Array): ClientOptions['outbound'] {
+  return {
+    overflow: (['wait', 'reject', 'drop-newest', 'drop-oldest'] as const)[c & 3],
+    maxQueuedMessages: [100, 1, 2, 5][(c >> 2) & 3],
+    maxQueuedBytes: [1_000_000, 40, 200, 5000][(c >> 4) & 3],
+    maxInflight: [65_535, 1, 2, 5][(c >> 6) & 3],
+    offline: d & 1 ? { qos0: 'queue', qos1: d & 2 ? 'reject' : 'queue' } : {},
+    ...(d & 4 ? { ttl: 50 } : {}),
+    ...(d & 8 ? { ackTimeout: 3000 } : {}),
+    ...(d & 16 ? { onSessionLost: d & 32 ? 'republish' : 'reject' } : {}),
   }
 }
 

@@ -296,13 +296,6 @@ export class SessionLink {
       options: { maximumPacketSize: 1 << 20, memoryBudget: 1 << 22 },
       registry: { filters: 0 },
       events: { transition: (change: () => void) => change(), emit: () => undefined },
-      inbox: {
-        handleMessage: (view: PublishView, record: TopicRecord, ticket: number) => this.#handleMessage(view, record.name, ticket),
-        handleRead: () => undefined,
-        handleReadEnd: () => undefined,
-        borrowers: 0,
-        handleRepeat: () => tell('repeat'),
-      },
       publishQueue: {
         unacknowledged: {
           handleAcknowledged: (_type: number, packetId: number, reasonCode: number) => done('acknowledged', packetId, reasonCode),
@@ -312,6 +305,13 @@ export class SessionLink {
       },
       counters: undefined,
       links: {
+        inbox: {
+          handleMessage: (view: PublishView, record: TopicRecord, ticket: number) => this.#handleMessage(view, record.name, ticket),
+          handleRead: () => undefined,
+          handleReadEnd: () => undefined,
+          borrowers: 0,
+          handleRepeat: () => tell('repeat'),
+        },
         watch: undefined,
         verify: () => undefined,
         handleClosed: (error: MqttError | undefined) => this.#handleClosed(error),

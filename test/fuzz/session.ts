@@ -4,7 +4,7 @@
  * The first bytes choose version, limits, what is in flight and how messages are settled; the rest is cut into as many equal parts as there are
  * connections. What is told and acknowledged must be the same for any chunking. Deterministic and synchronous.
  */
-import { answer, connack, type Pairs } from './build.js'
+import { connack, type Pairs } from './build.js'
 import { check, difference } from './oracle.js'
 import { SessionLink, type Setting, type Told } from './session-link.js'
 import { pieces, Tape } from './tape.js'
@@ -95,6 +95,3 @@ function checkSame(whole: Told, cut: Told): void {
   const differs = difference(whole.acks, common)
   check(differs === undefined, 'session-chunks', () => `acknowledgements: ${differs}`)
 }
-
-/** An answer to the first SUBSCRIBE of a setting that sends no publishes, for seeds. */
-export const firstAnswer = (version: 4 | 5): Uint8Array => answer({ version }, 9, 1, [1])

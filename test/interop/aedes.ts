@@ -5,7 +5,7 @@
  * used here.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpServer, type IncomingMessage } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -14,9 +14,9 @@ import type { Duplex } from 'node:stream'
 import { createServer as createTlsServer } from 'node:tls'
 import { Aedes, type AedesOptions } from 'aedes'
 import { createWebSocketStream, WebSocketServer } from 'ws'
+import { closed, listening } from '../servers.js'
 import type { Identity } from '../transport/certificates.js'
 import type { Broker, TransportName } from './brokers.js'
-import { listening } from './process-broker.js'
 import { account, limits, type Setup } from './setups.js'
 
 /** What its listeners are started with. */
@@ -78,13 +78,22 @@ class AedesBroker implements Broker {
     this.#gate = { frozen: false }
     const aedes = await create(this.#options, this.#gate)
     this.#aedes = aedes
-    const take = (stream: Duplex): void => void aedes.handle(stream)
+    const take: Take = (stream, request) => void aedes.handle(stream, request)
     const { server } = this.#listeners
-    await this.#listen('TCP', createServer(take))
+    await this.#listen(
+      'TCP',
+      createServer((socket) => take(socket)),
+    )
     await this.#listen('WebSocket', upgrading(createHttpServer(), take))
-    await this.#listen('Unix socket', createServer(take))
+    await this.#listen(
+      'Unix socket',
+      createServer((socket) => take(socket)),
+    )
     if (server === undefined) return
-    await this.#listen('TLS', createTlsServer({ ...server }, take))
+    await this.#listen(
+      'TLS',
+      createTlsServer({ ...server }, (socket) => take(socket)),
+    )
     await this.#listen('Secure WebSocket', upgrading(createHttpsServer({ ...server }), take))
   }
 
@@ -94,7 +103,7 @@ class AedesBroker implements Broker {
 
   async kill(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy()
-    await Promise.all(this.#servers.splice(0).map((server) => new Promise((resolve) => server.close(resolve))))
+    await Promise.all(this.#servers.splice(0).map(closed))
   }
 
   async shutDown(): Promise<void> {
@@ -121,11 +130,16 @@ class AedesBroker implements Broker {
   }
 }
 
-function upgrading<T extends ReturnType<typeof createHttpServer> | ReturnType<typeof createHttpsServer>>(
-  server: T,
-  take: (stream: Duplex) => void,
-): T {
-  new WebSocketServer({ server }).on('connection', (socket) => take(createWebSocketStream(socket).on('error', () => undefined)))
+/** What becomes of a connection; the request is the one that a WebSocket began with. */
+type Take = (stream: Duplex, request?: IncomingMessage) => void
+
+function upgrading<T extends ReturnType<typeof createHttpServer> | ReturnType<typeof createHttpsServer>>(server: T, take: Take): T {
+  new WebSocketServer({ server }).on('connection', (socket, request) =>
+    take(
+      createWebSocketStream(socket).on('error', () => undefined),
+      request,
+    ),
+  )
   return server
 }
 

@@ -6,10 +6,11 @@
 import { mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePorts } from '../servers.js'
 import type { Identity } from '../transport/certificates.js'
 import { account, type Broker, type Setup } from './brokers.js'
 import { keystoreOf, keystoreSecret } from './hivemq.js'
-import { freePorts, ProcessBroker, startProcess } from './process-broker.js'
+import { ProcessBroker, startProcess } from './process-broker.js'
 
 /** A Java process with a broker takes its time on a busy machine. */
 const patience = 60_000

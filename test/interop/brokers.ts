@@ -9,8 +9,9 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { expect, it } from 'vitest'
+import { freePorts } from '../servers.js'
 import { hasOpenssl, type Identity } from '../transport/certificates.js'
-import { freePorts, ProcessBroker, startProcess } from './process-broker.js'
+import { ProcessBroker, startProcess } from './process-broker.js'
 import { account, limits, type Setup, type TransportName } from './setups.js'
 
 export { startAedes } from './aedes.js'
@@ -34,6 +35,16 @@ export interface Broker {
   stop(): Promise<void>
 }
 
+/** What of a life outlives SIGKILL: all of it, all but the last few changes, what there was a second before or less, or nothing. */
+export type Memory = 'all of it' | 'most of it' | 'every second' | 'nothing'
+
+const memories: Readonly<Record<Memory, readonly string[]>> = {
+  'all of it': ['persistence true', 'autosave_on_changes true', 'autosave_interval 1'],
+  'most of it': ['persistence true', 'autosave_on_changes true', 'autosave_interval 20'],
+  'every second': ['persistence true', 'autosave_interval 1'],
+  nothing: ['persistence false'],
+}
+
 /** What mosquitto is started with. */
 export interface MosquittoSettings {
   /** More lines for the configuration file, and for each of its listeners. */
@@ -45,8 +56,8 @@ export interface MosquittoSettings {
   readonly passwords?: Readonly<Record<string, string>>
   /** A filter that nobody may publish or subscribe to. */
   readonly denied?: string
-  /** Remembers sessions and retained messages from one life to the next. */
-  readonly durable?: boolean
+  /** What it remembers of sessions and retained messages from one life to the next. Default `'nothing'`. */
+  readonly memory?: Memory
 }
 
 const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin', '/opt/homebrew/sbin']
@@ -120,7 +131,7 @@ export const mosquittoSetups: Readonly<Record<Setup, MosquittoSettings>> = {
   lesser: { lines: ['retain_available false'], listenerLines: ['max_qos 1'] },
   guarded: { passwords: { [account.username]: account.password }, denied: '+/denied/#' },
   scram: {},
-  durable: { durable: true },
+  durable: { memory: 'all of it' },
 }
 
 /** Starts mosquitto with a listener for each transport. */
@@ -128,7 +139,8 @@ export function startMosquitto(settings: MosquittoSettings = {}): Promise<Broker
   return startProcess(() => makeMosquitto(settings))
 }
 
-async function makeMosquitto(settings: MosquittoSettings): Promise<ProcessBroker> {
+/** A mosquitto that is not started. */
+export async function makeMosquitto(settings: MosquittoSettings): Promise<ProcessBroker> {
   const folder = mkdtempSync(join(tmpdir(), 'mqwire-'))
   const ports = await freePorts(4)
   const file = join(folder, 'mosquitto.conf')
@@ -157,7 +169,7 @@ function listens(transport: TransportName, tls: boolean): boolean {
 }
 
 function configuration(folder: string, ports: readonly number[], settings: MosquittoSettings): string[] {
-  const { lines = [], listenerLines = [], tls, passwords, denied, durable = false } = settings
+  const { lines = [], listenerLines = [], tls, passwords, denied, memory = 'nothing' } = settings
   const [tcp, websocket, secure, secureWebSocket] = ports
   const encrypted = tls === undefined ? [] : certificateLines(folder, tls)
   const listeners: Record<TransportName, string[]> = {
@@ -178,7 +190,8 @@ function configuration(folder: string, ports: readonly number[], settings: Mosqu
     // More than these tests ever leave waiting: the default of 1,000 drops the rest. 0, for no limit, is not obeyed by every version.
     'max_queued_messages 100000',
     ...lines,
-    ...(durable ? ['persistence true', 'autosave_on_changes true', 'autosave_interval 1', `persistence_location ${folder}/`] : []),
+    ...memories[memory],
+    `persistence_location ${folder}/`,
     ...(denied === undefined ? [] : [accessFile(folder, denied)]),
     ...login(folder, passwords),
     ...open.flatMap(([, listener]) => [...listener, ...listenerLines]),

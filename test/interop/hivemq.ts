@@ -7,9 +7,10 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePorts } from '../servers.js'
 import type { Identity } from '../transport/certificates.js'
 import { account, type Broker, limits, type Setup } from './brokers.js'
-import { freePorts, ProcessBroker, startProcess } from './process-broker.js'
+import { ProcessBroker, startProcess } from './process-broker.js'
 
 /** Of the key stores that `keystoreOf` makes. */
 export const keystoreSecret = 'keystore'

@@ -6,9 +6,10 @@
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePorts } from '../servers.js'
 import type { Identity } from '../transport/certificates.js'
 import { account, type Broker, type Setup } from './brokers.js'
-import { freePorts, ProcessBroker, startProcess } from './process-broker.js'
+import { ProcessBroker, startProcess } from './process-broker.js'
 
 /** Folders with the two programs. */
 export interface MochiPrograms {

@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { connect, createServer, type Server } from 'node:net'
+import { accepts } from '../servers.js'
 import type { Broker } from './brokers.js'
 import { eventually } from './waiting.js'
 
@@ -31,6 +31,8 @@ export interface ProcessSettings {
 export class ProcessBroker implements Broker {
   readonly urls: Broker['urls']
   log = ''
+  /** Removed when it stops. */
+  readonly folder: string
   readonly #settings: ProcessSettings
   #child: ChildProcess | undefined
   #guard: ChildProcess | undefined
@@ -38,6 +40,7 @@ export class ProcessBroker implements Broker {
   constructor(settings: ProcessSettings) {
     this.#settings = settings
     this.urls = settings.urls
+    this.folder = settings.folder
   }
 
   async live(): Promise<void> {
@@ -141,31 +144,4 @@ export async function startProcess(make: () => Promise<ProcessBroker>): Promise<
       if (attempt === 3) throw error
     }
   }
-}
-
-function accepts(door: number | string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = typeof door === 'number' ? connect(door, '127.0.0.1') : connect(door)
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
-  })
-}
-
-/** Ports that were free a moment ago. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer())
-  const ports = await Promise.all(servers.map((server) => listening(server)))
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
-}
-
-/** Has a server listen at a port of this machine, or at any that is free; gives the port. */
-export function listening(server: Pick<Server, 'once' | 'listen' | 'address'>, port = 0): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, '127.0.0.1', () => {
-      const address = server.address()
-      resolve(typeof address === 'object' && address !== null ? address.port : 0)
-    })
-  })
 }

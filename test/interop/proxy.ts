@@ -4,6 +4,7 @@
  * It forwards up to exactly that byte, so that packets are cut anywhere, and then sends RST to client and broker at once. It knows nothing of MQTT.
  */
 import { createServer, type Socket, connect as tcp } from 'node:net'
+import { closed, listening } from '../servers.js'
 import { Random } from '../world/random.js'
 
 /** Where the proxy leads, and how often it resets. */
@@ -104,12 +105,7 @@ class ResettingProxy implements Proxy {
   }
 
   async listen(): Promise<this> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen(0, '127.0.0.1', resolve)
-    })
-    const address = this.#server.address()
-    this.#port = typeof address === 'object' && address !== null ? address.port : 0
+    this.#port = await listening(this.#server)
     return this
   }
 
@@ -118,9 +114,9 @@ class ResettingProxy implements Proxy {
   }
 
   async stop(): Promise<void> {
-    const closed = new Promise((resolve) => this.#server.close(resolve))
+    const end = closed(this.#server)
     for (const link of this.#links) link.end()
-    await closed
+    await end
   }
 
   #accept(client: Socket): void {

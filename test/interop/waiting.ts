@@ -5,6 +5,7 @@
  */
 import type { Message, Subscription } from '../../src/client/node.js'
 import { MqttError } from '../../src/errors.js'
+import { pause } from '../pausing.js'
 
 /** Milliseconds that anything local may take. Far above what is needed, so that a busy machine fails nothing; more where the environment says so. */
 export const patience = Number(process.env['MQWIRE_PATIENCE'] ?? 12_000)
@@ -22,14 +23,14 @@ export async function within<T>(promise: PromiseLike<T>, what: string, deadline 
   }
 }
 
-/** Asks again and again until `probe` gives something other than undefined and false. */
-export async function eventually<T>(probe: () => T | Promise<T>, what: string, deadline = patience): Promise<Exclude<T, undefined | false>> {
+/** Asks again and again, soon and then at leisure, until `probe` gives something other than undefined and false. */
+export async function eventually<T>(probe: () => T | Promise<T>, what = 'it', deadline = patience): Promise<Exclude<T, undefined | false>> {
   const end = performance.now() + deadline
-  for (;;) {
+  for (let delay = 1; ; delay = Math.min(10, delay * 2)) {
     const value = await probe()
     if (value !== undefined && value !== false) return value as Exclude<T, undefined | false>
     if (performance.now() > end) throw new Error(`${what}: not within ${deadline} ms`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    await pause(delay)
   }
 }
 

@@ -10,9 +10,10 @@
  *
  * In a block tagged `ts run`, which runs, port 1883 stands for the broker's port. It has to end by itself within 20 seconds.
  */
-import { type AddressInfo, createServer, type Server } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import { Aedes } from 'aedes'
 import { transform } from 'esbuild'
+import { listening } from '../servers.js'
 import { compilers, link, node, project, writeFiles } from './fixture.js'
 
 export interface Block {
@@ -70,9 +71,8 @@ export async function compile(files: Readonly<Record<string, string>>, packages:
 export async function execute(code: string, packages: readonly string[] = []) {
   const broker = await Aedes.createBroker()
   const server: Server = createServer(broker.handle)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listening(server)
   try {
-    const { port } = server.address() as AddressInfo
     const local = code.replace(/:1883\b/g, `:${port}`)
     const { code: script } = await transform(local, { loader: 'ts', format: 'esm', target: 'es2022' })
     const folder = await project({ 'block.mjs': script })

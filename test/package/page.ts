@@ -2,31 +2,11 @@
  * Pages in the browser of the system: serves a folder, opens its `index.html`, and tells what the page said.
  */
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import path from 'node:path'
 import { type Browser, chromium } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { serveFolder } from '../servers.js'
 
 const executable = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((file) => existsSync(file))
-const types: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript' }
-
-/** A folder behind a URL. */
-async function serve(folder: string): Promise<{ readonly origin: string; stop(): void }> {
-  const server = createServer(async (request, response) => {
-    const { pathname } = new URL(request.url ?? '/', 'http://localhost')
-    try {
-      const body = await readFile(path.join(folder, pathname))
-      response.writeHead(200, { 'content-type': types[path.extname(pathname)] ?? 'application/octet-stream' }).end(body)
-    } catch {
-      response.writeHead(404).end()
-    }
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop: () => server.close() }
-}
-
 /** What a page came to: the value of its global `outcome`, awaited, and everything it wrote to the console or did not catch. */
 export interface PageOutcome {
   readonly outcome: unknown
@@ -49,7 +29,7 @@ async function visit(chrome: Browser, url: string): Promise<PageOutcome> {
 }
 
 async function open(chrome: Browser, folder: string, query: string): Promise<PageOutcome> {
-  const { origin, stop } = await serve(folder)
+  const { origin, stop } = await serveFolder(folder)
   try {
     return await visit(chrome, `${origin}/index.html?${encodeURIComponent(query)}`)
   } finally {

@@ -1,11 +1,10 @@
 /** A dashboard that outlives its broker: `for await` goes on where it was (pain 18). */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { Client } from '../../src/client/node.js'
-import { withMosquitto } from '../interop/brokers.js'
+import { startAedes, withMosquitto } from '../interop/brokers.js'
 import { Restartable } from '../interop/restartable.js'
 import { within } from '../interop/waiting.js'
 import { requireDist } from '../package/fixture.js'
-import { RestartableAedes } from './aedes.js'
 import { Program, type Report } from './program.js'
 
 /** A broker that can be gone for a while. */
@@ -58,11 +57,12 @@ const title = 'pain 18: a dashboard starts before its broker, shows every state,
 
 describe('aedes over WebSocket', () => {
   it(title, async () => {
-    const broker = await RestartableAedes.start()
+    const broker = await startAedes()
     try {
-      await run({ url: broker.webSocketUrl, live: () => broker.live(), kill: () => broker.kill() }, broker.url)
+      const mortal = { url: broker.urls.WebSocket ?? '', live: () => broker.live(), kill: () => broker.shutDown() }
+      await run(mortal, broker.urls.TCP ?? '')
     } finally {
-      await broker.kill()
+      await broker.stop()
     }
   })
 })

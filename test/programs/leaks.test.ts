@@ -1,8 +1,9 @@
 /** What a thousand lost connections leave behind, and what keeps a process alive after `disconnect({ timeout: 0 })`: nothing (pain 21, pain 23). */
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Broker, startAedes } from '../interop/brokers.js'
 import { requireDist } from '../package/fixture.js'
-import { RestartableAedes } from './aedes.js'
+import { freePort, listening } from '../servers.js'
 import { Program } from './program.js'
 
 // Without what V8 compiles along the way.
@@ -46,21 +47,18 @@ describe('a process', () => {
   const silent = createServer((socket) => {
     sockets.add(socket.on('error', () => undefined))
   })
-  let broker: RestartableAedes
+  let broker: Broker
   let urls: Readonly<Record<string, string>>
 
   beforeAll(async () => {
-    broker = await RestartableAedes.start()
-    const gone = await RestartableAedes.start()
-    await gone.kill()
-    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
-    const port = (silent.address() as AddressInfo).port
-    urls = { MQTT_URL: broker.url, SILENT_URL: `mqtt://127.0.0.1:${port}`, CLOSED_URL: gone.url }
+    broker = await startAedes()
+    const [silentPort, closedPort] = [await listening(silent), await freePort()]
+    urls = { MQTT_URL: broker.urls.TCP ?? '', SILENT_URL: `mqtt://127.0.0.1:${silentPort}`, CLOSED_URL: `mqtt://127.0.0.1:${closedPort}` }
   })
   afterAll(async () => {
     for (const socket of sockets) socket.destroy()
     silent.close()
-    await broker.kill()
+    await broker.stop()
   })
 
   it.each([

@@ -6,8 +6,7 @@ import { constant } from '../../src/client/parsing/backoff.js'
 import { withMosquitto } from '../interop/brokers.js'
 import { Restartable } from '../interop/restartable.js'
 import { eventually, within } from '../interop/waiting.js'
-
-const pause = (delay: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, delay))
+import { pause } from '../pausing.js'
 
 withMosquitto(['TCP'], () => {
   let broker: Restartable

@@ -1,7 +1,7 @@
 /** A million publishes with nobody there: the process stays small, and each of them settles (pain 20). */
 import { expect, it } from 'vitest'
 import { requireDist } from '../package/fixture.js'
-import { RestartableAedes } from './aedes.js'
+import { freePort } from '../servers.js'
 import { Program } from './program.js'
 
 /** `npm run pains` has the million. */
@@ -13,9 +13,8 @@ it(
   `pain 20: ${publishes.toLocaleString('en')} offline publishes, 1 MiB, drop-oldest, ttl 10 s: RSS stays bounded, and the dropped ones reject`,
   async () => {
     await requireDist()
-    const gone = await RestartableAedes.start()
-    await gone.kill()
-    const program = new Program('offline.js', { PUBLISHES: String(publishes), TTL: '10000', MQTT_URL: gone.url }, ['--expose-gc'], long ? 10 : 1)
+    const gone = `mqtt://127.0.0.1:${await freePort()}`
+    const program = new Program('offline.js', { PUBLISHES: String(publishes), TTL: '10000', MQTT_URL: gone }, ['--expose-gc'], long ? 10 : 1)
     const { code, last, errors } = await program.ends(long ? 600_000 : 55_000)
     expect({ code, errors }).toEqual({ code: 0, errors: '' })
     const { before, most, mostQueued, left, codes, settled, published, maxQueuedBytes } = last as Readonly<Record<string, number>> & {

@@ -1,10 +1,10 @@
 /** Tokens that run out, and two brokers of which one goes down: each connection has a fresh token, and nothing is lost (A13, pain 4). */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { AuthenticateError } from 'aedes'
 import { beforeAll, expect, it } from 'vitest'
+import { type Broker, startAedes } from '../interop/brokers.js'
 import { requireDist } from '../package/fixture.js'
-import { RestartableAedes } from './aedes.js'
+import { listening } from '../servers.js'
 import { Program, type Report } from './program.js'
 
 const lifetime = 1700
@@ -27,8 +27,7 @@ class Issuer {
   })
 
   async start(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
-    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    this.url = `http://127.0.0.1:${await listening(this.#server)}`
   }
 
   stop(): void {
@@ -44,8 +43,8 @@ class Issuer {
   }
 }
 
-function guarded(issuer: Issuer, arrived: Set<string>): Promise<RestartableAedes> {
-  return RestartableAedes.start({
+function guarded(issuer: Issuer, arrived: Set<string>): Promise<Broker> {
+  return startAedes({
     authenticate: (_client, _username, password, done) => {
       if (issuer.accepts(String(password))) done(null, true)
       else done(Object.assign(new Error('not the current token'), { returnCode: 4 }) as AuthenticateError, false)
@@ -62,21 +61,22 @@ it('A13 pain 4: tokens are renewed before they run out, a broker goes down and c
   await issuer.start()
   const arrived = new Set<string>()
   const [first, second] = [await guarded(issuer, arrived), await guarded(issuer, arrived)]
-  const program = new Program('rotation.js', { BROKERS: `${first.url} ${second.url}`, TOKENS: issuer.url })
+  const [one = '', other = ''] = [first.urls.TCP, second.urls.TCP]
+  const program = new Program('rotation.js', { BROKERS: `${one} ${other}`, TOKENS: issuer.url })
   const connected = (url: string): ((report: Report) => boolean) => {
     return ({ connected: at }) => String(at).startsWith(url)
   }
   try {
     await program.says((report) => report['connected'] === 'first', 'the first connection')
     // Renewed in place, twice.
-    await program.says(connected(first.url), 'a renewal')
-    await program.says(connected(first.url), 'another renewal', program.reports.length)
-    await first.kill()
-    await program.says(connected(second.url), 'the other broker')
+    await program.says(connected(one), 'a renewal')
+    await program.says(connected(one), 'another renewal', program.reports.length)
+    await first.shutDown()
+    await program.says(connected(other), 'the other broker')
     await first.live()
-    await program.says(connected(second.url), 'a renewal there: what worked sticks', program.reports.length)
-    await second.kill()
-    await program.says(connected(first.url), 'the first broker again', program.reports.length)
+    await program.says(connected(other), 'a renewal there: what worked sticks', program.reports.length)
+    await second.shutDown()
+    await program.says(connected(one), 'the first broker again', program.reports.length)
     program.signal('SIGTERM')
     const { code, last, errors } = await program.ends()
     expect({ code, errors }).toEqual({ code: 0, errors: '' })
@@ -88,8 +88,8 @@ it('A13 pain 4: tokens are renewed before they run out, a broker goes down and c
     expect(issuer.used.length).toBeGreaterThanOrEqual(6)
   } finally {
     program.signal('SIGKILL')
-    await first.kill()
-    await second.kill()
+    await first.stop()
+    await second.stop()
     issuer.stop()
   }
 })

@@ -1,8 +1,8 @@
 /** The bad link is as bad as it is told to be: so many bytes a second, stalls, cuts, half-closed ends, a peer that does not read. */
 import { createServer, type Socket, connect as tcp } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { listening } from '../interop/process-broker.js'
 import { eventually } from '../interop/waiting.js'
+import { listening } from '../servers.js'
 import { ShapedLink } from './shaped-link.js'
 
 const ends: (() => unknown)[] = []

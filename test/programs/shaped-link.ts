@@ -6,7 +6,7 @@
  * what passes.
  */
 import { createServer, type Server, type Socket, connect as tcp } from 'node:net'
-import { listening } from '../interop/process-broker.js'
+import { listening } from '../servers.js'
 
 /** `up` is to the broker, `down` from it. */
 export type Direction = 'up' | 'down'

@@ -1,20 +1,19 @@
 /** A process that ends with publishes on their way says so on standard error. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type Broker, startAedes } from '../interop/brokers.js'
 import { requireDist } from '../package/fixture.js'
-import { RestartableAedes } from './aedes.js'
+import { freePort } from '../servers.js'
 import { Program } from './program.js'
 
 let urls: Readonly<Record<string, string>>
-let broker: RestartableAedes
+let broker: Broker
 
 beforeAll(async () => {
   await requireDist()
-  broker = await RestartableAedes.start()
-  const gone = await RestartableAedes.start()
-  await gone.kill()
-  urls = { MQTT_URL: broker.url, CLOSED_URL: gone.url }
+  broker = await startAedes()
+  urls = { MQTT_URL: broker.urls.TCP ?? '', CLOSED_URL: `mqtt://127.0.0.1:${await freePort()}` }
 })
-afterAll(() => broker.kill())
+afterAll(() => broker.stop())
 
 const said = (errors: string): string | undefined => /\[MQWIRE_UNSENT\] Warning: (.*)/.exec(errors)?.[1]
 

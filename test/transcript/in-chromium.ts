@@ -7,9 +7,9 @@ import { createServer } from 'node:http'
 import path from 'node:path'
 import type { Browser, CDPSession } from 'playwright-core'
 import { deferred } from '../../src/client/common/abort.js'
-import { listening } from '../interop/process-broker.js'
 import { within } from '../interop/waiting.js'
 import { packed } from '../package/fixture.js'
+import { closed, listening } from '../servers.js'
 import type { Servers } from './servers.js'
 
 /** What is told of a value. */
@@ -75,7 +75,7 @@ export async function startPages(browser: Browser, servers: Servers): Promise<Pa
     async stop() {
       await context.close()
       server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
+      await closed(server)
     },
   }
 }

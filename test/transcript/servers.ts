@@ -9,7 +9,7 @@ import { createServer, type Server } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { WebSocketServer } from 'ws'
 import { MemoryBroker, type MemoryBrokerOptions } from '../../src/testing/node.js'
-import { freePorts, listening } from '../interop/process-broker.js'
+import { freePorts, listening } from '../servers.js'
 import { selfSigned } from '../transport/certificates.js'
 
 /** Servers, and how texts with their ports are made and read. */
@@ -56,66 +56,66 @@ const little: MemoryBrokerOptions = {
 
 /** Starts all of them. */
 export async function startServers(): Promise<Servers> {
-  const ports: [fixed: number, open: number][] = []
-  const ends: (() => unknown)[] = []
-
-  async function broker(options: MemoryBrokerOptions, tcp: number, ws: number): Promise<void> {
-    const made = new MemoryBroker(options)
-    ends.push(() => made.close())
-    const { urls } = await made.serve({ tcp: 0, ws: 0 })
-    const [tcpPort = 0, wsPort = 0] = urls.map((url) => Number(new URL(url).port))
-    ports.push([tcp, tcpPort], [ws, wsPort])
-  }
-
-  async function server(made: Server, port: number): Promise<void> {
-    ports.push([port, await listening(made)])
-    made.on('connection', (socket) => {
-      socket.on('error', () => {})
-      ends.push(() => socket.destroy())
-    })
-    ends.push(() => made.close())
-  }
-
-  await broker(everything, 1883, 8083)
-  await broker(refusing, 1884, 8084)
-  await broker(little, 1885, 8086)
+  const running = new Running()
+  await running.broker(everything, 1883, 8083)
+  await running.broker(refusing, 1884, 8084)
+  await running.broker(little, 1885, 8086)
   const moved = { location: '/mqtt' }
-  await server(
-    createHttpServer(({ url }, response) => response.writeHead(url === '/moved' ? 301 : 404, moved).end()),
-    8080,
-  )
+  const pages = createHttpServer(({ url }, response) => response.writeHead(url === '/moved' ? 301 : 404, moved).end())
+  await running.server(pages, 8080)
   const bare = createHttpServer()
   const sockets = new WebSocketServer({ server: bare, handleProtocols: () => false })
-  ends.push(() => sockets.close())
-  await server(bare, 8085)
-  await server(
-    createTlsServer({ ...selfSigned('localhost') }, () => {}).on('tlsClientError', () => {}),
+  running.ends.push(() => sockets.close())
+  await running.server(bare, 8085)
+  const secure = createTlsServer({ ...selfSigned('localhost') }, () => {})
+  await running.server(
+    secure.on('tlsClientError', () => {}),
     8883,
   )
-  await server(
-    createServer(() => {}),
-    1887,
-  )
-  await server(
-    createServer((socket) => socket.once('data', () => socket.end())),
-    1888,
-  )
+  const silent = createServer(() => {})
+  await running.server(silent, 1887)
+  const ending = createServer((socket) => socket.once('data', () => socket.end()))
+  await running.server(ending, 1888)
   const [one = 0, other = 0] = await freePorts(2)
-  ports.push([1998, one], [1999, other])
+  running.ports.push([1998, one], [1999, other])
+  return running
+}
 
-  const swapped = (text: string, pairs: readonly (readonly [from: number, to: number])[]): string => {
-    const known = new Map(pairs)
-    return text.replace(/(?<=127\.0\.0\.1:)\d+/g, (port) => String(known.get(Number(port)) ?? port))
+/** What was started: ports as the transcript has them, and as they are. */
+class Running implements Servers {
+  readonly ports: [fixed: number, open: number][] = []
+  readonly ends: (() => unknown)[] = []
+
+  readonly real = (text: string): string => swapped(text, this.ports)
+  readonly masked = (text: string): string =>
+    swapped(
+      text,
+      this.ports.map(([fixed, open]) => [open, fixed] as const),
+    )
+
+  async broker(options: MemoryBrokerOptions, tcp: number, ws: number): Promise<void> {
+    const made = new MemoryBroker(options)
+    this.ends.push(() => made.close())
+    const { urls } = await made.serve({ tcp: 0, ws: 0 })
+    const [tcpPort = 0, wsPort = 0] = urls.map((url) => Number(new URL(url).port))
+    this.ports.push([tcp, tcpPort], [ws, wsPort])
   }
-  return {
-    real: (text) => swapped(text, ports),
-    masked: (text) =>
-      swapped(
-        text,
-        ports.map(([fixed, open]) => [open, fixed] as const),
-      ),
-    async stop() {
-      for (const end of ends) await end()
-    },
+
+  async server(made: Server, port: number): Promise<void> {
+    this.ports.push([port, await listening(made)])
+    made.on('connection', (socket) => {
+      socket.on('error', () => {})
+      this.ends.push(() => socket.destroy())
+    })
+    this.ends.push(() => made.close())
   }
+
+  async stop(): Promise<void> {
+    for (const end of this.ends) await end()
+  }
+}
+
+function swapped(text: string, pairs: readonly (readonly [from: number, to: number])[]): string {
+  const known = new Map(pairs)
+  return text.replace(/(?<=127\.0\.0\.1:)\d+/g, (port) => String(known.get(Number(port)) ?? port))
 }

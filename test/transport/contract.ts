@@ -4,7 +4,8 @@
 
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Transport } from '../../src/transport/transport.js'
-import { pattern, pause, Recorder } from './recorder.js'
+import { pause } from '../pausing.js'
+import { pattern, Recorder } from './recorder.js'
 
 /** A connected pair; `cleanup` removes what stands behind it. */
 export interface Pair {
@@ -91,11 +92,11 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       const { a, b } = await make()
       a.open()
       a.write(pattern(10, 1))
-      await pause()
+      await pause(30)
       a.write(pattern(5000, 2))
-      await pause()
+      await pause(30)
       b.open()
-      await pause()
+      await pause(30)
       a.write(pattern(20, 3))
       await b.until(() => b.length >= 5030, 'all bytes')
       expect(b.bytes.equals(Buffer.concat([pattern(10, 1), pattern(5000, 2), pattern(20, 3)]))).toBe(true)
@@ -106,7 +107,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       a.open()
       a.write(pattern(3000))
       a.close()
-      await pause()
+      await pause(30)
       b.open()
       await b.untilClosed()
       expect(b.bytes.equals(pattern(3000))).toBe(true)
@@ -121,12 +122,12 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       expect(a.drains).toBe(0)
       await a.until(() => a.drains > 0, 'drain')
       await b.until(() => b.length >= count * block.length, 'all bytes')
-      await pause()
+      await pause(30)
       expect(a.drains).toBe(1)
       const more = fill(a)
       await a.until(() => a.drains > 1, 'second drain')
       await b.until(() => b.length >= (count + more) * block.length, 'all bytes')
-      await pause()
+      await pause(30)
       expect(a.drains).toBe(2)
     })
 
@@ -137,7 +138,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       const calls: [number, unknown][] = []
       for (let index = 0; index < 20; index++) a.write(pattern(1 + index * 997), (error) => calls.push([index, error]))
       await b.until(() => b.length >= 20 + 997 * 190, 'all bytes')
-      await pause()
+      await pause(30)
       expect(calls).toEqual(Array.from({ length: 20 }, (_, index) => [index, undefined]))
     })
 
@@ -164,7 +165,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       a.close()
       b.close()
       await Promise.all([a.untilClosed(), b.untilClosed()])
-      await pause()
+      await pause(30)
       expect([a.ends, b.ends, a.cause, b.cause]).toEqual([1, 1, undefined, undefined])
     })
 
@@ -172,7 +173,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       const { a, b } = await make()
       a.close()
       b.open()
-      await pause()
+      await pause(30)
       a.open()
       await Promise.all([a.untilClosed(), b.untilClosed()])
       expect([a.cause, b.cause]).toEqual([undefined, undefined])
@@ -187,7 +188,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       a.destroy(cause)
       a.destroy(new Error('again'))
       await Promise.all([a.untilClosed(), b.untilClosed()])
-      await pause()
+      await pause(30)
       expect([a.ends, b.ends]).toEqual([1, 1])
       expect(a.cause).toBe(cause)
       expect(a.length).toBe(0)
@@ -201,7 +202,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       const count = fill(a, (error) => errors.push(error))
       a.destroy()
       await Promise.all([a.untilClosed(), b.untilClosed()])
-      await pause()
+      await pause(30)
       expect(errors).toHaveLength(count)
       expect(errors.at(-1)).toBeInstanceOf(Error)
       expect(b.length).toBeGreaterThanOrEqual(errors.filter((error) => error === undefined).length * block.length)
@@ -216,7 +217,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       a.write(new Uint8Array(24 * 1024 * 1024), (error) => errors.push(error))
       a.destroy()
       await a.untilClosed()
-      await pause()
+      await pause(30)
       expect(errors).toEqual([expect.any(Error)])
     })
 
@@ -224,7 +225,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       const { a, b } = await make()
       b.open()
       b.write(pattern(100))
-      await pause()
+      await pause(30)
       const cause = new Error('unwanted')
       a.destroy(cause)
       await b.untilClosed()
@@ -238,7 +239,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       a.open()
       const cause = new Error('bad bytes')
       a.write(pattern(100_000))
-      await pause()
+      await pause(30)
       b.onEvent = () => b.destroy(cause)
       b.open()
       await pause(60)
@@ -255,7 +256,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       fill(a)
       b.destroy()
       await a.untilClosed()
-      await pause()
+      await pause(30)
       expect(a.ends).toBe(1)
     })
 
@@ -270,7 +271,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       expect(a.write(pattern(10), (error) => errors.push(error))).toBe(false)
       a.close()
       a.destroy(new Error('late'))
-      await pause()
+      await pause(30)
       expect(errors).toEqual([expect.any(Error), expect.any(Error)])
       expect(b.length).toBe(0)
       expect(a.ends).toBe(1)

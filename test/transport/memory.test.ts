@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createMemoryHub, type MemoryOptions, memoryPair, type Schedule } from '../../src/transport/memory.js'
 import type { Transport } from '../../src/transport/transport.js'
+import { pause } from '../pausing.js'
 import { transportContract } from './contract.js'
-import { pattern, pause, Recorder } from './recorder.js'
+import { pattern, Recorder } from './recorder.js'
 import { failure, never } from './targets.js'
 
 function subject(name: string, options: MemoryOptions) {
@@ -124,7 +125,7 @@ describe('memory knobs', () => {
     const from = new Recorder(a).open()
     expect(from.write(pattern(100))).toBe(true)
     expect(from.write(pattern(1))).toBe(false)
-    await pause()
+    await pause(30)
     expect(from.drains).toBe(0)
     new Recorder(b).open()
     await from.until(() => from.drains === 1)
@@ -209,7 +210,7 @@ describe('memory hub', () => {
     const dial = hub.dial('here', { signal: controller.signal })
     controller.abort(reason)
     await expect(dial).rejects.toBe(reason)
-    await pause()
+    await pause(30)
     expect(accepted).toEqual([])
   })
 })

@@ -1,8 +1,9 @@
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { describe, expect, it } from 'vitest'
 import { messagePortTransport, type Port } from '../../src/transport/message-port.js'
+import { pause } from '../pausing.js'
 import { transportContract } from './contract.js'
-import { pattern, pause, Recorder } from './recorder.js'
+import { pattern, Recorder } from './recorder.js'
 
 function ports(): { port1: Port & { close(): void }; port2: Port & { close(): void } } {
   return new MessageChannel() as unknown as { port1: Port; port2: Port }
@@ -43,7 +44,7 @@ describe('message port', () => {
   it('a peer that only closes its port ends the stream with an error', async () => {
     const { port1, port2 } = ports()
     const a = new Recorder(messagePortTransport(port1)).open()
-    await pause()
+    await pause(30)
     port2.close()
     await a.untilClosed()
     expect(a.cause).toBeInstanceOf(Error)
@@ -84,7 +85,7 @@ describe('message port', () => {
     const { port1, port2 } = ports()
     const a = new Recorder(messagePortTransport(port1)).open()
     while (a.write(pattern(10_000)));
-    await pause()
+    await pause(30)
     expect(a.drains).toBe(0)
     const b = new Recorder(messagePortTransport(port2)).open()
     await a.until(() => a.drains === 1, 'drain')

@@ -129,8 +129,3 @@ export function pattern(length: number, seed = 1): Uint8Array {
   }
   return bytes
 }
-
-/** Lets tasks, timers and sockets run. */
-export function pause(milliseconds = 30): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds))
-}

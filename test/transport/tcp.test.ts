@@ -4,8 +4,10 @@ import type { SocketTransport } from '../../src/transport/socket.js'
 import { portOf } from '../../src/transport/socket-options.js'
 import { dialTcp, listenTcp } from '../../src/transport/tcp.js'
 import type { SocketOptions } from '../../src/transport/transport.js'
+import { pause } from '../pausing.js'
+import { listening } from '../servers.js'
 import { transportContract } from './contract.js'
-import { pattern, pause, Recorder } from './recorder.js'
+import { pattern, Recorder } from './recorder.js'
 import { dialledPair, failure, never, target } from './targets.js'
 
 transportContract({ name: 'tcp', pair: () => dialledPair((accept) => listenTcp({}, accept), dialTcp) })
@@ -26,10 +28,7 @@ async function serve(onSocket: (socket: Socket) => void, allowHalfOpen = false):
     onSocket(socket)
   })
   servers.push(server)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  if (typeof address !== 'object' || !address) throw new Error('no address')
-  return `mqtt://127.0.0.1:${address.port}`
+  return `mqtt://127.0.0.1:${await listening(server)}`
 }
 
 type Lookup = NonNullable<SocketOptions['lookup']>
@@ -65,7 +64,7 @@ describe('dialTcp', () => {
     }) as unknown as Lookup
     const socket = { lookup, family: 4, localAddress: '127.0.0.2', noDelay: false } as const
     const a = new Recorder(await dialTcp(target(`mqtt://broker.test:${url.port}`, { socket }), { signal: never })).open()
-    await pause()
+    await pause(30)
     expect(asked).toEqual([['broker.test', expect.objectContaining({ family: 4 })]])
     expect(peers).toEqual(['127.0.0.2'])
     a.destroy()
@@ -101,7 +100,7 @@ describe('dialTcp', () => {
     const other = dialTcp(target(url), { signal: late.signal })
     late.abort(reason)
     await expect(other).rejects.toBe(reason)
-    await pause()
+    await pause(30)
     expect(connections).toBe(0)
     expect(process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap')).toEqual([])
   })
@@ -163,7 +162,7 @@ describe('dialTcp', () => {
     const url = await serve((socket) => socket.write(pattern(1000, ++count)))
     const a = await dialTcp(target(url), { signal: never })
     const b = await dialTcp(target(url), { signal: never })
-    await pause()
+    await pause(30)
     const [one, other] = [new Recorder(a).open(), new Recorder(b).open()]
     await one.until(() => one.length === 1000)
     await other.until(() => other.length === 1000)
@@ -185,7 +184,7 @@ describe('dialTcp', () => {
     }, true)
     const a = new Recorder(await dialTcp(target(url), { signal: never })).open()
     await a.untilClosed()
-    await pause()
+    await pause(30)
     expect([a.bytes.toString(), a.cause, ended]).toEqual(['bye', undefined, true])
   })
 
@@ -196,7 +195,7 @@ describe('dialTcp', () => {
     expect((a.cause as { code?: string }).code).toBe('ECONNRESET')
     a.write(pattern(1))
     a.destroy()
-    await pause()
+    await pause(30)
     expect(a.ends).toBe(1)
   })
 
@@ -222,7 +221,7 @@ describe('listenTcp', () => {
   it('close() cuts what was accepted and stops accepting', async () => {
     const listener = await listenTcp({}, () => {})
     const a = new Recorder(await dialTcp(target(listener.url), { signal: never })).open()
-    await pause()
+    await pause(30)
     await listener.close()
     await a.untilClosed()
     const socket = connect(Number(new URL(listener.url).port), '127.0.0.1')

@@ -10,8 +10,9 @@ import type { ClientOptions } from '../../src/client/api/index.js'
 import { Client } from '../../src/client/node.js'
 import type { MqttError } from '../../src/errors.js'
 import type { TlsOptions } from '../../src/transport/transport.js'
+import { pause } from '../pausing.js'
+import { listening } from '../servers.js'
 import { hasOpenssl, type Identity, issue, issueBetween, selfSigned } from './certificates.js'
-import { pause } from './recorder.js'
 
 const possible = hasOpenssl() || process.env['CI'] !== undefined
 if (!possible) console.warn('The TLS matrix needs openssl, which is not here: it is left out')
@@ -89,13 +90,12 @@ function tests(): void {
         secure.emit('connection', socket)
       })
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const port = await listening(server)
     open.push(() => {
       for (const socket of sockets) socket.destroy()
       server.close()
     })
-    const address = server.address()
-    return Object.assign(recording, { port: typeof address === 'object' && address !== null ? address.port : 0 })
+    return Object.assign(recording, { port })
   }
 
   /** Connects, and gives the error; undefined when it worked. */
@@ -161,7 +161,7 @@ function tests(): void {
     it.each(cases)('T18 O12: %s: a typed error, and not one byte of MQTT reaches the server', async (_name, server, tls, cause) => {
       const recording = await record(server())
       const error = await attempt(scheme, recording.port, tls())
-      await pause()
+      await pause(30)
       expect(error?.fault).toBe('remote')
       // Servers of this platform hang up on a client whose certificate they do not like, without a word of TLS.
       if (tls().cert !== undefined) expect(['ERR_TLS', 'ERR_CONNECT_FAILED']).toContain(error?.code)

@@ -5,9 +5,11 @@ import { dialTcp, listenTcp } from '../../src/transport/tcp.js'
 import { dialTls } from '../../src/transport/tls.js'
 import type { Dial, SocketOptions, TlsOptions } from '../../src/transport/transport.js'
 import { dialWebSocketNode, listenWebSocket } from '../../src/transport/websocket-node.js'
+import { pause } from '../pausing.js'
+import { listening } from '../servers.js'
 import { hasOpenssl, type Identity, issue, selfSigned } from './certificates.js'
 import { transportContract } from './contract.js'
-import { pattern, pause, Recorder } from './recorder.js'
+import { pattern, Recorder } from './recorder.js'
 import { dialledPair, failure, never, target } from './targets.js'
 
 const possible = hasOpenssl() || process.env['CI'] !== undefined
@@ -54,13 +56,6 @@ function tests(): void {
     })
     servers.push(server)
     return listening(server)
-  }
-
-  async function listening(server: Server | ReturnType<typeof createPlain>): Promise<number> {
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const address = server.address()
-    if (typeof address !== 'object' || !address) throw new Error('no address')
-    return address.port
   }
 
   // Resolves every name to this machine.
@@ -188,7 +183,7 @@ function tests(): void {
         expect([error.code, error.option]).toEqual(['ERR_INVALID_OPTION', option])
         expect(error.message).not.toContain('PRIVATE KEY')
       }
-      await pause()
+      await pause(30)
       expect(connections).toBe(0)
     })
 
@@ -291,10 +286,10 @@ function tests(): void {
       const dialled = dialTls(target(`mqtts://127.0.0.1:${port}`), { signal: controller.signal })
       const reason = new Error('changed my mind')
       const rejected = expect(dialled).rejects.toBe(reason)
-      await pause()
+      await pause(30)
       controller.abort(reason)
       await rejected
-      await pause()
+      await pause(30)
       expect(closed).toBe(true)
       await expect(dialTls(target(`mqtts://127.0.0.1:${port}`), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
     })

@@ -1,11 +1,12 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import type { SocketOptions, Transport } from '../../src/transport/transport.js'
 import { dialWebSocketNode, listenWebSocket } from '../../src/transport/websocket-node.js'
+import { pause } from '../pausing.js'
+import { closed, listening } from '../servers.js'
 import { transportContract } from './contract.js'
-import { pattern, pause, Recorder } from './recorder.js'
+import { pattern, Recorder } from './recorder.js'
 import { dialledPair, failure, never, target } from './targets.js'
 import { answer, frame, rawServer } from './websocket-server.js'
 import { websocketSuite } from './websocket-suite.js'
@@ -72,7 +73,7 @@ describe('dialWebSocketNode, Node only', () => {
     const chunks: Uint8Array[] = []
     near.open({ buffer: () => new Uint8Array(1), read: () => {}, chunk: (bytes) => chunks.push(bytes), drain: () => {}, closed: () => {} })
     far[0]?.write(pattern(10))
-    await pause()
+    await pause(30)
     expect(chunks).toHaveLength(1)
     expect(chunks[0]?.buffer.byteLength).toBeGreaterThan(10)
     await listener.close()
@@ -84,18 +85,16 @@ describe('listenWebSocket', () => {
     const location = 'https://admin:SECRET@other.test/mqtt?token=SECRET'
     const server = createServer()
     server.on('upgrade', (_request, socket) => socket.end(`HTTP/1.1 301 Moved Permanently\r\nLocation: ${location}\r\nContent-Length: 0\r\n\r\n`))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
+    const port = await listening(server)
     const { message } = await failure(dialWebSocketNode(target(`ws://127.0.0.1:${port}/old?token=SECRET`), { signal: never }))
     expect(message).toContain('HTTP 301 to https://other.test/mqtt,')
     expect(message).not.toContain('SECRET')
-    await new Promise((resolve) => server.close(resolve))
+    await closed(server)
   })
 
   it('shares an HTTP server of the caller, at its path only', async () => {
     const server = createServer((_request, response) => response.end('page'))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
+    const port = await listening(server)
     const listener = await listenWebSocket({ server, path: '/broker' }, () => {})
     expect(listener.url).toBe(`ws://127.0.0.1:${port}/broker`)
     const a = new Recorder(await dialWebSocketNode(target(listener.url), { signal: never })).open()
@@ -105,7 +104,7 @@ describe('listenWebSocket', () => {
     await a.untilClosed()
     expect(server.listening).toBe(true)
     server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
+    await closed(server)
   })
 
   it('rejects when the port is taken', async () => {

@@ -5,7 +5,8 @@
 
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { listening } from '../servers.js'
 
 /** A server, its URL, and what it was asked. */
 export interface RawServer {
@@ -29,9 +30,9 @@ export async function rawServer(upgrade: (socket: Socket, request: IncomingMessa
     requests.push(request)
     upgrade(socket as Socket, request)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listening(server)
   return {
-    url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/mqtt`,
+    url: `ws://127.0.0.1:${port}/mqtt`,
     requests,
     close: () =>
       new Promise((resolve) => {

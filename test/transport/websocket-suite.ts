@@ -2,7 +2,8 @@
 
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Dial } from '../../src/transport/transport.js'
-import { pattern, pause, Recorder } from './recorder.js'
+import { pause } from '../pausing.js'
+import { pattern, Recorder } from './recorder.js'
 import { failure, never, target } from './targets.js'
 import { answer, closeFrame, frame, type RawServer, rawServer } from './websocket-server.js'
 
@@ -65,7 +66,7 @@ export function websocketSuite(name: string, dial: Dial): void {
         socket.write(answer(request, changes))
       })
       expect((await failure(dial(target(url), { signal: never }))).message).not.toBe('')
-      await pause()
+      await pause(30)
       expect(closed).toBe(true)
     })
 
@@ -82,7 +83,7 @@ export function websocketSuite(name: string, dial: Dial): void {
       const second = await serve((socket, request) => socket.write(answer(request)))
       const { url } = await serve((socket) => socket.end(`HTTP/1.1 302 Found\r\nLocation: ${second.url}\r\nContent-Length: 0\r\n\r\n`))
       await failure(dial(target(url), { signal: never }))
-      await pause()
+      await pause(30)
       expect(second.requests).toEqual([])
     })
 
@@ -100,10 +101,10 @@ export function websocketSuite(name: string, dial: Dial): void {
       const controller = new AbortController()
       const dialled = dial(target(url), { signal: controller.signal })
       const rejected = expect(dialled).rejects.toBe(reason)
-      await pause()
+      await pause(30)
       controller.abort(reason)
       await rejected
-      await pause()
+      await pause(30)
       expect([requests.length, closed]).toEqual([1, true])
     })
 

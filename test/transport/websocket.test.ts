@@ -2,8 +2,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { WebSocket as NodeWebSocket } from 'ws'
 import { dialWebSocket } from '../../src/transport/websocket.js'
 import { listenWebSocket } from '../../src/transport/websocket-node.js'
+import { pause } from '../pausing.js'
 import { transportContract } from './contract.js'
-import { pattern, pause, Recorder } from './recorder.js'
+import { pattern, Recorder } from './recorder.js'
 import { dialledPair, failure, never, target } from './targets.js'
 import { websocketSuite } from './websocket-suite.js'
 
@@ -96,7 +97,7 @@ describe('dialWebSocket with a class under control', () => {
     await a.untilClosed()
     socket.onclose?.({ code: 1006, reason: '' })
     socket.onmessage?.({ data: new ArrayBuffer(4) })
-    await pause()
+    await pause(30)
     expect([a.ends, a.length]).toEqual([1, 0])
     expect(a.cause).toBeInstanceOf(Error)
   })
@@ -106,7 +107,7 @@ describe('dialWebSocket with a class under control', () => {
     socket.onerror?.({})
     socket.onclose?.({ code: 4401, reason: 'expired' })
     await a.untilClosed()
-    await pause()
+    await pause(30)
     expect(a.ends).toBe(1)
     expect(a.cause).toMatchObject({ code: 4401, reason: 'expired' })
   })
@@ -178,7 +179,7 @@ describe('dialWebSocket with a class under control', () => {
     socket.bufferedAmount = unsent
     socket.onclose?.({ code: 1000, reason: '' })
     await a.untilClosed()
-    await pause()
+    await pause(30)
     expect([done, a.cause, a.drains]).toEqual([[outcome], undefined, 0])
   })
 

@@ -16,7 +16,8 @@ import { connack, packet, publish, uint16 } from '../budgets/bytes.js'
 import { dataFrame, FrameReader, shake } from '../budgets/frames.js'
 import { within } from '../interop/waiting.js'
 import { root } from '../package/fixture.js'
-import { pause } from './recorder.js'
+import { pause } from '../pausing.js'
+import { listening } from '../servers.js'
 
 const open: (() => unknown)[] = []
 
@@ -35,13 +36,12 @@ async function serve(scheme: string, react: Reaction): Promise<string> {
     socket.on('error', () => undefined)
     void accept(scheme, socket, react)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listening(server)
   open.push(() => {
     for (const socket of sockets) socket.destroy()
     server.close()
   })
-  const address = server.address()
-  return `${scheme}://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/mqtt`
+  return `${scheme}://127.0.0.1:${port}/mqtt`
 }
 
 async function accept(scheme: string, socket: Socket, react: Reaction): Promise<void> {
@@ -107,7 +107,7 @@ describe.each(['mqtt', 'ws'])('after the end, over %s', (scheme) => {
     await client.connect()
     const error = await within(client.closed, 'the end')
     expect(error?.code).toBe('ERR_CONNECTION_LOST')
-    await pause()
+    await pause(30)
     expect(causes).toEqual([error])
   })
 })
@@ -130,10 +130,9 @@ describe('O15 a WebSocket handshake that is refused', () => {
         socket.end(answer)
       })
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const port = await listening(server)
     open.push(() => server.close())
-    const address = server.address()
-    const client = new Client(`ws://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/mqtt`, { reconnect: false, connectTimeout: 2000 })
+    const client = new Client(`ws://127.0.0.1:${port}/mqtt`, { reconnect: false, connectTimeout: 2000 })
     const error = await client.connect().then(
       () => undefined,
       (reason: MqttError) => reason,

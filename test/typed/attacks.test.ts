@@ -2,9 +2,9 @@
 import { expect, it } from 'vitest'
 import { MqttError } from '../../src/errors.js'
 import * as mq from '../../src/typed/index.js'
-import { brokerOf, clientOn, until } from './rig.js'
-
-const sleep = (time: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, time))
+import { eventually } from '../interop/waiting.js'
+import { pause } from '../pausing.js'
+import { brokerOf, clientOn } from './rig.js'
 
 /** A schema of numbers that answers later: odd ones much later. */
 const late: mq.StandardSchema<number> = {
@@ -12,7 +12,7 @@ const late: mq.StandardSchema<number> = {
     version: 1,
     vendor: 'test',
     validate: async (value) => {
-      await sleep(Number(value) % 2 === 1 ? 15 : 1)
+      await pause(Number(value) % 2 === 1 ? 15 : 1)
       return typeof value === 'number' ? { value } : { issues: [{ message: 'no number' }] }
     },
   },
@@ -52,7 +52,7 @@ it('what a generator says on purpose, and a client that ends, are no lines of th
       if (value === 1) throw new MqttError('ERR_REMOTE', 'no such number', { reasonName: 'none' })
       for (let n = value; ; n++) {
         yield n
-        await sleep(1)
+        await pause(1)
       }
     } finally {
       isOver = value === 2
@@ -61,7 +61,7 @@ it('what a generator says on purpose, and a client that ends, are no lines of th
   await expect(numbers.on(caller).stream(1).next()).rejects.toMatchObject({ code: 'ERR_REMOTE', reasonName: 'none' })
   await numbers.on(caller).stream(2).next()
   await server.disconnect()
-  await until(() => isOver)
+  await eventually(() => isOver)
   expect(lines).toEqual([])
 })
 
@@ -71,7 +71,7 @@ it('latest values keep the order of messages whose schema takes its time, those 
   await using latest = await mq.channel('l/{id}', mq.json(late), { qos: 1 }).on(client).latest().ready
   const sent = [...Array.from({ length: 6 }, (_, n) => ['l/x', String(n)]), ['l/y', '1'], ['l/y', ''], ['l/z', '1']] as const
   for (const [topic, payload] of sent) other.publish(topic as string, payload as string, { qos: 1 }).catch(() => undefined)
-  await until(() => latest.has('l/z'))
+  await eventually(() => latest.has('l/z'))
   expect([...latest].map(([topic, { value }]) => [topic, value])).toEqual([
     ['l/x', 5],
     ['l/z', 1],
@@ -97,7 +97,7 @@ it('streams that are left in every way end their generators', async () => {
     try {
       for (let n = value; ; n++) {
         yield n
-        await sleep(1)
+        await pause(1)
       }
     } finally {
       ended += 1
@@ -122,7 +122,7 @@ it('streams that are left in every way end their generators', async () => {
   await aborted.next()
   abort.abort()
   await expect(aborted.next()).rejects.toMatchObject({ code: 'ERR_ABORTED' })
-  await until(() => began >= 4 && ended === began, 'the end of each')
+  await eventually(() => began >= 4 && ended === began, 'the end of each')
 })
 
 it('on 3.1.1 there are no operations: each call says so', async () => {

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../src/client/api/index.js'
 import type { MqttError } from '../../src/errors.js'
 import * as mq from '../../src/typed/index.js'
-import { brokerOf, clientOn, until } from './rig.js'
+import { eventually } from '../interop/waiting.js'
+import { brokerOf, clientOn } from './rig.js'
 
 const temperature = mq.channel('plant/{line}/{device}/temperature', mq.json<{ value: number }>(), { qos: 1 })
 
@@ -72,7 +73,7 @@ describe('a channel', () => {
     const values: unknown[] = []
     const handling = await status.listen(({ value }) => void values.push(value), { qos: 0 })
     await status.publish('again')
-    await until(() => values.length === 1)
+    await eventually(() => values.length === 1)
     expect(values).toEqual(['again'])
     await handling.unsubscribe()
   })
@@ -125,7 +126,7 @@ describe('a channel', () => {
     expect(() => slow.will({ value: 1 })).toThrow(unsupported)
     await using subscription = await slow.subscribe()
     for (let n = 0; n < 30; n++) await slow.publish({ value: n })
-    await until(() => subscription.size === 30)
+    await eventually(() => subscription.size === 30)
     expect(() => subscription.read()).toThrow(unsupported)
     const got: number[] = []
     got.push((await subscription.next())?.value.twice as number)
@@ -178,7 +179,7 @@ describe('a channel', () => {
       .on(client)
       .listen(({ value }) => void kept.push(value), { lifetime: 'borrowed' })
     for (let n = 0; n < 300; n++) await client.publish('b', Uint8Array.of(n & 255, 1, 2))
-    await until(() => kept.length === 300)
+    await eventually(() => kept.length === 300)
     expect(kept.every((bytes, n) => bytes[0] === (n & 255) && bytes.length === 3)).toBe(true)
     await handling.unsubscribe()
   })
@@ -191,74 +192,103 @@ const policies = ['skip', 'reject', 'throw', 'deliver'] as const
 const readings = ['for await', 'next', 'batches', 'listen'] as const
 const versions = [5, 4] as const
 
+interface Cell {
+  readonly policy: (typeof policies)[number]
+  readonly qos: (typeof qualities)[number]
+  readonly ack: (typeof ackModes)[number]
+  readonly reading: (typeof readings)[number]
+  readonly version: (typeof versions)[number]
+}
+
+/** Seven good payloads, the bad ones behind the first of them. */
+const payloads = ['{"value":0}', ...bad, ...Array.from({ length: 6 }, (_, n) => `{"value":${n + 1}}`)]
+
+const boundTo = (client: Awaited<ReturnType<typeof clientOn>>, qos: Cell['qos']) => mq.channel('v', mq.json(doubling), { qos }).on(client)
+
+/** Reads in the way of the cell until seven values came; gives what is to be waited for, and what counts and ends it. */
+async function reader({ reading, policy: onInvalid, ack }: Cell, bound: ReturnType<typeof boundTo>) {
+  const values: number[] = []
+  const errors: MqttError[] = []
+  const take = (received: mq.Received<object, { twice: number }> | mq.Invalid<object>): boolean => {
+    if (received.error === undefined) values.push(received.value.twice / 2)
+    else errors.push(received.error)
+    if (ack === 'manual') received.message.ack()
+    return values.length < 7
+  }
+  if (reading === 'listen') {
+    const handling = await bound.listen((received) => void take(received), { onInvalid, ack: ack === 'manual' ? 'auto' : ack })
+    const done = onInvalid === 'throw' ? () => handling.done : () => eventually(() => values.length === 7, 'seven values')
+    return { values, errors, source: handling, done }
+  }
+  const subscription = await bound.subscribe({ onInvalid, ack })
+  const ways = {
+    next: async () => {
+      while (take((await subscription.next({ timeout: 4000 })) as never));
+    },
+    batches: async () => {
+      for await (const batch of subscription.batches()) if (!batch.map((each) => take(each as never)).every(Boolean)) break
+    },
+    'for await': async () => {
+      for await (const each of subscription) if (!take(each as never)) break
+    },
+  }
+  return { values, errors, source: subscription, done: ways[reading] }
+}
+
+/** Reason codes of the acknowledgements that leave. */
+function acknowledgements(client: Awaited<ReturnType<typeof clientOn>>): number[] {
+  const codes: number[] = []
+  client.on('packet', ({ direction, packet }) => {
+    if (direction === 'out' && (packet.type === 'puback' || packet.type === 'pubrec')) codes.push(packet.reasonCode)
+  })
+  return codes
+}
+
+/** How the acknowledgements of all payloads are to come out. */
+async function expectAcknowledged(codes: readonly number[], { policy, qos, ack, reading, version }: Cell): Promise<void> {
+  if (qos === 0) return
+  // The last one of a bare `next()` is acknowledged with the one after it.
+  const open = reading === 'next' && ack === 'auto' ? 1 : 0
+  await eventually(() => codes.length === payloads.length - open, 'every acknowledgement')
+  const hasRefused = policy === 'reject' && ack !== 'on-receive' && version === 5
+  expect(codes.filter((code) => code !== 0)).toEqual(hasRefused ? bad.map(() => 0x99) : [])
+}
+
 describe('bad payloads', () => {
-  const cells = policies.flatMap((policy) =>
+  const cells: Cell[] = policies.flatMap((policy) =>
     qualities.flatMap((qos) =>
       ackModes.flatMap((ack) => readings.flatMap((reading) => versions.map((version) => ({ policy, qos, ack, reading, version })))),
     ),
   )
   it.each(cells.filter(({ ack, reading }) => reading !== 'listen' || ack !== 'manual'))(
     '$policy, QoS $qos, ack $ack, $reading, MQTT version $version',
-    async ({ policy, qos, ack, reading, version }) => {
+    async (cell) => {
+      const { policy, qos, ack, version } = cell
       const { client, other, told, warnings } = await pair({ receiveMaximum: version === 5 ? 3 : undefined, protocolVersion: version })
-      /** What a refused message is acknowledged with: 3.1.1 has no reason codes. */
-      const refused = version === 5 ? 0x99 : 0
-      const codes: number[] = []
-      client.on('packet', ({ direction, packet }) => {
-        if (direction === 'out' && (packet.type === 'puback' || packet.type === 'pubrec')) codes.push(packet.reasonCode)
-      })
-      const bound = mq.channel('v', mq.json(doubling), { qos }).on(client)
-      const values: number[] = []
-      const errors: MqttError[] = []
-      const take = (received: mq.Received<object, { twice: number }> | mq.Invalid<object>): void => {
-        if (received.error === undefined) values.push(received.value.twice / 2)
-        else errors.push(received.error)
-        if (ack === 'manual') received.message.ack()
-      }
-      const options = { onInvalid: policy, ack } as const
-      const subscription = reading === 'listen' ? undefined : await bound.subscribe(options)
-      const handling = reading === 'listen' ? await bound.listen(take, { onInvalid: policy, ack: ack === 'manual' ? 'auto' : ack }) : undefined
-      const payloads = ['{"value":0}', ...bad, ...Array.from({ length: 6 }, (_, n) => `{"value":${n + 1}}`)]
+      const codes = acknowledgements(client)
+      const bound = boundTo(client, qos)
+      const { values, errors, source, done } = await reader(cell, bound)
       for (const payload of payloads) other.publish('v', payload, { qos }).catch(() => undefined)
-      const read = async (): Promise<void> => {
-        if (subscription === undefined) return handling?.done
-        if (reading === 'next') while (values.length < 7) take((await subscription.next({ timeout: 4000 })) as never)
-        else if (reading === 'batches') {
-          for await (const batch of subscription.batches()) {
-            for (const each of batch) take(each as never)
-            if (values.length >= 7) break
-          }
-        } else
-          for await (const each of subscription) {
-            take(each as never)
-            if (values.length >= 7) break
-          }
-      }
       if (policy === 'throw') {
-        await expect(read()).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD' })
+        await expect(done()).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD' })
         expect(values).toEqual([0])
         expect(told.length).toBe(1)
-        if (qos > 0 && ack !== 'on-receive') await until(() => codes.length >= 2 && codes.includes(refused), 'an acknowledgement')
+        // What a refused message is acknowledged with: 3.1.1 has no reason codes.
+        const refused = version === 5 ? 0x99 : 0
+        if (qos > 0 && ack !== 'on-receive') await eventually(() => codes.length >= 2 && codes.includes(refused), 'an acknowledgement')
       } else {
-        if (reading === 'listen') await until(() => values.length === 7, 'seven values')
-        else await read()
+        await done()
         expect(values).toEqual([0, 1, 2, 3, 4, 5, 6])
-        expect((subscription ?? handling)?.invalid).toBe(bad.length)
+        expect(source.invalid).toBe(bad.length)
         expect(told.map(({ topic, error, start }) => [topic, error.code, new TextDecoder().decode(start)])).toEqual(
           bad.map((text) => ['v', 'ERR_INVALID_PAYLOAD', text]),
         )
         expect(errors.length).toBe(policy === 'deliver' ? bad.length : 0)
-        if (qos > 0) {
-          // The last one of a bare `next()` is acknowledged with the one after it.
-          const open = reading === 'next' && ack === 'auto' ? 1 : 0
-          await until(() => codes.length === payloads.length - open, 'every acknowledgement')
-          const hasRefused = policy === 'reject' && ack !== 'on-receive' && version === 5
-          expect(codes.filter((code) => code !== 0)).toEqual(hasRefused ? bad.map(() => 0x99) : [])
-        }
+        await expectAcknowledged(codes, cell)
       }
       expect(warnings.filter((line) => line.includes('invalid payload'))).toHaveLength(1)
       expect(client.state).toBe('connected')
-      await (subscription ?? handling)?.unsubscribe()
+      await source.unsubscribe()
       // The window is free: as many again go through.
       if (policy !== 'throw') {
         await using again = await bound.subscribe()
@@ -312,9 +342,9 @@ describe('bad payloads', () => {
         { qos: 1, onInvalid: 'deliver' },
       )
     await other.publish('v', 'x', { qos: 1 })
-    await until(() => attempts === 3)
+    await eventually(() => attempts === 3)
     await other.publish('v', 'y', { qos: 1 })
-    await until(() => attempts === 4)
+    await eventually(() => attempts === 4)
     expect([handling.invalid, told.length]).toEqual([2, 2])
     const wrong = mq
       .channel('v', mq.number())
@@ -399,7 +429,7 @@ describe('bad payloads', () => {
     })
     client.on('invalid', () => void channel.publish({ id: 'a' }, 1))
     await other.publish('v/a', 'x', { qos: 1 })
-    await until(() => got.length === 5)
+    await eventually(() => got.length === 5)
     expect(got).toEqual([1, 2, 3, 4, 5])
     expect(told).toHaveLength(1)
     await using subscription = await channel.subscribe([{ id: 'b' }, { id: 'b' }, {}])
@@ -415,7 +445,7 @@ describe('bad payloads', () => {
     const channels = Array.from({ length: 300 }, (_, n) => mq.channel(`many/${n}/{id}` as 'many/0/{id}', mq.number()))
     await Promise.all(channels.map((channel, n) => channel.on(client).listen(({ params, value }) => void got.push(`${n} ${params.id} ${value}`))))
     for (let n = 0; n < 300; n += 7) await other.publish(`many/${n}/x`, String(n))
-    await until(() => got.length === 43)
+    await eventually(() => got.length === 43)
     expect(got).toEqual(Array.from({ length: 43 }, (_, n) => `${n * 7} x ${n * 7}`))
   })
 

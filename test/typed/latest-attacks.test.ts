@@ -5,7 +5,9 @@ import { describe, expect, it } from 'vitest'
 import type { Message } from '../../src/client/api/index.js'
 import * as mq from '../../src/typed/index.js'
 import { TopicRows } from '../../src/typed/rows.js'
-import { brokerOf, clientOn, until } from './rig.js'
+import { eventually } from '../interop/waiting.js'
+import { turn } from '../pausing.js'
+import { brokerOf, clientOn } from './rig.js'
 
 const level = mq.channel('tank/{id}/level', mq.json<number>(), { qos: 1 })
 
@@ -84,7 +86,6 @@ async function costs(
 }
 
 describe('four times the number is no more than six times the work', () => {
-  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
   const works: Record<string, (count: number) => Promise<void>> = {
     'a snapshot for each change': async (count) => {
       const from = subscriber()
@@ -163,7 +164,7 @@ describe('four times the number is no more than six times the work', () => {
         from.give(id, 0)
         if (id % (count / 100) === 0) await new Promise((resolve) => setTimeout(resolve, 2))
       }
-      await until(() => latest.size === 0, 'the end of all')
+      await eventually(() => latest.size === 0, 'the end of all')
     }
     await expiring(2500)
     const [few, many] = await costs(
@@ -236,7 +237,7 @@ describe('endings', () => {
     const broker = brokerOf()
     const client = await clientOn(broker)
     await broker.close()
-    await until(() => client.state !== 'connected')
+    await eventually(() => client.state !== 'connected')
     const latest = level.on(client).latest()
     const change = latest.changes().next()
     const result = await Promise.race([
@@ -275,10 +276,10 @@ describe('endings', () => {
     await latest.ready
     from.refuse(1)
     from.connect()
-    await until(() => from.listens === 2)
+    await eventually(() => from.listens === 2)
     await new Promise((resolve) => setTimeout(resolve, 5))
     from.connect()
-    await until(() => from.listens === 3)
+    await eventually(() => from.listens === 3)
     await from.give('a', 1)
     expect(latest.get('tank/a/level')?.value).toBe(1)
     const change = latest.changes().next()
@@ -363,11 +364,11 @@ describe('readers and listeners', () => {
       if (told.filter((name) => name === 'third').length === 2) latest.unsubscribe()
     })
     await level.on(client).publish({ id: 1 }, 1)
-    await until(() => told.includes('third'))
+    await eventually(() => told.includes('third'))
     expect(told).toEqual(['first', 'third'])
     expect(lines.filter((line) => line.includes('a listener of latest values threw') && line.includes('mine'))).toHaveLength(1)
     await level.on(client).publish({ id: 1 }, 2)
-    await until(() => told.filter((name) => name === 'third').length === 2)
+    await eventually(() => told.filter((name) => name === 'third').length === 2)
     expect(client.state).toBe('connected')
   })
 })
@@ -379,11 +380,11 @@ describe('MQTT 3.1.1', () => {
     await level.on(client).publish({ id: 'a' }, 1, { retain: true })
     await using latest = level.on(client).latest()
     await latest.ready
-    await until(() => latest.size === 1)
+    await eventually(() => latest.size === 1)
     const got: string[] = []
     for await (const message of mq.retained(client, 'tank/#', { quiet: 50 })) got.push(message.topic)
     expect(got).toEqual(['tank/a/level'])
     await client.reconnect({ force: true })
-    await until(() => latest.get('tank/a/level')?.stale === false)
+    await eventually(() => latest.get('tank/a/level')?.stale === false)
   })
 })

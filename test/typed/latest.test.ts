@@ -1,7 +1,8 @@
 /** Latest values, retained messages of now, and web streams. */
 import { describe, expect, it } from 'vitest'
 import * as mq from '../../src/typed/index.js'
-import { brokerOf, clientOn, until } from './rig.js'
+import { eventually } from '../interop/waiting.js'
+import { brokerOf, clientOn } from './rig.js'
 
 const level = mq.channel('tank/{id}/level', mq.json<number>(), { qos: 1 })
 
@@ -14,16 +15,16 @@ describe('latest values', () => {
     await tanks.publish({ id: 'b' }, 2, { retain: true })
     await using latest = tanks.latest()
     await latest.ready
-    await until(() => latest.size === 2, 'two values')
+    await eventually(() => latest.size === 2, 'two values')
     expect(latest.get('tank/a/level')).toMatchObject({ params: { id: 'a' }, value: 1, stale: false })
     await tanks.publish({ id: 'a' }, 3)
-    await until(() => latest.get('tank/a/level')?.value === 3)
+    await eventually(() => latest.get('tank/a/level')?.value === 3)
     await tanks.clear({ id: 'b' })
-    await until(() => !latest.has('tank/b/level'))
+    await eventually(() => !latest.has('tank/b/level'))
     expect([...latest.keys()]).toEqual(['tank/a/level'])
     expect(latest.invalid).toBe(0)
     await client.publish('tank/a/level', 'x', { qos: 1 })
-    await until(() => latest.invalid === 1)
+    await eventually(() => latest.invalid === 1)
     expect(latest.get('tank/a/level')?.value).toBe(3)
   })
 
@@ -56,13 +57,13 @@ describe('latest values', () => {
     const seen: number[] = []
     const stop = subscribe(() => void seen.push(getSnapshot().size))
     await Promise.all(Array.from({ length: 50 }, (_, id) => tanks.publish({ id }, id)))
-    await until(() => seen.at(-1) === 50)
+    await eventually(() => seen.at(-1) === 50)
     expect(seen.length).toBeLessThan(25)
     const full = getSnapshot()
     expect([full.size, empty.size, getSnapshot() === full]).toEqual([50, 0, true])
     stop()
     await tanks.publish({ id: 0 }, 7)
-    await until(() => latest.get('tank/0/level')?.value === 7)
+    await eventually(() => latest.get('tank/0/level')?.value === 7)
     expect(full.get('tank/0/level')?.value).toBe(0)
     expect(seen.at(-1)).toBe(50)
   })
@@ -74,9 +75,9 @@ describe('latest values', () => {
     await using brief = tanks.latest({}, { expire: 60 })
     await Promise.all([bounded.ready, brief.ready])
     for (let id = 0; id < 6; id++) await tanks.publish({ id }, id)
-    await until(() => bounded.has('tank/5/level'))
+    await eventually(() => bounded.has('tank/5/level'))
     expect([...bounded.keys()]).toEqual(['tank/3/level', 'tank/4/level', 'tank/5/level'])
-    await until(() => brief.size === 0)
+    await eventually(() => brief.size === 0)
     for (const options of [{ limit: 0 }, { limit: 1.5 }, { expire: 0 }, { expire: Number.NaN }])
       expect(() => tanks.latest({}, options), JSON.stringify(options)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
   })
@@ -89,11 +90,11 @@ describe('latest values', () => {
     await using latest = level.on(client).latest()
     await latest.ready
     await level.on(other).publish({ id: 'live' }, 2)
-    await until(() => latest.size === 2)
+    await eventually(() => latest.size === 2)
     await client.reconnect({ force: true })
-    await until(() => latest.get('tank/live/level')?.stale === true && latest.get('tank/kept/level')?.stale === false)
+    await eventually(() => latest.get('tank/live/level')?.stale === true && latest.get('tank/kept/level')?.stale === false)
     await level.on(other).publish({ id: 'live' }, 3)
-    await until(() => latest.get('tank/live/level')?.stale === false)
+    await eventually(() => latest.get('tank/live/level')?.stale === false)
   })
 })
 

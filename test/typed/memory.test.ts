@@ -2,7 +2,8 @@
 import { expect, it } from 'vitest'
 import type { Client } from '../../src/client/node.js'
 import * as mq from '../../src/typed/index.js'
-import { brokerOf, clientOn, until } from './rig.js'
+import { eventually } from '../interop/waiting.js'
+import { brokerOf, clientOn } from './rig.js'
 
 const scratch = new Uint8Array(64)
 const reusing = mq.codec<string>({
@@ -50,7 +51,7 @@ it('publishes, posts and writes of one turn', async () => {
   const bound = channel.on(sending)
   const writers = [bound.writableStream().getWriter(), bound.writableStream().getWriter()]
   await Promise.all([...words.map((word) => bound.publish(word)), ...writers.map((writer, n) => writer.write(`w${n}`)), bound.post('post')])
-  await until(() => got.length === 7)
+  await eventually(() => got.length === 7)
   expect(got.sort()).toEqual([...words, 'post', 'w0', 'w1'])
 })
 
@@ -65,7 +66,7 @@ it('large ones, of memory that is all used', async () => {
   const got: number[] = []
   await channel.on(reading).listen(({ value }) => void got.push(value))
   await Promise.all([1, 2, 3, 4, 5, 6].map((value) => channel.on(sending).publish(value)))
-  await until(() => got.length === 6)
+  await eventually(() => got.length === 6)
   expect(got).toEqual([1, 2, 3, 4, 5, 6])
 })
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Client } from '../../src/client/node.js'
 import * as mq from '../../src/typed/index.js'
 import { type Broker, startMosquitto, withMosquitto } from '../interop/brokers.js'
-import { until } from './rig.js'
+import { eventually } from '../interop/waiting.js'
 
 withMosquitto(['TCP'], (transport) => {
   describe.each([5, 4] as const)('through mosquitto, MQTT version %d', (protocolVersion) => {
@@ -28,12 +28,12 @@ withMosquitto(['TCP'], (transport) => {
       const level = mq.channel('plant/{line}/{n:number}', mq.json<{ v: number }>(), { qos: 1, retain: true })
       for (let n = 0; n < 20; n++) await level.on(sending).publish({ line: 'x', n }, { v: n })
       const latest = await level.on(reading).latest({ line: 'x' }, { limit: 15 }).ready
-      await until(() => latest.size === 15)
+      await eventually(() => latest.size === 15)
       await sending.publish('plant/x/03', '{', { qos: 1 })
       await level.on(sending).clear({ line: 'x', n: 19 })
-      await until(() => !latest.has('plant/x/19') && latest.invalid === 1)
+      await eventually(() => !latest.has('plant/x/19') && latest.invalid === 1)
       await reading.reconnect({ force: true })
-      await until(() => latest.size === 15 && [...latest.values()].every(({ stale }) => !stale), 'each confirmed')
+      await eventually(() => latest.size === 15 && [...latest.values()].every(({ stale }) => !stale), 'each confirmed')
       const retained: string[] = []
       for await (const { topic } of mq.retained(sending, 'plant/#')) retained.push(topic)
       expect(retained.length).toBe(19)

@@ -4,7 +4,9 @@ import type { Client } from '../../src/client/node.js'
 import { MqttError } from '../../src/errors.js'
 import type { MemoryBroker } from '../../src/testing/broker/index.js'
 import * as mq from '../../src/typed/index.js'
-import { brokerOf, clientOn, until } from './rig.js'
+import { unhandledIn } from '../client/unhandled.js'
+import { eventually } from '../interop/waiting.js'
+import { brokerOf, clientOn } from './rig.js'
 
 const setpoint = mq.operation('plant/{line}/setpoint', mq.json<{ value: number }>(), mq.json<{ was: number }>())
 const counting = mq.operation('count/{to:number}', mq.text(), mq.json<number>())
@@ -114,15 +116,15 @@ describe('a stream of answers', () => {
       plain.publish('count/9', '', { qos: 1, properties: { responseTopic, correlationData, userProperties: [['stream', '2']] } })
     await Promise.all([ask('answers/1'), ask('answers/2')])
     await ask('answers/1')
-    await until(() => counts.get('answers/1') === 2 && counts.get('answers/2') === 2)
+    await eventually(() => counts.get('answers/1') === 2 && counts.get('answers/2') === 2)
     const say = (word: string, value: string): Promise<unknown> =>
       plain.publish(controls.get('answers/1') as string, '', { qos: 1, properties: { correlationData, userProperties: [[word, value]] } })
     for (const credit of ['5', '5', '3', '-1', 'x', '']) await say('credit', credit)
-    await until(() => counts.get('answers/1') === 5)
+    await eventually(() => counts.get('answers/1') === 5)
     await say('cancel', '')
     await say('credit', '9')
     await plain.publish('answers/3', '', { qos: 1 })
-    await until(() => counts.get('answers/3') === 1)
+    await eventually(() => counts.get('answers/3') === 1)
     expect([...counts.values(), begun]).toEqual([5, 2, 1, 2])
     await answers.unsubscribe()
     await reading
@@ -142,13 +144,13 @@ describe('a stream of answers', () => {
       }
     })
     for await (const n of counting.on(caller).stream({ to: 0 }, '')) if (n === 20) break
-    await until(() => ended === 1, 'the end of the generator')
+    await eventually(() => ended === 1, 'the end of the generator')
     const abort = new AbortController()
     const reading = (async () => {
       for await (const n of counting.on(caller).stream({ to: 0 }, '', { signal: abort.signal })) if (n === 10) abort.abort()
     })()
     await expect(reading).rejects.toMatchObject({ code: 'ERR_ABORTED' })
-    await until(() => ended === 2, 'the end of the generator')
+    await eventually(() => ended === 2, 'the end of the generator')
   })
 
   it('a generator that fails is an error behind what it gave', async () => {
@@ -206,7 +208,7 @@ describe('a stream of answers', () => {
   it('settles without a connection, within its time', async () => {
     const { broker, caller } = await pair()
     await broker.close()
-    await until(() => caller.state !== 'connected')
+    await eventually(() => caller.state !== 'connected')
     const began = Date.now()
     await expect(counting.on(caller).stream({ to: 1 }, '', { timeout: 150 }).next()).rejects.toMatchObject({ code: 'ERR_TIMEOUT' })
     expect(Date.now() - began).toBeLessThan(2000)
@@ -279,11 +281,11 @@ describe('a stream of answers', () => {
     // Before the first answer: it is cancelled when that comes.
     const early = bound.stream({ to: -1 }, '')
     const first = early.next()
-    await until(() => begun === 1, 'the request')
+    await eventually(() => begun === 1, 'the request')
     expect(await soon(early.return?.())).toEqual(done)
     expect(await soon(first)).toEqual(done)
     go()
-    await until(() => ended === 1, 'the end of the first')
+    await eventually(() => ended === 1, 'the end of the first')
     // While it waits for an answer.
     const middle = bound.stream({ to: 2 }, '')
     for (let n = 0; n < 3; n++) expect((await middle.next()).value).toBe(n)
@@ -292,7 +294,7 @@ describe('a stream of answers', () => {
     expect(await soon(middle.return?.())).toEqual(done)
     expect(await soon(waiting)).toEqual(done)
     go()
-    await until(() => ended === 2, 'the end of the second')
+    await eventually(() => ended === 2, 'the end of the second')
     // With a signal, while the connection is not there.
     const abort = new AbortController()
     const offline = await clientOn(brokerOf(), { reconnect: { backoff: () => 60_000 } })
@@ -304,7 +306,7 @@ describe('a stream of answers', () => {
   it('an abort settles at once, also without a connection', async () => {
     const { broker, caller } = await pair()
     await broker.close()
-    await until(() => caller.state !== 'connected')
+    await eventually(() => caller.state !== 'connected')
     const abort = new AbortController()
     const began = Date.now()
     const next = counting.on(caller).stream({ to: 1 }, '', { signal: abort.signal }).next()
@@ -351,7 +353,7 @@ describe('a stream of answers', () => {
     await expect(read(150, () => undefined)).rejects.toMatchObject({ code: 'ERR_REMOTE', reasonName: 'ERR_TIMEOUT' })
     await expect(read(0, (n) => void (n === 20 && serving.unsubscribe()))).rejects.toMatchObject({ code: 'ERR_REMOTE', reasonName: 'ERR_CLOSED' })
     expect(Date.now() - began).toBeLessThan(10_000)
-    await until(() => ended === 2)
+    await eventually(() => ended === 2)
   })
 
   it('two next() at a time give two answers', async () => {
@@ -460,14 +462,11 @@ describe('a stream of answers', () => {
 
   it('a bad payload of a caller that nobody awaits ends nothing', async () => {
     const { caller } = await pair()
-    const unhandled: unknown[] = []
-    const note = (error: unknown): void => void unhandled.push(error)
-    process.on('unhandledRejection', note)
-    setpoint.on(caller).call({ line: 'a/b' }, { value: 1 })
-    mq.channel('x', mq.number()).on(caller).publish(Number.NaN)
-    mq.channel('x/{id}', mq.number()).on(caller).clear({ id: '' })
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    process.off('unhandledRejection', note)
+    const unhandled = await unhandledIn(() => {
+      setpoint.on(caller).call({ line: 'a/b' }, { value: 1 })
+      mq.channel('x', mq.number()).on(caller).publish(Number.NaN)
+      mq.channel('x/{id}', mq.number()).on(caller).clear({ id: '' })
+    })
     expect(unhandled).toEqual([])
   })
 })

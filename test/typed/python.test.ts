@@ -9,7 +9,7 @@ import { Client } from '../../src/client/node.js'
 import * as mq from '../../src/typed/index.js'
 import { type Broker, startMosquitto, withMosquitto } from '../interop/brokers.js'
 import { ProcessBroker } from '../interop/process-broker.js'
-import { until } from './rig.js'
+import { eventually } from '../interop/waiting.js'
 
 const script = fileURLToPath(new URL('foreign/responder.py', import.meta.url))
 
@@ -77,7 +77,7 @@ withPython((command) =>
       async function overOf(ask: () => Promise<void>): Promise<Over> {
         const before = over().length
         await ask()
-        await until(() => over().length > before, 'the end of the stream')
+        await eventually(() => over().length > before, 'the end of the stream')
         return over()[before] as Over
       }
 

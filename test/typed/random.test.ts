@@ -3,7 +3,8 @@ import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import * as mq from '../../src/typed/index.js'
-import { brokerOf, clientOn, until } from './rig.js'
+import { eventually } from '../interop/waiting.js'
+import { brokerOf, clientOn } from './rig.js'
 
 it('random payloads: each is a value or counted, and the client stays', async () => {
   const broker = brokerOf()
@@ -36,7 +37,7 @@ it('random payloads: each is a value or counted, and the client stays', async ()
         if (round % 10 === 0) await Promise.all(some.map((bytes) => other.publish('r', bytes, { qos: 1 })))
         else expect(some.every((bytes) => other.post('r', bytes))).toBe(true)
         sent += some.length
-        await until(() => told + values === sent, `all of ${sent}`)
+        await eventually(() => told + values === sent, `all of ${sent}`)
       }
     }
   } finally {

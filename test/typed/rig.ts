@@ -24,12 +24,3 @@ export async function clientOn(broker: MemoryBroker, options: ClientOptions = {}
   await client.connect()
   return client
 }
-
-/** Waits until it is so. */
-export async function until(holds: () => boolean, what = 'it'): Promise<void> {
-  const end = Date.now() + 5000
-  while (!holds()) {
-    if (Date.now() > end) throw new Error(`${what} did not happen`)
-    await new Promise((resolve) => setTimeout(resolve, 2))
-  }
-}

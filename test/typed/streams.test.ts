@@ -1,7 +1,8 @@
 /** Web streams and retained messages while something else goes on: bridges, aborts, floods, connections that are lost. */
 import { describe, expect, it } from 'vitest'
 import * as mq from '../../src/typed/index.js'
-import { brokerOf, clientOn, until } from './rig.js'
+import { eventually } from '../interop/waiting.js'
+import { brokerOf, clientOn } from './rig.js'
 
 const quickly = async (promise: Promise<unknown>): Promise<unknown> =>
   Promise.race([promise.catch((error: unknown) => error), new Promise((resolve) => setTimeout(() => resolve('it waits'), 2000))])
@@ -25,7 +26,7 @@ describe('a writable stream', () => {
     await far.disconnect()
     near.publish('source/x', 'x', { qos: 1 }).catch(() => undefined)
     expect(await quickly(bridge)).toMatchObject({ code: 'ERR_CLOSED' })
-    await until(() => here.size === 0)
+    await eventually(() => here.size === 0)
     expect(near.state).toBe('connected')
   })
 
@@ -45,7 +46,7 @@ describe('a writable stream', () => {
     const broker = brokerOf()
     const client = await clientOn(broker, { outbound: { offline: { qos0: 'reject' } } })
     await broker.close()
-    await until(() => client.state !== 'connected')
+    await eventually(() => client.state !== 'connected')
     const writer = mq.writableStream(client, 'a').getWriter()
     const written = writer.write('x').catch((error: unknown) => error)
     await new Promise((resolve) => setTimeout(resolve, 10))

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Client } from '../../src/client/node.js'
 import * as mq from '../../src/typed/index.js'
-import { brokerOf, clientOn, until } from './rig.js'
+import { eventually } from '../interop/waiting.js'
+import { brokerOf, clientOn } from './rig.js'
 
 interface Gate {
   readonly schema: mq.StandardSchema<number>
@@ -68,7 +69,7 @@ describe('a schema that takes its time', () => {
       .subscribe({ qos: 1, ack: reading === 'readable' ? 'manual' : 'auto' })
     await send(other, 1)
     if (reading === 'read') {
-      await until(() => subscription.size === 1)
+      await eventually(() => subscription.size === 1)
       for (let time = 0; time < 3; time++)
         expect(() => subscription.read()).toThrow(expect.objectContaining({ code: 'ERR_UNSUPPORTED_OPTION', option: 'schema' }))
     } else await expect(subscription.next({ timeout: 10 })).rejects.toMatchObject({ code: 'ERR_TIMEOUT' })
@@ -109,7 +110,7 @@ describe('a schema that takes its time', () => {
       }
       const ended = read()
       await send(other, 1)
-      await until(() => held.waiting === 1)
+      await eventually(() => held.waiting === 1)
       if (ending === 'unsubscribe') await subscription.unsubscribe()
       else if (ending === 'detach') subscription.detach()
       else await subscription[Symbol.asyncDispose]()
@@ -165,7 +166,7 @@ describe('a schema that takes its time', () => {
       .on(client)
       .listen(({ params, value }) => void got.set(params.id, [...(got.get(params.id) ?? []), value]), { qos: 1, concurrency: 8 })
     for (let n = 0; n < 60; n++) await other.publish(`o/${n % 3}`, String(n), { qos: 1 })
-    await until(() => [...got.values()].flat().length === 60)
+    await eventually(() => [...got.values()].flat().length === 60)
     for (const values of got.values()) expect(values).toEqual([...values].sort((a, b) => a - b))
   })
 })
@@ -186,7 +187,7 @@ describe('leaving', () => {
     const channel = mq.channel('g', mq.number(), { qos: 1 }).on(client)
     const subscription = await channel.subscribe({ onInvalid: 'throw' })
     await send(other, 1, 2, 'x', 4)
-    await until(() => subscription.size === 4)
+    await eventually(() => subscription.size === 4)
     const got: number[] = []
     const reading = (async () => {
       for await (const batch of subscription.batches()) got.push(...batch.map(({ value }) => value))

@@ -93,11 +93,8 @@ export class Application {
       case 'publish':
       case 'abortable':
         return this.#publish(op)
-      case 'post': {
-        const { payload, overwrite } = given(payloadOf(`p${op.n}`, op.size), op.form ?? 'text')
-        client.post(op.topic, payload)
-        return overwrite()
-      }
+      case 'post':
+        return this.#post(op)
       case 'post-all':
         history.track('post-all', this.#postAll(op))
         return
@@ -114,12 +111,8 @@ export class Application {
         return this.#leave(op.s, 'detach')
       case 'feed':
         return feed(op.topic, `f${op.n}`, op.qos, op.retain === true, op.size ?? 0)
-      case 'request': {
-        const promise = client.request(op.topic, `r${op.n}`, { timeout: op.timeout, qos: op.qos ?? 0 })
-        // Nobody looks at its outcome: it must not end the process.
-        if (op.careless !== true) history.track(`request r${op.n}`, promise)
-        return
-      }
+      case 'request':
+        return this.#request(op)
       case 'respond':
         return this.#respond(op)
       case 'reconnect':
@@ -144,14 +137,30 @@ export class Application {
       case 'drain':
         return this.stop('drain', op.timeout)
       case 'destroy':
-        this.#leaveAll()
-        client.destroy()
-        if (history.destroyed === 0) history.destroyedIn = history.process
-        history.destroyed ||= history.next()
-        return
+        return this.#destroy()
       case 'restart-process':
         return restart()
     }
+  }
+
+  #post(op: Extract<Operation, { do: 'post' }>): void {
+    const { payload, overwrite } = given(payloadOf(`p${op.n}`, op.size), op.form ?? 'text')
+    this.client.post(op.topic, payload)
+    overwrite()
+  }
+
+  #request(op: Extract<Operation, { do: 'request' }>): void {
+    const promise = this.client.request(op.topic, `r${op.n}`, { timeout: op.timeout, qos: op.qos ?? 0 })
+    // Nobody looks at its outcome: it must not end the process.
+    if (op.careless !== true) this.#around.history.track(`request r${op.n}`, promise)
+  }
+
+  #destroy(): void {
+    const { history } = this.#around
+    this.#leaveAll()
+    this.client.destroy()
+    if (history.destroyed === 0) history.destroyedIn = history.process
+    history.destroyed ||= history.next()
   }
 
   /** Ends the client. */

@@ -135,7 +135,7 @@ export const defects: readonly Defect[] = [
     name: 'a publish that was sent is given up silently at the end',
     by: ['I5'],
     file: 'client/publishing/unacknowledged.ts',
-    find: 'for (const item of [...this.unreleased(), ...this.released()]) this.#ends.fail(item, error)',
+    find: 'for (const item of [...this.unreleased(), ...this.released()]) this.ends.fail(item, error)',
     replace: '',
   },
   {

@@ -47,13 +47,11 @@ export function scriptedPlatform(
         if (live) timers -= 1
         live = false
       }
-      const cancel = clock.setTimer(
-        guarded('a timer', () => {
-          done()
-          callback()
-        }),
-        delay,
-      )
+      const run = guarded('a timer', () => {
+        done()
+        callback()
+      })
+      const cancel = clock.setTimer(run, delay)
       return () => {
         done()
         cancel()

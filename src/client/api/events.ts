@@ -144,7 +144,13 @@ export interface ClientEvents {
     readonly keepAlive: number
   }
   /** A publish of an earlier process, which the store had kept, has ended: one for each that `connect` counted. */
-  recovered: InFlight & {
+  recovered: {
+    /** Topic Name that it was published to. */
+    readonly topic: string
+    /** 1 or 2: nothing else is in flight. */
+    readonly qos: QoS
+    /** The identifier that it had. */
+    readonly packetId: number
     /** What it was acknowledged with; undefined where it failed. */
     readonly receipt: Receipt | undefined
     /** Why it failed; `outcome: 'unknown'` where it may have arrived. Undefined where it did not. */

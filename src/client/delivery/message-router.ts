@@ -11,7 +11,7 @@ import { SparseSet } from '../common/sparse.js'
 import { StallWatch, stallAge, stallCheck } from '../common/stall-watch.js'
 import type { Piece } from '../memory/message-memory.js'
 import { noTicket } from '../session/numbers.js'
-import { isOwed, type Settler, SharedOutcome } from './arrival.js'
+import { isOwed, SharedOutcome } from './arrival.js'
 import { Audience, type ReadRoute, type Recipient } from './audience.js'
 import { Budget } from './budget.js'
 import type { Consumer } from './consumer.js'
@@ -27,13 +27,13 @@ export class MessageRouter {
   readonly drops: DropReport
   readonly budget: Budget
   readonly sweep: OverflowSweep
+  readonly factory: MessageFactory
   /** Buffers with messages in memory that others may share. */
   readonly unmoved = new SparseSet<Movable>()
   /** Consumers that borrow messages: memory that reads go into is lent to them. */
   readonly borrowers = new SparseSet<Consumer>()
   readonly #host: DeliveryHost<Consumer>
   readonly #trie: TopicTrie<ReadRoute>
-  readonly #factory: MessageFactory
   readonly #audience = new Audience()
   readonly #unclaimed: Unclaimed
   readonly #watch: StallWatch
@@ -44,7 +44,7 @@ export class MessageRouter {
     this.drops = new DropReport(host)
     this.budget = new Budget(host, this.drops)
     this.sweep = new OverflowSweep(host.platform)
-    this.#factory = new MessageFactory(host)
+    this.factory = new MessageFactory(host)
     this.#unclaimed = new Unclaimed(host, this.budget)
     this.#watch = inboundWatch(host)
   }
@@ -58,20 +58,14 @@ export class MessageRouter {
 
   /** A read begins. `window` is what it went into, where that may be lent. */
   handleRead(window: Piece | undefined): void {
-    this.#factory.window = window
+    this.factory.window = window
     this.budget.handleRead()
     if (this.unmoved.size > 0) this.moveOut(false)
   }
 
-  /** The next messages were taken in before: there is room for them, and this is what takes their outcomes; undefined after them. */
-  grant(settler: Settler | undefined): void {
-    this.budget.granted = settler !== undefined
-    this.#factory.settler = settler ?? this.#host
-  }
-
   /** What was read belongs to its owner again. */
   handleReadEnd(): void {
-    this.#factory.handleReadEnd()
+    this.factory.handleReadEnd()
     this.sweep.queue()
   }
 
@@ -86,7 +80,7 @@ export class MessageRouter {
   handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit = view.payloadEnd): void {
     const { counters } = this.#host
     if (counters !== undefined) counters.received += 1
-    this.#factory.limit = limit
+    this.factory.limit = limit
     const matched = record.version === this.#trie.version ? (record.route as ReadRoute[]) : this.#match(record)
     // Nearly every message: for one filter with one reader.
     const sole = matched.length === 1 && !view.retain && counters === undefined ? matched[0] : undefined
@@ -108,11 +102,11 @@ export class MessageRouter {
   #deliverToOne(view: PublishView, topic: string, ticket: number, entry: ReadRoute, consumer: Consumer): void {
     const owed = entry.soleQos > 0 ? ticket : noTicket
     // A handler of borrowed messages sees one while it is read.
-    if (consumer.mayShow && !this.budget.overdrawn && !this.budget.granted) this.#factory.show(view, topic, owed, entry, consumer)
+    if (consumer.mayShow && !this.budget.overdrawn && !this.budget.granted) this.factory.show(view, topic, owed, entry, consumer)
     else {
       const size = costOf(view, topic)
       if (!this.budget.affords(size, topic, ticket)) return
-      consumer.push(this.#factory.make(view, topic, size, owed, entry, consumer))
+      consumer.push(this.factory.make(view, topic, size, owed, entry, consumer))
     }
     if (ticket === noTicket) return
     if (owed === noTicket) this.#host.settle(ticket, 0)
@@ -130,7 +124,7 @@ export class MessageRouter {
     }
     const size = costOf(view, topic)
     if (!this.budget.affords(size, topic, ticket)) return
-    const message = this.#factory.makeUnread(view, topic, size, ticket, detached)
+    const message = this.factory.makeUnread(view, topic, size, ticket, detached)
     if (detached !== undefined) this.#store(message, detached.requeued)
     else this.#unclaimed.add(message)
     this.#watch.start()
@@ -200,11 +194,11 @@ export class MessageRouter {
     const size = costOf(view, topic)
     if (!this.budget.affords(size * recipients.length, topic, ticket)) return
     const owing = ticket === noTicket ? 0 : recipients.filter((recipient) => recipient.owing).length
-    const { settler } = this.#factory
+    const { settler } = this.factory
     const outcome = owing > 1 ? new SharedOutcome(settler, ticket, owing) : settler
     // Memory is known to be shared before anybody sees it.
     const messages = recipients.map(({ consumer, entry, owing: owes }) =>
-      this.#factory.make(view, topic, size, owes ? ticket : noTicket, entry, consumer, outcome),
+      this.factory.make(view, topic, size, owes ? ticket : noTicket, entry, consumer, outcome),
     )
     for (const [index, message] of messages.entries()) (recipients[index] as Recipient).consumer.push(message)
     // A consumer that asked for QoS 0 never delays an acknowledgement.

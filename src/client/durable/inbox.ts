@@ -148,13 +148,16 @@ export class Inbox implements MessageTaker {
     const { links, router, states } = this.#host
     this.#writes -= 1
     if (states.ended) return
+    const { budget, factory } = router
     router.handleRead(undefined)
     for (const { view, record, ticket, size, settler } of messages) {
-      router.budget.add(-size)
-      router.grant(settler)
+      budget.add(-size)
+      budget.granted = true
+      factory.settler = settler
       router.handleMessage(view, record, ticket)
     }
-    router.grant(undefined)
+    budget.granted = false
+    factory.settler = this.#host
     router.handleReadEnd()
     if (this.#writes === 0 && reader !== undefined && links.current?.reader === reader) reader.release()
   }

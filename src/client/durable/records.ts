@@ -175,7 +175,7 @@ export function decodePublish(value: Uint8Array): PublishRecord | undefined {
 }
 
 /** A payload that is not needed any more. */
-export const noPayload = nothing
+export const noPayload: Uint8Array = nothing
 
 /** The body of a record of an incoming message. */
 export function encodeInbound({ qos, received, epoch, counter, print }: InboundRecord): Uint8Array {

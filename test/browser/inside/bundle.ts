@@ -60,8 +60,12 @@ const standIns: Plugin = {
 /** Their subject is, in part, what comes from a frame. */
 const ofPages = ['client/publish.test.ts', 'wire/given-bytes.test.ts']
 
-/** Where a file is run: by turns, but for what needs a document. */
+/** They put a document of their own in place of the global one, which no page lets them. */
+const ofWorkers = ['client/browser-wake.test.ts']
+
+/** Where a file is run: by turns, but for what needs a document, or needs that there is none. */
 export function placeOf(name: string): 'page' | 'worker' {
+  if (ofWorkers.includes(name)) return 'worker'
   return ofPages.includes(name) || files.indexOf(name) % 2 === 0 ? 'page' : 'worker'
 }
 

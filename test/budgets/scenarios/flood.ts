@@ -3,7 +3,8 @@
  */
 import type { Subscription } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
-import { type Bench, pause } from '../bench.js'
+import { pause } from '../../pausing.js'
+import type { Bench } from '../bench.js'
 import { packet, publish, repeated, uint16 } from '../bytes.js'
 import { dataFrame } from '../frames.js'
 import { Watch } from '../lateness.js'

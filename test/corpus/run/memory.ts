@@ -9,6 +9,7 @@ import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import { memoryPair } from '../../../src/transport/memory.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'
+import { turn } from '../../pausing.js'
 import type { Bytes } from '../bytes.js'
 import { pieces } from './cuts.js'
 import { enter, optionsFor, type Peer } from './enter.js'
@@ -166,8 +167,6 @@ class Run {
     }
   }
 }
-
-const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
 
 /** Lets all of them do what they have to do, until none has anything left. */
 async function settle(runs: readonly Run[]): Promise<void> {

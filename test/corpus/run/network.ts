@@ -5,6 +5,7 @@
  * with what the client counts as received. Nothing waits for a fixed time.
  */
 import { Client } from '../../../src/client/node.js'
+import { turn } from '../../pausing.js'
 import { ids } from '../case.js'
 import { pieces } from './cuts.js'
 import { enter, optionsFor, type Peer } from './enter.js'
@@ -18,7 +19,6 @@ const width = 64
 /** Milliseconds after which something must have gone wrong. */
 const patience = 20_000
 
-const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
 const probed = (word: string): boolean => word.startsWith(`pubcomp ${ids.probe} `)
 
 class Run {

@@ -5,8 +5,9 @@
  * each pair of addresses is free again only a while after its connection.
  */
 import { createServer as createHttpServer } from 'node:http'
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'
+import { listening } from '../../servers.js'
 import { Hearing } from './hearing.js'
 import type { Observed } from './verdict.js'
 
@@ -111,25 +112,17 @@ function acceptWebSocket(socket: WebSocket, reception: Reception): void {
   socket.on('close', (code) => link.handleEnd(code === 1000 ? 'ended' : 'cut'))
 }
 
-const addressOf = (server: Server): string => `127.0.0.1:${(server.address() as AddressInfo).port}`
-
-function listen(server: Server): Promise<void> {
-  return new Promise((resolve) => void server.listen(0, '127.0.0.1', resolve))
-}
-
 async function listenTcp(reception: Reception): Promise<{ url: string; server: Server }> {
   // Our side stays open when the client ends its own.
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => acceptTcp(socket, reception))
-  await listen(server)
-  return { url: `mqtt://${addressOf(server)}`, server }
+  return { url: `mqtt://127.0.0.1:${await listening(server)}`, server }
 }
 
 async function listenWebSocket(reception: Reception): Promise<{ url: string; server: Server }> {
   const server = createHttpServer()
   const sockets = new WebSocketServer({ server, perMessageDeflate: false, handleProtocols: () => 'mqtt' })
   sockets.on('connection', (socket) => acceptWebSocket(socket, reception))
-  await listen(server)
-  return { url: `ws://${addressOf(server)}/mqtt`, server }
+  return { url: `ws://127.0.0.1:${await listening(server)}/mqtt`, server }
 }
 
 /** Starts servers. */

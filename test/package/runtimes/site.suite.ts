@@ -2,14 +2,13 @@
  * The documentation site: `npm run docs` builds it, no link on it is dead, and in a browser it can be read, by day, by night and on a phone, and searched.
  */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { driven, withChromium } from '../../browser/chromium.js'
 import { eventually } from '../../interop/waiting.js'
+import { serveFolder } from '../../servers.js'
 import { node, root } from '../fixture.js'
 import { leftOut } from './fetched.js'
 
@@ -17,7 +16,6 @@ const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-site-'))
 afterAll(() => rm(folder, { recursive: true, force: true }))
 const { code, output } = await node(['.ci/docs.mjs', '--out', folder], root, 400_000)
 
-const types: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.png': 'image/png' }
 const missing: string[] = []
 
 /** The file of an address on the site. */
@@ -26,17 +24,6 @@ function fileOf(address: string): string {
   if (name.endsWith('/')) return path.join(folder, name, 'index.html')
   return path.join(folder, path.extname(name) === '' ? `${name}.html` : name)
 }
-
-const server = createServer(async (request, response) => {
-  const file = fileOf(request.url ?? '/')
-  try {
-    const body = await readFile(file)
-    response.writeHead(200, { 'content-type': types[path.extname(file)] ?? 'application/octet-stream' }).end(body)
-  } catch {
-    missing.push(request.url ?? '')
-    response.writeHead(404).end()
-  }
-})
 
 /** Addresses within the site that lead to no page, or to no place on it. */
 async function deadLinks(): Promise<string[]> {
@@ -62,19 +49,21 @@ else
   describe('the documentation site', () => {
     let browser: Browser
     let origin = ''
+    let stop = (): void => undefined
 
     it('is built', () => expect({ code, output }).toMatchObject({ code: 0 }))
     it('has no dead link', async () => expect([...new Set(await deadLinks())]).toEqual([]))
 
     withChromium(() => {
       beforeAll(async () => {
-        await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-        origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+        const served = await serveFolder(folder, fileOf, (address) => missing.push(address))
+        origin = served.origin
+        stop = served.stop
         browser = await driven()
       })
       afterAll(async () => {
         await browser.close()
-        server.close()
+        stop()
       })
 
       const open = async (address: string, settings: Parameters<Browser['newPage']>[0] = {}): Promise<Page> => {

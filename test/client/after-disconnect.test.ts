@@ -1,0 +1,36 @@
+/** What follows a DISCONNECT of ours: nothing, and the end of the stream, whether or not the server ends its side. */
+import { describe, expect, it, vi } from 'vitest'
+import { stubbed } from './stub.js'
+
+describe('the end of the stream after a DISCONNECT of ours [MQTT-3.14.4-2] [MQTT-4.13.2-1]', () => {
+  it('comes at once, and for a server that does not end its side a second later', async () => {
+    const world = await stubbed()
+    await world.deliver({ type: 'connack' })
+    expect(world.stub.packets).toMatchObject([{ type: 'disconnect', reasonCode: 0x82 }])
+    expect(world.stub).toMatchObject({ closing: true, over: false })
+    await world.clock.advance(999)
+    expect(world.stub.over).toBe(false)
+    await world.clock.advance(1)
+    expect(world.stub.over).toBe(true)
+  })
+})
+
+describe('a DISCONNECT of ours [MQTT-3.14.4-1]', () => {
+  it('is not followed by the acknowledgement of a message that was in hand, while the stream has not ended', async () => {
+    const world = await stubbed()
+    const subscribing = world.client.subscribe('t', { qos: 1, ack: 'manual' })
+    await world.settle()
+    await world.deliver({ type: 'suback', packetId: 1, reasonCodes: [1] })
+    const subscription = await subscribing
+    await world.deliver({ type: 'publish', topic: 't', qos: 1, packetId: 5 })
+    const message = await subscription.next()
+    world.client.reconnect({ force: true }).catch(() => undefined)
+    await world.settle()
+    expect(world.stub).toMatchObject({ closing: true, over: false })
+    expect(world.stub.packets.at(-1)?.type).toBe('disconnect')
+    const write = vi.spyOn(world.stub, 'write')
+    expect(message?.ack()).toBe(true)
+    await world.settle()
+    expect(write).not.toHaveBeenCalled()
+  })
+})
