@@ -4,6 +4,8 @@
  * A client that was closed stays closed, so each `open()` makes a new one; what the one before still has to say is not heard any more.
  */
 import { Client, exponential, MqttError, printable } from 'mqwire'
+import { openQueue } from 'mqwire/queue'
+import { memoryStore } from 'mqwire/store'
 import { withoutSecrets } from './settings.js'
 
 /** What a connection looks like before there was one. */
@@ -15,9 +17,14 @@ export class Connection {
   view = nothing
   #client
   #subscription
+  /** The queue of this client, as soon as something is to be kept in it. */
+  #queue
   #listener
 
-  /** `changed(view)` is called when the view is another one, `received(messages)` with messages, `noted(text)` with what goes into a log. */
+  /**
+   * `changed(view)` is called when the view is another one, `received(messages)` with messages, `noted(text)` with what goes into a log, `queued(status)` with
+   * the status of the queue whenever it has changed, undefined when there is none.
+   */
   constructor(listener) {
     this.#listener = listener
   }
@@ -61,8 +68,11 @@ export class Connection {
     client.connect().catch(() => undefined)
   }
 
-  /** Says goodbye. */
+  /** Says goodbye. What is kept and was not delivered is given up. */
   close() {
+    this.#queue?.then((queue) => queue.close({ timeout: 0 }))
+    this.#queue = undefined
+    this.#listener.queued(undefined)
     this.#client?.disconnect({ timeout: 1000 }).catch(() => undefined)
   }
 
@@ -72,10 +82,38 @@ export class Connection {
   }
 
   /** Rejects with an MqttError, whose `outcome` tells whether the message may have arrived. */
-  async publish(topic, payload, { qos, retain, contentType, signal }) {
+  async publish(topic, payload, options) {
+    return this.#existing().publish(topic, payload, optionsOf(options))
+  }
+
+  /** Keeps a message until it is delivered, across lost connections. Gives its number, and what settles as `publish()` does. */
+  async keep(topic, payload, options) {
+    const client = this.#existing()
+    if (client.state === 'closed') throw new MqttError('ERR_CLOSED')
+    this.#queue ??= this.#openQueue(client)
+    const queue = await this.#queue
+    return queue.publish(topic, payload, optionsOf(options))
+  }
+
+  /** Gives up what is kept and not on its way yet. */
+  giveUp() {
+    this.#queue?.then((queue) => queue.clear())
+  }
+
+  async #openQueue(client) {
+    // It lasts as long as the page. The session does not outlive a connection: a message on its way when one is lost may arrive twice.
+    const queue = await openQueue(client, { store: memoryStore(), duplicates: 'allowed' })
+    this.#follow(queue, client)
+    return queue
+  }
+
+  async #follow(queue, client) {
+    for await (const status of queue.status()) if (client === this.#client) this.#listener.queued(status)
+  }
+
+  #existing() {
     if (this.#client === undefined) throw new MqttError('ERR_NOT_CONNECTED', 'there is no connection yet')
-    const properties = contentType === '' ? {} : { contentType }
-    return this.#client.publish(topic, payload, { qos, retain, properties, signal })
+    return this.#client
   }
 
   /** Messages that were dropped unread, because they came faster than they were read. */
@@ -129,6 +167,11 @@ export class Connection {
     if (this.view.state !== state) this.#listener.noted(this.view.state)
     this.#listener.changed(this.view)
   }
+}
+
+/** Options of a publish from what the form says. */
+function optionsOf({ contentType, ...options }) {
+  return { ...options, properties: contentType === '' ? {} : { contentType } }
 }
 
 /** An error in one line: its code, what it says, and the server's words. */

@@ -14,6 +14,7 @@ import { ConnectionPanel } from './view/connection-panel.js'
 import { byId, setText } from './view/dom.js'
 import { bounds, Inspector } from './view/inspector.js'
 import { setUpPublish } from './view/publish-box.js'
+import { showQueue } from './view/queue-progress.js'
 import { setUpTheme, wantsLessMotion } from './view/theme.js'
 import { TopicTable } from './view/topic-table.js'
 
@@ -29,6 +30,7 @@ const connection = new Connection({
   },
   received: (messages) => recorder.received(messages, Date.now()),
   noted: (text) => panel.note(text),
+  queued: showQueue,
 })
 const panel = new ConnectionPanel(connection, { settings, submitted: open })
 const charts = new Charts(recorder)

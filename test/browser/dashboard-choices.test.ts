@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, connect } from '../../src/client/node.js'
+import { MemoryBroker } from '../../src/testing/node.js'
 import { dashboard } from '../examples/dashboard.js'
 import { type Broker, startAedes } from '../interop/brokers.js'
 import { eventually } from '../interop/waiting.js'
@@ -156,6 +157,53 @@ withChromium(() => {
       await open.shows('#payload-note', 'This is no JSON: ')
       await form.getByLabel('Content type').fill('text/plain')
       await open.shows('#payload-problem', /^$/)
+    })
+  })
+
+  describe('a message that is kept until it is delivered', () => {
+    it('waits for the broker, with its progress in sight; QoS 0 is refused, and what waits can be given up', async () => {
+      const memory = new MemoryBroker()
+      const first = await memory.serve({ ws: 0 })
+      afterAll(() => memory.close())
+      const arrived: string[] = []
+      memory.on('publish', ({ message }) => void arrived.push(new TextDecoder().decode(message.payload)))
+      open = await DashboardPage.open(browser, site.address({ url: first.urls[0] ?? '', topic: 'kept/#', publish: 'kept/note' }), {
+        colorScheme: 'dark',
+      })
+      await open.shows('#state', 'Connected to')
+      const form = open.at('#publish')
+      await form.getByLabel('Content type').fill('text/plain')
+      const publish = async (text: string): Promise<void> => {
+        await form.getByLabel('Payload').fill(text)
+        await open.button('Publish').click()
+      }
+      expect(await open.at('#queue').isHidden()).toBe(true)
+      await form.getByLabel('keep until delivered').check()
+      await publish('now')
+      await open.shows('#receipts .done', 'PUBACK')
+      await open.shows('#queue', /^\s*0 pending, 0 in flight, 0 B, 0\.\d\/s, 1 delivered/)
+      await first.close()
+      await open.shows('#state', 'Reconnecting')
+      for (const text of ['one', 'two', 'three']) await publish(text)
+      await open.shows('#queue', /3 pending, 0 in flight, \d+ B, .*1 delivered/)
+      await open.shows('#receipts .waiting', 'kept as number')
+      expect(await faint(open.page)).toEqual([])
+      const second = await memory.serve({ ws: first.ws?.port })
+      await open.shows('#queue', '4 delivered')
+      await eventually(() => arrived.join() === 'now,one,two,three', 'four messages')
+      await form.getByLabel('QoS').selectOption('0')
+      await publish('unkept')
+      await open.shows('#receipts .failed', 'ERR_QOS0_NOT_QUEUEABLE')
+      await form.getByLabel('QoS').selectOption('2')
+      await publish('twice')
+      await open.shows('#receipts .done', 'PUBCOMP')
+      await second.close()
+      await open.shows('#state', 'Reconnecting')
+      await publish('needless')
+      await open.shows('#queue', '1 pending')
+      await open.button('Give up').click()
+      await open.shows('#receipts .failed', 'ERR_DROPPED')
+      await open.shows('#queue', /0 pending, .* 1 given up/)
     })
   })
 

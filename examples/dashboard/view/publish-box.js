@@ -29,17 +29,28 @@ function problemOf(contentType, payload) {
   return problem === undefined ? '' : `This is no JSON, and would be sent as it is: ${problem}`
 }
 
+/** Keeps a message, says so, and fulfils with its receipt. The signal ends the wait for room only. */
+async function deliver(connection, topic, payload, options, said) {
+  const { id, delivered } = await connection.keep(topic, payload, options)
+  said(`kept as number ${id}`)
+  return delivered
+}
+
 /** Makes the box work. Gives `suggest(topic)`, which fills in a topic. */
 export function setUpPublish(connection, { topic: suggestion }) {
   const form = byId('publish')
-  const { topic, payload, qos, contentType, retain } = form.elements
+  const { topic, payload, qos, contentType, retain, keep } = form.elements
   const cancel = byId('cancel')
   const waiting = new Set()
   topic.value = suggestion
   const check = () => setText(byId('payload-problem'), problemOf(contentType.value, payload.value))
   for (const field of [payload, contentType]) field.addEventListener('input', check)
+  keep.addEventListener('change', () => {
+    byId('keep-note').hidden = !keep.checked
+  })
   cancel.addEventListener('click', () => {
     for (const abort of waiting) abort.abort()
+    connection.giveUp()
   })
 
   form.addEventListener('submit', async (event) => {
@@ -65,7 +76,9 @@ export function setUpPublish(connection, { topic: suggestion }) {
     }
     try {
       const options = { qos: level, retain: retain.checked, contentType: contentType.value, signal: abort.signal }
-      const receipt = await connection.publish(topic.value, payload.value, options)
+      const receipt = await (keep.checked
+        ? deliver(connection, topic.value, payload.value, options, (text) => finish('waiting', text))
+        : connection.publish(topic.value, payload.value, options))
       finish('done', receiptText(receipt, level, performance.now() - start))
     } catch (error) {
       finish('failed', errorText(error))

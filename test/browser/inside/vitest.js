@@ -14,6 +14,7 @@ import {
 } from '@vitest/expect'
 import { fn, restoreAllMocks, spyOn } from '@vitest/spy'
 import * as chai from 'chai'
+import { fakeTimers } from './timers.js'
 
 export { afterAll, afterEach, beforeAll, beforeEach, describe, it, test } from '@vitest/runner'
 export { expectTypeOf } from 'expect-type'
@@ -44,6 +45,7 @@ async function waitFor(probe) {
 }
 
 export const vi = {
+  ...fakeTimers,
   fn,
   spyOn,
   restoreAllMocks,
