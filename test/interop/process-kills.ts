@@ -76,7 +76,7 @@ export interface KillsResult {
 /** Runs a plan on a mosquitto of its own. */
 export async function runKills(plan: KillsPlan): Promise<KillsResult> {
   const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-kills-'))
-  const broker = await startMosquitto({ lines: ['max_inflight_messages 50'], durable: plan.broker === 'comes back' })
+  const broker = await startMosquitto({ lines: ['max_inflight_messages 50'], memory: plan.broker === 'comes back' ? 'all of it' : 'nothing' })
   const kills = new Kills(plan, broker, folder)
   try {
     return await kills.run()
