@@ -109,6 +109,7 @@ const rest = [
 
 const alone = [
   'test/bench/command.test.ts',
+  'test/bench/durable.test.ts',
   'test/bench/smoke.test.ts',
   'test/browser/hidden.test.ts',
   'test/browser/life.test.ts',
