@@ -36,6 +36,13 @@ async function delivery(mode, longer) {
   return processor('MQTT.js') / processor('mqwire')
 }
 
+/** Kept in LevelDB until it is acknowledged: MQTT.js with mqtt-level-store beside mqwire. */
+async function durable(longer) {
+  const results = await runProgram('durable/publish.js', { atOnce: 100, rounds: longer ? 9 : 5, seconds: longer ? 0.4 : 0.2 })
+  const processor = (name) => median(results[name].map(({ user, system }) => user + system))
+  return processor('MQTT.js') / processor('os')
+}
+
 const decoding = (name, candidate) => (longer) => codec({ what: 'decode', name, only: [candidate, 'mqtt-packet'] }, candidate, longer)
 
 const rows = {
@@ -48,6 +55,7 @@ const rows = {
   'over memory, for await, owned': (longer) => delivery('owned', longer),
   'over memory, for await, borrowed': (longer) => delivery('borrowed', longer),
   'over memory, listen, borrowed': (longer) => delivery('listen', longer),
+  'durable publish, 100 at once': durable,
 }
 
 const tell = (name, ratio, committed) =>

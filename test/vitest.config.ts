@@ -104,6 +104,7 @@ const slow = [
 
 const rest = [
   'test/bench/command.test.ts',
+  'test/bench/durable.test.ts',
   'test/bench/smoke.test.ts',
   'test/bench/typed.test.ts',
   ...['browser', 'differential', 'examples', 'finder', 'interop', 'mutants', 'programs', 'transcript'].map((name) => `test/${name}/*.test.ts`),

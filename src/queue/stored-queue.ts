@@ -154,8 +154,7 @@ class StoredQueue implements Queue {
       this.#drain.handleUnstored()
       throw error
     }
-    const full = new MqttError('ERR_DROPPED', 'the queue was full, and this its oldest entry')
-    for (const other of instead) this.#outcomes.handleLost(other, full)
+    for (const other of instead) this.#outcomes.handleLost(other, new MqttError('ERR_DROPPED', 'the queue was full, and this its oldest entry'))
     const { id } = stored.entry
     const delivered = this.#closing === undefined ? this.#outcomes.of(id) : silent(Promise.reject<Receipt>(closed()))
     this.#drain.ahead.handleAdded(stored)
@@ -170,7 +169,9 @@ class StoredQueue implements Queue {
     this.#room.close(closed())
     const idle = this.#drain.idle()
     if (timeout > 0 && !signal?.aborted) await this.#patience(idle, timeout, signal)
-    this.#outcomes.close((id) => closed(this.#drain.sends(id) ? 'unknown' : 'not-sent'))
+    // Two errors for all: to make one takes longer than to store an entry.
+    const [sent, kept] = [closed('unknown'), closed()]
+    this.#outcomes.close((id) => (this.#drain.sends(id) ? sent : kept))
     this.#drain.abandon()
     // Whoever opens it next is the only one who writes.
     await this.#drain.idle()

@@ -56,8 +56,9 @@ export interface KillsResult {
   readonly stored: number
   /** Of them: never arrived, and not told as a dead letter. */
   readonly lost: readonly string[]
-  /** Arrived more than once, at QoS 1 and at QoS 2: none may at QoS 2. */
+  /** Arrived more than once. */
   readonly repeated: number
+  /** Of them: at QoS 2. */
   readonly twice: readonly string[]
   /** Dead letters, with their codes. */
   readonly dead: readonly string[]

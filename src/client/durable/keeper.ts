@@ -129,8 +129,9 @@ export class SessionKeeper implements Keeper, PersistPort {
     return true
   }
 
-  /** Everything is read: what nobody waits for goes. */
+  /** Everything is read: what is in flight goes on, and what nobody waits for goes. */
   tidy(): Promise<void> {
+    this.#publishes.goOn()
     return this.#publishes.entries.forgetDeleted(this.store)
   }
 

@@ -95,9 +95,13 @@ export class KeptEntries implements EntryPublisher {
   handleOver(key: string, error: unknown, receipt: Receipt | undefined, ending: () => StoreOperation): void {
     const entry = this.#entries.get(key)
     if (entry === undefined) return
-    if (!this.#settle(entry.link, entry, error)) {
+    const heard = this.#settle(entry.link, entry, error)
+    if (heard === undefined) {
       entry.over = { error }
       this.#journal.insist([ending()])
+    } else if (heard && receipt === undefined) {
+      // Until the queue has deleted both, this record must not pass for one that was acknowledged: its identifier is free.
+      return this.#journal.write([ending()], () => entry.outcome.reject(error))
     }
     if (receipt === undefined) entry.outcome.reject(error)
     else entry.outcome.resolve(receipt)
@@ -110,13 +114,13 @@ export class KeptEntries implements EntryPublisher {
     return entry
   }
 
-  // False when nobody is there to hear of it.
-  #settle(link: EntryLink, { publish = '' }: KeptEntry, error: unknown): boolean {
+  // Whether the entry goes; undefined when nobody is there to hear of it.
+  #settle(link: EntryLink, { publish = '' }: KeptEntry, error: unknown): boolean | undefined {
     const changes: StoreOperation[] = [{ type: 'delete', key: publish }]
     const heard = link.ended(error, changes)
-    if (heard === undefined) return false
+    if (heard === undefined) return undefined
     this.#entries.delete(link.key)
     if (!heard) this.#journal.insist(changes)
-    return true
+    return heard
   }
 }

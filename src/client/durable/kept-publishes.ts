@@ -17,6 +17,12 @@ import { KeptEntries } from './kept-entries.js'
 import type { DurableHost } from './ports.js'
 import { decodePublish, encodePublish, noPayload, type PublishRecord, type PublishStage, putting, type SessionKeys, sizeOfPacket } from './records.js'
 
+/** A record of an earlier process. */
+interface Found {
+  readonly number: number
+  readonly record: PublishRecord
+}
+
 /** Keeps publishes. */
 export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   readonly entries: KeptEntries
@@ -26,6 +32,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   readonly #numbers = new Map<QueuedPublish, number>()
   /** Numbers of what could not be stored. */
   readonly #failed = new Set<number>()
+  /** What an earlier process had in flight, by packet identifier. */
+  readonly #found = new Map<number, Found>()
   #last = 0
 
   constructor(host: DurableHost, journal: Journal, keys: SessionKeys) {
@@ -124,10 +132,28 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       if (link !== undefined) this.entries.restoreEnded(link, key, stage === 'failed' ? undefined : receipt(0, packet.packetId))
       return link !== undefined
     }
-    if (this.#host.publishQueue.unacknowledged.get(packet.packetId) !== undefined) return false
-    const item = this.#itemOf(record, link && this.entries.restore(link, key))
-    this.#numbers.set(item, number)
-    this.#goOn(item, stage)
+    const earlier = this.#found.get(packet.packetId)
+    if (earlier !== undefined && !this.#hasEnded(earlier)) return false
+    this.#found.set(packet.packetId, { number, record })
+    return true
+  }
+
+  /** Every record is read: what is in flight goes on. */
+  goOn(): void {
+    for (const { number, record } of [...this.#found.values()].sort((one, other) => one.number - other.number)) {
+      const item = this.#itemOf(record, record.link && this.entries.restore(record.link, this.#keys.publish(number)))
+      this.#numbers.set(item, number)
+      this.#resume(item, record.stage)
+    }
+    this.#found.clear()
+  }
+
+  // Its identifier has another publish: it has ended, and the process died before the queue had deleted it with its entry. A failure has a record, and
+  // what was released is the server's; otherwise nobody knows, and the queue does what it does then.
+  #hasEnded({ number, record: { link, stage, packet } }: Found): boolean {
+    if (link === undefined) return false
+    const isTaken = stage === 'released'
+    this.entries.restoreEnded(link, this.#keys.publish(number), isTaken ? receipt(0, packet.packetId) : undefined)
     return true
   }
 
@@ -151,7 +177,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     return item
   }
 
-  #goOn(item: QueuedPublish, stage: PublishStage): void {
+  #resume(item: QueuedPublish, stage: PublishStage): void {
     const { publishQueue, session } = this.#host
     const released = stage === 'released'
     if (released && !republishes(item, this.#host)) item.wire = undefined

@@ -97,4 +97,37 @@ describe.each([1, 2] as const)('entries at QoS %i whose publishes an earlier pro
     await queue.close()
     await device.world.close()
   })
+
+  it('keep their promise where the process died before a deletion was written, and their identifier had another publish by then', async () => {
+    const device = await interrupted(qos)
+    const store = device.store as MapStore
+    // At QoS 1 as it was sent, at QoS 2 as it was released.
+    let before = qos === 1 ? store.copy().content : new Map<string, Uint8Array>()
+    store.before = (operations) => {
+      const isDeletion = operations.some(({ type, key }) => type === 'delete' && key.includes('/o/'))
+      if (isDeletion && before.size === 0) before = store.copy().content
+    }
+    const { client, queue } = await device.start()
+    await settled(40)
+    expect(left(device)).toEqual([])
+    device.onPacket = (packet) => packet === 'out publish 2' && kill(device, client)
+    await queue.publish('out/1', 'four', { qos })
+    await settled()
+    device.onPacket = undefined
+    // As if what was done with the first entry were not written, but the publish behind it were.
+    const { content } = device.store as MapStore
+    for (const [key, value] of before) if (/\/[eo]\/0+1$/.test(key)) content.set(key, value)
+    content.delete('q/default/m')
+    expect(left(device)).toHaveLength(4)
+    const next = await device.start()
+    await settled(40)
+    expect(device.events('storecorrupt')).toEqual([])
+    // What is tried again waits a second.
+    await expect.poll(() => next.queue.size, { timeout: 5000 }).toBe(0)
+    expect(left(device)).toEqual([])
+    const times = (text: string): number => device.arrived.filter((each) => each === text).length
+    expect([times('one'), times('four')]).toEqual(qos === 2 ? [1, 1] : [2, 1])
+    await next.queue.close()
+    await device.world.close()
+  })
 })
