@@ -7,6 +7,7 @@
  *     node .ci/world.mjs --defect NAME                            with a planted defect, which must be found
  *     node .ci/world.mjs --defects [--only TEXT] [--every N]      each planted defect in turn, those whose name contains TEXT, or each Nth, as a table
  *     node .ci/world.mjs --replay FILE                            a schedule as a finding prints it, packet by packet
+ *     --durable with any of these: the world of a device whose process dies and comes back (test/world/durable); --enumerate is every crash there
  *     --scanner reads packets with WebAssembly, --raw prints schedules as they are, not made smaller
  *     --limit S stops after S seconds, --jobs N sets the number of workers
  *
@@ -37,6 +38,7 @@ const { values } = argumentsOf({
     defects: { text: 'with each planted defect in turn, as a table' },
     every: { ...whole, number: [1], initial: 1, text: 'only each Nth defect, or with --enumerate each Nth fault, from one drawn at random' },
     replay: { value: 'FILE', text: 'a schedule as a finding prints it, packet by packet' },
+    durable: { text: 'a device with a store, whose process dies and comes back; with --enumerate at every moment of its scenarios' },
     scanner: { text: 'reads packets with WebAssembly' },
     raw: { text: 'prints schedules as they are, not made smaller' },
     limit: { value: 'S', number: [0], initial: 3600, text: 'begins nothing after so many seconds' },
@@ -44,6 +46,7 @@ const { values } = argumentsOf({
   },
 })
 const option = (name) => values[name]
+const entry = values.durable ? 'test/world/durable/main.ts' : 'test/world/main.ts'
 const flag = option
 /** Schedules that --enumerate makes, roughly: enough to tell the time left. */
 const enumerated = 40_000
@@ -86,7 +89,7 @@ async function bundle(entry, name, defect) {
 /** Runs one worker to its end; gives what it did. */
 function work(file, workerData) {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(file, { workerData, execArgv: ['--enable-source-maps'] })
+    const worker = new Worker(file, { workerData, execArgv: workerData.replay === undefined ? [] : ['--enable-source-maps'] })
     let done
     worker.on('message', (message) => {
       done = message
@@ -150,7 +153,7 @@ function print({ rule, detail, name, seed, schedule }) {
 const seconds = (since) => ((performance.now() - since) / 1000).toFixed(1)
 
 async function replay(name) {
-  const file = await bundle('test/world/main.ts', 'world')
+  const file = await bundle(entry, 'world')
   const task = {
     part: 0,
     parts: 1,
@@ -172,7 +175,7 @@ async function replay(name) {
 async function explore() {
   const started = performance.now()
   const seeds = option('seeds')
-  const file = await bundle('test/world/main.ts', 'world')
+  const file = await bundle(entry, 'world')
   const result = await run(file, {
     first: option('seed'),
     seeds,
@@ -193,7 +196,7 @@ async function explore() {
 
 async function tryDefect(defect) {
   const name = `defect-${defect.name.replace(/\W+/g, '-')}`
-  const file = await bundle('test/world/main.ts', name, defect).catch((error) => error)
+  const file = await bundle(entry, name, defect).catch((error) => error)
   // The source has moved on: the defect has to follow.
   if (file instanceof Error) return { defect, report: undefined, seconds: file.errors?.[0]?.text ?? file.message }
   const started = performance.now()

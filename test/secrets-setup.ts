@@ -61,6 +61,9 @@ afterEach(() => {
 // What a file leaves behind would be the failure of another one where files share a process.
 const { MessageChannel: channels, queueMicrotask: microtasks, setTimeout: timers } = globalThis
 afterAll(() => {
-  expect(vi.isFakeTimers(), 'the clock is real').toBe(false)
+  const isFake = vi.isFakeTimers()
+  // The next file would wait for ever.
+  vi.useRealTimers()
+  expect(isFake, 'the clock is real').toBe(false)
   expect([globalThis.MessageChannel, globalThis.queueMicrotask, globalThis.setTimeout]).toEqual([channels, microtasks, timers])
 })

@@ -32,8 +32,8 @@ export interface AttemptConfig {
   readonly publishTimeout: number
   /** They lie in the store of the publisher's session. */
   readonly shared: boolean
-  /** The keys of an entry and of the count. */
-  keysOf(stored: StoredEntry): Pick<EntryLink, 'key' | 'countsKey'>
+  /** The key of an entry. */
+  keyOf(stored: StoredEntry): string
 }
 
 /** One publish of an entry. */
@@ -108,7 +108,7 @@ export class Attempts {
     // The client has not read the store yet.
     if (keeper === undefined) throw new MqttError('ERR_NOT_CONNECTED')
     const ended: EntryLink['ended'] = (error, changes) => this.#handleEnded(attempt, error, changes)
-    return keeper.publishEntry({ ...this.#config.keysOf(stored), ended }, topic, payload, options)
+    return keeper.publishEntry({ key: this.#config.keyOf(stored), ended }, topic, payload, options)
   }
 
   // The entry goes together with its publish, or stays.

@@ -57,7 +57,7 @@ export class Drain implements AttemptOwner {
     this.ahead = new Lookahead(this.#lines, log, config.batchSize, this.#changes)
     const { publishTimeout, shared } = config
     this.#once = shared
-    this.#attempts = new Attempts(publisher, { publishTimeout, shared, keysOf: (stored) => log.keysOf(stored) }, this)
+    this.#attempts = new Attempts(publisher, { publishTimeout, shared, keyOf: (stored) => log.keyOf(stored) }, this)
     this.#retries = new Retries(config.backoff)
     this.#removals = new Removals(log, this.#changes, this.#stop.signal, (error) => owner.handleError(error))
   }
@@ -91,6 +91,11 @@ export class Drain implements AttemptOwner {
     this.#stop.abort()
     this.#retries.stop()
     this.#changes.tell()
+  }
+
+  /** An entry could not be added. */
+  handleUnstored(): void {
+    void this.#removals.clean()
   }
 
   /** Waits until nothing is under way, and what was acknowledged is deleted. */

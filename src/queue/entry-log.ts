@@ -2,13 +2,16 @@
  * The entries of one queue: their number and size, and writes that are gathered.
  *
  * One batch is under way at a time; what is asked for meanwhile goes into the next. So the record of the counts always fits the batch that it is in, and
- * many calls share one sync. A batch that fails changes nothing: additions in it reject, removals are tried again without them.
+ * many calls share one sync. A batch that fails changes nothing: additions in it reject, removals are tried again without them. What an addition that failed
+ * has left all the same is deleted with the next batch.
  */
 import { type Deferred, deferred } from '../client/common/abort.js'
+import { withOutcome } from '../client/common/outcome.js'
 import type { MqttError } from '../errors.js'
 import type { Store, StoreOperation } from '../store/base/store.js'
 import type { QueueEntry } from './entry.js'
 import { EntryRecords, recordOf } from './entry-records.js'
+import { FailedNumbers } from './failed-numbers.js'
 
 /** Entries that are read at once. */
 const pageSize = 100
@@ -46,8 +49,8 @@ interface Change {
   readonly operations: readonly StoreOperation[]
   readonly count: number
   readonly bytes: number
-  /** It takes room. */
-  readonly adds: boolean
+  /** The number of the entry that it adds, for which it takes room. */
+  readonly adds: number | undefined
   readonly done: Deferred<void>
 }
 
@@ -61,6 +64,7 @@ export class EntryLog {
   /** Entries and bytes that additions under way will take. */
   #claimed = 0
   #claimedBytes = 0
+  readonly #failed = new FailedNumbers()
   #changes: Change[] = []
   #writing: Promise<void> | undefined
 
@@ -77,9 +81,9 @@ export class EntryLog {
     this.#next = Math.max(this.#next, (await this.#records.lastId()) + 1)
   }
 
-  /** The keys of an entry and of the count. */
-  keysOf({ entry: { id } }: StoredEntry): { readonly key: string; readonly countsKey: string } {
-    return { key: this.#records.deleting(id).key, countsKey: this.#records.countsKey }
+  /** The key of an entry. */
+  keyOf({ entry: { id } }: StoredEntry): string {
+    return this.#records.deleting(id).key
   }
 
   /** The number that the next entry will have. */
@@ -94,7 +98,7 @@ export class EntryLog {
     const removals = instead.map(({ entry: { id } }) => this.#records.deleting(id))
     const operations = [...removals, this.#records.putting(entry.id, value)]
     const freed = instead.reduce((sum, { size }) => sum + size, 0)
-    const done = this.#change({ operations, count: 1 - instead.length, bytes: value.length - freed, adds: true, done: deferred() })
+    const done = this.#change({ operations, count: 1 - instead.length, bytes: value.length - freed, adds: entry.id, done: deferred() })
     return { stored: { entry, size: value.length }, done }
   }
 
@@ -108,7 +112,12 @@ export class EntryLog {
   remove(entries: readonly StoredEntry[], also: readonly StoreOperation[] = []): Promise<void> {
     const operations = entries.map(({ entry: { id } }) => this.#records.deleting(id))
     const bytes = entries.reduce((sum, { size }) => sum - size, 0)
-    return this.#change({ operations: [...operations, ...also], count: -entries.length, bytes, adds: false, done: deferred() })
+    return this.#change({ operations: [...operations, ...also], count: -entries.length, bytes, adds: undefined, done: deferred() })
+  }
+
+  /** Deletes what additions that failed may have left. @throws MqttError ERR_STORE */
+  async clean(): Promise<void> {
+    while (!this.#failed.isEmpty) await this.remove([])
   }
 
   /** The next entries behind this number, and how far this has read. Damaged ones are put aside. @throws MqttError ERR_STORE */
@@ -117,8 +126,8 @@ export class EntryLog {
     let last = after
     let seen = 0
     for await (const { id, size, entry } of this.#records.rows(after, limit)) {
-      if (entry !== undefined) entries.push({ entry, size })
-      else this.#handleDamaged(size)
+      if (entry === undefined) this.#handleDamaged(size)
+      else if (!this.#failed.has(id)) entries.push({ entry, size })
       last = id
       seen += 1
     }
@@ -180,12 +189,20 @@ export class EntryLog {
       const error = await this.#commit(group)
       if (error === undefined) continue
       // What frees room must not fail with what takes it.
-      const removals = group.filter(({ adds }) => !adds)
-      const alone = removals.length < group.length && removals.length > 0 ? await this.#commit(removals) : error
-      for (const change of group) if (change.adds || alone !== undefined) this.#fail(change, error)
+      const removals = group.filter(({ adds }) => adds === undefined)
+      for (const { adds } of group) if (adds !== undefined) this.#failed.add(adds)
+      const alone = removals.length < group.length ? await this.#commit(removals) : error
+      for (const change of group) {
+        if (change.adds !== undefined) this.#fail(change, withOutcome(error, (await this.#mayBeThere(change.adds)) ? 'unknown' : 'not-sent'))
+        else if (alone !== undefined) this.#fail(change, error)
+      }
     }
     // In the same turn: what is asked for next begins anew.
     this.#writing = undefined
+  }
+
+  async #mayBeThere(id: number): Promise<boolean> {
+    return this.#failed.has(id) && (await this.#records.has(id))
   }
 
   #fail(change: Change, error: MqttError): void {
@@ -206,11 +223,14 @@ export class EntryLog {
   async #commit(group: readonly Change[]): Promise<MqttError | undefined> {
     const count = group.reduce((sum, change) => sum + change.count, this.count)
     const bytes = group.reduce((sum, change) => sum + change.bytes, this.bytes)
+    const failed = this.#failed.first(mostChanges)
+    const undoing = failed.map((id) => this.#records.deleting(id))
     try {
-      await this.#records.write([...group.flatMap(({ operations }) => operations), this.#records.counting([count, bytes, this.#next])])
+      await this.#records.write([...undoing, ...group.flatMap(({ operations }) => operations), this.#records.counting([count, bytes, this.#next])])
     } catch (error) {
       return error as MqttError
     }
+    this.#failed.forget(failed.length)
     this.count = count
     this.bytes = bytes
     for (const change of group) {

@@ -41,8 +41,7 @@ export class EntryRecords {
     this.#told = told
   }
 
-  /** The key of the counts. */
-  get countsKey(): string {
+  get #countsKey(): string {
     return `${this.#prefix}m`
   }
 
@@ -58,7 +57,7 @@ export class EntryRecords {
     const body = new Uint8Array(24)
     const view = new DataView(body.buffer)
     for (const [index, value] of counts.entries()) view.setFloat64(index * 8, value)
-    return { type: 'put', key: this.countsKey, value: sealRecord(body) }
+    return { type: 'put', key: this.#countsKey, value: sealRecord(body) }
   }
 
   /** @throws MqttError ERR_STORE */
@@ -70,10 +69,19 @@ export class EntryRecords {
     }
   }
 
+  /** True unless the store says that nothing is there under this number. */
+  async has(id: number): Promise<boolean> {
+    try {
+      return (await this.#store.get(this.#keyOf(id))) !== undefined
+    } catch {
+      return true
+    }
+  }
+
   /** Undefined where there are none, or damaged ones. @throws MqttError ERR_STORE */
   async readCounts(): Promise<Counts | undefined> {
     try {
-      const value = await this.#store.get(this.countsKey)
+      const value = await this.#store.get(this.#countsKey)
       if (value === undefined) return undefined
       assertKnown(value)
       const body = openRecord(value)
@@ -81,7 +89,7 @@ export class EntryRecords {
         const view = new DataView(body.buffer, body.byteOffset)
         return [view.getFloat64(0), view.getFloat64(8), view.getFloat64(16)]
       }
-      await this.#putAside(this.countsKey, value)
+      await this.#putAside(this.#countsKey, value)
       return undefined
     } catch (error) {
       throw storeError(error)

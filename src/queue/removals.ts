@@ -20,6 +20,7 @@ export class Removals {
   readonly #changes: Changes
   readonly #stop: AbortSignal
   readonly #handleError: (error: unknown) => void
+  #cleaning = false
 
   constructor(log: EntryLog, changes: Changes, stop: AbortSignal, handleError: (error: unknown) => void) {
     this.#log = log
@@ -49,6 +50,14 @@ export class Removals {
     this.#open.delete(id)
     this.#changes.tell()
     return operations !== undefined
+  }
+
+  /** Deletes what additions that failed may have left. */
+  async clean(): Promise<void> {
+    if (this.#cleaning) return
+    this.#cleaning = true
+    await this.#insist(() => this.#log.clean())
+    this.#cleaning = false
   }
 
   /** Waits after a failure. */

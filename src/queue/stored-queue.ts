@@ -151,6 +151,7 @@ class StoredQueue implements Queue {
       await done
     } catch (error) {
       for (const other of instead) this.#drain.ahead.giveBack(other)
+      this.#drain.handleUnstored()
       throw error
     }
     const full = new MqttError('ERR_DROPPED', 'the queue was full, and this its oldest entry')

@@ -1,5 +1,5 @@
 /**
- * The differential run of the codec: 20,000 packets (100,000 with MQWIRE_LONG) beside three foreign codecs, planted defects, and that a finding is told.
+ * The differential run of the codec: 10,000 packets (100,000 with MQWIRE_LONG) beside three foreign codecs, planted defects, and that a finding is told.
  *
  * The runs are child processes of the runner. Without Go there is one foreign codec only: what needs the others is skipped, with the reason printed.
  */
@@ -12,7 +12,7 @@ import { batchSize, generate } from './generate.js'
 import { judgements } from './judged.js'
 import { groupedPairs, normalizedPacket, places } from './normalize.js'
 
-const packets = process.env['MQWIRE_LONG'] === undefined ? 20_000 : 100_000
+const packets = process.env['MQWIRE_LONG'] === undefined ? 10_000 : 100_000
 const runner = fileURLToPath(new URL('../../.ci/differential.mjs', import.meta.url))
 
 /** Runs the runner; gives its exit code, what it printed, and the last line of that. */

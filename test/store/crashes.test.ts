@@ -162,7 +162,7 @@ describe('fault 32 H18 a write or a sync that fails', () => {
 
   it('a batch that is too large for the disk fails alone, whoever shares its turn', async () => {
     const disk = new SimulatedDisk()
-    disk.fault = (_step, length) => (length > 5000 ? { code: 'ENOSPC', bytes: 4000 } : undefined)
+    disk.fault = (_step, length) => (length > 3000 ? { code: 'ENOSPC', bytes: 2000 } : undefined)
     const store = simulatedStore(disk)
     const large: StoreOperation[] = [{ type: 'put', key: 'large', value: new Uint8Array(3000) }, ...batchOf(9)]
     const outcomes = await Promise.allSettled([batchOf(1), large, batchOf(2), batchOf(3)].map((each) => store.batch(each)))

@@ -3,8 +3,8 @@
 interface Compiler {
   /** The AssemblyScript source. */
   readSource(): string
-  /** WebAssembly of a source. Rejects with what does not compile. */
-  compile(source: string): Promise<Uint8Array<ArrayBuffer>>
+  /** WebAssembly of a source, for tries with less care. Rejects with what does not compile. */
+  compile(source: string, isTry?: boolean): Promise<Uint8Array<ArrayBuffer>>
   /** The text of src/wasm/binary.ts for a source, and bytes of the WebAssembly in it. */
   moduleOf(source: string): Promise<{ readonly text: string; readonly size: number }>
 }

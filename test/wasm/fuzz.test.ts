@@ -34,7 +34,12 @@ describe('a defect in the scanner is found:', () => {
   it.each(defects.map((defect) => [defect.name, defect] as const))('%s', { timeout: 120_000 }, async (_, { find, replace }) => {
     const source = readSource()
     expect(source.split(find)).toHaveLength(2)
-    const memory = instantiate(await compile(source.replace(find, () => replace)))
+    const memory = instantiate(
+      await compile(
+        source.replace(find, () => replace),
+        true,
+      ),
+    )
     const found = fc.check(
       fc.property(streams, ({ setting, deliveries }) => {
         return differs(tellFramer(setting, deliveries), tellScanner(memory, setting, deliveries, always)) === undefined

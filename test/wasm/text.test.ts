@@ -94,7 +94,12 @@ describe('a defect in the judgement of text is found:', () => {
   it.each(textDefects.map((defect) => [defect.name, defect] as const))('%s', { timeout: 60_000 }, async (_, { find, replace }) => {
     const source = readSource()
     expect(source.split(find)).toHaveLength(2)
-    const memory = instantiate(await compile(source.replace(find, () => replace)))
+    const memory = instantiate(
+      await compile(
+        source.replace(find, () => replace),
+        true,
+      ),
+    )
     expect(places.some((place) => look(memory, place).wrong.length > 0)).toBe(true)
   })
 })

@@ -119,7 +119,7 @@ describe('topics', () => {
   it('that all have one of four hashes are told apart, and cost a bounded number of looks', async () => {
     const source = readSource()
     expect(source.split(weak.find)).toHaveLength(2)
-    const memory = instantiate(await compile(source.replace(weak.find, weak.replace)))
+    const memory = instantiate(await compile(source.replace(weak.find, weak.replace), true))
     const frames = new WasmFrames(memory, setting, always)
     const table = new TopicTable()
     const generation = memory.generation
@@ -138,7 +138,7 @@ describe('a defect in telling topics apart is found:', () => {
     const source = readSource().replace(weak.find, 'const hash: u32 = 0')
     expect(source.split(find)).toHaveLength(2)
     const read = async (text: string) => {
-      const memory = instantiate(await compile(text))
+      const memory = instantiate(await compile(text, true))
       return namesOf(memory, new WasmFrames(memory, setting, always), alike, new TopicTable())
     }
     expect(await read(source)).toEqual(alike)

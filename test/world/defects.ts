@@ -210,9 +210,8 @@ export const defects: readonly Defect[] = [
     name: 'a timer is left behind',
     by: ['leak'],
     file: 'client/lifecycle/closing.ts',
-    find: `    links.expiry?.()
-    states.enter('closed')`,
-    replace: `    states.enter('closed')`,
+    find: '    session.reset()\n    links.expiry?.()\n    if (error',
+    replace: '    session.reset()\n    if (error',
   },
   {
     name: 'the password is logged',

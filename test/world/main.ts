@@ -13,7 +13,7 @@ import { scenarios } from './scenarios.js'
 import type { Schedule } from './schedule.js'
 import { parsed, shown, shrink } from './shrink.js'
 import { wideScenarios } from './wide-scenarios.js'
-import { catchStrays, World } from './world.js'
+import { catchStrays, isCareful, World } from './world.js'
 
 /** What a worker is told. */
 export interface Task {
@@ -71,6 +71,7 @@ export interface Done {
 
 const started = performance.now()
 const mostShrunk = 8
+const stackLines = Error.stackTraceLimit
 const task = workerData as Task
 if (task.scanner === true) readWith(eagerScanner())
 
@@ -87,6 +88,8 @@ class Runner {
   }
 
   async run(schedule: Schedule): Promise<readonly string[]> {
+    // A third of the time goes into stacks of errors. Worlds that look for secrets have them, as a replay has.
+    Error.stackTraceLimit = isCareful(schedule) ? stackLines : 0
     const { findings, steps, events } = await new World(schedule).run()
     this.schedules += 1
     if (task.counter !== undefined) Atomics.add(task.counter, 0, 1)

@@ -6,7 +6,6 @@
 import type { Dial, Transport } from '../../src/transport/transport.js'
 import type { WorldClock } from './clock.js'
 import { habitOf } from './habits.js'
-import type { Monitor } from './monitor.js'
 import { type PacketFault, Pipe } from './pipe.js'
 import type { Random } from './random.js'
 import type { Fault, Setup } from './schedule.js'
@@ -16,6 +15,17 @@ export interface Accepting {
   accept(transport: Transport): void
   restart(keepSessions: boolean): void
 }
+
+/** Who sees the packets of the client. */
+export interface Watcher {
+  /** A stream was opened. */
+  connect(): { sent(bytes: Uint8Array): void; arriving(bytes: Uint8Array): void; end(how: 'closed' | 'destroyed' | 'ended'): void }
+  /** The identifier that the server assigned. */
+  readonly assignedId: string
+}
+
+/** What the network has to know of a setup. */
+export type LinkSetup = Pick<Setup, 'pipe' | 'habit' | 'version' | 'keepAlive' | 'clientId'>
 
 const packetFaults: Readonly<Record<string, PacketFault>> = { 'drop-packet': 'drop', 'double-packet': 'twice', 'delay-packet': 'delay' }
 
@@ -36,16 +46,16 @@ export class Network {
   #healed = false
   readonly #clock: WorldClock
   readonly #random: Random
-  readonly #setup: Setup
-  readonly #monitor: Monitor
+  readonly #setup: LinkSetup
+  readonly #monitor: Watcher
   readonly #broker: Accepting
   readonly #report: (rule: string, detail: string) => void
 
   constructor(parts: {
     clock: WorldClock
     random: Random
-    setup: Setup
-    monitor: Monitor
+    setup: LinkSetup
+    monitor: Watcher
     broker: Accepting
     report: (rule: string, detail: string) => void
   }) {
@@ -161,13 +171,13 @@ export class Network {
     pipe.down.resume()
   }
 
-  /** The client's process is gone: the broker sees a reset, the client nothing. */
-  kill(): void {
+  /** The client's process is gone: the broker sees a reset, the client nothing. What was on its way to the broker is lost, or arrives before it. */
+  kill(arrives = false): void {
     const { pipe } = this
     this.#sockets = 0
     if (pipe === undefined) return
-    pipe.client.abandon()
-    pipe.reset()
+    pipe.client.abandon(arrives)
+    if (!arrives) pipe.reset()
   }
 
   #open(refusal: number | undefined): Transport {

@@ -181,6 +181,12 @@ export class Direction {
     this.#enqueue(undefined, undefined)
   }
 
+  /** Its writer's process is gone, and its memory with it: what is on its way arrives as it was written, and a reset behind it. */
+  abandon(): void {
+    this.#items = this.#items.map(({ bytes, copy }) => ({ bytes: copy ?? bytes, copy: undefined, written: undefined }))
+    this.end(undefined)
+  }
+
   /** What was not delivered is lost. */
   drop(error: unknown): void {
     const lost = this.#items
@@ -356,6 +362,8 @@ export class End implements Transport {
       throw new Error('the transport takes nothing')
     }
     if (this.#name === 'client') this.#pipe.tap.sent(bytes)
+    // Its process died over it.
+    if (this.#closed) return false
     this.#out.push(bytes, written)
     if (this.#out.full) this.#full = true
     return !this.#full
@@ -388,19 +396,23 @@ export class End implements Transport {
     if (this.#opened) queueMicrotask(() => this.#tellClosed(cause))
   }
 
-  /** Its owner is gone without a word: it is told nothing any more. */
-  abandon(): void {
+  /** Its owner is gone without a word: it is told nothing any more. What it wrote is lost, or arrives and a reset behind it. */
+  abandon(arrives = false): void {
+    if (this.#closed) return
     this.#pipe.tap.over('ended')
     this.#closed = true
+    this.#told = true
     this.#sink = undefined
     this.#in.target = undefined
-    this.#out.drop(undefined)
+    if (arrives) this.#out.abandon()
+    else this.#out.drop(undefined)
   }
 
   handleBytes(bytes: Uint8Array, inPlace: boolean): void {
     const sink = this.#sink
     if (sink === undefined || this.#closed) return
     if (this.#name === 'client') this.#pipe.tap.arriving(bytes)
+    if (this.#closed) return
     if (!inPlace) return sink.chunk(bytes)
     for (let at = 0; at < bytes.length && !this.#closed; ) {
       const array = sink.buffer()

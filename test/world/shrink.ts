@@ -6,14 +6,24 @@
 import type { Finding } from './history.js'
 import type { Schedule } from './schedule.js'
 
+/** A schedule, of whatever world. */
+export interface Shrinkable {
+  readonly name: string
+  readonly seed: number
+  readonly span: number
+  readonly setup: object
+  readonly ops: readonly object[]
+  readonly faults: readonly object[]
+}
+
 /** Runs a schedule and gives what was found. */
-export type Try = (schedule: Schedule) => Promise<readonly Finding[]>
+export type Try<S extends Shrinkable = Schedule> = (schedule: S) => Promise<readonly Finding[]>
 
 /** The smallest schedule that was found to break the same rule. */
-export async function shrink(schedule: Schedule, rule: string, attempt: Try, most = 400): Promise<Schedule> {
+export async function shrink<S extends Shrinkable>(schedule: S, rule: string, attempt: Try<S>, most = 400): Promise<S> {
   let best = schedule
   let left = most
-  const fails = async (candidate: Schedule): Promise<boolean> => {
+  const fails = async (candidate: S): Promise<boolean> => {
     if (left <= 0) return false
     left -= 1
     const found = await attempt(candidate)
@@ -33,17 +43,17 @@ export async function shrink(schedule: Schedule, rule: string, attempt: Try, mos
   return best
 }
 
-function* smaller(schedule: Schedule): Generator<Schedule> {
+function* smaller<S extends Shrinkable>(schedule: S): Generator<S> {
   yield* withoutSome(schedule, 'ops')
   yield* withoutSome(schedule, 'faults')
   for (const key of Object.keys(schedule.setup)) {
-    const { [key as keyof Schedule['setup']]: _gone, ...setup } = schedule.setup
+    const { [key]: _gone, ...setup } = schedule.setup as Record<string, unknown>
     yield { ...schedule, setup }
   }
 }
 
 // Halves first, then quarters, down to one at a time.
-function* withoutSome(schedule: Schedule, key: 'ops' | 'faults'): Generator<Schedule> {
+function* withoutSome<S extends Shrinkable>(schedule: S, key: 'ops' | 'faults'): Generator<S> {
   const list: readonly unknown[] = schedule[key]
   for (let size = Math.ceil(list.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
     for (let at = 0; at < list.length; at += size) yield { ...schedule, [key]: [...list.slice(0, at), ...list.slice(at + size)] }
@@ -51,7 +61,7 @@ function* withoutSome(schedule: Schedule, key: 'ops' | 'faults'): Generator<Sche
 }
 
 /** A schedule as text that can be run again. */
-export function shown(schedule: Schedule): string {
+export function shown(schedule: Shrinkable): string {
   const lines = [
     `name: ${schedule.name}, seed: ${schedule.seed}, span: ${schedule.span} ms`,
     `setup: ${JSON.stringify(schedule.setup)}`,
@@ -62,18 +72,18 @@ export function shown(schedule: Schedule): string {
 }
 
 /** Reads what `shown` gave. */
-export function parsed(text: string): Schedule {
+export function parsed<S extends Shrinkable = Schedule>(text: string): S {
   const lines = text.split('\n').map((line) => line.trim())
   const head = /^name: (.*), seed: (\d+), span: (\d+) ms$/.exec(lines.find((line) => line.startsWith('name: ')) ?? '')
   if (head === null) throw new Error('there is no line that begins with name:')
   const all = <T>(prefix: string): T[] => lines.filter((line) => line.startsWith(prefix)).map((line) => JSON.parse(line.slice(prefix.length)) as T)
-  const [setup = {}] = all<Schedule['setup']>('setup: ')
+  const [setup = {}] = all<object>('setup: ')
   return {
     name: head[1] as string,
     seed: Number(head[2]),
     span: Number(head[3]),
     setup,
-    ops: all<Schedule['ops'][number]>('op '),
-    faults: all<Schedule['faults'][number]>('fault '),
-  }
+    ops: all<object>('op '),
+    faults: all<object>('fault '),
+  } as unknown as S
 }

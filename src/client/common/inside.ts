@@ -14,11 +14,10 @@ export const keeperOf: unique symbol = Symbol.for('mqwire.keeper') as never
 export interface EntryLink {
   /** Its key. */
   readonly key: string
-  /** The key of a record that counts entries: void once an entry is deleted without the queue. */
-  readonly countsKey: string
   /**
    * The exchange is over: with a receipt, or with `error`. True: the queue makes `changes`, which end the publish in the store, in one batch with whatever
-   * it does to the entry. False: the entry stays as it is. Undefined: nobody is there who would do anything.
+   * it does to the entry. False: the entry stays as it is. Undefined: nobody is there; whoever publishes the
+   * entry next hears of it.
    */
   ended(error: unknown, changes: readonly StoreOperation[]): boolean | undefined
 }

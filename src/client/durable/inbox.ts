@@ -151,6 +151,7 @@ export class Inbox implements MessageTaker {
     const { budget, factory } = router
     router.handleRead(undefined)
     for (const { view, record, ticket, size, settler } of messages) {
+      if (states.ended) break
       budget.add(-size)
       budget.granted = true
       factory.settler = settler

@@ -2,11 +2,13 @@
  * Writes of one session to its store, in the order in which they were asked for: one batch at a time, what is asked for meanwhile goes into the next.
  *
  * Each change is whole or not there. One that fails alone is given up, with its error, or insists: it is tried again until it works, and whatever
- * insists behind it waits. It must never let a change overtake an earlier one of the same key.
+ * insists behind it waits. What one that was given up has left all the same is deleted with the next batch. It must never let a change overtake an earlier
+ * one of the same key.
  */
 import type { MqttError } from '../../errors.js'
 import { storeError } from '../../store/base/backed-store.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
+import { withOutcome } from '../common/outcome.js'
 import type { CancelTimer, Platform } from '../platform/platform.js'
 
 /** Milliseconds after which a store that failed is asked again. */
@@ -33,6 +35,8 @@ export class Journal {
   readonly #platform: Platform
   readonly #owner: JournalOwner
   #changes: Change[] = []
+  /** Keys that changes which were given up may have put. */
+  readonly #undoing = new Set<string>()
   #writing: Promise<void> | undefined
   /** Nothing is asked for any more. */
   stopped = false
@@ -45,7 +49,10 @@ export class Journal {
     this.#owner = owner
   }
 
-  /** Asks for a change. `written` is called when it is safe, `failed` when it was given up; without that it insists. */
+  /**
+   * Asks for a change. `written` is called when it is safe, `failed` when it was given up; without that it insists. With outcome `not-sent` nothing of it
+   * is there, with `unknown` something may be until the store works again.
+   */
   write(operations: readonly StoreOperation[], written: () => void, failed?: (error: MqttError) => void): void {
     if (this.stopped) return
     this.#changes.push({ operations, written, failed })
@@ -71,14 +78,14 @@ export class Journal {
   async #run(): Promise<void> {
     // What is asked for in this turn comes along.
     await undefined
-    while (this.#changes.length > 0) {
+    while (this.#changes.length > 0 || (this.#undoing.size > 0 && !this.stopped)) {
       const changes = this.#changes.splice(0)
       const error = await this.#attempt(changes)
       const left = error === undefined ? [] : await this.#oneByOne(changes, error)
       this.#owner.handleBatch()
-      if (left.length === 0 || this.stopped) continue
+      if (this.stopped) continue
       this.#changes.unshift(...left)
-      await this.#pause()
+      if (left.length + this.#undoing.size > 0) await this.#pause()
     }
     this.#writing = undefined
   }
@@ -86,24 +93,45 @@ export class Journal {
   // One that is too large for the disk must not fail the others. Gives those that insist, from the first that failed on.
   async #oneByOne(changes: readonly Change[], first: MqttError): Promise<Change[]> {
     const left: Change[] = []
+    const failures: Change[] = []
     for (const change of changes) {
       const waits = change.failed === undefined && left.length > 0
       const error = waits || (changes.length === 1 ? first : await this.#attempt([change]))
-      if (error === undefined) continue
-      if (change.failed === undefined) left.push(change)
-      else change.failed(error as MqttError)
+      if (error !== undefined) (change.failed === undefined ? left : failures).push(change)
     }
+    await this.#undo(failures, first)
     this.#owner.handleError(first)
     return left
   }
 
+  async #undo(failures: readonly Change[], error: MqttError): Promise<void> {
+    for (const { operations } of failures) for (const { key } of operations) this.#undoing.add(key)
+    if (this.#undoing.size > 0 && (await this.#attempt([])) !== undefined) for (const key of [...this.#undoing]) await this.#look(key)
+    for (const { operations, failed } of failures) {
+      const isThere = operations.some(({ key }) => this.#undoing.has(key))
+      failed?.(withOutcome(error, isThere ? 'unknown' : 'not-sent'))
+    }
+  }
+
+  // A store that fails to write may say what is there.
+  async #look(key: string): Promise<void> {
+    const isThere = await this.#store.get(key).then(
+      (value) => value !== undefined,
+      () => true,
+    )
+    if (!isThere) this.#undoing.delete(key)
+  }
+
   async #attempt(changes: readonly Change[]): Promise<MqttError | undefined> {
-    const operations = changes.flatMap((change) => change.operations)
+    const undoing = [...this.#undoing]
+    const undo = undoing.map((key): StoreOperation => ({ type: 'delete', key }))
+    const operations = [...undo, ...changes.flatMap((change) => change.operations)]
     try {
       if (operations.length > 0) await this.#store.batch(operations)
     } catch (error) {
       return storeError(error)
     }
+    for (const key of undoing) this.#undoing.delete(key)
     for (const { written } of changes) written()
     return undefined
   }

@@ -23,6 +23,8 @@ import { decodeInbound, decodeSession, encodeSession, putting, SessionKeys, type
 
 /** Sessions of each store that clients of this process have open, by their prefix. */
 const opened = new WeakMap<Store, Set<string>>()
+/** By their prefix, what clients that are over have asked for and the store has not done. */
+const leaving = new WeakMap<Store, Map<string, Promise<void>>>()
 
 /**
  * Reads the session of a client, and keeps it from now on. Nothing may be sent before this has fulfilled.
@@ -37,6 +39,7 @@ export async function openKeeper(host: DurableHost): Promise<void> {
     throw new MqttError('ERR_STORE_LOCKED', 'store locked: another client of this process has this session', { option: 'store' })
   open.add(keys.prefix)
   try {
+    await leaving.get(config.store)?.get(keys.prefix)
     const keeper = await restored(host, config, keys, () => open.delete(keys.prefix))
     if (host.states.ended) throw closedError()
     keeper.attach()
@@ -73,6 +76,7 @@ async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys
     if (kind === 'm' || keeper.restore(kind, number, record)) continue
     await putAside(key, record)
   }
+  await keeper.tidy()
   return keeper
 }
 
@@ -123,6 +127,11 @@ export class SessionKeeper implements Keeper, PersistPort {
     if (record === undefined || !(number >= 1 && number <= 65_535)) return false
     this.#inbox.restore(number, record)
     return true
+  }
+
+  /** Everything is read: what nobody waits for goes. */
+  tidy(): Promise<void> {
+    return this.#publishes.entries.forgetDeleted(this.store)
   }
 
   /** Everything is read: from now on it is kept. */
@@ -183,7 +192,17 @@ export class SessionKeeper implements Keeper, PersistPort {
     if (this.#stopped) return
     this.#stopped = true
     this.#journal.stop()
+    this.#leave()
     this.#release()
+  }
+
+  // Whoever opens the session next must not read what is about to change.
+  #leave(): void {
+    const { prefix } = this.#keys
+    const all = leaving.get(this.store) ?? new Map<string, Promise<void>>()
+    leaving.set(this.store, all)
+    const idle = this.#journal.idle().then(() => void (all.get(prefix) === idle && all.delete(prefix)))
+    all.set(prefix, idle)
   }
 
   #changesOf(operation: PersistOperation, id: number): StoreOperation[] {

@@ -1,10 +1,10 @@
 /**
  * Publishes of entries of queues that lie in the store of the session: each entry and its publish end in one batch.
  *
- * The queue makes that batch, or this does where no queue is there. Whoever opens the queue meanwhile joins the publish that is under way, and hears of
- * one that has ended. It must never let an entry be published twice.
+ * The queue makes that batch, as it counts its entries. Where no queue is there, the end is kept until one is. Whoever opens the queue meanwhile joins the
+ * publish that is under way, and hears of one that has ended. It must never let an entry be published twice, nor delete one.
  */
-import type { StoreOperation } from '../../store/base/store.js'
+import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { PublishOptions, Receipt } from '../api/index.js'
 import { type Deferred, deferred } from '../common/abort.js'
 import type { EntryLink, EntryPublisher } from '../common/inside.js'
@@ -12,8 +12,6 @@ import { publishCall } from '../parsing/requests.js'
 import { sessionLost } from '../publishing/queued-publish.js'
 import type { Journal } from './journal.js'
 import type { DurableHost } from './ports.js'
-
-type Keys = Pick<EntryLink, 'key' | 'countsKey'>
 
 /** One entry. */
 interface KeptEntry {
@@ -59,15 +57,25 @@ export class KeptEntries implements EntryPublisher {
   }
 
   /** An earlier process has published this entry. */
-  restore(keys: Keys, publish: string): EntryLink {
-    return this.#add({ ...keys, ended: unheard }, publish).link
+  restore({ key }: Pick<EntryLink, 'key'>, publish: string): EntryLink {
+    return this.#add({ key, ended: unheard }, publish).link
   }
 
-  /** The publish of an earlier process is lost, with its session. */
-  restoreFailed(keys: Keys, publish: string): void {
-    const entry = this.#add({ ...keys, ended: unheard }, publish)
-    entry.over = { error: sessionLost() }
-    entry.outcome.reject(entry.over.error)
+  /** The publish of an earlier process has ended, and nobody heard of it: it was acknowledged, or lost with its session. */
+  restoreEnded({ key }: Pick<EntryLink, 'key'>, publish: string, acknowledged: Receipt | undefined): void {
+    const entry = this.#add({ key, ended: unheard }, publish)
+    entry.over = { error: acknowledged === undefined ? sessionLost() : undefined }
+    if (acknowledged === undefined) entry.outcome.reject(entry.over.error)
+    else entry.outcome.resolve(acknowledged)
+  }
+
+  /** Forgets the ends of entries that are not in the store any more: of those nobody will hear. */
+  async forgetDeleted(store: Store): Promise<void> {
+    for (const [key, { over, publish = '' }] of [...this.#entries]) {
+      if (over === undefined || (await store.get(key)) !== undefined) continue
+      this.#entries.delete(key)
+      await store.batch([{ type: 'delete', key: publish }])
+    }
   }
 
   /** Its publish is stored now, under this key. */
@@ -83,15 +91,13 @@ export class KeptEntries implements EntryPublisher {
     entry?.outcome.reject(error)
   }
 
-  /** Its exchange is over. `failure` makes the record of one that failed, for those who come later. */
-  handleOver(key: string, error: unknown, receipt: Receipt | undefined, failure: () => StoreOperation): void {
+  /** Its exchange is over. `ending` makes the record that says so, for those who come later. */
+  handleOver(key: string, error: unknown, receipt: Receipt | undefined, ending: () => StoreOperation): void {
     const entry = this.#entries.get(key)
     if (entry === undefined) return
     if (!this.#settle(entry.link, entry, error)) {
       entry.over = { error }
-      const { countsKey } = entry.link
-      const gone = [entry.publish ?? '', key, countsKey].map((each): StoreOperation => ({ type: 'delete', key: each }))
-      this.#journal.insist(error === undefined ? gone : [failure()])
+      this.#journal.insist([ending()])
     }
     if (receipt === undefined) entry.outcome.reject(error)
     else entry.outcome.resolve(receipt)

@@ -10,7 +10,7 @@ import { withOutcome } from '../common/outcome.js'
 import type { CheckedPublish } from '../parsing/requests.js'
 import type { Keeper } from '../publishing/keeping.js'
 import type { PublishWriter } from '../publishing/ports.js'
-import { QueuedPublish, republishes } from '../publishing/queued-publish.js'
+import { QueuedPublish, receipt, republishes } from '../publishing/queued-publish.js'
 import { AWAIT_PUBACK, AWAIT_PUBCOMP, AWAIT_PUBREC, held } from '../session/numbers.js'
 import type { Journal } from './journal.js'
 import { KeptEntries } from './kept-entries.js'
@@ -24,6 +24,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   readonly #journal: Journal
   readonly #keys: SessionKeys
   readonly #numbers = new Map<QueuedPublish, number>()
+  /** Numbers of what could not be stored. */
+  readonly #failed = new Set<number>()
   #last = 0
 
   constructor(host: DurableHost, journal: Journal, keys: SessionKeys) {
@@ -59,9 +61,9 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const failed = (error: MqttError): void => {
       if (known === undefined) {
         this.#numbers.delete(item)
-        // What failed may be there all the same.
-        this.#journal.insist([{ type: 'delete', key }])
-        if (options.link !== undefined) this.entries.handleFailed(options.link.key, error)
+        this.#giveBack(number)
+        // Whatever is there goes with the next write: the entry may be published again.
+        if (options.link !== undefined) this.entries.handleFailed(options.link.key, withOutcome(error, 'not-sent'))
       }
       if (isCurrent()) this.#giveUp(item, error)
     }
@@ -90,15 +92,15 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     unacknowledged.ends.fail(item, item.again && MqttError.is(error) ? withOutcome(error, 'unknown') : error)
   }
 
-  forget(item: QueuedPublish, error: unknown, receipt: Receipt | undefined): void {
+  forget(item: QueuedPublish, error: unknown, given: Receipt | undefined): void {
     const number = this.#numbers.get(item)
     if (number === undefined || this.#journal.stopped) return
     this.#numbers.delete(item)
     const key = this.#keys.publish(number)
     const { link } = item.options
     if (link === undefined) return this.#journal.insist([{ type: 'delete', key }])
-    const failure = (): StoreOperation => putting(key, this.#encode(item, 'failed', noPayload))
-    this.entries.handleOver(link.key, error, receipt, failure)
+    const ending = (): StoreOperation => putting(key, this.#encode(item, given === undefined ? 'failed' : 'acknowledged', noPayload))
+    this.entries.handleOver(link.key, error, given, ending)
   }
 
   /** PUBREC came: the change that says so. */
@@ -118,8 +120,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const { stage, link, packet } = record
     const key = this.#keys.publish(number)
     this.#last = Math.max(this.#last, number)
-    if (stage === 'failed') {
-      if (link !== undefined) this.entries.restoreFailed(link, key)
+    if (stage === 'failed' || stage === 'acknowledged') {
+      if (link !== undefined) this.entries.restoreEnded(link, key, stage === 'failed' ? undefined : receipt(0, packet.packetId))
       return link !== undefined
     }
     if (this.#host.publishQueue.unacknowledged.get(packet.packetId) !== undefined) return false
@@ -127,6 +129,13 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.#numbers.set(item, number)
     this.#goOn(item, stage)
     return true
+  }
+
+  // While the store fails the same numbers serve again: as many as are asked for at a time.
+  #giveBack(number: number): void {
+    this.#failed.add(number)
+    while (this.#failed.delete(this.#last)) this.#last -= 1
+    if (this.#numbers.size === 0) this.#failed.clear()
   }
 
   #itemOf(record: PublishRecord, link: CheckedPublish['link']): QueuedPublish {
@@ -165,10 +174,10 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   // Nobody awaits it any more.
   #tell({ topic, options, packetId, promise }: QueuedPublish): void {
     const { events } = this.#host
-    const tell = (receipt: Receipt | undefined, error: MqttError | undefined): void =>
-      events.emit('recovered', { topic, qos: options.qos, packetId, receipt, error })
+    const tell = (given: Receipt | undefined, error: MqttError | undefined): void =>
+      events.emit('recovered', { topic, qos: options.qos, packetId, receipt: given, error })
     promise.then(
-      (receipt) => tell(receipt, undefined),
+      (given) => tell(given, undefined),
       (error) => tell(undefined, error),
     )
   }

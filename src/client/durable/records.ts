@@ -21,13 +21,13 @@ const digits = 16
 /** Characters of a client identifier in a key. */
 const longestName = 400
 
-// Bytes before the keys and the packet of a publish: stage, protocol version, what a lost session means, when it was taken, how long the keys are.
+// Bytes before the key and the packet of a publish: stage, protocol version, what a lost session means, when it was taken, how long the key is.
 const publishHead = 13
 const inboundLength = 21
 
-/** What a publish waits for: its acknowledgement, PUBCOMP, or, as its session was lost, the queue that it came from. */
-export type PublishStage = 'sent' | 'released' | 'failed'
-const stages: readonly PublishStage[] = ['sent', 'released', 'failed']
+/** What a publish waits for: its acknowledgement, PUBCOMP, or, as it failed or was acknowledged, that the queue that it came from hears of it. */
+export type PublishStage = 'sent' | 'released' | 'failed' | 'acknowledged'
+const stages: readonly PublishStage[] = ['sent', 'released', 'failed', 'acknowledged']
 const lossPolicies = [undefined, 'republish', 'reject'] as const
 
 /** A publish in flight. */
@@ -37,8 +37,8 @@ export interface PublishRecord {
   readonly onSessionLost: 'republish' | 'reject' | undefined
   /** Epoch milliseconds. */
   readonly taken: number
-  /** Keys of the entry of a queue, and of the count of its entries. */
-  readonly link: Pick<EntryLink, 'key' | 'countsKey'> | undefined
+  /** The entry of a queue that it is of. */
+  readonly link: Pick<EntryLink, 'key'> | undefined
   /** Without its payload where that is not needed any more. */
   readonly packet: Pick<PublishPacket, 'topic' | 'qos' | 'retain'> & { readonly packetId: number; readonly properties: Properties | undefined }
   readonly payload: Uint8Array
@@ -120,16 +120,16 @@ export function decodeSession(value: Uint8Array): SessionRecord | undefined {
 
 /** The body of a record of a publish. @throws WireError for what no packet can carry */
 export function encodePublish({ stage, version, onSessionLost, taken, link, packet, payload }: Omit<PublishRecord, 'length'>): Uint8Array {
-  const keys = encoder.encode(link === undefined ? '' : `${link.key}\n${link.countsKey}`)
-  const writer = new Writer(publishHead + keys.length + payload.length + packet.topic.length * 3 + 64)
+  const key = encoder.encode(link?.key ?? '')
+  const writer = new Writer(publishHead + key.length + payload.length + packet.topic.length * 3 + 64)
   writer.u8(stages.indexOf(stage))
   writer.u8(version)
   writer.u8(lossPolicies.indexOf(onSessionLost))
   const time = new Uint8Array(8)
   new DataView(time.buffer).setFloat64(0, taken)
   writer.raw(time)
-  writer.u16(keys.length)
-  writer.raw(keys)
+  writer.u16(key.length)
+  writer.raw(key)
   writeMessage(writer, packet.topic, payload, packet, packet.packetId, 0, false, 5, false)
   return writer.take()
 }
@@ -151,7 +151,7 @@ export function decodePublish(value: Uint8Array): PublishRecord | undefined {
     if (stage === undefined || onSessionLost >= lossPolicies.length || (version !== 4 && version !== 5)) return undefined
     const fields = new DataView(body.buffer, body.byteOffset, body.length)
     const begin = packetStart(body)
-    const [key, countsKey] = decodeText(body.subarray(publishHead, begin)).split('\n') as [string, string?]
+    const key = decodeText(body.subarray(publishHead, begin))
     const view = new PublishView()
     const remaining = variableByteInteger(body, begin + 1, body.length)
     const start = begin + 1 + variableByteIntegerSize(remaining)
@@ -160,7 +160,7 @@ export function decodePublish(value: Uint8Array): PublishRecord | undefined {
     const { topic, qos, retain, packetId, properties, payload } = view.packet()
     if (packetId === undefined || (stage === 'released' && qos !== 2)) return undefined
     const packet = { topic, qos, retain, packetId, properties: Object.keys(properties).length > 0 ? properties : undefined }
-    const link = countsKey === undefined ? undefined : { key, countsKey }
+    const link = key === '' ? undefined : { key }
     return {
       stage,
       version,

@@ -94,10 +94,11 @@ export class ReceiveWindow extends Arrivals {
     if (state !== 0 && state !== QOS2_EARLIER) return this.#handleRepeat(id, qos, state, dup)
     if (this.open >= this.#receiveMaximum && !this.#bears()) return this.#break(0x93)
     if (state === QOS2_EARLIER && qos === 2) {
-      // It was received, once and for all, on an earlier connection.
+      // It was received, once and for all, on an earlier connection; PUBREC leaves behind those of what came before it on this one [MQTT-4.6.0-3].
       this.open += 1
-      this.ids.set(id, QOS2_RECEIVED)
-      this.#host.acks.push(PUBREC, id, 0)
+      this.ids.set(id, QOS2_IN_HAND)
+      this.push((id << idShift) | qos2Flag | READY)
+      this.#drain()
       return REPEAT
     }
     // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free, also for a later process.

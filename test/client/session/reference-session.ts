@@ -93,9 +93,10 @@ export class ReferenceSession {
     }
     // A server that was set back may use it for something else: what the record says of it is over.
     if (qos === 1 && this.earlier.delete(id) && this.#durable) this.#write('delete-inbound', id, () => undefined)
+    // Its PUBREC leaves in the order of arrival.
     if (this.earlier.delete(id)) {
-      this.received.add(id)
-      this.acks.push(['pubrec', id, 0])
+      this.messages.push({ ticket: this.tickets++, id, qos, phase: 'settled', code: 0 })
+      this.#acknowledge()
       return 'repeat'
     }
     const known = this.parked.find((message) => message.id === id)

@@ -1,0 +1,58 @@
+/**
+ * A process with a durable session and a queue in one store is killed with SIGKILL at random moments, 20 times, and with MQWIRE_LONG 300 times: what was
+ * stored arrives, at QoS 2 once, and each message that it gets has one id.
+ */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { requireDist } from '../package/fixture.js'
+import { withMosquitto } from './brokers.js'
+import { type KillsPlan, type KillsResult, runKills } from './process-kills.js'
+
+const kills = process.env['MQWIRE_LONG'] === undefined ? 20 : 300
+const timeout = 120_000 + kills * 5000
+
+beforeAll(requireDist)
+
+async function killed(plan: Pick<KillsPlan, 'durability' | 'broker'>): Promise<KillsResult> {
+  const started = performance.now()
+  const result = await runKills({ ...plan, kills, seed: 1 })
+  const { early, restarts, sessionsLost, stored, repeated, dead, sent, consumed } = result
+  const seconds = Math.round((performance.now() - started) / 1000)
+  console.log(
+    `${plan.durability}, a broker that ${plan.broker}: ${kills} kills in ${seconds} s, ${early} of them early, ${restarts} restarts of the broker, ${sessionsLost} lost sessions; ` +
+      `${stored} entries stored, ${repeated} of QoS 1 and 2 arrived again, ${dead.length} outcomes unknown; ${sent} messages sent, consumed ${consumed} times`,
+  )
+  expect(result.trouble).toEqual([])
+  expect(result.lost).toEqual([])
+  expect(result.twice).toEqual([])
+  expect(result.missing).toEqual([])
+  expect(result.confused).toEqual([])
+  expect(stored).toBeGreaterThan(kills)
+  expect(consumed).toBeGreaterThan(kills)
+  return result
+}
+
+withMosquitto(['TCP'], () => {
+  describe(`${kills} kills with SIGKILL`, () => {
+    it.each(['sync', 'os'] as const)('with durability %s nothing is lost, doubled or confused', { timeout }, async (durability) => {
+      const { dead, sessionsLost } = await killed({ durability, broker: 'stays' })
+      expect(dead).toEqual([])
+      expect(sessionsLost).toBe(0)
+    })
+
+    it('nor where the broker is restarted meanwhile, and remembers', { timeout }, async () => {
+      const { dead, restarts, sessionsLost } = await killed({ durability: 'sync', broker: 'comes back' })
+      expect(dead).toEqual([])
+      expect(sessionsLost).toBe(0)
+      expect(restarts).toBeGreaterThan(0)
+    })
+
+    it('a broker that forgets loses no entry in silence: at QoS 2 one whose outcome is unknown is a dead letter, and none arrives twice', {
+      timeout,
+    }, async () => {
+      const { dead, restarts, sessionsLost } = await killed({ durability: 'sync', broker: 'forgets' })
+      expect(restarts).toBeGreaterThan(0)
+      expect(sessionsLost).toBeGreaterThan(0)
+      expect(dead.filter((line) => !line.startsWith('ERR_SESSION_LOST '))).toEqual([])
+    })
+  })
+})

@@ -1,0 +1,235 @@
+/**
+ * One client of the device with what its application does around it: a handler, a queue, and notes of everything that it was told.
+ *
+ * Nothing is noted once its process has died, whatever its promises do. It must never look at the disk but to check what it was given.
+ */
+import type { ClientEvents, Message } from '../../../src/client/api/index.js'
+import { BaseClient } from '../../../src/client/client.js'
+import type { MqttError } from '../../../src/errors.js'
+import { openQueue, type Queue } from '../../../src/queue/index.js'
+import type { Store } from '../../../src/store/base/store.js'
+import { payloadOf } from '../payloads.js'
+import type { ScriptedPlatform } from '../platform.js'
+import { payloadName } from '../reader.js'
+import type { DiskView, KeptPublish } from './disk-view.js'
+import type { History, Outgoing } from './history.js'
+import type { Op, Setup } from './schedule.js'
+
+/** What is around a client. */
+export interface Around {
+  readonly setup: Setup
+  readonly history: History
+  readonly platform: ScriptedPlatform
+  readonly store: Store
+  readonly view: DiskView
+  /** An earlier client of this process may still have been writing. */
+  readonly dirty: boolean
+  readonly alive: () => boolean
+  readonly sleep: (delay: number) => Promise<void>
+  /** Number of the client, from 1. */
+  readonly number: number
+}
+
+const traced = ['state', 'connect', 'disconnect', 'sessionlost', 'recovered', 'drop', 'unclaimed', 'error', 'serverdisconnect', 'connecterror'] as const
+
+/** Milliseconds until a queue tries a refused entry again. */
+const backoff = 200
+
+/** A client and its application. */
+export class Device {
+  readonly client: BaseClient
+  queue: Queue | undefined
+  /** Calls that have not settled. */
+  readonly pending = new Set<string>()
+  /** Publishes that an earlier client had left. */
+  readonly restored: readonly KeptPublish[]
+  /** Identifiers that `recovered` events told of. */
+  readonly recovered: number[] = []
+  /** Undefined before the first `connect` event. */
+  connected: ClientEvents['connect'] | undefined
+  /** The application ends it. */
+  stopping = false
+  readonly #around: Around
+  readonly #inboundAtStart: number
+
+  constructor(around: Around) {
+    const { setup, platform, store, view, history } = around
+    this.#around = around
+    this.restored = view.publishes.filter(({ stage }) => stage !== 'failed')
+    this.#inboundAtStart = view.inbound.size
+    for (const { name } of this.restored) {
+      const known = history.outgoing.get(name)
+      if (known !== undefined) known.restored = true
+    }
+    this.client = new BaseClient(platform.platform, ['mqtt://broker.example'], {
+      clientId: 'device',
+      protocolVersion: setup.version,
+      store: setup.inbound ? store : { store, inbound: false },
+      keepAlive: setup.keepAlive,
+      firstConnect: 'wait',
+      reconnect: {},
+      ...(setup.version === 5 ? { receiveMaximum: setup.receiveMaximum } : { cleanStart: false }),
+      outbound: { onSessionLost: setup.onSessionLost },
+    })
+  }
+
+  /** Connects, listens, and opens the queue. */
+  begin(): void {
+    const { setup, history } = this.#around
+    this.#listen()
+    this.#track('connect', this.client.connect())
+    const listening = this.client.listen('in/#', (message) => this.#handle(message), { qos: 2, concurrency: setup.handlers })
+    this.#track('listen', listening)
+    if (setup.queue === 'shared') void this.#openQueue().catch((error) => this.#whileAlive(() => history.report('queue', `openQueue: ${error}`)))
+  }
+
+  /** Gives a message to the client or to the queue; false when there is no queue yet. */
+  publish(op: Extract<Op, { do: 'publish' | 'enqueue' }>): boolean {
+    const { history, number } = this.#around
+    const name = `${op.do === 'publish' ? 'p' : 'e'}${op.n}`
+    if (this.stopping || (op.do === 'enqueue' && this.queue === undefined) || history.outgoing.has(name)) return false
+    const record: Outgoing = { op, name, client: number, state: 'pending', error: undefined, restored: false, told: undefined }
+    history.outgoing.set(name, record)
+    const payload = payloadOf(name, op.size)
+    const call = op.do === 'publish' ? this.client.publish(op.topic, payload, { qos: op.qos }) : this.#enqueue(record, payload)
+    this.pending.add(name)
+    call.then(
+      () => this.#settle(record, undefined),
+      (error) => this.#settle(record, error),
+    )
+    return true
+  }
+
+  /** Ends it in order, or at once; fulfils when another one may take its place. */
+  async stop(how: 'disconnect' | 'destroy'): Promise<void> {
+    this.stopping = true
+    const closed = this.queue?.close({ timeout: 0 })
+    if (how === 'destroy') this.client.destroy()
+    else await this.client.disconnect({ timeout: 2000 }).catch((error) => this.#around.history.report('end', `disconnect: ${error}`))
+    await closed
+  }
+
+  /** What is wrong with the events about what an earlier client had left. */
+  checkRecovered(quiet: boolean): void {
+    const { history, dirty, setup } = this.#around
+    const { connected, recovered, restored } = this
+    if (connected === undefined) return
+    const { outbound, inbound } = connected.recovered ?? { outbound: 0, inbound: 0 }
+    const report = (detail: string): void => history.report('recovered', `client ${this.#around.number}: ${detail}`)
+    if (!dirty && outbound !== restored.length) report(`connect tells of ${outbound} publishes, the disk had ${restored.length}`)
+    if (!dirty && setup.inbound && inbound !== this.#inboundAtStart) report(`connect tells of ${inbound} messages, the disk had ${this.#inboundAtStart}`)
+    if (new Set(recovered).size !== recovered.length || recovered.length > outbound) report(`events for ${recovered.join()} of ${outbound} publishes`)
+    if (quiet && recovered.length !== outbound) report(`${recovered.length} events, and connect told of ${outbound}`)
+  }
+
+  #track(what: string, call: Promise<unknown>): void {
+    const { history } = this.#around
+    this.pending.add(what)
+    call.then(
+      () => this.pending.delete(what),
+      (error) =>
+        this.#whileAlive(() => {
+          this.pending.delete(what)
+          if (!this.stopping) history.report('rejected', `${what}: ${error}`)
+        }),
+    )
+  }
+
+  #enqueue(record: Outgoing, payload: Uint8Array): Promise<unknown> {
+    const { topic, qos } = record.op
+    const queued = (this.queue as Queue).publish(topic, payload, { qos })
+    const tell = (error: MqttError): void => {
+      if (error.code !== 'ERR_QUEUE_CLOSED') record.told ??= `delivered: ${error.code}`
+    }
+    void queued.then(
+      ({ delivered }) => void delivered.catch((error) => this.#whileAlive(() => tell(error))),
+      () => undefined,
+    )
+    return queued
+  }
+
+  #settle(record: Outgoing, error: MqttError | undefined): void {
+    this.#whileAlive(() => {
+      this.pending.delete(record.name)
+      record.state = error === undefined ? 'fulfilled' : 'rejected'
+      record.error = error
+      this.#around.history.note(`  ${record.name} ${record.state} ${error ?? ''} ${error?.outcome ?? ''}`)
+    })
+  }
+
+  async #openQueue(): Promise<void> {
+    const { store, setup, history } = this.#around
+    const { concurrency, letters } = setup
+    const queue = await openQueue(this.client, { store, name: 'q', concurrency, backoff: () => backoff, ...(letters ? { deadLetterStore: store } : {}) })
+    if (!this.#around.alive()) return
+    this.queue = queue
+    const tell = (name: string, why: string): void => {
+      const record = history.outgoing.get(name)
+      if (record !== undefined) record.told ??= why
+    }
+    queue.on('deadletter', ({ entry, error }) => this.#whileAlive(() => tell(payloadName(entry.payload), `dead letter: ${error.code}`)))
+    queue.on('storecorrupt', ({ key }) => this.#whileAlive(() => history.report('damaged', key)))
+    queue.on('error', ({ error }) => this.#whileAlive(() => history.note(`  queue error ${error}`)))
+  }
+
+  #listen(): void {
+    const { history } = this.#around
+    if (history.trace !== undefined) for (const type of traced) this.client.on(type, (event: unknown) => this.#whileAlive(() => history.note(`  event ${type} ${shownEvent(event)}`)))
+    this.client.on('storecorrupt', ({ key }) => this.#whileAlive(() => history.report('damaged', key)))
+    this.client.on('connect', (event) => this.#whileAlive(() => (this.connected ??= event)))
+    this.client.on('recovered', ({ packetId, error }) =>
+      this.#whileAlive(() => {
+        this.recovered.push(packetId)
+        const name = this.restored.find((kept) => kept.packetId === packetId)?.name ?? ''
+        const record = history.outgoing.get(name)
+        if (record === undefined || error === undefined) return
+        if (error.code !== 'ERR_CLOSED') record.told ??= `recovered: ${error.code}`
+        if (error.outcome === 'not-sent') record.error ??= error
+      }),
+    )
+    this.client.on('state', ({ state }: { state: string }) =>
+      this.#whileAlive(() => state === 'closed' && !this.stopping && history.report('closed', 'the client has ended by itself')),
+    )
+  }
+
+  async #handle(message: Message): Promise<void> {
+    const { history, setup, alive, sleep } = this.#around
+    if (!alive()) return
+    const name = payloadName(message.payload)
+    history.note(`  handler gets ${name} id ${message.id}`)
+    const fed = history.fed.get(name)
+    if (fed === undefined) return history.report('handler', `${name} was never published`)
+    fed.handed += 1
+    this.#checkId(message, name)
+    if (setup.failing > 0 && fed.op.n % setup.failing === 0 && fed.handed === 1) throw new Error('not today')
+    if (setup.work > 0) await sleep(setup.work)
+    if (alive()) fed.handled += 1
+  }
+
+  #checkId({ id, qos }: Message, name: string): void {
+    const { history, setup, view } = this.#around
+    if (qos === 0 || !setup.inbound) {
+      if (id !== undefined) history.report('id', `${name} has an id, ${id}`)
+      return
+    }
+    if (id === undefined) return history.report('id', `${name} has no id`)
+    const stored = [...view.inbound.values()].some(({ epoch, counter }) => id === `${epoch.toString(36)}-${counter.toString(36)}`)
+    if (!stored) history.report('early', `${name} is handed out, and its id is not on the disk`)
+    history.fed.get(name)?.ids.add(id)
+    const other = history.named.get(id) ?? name
+    history.named.set(id, name)
+    if (other !== name) history.report('id', `${id} is the id of ${other} and ${name}`)
+  }
+
+  #whileAlive(what: () => unknown): void {
+    if (this.#around.alive()) what()
+  }
+}
+
+function shownEvent(event: unknown): string {
+  const { state, previous, error, recovered, sessionPresent, packetId, topic } = event as Record<string, unknown>
+  const parts = { state, previous, sessionPresent, recovered: recovered && JSON.stringify(recovered), packetId, topic, error: error && String(error) }
+  return Object.entries(parts)
+    .flatMap(([key, value]) => (value === undefined ? [] : [`${key} ${value}`]))
+    .join(', ')
+}

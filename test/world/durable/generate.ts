@@ -1,0 +1,146 @@
+/**
+ * A random schedule of the durable world from a seed: a setup, what the application does, and what goes wrong, crashes among it.
+ *
+ * The same seed gives the same schedule for ever, as long as this file stays as it is.
+ */
+import type { HabitName } from '../habits.js'
+import { Random } from '../random.js'
+import type { Fault, Op, Schedule, Setup } from './schedule.js'
+
+const habits: readonly HabitName[] = ['none', 'none', 'none', 'gathered', 'late', 'releases-late', 'doubled', 'unknown-releases', 'excessive', 'mosquitto']
+const troubles = [
+  'reset',
+  'reset',
+  'reset',
+  'end',
+  'cut-up',
+  'cut-up',
+  'cut-down',
+  'cut-down',
+  'stall',
+  'stall-up',
+  'stall-down',
+  'restart-keep',
+  'restart-keep',
+  'restart-lose',
+  'refuse-dial',
+  'connack-88',
+  'server-busy',
+] as const
+
+/** Makes the schedule of a seed. */
+export function generate(seed: number): Schedule {
+  const random = new Random(seed)
+  const span = random.pick([600, 2000, 4000])
+  const setup = makeSetup(random)
+  const ops = [...makePublishes(random, span, setup), ...makeFeeds(random, span), ...makeRest(random, span)].sort((a, b) => a.at - b.at)
+  const faults = [...makeCrashes(random, span, ops), ...makeTroubles(random, span, ops), ...makeStoreFaults(random, span)]
+  return { name: 'random', seed, setup, ops, faults, span }
+}
+
+function makeSetup(random: Random): Partial<Setup> {
+  return {
+    version: random.chance(0.12) ? 4 : 5,
+    queue: random.chance(0.7) ? 'shared' : 'none',
+    concurrency: random.pick([1, 2, 8, 64]),
+    durability: random.chance(0.8) ? 'sync' : 'os',
+    inbound: random.chance(0.9),
+    letters: random.chance(0.3),
+    disk: random.pick([[0, 0], [0, 1], [0.5, 3], [0, 20]] as const),
+    keepAlive: random.pick([3, 10, 30]),
+    receiveMaximum: random.pick([1, 2, 5, 256]),
+    brokerReceiveMaximum: random.pick([1, 2, 3, 20]),
+    ...(random.chance(0.15) ? { onSessionLost: random.pick(['republish', 'reject'] as const) } : {}),
+    work: random.pick([0, 0, 5, 40]),
+    handlers: random.pick([1, 1, 4]),
+    ...(random.chance(0.15) ? { failing: random.between(1, 3) } : {}),
+    habit: random.pick(habits),
+    pipe: {
+      latency: random.pick([0, 1, 5, 40]),
+      pieces: random.pick(['whole', 'whole', 'random', 'joined', 'joined'] as const),
+      highWaterMark: random.chance(0.1) ? 24 : 65_536,
+      delivery: random.pick(['chunk', 'buffer'] as const),
+    },
+  }
+}
+
+// Bursts, straight or through the queue.
+function makePublishes(random: Random, span: number, { queue, habit }: Partial<Setup>): Op[] {
+  const ops: Op[] = []
+  for (let burst = random.between(0, 4); burst > 0; burst--) {
+    const at = random.below(random.chance(0.4) ? 100 : span)
+    const gap = random.pick([0, 0, 3, 25])
+    const through = queue === 'shared' && random.chance(0.6) ? 'enqueue' : 'publish'
+    for (let count = random.between(1, 6); count > 0; count--) {
+      // A refusal that comes twice would be that of the next message.
+      const refused = habit !== 'doubled' && random.chance(0.08) ? { refused: { code: random.pick([0x87, 0x97, 0x91] as const), times: random.pick([1, 2, 100]) } } : {}
+      const size = random.chance(0.05) ? { size: random.pick([200, 3000]) } : {}
+      ops.push({ at: at + gap * count, do: through, n: 0, topic: random.pick(['out/a', 'out/b']), qos: random.pick([1, 2, 2] as const), ...size, ...refused })
+    }
+  }
+  return numbered(ops)
+}
+
+// In the order of the calls.
+function numbered(ops: Op[]): Op[] {
+  return ops.sort((a, b) => a.at - b.at).map((op, index) => ({ ...op, n: index + 1 }))
+}
+
+function makeFeeds(random: Random, span: number): Op[] {
+  const ops: Op[] = []
+  for (let burst = random.below(5); burst > 0; burst--) {
+    const at = random.below(span)
+    const gap = random.pick([0, 3, 25])
+    for (let count = random.between(1, 5); count > 0; count--)
+      ops.push({ at: at + gap * count, do: 'feed', n: 0, topic: random.pick(['in/a', 'in/b']), qos: random.pick([0, 1, 1, 2, 2] as const) })
+  }
+  return numbered(ops)
+}
+
+function makeRest(random: Random, span: number): Op[] {
+  const ops: Op[] = []
+  if (random.chance(0.1)) ops.push({ at: random.below(span), do: 'reconnect' })
+  if (random.chance(0.15)) ops.push({ at: random.below(span), do: 'replace', how: random.pick(['disconnect', 'destroy'] as const), delay: random.pick([0, 0, 30]) })
+  return ops
+}
+
+// What strikes while something is under way is worth most.
+function time(random: Random, span: number, ops: readonly Op[]): number {
+  const op = random.chance(0.6) && ops.length > 0 ? random.pick(ops) : undefined
+  return op === undefined ? random.float() * span : op.at + random.float() * random.pick([3, 15, 60, 200])
+}
+
+function makeCrashes(random: Random, span: number, ops: readonly Op[]): Fault[] {
+  return Array.from({ length: random.between(0, 3) }, () => {
+    const how = {
+      kind: 'crash' as const,
+      delay: random.pick([0, 1, 20, 300]),
+      kept: random.pick([0, 1, random.float()]),
+      through: random.pick([0, 1, random.float()]),
+      arrives: random.chance(0.5),
+    }
+    return random.chance(0.5) ? { ...how, moment: random.below(random.pick([60, 200, 500])) } : { ...how, at: time(random, span, ops) }
+  })
+}
+
+function makeTroubles(random: Random, span: number, ops: readonly Op[]): Fault[] {
+  return Array.from({ length: random.below(4) }, () => {
+    const kind = random.pick(troubles)
+    const k = kind.startsWith('cut') ? random.below(80) : kind.startsWith('restart') ? random.pick([0, 200]) : random.pick([300, 3000])
+    return { kind, at: time(random, span, ops), k }
+  })
+}
+
+function makeStoreFaults(random: Random, span: number): Fault[] {
+  const faults: Fault[] = []
+  if (random.chance(0.3))
+    faults.push({
+      kind: 'store-fails',
+      at: random.float() * span * 0.7,
+      k: random.pick([50, 400, 2500]),
+      code: random.pick(['ENOSPC', 'EIO'] as const),
+      p: random.pick([0.2, 0.5, 1]),
+    })
+  if (random.chance(0.15)) faults.push({ kind: 'store-slow', at: random.float() * span, k: random.pick([200, 1000]), step: random.pick([10, 100]) })
+  return faults
+}

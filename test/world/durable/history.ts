@@ -1,0 +1,62 @@
+/**
+ * What happened in one run of the durable world, over all processes: what was published and what became of it, what was fed and who handled it,
+ * findings. A record only.
+ */
+import type { MqttError } from '../../../src/errors.js'
+import type { Op } from './schedule.js'
+
+/** A broken rule. */
+export interface Finding {
+  readonly rule: string
+  readonly detail: string
+}
+
+/** A publish of the application. */
+export interface Outgoing {
+  readonly op: Extract<Op, { do: 'publish' | 'enqueue' }>
+  readonly name: string
+  /** Number of the client that took it. */
+  readonly client: number
+  state: 'pending' | 'fulfilled' | 'rejected'
+  error: MqttError | undefined
+  /** A crash would have left it: it was found on the disk by a later client. */
+  restored: boolean
+  /** Whoever asked was told that it is given up, in this or a later process. */
+  told: string | undefined
+}
+
+/** A message for the device. */
+export interface Fed {
+  readonly op: Extract<Op, { do: 'feed' }>
+  readonly name: string
+  /** The broker had a session that wanted it, when so many sessions had been lost; undefined: it had none. */
+  readonly losses: number | undefined
+  /** Ids under which it was handed out. */
+  readonly ids: Set<string>
+  handed: number
+  handled: number
+}
+
+/** Everything of one run. */
+export class History {
+  readonly findings: Finding[] = []
+  readonly outgoing = new Map<string, Outgoing>()
+  readonly fed = new Map<string, Fed>()
+  /** Which message each id was given to. */
+  readonly named = new Map<string, string>()
+  trace: ((line: string) => void) | undefined
+  readonly #now: () => number
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  report(rule: string, detail: string): void {
+    this.note(`FINDING ${rule}: ${detail}`)
+    if (this.findings.length < 50) this.findings.push({ rule, detail: `${detail} (${this.#now().toFixed(1)} ms)` })
+  }
+
+  note(line: string): void {
+    this.trace?.(`${this.#now().toFixed(1)} ${line}`)
+  }
+}

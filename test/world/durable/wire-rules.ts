@@ -1,0 +1,105 @@
+/**
+ * What may leave the device only after something is safe: it sees each packet before the other side does, and looks at the disk.
+ *
+ * State of the session outlives connections and processes, as the broker's does. It must never ask the client.
+ */
+import { Malformed, readPacket, type Seen, Splitter } from '../reader.js'
+import type { DiskView } from './disk-view.js'
+import type { History } from './history.js'
+
+/** What the rules have to know. */
+export interface WireHost {
+  readonly history: History
+  readonly version: 4 | 5
+  /** Incoming messages are kept. */
+  readonly inbound: boolean
+  /** What a crash would leave now. */
+  readonly view: DiskView
+  /** True until the process that opened a connection dies. */
+  alive(): () => boolean
+  /** A packet went by: a moment at which the process may die. */
+  handlePacket(way: 'up' | 'down', seen: Seen): void
+}
+
+const refusal = 0x80
+
+/** Packets of one device. */
+export class WireRules {
+  readonly assignedId = ''
+  readonly #host: WireHost
+  /** Exchanges that are open towards the broker, as the client knows it: the message under each identifier. */
+  readonly #open = new Map<number, { readonly name: string; readonly qos: number }>()
+
+  constructor(host: WireHost) {
+    this.#host = host
+  }
+
+  /** A stream was opened. */
+  connect(): { sent(bytes: Uint8Array): void; arriving(bytes: Uint8Array): void; end(): void } {
+    const alive = this.#host.alive()
+    const ways = { up: new Splitter(), down: new Splitter() }
+    /** Messages that this connection brought, by their identifiers. */
+    const brought = new Map<number, string>()
+    const through = (way: 'up' | 'down') => (bytes: Uint8Array) => {
+      if (!alive()) return
+      for (const packet of this.#packets(ways[way], bytes)) {
+        if (!alive()) return
+        this.#host.handlePacket(way, packet)
+        if (!alive()) return
+        if (way === 'up') this.#handleSent(packet, brought)
+        else this.#handleArriving(packet, brought)
+      }
+    }
+    return { sent: through('up'), arriving: through('down'), end: () => undefined }
+  }
+
+  *#packets(splitter: Splitter, bytes: Uint8Array): Generator<Seen> {
+    try {
+      for (const packet of splitter.push(bytes)) yield readPacket(packet, this.#host.version)
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error
+      this.#report('wire', error.message)
+    }
+  }
+
+  #handleSent(seen: Seen, brought: ReadonlyMap<number, string>): void {
+    const { kind, id, reason } = seen
+    if (kind === 'publish' && seen.qos > 0) this.#handlePublish(seen)
+    if (kind === 'pubrel') this.#handlePubrel(id, reason)
+    if (kind === 'pubcomp' && reason === 0 && this.#received(id)) this.#report('early', `PUBCOMP ${id}, and the disk says that the message may come`)
+    if (kind !== 'puback' && kind !== 'pubrec') return
+    const name = brought.get(id) ?? ''
+    if (reason < refusal && this.#host.history.fed.get(name)?.handled === 0) this.#report('early', `${kind} ${id} of ${name}, which nobody has handled`)
+    if (kind === 'pubrec' && reason < refusal && this.#host.inbound && !this.#received(id)) this.#report('early', `PUBREC ${id} of ${name}, and it is not on the disk`)
+  }
+
+  #handlePublish({ id, qos, dup, payload: name }: Seen): void {
+    const stored = this.#host.view.publishes.some((kept) => kept.packetId === id && kept.name === name && kept.stage === 'sent')
+    if (!stored) this.#report('early', `PUBLISH ${id} of ${name}, and it is not on the disk`)
+    const open = this.#open.get(id)
+    if (open !== undefined && open.name !== name) this.#report('wire', `PUBLISH ${id} of ${name}, and ${open.name} has that identifier`)
+    if (open?.name === name && !dup) this.#report('wire', `PUBLISH ${id} of ${name} again, without DUP`)
+    this.#open.set(id, { name, qos })
+  }
+
+  #handlePubrel(id: number, reason: number): void {
+    if (reason !== 0) return
+    const stored = this.#host.view.publishes.some((kept) => kept.packetId === id && kept.stage === 'released')
+    // Of an exchange that nobody knows it clears the identifier.
+    if (!stored && this.#open.get(id)?.qos === 2) this.#report('early', `PUBREL ${id}, and it is not on the disk`)
+  }
+
+  #received(id: number): boolean {
+    return this.#host.view.inbound.get(id)?.received === true
+  }
+
+  #handleArriving({ kind, id, qos, reason, payload, sessionPresent }: Seen, brought: Map<number, string>): void {
+    if (kind === 'publish' && qos > 0) brought.set(id, payload)
+    if (kind === 'puback' || kind === 'pubcomp' || (kind === 'pubrec' && reason >= refusal)) this.#open.delete(id)
+    if (kind === 'connack' && reason === 0 && !sessionPresent) this.#open.clear()
+  }
+
+  #report(rule: string, detail: string): void {
+    this.#host.history.report(rule, detail)
+  }
+}

@@ -1,0 +1,388 @@
+/**
+ * One run of the durable world: a device whose process dies and comes back, its disk, a broker and the network between, under virtual time.
+ *
+ * Three phases: the schedule with what goes wrong; everything heals, and all must come to rest; what is left is looked at, and the client ended. Worlds
+ * run one after another: they take over the timers of the platform.
+ */
+import { MemoryBroker } from '../../../src/testing/broker/index.js'
+import type { MqttError } from '../../../src/errors.js'
+import { SimulatedDisk, type Fault as DiskFault, simulatedStore } from '../../store/simulated-disk.js'
+import { printed } from '../canary.js'
+import { WorldClock } from '../clock.js'
+import { interceptionOf } from '../habits.js'
+import { Network } from '../network.js'
+import { payloadOf } from '../payloads.js'
+import { scriptedPlatform } from '../platform.js'
+import { Random } from '../random.js'
+import { payloadName, type Seen } from '../reader.js'
+import type { Fault as NetworkFault } from '../schedule.js'
+import { Device } from './device.js'
+import { DiskView, type Names } from './disk-view.js'
+import { type Finding, type Fed, History } from './history.js'
+import { checkHistory, owed } from './invariants.js'
+import { takeOverTime } from './platform-time.js'
+import { type Crash, defaultSetup, type Fault, type Op, type Schedule, type Setup } from './schedule.js'
+import { WireRules } from './wire-rules.js'
+
+/** What came of a run. */
+export interface Outcome {
+  readonly findings: readonly Finding[]
+  /** At each of them the process may die. */
+  readonly moments: readonly string[]
+  readonly events: number
+}
+
+/** Virtual milliseconds in which a healed world must come to rest. */
+const patience = 120_000
+const endPatience = 15_000
+const startDate = 1_700_000_000_000
+
+let current: DurableWorld | undefined
+
+/** Sends what nobody catches to the world that runs. To be called once for each thread. */
+export function catchStrays(): void {
+  process.on('unhandledRejection', (reason) => current?.history.report('unhandled', printed(reason).slice(0, 300)))
+  process.on('uncaughtException', (error) => current?.history.report('throw', printed(error).slice(0, 300)))
+}
+
+/** A process of the device: what it has dies with it. */
+interface Process {
+  readonly disk: SimulatedDisk
+  readonly view: DiskView
+  readonly store: ReturnType<typeof simulatedStore>
+  alive: boolean
+}
+
+/** Everything of one run. */
+export class DurableWorld {
+  readonly schedule: Schedule
+  readonly setup: Setup
+  readonly clock = new WorldClock()
+  readonly random: Random
+  readonly history: History
+  readonly broker: MemoryBroker
+  readonly moments: string[] = []
+  device: Device | undefined
+  /** Sessions that the broker has lost. */
+  losses = 0
+  readonly #network: Network
+  readonly #names: Names = new Map()
+  readonly #crashes = new Map<number, Crash>()
+  readonly #refusals = new Map<string, number>()
+  #process: Process
+  #clients = 0
+  #timers: () => number = () => 0
+  #healed = false
+  /** Until when the disk fails, or is slow. */
+  #failing: Extract<Fault, { kind: 'store-fails' }> | undefined
+  #step = 0
+
+  constructor(schedule: Schedule) {
+    this.schedule = schedule
+    this.setup = { ...defaultSetup, ...schedule.setup }
+    this.random = new Random(schedule.seed)
+    this.history = new History(() => this.clock.now())
+    this.broker = this.#makeBroker()
+    this.#network = this.#makeNetwork()
+    this.#process = this.#makeProcess(new SimulatedDisk())
+  }
+
+  /** Runs the schedule to its end. */
+  async run(): Promise<Outcome> {
+    current = this
+    const giveBack = takeOverTime({ now: () => startDate + this.clock.now(), setTimer: (callback, delay) => this.#setTimer(callback, delay) })
+    try {
+      await this.#phases()
+    } catch (error) {
+      this.history.report('world', `the world itself failed: ${error instanceof Error ? error.stack : String(error)}`)
+    } finally {
+      giveBack()
+    }
+    checkHistory(this)
+    current = undefined
+    return { findings: this.history.findings, moments: this.moments, events: this.clock.events }
+  }
+
+  /** Names of the messages of the device that the broker took over, in order. */
+  get accepted(): readonly string[] {
+    return this.broker.accepted.filter(({ clientId }) => clientId === 'device').map(({ payload }) => payloadName(payload))
+  }
+
+  // Phases
+
+  async #phases(): Promise<void> {
+    this.#plan()
+    this.clock.onQuiet = () => this.#handleMoment('timer')
+    this.#start(false)
+    await this.clock.advance(this.schedule.span)
+    await this.#heal()
+    await this.#end()
+  }
+
+  #plan(): void {
+    for (const fault of this.schedule.faults) {
+      if (fault.kind === 'crash' && fault.moment !== undefined) this.#crashes.set(fault.moment, fault)
+      else this.clock.setTimer(() => this.#strike(fault), fault.at ?? 0)
+    }
+    for (const op of this.schedule.ops) this.clock.setTimer(() => this.#perform(op), op.at)
+  }
+
+  async #heal(): Promise<void> {
+    this.history.note('HEALED')
+    this.#healed = true
+    this.#failing = undefined
+    this.#step = 0
+    this.#network.heal()
+    this.clock.onQuiet = () => this.#atRest()
+    await this.clock.advance(patience)
+    this.clock.onQuiet = undefined
+    const { device } = this
+    if (device === undefined) return this.history.report('rest', 'no process runs although everything has healed')
+    for (const what of this.#restless()) this.history.report('rest', what)
+    device.checkRecovered(true)
+    // Until the server is known to have read every acknowledgement: a link that is dead has to be found out first.
+    this.clock.onQuiet = () => this.#left.length === 0
+    await this.clock.advance(this.setup.keepAlive * 6000 + endPatience)
+    this.clock.onQuiet = undefined
+    if (this.#left.length > 0) this.history.report('left', `in the store: ${this.#left.join(', ')}`)
+  }
+
+  async #end(): Promise<void> {
+    const { device } = this
+    if (device === undefined) return
+    let ended = false
+    void device.stop('disconnect').then(() => {
+      ended = true
+    })
+    await this.clock.advance(endPatience)
+    if (!ended) this.history.report('end', 'disconnect() and close() of the queue do not end')
+    for (const what of device.pending) this.history.report('pending', `${what} is pending after the end`)
+    if (this.#timers() > 0) this.history.report('leak', `${this.#timers()} timers are left after the end`)
+  }
+
+  #atRest(): boolean {
+    return this.clock.now() > this.schedule.span + 300 && this.#restless().length === 0
+  }
+
+  #restless(): string[] {
+    const { device, history } = this
+    if (device === undefined) return ['no process runs']
+    const session = this.broker.sessions.get('device')
+    const { state, outbound } = device.client
+    const { queue, pending, restored, recovered, connected } = device
+    return [
+      ...(state === 'connected' ? [] : [`the client is ${state}`]),
+      ...(outbound.size > 0 ? [`${outbound.size} publishes wait`] : []),
+      ...(this.setup.queue === 'shared' && queue === undefined ? ['the queue is not open'] : []),
+      ...((queue?.size ?? 0) > 0 ? [`${queue?.size} entries are queued`] : []),
+      ...[...pending].map((what) => `${what} is pending`),
+      ...(recovered.length < (connected?.recovered?.outbound ?? restored.length) ? ['recovered publishes are under way'] : []),
+      ...((session?.inflight ?? 0) + (session?.queued ?? 0) > 0 ? ['the broker has messages for the device'] : []),
+      ...[...history.fed.values()].filter((fed) => owed(this, fed)).map(({ name }) => `${name} was never handled`),
+    ]
+  }
+
+  get #left(): string[] {
+    const { keepAlive } = this.setup
+    return [...this.#process.view.entries.keys()].filter(
+      (key) => key !== 'c/device/m' && key !== 'q/q/m' && !key.startsWith('q/q/d/') && (keepAlive > 0 || !key.startsWith('c/device/i/')),
+    )
+  }
+
+  // What happens
+
+  #perform(op: Op): void {
+    const { device, history } = this
+    if (history.trace !== undefined) history.note(`op ${JSON.stringify(op)}`)
+    if (op.do === 'feed') return this.#feed(op)
+    if (device === undefined || !this.#process.alive) return
+    if (op.do === 'publish' || op.do === 'enqueue') return void device.publish(op)
+    if (op.do === 'reconnect') return void device.client.reconnect({ force: true }).catch(() => undefined)
+    if (!device.stopping) void this.#replace(device, op)
+  }
+
+  #feed(op: Extract<Op, { do: 'feed' }>): void {
+    const name = `f${op.n}`
+    if (this.history.fed.has(name)) return
+    const wanted = op.qos > 0 && (this.broker.sessions.get('device')?.subscriptions.length ?? 0) > 0
+    const fed: Fed = { op, name, losses: wanted ? this.losses : undefined, ids: new Set(), handed: 0, handled: 0 }
+    this.history.fed.set(name, fed)
+    this.broker.publish({ topic: op.topic, payload: payloadOf(name, op.size), qos: op.qos })
+  }
+
+  async #replace(device: Device, { how, delay }: Extract<Op, { do: 'replace' }>): Promise<void> {
+    const process = this.#process
+    await device.stop(how)
+    if (!process.alive) return
+    device.checkRecovered(false)
+    this.device = undefined
+    if (delay > 0) await this.#sleep(process, delay)
+    if (process.alive) this.#start(true)
+  }
+
+  #strike(fault: Fault): void {
+    if (this.#healed) return
+    this.history.note(`FAULT ${JSON.stringify(fault)}`)
+    if (fault.kind === 'crash') return this.#crash(fault, true)
+    if (fault.kind === 'store-fails') {
+      this.#failing = fault
+      this.clock.setTimer(() => {
+        if (this.#failing === fault) this.#failing = undefined
+      }, fault.k)
+    } else if (fault.kind === 'store-slow') {
+      this.#step = fault.step
+      this.clock.setTimer(() => {
+        this.#step = 0
+      }, fault.k)
+    } else {
+      if (fault.kind === 'restart-lose') this.losses += 1
+      if (fault.kind.startsWith('stall') && !this.#process.alive) return
+      this.#network.strike(fault as NetworkFault)
+    }
+  }
+
+  // True to stop the clock.
+  #handleMoment(name: string): boolean {
+    if (this.#healed) return false
+    const crash = this.#crashes.get(this.moments.length)
+    this.moments.push(name)
+    if (crash !== undefined && this.#process.alive) {
+      this.history.note(`FAULT ${JSON.stringify(crash)} (${name})`)
+      this.#crash(crash, !name.startsWith('disk'))
+    }
+    return false
+  }
+
+  // At a step of the disk the rest of the step still happens.
+  #crash({ delay, kept = 0, arrives = false }: Crash, atOnce: boolean): void {
+    const process = this.#process
+    if (!process.alive) return
+    process.alive = false
+    this.device?.checkRecovered(false)
+    this.device = undefined
+    // On a link that is silent it would arrive when others have come.
+    this.#network.kill(arrives && this.#network.pipe?.healthy === true)
+    const after = (): SimulatedDisk => {
+      const rest = process.disk.written.length - process.disk.synced
+      return process.disk.afterCrash(this.setup.durability === 'os' ? rest : Math.round(rest * kept))
+    }
+    const found = atOnce ? after() : undefined
+    if (atOnce) process.disk.dead = true
+    // A device comes back.
+    this.clock.setTimer(() => {
+      this.#process = this.#makeProcess(found ?? after())
+      this.#start(false)
+    }, delay)
+  }
+
+  // Processes
+
+  #makeProcess(disk: SimulatedDisk): Process {
+    const { durability } = this.setup
+    const process: Process = {
+      disk,
+      view: new DiskView(disk, durability === 'os', 'device', this.#names),
+      store: simulatedStore(disk, durability),
+      alive: true,
+    }
+    disk.fault = (_step, length) => this.#diskFault(process, length)
+    const [least, most] = this.setup.disk
+    disk.pause = () => {
+      const time = Math.max(this.#step, most === 0 ? 0 : least + this.random.float() * (most - least))
+      return time === 0 ? Promise.resolve() : this.#sleep(process, time)
+    }
+    return process
+  }
+
+  #diskFault(process: Process, length: number): DiskFault | undefined {
+    if (!process.alive) return { code: 'crash', bytes: 0 }
+    const crash = this.#healed ? undefined : this.#crashes.get(this.moments.length)
+    this.#handleMoment(length > 0 ? `disk ${length}` : 'disk')
+    if (crash !== undefined) return { code: 'crash', bytes: Math.round(length * (crash.through ?? 0)) }
+    const failing = this.#failing
+    if (failing === undefined || !this.random.chance(failing.p)) return undefined
+    this.history.note(`  disk: ${failing.code}`)
+    return { code: failing.code, bytes: this.random.below(length + 1) }
+  }
+
+  #start(dirty: boolean): void {
+    const process = this.#process
+    const { history } = this
+    const alive = (): boolean => process.alive
+    const thrown = (where: string, error: unknown): void => history.report('throw', `${where} threw ${printed(error).slice(0, 300)}`)
+    const platform = scriptedPlatform(this.clock, this.random, this.#network.dialler(alive), thrown, alive)
+    this.#clients += 1
+    history.note(`START client ${this.#clients}`)
+    const { setup } = this
+    const { store, view } = process
+    const sleep = (delay: number): Promise<void> => this.#sleep(process, delay)
+    this.device = new Device({ setup, history, platform, store, view, dirty, alive, sleep, number: this.#clients })
+    this.#timers = platform.timers
+    this.device.begin()
+  }
+
+  #sleep(process: Process, delay: number): Promise<void> {
+    return new Promise((resolve) => void this.clock.setTimer(() => process.alive && resolve(), delay))
+  }
+
+  // Of the process that runs now.
+  #setTimer(callback: () => void, delay: number): () => void {
+    const process = this.#process
+    return this.clock.setTimer(() => {
+      if (process.alive) callback()
+    }, delay)
+  }
+
+  // Around it
+
+  #makeBroker(): MemoryBroker {
+    const refused = new Map(this.schedule.ops.flatMap((op) => ('refused' in op && op.refused ? [[`${op.do === 'publish' ? 'p' : 'e'}${op.n}`, op.refused] as const] : [])))
+    const broker = new MemoryBroker({
+      clock: this.clock,
+      receiveMaximum: this.setup.brokerReceiveMaximum,
+      intercept: interceptionOf(this.setup.habit, this.setup.version, () => this.#network.pipe?.reset()),
+      authorizePublish: (_client, { payload }) => {
+        const name = payloadName(payload)
+        const refusal = refused.get(name)
+        const times = this.#refusals.get(name) ?? 0
+        this.#refusals.set(name, times + 1)
+        return refusal === undefined || this.setup.version === 4 || times >= refusal.times ? true : refusal.code
+      },
+    })
+    broker.on('hookerror', ({ error }: { error: unknown }) => this.history.report('world', `a hook of the broker threw ${error as MqttError}`))
+    return broker
+  }
+
+  #makeNetwork(): Network {
+    const { history, setup, clock, random } = this
+    const world = this
+    const monitor = new WireRules({
+      history,
+      version: setup.version,
+      inbound: setup.inbound,
+      get view() {
+        return world.#process.view
+      },
+      alive: () => {
+        const process = this.#process
+        return () => process.alive
+      },
+      handlePacket: (way, seen) => this.#handlePacket(way, seen),
+    })
+    const { pipe, habit, version, keepAlive } = setup
+    return new Network({
+      clock,
+      random,
+      setup: { pipe, habit, version, keepAlive, clientId: 'device' },
+      monitor,
+      broker: { accept: (transport) => this.broker.accept(transport), restart: (keepSessions) => this.broker.restart({ keepSessions }) },
+      report: (rule, detail) => history.report(rule, detail),
+    })
+  }
+
+  #handlePacket(way: 'up' | 'down', { kind, id, payload, qos, dup, reason, sessionPresent }: Seen): void {
+    if (this.history.trace !== undefined)
+      this.history.note(`${way === 'up' ? '->' : '<-'} ${kind} ${id || ''} ${payload}${kind === 'publish' ? ` q${qos}${dup ? ' dup' : ''}` : ''}${reason ? ` reason ${reason}` : ''}${sessionPresent ? ' present' : ''}`)
+    this.#handleMoment(`${way} ${kind}`)
+  }
+}
