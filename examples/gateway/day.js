@@ -5,6 +5,8 @@ const isDelivering = (status) => status !== undefined && status.inFlight > 0 && 
 
 /** Hours of a day. */
 export const hoursOfDay = 24
+/** Hours between two events, at least. */
+export const leastBetween = 0.3
 
 /** Each with the hour from which on it happens, and for what it waits then. */
 export const events = [

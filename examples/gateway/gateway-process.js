@@ -31,9 +31,9 @@ export class GatewayProcess {
     this.#ending = new Promise((resolve) => child.once('close', resolve))
   }
 
-  /** Gives it a reading; false when there is nobody to take it. */
+  /** Gives it a reading, which is gone when there is nobody to take it. */
   feed(reading) {
-    return this.#child?.stdin.write(`${JSON.stringify(reading)}\n`) !== undefined
+    this.#child?.stdin.write(`${JSON.stringify(reading)}\n`)
   }
 
   /** The plug: no goodbye. */

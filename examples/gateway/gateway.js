@@ -14,6 +14,9 @@ import { levelStore } from 'mqwire/store/level'
 import { argumentsOf } from '../arguments.js'
 import { ProgressBar } from './progress.js'
 
+/** Readings that are on their way to the disk at once. */
+const together = 100
+
 const { values } = argumentsOf({
   usage: 'node examples/gateway/gateway.js [options] < READINGS',
   about: 'Takes readings, one line of JSON each, keeps them on the disk, and delivers them whenever there is a broker.',
@@ -70,10 +73,17 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stop())
 client.closed.then((error) => error && stop(error))
 const watching = watch()
 
+const taking = new Set()
 for await (const line of lines) {
   if (stopped) break
-  await take(line).catch((error) => console.error(`Not taken: ${error.message}`))
+  const taken = take(line)
+    .catch((error) => console.error(`Not taken: ${error.message}`))
+    .finally(() => taking.delete(taken))
+  taking.add(taken)
+  // Readings that come together share one write to the disk.
+  if (taking.size >= together) await Promise.race(taking)
 }
+await Promise.all(taking)
 // The input has ended: what is left is delivered before the program ends.
 for await (const { pending } of queue.status()) if (pending === 0 || stopped) break
 

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { argumentsOf } from '../arguments.js'
-import { events, hoursOfDay, timeOfDay } from './day.js'
+import { events, hoursOfDay, leastBetween, timeOfDay } from './day.js'
 import { GatewayProcess } from './gateway-process.js'
 import { Line } from './line.js'
 import { Plant } from './plant.js'
@@ -72,7 +72,10 @@ class Day {
   async pass(isOver) {
     for (;;) {
       const { now } = this
-      for (const reading of line.readings(now * hour, timeOfDay(now))) tally.handleRead(gateway.feed(reading))
+      for (const reading of line.readings(now * hour, timeOfDay(now))) {
+        tally.handleRead()
+        gateway.feed(reading)
+      }
       if (isOver(now)) return
       await sleep(10)
     }
@@ -81,8 +84,12 @@ class Day {
 
 async function live() {
   const day = new Day()
+  let last = -leastBetween
   for (const { at, when = () => true, action, text } of events) {
-    await day.pass((now) => now >= at && (now === hoursOfDay || when(status)))
+    // One that came late leaves room for the next.
+    const due = Math.max(at, last + leastBetween)
+    await day.pass((now) => now === hoursOfDay || (now >= due && when(status)))
+    last = day.now
     const progress = process.stdout.isTTY || status === undefined ? '' : ` (${textOf(status)})`
     bar.print(`${timeOfDay(day.now)}  ${text}${progress}`)
     await actions[action]()

@@ -8,16 +8,15 @@ import { MultiBar } from 'cli-progress'
 const count = (number) => number.toLocaleString('en')
 
 /** Milliseconds as people say them. */
-export function duration(milliseconds) {
-  if (milliseconds === undefined) return '–'
+function duration(milliseconds) {
   const seconds = Math.ceil(milliseconds / 1000)
   return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
 }
 
 /** A status of a queue in one line. */
 export function textOf({ pending, inFlight, rate, timeLeft }) {
-  const left = pending === 0 ? 'nothing waits' : `${duration(timeLeft)} left`
-  return `${count(pending)} pending, ${count(inFlight)} in flight, ${count(Math.round(rate))}/s, ${left}`
+  const left = pending > 0 && timeLeft !== undefined ? `, ${duration(timeLeft)} left` : ''
+  return `${count(pending)} pending, ${count(inFlight)} in flight, ${count(Math.round(rate))}/s${left}`
 }
 
 /** A bar, with lines above it. Where the stream is no terminal there are the lines alone. */

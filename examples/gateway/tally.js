@@ -2,7 +2,7 @@
 
 const count = (number) => number.toLocaleString('en')
 
-const unsaid = 'More was delivered than taken: when the plug was pulled, some was on the disk before the gateway could say so.'
+const unsaid = 'More was delivered than taken: when the plug was pulled, some was on the disk, and the gateway had not said so yet.'
 
 /** Readings of one QoS. */
 class Share {
@@ -23,12 +23,12 @@ export class Tally {
   /** Measurements and pieces, which travel at QoS 1 and 2. */
   measured = new Share()
   counted = new Share()
-  /** Readings while there was no gateway to take them. */
-  missed = 0
+  /** Readings of the line, taken or not. */
+  read = 0
   givenUp = 0
 
-  handleRead(isThere) {
-    if (!isThere) this.missed += 1
+  handleRead() {
+    this.read += 1
   }
 
   handleTaken([sensor, number]) {
@@ -61,7 +61,9 @@ export class Tally {
 
 /** The count as a table, with the verdict. */
 export function report(tally) {
-  const { measured, counted, missed, givenUp, isFlawless } = tally
+  const { measured, counted, read, givenUp, isFlawless } = tally
+  const taken = measured.taken.size + counted.taken.size
+  const delivered = measured.delivered.size + counted.delivered.size
   const row = (name, value) => `${name.padEnd(12)}${[measured, counted].map((share) => count(value(share)).padStart(22)).join('')}`
   return [
     `${' '.repeat(12)}${'measurements (QoS 1)'.padStart(22)}${'pieces (QoS 2)'.padStart(22)}`,
@@ -71,8 +73,9 @@ export function report(tally) {
     row('twice', ({ twice }) => twice),
     '',
     ...(measured.twice > 0 ? ['QoS 1 may bring a message twice: an acknowledgement was lost with the process or the connection.'] : []),
-    `The gateway was off for ${count(missed)} readings, which nobody took. It gave up ${count(givenUp)}.`,
-    ...(measured.delivered.size + counted.delivered.size > measured.taken.size + counted.taken.size ? [unsaid] : []),
+    `The line read ${count(read)} times. ${count(read - taken)} were not taken: the gateway was off, or the plug was pulled before they were on its disk.`,
+    ...(givenUp > 0 ? [`The gateway gave up ${count(givenUp)}.`] : []),
+    ...(delivered > taken ? [unsaid] : []),
     isFlawless ? 'Nothing that was taken is lost, and no piece was counted twice.' : 'FAILED: see above.',
   ].join('\n')
 }

@@ -20,16 +20,13 @@ function brokerUrl() {
 }
 
 /** A store that a browser has evicted, or somebody has deleted, fails at the next call. Nothing that was in it can be had back. */
-function whyFailed(error) {
-  if (error.cause?.name === 'QuotaExceededError') return 'There is no room left in this browser. The note was not saved.'
-  if (error.cause?.name === 'InvalidStateError')
-    return 'The browser has deleted the notes that were kept here. Those below that waited are lost: copy them.'
-  return `The notes cannot be kept: ${error.message}`
-}
-
 function fail(error) {
-  const isFull = error.cause?.name === 'QuotaExceededError'
-  view.complain(whyFailed(error), !isFull)
+  const cause = error.cause?.name
+  if (error.code !== 'ERR_STORE') view.complain(`The note was not saved: ${error.message}`)
+  else if (cause === 'QuotaExceededError') view.complain('There is no room left in this browser. The note was not saved.')
+  else if (cause === 'InvalidStateError')
+    view.stop('The browser has deleted the notes that were kept here. Those below that waited are lost: copy them.')
+  else view.stop(`Notes cannot be kept: ${error.message}`)
 }
 
 /** Shows what waits and what was refused. */
@@ -77,10 +74,11 @@ async function start() {
   )
   // A deleted store tells nobody.
   setInterval(() => document.hidden || outbox.store.get('there').catch(fail), interval)
-  view.persisted((await navigator.storage?.persisted()) === true)
+  // Some browsers ask the person: nothing waits for the answer.
+  navigator.storage?.persist().then((granted) => view.persisted(granted))
   for await (const status of outbox.queue.status()) await refresh(outbox, status)
 }
 
 // Without it the page works all the same, while there is a server.
 navigator.serviceWorker?.register('service-worker.js').catch(() => undefined)
-start().catch(fail)
+start().catch((error) => view.stop(`The form could not be opened: ${error.message}`))

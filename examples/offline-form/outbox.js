@@ -14,11 +14,11 @@ import { levelStore } from 'mqwire/store/level'
 /** Opens the store. `waits()` is called when another tab has it; then it is opened as soon as that tab is gone. */
 async function openStore(name, waits) {
   try {
-    return await levelStore(name, { persist: true })
+    return await levelStore(name)
   } catch (error) {
     if (error.code !== 'ERR_STORE_LOCKED') throw error
     waits()
-    return levelStore(name, { lock: 'wait', persist: true })
+    return levelStore(name, { lock: 'wait' })
   }
 }
 

@@ -61,7 +61,10 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
       'broker-port': { value: 'N', number: [0, 65_535], whole: true, initial: 5176, text: 'where the broker listens on WebSocket' },
     },
   })
-  const form = await serveForm({ port: values.port, brokerPort: values['broker-port'], printed: (line) => console.log(line) })
+  const form = await serveForm({ port: values.port, brokerPort: values['broker-port'], printed: (line) => console.log(line) }).catch((error) => {
+    console.error(`It could not start: ${error.message}; --help shows how to choose other ports.`)
+    process.exit(1)
+  })
   console.log(`The form is at ${form.address}  (Enter takes the broker away and back, Ctrl-C stops)`)
   createInterface({ input: process.stdin }).on('line', async () => {
     await (form.isThere ? form.brokerGoes() : form.brokerComes())

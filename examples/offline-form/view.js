@@ -108,15 +108,18 @@ export class View {
     this.#progress(status)
   }
 
-  /** Something is wrong; where it is for good, no note is taken any more. */
-  complain(text, forGood) {
+  /** A note was not saved. It stays in the form. */
+  complain(text) {
     const problem = byId('problem')
     problem.hidden = false
     problem.textContent = text
     byId('saved').textContent = ''
-    if (!forGood) return
+  }
+
+  /** Something is wrong for good: no note is taken any more. What was typed, and what waited, can still be copied. */
+  stop(text) {
+    this.complain(text)
     this.#over = true
-    // What was typed can still be copied.
     this.#form.querySelector('button').disabled = true
     byId('again').hidden = false
     this.#say('failed', 'Stopped')

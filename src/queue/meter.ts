@@ -17,10 +17,18 @@ export class Meter {
     this.#add(this.#second, 1)
   }
 
-  /** Entries a second. */
+  /** Entries a second, since the first of those that are looked at; never of less than a second. */
   rate(now: number): number {
     this.#advance(now)
-    return this.#counts.reduce((sum, count) => sum + count, 0) / seconds
+    const sum = this.#counts.reduce((all, count) => all + count, 0)
+    return sum / Math.min(seconds, Math.max(1, now / 1000 - this.#oldest))
+  }
+
+  /** The first second that is looked at in which something was counted. */
+  get #oldest(): number {
+    let oldest = this.#second - seconds + 1
+    while (oldest < this.#second && this.#counts[oldest % seconds] === 0) oldest++
+    return oldest
   }
 
   #advance(now: number): void {

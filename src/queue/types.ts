@@ -110,7 +110,7 @@ export interface QueueStatus {
   readonly delivered: number
   /** Entries that were given up since it was opened: dropped, expired, dead letters. */
   readonly lost: number
-  /** Entries delivered a second, of the last ten seconds. */
+  /** Entries delivered a second, in the last ten seconds, or since the first that was delivered in them. */
   readonly rate: number
   /** Milliseconds until it is empty at this rate; undefined while nothing is delivered. */
   readonly timeLeft: number | undefined

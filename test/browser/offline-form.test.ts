@@ -231,6 +231,30 @@ withChromium(() => {
       await assertArrived('bridge')
     })
 
+    it('a full disk: the note is not saved, stays in the form, and can be saved later', async () => {
+      await form.brokerGoes()
+      const tab = await open()
+      await tab.save('cellar')
+      // As the database does at its quota, which test/browser/store.test.ts reaches.
+      await tab.page.evaluate(`
+        const { put } = IDBObjectStore.prototype
+        IDBObjectStore.prototype.put = () => { throw new DOMException('full', 'QuotaExceededError') }
+        globalThis.makeRoom = () => { IDBObjectStore.prototype.put = put }
+      `)
+      await tab.page.getByLabel('Place').fill('attic')
+      await tab.page.getByLabel('What you saw').fill('dust')
+      await tab.page.getByRole('button', { name: 'Save' }).click()
+      await tab.shows('#problem', 'There is no room left in this browser. The note was not saved.')
+      expect(await tab.page.getByLabel('Place').inputValue()).toBe('attic')
+      await tab.page.evaluate('makeRoom()')
+      await tab.page.getByRole('button', { name: 'Save' }).click()
+      await tab.has('waiting', ['cellar', 'attic'])
+      expect(await tab.at('#problem').isHidden()).toBe(true)
+      await form.brokerComes()
+      await tab.has('waiting', [])
+      await assertArrived('cellar', 'attic')
+    })
+
     it('shows a note that the broker refuses, sends it again, and deletes it', async () => {
       let verdict: true | number = 0x87
       await form.stop()
