@@ -103,7 +103,7 @@ const platform: Platform = {
   reads: (...parts) => new Reads(...parts),
   allocate: (size) => new Uint8Array(Buffer.allocUnsafeSlow(size).buffer),
   loadScanner: async () => (await import('../wasm/index.js')).loadScanner(),
-  loadKeeper: async () => (await import('./durable/keeper.js')).openKeeper,
+  loadKeeper: async (parts) => (await import('./durable/keeper.js')).openKeeper(parts as Parts),
   schemes: `${Object.keys(diallers).join(':, ')}:`,
   dialler: (scheme) => (Object.hasOwn(diallers, scheme) ? diallers[scheme] : undefined),
   isTlsError: (error) => tlsErrors.some((prefix) => codeOf(error).startsWith(prefix)),

@@ -23,7 +23,7 @@ export function virtualPlatform(clock: VirtualClock, seed = 1): Platform {
     microtask: (callback) => queueMicrotask(callback),
     nextTurn: (callback) => void clock.setTimer(callback, 0),
     reads: (...parts) => new Reads(...parts),
-    loadKeeper: async () => openKeeper,
+    loadKeeper: (parts) => openKeeper(parts as Parameters<typeof openKeeper>[0]),
     schemes: 'the `transport` of an endpoint',
     dialler: () => undefined,
     isTlsError: () => false,

@@ -9,7 +9,6 @@ import { storeError } from '../../store/base/backed-store.js'
 import { isOfLaterVersion, quarantine } from '../../store/base/record.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { Receipt, Recovered } from '../api/index.js'
-import { closedError } from '../common/outcome.js'
 import { boolean, invalid } from '../common/schema.js'
 import type { Keeper } from '../publishing/keeping.js'
 import type { PublishWriter } from '../publishing/ports.js'
@@ -26,13 +25,21 @@ const opened = new WeakMap<Store, Set<string>>()
 /** By their prefix, what clients that are over have asked for and the store has not done. */
 const leaving = new WeakMap<Store, Map<string, Promise<void>>>()
 
-/**
- * Reads the session of a client, and keeps it from now on. Nothing may be sent before this has fulfilled.
- * @throws MqttError ERR_STORE, ERR_STORE_LOCKED where a client of this process has it open, ERR_INVALID_OPTION, ERR_CLOSED
- */
+/** Reads the session of a client, keeps it from now on, and begins to dial; a session that cannot be read ends the client. Never rejects. */
 export async function openKeeper(host: DurableHost): Promise<void> {
+  try {
+    const keeper = await opening(host, storeConfig(host.options.store))
+    if (host.states.ended) return keeper.stop()
+    keeper.attach()
+    host.dialling.begin()
+  } catch (error) {
+    host.finish(storeError(error))
+  }
+}
+
+/** @throws MqttError ERR_STORE, ERR_STORE_LOCKED where a client of this process has it open */
+async function opening(host: DurableHost, config: StoreConfig): Promise<SessionKeeper> {
   const keys = new SessionKeys(host.options.clientId)
-  const config = storeConfig(host.options.store)
   const open = opened.get(config.store) ?? new Set()
   opened.set(config.store, open)
   if (open.has(keys.prefix))
@@ -40,12 +47,10 @@ export async function openKeeper(host: DurableHost): Promise<void> {
   open.add(keys.prefix)
   try {
     await leaving.get(config.store)?.get(keys.prefix)
-    const keeper = await restored(host, config, keys, () => open.delete(keys.prefix))
-    if (host.states.ended) throw closedError()
-    keeper.attach()
+    return await restored(host, config, keys, () => open.delete(keys.prefix))
   } catch (error) {
     open.delete(keys.prefix)
-    throw storeError(error)
+    throw error
   }
 }
 

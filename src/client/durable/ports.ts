@@ -1,6 +1,7 @@
 /**
  * What a session in a store needs of the client. Types only; `lifecycle/` implements it.
  */
+import type { MqttError } from '../../errors.js'
 import type { MessageTaker } from '../connection/ports.js'
 import type { ClientContext } from '../context/context.js'
 import type { Settler } from '../delivery/arrival.js'
@@ -24,4 +25,7 @@ export interface DurableHost extends ClientContext, Settler {
   readonly router: MessageRouter
   readonly publishQueue: PublishQueue
   flush(): void
+  readonly dialling: { begin(): void }
+  /** No connection will come, because of this. */
+  finish(error: MqttError): void
 }

@@ -14,6 +14,7 @@ import type { Parts } from './parts.js'
 /** Seconds: who asks for more may have meant milliseconds. */
 const lazyKeepAlive = 3600
 
+/** Reads the session and begins to dial, or ends the client. */
 type OpenKeeper = (parts: Parts) => Promise<void>
 
 /** A store that brings what keeps a session in it. */
@@ -38,24 +39,17 @@ export async function connect(parts: Parts, signal?: AbortSignal): Promise<void>
     parts.events.transition(() => {
       states.enter('connecting')
       if (options.store === undefined) parts.dialling.begin()
-      else void recover(parts)
+      else recover(parts, options.store as object)
     })
   }
   return within(arrival, signal)
 }
 
 /** What an earlier process left is part of the session: it is read before anything is dialled. */
-async function recover(parts: Parts): Promise<void> {
-  try {
-    const { options, platform } = parts
-    const given = options.store as { readonly store?: Keeping } & Keeping
-    const open = (given.store ?? given)[keeperOf] ?? ((await platform.loadKeeper?.()) as OpenKeeper | undefined)
-    if (open === undefined) throw unsupported('store', 'needs sessionStore()')
-    await open(parts)
-    parts.dialling.begin()
-  } catch (error) {
-    destroy(parts, error as MqttError)
-  }
+function recover(parts: Parts, given: Keeping & { readonly store?: Keeping }): void {
+  const open = (given.store ?? given)[keeperOf] ?? (parts.platform.loadKeeper as OpenKeeper | undefined)
+  if (open === undefined) destroy(parts, unsupported('store', 'needs sessionStore()'))
+  else void open(parts)
 }
 
 /** Dials now instead of after the delay; replaces a connection that is up only when told to. */

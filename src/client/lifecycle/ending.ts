@@ -73,7 +73,7 @@ export class Ending {
     })
     await this.#patient(this.#turnsEnded())
     if (drain) await this.#patient(publishQueue.draining.drained())
-    if (publishQueue.keeper !== undefined) await this.#patient(publishQueue.keeper.idle())
+    await this.#patient(publishQueue.keeper?.idle())
     registry.membership.letGo()
     registry.sender.flush()
     const link = links.current
@@ -102,7 +102,7 @@ export class Ending {
     this.#parts.log('warn', `${drain ? 'drain' : 'disconnect'}() waits for `, open.slice(0, 9).join(', ') || 'the server')
   }
 
-  #patient(wait: Promise<unknown>): Promise<unknown> {
+  #patient(wait: Promise<unknown> | undefined): Promise<unknown> {
     return Promise.race([wait, this.#hurried.promise, this.#parts.states.closed.promise])
   }
 

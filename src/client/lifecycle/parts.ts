@@ -1,6 +1,7 @@
 /**
  * The parts of one client, as the functions of this room see them. Types only.
  */
+import type { MqttError } from '../../errors.js'
 import type { ClientContext } from '../context/context.js'
 import type { Extra } from '../context/extra.js'
 import type { MessageRouter } from '../delivery/message-router.js'
@@ -29,6 +30,8 @@ export interface Parts extends ClientContext {
   readonly turns: ReaderTurns
   /** The application is done with a message. */
   settle(ticket: number, reasonCode: number): boolean
+  /** No connection will come, because of this. */
+  finish(error: MqttError | undefined): void
   /** Sends what waits, as far as it may. */
   flush(): void
 }

@@ -49,8 +49,8 @@ export interface Platform {
   allocate?(size: number): Uint8Array
   /** Loads the scanner that is used where the application chose none; fulfils with undefined where there is none. */
   loadScanner?(): Promise<FrameScanner | undefined>
-  /** Loads what keeps a session in a store that does not bring it. Absent where it would be a part of every bundle. */
-  loadKeeper?(): Promise<unknown>
+  /** Keeps the session of a client, its `Parts`, in a store that does not bring what does that. Absent where it would be a part of every bundle. */
+  loadKeeper?(parts: object): Promise<void>
   /** Did this failure to connect come from TLS? */
   isTlsError(error: unknown): boolean
   /** A platform error in few words, for example its code; without anything secret. */
