@@ -1,5 +1,6 @@
 /** The gateway as a process: it is started, fed, killed, and started again with what it left on the disk. */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
@@ -18,7 +19,8 @@ export class GatewayProcess {
     this.#heard = heard
   }
 
-  start() {
+  /** Starts it; fulfils when it says something for the first time, or has ended. */
+  async start() {
     const { url, folder } = this.#settings
     const child = spawn(process.execPath, [program, '--data', folder], {
       env: { ...process.env, MQTT_URL: url },
@@ -26,9 +28,10 @@ export class GatewayProcess {
     })
     // What is written to a process that was killed goes nowhere.
     child.stdin.on('error', () => {})
-    createInterface({ input: child.stdout }).on('line', (line) => this.#hear(line))
+    const lines = createInterface({ input: child.stdout }).on('line', (line) => this.#hear(line))
     this.#child = child
     this.#ending = new Promise((resolve) => child.once('close', resolve))
+    await Promise.race([once(lines, 'line'), this.#ending])
   }
 
   /** Gives it a reading, which is gone when there is nobody to take it. */
