@@ -162,7 +162,7 @@ export class Drain implements AttemptOwner {
     const stored = this.#lines.take()
     if (stored === undefined) return
     const { expires } = stored.entry
-    if (expires !== undefined && expires <= Date.now()) {
+    if (expires !== undefined && expires <= Date.now() && !this.#attempts.isKept(stored)) {
       this.#lines.handleDone(stored)
       return this.#giveUp(stored, new MqttError('ERR_EXPIRED'), false, [])
     }

@@ -9,8 +9,9 @@ import { storeError } from '../../store/base/backed-store.js'
 import { isOfLaterVersion, quarantine } from '../../store/base/record.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { Receipt, Recovered } from '../api/index.js'
+import { deferred } from '../common/abort.js'
 import { closedError } from '../common/outcome.js'
-import { boolean, invalid } from '../common/schema.js'
+import { boolean, invalid, unknown } from '../common/schema.js'
 import type { Keeper } from '../publishing/keeping.js'
 import type { PublishWriter } from '../publishing/ports.js'
 import type { QueuedPublish } from '../publishing/queued-publish.js'
@@ -21,8 +22,15 @@ import { KeptPublishes } from './kept-publishes.js'
 import type { DurableHost } from './ports.js'
 import { decodeInbound, decodeSession, encodeSession, putting, SessionKeys, type SessionRecord } from './records.js'
 
+/** Who has a session open. */
+interface Holder {
+  readonly host: DurableHost
+  /** Fulfils when the session was read, or could not be. */
+  readonly read: Promise<void>
+}
+
 /** Sessions of each store that clients of this process have open, by their prefix. */
-const opened = new WeakMap<Store, Set<string>>()
+const opened = new WeakMap<Store, Map<string, Holder>>()
 /** By their prefix, what clients that are over have asked for and the store has not done. */
 const leaving = new WeakMap<Store, Map<string, Promise<void>>>()
 
@@ -33,11 +41,16 @@ const leaving = new WeakMap<Store, Map<string, Promise<void>>>()
 export async function openKeeper(host: DurableHost): Promise<void> {
   const keys = new SessionKeys(host.options.clientId)
   const config = storeConfig(host.options.store)
-  const open = opened.get(config.store) ?? new Set()
+  const open = opened.get(config.store) ?? new Map<string, Holder>()
   opened.set(config.store, open)
-  if (open.has(keys.prefix))
-    throw new MqttError('ERR_STORE_LOCKED', 'store locked: another client of this process has this session', { option: 'store' })
-  open.add(keys.prefix)
+  for (let other = open.get(keys.prefix); other !== undefined; other = open.get(keys.prefix)) {
+    if (!other.host.states.ended)
+      throw new MqttError('ERR_STORE_LOCKED', 'store locked: another client of this process has this session', { option: 'store' })
+    // It has ended while it read the session, and lets go of it after that.
+    await other.read
+  }
+  const { promise: read, resolve } = deferred<void>()
+  open.set(keys.prefix, { host, read })
   try {
     await leaving.get(config.store)?.get(keys.prefix)
     const keeper = await restored(host, config, keys, () => open.delete(keys.prefix))
@@ -46,6 +59,8 @@ export async function openKeeper(host: DurableHost): Promise<void> {
   } catch (error) {
     open.delete(keys.prefix)
     throw storeError(error)
+  } finally {
+    resolve()
   }
 }
 
@@ -57,9 +72,11 @@ interface StoreConfig {
 }
 
 function storeConfig(given: DurableHost['options']['store']): StoreConfig {
-  const { store = given as Store, inbound = true } = given as Partial<StoreConfig>
-  if (typeof store.entries !== 'function') invalid('store', 'a store')
-  return { store, inbound: boolean(inbound, 'store.inbound') }
+  // A store may have a member `store`.
+  const { store, inbound, ...others } = 'batch' in (given as object) ? { store: given as Store, inbound: true } : (given as StoreConfig)
+  for (const name of Object.keys(others)) unknown(`store.${name}`, 'option', name, ['store', 'inbound'], 'store.')
+  for (const name of ['get', 'batch', 'entries'] as const) if (typeof store[name] !== 'function') invalid('store', `a store, with ${name}()`)
+  return { store, inbound: boolean(inbound ?? true, 'store.inbound') }
 }
 
 async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys: SessionKeys, release: () => void): Promise<SessionKeeper> {
@@ -131,7 +148,7 @@ export class SessionKeeper implements Keeper, PersistPort {
 
   /** Everything is read: what nobody waits for goes. */
   tidy(): Promise<void> {
-    return this.#publishes.entries.forgetDeleted(this.store)
+    return this.#publishes.tidy(this.store)
   }
 
   /** Everything is read: from now on it is kept. */
@@ -162,6 +179,10 @@ export class SessionKeeper implements Keeper, PersistPort {
 
   forget(...end: Parameters<Keeper['forget']>): void {
     this.#publishes.forget(...end)
+  }
+
+  isKept(key: string): boolean {
+    return this.#publishes.entries.isKept(key)
   }
 
   publishEntry(...call: Parameters<Keeper['publishEntry']>): Promise<Receipt> {

@@ -4,7 +4,7 @@
  * It may assume that `restore` is called before there is a connection. It must never delete what the end of the client leaves in flight.
  */
 import { MqttError } from '../../errors.js'
-import type { StoreOperation } from '../../store/base/store.js'
+import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { Receipt } from '../api/index.js'
 import { withOutcome } from '../common/outcome.js'
 import type { CheckedPublish } from '../parsing/requests.js'
@@ -27,6 +27,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   /** Numbers of what could not be stored. */
   readonly #failed = new Set<number>()
   #last = 0
+  /** Keys of publishes that are over. */
+  readonly #stale: string[] = []
 
   constructor(host: DurableHost, journal: Journal, keys: SessionKeys) {
     this.#host = host
@@ -124,11 +126,31 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       if (link !== undefined) this.entries.restoreEnded(link, key, stage === 'failed' ? undefined : receipt(0, packet.packetId))
       return link !== undefined
     }
-    if (this.#host.publishQueue.unacknowledged.get(packet.packetId) !== undefined) return false
+    const before = this.#host.publishQueue.unacknowledged.get(packet.packetId)
+    if (before !== undefined) this.#supersede(before)
     const item = this.#itemOf(record, link && this.entries.restore(link, key))
     this.#numbers.set(item, number)
     this.#goOn(item, stage)
     return true
+  }
+
+  /** Everything is read: what nobody waits for goes. */
+  async tidy(store: Store): Promise<void> {
+    if (this.#stale.length > 0) await store.batch(this.#stale.map((key): StoreOperation => ({ type: 'delete', key })))
+    await this.entries.forgetDeleted(store)
+  }
+
+  // Its identifier was used again: it was over, and its process died before the store knew that.
+  #supersede(item: QueuedPublish): void {
+    const { unacknowledged } = this.#host.publishQueue
+    const key = this.#keys.publish(this.#numbers.get(item) as number)
+    const { link } = item.options
+    this.#numbers.delete(item)
+    unacknowledged.withdraw(item)
+    unacknowledged.ends.handleUnsent(item)
+    // How it ended is not known.
+    if (link !== undefined) this.entries.restoreEnded(link, key, undefined)
+    else this.#stale.push(key)
   }
 
   // While the store fails the same numbers serve again: as many as are asked for at a time.
