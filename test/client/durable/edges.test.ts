@@ -191,4 +191,22 @@ describe('an entry whose publish an earlier process has left in flight', () => {
     }
     await device.world.close()
   })
+
+  it.each(['clear', 'drop-oldest'] as const)('is not given up by %s: it is being sent', async (how) => {
+    const device = await interrupted()
+    // Read, and not connected: nothing is published.
+    device.world.cut()
+    const client = new device.world.Client(url, { clientId: 'device', store: device.store, firstConnect: 'wait' })
+    client.connect().catch(() => undefined)
+    await settled()
+    const queue = await openQueue(client, { store: device.store, maxEntries: 2, overflow: 'drop-oldest' })
+    const drops: number[] = []
+    queue.on('drop', ({ id }) => drops.push(id))
+    await queue.publish('out/1', 'two')
+    if (how === 'clear') expect(await queue.clear()).toBe(1)
+    else await queue.publish('out/1', 'three')
+    expect([drops, queue.size]).toEqual([[2], how === 'clear' ? 1 : 2])
+    await queue.close({ timeout: 0 })
+    await device.world.close()
+  })
 })
