@@ -76,6 +76,12 @@ export class Attempts {
     return this.#open.has(id)
   }
 
+  /** True while the session of the publisher has it in flight, whoever began that. */
+  isKept(stored: StoredEntry): boolean {
+    const { shared, keyOf } = this.#config
+    return shared && insideOf(this.#publisher)?.publishQueue?.keeper?.isKept(keyOf(stored)) === true
+  }
+
   /** Publishes an entry. */
   begin(stored: StoredEntry): void {
     const attempt: Attempt = { stored, controller: new AbortController(), timer: undefined, over: false, also: [] }

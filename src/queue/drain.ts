@@ -54,10 +54,10 @@ export class Drain implements AttemptOwner {
     this.#concurrency = config.concurrency
     this.#owner = owner
     this.#lines = new Lines(publisher.ordered === true)
-    this.ahead = new Lookahead(this.#lines, log, config.batchSize, this.#changes)
     const { publishTimeout, shared } = config
     this.#once = shared
     this.#attempts = new Attempts(publisher, { publishTimeout, shared, keyOf: (stored) => log.keyOf(stored) }, this)
+    this.ahead = new Lookahead(this.#lines, log, config.batchSize, this.#changes, (stored) => this.#attempts.isKept(stored))
     this.#retries = new Retries(config.backoff)
     this.#removals = new Removals(log, this.#changes, this.#stop.signal, (error) => owner.handleError(error))
   }
@@ -162,7 +162,7 @@ export class Drain implements AttemptOwner {
     const stored = this.#lines.take()
     if (stored === undefined) return
     const { expires } = stored.entry
-    if (expires !== undefined && expires <= Date.now()) {
+    if (expires !== undefined && expires <= Date.now() && !this.#attempts.isKept(stored)) {
       this.#lines.handleDone(stored)
       return this.#giveUp(stored, new MqttError('ERR_EXPIRED'), false, [])
     }

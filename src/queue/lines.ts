@@ -93,9 +93,14 @@ export class Lines {
 
   /** The oldest entry that waits. */
   get oldest(): StoredEntry | undefined {
+    return this.oldestOf(() => true)
+  }
+
+  /** The oldest entry of those that are wanted. */
+  oldestOf(wanted: (stored: StoredEntry) => boolean): StoredEntry | undefined {
     let oldest: StoredEntry | undefined
     for (const { waiting } of this.#lines.values()) {
-      const [first] = waiting
+      const first = waiting.find(wanted)
       if (first !== undefined && !(first.entry.id > (oldest?.entry.id ?? Number.POSITIVE_INFINITY))) oldest = first
     }
     return oldest

@@ -21,6 +21,8 @@ export class Lookahead {
   readonly #log: EntryLog
   readonly #batchSize: number
   readonly #changes: Changes
+  /** True for an entry whose publish is in flight, although it waits here: an earlier process has begun that. */
+  readonly #isKept: (stored: StoredEntry) => boolean
   /** The last entry that was read, and whether no other is stored behind it. */
   #read = 0
   #complete = false
@@ -28,11 +30,12 @@ export class Lookahead {
   /** A `clear` that is under way. */
   #clearing: Deferred<void> | undefined
 
-  constructor(lines: Lines, log: EntryLog, batchSize: number, changes: Changes) {
+  constructor(lines: Lines, log: EntryLog, batchSize: number, changes: Changes, isKept: (stored: StoredEntry) => boolean) {
     this.#lines = lines
     this.#log = log
     this.#batchSize = batchSize
     this.#changes = changes
+    this.#isKept = isKept
   }
 
   /** True while there may be more to read, and room for it. */
@@ -58,7 +61,7 @@ export class Lookahead {
   /** Takes the oldest entry that is not under way out, for the caller to delete; undefined when there is none. @throws MqttError ERR_STORE */
   async takeOldest(): Promise<StoredEntry | undefined> {
     if (this.#lines.length === 0) await this.fill()
-    const { oldest } = this.#lines
+    const oldest = this.#lines.oldestOf((stored) => !this.#isKept(stored))
     if (oldest !== undefined) this.#lines.remove(oldest)
     return oldest
   }
@@ -83,11 +86,13 @@ export class Lookahead {
     }
     try {
       await this.#filling
-      const chunk = this.#lines.clear()
+      const chunk: StoredEntry[] = []
+      const take = (stored: StoredEntry): void => void (this.#isKept(stored) ? this.#lines.add(stored) : chunk.push(stored))
+      this.#lines.clear().forEach(take)
       await drop(chunk)
       for await (const stored of this.#log.entries(this.#read)) {
         if (stored.entry.id > last) break
-        chunk.push(stored)
+        take(stored)
         if (chunk.length >= mostCleared) await drop(chunk)
       }
       await drop(chunk)

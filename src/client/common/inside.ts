@@ -24,6 +24,8 @@ export interface EntryLink {
 
 /** Publishes entries of queues that lie in the store of the session. */
 export interface EntryPublisher {
+  /** True while the publish of this entry is in flight, or its end was not heard. */
+  isKept(key: string): boolean
   /** Publishes an entry once: where it is in flight already, since an earlier process perhaps, that is what this gives. */
   publishEntry(link: EntryLink, topic: string, payload: Uint8Array, options: PublishOptions): Promise<Receipt>
 }

@@ -134,9 +134,14 @@ export class Inbox implements MessageTaker {
     this.#journal.insist(over.flatMap(([packetId]) => this.#forgetting(packetId)))
   }
 
-  /** The session is gone: the change that says so. */
-  clearing(): StoreOperation[] {
-    return [...this.#known.keys()].flatMap((packetId) => this.#forgetting(packetId))
+  /**
+   * The session is gone. Fulfils when the store knows that; undefined where there is nothing to forget. A new session must bring no message before: what an
+   * earlier one left would be taken for what is known of it.
+   */
+  clear(): Promise<void> | undefined {
+    const changes = [...this.#known.keys()].flatMap((packetId) => this.#forgetting(packetId))
+    if (changes.length === 0) return undefined
+    return new Promise((resolve) => this.#journal.write(changes, resolve))
   }
 
   #forgetting(packetId: number): StoreOperation[] {

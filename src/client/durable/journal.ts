@@ -115,11 +115,11 @@ export class Journal {
 
   // A store that fails to write may say what is there.
   async #look(key: string): Promise<void> {
-    const isThere = await this.#store.get(key).then(
-      (value) => value !== undefined,
-      () => true,
-    )
-    if (!isThere) this.#undoing.delete(key)
+    try {
+      if ((await this.#store.get(key)) === undefined) this.#undoing.delete(key)
+    } catch {
+      // It may be there.
+    }
   }
 
   async #attempt(changes: readonly Change[]): Promise<MqttError | undefined> {

@@ -9,7 +9,9 @@ import { storeError } from '../../store/base/backed-store.js'
 import { isOfLaterVersion, quarantine } from '../../store/base/record.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { Receipt, Recovered } from '../api/index.js'
-import { boolean, invalid } from '../common/schema.js'
+import { deferred } from '../common/abort.js'
+import { boolean, invalid, unknown } from '../common/schema.js'
+import type { Extra } from '../context/extra.js'
 import type { Keeper } from '../publishing/keeping.js'
 import type { PublishWriter } from '../publishing/ports.js'
 import type { QueuedPublish } from '../publishing/queued-publish.js'
@@ -20,8 +22,15 @@ import { KeptPublishes } from './kept-publishes.js'
 import type { DurableHost } from './ports.js'
 import { decodeInbound, decodeSession, encodeSession, putting, SessionKeys, type SessionRecord } from './records.js'
 
+/** Who has a session open. */
+interface Holder {
+  readonly host: DurableHost
+  /** Fulfils when the session was read, or could not be. */
+  readonly read: Promise<void>
+}
+
 /** Sessions of each store that clients of this process have open, by their prefix. */
-const opened = new WeakMap<Store, Set<string>>()
+const opened = new WeakMap<Store, Map<string, Holder>>()
 /** By their prefix, what clients that are over have asked for and the store has not done. */
 const leaving = new WeakMap<Store, Map<string, Promise<void>>>()
 
@@ -40,17 +49,24 @@ export async function openKeeper(host: DurableHost): Promise<void> {
 /** @throws MqttError ERR_STORE, ERR_STORE_LOCKED where a client of this process has it open */
 async function opening(host: DurableHost, config: StoreConfig): Promise<SessionKeeper> {
   const keys = new SessionKeys(host.options.clientId)
-  const open = opened.get(config.store) ?? new Set()
+  const open = opened.get(config.store) ?? new Map<string, Holder>()
   opened.set(config.store, open)
-  if (open.has(keys.prefix))
-    throw new MqttError('ERR_STORE_LOCKED', 'store locked: another client of this process has this session', { option: 'store' })
-  open.add(keys.prefix)
+  for (let other = open.get(keys.prefix); other !== undefined; other = open.get(keys.prefix)) {
+    if (!other.host.states.ended)
+      throw new MqttError('ERR_STORE_LOCKED', 'store locked: another client of this process has this session', { option: 'store' })
+    // It has ended while it read the session, and lets go of it after that.
+    await other.read
+  }
+  const { promise: read, resolve } = deferred<void>()
+  open.set(keys.prefix, { host, read })
   try {
     await leaving.get(config.store)?.get(keys.prefix)
     return await restored(host, config, keys, () => open.delete(keys.prefix))
   } catch (error) {
     open.delete(keys.prefix)
     throw error
+  } finally {
+    resolve()
   }
 }
 
@@ -62,9 +78,11 @@ interface StoreConfig {
 }
 
 function storeConfig(given: DurableHost['options']['store']): StoreConfig {
-  const { store = given as Store, inbound = true } = given as Partial<StoreConfig>
-  if (typeof store.entries !== 'function') invalid('store', 'a store')
-  return { store, inbound: boolean(inbound, 'store.inbound') }
+  // A store may have a member `store`.
+  const { store, inbound, ...others } = 'batch' in (given as object) ? { store: given as Store, inbound: true } : (given as StoreConfig)
+  for (const name of Object.keys(others)) unknown(`store.${name}`, 'option', name, ['store', 'inbound'], 'store.')
+  for (const name of ['get', 'batch', 'entries'] as const) if (typeof store[name] !== 'function') invalid('store', `a store, with ${name}()`)
+  return { store, inbound: boolean(inbound ?? true, 'store.inbound') }
 }
 
 async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys: SessionKeys, release: () => void): Promise<SessionKeeper> {
@@ -137,7 +155,7 @@ export class SessionKeeper implements Keeper, PersistPort {
   /** Everything is read: what is in flight goes on, and what nobody waits for goes. */
   tidy(): Promise<void> {
     this.#publishes.goOn()
-    return this.#publishes.entries.forgetDeleted(this.store)
+    return this.#publishes.tidy(this.store)
   }
 
   /** Everything is read: from now on it is kept. */
@@ -146,6 +164,10 @@ export class SessionKeeper implements Keeper, PersistPort {
     this.#recovered = { outbound: this.#publishes.size, inbound: this.#inbox.size }
     session.persistence = this
     this.#host.publishQueue.keeper = this
+    // It knows no more than that there is something to wait for.
+    ;(this.#host.extras as Extra[]).push({
+      verify: (connack) => (connack.reasonCode > 0 || connack.sessionPresent ? undefined : this.#inbox.clear()),
+    })
     if (this.#inbound !== undefined) this.#host.links.inbox = this.#inbound
   }
 
@@ -170,6 +192,10 @@ export class SessionKeeper implements Keeper, PersistPort {
     this.#publishes.forget(...end)
   }
 
+  isKept(key: string): boolean {
+    return this.#publishes.entries.isKept(key)
+  }
+
   publishEntry(...call: Parameters<Keeper['publishEntry']>): Promise<Receipt> {
     return this.#publishes.entries.publishEntry(...call)
   }
@@ -187,7 +213,7 @@ export class SessionKeeper implements Keeper, PersistPort {
     // The end of the client: what is stored is for the next process.
     if (this.#host.states.ended) return
     this.#sessions += 1
-    this.#journal.insist(this.#inbox.clearing())
+    void this.#inbox.clear()
   }
 
   idle(): Promise<void> {

@@ -20,8 +20,8 @@ interface KeptEntry {
   readonly outcome: Deferred<Receipt>
   /** The key of its publish; undefined before that was stored. */
   publish: string | undefined
-  /** It has ended, and nobody heard of it. */
-  over: { readonly error: unknown } | undefined
+  /** It has ended, and nobody heard of it; `stored` fulfils when the record that says so is safe. */
+  over: { readonly error: unknown; readonly stored: Promise<void> } | undefined
 }
 
 /** Nobody is there. */
@@ -41,11 +41,7 @@ export class KeptEntries implements EntryPublisher {
   publishEntry(link: EntryLink, topic: string, payload: Uint8Array, options: PublishOptions): Promise<Receipt> {
     const { key } = link
     const known = this.#entries.get(key)
-    if (known?.over !== undefined) this.#settle(link, known, known.over.error)
-    if (known !== undefined) {
-      known.link = link
-      return known.outcome.promise
-    }
+    if (known !== undefined) return this.#join(link, known)
     const call = publishCall(topic, payload, options)
     const entry = this.#add(link, undefined)
     const sent = this.#host.publishQueue.publish(call.topic, call.payload, { ...call.options, link })
@@ -64,7 +60,7 @@ export class KeptEntries implements EntryPublisher {
   /** The publish of an earlier process has ended, and nobody heard of it: it was acknowledged, or lost with its session. */
   restoreEnded({ key }: Pick<EntryLink, 'key'>, publish: string, acknowledged: Receipt | undefined): void {
     const entry = this.#add({ key, ended: unheard }, publish)
-    entry.over = { error: acknowledged === undefined ? sessionLost() : undefined }
+    entry.over = { error: acknowledged === undefined ? sessionLost() : undefined, stored: Promise.resolve() }
     if (acknowledged === undefined) entry.outcome.reject(entry.over.error)
     else entry.outcome.resolve(acknowledged)
   }
@@ -97,14 +93,31 @@ export class KeptEntries implements EntryPublisher {
     if (entry === undefined) return
     const heard = this.#settle(entry.link, entry, error)
     if (heard === undefined) {
-      entry.over = { error }
-      this.#journal.insist([ending()])
+      const { promise, resolve } = deferred<void>()
+      entry.over = { error, stored: promise }
+      this.#journal.write([ending()], resolve)
     } else if (heard && receipt === undefined) {
       // Until the queue has deleted both, this record must not pass for one that was acknowledged: its identifier is free.
       return this.#journal.write([ending()], () => entry.outcome.reject(error))
     }
     if (receipt === undefined) entry.outcome.reject(error)
     else entry.outcome.resolve(receipt)
+  }
+
+  /** True while the publish of this entry is in flight, or its end was not heard. */
+  isKept(key: string): boolean {
+    return this.#entries.has(key)
+  }
+
+  async #join(link: EntryLink, known: KeptEntry): Promise<Receipt> {
+    known.link = link
+    const { over } = known
+    if (over !== undefined) {
+      // What ends it must not come before the record of its end.
+      await Promise.race([over.stored, this.#journal.idle()])
+      this.#settle(link, known, over.error)
+    }
+    return known.outcome.promise
   }
 
   #add(link: EntryLink, publish: string | undefined): KeptEntry {

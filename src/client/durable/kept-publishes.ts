@@ -4,7 +4,7 @@
  * It may assume that `restore` is called before there is a connection. It must never delete what the end of the client leaves in flight.
  */
 import { MqttError } from '../../errors.js'
-import type { StoreOperation } from '../../store/base/store.js'
+import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { Receipt } from '../api/index.js'
 import { withOutcome } from '../common/outcome.js'
 import type { CheckedPublish } from '../parsing/requests.js'
@@ -35,6 +35,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   /** What an earlier process had in flight, by packet identifier. */
   readonly #found = new Map<number, Found>()
   #last = 0
+  /** Keys of publishes that are over. */
+  readonly #stale: string[] = []
 
   constructor(host: DurableHost, journal: Journal, keys: SessionKeys) {
     this.#host = host
@@ -133,7 +135,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       return link !== undefined
     }
     const earlier = this.#found.get(packet.packetId)
-    if (earlier !== undefined && !this.#hasEnded(earlier)) return false
+    if (earlier !== undefined) this.#supersede(earlier)
     this.#found.set(packet.packetId, { number, record })
     return true
   }
@@ -148,13 +150,18 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.#found.clear()
   }
 
-  // Its identifier has another publish: it has ended, and the process died before the queue had deleted it with its entry. A failure has a record, and
-  // what was released is the server's; otherwise nobody knows, and the queue does what it does then.
-  #hasEnded({ number, record: { link, stage, packet } }: Found): boolean {
-    if (link === undefined) return false
-    const isTaken = stage === 'released'
-    this.entries.restoreEnded(link, this.#keys.publish(number), isTaken ? receipt(0, packet.packetId) : undefined)
-    return true
+  // Its identifier has another publish: it has ended, and the process died before the store knew that. The failure of an entry has a record, and what was
+  // released is the server's; otherwise nobody knows, and the queue does what it does then.
+  #supersede({ number, record: { link, stage, packet } }: Found): void {
+    const key = this.#keys.publish(number)
+    if (link === undefined) this.#stale.push(key)
+    else this.entries.restoreEnded(link, key, stage === 'released' ? receipt(0, packet.packetId) : undefined)
+  }
+
+  /** Everything is read: what nobody waits for goes. */
+  async tidy(store: Store): Promise<void> {
+    if (this.#stale.length > 0) await store.batch(this.#stale.map((key): StoreOperation => ({ type: 'delete', key })))
+    await this.entries.forgetDeleted(store)
   }
 
   // While the store fails the same numbers serve again: as many as are asked for at a time.

@@ -4,6 +4,7 @@
 import type { MqttError } from '../../errors.js'
 import type { MessageTaker } from '../connection/ports.js'
 import type { ClientContext } from '../context/context.js'
+import type { Extra } from '../context/extra.js'
 import type { Settler } from '../delivery/arrival.js'
 import type { MessageRouter } from '../delivery/message-router.js'
 import type { PublishingHost } from '../publishing/ports.js'
@@ -24,7 +25,8 @@ export interface DurableHost extends ClientContext, Settler {
   readonly states: PublishingHost['states']
   readonly router: MessageRouter
   readonly publishQueue: PublishQueue
-  flush(): void
+  /** What CONNACK has to wait for. */
+  readonly extras: readonly Extra[]
   readonly dialling: { begin(): void }
   /** No connection will come, because of this. */
   finish(error: MqttError): void

@@ -263,7 +263,8 @@ export function unspoken(set: Given): string[] {
 }
 
 // What is beside the store is checked by what keeps the session.
-const isStore = (value: unknown): boolean => typeof ((value as Partial<SessionStore> | null)?.store ?? (value as Store | null))?.batch === 'function'
+const isStore = (value: unknown): boolean =>
+  typeof ((value as Store | null)?.batch ?? (value as Partial<SessionStore> | null)?.store?.batch) === 'function'
 
 const config = object<Given>({
   ...fiveOnly,

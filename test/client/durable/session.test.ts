@@ -1,5 +1,6 @@
 /** A session in a store: what a process that died has left goes on with the next one. */
 import { describe, expect, it } from 'vitest'
+import type { BaseClient } from '../../../src/client/client.js'
 import { decodeInbound, encodeInbound, type InboundRecord } from '../../../src/client/durable/records.js'
 import { MqttError } from '../../../src/errors.js'
 import { crc32c } from '../../../src/store/base/checksum.js'
@@ -320,6 +321,27 @@ describe('incoming messages', () => {
     await device.world.pass(100_000)
     await settled()
     expect(device.keys('i')).toEqual([])
+    await device.world.close()
+  })
+
+  it('of a lost session are forgotten before the new one can bring any', async () => {
+    const device = await handedOutTwice(1)
+    expect(device.keys('i')).toHaveLength(1)
+    kill(device, device.clients.at(-1) as BaseClient)
+    const other = await device.world.connect(url, { clientId: 'device', cleanStart: true, sessionExpiryInterval: 0 })
+    await other.disconnect()
+    const store = device.store as MapStore
+    store.before = () => {
+      throw new Error('EIO')
+    }
+    const connects = device.events('connect').length
+    const starting = device.client()
+    await settled()
+    expect(device.events('connect')).toHaveLength(connects)
+    store.before = () => undefined
+    await device.world.pass(1000)
+    await starting
+    expect([device.keys('i'), device.events('connect').length]).toEqual([[], connects + 1])
     await device.world.close()
   })
 
