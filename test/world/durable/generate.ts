@@ -55,6 +55,7 @@ function makeSetup(random: Random): Partial<Setup> {
     handlers: random.pick([1, 1, 4]),
     ...(random.chance(0.15) ? { failing: random.between(1, 3) } : {}),
     habit: random.pick(habits),
+    lowIdentifiers: random.chance(0.6),
     pipe: {
       latency: random.pick([0, 1, 5, 40]),
       pieces: random.pick(['whole', 'whole', 'random', 'joined', 'joined'] as const),

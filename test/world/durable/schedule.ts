@@ -32,6 +32,8 @@ export interface Setup {
   /** Of messages that are refused by the handler once before it takes them: each so many-th. */
   readonly failing: number
   readonly habit: HabitName
+  /** The broker uses the lowest identifier that is free, over and over. */
+  readonly lowIdentifiers: boolean
   readonly pipe: PipeOptions
 }
 
@@ -51,6 +53,7 @@ export const defaultSetup: Setup = {
   handlers: 1,
   failing: 0,
   habit: 'none',
+  lowIdentifiers: false,
   pipe: { latency: 1, pieces: 'whole', highWaterMark: 65_536, delivery: 'chunk' },
 }
 

@@ -22,6 +22,7 @@ import { type Finding, type Fed, History } from './history.js'
 import { checkHistory, owed } from './invariants.js'
 import { takeOverTime } from './platform-time.js'
 import { type Crash, defaultSetup, type Fault, type Op, type Schedule, type Setup } from './schedule.js'
+import { LowIdentifiers } from './low-identifiers.js'
 import { WireRules } from './wire-rules.js'
 
 /** What came of a run. */
@@ -67,6 +68,7 @@ export class DurableWorld {
   losses = 0
   readonly #network: Network
   readonly #names: Names = new Map()
+  readonly #identifiers = new LowIdentifiers()
   readonly #crashes = new Map<number, Crash>()
   readonly #refusals = new Map<string, number>()
   #process: Process
@@ -235,7 +237,10 @@ export class DurableWorld {
         this.#step = 0
       }, fault.k)
     } else {
-      if (fault.kind === 'restart-lose') this.losses += 1
+      if (fault.kind === 'restart-lose') {
+        this.losses += 1
+        this.#identifiers.clear()
+      }
       if (fault.kind.startsWith('stall') && !this.#process.alive) return
       this.#network.strike(fault as NetworkFault)
     }
@@ -337,10 +342,14 @@ export class DurableWorld {
 
   #makeBroker(): MemoryBroker {
     const refused = new Map(this.schedule.ops.flatMap((op) => ('refused' in op && op.refused ? [[`${op.do === 'publish' ? 'p' : 'e'}${op.n}`, op.refused] as const] : [])))
+    const habit = interceptionOf(this.setup.habit, this.setup.version, () => this.#network.pipe?.reset())
     const broker = new MemoryBroker({
       clock: this.clock,
       receiveMaximum: this.setup.brokerReceiveMaximum,
-      intercept: interceptionOf(this.setup.habit, this.setup.version, () => this.#network.pipe?.reset()),
+      intercept: (direction, packet) => {
+        const given = habit(direction, packet)
+        return given === false || !this.setup.lowIdentifiers ? given : (this.#identifiers.intercept(direction, given ?? packet) ?? given)
+      },
       authorizePublish: (_client, { payload }) => {
         const name = payloadName(payload)
         const refusal = refused.get(name)
