@@ -13,9 +13,20 @@ import { defineConfig } from 'vitest/config'
 const counted = ['test/wire/**/*.test.ts', 'test/client/session/**/*.test.ts']
 const random = ['test/wire/fuzz.test.ts', 'test/client/session/model.test.ts', 'test/**/*-property.test.ts']
 
-const folders = ['architecture', 'auth', 'client/common', 'client/durable', 'conformance', 'corpus', 'fuzz', 'queue', 'testing', 'typed', 'wasm', 'world'].map(
-  (name) => `test/${name}/**/*.test.ts`,
-)
+const folders = [
+  'architecture',
+  'auth',
+  'client/common',
+  'client/durable',
+  'conformance',
+  'corpus',
+  'fuzz',
+  'queue',
+  'testing',
+  'typed',
+  'wasm',
+  'world',
+].map((name) => `test/${name}/**/*.test.ts`)
 const models = [
   'test/bench/pure.test.ts',
   'test/examples/checker.test.ts',

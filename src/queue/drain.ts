@@ -7,7 +7,7 @@ import type { Publisher, Receipt } from '../client/api/index.js'
 import { within } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
 import type { StoreOperation } from '../store/store.js'
-import { type AttemptOwner, Attempts, type Changes as StoreChanges } from './attempts.js'
+import { type AttemptOwner, Attempts, noChanges, type Changes as StoreChanges } from './attempts.js'
 import { Changes } from './changes.js'
 import type { EntryLog, StoredEntry } from './entry-log.js'
 import { Lines } from './lines.js'
@@ -115,7 +115,7 @@ export class Drain implements AttemptOwner {
   }
 
   handleLateReceipt(stored: StoredEntry, receipt: Receipt): void {
-    if (this.#lines.remove(stored)) this.#finish(stored, receipt, [])
+    if (this.#lines.remove(stored)) this.#finish(stored, receipt, noChanges)
   }
 
   handleFailure(stored: StoredEntry, error: unknown, also: StoreChanges): void {
@@ -164,7 +164,7 @@ export class Drain implements AttemptOwner {
     const { expires } = stored.entry
     if (expires !== undefined && expires <= Date.now()) {
       this.#lines.handleDone(stored)
-      return this.#giveUp(stored, new MqttError('ERR_EXPIRED'), false, [])
+      return this.#giveUp(stored, new MqttError('ERR_EXPIRED'), false, noChanges)
     }
     this.#attempts.begin(stored)
     this.#owner.handleProgress()

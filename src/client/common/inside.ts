@@ -15,9 +15,9 @@ export interface EntryLink {
   readonly countsKey: string
   /**
    * The exchange is over: with a receipt, or with `error`. True: the queue makes `changes`, which end the publish in the store, in one batch with whatever
-   * it does to the entry. False: the entry stays as it is. Undefined: nobody is there who would do anything.
+   * it does to the entry, and calls `made` when they are safe. False: the entry stays as it is. Undefined: nobody is there who would do anything.
    */
-  ended(error: unknown, changes: readonly StoreOperation[]): boolean | undefined
+  ended(error: unknown, changes: readonly StoreOperation[], made: () => void): boolean | undefined
 }
 
 /** Publishes entries of queues that lie in the store of the session. */

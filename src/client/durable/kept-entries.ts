@@ -26,6 +26,16 @@ interface KeptEntry {
   over: { readonly error: unknown } | undefined
 }
 
+/** The end of an exchange. */
+interface End {
+  readonly error: unknown
+  readonly receipt: Receipt | undefined
+  /** Makes the record of one that failed, for those who come later. */
+  failure(): StoreOperation
+  /** To be called when the record of the publish is gone. */
+  gone(): void
+}
+
 /** Nobody is there. */
 const unheard = (): undefined => undefined
 
@@ -43,7 +53,7 @@ export class KeptEntries implements EntryPublisher {
   publishEntry(link: EntryLink, topic: string, payload: Uint8Array, options: PublishOptions): Promise<Receipt> {
     const { key } = link
     const known = this.#entries.get(key)
-    if (known?.over !== undefined) this.#settle(link, known, known.over.error)
+    if (known?.over !== undefined) this.#settle(link, known, known.over.error, () => this.#forget(known))
     if (known !== undefined) {
       known.link = link
       return known.outcome.promise
@@ -83,18 +93,23 @@ export class KeptEntries implements EntryPublisher {
     entry?.outcome.reject(error)
   }
 
-  /** Its exchange is over. `failure` makes the record of one that failed, for those who come later. */
-  handleOver(key: string, error: unknown, receipt: Receipt | undefined, failure: () => StoreOperation): void {
+  /** Its exchange is over. */
+  handleOver(key: string, { error, receipt, failure, gone }: End): void {
     const entry = this.#entries.get(key)
     if (entry === undefined) return
-    if (!this.#settle(entry.link, entry, error)) {
+    if (!this.#settle(entry.link, entry, error, gone)) {
       entry.over = { error }
       const { countsKey } = entry.link
-      const gone = [entry.publish ?? '', key, countsKey].map((each): StoreOperation => ({ type: 'delete', key: each }))
-      this.#journal.insist(error === undefined ? gone : [failure()])
+      const removals = [entry.publish ?? '', key, countsKey].map((each): StoreOperation => ({ type: 'delete', key: each }))
+      this.#journal.write(error === undefined ? removals : [failure()], gone)
     }
     if (receipt === undefined) entry.outcome.reject(error)
     else entry.outcome.resolve(receipt)
+  }
+
+  // What says that it failed may be on its way to the store still.
+  #forget({ publish = '' }: KeptEntry): void {
+    this.#journal.insist([{ type: 'delete', key: publish }])
   }
 
   #add(link: EntryLink, publish: string | undefined): KeptEntry {
@@ -105,12 +120,12 @@ export class KeptEntries implements EntryPublisher {
   }
 
   // False when nobody is there to hear of it.
-  #settle(link: EntryLink, { publish = '' }: KeptEntry, error: unknown): boolean {
+  #settle(link: EntryLink, { publish = '' }: KeptEntry, error: unknown, gone: () => void): boolean {
     const changes: StoreOperation[] = [{ type: 'delete', key: publish }]
-    const heard = link.ended(error, changes)
+    const heard = link.ended(error, changes, gone)
     if (heard === undefined) return false
     this.#entries.delete(link.key)
-    if (!heard) this.#journal.insist(changes)
+    if (!heard) this.#journal.write(changes, gone)
     return true
   }
 }

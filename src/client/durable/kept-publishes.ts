@@ -74,9 +74,20 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.#numbers.delete(item)
     const key = this.#keys.publish(number)
     const { link } = item.options
-    if (link === undefined) return this.#journal.insist([{ type: 'delete', key }])
+    const gone = this.#reserve(item.packetId)
+    if (link === undefined) return this.#journal.write([{ type: 'delete', key }], gone)
     const failure = (): StoreOperation => putting(key, this.#encode(item, 'failed', noPayload))
-    this.entries.handleOver(link.key, error, receipt, failure)
+    this.entries.handleOver(link.key, { error, receipt, failure, gone })
+  }
+
+  // The identifier is not used before the record is gone: gives what says so.
+  #reserve(packetId: number): () => void {
+    const { reserved } = this.#host.session.sendWindow
+    reserved.add(packetId)
+    return () => {
+      reserved.delete(packetId)
+      if (reserved.size === 0) this.#host.flush()
+    }
   }
 
   /** PUBREC came: the change that says so. */
@@ -131,7 +142,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const { publishQueue, session } = this.#host
     const released = stage === 'released'
     if (released && !republishes(item, this.#host)) item.wire = undefined
-    session.sendWindow.set(item.packetId, held | (released ? AWAIT_PUBCOMP : item.options.qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK))
+    session.sendWindow.restore(item.packetId, held | (released ? AWAIT_PUBCOMP : item.options.qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK))
     publishQueue.unacknowledged.restore(item, released)
     this.#tell(item)
   }

@@ -19,6 +19,7 @@ import {
   QOS1_IN_HAND,
   QOS2_EARLIER,
   QOS2_ENDING,
+  QOS2_ENDING_EARLIER,
   QOS2_IN_HAND,
   QOS2_RECEIVED,
   qos2Flag,
@@ -91,7 +92,7 @@ export class ReceiveWindow extends Arrivals {
   /** A PUBLISH at QoS 1 or 2 came in. Gives its ticket, REPEAT (deliver nothing) or FAULT. */
   handlePublish(id: number, qos: number, dup = false): number {
     const state = this.ids.get(id)
-    if (state !== 0 && state !== QOS2_EARLIER) return this.#handleRepeat(id, qos, state, dup)
+    if (state !== 0 && state !== QOS2_EARLIER && state !== QOS2_ENDING_EARLIER) return this.#handleRepeat(id, qos, state, dup)
     if (this.open >= this.#receiveMaximum && !this.#bears()) return this.#break(0x93)
     if (state === QOS2_EARLIER && qos === 2) {
       // It was received, once and for all, on an earlier connection.
@@ -120,7 +121,7 @@ export class ReceiveWindow extends Arrivals {
   handlePubrel(id: number): void {
     const state = this.ids.get(id)
     if (state === 0) this.#host.acks.push(PUBCOMP, id, 0x92)
-    else if (state === QOS2_ENDING) return
+    else if (state === QOS2_ENDING || state === QOS2_ENDING_EARLIER) this.ids.set(id, QOS2_ENDING)
     else if (state !== QOS2_RECEIVED && state !== QOS2_EARLIER) this.#break(0x82, 'PUBREL before PUBREC')
     else {
       if (state === QOS2_RECEIVED) this.open -= 1
@@ -128,6 +129,7 @@ export class ReceiveWindow extends Arrivals {
       this.ids.set(id, QOS2_ENDING)
       this.#host.persistence.request('delete-inbound', id, () => {
         if (this.ids.get(id) === QOS2_ENDING) this.#complete(id)
+        else if (this.ids.get(id) === QOS2_ENDING_EARLIER) this.ids.set(id, 0)
       })
     }
   }
@@ -166,8 +168,7 @@ export class ReceiveWindow extends Arrivals {
     for (let place = this.oldest; place < this.next; place++) this.#park(place)
     this.clear()
     this.open = 0
-    // An identifier that is being forgotten is not asked about again.
-    this.ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state === QOS2_ENDING ? 0 : state))
+    this.ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state === QOS2_ENDING ? QOS2_ENDING_EARLIER : state))
   }
 
   /** Nothing of the old session counts any more: every ticket given so far is stale. */

@@ -19,14 +19,16 @@ export const durableDefects: readonly Defect[] = [
     by: ['early'],
     file: 'client/session/send-window.ts',
     find: 'if (!this.#host.persistence.durable) return this.#release(id)',
-    replace: "if (this.#host.persistence.durable) this.#host.persistence.request('put-release', id, () => undefined)\n    if (id > 0) return this.#release(id)",
+    replace:
+      "if (this.#host.persistence.durable) this.#host.persistence.request('put-release', id, () => undefined)\n    if (id > 0) return this.#release(id)",
   },
   {
     name: 'PUBCOMP before its record',
     by: ['early'],
     file: 'client/session/receive-window.ts',
     find: 'if (!this.#host.persistence.durable) return this.#complete(id)',
-    replace: "if (this.#host.persistence.durable) this.#host.persistence.request('delete-inbound', id, () => undefined)\n      if (id > 0) return this.#complete(id)",
+    replace:
+      "if (this.#host.persistence.durable) this.#host.persistence.request('delete-inbound', id, () => undefined)\n      if (id > 0) return this.#complete(id)",
   },
   {
     name: 'PUBREC before its record',

@@ -20,7 +20,8 @@ export class LowIdentifiers {
   }
 
   intercept(direction: 'in' | 'out', packet: Packet): Packet | undefined {
-    if (direction === 'out' && packet.type === 'publish' && packet.packetId !== undefined) return { ...packet, packetId: this.#lowOf(packet.packetId) }
+    if (direction === 'out' && packet.type === 'publish' && packet.packetId !== undefined)
+      return { ...packet, packetId: this.#lowOf(packet.packetId) }
     if (direction === 'out' && packet.type === 'pubrel') return { ...packet, packetId: this.#lowOf(packet.packetId) }
     if (direction === 'out' || (packet.type !== 'puback' && packet.type !== 'pubrec' && packet.type !== 'pubcomp')) return undefined
     const own = this.#own.get(packet.packetId)

@@ -4,9 +4,10 @@
  * Three phases: the schedule with what goes wrong; everything heals, and all must come to rest; what is left is looked at, and the client ended. Worlds
  * run one after another: they take over the timers of the platform.
  */
-import { MemoryBroker } from '../../../src/testing/broker/index.js'
+
 import type { MqttError } from '../../../src/errors.js'
-import { SimulatedDisk, type Fault as DiskFault, simulatedStore } from '../../store/simulated-disk.js'
+import { MemoryBroker } from '../../../src/testing/broker/index.js'
+import { type Fault as DiskFault, SimulatedDisk, simulatedStore } from '../../store/simulated-disk.js'
 import { printed } from '../canary.js'
 import { WorldClock } from '../clock.js'
 import { interceptionOf } from '../habits.js'
@@ -18,11 +19,11 @@ import { payloadName, type Seen } from '../reader.js'
 import type { Fault as NetworkFault } from '../schedule.js'
 import { Device } from './device.js'
 import { DiskView, type Names } from './disk-view.js'
-import { type Finding, type Fed, History } from './history.js'
+import { type Fed, type Finding, History } from './history.js'
 import { checkHistory, owed } from './invariants.js'
-import { takeOverTime } from './platform-time.js'
-import { type Crash, defaultSetup, type Fault, type Op, type Schedule, type Setup } from './schedule.js'
 import { LowIdentifiers } from './low-identifiers.js'
+import { takeOverTime } from './platform-time.js'
+import { type Crash, defaultSetup, type Fault, type Op, type Refused, type Schedule, type Setup } from './schedule.js'
 import { WireRules } from './wire-rules.js'
 
 /** What came of a run. */
@@ -185,9 +186,10 @@ export class DurableWorld {
   }
 
   get #left(): string[] {
-    const { keepAlive } = this.setup
+    // Whoever dies before he has written down that a session is lost, never hears of it.
+    const inbound = this.setup.keepAlive > 0 && this.losses === 0
     return [...this.#process.view.entries.keys()].filter(
-      (key) => key !== 'c/device/m' && key !== 'q/q/m' && !key.startsWith('q/q/d/') && (keepAlive > 0 || !key.startsWith('c/device/i/')),
+      (key) => key !== 'c/device/m' && key !== 'q/q/m' && !key.startsWith('q/q/d/') && (inbound || !key.startsWith('c/device/i/')),
     )
   }
 
@@ -200,7 +202,7 @@ export class DurableWorld {
     if (device === undefined || !this.#process.alive) return
     if (op.do === 'publish' || op.do === 'enqueue') return void device.publish(op)
     if (op.do === 'reconnect') return void device.client.reconnect({ force: true }).catch(() => undefined)
-    if (!device.stopping) void this.#replace(device, op)
+    if (op.do === 'replace' && !device.stopping) void this.#replace(device, op)
   }
 
   #feed(op: Extract<Op, { do: 'feed' }>): void {
@@ -321,7 +323,7 @@ export class DurableWorld {
     const { setup } = this
     const { store, view } = process
     const sleep = (delay: number): Promise<void> => this.#sleep(process, delay)
-    this.device = new Device({ setup, history, platform, store, view, dirty, alive, sleep, number: this.#clients })
+    this.device = new Device({ setup, history, platform, store, view, dirty, alive, losses: () => this.losses, sleep, number: this.#clients })
     this.#timers = platform.timers
     this.device.begin()
   }
@@ -341,7 +343,9 @@ export class DurableWorld {
   // Around it
 
   #makeBroker(): MemoryBroker {
-    const refused = new Map(this.schedule.ops.flatMap((op) => ('refused' in op && op.refused ? [[`${op.do === 'publish' ? 'p' : 'e'}${op.n}`, op.refused] as const] : [])))
+    const refused = new Map<string, Refused>(
+      this.schedule.ops.flatMap((op) => ('refused' in op && op.refused ? [[`${op.do === 'publish' ? 'p' : 'e'}${op.n}`, op.refused] as const] : [])),
+    )
     const habit = interceptionOf(this.setup.habit, this.setup.version, () => this.#network.pipe?.reset())
     const broker = new MemoryBroker({
       clock: this.clock,
@@ -391,7 +395,9 @@ export class DurableWorld {
 
   #handlePacket(way: 'up' | 'down', { kind, id, payload, qos, dup, reason, sessionPresent }: Seen): void {
     if (this.history.trace !== undefined)
-      this.history.note(`${way === 'up' ? '->' : '<-'} ${kind} ${id || ''} ${payload}${kind === 'publish' ? ` q${qos}${dup ? ' dup' : ''}` : ''}${reason ? ` reason ${reason}` : ''}${sessionPresent ? ' present' : ''}`)
+      this.history.note(
+        `${way === 'up' ? '->' : '<-'} ${kind} ${id || ''} ${payload}${kind === 'publish' ? ` q${qos}${dup ? ' dup' : ''}` : ''}${reason ? ` reason ${reason}` : ''}${sessionPresent ? ' present' : ''}`,
+      )
     this.#handleMoment(`${way} ${kind}`)
   }
 }
