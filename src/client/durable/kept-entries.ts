@@ -53,7 +53,7 @@ export class KeptEntries implements EntryPublisher {
   publishEntry(link: EntryLink, topic: string, payload: Uint8Array, options: PublishOptions): Promise<Receipt> {
     const { key } = link
     const known = this.#entries.get(key)
-    if (known?.over !== undefined) this.#settle(link, known, known.over.error, () => this.#forget(known))
+    if (known?.over !== undefined) this.#settle(link, known, known.over.error, unheard)
     if (known !== undefined) {
       known.link = link
       return known.outcome.promise
@@ -107,11 +107,6 @@ export class KeptEntries implements EntryPublisher {
     else entry.outcome.resolve(receipt)
   }
 
-  // What says that it failed may be on its way to the store still.
-  #forget({ publish = '' }: KeptEntry): void {
-    this.#journal.insist([{ type: 'delete', key: publish }])
-  }
-
   #add(link: EntryLink, publish: string | undefined): KeptEntry {
     const entry: KeptEntry = { link, outcome: deferred(), publish, over: undefined }
     entry.outcome.promise.catch(unheard)
@@ -122,7 +117,9 @@ export class KeptEntries implements EntryPublisher {
   // False when nobody is there to hear of it.
   #settle(link: EntryLink, { publish = '' }: KeptEntry, error: unknown, gone: () => void): boolean {
     const changes: StoreOperation[] = [{ type: 'delete', key: publish }]
-    const heard = link.ended(error, changes, gone)
+    // What was said about the publish before may still be on its way, and would bring it back.
+    const made = (): void => (this.#journal.changes(publish) ? this.#journal.write(changes, gone) : gone())
+    const heard = link.ended(error, changes, made)
     if (heard === undefined) return false
     this.#entries.delete(link.key)
     if (!heard) this.#journal.write(changes, gone)

@@ -78,7 +78,7 @@ function makePublishes(random: Random, span: number, { queue }: Partial<Setup>):
     const gap = random.pick([0, 0, 3, 25])
     const through = queue === 'shared' && random.chance(0.6) ? 'enqueue' : 'publish'
     for (let count = random.between(1, 6); count > 0; count--) {
-      const refused = random.chance(0.08) ? { refused: { code: random.pick([0x87, 0x97, 0x91] as const), times: random.pick([1, 2, 100]) } } : {}
+      const refused = random.chance(0.08) ? { refused: { code: random.pick([0x87, 0x97, 0x91] as const), times: random.pick([1, 2, 20]) } } : {}
       const size = random.chance(0.05) ? { size: random.pick([200, 3000]) } : {}
       ops.push({
         at: at + gap * count,

@@ -37,6 +37,8 @@ export interface Outcome {
 /** Virtual milliseconds in which a healed world must come to rest. */
 const patience = 120_000
 const endPatience = 15_000
+/** Operations of one batch: more would be a journal that grows while the store fails. */
+const mostOperations = 200
 const startDate = 1_700_000_000_000
 
 let current: DurableWorld | undefined
@@ -291,6 +293,12 @@ export class DurableWorld {
       view: new DiskView(disk, durability === 'os', 'device', this.#names),
       store: simulatedStore(disk, durability),
       alive: true,
+    }
+    const { store } = process
+    const { batch } = store
+    store.batch = (operations) => {
+      if (operations.length > mostOperations) this.history.report('memory', `a batch of ${operations.length} operations`)
+      return batch.call(store, operations)
     }
     disk.fault = (_step, length) => this.#diskFault(process, length)
     const [least, most] = this.setup.disk
