@@ -32,6 +32,8 @@ export const QOS2_EARLIER = 4
 export const QOS2_ENDING = 5
 /** The same on an earlier connection: PUBCOMP is due when the server sends PUBREL again. */
 export const QOS2_ENDING_EARLIER = 6
+/** As QOS2_EARLIER, of an earlier process: the server may have lost that session, and use the identifier for another message, without DUP. */
+export const QOS2_RESTORED = 7
 
 // Low bits of a slot: what happened to an incoming message so far.
 export const PENDING = 0

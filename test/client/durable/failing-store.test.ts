@@ -168,6 +168,28 @@ describe('an entry whose publish failed before its queue was open', () => {
   })
 })
 
+describe('a session that the server has lost, which the store could not be told', () => {
+  it('does not swallow a message of the next session that has the identifier of one that was received', async () => {
+    const device = new Device()
+    const peer = await device.peer()
+    const { client } = await device.start()
+    device.onPacket = (packet) => packet === 'out pubrec 1' && kill(device, client)
+    await peer.publish('in/1', 'one', { qos: 2 })
+    await settled()
+    device.onPacket = undefined
+    device.world.broker.restart({ keepSessions: false })
+    const other = await device.world.connect(url, { clientId: 'device', cleanStart: false, sessionExpiryInterval: 3600 })
+    await other.subscribe('in/#', { qos: 2, onExit: 'detach' })
+    await other.disconnect({ sessionExpiryInterval: 3600 })
+    await device.start()
+    const again = await device.world.connect(url, { clientId: 'peer 2' })
+    await again.publish('in/1', 'two', { qos: 2 })
+    await settled()
+    expect(device.seen.map(({ text }) => text)).toEqual(['one', 'two'])
+    await device.world.close()
+  })
+})
+
 describe('acknowledgements', () => {
   it('PUBREC of what an earlier process had received leaves behind those that came before it [MQTT-4.6.0-3]', async () => {
     const device = new Device()

@@ -55,8 +55,8 @@ export const durableDefects: readonly Defect[] = [
     name: 'an entry and its publish end in two batches',
     by: ['twice', 'lost', 'left'],
     file: 'client/durable/kept-entries.ts',
-    find: 'const heard = link.ended(error, changes)',
-    replace: 'const heard = link.ended(error, [])\n    if (heard === true) this.#journal.insist(changes)',
+    find: 'const heard = link.ended(error, changes, made)',
+    replace: 'const heard = link.ended(error, [], made)\n    if (heard === true) this.#journal.insist(changes)',
   },
   {
     name: 'each process counts its messages from the start',
@@ -122,6 +122,27 @@ export const durableDefects: readonly Defect[] = [
     replace: '',
   },
   {
+    name: 'an identifier is taken before its record is gone',
+    by: ['damaged', 'recovered', 'lost'],
+    file: 'client/durable/kept-publishes.ts',
+    find: '    reserved.add(packetId)\n',
+    replace: '',
+  },
+  {
+    name: 'an entry that could not be added is left behind',
+    by: ['left', 'arrived'],
+    file: 'queue/entry-log.ts',
+    find: 'if (adds !== undefined) this.#failed.add(adds)',
+    replace: 'if (adds === 0) this.#failed.add(adds)',
+  },
+  {
+    name: 'PUBREC of an earlier process overtakes others',
+    by: ['broker'],
+    file: 'client/session/receive-window.ts',
+    find: 'const waits = this.unsettled > 0',
+    replace: 'const waits = this.unsettled > 70_000',
+  },
+  {
     name: 'records of incoming messages stay for ever',
     by: ['left'],
     file: 'client/durable/keeper.ts',
@@ -132,7 +153,7 @@ export const durableDefects: readonly Defect[] = [
     name: 'what was received is forgotten with the process',
     by: ['early', 'id', 'twice'],
     file: 'client/durable/inbox.ts',
-    find: 'if (record.received) this.#host.session.receiveWindow.ids.set(packetId, QOS2_EARLIER)',
-    replace: 'if (record.received) this.#known.delete(packetId + QOS2_EARLIER * 0)',
+    find: 'if (record.received) this.#host.session.receiveWindow.ids.set(packetId, QOS2_RESTORED)',
+    replace: 'if (record.received) this.#known.delete(packetId + QOS2_RESTORED * 0)',
   },
 ]
