@@ -35,7 +35,7 @@ export const defects: readonly Defect[] = [
     name: 'packet identifiers are used again while in flight',
     by: ['I6', 'I7'],
     file: 'client/session/packet-identifiers.ts',
-    find: `    while (this.get(id) !== 0)
+    find: `    while (this.get(id) !== 0 || this.reserved.has(id))
     this.#last = id`,
     replace: `    while (this.get(id) !== 0 && id !== 3)
     this.#last = id % 4`,
@@ -142,8 +142,8 @@ export const defects: readonly Defect[] = [
     name: 'QoS 2 repeats are delivered again',
     by: ['I2'],
     file: 'client/session/receive-window.ts',
-    find: 'this.#ids.update((state) => (state === QOS2_RECEIVED ? QOS2_EARLIER : state))',
-    replace: 'this.#ids.update((state) => (state === QOS2_RECEIVED ? 0 : state))',
+    find: 'state === QOS2_RECEIVED ? QOS2_EARLIER :',
+    replace: 'state === QOS2_RECEIVED ? 0 :',
   },
   {
     name: 'a message in hand is delivered again',

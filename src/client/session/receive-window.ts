@@ -101,7 +101,11 @@ export class ReceiveWindow extends Arrivals {
     if (qos === 2 && (state === QOS2_EARLIER || (state === QOS2_RESTORED && dup))) {
       // It was received, once and for all, on an earlier connection.
       this.open += 1
-      this.#answerEarlier(id)
+      // Behind those that came before it on this connection [MQTT-4.6.0-3].
+      const waits = this.unsettled > 0
+      this.ids.set(id, waits ? QOS2_IN_HAND : QOS2_RECEIVED)
+      if (waits) this.push((id << idShift) | qos2Flag | READY)
+      else this.#host.acks.push(PUBREC, id, 0)
       return REPEAT
     }
     // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free.
@@ -181,14 +185,6 @@ export class ReceiveWindow extends Arrivals {
     this.ids.clear()
     this.#parked.clear()
     this.#byTicket.clear()
-  }
-
-  // Behind those that came before it on this connection [MQTT-4.6.0-3].
-  #answerEarlier(id: number): void {
-    const waits = this.unsettled > 0
-    this.ids.set(id, waits ? QOS2_IN_HAND : QOS2_RECEIVED)
-    if (waits) this.push((id << idShift) | qos2Flag | READY)
-    else this.#host.acks.push(PUBREC, id, 0)
   }
 
   #complete(id: number): void {

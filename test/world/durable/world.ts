@@ -5,25 +5,24 @@
  * run one after another: they take over the timers of the platform.
  */
 
-import type { MqttError } from '../../../src/errors.js'
-import { MemoryBroker } from '../../../src/testing/broker/index.js'
+import type { MemoryBroker } from '../../../src/testing/broker/index.js'
 import { type Fault as DiskFault, SimulatedDisk, simulatedStore } from '../../store/simulated-disk.js'
 import { printed } from '../canary.js'
 import { WorldClock } from '../clock.js'
-import { interceptionOf } from '../habits.js'
 import { Network } from '../network.js'
 import { payloadOf } from '../payloads.js'
 import { scriptedPlatform } from '../platform.js'
 import { Random } from '../random.js'
 import { payloadName, type Seen } from '../reader.js'
 import type { Fault as NetworkFault } from '../schedule.js'
+import { makeBroker } from './broker.js'
 import { Device } from './device.js'
 import { DiskView, type Names } from './disk-view.js'
 import { type Fed, type Finding, History } from './history.js'
 import { checkHistory, owed } from './invariants.js'
-import { LowIdentifiers } from './low-identifiers.js'
+import type { LowIdentifiers } from './low-identifiers.js'
 import { takeOverTime } from './platform-time.js'
-import { type Crash, defaultSetup, type Fault, type Op, type Refused, type Schedule, type Setup } from './schedule.js'
+import { type Crash, defaultSetup, type Fault, type Op, type Schedule, type Setup } from './schedule.js'
 import { WireRules } from './wire-rules.js'
 
 /** What came of a run. */
@@ -71,9 +70,8 @@ export class DurableWorld {
   losses = 0
   readonly #network: Network
   readonly #names: Names = new Map()
-  readonly #identifiers = new LowIdentifiers()
+  readonly #identifiers: LowIdentifiers
   readonly #crashes = new Map<number, Crash>()
-  readonly #refusals = new Map<string, number>()
   #process: Process
   #clients = 0
   #timers: () => number = () => 0
@@ -87,7 +85,15 @@ export class DurableWorld {
     this.setup = { ...defaultSetup, ...schedule.setup }
     this.random = new Random(schedule.seed)
     this.history = new History(() => this.clock.now())
-    this.broker = this.#makeBroker()
+    const { broker, identifiers } = makeBroker({
+      clock: this.clock,
+      setup: this.setup,
+      ops: schedule.ops,
+      reset: () => this.#network.pipe?.reset(),
+      failed: (error) => this.history.report('world', `a hook of the broker threw ${error}`),
+    })
+    this.broker = broker
+    this.#identifiers = identifiers
     this.#network = this.#makeNetwork()
     this.#process = this.#makeProcess(new SimulatedDisk())
   }
@@ -349,30 +355,6 @@ export class DurableWorld {
   }
 
   // Around it
-
-  #makeBroker(): MemoryBroker {
-    const refused = new Map<string, Refused>(
-      this.schedule.ops.flatMap((op) => ('refused' in op && op.refused ? [[`${op.do === 'publish' ? 'p' : 'e'}${op.n}`, op.refused] as const] : [])),
-    )
-    const habit = interceptionOf(this.setup.habit, this.setup.version, () => this.#network.pipe?.reset())
-    const broker = new MemoryBroker({
-      clock: this.clock,
-      receiveMaximum: this.setup.brokerReceiveMaximum,
-      intercept: (direction, packet) => {
-        const given = habit(direction, packet)
-        return given === false || !this.setup.lowIdentifiers ? given : (this.#identifiers.intercept(direction, given ?? packet) ?? given)
-      },
-      authorizePublish: (_client, { payload }) => {
-        const name = payloadName(payload)
-        const refusal = refused.get(name)
-        const times = this.#refusals.get(name) ?? 0
-        this.#refusals.set(name, times + 1)
-        return refusal === undefined || this.setup.version === 4 || times >= refusal.times ? true : refusal.code
-      },
-    })
-    broker.on('hookerror', ({ error }: { error: unknown }) => this.history.report('world', `a hook of the broker threw ${error as MqttError}`))
-    return broker
-  }
 
   #makeNetwork(): Network {
     const { history, setup, clock, random } = this
