@@ -251,7 +251,8 @@ export class DurableWorld {
         this.losses += 1
         this.#identifiers.clear()
       }
-      if (fault.kind.startsWith('stall') && !this.#process.alive) return
+      // A CONNECT that is late would take the session from whoever came after it.
+      if (fault.kind.startsWith('stall') && this.device?.client.state !== 'connected') return
       this.#network.strike(fault as NetworkFault)
     }
   }
