@@ -210,7 +210,7 @@ async function tryDefect(defect) {
     hasty: true,
     rules: defect.by,
     wide: defect.wide === true,
-    limit: 30,
+    limit: option('durable') ? 120 : 30,
   })
   const [report] = result.reports
   return { defect, report, seconds: seconds(started) }
@@ -222,10 +222,19 @@ function row({ defect, report, seconds }) {
   return `${defect.name} | ${report.rule}: ${report.detail.replace(/\s+/g, ' ').slice(0, 90)} | ${where} | ${seconds}`
 }
 
+async function exported(file, name) {
+  return import(pathToFileURL(await bundle(file, name)).href)
+}
+
+async function allDefects() {
+  if (option('durable')) return (await exported('test/world/durable/defects.ts', 'defects')).durableDefects
+  const { defects: base } = await exported('test/world/defects.ts', 'defects')
+  const { outsideDefects } = await exported('test/world/defects-outside.ts', 'defects-outside')
+  return [...base, ...outsideDefects.map((defect) => ({ ...defect, wide: true }))]
+}
+
 async function tryDefects(name) {
-  const { defects: base } = await import(pathToFileURL(await bundle('test/world/defects.ts', 'defects')).href)
-  const { outsideDefects } = await import(pathToFileURL(await bundle('test/world/defects-outside.ts', 'defects-outside')).href)
-  const defects = [...base, ...outsideDefects.map((defect) => ({ ...defect, wide: true }))]
+  const defects = await allDefects()
   const chosen =
     name === undefined
       ? defects.filter(({ name: each }, index) => each.includes(option('only')) && index % option('every') === 0)

@@ -68,6 +68,7 @@ const long = [
   'test/wasm/text.test.ts',
   'test/wasm/topics.test.ts',
   'test/wasm/vectors.test.ts',
+  'test/world/durable/world.test.ts',
   'test/world/world.test.ts',
 ]
 

@@ -14,7 +14,14 @@ import { endsEntry, verdictOf } from './verdict.js'
 const longestExpiry = 0xffff_ffff
 
 /** Changes that are to be made in one batch with what is done to an entry. */
-export type Changes = readonly StoreOperation[]
+export interface Changes {
+  readonly operations: readonly StoreOperation[]
+  /** To be called when they are safe. */
+  made(): void
+}
+
+/** None. */
+export const noChanges: Changes = { operations: [], made: () => undefined }
 
 /** What becomes of entries under way. */
 export interface AttemptOwner {
@@ -84,7 +91,7 @@ export class Attempts {
 
   /** Publishes an entry. */
   begin(stored: StoredEntry): void {
-    const attempt: Attempt = { stored, controller: new AbortController(), timer: undefined, over: false, also: [] }
+    const attempt: Attempt = { stored, controller: new AbortController(), timer: undefined, over: false, also: noChanges }
     this.#open.set(stored.entry.id, attempt)
     // In the store of the session it is published once, however long that takes.
     if (!this.#config.shared) this.#arm(attempt)

@@ -51,6 +51,7 @@ interface Change {
   readonly bytes: number
   /** The number of the entry that it adds, for which it takes room. */
   readonly adds: number | undefined
+  readonly removes: readonly number[]
   readonly done: Deferred<void>
 }
 
@@ -65,6 +66,8 @@ export class EntryLog {
   #claimed = 0
   #claimedBytes = 0
   readonly #failed = new FailedNumbers()
+  /** Entries whose deletion failed, and that may be gone all the same: what is counted may be wrong, and is not written. */
+  readonly #doubtful = new Set<number>()
   #changes: Change[] = []
   #writing: Promise<void> | undefined
 
@@ -98,7 +101,7 @@ export class EntryLog {
     const removals = instead.map(({ entry: { id } }) => this.#records.deleting(id))
     const operations = [...removals, this.#records.putting(entry.id, value)]
     const freed = instead.reduce((sum, { size }) => sum + size, 0)
-    const done = this.#change({ operations, count: 1 - instead.length, bytes: value.length - freed, adds: entry.id, done: deferred() })
+    const done = this.#change({ operations, count: 1 - instead.length, bytes: value.length - freed, adds: entry.id, removes: [], done: deferred() })
     return { stored: { entry, size: value.length }, done }
   }
 
@@ -112,7 +115,8 @@ export class EntryLog {
   remove(entries: readonly StoredEntry[], also: readonly StoreOperation[] = []): Promise<void> {
     const operations = entries.map(({ entry: { id } }) => this.#records.deleting(id))
     const bytes = entries.reduce((sum, { size }) => sum - size, 0)
-    return this.#change({ operations: [...operations, ...also], count: -entries.length, bytes, adds: undefined, done: deferred() })
+    const removes = entries.map(({ entry: { id } }) => id)
+    return this.#change({ operations: [...operations, ...also], count: -entries.length, bytes, adds: undefined, removes, done: deferred() })
   }
 
   /** Deletes what additions that failed may have left. @throws MqttError ERR_STORE */
@@ -195,6 +199,7 @@ export class EntryLog {
       for (const change of group) {
         if (change.adds !== undefined) this.#fail(change, withOutcome(error, (await this.#mayBeThere(change.adds)) ? 'unknown' : 'not-sent'))
         else if (alone !== undefined) this.#fail(change, error)
+        if (alone !== undefined) for (const id of change.removes) this.#doubtful.add(id)
       }
     }
     // In the same turn: what is asked for next begins anew.
@@ -225,12 +230,16 @@ export class EntryLog {
     const bytes = group.reduce((sum, change) => sum + change.bytes, this.bytes)
     const failed = this.#failed.first(mostChanges)
     const undoing = failed.map((id) => this.#records.deleting(id))
+    const removed = new Set(group.flatMap(({ removes }) => removes))
+    const sure = [...this.#doubtful].every((id) => removed.has(id))
+    const counts = sure ? this.#records.counting([count, bytes, this.#next]) : this.#records.uncounted
     try {
-      await this.#records.write([...undoing, ...group.flatMap(({ operations }) => operations), this.#records.counting([count, bytes, this.#next])])
+      await this.#records.write([...undoing, ...group.flatMap(({ operations }) => operations), counts])
     } catch (error) {
       return error as MqttError
     }
     this.#failed.forget(failed.length)
+    for (const id of removed) this.#doubtful.delete(id)
     this.count = count
     this.bytes = bytes
     for (const change of group) {

@@ -25,12 +25,25 @@ export interface Around {
   /** An earlier client of this process may still have been writing. */
   readonly dirty: boolean
   readonly alive: () => boolean
+  /** Sessions that the broker has lost so far. */
+  readonly losses: () => number
   readonly sleep: (delay: number) => Promise<void>
   /** Number of the client, from 1. */
   readonly number: number
 }
 
-const traced = ['state', 'connect', 'disconnect', 'sessionlost', 'recovered', 'drop', 'unclaimed', 'error', 'serverdisconnect', 'connecterror'] as const
+const traced = [
+  'state',
+  'connect',
+  'disconnect',
+  'sessionlost',
+  'recovered',
+  'drop',
+  'unclaimed',
+  'error',
+  'serverdisconnect',
+  'connecterror',
+] as const
 
 /** Milliseconds until a queue tries a refused entry again. */
 const backoff = 200
@@ -117,7 +130,8 @@ export class Device {
     const { outbound, inbound } = connected.recovered ?? { outbound: 0, inbound: 0 }
     const report = (detail: string): void => history.report('recovered', `client ${this.#around.number}: ${detail}`)
     if (!dirty && outbound !== restored.length) report(`connect tells of ${outbound} publishes, the disk had ${restored.length}`)
-    if (!dirty && setup.inbound && inbound !== this.#inboundAtStart) report(`connect tells of ${inbound} messages, the disk had ${this.#inboundAtStart}`)
+    if (!dirty && setup.inbound && inbound !== this.#inboundAtStart)
+      report(`connect tells of ${inbound} messages, the disk had ${this.#inboundAtStart}`)
     if (new Set(recovered).size !== recovered.length || recovered.length > outbound) report(`events for ${recovered.join()} of ${outbound} publishes`)
     if (quiet && recovered.length !== outbound) report(`${recovered.length} events, and connect told of ${outbound}`)
   }
@@ -160,7 +174,13 @@ export class Device {
   async #openQueue(): Promise<void> {
     const { store, setup, history } = this.#around
     const { concurrency, letters } = setup
-    const queue = await openQueue(this.client, { store, name: 'q', concurrency, backoff: () => backoff, ...(letters ? { deadLetterStore: store } : {}) })
+    const queue = await openQueue(this.client, {
+      store,
+      name: 'q',
+      concurrency,
+      backoff: () => backoff,
+      ...(letters ? { deadLetterStore: store } : {}),
+    })
     if (!this.#around.alive()) return
     this.queue = queue
     const tell = (name: string, why: string): void => {
@@ -174,7 +194,9 @@ export class Device {
 
   #listen(): void {
     const { history } = this.#around
-    if (history.trace !== undefined) for (const type of traced) this.client.on(type, (event: unknown) => this.#whileAlive(() => history.note(`  event ${type} ${shownEvent(event)}`)))
+    if (history.trace !== undefined)
+      for (const type of traced)
+        this.client.on(type, (event: unknown) => this.#whileAlive(() => history.note(`  event ${type} ${shownEvent(event)}`)))
     this.client.on('storecorrupt', ({ key }) => this.#whileAlive(() => history.report('damaged', key)))
     this.client.on('connect', (event) => this.#whileAlive(() => (this.connected ??= event)))
     this.client.on('recovered', ({ packetId, error }) =>
@@ -207,14 +229,16 @@ export class Device {
   }
 
   #checkId({ id, qos }: Message, name: string): void {
-    const { history, setup, view } = this.#around
+    const { history, setup, view, losses } = this.#around
     if (qos === 0 || !setup.inbound) {
       if (id !== undefined) history.report('id', `${name} has an id, ${id}`)
       return
     }
     if (id === undefined) return history.report('id', `${name} has no id`)
     const stored = [...view.inbound.values()].some(({ epoch, counter }) => id === `${epoch.toString(36)}-${counter.toString(36)}`)
-    if (!stored) history.report('early', `${name} is handed out, and its id is not on the disk`)
+    // Of a session that is lost there are no records.
+    const owned = history.fed.get(name)?.losses === losses()
+    if (!stored && owned) history.report('early', `${name} is handed out, and its id is not on the disk`)
     history.fed.get(name)?.ids.add(id)
     const other = history.named.get(id) ?? name
     history.named.set(id, name)

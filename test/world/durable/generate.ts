@@ -7,7 +7,7 @@ import type { HabitName } from '../habits.js'
 import { Random } from '../random.js'
 import type { Fault, Op, Schedule, Setup } from './schedule.js'
 
-const habits: readonly HabitName[] = ['none', 'none', 'none', 'gathered', 'late', 'releases-late', 'doubled', 'unknown-releases', 'excessive', 'mosquitto']
+const habits: readonly HabitName[] = ['none', 'none', 'none', 'gathered', 'late', 'releases-late', 'unknown-releases', 'excessive', 'mosquitto']
 const troubles = [
   'reset',
   'reset',
@@ -46,7 +46,12 @@ function makeSetup(random: Random): Partial<Setup> {
     durability: random.chance(0.8) ? 'sync' : 'os',
     inbound: random.chance(0.9),
     letters: random.chance(0.3),
-    disk: random.pick([[0, 0], [0, 1], [0.5, 3], [0, 20]] as const),
+    disk: random.pick([
+      [0, 0],
+      [0, 1],
+      [0.5, 3],
+      [0, 20],
+    ] as const),
     keepAlive: random.pick([3, 10, 30]),
     receiveMaximum: random.pick([1, 2, 5, 256]),
     brokerReceiveMaximum: random.pick([1, 2, 3, 20]),
@@ -55,6 +60,7 @@ function makeSetup(random: Random): Partial<Setup> {
     handlers: random.pick([1, 1, 4]),
     ...(random.chance(0.15) ? { failing: random.between(1, 3) } : {}),
     habit: random.pick(habits),
+    lowIdentifiers: random.chance(0.6),
     pipe: {
       latency: random.pick([0, 1, 5, 40]),
       pieces: random.pick(['whole', 'whole', 'random', 'joined', 'joined'] as const),
@@ -65,17 +71,24 @@ function makeSetup(random: Random): Partial<Setup> {
 }
 
 // Bursts, straight or through the queue.
-function makePublishes(random: Random, span: number, { queue, habit }: Partial<Setup>): Op[] {
+function makePublishes(random: Random, span: number, { queue }: Partial<Setup>): Op[] {
   const ops: Op[] = []
   for (let burst = random.between(0, 4); burst > 0; burst--) {
     const at = random.below(random.chance(0.4) ? 100 : span)
     const gap = random.pick([0, 0, 3, 25])
     const through = queue === 'shared' && random.chance(0.6) ? 'enqueue' : 'publish'
     for (let count = random.between(1, 6); count > 0; count--) {
-      // A refusal that comes twice would be that of the next message.
-      const refused = habit !== 'doubled' && random.chance(0.08) ? { refused: { code: random.pick([0x87, 0x97, 0x91] as const), times: random.pick([1, 2, 100]) } } : {}
+      const refused = random.chance(0.08) ? { refused: { code: random.pick([0x87, 0x97, 0x91] as const), times: random.pick([1, 2, 20]) } } : {}
       const size = random.chance(0.05) ? { size: random.pick([200, 3000]) } : {}
-      ops.push({ at: at + gap * count, do: through, n: 0, topic: random.pick(['out/a', 'out/b']), qos: random.pick([1, 2, 2] as const), ...size, ...refused })
+      ops.push({
+        at: at + gap * count,
+        do: through,
+        n: 0,
+        topic: random.pick(['out/a', 'out/b']),
+        qos: random.pick([1, 2, 2] as const),
+        ...size,
+        ...refused,
+      })
     }
   }
   return numbered(ops)
@@ -100,7 +113,8 @@ function makeFeeds(random: Random, span: number): Op[] {
 function makeRest(random: Random, span: number): Op[] {
   const ops: Op[] = []
   if (random.chance(0.1)) ops.push({ at: random.below(span), do: 'reconnect' })
-  if (random.chance(0.15)) ops.push({ at: random.below(span), do: 'replace', how: random.pick(['disconnect', 'destroy'] as const), delay: random.pick([0, 0, 30]) })
+  if (random.chance(0.15))
+    ops.push({ at: random.below(span), do: 'replace', how: random.pick(['disconnect', 'destroy'] as const), delay: random.pick([0, 0, 30]) })
   return ops
 }
 

@@ -39,13 +39,16 @@ export function checkHistory(run: Checked): void {
 
 function checkOutgoing({ history, losses }: Checked, { op, name, state, error, restored, told }: Outgoing, times: number): void {
   const safe = op.do === 'enqueue' ? state === 'fulfilled' || restored : restored
-  if (safe && times === 0 && told === undefined && state !== 'rejected') history.report('lost', `${name} was stored, and neither arrived nor was given up`)
+  if (safe && times === 0 && told === undefined && state !== 'rejected')
+    history.report('lost', `${name} was stored, and neither arrived nor was given up`)
   if (op.do === 'publish' && state === 'fulfilled' && times === 0) history.report('lost', `${name} is said to have arrived`)
   if (op.qos === 2 && times > 1 && losses === 0) history.report('twice', `${name} arrived ${times} times`)
   const outcome = error?.outcome
   // Whoever died before it could forget what was refused, sends it again.
-  if (times > 0 && (outcome === 'not-sent' || (outcome === 'refused' && !restored))) history.report('arrived', `${name} arrived, and is said to be ${outcome}`)
-  if (error?.code === 'ERR_STORE' && outcome === undefined) history.report('arrived', `${name} could not be stored, and nobody said whether it may arrive`)
+  if (times > 0 && (outcome === 'not-sent' || (outcome === 'refused' && !restored)))
+    history.report('arrived', `${name} arrived, and is said to be ${outcome}`)
+  if (error?.code === 'ERR_STORE' && outcome === undefined)
+    history.report('arrived', `${name} could not be stored, and nobody said whether it may arrive`)
 }
 
 // Of those to one topic at one QoS the first copies arrive in the order of the calls: entries of the queue, and publishes of one client.

@@ -32,6 +32,8 @@ export interface Setup {
   /** Of messages that are refused by the handler once before it takes them: each so many-th. */
   readonly failing: number
   readonly habit: HabitName
+  /** The broker uses the lowest identifier that is free, over and over. */
+  readonly lowIdentifiers: boolean
   readonly pipe: PipeOptions
 }
 
@@ -51,6 +53,7 @@ export const defaultSetup: Setup = {
   handlers: 1,
   failing: 0,
   habit: 'none',
+  lowIdentifiers: false,
   pipe: { latency: 1, pieces: 'whole', highWaterMark: 65_536, delivery: 'chunk' },
 }
 
@@ -63,7 +66,15 @@ export interface Refused {
 /** What the application does, and another client. */
 export type Op =
   /** Straight to the client, or into the queue. */
-  | { readonly at: number; readonly do: 'publish' | 'enqueue'; readonly n: number; readonly topic: string; readonly qos: 1 | 2; readonly size?: number; readonly refused?: Refused }
+  | {
+      readonly at: number
+      readonly do: 'publish' | 'enqueue'
+      readonly n: number
+      readonly topic: string
+      readonly qos: 1 | 2
+      readonly size?: number
+      readonly refused?: Refused
+    }
   /** Another client publishes to the device. */
   | { readonly at: number; readonly do: 'feed'; readonly n: number; readonly topic: string; readonly qos: 0 | 1 | 2; readonly size?: number }
   | { readonly at: number; readonly do: 'reconnect' }
@@ -71,7 +82,19 @@ export type Op =
   | { readonly at: number; readonly do: 'replace'; readonly how: 'disconnect' | 'destroy'; readonly delay: number }
 
 /** What may go wrong with the network and the broker, as in the other world. */
-type NetworkFault = 'reset' | 'end' | 'cut-up' | 'cut-down' | 'stall' | 'stall-up' | 'stall-down' | 'restart-keep' | 'restart-lose' | 'refuse-dial' | 'connack-88' | 'server-busy'
+type NetworkFault =
+  | 'reset'
+  | 'end'
+  | 'cut-up'
+  | 'cut-down'
+  | 'stall'
+  | 'stall-up'
+  | 'stall-down'
+  | 'restart-keep'
+  | 'restart-lose'
+  | 'refuse-dial'
+  | 'connack-88'
+  | 'server-busy'
 
 /** What goes wrong. */
 export type Fault =

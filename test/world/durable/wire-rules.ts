@@ -66,11 +66,13 @@ export class WireRules {
     const { kind, id, reason } = seen
     if (kind === 'publish' && seen.qos > 0) this.#handlePublish(seen)
     if (kind === 'pubrel') this.#handlePubrel(id, reason)
-    if (kind === 'pubcomp' && reason === 0 && this.#received(id)) this.#report('early', `PUBCOMP ${id}, and the disk says that the message may come`)
+    if (kind === 'pubcomp' && this.#received(id)) this.#report('early', `PUBCOMP ${id}, and the disk says that the message may come`)
     if (kind !== 'puback' && kind !== 'pubrec') return
     const name = brought.get(id) ?? ''
-    if (reason < refusal && this.#host.history.fed.get(name)?.handled === 0) this.#report('early', `${kind} ${id} of ${name}, which nobody has handled`)
-    if (kind === 'pubrec' && reason < refusal && this.#host.inbound && !this.#received(id)) this.#report('early', `PUBREC ${id} of ${name}, and it is not on the disk`)
+    if (reason < refusal && this.#host.history.fed.get(name)?.handled === 0)
+      this.#report('early', `${kind} ${id} of ${name}, which nobody has handled`)
+    if (kind === 'pubrec' && reason < refusal && this.#host.inbound && !this.#received(id))
+      this.#report('early', `PUBREC ${id} of ${name}, and it is not on the disk`)
   }
 
   #handlePublish({ id, qos, dup, payload: name }: Seen): void {

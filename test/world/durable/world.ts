@@ -4,22 +4,23 @@
  * Three phases: the schedule with what goes wrong; everything heals, and all must come to rest; what is left is looked at, and the client ended. Worlds
  * run one after another: they take over the timers of the platform.
  */
-import { MemoryBroker } from '../../../src/testing/broker/index.js'
-import type { MqttError } from '../../../src/errors.js'
-import { SimulatedDisk, type Fault as DiskFault, simulatedStore } from '../../store/simulated-disk.js'
+
+import type { MemoryBroker } from '../../../src/testing/broker/index.js'
+import { type Fault as DiskFault, SimulatedDisk, simulatedStore } from '../../store/simulated-disk.js'
 import { printed } from '../canary.js'
 import { WorldClock } from '../clock.js'
-import { interceptionOf } from '../habits.js'
 import { Network } from '../network.js'
 import { payloadOf } from '../payloads.js'
 import { scriptedPlatform } from '../platform.js'
 import { Random } from '../random.js'
 import { payloadName, type Seen } from '../reader.js'
 import type { Fault as NetworkFault } from '../schedule.js'
+import { makeBroker } from './broker.js'
 import { Device } from './device.js'
 import { DiskView, type Names } from './disk-view.js'
-import { type Finding, type Fed, History } from './history.js'
+import { type Fed, type Finding, History } from './history.js'
 import { checkHistory, owed } from './invariants.js'
+import type { LowIdentifiers } from './low-identifiers.js'
 import { takeOverTime } from './platform-time.js'
 import { type Crash, defaultSetup, type Fault, type Op, type Schedule, type Setup } from './schedule.js'
 import { WireRules } from './wire-rules.js'
@@ -35,6 +36,8 @@ export interface Outcome {
 /** Virtual milliseconds in which a healed world must come to rest. */
 const patience = 120_000
 const endPatience = 15_000
+/** Operations of one batch: more would be a journal that grows while the store fails. */
+const mostOperations = 200
 const startDate = 1_700_000_000_000
 
 let current: DurableWorld | undefined
@@ -67,8 +70,8 @@ export class DurableWorld {
   losses = 0
   readonly #network: Network
   readonly #names: Names = new Map()
+  readonly #identifiers: LowIdentifiers
   readonly #crashes = new Map<number, Crash>()
-  readonly #refusals = new Map<string, number>()
   #process: Process
   #clients = 0
   #timers: () => number = () => 0
@@ -82,7 +85,15 @@ export class DurableWorld {
     this.setup = { ...defaultSetup, ...schedule.setup }
     this.random = new Random(schedule.seed)
     this.history = new History(() => this.clock.now())
-    this.broker = this.#makeBroker()
+    const { broker, identifiers } = makeBroker({
+      clock: this.clock,
+      setup: this.setup,
+      ops: schedule.ops,
+      reset: () => this.#network.pipe?.reset(),
+      failed: (error) => this.history.report('world', `a hook of the broker threw ${error}`),
+    })
+    this.broker = broker
+    this.#identifiers = identifiers
     this.#network = this.#makeNetwork()
     this.#process = this.#makeProcess(new SimulatedDisk())
   }
@@ -183,9 +194,10 @@ export class DurableWorld {
   }
 
   get #left(): string[] {
-    const { keepAlive } = this.setup
+    // Whoever dies before he has written down that a session is lost, never hears of it.
+    const inbound = this.setup.keepAlive > 0 && this.losses === 0
     return [...this.#process.view.entries.keys()].filter(
-      (key) => key !== 'c/device/m' && key !== 'q/q/m' && !key.startsWith('q/q/d/') && (keepAlive > 0 || !key.startsWith('c/device/i/')),
+      (key) => key !== 'c/device/m' && key !== 'q/q/m' && !key.startsWith('q/q/d/') && (inbound || !key.startsWith('c/device/i/')),
     )
   }
 
@@ -198,7 +210,7 @@ export class DurableWorld {
     if (device === undefined || !this.#process.alive) return
     if (op.do === 'publish' || op.do === 'enqueue') return void device.publish(op)
     if (op.do === 'reconnect') return void device.client.reconnect({ force: true }).catch(() => undefined)
-    if (!device.stopping) void this.#replace(device, op)
+    if (op.do === 'replace' && !device.stopping) void this.#replace(device, op)
   }
 
   #feed(op: Extract<Op, { do: 'feed' }>): void {
@@ -235,8 +247,12 @@ export class DurableWorld {
         this.#step = 0
       }, fault.k)
     } else {
-      if (fault.kind === 'restart-lose') this.losses += 1
-      if (fault.kind.startsWith('stall') && !this.#process.alive) return
+      if (fault.kind === 'restart-lose') {
+        this.losses += 1
+        this.#identifiers.clear()
+      }
+      // A CONNECT that is late would take the session from whoever came after it.
+      if (fault.kind.startsWith('stall') && this.device?.client.state !== 'connected') return
       this.#network.strike(fault as NetworkFault)
     }
   }
@@ -285,6 +301,12 @@ export class DurableWorld {
       store: simulatedStore(disk, durability),
       alive: true,
     }
+    const { store } = process
+    const { batch } = store
+    store.batch = (operations) => {
+      if (operations.length > mostOperations) this.history.report('memory', `a batch of ${operations.length} operations`)
+      return batch.call(store, operations)
+    }
     disk.fault = (_step, length) => this.#diskFault(process, length)
     const [least, most] = this.setup.disk
     disk.pause = () => {
@@ -316,7 +338,7 @@ export class DurableWorld {
     const { setup } = this
     const { store, view } = process
     const sleep = (delay: number): Promise<void> => this.#sleep(process, delay)
-    this.device = new Device({ setup, history, platform, store, view, dirty, alive, sleep, number: this.#clients })
+    this.device = new Device({ setup, history, platform, store, view, dirty, alive, losses: () => this.losses, sleep, number: this.#clients })
     this.#timers = platform.timers
     this.device.begin()
   }
@@ -334,24 +356,6 @@ export class DurableWorld {
   }
 
   // Around it
-
-  #makeBroker(): MemoryBroker {
-    const refused = new Map(this.schedule.ops.flatMap((op) => ('refused' in op && op.refused ? [[`${op.do === 'publish' ? 'p' : 'e'}${op.n}`, op.refused] as const] : [])))
-    const broker = new MemoryBroker({
-      clock: this.clock,
-      receiveMaximum: this.setup.brokerReceiveMaximum,
-      intercept: interceptionOf(this.setup.habit, this.setup.version, () => this.#network.pipe?.reset()),
-      authorizePublish: (_client, { payload }) => {
-        const name = payloadName(payload)
-        const refusal = refused.get(name)
-        const times = this.#refusals.get(name) ?? 0
-        this.#refusals.set(name, times + 1)
-        return refusal === undefined || this.setup.version === 4 || times >= refusal.times ? true : refusal.code
-      },
-    })
-    broker.on('hookerror', ({ error }: { error: unknown }) => this.history.report('world', `a hook of the broker threw ${error as MqttError}`))
-    return broker
-  }
 
   #makeNetwork(): Network {
     const { history, setup, clock, random } = this
@@ -382,7 +386,9 @@ export class DurableWorld {
 
   #handlePacket(way: 'up' | 'down', { kind, id, payload, qos, dup, reason, sessionPresent }: Seen): void {
     if (this.history.trace !== undefined)
-      this.history.note(`${way === 'up' ? '->' : '<-'} ${kind} ${id || ''} ${payload}${kind === 'publish' ? ` q${qos}${dup ? ' dup' : ''}` : ''}${reason ? ` reason ${reason}` : ''}${sessionPresent ? ' present' : ''}`)
+      this.history.note(
+        `${way === 'up' ? '->' : '<-'} ${kind} ${id || ''} ${payload}${kind === 'publish' ? ` q${qos}${dup ? ' dup' : ''}` : ''}${reason ? ` reason ${reason}` : ''}${sessionPresent ? ' present' : ''}`,
+      )
     this.#handleMoment(`${way} ${kind}`)
   }
 }

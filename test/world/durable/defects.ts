@@ -1,0 +1,159 @@
+/**
+ * Defects of what a store is for, planted to see the checker fail: each replaces a piece of source text while the world is bundled.
+ *
+ * A defect whose text does not occur exactly once stops the run: it has to follow the source.
+ */
+import type { Defect } from '../defects.js'
+
+/** All of them. */
+export const durableDefects: readonly Defect[] = [
+  {
+    name: 'a publish is sent before it is stored',
+    by: ['early'],
+    file: 'client/durable/kept-publishes.ts',
+    find: "this.#journal.write([putting(key, this.#encode(item, 'sent', item.payload))], written, failed)",
+    replace: "this.#journal.write([putting(key, this.#encode(item, 'sent', item.payload))], () => undefined, failed)\n    written()",
+  },
+  {
+    name: 'PUBREL before its record',
+    by: ['early'],
+    file: 'client/session/send-window.ts',
+    find: 'if (!this.#host.persistence.durable) return this.#release(id)',
+    replace:
+      "if (this.#host.persistence.durable) this.#host.persistence.request('put-release', id, () => undefined)\n    if (id > 0) return this.#release(id)",
+  },
+  {
+    name: 'PUBCOMP before its record',
+    by: ['early'],
+    file: 'client/session/receive-window.ts',
+    find: 'if (!this.#host.persistence.durable) return this.#complete(id)',
+    replace:
+      "if (this.#host.persistence.durable) this.#host.persistence.request('delete-inbound', id, () => undefined)\n      if (id > 0) return this.#complete(id)",
+  },
+  {
+    name: 'PUBREC before its record',
+    by: ['early'],
+    file: 'client/session/receive-window.ts',
+    find: '(store ? STORING : READY)',
+    replace: 'READY',
+  },
+  {
+    name: 'a message is handed out before its record',
+    by: ['early'],
+    file: 'client/durable/inbox.ts',
+    find: 'this.#journal.write(operations, () => this.#handOut(messages, reader))',
+    replace: 'this.#journal.insist(operations)\n    this.#handOut(messages, reader)',
+  },
+  {
+    name: 'the record of a publish is deleted at PUBREC',
+    by: ['early'],
+    file: 'client/durable/kept-publishes.ts',
+    find: "return [putting(this.#keys.publish(number), this.#encode(item, 'released', payload))]",
+    replace: "return [{ type: 'delete', key: this.#keys.publish(number + payload.length * 0) }]",
+  },
+  {
+    name: 'an entry and its publish end in two batches',
+    by: ['twice', 'lost', 'left'],
+    file: 'client/durable/kept-entries.ts',
+    find: 'const heard = link.ended(error, changes, made)',
+    replace: 'const heard = link.ended(error, [], made)\n    if (heard === true) this.#journal.insist(changes)',
+  },
+  {
+    name: 'each process counts its messages from the start',
+    by: ['id'],
+    file: 'client/durable/keeper.ts',
+    find: 'epoch: Math.max((known?.epoch ?? 0) + 1, Math.floor(platform.date()))',
+    replace: 'epoch: known?.epoch ?? 1',
+  },
+  {
+    name: 'what the store could not write counts as written',
+    by: ['early'],
+    file: 'client/durable/journal.ts',
+    find: '    } catch (error) {\n      return storeError(error)\n    }',
+    replace: '    } catch (error) {\n      storeError(error)\n    }',
+  },
+  {
+    name: 'a recovered publish has no DUP',
+    by: ['wire'],
+    file: 'client/durable/kept-publishes.ts',
+    find: 'item.length = record.length',
+    replace: 'item.length = 0',
+  },
+  {
+    name: 'the id of a message is that of its packet identifier',
+    by: ['id'],
+    file: 'client/durable/inbox.ts',
+    find: 'if (dup && known?.print === print && known.qos === qos) {',
+    replace: 'if (known !== undefined) {',
+  },
+  {
+    name: 'the queue says yes before the store does',
+    by: ['lost'],
+    file: 'queue/stored-queue.ts',
+    find: '      await done\n',
+    replace: '      void done.catch(() => undefined)\n',
+  },
+  {
+    name: 'an entry is published again beside its recovered publish',
+    by: ['twice'],
+    file: 'client/durable/kept-publishes.ts',
+    find: 'link && this.entries.restore(link, key))',
+    replace: "link && this.entries.restore({ ...link, key: '' }, key))",
+  },
+  {
+    name: 'a recovered publish ends untold',
+    by: ['recovered', 'rest'],
+    file: 'client/durable/kept-publishes.ts',
+    find: '    this.#tell(item)\n',
+    replace: '',
+  },
+  {
+    name: 'what could not be stored is left behind',
+    by: ['left', 'arrived'],
+    file: 'client/durable/journal.ts',
+    find: 'for (const { key } of operations) this.#undoing.add(key)',
+    replace: '',
+  },
+  {
+    name: 'a session is read while the client before writes',
+    by: ['left', 'recovered', 'twice'],
+    file: 'client/durable/keeper.ts',
+    find: '    await leaving.get(store)?.get(keys.prefix)\n',
+    replace: '',
+  },
+  {
+    name: 'an identifier is taken before its record is gone',
+    by: ['damaged', 'recovered', 'lost'],
+    file: 'client/durable/kept-publishes.ts',
+    find: '    reserved.add(packetId)\n',
+    replace: '',
+  },
+  {
+    name: 'an entry that could not be added is left behind',
+    by: ['left', 'arrived'],
+    file: 'queue/entry-log.ts',
+    find: 'if (adds !== undefined) this.#failed.add(adds)',
+    replace: 'if (adds === 0) this.#failed.add(adds)',
+  },
+  {
+    name: 'PUBREC of an earlier process overtakes others',
+    by: ['broker'],
+    file: 'client/session/receive-window.ts',
+    find: 'const waits = this.unsettled > 0',
+    replace: 'const waits = this.unsettled > 70_000',
+  },
+  {
+    name: 'records of incoming messages stay for ever',
+    by: ['left'],
+    file: 'client/durable/keeper.ts',
+    find: '    this.#inbox.confirm()\n',
+    replace: '',
+  },
+  {
+    name: 'what was received is forgotten with the process',
+    by: ['early', 'id', 'twice'],
+    file: 'client/durable/inbox.ts',
+    find: 'if (record.received) this.#host.session.receiveWindow.ids.set(packetId, QOS2_RESTORED)',
+    replace: 'if (record.received) this.#known.delete(packetId + QOS2_RESTORED * 0)',
+  },
+]
