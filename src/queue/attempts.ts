@@ -14,14 +14,7 @@ import { endsEntry, verdictOf } from './verdict.js'
 const longestExpiry = 0xffff_ffff
 
 /** Changes that are to be made in one batch with what is done to an entry. */
-export interface Changes {
-  readonly operations: readonly StoreOperation[]
-  /** To be called when they are safe. */
-  made(): void
-}
-
-/** None. */
-export const noChanges: Changes = { operations: [], made: () => undefined }
+export type Changes = readonly StoreOperation[]
 
 /** What becomes of entries under way. */
 export interface AttemptOwner {
@@ -91,7 +84,7 @@ export class Attempts {
 
   /** Publishes an entry. */
   begin(stored: StoredEntry): void {
-    const attempt: Attempt = { stored, controller: new AbortController(), timer: undefined, over: false, also: noChanges }
+    const attempt: Attempt = { stored, controller: new AbortController(), timer: undefined, over: false, also: [] }
     this.#open.set(stored.entry.id, attempt)
     // In the store of the session it is published once, however long that takes.
     if (!this.#config.shared) this.#arm(attempt)

@@ -115,7 +115,7 @@ export class Drain implements AttemptOwner {
   }
 
   handleLateReceipt(stored: StoredEntry, receipt: Receipt): void {
-    if (this.#lines.remove(stored)) this.#finish(stored, receipt, noChanges)
+    if (this.#lines.remove(stored)) this.#finish(stored, receipt, [])
   }
 
   handleFailure(stored: StoredEntry, error: unknown, also: StoreChanges): void {
@@ -164,7 +164,7 @@ export class Drain implements AttemptOwner {
     const { expires } = stored.entry
     if (expires !== undefined && expires <= Date.now() && !this.#attempts.isKept(stored)) {
       this.#lines.handleDone(stored)
-      return this.#giveUp(stored, new MqttError('ERR_EXPIRED'), false, noChanges)
+      return this.#giveUp(stored, new MqttError('ERR_EXPIRED'), false, [])
     }
     this.#attempts.begin(stored)
     this.#owner.handleProgress()

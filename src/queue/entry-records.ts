@@ -62,7 +62,7 @@ export class EntryRecords {
 
   /** Whoever opens the queue next has to count. */
   get uncounted(): StoreOperation {
-    return { type: 'delete', key: this.countsKey }
+    return { type: 'delete', key: this.#countsKey }
   }
 
   /** @throws MqttError ERR_STORE */

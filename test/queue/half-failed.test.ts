@@ -1,7 +1,7 @@
 /** A store that fails and has written all the same: a queue leaves nothing that it did not promise, and counts right in the next process. */
 import { describe, expect, it } from 'vitest'
 import { openQueue } from '../../src/queue/index.js'
-import type { StoreOperation } from '../../src/store/store.js'
+import type { StoreOperation } from '../../src/store/base/store.js'
 import { FakePublisher, MapStore, settled } from './rig.js'
 
 /** Does what is asked for, and then says what `after` says. */

@@ -35,7 +35,7 @@ export const defects: readonly Defect[] = [
     name: 'packet identifiers are used again while in flight',
     by: ['I6', 'I7'],
     file: 'client/session/packet-identifiers.ts',
-    find: `    while (this.get(id) !== 0 || this.reserved.has(id))
+    find: `    while (this.get(id) !== 0)
     this.#last = id`,
     replace: `    while (this.get(id) !== 0 && id !== 3)
     this.#last = id % 4`,

@@ -19,7 +19,7 @@ export interface EntryLink {
    * it does to the entry. False: the entry stays as it is. Undefined: nobody is there; whoever publishes the
    * entry next hears of it.
    */
-  ended(error: unknown, changes: readonly StoreOperation[], made: () => void): boolean | undefined
+  ended(error: unknown, changes: readonly StoreOperation[]): boolean | undefined
 }
 
 /** Publishes entries of queues that lie in the store of the session. */

@@ -13,7 +13,7 @@ import { encoder } from '../common/schema.js'
 import type { MessageTaker } from '../connection/ports.js'
 import type { Settler } from '../delivery/arrival.js'
 import { costOf } from '../delivery/message.js'
-import { QOS2_RESTORED } from '../session/numbers.js'
+import { QOS2_EARLIER } from '../session/numbers.js'
 import type { Journal } from './journal.js'
 import type { DurableHost, HeldReader } from './ports.js'
 import { encodeInbound, type InboundRecord, putting, type SessionKeys } from './records.js'
@@ -63,7 +63,7 @@ export class Inbox implements MessageTaker {
   /** What an earlier process knew under this identifier. */
   restore(packetId: number, record: InboundRecord): void {
     this.#known.set(packetId, record)
-    if (record.received) this.#host.session.receiveWindow.ids.set(packetId, QOS2_RESTORED)
+    if (record.received) this.#host.session.receiveWindow.ids.set(packetId, QOS2_EARLIER)
   }
 
   moveOut(must: boolean): void {

@@ -35,8 +35,6 @@ export class Journal {
   readonly #platform: Platform
   readonly #owner: JournalOwner
   #changes: Change[] = []
-  /** What the store is asked for now. */
-  #current: readonly Change[] = []
   /** Keys that changes which were given up may have put. */
   readonly #undoing = new Set<string>()
   #writing: Promise<void> | undefined
@@ -66,11 +64,6 @@ export class Journal {
     if (operations.length > 0) this.write(operations, () => undefined)
   }
 
-  /** True while a change of this key is on its way. */
-  changes(key: string): boolean {
-    return [...this.#current, ...this.#changes].some(({ operations }) => operations.some((each) => each.key === key))
-  }
-
   /** Fulfils when everything asked for is safe, or was given up. */
   async idle(): Promise<void> {
     await this.#writing
@@ -87,13 +80,10 @@ export class Journal {
     await undefined
     while (this.#changes.length > 0 || (this.#undoing.size > 0 && !this.stopped)) {
       const changes = this.#changes.splice(0)
-      this.#current = changes
       const error = await this.#attempt(changes)
       const left = error === undefined ? [] : await this.#oneByOne(changes, error)
-      this.#current = left
       this.#owner.handleBatch()
       if (this.stopped) continue
-      this.#current = []
       this.#changes.unshift(...left)
       if (left.length + this.#undoing.size > 0) await this.#pause()
     }

@@ -24,16 +24,6 @@ interface KeptEntry {
   over: { readonly error: unknown; readonly stored: Promise<void> } | undefined
 }
 
-/** The end of an exchange. */
-interface End {
-  readonly error: unknown
-  readonly receipt: Receipt | undefined
-  /** Makes the record of one that failed, for those who come later. */
-  failure(): StoreOperation
-  /** To be called when the record of the publish is gone. */
-  gone(): void
-}
-
 /** Nobody is there. */
 const unheard = (): undefined => undefined
 

@@ -147,6 +147,9 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       this.#numbers.set(item, number)
       this.#resume(item, record.stage)
     }
+    // Far from what the process before may have used last: the server may hold an exchange whose record is lost.
+    const { platform, session } = this.#host
+    session.sendWindow.avoid(Math.max(...this.#found.keys(), Math.floor(platform.random() * 65_535)))
     this.#found.clear()
   }
 

@@ -30,10 +30,6 @@ export const QOS2_RECEIVED = 3
 export const QOS2_EARLIER = 4
 /** PUBREL came: PUBCOMP leaves once the store has forgotten the identifier, for the server uses it anew then. */
 export const QOS2_ENDING = 5
-/** The same on an earlier connection: PUBCOMP is due when the server sends PUBREL again. */
-export const QOS2_ENDING_EARLIER = 6
-/** As QOS2_EARLIER, of an earlier process: the server may have lost that session, and use the identifier for another message, without DUP. */
-export const QOS2_RESTORED = 7
 
 // Low bits of a slot: what happened to an incoming message so far.
 export const PENDING = 0

@@ -19,8 +19,6 @@ export class PacketIdentifiers extends IdTable {
   /** 3.1.1 has no way to say that an identifier is in use: QoS 1 takes cleared ones too. */
   #cautious = false
   readonly #clear: number[] = []
-  /** Those of publishes whose records in a store are not gone yet: none of them is taken, so that no two records have the same. */
-  readonly reserved = new Set<number>()
   readonly #acks: AckQueue
   // valid for the connection
   #clearing = 0
@@ -36,7 +34,7 @@ export class PacketIdentifiers extends IdTable {
 
   /** True when there is one that nothing uses. */
   get hasIdentifier(): boolean {
-    return this.size + this.reserved.size < maximumPacketIdentifier
+    return this.size < maximumPacketIdentifier
   }
 
   /** A connection is up. `foreign`: it goes on with a session that this process knows nothing of. */
@@ -50,7 +48,7 @@ export class PacketIdentifiers extends IdTable {
   protected take(state: number): number {
     let id = this.#last
     do id = id === maximumPacketIdentifier ? 1 : id + 1
-    while (this.get(id) !== 0 || this.reserved.has(id))
+    while (this.get(id) !== 0)
     this.#last = id
     this.set(id, state)
     return id
@@ -58,21 +56,15 @@ export class PacketIdentifiers extends IdTable {
 
   /** The same for a publish, of those that were cleared where that is due. */
   protected takeForPublish(state: number): number {
-    const id = state !== AWAIT_PUBACK || this.#cautious ? this.#takeClear() : undefined
+    const id = state !== AWAIT_PUBACK || this.#cautious ? this.#clear.shift() : undefined
     if (id === undefined) return this.take(state)
     this.set(id, state)
     return id
   }
 
-  /** A publish of an earlier process has this one, in this state. New ones follow behind it: the server may still answer for those in front. */
-  restore(id: number, state: number): void {
-    this.set(id, state)
-    this.#last = id
-  }
-
   /** True when a publish has an identifier that no message of an earlier process can hold; if not, it sees to it (`CLEARED` follows). */
   prepare(qos: number): boolean {
-    if (!this.#foreign || this.#clear.some((id) => !this.reserved.has(id)) || (qos === 1 && !this.#cautious)) return true
+    if (!this.#foreign || this.#clear.length > 0 || (qos === 1 && !this.#cautious)) return true
     if (this.#clearing > 0) return false
     while (this.#clearing < Math.min(clearBatch, this.quota) && this.hasIdentifier) {
       this.#clearing += 1
@@ -121,11 +113,6 @@ export class PacketIdentifiers extends IdTable {
     this.#clear.length = 0
     this.#foreign = false
     this.#disowned = 0
-  }
-
-  #takeClear(): number | undefined {
-    const at = this.#clear.findIndex((id) => !this.reserved.has(id))
-    return at < 0 ? undefined : this.#clear.splice(at, 1)[0]
   }
 
   #keepClear(id: number): void {

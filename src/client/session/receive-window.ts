@@ -19,10 +19,8 @@ import {
   QOS1_IN_HAND,
   QOS2_EARLIER,
   QOS2_ENDING,
-  QOS2_ENDING_EARLIER,
   QOS2_IN_HAND,
   QOS2_RECEIVED,
-  QOS2_RESTORED,
   qos2Flag,
   READY,
   REPEAT,
@@ -40,9 +38,6 @@ interface Parked {
   /** Its place among the arrivals of this connection, once the server has repeated it. */
   slot: number
 }
-
-/** States that an exchange has from an earlier connection. */
-const ofEarlier: readonly number[] = [QOS2_EARLIER, QOS2_ENDING_EARLIER, QOS2_RESTORED]
 
 /** Incoming half of the session state. */
 export class ReceiveWindow extends Arrivals {
@@ -96,7 +91,7 @@ export class ReceiveWindow extends Arrivals {
   /** A PUBLISH at QoS 1 or 2 came in. Gives its ticket, REPEAT (deliver nothing) or FAULT. */
   handlePublish(id: number, qos: number, dup = false): number {
     const state = this.ids.get(id)
-    if (state !== 0 && !ofEarlier.includes(state)) return this.#handleRepeat(id, qos, state, dup)
+    if (state !== 0 && state !== QOS2_EARLIER) return this.#handleRepeat(id, qos, state, dup)
     if (this.open >= this.#receiveMaximum && !this.#bears()) return this.#break(0x93)
     if (state === QOS2_EARLIER && qos === 2) {
       // It was received, once and for all, on an earlier connection; PUBREC leaves behind those of what came before it on this one [MQTT-4.6.0-3].
@@ -128,8 +123,8 @@ export class ReceiveWindow extends Arrivals {
   handlePubrel(id: number): void {
     const state = this.ids.get(id)
     if (state === 0) this.#host.acks.push(PUBCOMP, id, 0x92)
-    else if (state === QOS2_ENDING || state === QOS2_ENDING_EARLIER) this.ids.set(id, QOS2_ENDING)
-    else if (state !== QOS2_RECEIVED && state !== QOS2_EARLIER && state !== QOS2_RESTORED) this.#break(0x82, 'PUBREL before PUBREC')
+    else if (state === QOS2_ENDING) return
+    else if (state !== QOS2_RECEIVED && state !== QOS2_EARLIER) this.#break(0x82, 'PUBREL before PUBREC')
     else {
       if (state === QOS2_RECEIVED) this.open -= 1
       if (!this.#host.persistence.durable) return this.#complete(id)

@@ -118,15 +118,15 @@ export const durableDefects: readonly Defect[] = [
     name: 'a session is read while the client before writes',
     by: ['left', 'recovered', 'twice'],
     file: 'client/durable/keeper.ts',
-    find: '    await leaving.get(store)?.get(keys.prefix)\n',
+    find: '    await leaving.get(config.store)?.get(keys.prefix)\n',
     replace: '',
   },
   {
-    name: 'an identifier is taken before its record is gone',
-    by: ['damaged', 'recovered', 'lost'],
+    name: 'of two publishes with one identifier the older goes on',
+    by: ['damaged', 'recovered', 'lost', 'twice', 'left'],
     file: 'client/durable/kept-publishes.ts',
-    find: '    reserved.add(packetId)\n',
-    replace: '',
+    find: '    if (earlier !== undefined) this.#supersede(earlier)\n',
+    replace: '    if (earlier !== undefined) return true\n',
   },
   {
     name: 'an entry that could not be added is left behind',
@@ -139,8 +139,13 @@ export const durableDefects: readonly Defect[] = [
     name: 'PUBREC of an earlier process overtakes others',
     by: ['broker'],
     file: 'client/session/receive-window.ts',
-    find: 'const waits = this.unsettled > 0',
-    replace: 'const waits = this.unsettled > 70_000',
+    find: `      this.ids.set(id, QOS2_IN_HAND)
+      this.push((id << idShift) | qos2Flag | READY)
+      this.#drain()
+`,
+    replace: `      this.ids.set(id, QOS2_RECEIVED)
+      this.#host.acks.push(PUBREC, id, 0)
+`,
   },
   {
     name: 'records of incoming messages stay for ever',
@@ -153,7 +158,7 @@ export const durableDefects: readonly Defect[] = [
     name: 'what was received is forgotten with the process',
     by: ['early', 'id', 'twice'],
     file: 'client/durable/inbox.ts',
-    find: 'if (record.received) this.#host.session.receiveWindow.ids.set(packetId, QOS2_RESTORED)',
-    replace: 'if (record.received) this.#known.delete(packetId + QOS2_RESTORED * 0)',
+    find: 'if (record.received) this.#host.session.receiveWindow.ids.set(packetId, QOS2_EARLIER)',
+    replace: 'if (record.received) this.#known.delete(packetId + QOS2_EARLIER * 0)',
   },
 ]
