@@ -3,6 +3,7 @@
  *
  * Timers of the client are counted, so that one left behind after the end is seen. A throw out of one of its callbacks is a finding.
  */
+import { openKeeper } from '../../src/client/durable/keeper.js'
 import { Reads } from '../../src/client/memory/reads.js'
 import type { Platform } from '../../src/client/platform/platform.js'
 import type { Dial } from '../../src/transport/transport.js'
@@ -65,6 +66,7 @@ export function scriptedPlatform(
     },
     reads: (...parts) => new Reads(...parts),
     schemes: 'every scheme',
+    loadKeeper: (parts) => openKeeper(parts as Parameters<typeof openKeeper>[0]),
     dialler: () => dial,
     isTlsError: () => false,
     describe: (error) => error.message,

@@ -68,7 +68,9 @@ export class Device {
   constructor(around: Around) {
     const { setup, platform, store, view, history } = around
     this.#around = around
-    this.restored = view.publishes.filter(({ stage }) => stage !== 'failed')
+    // Of two with one identifier the older is over.
+    const goingOn = view.publishes.filter(({ stage }) => stage === 'sent' || stage === 'released')
+    this.restored = [...new Map(goingOn.map((kept) => [kept.packetId, kept])).values()]
     this.#inboundAtStart = view.inbound.size
     for (const { name } of this.restored) {
       const known = history.outgoing.get(name)
