@@ -20,7 +20,7 @@ interface KeptEntry {
   readonly outcome: Deferred<Receipt>
   /** The key of its publish; undefined before that was stored. */
   publish: string | undefined
-  /** It has ended, and nobody heard of it; `stored` fulfils when the record that says so is safe. */
+  /** It has ended, and nobody heard of it, or it is not deleted yet; `stored` fulfils when the record that says so is safe. */
   over: { readonly error: unknown; readonly stored: Promise<void> } | undefined
 }
 
@@ -91,9 +91,11 @@ export class KeptEntries implements EntryPublisher {
   handleOver(key: string, error: unknown, receipt: Receipt | undefined, ending: () => StoreOperation): void {
     const entry = this.#entries.get(key)
     if (entry === undefined) return
-    if (!this.#settle(entry.link, entry, error)) {
+    const over = { error, stored: Promise.resolve() }
+    if (this.#settle(entry.link, entry, error)) entry.over = over
+    else {
       const { promise, resolve } = deferred<void>()
-      entry.over = { error, stored: promise }
+      entry.over = { ...over, stored: promise }
       this.#journal.write([ending()], resolve)
     }
     if (receipt === undefined) entry.outcome.reject(error)
@@ -103,6 +105,11 @@ export class KeptEntries implements EntryPublisher {
   /** True while the publish of this entry is in flight, or its end was not heard. */
   isKept(key: string): boolean {
     return this.#entries.has(key)
+  }
+
+  /** The entry is gone, and so is its publish. */
+  forgetEntry(key: string): void {
+    if (this.#entries.get(key)?.over !== undefined) this.#entries.delete(key)
   }
 
   async #join(link: EntryLink, known: KeptEntry): Promise<Receipt> {
@@ -128,8 +135,10 @@ export class KeptEntries implements EntryPublisher {
     const changes: StoreOperation[] = [{ type: 'delete', key: publish }]
     const heard = link.ended(error, changes)
     if (heard === undefined) return false
+    // What the queue is to delete is known here until it has done so: it may be closed before that.
+    if (heard) return true
     this.#entries.delete(link.key)
-    if (!heard) this.#journal.insist(changes)
+    this.#journal.insist(changes)
     return true
   }
 }
