@@ -65,6 +65,8 @@ export class EntryLog {
   #claimed = 0
   #claimedBytes = 0
   readonly #failed = new FailedNumbers()
+  /** Keys of removals that failed, and may be gone all the same. */
+  readonly #doubtful = new Set<string>()
   #changes: Change[] = []
   #writing: Promise<void> | undefined
 
@@ -75,8 +77,10 @@ export class EntryLog {
   /** Reads the counts, or counts. @throws MqttError ERR_STORE */
   async open(): Promise<void> {
     const counts = await this.#records.readCounts()
-    if (counts === undefined) for await (const { entry, size } of this.entries()) this.#recount(entry.id, size)
-    else [this.count, this.bytes, this.#next] = counts
+    // What is not a number was in doubt.
+    this.#next = counts?.[2] ?? 1
+    if (counts === undefined || Number.isNaN(counts[0])) for await (const { entry, size } of this.entries()) this.#recount(entry.id, size)
+    else [this.count, this.bytes] = counts
     // Never a number again, whatever the record says.
     this.#next = Math.max(this.#next, (await this.#records.lastId()) + 1)
   }
@@ -194,7 +198,10 @@ export class EntryLog {
       const alone = removals.length < group.length ? await this.#commit(removals) : error
       for (const change of group) {
         if (change.adds !== undefined) this.#fail(change, withOutcome(error, (await this.#mayBeThere(change.adds)) ? 'unknown' : 'not-sent'))
-        else if (alone !== undefined) this.#fail(change, error)
+        else if (alone !== undefined) {
+          for (const { key } of change.operations) this.#doubtful.add(key)
+          this.#fail(change, error)
+        }
       }
     }
     // In the same turn: what is asked for next begins anew.
@@ -225,12 +232,18 @@ export class EntryLog {
     const bytes = group.reduce((sum, change) => sum + change.bytes, this.bytes)
     const failed = this.#failed.first(mostChanges)
     const undoing = failed.map((id) => this.#records.deleting(id))
+    const operations = group.flatMap((change) => change.operations)
+    const doubtful = new Set(this.#doubtful)
+    for (const { key } of operations) doubtful.delete(key)
+    // Whoever opens the queue next counts where this one does not know.
+    const known = doubtful.size === 0 ? [count, bytes] : [Number.NaN, Number.NaN]
     try {
-      await this.#records.write([...undoing, ...group.flatMap(({ operations }) => operations), this.#records.counting([count, bytes, this.#next])])
+      await this.#records.write([...undoing, ...operations, this.#records.counting([known[0] as number, known[1] as number, this.#next])])
     } catch (error) {
       return error as MqttError
     }
     this.#failed.forget(failed.length)
+    for (const { key } of operations) this.#doubtful.delete(key)
     this.count = count
     this.bytes = bytes
     for (const change of group) {
