@@ -101,6 +101,11 @@ export class Drain implements AttemptOwner {
     void this.#removals.clean()
   }
 
+  /** Fulfils when what additions that failed have left is deleted, or was given up. */
+  get cleaned(): Promise<void> {
+    return this.#removals.cleaned
+  }
+
   /** Waits until nothing is under way, and what was acknowledged is deleted. */
   async idle(): Promise<void> {
     while (this.#attempts.size > 0 || this.#removals.size > 0) await this.#changes.next

@@ -28,7 +28,7 @@ export class Removals {
   readonly #changes: Changes
   readonly #stop: AbortSignal
   readonly #owner: RemovalOwner
-  #cleaning = false
+  #cleaning: Promise<void> | undefined
 
   constructor(log: EntryLog, changes: Changes, stop: AbortSignal, owner: RemovalOwner) {
     this.#log = log
@@ -61,11 +61,14 @@ export class Removals {
   }
 
   /** Deletes what additions that failed may have left. */
-  async clean(): Promise<void> {
-    if (this.#cleaning) return
-    this.#cleaning = true
-    await this.#insist(() => this.#log.clean())
-    this.#cleaning = false
+  clean(): Promise<void> {
+    this.#cleaning ??= this.#clean()
+    return this.#cleaning
+  }
+
+  /** Fulfils when nothing is being cleaned up. */
+  get cleaned(): Promise<void> {
+    return this.#cleaning ?? Promise.resolve()
   }
 
   /** Waits after a failure. */
@@ -77,6 +80,11 @@ export class Removals {
     await within(over, this.#stop).catch(() => undefined)
     // A queue that is closed must not keep the process.
     clearTimeout(timer)
+  }
+
+  async #clean(): Promise<void> {
+    await this.#insist(() => this.#log.clean())
+    this.#cleaning = undefined
   }
 
   async #delete(stored: StoredEntry, also: readonly StoreOperation[]): Promise<void> {

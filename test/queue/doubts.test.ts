@@ -48,3 +48,26 @@ it('what clear() could not delete is sent', async () => {
   expect([queue.size, publisher.texts]).toEqual([3, ['1', '2', '3']])
   await queue.close({ timeout: 0 })
 })
+
+it('a queue that is closed writes nothing more, also where it had to clean up', async () => {
+  const store = new MapStore()
+  const queue = await openQueue(new FakePublisher(true, false), { store })
+  // Each write takes its time, and fails.
+  const batch = store.batch.bind(store)
+  let [begun, ended] = [0, 0]
+  store.batch = async () => {
+    begun += 1
+    await settled()
+    ended += 1
+    throw new Error('EIO')
+  }
+  await expect(queue.publish('a', '1')).rejects.toMatchObject({ code: 'ERR_STORE' })
+  await settled()
+  await queue.close({ timeout: 0 })
+  const before = begun
+  expect(ended).toBe(before)
+  await settled()
+  await settled()
+  expect(begun).toBe(before)
+  store.batch = batch
+})
