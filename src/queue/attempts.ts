@@ -82,6 +82,12 @@ export class Attempts {
     return shared && insideOf(this.#publisher)?.publishQueue?.keeper?.isKept(keyOf(stored)) === true
   }
 
+  /** An entry is deleted. */
+  forget(stored: StoredEntry): void {
+    const { shared, keyOf } = this.#config
+    if (shared) insideOf(this.#publisher)?.publishQueue?.keeper?.forgetEntry(keyOf(stored))
+  }
+
   /** Publishes an entry. */
   begin(stored: StoredEntry): void {
     const attempt: Attempt = { stored, controller: new AbortController(), timer: undefined, over: false, also: [] }

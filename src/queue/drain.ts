@@ -59,7 +59,10 @@ export class Drain implements AttemptOwner {
     this.#attempts = new Attempts(publisher, { publishTimeout, shared, keyOf: (stored) => log.keyOf(stored) }, this)
     this.ahead = new Lookahead(this.#lines, log, config.batchSize, this.#changes, (stored) => this.#attempts.isKept(stored))
     this.#retries = new Retries(config.backoff)
-    this.#removals = new Removals(log, this.#changes, this.#stop.signal, (error) => owner.handleError(error))
+    this.#removals = new Removals(log, this.#changes, this.#stop.signal, {
+      handleError: (error) => owner.handleError(error),
+      handleGone: (stored) => this.#attempts.forget(stored),
+    })
   }
 
   /** Entries under way. */
@@ -96,6 +99,11 @@ export class Drain implements AttemptOwner {
   /** An entry could not be added. */
   handleUnstored(): void {
     void this.#removals.clean()
+  }
+
+  /** Fulfils when what additions that failed have left is deleted, or was given up. */
+  get cleaned(): Promise<void> {
+    return this.#removals.cleaned
   }
 
   /** Waits until nothing is under way, and what was acknowledged is deleted. */

@@ -51,7 +51,6 @@ interface Change {
   readonly bytes: number
   /** The number of the entry that it adds, for which it takes room. */
   readonly adds: number | undefined
-  readonly removes: readonly number[]
   readonly done: Deferred<void>
 }
 
@@ -66,8 +65,8 @@ export class EntryLog {
   #claimed = 0
   #claimedBytes = 0
   readonly #failed = new FailedNumbers()
-  /** Entries whose deletion failed, and that may be gone all the same: what is counted may be wrong, and is not written. */
-  readonly #doubtful = new Set<number>()
+  /** Keys of removals that failed, and may be gone all the same. */
+  readonly #doubtful = new Set<string>()
   #changes: Change[] = []
   #writing: Promise<void> | undefined
 
@@ -78,8 +77,10 @@ export class EntryLog {
   /** Reads the counts, or counts. @throws MqttError ERR_STORE */
   async open(): Promise<void> {
     const counts = await this.#records.readCounts()
-    if (counts === undefined) for await (const { entry, size } of this.entries()) this.#recount(entry.id, size)
-    else [this.count, this.bytes, this.#next] = counts
+    // What is not a number was in doubt.
+    this.#next = counts?.[2] ?? 1
+    if (counts === undefined || Number.isNaN(counts[0])) for await (const { entry, size } of this.entries()) this.#recount(entry.id, size)
+    else [this.count, this.bytes] = counts
     // Never a number again, whatever the record says.
     this.#next = Math.max(this.#next, (await this.#records.lastId()) + 1)
   }
@@ -101,7 +102,7 @@ export class EntryLog {
     const removals = instead.map(({ entry: { id } }) => this.#records.deleting(id))
     const operations = [...removals, this.#records.putting(entry.id, value)]
     const freed = instead.reduce((sum, { size }) => sum + size, 0)
-    const done = this.#change({ operations, count: 1 - instead.length, bytes: value.length - freed, adds: entry.id, removes: [], done: deferred() })
+    const done = this.#change({ operations, count: 1 - instead.length, bytes: value.length - freed, adds: entry.id, done: deferred() })
     return { stored: { entry, size: value.length }, done }
   }
 
@@ -115,8 +116,7 @@ export class EntryLog {
   remove(entries: readonly StoredEntry[], also: readonly StoreOperation[] = []): Promise<void> {
     const operations = entries.map(({ entry: { id } }) => this.#records.deleting(id))
     const bytes = entries.reduce((sum, { size }) => sum - size, 0)
-    const removes = entries.map(({ entry: { id } }) => id)
-    return this.#change({ operations: [...operations, ...also], count: -entries.length, bytes, adds: undefined, removes, done: deferred() })
+    return this.#change({ operations: [...operations, ...also], count: -entries.length, bytes, adds: undefined, done: deferred() })
   }
 
   /** Deletes what additions that failed may have left. @throws MqttError ERR_STORE */
@@ -198,8 +198,10 @@ export class EntryLog {
       const alone = removals.length < group.length ? await this.#commit(removals) : error
       for (const change of group) {
         if (change.adds !== undefined) this.#fail(change, withOutcome(error, (await this.#mayBeThere(change.adds)) ? 'unknown' : 'not-sent'))
-        else if (alone !== undefined) this.#fail(change, error)
-        if (alone !== undefined) for (const id of change.removes) this.#doubtful.add(id)
+        else if (alone !== undefined) {
+          for (const { key } of change.operations) this.#doubtful.add(key)
+          this.#fail(change, error)
+        }
       }
     }
     // In the same turn: what is asked for next begins anew.
@@ -230,16 +232,18 @@ export class EntryLog {
     const bytes = group.reduce((sum, change) => sum + change.bytes, this.bytes)
     const failed = this.#failed.first(mostChanges)
     const undoing = failed.map((id) => this.#records.deleting(id))
-    const removed = new Set(group.flatMap(({ removes }) => removes))
-    const sure = [...this.#doubtful].every((id) => removed.has(id))
-    const counts = sure ? this.#records.counting([count, bytes, this.#next]) : this.#records.uncounted
+    const operations = group.flatMap((change) => change.operations)
+    const doubtful = new Set(this.#doubtful)
+    for (const { key } of operations) doubtful.delete(key)
+    // Whoever opens the queue next counts where this one does not know.
+    const known = doubtful.size === 0 ? [count, bytes] : [Number.NaN, Number.NaN]
     try {
-      await this.#records.write([...undoing, ...group.flatMap(({ operations }) => operations), counts])
+      await this.#records.write([...undoing, ...operations, this.#records.counting([known[0] as number, known[1] as number, this.#next])])
     } catch (error) {
       return error as MqttError
     }
     this.#failed.forget(failed.length)
-    for (const id of removed) this.#doubtful.delete(id)
+    for (const { key } of operations) this.#doubtful.delete(key)
     this.count = count
     this.bytes = bytes
     for (const change of group) {

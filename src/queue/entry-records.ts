@@ -60,11 +60,6 @@ export class EntryRecords {
     return { type: 'put', key: this.#countsKey, value: sealRecord(body) }
   }
 
-  /** Whoever opens the queue next has to count. */
-  get uncounted(): StoreOperation {
-    return { type: 'delete', key: this.#countsKey }
-  }
-
   /** @throws MqttError ERR_STORE */
   async write(operations: readonly StoreOperation[]): Promise<void> {
     try {

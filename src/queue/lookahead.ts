@@ -89,7 +89,12 @@ export class Lookahead {
       const chunk: StoredEntry[] = []
       const take = (stored: StoredEntry): void => void (this.#isKept(stored) ? this.#lines.add(stored) : chunk.push(stored))
       this.#lines.clear().forEach(take)
-      await drop(chunk)
+      const ahead = [...chunk]
+      await drop(chunk).catch((error) => {
+        // They are not read again.
+        for (const stored of ahead) this.#lines.add(stored)
+        throw error
+      })
       for await (const stored of this.#log.entries(this.#read)) {
         if (stored.entry.id > last) break
         take(stored)

@@ -12,6 +12,14 @@ import type { EntryLog, StoredEntry } from './entry-log.js'
 /** Milliseconds after which a store that failed is asked again. */
 const storePatience = 1000
 
+/** Who is told. */
+export interface RemovalOwner {
+  /** The store failed: it is asked again. */
+  handleError(error: unknown): void
+  /** An entry is deleted. */
+  handleGone(stored: StoredEntry): void
+}
+
 /** Deletions under way. */
 export class Removals {
   /** Numbers of the entries. */
@@ -19,14 +27,14 @@ export class Removals {
   readonly #log: EntryLog
   readonly #changes: Changes
   readonly #stop: AbortSignal
-  readonly #handleError: (error: unknown) => void
-  #cleaning = false
+  readonly #owner: RemovalOwner
+  #cleaning: Promise<void> | undefined
 
-  constructor(log: EntryLog, changes: Changes, stop: AbortSignal, handleError: (error: unknown) => void) {
+  constructor(log: EntryLog, changes: Changes, stop: AbortSignal, owner: RemovalOwner) {
     this.#log = log
     this.#changes = changes
     this.#stop = stop
-    this.#handleError = handleError
+    this.#owner = owner
   }
 
   /** How many there are. */
@@ -46,18 +54,21 @@ export class Removals {
     this.#changes.tell()
     // Without `more` it is asked for in the same turn: who closes the queue waits for what was asked for.
     const operations = more === undefined ? [] : await this.#insist(more)
-    if (operations !== undefined) await this.#insist(() => this.#log.remove([stored], [...also, ...operations]))
+    if (operations !== undefined) await this.#insist(() => this.#delete(stored, [...also, ...operations]))
     this.#open.delete(id)
     this.#changes.tell()
     return operations !== undefined
   }
 
   /** Deletes what additions that failed may have left. */
-  async clean(): Promise<void> {
-    if (this.#cleaning) return
-    this.#cleaning = true
-    await this.#insist(() => this.#log.clean())
-    this.#cleaning = false
+  clean(): Promise<void> {
+    this.#cleaning ??= this.#clean()
+    return this.#cleaning
+  }
+
+  /** Fulfils when nothing is being cleaned up. */
+  get cleaned(): Promise<void> {
+    return this.#cleaning ?? Promise.resolve()
   }
 
   /** Waits after a failure. */
@@ -71,12 +82,22 @@ export class Removals {
     clearTimeout(timer)
   }
 
+  async #clean(): Promise<void> {
+    await this.#insist(() => this.#log.clean())
+    this.#cleaning = undefined
+  }
+
+  async #delete(stored: StoredEntry, also: readonly StoreOperation[]): Promise<void> {
+    await this.#log.remove([stored], also)
+    this.#owner.handleGone(stored)
+  }
+
   async #insist<T>(write: () => Promise<T>): Promise<T | undefined> {
     for (;;) {
       try {
         return await write()
       } catch (error) {
-        this.#handleError(error)
+        this.#owner.handleError(error)
         if (this.#stop.aborted) return undefined
         await this.pause()
       }

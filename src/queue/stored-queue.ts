@@ -176,6 +176,7 @@ class StoredQueue implements Queue {
     // Whoever opens it next is the only one who writes.
     await this.#drain.idle()
     await this.#log.idle()
+    await this.#drain.cleaned
     this.#progress.end()
     this.#release()
     this.#events.clear()

@@ -26,6 +26,8 @@ export interface EntryLink {
 export interface EntryPublisher {
   /** True while the publish of this entry is in flight, or its end was not heard. */
   isKept(key: string): boolean
+  /** The queue has made the changes that it was given: the entry is gone. Until then whoever publishes it hears of its end again. */
+  forgetEntry(key: string): void
   /** Publishes an entry once: where it is in flight already, since an earlier process perhaps, that is what this gives. */
   publishEntry(link: EntryLink, topic: string, payload: Uint8Array, options: PublishOptions): Promise<Receipt>
 }

@@ -196,6 +196,10 @@ export class SessionKeeper implements Keeper, PersistPort {
     return this.#publishes.entries.isKept(key)
   }
 
+  forgetEntry(key: string): void {
+    this.#publishes.entries.forgetEntry(key)
+  }
+
   publishEntry(...call: Parameters<Keeper['publishEntry']>): Promise<Receipt> {
     return this.#publishes.entries.publishEntry(...call)
   }

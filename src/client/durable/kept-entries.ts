@@ -20,7 +20,7 @@ interface KeptEntry {
   readonly outcome: Deferred<Receipt>
   /** The key of its publish; undefined before that was stored. */
   publish: string | undefined
-  /** It has ended, and nobody heard of it; `stored` fulfils when the record that says so is safe. */
+  /** It has ended, and nobody heard of it, or it is not deleted yet; `stored` fulfils when the record that says so is safe. */
   over: { readonly error: unknown; readonly stored: Promise<void> } | undefined
 }
 
@@ -92,21 +92,25 @@ export class KeptEntries implements EntryPublisher {
     const entry = this.#entries.get(key)
     if (entry === undefined) return
     const heard = this.#settle(entry.link, entry, error)
-    if (heard === undefined) {
-      const { promise, resolve } = deferred<void>()
-      entry.over = { error, stored: promise }
-      this.#journal.write([ending()], resolve)
-    } else if (heard && receipt === undefined) {
-      // Until the queue has deleted both, this record must not pass for one that was acknowledged: its identifier is free.
-      return this.#journal.write([ending()], () => entry.outcome.reject(error))
-    }
-    if (receipt === undefined) entry.outcome.reject(error)
-    else entry.outcome.resolve(receipt)
+    const stored = deferred<void>()
+    const settle = (): void => (receipt === undefined ? entry.outcome.reject(error) : entry.outcome.resolve(receipt))
+    if (heard !== false) entry.over = { error, stored: stored.promise }
+    // Until the queue has deleted both, the record of a failure must not pass for one that was acknowledged: its identifier is free.
+    const isFirst = heard === true && receipt === undefined
+    if (heard === undefined || isFirst) this.#journal.write([ending()], stored.resolve)
+    else stored.resolve()
+    if (isFirst) void stored.promise.then(settle)
+    else settle()
   }
 
   /** True while the publish of this entry is in flight, or its end was not heard. */
   isKept(key: string): boolean {
     return this.#entries.has(key)
+  }
+
+  /** The entry is gone, and so is its publish. */
+  forgetEntry(key: string): void {
+    if (this.#entries.get(key)?.over !== undefined) this.#entries.delete(key)
   }
 
   async #join(link: EntryLink, known: KeptEntry): Promise<Receipt> {
@@ -132,8 +136,10 @@ export class KeptEntries implements EntryPublisher {
     const changes: StoreOperation[] = [{ type: 'delete', key: publish }]
     const heard = link.ended(error, changes)
     if (heard === undefined) return undefined
+    // What the queue is to delete is known here until it has done so: it may be closed before that.
+    if (heard) return true
     this.#entries.delete(link.key)
-    if (!heard) this.#journal.insist(changes)
-    return heard
+    this.#journal.insist(changes)
+    return false
   }
 }

@@ -147,9 +147,9 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       this.#numbers.set(item, number)
       this.#resume(item, record.stage)
     }
-    // Far from what the process before may have used last: the server may hold an exchange whose record is lost.
-    const { platform, session } = this.#host
-    session.sendWindow.avoid(Math.max(...this.#found.keys(), Math.floor(platform.random() * 65_535)))
+    // Identifiers go on behind those of the process before: the server may still answer for them.
+    const last = [...this.#found.keys()].reduce((most, each) => Math.max(most, each), 0)
+    if (last > 0) this.#host.session.sendWindow.avoid((last + 32_767) % 65_535)
     this.#found.clear()
   }
 

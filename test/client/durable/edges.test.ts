@@ -210,3 +210,27 @@ describe('an entry whose publish an earlier process has left in flight', () => {
     await device.world.close()
   })
 })
+
+it.each([1, 2] as const)(
+  'at QoS %i an entry that was acknowledged and could not be deleted is not published again by the next queue of the client',
+  async (qos) => {
+    const device = new Device()
+    await device.peer()
+    const { client, queue, store } = await device.start()
+    await settled()
+    const { content } = store as MapStore
+    const entries = (): string[] => [...content.keys()].filter((key) => key.includes('/e/'))
+    await queue.publish('out/1', 'one', { qos })
+    ;(store as MapStore).before = (operations) => {
+      if (operations.some(({ key, type }) => type === 'delete' && key.includes('/e/'))) throw new Error('EIO')
+    }
+    await settled()
+    expect([device.arrived, entries().length]).toEqual([['one'], 1])
+    await queue.close({ timeout: 0 })
+    ;(store as MapStore).before = () => undefined
+    const next = await openQueue(client, { store })
+    await settled()
+    expect([device.arrived, next.size, entries(), device.keys('o')]).toEqual([['one'], 0, [], []])
+    await device.world.close()
+  },
+)

@@ -1,9 +1,15 @@
 /** Entries of a queue whose publishes an earlier process has left in flight: they end with the next process, whether its queue has read them or not. */
 import { describe, expect, it } from 'vitest'
+import type { BaseClient } from '../../../src/client/client.js'
+import { inside } from '../../../src/client/common/inside.js'
+import type { Session } from '../../../src/client/session/session.js'
 import { openQueue } from '../../../src/queue/index.js'
 import type { Store } from '../../../src/store/index.js'
 import type { MapStore } from '../../queue/rig.js'
 import { Device, kill, settled } from './rig.js'
+
+/** The parts of a client. */
+const behind = (client: BaseClient): { readonly session: Session } => (client as unknown as { [inside](): { readonly session: Session } })[inside]()
 
 /** A device whose process died when it had sent the publishes of its entries, and nothing was acknowledged. */
 async function interrupted(qos: 1 | 2): Promise<Device> {
@@ -110,6 +116,8 @@ describe.each([1, 2] as const)('entries at QoS %i whose publishes an earlier pro
     const { client, queue } = await device.start()
     await settled(40)
     expect(left(device)).toEqual([])
+    // Identifiers have gone round.
+    behind(client).session.sendWindow.avoid((1 + 32_767) % 65_535)
     device.onPacket = (packet) => packet === 'out publish 2' && kill(device, client)
     await queue.publish('out/1', 'four', { qos })
     await settled()

@@ -2,7 +2,6 @@
  * A store that fails and has written all the same, or answers late: nothing half done stays, and nobody is told what is not so.
  */
 import { describe, expect, it } from 'vitest'
-import { inside } from '../../../src/client/common/inside.js'
 import { openQueue } from '../../../src/queue/index.js'
 import type { StoreOperation } from '../../../src/store/index.js'
 import { MapStore } from '../../queue/rig.js'
@@ -16,11 +15,6 @@ class LateStore extends MapStore {
     await super.batch(operations)
     await this.after(operations)
   }
-}
-
-/** What is inside of a client. */
-interface Parts {
-  readonly session: { readonly sendWindow: { readonly reserved: ReadonlySet<number> } }
 }
 
 const quiet = (promise: Promise<unknown>): Promise<unknown> => promise.catch((error) => error)
@@ -109,19 +103,6 @@ describe('a client that takes the place of another one', () => {
 })
 
 describe('the identifier of a publish', () => {
-  it('is not used anew before its record is gone', async () => {
-    const { device, store, start } = await failing()
-    store.before = (operations) => !puts(operations, '/o/') && fail()
-    await start.client.publish('out/1', 'one', { qos: 1 })
-    const { reserved } = (start.client as unknown as Record<symbol, () => Parts>)[inside]?.().session.sendWindow ?? { reserved: undefined }
-    expect(reserved?.size).toBe(1)
-    store.before = () => undefined
-    await device.world.pass(1000)
-    await settled()
-    expect(reserved?.size).toBe(0)
-    await device.world.close()
-  })
-
   it('follows those of an earlier process: the server may still answer for them', async () => {
     const device = new Device()
     await device.peer()
@@ -164,28 +145,6 @@ describe('an entry whose publish failed before its queue was open', () => {
     expect([device.keys('o'), queue.size]).toEqual([[], 0])
     expect(store).not.toBe(left)
     await queue.close({ timeout: 0 })
-    await device.world.close()
-  })
-})
-
-describe('a session that the server has lost, which the store could not be told', () => {
-  it('does not swallow a message of the next session that has the identifier of one that was received', async () => {
-    const device = new Device()
-    const peer = await device.peer()
-    const { client } = await device.start()
-    device.onPacket = (packet) => packet === 'out pubrec 1' && kill(device, client)
-    await peer.publish('in/1', 'one', { qos: 2 })
-    await settled()
-    device.onPacket = undefined
-    device.world.broker.restart({ keepSessions: false })
-    const other = await device.world.connect(url, { clientId: 'device', cleanStart: false, sessionExpiryInterval: 3600 })
-    await other.subscribe('in/#', { qos: 2, onExit: 'detach' })
-    await other.disconnect({ sessionExpiryInterval: 3600 })
-    await device.start()
-    const again = await device.world.connect(url, { clientId: 'peer 2' })
-    await again.publish('in/1', 'two', { qos: 2 })
-    await settled()
-    expect(device.seen.map(({ text }) => text)).toEqual(['one', 'two'])
     await device.world.close()
   })
 })
