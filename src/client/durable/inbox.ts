@@ -38,6 +38,8 @@ export class Inbox implements MessageTaker {
   /** Of messages that were acknowledged when the latest PINGRESP of this connection came. */
   #acknowledged = new Map<number, InboundRecord>()
   #counter = 0
+  /** What is forgotten, and is in the store still. */
+  #clearing: Promise<void> | undefined
   /** What this read brought. */
   #waiting: Waiting[] = []
   #operations: StoreOperation[] = []
@@ -140,8 +142,13 @@ export class Inbox implements MessageTaker {
    */
   clear(): Promise<void> | undefined {
     const changes = [...this.#known.keys()].flatMap((packetId) => this.#forgetting(packetId))
-    if (changes.length === 0) return undefined
-    return new Promise((resolve) => this.#journal.write(changes, resolve))
+    if (changes.length > 0) {
+      const cleared = new Promise<void>((resolve) => this.#journal.write(changes, resolve)).then(() => {
+        if (this.#clearing === cleared) this.#clearing = undefined
+      })
+      this.#clearing = cleared
+    }
+    return this.#clearing
   }
 
   #forgetting(packetId: number): StoreOperation[] {

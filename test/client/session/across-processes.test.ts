@@ -63,6 +63,14 @@ describe('a QoS 2 message that an earlier process had received', () => {
   })
 })
 
+describe('an identifier that an earlier process had received', () => {
+  it('is that of another message where it comes without DUP', () => {
+    const { inbound } = windows()
+    inbound.ids.set(2, QOS2_EARLIER)
+    expect(inbound.handlePublish(2, 2)).toBeGreaterThanOrEqual(0)
+  })
+})
+
 describe('PUBREL whose record was not written when the connection ended', () => {
   function interrupted() {
     const all = windows()

@@ -11,8 +11,8 @@ export const durableDefects: readonly Defect[] = [
     name: 'a publish is sent before it is stored',
     by: ['early'],
     file: 'client/durable/kept-publishes.ts',
-    find: "this.#journal.write([putting(key, this.#encode(item, 'sent', item.payload))], written, failed)",
-    replace: "this.#journal.write([putting(key, this.#encode(item, 'sent', item.payload))], () => undefined, failed)\n    written()",
+    find: 'this.#journal.write([putting(key, body)], written, failed)',
+    replace: 'this.#journal.write([putting(key, body)], () => undefined, failed)\n    queueMicrotask(written)',
   },
   {
     name: 'PUBREL before its record',
@@ -55,8 +55,8 @@ export const durableDefects: readonly Defect[] = [
     name: 'an entry and its publish end in two batches',
     by: ['twice', 'lost', 'left'],
     file: 'client/durable/kept-entries.ts',
-    find: 'const heard = link.ended(error, changes, made)',
-    replace: 'const heard = link.ended(error, [], made)\n    if (heard === true) this.#journal.insist(changes)',
+    find: 'const heard = link.ended(error, changes)',
+    replace: 'const heard = link.ended(error, [])\n    if (heard === true) this.#journal.insist(changes)',
   },
   {
     name: 'each process counts its messages from the start',
@@ -74,10 +74,10 @@ export const durableDefects: readonly Defect[] = [
   },
   {
     name: 'a recovered publish has no DUP',
-    by: ['wire'],
-    file: 'client/durable/kept-publishes.ts',
-    find: 'item.length = record.length',
-    replace: 'item.length = 0',
+    by: ['wire', 'broker', 'twice', 'lost'],
+    file: 'client/publishing/unacknowledged.ts',
+    find: 'output.publish(topic, item.payload, wire, packetId, true)',
+    replace: 'output.publish(topic, item.payload, wire, packetId, false)',
   },
   {
     name: 'the id of a message is that of its packet identifier',
@@ -97,8 +97,8 @@ export const durableDefects: readonly Defect[] = [
     name: 'an entry is published again beside its recovered publish',
     by: ['twice'],
     file: 'client/durable/kept-publishes.ts',
-    find: 'link && this.entries.restore(link, key))',
-    replace: "link && this.entries.restore({ ...link, key: '' }, key))",
+    find: 'this.entries.restore(record.link, this.#keys.publish(number))',
+    replace: "this.entries.restore({ ...record.link, key: '' }, this.#keys.publish(number))",
   },
   {
     name: 'a recovered publish ends untold',
