@@ -175,10 +175,9 @@ export function offlinePolicy({ options, again }: QueuedPublish, { offline }: Ou
  * Is it sent anew when the session is lost? A clean 3.1.1 session is lost with every connection: whoever wants that has no use for repeats, unless it
  * is said.
  */
-export function republishes(
-  { options }: QueuedPublish,
-  { options: { outbound, cleanStart }, session }: Pick<PublishingHost, 'options' | 'session'>,
-): boolean {
+export function republishes({ options }: QueuedPublish, host: Pick<PublishingHost, 'options' | 'session'>): boolean {
+  const { outbound, cleanStart } = host.options
+  const { session } = host
   const usual = options.qos === 1 && !(session.version === 4 && cleanStart)
   return (options.onSessionLost ?? outbound.onSessionLost ?? (usual ? 'republish' : 'reject')) === 'republish'
 }
