@@ -13,6 +13,7 @@ const printing = 'how Node prints objects'
 
 /** File to the reason, or to titles of its tests with the reason of each. */
 export const leftOut: Readonly<Record<string, string | Readonly<Record<string, string>>>> = {
+  'client/durable/entries.test.ts': 'waits for a timer of the platform, whose time stands still there',
   'client/connect.test.ts': sockets,
   'client/cost-bytes.test.ts': counted,
   'client/cost.test.ts': counted,
@@ -58,6 +59,7 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'wire/scanner.test.ts': { 'holds nothing of the chunk': memory },
   'wire/shared-text.test.ts': 'puts a decoder of its own in place of the platform’s',
   'wire/strict-mqtt-packet-property.test.ts': 'compares with a codec that is written for Node',
+  'world/durable/world.test.ts': 'runs the command of the world in a process of its own',
   'world/world.test.ts': processes,
 }
 
