@@ -80,10 +80,19 @@ export class Inbox implements MessageTaker {
     const { router } = this.#host
     // Nothing overtakes what waits.
     if (view.qos === 0 && this.#waiting.length + this.#writes === 0) return router.handleMessage(view, record, ticket, limit)
+    const print = view.qos === 0 ? 0 : printOf(view, record.name)
+    const known = this.#known.get(view.packetId)
+    const isKnown = known !== undefined && view.dup && known.print === print && known.qos === view.qos
+    // It was received, once and for all.
+    if (isKnown && known.received) {
+      router.handleRepeat()
+      this.#host.settle(ticket, 0)
+      return
+    }
     const size = costOf(view, record.name)
     if (!router.budget.affords(size, record.name, ticket)) return
     router.budget.add(size)
-    const settler = view.qos === 0 ? this.#host : new Outcome(this.#host, this.#identify(view, record.name))
+    const settler = view.qos === 0 ? this.#host : new Outcome(this.#host, idOf(isKnown ? this.#again(view, known) : this.#take(view, print)))
     this.#waiting.push({ view: copied(view), record, ticket, size, settler })
   }
 
@@ -175,20 +184,23 @@ export class Inbox implements MessageTaker {
     if (this.#writes === 0 && reader !== undefined && links.current?.reader === reader) reader.release()
   }
 
-  // A repeat has the id that it had before. DUP says no more than that there may be an earlier copy: what differs is another message.
-  #identify(view: PublishView, topic: string): string {
-    const { packetId, qos, dup } = view
-    const print = crc32c(view.payload(), crc32c(encoder.encode(topic)))
-    const known = this.#known.get(packetId)
-    if (dup && known?.print === print && known.qos === qos) {
-      this.#acknowledged.delete(packetId)
-      return idOf(known)
-    }
+  // The server may send it once more.
+  #again({ packetId }: PublishView, known: InboundRecord): InboundRecord {
+    this.#acknowledged.delete(packetId)
+    return known
+  }
+
+  #take({ packetId, qos }: PublishView, print: number): InboundRecord {
     const record = { qos, received: false, epoch: this.#epoch, counter: ++this.#counter, print }
     this.#known.set(packetId, record)
     this.#operations.push(putting(this.#keys.inbound(packetId), encodeInbound(record)))
-    return idOf(record)
+    return record
   }
+}
+
+// DUP says no more than that there may be an earlier copy: what differs from it is another message.
+function printOf(view: PublishView, topic: string): number {
+  return crc32c(view.payload(), crc32c(encoder.encode(topic)))
 }
 
 function idOf({ epoch, counter }: InboundRecord): string {

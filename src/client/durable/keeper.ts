@@ -106,6 +106,7 @@ async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys
 /** The session of one client. */
 export class SessionKeeper implements Keeper, PersistPort {
   readonly durable = true
+  readonly recognises: boolean
   readonly store: Store
   readonly #host: DurableHost
   readonly #keys: SessionKeys
@@ -139,6 +140,7 @@ export class SessionKeeper implements Keeper, PersistPort {
     this.#session = { clientId: known?.clientId ?? '', epoch: Math.max((known?.epoch ?? 0) + 1, Math.floor(platform.date())) }
     this.#inbox = new Inbox(host, this.#journal, keys, this.#session.epoch)
     this.#inbound = inbound ? this.#inbox : undefined
+    this.recognises = inbound
     session.known = known !== undefined
     host.clientId ||= this.#session.clientId
   }
@@ -228,6 +230,7 @@ export class SessionKeeper implements Keeper, PersistPort {
     if (this.#stopped) return
     this.#stopped = true
     this.#journal.stop()
+    this.#publishes.entries.stop()
     this.#leave()
     this.#release()
   }

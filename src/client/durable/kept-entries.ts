@@ -8,6 +8,7 @@ import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { PublishOptions, Receipt } from '../api/index.js'
 import { type Deferred, deferred } from '../common/abort.js'
 import type { EntryLink, EntryPublisher } from '../common/inside.js'
+import { closedError, withOutcome } from '../common/outcome.js'
 import { publishCall } from '../parsing/requests.js'
 import { sessionLost } from '../publishing/queued-publish.js'
 import type { Journal } from './journal.js'
@@ -111,6 +112,11 @@ export class KeptEntries implements EntryPublisher {
   /** The entry is gone, and so is its publish. */
   forgetEntry(key: string): void {
     if (this.#entries.get(key)?.over !== undefined) this.#entries.delete(key)
+  }
+
+  /** The client is over: how they end is for the next one. */
+  stop(): void {
+    for (const { outcome } of this.#entries.values()) outcome.reject(withOutcome(closedError(), 'unknown'))
   }
 
   async #join(link: EntryLink, known: KeptEntry): Promise<Receipt> {

@@ -14,6 +14,8 @@ export type PersistOperation = 'put-release' | 'put-inbound' | 'delete-inbound'
 export interface PersistPort {
   /** False where nothing has to be asked for. */
   readonly durable: boolean
+  /** True where repeats of what was received on earlier connections are found by their content: they get tickets as messages do. */
+  readonly recognises?: boolean
   /** Asks for a write; `granted` is called once it is safe, unless the session is reset before. Only where `durable`. */
   request(operation: PersistOperation, id: number, granted: () => void): void
   /** PINGRESP came: the server has read what was sent before PINGREQ. */

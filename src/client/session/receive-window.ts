@@ -93,9 +93,8 @@ export class ReceiveWindow extends Arrivals {
     const state = this.ids.get(id)
     if (state !== 0 && state !== QOS2_EARLIER) return this.#handleRepeat(id, qos, state, dup)
     if (this.open >= this.#receiveMaximum && !this.#bears()) return this.#break(0x93)
-    const { durable } = this.#host.persistence
-    // A session that was lost may be on record still: without DUP it is another message.
-    if (state === QOS2_EARLIER && qos === 2 && (dup || !durable)) {
+    const { durable, recognises } = this.#host.persistence
+    if (state === QOS2_EARLIER && qos === 2 && !recognises) {
       // It was received, once and for all, on an earlier connection; PUBREC leaves behind those of what came before it on this one [MQTT-4.6.0-3].
       this.open += 1
       this.ids.set(id, QOS2_IN_HAND)
@@ -104,7 +103,7 @@ export class ReceiveWindow extends Arrivals {
       return REPEAT
     }
     // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free, also for a later process.
-    if (state === QOS2_EARLIER && durable) this.#host.persistence.request('delete-inbound', id, () => undefined)
+    if (state === QOS2_EARLIER && qos === 1 && durable) this.#host.persistence.request('delete-inbound', id, () => undefined)
     this.open += 1
     this.ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
     const value = (id << idShift) | (qos === 2 ? qos2Flag : 0)

@@ -1,5 +1,6 @@
 /** Sessions in stores that answer late or oddly, and what is left of them when clients and queues end at odd times. */
 import { describe, expect, it } from 'vitest'
+import type { BaseClient } from '../../../src/client/client.js'
 import { openQueue } from '../../../src/queue/index.js'
 import type { Store, StoreOperation } from '../../../src/store/index.js'
 import { MapStore } from '../../queue/rig.js'
@@ -14,17 +15,22 @@ function gate(): { readonly open: () => void; readonly opened: Promise<void> } {
   return { open, opened }
 }
 
+/** A client whose session is not read before `open()` was called. */
+function slowlyRead(): { readonly device: Device; readonly first: BaseClient; readonly open: () => void } {
+  const device = new Device()
+  const store = device.store as MapStore
+  const { open, opened } = gate()
+  const read = store.get.bind(store)
+  store.get = async (key) => {
+    await opened
+    return read(key)
+  }
+  return { device, first: new device.world.Client(url, { clientId: 'device', store }), open }
+}
+
 describe('a client that ends while its session is being read', () => {
   it('lets the next one wait for the session, and go on', async () => {
-    const device = new Device()
-    const store = device.store as MapStore
-    const { open, opened } = gate()
-    const read = store.get.bind(store)
-    store.get = async (key) => {
-      await opened
-      return read(key)
-    }
-    const first = new device.world.Client(url, { clientId: 'device', store })
+    const { device, first, open } = slowlyRead()
     const ended = expect(first.connect()).rejects.toMatchObject({ code: 'ERR_CLOSED' })
     first.destroy()
     await ended
@@ -37,15 +43,7 @@ describe('a client that ends while its session is being read', () => {
   })
 
   it('lets of several only one go on', async () => {
-    const device = new Device()
-    const store = device.store as MapStore
-    const { open, opened } = gate()
-    const read = store.get.bind(store)
-    store.get = async (key) => {
-      await opened
-      return read(key)
-    }
-    const first = new device.world.Client(url, { clientId: 'device', store })
+    const { device, first, open } = slowlyRead()
     first.connect().catch(() => undefined)
     first.destroy()
     const next = [device.client(), device.client()].map((client) =>
@@ -234,3 +232,18 @@ it.each([1, 2] as const)(
     await device.world.close()
   },
 )
+
+it('a queue ends at once whose client has ended while an entry was in flight, and the entry stays', async () => {
+  const device = new Device()
+  await device.peer()
+  const { client, queue } = await device.start()
+  device.onPacket = (packet) => packet.startsWith('out publish') && client.destroy()
+  const { delivered } = await queue.publish('out/1', 'one', { qos: 2 })
+  const told = delivered.catch(({ code }) => code)
+  await settled()
+  expect(client.state).toBe('closed')
+  const closing = queue.close().then(() => 'closed')
+  expect(await Promise.race([closing, settled(100).then(() => 'late')])).toBe('closed')
+  expect([await told, device.keys('o').length]).toEqual(['ERR_QUEUE_CLOSED', 1])
+  await device.world.close()
+})

@@ -289,6 +289,28 @@ describe('incoming messages', () => {
     await device.world.close()
   })
 
+  it('at QoS 2 with another content than what was received are other messages, also with DUP', async () => {
+    const device = new Device()
+    const peer = await device.peer()
+    const { client } = await device.start()
+    device.onPacket = (packet) => packet === 'out pubrec 1' && kill(device, client)
+    await peer.publish('in/1', 'one', { qos: 2 })
+    await settled()
+    device.onPacket = undefined
+    // As if the record were of a session that is gone: the store was never told.
+    const [key] = device.keys('i') as [string]
+    const { content } = device.store as MapStore
+    const record = decodeInbound(content.get(key) as Uint8Array) as InboundRecord
+    expect(record.received).toBe(true)
+    content.set(key, sealRecord(encodeInbound({ ...record, print: record.print ^ 1 })))
+    await device.start()
+    await settled()
+    expect(device.seen.map(({ text }) => text)).toEqual(['one', 'one'])
+    expect(device.seen[0]?.id).not.toBe(device.seen[1]?.id)
+    expect(device.packets.slice(-2)).toEqual(['in pubrel 1', 'out pubcomp 1'])
+    await device.world.close()
+  })
+
   it('with another content under the same identifier are other messages, also with DUP', async () => {
     const device = new Device()
     const peer = await device.peer()

@@ -7,12 +7,13 @@ import { SendWindow } from '../../../src/client/session/send-window.js'
 import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
 
 /** Windows over a store that grants when it is told to. */
-function windows() {
+function windows(recognises = false) {
   const acks = new AckQueue()
   const grants: (() => void)[] = []
   const faults: number[] = []
   const persistence = {
     durable: true,
+    recognises,
     request: (_operation: string, _id: number, grant: () => void) => void grants.push(grant),
     confirm: () => undefined,
     reset: () => undefined,
@@ -64,10 +65,13 @@ describe('a QoS 2 message that an earlier process had received', () => {
 })
 
 describe('an identifier that an earlier process had received', () => {
-  it('is that of another message where it comes without DUP', () => {
-    const { inbound } = windows()
-    inbound.ids.set(2, QOS2_EARLIER)
-    expect(inbound.handlePublish(2, 2)).toBeGreaterThanOrEqual(0)
+  it('gets a ticket where repeats are found by their content, with DUP or without', () => {
+    for (const dup of [false, true]) {
+      const { inbound, grants } = windows(true)
+      inbound.ids.set(2, QOS2_EARLIER)
+      expect(inbound.handlePublish(2, 2, dup)).toBeGreaterThanOrEqual(0)
+      expect(grants).toEqual([])
+    }
   })
 })
 

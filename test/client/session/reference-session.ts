@@ -92,7 +92,7 @@ export class ReferenceSession {
       if (!this.#tolerates) return 'close 147'
     }
     // A server that was set back may use it for something else: what the record says of it is over.
-    if ((qos === 1 || (this.#durable && !dup)) && this.earlier.delete(id) && this.#durable) this.#write('delete-inbound', id, () => undefined)
+    if (qos === 1 && this.earlier.delete(id) && this.#durable) this.#write('delete-inbound', id, () => undefined)
     // Its PUBREC leaves in the order of arrival.
     if (this.earlier.delete(id)) {
       this.messages.push({ ticket: this.tickets++, id, qos, phase: 'settled', code: 0 })
