@@ -10,7 +10,8 @@ import { widen } from './widen.js'
 const filters = ['in/a', 'in/+', 'in/#', 'in/b/c', '$share/g/in/a'] as const
 const topics = ['in/a', 'in/b', 'in/b/c'] as const
 const styles: readonly Style[] = ['loop', 'loop', 'break', 'batches', 'manual', 'on-receive', 'listen', 'read']
-const kinds: readonly FaultKind[] = [
+/** Faults of links and brokers, as often as they are chosen. */
+export const commonFaults = [
   'reset',
   'reset',
   'reset',
@@ -25,6 +26,9 @@ const kinds: readonly FaultKind[] = [
   'restart-keep',
   'restart-keep',
   'restart-lose',
+] as const
+const kinds: readonly FaultKind[] = [
+  ...commonFaults,
   'drop-packet',
   'double-packet',
   'delay-packet',

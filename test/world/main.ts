@@ -8,10 +8,10 @@ import { eagerScanner } from '../wasm/eager.js'
 import { readWith } from './client-options.js'
 import { faultPairs, resets, singleFaults } from './faults.js'
 import { generate } from './generate.js'
-import type { Finding } from './history.js'
+import { type Outcome, Runner } from './runner.js'
 import { scenarios } from './scenarios.js'
 import type { Schedule } from './schedule.js'
-import { parsed, shown, shrink } from './shrink.js'
+import { parsed } from './shrink.js'
 import { wideScenarios } from './wide-scenarios.js'
 import { catchStrays, isCareful, World } from './world.js'
 
@@ -69,50 +69,15 @@ export interface Done {
   readonly trace: readonly string[]
 }
 
-const started = performance.now()
-const mostShrunk = 8
 const stackLines = Error.stackTraceLimit
 const task = workerData as Task
 if (task.scanner === true) readWith(eagerScanner())
 
-class Runner {
-  schedules = 0
-  seeds = 0
-  failed = 0
-  events = 0
-  readonly reports: Report[] = []
-  readonly #known = new Set<string>()
-
-  get over(): boolean {
-    return (task.hasty && this.failed > 0) || performance.now() - started > task.limit * 1000
-  }
-
-  async run(schedule: Schedule): Promise<readonly string[]> {
-    // A third of the time goes into stacks of errors. Worlds that look for secrets have them, as a replay has.
-    Error.stackTraceLimit = isCareful(schedule) ? stackLines : 0
-    const { findings, steps, events } = await new World(schedule).run()
-    this.schedules += 1
-    if (task.counter !== undefined) Atomics.add(task.counter, 0, 1)
-    this.events += events
-    const counted = findings.filter(({ rule }) => task.rules?.includes(rule) ?? true)
-    if (counted.length > 0) await this.#report(schedule, counted)
-    return steps
-  }
-
-  async #report(schedule: Schedule, findings: readonly Finding[]): Promise<void> {
-    this.failed += 1
-    const after = (performance.now() - started) / 1000
-    for (const { rule, detail } of findings) {
-      const kind = `${rule} ${detail.replace(/\d+/g, '#')}`
-      if (this.#known.has(kind)) continue
-      this.#known.add(kind)
-      const small =
-        this.#known.size > mostShrunk || task.hasty || task.raw === true
-          ? schedule
-          : await shrink(schedule, rule, async (candidate) => (await new World(candidate).run()).findings)
-      this.reports.push({ rule, detail, name: schedule.name, seed: schedule.seed, schedule: shown(small), after })
-    }
-  }
+async function play(schedule: Schedule): Promise<Outcome> {
+  // A third of the time goes into stacks of errors. Worlds that look for secrets have them, as a replay has.
+  Error.stackTraceLimit = isCareful(schedule) ? stackLines : 0
+  const { findings, steps, events } = await new World(schedule).run()
+  return { findings, moments: steps, events }
 }
 
 function mine(index: number): boolean {
@@ -124,7 +89,7 @@ function sampled(index: number): boolean {
   return mine(index) && Math.floor(index / task.parts) % task.every === task.offset
 }
 
-async function enumerate(runner: Runner): Promise<void> {
+async function enumerate(runner: Runner<Schedule>): Promise<void> {
   let index = 0
   for (const scenario of wideScenarios) {
     if (!scenario.name.includes(task.only) || runner.over || !mine(index++)) continue
@@ -145,7 +110,7 @@ async function enumerate(runner: Runner): Promise<void> {
 }
 
 // In a hurry: every scenario as it is, then by turns one with a reset at some step, and one from a random seed.
-async function skim(runner: Runner): Promise<void> {
+async function skim(runner: Runner<Schedule>): Promise<void> {
   const steps: (readonly string[])[] = []
   if (task.wide === true) for (const scenario of wideScenarios) if (!runner.over) await runner.run(scenario)
   for (const scenario of scenarios) steps.push(await runner.run(scenario))
@@ -154,14 +119,6 @@ async function skim(runner: Runner): Promise<void> {
     const schedule = all[(index * 7919) % all.length]
     if (schedule !== undefined && index < all.length) await runner.run(schedule)
     await runner.run(generate(task.first + index))
-  }
-}
-
-async function random(runner: Runner): Promise<void> {
-  for (let seed = task.first; seed < task.first + task.seeds && !runner.over; seed++) {
-    if (!mine(seed)) continue
-    await runner.run(generate(seed))
-    runner.seeds += 1
   }
 }
 
@@ -177,10 +134,9 @@ async function replay(text: string): Promise<string[]> {
 }
 
 catchStrays()
-const runner = new Runner()
+const runner = new Runner<Schedule>(task, play)
 if (task.hasty) await skim(runner)
-else await random(runner)
+else await runner.runSeeds(generate)
 if (task.enumerate) await enumerate(runner)
 const trace = task.replay === undefined ? [] : await replay(task.replay)
-const { schedules, seeds, failed, reports, events } = runner
-parentPort?.postMessage({ schedules, seeds, failed, reports, events, trace } satisfies Done)
+parentPort?.postMessage(runner.done(trace))

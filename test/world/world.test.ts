@@ -4,10 +4,9 @@
  * The long runs are child processes of the runner, so that they use every core. A push has 2,000 seeds and each eighth of the enumerated faults, others
  * each time; with MQWIRE_LONG there are 20,000 seeds and every fault.
  */
-import { spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { WorldClock } from './clock.js'
+import { runCommand } from './command.js'
 import { generate } from './generate.js'
 import { Random } from './random.js'
 import { scenarios } from './scenarios.js'
@@ -16,17 +15,7 @@ import { parsed, shown, shrink } from './shrink.js'
 import { World } from './world.js'
 
 const long = process.env['MQWIRE_LONG'] !== undefined
-const runner = fileURLToPath(new URL('../../.ci/world.mjs', import.meta.url))
-
-/** Runs the runner; gives its exit code and what it printed. */
-function run(...args: string[]): Promise<{ code: number | null; text: string }> {
-  return new Promise((resolve) => {
-    const child = spawn(process.execPath, [runner, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-    let text = ''
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (part: string) => (text += part))
-    child.on('close', (code) => resolve({ code, text }))
-  })
-}
+const run = runCommand
 
 describe('the virtual world', () => {
   test('I1 to I9: single faults at the steps of the base scenarios, and random seeds', { timeout: 1_200_000 }, async () => {

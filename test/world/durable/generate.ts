@@ -3,30 +3,13 @@
  *
  * The same seed gives the same schedule for ever, as long as this file stays as it is.
  */
+import { commonFaults } from '../generate.js'
 import type { HabitName } from '../habits.js'
 import { Random } from '../random.js'
 import type { Fault, Op, Schedule, Setup } from './schedule.js'
 
 const habits: readonly HabitName[] = ['none', 'none', 'none', 'gathered', 'late', 'releases-late', 'unknown-releases', 'excessive', 'mosquitto']
-const troubles = [
-  'reset',
-  'reset',
-  'reset',
-  'end',
-  'cut-up',
-  'cut-up',
-  'cut-down',
-  'cut-down',
-  'stall',
-  'stall-up',
-  'stall-down',
-  'restart-keep',
-  'restart-keep',
-  'restart-lose',
-  'refuse-dial',
-  'connack-88',
-  'server-busy',
-] as const
+const troubles = [...commonFaults, 'refuse-dial', 'connack-88', 'server-busy'] as const
 
 /** Makes the schedule of a seed. */
 export function generate(seed: number): Schedule {

@@ -3,6 +3,7 @@
  *
  * A run counts its moments: every timer, every packet in and out, every step of the disk. A crash strikes at one of them, or at a time.
  */
+import type { commonFaults } from '../generate.js'
 import type { HabitName } from '../habits.js'
 import type { PipeOptions } from '../pipe.js'
 
@@ -82,19 +83,7 @@ export type Op =
   | { readonly at: number; readonly do: 'replace'; readonly how: 'disconnect' | 'destroy'; readonly delay: number }
 
 /** What may go wrong with the network and the broker, as in the other world. */
-type NetworkFault =
-  | 'reset'
-  | 'end'
-  | 'cut-up'
-  | 'cut-down'
-  | 'stall'
-  | 'stall-up'
-  | 'stall-down'
-  | 'restart-keep'
-  | 'restart-lose'
-  | 'refuse-dial'
-  | 'connack-88'
-  | 'server-busy'
+type NetworkFault = (typeof commonFaults)[number] | 'refuse-dial' | 'connack-88' | 'server-busy'
 
 /** What goes wrong. */
 export type Fault =

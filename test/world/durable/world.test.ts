@@ -4,26 +4,15 @@
  * The long runs are child processes of the runner. A push has some hundred seeds and each fourth crash, others each time; with MQWIRE_LONG there are 5,000
  * seeds and every crash.
  */
-import { spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { runCommand } from '../command.js'
 import { parsed, shown } from '../shrink.js'
 import { generate } from './generate.js'
 import { LowIdentifiers } from './low-identifiers.js'
 import { scenarios } from './scenarios.js'
 
 const long = process.env['MQWIRE_LONG'] !== undefined
-const runner = fileURLToPath(new URL('../../../.ci/world.mjs', import.meta.url))
-
-/** Runs the runner; gives its exit code and what it printed. */
-function run(...args: string[]): Promise<{ code: number | null; text: string }> {
-  return new Promise((resolve) => {
-    const child = spawn(process.execPath, [runner, '--durable', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-    let text = ''
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (part: string) => (text += part))
-    child.on('close', (code) => resolve({ code, text }))
-  })
-}
+const run = (...args: string[]) => runCommand('--durable', ...args)
 
 describe('a device whose process dies and comes back', () => {
   test('at the moments of the scenarios: each step of the disk, each packet, each timer', { timeout: 1_200_000 }, async () => {
