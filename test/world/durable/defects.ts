@@ -83,8 +83,8 @@ export const durableDefects: readonly Defect[] = [
     name: 'the id of a message is that of its packet identifier',
     by: ['id'],
     file: 'client/durable/inbox.ts',
-    find: 'if (dup && known?.print === print && known.qos === qos) {',
-    replace: 'if (known !== undefined) {',
+    find: 'const isKnown = known !== undefined && view.dup && known.print === print && known.qos === view.qos',
+    replace: 'const isKnown = known !== undefined',
   },
   {
     name: 'the queue says yes before the store does',
@@ -122,13 +122,6 @@ export const durableDefects: readonly Defect[] = [
     replace: '',
   },
   {
-    name: 'of two publishes with one identifier the older goes on',
-    by: ['damaged', 'recovered', 'lost', 'twice', 'left'],
-    file: 'client/durable/kept-publishes.ts',
-    find: '    if (earlier !== undefined) this.#supersede(earlier)\n',
-    replace: '    if (earlier !== undefined) return true\n',
-  },
-  {
     name: 'an entry that could not be added is left behind',
     by: ['left', 'arrived'],
     file: 'queue/entry-log.ts',
@@ -139,13 +132,14 @@ export const durableDefects: readonly Defect[] = [
     name: 'PUBREC of an earlier process overtakes others',
     by: ['broker'],
     file: 'client/session/receive-window.ts',
-    find: `      this.ids.set(id, QOS2_IN_HAND)
-      this.push((id << idShift) | qos2Flag | READY)
-      this.#drain()
-`,
-    replace: `      this.ids.set(id, QOS2_RECEIVED)
+    find: 'if (state === QOS2_EARLIER && qos === 2 && !recognises) {',
+    replace: `if (state === QOS2_EARLIER && qos === 2 && recognises) {
+      this.open += 1
+      this.ids.set(id, QOS2_RECEIVED)
       this.#host.acks.push(PUBREC, id, 0)
-`,
+      return REPEAT
+    }
+    if (state === QOS2_EARLIER && qos === 2 && !recognises) {`,
   },
   {
     name: 'records of incoming messages stay for ever',
