@@ -10,10 +10,11 @@ import { connect } from 'mqwire'
 import { openQueue } from 'mqwire/queue'
 import { levelStore } from 'mqwire/store/level'
 import { finish, settings } from '../programs/rounds.js'
-import { bareLevel, recorded, replay } from './recorded.js'
+import { bareLevel, recorded, replay, replayInSteps } from './recorded.js'
 
 const { port, durability, shared, entries, rounds } = settings
 const sync = durability === 'sync'
+const warmUp = 3
 const payload = Buffer.alloc(256, 'x')
 const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-bench-queue-'))
 const store = await levelStore(path.join(folder, 'queue'), { durability })
@@ -34,8 +35,11 @@ async function rate(count, work) {
 async function beside(count, work, results) {
   const { result, batches } = await recorded(() => rate(count, work))
   results.mqwire.push(result)
-  results.LevelDB.push(await rate(count, () => replay(level, batches, sync)))
+  results.arrays.push(await rate(count, () => replay(level, batches, sync)))
+  results.steps.push(await rate(count, () => replayInSteps(level, batches, sync)))
 }
+
+const noResults = () => ({ mqwire: [], arrays: [], steps: [] })
 
 async function storeAll(queue, count, atOnce) {
   for (let done = 0; done < count; done += atOnce) {
@@ -49,12 +53,12 @@ async function drain() {
   return queue
 }
 
-const stored = { 1: { mqwire: [], LevelDB: [] }, 100: { mqwire: [], LevelDB: [] } }
-const drained = { mqwire: [], LevelDB: [] }
+const stored = { 1: noResults(), 100: noResults() }
+const drained = noResults()
 
-// The first round is for the compiler.
-for (let round = -1; round < rounds; round++) {
-  const into = (results) => (round < 0 ? { mqwire: [], LevelDB: [] } : results)
+// The first rounds are for the compiler.
+for (let round = -warmUp; round < rounds; round++) {
+  const into = (results) => (round < 0 ? noResults() : results)
   const filling = await openQueue(nowhere, limits)
   await beside(Math.ceil(entries / 20), () => storeAll(filling, Math.ceil(entries / 20), 1), into(stored[1]))
   await beside(entries, () => storeAll(filling, entries, 100), into(stored[100]))

@@ -36,11 +36,18 @@ export interface AttemptConfig {
   keyOf(stored: StoredEntry): string
 }
 
+/** Attempts that began in one turn: they have one signal, and one timer. */
+interface Group {
+  readonly controller: AbortController
+  timer: ReturnType<typeof setTimeout> | undefined
+  /** Those that are not over. */
+  readonly open: Set<Attempt>
+}
+
 /** One publish of an entry. */
 interface Attempt {
   readonly stored: StoredEntry
-  readonly controller: AbortController
-  timer: ReturnType<typeof setTimeout> | undefined
+  readonly group: Group
   /** It counts no more. */
   over: boolean
   /** What ends its publish in the store. */
@@ -53,6 +60,8 @@ export class Attempts {
   readonly #config: AttemptConfig
   readonly #owner: AttemptOwner
   readonly #open = new Map<number, Attempt>()
+  /** What begins in this turn. */
+  #group: Group | undefined
   #watching = false
   #abandoned = false
 
@@ -90,10 +99,10 @@ export class Attempts {
 
   /** Publishes an entry. */
   begin(stored: StoredEntry): void {
-    const attempt: Attempt = { stored, controller: new AbortController(), timer: undefined, over: false, also: [] }
+    this.#group ??= this.#newGroup()
+    const attempt: Attempt = { stored, group: this.#group, over: false, also: [] }
+    this.#group.open.add(attempt)
     this.#open.set(stored.entry.id, attempt)
-    // In the store of the session it is published once, however long that takes.
-    if (!this.#config.shared) this.#arm(attempt)
     // A publisher that throws rejects, and one that gives no promise has taken it.
     const sent = new Promise<unknown>((resolve) => resolve(this.#publish(attempt)))
     sent.then(
@@ -107,14 +116,24 @@ export class Attempts {
     this.#abandoned = true
     for (const attempt of this.#open.values()) {
       this.#end(attempt)
-      attempt.controller.abort()
+      attempt.group.controller.abort()
     }
+  }
+
+  #newGroup(): Group {
+    const group: Group = { controller: new AbortController(), timer: undefined, open: new Set() }
+    // In the store of the session it is published once, however long that takes.
+    if (!this.#config.shared) this.#arm(group)
+    queueMicrotask(() => {
+      this.#group = undefined
+    })
+    return group
   }
 
   #publish(attempt: Attempt): Promise<unknown> {
     const { stored } = attempt
     const { topic, payload, qos, retain } = stored.entry
-    const options = { qos, retain, properties: this.#propertiesOf(stored), signal: attempt.controller.signal }
+    const options = { qos, retain, properties: this.#propertiesOf(stored), signal: attempt.group.controller.signal }
     if (!this.#config.shared) return this.#publisher.publish(topic, payload, options)
     const keeper = insideOf(this.#publisher)?.publishQueue?.keeper
     // The client has not read the store yet.
@@ -139,18 +158,17 @@ export class Attempts {
     return modern ? { ...properties, messageExpiryInterval: seconds } : properties
   }
 
-  #arm(attempt: Attempt): void {
-    attempt.timer = setTimeout(() => this.#handleTimeout(attempt), this.#config.publishTimeout)
+  #arm(group: Group): void {
+    group.timer = setTimeout(() => this.#handleTimeout(group), this.#config.publishTimeout)
   }
 
   // Time without a connection does not count.
-  #handleTimeout(attempt: Attempt): void {
+  #handleTimeout(group: Group): void {
     this.#watch()
-    attempt.timer = setTimeout(() => {
-      if (attempt.over) return
-      if (this.#watching) return this.#arm(attempt)
-      this.#handleFailure(attempt, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }))
-      attempt.controller.abort()
+    group.timer = setTimeout(() => {
+      if (this.#watching) return this.#arm(group)
+      for (const attempt of group.open) this.#handleFailure(attempt, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }))
+      group.controller.abort()
     }, 0)
   }
 
@@ -165,9 +183,11 @@ export class Attempts {
   }
 
   #end(attempt: Attempt): void {
+    const { group, stored } = attempt
     attempt.over = true
-    clearTimeout(attempt.timer)
-    this.#open.delete(attempt.stored.entry.id)
+    group.open.delete(attempt)
+    if (group.open.size === 0) clearTimeout(group.timer)
+    this.#open.delete(stored.entry.id)
   }
 
   #handleReceipt(attempt: Attempt, receipt: Receipt): void {

@@ -19,6 +19,8 @@ import { endsEntry, verdictOf } from './verdict.js'
 
 /** Entries whose deletion is under way; then no more are published. */
 const mostRemovals = 1024
+/** Entries that are published one after the other before the publisher is asked once more whether it takes any. */
+const burst = 16
 
 /** What the queue does with what came of its entries. */
 export interface DrainOwner {
@@ -48,6 +50,8 @@ export class Drain implements AttemptOwner {
   readonly #removals: Removals
   readonly #changes = new Changes()
   readonly #stop = new AbortController()
+  /** The store is being read ahead, or has failed just now. */
+  #reading = false
 
   constructor(publisher: Publisher<unknown>, log: EntryLog, config: QueueConfig, owner: DrainOwner) {
     this.#publisher = publisher
@@ -146,11 +150,11 @@ export class Drain implements AttemptOwner {
   async #run(): Promise<void> {
     while (!this.#stopped) {
       try {
-        if (this.ahead.wanting) await this.ahead.fill()
-        else if (!this.#mayPublish) await this.#changes.next
+        if (this.ahead.wanting && !this.#reading) void this.#readAhead()
+        if (!this.#mayPublish) await this.#changes.next
         else {
           await within(Promise.resolve(this.#publisher.writable), this.#stop.signal)
-          if (this.#mayPublish && !this.#stopped) this.#publishNext()
+          for (let left = burst; left > 0 && this.#mayPublish && !this.#stopped; left--) this.#publishNext()
         }
       } catch (error) {
         if (this.#stopped) return
@@ -159,6 +163,19 @@ export class Drain implements AttemptOwner {
         await this.#removals.pause()
       }
     }
+  }
+
+  // What was read leaves meanwhile.
+  async #readAhead(): Promise<void> {
+    this.#reading = true
+    try {
+      await this.ahead.fill()
+    } catch (error) {
+      if (!this.#stopped) this.#owner.handleError(error)
+      await this.#removals.pause()
+    }
+    this.#reading = false
+    this.#changes.tell()
   }
 
   // As far as it is not up to the publisher.

@@ -4,7 +4,7 @@
  * Every failure of the store is `ERR_STORE`. It must never take a record of a later version for a damaged one.
  */
 import { MqttError } from '../errors.js'
-import { isOfLaterVersion, openRecord, quarantine, sealRecord } from '../store/base/record.js'
+import { headLength, isOfLaterVersion, openRecord, quarantine, seal, sealRecord } from '../store/base/record.js'
 import type { Store, StoreOperation } from '../store/base/store.js'
 import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
 
@@ -25,7 +25,7 @@ export interface Row {
 
 /** The record of an entry. */
 export function recordOf(entry: Omit<QueueEntry, 'id'>): Uint8Array {
-  return sealRecord(encodeEntry(entry))
+  return seal(encodeEntry(entry, headLength))
 }
 
 /** Records of one queue. */
@@ -101,8 +101,8 @@ export class EntryRecords {
     try {
       for await (const [key, value] of this.#store.entries({ gt: this.#keyOf(after), lt: this.#end, limit })) {
         const id = Number(key.slice(-digits))
-        assertKnown(value)
         const body = openRecord(value)
+        if (body === undefined) assertKnown(value)
         const entry = body && decodeEntry(id, body)
         if (entry === undefined) await this.#putAside(key, value)
         yield { id, size: value.length, entry }

@@ -31,15 +31,16 @@ const lengthBytes = 4
 
 const decoder = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The record of an entry, but for its number, which is its key. */
-export function encodeEntry({ topic, payload, qos, retain, properties, at, expires }: Omit<QueueEntry, 'id'>): Uint8Array {
+/** The record of an entry, but for its number, which is its key, behind so many bytes that are free. */
+export function encodeEntry({ topic, payload, qos, retain, properties, at, expires }: Omit<QueueEntry, 'id'>, free = 0): Uint8Array {
   const correlation = properties?.correlationData as Uint8Array | undefined
   const plain = properties && { ...properties, correlationData: correlation && Array.from(correlation) }
   const header = encoder.encode(JSON.stringify([topic, qos, retain ? 1 : 0, at, expires ?? null, plain]))
-  const record = new Uint8Array(lengthBytes + header.length + payload.length)
-  new DataView(record.buffer).setUint32(0, header.length)
-  record.set(header, lengthBytes)
-  record.set(payload, lengthBytes + header.length)
+  const start = free + lengthBytes
+  const record = new Uint8Array(start + header.length + payload.length)
+  new DataView(record.buffer).setUint32(free, header.length)
+  record.set(header, start)
+  record.set(payload, start + header.length)
   return record
 }
 

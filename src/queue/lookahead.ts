@@ -133,6 +133,7 @@ export class Lookahead {
       for (const stored of entries) this.#lines.add(stored)
       this.#read = last
       if (more) this.#complete = false
+      this.#changes.tell()
     } catch (error) {
       this.#complete = false
       throw error

@@ -101,11 +101,15 @@ class StoredQueue implements Queue {
     return this.#closing === undefined ? this.#room.writable : silent(Promise.reject(closed()))
   }
 
-  async publish(topic: string, payload: Payload, options?: QueuePublishOptions): Promise<Queued> {
-    this.#assertOpen()
-    const { entry, signal } = queueCall(this.#config, topic, payload, options, Date.now())
-    assertNotAborted(signal)
-    return this.#add(entry, signal)
+  publish(topic: string, payload: Payload, options?: QueuePublishOptions): Promise<Queued> {
+    try {
+      this.#assertOpen()
+      const { entry, signal } = queueCall(this.#config, topic, payload, options, Date.now())
+      assertNotAborted(signal)
+      return this.#add(entry, signal)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   async *entries(): AsyncIterableIterator<QueueEntry> {
@@ -146,7 +150,8 @@ class StoredQueue implements Queue {
 
   async #add(entry: Omit<QueueEntry, 'id'>, signal: AbortSignal | undefined): Promise<Queued> {
     this.#assertOpen()
-    const { stored, instead, done } = await this.#room.add(additionOf(entry), signal)
+    const added = this.#room.add(additionOf(entry), signal)
+    const { stored, instead, done } = added instanceof Promise ? await added : added
     try {
       await done
     } catch (error) {

@@ -23,6 +23,8 @@ export type { LevelStoreOptions } from './options.js'
 const lockInterval = 200
 /** What one page of a range holds. */
 const page = { entries: 1000, bytes: 65_536 }
+/** Bytes of a value, on average, up to which a batch is filled step by step. */
+const smallValue = 1024
 
 /**
  * Without compression a flipped bit damages one record, not a block of them. Open files are mapped into memory, 2 MiB each: with LevelDB's 1,000 a store
@@ -118,8 +120,7 @@ class LevelBackend implements Backend {
   async write(operations: readonly StoreOperation[]): Promise<void> {
     await this.#whole()
     try {
-      const changes = operations.map((each) => (each.type === 'put' ? each : { type: 'del' as const, key: each.key }))
-      await this.#level.batch(changes, { sync: this.#sync })
+      await (isLight(operations) ? this.#writeChained(operations) : this.#writeWhole(operations))
     } catch (error) {
       this.#broken = true
       throw error
@@ -143,6 +144,20 @@ class LevelBackend implements Backend {
     return this.#level.close()
   }
 
+  #writeChained(operations: readonly StoreOperation[]): Promise<void> {
+    const batch = this.#level.batch()
+    for (const each of operations) {
+      if (each.type === 'put') batch.put(each.key, each.value)
+      else batch.del(each.key)
+    }
+    return batch.write({ sync: this.#sync })
+  }
+
+  #writeWhole(operations: readonly StoreOperation[]): Promise<void> {
+    const changes = operations.map((each) => (each.type === 'put' ? each : { type: 'del' as const, key: each.key }))
+    return this.#level.batch(changes, { sync: this.#sync })
+  }
+
   // Opening anew reads the log up to the gap, and begins another.
   async #whole(): Promise<void> {
     if (!this.#broken) return
@@ -159,6 +174,16 @@ class LevelBackend implements Backend {
       this.#mending = undefined
     }
   }
+}
+
+/**
+ * True where the values are small: a batch that is filled step by step takes a quarter of the processor time of an array then. What it holds is freed by
+ * the garbage collector only, which does not see how much that is, so that large values must not go that way.
+ */
+function isLight(operations: readonly StoreOperation[]): boolean {
+  let bytes = 0
+  for (const each of operations) if (each.type === 'put') bytes += each.value.length
+  return bytes <= operations.length * smallValue
 }
 
 /** A view that is no Buffer, whose `slice` would not copy. */

@@ -5,7 +5,7 @@
  */
 import { MqttError } from '../../errors.js'
 import { writeMessage } from '../../wire/encode-publish.js'
-import type { Properties, UserProperties } from '../../wire/packets.js'
+import type { Properties, ProtocolVersion, UserProperties } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
 import type { ClientEvents, InFlight, OfflinePolicy, Receipt } from '../api/index.js'
 import type { Linked } from '../common/queue.js'
@@ -157,13 +157,20 @@ export function assertTaken({ qos, retain, properties }: CheckedPublish, { links
 /** Writes what cannot leave now to a scratch buffer, but for the payload. @throws MqttError for what can never be sent */
 export function assertSendable(topic: string, payloadLength: number, how: Sending, { links, session }: PublishingHost): void {
   const limit = (links.connection && session.negotiated?.maximumPacketSize) ?? Number.POSITIVE_INFINITY
-  trial.reset()
+  let size = 0
   try {
-    writeMessage(trial, topic, { length: payloadLength }, how, how.qos, 0, false, 5, true)
+    size = sizeOfMessage(topic, { length: payloadLength }, how, 5)
   } catch (error) {
     throw asInvalidOption(error, '', topic)
   }
-  if (trial.length + payloadLength > limit) throw tooLarge(trial.length + payloadLength, limit)
+  if (size > limit) throw tooLarge(size, limit)
+}
+
+/** Bytes of its packet. @throws WireError for what can never be sent */
+export function sizeOfMessage(topic: string, payload: { readonly length: number }, how: Sending, version: ProtocolVersion): number {
+  trial.reset()
+  writeMessage(trial, topic, payload, how, how.qos, 0, false, version, true)
+  return trial.length + payload.length
 }
 
 /** What happens to it without a connection. */

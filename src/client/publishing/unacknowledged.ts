@@ -18,7 +18,17 @@ import type { Isolation } from './isolation.js'
 import type { KeepingHost } from './keeping.js'
 import type { PublishWriter } from './ports.js'
 import { PublishTable } from './publish-table.js'
-import { assertTaken, type Losses, lossesOf, type QueuedPublish, receipt, refused, republishes, sessionLost } from './queued-publish.js'
+import {
+  assertTaken,
+  type Losses,
+  lossesOf,
+  type QueuedPublish,
+  receipt,
+  refused,
+  republishes,
+  sessionLost,
+  sizeOfMessage,
+} from './queued-publish.js'
 import type { Settlement } from './settlement.js'
 
 /** Publishes in flight of one client. */
@@ -132,14 +142,15 @@ export class Unacknowledged extends PublishTable {
     return true
   }
 
-  // Exactly the packet that was sent, but for DUP; unless this server takes less than the one before.
+  // Exactly the packet that was sent, but for DUP; unless this server takes less than the one before, or speaks the other version.
   #resend(item: QueuedPublish, output: PublishWriter, wire: Sending): void {
     const { session } = this.#host
     const { packetId, topic, options } = item
     try {
       assertTaken(options, this.#host)
+      if (item.version !== session.version) item.length = sizeOfMessage(topic, item.payload, wire, session.version)
+      item.version = session.version
       output.assertFits(item.length)
-      if (item.version !== session.version) throw sessionLost()
     } catch (error) {
       return this.#giveUp(item, withOutcome(error, 'unknown'))
     }

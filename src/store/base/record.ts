@@ -9,7 +9,8 @@ import type { Store } from './store.js'
 
 /** The version that is written. */
 const version = 1
-const headLength = 5
+/** Bytes before the body. */
+export const headLength = 5
 
 /** Damaged records that are kept; the oldest go first. */
 const mostQuarantined = 1000
@@ -20,9 +21,15 @@ const digits = 15
 /** A body as a record, in memory of its own. */
 export function sealRecord(body: Uint8Array): Uint8Array {
   const record = new Uint8Array(headLength + body.length)
-  record[0] = version
   record.set(body, headLength)
-  new DataView(record.buffer).setUint32(1, checksumOf(record))
+  return seal(record)
+}
+
+/** The same record, whose body stands behind `headLength` bytes that are written here. */
+export function seal(record: Uint8Array): Uint8Array {
+  record[0] = version
+  const sum = checksumOf(record)
+  for (let at = 1; at < headLength; at++) record[at] = sum >>> (8 * (headLength - 1 - at))
   return record
 }
 
@@ -42,8 +49,11 @@ function isWhole(record: Uint8Array): boolean {
   return new DataView(record.buffer, record.byteOffset).getUint32(1) === checksumOf(record)
 }
 
+let ofVersion: number | undefined
+
 function checksumOf(record: Uint8Array): number {
-  return crc32c(record.subarray(headLength), crc32c(record.subarray(0, 1)))
+  ofVersion ??= crc32c(Uint8Array.of(version))
+  return crc32c(record.subarray(headLength), record[0] === version ? ofVersion : crc32c(record.subarray(0, 1)))
 }
 
 // Two that came at once would take the same place.

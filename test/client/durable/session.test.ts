@@ -1,5 +1,6 @@
 /** A session in a store: what a process that died has left goes on with the next one. */
 import { describe, expect, it } from 'vitest'
+import type { ClientOptions } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
 import { decodeInbound, encodeInbound, type InboundRecord } from '../../../src/client/durable/records.js'
 import { MqttError } from '../../../src/errors.js'
@@ -14,18 +15,22 @@ const quiet = (promise: Promise<unknown>): Promise<unknown> => promise.catch((er
 async function interrupted(qos: 1 | 2, ...texts: string[]): Promise<Device> {
   const device = new Device()
   await device.peer()
+  await interrupt(device, {}, qos, ...texts)
+  return device
+}
+
+async function interrupt(device: Device, options: ClientOptions, qos: 1 | 2, ...texts: string[]): Promise<void> {
   // Nothing else takes an identifier.
-  const client = await device.client()
+  const client = await device.client(options)
   const last = `out publish ${texts.length}`
   device.onPacket = (packet) => packet === last && kill(device, client)
   await Promise.all(texts.map((text) => quiet(client.publish('out/1', text, { qos }))))
   device.onPacket = undefined
   device.packets.length = 0
-  return device
 }
 
 describe('publishes', () => {
-  it('are stored before they are sent, and forgotten after their acknowledgement', async () => {
+  it('H19 are stored before they are sent, and forgotten after their acknowledgement', async () => {
     const device = new Device()
     await device.peer()
     const { client } = await device.start()
@@ -53,7 +58,7 @@ describe('publishes', () => {
     await device.world.close()
   })
 
-  it.each([1, 2] as const)('at QoS %i go on with the next process, as the same packets and before anything new [MQTT-4.4.0-1]', async (qos) => {
+  it.each([1, 2] as const)('H15 at QoS %i go on with the next process, as the same packets and before anything new [MQTT-4.4.0-1]', async (qos) => {
     const device = await interrupted(qos, 'one', 'two')
     expect(device.keys('o')).toHaveLength(2)
     const client = await device.client()
@@ -72,7 +77,7 @@ describe('publishes', () => {
     await device.world.close()
   })
 
-  it('that have their PUBREC go on with PUBREL, and are not published again [MQTT-4.3.3-6]', async () => {
+  it('H15 that have their PUBREC go on with PUBREL, and are not published again [MQTT-4.3.3-6]', async () => {
     const device = new Device()
     await device.peer()
     const client = await device.client()
@@ -85,6 +90,40 @@ describe('publishes', () => {
     expect(device.packets).toEqual(['out pubrel 1', 'in pubcomp 1'])
     expect(device.arrived).toEqual(['one'])
     expect(device.events('recovered')).toMatchObject([{ qos: 2, receipt: { packetId: 1 }, error: undefined }])
+    await device.world.close()
+  })
+
+  it.each([
+    [5, 4],
+    [4, 5],
+  ] as const)('H16 of a process with version %i go on under version %i, in the form of that one', async (before, after) => {
+    for (const qos of [1, 2] as const) {
+      const device = new Device()
+      await device.peer()
+      await interrupt(device, { protocolVersion: before, cleanStart: false }, qos, 'one', 'two')
+      const client = await device.client({ protocolVersion: after, cleanStart: false })
+      await client.publish('out/1', 'new', { qos })
+      const sent = device.packets.filter((packet) => packet.startsWith('out publish'))
+      expect(sent).toEqual(['out publish 1 dup', 'out publish 2 dup', 'out publish 3'])
+      expect(device.arrived).toEqual(['one', 'two', 'new'])
+      expect(device.events('recovered')).toMatchObject([{ error: undefined }, { error: undefined }])
+      await settled()
+      expect(device.keys('o')).toEqual([])
+      await device.world.close()
+    }
+  })
+
+  it('H16 with properties, which 3.1.1 does not have, end with an error of unknown outcome under that version', async () => {
+    const device = new Device()
+    await device.peer()
+    const client = await device.client()
+    device.onPacket = (packet) => packet === 'out publish 1' && kill(device, client)
+    await quiet(client.publish('out/1', 'one', { qos: 1, properties: { contentType: 'a/b' } }))
+    device.onPacket = undefined
+    await device.client({ protocolVersion: 4 })
+    await settled()
+    expect(device.events('recovered')).toMatchObject([{ error: { code: 'ERR_UNSUPPORTED_OPTION', outcome: 'unknown' } }])
+    expect([device.keys('o'), device.arrived]).toEqual([[], []])
     await device.world.close()
   })
 
@@ -126,7 +165,7 @@ describe('publishes', () => {
 })
 
 describe('the caller', () => {
-  it('hears ERR_STORE when his publish cannot be stored: nothing of it is sent, and the client goes on', async () => {
+  it('H18 hears ERR_STORE when his publish cannot be stored: nothing of it is sent, and the client goes on', async () => {
     const device = new Device()
     await device.peer()
     const { client } = await device.start()
@@ -160,7 +199,7 @@ describe('the caller', () => {
     await device.world.close()
   })
 
-  it('may not open one session twice in a process, and may open another in the same store', async () => {
+  it('fault 38 may not open one session twice in a process, and may open another in the same store', async () => {
     const device = new Device()
     const { client } = await device.start()
     const error = { code: 'ERR_STORE_LOCKED', option: 'store' }
@@ -367,7 +406,7 @@ describe('incoming messages', () => {
     await device.world.close()
   })
 
-  it('wait while the store fails: nothing is acknowledged, nothing is lost, and the client goes on when it works again', async () => {
+  it('E31 fault 33 wait while the store fails: nothing is acknowledged, nothing is lost, and the client goes on when it works again', async () => {
     const device = new Device()
     const peer = await device.peer()
     const { client } = await device.start()
@@ -389,7 +428,7 @@ describe('incoming messages', () => {
 })
 
 describe('damaged records', () => {
-  it('are put aside and told, and the session goes on without them', async () => {
+  it('H17 T29 fault 35 are put aside and told, and the session goes on without them', async () => {
     const device = await interrupted(1, 'one', 'two')
     const { content } = device.store as MapStore
     const [first] = device.keys('o') as [string]
