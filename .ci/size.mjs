@@ -39,6 +39,7 @@ function features() {
     ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),
     ...named('./store', ['memoryStore', '*']),
     ...named('./queue', ['*']),
+    ...named('./queue', ['*']).map((feature) => ({ ...feature, beside: 'connect' })),
     whole('./store/level', 'node'),
     whole('./store/level', 'browser'),
     { ...whole('./store/level', 'node'), beside: 'connect' },

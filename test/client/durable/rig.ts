@@ -74,8 +74,8 @@ export class Device {
     client.on('packet', ({ direction, packet }) => {
       const { type } = packet
       if (!type.startsWith('pu')) return
-      const { packetId, dup } = packet as { packetId?: number; dup?: boolean }
-      const text = `${direction} ${type} ${packetId ?? 0}${dup ? ' dup' : ''}`
+      const { packetId, dup, reasonCode } = packet as { packetId?: number; dup?: boolean; reasonCode?: number }
+      const text = `${direction} ${type} ${packetId ?? 0}${dup ? ' dup' : ''}${reasonCode ? ` 0x${reasonCode.toString(16)}` : ''}`
       this.packets.push(text)
       this.onPacket?.(text, client)
     })

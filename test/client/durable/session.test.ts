@@ -328,6 +328,22 @@ describe('incoming messages', () => {
     await device.world.close()
   })
 
+  it('at QoS 2 that were taken end with the PUBREL that comes to the next process [MQTT-4.3.3-11]', async () => {
+    const device = new Device()
+    const peer = await device.peer()
+    const { client } = await device.start()
+    device.onPacket = (packet) => packet === 'in pubrel 1' && kill(device, client)
+    await peer.publish('in/1', 'one', { qos: 2 })
+    await settled()
+    device.onPacket = undefined
+    device.packets.length = 0
+    await device.start()
+    await settled()
+    expect(device.packets).toEqual(['in pubrel 1', 'out pubcomp 1'])
+    expect(device.seen.map(({ text }) => text)).toEqual(['one'])
+    await device.world.close()
+  })
+
   it('at QoS 2 with another content than what was received are other messages, also with DUP', async () => {
     const device = new Device()
     const peer = await device.peer()
