@@ -181,7 +181,6 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const waited = Math.max(0, platform.date() - record.taken)
     const item = new QueuedPublish(topic, record.payload, options, properties?.messageExpiryInterval === undefined ? 0 : platform.now() - waited)
     item.packetId = packetId
-    item.version = record.version
     item.length = record.length
     item.wire = options
     return item
@@ -199,12 +198,12 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.#tell(item)
   }
 
-  #encode({ topic, packetId, options, wire, version, since }: QueuedPublish, stage: PublishStage, payload: Uint8Array): Uint8Array {
+  #encode({ topic, packetId, options, wire, since }: QueuedPublish, stage: PublishStage, payload: Uint8Array): Uint8Array {
     const { platform } = this.#host
     const { qos, retain, properties } = wire ?? options
     const packet = { topic, qos, retain, properties, packetId }
     const taken = platform.date() - (since > 0 ? platform.now() - since : 0)
-    return encodePublish({ stage, version, onSessionLost: options.onSessionLost, taken, link: options.link, packet, payload })
+    return encodePublish({ stage, onSessionLost: options.onSessionLost, taken, link: options.link, packet, payload })
   }
 
   // Nobody awaits it any more.

@@ -21,8 +21,8 @@ const digits = 16
 /** Characters of a client identifier in a key. */
 const longestName = 400
 
-// Bytes before the key and the packet of a publish: stage, protocol version, what a lost session means, when it was taken, how long the key is.
-const publishHead = 13
+// Bytes before the key and the packet of a publish: stage, what a lost session means, when it was taken, how long the key is.
+const publishHead = 12
 const inboundLength = 21
 
 /** What a publish waits for: its acknowledgement, PUBCOMP, or, as it failed or was acknowledged, that the queue that it came from hears of it. */
@@ -33,7 +33,6 @@ const lossPolicies = [undefined, 'republish', 'reject'] as const
 /** A publish in flight. */
 export interface PublishRecord {
   readonly stage: PublishStage
-  readonly version: number
   readonly onSessionLost: 'republish' | 'reject' | undefined
   /** Epoch milliseconds. */
   readonly taken: number
@@ -119,11 +118,10 @@ export function decodeSession(value: Uint8Array): SessionRecord | undefined {
 }
 
 /** The body of a record of a publish. @throws WireError for what no packet can carry */
-export function encodePublish({ stage, version, onSessionLost, taken, link, packet, payload }: Omit<PublishRecord, 'length'>): Uint8Array {
+export function encodePublish({ stage, onSessionLost, taken, link, packet, payload }: Omit<PublishRecord, 'length'>): Uint8Array {
   const key = encoder.encode(link?.key ?? '')
   const writer = new Writer(publishHead + key.length + payload.length + packet.topic.length * 3 + 64)
   writer.u8(stages.indexOf(stage))
-  writer.u8(version)
   writer.u8(lossPolicies.indexOf(onSessionLost))
   const time = new Uint8Array(8)
   new DataView(time.buffer).setFloat64(0, taken)
@@ -146,9 +144,8 @@ function packetStart(body: Uint8Array): number {
 /** Undefined where it is damaged. */
 export function decodePublish(value: Uint8Array): PublishRecord | undefined {
   return attempt(value, (body) => {
-    const [stage, onSessionLost] = [stages[body[0] as number], body[2] as number]
-    const version = body[1] as number
-    if (stage === undefined || onSessionLost >= lossPolicies.length || (version !== 4 && version !== 5)) return undefined
+    const [stage, onSessionLost] = [stages[body[0] as number], body[1] as number]
+    if (stage === undefined || onSessionLost >= lossPolicies.length) return undefined
     const fields = new DataView(body.buffer, body.byteOffset, body.length)
     const begin = packetStart(body)
     const key = decodeText(body.subarray(publishHead, begin))
@@ -163,9 +160,8 @@ export function decodePublish(value: Uint8Array): PublishRecord | undefined {
     const link = key === '' ? undefined : { key }
     return {
       stage,
-      version,
       onSessionLost: lossPolicies[onSessionLost],
-      taken: fields.getFloat64(3),
+      taken: fields.getFloat64(2),
       link,
       packet,
       payload,

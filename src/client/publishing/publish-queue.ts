@@ -198,7 +198,6 @@ export class PublishQueue {
       item.packetId = qos > 0 ? session.sendWindow.publish(qos) : 0
       // On file before it is written: a listener of `packet` may end the client.
       if (item.packetId > 0) this.unacknowledged.add(item)
-      item.version = session.version
       this.#ends.handleSent(item)
       if (qos === 0) {
         this.#ends.handleWriting(item, output)

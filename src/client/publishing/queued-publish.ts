@@ -73,9 +73,8 @@ export class QueuedPublish implements Linked<QueuedPublish> {
   packetId = 0
   /** What was sent, to be sent again; undefined before that, and when it is not to be. */
   wire: Sending | undefined
-  /** Bytes of its packet, negative while it waits for the store; and the protocol version of it. */
+  /** Bytes of its packet, negative while it waits for the store. */
   length = 0
-  version = 0
   /** Reason code of PUBREC. */
   received = 0
   /** Times that the server found its identifier in use. */

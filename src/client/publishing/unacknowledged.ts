@@ -142,15 +142,14 @@ export class Unacknowledged extends PublishTable {
     return true
   }
 
-  // Exactly the packet that was sent, but for DUP; unless this server takes less than the one before, or speaks the other version.
+  // Exactly the packet that was sent, but for DUP; unless this server takes less than the one before.
   #resend(item: QueuedPublish, output: PublishWriter, wire: Sending): void {
     const { session } = this.#host
     const { packetId, topic, options } = item
     try {
       assertTaken(options, this.#host)
-      if (item.version !== session.version) item.length = sizeOfMessage(topic, item.payload, wire, session.version)
-      item.version = session.version
-      output.assertFits(item.length)
+      // This server may speak the other version.
+      output.assertFits(Math.max(item.length, sizeOfMessage(topic, item.payload, wire, session.version)))
     } catch (error) {
       return this.#giveUp(item, withOutcome(error, 'unknown'))
     }
