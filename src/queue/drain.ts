@@ -8,6 +8,7 @@ import { within } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
 import type { StoreOperation } from '../store/base/store.js'
 import { type AttemptOwner, Attempts, type Changes as StoreChanges } from './attempts.js'
+import { BackgroundReader } from './background-reader.js'
 import { Changes } from './changes.js'
 import type { EntryLog, StoredEntry } from './entry-log.js'
 import { Lines } from './lines.js'
@@ -39,6 +40,7 @@ export interface DrainOwner {
 /** Publishes entries. */
 export class Drain implements AttemptOwner {
   readonly ahead: Lookahead
+  readonly removals: Removals
   readonly #publisher: Publisher<unknown>
   readonly #concurrency: number
   /** QoS 2 is not published again while its outcome is unknown. */
@@ -47,11 +49,9 @@ export class Drain implements AttemptOwner {
   readonly #lines: Lines
   readonly #attempts: Attempts
   readonly #retries: Retries
-  readonly #removals: Removals
+  readonly #reader: BackgroundReader
   readonly #changes = new Changes()
   readonly #stop = new AbortController()
-  /** The store is being read ahead, or has failed just now. */
-  #reading = false
 
   constructor(publisher: Publisher<unknown>, log: EntryLog, config: QueueConfig, owner: DrainOwner) {
     this.#publisher = publisher
@@ -63,10 +63,11 @@ export class Drain implements AttemptOwner {
     this.#attempts = new Attempts(publisher, { publishTimeout, shared, keyOf: (stored) => log.keyOf(stored) }, this)
     this.ahead = new Lookahead(this.#lines, log, config.batchSize, this.#changes, (stored) => this.#attempts.isKept(stored))
     this.#retries = new Retries(config.backoff)
-    this.#removals = new Removals(log, this.#changes, this.#stop.signal, {
+    this.removals = new Removals(log, this.#changes, this.#stop.signal, {
       handleError: (error) => owner.handleError(error),
       handleGone: (stored) => this.#attempts.forget(stored),
     })
+    this.#reader = new BackgroundReader(this.ahead, this.removals, (error) => !this.#stopped && owner.handleError(error))
   }
 
   /** Entries under way. */
@@ -84,7 +85,7 @@ export class Drain implements AttemptOwner {
 
   /** True while this entry is being published, or is done with and not deleted yet. */
   sends(id: number): boolean {
-    return this.#attempts.has(id) || this.#removals.has(id)
+    return this.#attempts.has(id) || this.removals.has(id)
   }
 
   /** Reads the first entries, and begins. @throws MqttError ERR_STORE */
@@ -100,19 +101,10 @@ export class Drain implements AttemptOwner {
     this.#changes.tell()
   }
 
-  /** An entry could not be added. */
-  handleUnstored(): void {
-    void this.#removals.clean()
-  }
-
-  /** Fulfils when what additions that failed have left is deleted, or was given up. */
-  get cleaned(): Promise<void> {
-    return this.#removals.cleaned
-  }
-
-  /** Waits until nothing is under way, and what was acknowledged is deleted. */
+  /** Waits until nothing is under way, what was acknowledged is deleted, and nothing is being read. */
   async idle(): Promise<void> {
-    while (this.#attempts.size > 0 || this.#removals.size > 0) await this.#changes.next
+    while (this.#attempts.size > 0 || this.removals.size > 0) await this.#changes.next
+    await this.#reader.done
   }
 
   /** Gives up waiting for what is under way: its outcome stays unknown. */
@@ -150,7 +142,7 @@ export class Drain implements AttemptOwner {
   async #run(): Promise<void> {
     while (!this.#stopped) {
       try {
-        if (this.ahead.wanting && !this.#reading) void this.#readAhead()
+        this.#reader.readOn()
         if (!this.#mayPublish) await this.#changes.next
         else {
           await within(Promise.resolve(this.#publisher.writable), this.#stop.signal)
@@ -160,27 +152,14 @@ export class Drain implements AttemptOwner {
         if (this.#stopped) return
         if (verdictOf(error) === 'over') return this.stop()
         this.#owner.handleError(error)
-        await this.#removals.pause()
+        await this.removals.pause()
       }
     }
   }
 
-  // What was read leaves meanwhile.
-  async #readAhead(): Promise<void> {
-    this.#reading = true
-    try {
-      await this.ahead.fill()
-    } catch (error) {
-      if (!this.#stopped) this.#owner.handleError(error)
-      await this.#removals.pause()
-    }
-    this.#reading = false
-    this.#changes.tell()
-  }
-
   // As far as it is not up to the publisher.
   get #mayPublish(): boolean {
-    return this.#attempts.size < this.#concurrency && this.#removals.size < mostRemovals && this.#lines.ready
+    return this.#attempts.size < this.#concurrency && this.removals.size < mostRemovals && this.#lines.ready
   }
 
   #publishNext(): void {
@@ -205,12 +184,12 @@ export class Drain implements AttemptOwner {
 
   #finish(stored: StoredEntry, receipt: Receipt, also: StoreChanges): void {
     this.#retries.forget(stored.entry.id)
-    void this.#removals.remove(stored, also).then(() => this.#owner.handleDelivered(stored, receipt))
+    void this.removals.remove(stored, also).then(() => this.#owner.handleDelivered(stored, receipt))
   }
 
   #giveUp(stored: StoredEntry, error: MqttError, dead: boolean, also: StoreChanges): void {
     this.#retries.forget(stored.entry.id)
     const letter = dead ? () => this.#owner.handleDead(stored, error) : undefined
-    void this.#removals.remove(stored, also, letter).then((gone) => gone && this.#owner.handleLost(stored, error))
+    void this.removals.remove(stored, also, letter).then((gone) => gone && this.#owner.handleLost(stored, error))
   }
 }

@@ -49,6 +49,11 @@ export class Lookahead {
     return this.#filling
   }
 
+  /** Nothing is being read any more: whoever waits looks again. */
+  handleRead(): void {
+    this.#changes.tell()
+  }
+
   /** An entry is safe. */
   handleAdded(stored: StoredEntry): void {
     if (this.#complete && this.#hasRoom && this.#clearing === undefined && this.#filling === undefined) {

@@ -156,7 +156,7 @@ class StoredQueue implements Queue {
       await done
     } catch (error) {
       for (const other of instead) this.#drain.ahead.giveBack(other)
-      this.#drain.handleUnstored()
+      void this.#drain.removals.clean()
       throw error
     }
     for (const other of instead) this.#outcomes.handleLost(other, new MqttError('ERR_DROPPED', 'the queue was full, and this its oldest entry'))
@@ -181,7 +181,7 @@ class StoredQueue implements Queue {
     // Whoever opens it next is the only one who writes.
     await this.#drain.idle()
     await this.#log.idle()
-    await this.#drain.cleaned
+    await this.#drain.removals.cleaned
     this.#progress.end()
     this.#release()
     this.#events.clear()

@@ -193,16 +193,15 @@ class ChannelOnClient<Template extends string, In, Out> {
 
   publish(...call: unknown[]): Promise<unknown> {
     return settled(() => {
-      const [params, value, options] = this.#arguments(call) as [object, In, PublishOptions?]
-      const name = nameOf(this.#channel.topic, params)
+      const [name, value, options] = this.#named(call) as [string, In, PublishOptions?]
       return this.#publish(name, this.#options(options), encoded(this.#channel.codec, value))
     })
   }
 
   clear(...call: unknown[]): Promise<unknown> {
     return settled(() => {
-      const [params, options] = this.#arguments(call) as [object, PublishOptions?]
-      return this.#publish(nameOf(this.#channel.topic, params), merged<PublishOptions>(this.#publishing, options, { retain: true }), '')
+      const [name, options] = this.#named(call) as [string, PublishOptions?]
+      return this.#publish(name, merged<PublishOptions>(this.#publishing, options, { retain: true }), '')
     })
   }
 
@@ -219,8 +218,8 @@ class ChannelOnClient<Template extends string, In, Out> {
   }
 
   post(...call: unknown[]): boolean {
-    const [params, value] = this.#arguments(call) as [object, In]
-    return this.#client.post(nameOf(this.#channel.topic, params), now(encoded(this.#channel.codec, value), 'post'))
+    const [name, value] = this.#named(call) as [string, In]
+    return this.#client.post(name, now(encoded(this.#channel.codec, value), 'post'))
   }
 
   will(...call: unknown[]): WillOptions {
@@ -228,8 +227,7 @@ class ChannelOnClient<Template extends string, In, Out> {
   }
 
   writableStream(...call: unknown[]): WritableStream<In> {
-    const [params, options] = this.#arguments(call) as [object, PublishOptions?]
-    const name = nameOf(this.#channel.topic, params)
+    const [name, options] = this.#named(call) as [string, PublishOptions?]
     return writableStream<In>(this.#client, name, this.#options(options), (value) => encoded(this.#channel.codec, value))
   }
 
@@ -303,6 +301,12 @@ class ChannelOnClient<Template extends string, In, Out> {
 
   #arguments(call: unknown[]): unknown[] {
     return argumentsOf(this.#channel.topic, call)
+  }
+
+  // The same with the Topic Name in the place of the parameters.
+  #named(call: unknown[]): unknown[] {
+    const [params, ...others] = this.#arguments(call)
+    return [nameOf(this.#channel.topic, params as object), ...others]
   }
 
   #filters(params: unknown, share: string | undefined): string[] {

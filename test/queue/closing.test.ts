@@ -1,7 +1,9 @@
 /** A queue that is closed while something ends: what was acknowledged is not sent again, and what has to be kept is not deleted. */
 import { expect, it } from 'vitest'
+import { deferred } from '../../src/client/common/abort.js'
 import type { MqttError } from '../../src/errors.js'
 import { openQueue } from '../../src/queue/index.js'
+import type { StoreEntry, StoreRange } from '../../src/store/base/store.js'
 import { FakePublisher, MapStore, refusedWith, settled } from './rig.js'
 
 const entriesOf = (store: MapStore): string[] => [...store.content.keys()].filter((key) => key.includes('/e/'))
@@ -118,5 +120,39 @@ it('writes nothing after it was closed, also where an answer comes late', async 
   const { batches } = store
   publisher.calls[0]?.accept()
   await settled()
+  expect(store.batches).toBe(batches)
+})
+
+it('writes nothing after it was closed, also where a damaged entry is being read', async () => {
+  const content = new Map<string, Uint8Array>()
+  const first = await openQueue(new FakePublisher(true, false), { store: new MapStore(content), maxEntries: 2000 })
+  for (let number = 1; number <= 1100; number++) await first.publish('a', String(number))
+  await first.close({ timeout: 0 })
+  // More than is read at once: this one is read once others have left.
+  const damaged = entriesOf(new MapStore(content)).find((key) => key.endsWith('1090')) as string
+  content.set(damaged, new Uint8Array(40))
+  const reading = deferred<void>()
+  const goOn = deferred<void>()
+  class SlowStore extends MapStore {
+    override async *entries(range: StoreRange = {}): AsyncIterableIterator<StoreEntry> {
+      for await (const row of super.entries(range)) {
+        if (row[0] === damaged) {
+          reading.resolve()
+          await goOn.promise
+        }
+        yield row
+      }
+    }
+  }
+  const store = new SlowStore(content)
+  const publisher = new FakePublisher()
+  publisher.answer = (call) => call.accept()
+  const queue = await openQueue(publisher, { store, maxEntries: 2000 })
+  await reading.promise
+  const closed = queue.close({ timeout: 0 })
+  setTimeout(goOn.resolve, 5)
+  await closed
+  const { batches } = store
+  await new Promise((resolve) => setTimeout(resolve, 20))
   expect(store.batches).toBe(batches)
 })
