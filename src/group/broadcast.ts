@@ -1,0 +1,121 @@
+/**
+ * One publish to several members: what became of it at each, and when that is known well enough.
+ *
+ * All members get the same bytes, which are the group's own: a member that was lost sends them long after the call has settled.
+ */
+import type { Payload, PublishOptions, Receipt } from '../client/api/index.js'
+import { type Deferred, deferred } from '../client/common/abort.js'
+import { givenBytes } from '../client/common/schema.js'
+import { MqttError } from '../errors.js'
+import { asMqttError, membersError } from '../members/failure.js'
+import type { Member } from '../members/member.js'
+import type { GroupReceipt, MemberResult } from './types.js'
+
+/** A payload that the caller may change. */
+export function ownPayload(payload: Payload): Payload {
+  return typeof payload === 'string' ? payload : (givenBytes(payload, 'payload').slice() as Payload)
+}
+
+/** Fulfils behind the promise of a publish that is refused in its call. */
+async function afterRefusals(): Promise<void> {
+  for (let steps = 0; steps < 6; steps++) await undefined
+}
+
+/** Broadcasts that have not settled. */
+export class Broadcasts {
+  readonly #open = new Set<Broadcast>()
+  readonly #patience: number
+
+  constructor(patience: number) {
+    this.#patience = patience
+  }
+
+  /** Publishes to these members. @param offline what becomes of members that are not connected */
+  publish(
+    members: Iterable<Member>,
+    offline: 'reject' | 'queue',
+    topic: string,
+    payload: Payload,
+    options: PublishOptions | undefined,
+  ): Promise<GroupReceipt> {
+    const broadcast = new Broadcast(() => {
+      this.#open.delete(broadcast)
+      clearTimeout(timer)
+    })
+    for (const member of members) broadcast.add(member, offline, topic, payload, options)
+    let timer: ReturnType<typeof setTimeout> | undefined
+    broadcast.look()
+    if (!broadcast.settled) {
+      this.#open.add(broadcast)
+      timer = setTimeout(() => broadcast.handleImpatience(), this.#patience)
+    }
+    return broadcast.promise
+  }
+
+  /** A member was lost, or is up. */
+  handleChange(): void {
+    for (const broadcast of [...this.#open]) broadcast.look()
+  }
+}
+
+class Broadcast {
+  settled = false
+  readonly #outcome: Deferred<GroupReceipt> = deferred()
+  readonly #results = new Map<string, MemberResult>()
+  /** Those that are waited for. */
+  readonly #open = new Set<Member>()
+  readonly #over: () => void
+
+  constructor(over: () => void) {
+    this.#over = over
+  }
+
+  get promise(): Promise<GroupReceipt> {
+    return this.#outcome.promise
+  }
+
+  add(member: Member, offline: 'reject' | 'queue', topic: string, payload: Payload, options: PublishOptions | undefined): void {
+    if (!member.up && (offline === 'reject' || member.over)) {
+      const cause = member.error
+      this.#results.set(member.name, {
+        status: 'rejected',
+        reason: new MqttError('ERR_NOT_CONNECTED', cause && `not connected: ${cause.message}`, { cause }),
+      })
+      return
+    }
+    const delivered = member.publish(topic, payload, member.up ? options : { offline: 'queue', ...options })
+    this.#results.set(member.name, { status: 'pending', delivered })
+    this.#open.add(member)
+    // What is queued is not waited for; what is refused at once is.
+    if (!member.up) void afterRefusals().then(() => this.#open.delete(member) && this.look())
+    const settle = (result: MemberResult): void => {
+      if (!this.settled) this.#results.set(member.name, result)
+      this.#open.delete(member)
+      this.look()
+    }
+    delivered.then(
+      (value: Receipt) => settle({ status: 'fulfilled', value }),
+      (error: unknown) => settle({ status: 'rejected', reason: asMqttError(error) }),
+    )
+  }
+
+  /** Settles if enough is known: from every member that was connected, or from one, where the others are lost or do not answer. */
+  look(): void {
+    if (this.settled) return
+    const results = [...this.#results.values()]
+    if (this.#open.size > 0) {
+      const taken = results.some(({ status }) => status === 'fulfilled')
+      if (!taken || [...this.#open].some((member) => member.healthy)) return
+    }
+    this.settled = true
+    this.#over()
+    const failures = new Map([...this.#results].flatMap(([name, result]) => (result.status === 'rejected' ? [[name, result.reason] as const] : [])))
+    if (failures.size === results.length) this.#outcome.reject(membersError('no member took it', failures))
+    else this.#outcome.resolve({ members: Object.fromEntries(this.#results) })
+  }
+
+  handleImpatience(): void {
+    for (const member of this.#open) member.stalled = true
+    this.look()
+  }
+}

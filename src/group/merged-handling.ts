@@ -1,0 +1,165 @@
+/**
+ * The `listen` of several members as one: each member calls the handler by itself, for its own messages in order.
+ */
+import type { Filters, Handling, ListenOptions, Subscriber } from '../client/api/index.js'
+import { type Deferred, deferred, silent } from '../client/common/abort.js'
+import { asyncDisposeSymbol } from '../client/common/dispose.js'
+import { membersError } from '../members/failure.js'
+import { Duplicates, named } from './merged-subscription.js'
+import type { CheckedReading } from './options.js'
+import type { GroupGrant, GroupHandling, GroupMessage } from './types.js'
+
+/** A member that calls handlers. */
+export interface ListeningMember {
+  readonly name: string
+  readonly client: Pick<Subscriber, 'listen'>
+  readonly up: boolean
+}
+
+interface Source {
+  readonly member: ListeningMember
+  readonly begun: Promise<Handling>
+  handling: Handling | undefined
+  over: boolean
+}
+
+/** The implementation of {@link GroupHandling}. */
+export class MergedHandling implements GroupHandling {
+  /** Members that come later are its too. */
+  readonly all: boolean
+  readonly #filters: Filters
+  readonly #handler: (message: GroupMessage) => unknown
+  readonly #reading: CheckedReading<ListenOptions>
+  readonly #duplicates: Duplicates
+  readonly #over: () => void
+  readonly #sources: Source[] = []
+  readonly #failures = new Map<string, unknown>()
+  readonly #done: Deferred<void> = deferred()
+  readonly #stop = new AbortController()
+  #left: 'unsubscribe' | 'detach' | undefined
+
+  constructor(
+    filters: Filters,
+    handler: (message: GroupMessage) => unknown,
+    reading: CheckedReading<ListenOptions>,
+    total: { duplicates: number },
+    over: () => void,
+  ) {
+    this.all = reading.members === undefined
+    this.#filters = filters
+    this.#handler = handler
+    this.#reading = reading
+    this.#duplicates = new Duplicates(reading.deduplicate, total)
+    this.#over = over
+  }
+
+  /** Listens on a member, in any state of it. */
+  add(member: ListeningMember): void {
+    if (this.#left !== undefined) return
+    const { options } = this.#reading
+    const begun = silent(
+      member.client.listen(this.#filters, (message) => this.#handle(named(message, member.name)), {
+        ...options,
+        signal: options.signal ?? this.#stop.signal,
+      }),
+    )
+    const source: Source = { member, begun, handling: undefined, over: false }
+    this.#sources.push(source)
+    const ended = (error?: unknown): void => this.#handleEnd(source, error)
+    begun.then((handling) => {
+      source.handling = handling
+      if (this.#left === 'detach') handling.detach()
+      else if (this.#left === 'unsubscribe') void silent(handling.unsubscribe())
+      handling.done.then(() => ended(), ended)
+    }, ended)
+  }
+
+  /** Fulfils when the members that are connected have granted it. @throws AggregateError */
+  async begin(): Promise<GroupHandling> {
+    const { require } = this.#reading
+    const connected = this.#sources.filter(({ member }) => member.up)
+    const asked = require === 'all' || connected.length === 0 ? this.#sources : connected
+    const failures = new Map<string, unknown>()
+    const all = asked.map(({ member, begun }) =>
+      begun.catch((error) => {
+        failures.set(member.name, error)
+        throw error
+      }),
+    )
+    // Without a connection the first that comes is enough.
+    if (connected.length === 0 && require === 'any') await Promise.any(all).catch(() => undefined)
+    else await Promise.allSettled(all)
+    if (require === 'all' ? failures.size === 0 : failures.size < asked.length) return this
+    void silent(this.unsubscribe())
+    throw membersError('no grant', failures)
+  }
+
+  get granted(): readonly GroupGrant[] {
+    return this.#sources.flatMap(({ member, handling }) => (handling?.granted ?? []).map((grant) => ({ ...grant, member: member.name })))
+  }
+
+  get duplicates(): number {
+    return this.#duplicates.count
+  }
+
+  get done(): Promise<void> {
+    return this.#done.promise
+  }
+
+  async unsubscribe(): Promise<void> {
+    const open = this.#leave('unsubscribe')
+    const results = await Promise.allSettled(open.map(({ handling }) => handling?.unsubscribe()))
+    const failures = new Map(
+      results.flatMap((result, index) => (result.status === 'rejected' ? [[open[index]?.member.name as string, result.reason] as const] : [])),
+    )
+    if (failures.size > 0) throw membersError('unsubscribing failed', failures)
+  }
+
+  detach(): void {
+    for (const { handling } of this.#leave('detach')) handling?.detach()
+  }
+
+  /** Leaves a member that was removed. */
+  remove(member: ListeningMember): void {
+    for (const source of this.#sources) if (source.member === member) source.handling?.detach()
+  }
+
+  async [asyncDisposeSymbol](): Promise<void> {
+    await Promise.all(this.#leave('unsubscribe').map(({ handling }) => handling?.[asyncDisposeSymbol]()))
+  }
+
+  #handle(message: GroupMessage): unknown {
+    const admitted = this.#duplicates.admit(message)
+    if (admitted === undefined) return undefined
+    const [key] = admitted
+    const failed = (error: unknown): never => {
+      this.#duplicates.forget(key)
+      throw error
+    }
+    try {
+      const outcome = this.#handler(message) as PromiseLike<unknown> | undefined
+      return typeof outcome?.then === 'function' ? Promise.resolve(outcome).catch(failed) : outcome
+    } catch (error) {
+      return failed(error)
+    }
+  }
+
+  #leave(how: 'unsubscribe' | 'detach'): readonly Source[] {
+    this.#left ??= how
+    // Those that wait for a connection end here.
+    this.#stop.abort()
+    this.#over()
+    if (this.#sources.every(({ over }) => over)) this.#done.resolve()
+    return this.#sources
+  }
+
+  #handleEnd(source: Source, error: unknown): void {
+    if (source.over) return
+    source.over = true
+    if (error !== undefined && this.#left === undefined) this.#failures.set(source.member.name, error)
+    if (!this.#sources.every(({ over }) => over)) return
+    this.#over()
+    if (this.#failures.size === this.#sources.length) this.#done.reject(membersError('every member has ended', this.#failures))
+    else this.#done.resolve()
+  }
+}

@@ -1,0 +1,26 @@
+/**
+ * What failed at several members, as one error that names each of them.
+ */
+import { MqttError, textOf } from '../errors.js'
+
+/** Every member that was asked has failed, or one too many: `errors` in the order of the members, `members` by their names. */
+export interface MembersError extends AggregateError {
+  /** The error of each member that failed. */
+  readonly members: Readonly<Record<string, MqttError>>
+}
+
+/** One error for several members. */
+export function membersError(what: string, failures: ReadonlyMap<string, unknown>): MembersError {
+  const errors = [...failures].map(([name, error]) => [name, asMqttError(error)] as const)
+  const text = errors.map(([name, { message }]) => `${name}: ${message}`).join('\n')
+  const all = new AggregateError(
+    errors.map(([, error]) => error),
+    `${what}:\n${text}`,
+  )
+  return Object.assign(all, { members: Object.fromEntries(errors) })
+}
+
+/** Whatever a member rejected with, as an error of this package. */
+export function asMqttError(error: unknown): MqttError {
+  return MqttError.is(error) ? error : new MqttError('ERR_NOT_CONNECTED', textOf(error), { cause: error })
+}

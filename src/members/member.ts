@@ -1,0 +1,133 @@
+/**
+ * One of several clients that act as one: its name, whether it is up, and what it has in flight.
+ */
+import type {
+  ClientEvents,
+  ClientState,
+  ConnectOptions,
+  DisconnectOptions,
+  ListenerOptions,
+  Payload,
+  PublishOptions,
+  Receipt,
+  Unlisten,
+} from '../client/api/index.js'
+import { deferred, silent, within } from '../client/common/abort.js'
+import { MqttError } from '../errors.js'
+
+/** What a member has to do: clients and pools do it. */
+export interface MemberClient {
+  /** Where it stands. */
+  readonly state: ClientState
+  /** Fulfils when a publish would not have to wait. */
+  readonly writable: Promise<void>
+  /** Opens its connection. */
+  connect(options?: ConnectOptions): Promise<unknown>
+  /** Ends it in order. */
+  disconnect(options?: DisconnectOptions): Promise<void>
+  /** As `disconnect()`, and waits for what is queued or in flight. */
+  drain(options?: DisconnectOptions): Promise<void>
+  /** Publishes a message. */
+  publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt>
+  /** Publishes at QoS 0, now or not at all. */
+  post(topic: string, payload: Payload): boolean
+  /** Adds a listener of events. */
+  on<K extends keyof ClientEvents>(type: K, listener: (event: ClientEvents[K]) => void, options?: ListenerOptions): Unlisten
+}
+
+/** A member. */
+export class Member<C extends MemberClient = MemberClient> {
+  readonly name: string
+  readonly client: C
+  /** Publishes that were handed to it and have not settled. */
+  inFlight = 0
+  /** It takes nothing new: it was removed. */
+  leaving = false
+  /** It has left a publish without an answer for long, and has answered none since. */
+  stalled = false
+  /** Why the latest attempt to connect failed, or the connection was lost; undefined while there is one. */
+  error: MqttError | undefined
+  #first: Promise<void> | undefined
+
+  constructor(name: string, client: C) {
+    this.name = name
+    this.client = client
+    client.on('connect', () => {
+      this.error = undefined
+      this.stalled = false
+    })
+    client.on('connecterror', ({ error }) => {
+      this.error = error
+    })
+    client.on('disconnect', ({ cause }) => {
+      this.error = cause
+    })
+  }
+
+  /** True while it is connected and takes publishes. */
+  get up(): boolean {
+    return this.client.state === 'connected' && !this.leaving
+  }
+
+  /** True while it is up and answers. */
+  get healthy(): boolean {
+    return this.up && !this.stalled
+  }
+
+  /** True when it takes nothing any more: it was removed, or its client is closing or closed. */
+  get over(): boolean {
+    const { state } = this.client
+    return this.leaving || state === 'disconnecting' || state === 'closed'
+  }
+
+  /** Hands it a publish. */
+  publish(topic: string, payload: Payload, options: PublishOptions | undefined): Promise<Receipt> {
+    this.inFlight += 1
+    return silent(
+      this.client.publish(topic, payload, options).then(
+        (receipt) => {
+          this.#answered()
+          return receipt
+        },
+        (error) => {
+          if (MqttError.is(error) && error.outcome === 'refused') this.#answered()
+          else this.inFlight -= 1
+          throw error
+        },
+      ),
+    )
+  }
+
+  /**
+   * Begins to connect, unless that was done. Fulfils when it is up; rejects when its first round over its endpoints has failed, though it goes on trying,
+   * or with the abort of the signal, which ends only the wait.
+   */
+  connect(signal: AbortSignal | undefined): Promise<void> {
+    if (this.up) return Promise.resolve()
+    this.#first ??= this.#firstRound()
+    return within(this.#first, signal)
+  }
+
+  #answered(): void {
+    this.inFlight -= 1
+    this.stalled = false
+  }
+
+  #firstRound(): Promise<void> {
+    const { promise, resolve, reject } = deferred<void>()
+    const { client } = this
+    const failed = (): void => reject(this.error ?? new MqttError('ERR_NOT_CONNECTED'))
+    // A pool rejects when all its connections have failed; the events are those of one.
+    const stop = 'resize' in client ? undefined : client.on('reconnecting', failed)
+    // A client that is there already may be behind its first round.
+    if (client.state === 'reconnecting') failed()
+    const up = client.state === 'connected' ? Promise.resolve() : client.connect()
+    void up.then(() => resolve(), reject)
+    const over = (): void => {
+      stop?.()
+      this.#first = undefined
+    }
+    promise.then(over, over)
+    return promise
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * Chooses the member for each publish, and gives what was certainly not sent to another one.
+ */
+import { silent } from '../client/common/abort.js'
+import { MqttError } from '../errors.js'
+import { fnv1a, weight } from './hash.js'
+import type { Member, MemberClient } from './member.js'
+import { TopicOwners } from './topic-owners.js'
+
+/** How the member for a publish is chosen. */
+export type Routing = 'round-robin' | 'hash' | 'least-in-flight'
+
+/** What becomes of the topics of a member that was lost, while it has something in flight: they wait for it, or move at once, out of order. */
+export type OnLost = 'wait' | 'move'
+
+/** What is the caller's doing, whoever publishes it; or its own end. */
+const theirs = [
+  'ERR_ABORTED',
+  'ERR_EXPIRED',
+  'ERR_DROPPED',
+  'ERR_QUEUE_FULL',
+  'ERR_TIMEOUT',
+  'ERR_INVALID_TOPIC',
+  'ERR_PACKET_TOO_LARGE',
+  'ERR_POISONED',
+]
+
+/** True when a client that ended has certainly not sent it, for a reason that is no other member's. */
+function isUnsent(error: unknown, member: Member): boolean {
+  return member.over && MqttError.is(error) && error.outcome === 'not-sent' && error.option === undefined && !theirs.includes(error.code)
+}
+
+/** Chooses members. */
+export class Router<C extends MemberClient> {
+  /** Publishes that were given to another member. */
+  moved = 0
+  readonly #members: () => Iterable<Member<C>>
+  readonly #routing: Routing
+  readonly #owners: TopicOwners<Member<C>>
+  readonly #names = new Map<string, number>()
+  #last: Member<C> | undefined
+  #number = 0
+
+  constructor(members: () => Iterable<Member<C>>, routing: Routing, onLost: OnLost) {
+    this.#members = members
+    this.#routing = routing
+    this.#owners = new TopicOwners({
+      choose: (topic) => this.#preferred(topic),
+      takes: (member) => !member.over,
+      leaves: (member) => onLost === 'move' && !member.up,
+    })
+  }
+
+  /** The member for a publish of this topic; undefined when none is up. */
+  choose(topic: string): Member<C> | undefined {
+    if (this.#routing === 'hash') return this.#owners.ownerOf(topic)
+    const up = this.#candidates()
+    const after = up.indexOf(this.#last as Member<C>) + 1
+    let best = up[after % up.length]
+    if (this.#routing === 'least-in-flight') {
+      for (let step = 1; step < up.length; step++) {
+        const other = up[(after + step) % up.length] as Member<C>
+        if (other.inFlight < (best as Member<C>).inFlight) best = other
+      }
+    }
+    this.#last = best ?? this.#last
+    return best
+  }
+
+  /** Publishes to a member, or lets `none` do where none is up. */
+  publish<R>(topic: string, signal: AbortSignal | undefined, send: (member: Member<C>) => Promise<R>, none: () => Promise<R>): Promise<R> {
+    const sendTo = (member: Member<C> | undefined): Promise<R> => (member === undefined ? none() : send(member))
+    if (this.#routing !== 'hash') return this.#sendToAny(topic, signal, sendTo)
+    this.#number += 1
+    const again = (error: unknown, member: Member<C>): boolean => this.#movesOn(error, member)
+    return this.#owners.run(topic, { number: this.#number, send: sendTo, again, signal })
+  }
+
+  #sendToAny<R>(topic: string, signal: AbortSignal | undefined, sendTo: (member: Member<C> | undefined) => Promise<R>): Promise<R> {
+    const member = this.choose(topic)
+    const sent = sendTo(member)
+    if (member === undefined) return sent
+    return silent(
+      sent.catch((error) => {
+        if (signal?.aborted || !this.#movesOn(error, member)) throw error
+        return this.#sendToAny(topic, signal, sendTo)
+      }),
+    )
+  }
+
+  #movesOn(error: unknown, member: Member<C>): boolean {
+    const moves = isUnsent(error, member)
+    if (moves) this.moved += 1
+    return moves
+  }
+
+  // Those that answer; where none does, those that are up.
+  #candidates(): Member<C>[] {
+    const up = [...this.#members()].filter((member) => member.up)
+    const healthy = up.filter((member) => member.healthy)
+    return healthy.length > 0 ? healthy : up
+  }
+
+  #preferred(topic: string): Member<C> | undefined {
+    const hash = fnv1a(topic)
+    let best: Member<C> | undefined
+    let most = -1
+    for (const member of this.#candidates()) {
+      const wish = weight(this.#hashOf(member.name), hash)
+      if (wish > most) {
+        most = wish
+        best = member
+      }
+    }
+    return best
+  }
+
+  // Names are few, and come again.
+  #hashOf(name: string): number {
+    const known = this.#names.get(name)
+    if (known !== undefined) return known
+    const made = fnv1a(name)
+    if (this.#names.size < 10_000) this.#names.set(name, made)
+    return made
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * Keeps the messages of one topic in order, although the member that takes them changes: while something of a topic is in flight, it goes on where it is.
+ *
+ * It assumes that a member publishes in the order of the calls. It holds topics with something in flight only, and no more calls than `mostWaiting`.
+ */
+import { aborted, assertNotAborted, deferred, onAbort, rejected } from '../client/common/abort.js'
+import { MqttError } from '../errors.js'
+
+/** Calls that wait for the end of what another member has in flight. */
+const mostWaiting = 10_000
+
+/** Who has which topic. */
+export interface Owning<M> {
+  /** The member for a topic that nobody has; undefined when none is there. */
+  choose(topic: string): M | undefined
+  /** False when the member takes nothing more: what it has in flight is waited for. */
+  takes(member: M): boolean
+  /** True when a topic leaves this member at once, whatever it has in flight: its order is given up. */
+  leaves(member: M): boolean
+}
+
+/** A publish: to a member, or what happens where there is none. */
+export interface Call<M, R> {
+  /** Calls with lower numbers come first. */
+  readonly number: number
+  send(member: M | undefined): Promise<R>
+  /** True when it has certainly not been sent, and another member is to have it. */
+  again(error: unknown, member: M): boolean
+  readonly signal: AbortSignal | undefined
+}
+
+interface Open<M> {
+  readonly call: Call<M, unknown>
+  readonly resolve: (result: unknown) => void
+  readonly reject: (error: unknown) => void
+  stop: () => void
+}
+
+interface Topic<M> {
+  owner: M
+  inFlight: number
+  waiting: Open<M>[]
+}
+
+/** Topics with something in flight, and their members. */
+export class TopicOwners<M> {
+  readonly #topics = new Map<string, Topic<M>>()
+  readonly #owning: Owning<M>
+  #waiting = 0
+
+  constructor(owning: Owning<M>) {
+    this.#owning = owning
+  }
+
+  /** Topics with something in flight. */
+  get size(): number {
+    return this.#topics.size
+  }
+
+  /** Who has this topic now, or would have it. */
+  ownerOf(topic: string): M | undefined {
+    return this.#topics.get(topic)?.owner ?? this.#owning.choose(topic)
+  }
+
+  /** Sends, now or when the member before has ended what it has. @throws MqttError ERR_QUEUE_FULL, ERR_ABORTED, and what the call rejects with */
+  run<R>(topic: string, call: Call<M, R>): Promise<R> {
+    try {
+      assertNotAborted(call.signal)
+    } catch (error) {
+      return rejected(error)
+    }
+    const { promise, resolve, reject } = deferred<R>()
+    this.#begin(topic, { call, resolve: resolve as (result: unknown) => void, reject, stop: () => undefined })
+    return promise
+  }
+
+  #begin(topic: string, open: Open<M>): void {
+    let entry = this.#topics.get(topic)
+    if (entry === undefined) {
+      const owner = this.#owning.choose(topic)
+      if (owner === undefined) return settle(open.call.send(undefined), open)
+      entry = { owner, inFlight: 0, waiting: [] }
+      this.#topics.set(topic, entry)
+    } else if (this.#owning.leaves(entry.owner)) entry.owner = this.#owning.choose(topic) ?? entry.owner
+    if (this.#owning.takes(entry.owner)) this.#send(topic, entry, open)
+    else this.#wait(entry, open)
+  }
+
+  #send(topic: string, entry: Topic<M>, open: Open<M>): void {
+    const { owner } = entry
+    entry.inFlight += 1
+    const failed = (error: unknown): void => {
+      // Before anything of this topic goes on.
+      if (open.call.again(error, owner)) this.#wait(entry, open)
+      else open.reject(error)
+      this.#ended(topic, entry)
+    }
+    open.call.send(owner).then((result) => {
+      open.resolve(result)
+      this.#ended(topic, entry)
+    }, failed)
+  }
+
+  #wait(entry: Topic<M>, open: Open<M>): void {
+    const { signal } = open.call
+    if (signal?.aborted) return open.reject(aborted(signal))
+    if (this.#waiting >= mostWaiting)
+      return open.reject(new MqttError('ERR_QUEUE_FULL', 'as many wait for what another member has in flight already'))
+    this.#waiting += 1
+    entry.waiting.push(open)
+    open.stop = onAbort(signal, () => {
+      entry.waiting = entry.waiting.filter((other) => other !== open)
+      this.#waiting -= 1
+      open.reject(aborted(signal))
+    })
+  }
+
+  #ended(topic: string, entry: Topic<M>): void {
+    entry.inFlight -= 1
+    if (entry.inFlight > 0) return
+    const waiting = entry.waiting.sort((one, other) => one.call.number - other.call.number)
+    this.#topics.delete(topic)
+    this.#waiting -= waiting.length
+    // Whoever calls meanwhile finds the topic where the first of these puts it.
+    for (const open of waiting) {
+      open.stop()
+      this.#begin(topic, open)
+    }
+  }
+}
+
+function settle(promise: Promise<unknown>, { resolve, reject }: Open<unknown>): void {
+  promise.then(resolve, reject)
+}

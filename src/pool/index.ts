@@ -1,0 +1,22 @@
+/**
+ * `mqwire/pool`: one publisher over several connections to the same broker or brokers.
+ *
+ * One connection orders all that it sends, and a broker works on it with one thread. Who publishes more than that takes, or must not wait behind one slow
+ * acknowledgement, spreads it.
+ */
+import { Client, type Endpoint } from 'mqwire'
+import { poolOf } from './publisher-pool.js'
+import type { Pool, PoolOptions } from './types.js'
+
+export type { MemberEvents } from '../members/listeners.js'
+export type { MemberClient } from '../members/member.js'
+export type { OnLost, Routing } from '../members/router.js'
+export type { Pool, PoolMember, PoolOptions, PoolStats } from './types.js'
+
+/**
+ * Makes a pool. It connects with `connect()`, or with its first publish.
+ * @throws MqttError ERR_INVALID_OPTION; as `new Client()` for the endpoints and `options`
+ */
+export function createPool(endpoints: Endpoint | readonly Endpoint[], options?: PoolOptions): Pool {
+  return poolOf((at, given) => new Client(at, given), endpoints, options)
+}

@@ -1,0 +1,263 @@
+/** Pools, on the virtual clock. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { MqttError } from '../../src/errors.js'
+import { poolOf } from '../../src/pool/publisher-pool.js'
+import type { Pool, PoolOptions } from '../../src/pool/types.js'
+import { VirtualWorld } from '../../src/testing/virtual-world.js'
+
+let world: VirtualWorld
+beforeEach(() => {
+  world = new VirtualWorld()
+})
+afterEach(() => world.close())
+
+const makePool = (options?: PoolOptions): Pool => poolOf((at, given) => new world.Client(at, given), 'mqtt://b', options)
+const codeOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => 'fulfilled',
+    (error: MqttError) => error.code ?? error.name,
+  )
+
+async function reader(): Promise<{ readonly texts: string[]; readonly by: Map<string, string[]> }> {
+  const texts: string[] = []
+  const by = new Map<string, string[]>()
+  const client = await world.connect('mqtt://b', { clientId: 'reader' })
+  await client.listen('#', (message) => {
+    texts.push(message.text())
+    by.set(message.topic, [...(by.get(message.topic) ?? []), message.text()])
+  })
+  return { texts, by }
+}
+
+describe('a pool', () => {
+  it('connects as often as asked, with client identifiers of its own', async () => {
+    const pool = makePool({ size: 3, clientId: 'svc' })
+    expect(pool.state).toBe('idle')
+    await pool.connect()
+    await world.pass(1)
+    expect(pool.state).toBe('connected')
+    expect(pool.members().map(({ name, state }) => [name, state])).toEqual([
+      ['pub-1', 'connected'],
+      ['pub-2', 'connected'],
+      ['pub-3', 'connected'],
+    ])
+    expect(pool.members().map(({ client }) => (client as unknown as { clientId: string }).clientId)).toEqual(['svc-pub-1', 'svc-pub-2', 'svc-pub-3'])
+    await pool.connect()
+    await pool.disconnect()
+    expect(pool.state).toBe('closed')
+    expect(await codeOf(pool.publish('a', 'x'))).toBe('ERR_CLOSED')
+    expect(await codeOf(pool.connect())).toBe('ERR_CLOSED')
+    expect(pool.post('a', 'x')).toBe(false)
+    expect(await codeOf(pool.writable)).toBe('ERR_CLOSED')
+  })
+
+  it('asks a function for the client identifiers', async () => {
+    const pool = makePool({ size: 2, clientId: (n) => `x${n * 10}` })
+    await pool.connect()
+    expect(pool.members().map(({ client }) => (client as unknown as { clientId: string }).clientId)).toEqual(['x10', 'x20'])
+  })
+
+  it('publishes by one after the other', async () => {
+    const { texts } = await reader()
+    const pool = makePool({ size: 3, options: { stats: true } })
+    await pool.connect()
+    await world.pass(1)
+    await Promise.all(Array.from({ length: 9 }, (_, index) => pool.publish('a', String(index), { qos: 1 })))
+    expect(pool.members().map(({ name }) => pool.stats().members[name]?.publishesSent)).toEqual([3, 3, 3])
+    expect(texts.sort()).toEqual(['0', '1', '2', '3', '4', '5', '6', '7', '8'])
+    expect(pool.ordered).toBe(false)
+  })
+
+  it('publishes by that which has the fewest in flight', async () => {
+    const pool = makePool({ size: 2, routing: 'least-in-flight', clientId: 'p', options: { stats: true } })
+    await pool.connect()
+    await world.pass(1)
+    const mend = world.cut('p-pub-1', { silently: true })
+    const slow = pool.publish('a', 'slow', { qos: 1 })
+    const slower = pool.publish('a', 'next', { qos: 1 })
+    await slower
+    for (let count = 0; count < 5; count++) await pool.publish('a', 'x', { qos: 1 })
+    expect(pool.members().map(({ inFlight }) => inFlight)).toEqual([1, 0])
+    mend()
+    await world.until(slow)
+  })
+
+  it('by hash: the order of each topic holds through losses', async () => {
+    const { by } = await reader()
+    const pool = makePool({ size: 3, routing: 'hash', clientId: 'p' })
+    expect(pool.ordered).toBe(true)
+    await pool.connect()
+    await world.pass(1)
+    const all: Promise<unknown>[] = []
+    for (let round = 0; round < 30; round++) {
+      const mend = world.cut(`p-pub-${(round % 3) + 1}`, { silently: round % 2 === 0 })
+      for (let topic = 0; topic < 5; topic++) all.push(pool.publish(`t/${topic}`, String(round), { qos: 1 }))
+      await world.pass(300)
+      mend()
+    }
+    await world.until(Promise.all(all))
+    for (let topic = 0; topic < 5; topic++) {
+      const seen = [...new Set(by.get(`t/${topic}`))]
+      expect(seen).toEqual(Array.from({ length: 30 }, (_, index) => String(index)))
+    }
+  })
+
+  it('publishes of the time before the first connection leave in their order, and before later ones', async () => {
+    const { texts } = await reader()
+    const pool = makePool({ size: 1 })
+    const before = [pool.publish('a', '1'), pool.publish('a', '2')]
+    const after = pool.connect().then(() => pool.publish('a', '3'))
+    await Promise.all([...before, after])
+    await world.pass(1)
+    expect(texts).toEqual(['1', '2', '3'])
+  })
+
+  it('says who failed where no connection can be had, and goes on trying', async () => {
+    const mend = world.cut()
+    const pool = makePool({ size: 2 })
+    const connecting = pool.connect()
+    const early = codeOf(pool.publish('a', 'x', { qos: 1 }))
+    await world.until(connecting.catch(() => undefined))
+    await expect(connecting).rejects.toMatchObject({ name: 'AggregateError', message: expect.stringMatching(/pub-1: .*\npub-2: /s) })
+    expect(await early).toBe('ERR_NO_HEALTHY_PUBLISHERS')
+    mend()
+    await world.until(() => pool.stats().up === 2)
+    expect(await codeOf(pool.publish('a', 'x', { qos: 1 }))).toBe('fulfilled')
+  })
+
+  it('gives what comes while all are down to the fallback, counted', async () => {
+    const taken: string[] = []
+    const fallback = { ordered: true, writable: Promise.resolve(), publish: async (topic: string) => void taken.push(topic) }
+    const pool = makePool({ size: 2, fallback, clientId: 'p' })
+    await pool.connect()
+    await world.pass(1)
+    const mend = [world.cut('p-pub-1'), world.cut('p-pub-2')]
+    await world.pass(1)
+    await pool.publish('a', 'x')
+    await pool.writable
+    expect([taken, pool.stats().fallback]).toEqual([['a'], 1])
+    for (const one of mend) one()
+    await world.until(() => pool.stats().up === 2)
+    await pool.publish('b', 'x')
+    expect([taken, pool.stats().fallback]).toEqual([['a'], 1])
+  })
+
+  it('grows, and shrinks when what is in flight is acknowledged', async () => {
+    const { texts } = await reader()
+    const pool = makePool({ size: 1, clientId: 'p' })
+    await pool.connect()
+    await pool.resize(3)
+    await world.pass(1)
+    expect(pool.stats()).toMatchObject({ size: 3, up: 3 })
+    const mend = world.cut('p-pub-3', { silently: true })
+    const publishes = Array.from({ length: 3 }, (_, index) => pool.publish('a', String(index), { qos: 1 }))
+    const shrunk = pool.resize(1, { timeout: 600_000 })
+    expect(pool.size).toBe(1)
+    await world.pass(100)
+    mend()
+    await world.until(Promise.all(publishes))
+    await world.until(shrunk)
+    expect([...new Set(texts)].sort()).toEqual(['0', '1', '2'])
+    expect(pool.members().map(({ name }) => name)).toEqual(['pub-1'])
+    await pool.resize(2)
+    // A number is never given twice.
+    expect(pool.members().map(({ name }) => name)).toEqual(['pub-1', 'pub-4'])
+  })
+
+  it('gives what a client that ended has not sent to another one', async () => {
+    const { texts } = await reader()
+    const pool = makePool({ size: 2, clientId: 'p', routing: 'hash', onLost: 'wait' })
+    await pool.connect()
+    await world.pass(1)
+    const mend = world.cut('p-pub-1')
+    const mendOther = world.cut('p-pub-2')
+    await world.pass(1)
+    // With none up nothing is taken: with one of them back, its client has what was queued.
+    mendOther()
+    await world.until(() => pool.stats().up === 1)
+    mend()
+    await world.until(() => pool.stats().up === 2)
+    const [first] = pool.members()
+    const cut = world.cut('p-pub-1', { silently: true })
+    const sent = Array.from({ length: 40 }, (_, index) => codeOf(pool.publish(`t/${index}`, `s${index}`, { qos: 1 })))
+    await world.pass(1)
+    void first?.client.disconnect({ timeout: 0 })
+    await world.until(Promise.all(sent))
+    cut()
+    const ends = await Promise.all(sent)
+    // What was sent may have arrived, and is told; nothing waits for ever.
+    for (const [index, end] of ends.entries()) if (end === 'fulfilled') expect(texts).toContain(`s${index}`)
+    expect(ends.filter((end) => end === 'fulfilled').length).toBeGreaterThan(10)
+    expect(await codeOf(pool.publish('t/0', 'x', { qos: 1 }))).toBe('fulfilled')
+  })
+
+  it('tells events with the name of the connection, those of later connections too', async () => {
+    const pool = makePool({ size: 1 })
+    const seen: string[] = []
+    const stop = pool.on('connect', ({ member }) => seen.push(member))
+    await pool.connect()
+    await pool.resize(2)
+    await world.pass(1)
+    expect(seen).toEqual(['pub-1', 'pub-2'])
+    stop()
+    await pool.resize(3)
+    await world.pass(1)
+    expect(seen).toHaveLength(2)
+    expect(() => pool.on('conect' as never, () => undefined)).toThrow(/did you mean connect/)
+    let once = 0
+    pool.on(
+      'connect',
+      () => {
+        once += 1
+      },
+      { once: true },
+    )
+    await pool.resize(5)
+    await world.pass(1)
+    expect(once).toBe(1)
+  })
+
+  it('posts, and says where it could not', async () => {
+    const { texts } = await reader()
+    const pool = makePool({ size: 2 })
+    expect(pool.post('a', 'early')).toBe(false)
+    await pool.connect()
+    await world.pass(1)
+    expect([pool.post('a', '1'), pool.post('a', '2')]).toEqual([true, true])
+    await world.pass(1)
+    expect(texts.sort()).toEqual(['1', '2'])
+  })
+
+  it.each([
+    [{ size: 0 }, 'size'],
+    [{ size: 1001 }, 'size'],
+    [{ size: 1.5 }, 'size'],
+    [{ routing: 'random' }, 'routing'],
+    [{ onLost: 'drop' }, 'onLost'],
+    [{ fallback: {} }, 'fallback'],
+    [{ clientId: 7 }, 'clientId'],
+    [{ option: 1 }, 'option'],
+    [{ options: { keepAlive: -1 } }, 'keepAlive'],
+    [null, 'options'],
+  ])('refuses %j, and names the option', (options, option) => {
+    expect(() => makePool(options as never)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(option) }),
+    )
+  })
+
+  it('an aborted publish ends, whatever it waits for', async () => {
+    const mend = world.cut(undefined, { silently: true })
+    const pool = makePool({ size: 2 })
+    const abort = new AbortController()
+    const early = codeOf(pool.publish('a', 'x', { signal: abort.signal }))
+    abort.abort()
+    expect(await early).toBe('ERR_ABORTED')
+    const waiting = codeOf(pool.connect({ signal: AbortSignal.abort() }))
+    expect(await waiting).toBe('ERR_ABORTED')
+    const ended = codeOf(pool.publish('a', 'x'))
+    const writable = codeOf(pool.writable)
+    await world.until(pool.disconnect())
+    expect([await ended, await writable]).toEqual(['ERR_CLOSED', 'ERR_CLOSED'])
+    mend()
+  })
+})
