@@ -40,6 +40,8 @@ function features() {
     ...named('./store', ['memoryStore', '*']),
     ...named('./queue', ['*']),
     ...named('./queue', ['*']).map((feature) => ({ ...feature, beside: 'connect' })),
+    ...named('./group', ['*']).map((feature) => ({ ...feature, beside: 'connect' })),
+    ...named('./pool', ['*']).map((feature) => ({ ...feature, beside: 'connect' })),
     whole('./store/level', 'node'),
     whole('./store/level', 'browser'),
     { ...whole('./store/level', 'node'), beside: 'connect' },

@@ -24,10 +24,10 @@ async function afterRefusals(): Promise<void> {
 /** Broadcasts that have not settled. */
 export class Broadcasts {
   readonly #open = new Set<Broadcast>()
-  readonly #patience: number
+  readonly #stalledAfter: number
 
-  constructor(patience: number) {
-    this.#patience = patience
+  constructor(stalledAfter: number) {
+    this.#stalledAfter = stalledAfter
   }
 
   /** Publishes to these members. @param offline what becomes of members that are not connected */
@@ -47,7 +47,7 @@ export class Broadcasts {
     broadcast.look()
     if (!broadcast.settled) {
       this.#open.add(broadcast)
-      timer = setTimeout(() => broadcast.handleImpatience(), this.#patience)
+      timer = setTimeout(() => broadcast.handleImpatience(), this.#stalledAfter)
     }
     return broadcast.promise
   }

@@ -4,8 +4,9 @@
 import type { Filters, Handling, ListenOptions, Subscriber } from '../client/api/index.js'
 import { type Deferred, deferred, silent } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
-import { membersError } from '../members/failure.js'
-import { Duplicates, named } from './merged-subscription.js'
+import { failuresOf, membersError } from '../members/failure.js'
+import { Duplicates } from './duplicates.js'
+import { named } from './merge.js'
 import type { CheckedReading } from './options.js'
 import type { GroupGrant, GroupHandling, GroupMessage } from './types.js'
 
@@ -75,7 +76,7 @@ export class MergedHandling implements GroupHandling {
   }
 
   /** Fulfils when the members that are connected have granted it. @throws AggregateError */
-  async begin(): Promise<GroupHandling> {
+  async granting(): Promise<GroupHandling> {
     const { require } = this.#reading
     const connected = this.#sources.filter(({ member }) => member.up)
     const asked = require === 'all' || connected.length === 0 ? this.#sources : connected
@@ -109,8 +110,9 @@ export class MergedHandling implements GroupHandling {
   async unsubscribe(): Promise<void> {
     const open = this.#leave('unsubscribe')
     const results = await Promise.allSettled(open.map(({ handling }) => handling?.unsubscribe()))
-    const failures = new Map(
-      results.flatMap((result, index) => (result.status === 'rejected' ? [[open[index]?.member.name as string, result.reason] as const] : [])),
+    const failures = failuresOf(
+      open.map(({ member }) => member),
+      results,
     )
     if (failures.size > 0) throw membersError('unsubscribing failed', failures)
   }

@@ -57,7 +57,7 @@ const schema = {
   routing: withDefault(routing, 'broadcast'),
   offline: withDefault(oneOf('reject', 'queue'), 'reject'),
   onLost: withDefault(oneOf('wait', 'move'), 'wait'),
-  patience: withDefault(integer(1, longestDelay, ' milliseconds'), 1000),
+  stalledAfter: withDefault(integer(1, longestDelay, ' milliseconds'), 1000),
 }
 
 const parse = object<{ -readonly [K in keyof typeof schema]: ReturnType<(typeof schema)[K]> }>(schema)

@@ -70,7 +70,7 @@ export interface GroupOptions {
    * Milliseconds, 1 to 2,147,483,647, for which a member may leave a publish without an answer. From then on, until it answers again, a broadcast that another
    * one took does not wait for it, and `'round-robin'` passes it over. Default 1,000.
    */
-  readonly patience?: number | undefined
+  readonly stalledAfter?: number | undefined
 }
 
 /** What became of a publish at one member. */

@@ -24,3 +24,11 @@ export function membersError(what: string, failures: ReadonlyMap<string, unknown
 export function asMqttError(error: unknown): MqttError {
   return MqttError.is(error) ? error : new MqttError('ERR_NOT_CONNECTED', textOf(error), { cause: error })
 }
+
+/** What was rejected, by the names of those that were asked. */
+export function failuresOf(
+  asked: readonly { readonly name: string }[],
+  results: readonly PromiseSettledResult<unknown>[],
+): ReadonlyMap<string, unknown> {
+  return new Map(results.flatMap((result, index) => (result.status === 'rejected' ? [[asked[index]?.name as string, result.reason] as const] : [])))
+}

@@ -273,18 +273,18 @@ class ChannelOnClient<Template extends string, In, Out> {
       return verdict
     }
     // Where nothing is thrown of ours, and nothing handed out that was counted, the client's own rules go.
-    const policy = onInvalid ?? this.#channel.defaults.onInvalid ?? 'skip'
-    const deciding = policy !== 'skip' && policy !== 'reject'
+    const deciding = incoming.policy !== 'skip' && incoming.policy !== 'reject'
     if (deciding && !(onError === undefined || typeof onError === 'function' || failures.includes(onError)))
       refuse('onError', "must be 'retry', 'reject', 'stop' or a function")
     const { ack, ...subscribing } = this.#subscribing
     const all = merged<ListenOptions>(subscribing, ack === 'manual' ? {} : { ack }, options, { onError: deciding ? decide : onError })
     const handling = await this.#client.listen(this.#filters(params, share), handle, all)
     // What is wrong with the payload says more than that a handler failed.
-    const done = handling.done.catch((error: { cause?: object }) => {
-      throw ends.has(error?.cause ?? handle) ? error.cause : error
-    })
-    done.catch(() => undefined)
+    const done = silent(
+      handling.done.catch((error: { cause?: object }) => {
+        throw ends.has(error?.cause ?? handle) ? error.cause : error
+      }),
+    )
     return Object.defineProperties(handling, { invalid: { get: () => incoming.invalid }, done: { value: done } })
   }
 
@@ -299,14 +299,14 @@ class ChannelOnClient<Template extends string, In, Out> {
     return new Incoming(topic, codec, policyOf(policy ?? defaults.onInvalid), this.#inside, this.#tally)
   }
 
-  #arguments(call: unknown[]): unknown[] {
-    return argumentsOf(this.#channel.topic, call)
-  }
-
   // The same with the Topic Name in the place of the parameters.
   #named(call: unknown[]): unknown[] {
     const [params, ...others] = this.#arguments(call)
     return [nameOf(this.#channel.topic, params as object), ...others]
+  }
+
+  #arguments(call: unknown[]): unknown[] {
+    return argumentsOf(this.#channel.topic, call)
   }
 
   #filters(params: unknown, share: string | undefined): string[] {
@@ -351,7 +351,7 @@ function takenBy<Template extends string, Out>(incoming: Incoming<Template, Out>
 /** A payload that is there. @throws MqttError ERR_UNSUPPORTED_OPTION where it takes its time */
 function now(payload: string | Uint8Array | Promise<string | Uint8Array>, call: string): string | Uint8Array {
   if (!isPromise(payload)) return payload
-  payload.catch(() => undefined)
+  silent(payload)
   throw new MqttError('ERR_UNSUPPORTED_OPTION', `${call}() cannot wait for an asynchronous schema`, { option: 'schema' })
 }
 

@@ -77,9 +77,10 @@ export interface Tally {
 export class Incoming<Template extends string, Value> {
   /** Messages that were none of their kind. */
   invalid = 0
+  /** What becomes of bad payloads. */
+  readonly policy: OnInvalid<Params<Template>>
   readonly #template: TopicTemplate<Template>
   readonly #codec: Codec<never, Value>
-  readonly #policy: OnInvalid<Params<Template>>
   readonly #inside: Inside
   readonly #tally: Tally
   readonly #known = new Map<string, Params<Template>>()
@@ -87,7 +88,7 @@ export class Incoming<Template extends string, Value> {
   constructor(template: TopicTemplate<Template>, codec: Codec<never, Value>, policy: OnInvalid<Params<Template>>, client: Inside, tally: Tally) {
     this.#template = template
     this.#codec = codec
-    this.#policy = policy
+    this.policy = policy
     this.#inside = client
     this.#tally = tally
   }
@@ -154,9 +155,9 @@ export class Incoming<Template extends string, Value> {
 
   // A function that throws, or gives none, has no opinion.
   #verdict(found: Invalid<Params<Template>>): InvalidVerdict {
-    if (typeof this.#policy !== 'function') return this.#policy
+    if (typeof this.policy !== 'function') return this.policy
     try {
-      const verdict: unknown = this.#policy(found)
+      const verdict: unknown = this.policy(found)
       if (isPromise(verdict)) verdict.then(undefined, () => undefined)
       return verdicts.includes(verdict) ? (verdict as InvalidVerdict) : 'skip'
     } catch {

@@ -157,8 +157,8 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
     await handling?.unsubscribe()
   }
 
-  [asyncDisposeSymbol](): Promise<void> {
-    return this.unsubscribe()
+  async [asyncDisposeSymbol](): Promise<void> {
+    await this.unsubscribe()
   }
 
   // The new one is there before the old one goes, so that nothing is missed.

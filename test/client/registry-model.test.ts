@@ -180,15 +180,15 @@ function checkViews(entries: readonly BrokerSubscription[], broker: Broker, labe
   expect(known, `${label}: filters`).toEqual(common.sort())
   for (const entry of entries) {
     expect(entry.requests, `${label}: requests for ${entry.filter}`).toEqual([])
-    expect(entry.members.size > 0 ? entry.state : 'active', `${label}: state of ${entry.filter}`).toBe('active')
-    if (entry.members.size > 0) expect(entry.requeued.length, `${label}: held for nobody on ${entry.filter}`).toBe(0)
+    expect(entry.takers.size > 0 ? entry.state : 'active', `${label}: state of ${entry.filter}`).toBe('active')
+    if (entry.takers.size > 0) expect(entry.requeued.length, `${label}: held for nobody on ${entry.filter}`).toBe(0)
   }
 }
 
 function checkReader(reader: Reader, entries: readonly BrokerSubscription[], label: string): void {
   const { subscription, ready, touched } = reader
   const isOf = (consumer: Consumer): boolean => consumer.subscription === subscription
-  const mine = entries.filter((entry) => [...entry.members.keys()].some(isOf)).map((entry) => entry.filter)
+  const mine = entries.filter((entry) => [...entry.takers.keys()].some(isOf)).map((entry) => entry.filter)
   expect(ready, `${label}: ready`).not.toBe('pending')
   expect((subscription as SubscriptionHandle).toJSON(), `${label}: ended`).toMatchObject({ ended: mine.length === 0 })
   expect(new Set(reader.texts).size, `${label}: twice`).toBe(reader.texts.length)
@@ -206,7 +206,7 @@ async function checkDelivery(history: History, entries: readonly BrokerSubscript
   for (const reader of history.readers) reader.run(Number.POSITIVE_INFINITY)
   await world.settle()
   const members = entries.map(
-    (entry) => [entry.filter, new Set([...entry.members.keys()].map((consumer) => consumer.subscription as unknown))] as const,
+    (entry) => [entry.filter, new Set([...entry.takers.keys()].map((consumer) => consumer.subscription as unknown))] as const,
   )
   const probes = filters.map((filter) => broker.publish(filter))
   await world.settle()

@@ -152,13 +152,13 @@ describe('broadcast', () => {
     expect(rig.arrived['us']).toContain('t x')
   })
 
-  it('a black hole costs the first broadcast the patience, and later ones nothing', async () => {
+  it('a black hole costs the first broadcast its time, and later ones nothing', async () => {
     await rig.start('eu', 'us', 'asia')
-    const group = rig.group({ names: ['eu', 'us', 'asia'], patience: 30 })
+    const group = rig.group({ names: ['eu', 'us', 'asia'], stalledAfter: 30 })
     await group.connect()
     rig.hushed.add('asia')
     const first = group.publish('t', 'x', { qos: 1 })
-    // The patience is one of real time.
+    // That is real time.
     await new Promise((resolve) => setTimeout(resolve, 60))
     expect(statusOf(await first)).toEqual({ eu: 'fulfilled', us: 'fulfilled', asia: 'pending' })
     expect(group.members().map(({ healthy }) => healthy)).toEqual([true, true, false])
@@ -294,7 +294,7 @@ it.each([
   [{ members: { a: 'mqtt://b' }, routing: 'any' }, 'routing'],
   [{ members: { a: 'mqtt://b' }, offline: 'drop' }, 'offline'],
   [{ members: { a: 'mqtt://b' }, onLost: 'x' }, 'onLost'],
-  [{ members: { a: 'mqtt://b' }, patience: 0 }, 'patience'],
+  [{ members: { a: 'mqtt://b' }, stalledAfter: 0 }, 'stalledAfter'],
   [{ members: { a: 'mqtt://b' }, share: {} }, 'share'],
   [{ members: { a: { url: ['mqtt://b'], tls: {} } } }, 'members.a.tls'],
   [{ members: { a: { url: 'mqtt://b', options: 1 } } }, 'members.a.options'],

@@ -79,7 +79,7 @@ export class Audience {
     const recipients = new Map<Consumer, Recipient>()
     for (const entry of entries) {
       const audiences = retain ? this.#audiencesOf(entry) : [undefined]
-      for (const [consumer, qos] of entry.members) {
+      for (const [consumer, qos] of entry.takers) {
         if (audiences.every((audience) => audience?.has(consumer) === false)) continue
         if (qos > 0 || !recipients.has(consumer)) recipients.set(consumer, { consumer, entry, owing: qos > 0 })
       }

@@ -175,8 +175,8 @@ export class Consumer {
 
 // Its filter is being left, so that this is the last chance; or it is a share that no other member of the group will get.
 function isLast({ origin, settled }: DeliveredMessage): boolean {
-  const { state, shared } = origin as Origin
-  return state === 'leaving' || (shared && settled)
+  const { state, grouped } = origin as Origin
+  return state === 'leaving' || (grouped && settled)
 }
 
 // One whose key cannot be told keeps the order of its topic.

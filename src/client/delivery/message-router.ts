@@ -87,7 +87,7 @@ export class MessageRouter {
     if (sole?.sole !== undefined && this.#audience.isOwn(view, sole)) return this.#deliverToOne(view, record.name, ticket, sole, sole.sole)
     const entries = this.#audience.identify(view, matched, counters)
     // Nobody misses a copy for a filter that was left, but for that of a share: no other member of the group gets it, so that the application is told.
-    const wanted = entries.length > 0 || matched.length === 0 || this.#audience.leftBy(view).some(({ shared }) => shared)
+    const wanted = entries.length > 0 || matched.length === 0 || this.#audience.leftBy(view).some(({ grouped }) => grouped)
     if (wanted) this.#deliverToAll(view, record.name, ticket, entries)
     else if (ticket !== noTicket) this.#host.settle(ticket, 0)
   }
@@ -162,9 +162,9 @@ export class MessageRouter {
   }
 
   #passOn(message: DeliveredMessage, entry: ReadRoute): void {
-    for (const [consumer, qos] of entry.members) if (qos > 0) return consumer.push(message)
+    for (const [consumer, qos] of entry.takers) if (qos > 0) return consumer.push(message)
     // Those who read on at QoS 0 had their copy.
-    if (entry.members.size > 0) message.settle(0)
+    if (entry.takers.size > 0) message.settle(0)
     else this.#store(message, entry.requeued)
   }
 

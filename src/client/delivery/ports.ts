@@ -41,7 +41,7 @@ export interface Origin {
   /** Subscription Identifier of its copies; 0 when there is none. */
   readonly identifier: number
   /** True for `$share` filters. */
-  readonly shared: boolean
+  readonly grouped: boolean
   /** `new`: nobody has asked the server yet; `leaving`: it is being given up. */
   readonly state: 'new' | 'sent' | 'active' | 'leaving'
   /** Nobody here reads it, but the broker goes on sending. */
@@ -58,7 +58,7 @@ export type RetainHabit = number
 /** Who reads a filter. */
 export interface Readership<Reader> {
   /** Consumers with the QoS that each asked for. */
-  readonly members: ReadonlyMap<Reader, QoS>
+  readonly takers: ReadonlyMap<Reader, QoS>
   /** The only one, with what it asked for. */
   readonly sole: Reader | undefined
   readonly soleQos: QoS

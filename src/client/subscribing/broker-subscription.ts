@@ -25,7 +25,7 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
   declare qos: QoS
   /** Lowest Retain Handling that any consumer asked for. */
   declare retainHandling: 0 | 1 | 2
-  readonly shared: boolean
+  readonly grouped: boolean
   grantedQos: QoS | undefined
   /** Sent with each SUBSCRIBE for it. */
   readonly userProperties: UserProperties | undefined
@@ -35,7 +35,7 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
   identifier: number
   state: SubscriptionState = 'new'
   /** Consumers with the QoS that each asked for. */
-  readonly members = new Map<Consumer, QoS>()
+  readonly takers = new Map<Consumer, QoS>()
   /** The only member, with what it asked for: most filters have one. */
   sole: Consumer | undefined
   soleQos: QoS = 0
@@ -56,12 +56,12 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
     Object.assign(this, request)
     this.identifier = identifier
     this.userProperties = userProperties
-    this.shared = isShared(request.filter)
+    this.grouped = isShared(request.filter)
   }
 
   /** Nobody here reads it, but the broker goes on sending. */
   get detached(): boolean {
-    return this.members.size === 0 && this.state !== 'leaving'
+    return this.takers.size === 0 && this.state !== 'leaving'
   }
 
   // Servers answer SUBSCRIBEs in order. What comes while one waits for its answer is for that one, or, with servers that send retained messages
@@ -81,7 +81,7 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
 
   /** A consumer reads it, or asks for more. */
   join(consumer: Consumer, qos: QoS): void {
-    this.members.set(consumer, qos)
+    this.takers.set(consumer, qos)
     this.#findSole()
   }
 
@@ -94,19 +94,19 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
 
   /** A consumer is gone from it. */
   leave(consumer: Consumer): void {
-    this.members.delete(consumer)
+    this.takers.delete(consumer)
     this.audience?.delete(consumer)
     this.#findSole()
   }
 
   /** What a consumer asked for; undefined when it does not read this. */
   qosOf(consumer: Consumer): QoS | undefined {
-    return this.sole === consumer ? this.soleQos : this.members.get(consumer)
+    return this.sole === consumer ? this.soleQos : this.takers.get(consumer)
   }
 
   #findSole(): void {
     this.sole = undefined
-    if (this.members.size === 1) for (const [consumer, qos] of this.members) [this.sole, this.soleQos] = [consumer, qos]
+    if (this.takers.size === 1) for (const [consumer, qos] of this.takers) [this.sole, this.soleQos] = [consumer, qos]
   }
 }
 

@@ -69,7 +69,7 @@ export class Membership {
 
   /** Nobody reads a subscription any more. */
   leaveAll(subscription: BrokerSubscription, error?: MqttError): void {
-    for (const consumer of [...subscription.members.keys()]) this.leave(consumer, subscription, error)
+    for (const consumer of [...subscription.takers.keys()]) this.leave(consumer, subscription, error)
   }
 
   /** A consumer does not read a subscription any more. */

@@ -59,7 +59,7 @@ export class Registry implements Answers {
     }
     for (const request of asked) {
       const known = this.membership.current(request.filter)
-      if (known !== undefined && known.members.size > 0) assertShared(known, request, identifier)
+      if (known !== undefined && known.takers.size > 0) assertShared(known, request, identifier)
     }
     const requests = merged(asked)
     const call = new SubscribeCall(consumer, asked, requireQos, requests.length)
@@ -88,7 +88,7 @@ export class Registry implements Answers {
     const last: string[] = []
     for (const subscription of this.membership.calls.get(consumer)?.joined ?? []) {
       if (subscription.state === 'leaving') answers.push(subscription.leaving ?? [])
-      else if (subscription.members.size > 1) this.membership.leave(consumer, subscription)
+      else if (subscription.takers.size > 1) this.membership.leave(consumer, subscription)
       else last.push(subscription.filter)
     }
     if (last.length > 0) answers.push(unsubscribe(this, last))
@@ -108,7 +108,7 @@ export class Registry implements Answers {
     }
     // What has not left is not sent any more, whatever becomes of the rest.
     const goes = ({ state }: BrokerSubscription): boolean => (how === 'detach' ? state === 'new' : state !== 'leaving')
-    const empty = subscriptions.filter((subscription) => subscription.members.size === 0 && goes(subscription))
+    const empty = subscriptions.filter((subscription) => subscription.takers.size === 0 && goes(subscription))
     if (empty.length > 0) depart(this, empty)
   }
 
@@ -133,7 +133,7 @@ export class Registry implements Answers {
   /** The client is about to end: shared filters are left when `leaving`. What came of filters that are left is handed out still, nothing else. */
   close(leaving: boolean): void {
     const shared = [...this.membership.byFilter.values()].filter(
-      (subscription) => subscription.shared && subscription.members.size > 0 && subscription.state !== 'leaving',
+      (subscription) => subscription.grouped && subscription.takers.size > 0 && subscription.state !== 'leaving',
     )
     if (leaving && shared.length > 0)
       silent(
@@ -191,7 +191,7 @@ export class Registry implements Answers {
     if (changed) Object.assign(subscription, request, { identifier: identifier ?? subscription.identifier })
     subscription.join(call.consumer, request.qos)
     wantRetained(subscription, request)
-    const more = first || changed || (!subscription.shared && (request.retainHandling === 0 || request.qos > subscription.qos))
+    const more = first || changed || (!subscription.grouped && (request.retainHandling === 0 || request.qos > subscription.qos))
     if (!more) return false
     subscription.qos = Math.max(subscription.qos, request.qos) as QoS
     const queued = subscription.requests.at(-1)
@@ -242,7 +242,7 @@ export class Registry implements Answers {
     if (grant.error !== undefined && subscription !== undefined) {
       this.membership.leave(call.consumer, subscription)
       // Whoever read it before has left it to this one.
-      if (subscription.members.size === 0 && subscription.state !== 'leaving' && !subscription.kept) depart(this, [subscription])
+      if (subscription.takers.size === 0 && subscription.state !== 'leaving' && !subscription.kept) depart(this, [subscription])
     }
     if (call.open === 0) this.#complete(call)
   }

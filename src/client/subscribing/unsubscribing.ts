@@ -58,12 +58,12 @@ export function unsubscribe(
 
 // A SUBSCRIBE that has not left is not needed any more.
 function stop(subscription: BrokerSubscription): void {
-  const { state, requests, members } = subscription
+  const { state, requests, takers } = subscription
   subscription.state = 'leaving'
   if (state !== 'new') return
   // Whoever asked for more filters than this one has none of them.
   for (const call of withdraw([...requests])) call.settle(new MqttError('ERR_ABORTED'))
-  for (const consumer of [...members.keys()]) consumer.leave()
+  for (const consumer of [...takers.keys()]) consumer.leave()
 }
 
 /** The same where nobody waits for the answer: of a failure the application is told. */
@@ -101,13 +101,13 @@ export function answerUnsubscribe(by: Unsubscriber, { call, filters }: PendingUn
 }
 
 function handleAnswer({ host, membership }: Unsubscriber, subscription: BrokerSubscription, error: MqttError | undefined): void {
-  const { filter, shared, members } = subscription
+  const { filter, grouped, takers } = subscription
   subscription.openUnsubscribes -= 1
   // Servers send what they had for it behind UNSUBACK: a member that leaves its group hands that out too.
-  if (host.states.stopping && shared && members.size > 0) return
+  if (host.states.stopping && grouped && takers.size > 0) return
   // Refused or not, a subscription that was made anew meanwhile has taken its place.
   if (error === undefined || membership.byFilter.get(filter) !== subscription) membership.forget(subscription)
   // With nobody left here to read it, it stays as good as gone: what comes is acknowledged and dropped.
-  else if (members.size > 0) subscription.state = subscription.openUnsubscribes > 0 ? 'leaving' : 'active'
+  else if (takers.size > 0) subscription.state = subscription.openUnsubscribes > 0 ? 'leaving' : 'active'
   else host.router.handleForgotten(subscription)
 }

@@ -1,0 +1,71 @@
+/**
+ * Publishing in a group: to whom a message goes.
+ */
+import type { Payload } from '../client/api/index.js'
+import { rejected } from '../client/common/abort.js'
+import { invalid } from '../client/common/schema.js'
+import { MqttError } from '../errors.js'
+import { signalOf } from '../members/gate.js'
+import type { Member, MemberClient } from '../members/member.js'
+import { Router } from '../members/router.js'
+import { storyOf } from '../members/standing.js'
+import { Broadcasts, ownPayload } from './broadcast.js'
+import { type GroupConfig, publishingCall } from './options.js'
+import type { Roster } from './roster.js'
+import type { GroupPublishOptions, GroupReceipt, GroupRouting } from './types.js'
+
+/** Chooses members, and hands them publishes. */
+export class GroupPublishing {
+  readonly #roster: Roster
+  readonly #config: GroupConfig
+  readonly #broadcasts: Broadcasts
+  readonly #routers: Readonly<Record<Exclude<GroupRouting, 'broadcast'>, Router<MemberClient>>>
+
+  constructor(roster: Roster, config: GroupConfig) {
+    const { onLost, stalledAfter } = config
+    this.#roster = roster
+    this.#config = config
+    this.#broadcasts = new Broadcasts(stalledAfter)
+    const all = (): Iterable<Member> => roster.all
+    this.#routers = { 'round-robin': new Router(all, 'round-robin', onLost), hash: new Router(all, 'hash', onLost) }
+  }
+
+  /** True where messages to one topic arrive in the order of the calls, at each member. */
+  get ordered(): boolean {
+    const { routing, onLost } = this.#config
+    return routing === 'broadcast' || (routing === 'hash' && onLost === 'wait')
+  }
+
+  /** Publishes that were given to another member. */
+  get moved(): number {
+    return this.#routers['round-robin'].moved + this.#routers.hash.moved
+  }
+
+  publish(topic: string, payload: Payload, given: GroupPublishOptions | undefined): Promise<GroupReceipt> {
+    const { members: names, routing, options } = publishingCall(given, this.#config.routing)
+    if (routing === 'broadcast') {
+      const members = names === undefined ? this.#roster.all : names.map((name) => this.#roster.find(name, 'members'))
+      return this.#broadcasts.publish(members, this.#config.offline, topic, ownPayload(payload), options)
+    }
+    if (names !== undefined) invalid('members', "left out, unless routing is 'broadcast'")
+    return this.#routers[routing].publish<GroupReceipt>(
+      topic,
+      signalOf(options),
+      (member) => member.publish(topic, payload, options).then((value) => ({ members: { [member.name]: { status: 'fulfilled', value } } })),
+      () => rejected(new MqttError('ERR_NO_HEALTHY_PUBLISHERS', `no member is connected:\n${storyOf(this.#roster.all)}`)),
+    )
+  }
+
+  post(topic: string, payload: Payload): boolean {
+    const { routing } = this.#config
+    if (routing !== 'broadcast') return this.#routers[routing].choose(topic)?.client.post(topic, payload) ?? false
+    let taken = false
+    for (const member of this.#roster.all) if (member.up && member.client.post(topic, payload)) taken = true
+    return taken
+  }
+
+  /** A member is up, was lost, or has gone. */
+  handleChange(): void {
+    this.#broadcasts.handleChange()
+  }
+}

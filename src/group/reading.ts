@@ -1,0 +1,58 @@
+/**
+ * Subscribing in a group: what reads on which members, those that come later too.
+ */
+import type { Filters, ListenOptions, SubscribeOptions } from '../client/api/index.js'
+import { silent } from '../client/common/abort.js'
+import { assertHandler } from '../client/common/schema.js'
+import type { Member } from '../members/member.js'
+import { MergedHandling } from './merged-handling.js'
+import { MergedSubscription } from './merged-subscription.js'
+import { readingCall } from './options.js'
+import { type ReadingClient, type Roster, subscribes } from './roster.js'
+import type { GroupHandling, GroupListenOptions, GroupMessage, GroupSubscribeOptions, GroupSubscription } from './types.js'
+
+/** Subscriptions and handlers of a group. */
+export class GroupReading {
+  /** Messages that were left out, in all. */
+  readonly total = { duplicates: 0 }
+  readonly #roster: Roster
+  readonly #open = new Set<MergedSubscription | MergedHandling>()
+
+  constructor(roster: Roster) {
+    this.#roster = roster
+  }
+
+  subscription(filters: Filters, options: GroupSubscribeOptions | undefined): GroupSubscription {
+    const reading = readingCall<SubscribeOptions>(options)
+    const members = this.#roster.readers(reading.members)
+    const merged = new MergedSubscription(filters, reading, this.total, () => this.#open.delete(merged))
+    try {
+      for (const member of members) merged.add(member)
+    } catch (error) {
+      void silent(merged.unsubscribe())
+      throw error
+    }
+    this.#open.add(merged)
+    return merged
+  }
+
+  listen(filters: Filters, handler: (message: GroupMessage) => unknown, options: GroupListenOptions | undefined): Promise<GroupHandling> {
+    assertHandler(handler, 'handler')
+    const reading = readingCall<ListenOptions>(options)
+    const members = this.#roster.readers(reading.members)
+    const merged = new MergedHandling(filters, handler, reading, this.total, () => this.#open.delete(merged))
+    for (const member of members) merged.add(member)
+    this.#open.add(merged)
+    return merged.granting()
+  }
+
+  /** A member has come: what reads on all reads on it. */
+  handleAdded(member: Member): void {
+    if (subscribes(member)) for (const merged of this.#open) if (merged.all) merged.add(member)
+  }
+
+  /** A member goes. */
+  handleRemoved(member: Member): void {
+    for (const merged of this.#open) merged.remove(member as Member<ReadingClient>)
+  }
+}

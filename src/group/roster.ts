@@ -1,0 +1,59 @@
+/**
+ * The members of a group by name.
+ */
+import type { Subscriber } from '../client/api/index.js'
+import { invalid } from '../client/common/schema.js'
+import type { Member, MemberClient } from '../members/member.js'
+
+/** A client that subscribes. */
+export type ReadingClient = MemberClient & Subscriber
+
+/** True for a member that subscribes, too. */
+export function subscribes(member: Member): member is Member<ReadingClient> {
+  return 'subscription' in member.client
+}
+
+/** Members by name, in the order in which they came. */
+export class Roster {
+  /** The ends of those that go. */
+  readonly leaving = new Set<Promise<void>>()
+  readonly #members = new Map<string, Member>()
+
+  /** All of them. */
+  get all(): readonly Member[] {
+    return [...this.#members.values()]
+  }
+
+  get(name: string): Member | undefined {
+    return this.#members.get(name)
+  }
+
+  /** @throws MqttError ERR_INVALID_OPTION, about this option */
+  find(name: string, option: string): Member {
+    return this.#members.get(name) ?? invalid(option, `names of members: ${[...this.#members.keys()].join(', ') || 'there are none'}`)
+  }
+
+  put(member: Member): void {
+    this.#members.set(member.name, member)
+  }
+
+  /** A member goes; it is `leaving` until this has settled. */
+  remove({ name }: Member, gone: Promise<void>): void {
+    this.#members.delete(name)
+    this.leaving.add(gone)
+    const over = (): void => void this.leaving.delete(gone)
+    gone.then(over, over)
+  }
+
+  /** Those that are named, or all that subscribe. @throws MqttError ERR_INVALID_OPTION */
+  readers(names: readonly string[] | undefined): readonly Member<ReadingClient>[] {
+    if (names === undefined) {
+      const all = this.all.filter(subscribes)
+      return all.length > 0 ? all : invalid('members', 'at least one member that subscribes')
+    }
+    return names.map((name) => {
+      const member = this.find(name, 'members')
+      return subscribes(member) ? member : invalid('members', `members that subscribe; '${name}' only publishes`)
+    })
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * The connections of a pool: they come, are numbered, and go when what they have is done.
+ */
+import type { ClientOptions, DisconnectOptions, Endpoint, Stats } from '../client/api/index.js'
+import { MemberListeners } from '../members/listeners.js'
+import { Member, type MemberClient } from '../members/member.js'
+import type { PoolConfig } from './options.js'
+
+/** A client, as a pool makes it. */
+export interface PooledClient extends MemberClient {
+  stats(): Stats
+}
+
+/** Makes a client. */
+export type MakeClient = (endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) => PooledClient
+
+/** Connections by name. */
+export class PoolConnections {
+  readonly listeners = new MemberListeners(() => this.all)
+  readonly #members = new Map<string, Member<PooledClient>>()
+  readonly #make: (n: number) => PooledClient
+  /** Called when one of them is up, was lost or has gone. */
+  readonly #changed: () => void
+  /** Those that leave. */
+  readonly #leaving = new Set<Promise<void>>()
+  /** No number is given twice. */
+  #next = 1
+
+  constructor(make: MakeClient, endpoints: Endpoint | readonly Endpoint[], config: PoolConfig, changed: () => void) {
+    this.#make = (n) => make(endpoints, { firstConnect: 'wait', ...config.options, clientId: clientIdOf(config, n) })
+    this.#changed = changed
+  }
+
+  get all(): readonly Member<PooledClient>[] {
+    return [...this.#members.values()]
+  }
+
+  get size(): number {
+    return this.#members.size
+  }
+
+  /** One more. @throws MqttError as `new Client()` */
+  add(): Member<PooledClient> {
+    const n = this.#next
+    const member = new Member(`pub-${n}`, this.#make(n))
+    this.#next += 1
+    this.#members.set(member.name, member)
+    this.listeners.handleAdded(member)
+    member.client.on('state', this.#changed)
+    return member
+  }
+
+  /** Takes one out; fulfils when what it has is acknowledged. */
+  async remove(member: Member<PooledClient>, options: DisconnectOptions | undefined): Promise<void> {
+    member.leaving = true
+    this.#members.delete(member.name)
+    const gone = member.client.drain(options)
+    this.#leaving.add(gone)
+    try {
+      await gone
+    } finally {
+      this.#leaving.delete(gone)
+      this.listeners.handleRemoved(member)
+    }
+  }
+
+  /** Ends all of them, also waiting for those that leave. */
+  async end(end: (client: PooledClient) => Promise<void>): Promise<void> {
+    await Promise.all([...this.all.map(({ client }) => end(client)), ...this.#leaving])
+  }
+}
+
+function clientIdOf({ clientId, options }: PoolConfig, n: number): string {
+  if (typeof clientId === 'function') return clientId(n)
+  const base = clientId ?? options.clientId ?? ''
+  return base === '' ? '' : `${base}-pub-${n}`
+}
