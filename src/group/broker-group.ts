@@ -16,13 +16,14 @@ import type {
 } from '../client/api/index.js'
 import { assertNotAborted, rejected, silent, within } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
+import { plainName } from '../client/common/plain-name.js'
 import { invalid } from '../client/common/schema.js'
 import { MqttError } from '../errors.js'
 import { membersError } from '../members/failure.js'
 import { type MemberEvents, MemberListeners } from '../members/listeners.js'
 import { Member, type MemberClient } from '../members/member.js'
 import { Readiness, stateOf } from '../members/standing.js'
-import { type CheckedMember, checkedMember, connectCall, type GroupConfig, groupConfig, memberName } from './options.js'
+import { type CheckedMember, checkedMember, connectCall, type GroupConfig, groupConfig } from './options.js'
 import { GroupPublishing } from './publishing.js'
 import { GroupReading } from './reading.js'
 import { Roster } from './roster.js'
@@ -113,7 +114,7 @@ class BrokerGroup implements Group {
 
   async add(name: string, given: GivenMember): Promise<void> {
     this.#assertOpen()
-    const key = memberName(name, 'name')
+    const key = plainName(name, 'name')
     if (this.#roster.get(key) !== undefined) invalid('name', `the name of a new member: there is '${key}' already`)
     const member = this.#put(key, checkedMember(given, 'member'))
     if (this.#state === 'open') await member.connect(undefined)

@@ -3,7 +3,8 @@
  */
 import type { ClientOptions, Endpoint } from '../client/api/index.js'
 import { longestDelay } from '../client/common/bounds.js'
-import { anyObject, callable, integer, invalid, object, oneOf, optional, type Parser, signal, that, withDefault } from '../client/common/schema.js'
+import { plainName } from '../client/common/plain-name.js'
+import { anyObject, callable, integer, invalid, object, oneOf, optional, type Parser, signal, withDefault } from '../client/common/schema.js'
 import type { MemberClient } from '../members/member.js'
 import type { Deduplication, GivenMember, GroupConnectOptions, GroupOptions, GroupReading, GroupRouting } from './types.js'
 
@@ -12,18 +13,9 @@ export type CheckedMember =
   | { readonly client: MemberClient }
   | { readonly client: undefined; readonly endpoints: Endpoint | readonly Endpoint[]; readonly options: ClientOptions }
 
-const nameForm = /^[\w-]{1,64}$/
-
-/** Checks the name of a member. @throws MqttError ERR_INVALID_OPTION */
-export const memberName: Parser<string> = that(
-  (value) => typeof value === 'string' && nameForm.test(value),
-  'of 1 to 64 letters, digits, _ and -',
-  true,
-)
-
 const names: Parser<readonly string[]> = (value, path) => {
   if (!Array.isArray(value) || value.length === 0) invalid(path, 'an array of names of members')
-  return [...new Set((value as unknown[]).map((name, index) => memberName(name, `${path}[${index}]`)))]
+  return [...new Set((value as unknown[]).map((name, index) => plainName(name, `${path}[${index}]`)))]
 }
 
 const isClient = (value: object): value is MemberClient => 'publish' in value && 'connect' in value && 'on' in value
@@ -46,7 +38,7 @@ export function checkedMember(given: GivenMember, path: string): CheckedMember {
 const members: Parser<ReadonlyMap<string, CheckedMember>> = (value, path) => {
   const entries = Object.entries(anyObject(value, path) as Record<string, GivenMember>)
   if (entries.length === 0) invalid(path, 'an object with at least one member')
-  return new Map(entries.map(([name, given]) => [memberName(name, `${path}: a name`), checkedMember(given, `${path}.${name}`)]))
+  return new Map(entries.map(([name, given]) => [plainName(name, `${path}: a name`), checkedMember(given, `${path}.${name}`)]))
 }
 
 const routing = oneOf('broadcast', 'round-robin', 'hash')

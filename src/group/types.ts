@@ -78,11 +78,13 @@ export type MemberResult =
   | {
       /** It was delivered as its QoS asks. */
       readonly status: 'fulfilled'
+      /** What the server said. */
       readonly value: Receipt
     }
   | {
       /** It was not. */
       readonly status: 'rejected'
+      /** Why. */
       readonly reason: MqttError
     }
   | {

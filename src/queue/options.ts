@@ -3,6 +3,7 @@
  */
 import type { Backoff, Bytes, Payload, Publisher, PublishProperties } from '../client/api/index.js'
 import { longestDelay } from '../client/common/bounds.js'
+import { plainName } from '../client/common/plain-name.js'
 import {
   anyObject,
   boolean,
@@ -18,7 +19,6 @@ import {
   type Parser,
   signal,
   text,
-  that,
   userProperties,
   withDefault,
 } from '../client/common/schema.js'
@@ -36,15 +36,9 @@ const store: Parser<Store> = (value, path) => {
   return given as Store
 }
 
-const nameLetters = 'abcdefghijklmnopqrstuvwxyz0123456789_-'
-
-function isName(value: unknown): boolean {
-  return typeof value === 'string' && value !== '' && value.length <= 64 && [...value.toLowerCase()].every((letter) => nameLetters.includes(letter))
-}
-
 const queueSchema = {
   store,
-  name: withDefault(that<string>(isName, 'of 1 to 64 letters, digits, _ and -'), 'default'),
+  name: withDefault(plainName, 'default'),
   maxEntries: withDefault(limit, 100_000),
   maxBytes: withDefault(limit, 256 * 1024 * 1024),
   ttl: optional(duration),

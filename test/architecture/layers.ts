@@ -24,6 +24,9 @@ const rules: Readonly<Record<string, Rule>> = {
   'store/base': { values: [] },
   store: { values: ['store/base', 'common', 'durable'] },
   queue: { values: ['wire', 'common', 'parsing', 'store/base'], types: ['api'] },
+  members: { values: ['common', 'parsing'], types: ['api'] },
+  pool: { values: ['common', 'members'], types: ['api'] },
+  group: { values: ['common', 'parsing', 'delivery', 'members'], types: ['api'] },
   // rooms of the client
   api: { values: [], types: ['wire', 'transport', 'store/base'] },
   common: { values: ['wire'], types: ['api', 'store/base'] },
@@ -102,7 +105,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   react: ['react/index.ts'],
   'classic-level': ['store/level.ts'],
   // The package itself, so that the platform's entry is taken.
-  mqwire: ['react/index.ts', 'react/shared.ts'],
+  mqwire: ['group/index.ts', 'pool/index.ts', 'react/index.ts', 'react/shared.ts'],
 }
 
 const builtins = new Set(builtinModules)

@@ -33,8 +33,8 @@ export const outsideDefects: readonly Defect[] = [
     name: 'what is buffered of a share is let go at disconnect',
     by: ['fleet'],
     file: 'client/delivery/consumer.ts',
-    find: "return state === 'leaving' || (shared && settled)",
-    replace: 'return shared && settled && state === undefined',
+    find: "return state === 'leaving' || (grouped && settled)",
+    replace: 'return grouped && settled && state === undefined',
   },
   {
     name: 'payloads are read after their promise has settled',
