@@ -33,6 +33,21 @@ export interface OutboundOptions {
    * it. Default 5.
    */
   readonly poisonAfter?: number | undefined
+  /** How fast publishes leave, those sent again included; other packets do not wait for it. Default: as fast as they can. */
+  readonly rate?: RateOptions | undefined
+}
+
+/**
+ * So many messages, so many bytes, or both, in a time. They leave evenly; after a pause at once no more than belong to 50 ms. What waits for it is queued
+ * as ever, where QoS 0 and the others take turns; `post` takes nothing meanwhile.
+ */
+export interface RateOptions {
+  /** Messages in `per`, 1 to 1,000,000,000. Default: no limit. */
+  readonly messages?: number | undefined
+  /** Bytes of PUBLISH packets in `per`, 1 to 1,000,000,000,000. Default: no limit. */
+  readonly bytes?: number | undefined
+  /** Milliseconds, 1 to 2,147,483,647. Default 1,000. */
+  readonly per?: number | undefined
 }
 
 /** What happens to a publish while there is no connection, by its QoS. */

@@ -23,6 +23,7 @@ import type {
   OfflinePolicy,
   OutboundOverflow,
   Overflow,
+  RateOptions,
   SessionStore,
   Verdict,
 } from '../api/index.js'
@@ -55,6 +56,7 @@ import type { Platform } from '../platform/platform.js'
 import { exponential } from './backoff.js'
 import { hiddenKeepAlive, megabyte, unsigned32, week } from './bounds.js'
 import { listeners } from './event-names.js'
+import { rate } from './rate.js'
 import { type ScannerOption, scannerOption } from './scanning.js'
 
 export const expiryInterval: Parser<number> = integer(0, unsigned32)
@@ -156,6 +158,7 @@ export interface OutboundConfig {
   readonly offline: { readonly qos0: OfflinePolicy; readonly qos1: OfflinePolicy; readonly qos2: OfflinePolicy }
   readonly ackTimeout: number | undefined
   readonly ttl: number | undefined
+  readonly rate: RateOptions | undefined
   /** Undefined: depends on the QoS, and on the protocol version. */
   readonly onSessionLost: 'republish' | 'reject' | undefined
   readonly poisonAfter: number
@@ -218,6 +221,7 @@ const outbound = object<OutboundConfig>({
   offline,
   ...messageOptions,
   poisonAfter: withDefault(limit, 5),
+  rate: optional(rate),
 })
 
 const connectFive = {

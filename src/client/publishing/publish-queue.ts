@@ -20,6 +20,7 @@ import { Isolation } from './isolation.js'
 import type { Keeper, KeepingHost } from './keeping.js'
 import type { PublishWriter } from './ports.js'
 import { aged, assertSendable, assertTaken, offlinePolicy, QueuedPublish, receipt } from './queued-publish.js'
+import { RateLimit } from './rate-limit.js'
 import { Room } from './room.js'
 import { Settlement } from './settlement.js'
 import { Unacknowledged } from './unacknowledged.js'
@@ -42,12 +43,16 @@ export class PublishQueue {
   readonly #room: Room
   readonly #ends: Settlement
   readonly #isolation: Isolation
+  /** Undefined where publishes may leave as fast as they can. */
+  readonly #rate: RateLimit | undefined
 
   constructor(host: KeepingHost) {
+    const { rate } = host.options.outbound
     this.#host = host
+    this.#rate = rate && new RateLimit(rate, host.platform, () => this.#room.lead(this.#rate?.ordered === false))
     this.#isolation = new Isolation(host)
     this.#ends = new Settlement(host, () => this.#handleRoom())
-    this.unacknowledged = new Unacknowledged(host, this.#backlog, this.#ends, this.#isolation)
+    this.unacknowledged = new Unacknowledged(host, this.#backlog, this.#ends, this.#isolation, this.#rate)
     this.#admission = new Admission(host, this.#backlog, this.#ends)
     this.draining = new Draining(host, this.#backlog)
     this.#room = new Room(host, (post) => this.#hasRoom(post))
@@ -101,7 +106,13 @@ export class PublishQueue {
     }
     const output = this.#open
     const item = new QueuedPublish(topic, payload, options, properties?.messageExpiryInterval === undefined ? 0 : this.#host.platform.now())
-    if (output !== undefined && this.#backlog.queueOf(item).length === 0 && this.#maySend(item, output)) this.#send(item, output)
+    if (
+      output !== undefined &&
+      this.#backlog.queueOf(item).length === 0 &&
+      !this.#rate?.yields(qos > 0, this.#backlog, output) &&
+      this.#maySend(item, output)
+    )
+      this.#send(item, output)
     else this.#admission.enqueue(item)
     return item.promise
   }
@@ -115,14 +126,22 @@ export class PublishQueue {
   /** Sends what waits, as far as connection, quota and identifiers allow: first what goes on from an earlier connection. */
   flush(): void {
     for (let output = this.#open; output !== undefined && this.unacknowledged.replay(output); ) output = this.#open
-    for (const queue of [this.#backlog.immediate, this.#backlog.ordered]) {
-      for (let output = this.#open; output !== undefined; output = this.#open) {
-        const item = queue.first
-        if (item === undefined || !this.#maySend(item, output)) break
+    const rate = this.#rate
+    let ordered = rate?.ordered === true
+    for (let passed = 0; passed < 2; ) {
+      const output = this.#open
+      const item = (ordered ? this.#backlog.ordered : this.#backlog.immediate).first
+      const goes = output !== undefined && item !== undefined && this.#maySend(item, output)
+      passed = goes ? 0 : passed + 1
+      if (goes) {
         this.#backlog.remove(item)
         this.#send(item, output)
       }
+      // Under a rate they take turns.
+      if (!goes || rate !== undefined) ordered = !ordered
     }
+    // Nobody waits for it: whoever comes next may send.
+    if (rate?.open) rate.ordered = undefined
     this.#room.tell()
   }
 
@@ -142,6 +161,7 @@ export class PublishQueue {
   /** The client is over: everything ends, each with what is known about it. */
   end(error: MqttError): void {
     this.keeper?.stop()
+    this.#rate?.stop?.()
     const notSent = withOutcome(error, 'not-sent')
     this.#admission.ended = notSent
     const unknown = withOutcome(error, 'unknown')
@@ -160,11 +180,12 @@ export class PublishQueue {
 
   get #open(): PublishWriter | undefined {
     const output = this.#host.links.connection?.writer
-    return output?.writable === true && !this.#isolation.silent ? output : undefined
+    return output?.writable === true && !this.#isolation.silent && this.#rate?.open !== false ? output : undefined
   }
 
   get #immediate(): PublishWriter | undefined {
-    return this.#backlog.immediate.length > 0 ? undefined : this.#open
+    const output = this.#backlog.immediate.length > 0 ? undefined : this.#open
+    return output !== undefined && this.#rate?.yields(false, this.#backlog, output) ? undefined : output
   }
 
   #hasRoom(post: boolean): boolean {
@@ -204,6 +225,7 @@ export class PublishQueue {
         this.#post(output, topic, item.payload, wire)
       } else {
         item.wire = wire
+        this.#rate?.spend(topic, item.payload, wire)
         if (this.keeper === undefined) this.unacknowledged.write(item, output)
         else this.keeper.keep(item, output)
         if (counters !== undefined) counters.publishesSent += 1
@@ -236,6 +258,7 @@ export class PublishQueue {
     } catch (error) {
       throw asInvalidOption(error, '', topic)
     }
+    this.#rate?.spend(topic, payloadBytes(payload), how)
     if (counters !== undefined) counters.publishesSent += 1
   }
 

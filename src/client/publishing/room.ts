@@ -47,6 +47,14 @@ export class Room {
     this.#waiting = undefined
   }
 
+  /** Another message may leave, at `outbound.rate`. Those who wait to post have the first turn, if it is theirs and they take it. */
+  lead(theirs: boolean): void {
+    const flush = (): void => this.#host.flush()
+    if (!theirs || !this.#refused) return flush()
+    this.tell()
+    this.#host.platform.nextTurn(flush)
+  }
+
   /** There will be none. */
   close(): void {
     this.#waiting?.reject(closedError())

@@ -29,6 +29,7 @@ import {
   sessionLost,
   sizeOfMessage,
 } from './queued-publish.js'
+import type { RateLimit } from './rate-limit.js'
 import type { Settlement } from './settlement.js'
 
 /** Publishes in flight of one client. */
@@ -41,15 +42,17 @@ export class Unacknowledged extends PublishTable {
   /** To be sent again on this connection. */
   readonly #replays = new Ring<QueuedPublish>()
   readonly #isolation: Isolation
+  readonly #rate: RateLimit | undefined
   readonly #watch: StallWatch
   #acks = 0
 
-  constructor(host: KeepingHost, backlog: Backlog, ends: Settlement, isolation: Isolation) {
+  constructor(host: KeepingHost, backlog: Backlog, ends: Settlement, isolation: Isolation, rate: RateLimit | undefined) {
     super()
     this.#host = host
     this.#backlog = backlog
     this.ends = ends
     this.#isolation = isolation
+    this.#rate = rate
     this.#watch = new StallWatch(host.platform, {
       open: () => this.size,
       // What has not left whole cannot be acknowledged.
@@ -157,6 +160,7 @@ export class Unacknowledged extends PublishTable {
     item.repeated = true
     this.ends.handleWriting(item, output)
     tally(this.#host, 'publishesReplayed')
+    this.#rate?.spend(topic, item.payload, wire)
     output.publish(topic, item.payload, wire, packetId, true)
     this.#isolation.handleSent(item)
   }
