@@ -17,6 +17,7 @@ import type {
   Handler,
   Handling,
   ListenOptions as HandlingOptions,
+  Hooks,
   ListenerOptions,
   Message,
   Negotiated,
@@ -37,7 +38,8 @@ import type {
   UnsubscribeResult,
 } from './api/index.js'
 import { onAbort, silent } from './common/abort.js'
-import { asyncDisposeSymbol } from './common/dispose.js'
+import { asyncDisposeSymbol, disposeSymbol } from './common/dispose.js'
+import { HookChain } from './common/hooks.js'
 import { type Inside, inside } from './common/inside.js'
 import { closedError, errorOfAll } from './common/outcome.js'
 import { anyObject, object, optional, signal as parseSignal, settingsIn } from './common/schema.js'
@@ -76,7 +78,6 @@ export class BaseClient extends Printed implements AsyncDisposable {
   /** The client identifier in force: given, or assigned by the server. */
   declare readonly clientId: string
   readonly #core: Core
-  #requests: Requests | undefined
 
   /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
   constructor(platform: Platform, endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) {
@@ -132,13 +133,9 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * ERR_QUEUE_FULL, ERR_DROPPED, ERR_PUBLISH_REFUSED, ERR_CONNECTION_LOST, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED; `outcome` tells the message's fate
    */
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt> {
-    try {
-      assertOpen(this.#core.states.ended)
-      const call = publishCall(topic, payload, options)
-      return this.#core.publishQueue.publish(call.topic, call.payload, call.options)
-    } catch (error) {
-      return this.#core.publishQueue.refuse(typeof topic === 'string' ? topic : '', error)
-    }
+    const { hooks } = this.#core
+    if (hooks === undefined) return publish(this.#core, topic, payload, options)
+    return hooks.publish({ topic, payload, options }, (call) => publish(this.#core, call.topic, call.payload, call.options))
   }
 
   /**
@@ -204,8 +201,17 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * whether the request may have arrived
    */
   request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message> {
-    this.#requests ??= new Requests({ ...this.#core, client: this })
-    return this.#requests.request(topic, payload, options)
+    const made = requests.get(this) ?? new Requests({ ...this.#core, client: this })
+    requests.set(this, made)
+    return made.request(topic, payload, options)
+  }
+
+  /** Has hooks called from now on; gives a function that ends it. @throws MqttError ERR_INVALID_OPTION */
+  use(hooks: Hooks): Unlisten {
+    const core = this.#core
+    core.hooks ??= new HookChain((error) => core.log('error', 'deliver threw: ', error))
+    const remove = core.hooks.add(hooks)
+    return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
   }
 
   /**
@@ -302,6 +308,19 @@ export class BaseClient extends Printed implements AsyncDisposable {
     await this.disconnect()
   }
 }
+
+function publish({ states, publishQueue }: Core, topic: string, payload: Payload, options: PublishOptions | undefined): Promise<Receipt> {
+  try {
+    assertOpen(states.ended)
+    const call = publishCall(topic, payload, options)
+    return publishQueue.publish(call.topic, call.payload, call.options)
+  } catch (error) {
+    return publishQueue.refuse(typeof topic === 'string' ? topic : '', error)
+  }
+}
+
+// Most clients ask nothing.
+const requests = /* @__PURE__ */ new WeakMap<BaseClient, Requests>()
 
 function subscribed(core: Core, { requests, options }: CheckedSubscription): Consumer {
   assertOpen(core.states.stopping)

@@ -1,169 +1,181 @@
-/**
- * What the application may do inside its own hooks: end the client, and throw what cannot be shown.
- */
-import { expect, test } from 'vitest'
-import { agreeable } from './harness.js'
-import { down, Rig } from './rig.js'
+/** Hooks: what sees, changes and follows messages. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Hooks, Message } from '../../src/client/api/index.js'
+import type { BaseClient } from '../../src/client/client.js'
+import type { MqttError } from '../../src/errors.js'
+import { VirtualWorld } from '../../src/testing/virtual-world.js'
 
-const endings = ['destroy', 'disconnect'] as const
+let world: VirtualWorld
+let client: BaseClient
+beforeEach(async () => {
+  world = new VirtualWorld()
+  client = await world.connect('mqtt://b', { clientId: 'c' })
+})
+afterEach(() => world.close())
 
-for (const how of endings) {
-  test(`fault 55 A40 decide() that calls ${how}() for a lost connection: the client is over, and stays so`, async () => {
-    const rig: Rig = await new Rig({
-      reconnect: {
-        decide: () => {
-          void rig.client[how]()
-          return undefined
-        },
+describe('publish', () => {
+  it('is called around each publish, the first that came outermost, and may change it', async () => {
+    const story: string[] = []
+    const told = (name: string): Hooks => ({
+      publish: async (call, next) => {
+        story.push(`${name} ${call.topic} ${String(call.payload)}`)
+        const receipt = await next({ ...call, payload: `${String(call.payload)}${name}` })
+        story.push(`${name} ${receipt.reasonName}`)
+        return receipt
       },
-    }).up()
-    await rig.cut()
-    await rig.advance(60_000)
-    expect(rig.client.state).toBe('closed')
-    expect(rig.dials).toHaveLength(1)
-    expect(rig.open).toBe(0)
-    expect(rig.order).not.toContain('state reconnecting')
+    })
+    client.use(told('a'))
+    const stop = client.use(told('b'))
+    client.use({})
+    const subscription = await client.subscribe('t')
+    await client.publish('t', 'x', { qos: 1 })
+    expect((await subscription.next())?.text()).toBe('xab')
+    expect(story).toEqual(['a t x', 'b t xa', 'b Success', 'a Success'])
+    stop()
+    await client.publish('t', 'y', { qos: 1 })
+    expect((await subscription.next())?.text()).toBe('ya')
   })
 
-  test(`fault 55 A40 a backoff that calls ${how}() for a lost connection: the client is over, and stays so`, async () => {
-    const rig: Rig = await new Rig({
-      reconnect: {
-        backoff: () => {
-          void rig.client[how]()
-          return 1000
-        },
+  it('keeps the order of the calls, where it goes on in the call', async () => {
+    client.use({ publish: (_, next) => next() })
+    const subscription = await client.subscribe('t', { qos: 1 })
+    await Promise.all(Array.from({ length: 50 }, (_, index) => client.publish('t', String(index), { qos: 1 })))
+    for (let index = 0; index < 50; index++) expect((await subscription.next())?.text()).toBe(String(index))
+  })
+
+  it('what it throws is what the call rejects with, and nobody hears of a rejection that nobody awaits', async () => {
+    const stop = client.use({
+      publish: () => {
+        throw new Error('no')
       },
-    }).up()
-    await rig.cut()
-    await rig.advance(60_000)
-    expect(rig.client.state).toBe('closed')
-    expect(rig.dials).toHaveLength(1)
-    expect(rig.order).not.toContain('state reconnecting')
+    })
+    void client.publish('t', 'x')
+    await expect(client.publish('t', 'x')).rejects.toThrow('no')
+    stop()
+    const stopLate = client.use({ publish: async () => Promise.reject(new Error('late')) })
+    void client.publish('t', 'x')
+    await expect(client.publish('t', 'x')).rejects.toThrow('late')
+    stopLate()
+    expect((await client.publish('t', 'x')).reasonCode).toBe(0)
   })
-}
 
-test('closed is terminal: drain() that waits for a connection does not bring a destroyed client back', async () => {
-  const rig = await new Rig().up()
-  const listening = rig.client.listen('#', () => new Promise<void>(() => undefined), { qos: 1 })
-  await rig.settle()
-  const handling = await listening
-  rig.peer.send({ type: 'publish', topic: 't', payload: new Uint8Array(1), qos: 1, retain: false, dup: false, packetId: 1, properties: {} })
-  await rig.settle()
-  handling.detach()
-  rig.behave = () => down
-  await rig.cut()
-  rig.client.publish('t', 'x', { qos: 1 }).catch(() => undefined)
-  expect(rig.client.state).toBe('reconnecting')
-  void rig.client.drain()
-  rig.client.destroy()
-  const states = new Set<string>()
-  for (let turn = 0; turn < 50; turn++) {
-    states.add(rig.client.state)
-    await Promise.resolve()
-  }
-  expect([...states]).toEqual(['closed'])
-})
-
-test('a listener that throws what cannot be turned into text harms nobody', async () => {
-  const rig = new Rig()
-  rig.client.on('state', () => {
-    throw Object.create(null)
+  it('sees requests and their answers', async () => {
+    const topics: string[] = []
+    client.use({
+      publish: (call, next) => {
+        topics.push(call.topic)
+        return next()
+      },
+    })
+    await client.respond('svc', (message) => message.payload)
+    expect((await client.request('svc', 'q')).text()).toBe('q')
+    expect(topics).toEqual(['svc', expect.stringContaining('mqwire/')])
   })
-  await rig.up()
-  expect(rig.client.state).toBe('connected')
-  await rig.finish()
-})
 
-test('T23 reconnect({ force: true }) in every connect: no storm', async () => {
-  const rig: Rig = new Rig({ cleanStart: false, clientId: 'c' })
-  let calls = 0
-  rig.client.on('connect', () => {
-    if (calls++ < 5000) void rig.client.reconnect({ force: true }).catch(() => undefined)
+  it('gets refusals, and a call that it changes is checked', async () => {
+    const seen: unknown[] = []
+    client.use({ publish: (call, next) => next(call).catch((error) => void seen.push((error as MqttError).code) as never) })
+    client.use({ publish: (call, next) => next({ ...call, topic: '#' }) })
+    await client.publish('t', 'x')
+    expect(seen).toEqual(['ERR_INVALID_TOPIC'])
   })
-  rig.behave = () => (packet) =>
-    packet.type === 'connect' ? { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} } : agreeable(packet)
-  void rig.client.connect()
-  for (let second = 0; second < 10; second++) {
-    for (let step = 0; step < 20; step++) {
-      await rig.advance(50)
-      // A server that ends its side as soon as it is told goodbye.
-      for (const peer of rig.peers) if (peer.ended === undefined && peer.all('disconnect').length > 0) peer.end()
-    }
-  }
-  expect(rig.dials.length).toBeLessThan(30)
 })
 
-test('G26 setBrokers() while the old server is up: its goodbye (0x9C) is not held against the new one', async () => {
-  const rig = await new Rig({}, { hosts: ['a'] }).up()
-  rig.client.setBrokers([rig.endpoint('b')])
-  await rig.goodbye(0x9c)
-  await rig.advance(60_000)
-  expect(rig.hosts).toEqual(['a', 'b'])
-  expect(rig.client.state).toBe('connected')
-  await rig.finish()
-})
+describe('deliver', () => {
+  it.each(['auto', 'manual', 'on-receive'] as const)("is called at hand-out, and told of the end, under ack: '%s'", async (ack) => {
+    const story: string[] = []
+    client.use({
+      deliver: (message, settled) => {
+        const name = message.text()
+        story.push(`in ${name}`)
+        void settled.then(({ reasonCode }) => story.push(`out ${name} ${reasonCode}`))
+      },
+    })
+    const subscription = await client.subscribe('t', { qos: 1, ack })
+    for (const text of ['1', '2']) await client.publish('t', text, { qos: 1 })
+    await world.pass(1)
+    expect(story).toEqual([])
+    const one = (await subscription.next()) as Message
+    await world.pass(1)
+    expect(story).toEqual(['in 1'])
+    if (ack === 'manual') one.ack(0x83)
+    await subscription.next()
+    await world.pass(1)
+    expect(story.slice(0, 3).sort()).toEqual(['in 1', 'in 2', ack === 'manual' ? 'out 1 131' : 'out 1 0'])
+  })
 
-test('setBrokers() while an attempt at the old one is under way: its refusal is not held against the new one', async () => {
-  const rig = await new Rig({}, { hosts: ['a'] }).up()
-  rig.behave = (host) =>
-    host === 'b'
-      ? agreeable
-      : (packet) => {
-          if (packet.type !== 'connect') return undefined
-          rig.client.setBrokers([rig.endpoint('b')])
-          return { type: 'connack', sessionPresent: false, reasonCode: 0x8a, properties: {} }
+  it('tells of the end of QoS 0, and of borrowed messages whose object comes again', async () => {
+    const ends: string[] = []
+    client.use({ deliver: ({ topic }, settled) => void settled.then(() => ends.push(topic)) })
+    const done: string[] = []
+    await client.listen('b', (message) => void done.push(message.text()), { lifetime: 'borrowed' })
+    for (let index = 0; index < 5; index++) await client.publish('b', String(index), { qos: (index % 2) as 0 | 1 })
+    await world.pass(1)
+    expect([done, ends.length]).toEqual([['0', '1', '2', '3', '4'], 5])
+  })
+
+  it('what it returns runs the handler, each time; the first that came outermost', async () => {
+    const story: string[] = []
+    const around =
+      (name: string): Hooks['deliver'] =>
+      () =>
+      (handler) => {
+        story.push(`<${name}`)
+        try {
+          return handler()
+        } finally {
+          story.push(`${name}>`)
         }
-  await rig.cut()
-  await rig.advance(60_000)
-  expect(rig.hosts).toEqual(['a', 'a', 'b'])
-  expect(rig.client.state).toBe('connected')
-  await rig.finish()
-})
-
-test('setBrokers() while up: credentials are renewed for the server that is connected', async () => {
-  const asked: string[] = []
-  const rig: Rig = new Rig(
-    {
-      auth: { method: 'toy', start: () => 'x', continue: () => 'y' },
-      refreshBefore: 1000,
-      credentials: ({ endpoint }) => {
-        asked.push(new URL(endpoint).host)
-        return { username: 'u', expiresAt: rig.clock.now() + 10_000 }
+      }
+    client.use({ deliver: around('a') })
+    client.use({ deliver: around('b') })
+    let tries = 0
+    await client.listen(
+      't',
+      () => {
+        story.push('handler')
+        tries += 1
+        if (tries === 1) throw new Error('again')
       },
-    },
-    {
-      behave: () => (packet) => {
-        if (packet.type === 'connect') return { type: 'connack', sessionPresent: false, reasonCode: 0, properties: { authenticationMethod: 'toy' } }
-        return packet.type === 'auth' ? { type: 'auth', reasonCode: 0, properties: { authenticationMethod: 'toy' } } : agreeable(packet)
-      },
-    },
-  )
-  await rig.up()
-  rig.client.setBrokers([rig.endpoint('b')])
-  await rig.advance(9_500)
-  expect(asked).toEqual(['a', 'a'])
-  await rig.finish()
-})
-
-test('fault 55 a listener of packet that destroys the client while PUBREL is replayed leaves no timer behind', async () => {
-  const rig = await new Rig(
-    { cleanStart: false, clientId: 'c', keepAlive: false },
-    {
-      behave: (_host, dial) => (packet) => {
-        if (packet.type === 'connect') return { type: 'connack', sessionPresent: dial > 1, reasonCode: 0, properties: {} }
-        return packet.type === 'publish' ? { type: 'pubrec', packetId: packet.packetId as number, reasonCode: 0, properties: {} } : undefined
-      },
-    },
-  ).up()
-  rig.client.publish('t', 'x', { qos: 2 }).catch(() => undefined)
-  await rig.settle()
-  let released = 0
-  rig.client.on('packet', ({ packet }) => {
-    if (packet.type === 'pubrel' && ++released > 0) rig.client.destroy()
+      { qos: 1 },
+    )
+    await client.publish('t', 'x', { qos: 1 })
+    await world.until(() => tries === 2)
+    expect(story).toEqual(['<a', '<b', 'handler', 'b>', 'a>', '<a', '<b', 'handler', 'b>', 'a>'])
   })
-  await rig.cut()
-  await rig.advance(1000)
-  expect(released).toBe(1)
-  expect(rig.client.state).toBe('closed')
-  expect(rig.clock.pending).toBe(0)
+
+  it('one that throws is a line of the log, and harms nobody', async () => {
+    const lines: string[] = []
+    const other = await world.connect('mqtt://b', { logger: { error: (line) => lines.push(line) } })
+    other.use({
+      deliver: () => {
+        throw new Error('bad hook')
+      },
+    })
+    const seen: string[] = []
+    await other.listen('t', (message) => void seen.push(message.text()))
+    await client.publish('t', 'x')
+    await world.pass(1)
+    expect([seen, lines]).toEqual([['x'], [expect.stringContaining('bad hook')]])
+  })
+
+  it('hooks that come while messages wait see what is handed out from then on', async () => {
+    const subscription = await client.subscribe('t', { qos: 1 })
+    await client.publish('t', '1', { qos: 1 })
+    await client.publish('t', '2', { qos: 1 })
+    await subscription.next()
+    const seen: string[] = []
+    client.use({ deliver: (message) => void seen.push(message.text()) })
+    await subscription.next()
+    expect(seen).toEqual(['2'])
+  })
+})
+
+it.each([
+  [{ publish: 1 }, 'publish'],
+  [{ deliver: 'x' }, 'deliver'],
+  [{ post: () => undefined }, 'post'],
+  [7, ''],
+])('refuses %j', (hooks, option) => {
+  expect(() => client.use(hooks as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(option) }))
 })

@@ -4,6 +4,7 @@
 export type * from './auth.js'
 export type * from './endpoints.js'
 export type * from './events.js'
+export type * from './hooks.js'
 export type * from './message.js'
 export type * from './negotiated.js'
 export type * from './options.js'

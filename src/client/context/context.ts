@@ -6,6 +6,7 @@
 import type { ClientEvents, Logger } from '../api/index.js'
 import type { Counters } from '../common/counters.js'
 import type { Emitter } from '../common/emitter.js'
+import type { HookChain } from '../common/hooks.js'
 import type { Config } from '../parsing/options.js'
 import type { Platform } from '../platform/platform.js'
 import type { Session } from '../session/session.js'
@@ -18,6 +19,8 @@ export interface ClientContext {
   readonly events: Emitter<ClientEvents>
   /** Undefined unless the `stats` option is on. */
   readonly counters: Counters | undefined
+  /** Undefined until somebody uses some. */
+  readonly hooks: HookChain | undefined
   /** The parts are made text only where somebody listens. */
   log(level: keyof Logger, ...parts: readonly unknown[]): void
 }

@@ -80,7 +80,8 @@ export class Consumer {
 
   /** True when a message may be shown while it is read, and does not have to wait for its turn. */
   get mayShow(): boolean {
-    if (this.readers.handler?.takesShown !== true || this.size > 0 || this.outstanding.messages.length > 0) return false
+    if (this.readers.handler?.takesShown !== true || this.#host.hooks !== undefined || this.size > 0 || this.outstanding.messages.length > 0)
+      return false
     return this.open && this.subscription.granted.length > 0
   }
 

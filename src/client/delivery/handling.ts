@@ -156,7 +156,8 @@ export class HandlerLoop implements MessageHandler {
   // True when the handler is done already, and well.
   #handle(message: DeliveredMessage, attempt: number): boolean {
     try {
-      const outcome = promiseOf(this.#handler(message))
+      const { hooks } = this.#host
+      const outcome = promiseOf(hooks === undefined ? this.#handler(message) : hooks.run(message, this.#handler))
       if (outcome === undefined) return true
       outcome.then(
         () => this.#settle(message, 0),

@@ -56,6 +56,7 @@ export class Outstanding {
       this.#sweepAt = Math.max(leastSweep, this.messages.length * 2)
     }
     this.messages.push(message)
+    this.#host.hooks?.deliver(message)
     return message
   }
 

@@ -3,7 +3,7 @@
  */
 import type { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
-import type { ConnectPacket, Properties, ProtocolVersion } from '../../wire/packets.js'
+import type { ConnectPacket, Properties } from '../../wire/packets.js'
 import type { AuthContext } from '../api/index.js'
 import type { ClientContext } from '../context/context.js'
 import type { Login, ParsedEndpoint } from '../parsing/endpoint.js'
@@ -16,8 +16,8 @@ export interface Authenticator {
 
 /** The client that wants a connection. */
 export interface DiallingOwner {
-  /** The client identifier in force; for a version that has none assigned by the server, one is made up. */
-  clientIdFor(version: ProtocolVersion): string
+  /** The client identifier in force; '' where the server is to assign one. */
+  clientId: string
   /** Properties for a CONNECT. @throws MqttError ERR_AUTH_FAILED */
   begin(context: AuthContext): Promise<Properties | undefined>
   /** An attempt has led to a connection. */

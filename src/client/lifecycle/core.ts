@@ -5,10 +5,11 @@
  * Applications see `client.ts`; here nothing is validated any more.
  */
 import { type MqttError, printable, textOf } from '../../errors.js'
-import type { Properties, ProtocolVersion } from '../../wire/packets.js'
+import type { Properties } from '../../wire/packets.js'
 import type { AuthContext, ClientEvents, Logger } from '../api/index.js'
 import { Counters } from '../common/counters.js'
 import { Emitter } from '../common/emitter.js'
+import type { HookChain } from '../common/hooks.js'
 import type { Inside } from '../common/inside.js'
 import type { ConnectionHost } from '../connection/ports.js'
 import type { Extra } from '../context/extra.js'
@@ -55,6 +56,7 @@ export class Core
   readonly extras: readonly Extra[]
   readonly dialling: Dialling
   readonly turns: ReaderTurns
+  hooks: HookChain | undefined
   clientId: string
   #ending: Ending | undefined
 
@@ -93,13 +95,6 @@ export class Core
     } catch {
       // A logger that fails has nobody to tell.
     }
-  }
-
-  // Unique per client, and of characters that every 3.1.1 server takes [MQTT-3.1.3-5].
-  clientIdFor(version: ProtocolVersion): string {
-    const character = (): string => Math.floor(this.platform.random() * 36).toString(36)
-    if (version === 4) this.clientId ||= `mqwire${Array.from({ length: 16 }, character).join('')}`
-    return this.clientId
   }
 
   /** Says goodbye: see `ending.ts`. */
