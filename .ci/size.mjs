@@ -48,6 +48,7 @@ function features() {
     { ...whole('./store/level', 'browser'), beside: 'connect' },
     whole('./react', 'browser'),
     whole('./auth', 'browser'),
+    whole('./aws', 'browser'),
     whole('./wasm', 'browser'),
     whole('./testing', 'browser'),
   ]

@@ -16,6 +16,7 @@ const random = ['test/wire/fuzz.test.ts', 'test/client/session/model.test.ts', '
 const folders = [
   'architecture',
   'auth',
+  'aws',
   'client/common',
   'client/durable',
   'conformance',
@@ -102,6 +103,7 @@ const slow = [
   'test/package/types.test.ts',
   'test/store/contract.test.ts',
   'test/store/level.test.ts',
+  'test/transport/agents.test.ts',
   'test/transport/unix.test.ts',
   'test/transport/with-client.test.ts',
 ]

@@ -3,6 +3,7 @@ import { slugOf } from './pages.mjs'
 
 const guides = [
   ['Connecting', 'connecting'],
+  ['Proxies and clouds', 'cloud'],
   ['Receiving', 'receiving'],
   ['Sending', 'sending'],
   ['Reconnecting and sessions', 'reconnecting'],

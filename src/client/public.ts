@@ -2,7 +2,7 @@
  * What every entry of the client exports besides `connect` and `Client`: the error class and the public types.
  */
 export { MqttError, type MqttErrorCode, type MqttErrorDetails, type Outcome, type PayloadIssue, type PayloadPathStep, printable } from '../errors.js'
-export type { Accept, Dial, DialOptions, Listener, Sink, SocketOptions, Target, TlsOptions, Transport } from '../transport/transport.js'
+export type { Accept, Dial, DialOptions, Listener, Sink, SocketAgent, SocketOptions, Target, TlsOptions, Transport } from '../transport/transport.js'
 export type { Bytes, Packet, Properties, QoS, UserProperties } from '../wire/packets.js'
 export type {
   AckMode,
@@ -30,7 +30,9 @@ export type {
   Grant,
   Handler,
   HandlerFailure,
+  HandlerRunner,
   Handling,
+  Hooks,
   InFlight,
   ListenerOptions,
   ListenOptions,
@@ -47,9 +49,11 @@ export type {
   Overflow,
   Payload,
   Poster,
+  PublishCall,
   Publisher,
   PublishOptions,
   PublishProperties,
+  RateOptions,
   Receipt,
   ReconnectNow,
   ReconnectOptions,
@@ -62,6 +66,7 @@ export type {
   Responding,
   RespondOptions,
   SessionStore,
+  Settled,
   Stats,
   SubscribeOptions,
   SubscribeProperties,

@@ -8,9 +8,9 @@ import type { LookupFunction } from 'node:net'
 import { highWaterMark, hostOf } from './socket.js'
 import type { SocketOptions, Target } from './transport.js'
 
-const defaultPorts: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'tcp:': 1883, 'mqtts:': 8883, 'ssl:': 8883, 'tls:': 8883 }
+const defaultPorts: Readonly<Record<string, number>> = { 'ws:': 80, 'wss:': 443, 'mqtts:': 8883, 'ssl:': 8883, 'tls:': 8883 }
 
-/** Port of a target: the URL's, else 1883 for `mqtt` and `tcp`, 8883 for `mqtts`, `ssl` and `tls`. */
+/** Port of a target: the URL's, else 80 for `ws`, 443 for `wss`, 8883 for `mqtts`, `ssl` and `tls`, 1883 for others. */
 export function portOf(url: URL): number {
   return url.port === '' ? (defaultPorts[url.protocol] ?? 1883) : Number(url.port)
 }

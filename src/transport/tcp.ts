@@ -8,14 +8,20 @@
 
 import { createServer, connect as netConnect } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
+import { openTunnel } from './agent.js'
+import { duplexTransport } from './duplex.js'
 import { checkNames } from './names.js'
 import { authorityOf, dialSocket, listenSocket } from './socket.js'
 import { socketOptionsOf } from './socket-options.js'
 import { serverContext } from './tls-context.js'
 import type { Accept, Dial, Listener, TlsOptions } from './transport.js'
 
-/** Dials `mqtt:` and `tcp:` targets. Rejects with the socket's error (`ECONNREFUSED`, `ENOTFOUND`, …). */
-export const dialTcp: Dial = (target, { signal }) => dialSocket((onread) => netConnect({ ...socketOptionsOf(target), onread }), 'connect', signal)
+/** Dials `mqtt:` and `tcp:` targets. Rejects with the socket's error (`ECONNREFUSED`, `ENOTFOUND`, …), or with what their agent says. */
+export const dialTcp: Dial = async (target, { signal }) => {
+  const { agent } = target.socket
+  if (agent) return duplexTransport(await openTunnel(target, agent, signal))
+  return dialSocket((onread) => netConnect({ ...socketOptionsOf(target), onread }), 'connect', signal)
+}
 
 /** Where and how {@link listenTcp} listens. */
 export interface ListenTcpOptions {

@@ -8,7 +8,8 @@
  */
 
 import { connect } from 'node:tls'
-import { dialSocket, hostOf } from './socket.js'
+import { openTunnel, secureOver } from './agent.js'
+import { dialSocket, highWaterMark, hostOf, type MakeSocket } from './socket.js'
 import { socketOptionsOf } from './socket-options.js'
 import { clientContext } from './tls-context.js'
 import type { Dial } from './transport.js'
@@ -19,7 +20,17 @@ import type { Dial } from './transport.js'
  */
 export const dialTls: Dial = async (target, { signal }) => {
   signal.throwIfAborted()
-  const options = { ...socketOptionsOf(target), ...clientContext(target.tls, hostOf(target.url)) }
+  const context = clientContext(target.tls, hostOf(target.url))
+  const { agent } = target.socket
   // Node's declarations lack `onread` and `highWaterMark` here; `tls.connect` hands both to the socket.
+  if (agent) {
+    const stream = await openTunnel(target, agent, signal)
+    const make: MakeSocket = (onread) => secureOver(stream, Object.assign({ highWaterMark }, context, { onread }))
+    return dialSocket(make, 'secureConnect', signal).catch((error: unknown) => {
+      stream.destroy()
+      throw error
+    })
+  }
+  const options = { ...socketOptionsOf(target), ...context }
   return dialSocket((onread) => connect(Object.assign(options, { onread })), 'secureConnect', signal)
 }

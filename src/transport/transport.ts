@@ -86,6 +86,22 @@ export interface SocketOptions {
   readonly lookup?: ((hostname: string, options: object, callback: (...result: never[]) => void) => void) | undefined
   /** Local address to bind. Default: any. */
   readonly localAddress?: string | undefined
+  /**
+   * Makes the streams in place of the platform, by way of a proxy as a rule; TLS and WebSocket are spoken on top of them. The other settings but `noDelay`
+   * are handed to it. There is no way around it: where it makes no stream, the attempt fails. Default: none.
+   */
+  readonly agent?: SocketAgent | undefined
+}
+
+/**
+ * An agent in the manner of Node's `http.Agent`, such as those of `https-proxy-agent` and `socks-proxy-agent`: it makes a stream to host and port. Of the
+ * two methods, `connect` is preferred. It has to make a tunnel: what only forwards HTTP requests is refused.
+ */
+export interface SocketAgent {
+  /** Gives a stream, another agent, or a promise of one of them, in the manner of the package `agent-base`. */
+  connect?(request: never, options: never): unknown
+  /** Returns a stream, or calls back with an error or a stream, in the manner of `http.Agent`. */
+  createConnection?(options: never, callback: never): unknown
 }
 
 /** An endpoint, taken apart and checked: what a transport dials. Holds no credentials. */

@@ -12,6 +12,7 @@ import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { WebSocket, WebSocketServer } from 'ws'
 import { MqttError, printable } from '../errors.js'
+import { openTunnel, secureOver } from './agent.js'
 import { checkNames } from './names.js'
 import { refuse, SinkHolder } from './sink-holder.js'
 import { authorityOf, hostOf, remoteOf } from './socket.js'
@@ -36,15 +37,26 @@ const patient = { closeTimeout: 2_147_483_647 }
  */
 export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSize }) => {
   signal.throwIfAborted()
-  const socket = new WebSocket(target.url, [...target.protocols], {
-    ...settingsOf(target.socket),
-    ...(target.url.protocol === 'wss:' && clientContext(target.tls, hostOf(target.url))),
-    ...common(maximumPacketSize),
-    ...patient,
-    headers: { ...target.headers },
-    followRedirects: false,
-  })
-  return opened(socket, target, signal)
+  const { agent } = target.socket
+  const context = target.url.protocol === 'wss:' ? clientContext(target.tls, hostOf(target.url)) : undefined
+  // An agent makes the stream and no more: what `ws` would have it do is not verified in the same way, and goes to its pool when it comes late.
+  const tunnel = agent && (await openTunnel(target, agent, signal))
+  try {
+    signal.throwIfAborted()
+    const socket = new WebSocket(target.url, [...target.protocols], {
+      ...settingsOf(target.socket),
+      ...context,
+      ...(tunnel && { createConnection: () => (context ? secureOver(tunnel, context) : (tunnel as Socket)) }),
+      ...common(maximumPacketSize),
+      ...patient,
+      headers: { ...target.headers },
+      followRedirects: false,
+    })
+    return await opened(socket, target, signal)
+  } catch (error) {
+    tunnel?.destroy()
+    throw error
+  }
 }
 
 // Without user name and query, which may be a secret that the server repeats.
@@ -72,7 +84,8 @@ function opened(socket: WebSocket, target: Target, signal: AbortSignal): Promise
       const error = protocolError(socket.protocol, target.protocols)
       if (error || !stream) return fail(error)
       settle()
-      if (target.socket.noDelay === false) stream.setNoDelay(false)
+      // A stream of an agent need not be a socket.
+      if (target.socket.noDelay === false) stream.setNoDelay?.(false)
       resolve(new NodeWebSocketTransport(socket, stream))
     }
     signal.addEventListener('abort', abort)

@@ -21,6 +21,7 @@ const rules: Readonly<Record<string, Rule>> = {
   transport: { values: [] },
   wasm: { values: ['wire'] },
   auth: { values: [] },
+  aws: { values: ['common'] },
   'store/base': { values: [] },
   store: { values: ['store/base', 'common', 'durable'] },
   queue: { values: ['wire', 'common', 'parsing', 'store/base'], types: ['api'] },
@@ -90,6 +91,7 @@ const entries = ['client/node.ts', 'client/browser.ts']
 const nodeModules = [
   'client/node.ts',
   'store/level.ts',
+  'transport/agent.ts',
   'transport/socket.ts',
   'transport/socket-options.ts',
   'transport/tcp.ts',

@@ -18,6 +18,8 @@ const others = ['```sh', '```html']
 
 /** What the guide to stores imports besides. */
 const storePackages = ['classic-level', 'abstract-level']
+/** And those that make agents. */
+const agentPackages = ['https-proxy-agent', 'socks-proxy-agent', 'agent-base', 'proxy-agent-negotiate', 'socks']
 
 beforeAll(requireDist)
 afterAll(removeProjects)
@@ -50,7 +52,7 @@ describe('the pages', () => {
       Object.entries(filesOf(blocks)).map(([name, code]) => [`${path.basename(page, '.md')}-${name}`, code]),
     )
     expect(new Set(files.map(([name]) => name)).size).toBe(guides.flatMap(({ blocks }) => blocks).length)
-    expect(await compile(Object.fromEntries(files), storePackages)).toBe('')
+    expect(await compile(Object.fromEntries(files), [...storePackages, ...agentPackages])).toBe('')
   }, 60_000)
 
   for (const { page, blocks } of guides) {

@@ -9,7 +9,9 @@ import type { PublishOptions, Receipt } from './publishing.js'
 export interface PublishCall {
   /** Topic Name. */
   readonly topic: string
+  /** The caller's own: not to be written to. */
   readonly payload: Payload
+  /** The caller's own: not to be written to. */
   readonly options: PublishOptions | undefined
 }
 

@@ -3,7 +3,7 @@
  *
  * Parsers only; whether a setting fits the URL's scheme is the platform's to say.
  */
-import type { SocketOptions, TlsOptions } from '../../transport/transport.js'
+import type { SocketAgent, SocketOptions, TlsOptions } from '../../transport/transport.js'
 import { boolean, bytes, callable, object, oneOf, optional, type Parser, string, that } from '../common/schema.js'
 
 const strings: Parser<readonly string[]> = that(
@@ -26,10 +26,17 @@ export const tlsSettings: Parser<TlsOptions> = object<TlsOptions>({
   insecure: optional(that((value) => typeof value === 'string' && value !== '', 'the reason, as a string that is not empty')),
 })
 
+// Agents are instances of classes of their own.
+const agent: Parser<SocketAgent> = that((value) => {
+  const { connect, createConnection } = Object(value) as { connect?: unknown; createConnection?: unknown }
+  return typeof value !== 'function' && (typeof connect === 'function' || typeof createConnection === 'function')
+}, 'an agent with connect() or createConnection()')
+
 /** Settings of the socket. @throws MqttError ERR_INVALID_OPTION */
 export const socketSettings: Parser<SocketOptions> = object<SocketOptions>({
   noDelay: optional(boolean),
   family: optional(oneOf(4, 6)),
   lookup: optional(callable),
   localAddress: optional(string),
+  agent: optional(agent),
 })

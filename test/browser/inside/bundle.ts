@@ -11,7 +11,7 @@ import { leftOut, long } from './left-out.js'
 
 const folder = path.join(root, 'test', 'browser', 'inside')
 /** Folders of tests that depend on nothing but the language. */
-const suites = ['auth', 'client', 'conformance', 'corpus', 'queue', 'testing', 'wasm', 'wire', 'world']
+const suites = ['auth', 'aws', 'client', 'conformance', 'corpus', 'queue', 'testing', 'wasm', 'wire', 'world']
 
 /** Every test file of those folders, as a path below `test`. */
 export const allFiles: readonly string[] = suites.flatMap((suite) =>

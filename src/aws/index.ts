@@ -1,0 +1,6 @@
+/**
+ * `mqwire/aws`: connections to AWS IoT Core over WebSocket, signed anew for each attempt. Nothing here is loaded by a client that does not pass it in.
+ *
+ * @module
+ */
+export { type AwsCredentials, type SignedUrl, type SigV4, type SigV4Context, type SigV4Options, sigv4 } from './sigv4.js'
