@@ -8,6 +8,7 @@ const guides = [
   ['Sending', 'sending'],
   ['Reconnecting and sessions', 'reconnecting'],
   ['Stores and queues', 'durability'],
+  ['Many connections, many brokers', 'many'],
   ['Shutting down', 'shutdown'],
   ['Typed topics', 'typed'],
   ['Browsers and React', 'browser'],

@@ -4,7 +4,8 @@
  * One connection orders all that it sends, and a broker works on it with one thread. Who publishes more than that takes, or must not wait behind one slow
  * acknowledgement, spreads it.
  */
-import { Client, type Endpoint } from 'mqwire'
+import { Client } from 'mqwire'
+import type { Endpoint } from '../client/api/index.js'
 import { poolOf } from './publisher-pool.js'
 import type { Pool, PoolOptions } from './types.js'
 
