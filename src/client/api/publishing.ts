@@ -33,7 +33,7 @@ export interface OutboundOptions {
    * it. Default 5.
    */
   readonly poisonAfter?: number | undefined
-  /** How fast publishes leave, those sent again included; other packets do not wait for it. Default: as fast as they can. */
+  /** How fast publishes leave, those sent again included; other packets do not wait for it. Default: none. */
   readonly rate?: RateOptions | undefined
 }
 
