@@ -111,17 +111,19 @@ export class Merge {
     return outcome.promise
   }
 
-  /** Takes nothing more: whoever waits gets nothing. */
+  /** Takes nothing more: whoever waits gets nothing. What is in hand is the clients' to settle. */
   stop(): void {
     this.ended = true
+    this.#turn = []
     this.#settled()?.resolve(undefined)
   }
 
   #takeFrom(source: Source): GroupMessage | undefined {
     const { ready } = source
+    if (this.ended) return undefined
     source.ready = undefined
     if (ready !== undefined) return ready
-    if (source.waiting || source.end !== undefined || this.ended) return undefined
+    if (source.waiting || source.end !== undefined) return undefined
     const message = source.from.read()
     return message && named(message, source.name)
   }

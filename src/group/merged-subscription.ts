@@ -2,7 +2,7 @@
  * The subscriptions of several members as one.
  */
 import type { Filters, NextOptions, SubscribeOptions, Subscriber } from '../client/api/index.js'
-import { aborted, silent } from '../client/common/abort.js'
+import { assertNotAborted, silent } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { invalid } from '../client/common/schema.js'
 import { iteration, streamOf } from '../client/delivery/iteration.js'
@@ -71,12 +71,16 @@ export class MergedSubscription implements GroupSubscription {
     return this.#duplicates.count
   }
 
-  async next(given?: NextOptions): Promise<GroupMessage | undefined> {
-    const options = given === undefined ? {} : nextOptions(given, '')
-    if (options.signal?.aborted) throw aborted(options.signal)
-    const message = this.read()
-    if (message !== undefined) return message
-    return (this.#merge.over ? undefined : await this.#merge.wait(options)) ?? this.#end()
+  next(given?: NextOptions): Promise<GroupMessage | undefined> {
+    const call = async (): Promise<GroupMessage | undefined> => {
+      const options = given === undefined ? {} : nextOptions(given, '')
+      assertNotAborted(options.signal)
+      const message = this.read()
+      if (message !== undefined) return message
+      return (this.#merge.over ? undefined : await this.#merge.wait(options)) ?? this.#end()
+    }
+    // The end of the members is no reason to end the process.
+    return silent(call())
   }
 
   read(): GroupMessage | undefined {
@@ -114,14 +118,15 @@ export class MergedSubscription implements GroupSubscription {
   }
 
   async unsubscribe(): Promise<void> {
-    const open = this.#leave()
+    // What is buffered can still be read.
+    this.#over()
+    const open = this.#sources
     const failures = failuresOf(open, await Promise.allSettled(open.map(({ from }) => from.unsubscribe())))
     if (failures.size > 0) throw membersError('unsubscribing failed', failures)
   }
 
   detach(): void {
-    this.#merge.stop()
-    this.#over()
+    this.#stop()
     for (const { from } of this.#sources) from.detach()
   }
 
@@ -131,7 +136,9 @@ export class MergedSubscription implements GroupSubscription {
   }
 
   async [asyncDisposeSymbol](): Promise<void> {
-    await Promise.all(this.#leave().map(({ from }) => from[asyncDisposeSymbol]()))
+    this.#stop()
+    // Each member knows what leaving means for its session.
+    await Promise.all(this.#sources.map(({ from }) => from[asyncDisposeSymbol]()))
   }
 
   get #sources(): readonly Source[] {
@@ -161,11 +168,9 @@ export class MergedSubscription implements GroupSubscription {
     throw membersError('every member has ended', failures)
   }
 
-  #leave(): readonly Source[] {
+  #stop(): void {
     this.#over()
-    if (this.#merge.automatic) this.#merge.endTurn()
     this.#merge.stop()
-    return this.#sources
   }
 
   #iterate<T>(pull: () => Promise<T | undefined>, buffered: () => T | undefined): AsyncIterableIterator<T> {
@@ -173,11 +178,7 @@ export class MergedSubscription implements GroupSubscription {
     this.#iterating = true
     return iteration(pull, buffered, (left) => {
       this.#iterating = false
-      if (!left) return
-      this.#merge.stop()
-      this.#over()
-      // Each member knows what leaving a loop means for its session.
-      for (const { from } of this.#sources) void from[asyncDisposeSymbol]()
+      if (left) void this[asyncDisposeSymbol]()
     })
   }
 }
