@@ -71,7 +71,7 @@ describe('a subscription', () => {
     const again = await durable.subscribe('t', { qos: 1 })
     const texts = [textOf(await again.next()), textOf(await again.next())]
     expect(texts.sort()).toEqual(['a 1', 'b 1'])
-    await durable.disconnect()
+    await rig.world.until(durable.disconnect())
   })
 
   it('leaves out what came by another member within the window', async () => {
