@@ -56,6 +56,12 @@ export class Merge {
     return source
   }
 
+  /** Its member has gone. The last one stays, as the end of all. */
+  remove(source: Source): void {
+    if (this.sources.length > 1 && source.ready === undefined) this.sources.splice(this.sources.indexOf(source), 1)
+    this.#at = 0
+  }
+
   /** Messages that were taken and not asked for. */
   get taken(): number {
     return this.sources.filter(({ ready }) => ready !== undefined).length

@@ -2,7 +2,7 @@
  * The `listen` of several members as one: each member calls the handler by itself, for its own messages in order.
  */
 import type { Filters, Handling, ListenOptions, Subscriber } from '../client/api/index.js'
-import { type Deferred, deferred, silent } from '../client/common/abort.js'
+import { type Deferred, deferred, onAbort, silent } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { failuresOf, membersError } from '../members/failure.js'
 import { Duplicates } from './duplicates.js'
@@ -52,6 +52,7 @@ export class MergedHandling implements GroupHandling {
     this.#reading = reading
     this.#duplicates = new Duplicates(reading.deduplicate, total)
     this.#over = over
+    onAbort(reading.options.signal, () => this.#stop.abort(reading.options.signal?.reason))
   }
 
   /** Listens on a member, in any state of it. */
@@ -61,7 +62,7 @@ export class MergedHandling implements GroupHandling {
     const begun = silent(
       member.client.listen(this.#filters, (message) => this.#handle(named(message, member.name)), {
         ...options,
-        signal: options.signal ?? this.#stop.signal,
+        signal: this.#stop.signal,
       }),
     )
     const source: Source = { member, begun, handling: undefined, over: false }

@@ -132,7 +132,12 @@ export class MergedSubscription implements GroupSubscription {
 
   /** Leaves a member that was removed. */
   remove(member: SubscribingMember): void {
-    for (const [{ from }, other] of this.#members) if (other === member) from.detach()
+    for (const [source, other] of this.#members) {
+      if (other !== member) continue
+      source.from.detach()
+      this.#members.delete(source)
+      this.#merge.remove(source)
+    }
   }
 
   async [asyncDisposeSymbol](): Promise<void> {

@@ -1,8 +1,8 @@
 /**
  * What callers of pools give, checked.
  */
-import type { ClientOptions, Publisher } from '../client/api/index.js'
-import { anyObject, integer, invalid, object, oneOf, optional, orFunction, type Parser, text, withDefault } from '../client/common/schema.js'
+import type { ClientOptions, ConnectOptions, Publisher } from '../client/api/index.js'
+import { anyObject, integer, invalid, object, oneOf, optional, orFunction, type Parser, signal, text, withDefault } from '../client/common/schema.js'
 import type { PoolOptions } from './types.js'
 
 /** Most connections of a pool. */
@@ -38,3 +38,6 @@ export function poolConfig(given: PoolOptions | undefined): PoolConfig {
 export function poolSize(given: unknown): number {
   return size(given, 'size')
 }
+
+/** Checks the options of `connect`. @throws MqttError ERR_INVALID_OPTION */
+export const connectCall = object<ConnectOptions>({ signal: optional(signal) })

@@ -25,7 +25,7 @@ import type { MemberEvents } from '../members/listeners.js'
 import { Router } from '../members/router.js'
 import { Readiness, stateOf, storyOf } from '../members/standing.js'
 import { type MakeClient, PoolConnections, type PooledClient } from './connections.js'
-import { type PoolConfig, poolConfig, poolSize } from './options.js'
+import { connectCall, type PoolConfig, poolConfig, poolSize } from './options.js'
 import type { Pool, PoolMember, PoolOptions, PoolStats } from './types.js'
 
 /** Makes a pool of clients of one kind. @throws MqttError as `createPool` */
@@ -66,8 +66,9 @@ class PublisherPool implements Pool {
     return this.#connections.all.map(({ name, client, inFlight, error }) => ({ name, client, state: client.state, inFlight, error }))
   }
 
-  async connect({ signal }: ConnectOptions = {}): Promise<void> {
+  async connect(options?: ConnectOptions): Promise<void> {
     this.#assertOpen()
+    const { signal } = connectCall(options)
     assertNotAborted(signal)
     return within(this.#open(), signal)
   }
