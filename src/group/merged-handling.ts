@@ -51,8 +51,12 @@ export class MergedHandling implements GroupHandling {
     this.#handler = handler
     this.#reading = reading
     this.#duplicates = new Duplicates(reading.deduplicate, total)
-    this.#over = over
-    onAbort(reading.options.signal, () => this.#stop.abort(reading.options.signal?.reason))
+    const { signal } = reading.options
+    const forget = onAbort(signal, () => this.#stop.abort(signal?.reason))
+    this.#over = () => {
+      forget()
+      over()
+    }
   }
 
   /** Listens on a member, in any state of it. */
