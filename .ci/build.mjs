@@ -150,8 +150,9 @@ async function emitModules(outdir) {
   for (const file of sources()) {
     const { contents, define } = await withNumbers(esbuild, file, known)
     const name = path.relative(root, file)
-    // Names of React's objects are not ours to shorten, and the hooks use of the package what everybody may.
-    const shortening = name.startsWith(path.join('src', 'react')) ? { mangleProps: undefined, mangleCache: undefined } : {}
+    // Names of React's objects, and of MQTT.js, are not ours to shorten, and these two use of the package what everybody may.
+    const isOutside = ['react', 'compat'].some((room) => name.startsWith(path.join('src', room)))
+    const shortening = isOutside ? { mangleProps: undefined, mangleCache: undefined } : {}
     const { code, warnings } = await esbuild.transform(contents, { ...options, ...shortening, define, sourcefile: name })
     for (const { text } of warnings) console.error(`${path.relative(root, file)}: ${text}`)
     const out = path.join(outdir, path.relative(path.join(root, 'src'), file).replace(/\.ts$/, '.js'))

@@ -55,8 +55,8 @@ function entries() {
     else if (value.endsWith('.js')) found.add(path.join(root, value.replace('./dist/', 'src/').replace(/\.js$/, '.ts')))
   }
   walk(JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).exports)
-  // The hooks are built as they are, over public names only: see `build.mjs`.
-  found.delete(path.join(source, 'react', 'index.ts'))
+  // These are built as they are, over public names only: see `build.mjs`.
+  for (const room of ['react', 'compat']) found.delete(path.join(source, room, 'index.ts'))
   return [...found]
 }
 

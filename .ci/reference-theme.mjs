@@ -42,6 +42,8 @@ export function tidy(app, { Converter, ReflectionFlag, ReflectionKind }, pages) 
     // Users meet it as `Client`, which has everything of it.
     const shapes = ReflectionKind.Class | ReflectionKind.Interface | ReflectionKind.Reference
     for (const each of project.getReflectionsByKind(shapes)) if (each.name === 'BaseClient') project.removeReflection(each)
+    // A module that is its own default export.
+    for (const each of project.getReflectionsByKind(ReflectionKind.Namespace)) if (each.name === 'default') project.removeReflection(each)
     // What `for await` and `await using` call is in the text of what has it.
     for (const each of project.getReflectionsByKind(ReflectionKind.Method)) if (each.name.startsWith('[')) project.removeReflection(each)
   })

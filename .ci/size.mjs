@@ -47,6 +47,8 @@ function features() {
     { ...whole('./store/level', 'node'), beside: 'connect' },
     { ...whole('./store/level', 'browser'), beside: 'connect' },
     whole('./react', 'browser'),
+    whole('./compat', 'browser'),
+    { ...whole('./compat', 'browser'), beside: 'connect' },
     whole('./auth', 'browser'),
     whole('./aws', 'browser'),
     whole('./wasm', 'browser'),

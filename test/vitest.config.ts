@@ -8,7 +8,8 @@
  * - `rest` are the long random runs, the other brokers, pages and programs. Much of it waits, so that it takes more workers than there are cores.
  * - `alone` measures time and memory, or stops what the whole machine shares: one file at a time, when nothing else runs.
  */
-import { defineConfig } from 'vitest/config'
+import { fileURLToPath } from 'node:url'
+import { defineConfig, type Plugin } from 'vitest/config'
 
 const counted = ['test/wire/**/*.test.ts', 'test/client/session/**/*.test.ts']
 const random = ['test/wire/fuzz.test.ts', 'test/client/session/model.test.ts', 'test/**/*-property.test.ts']
@@ -33,6 +34,8 @@ const folders = [
 ].map((name) => `test/${name}/**/*.test.ts`)
 const models = [
   'test/bench/pure.test.ts',
+  'test/compat/listeners.test.ts',
+  'test/compat/options.test.ts',
   'test/examples/checker.test.ts',
   'test/examples/dashboard-model.test.ts',
   'test/examples/dashboard-text.test.ts',
@@ -92,6 +95,7 @@ const quick = [
 ]
 const slow = [
   'test/package/bundle.test.ts',
+  'test/package/compat-types.test.ts',
   'test/package/exports.test.ts',
   'test/package/from-mqttjs.test.ts',
   'test/package/help.test.ts',
@@ -113,10 +117,20 @@ const rest = [
   'test/bench/durable.test.ts',
   'test/bench/smoke.test.ts',
   'test/bench/typed.test.ts',
-  ...['browser', 'differential', 'examples', 'finder', 'interop', 'mutants', 'programs', 'transcript'].map((name) => `test/${name}/*.test.ts`),
+  ...['browser', 'compat', 'differential', 'examples', 'finder', 'interop', 'mutants', 'programs', 'transcript'].map(
+    (name) => `test/${name}/*.test.ts`,
+  ),
 ]
 
 const alone = ['test/browser/hidden.test.ts', 'test/browser/life.test.ts', 'test/budgets/budgets.test.ts', 'test/programs/shaped-link.test.ts']
+
+/** In tests of it, `mqwire/compat` stands on the sources. */
+const sources: Plugin = {
+  name: 'sources',
+  enforce: 'pre',
+  resolveId: (name, importer) => (name === 'mqwire' && importer?.includes('/src/compat/') ? entry : undefined),
+}
+const entry = fileURLToPath(new URL('../src/client/node.ts', import.meta.url))
 
 const common = {
   setupFiles: ['test/secrets-setup.ts'],
@@ -152,6 +166,7 @@ export default defineConfig({
         },
       },
       {
+        plugins: [sources],
         test: {
           ...common,
           // Under a load that is not theirs, long ones take three times as long.
@@ -165,6 +180,7 @@ export default defineConfig({
       },
       { test: { ...real, name: 'quick', include: quick, exclude: slow, maxWorkers: 3, sequence: { groupOrder: 2 } } },
       {
+        plugins: [sources],
         test: {
           ...real,
           name: 'rest',

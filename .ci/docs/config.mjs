@@ -27,6 +27,7 @@ const tables = [
 ]
 const proofs = [
   ['Comparison', 'comparison'],
+  ['The tests of MQTT.js', 'compat'],
   ['Proofs', 'proofs'],
   ['Normative statements', 'proofs/statements'],
   ['Broker matrix', 'proofs/brokers'],

@@ -73,6 +73,7 @@ const rules: Readonly<Record<string, Rule>> = {
   typed: { values: ['common'], types: ['api'] },
   asyncapi: { values: ['typed'] },
   react: { values: [], types: ['typed'] },
+  compat: { values: ['common'] },
   // rooms of the broker
   'broker/common': { values: ['wire', 'transport'] },
   'broker/state': { values: ['wire', 'broker/common'] },
@@ -107,7 +108,13 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   react: ['react/index.ts'],
   'classic-level': ['store/level.ts'],
   // The package itself, so that the platform's entry is taken.
-  mqwire: ['group/index.ts', 'pool/index.ts', 'react/index.ts', 'react/shared.ts'],
+  mqwire: [
+    'group/index.ts',
+    'pool/index.ts',
+    'react/index.ts',
+    'react/shared.ts',
+    ...['backing', 'calls', 'client', 'errors', 'listeners', 'options', 'packets'].map((name) => `compat/${name}.ts`),
+  ],
 }
 
 const builtins = new Set(builtinModules)

@@ -22,7 +22,7 @@ import { entries, peers, project, removeProjects, requireDist } from './fixture.
  * Events that are told after the fact, states by a table, extras behind one interface, and the event of bad payloads took it from 55,496 to 56,200; large
  * classes in parts, 60 to 100 bytes each, to 56,950; the places where a session is kept in a store to here. It is to go down.
  */
-const ceiling = 57_150
+const ceiling = 57_250
 
 const base: BuildOptions & { write: false; metafile: true } = {
   bundle: true,

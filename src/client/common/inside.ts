@@ -1,5 +1,5 @@
 /**
- * What stands on top of clients asks of them besides their public side, under one symbol: typed topics, and queues.
+ * What stands on top of clients asks of them besides their public side, under symbols: typed topics, queues, and the interface of another library.
  */
 import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { ClientEvents, PublishOptions, Receipt } from '../api/index.js'
@@ -9,6 +9,12 @@ export const inside: unique symbol = Symbol.for('mqwire.inside') as never
 
 /** What keeps a session in a store: a member of stores that bring it. The same in every copy of the package. */
 export const keeperOf: unique symbol = Symbol.for('mqwire.keeper') as never
+
+/**
+ * A member of handlers that are given to `listen` for many filters: those that have the same value get one copy of a message for all. The same in every
+ * copy of the package.
+ */
+export const oneCopy: unique symbol = /* @__PURE__ */ Symbol.for('mqwire.oneCopy') as never
 
 /** The entry of a queue whose message is published. Both lie in one store, so that the end of the publish and that of the entry are one batch. */
 export interface EntryLink {
@@ -48,6 +54,8 @@ export interface Inside {
   readonly modern: boolean
   /** Tells of a payload that is none; the first of a channel is a line of the log too. */
   tell(event: ClientEvents['invalid'], first: boolean): void
+  /** Sends what waits, as far as it may: subscriptions before publishes. Without it, those of a turn leave at its end, and publishes at once. Not in copies of the package from before. */
+  flush?(): void
   /** Writes a line of the log; not in copies of the package from before. */
   log?(level: 'error', ...parts: readonly unknown[]): void
 }

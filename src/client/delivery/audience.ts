@@ -76,12 +76,13 @@ export class Audience {
 
   /** Each consumer once, however many of its filters match. A retained copy that is sent again may be for anybody. */
   recipientsOf(entries: readonly ReadRoute[], retain: boolean): Recipient[] {
-    const recipients = new Map<Consumer, Recipient>()
+    const recipients = new Map<unknown, Recipient>()
     for (const entry of entries) {
       const audiences = retain ? this.#audiencesOf(entry) : [undefined]
       for (const [consumer, qos] of entry.takers) {
         if (audiences.every((audience) => audience?.has(consumer) === false)) continue
-        if (qos > 0 || !recipients.has(consumer)) recipients.set(consumer, { consumer, entry, owing: qos > 0 })
+        const { group = consumer } = consumer.config
+        if (qos > 0 || !recipients.has(group)) recipients.set(group, { consumer, entry, owing: qos > 0 })
       }
     }
     return [...recipients.values()]

@@ -84,7 +84,8 @@ export class MessageRouter {
     const matched = record.version === this.#trie.version ? (record.route as ReadRoute[]) : this.#match(record)
     // Nearly every message: for one filter with one reader.
     const sole = matched.length === 1 && !view.retain && counters === undefined ? matched[0] : undefined
-    if (sole?.sole !== undefined && this.#audience.isOwn(view, sole)) return this.#deliverToOne(view, record.name, ticket, sole, sole.sole)
+    if (sole?.sole !== undefined && this.#audience.isOwn(view, sole))
+      return this.#deliverToOne(view, record.name, ticket, sole, sole.sole, sole.soleQos > 0)
     const entries = this.#audience.identify(view, matched, counters)
     // Nobody misses a copy for a filter that was left, but for that of a share: no other member of the group gets it, so that the application is told.
     const wanted = entries.length > 0 || matched.length === 0 || this.#audience.leftBy(view).some(({ grouped }) => grouped)
@@ -99,8 +100,8 @@ export class MessageRouter {
     return entries
   }
 
-  #deliverToOne(view: PublishView, topic: string, ticket: number, entry: ReadRoute, consumer: Consumer): void {
-    const owed = entry.soleQos > 0 ? ticket : noTicket
+  #deliverToOne(view: PublishView, topic: string, ticket: number, entry: ReadRoute, consumer: Consumer, owing: boolean): void {
+    const owed = owing ? ticket : noTicket
     // A handler of borrowed messages sees one while it is read.
     if (consumer.mayShow && !this.budget.overdrawn && !this.budget.granted) this.factory.show(view, topic, owed, entry, consumer)
     else {
@@ -115,7 +116,9 @@ export class MessageRouter {
 
   #deliverToAll(view: PublishView, topic: string, ticket: number, entries: readonly ReadRoute[]): void {
     const recipients = this.#audience.recipientsOf(entries, view.retain && !view.dup)
-    if (recipients.length > 0) return this.#deliver(view, topic, ticket, recipients)
+    const [first] = recipients
+    if (first !== undefined && recipients.length === 1) return this.#deliverToOne(view, topic, ticket, first.entry, first.consumer, first.owing)
+    if (first !== undefined) return this.#deliver(view, topic, ticket, recipients)
     const detached = entries.find((entry) => entry.detached)
     if (entries.length > 0 && (detached === undefined || ticket === noTicket)) {
       // Subscribed, but nobody to give it to: a copy for somebody who left is let go.

@@ -9,7 +9,7 @@ import type { Properties, SubscriptionRequest, UserProperties } from '../../wire
 import { isReasonCode } from '../../wire/reason-codes.js'
 import { hasWildcard, isShared, validateTopicFilter } from '../../wire/topics.js'
 import type { AckMode, Filters, ListenOptions, Message, Negotiated, NextOptions, Overflow, SubscribeOptions } from '../api/index.js'
-import type { EntryLink } from '../common/inside.js'
+import { type EntryLink, oneCopy } from '../common/inside.js'
 import {
   assertHandler,
   assertNone,
@@ -152,7 +152,7 @@ const listenSchema = {
 /** Options of `listen`, checked. */
 export type CheckedListen = Parsed<typeof listenSchema>
 const listenOptions = object<CheckedListen>(listenSchema)
-type Ordering = Partial<Pick<CheckedListen, 'order' | 'concurrency'>>
+type Ordering = Partial<Pick<CheckedListen, 'order' | 'concurrency'>> & Pick<ConsumerConfig, 'group'>
 
 /** How one subscription behaves; every default filled in. */
 export interface ConsumerConfig {
@@ -165,6 +165,8 @@ export interface ConsumerConfig {
   readonly onDrop: ((message: Message) => void) | undefined
   /** Messages of one key are handled one after the other; undefined where there are no keys. */
   readonly keyOf?: ((message: Message) => unknown) | undefined
+  /** Consumers of one group get one copy of a message. Undefined: by itself. */
+  readonly group?: unknown
 }
 
 /** Options of a subscription, every default filled in. */
@@ -190,7 +192,8 @@ export function listenCall(
 ): CheckedSubscription & { readonly listen: CheckedListen } {
   assertHandler(handler, 'handler')
   const listen = listenOptions(given)
-  return { ...joinCall(filters, { ...listen, ack: listen.ack === 'auto' ? 'manual' : listen.ack }, config), listen }
+  const { [oneCopy]: group } = handler as { readonly [oneCopy]?: unknown }
+  return { ...joinCall(filters, { ...listen, group, ack: listen.ack === 'auto' ? 'manual' : listen.ack }, config), listen }
 }
 
 // One at a time is in order by itself, unless somebody asks for keys that do not wait for each other.

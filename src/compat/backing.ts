@@ -1,0 +1,213 @@
+/**
+ * The client of mqwire behind a client of MQTT.js: made when it is needed, made anew when it has ended, with the filters that are wanted.
+ *
+ * It turns events of the one into events of the other. What the application throws in a listener never gets into mqwire.
+ */
+import {
+  Client,
+  type ClientListeners,
+  type DisconnectOptions,
+  type FilterRequest,
+  type Grant,
+  type Handler,
+  type Message,
+  type MqttError,
+} from 'mqwire'
+import { longestDelay } from '../client/common/bounds.js'
+import { inside, oneCopy } from '../client/common/inside.js'
+import { familiar, isFault } from './errors.js'
+import type { MqttClientEventCallbacks } from './event-types.js'
+import type { Plan } from './options.js'
+import type { IConnackPacket, IDisconnectPacket, Packet } from './packet-types.js'
+import { packetOf } from './packets.js'
+
+/** Calls the listeners of an event. */
+export type Tell = <E extends keyof MqttClientEventCallbacks>(event: E, ...given: Parameters<MqttClientEventCallbacks[E]>) => void
+
+/** A filter that is wanted, and what goes with its SUBSCRIBE. */
+export interface Wanted {
+  readonly request: FilterRequest
+  readonly properties: Record<string, unknown> | undefined
+}
+
+const silent = (): void => undefined
+
+/** What stands behind one client, whatever becomes of connections. */
+export class BackingClient {
+  connected = false
+  /** From the first loss or failed attempt to the next CONNACK. */
+  reconnecting = false
+  /** Of the connection that is up. */
+  serverProperties: IConnackPacket['properties']
+  /** Filters that are wanted, whatever becomes of connections. */
+  readonly wanted = new Map<string, Wanted>()
+  readonly #plan: Plan
+  readonly #tell: Tell
+  readonly #handler: Handler
+  #core: Client | undefined
+  /** An attempt failed; what comes now is not known yet. */
+  #failed = false
+  /** The next dial is not one to come back. */
+  #first = true
+  #tapped = false
+  /** Filters may wait to be sent. */
+  #asked = false
+
+  constructor(plan: Plan, tell: Tell, receive: (message: Message) => unknown) {
+    this.#plan = plan
+    this.#tell = tell
+    this.#handler = Object.assign((message: Message) => receive(message), { [oneCopy]: this })
+    // Options are checked now.
+    this.#core = this.#make()
+  }
+
+  /** True where 5.0 is spoken. */
+  get modern(): boolean {
+    return this.#plan.options.protocolVersion === 5
+  }
+
+  /** The client of mqwire, which has not ended. */
+  get core(): Client {
+    if (this.#core !== undefined) return this.#core
+    const core = this.#make()
+    this.#core = core
+    for (const { request, properties } of this.wanted.values()) core.listen(request, this.#handler, listening(properties)).catch(silent)
+    return core
+  }
+
+  #make(): Client {
+    const { endpoints, options } = this.#plan
+    const core: Client = new Client(endpoints, { ...options, on: this.#listeners(() => core) })
+    core.closed.then(() => this.#settle())
+    if (this.#tapped) this.#listen(core)
+    return core
+  }
+
+  /** Dials for the first time: no `reconnect` is told of that. */
+  start(): void {
+    const { core } = this
+    if (core.state !== 'idle') return
+    this.#first = true
+    core.connect().catch(silent)
+  }
+
+  /** Dials now; a connection that is up is replaced. */
+  restart(): void {
+    this.#first = false
+    this.core.reconnect({ force: true }).catch(silent)
+  }
+
+  /** Ends the client: at once, or when everything published is acknowledged. `waits`: something is not; without a connection it has the time of one. */
+  async stop(force: boolean, waits: boolean, goodbye: DisconnectOptions): Promise<void> {
+    const core = this.#core
+    if (core === undefined) return
+    const { connected } = this
+    if (force) core.destroy()
+    else if (waits) await core.drain({ timeout: connected ? longestDelay : this.#plan.options.connectTimeout, ...goodbye })
+    else await core.disconnect(connected ? goodbye : { timeout: 0 })
+    await core.closed
+  }
+
+  /** Publishes, behind the filters that were asked for before. */
+  publish(...given: Parameters<Client['publish']>): ReturnType<Client['publish']> {
+    const { core } = this
+    if (this.#asked) core[inside]().flush?.()
+    this.#asked = false
+    return core.publish(...given)
+  }
+
+  /** Unsubscribes. */
+  unsubscribe(...[filters, options]: Parameters<Client['unsubscribe']>): ReturnType<Client['unsubscribe']> {
+    for (const filter of [filters].flat()) this.wanted.delete(filter)
+    this.#asked = true
+    return this.core.unsubscribe(filters, options)
+  }
+
+  /** Subscribes in one packet. */
+  async subscribe(requests: readonly FilterRequest[], properties: Wanted['properties']): Promise<readonly Grant[]> {
+    const { core, wanted } = this
+    this.#asked = true
+    for (const request of requests) wanted.set(request.filter, { request, properties })
+    try {
+      const { granted } = await core.listen(requests, this.#handler, listening(properties))
+      for (const { filter, error } of granted) if (error !== undefined) wanted.delete(filter)
+      return granted
+    } catch (error) {
+      // What the end of the client stopped comes with the next one.
+      if (this.#core === core) for (const { filter } of requests) wanted.delete(filter)
+      throw error
+    }
+  }
+
+  /** Shows packets from now on. */
+  tap(): void {
+    if (!this.#tapped && this.#core !== undefined) this.#listen(this.#core)
+    this.#tapped = true
+  }
+
+  #listen(core: Client): void {
+    core.on('packet', ({ direction, packet }) =>
+      this.#tell(direction === 'out' ? 'packetsend' : 'packetreceive', packetOf<Packet>(packet, this.modern)),
+    )
+  }
+
+  #listeners(core: () => Client): ClientListeners {
+    return {
+      state: ({ state }) => {
+        if (state === 'closed' && this.#core === core()) this.#core = undefined
+      },
+      dial: () => {
+        this.#settle()
+        if (!this.#first) this.#tell('reconnect')
+        this.#first = false
+      },
+      connect: ({ connack }) => {
+        this.connected = true
+        this.reconnecting = false
+        const packet = packetOf<IConnackPacket>(connack, this.modern)
+        this.serverProperties = packet.properties
+        this.#tell('connect', packet)
+      },
+      connecterror: ({ error }) => {
+        this.#failed = true
+        this.#tell('error', familiar(error, this.modern) as Error)
+      },
+      reconnecting: () => {
+        this.#offline()
+        this.#settle()
+      },
+      serverdisconnect: ({ packet }) => this.#tell('disconnect', packetOf<IDisconnectPacket>(packet, this.modern)),
+      disconnect: ({ error }) => this.#down(core().state === 'reconnecting', error),
+      unclaimed: ({ message }) => void Promise.resolve(this.#handler(message)).catch(silent),
+      error: ({ error }) => this.#tell('error', error),
+    }
+  }
+
+  #down(again: boolean, error: MqttError | undefined): void {
+    this.connected = false
+    this.serverProperties = undefined
+    if (again) this.#offline()
+    if (isFault(error)) this.#tell('error', familiar(error, this.modern) as Error)
+    this.#tell('close')
+    if (!again || this.#plan.shown.resubscribe !== false || this.wanted.size === 0) return
+    this.core.unsubscribe([...this.wanted.keys()]).catch(silent)
+    this.wanted.clear()
+  }
+
+  #offline(): void {
+    if (this.reconnecting) return
+    this.reconnecting = true
+    this.#tell('offline')
+  }
+
+  // What follows the attempt that failed is known.
+  #settle(): void {
+    if (!this.#failed) return
+    this.#failed = false
+    this.#tell('close')
+  }
+}
+
+function listening(properties: Wanted['properties']): object {
+  return { lifetime: 'borrowed', ...(properties !== undefined && { properties }) }
+}

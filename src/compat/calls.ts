@@ -1,0 +1,89 @@
+/**
+ * Publishing, subscribing and unsubscribing, from arguments of MQTT.js to what its callbacks are given.
+ */
+import { type FilterRequest, MqttError, type PublishOptions } from 'mqwire'
+import type { BackingClient, Wanted } from './backing.js'
+import { familiar } from './errors.js'
+import { assertKnown, refused } from './options.js'
+import type { IPublishPacket, ISubackPacket, Packet, QoS } from './packet-types.js'
+import { propertiesOf } from './packets.js'
+import type { IClientPublishOptions, IClientSubscribeOptions, IClientUnsubscribeProperties, ISubscriptionGrant, SubscribeTopics } from './types.js'
+
+type SubscribeOptions = Partial<IClientSubscribeOptions>
+
+/** What a callback of `subscribe` is given. */
+export interface Granting {
+  readonly grants: ISubscriptionGrant[]
+  readonly packet: ISubackPacket | undefined
+  readonly error: Error | undefined
+}
+
+/** Publishes: gives the packet at QoS 1 and 2. @throws MqttError as `publish` of mqwire, ERR_UNSUPPORTED_OPTION */
+export async function publish(
+  backing: BackingClient,
+  topic: string,
+  message: string | Uint8Array,
+  options: IClientPublishOptions,
+): Promise<Packet | undefined> {
+  assertKnown(options, 'cbStorePut dup properties qos retain')
+  const { qos = 0, retain = false, dup, properties, cbStorePut } = options
+  if (dup === true) throw refused('dup')
+  const payload = message ?? ''
+  const own = { qos, retain, properties: propertiesOf(properties) } as PublishOptions
+  const receipt = backing.publish(topic, payload, own)
+  // In memory it is, from now on.
+  if (qos > 0) cbStorePut?.()
+  const { packetId } = await receipt
+  if (packetId === undefined) return undefined
+  const packet = { cmd: 'publish', topic, payload, qos, retain, dup: false, messageId: packetId } as IPublishPacket
+  return properties === undefined ? packet : { ...packet, properties }
+}
+
+/** Subscribes to what is not there already. @throws MqttError as `listen` of mqwire, but where the broker refuses */
+export async function subscribe(backing: BackingClient, topics: SubscribeTopics, common: SubscribeOptions): Promise<Granting> {
+  const { resubscribe, ...map } = asMap(topics, common)
+  const { wanted, modern } = backing
+  const requests = Object.entries(map).map(([filter, options]) => requestOf(filter, options))
+  const fresh = requests.filter(({ filter, qos }) => resubscribe === true || !((wanted.get(filter)?.request.qos ?? -1) >= qos))
+  if (requests.length > 0 && fresh.length === 0) return { grants: [], packet: undefined, error: undefined }
+  const { codes, error } = await granted(backing, fresh, propertiesOf(common.properties))
+  const grants = fresh.map(({ filter, noLocal, retainAsPublished, retainHandling }, index) => {
+    const grant = { topic: filter, qos: codes[index] as QoS }
+    if (!modern) return grant
+    return { ...grant, nl: noLocal ?? false, rap: retainAsPublished ?? false, rh: retainHandling ?? 0, properties: common.properties }
+  })
+  return { grants, packet: { cmd: 'suback', granted: [...codes] }, error }
+}
+
+// Where every filter is refused, the error tells of the first.
+async function granted(backing: BackingClient, requests: readonly FilterRequest[], properties: Wanted['properties']) {
+  const { modern } = backing
+  try {
+    const grants = await backing.subscribe(requests, properties)
+    const refused = grants.find(({ error }) => error !== undefined)
+    return { codes: grants.map(({ reasonCode }) => reasonCode), error: refused && familiar(refused.error, modern) }
+  } catch (error) {
+    if (!MqttError.is(error) || error.code !== 'ERR_SUBSCRIBE_REFUSED') throw error
+    return { codes: requests.map(() => error.reasonCode ?? 0x80), error: familiar(error, modern) }
+  }
+}
+
+/** Unsubscribes. @throws MqttError as `unsubscribe` of mqwire */
+export async function unsubscribe(backing: BackingClient, topics: readonly string[], options: IClientUnsubscribeProperties): Promise<Packet> {
+  assertKnown(options, 'properties')
+  const properties = propertiesOf(options.properties)
+  const results = await backing.unsubscribe(topics, properties && { properties })
+  return { cmd: 'unsuback', granted: results.map(({ reasonCode }) => reasonCode) }
+}
+
+function requestOf(filter: string, options: SubscribeOptions) {
+  assertKnown(options, 'nl properties qos rap rh')
+  const { qos = 0, nl, rap, rh } = options
+  return { filter, qos, noLocal: nl || undefined, retainAsPublished: rap || undefined, retainHandling: (rh || undefined) as 0 | 1 | 2 | undefined }
+}
+
+function asMap(topics: SubscribeTopics, common: SubscribeOptions): { resubscribe?: boolean } & Record<string, SubscribeOptions> {
+  const { properties: _, ...options } = common
+  if (typeof topics === 'object' && !Array.isArray(topics)) return topics as never
+  return Object.fromEntries([topics].flat().map((topic) => [topic, options])) as never
+}

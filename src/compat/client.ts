@@ -1,0 +1,250 @@
+/**
+ * The client as MQTT.js has it: methods that take callbacks or give promises, events, and what it shows of its state.
+ *
+ * Arguments are taken apart here; connections are the backing client's. It never throws for what may be wrong at the broker: that comes by callback or as `error`.
+ */
+import { type Message, MqttError } from 'mqwire'
+import { BackingClient, type Tell } from './backing.js'
+import { type Granting, publish, subscribe, unsubscribe } from './calls.js'
+import { ErrorWithReasonCode, familiar, isMistake } from './errors.js'
+import type { ClientSubscribeCallback, DoneCallback, MqttClientEventCallbacks, PacketCallback } from './event-types.js'
+import { Listeners } from './listeners.js'
+import { assertKnown, defaultId, planOf, refused } from './options.js'
+import type { IConnackPacket, IDisconnectPacket, IPublishPacket, Packet } from './packet-types.js'
+import { propertiesOf, publishOf } from './packets.js'
+import type {
+  IClientOptions,
+  IClientPublishOptions,
+  IClientSubscribeOptions,
+  IClientSubscribeProperties,
+  IClientUnsubscribeProperties,
+  ISubscriptionGrant,
+  SubscribeTopics,
+} from './types.js'
+
+type Ended<T> = (error: Error | null, result?: T) => unknown
+
+/** A client with the methods and events of MQTT.js, over one of mqwire. `connect()` makes one. */
+export class MqttClient extends Listeners<MqttClientEventCallbacks> {
+  /** A client identifier that is made up: `mqttjs_` and eight digits. */
+  static readonly defaultId: () => string = defaultId
+  /** True from `end()` on. */
+  disconnecting = false
+  /** True once it has ended. */
+  disconnected = false
+  /** The options with defaults; a copy. */
+  readonly options: IClientOptions
+  readonly #backing: BackingClient
+  readonly #tell: Tell
+  /** Publishes that are not over. */
+  #open = 0
+  /** `reconnect()` was called while it ends. */
+  #again = false
+  /** The message before: with an own `handleMessage` they come one after the other. */
+  #before: Promise<unknown> = Promise.resolve()
+
+  /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
+  constructor(brokerUrl: string | IClientOptions, opts?: IClientOptions) {
+    super((event) => {
+      if (event.startsWith('packet')) this.#backing.tap()
+    })
+    if (typeof brokerUrl === 'function') throw refused('streamBuilder')
+    const [url, options] = typeof brokerUrl === 'string' ? [brokerUrl, opts] : ['', brokerUrl]
+    const plan = planOf(url, options ?? {}, this)
+    this.options = plan.shown
+    const tell: Tell = (event, ...given) => {
+      try {
+        this.emit(event, ...given)
+      } catch (error) {
+        // As in MQTT.js, it is nobody's but the process's.
+        queueMicrotask(() => {
+          throw error
+        })
+      }
+    }
+    this.#tell = tell
+    this.#backing = new BackingClient(plan, tell, (message) => this.#receive(message))
+    if (plan.shown.manualConnect !== true) this.#backing.start()
+  }
+
+  /** True while a connection is up. */
+  get connected(): boolean {
+    return this.#backing.connected
+  }
+
+  /** True from a loss, or a failed attempt, to the next connection. */
+  get reconnecting(): boolean {
+    return this.#backing.reconnecting
+  }
+
+  /** Properties of the CONNACK of the connection that is up. */
+  get serverProperties(): IConnackPacket['properties'] {
+    return this.#backing.serverProperties
+  }
+
+  /** Seconds of keep-alive in force. */
+  get keepalive(): number {
+    return this.serverProperties?.serverKeepAlive ?? (this.options.keepalive as number)
+  }
+
+  /** Handles a message, and calls back when the next may come; with an error it is tried again. For subclasses and instances to replace. */
+  handleMessage(_packet: IPublishPacket, callback: DoneCallback): void {
+    callback()
+  }
+
+  /** Dials, with `manualConnect` or after the end. */
+  connect(): this {
+    this.disconnecting = false
+    this.disconnected = false
+    this.#backing.start()
+    return this
+  }
+
+  publish(topic: string, message: string | Uint8Array, callback?: PacketCallback): this
+  publish(topic: string, message: string | Uint8Array, opts?: IClientPublishOptions, callback?: PacketCallback): this
+  /** Publishes; calls back when the broker has acknowledged it, at QoS 0 when it was sent. */
+  publish(topic: string, message: string | Uint8Array, opts?: IClientPublishOptions | PacketCallback, callback?: PacketCallback): this {
+    const [options, done] = typeof opts === 'function' ? [{}, opts] : [opts ?? {}, callback]
+    const tell: Ended<Packet | undefined> = (error, packet) => done?.(error, packet ?? refusalOf(error, options))
+    this.#call(() => this.#publish(topic, message, options), done && tell)
+    return this
+  }
+
+  /** Publishes; fulfils when the broker has acknowledged it, at QoS 0 when it was sent. */
+  publishAsync(topic: string, message: string | Uint8Array, opts?: IClientPublishOptions): Promise<Packet | undefined> {
+    return promised<Packet | undefined>((done) => this.publish(topic, message, opts, done as PacketCallback))
+  }
+
+  subscribe(topicObject: SubscribeTopics, callback?: ClientSubscribeCallback): this
+  subscribe(topicObject: SubscribeTopics, opts?: IClientSubscribeOptions | IClientSubscribeProperties, callback?: ClientSubscribeCallback): this
+  /** Subscribes; calls back with what was granted, and with an error where a filter was refused. */
+  subscribe(
+    topicObject: SubscribeTopics,
+    opts?: IClientSubscribeOptions | IClientSubscribeProperties | ClientSubscribeCallback,
+    callback?: ClientSubscribeCallback,
+  ): this {
+    const [options, done] = typeof opts === 'function' ? [{}, opts] : [opts ?? {}, callback]
+    const tell: Ended<Granting> = (error, result) => done?.(error ?? result?.error ?? null, result?.grants, result?.packet)
+    this.#call(() => subscribe(this.#backing, topicObject, options), done && tell)
+    return this
+  }
+
+  /** Subscribes; fulfils with what was granted, and rejects where a filter was refused. */
+  subscribeAsync(topicObject: SubscribeTopics, opts?: IClientSubscribeOptions | IClientSubscribeProperties): Promise<ISubscriptionGrant[]> {
+    return promised((done) => this.subscribe(topicObject, opts, done as ClientSubscribeCallback))
+  }
+
+  unsubscribe(topic: string | readonly string[], callback?: PacketCallback): this
+  unsubscribe(topic: string | readonly string[], opts?: IClientUnsubscribeProperties, callback?: PacketCallback): this
+  /** Unsubscribes; calls back with the broker's answer. */
+  unsubscribe(topic: string | readonly string[], opts?: IClientUnsubscribeProperties | PacketCallback, callback?: PacketCallback): this {
+    const [options, done] = typeof opts === 'function' ? [{}, opts] : [opts ?? {}, callback]
+    this.#call(() => unsubscribe(this.#backing, [topic].flat(), options), done as Ended<Packet | undefined> | undefined)
+    return this
+  }
+
+  /** Unsubscribes; fulfils with the broker's answer. */
+  unsubscribeAsync(topic: string | readonly string[], opts?: IClientUnsubscribeProperties): Promise<Packet | undefined> {
+    return promised<Packet | undefined>((done) => this.unsubscribe(topic, opts, done as PacketCallback))
+  }
+
+  end(cb?: DoneCallback): this
+  end(opts?: Partial<IDisconnectPacket>, cb?: DoneCallback): this
+  end(force?: boolean, cb?: DoneCallback): this
+  end(force?: boolean, opts?: Partial<IDisconnectPacket>, cb?: DoneCallback): this
+  /** Ends the client: when everything is acknowledged, with DISCONNECT; or at once and without, by `force`. */
+  end(...given: unknown[]): this {
+    const done = given.find((each) => typeof each === 'function') as DoneCallback | undefined
+    const packet = given.find((each) => typeof each === 'object' && each !== null) as Partial<IDisconnectPacket> | undefined
+    if (this.disconnecting) {
+      done?.()
+      return this
+    }
+    this.disconnecting = true
+    this.#end(given[0] === true, packet ?? {}).then(done as () => void, (error: Error) => this.#refuse(error, done as Ended<never>))
+    return this
+  }
+
+  endAsync(opts?: Partial<IDisconnectPacket>): Promise<void>
+  endAsync(force?: boolean, opts?: Partial<IDisconnectPacket>): Promise<void>
+  /** Ends the client, as `end` does; fulfils when it has ended. */
+  endAsync(force?: boolean | Partial<IDisconnectPacket>, opts?: Partial<IDisconnectPacket>): Promise<void> {
+    return promised((done) => this.end(force as boolean, opts as Partial<IDisconnectPacket>, done as DoneCallback))
+  }
+
+  /** Dials now, also after the end; a connection that is up is replaced. There are no stores. */
+  reconnect(opts?: object): this {
+    assertKnown(opts ?? {}, '')
+    if (this.disconnecting && !this.disconnected) this.#again = true
+    else this.#restart()
+    return this
+  }
+
+  #restart(): void {
+    this.disconnecting = false
+    this.disconnected = false
+    this.#backing.restart()
+  }
+
+  async #publish(topic: string, message: string | Uint8Array, options: IClientPublishOptions): Promise<Packet | undefined> {
+    this.#open += 1
+    try {
+      return await publish(this.#backing, topic, message, options)
+    } finally {
+      this.#open -= 1
+      if (this.disconnecting && this.#open === 0 && options.qos) this.#tell('outgoingEmpty')
+    }
+  }
+
+  async #end(force: boolean, { reasonCode, properties = {} }: Partial<IDisconnectPacket>): Promise<void> {
+    const goodbye = { ...(reasonCode !== undefined && { reasonCode }), ...propertiesOf(properties) }
+    try {
+      await this.#backing.stop(force, this.#open > 0, goodbye)
+    } catch (error) {
+      this.disconnecting = false
+      throw error
+    }
+    this.disconnected = true
+    this.#tell('end')
+    const again = this.#again
+    this.#again = false
+    if (again) this.#restart()
+    else if (this.options.reconnectPeriod === 0 || this.options.manualConnect === true) this.disconnecting = false
+  }
+
+  // Calls, unless the client ends; who wants no answer hears of mistakes alone.
+  #call<T>(call: () => Promise<T>, done: Ended<T> | undefined): void {
+    if (this.disconnecting) return this.#refuse(new MqttError('ERR_CLOSED', 'client disconnecting'), done)
+    call().then(
+      (result) => done?.(null, result),
+      (error: unknown) => this.#refuse(familiar(error, this.#backing.modern), done, isMistake(error)),
+    )
+  }
+
+  #refuse(error: Error, done: Ended<never> | undefined, told = true): void {
+    if (done !== undefined) done(error)
+    else if (told) this.#tell('error', error)
+  }
+
+  #receive(message: Message): void | Promise<void> {
+    const packet = publishOf(message, this.#backing.modern)
+    const handle = (): void => this.#tell('message', packet.topic, packet.payload, packet)
+    if (this.handleMessage === MqttClient.prototype.handleMessage) return handle()
+    const handled = this.#before.then(() => {
+      handle()
+      return promised<void>((done) => this.handleMessage(packet, done as DoneCallback))
+    })
+    this.#before = handled.catch(() => undefined)
+    return handled
+  }
+}
+
+// The packet by which a publish was refused.
+function refusalOf(error: Error | null, { qos }: IClientPublishOptions): Packet | undefined {
+  return error instanceof ErrorWithReasonCode ? { cmd: qos === 2 ? 'pubrec' : 'puback', reasonCode: error.code } : undefined
+}
+
+/** A call with a callback, as a promise. */
+function promised<T>(call: (done: Ended<T>) => void): Promise<T> {
+  return new Promise((resolve, reject) => call((error, result) => (error ? reject(error) : resolve(result as T))))
+}

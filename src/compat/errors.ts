@@ -1,0 +1,55 @@
+/**
+ * Errors as programs for MQTT.js look at them: the number of the reason, or the system's own code. The error of mqwire is the `cause`.
+ */
+import { MqttError } from 'mqwire'
+
+/** An error with a reason code. Its `cause` is the error of mqwire, which says more. */
+export class ErrorWithReasonCode extends Error {
+  /** The reason code (section 2.4); of a CONNECT that was refused on 3.1.1, the return code. */
+  code: number
+
+  /** @param cause is the error of mqwire */
+  constructor(message: string, code: number, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.code = code
+  }
+}
+
+/** Reason codes of 5.0, for the return codes of 3.1.1. */
+const returnCodes: Readonly<Record<number, number>> = { 132: 1, 133: 2, 136: 3, 134: 4, 135: 5 }
+
+/** The beginning of the text, by what was refused. */
+const subjects: Readonly<Record<string, string>> = {
+  ERR_CONNECT_REFUSED: 'Connection refused',
+  ERR_PUBLISH_REFUSED: 'Publish error',
+  ERR_SUBSCRIBE_REFUSED: 'Subscribe error',
+}
+
+/** Texts that programs know. */
+const texts: Readonly<Record<string, string>> = { ERR_CONNECT_TIMEOUT: 'connack timeout', ERR_KEEPALIVE_TIMEOUT: 'Keepalive timeout' }
+
+/** An error in the form of MQTT.js: what the broker said, or the system; any other is as mqwire has it. */
+export function familiar(error: unknown, modern: boolean): Error {
+  if (!MqttError.is(error)) return error as Error
+  const { code, reasonCode, reasonName, cause } = error
+  const subject = subjects[code]
+  if (subject !== undefined && reasonCode !== undefined) {
+    const number = modern || code !== 'ERR_CONNECT_REFUSED' ? reasonCode : (returnCodes[reasonCode] ?? reasonCode)
+    return new ErrorWithReasonCode(`${subject}: ${reasonName}`, number, error)
+  }
+  const text = texts[code]
+  if (text !== undefined) return new MqttError(code, text, { ...error, cause: error })
+  const isOfSystem = cause instanceof Error && !MqttError.is(cause) && typeof (cause as { code?: unknown }).code === 'string'
+  return isOfSystem ? cause : error
+}
+
+/** True for what a program got wrong in a call: there is no use in trying it again. */
+export function isMistake(error: unknown): boolean {
+  return MqttError.is(error) && ['_OPTION', '_TOPIC', '_PAYLOAD'].some((end) => error.code.endsWith(end))
+}
+
+/** True for what MQTT.js tells as an `error` when a connection ends: not for an end in order, with or without DISCONNECT. */
+export function isFault(error: MqttError | undefined): error is MqttError {
+  if (error === undefined || error.code === 'ERR_SERVER_DISCONNECT') return false
+  return error.code !== 'ERR_CONNECTION_LOST' || error.cause !== undefined
+}

@@ -1,0 +1,54 @@
+/**
+ * What callbacks and listeners are given, as in MQTT.js. Types only.
+ */
+import type { IConnackPacket, IDisconnectPacket, IPublishPacket, ISubackPacket, Packet, PayloadBytes } from './packet-types.js'
+import type { ISubscriptionGrant } from './types.js'
+
+/** Told of CONNACK. */
+export type OnConnectCallback = (packet: IConnackPacket) => void
+/** Told of the broker's DISCONNECT. */
+export type OnDisconnectCallback = (packet: IDisconnectPacket) => void
+/** Told of a message. */
+export type OnMessageCallback = (topic: string, payload: PayloadBytes, packet: IPublishPacket) => void
+/** Told of a packet. */
+export type OnPacketCallback = (packet: Packet) => void
+/** Told of the end of a connection, or of an attempt. */
+export type OnCloseCallback = () => void
+/** Told of an error. */
+export type OnErrorCallback = (error: Error & { code?: number | string }) => void
+/** Told of the grant, or of what stands in its way. */
+export type ClientSubscribeCallback = (err: Error | null, granted?: ISubscriptionGrant[], packet?: ISubackPacket) => void
+/** Told how a call ended; of a publish at QoS 1 and 2 with its packet. */
+export type PacketCallback = (error?: Error | null, packet?: Packet) => unknown
+/** Told that it is done. */
+export type DoneCallback = (error?: Error) => void
+/** Told that it is done. */
+export type CloseCallback = (error?: Error) => void
+/** Told that it happened. */
+export type VoidCallback = () => void
+
+/** Events, with what their listeners are told. */
+export interface MqttClientEventCallbacks {
+  /** A connection is up. */
+  connect: OnConnectCallback
+  /** A message came in. */
+  message: OnMessageCallback
+  /** A packet was written. */
+  packetsend: OnPacketCallback
+  /** A packet came in. */
+  packetreceive: OnPacketCallback
+  /** The broker said goodbye. */
+  disconnect: OnDisconnectCallback
+  /** An attempt failed, or a connection broke. No listener is needed. */
+  error: OnErrorCallback
+  /** A connection, or an attempt, is over. */
+  close: OnCloseCallback
+  /** The client has ended. */
+  end: VoidCallback
+  /** An attempt is made to come back. */
+  reconnect: VoidCallback
+  /** There is no connection any more, and there will be attempts. */
+  offline: VoidCallback
+  /** The client ends, and nothing is in flight any more. */
+  outgoingEmpty: VoidCallback
+}

@@ -1,0 +1,126 @@
+/**
+ * Listeners in the manner of Node's EventEmitter, in pages too.
+ *
+ * What a listener throws reaches whoever emits. It knows no events by name.
+ */
+
+import { MqttError } from 'mqwire'
+
+type AnyListener = (...given: never[]) => unknown
+interface Entry {
+  readonly listener: AnyListener
+  readonly once: boolean
+}
+
+/** Listeners by event. */
+export class Listeners<Events extends Record<keyof Events, AnyListener>> {
+  readonly #entries = new Map<keyof Events, readonly Entry[]>()
+  #most = 10
+  readonly #added: (event: keyof Events) => void
+
+  /** @param added is told of each event that gets a listener */
+  constructor(added: (event: keyof Events) => void) {
+    this.#added = added
+  }
+
+  /** Adds a listener. */
+  on<E extends keyof Events>(event: E, callback: Events[E]): this {
+    return this.#add(event, callback)
+  }
+
+  /** Adds a listener. */
+  addListener<E extends keyof Events>(event: E, callback: Events[E]): this {
+    return this.#add(event, callback)
+  }
+
+  /** Adds a listener for the next event alone. */
+  once<E extends keyof Events>(event: E, callback: Events[E]): this {
+    return this.#add(event, callback, true)
+  }
+
+  /** Adds a listener before the others. */
+  prependListener<E extends keyof Events>(event: E, callback: Events[E]): this {
+    return this.#add(event, callback, false, true)
+  }
+
+  /** Adds a listener for the next event alone, before the others. */
+  prependOnceListener<E extends keyof Events>(event: E, callback: Events[E]): this {
+    return this.#add(event, callback, true, true)
+  }
+
+  /** Removes a listener; of one that was added twice the last. */
+  removeListener<E extends keyof Events>(event: E, callback: Events[E]): this {
+    const entries = [...this.#of(event)]
+    const at = entries.findLastIndex(({ listener }) => listener === callback)
+    if (at >= 0) entries.splice(at, 1)
+    this.#entries.set(event, entries)
+    return this
+  }
+
+  /** Removes a listener. */
+  off<E extends keyof Events>(event: E, callback: Events[E]): this {
+    return this.removeListener(event, callback)
+  }
+
+  /** Removes the listeners of an event, or all. */
+  removeAllListeners(event?: keyof Events): this {
+    if (event === undefined) this.#entries.clear()
+    else this.#entries.delete(event)
+    return this
+  }
+
+  /** Calls the listeners in their order. True where there is one. */
+  emit<E extends keyof Events>(event: E, ...given: Parameters<Events[E]>): boolean {
+    const entries = this.#of(event)
+    for (const entry of entries) {
+      if (entry.once) this.removeListener(event, entry.listener as Events[E])
+      Reflect.apply(entry.listener, this, given)
+    }
+    return entries.length > 0
+  }
+
+  /** The listeners of an event, in their order. */
+  listeners<E extends keyof Events>(event: E): Events[E][] {
+    return this.#of(event).map(({ listener }) => listener as Events[E])
+  }
+
+  /** The same. */
+  rawListeners<E extends keyof Events>(event: E): Events[E][] {
+    return this.listeners(event)
+  }
+
+  /** How many listeners an event has, or how often this one. */
+  listenerCount<E extends keyof Events>(event: E, callback?: Events[E]): number {
+    return this.#of(event).filter(({ listener }) => callback === undefined || listener === callback).length
+  }
+
+  /** Events that have listeners. */
+  eventNames(): (keyof Events)[] {
+    return [...this.#entries.keys()].filter((event) => this.#of(event).length > 0)
+  }
+
+  /** Kept, and nothing else: there is no warning. */
+  setMaxListeners(most: number): this {
+    this.#most = most
+    return this
+  }
+
+  /** What was set; 10 before. */
+  getMaxListeners(): number {
+    return this.#most
+  }
+
+  #of(event: keyof Events): readonly Entry[] {
+    return this.#entries.get(event) ?? []
+  }
+
+  // Those that are being called are another array.
+  #add(event: keyof Events, listener: AnyListener, once = false, first = false): this {
+    if (typeof listener !== 'function') throw new MqttError('ERR_INVALID_HANDLER', 'a listener must be a function')
+    this.#added(event)
+    const entry = { listener, once }
+    const entries = this.#of(event)
+    this.#entries.set(event, first ? [entry, ...entries] : [...entries, entry])
+    return this
+  }
+}

@@ -1,0 +1,44 @@
+/**
+ * What `mqwire/compat` exports, besides its default, which is all of this.
+ */
+import { MqttClient } from './client.js'
+import type { OnErrorCallback } from './event-types.js'
+import type { IClientOptions } from './types.js'
+
+/**
+ * Makes a client and begins to connect: `connect()` of MQTT.js.
+ * @throws MqttError ERR_UNSUPPORTED_OPTION for an option that is not carried over, ERR_INVALID_OPTION, ERR_INVALID_BROKER_URL, ERR_MISSING_BROKER
+ */
+export function connect(brokerUrl: string | IClientOptions, opts?: IClientOptions): MqttClient {
+  return new MqttClient(brokerUrl, opts)
+}
+
+/**
+ * Makes a client and waits for its first connection. It rejects with the first `error`, and ends the client then; without `allowRetries` also when a
+ * connection is closed before.
+ * @throws MqttError as `connect`
+ */
+export function connectAsync(brokerUrl: string | IClientOptions, opts?: IClientOptions, allowRetries = true): Promise<MqttClient> {
+  return new Promise((resolve, reject) => {
+    const client = connect(brokerUrl, opts)
+    const done = (): void => {
+      client.off('connect', up).off('end', up).off('error', failed).off('close', closed)
+      resolve(client)
+    }
+    const up = (): void => done()
+    const failed: OnErrorCallback = (error) => {
+      reject(error)
+      done()
+      client.end()
+    }
+    const closed = (): void => failed(new Error("Couldn't connect to server"))
+    client.on('connect', up).on('end', up).on('error', failed)
+    if (!allowRetries) client.on('close', closed)
+  })
+}
+
+export { MqttClient, MqttClient as Client } from './client.js'
+export { ErrorWithReasonCode } from './errors.js'
+export type * from './event-types.js'
+export type * from './packet-types.js'
+export type * from './types.js'

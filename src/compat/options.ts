@@ -1,0 +1,225 @@
+/**
+ * Options of MQTT.js, as endpoints and options of mqwire. What has no counterpart is refused by its name before anything is dialled, never ignored.
+ *
+ * The caller's object is never written to. What a value may be, mqwire itself checks.
+ */
+import { type ClientOptions, constant, type Endpoint, type EndpointOptions, MqttError } from 'mqwire'
+import { longestDelay } from '../client/common/bounds.js'
+import { boolean, callable, duration, invalid, unsupported } from '../client/common/schema.js'
+import { propertiesOf } from './packets.js'
+import type { IClientOptions, ISecureClientOptions, IServer, IWebSocketOptions, MqttProtocol } from './types.js'
+
+/** What a client is made of. */
+export interface Plan {
+  readonly endpoints: readonly Endpoint[]
+  readonly options: ClientOptions
+  /** As `client.options` shows them: with defaults. */
+  readonly shown: IClientOptions
+}
+
+/** Options that are looked at below. */
+const known =
+  'auth autoAssignTopicAlias autoUseTopicAlias clean clientId connectTimeout defaultProtocol host hostname keepalive log manualConnect ' +
+  'password path port properties protocol protocolVersion query queueQoSZero reconnectOnConnackError reconnectPeriod resubscribe servers ' +
+  'subscribeBatchSize transformWsUrl unixSocket username will wsOptions'
+
+const tlsNames = 'ALPNProtocols ca cert key passphrase rejectUnauthorized servername'
+const webSocketNames = `${tlsNames} family headers localAddress protocols`
+const propertyNames =
+  'maximumPacketSize receiveMaximum requestProblemInformation requestResponseInformation sessionExpiryInterval topicAliasMaximum userProperties'
+
+/** Options with the one value that they can have. */
+const fixed: Readonly<Record<string, unknown>> = { protocolId: 'MQTT', reschedulePings: true, timerVariant: 'auto', writeCache: true }
+
+const defaults = { clean: true, connectTimeout: 30_000, keepalive: 60, protocolVersion: 4, queueQoSZero: true, resubscribe: true } as const
+
+/** What is not carried over. */
+export function refused(option: string, where = 'in mqwire/compat'): MqttError {
+  return unsupported(option, where)
+}
+
+/** True for what has a value. */
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
+
+/** Refuses what has no counterpart. @throws MqttError ERR_UNSUPPORTED_OPTION */
+export function assertKnown(given: object, names: string, prefix = ''): void {
+  const unknown = Object.entries(given).find(([name, value]) => isGiven(value) && !names.split(' ').includes(name))
+  if (unknown !== undefined) throw refused(prefix + unknown[0])
+}
+
+/** A client identifier of its own. */
+export function defaultId(): string {
+  return `mqttjs_${Math.random().toString(16).slice(2, 10)}`
+}
+
+/** Options with defaults and without what was left open; of the URL, what MQTT.js takes from it. */
+function complete(url: string, given: IClientOptions): IClientOptions {
+  const own = Object.fromEntries(Object.entries(given).filter(([, value]) => isGiven(value))) as IClientOptions
+  const { username, password, ...parts } = partsOf(url)
+  // A user in the URL goes over one in the options.
+  const login = username === undefined ? {} : { username, ...(password !== undefined && { password }) }
+  const options = { ...defaults, ...parts, ...own, ...login }
+  const clientId = options.query?.['clientId'] ?? options.clientId
+  // One that is made up has no session to come back to.
+  if (options.clean === false && !clientId) throw new MqttError('ERR_INVALID_OPTION', 'Missing clientId for unclean clients', { option: 'clientId' })
+  return addressed({ ...options, ...loginOf(options.auth), clientId: clientId ?? defaultId() })
+}
+
+function loginOf(auth: string | undefined): IClientOptions {
+  if (auth === undefined) return {}
+  const at = auth.lastIndexOf(':')
+  return at < 0 ? { username: auth } : { username: auth.slice(0, at), password: auth.slice(at + 1) }
+}
+
+const secure: Readonly<Record<string, string>> = { mqtt: 'mqtts', tcp: 'mqtts', ws: 'wss' }
+
+/** Where to dial, in one form: scheme without decoration, `hostname` in place of `host`, a path only where one counts. */
+function addressed({ path, ...options }: IClientOptions): IClientOptions {
+  const { protocol, defaultProtocol = usualProtocol(), host = 'localhost', hostname = host, cert, key } = options
+  const [given = '', decoration] = (protocol ?? defaultProtocol).replace(':', '').split('+')
+  const unixSocket = options.unixSocket === true || decoration === 'unix' || given === 'unix'
+  const scheme = cert !== undefined && key !== undefined ? (secure[given] ?? given) : given
+  const hasPath = path !== undefined && (unixSocket || scheme.startsWith('ws'))
+  return { ...options, protocol: scheme as MqttProtocol, hostname, unixSocket, ...(hasPath && { path }) }
+}
+
+/** What a URL says. One that is none is left to mqwire to refuse. */
+function partsOf(given: string): IClientOptions {
+  const { location } = globalThis as { readonly location?: { readonly href: string } }
+  // In a page, a path is one of its own origin.
+  const text = given.startsWith('/') && location !== undefined ? new URL(given, location.href).href.replace('http', 'ws') : given
+  if (!URL.canParse(text)) return {}
+  const { protocol, hostname, port, pathname, search, searchParams, username, password } = new URL(text)
+  const host = hostname.replace('[', '').replace(']', '')
+  const parts: IClientOptions = { protocol: protocol.slice(0, -1) as MqttProtocol, host, path: pathname + search }
+  if (port !== '') parts.port = Number(port)
+  if (username !== '') parts.username = decodeURIComponent(username)
+  if (password !== '') parts.password = decodeURIComponent(password)
+  if (search !== '') parts.query = Object.fromEntries(searchParams)
+  return parts
+}
+
+// The scheme of a page, where nothing says another one.
+function usualProtocol(): string {
+  const { location } = globalThis as { readonly location?: { readonly protocol: string } }
+  return location === undefined ? 'mqtt' : location.protocol === 'https:' ? 'wss' : 'ws'
+}
+
+/** One endpoint. */
+function endpointOf(options: IClientOptions): EndpointOptions {
+  const { protocol = '', hostname = '', port, path = '', query, unixSocket, wsOptions } = options
+  if (unixSocket) return { url: `unix://${path}` }
+  const isWeb = protocol.startsWith('ws')
+  const name = hostname.includes(':') ? `[${hostname}]` : hostname
+  const search = query === undefined || path.includes('?') ? '' : `?${new URLSearchParams(query)}`
+  const url = `${protocol}://${name}${port === undefined ? '' : `:${port}`}${isWeb ? path + search : ''}`
+  const { headers, protocols, localAddress, family, ...web } = isWeb ? (wsOptions ?? {}) : ({} as IWebSocketOptions)
+  const tls = tlsOf({ ...web, ...options })
+  const [first] = Object.keys(tls)
+  if (first !== undefined && !['mqtts', 'ssl', 'tls', 'wss'].includes(protocol)) throw refused(spelled[first] ?? first, `with ${protocol}:`)
+  return { url, ...only({ tls, headers, protocols, socket: only({ localAddress, family }) }) }
+}
+
+/** Names of mqwire, with those of MQTT.js. */
+const spelled: Readonly<Record<string, string>> = { alpn: 'ALPNProtocols', insecure: 'rejectUnauthorized' }
+
+// What has a value, and is not empty.
+function only<T extends object>(given: T): T {
+  const isThere = (value: unknown): boolean => isGiven(value) && (value?.constructor !== Object || Object.keys(value).length > 0)
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => isThere(value))) as T
+}
+
+function tlsOf({ ca, cert, key, passphrase, servername, ALPNProtocols, rejectUnauthorized }: ISecureClientOptions): object {
+  if (rejectUnauthorized !== undefined) boolean(rejectUnauthorized, 'rejectUnauthorized')
+  return only({
+    ca,
+    cert: single(cert, 'cert'),
+    key: single(key, 'key'),
+    passphrase,
+    servername,
+    alpn: ALPNProtocols?.map((name) => (typeof name === 'string' ? name : new TextDecoder().decode(name))),
+    insecure: rejectUnauthorized === false ? 'rejectUnauthorized is false' : undefined,
+  })
+}
+
+function single(given: ISecureClientOptions['key'], name: string): string | Uint8Array | undefined {
+  if (!Array.isArray(given)) return given as string | Uint8Array | undefined
+  return given.length === 1 ? given[0] : invalid(name, 'one, and not a list')
+}
+
+function credentialsOf(all: IClientOptions, client: object): ClientOptions['credentials'] {
+  const { transformWsUrl } = all
+  if (transformWsUrl === undefined) return undefined
+  callable(transformWsUrl, 'transformWsUrl')
+  return ({ endpoint }) => (endpoint.startsWith('ws') ? { url: transformWsUrl(endpoint, all, client as never) } : {})
+}
+
+function reconnectOf({ reconnectPeriod, reconnectOnConnackError }: IClientOptions): ClientOptions['reconnect'] {
+  if (reconnectPeriod === 0) return false
+  if (reconnectOnConnackError !== undefined) boolean(reconnectOnConnackError, 'reconnectOnConnackError')
+  const verdict = reconnectOnConnackError ? 'retry' : 'stop'
+  const decide = ({ code }: MqttError) => (code === 'ERR_CONNECT_REFUSED' ? verdict : undefined)
+  return {
+    ...(reconnectPeriod !== undefined && { backoff: constant(duration(reconnectPeriod, 'reconnectPeriod')) }),
+    ...(reconnectOnConnackError !== undefined && { decide }),
+  }
+}
+
+function loggerOf(log: ((line: never) => void) | undefined): ClientOptions['logger'] {
+  if (log === undefined) return undefined
+  callable(log, 'log')
+  const write = (line: string): void => log(line as never)
+  return { debug: write, info: write, warn: write, error: write }
+}
+
+// Its port is its own, or that of the scheme.
+function hostOf({ port: _, ...options }: IClientOptions, server: IServer): IClientOptions {
+  return addressed({ ...options, ...server, hostname: server.host })
+}
+
+const flags = ['autoAssignTopicAlias', 'autoUseTopicAlias', 'manualConnect', 'queueQoSZero', 'resubscribe', 'unixSocket'] as const
+
+/** What a client is made of. `client` is shown to `transformWsUrl`. @throws MqttError ERR_UNSUPPORTED_OPTION, ERR_INVALID_OPTION */
+export function planOf(url: string, given: IClientOptions, client: object): Plan {
+  assertKnown(given, `${known} ${tlsNames} ${Object.keys(fixed).join(' ')}`)
+  assertKnown(given.wsOptions ?? {}, webSocketNames, 'wsOptions.')
+  assertKnown(given.properties ?? {}, propertyNames, 'properties.')
+  for (const [name, value] of Object.entries(fixed)) {
+    const asked = given[name as keyof IClientOptions]
+    if (isGiven(asked) && asked !== value) throw refused(name, `but ${value}`)
+  }
+  const shown = complete(url, given)
+  if (shown.protocolVersion === 3) throw refused('protocolVersion', '3, which is MQTT 3.1')
+  for (const name of flags) if (shown[name] !== undefined) boolean(shown[name], name)
+  if (shown.resubscribe === false && shown.clean === false) throw refused('resubscribe', 'false, where clean is false')
+  const { clientId, username, password, clean, keepalive, protocolVersion, connectTimeout, subscribeBatchSize, queueQoSZero, will, servers } = shown
+  const hosts: readonly (IServer | undefined)[] = servers === undefined || servers.length === 0 ? [undefined] : servers
+  const isUrl = url === '' || url.startsWith('/') || URL.canParse(url)
+  // mqwire refuses what is none, as such.
+  const endpoints = isUrl ? hosts.map((server) => endpointOf(server === undefined ? shown : hostOf(shown, server))) : [url]
+  const options: ClientOptions = {
+    ...only({
+      username,
+      password,
+      credentials: credentialsOf(shown, client),
+      maxFiltersPerSubscribe: subscribeBatchSize,
+      will: will && only({ ...will, properties: propertiesOf(will.properties) }),
+      logger: loggerOf(shown.log),
+    }),
+    maximumPacketSize: 16 * 2 ** 20,
+    ...propertiesOf(shown.properties),
+    clientId: clientId as string,
+    cleanStart: clean as boolean,
+    keepAlive: keepalive as number,
+    protocolVersion: protocolVersion as 4 | 5,
+    connectTimeout: Math.min(connectTimeout as number, longestDelay),
+    firstConnect: shown.reconnectPeriod === 0 ? 'reject' : 'wait',
+    reconnect: reconnectOf(shown),
+    // A callback is called once it is acknowledged, by whatever session.
+    outbound: { offline: { qos0: queueQoSZero ? 'queue' : 'reject' }, onSessionLost: 'republish' },
+    unclaimedHold: 0,
+  }
+  return { endpoints, options, shown }
+}

@@ -1,0 +1,248 @@
+/**
+ * The public types of MQTT.js, as far as `mqwire/compat` carries them: options of calls. Types only.
+ *
+ * A name means here what it means there. What is not carried has no field, so that a compiler says so before the program does.
+ */
+import type { IPublishProperties, QoS, UserProperties } from './packet-types.js'
+
+/** Schemes, with `+unix` for a socket in the file system. Those of mini programs are left out: they are refused. */
+export type MqttProtocol = BaseMqttProtocol | MqttProtocolWithUnix
+/** Schemes. */
+export type BaseMqttProtocol = 'wss' | 'ws' | 'mqtt' | 'mqtts' | 'tcp' | 'ssl' | 'tls' | 'unix'
+/** Schemes for a socket in the file system. */
+export type MqttProtocolWithUnix = `${BaseMqttProtocol}+unix`
+
+/** Settings of TLS. Node only. */
+export interface ISecureClientOptions {
+  /** Client key, PEM. With `cert` it turns mqtt into mqtts, and ws into wss. */
+  key?: string | Uint8Array | readonly (string | Uint8Array)[]
+  /** Client certificate, PEM. */
+  cert?: string | Uint8Array | readonly (string | Uint8Array)[]
+  /** Trusted certificate authorities, PEM. Default: the platform's. */
+  ca?: string | Uint8Array | readonly (string | Uint8Array)[]
+  /** Password of `key`. */
+  passphrase?: string
+  /** False turns verification off, and each connect prints a warning. Default true. */
+  rejectUnauthorized?: boolean
+  /** ALPN protocols, preferred first. */
+  ALPNProtocols?: readonly (string | Uint8Array)[]
+  /** Name for SNI and for the certificate check. Default: the host. */
+  servername?: string
+}
+
+/** Options of the WebSocket handshake. Node only. */
+export interface IWebSocketOptions extends ISecureClientOptions {
+  /** HTTP headers. */
+  headers?: Record<string, string>
+  /** Sub-protocols. Default `['mqtt']`. */
+  protocols?: readonly string[]
+  /** Local address to bind. */
+  localAddress?: string
+  /** IP version to dial. */
+  family?: 4 | 6
+}
+
+/** One of `servers`. */
+export interface IServer {
+  /** Name or address. */
+  host: string
+  /** Port. Default: that of the scheme. */
+  port?: number
+  /** Scheme. Default: that of the options. */
+  protocol?: MqttProtocol
+}
+
+/** The will (section 3.1.2.5). */
+export interface IWill {
+  /** Topic Name. */
+  topic: string
+  /** What is published. */
+  payload: string | Uint8Array
+  /** Quality of Service. Default 0. */
+  qos?: QoS
+  /** Whether it is retained. Default false. */
+  retain?: boolean
+  /** Properties of the will. MQTT 5.0 only. */
+  properties?: IWillProperties
+}
+
+/** Properties of the will (section 3.1.3.2). */
+export interface IWillProperties {
+  /** Seconds until it is published. */
+  willDelayInterval?: number
+  /** True: UTF-8 text. */
+  payloadFormatIndicator?: boolean
+  /** Seconds that it is worth delivering. */
+  messageExpiryInterval?: number
+  /** What the payload is. */
+  contentType?: string
+  /** Where an answer is wanted. */
+  responseTopic?: string
+  /** What the answer carries back. */
+  correlationData?: Uint8Array
+  /** User properties. */
+  userProperties?: UserProperties
+}
+
+/** Properties of CONNECT (section 3.1.2.11). MQTT 5.0 only. */
+export interface IConnectProperties {
+  /** Seconds that the session outlives the connection. Default 300. */
+  sessionExpiryInterval?: number
+  /** QoS 1 and 2 messages that the broker may have open. Default 65,535. */
+  receiveMaximum?: number
+  /** Bytes of a packet that the client takes. Default 16 MiB. */
+  maximumPacketSize?: number
+  /** Topic aliases that the broker may use. Default none. */
+  topicAliasMaximum?: number
+  /** Ask for Response Information. Default false. */
+  requestResponseInformation?: boolean
+  /** Ask for reason strings. Default true. */
+  requestProblemInformation?: boolean
+  /** User properties. */
+  userProperties?: UserProperties
+}
+
+/** Options of `connect`. Those of MQTT.js that are not here are refused (`ERR_UNSUPPORTED_OPTION`), as is every other name. */
+export interface IClientOptions extends ISecureClientOptions {
+  /** Scheme. Default: that of the URL. */
+  protocol?: MqttProtocol
+  /** Scheme where there is no other. */
+  defaultProtocol?: MqttProtocol
+  /** Name or address. Default: that of the URL. */
+  host?: string
+  /** The same; goes over `host`. */
+  hostname?: string
+  /** Port. Default: that of the URL, or of the scheme. */
+  port?: number
+  /** Path of a WebSocket, or of a socket in the file system. Default: that of the URL. */
+  path?: string
+  /** Query of the URL; `clientId` in it is the client identifier. */
+  query?: Record<string, string>
+  /** `user:password`; goes over `username` and `password`. */
+  auth?: string
+  /** The path is that of a socket in the file system. */
+  unixSocket?: boolean
+  /** Endpoints, tried in order, in place of `host` and `port`. */
+  servers?: readonly IServer[]
+  /** User Name. */
+  username?: string
+  /** Password. */
+  password?: string | Uint8Array
+  /** Client Identifier. Default: `mqttjs_` and eight digits. */
+  clientId?: string
+  /** False: the session is kept, and resumed. Default true; over 5.0 a lost connection resumes its session all the same. */
+  clean?: boolean
+  /** Seconds. Default 60; 0 is off. */
+  keepalive?: number
+  /** 4 is 3.1.1, 5 is 5.0; 3 is refused. Default 4. */
+  protocolVersion?: 3 | 4 | 5
+  /** `'MQTT'`; the other one is refused. */
+  protocolId?: 'MQTT' | 'MQIsdp'
+  /** Milliseconds from dialling to CONNACK. Default 30,000. */
+  connectTimeout?: number
+  /** Milliseconds between attempts; 0: no further attempt. Default: 1 to 30 s, growing, with jitter. */
+  reconnectPeriod?: number
+  /** True: a refused CONNECT is tried again, false: never. Default: its reason code decides. */
+  reconnectOnConnackError?: boolean
+  /** False: subscriptions end with the connection, where `clean` is true. Default true. */
+  resubscribe?: boolean
+  /** Filters in one SUBSCRIBE. Default: no limit. */
+  subscribeBatchSize?: number
+  /** False: QoS 0 is not kept while there is no connection. Default true. */
+  queueQoSZero?: boolean
+  /** True: `client.connect()` dials. Default false. */
+  manualConnect?: boolean
+  /** The will. */
+  will?: IWill
+  /** Properties of CONNECT. */
+  properties?: IConnectProperties
+  /** Called with lines of the log. */
+  log?: (...line: never[]) => void
+  /** Nothing to set: at QoS 0, aliases are used where the broker takes them. */
+  autoUseTopicAlias?: boolean
+  /** The same. */
+  autoAssignTopicAlias?: boolean
+  /** Only true. */
+  reschedulePings?: boolean
+  /** Only `'auto'`. */
+  timerVariant?: 'auto'
+  /** Only true. */
+  writeCache?: boolean
+  /** Options of the WebSocket handshake. */
+  wsOptions?: IWebSocketOptions
+  /** Called before each attempt over a WebSocket: gives the URL to dial. */
+  transformWsUrl?: (url: string, options: IClientOptions, client: never) => string
+}
+
+/** Options of `publish`. */
+export interface IClientPublishOptions {
+  /** Quality of Service. Default 0. */
+  qos?: QoS
+  /** Whether it is retained. Default false. */
+  retain?: boolean
+  /** Only false: the client sets it on what is sent again. */
+  dup?: boolean
+  /** Properties. MQTT 5.0 only. */
+  properties?: IPublishProperties
+  /** Called, at QoS 1 and 2, when the client has the message in its memory: at once. */
+  cbStorePut?: () => void
+}
+
+/** Properties of SUBSCRIBE. MQTT 5.0 only. */
+export interface IClientSubscribeProperties {
+  /** What goes with the packet. */
+  properties?: ISubscribeProperties
+}
+
+/** What goes with SUBSCRIBE (section 3.8.2.1). */
+export interface ISubscribeProperties {
+  /** Comes back with each message. Default: one of the client's own, where the broker has them. */
+  subscriptionIdentifier?: number
+  /** User properties. */
+  userProperties?: UserProperties
+}
+
+/** Options of `subscribe`. */
+export interface IClientSubscribeOptions extends IClientSubscribeProperties {
+  /** Highest QoS. Default 0. */
+  qos: QoS
+  /** No Local. MQTT 5.0 only. */
+  nl?: boolean
+  /** Retain As Published. MQTT 5.0 only. */
+  rap?: boolean
+  /** Retain Handling. MQTT 5.0 only. */
+  rh?: number
+}
+
+/** A filter with its options. */
+export interface ISubscriptionRequest extends IClientSubscribeOptions {
+  /** Topic filter. */
+  topic: string
+}
+
+/** A filter with what was granted. */
+export interface ISubscriptionGrant extends Omit<ISubscriptionRequest, 'qos' | 'properties'> {
+  /** What was granted; 128 or more: refused. */
+  qos: QoS | 128
+}
+
+/** Filters with their options; `resubscribe: true` asks for filters again that are subscribed to already. */
+export type ISubscriptionMap = { [topic: string]: IClientSubscribeOptions } & ISubscriptionMapOptions
+
+/** What goes for all filters of a map. */
+export interface ISubscriptionMapOptions {
+  /** Ask again for filters that are subscribed to already. Default false. */
+  resubscribe?: boolean
+}
+
+/** Filters in each form. */
+export type SubscribeTopics = string | readonly string[] | ISubscriptionMap
+
+/** Options of `unsubscribe`. */
+export interface IClientUnsubscribeProperties {
+  /** What goes with UNSUBSCRIBE. MQTT 5.0 only. */
+  properties?: {
+    /** User properties. */
+    userProperties?: UserProperties
+  }
+}

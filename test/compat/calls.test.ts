@@ -1,0 +1,266 @@
+/** Methods in each form that they take: callbacks, promises, options or none; and what comes back. */
+import { describe, expect, it } from 'vitest'
+import { ErrorWithReasonCode, type ISubscriptionGrant, type MqttClient } from '../../src/compat/index.js'
+import { eventually, within } from '../interop/waiting.js'
+import { refusing } from './refusing.js'
+import { atEnd, broker, namesIn, started, toldOf, up, wayTo } from './world.js'
+
+const soon = { reconnectPeriod: 20 }
+
+async function tcp(): Promise<string> {
+  return (await broker()).urls.TCP as string
+}
+
+/** What a callback was given. */
+function answered(call: (done: (...given: unknown[]) => void) => unknown): Promise<unknown[]> {
+  return within(new Promise((resolve) => void call((...given) => resolve(given))), 'the callback')
+}
+
+describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) => {
+  const made = async (): Promise<MqttClient> => (await up(await tcp(), { ...soon, protocolVersion })).client
+
+  it('publish: with and without options and callback, at each QoS', async () => {
+    const client = await made()
+    expect(client.publish('a', 'x')).toBe(client)
+    expect(client.publish('a', 'x', { qos: 1 })).toBe(client)
+    expect(await answered((done) => client.publish('a', 'x', done))).toEqual([null, undefined])
+    expect(await answered((done) => client.publish('a', Buffer.from('x'), undefined, done))).toEqual([null, undefined])
+    expect(await answered((done) => client.publish('a', 'x', { qos: 1 }, done))).toEqual([
+      null,
+      { cmd: 'publish', topic: 'a', payload: 'x', qos: 1, retain: false, dup: false, messageId: expect.any(Number) },
+    ])
+    expect(await client.publishAsync('a', 'x', { qos: 2 })).toMatchObject({ cmd: 'publish', qos: 2 })
+    expect(await client.publishAsync('a', new Uint8Array(3))).toBeUndefined()
+  })
+
+  it('publish: cbStorePut is called before the callback, at QoS 1 and 2', async () => {
+    const client = await made()
+    const calls: string[] = []
+    for (const qos of [0, 1, 2] as const) {
+      await client.publishAsync('a', 'x', { qos, cbStorePut: () => calls.push(`stored ${qos}`) })
+      calls.push(`done ${qos}`)
+    }
+    expect(calls).toEqual(['done 0', 'stored 1', 'done 1', 'stored 2', 'done 2'])
+  })
+
+  it('publish: what is wrong comes by callback, by promise, or as an error', async () => {
+    const { client, told } = await up(await tcp(), { ...soon, protocolVersion })
+    const [error] = await answered((done) => client.publish('a/#', 'x', done))
+    expect(error).toMatchObject({ code: 'ERR_INVALID_TOPIC' })
+    await expect(client.publishAsync('a', 'x', { dup: true })).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'dup' })
+    await expect(client.publishAsync('a', 'x', { ttl: 5 } as never)).rejects.toMatchObject({ option: 'ttl' })
+    await expect(client.publishAsync('a', 'x', { qos: 3 } as never)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'qos' })
+    expect(namesIn(told)).toEqual(['connect'])
+    client.publish('', 'x')
+    await toldOf(told, 'error')
+  })
+
+  it('subscribe: a filter, a list, an object; with options, callback, both or none', async () => {
+    const client = await made()
+    const more = protocolVersion === 5 ? { nl: false, rap: false, rh: 0 } : {}
+    expect(client.subscribe('a')).toBe(client)
+    const packet = { cmd: 'suback', granted: [0] }
+    expect(await answered((done) => client.subscribe('b', done))).toEqual([null, [{ topic: 'b', qos: 0, ...more }], packet])
+    expect(await client.subscribeAsync('c', { qos: 1 })).toEqual([{ topic: 'c', qos: 1, ...more }])
+    expect(await client.subscribeAsync(['d', 'e'], { qos: 2 })).toEqual([
+      { topic: 'd', qos: 2, ...more },
+      { topic: 'e', qos: 2, ...more },
+    ])
+    expect(await client.subscribeAsync({ f: { qos: 0 }, g: { qos: 1 } })).toEqual([
+      { topic: 'f', qos: 0, ...more },
+      { topic: 'g', qos: 1, ...more },
+    ])
+  })
+
+  it('subscribe: nothing for a filter that there is; more QoS, or resubscribe, asks again', async () => {
+    const client = await made()
+    const packets: object[] = []
+    client.on('packetsend', (packet) => packet.cmd === 'subscribe' && packets.push(packet))
+    await client.subscribeAsync('a', { qos: 1 })
+    expect(await answered((done) => client.subscribe('a', { qos: 0 }, done))).toEqual([null, [], undefined])
+    expect(packets).toHaveLength(1)
+    expect(await client.subscribeAsync(['a', 'b'], { qos: 1 })).toHaveLength(1)
+    expect(await client.subscribeAsync('a', { qos: 2 })).toMatchObject([{ topic: 'a', qos: 2 }])
+    expect(packets).toHaveLength(3)
+    expect(await client.subscribeAsync({ a: { qos: 0 }, resubscribe: true } as never)).toMatchObject([{ topic: 'a' }])
+    const got: string[] = []
+    client.on('message', (topic) => got.push(topic))
+    await client.publishAsync('a', 'x', { qos: 1 })
+    await client.publishAsync('b', 'x', { qos: 1 })
+    await eventually(() => got.includes('b'))
+    expect(got).toEqual(['a', 'b'])
+  })
+
+  it('subscribe: filters that are none, and no filter', async () => {
+    const client = await made()
+    for (const filters of ['#/a', 'a#', ['a', 'b+'], [], '']) {
+      const [error] = await answered((done) => client.subscribe(filters, done))
+      expect(error).toMatchObject({ code: expect.stringMatching(/^ERR_INVALID_(?:TOPIC|OPTION)$/) })
+    }
+  })
+
+  it('unsubscribe: a filter, a list; with callback or promise', async () => {
+    const client = await made()
+    await client.subscribeAsync(['a', 'b', 'c'], { qos: 1 })
+    const got: string[] = []
+    client.on('message', (topic) => got.push(topic))
+    expect(client.unsubscribe('a')).toBe(client)
+    expect(await answered((done) => client.unsubscribe(['b'], done))).toMatchObject([null, { cmd: 'unsuback', granted: [0] }])
+    for (const topic of ['a', 'b', 'c']) await client.publishAsync(topic, 'x', { qos: 1 })
+    await eventually(() => got.length > 0)
+    expect(got).toEqual(['c'])
+    expect(await client.unsubscribeAsync('c')).toMatchObject({ cmd: 'unsuback' })
+    expect(await client.subscribeAsync('c', { qos: 1 })).toHaveLength(1)
+  })
+
+  it('calls before the connection wait for it, at QoS 0 too', async () => {
+    const { client, told } = started(await tcp(), { ...soon, protocolVersion })
+    const packets: string[] = []
+    client.on('packetsend', ({ cmd }) => packets.push(cmd))
+    const sent = Promise.all([client.subscribeAsync('a'), client.publishAsync('a', '0'), client.publishAsync('a', '1', { qos: 1 })])
+    await within(sent, 'the calls')
+    expect(packets).toEqual(['connect', 'subscribe', 'publish', 'publish'])
+    await toldOf(told, 'message')
+  })
+
+  it('packets leave in the order of the calls, within a turn and within a connect listener', async () => {
+    const { client } = started(await tcp(), { ...soon, protocolVersion })
+    const packets: string[] = []
+    client.on('packetsend', ({ cmd }) => packets.push(cmd))
+    const all = () => client.subscribe('a', { qos: 1 }).publish('a', '0').unsubscribe('a').publish('a', '1', { qos: 1 })
+    client.once('connect', all)
+    const once = ['subscribe', 'publish', 'unsubscribe', 'publish']
+    await eventually(() => packets.length === 5)
+    all()
+    await eventually(() => packets.length === 9)
+    expect(packets).toEqual(['connect', ...once, ...once])
+  })
+
+  it('calls while there is no connection wait for the next; queueQoSZero: false refuses QoS 0', async () => {
+    const way = await wayTo(await tcp())
+    const { client, told } = await up(way.url, { ...soon, protocolVersion, queueQoSZero: false })
+    await way.shut()
+    await toldOf(told, 'close')
+    await expect(client.publishAsync('a', '0')).rejects.toMatchObject({ code: 'ERR_NOT_CONNECTED' })
+    const waiting = Promise.all([client.subscribeAsync('a', { qos: 1 }), client.publishAsync('a', '1', { qos: 1 })])
+    await way.open()
+    await within(waiting, 'the calls')
+    await toldOf(told, 'message')
+  })
+
+  it('after end(): "client disconnecting", by callback, promise or error', async () => {
+    const { client, told } = await up(await tcp(), { ...soon, protocolVersion })
+    client.end()
+    const [error] = await answered((done) => client.publish('a', 'x', done))
+    expect(error).toMatchObject({ message: 'client disconnecting', code: 'ERR_CLOSED' })
+    await expect(client.subscribeAsync('a')).rejects.toThrow('client disconnecting')
+    await expect(client.unsubscribeAsync('a')).rejects.toThrow('client disconnecting')
+    client.publish('a', 'x')
+    expect(told.at(-1)?.[0]).toBe('error')
+    await toldOf(told, 'end')
+  })
+
+  it('endAsync waits for what is in flight', async () => {
+    const { client } = await up(await tcp(), { ...soon, protocolVersion })
+    const receipts: unknown[] = []
+    for (let n = 0; n < 20; n++) client.publish('a', `${n}`, { qos: 2 }, (error) => receipts.push(error))
+    await client.endAsync()
+    expect(receipts).toEqual(Array.from({ length: 20 }, () => null))
+  })
+
+  it('end(true) settles what is in flight, too', async () => {
+    const server = await refusing(0)
+    const { client } = await up(server.url, { ...soon, protocolVersion })
+    const sent = client.publishAsync('a', 'x', { qos: 1 })
+    const asked = client.subscribeAsync('a')
+    await client.endAsync(true)
+    await expect(sent).rejects.toMatchObject({ code: 'ERR_CLOSED' })
+    await expect(asked).rejects.toMatchObject({ code: 'ERR_CLOSED' })
+  })
+
+  it('reconnect with stores is refused by name', async () => {
+    const client = await made()
+    expect(() => client.reconnect({ incomingStore: {} })).toThrow(
+      expect.objectContaining({ code: 'ERR_UNSUPPORTED_OPTION', option: 'incomingStore' }),
+    )
+  })
+})
+
+describe('what the broker says', () => {
+  const denied = async (protocolVersion: 4 | 5) => {
+    const { Aedes } = await import('aedes')
+    const { createServer } = await import('node:net')
+    const { closed, listening } = await import('../servers.js')
+    const aedes = await Aedes.createBroker({
+      authorizeSubscribe: (_client, subscription, done) => done(null, subscription.topic.startsWith('denied') ? null : subscription),
+    })
+    const server = createServer(aedes.handle)
+    const port = await listening(server)
+    atEnd(() => closed(server))
+    atEnd(() => new Promise<void>((resolve) => void aedes.close(() => resolve())))
+    return (await up(`mqtt://127.0.0.1:${port}`, { ...soon, protocolVersion })).client
+  }
+
+  it.each([4, 5] as const)('a filter is refused: an error and the grants, protocol version %d', async (protocolVersion) => {
+    const client = await denied(protocolVersion)
+    const [error, grants, packet] = (await answered((done) => client.subscribe(['denied/a', 'b'], { qos: 1 }, done))) as [
+      ErrorWithReasonCode,
+      ISubscriptionGrant[],
+      { granted: number[] },
+    ]
+    expect(error).toBeInstanceOf(ErrorWithReasonCode)
+    expect(error.message).toMatch(/^Subscribe error: /)
+    expect(error.code).toBeGreaterThanOrEqual(0x80)
+    expect(grants.map(({ topic, qos }) => [topic, qos])).toEqual([
+      ['denied/a', error.code],
+      ['b', 1],
+    ])
+    expect(packet.granted).toEqual([error.code, 1])
+    await expect(client.subscribeAsync('denied/b')).rejects.toMatchObject({ code: error.code })
+  })
+})
+
+describe('properties of MQTT 5.0', () => {
+  it('go with a message, and come with it', async () => {
+    const { client, told } = await up(await tcp(), { protocolVersion: 5 })
+    await client.subscribeAsync('a', { qos: 1, nl: false, rap: true, rh: 1, properties: { subscriptionIdentifier: 7 } })
+    const properties = {
+      payloadFormatIndicator: true,
+      messageExpiryInterval: 60,
+      contentType: 'text/plain',
+      responseTopic: 'b',
+      correlationData: Buffer.from('id'),
+      userProperties: { one: '1', many: ['2', '3'] },
+    }
+    await client.publishAsync('a', 'x', { qos: 1, properties })
+    await toldOf(told, 'message')
+    const packet = told.find(([event]) => event === 'message')?.[3] as { properties: typeof properties }
+    expect(packet.properties).toMatchObject(properties)
+    expect(Buffer.isBuffer(packet.properties.correlationData)).toBe(true)
+  })
+
+  it('are refused on 3.1.1, by name', async () => {
+    const { client } = await up(await tcp())
+    await expect(client.publishAsync('a', 'x', { properties: { contentType: 'x' } })).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION' })
+    await expect(client.subscribeAsync('a', { qos: 0, nl: true })).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION' })
+  })
+
+  it('a topic alias cannot be chosen', async () => {
+    const { client } = await up(await tcp(), { protocolVersion: 5 })
+    await expect(client.publishAsync('a', 'x', { properties: { topicAlias: 1 } })).rejects.toMatchObject({ option: 'properties.topicAlias' })
+  })
+
+  it('end with a reason and properties', async () => {
+    const { client } = await up(await tcp(), { protocolVersion: 5, properties: { sessionExpiryInterval: 10 } })
+    const sent: object[] = []
+    client.on('packetsend', (packet) => sent.push(packet))
+    await client.endAsync(false, { reasonCode: 4, properties: { sessionExpiryInterval: 5, userProperties: { a: 'b' } } })
+    expect(sent.at(-1)).toMatchObject({ cmd: 'disconnect', reasonCode: 4, properties: { sessionExpiryInterval: 5, userProperties: { a: 'b' } } })
+  })
+
+  it('end with a reason that there is not: an error, and it goes on', async () => {
+    const { client } = await up(await tcp(), { protocolVersion: 5 })
+    await expect(client.endAsync({ reasonCode: 0x8b })).rejects.toMatchObject({ option: 'reasonCode' })
+    await client.publishAsync('a', 'x', { qos: 1 })
+  })
+})
