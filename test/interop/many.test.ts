@@ -48,6 +48,34 @@ async function killing(brokers: readonly Broker[], kills: number): Promise<void>
   }
 }
 
+/** What a group said that it took, by which members, and what was to follow. */
+interface Published {
+  readonly taken: { readonly topic: string; readonly text: string; readonly members: readonly string[] }[]
+  readonly late: Promise<unknown>[]
+  /** Calls that have settled. */
+  told: number
+}
+
+/** Publishes round after round, to each topic once. */
+async function publishing(group: Group, over: () => boolean): Promise<Published> {
+  const published: Published = { taken: [], late: [], told: 0 }
+  for (let round = 0; !over(); round++) {
+    const text = String(round)
+    const calls = topics.map(async (topic) => {
+      try {
+        const { members } = await group.publish(topic, text, { qos: 1 })
+        published.taken.push({ topic, text, members: Object.keys(members).filter((name) => members[name]?.status === 'fulfilled') })
+        for (const result of Object.values(members)) if (result.status === 'pending') published.late.push(result.delivered.catch(() => undefined))
+      } catch {
+        // Told that nobody took it.
+      }
+      published.told += 1
+    })
+    await Promise.race([Promise.all(calls), sleep(20)])
+  }
+  return published
+}
+
 withMosquitto(['TCP'], () => {
   it.each(['broadcast', 'hash', 'round-robin'] as const)('a group that publishes by %s loses nothing that it said was taken', async (routing) => {
     const brokers = await Promise.all([startMosquitto({ memory: 'all of it' }), startMosquitto({ memory: 'all of it' })])
@@ -67,26 +95,11 @@ withMosquitto(['TCP'], () => {
       void killed.then(() => {
         over = true
       })
-      const taken: { topic: string; text: string; members: string[] }[] = []
-      const late: Promise<unknown>[] = []
-      let told = 0
-      for (let round = 0; !over; round++) {
-        const calls = topics.map(async (topic) => {
-          const text = String(round)
-          try {
-            const { members } = await group.publish(topic, text, { qos: 1 })
-            taken.push({ topic, text, members: Object.keys(members).filter((name) => members[name]?.status === 'fulfilled') })
-            for (const result of Object.values(members)) if (result.status === 'pending') late.push(result.delivered.catch(() => undefined))
-          } catch {
-            // Told that nobody took it.
-          }
-          told += 1
-        })
-        await Promise.race([Promise.all(calls), sleep(20)])
-      }
+      const published = await publishing(group, () => over)
       await killed
       const end = Date.now() + 20_000
       while (Date.now() < end && (group.stats().up < 2 || group.stats().inFlight > 0)) await sleep(20)
+      const { taken, late, told } = published
       await Promise.race([Promise.all(late), sleep(5000)])
       expect(group.stats()).toMatchObject({ up: 2, inFlight: 0 })
       expect(taken.length).toBeGreaterThan(200)
