@@ -42,6 +42,7 @@ function features() {
     ...named('./queue', ['*']).map((feature) => ({ ...feature, beside: 'connect' })),
     ...named('./group', ['*']).map((feature) => ({ ...feature, beside: 'connect' })),
     ...named('./pool', ['*']).map((feature) => ({ ...feature, beside: 'connect' })),
+    ...named('./tracing', ['*']).map((feature) => ({ ...feature, beside: 'connect' })),
     whole('./store/level', 'node'),
     whole('./store/level', 'browser'),
     { ...whole('./store/level', 'node'), beside: 'connect' },
@@ -77,7 +78,7 @@ async function bundled(contents, platform) {
     target: 'es2022',
     platform,
     conditions: [platform],
-    external: ['ws', 'react', 'classic-level'],
+    external: ['ws', 'react', 'classic-level', '@opentelemetry/api'],
     legalComments: 'none',
     logLevel: 'error',
   })

@@ -27,6 +27,7 @@ const folders = [
   'pool',
   'group',
   'queue',
+  'tracing',
   'testing',
   'typed',
   'wasm',

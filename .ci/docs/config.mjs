@@ -14,6 +14,7 @@ const guides = [
   ['Browsers and React', 'browser'],
   ['Security', 'security'],
   ['Testing your program', 'testing'],
+  ['Tracing and metrics', 'tracing'],
   ['Performance', 'performance'],
   ['The codec', 'wire'],
   ['From MQTT.js', 'from-mqttjs'],

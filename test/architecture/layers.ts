@@ -27,6 +27,7 @@ const rules: Readonly<Record<string, Rule>> = {
   queue: { values: ['wire', 'common', 'parsing', 'store/base'], types: ['api'] },
   members: { values: ['common', 'parsing'], types: ['api'] },
   pool: { values: ['common', 'members'], types: ['api'] },
+  tracing: { values: ['common'], types: ['api'] },
   group: { values: ['common', 'parsing', 'delivery', 'members'], types: ['api'] },
   // rooms of the client
   api: { values: [], types: ['wire', 'transport', 'store/base'] },
@@ -107,6 +108,14 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   ws: ['transport/websocket-node.ts'],
   react: ['react/index.ts'],
   'classic-level': ['store/level.ts'],
+  '@opentelemetry/api': [
+    'tracing/carrier.ts',
+    'tracing/measured.ts',
+    'tracing/options.ts',
+    'tracing/trace-context.ts',
+    'tracing/tracing.ts',
+    'tracing/turn.ts',
+  ],
   // The package itself, so that the platform's entry is taken.
   mqwire: [
     'group/index.ts',

@@ -144,6 +144,16 @@ describe('deliver', () => {
     expect(story).toEqual(['<a', '<b', 'handler', 'b>', 'a>', '<a', '<b', 'handler', 'b>', 'a>'])
   })
 
+  it('tells nothing of a message that is left to the session', async () => {
+    let told = false
+    client.use({ deliver: (_, settled) => void settled.then(() => (told = true)) })
+    const handling = await client.listen('t', () => Promise.reject(new Error('no')), { qos: 1, onError: 'stop' })
+    await client.publish('t', 'x', { qos: 1 })
+    await expect(handling.done).rejects.toThrow('handler failed')
+    await world.pass(1)
+    expect(told).toBe(false)
+  })
+
   it('one that throws is a line of the log, and harms nobody', async () => {
     const lines: string[] = []
     const other = await world.connect('mqtt://b', { logger: { error: (line) => lines.push(line) } })

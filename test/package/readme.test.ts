@@ -16,8 +16,8 @@ const readme = read('README.md')
 /** Languages of blocks that are no programs of ours to run here: commands, and markup. */
 const others = ['```sh', '```html']
 
-/** What the guide to stores imports besides. */
-const storePackages = ['classic-level', 'abstract-level']
+/** What the guides to stores and to tracing import besides. */
+const storePackages = ['classic-level', 'abstract-level', '@opentelemetry/api']
 /** And those that make agents. */
 const agentPackages = ['https-proxy-agent', 'socks-proxy-agent', 'agent-base', 'proxy-agent-negotiate', 'socks']
 

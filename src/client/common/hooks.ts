@@ -8,7 +8,7 @@ import { callable, object, optional } from './schema.js'
 const checked = /* @__PURE__ */ object<Hooks>({ publish: /* @__PURE__ */ optional(callable), deliver: /* @__PURE__ */ optional(callable) })
 
 /** A message whose end can be watched. */
-type Watched = Message & { settle(reasonCode: number): boolean; release(): void }
+type Watched = Message & { readonly settled: boolean; settle(reasonCode: number): boolean; release(): void }
 
 /** Hooks in use. */
 export class HookChain {
@@ -54,7 +54,8 @@ export class HookChain {
           return settle.call(this, reasonCode)
         },
         release() {
-          resolve({ reasonCode: 0 })
+          // One that is left to the session is not.
+          if ((this as Watched).settled) resolve({ reasonCode: 0 })
           release.call(this)
         },
       }

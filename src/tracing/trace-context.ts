@@ -1,0 +1,57 @@
+/**
+ * W3C Trace Context in User Properties: `traceparent` and `tracestate`, for programs in which no global propagator is set.
+ *
+ * What it reads is a peer's: all that is not exactly as the recommendation has it is left unread. Lengths are bounded, and no regular expression of ours
+ * sees a byte of it.
+ */
+import { createTraceState, isSpanContextValid, type TextMapPropagator, trace } from '@opentelemetry/api'
+
+const parent = 'traceparent'
+const state = 'tracestate'
+/** Characters of a `traceparent` of version 00. */
+const parentLength = 55
+/** Most characters of a `tracestate`, as of a `traceparent` of a version to come. */
+const mostCharacters = 512
+/** Flags that are known: sampled, random. */
+const knownFlags = 3
+
+/** The W3C propagator. A strict one: a header that is malformed, too long or given twice counts as none. */
+export const traceContext: TextMapPropagator = {
+  fields: () => [parent, state],
+
+  inject(context, carrier, setter) {
+    const span = trace.getSpanContext(context)
+    if (span === undefined || !isSpanContextValid(span)) return
+    setter.set(carrier, parent, `00-${span.traceId}-${span.spanId}-0${(span.traceFlags & knownFlags).toString(16)}`)
+    const list = span.traceState?.serialize()
+    if (list) setter.set(carrier, state, list)
+  },
+
+  extract(context, carrier, getter) {
+    const given = getter.get(carrier, parent)
+    if (typeof given !== 'string' || !isParent(given)) return context
+    const [, traceId, spanId, flags] = given.split('-') as [string, string, string, string]
+    const span = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & knownFlags, isRemote: true }
+    if (!isSpanContextValid(span)) return context
+    const list = getter.get(carrier, state)
+    const traceState = typeof list === 'string' && list.length <= mostCharacters ? { traceState: createTraceState(list) } : undefined
+    return trace.setSpanContext(context, { ...span, ...traceState })
+  },
+}
+
+// Version, trace, span, flags: `00-<32>-<16>-<2>`. A version to come may go on behind a hyphen.
+function isParent(given: string): boolean {
+  const version = given.slice(0, 2)
+  if (version === 'ff' || given.length > mostCharacters) return false
+  if (version === '00' ? given.length !== parentLength : given.length > parentLength && given[parentLength] !== '-') return false
+  for (let at = 0; at < parentLength; at++) {
+    const isHyphen = at === 2 || at === 35 || at === 52
+    if (isHyphen ? given[at] !== '-' : !isHex(given.charCodeAt(at))) return false
+  }
+  return true
+}
+
+// Lower case only. NaN, behind the end, is none.
+function isHex(code: number): boolean {
+  return (code >= 0x30 && code <= 0x39) || (code >= 0x61 && code <= 0x66)
+}

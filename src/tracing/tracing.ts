@@ -1,0 +1,221 @@
+/**
+ * The spans of one client: one for each publish, each turn of a message, and each traced request.
+ *
+ * It must never make a publish fail, nor hold a payload. What it knows of messages goes with them; spans that nothing ends are ended with the client.
+ */
+import {
+  type Attributes,
+  type Context,
+  context,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  type TextMapPropagator,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api'
+import type { HandlerRunner, Hooks, Message, Payload, PublishCall, PublishOptions, Receipt, RequestOptions, Settled } from '../client/api/index.js'
+import { inside } from '../client/common/inside.js'
+import { getter, type Pairs, setter } from './carrier.js'
+import type { TracingClient, TracingConfig } from './options.js'
+import { traceContext } from './trace-context.js'
+import { Turn } from './turn.js'
+
+/** Most characters of a topic in names and attributes. */
+const mostCharacters = 1024
+/** Most spans of messages that are open. */
+const mostOpen = 10_000
+
+const operations = {
+  publish: { kind: SpanKind.PRODUCER, type: 'send' },
+  process: { kind: SpanKind.CONSUMER, type: 'process' },
+  request: { kind: SpanKind.CLIENT, type: 'send' },
+} as const
+
+/** The context of each message that was handed out by a traced client. */
+const contexts = new WeakMap<object, Context>()
+
+/** Runs a function in the context of a message; as it is where the message has none. */
+export function within<T>(message: object, run: () => T): T {
+  return context.with(contexts.get(message) ?? context.active(), run)
+}
+
+/** Traces one client. */
+export class Tracing implements Hooks {
+  readonly #client: TracingClient
+  readonly #config: TracingConfig
+  readonly #tracer: Tracer
+  /** Messages in hand. */
+  readonly #open = new Set<Turn>()
+  /** Requests under way, by the span that they wrote to their User Properties. */
+  readonly #asking = new Map<string, Context>()
+  /** Of requests that came in, by their correlation data: the array itself, which answers carry. */
+  readonly #asked = new WeakMap<object, Context>()
+
+  constructor(client: TracingClient, config: TracingConfig) {
+    this.#client = client
+    this.#config = config
+    this.#tracer = config.tracer ?? trace.getTracer('mqwire')
+    client.closed.then(() => {
+      for (const turn of this.#open) turn.end(undefined)
+      this.#open.clear()
+    })
+  }
+
+  readonly publish = (call: PublishCall, next: (call?: PublishCall) => Promise<Receipt>): Promise<Receipt> => {
+    const { topic, payload, options } = call
+    const parent = this.#parentOf(options?.properties)
+    const span = this.#start('publish', topic, parent, { ...flagsOf(options), ...sizeOf(payload) })
+    const turn = this.#turn(span)
+    const given = this.#injected(trace.setSpan(parent, span), options)
+    return follow(
+      turn,
+      () => next(given === options ? call : { ...call, options: given }),
+      ({ reasonCode }) => reasonCode,
+    )
+  }
+
+  readonly deliver = (message: Message, settled: Promise<Settled>): HandlerRunner => {
+    const { topic, qos, retain, payloadLength } = message
+    const { userProperties = [], correlationData } = message.properties
+    // What is active here is the program's connect, or another message.
+    const parent = this.#propagator.extract(ROOT_CONTEXT, userProperties, getter)
+    const span = this.#start('process', topic, parent, { ...flagsOf({ qos, retain }), 'messaging.message.body.size': payloadLength })
+    const own = trace.setSpan(parent, span)
+    contexts.set(message, own)
+    if (correlationData !== undefined) this.#asked.set(correlationData, own)
+    const turn = this.#turn(span)
+    this.#keep(turn)
+    settled.then(({ reasonCode }) => {
+      this.#open.delete(turn)
+      turn.end(reasonCode)
+    })
+    return (handler) => context.with(own, () => turn.run(handler))
+  }
+
+  /** Asks, in a span that ends with the answer. */
+  request(topic: string, payload: Payload, options: RequestOptions | undefined): Promise<Message> {
+    const parent = context.active()
+    const span = this.#start('request', topic, parent, flagsOf(options))
+    const own = trace.setSpan(parent, span)
+    const given = this.#injected(own, options)
+    const { spanId } = span.spanContext()
+    if (given !== options) this.#asking.set(spanId, own)
+    const answered = follow(this.#turn(span), () => this.#client.request(topic, payload, given))
+    const forget = (): void => void this.#asking.delete(spanId)
+    answered.then(forget, forget)
+    return answered
+  }
+
+  // Those of messages that are left to the session end with the client, or when there are too many.
+  #keep(turn: Turn): void {
+    this.#open.add(turn)
+    if (this.#open.size <= mostOpen) return
+    const [oldest] = this.#open
+    oldest?.end(undefined)
+    this.#open.delete(oldest as Turn)
+  }
+
+  get #propagator(): TextMapPropagator {
+    return this.#config.propagator ?? (propagation.fields().length > 0 ? propagation : traceContext)
+  }
+
+  // A request is sent when there is a connection, an answer to a failure behind the handler: nothing is active then.
+  #parentOf(properties: PublishOptions['properties']): Context {
+    const { correlationData, responseTopic, userProperties } = properties ?? {}
+    if (correlationData === undefined) return context.active()
+    if (responseTopic !== undefined && this.#asking.size > 0 && Array.isArray(userProperties)) {
+      const asking = trace.getSpanContext(this.#propagator.extract(ROOT_CONTEXT, userProperties as Pairs, getter))
+      const found = asking && this.#asking.get(asking.spanId)
+      if (found !== undefined) return found
+    }
+    return (typeof correlationData === 'object' ? this.#asked.get(correlationData) : undefined) ?? context.active()
+  }
+
+  // The same object where nothing is to be written. What is none of the options that there are is for `publish` to refuse.
+  #injected<O extends PublishOptions | RequestOptions>(own: Context, given: O | undefined): O | undefined {
+    const properties: unknown = given?.properties ?? {}
+    const pairs: unknown = (properties as PublishOptions['properties'])?.userProperties ?? []
+    const isPlain = given !== null && (given === undefined || typeof given === 'object') && typeof properties === 'object' && Array.isArray(pairs)
+    if (!isPlain || !this.#isModern()) return given
+    const written: [string, string][] = []
+    const propagator = this.#propagator
+    propagator.inject(own, written, setter)
+    if (written.length === 0) return given
+    // What a message that is passed on brought with it is of another hop.
+    const former = [...propagator.fields(), ...written.map(([name]) => name)]
+    const kept = (pairs as unknown[]).filter((pair) => !Array.isArray(pair) || !former.includes(pair[0]))
+    return { ...given, properties: { ...properties, userProperties: [...kept, ...written] } } as O
+  }
+
+  // MQTT 3.1.1 has no properties; under 'auto' that is known with the first connection.
+  #isModern(): boolean {
+    const { negotiated } = this.#client
+    if (negotiated !== undefined) return negotiated.protocolVersion === 5
+    const behind = (this.#client as Partial<Inner>)[inside]?.()
+    return behind?.options === undefined || behind.options.protocolVersion === 5
+  }
+
+  #start(operation: keyof typeof operations, given: unknown, parent: Context, more: Attributes): Span {
+    const topic = typeof given === 'string' ? given.slice(0, mostCharacters) : ''
+    const template = this.#templateOf(topic)
+    const shown = template ?? (this.#config.spanNames === 'topic' ? topic : '')
+    const { kind, type } = operations[operation]
+    const attributes: Attributes = {
+      'messaging.system': 'mqtt',
+      'messaging.operation.name': operation,
+      'messaging.operation.type': type,
+      'messaging.destination.name': topic,
+      'messaging.client.id': this.#client.clientId,
+      ...(template === undefined ? undefined : { 'messaging.destination.template': template }),
+      ...more,
+    }
+    return this.#tracer.startSpan(shown === '' ? operation : `${operation} ${shown}`, { kind, attributes }, parent)
+  }
+
+  #templateOf(topic: string): string | undefined {
+    try {
+      const template = this.#config.destination?.(topic)
+      return typeof template === 'string' ? template.slice(0, mostCharacters) : undefined
+    } catch {
+      return undefined
+    }
+  }
+
+  #turn(span: Span): Turn {
+    return new Turn(span, this.#config.errorMessages)
+  }
+}
+
+/** What is behind a client of the same copy of the package. */
+interface Inner {
+  [inside](): { readonly options?: { readonly protocolVersion?: unknown } | undefined }
+}
+
+// Begins in this call, so that the order of calls holds.
+function follow<T>(turn: Turn, begin: () => Promise<T>, reasonOf?: (value: T) => number): Promise<T> {
+  const over = (error: unknown): never => {
+    turn.end(undefined)
+    throw error
+  }
+  try {
+    return turn.run(begin).then((value) => {
+      turn.end(reasonOf?.(value))
+      return value
+    }, over)
+  } catch (error) {
+    return over(error)
+  }
+}
+
+function flagsOf(given: { readonly qos?: unknown; readonly retain?: unknown } | undefined): Attributes {
+  const { qos = 0, retain = false } = given ?? {}
+  return { ...(typeof qos === 'number' ? { 'mqtt.qos': qos } : undefined), ...(retain === true ? { 'mqtt.retain': true } : undefined) }
+}
+
+// That of text is not known without encoding it.
+function sizeOf(payload: unknown): Attributes {
+  const { byteLength } = (payload ?? {}) as { readonly byteLength?: unknown }
+  return typeof byteLength === 'number' ? { 'messaging.message.body.size': byteLength } : {}
+}
