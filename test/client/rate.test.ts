@@ -43,16 +43,15 @@ function densest(length: number): number {
 describe('outbound.rate', () => {
   it.each([
     [{ messages: 100 }, 0],
-    [{ messages: 100 }, 1],
-    [{ messages: 1000 }, 2],
+    [{ messages: 40 }, 2],
     [{ messages: 30, per: 60_000 }, 1],
-    [{ messages: 5000, per: 10_000 }, 1],
+    [{ messages: 500, per: 10_000 }, 1],
   ] as const)('%j at QoS %i: over a minute it is that, evenly, within 2 %%', async (rate, qos) => {
     const client = await connected(rate, { outbound: { maxQueuedMessages: 200_000 } })
     const { messages } = rate
     const per = 'per' in rate ? rate.per : 1000
     const expected = (60_000 / per) * messages
-    for (let count = 0; count < expected * 1.5; count++) void client.publish('t', 'x', { qos })
+    for (let count = 0; count < expected * 1.1; count++) void client.publish('t', 'x', { qos })
     await world.pass(60_000)
     expect(arrivals.length / expected).toBeGreaterThan(0.98)
     expect(arrivals.length / expected).toBeLessThan(1.02 + 1 / expected)

@@ -69,8 +69,8 @@ export class RateLimit {
   }
 
   /** Is it the turn of those of the other kind, and do some wait? */
-  yields(ordered: boolean, { immediate, ordered: others }: Backlog, output: PublishWriter): boolean {
-    const yields = this.ordered === !ordered && (ordered ? immediate : others).length > 0
+  yields(ordered: boolean, backlog: Backlog, output: PublishWriter): boolean {
+    const yields = this.ordered === !ordered && (ordered ? backlog.immediate : backlog.ordered).length > 0
     // They may wait for something else.
     if (yields) output.queueFlush()
     return yields
