@@ -170,14 +170,17 @@ export class AnswerStream {
       return this.fail(new MqttError('ERR_SESSION_LOST', 'a second responder answers'))
     }
     if (seq < this.#expected) return
-    if (seq > this.#expected || this.#messages.length >= this.#window) return this.fail(new MqttError('ERR_SESSION_LOST', 'answers are missing'))
-    this.#expected += 1
     const problem = propertyOf(message, 'error')
+    const isLast = problem !== undefined || propertyOf(message, 'end') !== undefined || propertyOf(message, 'seq') === undefined
+    // The last one needs no credit.
+    if (seq > this.#expected || (!isLast && this.#messages.length >= this.#window))
+      return this.fail(new MqttError('ERR_SESSION_LOST', 'answers are missing'))
+    this.#expected += 1
     if (problem !== undefined)
       this.#end(
         new MqttError('ERR_REMOTE', printable(message.text()) || undefined, { fault: 'remote', outcome: 'unknown', reasonName: printable(problem) }),
       )
-    else if (propertyOf(message, 'end') !== undefined || propertyOf(message, 'seq') === undefined) this.#end(undefined, message)
+    else if (isLast) this.#end(undefined, message)
     else this.#messages.push(message)
     this.#wake?.()
   }

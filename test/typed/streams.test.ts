@@ -121,3 +121,33 @@ describe('retained messages', () => {
     expect(await quickly(last)).toMatchObject({ code: 'ERR_ABORTED' })
   })
 })
+
+it('the end of a stream, and an error, need no credit: they may come while as many answers wait as the caller asked for', async () => {
+  const client = await clientOn(brokerOf())
+  const counts = mq.operation('counts/{how}', mq.number(), mq.number())
+  await client.listen(
+    'counts/+',
+    async (request) => {
+      const { responseTopic, correlationData } = request.properties
+      const answer = (text: string, ...pairs: [string, string][]): Promise<unknown> =>
+        client.publish(responseTopic as string, text, { qos: 1, properties: { correlationData, responseTopic: 'control', userProperties: pairs } })
+      // They arrive at once, before anybody reads.
+      for (const seq of [0, 1]) void answer(String(seq), ['seq', String(seq)])
+      if (request.topic.endsWith('end')) void answer('', ['seq', '2'], ['end', ''])
+      else void answer('no more', ['seq', '2'], ['error', 'EMPTY'])
+    },
+    { qos: 1 },
+  )
+  for (const how of ['end', 'error']) {
+    const got: number[] = []
+    const read = async (): Promise<void> => {
+      const stream = counts.on(client).stream({ how }, 7, { window: 2, timeout: 3000 })
+      got.push((await stream.next()).value as number)
+      await new Promise((resolve) => setTimeout(resolve, 30))
+      for await (const value of stream) got.push(value)
+    }
+    if (how === 'end') await read()
+    else await expect(read()).rejects.toMatchObject({ code: 'ERR_REMOTE', reasonName: 'EMPTY' })
+    expect(got).toEqual([0, 1])
+  }
+})

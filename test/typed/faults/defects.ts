@@ -10,7 +10,7 @@ export interface PlantedDefect {
 /** All of them. */
 export const plantedDefects: readonly PlantedDefect[] = [
   { name: 'an answer that comes twice is given twice', find: 'if (seq < this.#expected) return\n', replace: '' },
-  { name: 'a gap between answers is passed over', find: 'if (seq > this.#expected || this.#messages', replace: 'if (this.#messages' },
+  { name: 'a gap between answers is passed over', find: 'if (seq > this.#expected || (!isLast', replace: 'if ((!isLast' },
   {
     name: 'answers of two generators are taken for those of one',
     find: 'responseTopic !== undefined && responseTopic !== this.#control',
