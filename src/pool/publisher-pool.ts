@@ -16,7 +16,7 @@ import type {
   Receipt,
   Unlisten,
 } from '../client/api/index.js'
-import { assertNotAborted, rejected, silent, within } from '../client/common/abort.js'
+import { assertNotAborted, deferred, onAbort, rejected, silent, within } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { MqttError } from '../errors.js'
 import { membersError } from '../members/failure.js'
@@ -35,7 +35,7 @@ export function poolOf(make: MakeClient, endpoints: Endpoint | readonly Endpoint
 
 class PublisherPool implements Pool {
   readonly ordered: boolean
-  #state: 'idle' | 'open' | 'ended' = 'idle'
+  #state: 'idle' | 'open' | 'draining' | 'ended' = 'idle'
   readonly #config: PoolConfig
   readonly #connections: PoolConnections
   readonly #router: Router<PooledClient>
@@ -74,14 +74,14 @@ class PublisherPool implements Pool {
   }
 
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt> {
-    if (this.#state === 'ended') return rejected(new MqttError('ERR_CLOSED'))
+    if (this.#stopping) return rejected(new MqttError('ERR_CLOSED'))
     const first = this.#state === 'idle' ? this.#open() : this.#first
     const send = (): Promise<Receipt> => this.#publish(topic, payload, options)
     return first === undefined ? send() : this.#early.run(send, signalOf(options))
   }
 
   post(topic: string, payload: Payload): boolean {
-    if (this.#state === 'ended') return false
+    if (this.#stopping) return false
     const member = this.#router.choose(topic)
     if (member !== undefined) return member.client.post(topic, payload)
     const { fallback } = this.#config
@@ -117,8 +117,16 @@ class PublisherPool implements Pool {
     return this.#end((client) => client.disconnect(options))
   }
 
-  drain(options?: DisconnectOptions): Promise<void> {
-    return this.#end((client) => client.drain(options))
+  async drain(options?: DisconnectOptions): Promise<void> {
+    const since = performance.now()
+    const { timeout = 5000, signal } = options ?? {}
+    if (this.#first !== undefined && this.#state === 'open') {
+      // What was published before the first connection waits for it.
+      this.#state = 'draining'
+      await settledWithin(this.#first, timeout, signal)
+    }
+    const left = Math.max(0, Math.floor(timeout - (performance.now() - since)))
+    await this.#end((client) => client.drain({ ...options, timeout: left }))
   }
 
   on<K extends keyof ClientEvents>(type: K, listener: (event: MemberEvents[K]) => void, options?: ListenerOptions): Unlisten {
@@ -191,7 +199,21 @@ class PublisherPool implements Pool {
     await this.#connections.end(end)
   }
 
-  #assertOpen(): void {
-    if (this.#state === 'ended') throw new MqttError('ERR_CLOSED')
+  get #stopping(): boolean {
+    return this.#state === 'draining' || this.#state === 'ended'
   }
+
+  #assertOpen(): void {
+    if (this.#stopping) throw new MqttError('ERR_CLOSED')
+  }
+}
+
+/** Fulfils when the promise has settled, or no time is left. */
+async function settledWithin(promise: Promise<unknown>, time: unknown, signal: AbortSignal | undefined): Promise<void> {
+  const over = deferred<void>()
+  const timer = setTimeout(over.resolve, typeof time === 'number' ? time : 0)
+  const stop = onAbort(signal, over.resolve as () => void)
+  await Promise.race([promise.catch(() => undefined), over.promise])
+  clearTimeout(timer)
+  stop()
 }

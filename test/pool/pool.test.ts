@@ -112,6 +112,21 @@ describe('a pool', () => {
     expect(texts).toEqual(['1', '2', '3'])
   })
 
+  it('drain() sends what was published in the same turn, before there was a connection; disconnect() does not wait for it', async () => {
+    const { texts } = await reader()
+    const pool = makePool({ size: 2 })
+    const sent = Array.from({ length: 20 }, (_, index) => codeOf(pool.publish('a', String(index), { qos: 1 })))
+    const drained = pool.drain()
+    const late = codeOf(pool.publish('a', 'late'))
+    await world.until(drained)
+    expect(new Set(await Promise.all(sent))).toEqual(new Set(['fulfilled']))
+    expect([await late, pool.state, texts.length]).toEqual(['ERR_CLOSED', 'closed', 20])
+    const other = makePool({ size: 2 })
+    const given = codeOf(other.publish('a', 'x'))
+    await world.until(other.disconnect())
+    expect(await given).toBe('ERR_CLOSED')
+  })
+
   it('says who failed where no connection can be had, and goes on trying', async () => {
     const mend = world.cut()
     const pool = makePool({ size: 2 })
