@@ -36,6 +36,16 @@ describe('publish', () => {
     expect((await subscription.next())?.text()).toBe('ya')
   })
 
+  it('one that forgets to return what next() gives has published once', async () => {
+    client.use({ publish: ((_: unknown, next: () => unknown) => void next()) as never })
+    const subscription = await client.subscribe('t', { qos: 1 })
+    await client.publish('t', 'x', { qos: 1 })
+    await client.publish('t', 'y', { qos: 1 })
+    await world.pass(1)
+    const texts = [subscription.read()?.text(), subscription.read()?.text(), subscription.read()?.text()]
+    expect(texts).toEqual(['x', 'y', undefined])
+  })
+
   it('keeps the order of the calls, where it goes on in the call', async () => {
     client.use({ publish: (_, next) => next() })
     const subscription = await client.subscribe('t', { qos: 1 })
@@ -152,6 +162,15 @@ describe('deliver', () => {
     await expect(handling.done).rejects.toThrow('handler failed')
     await world.pass(1)
     expect(told).toBe(false)
+  })
+
+  it('leaves nothing on the message that a program sees', async () => {
+    client.use({ deliver: () => undefined })
+    const subscription = await client.subscribe('t')
+    const plain = await (await world.connect('mqtt://b')).subscribe('t')
+    await client.publish('t', 'x')
+    await world.pass(1)
+    expect(Object.keys({ ...subscription.read() })).toEqual(Object.keys({ ...plain.read() }))
   })
 
   it('one that throws is a line of the log, and harms nobody', async () => {

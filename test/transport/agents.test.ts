@@ -435,7 +435,7 @@ describe('the option', () => {
   it('is refused for Unix sockets, and in browsers: ERR_UNSUPPORTED_OPTION', () => {
     const agent = { connect: () => undefined }
     const refused = expect.objectContaining({ code: 'ERR_UNSUPPORTED_OPTION', option: 'endpoint.socket' })
-    expect(() => new Client({ url: 'unix:///tmp/socket', socket: { agent } })).toThrow(refused)
+    expect(() => new Client({ url: 'unix:///mqtt.sock', socket: { agent } })).toThrow(refused)
     expect(() => new BrowserClient({ url: 'wss://broker.example/mqtt', socket: { agent } })).toThrow(refused)
   })
 })

@@ -36,8 +36,10 @@ export interface Hooks {
    * never where it is left to the session. A function that is returned runs the handler of a `listen`, each time that it is called: it has to call
    * what it is given, and to return what that returns. Default: none.
    */
-  // biome-ignore lint/suspicious/noConfusingVoidType: most hooks return nothing
-  readonly deliver?: ((message: Message, settled: Promise<Settled>) => HandlerRunner | undefined | void) | undefined
+  readonly deliver?:
+    | ((message: Message, settled: Promise<Settled>) => HandlerRunner | undefined)
+    | ((message: Message, settled: Promise<Settled>) => void)
+    | undefined
 }
 
 /** Runs a handler. */

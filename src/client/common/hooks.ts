@@ -34,7 +34,7 @@ export class HookChain {
     const go = (call: PublishCall, [hook, ...others]: Hooks[]): Promise<Receipt> => {
       if (hook === undefined) return last(call)
       const next = (changed = call): Promise<Receipt> => go(changed, others)
-      return hook.publish?.(call, next) ?? next()
+      return hook.publish === undefined ? next() : hook.publish(call, next)
     }
     try {
       return silent(Promise.resolve(go(given, [...this.#hooks])))
@@ -48,18 +48,18 @@ export class HookChain {
     const { settle, release } = Object.getPrototypeOf(message) as Watched
     const settled = new Promise<Settled>((resolve) => {
       // An object may have several lives: what is set here is for this one.
-      const watched: Partial<Watched> = {
-        settle(reasonCode) {
+      const watched = {
+        settle(this: Watched, reasonCode: number) {
           resolve({ reasonCode })
           return settle.call(this, reasonCode)
         },
-        release() {
+        release(this: Watched) {
           // One that is left to the session is not.
-          if ((this as Watched).settled) resolve({ reasonCode: 0 })
+          if (this.settled) resolve({ reasonCode: 0 })
           release.call(this)
         },
       }
-      Object.assign(message, watched)
+      for (const [name, value] of Object.entries(watched)) Object.defineProperty(message, name, { value, configurable: true })
     })
     const runners = [...this.#hooks].flatMap(({ deliver }) => {
       try {
