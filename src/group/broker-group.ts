@@ -123,9 +123,8 @@ class BrokerGroup implements Group {
   async remove(name: string, options?: DisconnectOptions): Promise<void> {
     this.#assertOpen()
     const member = this.#roster.find(name, 'name')
-    member.leaving = true
+    const gone = member.leave(options)
     this.#reading.handleRemoved(member)
-    const gone = member.client.drain(options)
     this.#roster.remove(member, gone)
     this.#handleChange()
     try {

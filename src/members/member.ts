@@ -108,6 +108,17 @@ export class Member<C extends MemberClient = MemberClient> {
     return within(this.#first, signal)
   }
 
+  /** It takes nothing new, and ends when what it has is done, whatever is wrong with the options. @throws MqttError as `drain` of the client */
+  async leave(options: DisconnectOptions | undefined): Promise<void> {
+    this.leaving = true
+    try {
+      await this.client.drain(options)
+    } catch (error) {
+      await this.client.disconnect()
+      throw error
+    }
+  }
+
   #answered(): void {
     this.inFlight -= 1
     this.stalled = false

@@ -52,9 +52,8 @@ export class PoolConnections {
 
   /** Takes one out; fulfils when what it has is acknowledged. */
   async remove(member: Member<PooledClient>, options: DisconnectOptions | undefined): Promise<void> {
-    member.leaving = true
     this.#members.delete(member.name)
-    const gone = member.client.drain(options)
+    const gone = member.leave(options)
     this.#leaving.add(gone)
     try {
       await gone

@@ -120,7 +120,7 @@ class PublisherPool implements Pool {
   async drain(options?: DisconnectOptions): Promise<void> {
     const since = performance.now()
     const { timeout = 5000, signal } = options ?? {}
-    if (this.#first !== undefined && this.#state === 'open') {
+    if (this.#first !== undefined && this.#state !== 'ended') {
       // What was published before the first connection waits for it.
       this.#state = 'draining'
       await settledWithin(this.#first, timeout, signal)

@@ -127,6 +127,24 @@ describe('a pool', () => {
     expect(await given).toBe('ERR_CLOSED')
   })
 
+  it('drain() twice in one turn is one', async () => {
+    const { texts } = await reader()
+    const pool = makePool({ size: 2 })
+    const sent = codeOf(pool.publish('a', 'x', { qos: 1 }))
+    await world.until(Promise.all([pool.drain(), pool.drain()]))
+    expect([await sent, texts]).toEqual(['fulfilled', ['x']])
+  })
+
+  it('a connection that is to go goes, though the options of its end are refused', async () => {
+    const pool = makePool({ size: 2, clientId: 'p' })
+    await pool.connect()
+    await world.pass(1)
+    const [, second] = pool.members()
+    expect(await codeOf(pool.resize(1, { timeout: -1 }))).toBe('ERR_INVALID_OPTION')
+    await world.pass(10)
+    expect([pool.size, second?.client.state]).toEqual([1, 'closed'])
+  })
+
   it('says who failed where no connection can be had, and goes on trying', async () => {
     const mend = world.cut()
     const pool = makePool({ size: 2 })
