@@ -1,5 +1,6 @@
 /**
- * Several connections beside one, through mosquitto: publishes at QoS 1 of which eight wait for their answer at a time, by one client and by pools. Then a
+ * Several connections beside one, through mosquitto: publishes at QoS 1 of which eight wait for their answer at a time, by one client and by pools; then many
+ * at a time over a way of 10 ms, where each connection may have 20 without an answer. Then a
  * group of three brokers, one of which falls silent: how long a broadcast takes to be told, and to reach the two others, before and after.
  *
  *     node bench/many.js [--rounds N]
@@ -22,10 +23,10 @@ const { values } = argumentsOf({
 })
 
 const payload = new Uint8Array(64).fill(7)
-const window = 8
+const eight = 8
 const slice = 500
 
-async function rate(publisher) {
+async function rate(publisher, window = eight) {
   const before = process.cpuUsage()
   const since = performance.now()
   let count = 0
@@ -59,13 +60,51 @@ async function pools() {
       if (round >= 0) results[name].push(result)
     }
   }
-  console.log(`| QoS 1, ${window} at a time | publishes a second | beside one | processor time of 100,000 |\n| --- | ---: | ---: | ---: |`)
+  console.log(`| QoS 1, ${eight} at a time | publishes a second | beside one | processor time of 100,000 |\n| --- | ---: | ---: | ---: |`)
   const of = (name, key) => median(results[name].map((result) => result[key]))
   for (const name of Object.keys(contestants)) {
     const ratio = of(name, 'rate') / of('one connection', 'rate')
     console.log(`| ${name} | ${Math.round(of(name, 'rate')).toLocaleString('en')} | ${ratio.toFixed(2)} | ${of(name, 'processor').toFixed(2)} s |`)
   }
   for (const publisher of Object.values(contestants)) await publisher.disconnect()
+  await broker.stop()
+}
+
+/** A way to a broker that takes 10 ms in each direction. */
+async function distant(port) {
+  const server = createServer((socket) => {
+    const other = dial(port, '127.0.0.1')
+    const pass = (from, to) =>
+      from
+        .on('data', (bytes) => setTimeout(() => to.writable && to.write(bytes), 10))
+        .on('close', () => to.destroy())
+        .on('error', () => to.destroy())
+    pass(socket, other)
+    pass(other, socket)
+  })
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return { url: `mqtt://127.0.0.1:${server.address().port}`, stop: () => server.close() }
+}
+
+// Where each connection may have so many without an answer, as mosquitto has it by default, connections add up.
+async function afar() {
+  const broker = await startMosquitto()
+  const way = await distant(broker.port)
+  const options = { outbound: { maxInflight: 20 } }
+  const contestants = { 'one connection': await connect(way.url, options), 'pool of 4': createPool(way.url, { size: 4, options }) }
+  const results = { 'one connection': [], 'pool of 4': [] }
+  for (let round = -1; round < values.rounds; round++) {
+    for (const [name, publisher] of round % 2 === 0 ? Object.entries(contestants).reverse() : Object.entries(contestants)) {
+      const result = await rate(publisher, 200)
+      if (round >= 0) results[name].push(result)
+    }
+  }
+  console.log('\n| QoS 1, 200 at a time, 10 ms away, 20 in flight each | publishes a second | beside one |\n| --- | ---: | ---: |')
+  const of = (name) => median(results[name].map((result) => result.rate))
+  for (const name of Object.keys(contestants))
+    console.log(`| ${name} | ${Math.round(of(name)).toLocaleString('en')} | ${(of(name) / of('one connection')).toFixed(2)} |`)
+  for (const publisher of Object.values(contestants)) await publisher.disconnect()
+  way.stop()
   await broker.stop()
 }
 
@@ -135,5 +174,6 @@ async function group() {
 
 console.log(`${machine()}\n`)
 await pools()
+await afar()
 await group()
 process.exit()

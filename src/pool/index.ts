@@ -1,8 +1,8 @@
 /**
  * `mqwire/pool`: one publisher over several connections to the same broker or brokers.
  *
- * One connection orders all that it sends, and a broker works on it with one thread. Who publishes more than that takes, or must not wait behind one slow
- * acknowledgement, spreads it.
+ * A broker allows each connection so many publishes without an answer, and many brokers so many messages a second: connections add up. What one connection
+ * is fast enough for, several do no faster.
  */
 import { Client } from 'mqwire'
 import type { Endpoint } from '../client/api/index.js'
