@@ -184,8 +184,8 @@ export function tidy(error: unknown): void {
   }
 }
 
-// Fields of errors are not enumerable otherwise. What is frozen stays as it is.
-function put(object: object, name: PropertyKey, value: unknown, enumerable = false): void {
+/** Sets a field that is not enumerable, unless it is said. What is frozen stays as it is. */
+export function put(object: object, name: PropertyKey, value: unknown, enumerable = false): void {
   Reflect.defineProperty(object, name, { value, enumerable, writable: true, configurable: true })
 }
 

@@ -22,6 +22,7 @@ export type {
   CustomTransport,
   DecisionContext,
   DisconnectOptions,
+  DrainOptions,
   Endpoint,
   EndpointOptions,
   ExponentialOptions,
@@ -34,6 +35,8 @@ export type {
   Handling,
   Hooks,
   InFlight,
+  Lag,
+  LagSource,
   ListenerOptions,
   ListenOptions,
   Logger,
@@ -67,6 +70,12 @@ export type {
   RespondOptions,
   SessionStore,
   Settled,
+  SharedConsumer,
+  SharedHandling,
+  SharedListenOptions,
+  SharedSubscribeOptions,
+  SharedSubscription,
+  ShareOptions,
   Stats,
   SubscribeOptions,
   SubscribeProperties,
@@ -83,4 +92,6 @@ export type {
   WillProperties,
 } from './api/index.js'
 export type { BaseClient } from './client.js'
+export type { SharingClient } from './fleet/ports.js'
+export { listenShared, subscribeShared } from './fleet/subscribe-shared.js'
 export { constant, exponential } from './parsing/backoff.js'

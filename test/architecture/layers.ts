@@ -43,6 +43,7 @@ const rules: Readonly<Record<string, Rule>> = {
   dialling: { values: ['common', 'session', 'parsing'], types: ['wire', 'transport', 'api', 'context', 'platform'] },
   subscribing: { values: ['wire', 'common', 'session'], types: ['api', 'context', 'parsing', 'delivery'] },
   requesting: { values: ['wire', 'common', 'parsing', 'delivery'], types: ['api', 'platform'] },
+  fleet: { values: ['wire', 'common'], types: ['api'] },
   // Comes with a store.
   durable: {
     values: ['wire', 'common', 'session', 'parsing', 'delivery', 'publishing', 'store/base'],
@@ -66,6 +67,7 @@ const rules: Readonly<Record<string, Rule>> = {
       'dialling',
       'subscribing',
       'requesting',
+      'fleet',
       'lifecycle',
     ],
     types: ['transport', 'api'],

@@ -1,6 +1,8 @@
 /**
  * The hooks of one client, in the order in which they came. Made when the first one comes: a client without hooks has none of this.
  */
+
+import { put } from '../../errors.js'
 import type { HandlerRunner, Hooks, Message, PublishCall, Receipt, Settled } from '../api/index.js'
 import { rejected, silent } from './abort.js'
 import { callable, object, optional } from './schema.js'
@@ -10,74 +12,66 @@ const checked = /* @__PURE__ */ object<Hooks>({ publish: /* @__PURE__ */ optiona
 /** A message whose end can be watched. */
 type Watched = Message & { readonly settled: boolean; settle(reasonCode: number): boolean; release(): void }
 
+/** Of a message that nobody asked to run. */
+const direct: HandlerRunner = (handler) => handler()
+
 /** Hooks in use. */
 export class HookChain {
   readonly #hooks = new Set<Hooks>()
-  readonly #runners = new WeakMap<Message, HandlerRunner[]>()
-  readonly #report: (error: unknown) => void
-
-  /** @param report called with what `deliver` throws */
-  constructor(report: (error: unknown) => void) {
-    this.#report = report
-  }
+  readonly #runners = new WeakMap<Message, HandlerRunner>()
 
   /** One more; gives what takes it away. @throws MqttError ERR_INVALID_OPTION */
   add(given: Hooks): () => void {
-    // The same one may come twice.
-    const hooks = { ...checked(given) }
+    // A copy: the same one may come twice.
+    const hooks = checked(given)
     this.#hooks.add(hooks)
     return () => void this.#hooks.delete(hooks)
   }
 
   /** Goes through the hooks, and publishes in the end. */
   publish(given: PublishCall, last: (call: PublishCall) => Promise<Receipt>): Promise<Receipt> {
-    const go = (call: PublishCall, [hook, ...others]: Hooks[]): Promise<Receipt> => {
-      if (hook === undefined) return last(call)
-      const next = (changed = call): Promise<Receipt> => go(changed, others)
-      return hook.publish === undefined ? next() : hook.publish(call, next)
-    }
+    const first = [...this.#hooks].reduceRight(
+      (next, { publish }) => (publish === undefined ? next : (call) => publish(call, (changed = call) => next(changed))),
+      last,
+    )
     try {
-      return silent(Promise.resolve(go(given, [...this.#hooks])))
+      return silent(Promise.resolve(first(given)))
     } catch (error) {
       return rejected(error)
     }
   }
 
-  /** A message is handed out. */
-  deliver(message: Message): void {
+  /** A message is handed out. What hooks throw is a line of the log. */
+  deliver(message: Message, host: { log(level: 'error', ...parts: readonly unknown[]): void }): void {
     const { settle, release } = Object.getPrototypeOf(message) as Watched
     const settled = new Promise<Settled>((resolve) => {
       // An object may have several lives: what is set here is for this one.
-      const watched = {
-        settle(this: Watched, reasonCode: number) {
-          resolve({ reasonCode })
-          return settle.call(this, reasonCode)
-        },
-        release(this: Watched) {
-          // One that is left to the session is not.
-          if (this.settled) resolve({ reasonCode: 0 })
-          release.call(this)
-        },
-      }
-      for (const [name, value] of Object.entries(watched)) Object.defineProperty(message, name, { value, configurable: true })
+      put(message, 'settle', (reasonCode: number) => {
+        resolve({ reasonCode })
+        return settle.call(message, reasonCode)
+      })
+      put(message, 'release', () => {
+        // One that is left to the session is not.
+        if ((message as Watched).settled) resolve({ reasonCode: 0 })
+        release.call(message)
+      })
     })
-    const runners = [...this.#hooks].flatMap(({ deliver }) => {
+    let run = direct
+    for (const { deliver } of [...this.#hooks]) {
       try {
-        return deliver?.(message, settled) ?? []
+        const runner = deliver?.(message, settled)
+        const outer = run
+        if (typeof runner === 'function') run = (handler) => outer(() => runner(handler))
       } catch (error) {
-        this.#report(error)
-        return []
+        host.log('error', 'deliver threw: ', error)
       }
-    })
-    this.#runners.set(message, runners)
+    }
+    this.#runners.set(message, run)
   }
 
   /** Calls a handler, within what `deliver` asked for. */
   run(message: Message, handler: (message: Message) => unknown): unknown {
-    const runners = this.#runners.get(message) ?? []
-    return runners.reduceRight<() => unknown>(
-      (call, runner) => () => runner(call),
-      () => handler(message),
-    )()
+    // It may have been handed out before there were hooks.
+    return (this.#runners.get(message) ?? direct)(() => handler(message))
   }
 }

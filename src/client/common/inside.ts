@@ -46,6 +46,34 @@ export interface Behind {
     /** Undefined until the store was read. */
     readonly keeper?: EntryPublisher | undefined
   }
+  readonly platform?: { setTimer(callback: () => void, delay: number): () => void }
+  readonly registry?: { readonly membership: ShareBook }
+}
+
+/** Subscriptions of a client, for who leaves a share. */
+export interface ShareBook {
+  /** By Topic Filter, `$share/` and group included. */
+  readonly byFilter: { get(filter: string): LeavingShare | undefined }
+  /** The broker does not have it any more, and what it sent of it is done: its readers end. */
+  forget(share: LeavingShare): void
+}
+
+/** One subscription, for who leaves it. */
+export interface LeavingShare {
+  /** Set before UNSUBSCRIBE: what comes behind UNSUBACK is for its readers too, and nothing of it is acknowledged unread, until it is forgotten. */
+  lingers: boolean
+  /** Set back where UNSUBSCRIBE was refused. */
+  state: 'new' | 'sent' | 'active' | 'leaving'
+  readonly takers: ReadonlyMap<ShareReader, unknown>
+}
+
+/** One reader of it. */
+export interface ShareReader {
+  /** Messages that wait. */
+  readonly size: number
+  /** It has a message in hand. */
+  readonly busy: boolean
+  readonly outstanding: { readonly messages: readonly unknown[] }
 }
 
 /** What it gives. */

@@ -154,11 +154,11 @@ export class MessageRouter {
   requeue(messages: readonly DeliveredMessage[]): void {
     for (const message of messages) {
       const entry = message.origin as ReadRoute
-      const leaving = entry.state === 'leaving'
+      const { over } = entry
       // Where others read on, it is theirs: a share is given up, the rest goes to one of them.
-      if (!leaving && message.giveUp()) continue
+      if (!over && message.giveUp()) continue
       message.own()
-      if (leaving) this.#unclaimed.add(message)
+      if (over) this.#unclaimed.add(message)
       else this.#passOn(message, entry)
     }
     this.#watch.start()

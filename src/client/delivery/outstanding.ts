@@ -46,7 +46,8 @@ export class Outstanding {
 
   /** Hands one out. */
   handOut(message: DeliveredMessage): DeliveredMessage {
-    const { counters } = this.#host
+    const host = this.#host
+    const { counters } = host
     const ack = this.#ack
     if (counters !== undefined) counters.delivered += 1
     if (ack === 'on-receive') message.settle(0)
@@ -56,7 +57,7 @@ export class Outstanding {
       this.#sweepAt = Math.max(leastSweep, this.messages.length * 2)
     }
     this.messages.push(message)
-    this.#host.hooks?.deliver(message)
+    host.hooks?.deliver(message, host)
     return message
   }
 

@@ -46,6 +46,8 @@ export interface Origin {
   readonly state: 'new' | 'sent' | 'active' | 'leaving'
   /** Nobody here reads it, but the broker goes on sending. */
   readonly detached: boolean
+  /** It is being given up, and what is left of it is nobody's. */
+  readonly over: boolean
   /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
   readonly requeued: DeliveredMessage[]
   /** What a consumer asked for; undefined when it does not read this. */

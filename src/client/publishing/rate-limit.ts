@@ -4,6 +4,7 @@
  * It knows no packet but PUBLISH: whatever else is to be sent does not wait for it. What is owed for a large message is waited for afterwards.
  */
 import type { RateOptions } from '../api/index.js'
+import { longestDelay } from '../common/bounds.js'
 import type { Sending } from '../parsing/requests.js'
 import type { Platform } from '../platform/platform.js'
 import type { Backlog } from './backlog.js'
@@ -61,10 +62,13 @@ export class RateLimit {
     const now = this.#platform.now()
     const wait = Math.max(this.#messages.wait(now), this.#bytes.wait(now))
     if (wait <= 0) return true
-    this.stop ??= this.#platform.setTimer(() => {
-      this.stop = undefined
-      this.#flush()
-    }, Math.ceil(wait))
+    this.stop ??= this.#platform.setTimer(
+      () => {
+        this.stop = undefined
+        this.#flush()
+      },
+      Math.min(longestDelay, Math.ceil(wait)),
+    )
     return false
   }
 

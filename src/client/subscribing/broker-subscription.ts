@@ -45,6 +45,8 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
   readonly requests: SubscribeFilter[] = []
   /** Somebody detached from it: it stays without readers too. */
   kept = false
+  /** What comes behind UNSUBACK is for its readers too, and nothing of it is acknowledged unread, until it is forgotten. */
+  lingers = false
   /** UNSUBSCRIBE requests for it without an answer: while there are any, it is shared by nobody new. */
   openUnsubscribes = 0
   /** The answer to the UNSUBSCRIBE that is under way. */
@@ -61,7 +63,11 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
 
   /** Nobody here reads it, but the broker goes on sending. */
   get detached(): boolean {
-    return this.takers.size === 0 && this.state !== 'leaving'
+    return this.takers.size === 0 && !this.over
+  }
+
+  get over(): boolean {
+    return this.state === 'leaving' && !this.lingers
   }
 
   // Servers answer SUBSCRIBEs in order. What comes while one waits for its answer is for that one, or, with servers that send retained messages

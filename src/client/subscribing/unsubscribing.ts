@@ -101,10 +101,10 @@ export function answerUnsubscribe(by: Unsubscriber, { call, filters }: PendingUn
 }
 
 function handleAnswer({ host, membership }: Unsubscriber, subscription: BrokerSubscription, error: MqttError | undefined): void {
-  const { filter, grouped, takers } = subscription
+  const { filter, grouped, lingers, takers } = subscription
   subscription.openUnsubscribes -= 1
   // Servers send what they had for it behind UNSUBACK: a member that leaves its group hands that out too.
-  if (host.states.stopping && grouped && takers.size > 0) return
+  if (lingers || (host.states.stopping && grouped && takers.size > 0)) return
   // Refused or not, a subscription that was made anew meanwhile has taken its place.
   if (error === undefined || membership.byFilter.get(filter) !== subscription) membership.forget(subscription)
   // With nobody left here to read it, it stays as good as gone: what comes is acknowledged and dropped.

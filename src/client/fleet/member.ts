@@ -1,0 +1,195 @@
+/**
+ * One consumer as a member of a group, and how it leaves: UNSUBSCRIBE first, then what it has and what the broker still sends is handled, then its
+ * subscription ends.
+ *
+ * It assumes that whoever reads goes on. It must never acknowledge what was not handled, and never unsubscribe what another reader on this client has.
+ */
+import { MqttError } from '../../errors.js'
+import type { Handling, Lag, LagSource, Message } from '../api/index.js'
+import { deferred, silent, within } from '../common/abort.js'
+import type { Behind, LeavingShare, ShareBook, ShareReader } from '../common/inside.js'
+import { closedError } from '../common/outcome.js'
+import type { SharingClient } from './ports.js'
+
+/** Milliseconds between two looks at a reader that is not done. */
+const step = 20
+
+/** Where the broker tells what waits, checked. */
+export interface LagCall {
+  readonly topic: string
+  readonly read: LagSource['read']
+}
+
+/** The share, and who reads it. */
+export interface Membership {
+  readonly client: SharingClient
+  /** As it is subscribed to. */
+  readonly filter: string
+  readonly book: ShareBook
+  readonly share: LeavingShare
+  readonly reader: ShareReader
+  /** Milliseconds. */
+  readonly quiet: number
+  readonly platform: NonNullable<Behind['platform']>
+}
+
+/** A member that leaves. */
+interface Departure {
+  /** UNSUBACK is here. */
+  readonly departed: Promise<void>
+  readonly handled: Promise<void>
+}
+
+/** A member of a group. */
+export class Member {
+  /** To be counted up whenever the reader asks for more: two looks that find it idle may have missed a message between them. */
+  moves = 0
+  /** Ends it here, once it is granted. */
+  end: (() => Promise<void>) | undefined
+  /** Settles when the broker was asked to tell its lag. */
+  readonly telling: Promise<Handling> | undefined
+  readonly #of: Membership
+  #told: number | undefined
+  #leaving: Departure | undefined
+  #unwatch: (() => void) | undefined
+  #closed = false
+  /** The server has forgotten the session: it sends nothing more of the share. */
+  #lost = false
+
+  constructor(of: Membership, lag: LagCall | undefined) {
+    this.#of = of
+    const hear = (message: Message): void => {
+      const text = message.text().trim()
+      const value = lag?.read === undefined ? Number(text === '' ? Number.NaN : text) : lag.read(message)
+      if (typeof value === 'number' && value >= 0) this.#told = value
+    }
+    this.telling = lag && silent(of.client.listen(lag.topic, hear))
+  }
+
+  /** What waits. */
+  lag(): Lag {
+    const { reader } = this.#of
+    return { buffered: reader.size, inHand: reader.outstanding.messages.length, broker: this.#told }
+  }
+
+  /** The lag is not asked for any more. */
+  hush(): void {
+    this.telling?.then((handling) => handling.unsubscribe()).catch(() => undefined)
+  }
+
+  /** Leaves, or joins that: settles at UNSUBACK. @throws MqttError ERR_UNSUBSCRIBE_REFUSED, ERR_CLOSED */
+  unsubscribe(): Promise<void> {
+    return this.#leave().departed
+  }
+
+  /** The same, and waits until all was handled, no longer than this. @throws MqttError ERR_TIMEOUT, ERR_ABORTED, and as `unsubscribe()` */
+  async drain(timeout: number, signal: AbortSignal | undefined): Promise<void> {
+    const { handled } = this.#leave()
+    const late = deferred<never>()
+    const tell = (): void => {
+      const { buffered, inHand } = this.lag()
+      const left = `${inHand} messages in hand and ${buffered} in the buffer`
+      late.reject(new MqttError('ERR_TIMEOUT', `not drained in ${timeout} ms: ${left}`, { outcome: 'unknown' }))
+    }
+    const cancel = this.#of.platform.setTimer(tell, timeout)
+    try {
+      await within(Promise.race([handled, late.promise]), signal, 'unknown')
+    } finally {
+      cancel()
+    }
+  }
+
+  #leave(): Departure {
+    if (this.#leaving !== undefined) return this.#leaving
+    const { reader, share } = this.#of
+    const { takers } = share
+    this.hush()
+    // Where others read on, it is theirs.
+    const alone = takers.size === Number(takers.has(reader))
+    const departed = silent(alone ? this.#withdraw() : this.#end())
+    const handled = silent(departed.then(() => (alone ? this.#finish() : undefined)))
+    this.#leaving = { departed, handled }
+    departed.catch(() => {
+      // It is a member still.
+      this.#leaving = undefined
+    })
+    return this.#leaving
+  }
+
+  async #end(): Promise<void> {
+    if (this.#of.share.takers.has(this.#of.reader)) await this.end?.()
+  }
+
+  async #withdraw(): Promise<void> {
+    const { book, client, filter, share } = this.#of
+    if (book.byFilter.get(filter) !== share || share.lingers) return
+    share.lingers = true
+    this.#unwatch = this.#watch()
+    try {
+      await client.unsubscribe(filter)
+    } catch (error) {
+      share.lingers = false
+      if (book.byFilter.get(filter) === share) share.state = 'active'
+      this.#unwatch()
+      throw error
+    }
+  }
+
+  async #finish(): Promise<void> {
+    const { book, reader, share } = this.#of
+    if (!share.lingers) return
+    if (share.takers.has(reader)) await this.#drained()
+    // Where nobody reads any more, what is left stays unacknowledged until the session ends or is lost.
+    if (!share.takers.has(reader)) return
+    this.#unwatch?.()
+    book.forget(share)
+  }
+
+  // Gives what ends it.
+  #watch(): () => void {
+    const { book, client, reader, share } = this.#of
+    const unlisten = [
+      client.on('sessionlost', () => {
+        this.#lost = true
+        if (!share.takers.has(reader)) book.forget(share)
+      }),
+      // What was heard before it says nothing about what comes after it.
+      client.on('disconnect', () => {
+        this.moves += 1
+      }),
+    ]
+    client.closed.then(() => {
+      this.#closed = true
+    })
+    return () => {
+      for (const stop of unlisten) stop()
+    }
+  }
+
+  // Fulfils when everything was handled and nothing more comes, or when nobody reads any more.
+  async #drained(): Promise<void> {
+    const { quiet, reader, share } = this.#of
+    const idle = (): boolean => !reader.busy && reader.size === 0
+    for (;;) {
+      while (!idle() && share.takers.has(reader)) {
+        if (this.#closed) throw closedError()
+        await this.#sleep(step)
+      }
+      const { moves } = this
+      if (this.#lost || this.#closed || !share.takers.has(reader)) return
+      await this.#turnAround()
+      await this.#sleep(quiet)
+      if (idle() && moves === this.moves) return
+    }
+  }
+
+  // A round trip: what the broker sent upon the last acknowledgement is here when it is over. It takes nothing away: there is no such subscription any more.
+  async #turnAround(): Promise<void> {
+    const { book, client, filter, share } = this.#of
+    if (book.byFilter.get(filter) === share) await client.unsubscribe(filter).catch(() => undefined)
+  }
+
+  #sleep(delay: number): Promise<void> {
+    return new Promise((resolve) => void this.#of.platform.setTimer(resolve, delay))
+  }
+}
