@@ -20,6 +20,7 @@ const folders = [
   'aws',
   'client/common',
   'client/durable',
+  'client/fleet',
   'conformance',
   'corpus',
   'fuzz',
