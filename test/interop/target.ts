@@ -207,7 +207,7 @@ export function withoutTransport(cell: Omit<Cell, 'verdict' | 'feature' | 'title
 }
 
 /** Defines what stands for the suite of a broker that cannot be had here: a test that is skipped, with the reason printed. Where it must be had it fails. */
-export function withoutBroker(broker: BrokerName, reason: string, required = false): void {
+export function withoutBroker(broker: BrokerName | 'Artemis' | 'MemoryBroker', reason: string, required = false): void {
   console.warn(`The features are not run on ${broker}: ${reason}`)
   it(`${broker}: ${reason}`, ({ skip }) => {
     expect(required, reason).toBe(false)

@@ -6,7 +6,7 @@ const files = [
   'mosquitto.test.ts',
   'mosquitto-transports.test.ts',
   'mochi.test.ts',
-  ...(process.env['MQWIRE_INTEROP'] === 'all' ? ['hivemq.suite.ts'] : []),
+  ...(process.env['MQWIRE_INTEROP'] === 'all' ? ['hivemq.suite.ts', 'shares.suite.ts'] : []),
 ]
 
 export default defineConfig({

@@ -46,8 +46,19 @@ export interface Behind {
     /** Undefined until the store was read. */
     readonly keeper?: EntryPublisher | undefined
   }
-  readonly platform?: { setTimer(callback: () => void, delay: number): () => void }
+  readonly platform?: { now(): number; setTimer(callback: () => void, delay: number): () => void }
   readonly registry?: { readonly membership: ShareBook }
+  readonly session?: PingedSession
+  readonly links?: { pump(): void }
+}
+
+/** A session that can be asked whether the server has read what was sent. */
+export interface PingedSession {
+  readonly state: 'idle' | 'connecting' | 'connected' | 'closed'
+  /** Has a PINGREQ sent, at the next `pump()`. */
+  ask(now: number): void
+  /** True while a PINGREQ has no answer. */
+  readonly keepAlive: { readonly asked: boolean }
 }
 
 /** Subscriptions of a client, for who leaves a share. */

@@ -30,7 +30,7 @@ export interface Membership {
   readonly reader: ShareReader
   /** Milliseconds. */
   readonly quiet: number
-  readonly platform: NonNullable<Behind['platform']>
+  readonly behind: Required<Pick<Behind, 'platform' | 'session' | 'links'>>
 }
 
 /** A member that leaves. */
@@ -91,7 +91,7 @@ export class Member {
       const left = `${inHand} messages in hand and ${buffered} in the buffer`
       late.reject(new MqttError('ERR_TIMEOUT', `not drained in ${timeout} ms: ${left}`, { outcome: 'unknown' }))
     }
-    const cancel = this.#of.platform.setTimer(tell, timeout)
+    const cancel = this.#of.behind.platform.setTimer(tell, timeout)
     try {
       await within(Promise.race([handled, late.promise]), signal, 'unknown')
     } finally {
@@ -168,28 +168,30 @@ export class Member {
 
   // Fulfils when everything was handled and nothing more comes, or when nobody reads any more.
   async #drained(): Promise<void> {
-    const { quiet, reader, share } = this.#of
+    const { behind, quiet, reader, share } = this.#of
     const idle = (): boolean => !reader.busy && reader.size === 0
-    for (;;) {
-      while (!idle() && share.takers.has(reader)) {
-        if (this.#closed) throw closedError()
-        await this.#sleep(step)
-      }
+    while (share.takers.has(reader)) {
+      if (this.#closed && !idle()) throw closedError()
+      if (idle() && (this.#lost || this.#closed)) return
       const { moves } = this
-      if (this.#lost || this.#closed || !share.takers.has(reader)) return
-      await this.#turnAround()
-      await this.#sleep(quiet)
-      if (idle() && moves === this.moves) return
+      // Without a connection nothing comes, and nothing can be asked.
+      if (idle() && behind.session.state === 'connected') {
+        await this.#turnAround()
+        await this.#sleep(quiet)
+        if (idle() && moves === this.moves) return
+      } else await this.#sleep(step)
     }
   }
 
-  // A round trip: what the broker sent upon the last acknowledgement is here when it is over. It takes nothing away: there is no such subscription any more.
+  // A round trip: what the broker sent upon the last acknowledgement is here when it is over.
   async #turnAround(): Promise<void> {
-    const { book, client, filter, share } = this.#of
-    if (book.byFilter.get(filter) === share) await client.unsubscribe(filter).catch(() => undefined)
+    const { platform, session, links } = this.#of.behind
+    if (!session.keepAlive.asked) session.ask(platform.now())
+    links.pump()
+    while (session.keepAlive.asked && session.state === 'connected') await this.#sleep(step)
   }
 
   #sleep(delay: number): Promise<void> {
-    return new Promise((resolve) => void this.#of.platform.setTimer(resolve, delay))
+    return new Promise((resolve) => void this.#of.behind.platform.setTimer(resolve, delay))
   }
 }

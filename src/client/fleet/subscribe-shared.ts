@@ -120,12 +120,12 @@ export async function listenShared(
 
 /** The consumer that was made in this turn; undefined where the call has failed. */
 function memberOf({ client, behind, filter, quiet, lag }: SharedCall): Member | undefined {
-  const { platform, registry } = behind as Required<Behind>
+  const { platform, registry, session, links } = behind as Required<Behind>
   const book = registry.membership
   const share = book.byFilter.get(filter)
   // Who came last.
   const reader = share && [...share.takers.keys()].at(-1)
-  return reader && new Member({ client, filter, book, share, reader, quiet, platform }, lag)
+  return reader && new Member({ client, filter, book, share, reader, quiet, behind: { platform, session, links } }, lag)
 }
 
 /** Gives the handle when it is granted, and its lag can be told. `disown`: nobody will read it any more. */

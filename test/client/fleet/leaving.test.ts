@@ -90,24 +90,20 @@ describe('unsubscribe()', () => {
     expect(world.seen('unclaimed')).toEqual([])
   })
 
-  it('asks the broker for a round trip before it takes the silence for the end', async () => {
-    let late = false
-    const slow: Answer = (packet) => (packet.type === 'unsubscribe' && late ? undefined : agreeable(packet))
-    const { world, jobs } = await joined({ quiet: 10 }, slow)
+  it('asks the broker for a round trip before it takes the silence for the end, and for nothing that it could take away', async () => {
+    const { world, jobs } = await joined({ quiet: 10 }, (packet) => (packet.type === 'pingreq' ? undefined : agreeable(packet)))
     const reading = read(jobs)
-    late = true
     const left = jobs.unsubscribe()
     await world.settle()
-    await unsuback(world)
     await left
     await world.clock.advance(1000)
-    expect([unsubscribes(world), reading.end.state]).toEqual([2, 'running'])
-    await world.send(publish('a', 'late', 1))
-    await unsuback(world, 0x11)
-    await world.clock.advance(10)
-    await unsuback(world, 0x11)
-    await world.clock.advance(10)
-    expect([reading.texts, reading.end.state]).toEqual([['late'], 'done'])
+    expect([world.peer.all('pingreq').length, reading.end.state]).toEqual([1, 'running'])
+    await world.send(publish('a', 'late', 1), { type: 'pingresp' })
+    await world.clock.advance(40)
+    expect([world.peer.all('pingreq').length, reading.end.state]).toEqual([2, 'running'])
+    await world.send({ type: 'pingresp' })
+    await world.clock.advance(40)
+    expect([reading.texts, reading.end.state, unsubscribes(world)]).toEqual([['late'], 'done', 1])
   })
 
   it('refused: it is a member still, and may try again', async () => {
