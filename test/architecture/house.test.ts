@@ -24,7 +24,7 @@ describe('the rooms of src', () => {
   it('are all there, each that needs another with its ports', () => {
     const rooms = new Set([...sources.keys()].map((file) => path.posix.dirname(file)))
     expect(rooms.size).toBeGreaterThan(20)
-    const withPorts = ['connection', 'delivery', 'dialling', 'durable', 'publishing', 'requesting', 'subscribing']
+    const withPorts = ['connection', 'delivery', 'dialling', 'durable', 'fleet', 'publishing', 'requesting', 'subscribing']
     const inTesting = ['broker/connection', 'broker/state']
     expect([...new Set(ports(sources).map(({ file }) => file))]).toEqual([
       ...withPorts.map((room) => `client/${room}/ports.ts`),

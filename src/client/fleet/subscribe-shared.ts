@@ -33,7 +33,7 @@ import {
   string,
   withDefault,
 } from '../common/schema.js'
-import { type LagCall, Member } from './member.js'
+import { GroupMembership, type LagCall } from './group-membership.js'
 import type { SharingClient } from './ports.js'
 
 /** Milliseconds that `drain()` waits, and those in which nothing may come. */
@@ -108,7 +108,7 @@ export async function listenShared(
 ): Promise<SharedHandling> {
   const call = checkedCall(client, group, filter, options)
   assertHandler(handler, 'handler')
-  let member: Member | undefined
+  let member: GroupMembership | undefined
   const counted = (message: Message): unknown => {
     if (member !== undefined) member.moves += 1
     return handler(message)
@@ -119,18 +119,18 @@ export async function listenShared(
 }
 
 /** The consumer that was made in this turn; undefined where the call has failed. */
-function memberOf({ client, behind, filter, quiet, lag }: SharedCall): Member | undefined {
+function memberOf({ client, behind, filter, quiet, lag }: SharedCall): GroupMembership | undefined {
   const { platform, registry, session, links } = behind as Required<Behind>
   const book = registry.membership
   const share = book.byFilter.get(filter)
   // Who came last.
   const reader = share && [...share.takers.keys()].at(-1)
-  return reader && new Member({ client, filter, book, share, reader, quiet, behind: { platform, session, links } }, lag)
+  return reader && new GroupMembership({ client, filter, book, share, reader, quiet, behind: { platform, session, links } }, lag)
 }
 
 /** Gives the handle when it is granted, and its lag can be told. `disown`: nobody will read it any more. */
 async function join<H extends Subscription | Handling>(
-  member: Member | undefined,
+  member: GroupMembership | undefined,
   granted: Promise<H>,
   disown: () => void,
 ): Promise<H & SharedConsumer> {
@@ -143,7 +143,7 @@ async function join<H extends Subscription | Handling>(
     throw error
   }
   // It was granted: it is there.
-  const here = member as Member
+  const here = member as GroupMembership
   here.end = handle.unsubscribe.bind(handle)
   const dispose = async (): Promise<void> => {
     disown()

@@ -21,7 +21,7 @@ export interface LagCall {
 }
 
 /** The share, and who reads it. */
-export interface Membership {
+export interface Joined {
   readonly client: SharingClient
   /** As it is subscribed to. */
   readonly filter: string
@@ -41,14 +41,14 @@ interface Departure {
 }
 
 /** A member of a group. */
-export class Member {
+export class GroupMembership {
   /** To be counted up whenever the reader asks for more: two looks that find it idle may have missed a message between them. */
   moves = 0
   /** Ends it here, once it is granted. */
   end: (() => Promise<void>) | undefined
   /** Settles when the broker was asked to tell its lag. */
   readonly telling: Promise<Handling> | undefined
-  readonly #of: Membership
+  readonly #of: Joined
   #told: number | undefined
   #leaving: Departure | undefined
   #unwatch: (() => void) | undefined
@@ -56,7 +56,7 @@ export class Member {
   /** The server has forgotten the session: it sends nothing more of the share. */
   #lost = false
 
-  constructor(of: Membership, lag: LagCall | undefined) {
+  constructor(of: Joined, lag: LagCall | undefined) {
     this.#of = of
     const hear = (message: Message): void => {
       const text = message.text().trim()
