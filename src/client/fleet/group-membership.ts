@@ -66,6 +66,11 @@ export class GroupMembership {
     this.telling = lag && silent(of.client.listen(lag.topic, hear))
   }
 
+  /** Is there a connection? */
+  get connected(): boolean {
+    return this.#of.behind.session.state === 'connected'
+  }
+
   /** What waits. */
   lag(): Lag {
     const { reader } = this.#of
@@ -168,14 +173,14 @@ export class GroupMembership {
 
   // Fulfils when everything was handled and nothing more comes, or when nobody reads any more.
   async #drained(): Promise<void> {
-    const { behind, quiet, reader, share } = this.#of
+    const { quiet, reader, share } = this.#of
     const idle = (): boolean => !reader.busy && reader.size === 0
     while (share.takers.has(reader)) {
       if (this.#closed && !idle()) throw closedError()
       if (idle() && (this.#lost || this.#closed)) return
       const { moves } = this
       // Without a connection nothing comes, and nothing can be asked.
-      if (idle() && behind.session.state === 'connected') {
+      if (idle() && this.connected) {
         await this.#turnAround()
         await this.#sleep(quiet)
         if (idle() && moves === this.moves) return

@@ -147,7 +147,9 @@ async function join<H extends Subscription | Handling>(
   here.end = handle.unsubscribe.bind(handle)
   const dispose = async (): Promise<void> => {
     disown()
-    await here.drain(patience, undefined)
+    const drained = silent(here.drain(patience, undefined))
+    // A block does not end late because there is no connection.
+    if (here.connected) await drained
   }
   try {
     await here.telling

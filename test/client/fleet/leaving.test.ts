@@ -295,6 +295,17 @@ describe('the end of the client', () => {
     await jobs.drain()
   })
 
+  it('a block that ends without a connection does not wait for one', async () => {
+    const world = await steady({}, willing(false))
+    const call = subscribeShared(world.client, 'g', 'a', { qos: 1 })
+    await world.settle()
+    const jobs = await call
+    await lose(world)
+    expect(await state(world, Promise.resolve(jobs[Symbol.asyncDispose]()))).toBe('fulfilled')
+    await comeBack(world, willing(true))
+    expect(unsubscribes(world)).toBe(1)
+  })
+
   it.each(['subscribe', 'listen'])('a block that ends leaves too: %s', async (way) => {
     const seen: string[] = []
     let world: World
