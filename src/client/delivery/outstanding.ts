@@ -46,8 +46,7 @@ export class Outstanding {
 
   /** Hands one out. */
   handOut(message: DeliveredMessage): DeliveredMessage {
-    const host = this.#host
-    const { counters } = host
+    const { counters } = this.#host
     const ack = this.#ack
     if (counters !== undefined) counters.delivered += 1
     if (ack === 'on-receive') message.settle(0)
@@ -57,7 +56,7 @@ export class Outstanding {
       this.#sweepAt = Math.max(leastSweep, this.messages.length * 2)
     }
     this.messages.push(message)
-    host.hooks?.deliver(message, host)
+    this.#host.hooks?.deliver(message, this.#host)
     return message
   }
 
