@@ -25,20 +25,25 @@ const clientSockets = 'net.client.socket'
 /** What an agent is asked for. */
 type Request = ReturnType<typeof requestOf>
 
+/** One attempt to get a stream. */
+interface Attempt {
+  readonly request: Request
+  readonly signal: AbortSignal
+  /** Sockets that were made when an agent was asked. */
+  readonly made: unknown[]
+}
+
 /** A stream to host and port of the target, without TLS. Rejects when its agent makes none, with the signal's reason when aborted. */
 export async function openTunnel(target: Target, agent: SocketAgent, signal: AbortSignal): Promise<Duplex> {
-  const request = requestOf(target)
-  const made: unknown[] = []
+  const attempt: Attempt = { request: requestOf(target), signal, made: [] }
   try {
-    const stream = (await openStream(async () => watched(made, () => ask(agent, request, signal, mostAgents)), signal)) as Duplex
+    const stream = (await openStream(() => ask(agent, attempt, mostAgents), signal)) as Duplex
     const { setNoDelay } = stream as Partial<Socket>
     if (typeof setNoDelay === 'function') setNoDelay.call(stream, target.socket.noDelay ?? true)
     return stream
   } catch (error) {
-    if (signal.aborted) {
-      made.forEach(discard)
-      throw signal.reason
-    }
+    attempt.made.forEach(discard)
+    signal.throwIfAborted()
     throw new Error(`no stream from the agent: ${wordsOf(error)}`)
   }
 }
@@ -67,14 +72,17 @@ function requestOf({ url, socket: { agent: _, ...settings } }: Target) {
   return { host: hostOf(url), port: portOf(url), secureEndpoint: false as const, ...others }
 }
 
-async function ask(agent: SocketAgent, request: Request, signal: AbortSignal, left: number): Promise<Duplex> {
-  const given = await (typeof agent.connect === 'function' ? askToConnect(agent, request, signal) : askToCreate(agent, request))
+async function ask(agent: SocketAgent, attempt: Attempt, left: number): Promise<Duplex> {
+  const { request, signal, made } = attempt
+  const given = await watched(made, () => (typeof agent.connect === 'function' ? askToConnect(agent, request, signal) : askToCreate(agent, request)))
   // An agent that chooses among others gives one of them.
   const { write, connect, createConnection } = Object(given) as Partial<Record<string, unknown>>
   const leads = typeof write !== 'function' && (typeof connect === 'function' || typeof createConnection === 'function')
   if (!leads) return given as Duplex
   if (left <= 1) throw new Error('it leads to ever more agents')
-  return ask(given as SocketAgent, request, signal, left - 1)
+  // Nobody dials for an attempt that was given up.
+  signal.throwIfAborted()
+  return ask(given as SocketAgent, attempt, left - 1)
 }
 
 async function askToConnect(agent: SocketAgent, options: Request, signal: AbortSignal): Promise<unknown> {

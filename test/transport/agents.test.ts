@@ -421,6 +421,53 @@ describe('agents of other kinds', () => {
   })
 })
 
+describe('a socket that an agent made', () => {
+  const hung = async (): Promise<RunningProxy> => {
+    const proxy = await startOddProxy(() => undefined)
+    running.push(proxy)
+    return proxy
+  }
+
+  it.each([
+    ['at once', (inner: SocketAgent): SocketAgent => ({ connect: () => inner })],
+    ['after a while', (inner: SocketAgent): SocketAgent => ({ connect: () => pause(20).then(() => inner) })],
+    ['by another one', (inner: SocketAgent): SocketAgent => ({ connect: async () => ({ connect: async () => inner }) })],
+  ])('to which another agent led %s ends with the attempt', async (_name, choosing) => {
+    const proxy = await hung()
+    expect(await failureOf(clientOf(by(choosing(proxy.agent()), 'TCP'), { connectTimeout: 150 }))).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
+    expect(proxy.total).toBe(1)
+    await empty(proxy)
+  })
+
+  it('is not asked for when another agent leads on after the attempt', async () => {
+    const proxy = await hung()
+    let lead: (inner: SocketAgent) => void = () => undefined
+    const choosing = { connect: () => new Promise<SocketAgent>((resolve) => (lead = resolve)) }
+    expect(await failureOf(clientOf(by(choosing, 'TCP'), { connectTimeout: 50 }))).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
+    lead(proxy.agent())
+    await pause(50)
+    expect(proxy.total).toBe(0)
+  })
+
+  it.each([
+    ['rejects', (dial: () => Socket) => ({ connect: () => up(dial()).then(() => Promise.reject(new Error('not today'))) })],
+    ['gives no stream', (dial: () => Socket) => ({ connect: async () => ({ socket: await up(dial()) }) })],
+    [
+      'calls back with an error',
+      (dial: () => Socket) => ({
+        createConnection: (_options: never, callback: (error: Error) => void) => void up(dial()).then(() => callback(new Error('not today'))),
+      }),
+    ],
+  ])('which then %s ends with the attempt', async (_name, agentOf) => {
+    const proxy = await hung()
+    const error = await failureOf(clientOf(by(agentOf(() => connectSocket(proxy.port, '127.0.0.1')) as SocketAgent, 'TCP')))
+    expect(error.code).toBe('ERR_CONNECT_FAILED')
+    expect(proxy.total).toBe(1)
+    await empty(proxy)
+  })
+  const up = (socket: Socket): Promise<Socket> => new Promise((resolve) => socket.once('connect', () => resolve(socket)))
+})
+
 describe('the option', () => {
   it.each([
     ['a URL', 'http://proxy.example'],
