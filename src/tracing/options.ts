@@ -26,7 +26,7 @@ export interface TracingOptions {
   readonly tracer?: Tracer | undefined
   /**
    * Writes the context to User Properties, and reads it from there. Default: the global propagator; where none is set, {@link traceContext}. One that does
-   * nothing switches propagation off.
+   * nothing switches propagation off; what it throws counts as nothing.
    */
   readonly propagator?: TextMapPropagator | undefined
   /**

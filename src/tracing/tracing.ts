@@ -80,7 +80,7 @@ export class Tracing implements Hooks {
     const { topic, qos, retain, payloadLength } = message
     const { userProperties = [], correlationData } = message.properties
     // What is active here is the program's connect, or another message.
-    const parent = this.#propagator.extract(ROOT_CONTEXT, userProperties, getter)
+    const parent = this.#extracted(userProperties)
     const span = this.#start('process', topic, parent, { ...flagsOf({ qos, retain }), 'messaging.message.body.size': payloadLength })
     const own = trace.setSpan(parent, span)
     contexts.set(message, own)
@@ -121,12 +121,16 @@ export class Tracing implements Hooks {
     return this.#config.propagator ?? (propagation.fields().length > 0 ? propagation : traceContext)
   }
 
+  #extracted(pairs: Pairs): Context {
+    return attempted(() => this.#propagator.extract(ROOT_CONTEXT, pairs, getter)) ?? ROOT_CONTEXT
+  }
+
   // A request is sent when there is a connection, an answer to a failure behind the handler: nothing is active then.
   #parentOf(properties: PublishOptions['properties']): Context {
     const { correlationData, responseTopic, userProperties } = properties ?? {}
     if (correlationData === undefined) return context.active()
     if (responseTopic !== undefined && this.#asking.size > 0 && Array.isArray(userProperties)) {
-      const asking = trace.getSpanContext(this.#propagator.extract(ROOT_CONTEXT, userProperties as Pairs, getter))
+      const asking = trace.getSpanContext(this.#extracted(userProperties as Pairs))
       const found = asking && this.#asking.get(asking.spanId)
       if (found !== undefined) return found
     }
@@ -140,11 +144,14 @@ export class Tracing implements Hooks {
     const isPlain = given !== null && (given === undefined || typeof given === 'object') && typeof properties === 'object' && Array.isArray(pairs)
     if (!isPlain || !this.#isModern()) return given
     const written: [string, string][] = []
-    const propagator = this.#propagator
-    propagator.inject(own, written, setter)
-    if (written.length === 0) return given
+    const fields = attempted(() => {
+      const propagator = this.#propagator
+      propagator.inject(own, written, setter)
+      return [...propagator.fields()]
+    })
+    if (fields === undefined || written.length === 0) return given
     // What a message that is passed on brought with it is of another hop.
-    const former = [...propagator.fields(), ...written.map(([name]) => name)]
+    const former = [...fields, ...written.map(([name]) => name)]
     const kept = (pairs as unknown[]).filter((pair) => !Array.isArray(pair) || !former.includes(pair[0]))
     return { ...given, properties: { ...properties, userProperties: [...kept, ...written] } } as O
   }
@@ -175,12 +182,8 @@ export class Tracing implements Hooks {
   }
 
   #templateOf(topic: string): string | undefined {
-    try {
-      const template = this.#config.destination?.(topic)
-      return typeof template === 'string' ? template.slice(0, mostCharacters) : undefined
-    } catch {
-      return undefined
-    }
+    const template = attempted(() => this.#config.destination?.(topic))
+    return typeof template === 'string' ? template.slice(0, mostCharacters) : undefined
   }
 
   #turn(span: Span): Turn {
@@ -191,6 +194,15 @@ export class Tracing implements Hooks {
 /** What is behind a client of the same copy of the package. */
 interface Inner {
   [inside](): { readonly options?: { readonly protocolVersion?: unknown } | undefined }
+}
+
+// Undefined where it throws: that must not reach a publish.
+function attempted<T>(run: () => T): T | undefined {
+  try {
+    return run()
+  } catch {
+    return undefined
+  }
 }
 
 // Begins in this call, so that the order of calls holds.

@@ -371,6 +371,42 @@ describe('spans of turns', () => {
   })
 })
 
+describe('a propagator that throws', () => {
+  const broken = (name: 'inject' | 'extract' | 'fields') => ({
+    ...traceContext,
+    [name]: () => {
+      throw new URIError('URI malformed')
+    },
+  })
+
+  it.each(['inject', 'extract', 'fields'] as const)('in %s fails neither publish nor message nor request, and spans end', async (name) => {
+    traceBoth({ propagator: broken(name) })
+    const got: string[] = []
+    await b.listen('t', (message) => void got.push(message.text()), { qos: 1 })
+    await b.respond('svc', (message) => message.payload)
+    await a.publish('t', 'x', { qos: 1, properties: { userProperties: [['k', 'v']] } })
+    expect((await tracedRequest(a, 'svc', 'q')).text()).toBe('q')
+    await world.pass(1)
+    expect(got).toEqual(['x'])
+    expect(recorder.names).toEqual(expect.arrayContaining(['publish t', 'process t', 'request svc', 'publish svc', 'process svc']))
+    expect(recorder.all.every(({ status }) => status.code === SpanStatusCode.UNSET)).toBe(true)
+  })
+
+  it('sends User Properties as they were given, and nothing that it had written before', async () => {
+    const half: typeof traceContext = {
+      ...traceContext,
+      inject: (_context, carrier, setter) => {
+        setter.set(carrier, 'half', '1')
+        throw new URIError('URI malformed')
+      },
+    }
+    tracing(a, { tracer: recorder.tracer, propagator: half })
+    const subscription = await b.subscribe('t')
+    await a.publish('t', 'x', { properties: { userProperties: [['k', 'v']] } })
+    expect((await subscription.next())?.properties.userProperties).toEqual([['k', 'v']])
+  })
+})
+
 describe('names', () => {
   it('are of few values by default, with a template where one is given', async () => {
     const destination = (topic: string): string | undefined => {
