@@ -51,7 +51,7 @@ export async function openTunnel(target: Target, agent: SocketAgent, signal: Abo
 /** TLS over such a stream. Neither outlives the other. */
 export function secureOver(stream: Duplex, options: ConnectionOptions): TLSSocket {
   const socket = connectTls({ ...options, socket: stream })
-  socket.on('close', () => stream.destroy())
+  socket.on('close', () => discard(stream))
   stream.on('error', (error) => socket.destroy(error)).on('close', () => socket.destroy())
   return socket
 }

@@ -1,7 +1,7 @@
 /**
  * A stream over any Node `Duplex`: a channel of SSH, a serial port, what a proxy's agent made, one end of a pair in memory.
  *
- * It may assume little of the stream: one that never emits 'close', throws from `write()`, or answers a write by data at once is a stream too.
+ * It may assume little of the stream: one that never emits 'close', throws from any call, or answers a write by data at once is a stream too.
  * It must never touch the sink before `open()`, after the end, or from inside `write()`, and never let a late error of the stream escape.
  *
  * @module
@@ -60,20 +60,20 @@ class DuplexTransport implements Transport {
 
   constructor(stream: DuplexStream) {
     this.#stream = stream
-    // What flows already would flow past.
-    stream.pause()
     // These stay: an error that comes after the end must not end the process.
     stream.on('error', (error: unknown) => this.#failed(error))
     stream.on('drain', () => this.#holder.live?.drain())
     stream.on('end', () => this.#peerEnded())
     stream.on('finish', () => this.#linger())
     stream.on('close', () => this.#over())
+    // What flows already would flow past.
+    this.pause()
   }
 
   open(sink: Sink): void {
     this.#holder.open(sink, () => {
       this.#stream.on('data', (bytes: unknown) => this.#received(bytes))
-      this.#stream.resume()
+      this.resume()
     })
   }
 
@@ -94,16 +94,16 @@ class DuplexTransport implements Transport {
     this.#ended = true
     // The peer's end is to be seen.
     this.resume()
-    this.#within(() => this.#stream.end())
+    this.#tell(() => this.#stream.end())
   }
 
   pause(): void {
-    this.#stream.pause()
+    this.#tell(() => this.#stream.pause())
   }
 
   resume(): void {
     // Before `open()` there is nobody to take what would come.
-    if (this.#holder.live) this.#within(() => this.#stream.resume())
+    if (this.#holder.live) this.#tell(() => this.#stream.resume())
   }
 
   destroy(cause?: unknown): void {
@@ -132,6 +132,15 @@ class DuplexTransport implements Transport {
     for (let bytes = this.#held[0]; bytes; bytes = this.#held[0]) {
       this.#holder.chunk(bytes)
       this.#held.shift()
+    }
+  }
+
+  // A stream that throws is of no more use.
+  #tell(call: () => unknown): void {
+    try {
+      this.#within(call)
+    } catch (error) {
+      this.destroy(error)
     }
   }
 
@@ -181,7 +190,11 @@ class DuplexTransport implements Transport {
   #end(): void {
     clearTimeout(this.#timer)
     this.#timer = unreferenced(() => this.#over(), closeTime)
-    this.#within(() => this.#stream.destroy())
+    try {
+      this.#within(() => this.#stream.destroy())
+    } catch {
+      // Nothing more can be done about it.
+    }
   }
 
   #over(): void {

@@ -63,8 +63,12 @@ export function openStream(open: () => Promise<DuplexStream>, signal: AbortSigna
 /** Destroys whatever came, without an error that escapes. */
 export function discard(stream: unknown): void {
   const { on, destroy } = Object(stream) as Partial<DuplexStream>
-  if (typeof on === 'function') on.call(stream, 'error', () => undefined)
-  if (typeof destroy === 'function') destroy.call(stream)
+  try {
+    if (typeof on === 'function') on.call(stream, 'error', () => undefined)
+    if (typeof destroy === 'function') destroy.call(stream)
+  } catch {
+    // It cannot be destroyed.
+  }
 }
 
 const methods = ['on', 'off', 'write', 'end', 'pause', 'resume', 'destroy'] as const

@@ -278,6 +278,87 @@ describe('an end', () => {
   })
 })
 
+/** A stream one of whose methods throws, once it is armed. */
+function throwing(method: 'pause' | 'resume' | 'end' | 'destroy'): { over: Duplex; error: Error; arm: () => void } {
+  // One that destroys itself would throw at nobody.
+  const over = stream({ options: { autoDestroy: false } })
+  const error = new Error(`no ${method}()`)
+  const own = over[method].bind(over) as () => Duplex
+  let isArmed = false
+  const arm = () => {
+    isArmed = true
+  }
+  over[method] = () => {
+    if (isArmed) throw error
+    return own()
+  }
+  return { over, error, arm }
+}
+
+describe('a stream that throws', () => {
+  it.each([
+    ['pause', (recorder: Recorder) => recorder.transport.pause?.()],
+    ['resume', (recorder: Recorder) => recorder.transport.resume?.()],
+    ['end', (recorder: Recorder) => recorder.close()],
+    ['resume', (recorder: Recorder) => recorder.close()],
+  ] as const)('from %s() is cut, with what it threw', async (method, act) => {
+    const { over, error, arm } = throwing(method)
+    const recorder = recorded(over).open()
+    await pause(1)
+    arm()
+    act(recorder)
+    await recorder.untilClosed()
+    expect([recorder.ends, recorder.cause, over.destroyed, recorder.violations]).toEqual([1, error, true, []])
+  })
+
+  it.each(['pause', 'resume'] as const)('from %s() at once is told at open()', async (method) => {
+    const { over, error, arm } = throwing(method)
+    arm()
+    const recorder = recorded(over).open()
+    await recorder.untilClosed()
+    expect([recorder.ends, recorder.cause, over.destroyed]).toEqual([1, error, true])
+  })
+
+  it('from end() when the peer has ended is cut', async () => {
+    const { over, error, arm } = throwing('end')
+    const recorder = recorded(over).open()
+    await pause(1)
+    arm()
+    over.push(null)
+    await recorder.untilClosed()
+    expect([recorder.ends, recorder.cause]).toEqual([1, error])
+  })
+
+  it('from destroy() has ended all the same: after our end, a cut, an error', async () => {
+    const all = [throwing('destroy'), throwing('destroy'), throwing('destroy')] as const
+    const recorders = all.map(({ over }) => recorded(over).open())
+    await pause(1)
+    for (const { arm } of all) arm()
+    recorders[0]?.close()
+    all[0].over.push(null)
+    recorders[1]?.destroy()
+    const error = new Error('broken')
+    all[2].over.emit('error', error)
+    await Promise.all(recorders.map((recorder) => recorder.untilClosed()))
+    expect(recorders.map(({ ends, cause }) => [ends, cause])).toEqual([
+      [1, undefined],
+      [1, undefined],
+      [1, error],
+    ])
+  })
+
+  it('from destroy() when it comes too late is nobody’s', async () => {
+    const { over, arm } = throwing('destroy')
+    arm()
+    const abort = new AbortController()
+    const reason = new Error('given up')
+    const dialled = failure(duplexTransport(() => pause(5).then(() => over))('x://', { signal: abort.signal }))
+    abort.abort(reason)
+    expect(await dialled).toBe(reason)
+    await pause(10)
+  })
+})
+
 describe('what is refused', () => {
   const ended = stream()
   ended.destroy()
