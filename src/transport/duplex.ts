@@ -62,7 +62,7 @@ class DuplexTransport implements Transport {
     this.#stream = stream
     // These stay: an error that comes after the end must not end the process.
     stream.on('error', (error: unknown) => this.#failed(error))
-    stream.on('drain', () => this.#holder.live?.drain())
+    stream.on('drain', () => this.#drained())
     stream.on('end', () => this.#peerEnded())
     stream.on('finish', () => this.#linger())
     stream.on('close', () => this.#over())
@@ -114,6 +114,12 @@ class DuplexTransport implements Transport {
     this.#held = []
     this.#holder.drop()
     this.#end()
+  }
+
+  // Before `write()` has answered, a drain would be told of no wait.
+  #drained(): void {
+    if (this.#inside) queueMicrotask(() => this.#holder.live?.drain())
+    else this.#holder.live?.drain()
   }
 
   #received(bytes: unknown): void {

@@ -142,6 +142,35 @@ describe('bytes', () => {
   })
 })
 
+describe('a drain', () => {
+  it('that comes from inside write() is told after it', async () => {
+    const over = stream()
+    const recorder = recorded(over).open()
+    await pause(1)
+    const own = over.write.bind(over) as (bytes: Uint8Array, done: () => void) => boolean
+    over.write = ((bytes: Uint8Array, done: () => void) => {
+      own(bytes, done)
+      over.emit('drain')
+      return false
+    }) as never
+    expect([recorder.write(pattern(3)), recorder.drains]).toEqual([false, 0])
+    await recorder.until(() => recorder.drains === 1, 'drain()')
+    expect(recorder.violations).toEqual([])
+    recorder.destroy()
+    await recorder.untilClosed()
+  })
+
+  it('that comes from inside write() and is followed by a cut is not told', async () => {
+    const over = stream({ write: () => void over.emit('drain') })
+    const recorder = recorded(over).open()
+    await pause(1)
+    recorder.write(pattern(3))
+    recorder.destroy()
+    await recorder.untilClosed()
+    expect([recorder.drains, recorder.violations]).toEqual([0, []])
+  })
+})
+
 describe('an end', () => {
   it('of the peer ends our side too, which stays open by default, after what was written', async () => {
     const written: Buffer[] = []
