@@ -5,7 +5,7 @@
  */
 import { type ClientOptions, constant, type Endpoint, type EndpointOptions, MqttError } from 'mqwire'
 import { longestDelay } from '../client/common/bounds.js'
-import { boolean, callable, duration, invalid, unsupported } from '../client/common/schema.js'
+import { boolean, callable, duration, invalid, optionError, unsupported } from '../client/common/schema.js'
 import { propertiesOf } from './packets.js'
 import type { IClientOptions, ISecureClientOptions, IServer, IWebSocketOptions, MqttProtocol } from './types.js'
 
@@ -93,12 +93,23 @@ function partsOf(given: string): IClientOptions {
   if (!URL.canParse(text)) return {}
   const { protocol, hostname, port, pathname, search, searchParams, username, password } = new URL(text)
   const host = hostname.replace('[', '').replace(']', '')
-  const parts: IClientOptions = { protocol: protocol.slice(0, -1) as MqttProtocol, host, path: pathname + search }
+  const rest = pathname + search
+  // The option is a path as the system has it.
+  const path = protocol.includes('unix') ? decoded(rest) : rest
+  const parts: IClientOptions = { protocol: protocol.slice(0, -1) as MqttProtocol, host, path }
   if (port !== '') parts.port = Number(port)
-  if (username !== '') parts.username = decodeURIComponent(username)
-  if (password !== '') parts.password = decodeURIComponent(password)
+  if (username !== '') parts.username = decoded(username)
+  if (password !== '') parts.password = decoded(password)
   if (search !== '') parts.query = Object.fromEntries(searchParams)
   return parts
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw optionError('ERR_INVALID_BROKER_URL', 'url', 'invalid broker URL: bad percent-encoding')
+  }
 }
 
 // The scheme of a page, where nothing says another one.
@@ -110,7 +121,7 @@ function usualProtocol(): string {
 /** One endpoint. */
 function endpointOf(options: IClientOptions): EndpointOptions {
   const { protocol = '', hostname = '', port, path = '', query, unixSocket, wsOptions } = options
-  if (unixSocket) return { url: `unix://${path}` }
+  if (unixSocket) return { url: `unix:${path.startsWith('/') ? '//' : ''}${path.split('/').map(encodeURIComponent).join('/')}` }
   const isWeb = protocol.startsWith('ws')
   const name = hostname.includes(':') ? `[${hostname}]` : hostname
   const search = query === undefined || path.includes('?') ? '' : `?${new URLSearchParams(query)}`

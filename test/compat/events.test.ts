@@ -1,5 +1,9 @@
 /** The order of events over a connection, its loss, the way back and the end; and what the client shows meanwhile. */
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { connectAsync, ErrorWithReasonCode, MqttClient } from '../../src/compat/index.js'
 import { eventually, within } from '../interop/waiting.js'
@@ -224,6 +228,19 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     const { told } = started({ ...options, protocol: 'mqtt', servers })
     await toldOf(told, 'connect')
     expect(namesIn(told)[0]).toBe('error')
+  })
+})
+
+describe('a socket in the file system', () => {
+  it.each(['a%20b', 'a?b', 'a#b', 'a b'])('is dialled by its path as it is: %s', async (name) => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-compat-'))
+    atEnd(() => rm(folder, { recursive: true }))
+    const socket = path.join(folder, name)
+    const server = createServer((far) => far.once('data', () => far.write(Uint8Array.of(0x20, 2, 0, 0))).on('error', () => undefined))
+    await new Promise<void>((resolve) => server.listen(socket, resolve))
+    atEnd(() => server.close())
+    const { client } = await up({ protocol: 'mqtt', unixSocket: true, path: socket })
+    client.end(true)
   })
 })
 

@@ -37,6 +37,10 @@ describe('where to dial', () => {
     ['mqtt+unix:///run/a', {}, 'unix:///run/a'],
     ['', { protocol: 'mqtt+unix', path: '/run/a' }, 'unix:///run/a'],
     ['', { unixSocket: true, path: '/run/a' }, 'unix:///run/a'],
+    ['', { unixSocket: true, path: '/run/a%20b?c#d' }, 'unix:///run/a%2520b%3Fc%23d'],
+    ['', { unixSocket: true, path: 'run/a' }, 'unix:run/a'],
+    ['unix:///run/a%20b', {}, 'unix:///run/a%20b'],
+    ['mqtt+unix:///run/a?b', {}, 'unix:///run/a%3Fb'],
     ['mqtt://h', { cert: 'c', key: 'k' }, 'mqtts://h'],
     ['ws://h', { cert: 'c', key: 'k' }, 'wss://h/'],
     ['mqtt://h', { protocol: 'mqtts:' }, 'mqtts://h'],
@@ -220,9 +224,12 @@ forceNativeWebSocket incomingStore keyPath messageIdProvider my objectMode outgo
     expect(refusal(() => connect('mqtt://127.0.0.1:1', options as never))).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
   })
 
-  it.each([['localhost:1883'], ['h'], ['http://h'], ['mqtt:'], ['wx://h']])('a URL that is none: %s', (given) => {
-    expect(refusal(() => connect(given))).toMatchObject({ code: 'ERR_INVALID_BROKER_URL' })
-  })
+  it.each([['localhost:1883'], ['h'], ['http://h'], ['mqtt:'], ['wx://h'], ['mqtt://u%zz@h'], ['mqtt://u:%zz@h'], ['unix:///run/%zz']])(
+    'a URL that is none: %s',
+    (given) => {
+      expect(refusal(() => connect(given))).toMatchObject({ code: 'ERR_INVALID_BROKER_URL' })
+    },
+  )
 
   it('a function that makes streams, of the constructor of MQTT.js', () => {
     expect(refusal(() => connect((() => undefined) as never))).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'streamBuilder' })
