@@ -38,8 +38,8 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   readonly #tell: Tell
   /** Publishes that are not over. */
   #open = 0
-  /** `reconnect()` was called while it ends. */
-  #again = false
+  /** What `connect()` or `reconnect()` are to do when it has ended. */
+  #next: (() => void) | undefined
   /** The message before: with an own `handleMessage` they come one after the other. */
   #before: Promise<unknown> = Promise.resolve()
 
@@ -94,10 +94,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
 
   /** Dials, with `manualConnect` or after the end. */
   connect(): this {
-    this.disconnecting = false
-    this.disconnected = false
-    this.#backing.start()
-    return this
+    return this.#dial(() => this.#backing.start())
   }
 
   publish(topic: string, message: string | Uint8Array, callback?: PacketCallback): this
@@ -175,15 +172,18 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   /** Dials now, also after the end; a connection that is up is replaced. There are no stores. */
   reconnect(opts?: object): this {
     assertKnown(opts ?? {}, '')
-    if (this.disconnecting && !this.disconnected) this.#again = true
-    else this.#restart()
-    return this
+    return this.#dial(() => this.#backing.restart())
   }
 
-  #restart(): void {
+  // Behind the end, where that is under way.
+  #dial(begin: () => void): this {
+    const isEnding = this.disconnecting && !this.disconnected
+    this.#next = isEnding ? begin : undefined
+    if (isEnding) return this
     this.disconnecting = false
     this.disconnected = false
-    this.#backing.restart()
+    begin()
+    return this
   }
 
   async #publish(topic: string, message: string | Uint8Array, options: IClientPublishOptions): Promise<Packet | undefined> {
@@ -206,9 +206,8 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     }
     this.disconnected = true
     this.#tell('end')
-    const again = this.#again
-    this.#again = false
-    if (again) this.#restart()
+    const next = this.#next
+    if (next !== undefined) this.#dial(next)
     else if (this.options.reconnectPeriod === 0 || this.options.manualConnect === true) this.disconnecting = false
   }
 

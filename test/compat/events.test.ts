@@ -125,6 +125,23 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     await heard(namesIn(told).filter((name) => name === 'message').length + 1)
   })
 
+  it('connect() while it ends: waits for the end, then dials, and tells no reconnect', async () => {
+    const { client, told } = await up(await tcp(), options)
+    await client.subscribeAsync('a')
+    client.end()
+    expect(client.connect()).toBe(client)
+    expect(standing(client)).toEqual({ ...nothing, connected: true, disconnecting: true })
+    await expect(client.publishAsync('a', 'x')).rejects.toThrow('client disconnecting')
+    await toldOf(told, 'connect', 2)
+    expect(standing(client)).toEqual({ ...nothing, connected: true })
+    await within(client.publishAsync('a', 'x', { qos: 1 }), 'the acknowledgement')
+    await toldOf(told, 'message')
+    expect(namesIn(told).filter((name) => name !== 'message')).toEqual(['connect', 'close', 'end', 'connect'])
+    await client.endAsync()
+    await pause(30)
+    expect(standing(client)).toEqual({ ...nothing, disconnecting: true, disconnected: true })
+  })
+
   it('end() before there is a connection, and while it waits for one', async () => {
     const url = `mqtt://127.0.0.1:${await freePort()}`
     const early = started(url, options)
