@@ -52,6 +52,8 @@ export class BackingClient {
   #tapped = false
   /** Filters may wait to be sent. */
   #asked = false
+  /** The last call on each filter that was made without a connection, or behind such a call, while it is not over. */
+  readonly #early = new Map<string, { readonly leaves: boolean; readonly done: Promise<unknown> }>()
 
   constructor(plan: Plan, tell: Tell, receive: (message: Message) => unknown) {
     this.#plan = plan
@@ -110,26 +112,45 @@ export class BackingClient {
 
   /** Publishes, behind the filters that were asked for before. */
   publish(...given: Parameters<Client['publish']>): ReturnType<Client['publish']> {
-    const { core } = this
-    if (this.#asked) core[inside]().flush?.()
-    this.#asked = false
-    return core.publish(...given)
+    this.#flush()
+    return this.core.publish(...given)
   }
 
-  /** Unsubscribes. */
-  unsubscribe(...[filters, options]: Parameters<Client['unsubscribe']>): ReturnType<Client['unsubscribe']> {
-    for (const filter of [filters].flat()) this.wanted.delete(filter)
+  /** Unsubscribes, behind the filters that were asked for before. */
+  unsubscribe(filters: readonly string[], options: Parameters<Client['unsubscribe']>[1]): ReturnType<Client['unsubscribe']> {
+    for (const filter of filters) this.wanted.delete(filter)
+    this.#flush()
+    return this.#inTurn(true, filters, (core) => core.unsubscribe(filters, options))
+  }
+
+  #flush(): void {
+    if (this.#asked) this.core[inside]().flush?.()
+    this.#asked = false
+  }
+
+  // Without a connection nothing leaves: there a SUBSCRIBE and an UNSUBSCRIBE of one filter wait for each other, or the one would undo the other.
+  #inTurn<T>(leaves: boolean, filters: readonly string[], call: (core: Client) => Promise<T>): Promise<T> {
+    const { core } = this
+    const early = this.#early
     this.#asked = true
-    return this.core.unsubscribe(filters, options)
+    const before = filters.map((filter) => early.get(filter)).filter((each) => each !== undefined && each.leaves !== leaves)
+    const done = before.length === 0 ? call(core) : Promise.allSettled(before.map((each) => each?.done)).then(() => call(core))
+    if (this.connected && before.length === 0) return done
+    for (const filter of filters) early.set(filter, { leaves, done })
+    const over = (): void => {
+      for (const filter of filters) if (early.get(filter)?.done === done) early.delete(filter)
+    }
+    done.then(over, over)
+    return done
   }
 
   /** Subscribes in one packet. */
   async subscribe(requests: readonly FilterRequest[], properties: Wanted['properties']): Promise<readonly Grant[]> {
     const { core, wanted } = this
-    this.#asked = true
     for (const request of requests) wanted.set(request.filter, { request, properties })
     try {
-      const { granted } = await core.listen(requests, this.#handler, listening(properties))
+      const filters = requests.map(({ filter }) => filter)
+      const { granted } = await this.#inTurn(false, filters, () => core.listen(requests, this.#handler, listening(properties)))
       for (const { filter, error } of granted) if (error !== undefined) wanted.delete(filter)
       return granted
     } catch (error) {

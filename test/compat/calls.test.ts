@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { ErrorWithReasonCode, type ISubscriptionGrant, type MqttClient } from '../../src/compat/index.js'
 import { eventually, within } from '../interop/waiting.js'
+import { freePort } from '../servers.js'
 import { refusing } from './refusing.js'
 import { atEnd, broker, namesIn, started, toldOf, up, wayTo } from './world.js'
 
@@ -134,6 +135,56 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     all()
     await eventually(() => packets.length === 9)
     expect(packets).toEqual(['connect', ...once, ...once])
+  })
+
+  it('subscribe and unsubscribe of one filter, one behind the other: both succeed, before the connection and with it', async () => {
+    const { client } = started(await tcp(), { ...soon, protocolVersion })
+    const packets: string[] = []
+    client.on('packetsend', ({ cmd }) => packets.push(cmd))
+    const round = () =>
+      Promise.all([
+        client.subscribeAsync(['a', 'b']),
+        client.unsubscribeAsync('a'),
+        client.subscribeAsync('a', { qos: 1 }),
+        client.unsubscribeAsync(['a', 'b']),
+      ])
+    const both = ['subscribe', 'unsubscribe', 'subscribe', 'unsubscribe']
+    for (const expected of [['connect', ...both], both]) {
+      const [first, , second] = await within(round(), 'the calls')
+      expect([first, second].map((grants) => grants.map(({ topic, qos }) => [topic, qos]))).toEqual([
+        [
+          ['a', 0],
+          ['b', 0],
+        ],
+        [['a', 1]],
+      ])
+      expect(packets.splice(0)).toEqual(expected)
+    }
+  })
+
+  it('subscribe and unsubscribe of one filter before the connection: the last one counts', async () => {
+    const { client, told } = started(await tcp(), { ...soon, protocolVersion })
+    client.subscribe('a').unsubscribe('a').subscribe('b').unsubscribe('b').subscribe('b', { qos: 1 })
+    client.publish('a', 'x', { qos: 1 })
+    await eventually(async () => {
+      await client.publishAsync('b', 'x', { qos: 1 })
+      return namesIn(told).includes('message')
+    }, 'a message')
+    await client.publishAsync('a', 'x', { qos: 1 })
+    expect(told.filter(([event, topic]) => event === 'message' && topic === 'a').length).toBeLessThan(2)
+    expect(namesIn(told)).not.toContain('error')
+  })
+
+  it('subscribe and unsubscribe before a connection that never comes: both are told of the end', async () => {
+    const { client } = started(`mqtt://127.0.0.1:${await freePort()}`, { ...soon, protocolVersion })
+    const calls = [client.subscribeAsync('a'), client.unsubscribeAsync('a'), client.subscribeAsync('a')]
+    const settled = Promise.allSettled(calls)
+    await client.endAsync()
+    expect((await within(settled, 'the calls')).map((each) => (each as PromiseRejectedResult).reason.code)).toEqual([
+      'ERR_CLOSED',
+      'ERR_CLOSED',
+      'ERR_CLOSED',
+    ])
   })
 
   it('calls while there is no connection wait for the next; queueQoSZero: false refuses QoS 0', async () => {
