@@ -197,18 +197,20 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   }
 
   async #end(force: boolean, { reasonCode, properties = {} }: Partial<IDisconnectPacket>): Promise<void> {
-    const goodbye = { ...(reasonCode !== undefined && { reasonCode }), ...propertiesOf(properties) }
-    try {
-      await this.#backing.stop(force, this.#open > 0, goodbye)
-    } catch (error) {
-      this.disconnecting = false
-      throw error
-    }
+    const goodbye = this.#backing.modern ? { ...(reasonCode !== undefined && { reasonCode }), ...propertiesOf(properties) } : {}
+    const stop = (by: object): Promise<void> => this.#backing.stop(force, this.#open > 0, by)
+    let mistake: Error | undefined
+    await stop(goodbye).catch((error: Error) => {
+      // What DISCONNECT cannot have is left out: it ends all the same.
+      mistake = error
+      return stop({})
+    })
     this.disconnected = true
     this.#tell('end')
     const next = this.#next
     if (next !== undefined) this.#dial(next)
     else if (this.options.reconnectPeriod === 0 || this.options.manualConnect === true) this.disconnecting = false
+    if (mistake !== undefined) throw mistake
   }
 
   // Calls, unless the client ends; who wants no answer hears of mistakes alone.

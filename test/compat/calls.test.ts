@@ -309,9 +309,28 @@ describe('properties of MQTT 5.0', () => {
     expect(sent.at(-1)).toMatchObject({ cmd: 'disconnect', reasonCode: 4, properties: { sessionExpiryInterval: 5, userProperties: { a: 'b' } } })
   })
 
-  it('end with a reason that there is not: an error, and it goes on', async () => {
-    const { client } = await up(await tcp(), { protocolVersion: 5 })
-    await expect(client.endAsync({ reasonCode: 0x8b })).rejects.toMatchObject({ option: 'reasonCode' })
-    await client.publishAsync('a', 'x', { qos: 1 })
+  it.each([{ reasonCode: 0x8b }, { properties: { contentType: 'x' } as never }])(
+    'end with %j, which there is not: an error, and the end',
+    async (packet) => {
+      const { client, told } = await up(await tcp(), { protocolVersion: 5 })
+      const sent: object[] = []
+      client.on('packetsend', (each) => sent.push(each))
+      await expect(client.endAsync(packet)).rejects.toMatchObject({ code: expect.stringMatching(/_OPTION$/) })
+      expect(namesIn(told)).toEqual(['connect', 'close', 'end'])
+      expect(sent).toEqual([expect.objectContaining({ cmd: 'disconnect' })])
+      const other = await up(await tcp(), { protocolVersion: 5 })
+      other.client.end(false, packet)
+      await toldOf(other.told, 'error')
+      expect(namesIn(other.told)).toEqual(['connect', 'close', 'end', 'error'])
+    },
+  )
+
+  it('end on 3.1.1 without them', async () => {
+    const { client, told } = await up(await tcp())
+    const sent: object[] = []
+    client.on('packetsend', (packet) => sent.push(packet))
+    await client.endAsync(false, { reasonCode: 4, properties: { userProperties: { a: 'b' } } })
+    expect(namesIn(told)).toEqual(['connect', 'close', 'end'])
+    expect(sent).toEqual([expect.objectContaining({ cmd: 'disconnect' })])
   })
 })
