@@ -147,15 +147,24 @@ export class BackingClient {
   /** Subscribes in one packet. */
   async subscribe(requests: readonly FilterRequest[], properties: Wanted['properties']): Promise<readonly Grant[]> {
     const { core, wanted } = this
-    for (const request of requests) wanted.set(request.filter, { request, properties })
+    const filters = requests.map(({ filter }) => filter)
+    const former = new Map(filters.map((filter) => [filter, wanted.get(filter)]))
+    const latter = new Map(requests.map((request) => [request.filter, { request, properties }]))
+    for (const [filter, each] of latter) wanted.set(filter, each)
+    // As it was, unless a later call has changed it.
+    const restore = (filter: string): void => {
+      const before = former.get(filter)
+      if (wanted.get(filter) !== latter.get(filter)) return
+      if (before === undefined) wanted.delete(filter)
+      else wanted.set(filter, before)
+    }
     try {
-      const filters = requests.map(({ filter }) => filter)
       const { granted } = await this.#inTurn(false, filters, () => core.listen(requests, this.#handler, listening(properties)))
-      for (const { filter, error } of granted) if (error !== undefined) wanted.delete(filter)
+      for (const { filter, error } of granted) if (error !== undefined) restore(filter)
       return granted
     } catch (error) {
       // What the end of the client stopped comes with the next one.
-      if (this.#core === core) for (const { filter } of requests) wanted.delete(filter)
+      if (this.#core === core) filters.forEach(restore)
       throw error
     }
   }

@@ -92,6 +92,20 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     expect(got).toEqual(['a', 'b'])
   })
 
+  it('subscribe: a call that fails leaves filters as they were, also for the time after the end', async () => {
+    const { client, told } = await up(await tcp(), { ...soon, protocolVersion })
+    await client.subscribeAsync('a', { qos: 0 })
+    await expect(client.subscribeAsync(['a', 'bad#'], { qos: 1 })).rejects.toMatchObject({ code: 'ERR_INVALID_TOPIC' })
+    expect(await client.subscribeAsync('a', { qos: 0 })).toEqual([])
+    await client.endAsync()
+    client.reconnect()
+    await toldOf(told, 'connect', 2)
+    await eventually(async () => {
+      await client.publishAsync('a', 'x', { qos: 1 })
+      return namesIn(told).includes('message')
+    }, 'a message')
+  })
+
   it('subscribe: filters that are none, and no filter', async () => {
     const client = await made()
     for (const filters of ['#/a', 'a#', ['a', 'b+'], [], '']) {
@@ -268,6 +282,9 @@ describe('what the broker says', () => {
     ])
     expect(packet.granted).toEqual([error.code, 1])
     await expect(client.subscribeAsync('denied/b')).rejects.toMatchObject({ code: error.code })
+    // Neither is there: each call asks again.
+    await expect(client.subscribeAsync('denied/a')).rejects.toMatchObject({ code: error.code })
+    expect(await client.subscribeAsync('b', { qos: 1 })).toEqual([])
   })
 })
 
