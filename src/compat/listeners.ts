@@ -10,6 +10,8 @@ type AnyListener = (...given: never[]) => unknown
 interface Entry {
   readonly listener: AnyListener
   readonly once: boolean
+  /** One for the next event alone was called. */
+  over?: boolean
 }
 
 /** Listeners by event. */
@@ -73,7 +75,13 @@ export class Listeners<Events extends Record<keyof Events, AnyListener>> {
   emit<E extends keyof Events>(event: E, ...given: Parameters<Events[E]>): boolean {
     const entries = this.#of(event)
     for (const entry of entries) {
-      if (entry.once) this.removeListener(event, entry.listener as Events[E])
+      if (entry.over) continue
+      if (entry.once)
+        this.#entries.set(
+          event,
+          this.#of(event).filter((each) => each !== entry),
+        )
+      entry.over = entry.once
       Reflect.apply(entry.listener, this, given)
     }
     return entries.length > 0
@@ -118,7 +126,7 @@ export class Listeners<Events extends Record<keyof Events, AnyListener>> {
   #add(event: keyof Events, listener: AnyListener, once = false, first = false): this {
     if (typeof listener !== 'function') throw new MqttError('ERR_INVALID_HANDLER', 'a listener must be a function')
     this.#added(event)
-    const entry = { listener, once }
+    const entry: Entry = { listener, once }
     const entries = this.#of(event)
     this.#entries.set(event, first ? [entry, ...entries] : [...entries, entry])
     return this

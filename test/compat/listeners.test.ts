@@ -74,6 +74,40 @@ describe('listeners', () => {
     })
   })
 
+  it('one that was added by once and by on is called by each, in any order', () => {
+    for (const order of [
+      ['once', 'on'],
+      ['on', 'once'],
+      ['once', 'once'],
+    ] as const)
+      both((emitter) => {
+        let calls = 0
+        const listener = () => {
+          calls += 1
+        }
+        for (const add of order) emitter[add]('b', listener)
+        const counts = [1, 2, 3].map(() => [emitter.emit('b'), calls, emitter.listenerCount('b')])
+        return [counts, emitter.eventNames()]
+      })
+  })
+
+  it('once is once where one that is called emits again, and where it is removed meanwhile', () => {
+    both((emitter) => {
+      const calls: string[] = []
+      const last = () => calls.push('last')
+      emitter.once('b', () => {
+        calls.push('outer')
+        emitter.emit('b')
+        emitter.off('b', last)
+      })
+      emitter.once('b', () => calls.push('inner'))
+      emitter.once('b', last)
+      emitter.once('a', () => emitter.off('a', last))
+      emitter.once('a', last)
+      return [emitter.emit('b'), emitter.emit('b'), emitter.emit('a'), emitter.emit('a'), calls]
+    })
+  })
+
   it('are counted and listed', () => {
     both((emitter) => {
       const one = () => undefined
