@@ -2,12 +2,20 @@
  * Publishing, subscribing and unsubscribing, from arguments of MQTT.js to what its callbacks are given.
  */
 import { type FilterRequest, MqttError, type PublishOptions } from 'mqwire'
+import { anyObject } from '../client/common/schema.js'
 import type { BackingClient, Wanted } from './backing.js'
 import { familiar } from './errors.js'
 import { assertKnown, refused } from './options.js'
 import type { IPublishPacket, ISubackPacket, Packet, QoS } from './packet-types.js'
 import { propertiesOf } from './packets.js'
-import type { IClientPublishOptions, IClientSubscribeOptions, IClientUnsubscribeProperties, ISubscriptionGrant, SubscribeTopics } from './types.js'
+import type {
+  IClientPublishOptions,
+  IClientSubscribeOptions,
+  IClientUnsubscribeProperties,
+  ISubscriptionGrant,
+  ISubscriptionMap,
+  SubscribeTopics,
+} from './types.js'
 
 type SubscribeOptions = Partial<IClientSubscribeOptions>
 
@@ -41,10 +49,10 @@ export async function publish(
 
 /** Subscribes to what is not there already. @throws MqttError as `listen` of mqwire, but where the broker refuses */
 export async function subscribe(backing: BackingClient, topics: SubscribeTopics, common: SubscribeOptions): Promise<Granting> {
-  const { resubscribe, ...map } = asMap(topics, common)
+  const { list, again } = listed(topics, common)
   const { wanted, modern } = backing
-  const requests = Object.entries(map).map(([filter, options]) => requestOf(filter, options))
-  const fresh = requests.filter(({ filter, qos }) => resubscribe === true || !((wanted.get(filter)?.request.qos ?? -1) >= qos))
+  const requests = list.map(([filter, options]) => requestOf(filter, options))
+  const fresh = requests.filter(({ filter, qos }) => again || !((wanted.get(filter)?.request.qos ?? -1) >= qos))
   if (requests.length > 0 && fresh.length === 0) return { grants: [], packet: undefined, error: undefined }
   const { codes, error } = await granted(backing, fresh, propertiesOf(common.properties))
   const grants = fresh.map(({ filter, noLocal, retainAsPublished, retainHandling }, index) => {
@@ -77,13 +85,21 @@ export async function unsubscribe(backing: BackingClient, topics: readonly strin
 }
 
 function requestOf(filter: string, options: SubscribeOptions) {
+  anyObject(options, `options of ${filter}`)
   assertKnown(options, 'nl properties qos rap rh')
   const { qos = 0, nl, rap, rh } = options
   return { filter, qos, noLocal: nl || undefined, retainAsPublished: rap || undefined, retainHandling: (rh || undefined) as 0 | 1 | 2 | undefined }
 }
 
-function asMap(topics: SubscribeTopics, common: SubscribeOptions): { resubscribe?: boolean } & Record<string, SubscribeOptions> {
+// Filters with their options, in the order given; and whether to ask again for those that there are.
+function listed(
+  topics: SubscribeTopics,
+  common: SubscribeOptions,
+): { readonly list: readonly [string, SubscribeOptions][]; readonly again: boolean } {
+  if (typeof topics === 'object' && topics !== null && !Array.isArray(topics)) {
+    const { resubscribe, ...map } = topics as ISubscriptionMap
+    return { list: Object.entries(map), again: resubscribe === true }
+  }
   const { properties: _, ...options } = common
-  if (typeof topics === 'object' && !Array.isArray(topics)) return topics as never
-  return Object.fromEntries([topics].flat().map((topic) => [topic, options])) as never
+  return { list: [topics as string].flat().map((topic) => [topic, options]), again: false }
 }

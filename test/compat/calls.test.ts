@@ -92,6 +92,32 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     expect(got).toEqual(['a', 'b'])
   })
 
+  it('subscribe: filters of a list in its order, whatever their names; those of a map too, but for its option', async () => {
+    const client = await made()
+    const packets: unknown[] = []
+    client.on('packetsend', (packet) => {
+      const { subscriptions } = packet as { subscriptions?: { topic: string }[] }
+      if (subscriptions !== undefined) packets.push(subscriptions.map(({ topic }) => topic))
+    })
+    const list = ['b', '2', 'resubscribe', 'a', '1']
+    expect((await client.subscribeAsync(list)).map(({ topic }) => topic)).toEqual(list)
+    expect(packets).toEqual([list])
+    expect(await client.subscribeAsync('resubscribe', { qos: 0 })).toEqual([])
+    await client.unsubscribeAsync('resubscribe')
+    expect(await client.subscribeAsync('resubscribe', { qos: 1 })).toMatchObject([{ topic: 'resubscribe', qos: 1 }])
+    expect(await client.subscribeAsync({ c: { qos: 0 }, b: { qos: 0 }, resubscribe: false } as never)).toMatchObject([{ topic: 'c' }])
+  })
+
+  it.each([[undefined], [5], [null], [[null]], [['a', 5]], [{ a: null }], [{ a: 1 }]])('subscribe: %j is refused', async (topics) => {
+    const { client, told } = await up(await tcp(), { ...soon, protocolVersion })
+    const [error, grants] = await answered((done) => client.subscribe(topics as never, done))
+    expect(error).toMatchObject({ code: expect.stringMatching(/^ERR_INVALID_(?:TOPIC|OPTION)$/) })
+    expect(grants).toBeUndefined()
+    client.subscribe(topics as never)
+    await toldOf(told, 'error')
+    expect(await client.subscribeAsync('a', { qos: 0 })).toHaveLength(1)
+  })
+
   it('subscribe: a call that fails leaves filters as they were, also for the time after the end', async () => {
     const { client, told } = await up(await tcp(), { ...soon, protocolVersion })
     await client.subscribeAsync('a', { qos: 0 })
