@@ -5,7 +5,20 @@
  */
 import { type ClientOptions, constant, type Endpoint, type EndpointOptions, MqttError } from 'mqwire'
 import { longestDelay } from '../client/common/bounds.js'
-import { boolean, callable, duration, invalid, optionError, unsupported } from '../client/common/schema.js'
+import {
+  anyObject,
+  boolean,
+  callable,
+  duration,
+  integer,
+  invalid,
+  limit,
+  optionError,
+  type Parser,
+  string,
+  that,
+  unsupported,
+} from '../client/common/schema.js'
 import { propertiesOf } from './packets.js'
 import type { IClientOptions, ISecureClientOptions, IServer, IWebSocketOptions, MqttProtocol } from './types.js'
 
@@ -150,7 +163,7 @@ function tlsOf({ ca, cert, key, passphrase, servername, ALPNProtocols, rejectUna
     key: single(key, 'key'),
     passphrase,
     servername,
-    alpn: ALPNProtocols?.map((name) => (typeof name === 'string' ? name : new TextDecoder().decode(name))),
+    alpn: ALPNProtocols?.map((name) => (name instanceof Uint8Array ? new TextDecoder().decode(name) : name)),
     insecure: rejectUnauthorized === false ? 'rejectUnauthorized is false' : undefined,
   })
 }
@@ -163,24 +176,21 @@ function single(given: ISecureClientOptions['key'], name: string): string | Uint
 function credentialsOf(all: IClientOptions, client: object): ClientOptions['credentials'] {
   const { transformWsUrl } = all
   if (transformWsUrl === undefined) return undefined
-  callable(transformWsUrl, 'transformWsUrl')
   return ({ endpoint }) => (endpoint.startsWith('ws') ? { url: transformWsUrl(endpoint, all, client as never) } : {})
 }
 
 function reconnectOf({ reconnectPeriod, reconnectOnConnackError }: IClientOptions): ClientOptions['reconnect'] {
   if (reconnectPeriod === 0) return false
-  if (reconnectOnConnackError !== undefined) boolean(reconnectOnConnackError, 'reconnectOnConnackError')
   const verdict = reconnectOnConnackError ? 'retry' : 'stop'
   const decide = ({ code }: MqttError) => (code === 'ERR_CONNECT_REFUSED' ? verdict : undefined)
   return {
-    ...(reconnectPeriod !== undefined && { backoff: constant(duration(reconnectPeriod, 'reconnectPeriod')) }),
+    ...(reconnectPeriod !== undefined && { backoff: constant(reconnectPeriod) }),
     ...(reconnectOnConnackError !== undefined && { decide }),
   }
 }
 
 function loggerOf(log: ((line: never) => void) | undefined): ClientOptions['logger'] {
   if (log === undefined) return undefined
-  callable(log, 'log')
   const write = (line: string): void => log(line as never)
   return { debug: write, info: write, warn: write, error: write }
 }
@@ -190,11 +200,39 @@ function hostOf({ port: _, ...options }: IClientOptions, server: IServer): IClie
   return addressed({ ...options, ...server, hostname: server.host })
 }
 
-const flags = ['autoAssignTopicAlias', 'autoUseTopicAlias', 'manualConnect', 'queueQoSZero', 'resubscribe', 'unixSocket'] as const
+const list: Parser<unknown> = /* @__PURE__ */ that(Array.isArray, 'a list')
+const milliseconds: Parser<unknown> = /* @__PURE__ */ that((value) => typeof value === 'number' && value >= 0, 'milliseconds', true)
+
+/** What an option may be, where it is taken apart here, or has another name in mqwire. */
+const kinds: readonly (readonly [parse: Parser<unknown>, names: string])[] = [
+  [string, 'auth defaultProtocol host hostname path protocol'],
+  [anyObject, 'properties query will wsOptions'],
+  [list, 'ALPNProtocols servers'],
+  [callable, 'log transformWsUrl'],
+  [duration, 'reconnectPeriod'],
+  [milliseconds, 'connectTimeout'],
+  [limit, 'subscribeBatchSize'],
+  [/* @__PURE__ */ integer(0, 65_535, ' seconds'), 'keepalive'],
+  [
+    boolean,
+    'autoAssignTopicAlias autoUseTopicAlias clean manualConnect queueQoSZero reconnectOnConnackError rejectUnauthorized resubscribe unixSocket',
+  ],
+]
+
+/** @throws MqttError ERR_INVALID_OPTION */
+function assertKinds(given: IClientOptions): void {
+  for (const [parse, names] of kinds)
+    for (const name of names.split(' ')) {
+      const value: unknown = given[name as keyof IClientOptions]
+      if (isGiven(value)) parse(value, name)
+    }
+}
 
 /** What a client is made of. `client` is shown to `transformWsUrl`. @throws MqttError ERR_UNSUPPORTED_OPTION, ERR_INVALID_OPTION */
 export function planOf(url: string, given: IClientOptions, client: object): Plan {
   assertKnown(given, `${known} ${tlsNames} ${Object.keys(fixed).join(' ')}`)
+  assertKinds(given)
+  for (const server of given.servers ?? []) assertKinds(anyObject(server, 'servers') as IServer)
   assertKnown(given.wsOptions ?? {}, webSocketNames, 'wsOptions.')
   assertKnown(given.properties ?? {}, propertyNames, 'properties.')
   for (const [name, value] of Object.entries(fixed)) {
@@ -203,7 +241,6 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
   }
   const shown = complete(url, given)
   if (shown.protocolVersion === 3) throw refused('protocolVersion', '3, which is MQTT 3.1')
-  for (const name of flags) if (shown[name] !== undefined) boolean(shown[name], name)
   if (shown.resubscribe === false && shown.clean === false) throw refused('resubscribe', 'false, where clean is false')
   const { clientId, username, password, clean, keepalive, protocolVersion, connectTimeout, subscribeBatchSize, queueQoSZero, will, servers } = shown
   const hosts: readonly (IServer | undefined)[] = servers === undefined || servers.length === 0 ? [undefined] : servers
@@ -216,9 +253,10 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
       password,
       credentials: credentialsOf(shown, client),
       maxFiltersPerSubscribe: subscribeBatchSize,
-      will: will && only({ ...will, properties: propertiesOf(will.properties) }),
       logger: loggerOf(shown.log),
     }),
+    // One that is empty is refused, too.
+    ...(will !== undefined && { will: only({ ...will, properties: propertiesOf(will.properties) }) }),
     maximumPacketSize: 16 * 2 ** 20,
     ...propertiesOf(shown.properties),
     clientId: clientId as string,
