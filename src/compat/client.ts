@@ -52,16 +52,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     const [url, options] = typeof brokerUrl === 'string' ? [brokerUrl, opts] : ['', brokerUrl]
     const plan = planOf(url, options ?? {}, this)
     this.options = plan.shown
-    const tell: Tell = (event, ...given) => {
-      try {
-        this.emit(event, ...given)
-      } catch (error) {
-        // As in MQTT.js, it is nobody's but the process's.
-        queueMicrotask(() => {
-          throw error
-        })
-      }
-    }
+    const tell: Tell = (event, ...given) => outside(() => this.emit(event, ...given))
     this.#tell = tell
     this.#backing = new BackingClient(plan, tell, (message) => this.#receive(message))
     if (plan.shown.manualConnect !== true) this.#backing.start()
@@ -158,7 +149,10 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
       return this
     }
     this.disconnecting = true
-    this.#end(given[0] === true, packet ?? {}).then(done as () => void, (error: Error) => this.#refuse(error, done as Ended<never>))
+    this.#end(given[0] === true, packet ?? {}).then(
+      () => outside(() => done?.()),
+      (error: Error) => this.#refuse(error, done as Ended<never>),
+    )
     return this
   }
 
@@ -217,13 +211,13 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   #call<T>(call: () => Promise<T>, done: Ended<T> | undefined): void {
     if (this.disconnecting) return this.#refuse(new MqttError('ERR_CLOSED', 'client disconnecting'), done)
     call().then(
-      (result) => done?.(null, result),
+      (result) => outside(() => done?.(null, result)),
       (error: unknown) => this.#refuse(familiar(error, this.#backing.modern), done, isMistake(error)),
     )
   }
 
   #refuse(error: Error, done: Ended<never> | undefined, told = true): void {
-    if (done !== undefined) done(error)
+    if (done !== undefined) outside(() => done(error))
     else if (told) this.#tell('error', error)
   }
 
@@ -237,6 +231,17 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     })
     this.#before = handled.catch(() => undefined)
     return handled
+  }
+}
+
+// What the program's own code throws is, as in MQTT.js, nobody's but the process's.
+function outside(run: () => unknown): void {
+  try {
+    run()
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error
+    })
   }
 }
 

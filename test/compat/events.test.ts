@@ -308,17 +308,25 @@ describe('the rest of the events', () => {
     expect(packet).toMatchObject({ cmd: 'connack' })
   })
 
+  /** What the process hears of, in place of those who listen. */
+  const uncaught = (): string[] => {
+    const heard: string[] = []
+    for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+      const before = process.listeners(event as never) as ((...given: never[]) => void)[]
+      const note = (error: Error) => void heard.push(`${event}: ${error.message}`)
+      process.removeAllListeners(event).on(event, note as never)
+      atEnd(() => {
+        process.removeAllListeners(event)
+        for (const listener of before) process.on(event, listener as never)
+      })
+    }
+    return heard
+  }
+
   it('what a listener throws is the process’s to hear, and harms nobody', async () => {
     const { client, told } = await up(await tcp())
     await client.subscribeAsync('a', { qos: 1 })
-    const before = process.listeners('uncaughtException')
-    process.removeAllListeners('uncaughtException')
-    const heard: unknown[] = []
-    process.on('uncaughtException', (error) => heard.push(error))
-    atEnd(() => {
-      process.removeAllListeners('uncaughtException')
-      for (const listener of before) process.on('uncaughtException', listener)
-    })
+    const heard = uncaught()
     client.on('message', () => {
       throw new Error('mine')
     })
@@ -326,8 +334,27 @@ describe('the rest of the events', () => {
     await client.publishAsync('a', '2', { qos: 1 })
     await toldOf(told, 'message', 2)
     await eventually(() => heard.length === 2)
-    expect(heard[0]).toMatchObject({ message: 'mine' })
+    expect(heard).toEqual(['uncaughtException: mine', 'uncaughtException: mine'])
     expect(client.connected).toBe(true)
+  })
+
+  it('what a callback throws is the process’s to hear, too', async () => {
+    const { client, told } = await up(await tcp())
+    const heard = uncaught()
+    const throwing = (text: string) => () => {
+      throw new Error(text)
+    }
+    client.publish('a', 'x', { qos: 1 }, throwing('publish'))
+    client.subscribe('a', throwing('subscribe'))
+    client.unsubscribe('a', throwing('unsubscribe'))
+    client.publish('#', 'x', throwing('refused'))
+    await eventually(() => heard.length === 4)
+    client.end(throwing('end'))
+    client.publish('a', 'x', throwing('late'))
+    await toldOf(told, 'end')
+    await eventually(() => heard.length === 6)
+    const calls = ['publish', 'subscribe', 'unsubscribe', 'refused', 'end', 'late']
+    expect(heard.sort()).toEqual(calls.map((text) => `uncaughtException: ${text}`).sort())
   })
 
   it('options, serverProperties and keepalive', async () => {
