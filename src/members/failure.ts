@@ -1,6 +1,7 @@
 /**
- * What failed at several members, as one error that names each of them.
+ * What failed at a member, as a rejection; at several, as one error that names each of them.
  */
+import { rejected } from '../client/common/abort.js'
 import { MqttError, textOf } from '../errors.js'
 
 /** Every member that was asked has failed, or one too many: `errors` in the order of the members, `members` by their names. */
@@ -18,6 +19,15 @@ export function membersError(what: string, failures: ReadonlyMap<string, unknown
     `${what}:\n${text}`,
   )
   return Object.assign(all, { members: Object.fromEntries(errors) })
+}
+
+/** What a call gives; one that throws rejects. */
+export function attempt<R>(call: () => Promise<R>): Promise<R> {
+  try {
+    return call()
+  } catch (error) {
+    return rejected(error)
+  }
 }
 
 /** Whatever a member rejected with, as an error of this package. */

@@ -4,6 +4,7 @@
 import type { PublishOptions } from '../client/api/index.js'
 import { aborted, deferred, onAbort, rejected } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
+import { attempt } from './failure.js'
 
 /** Calls that wait at most. */
 const mostWaiting = 10_000
@@ -18,7 +19,7 @@ export class Gate {
     const { promise, resolve, reject } = deferred<R>()
     const go = (): void => {
       stop()
-      call().then(resolve, reject)
+      attempt(call).then(resolve, reject)
     }
     this.#waiting.add(go)
     const stop = onAbort(signal, () => {

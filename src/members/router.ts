@@ -2,6 +2,7 @@
  * Chooses the member for each publish, and gives what was certainly not sent to another one.
  */
 import { silent } from '../client/common/abort.js'
+import { checkedTopic } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
 import { fnv1a, weight } from './hash.js'
 import type { Member, MemberClient } from './member.js'
@@ -51,9 +52,9 @@ export class Router<C extends MemberClient> {
     })
   }
 
-  /** The member for a publish of this topic; undefined when none is up. */
+  /** The member for a publish of this topic; undefined when none is up. @throws MqttError ERR_INVALID_TOPIC */
   choose(topic: string): Member<C> | undefined {
-    if (this.#routing === 'hash') return this.#owners.ownerOf(topic)
+    if (this.#routing === 'hash') return this.#owners.ownerOf(checkedTopic(topic))
     const up = this.#candidates()
     const after = up.indexOf(this.#last as Member<C>) + 1
     let best = up[after % up.length]
@@ -67,10 +68,11 @@ export class Router<C extends MemberClient> {
     return best
   }
 
-  /** Publishes to a member, or lets `none` do where none is up. */
+  /** Publishes to a member, or lets `none` do where none is up. @throws MqttError ERR_INVALID_TOPIC; what `none` throws */
   publish<R>(topic: string, signal: AbortSignal | undefined, send: (member: Member<C>) => Promise<R>, none: () => Promise<R>): Promise<R> {
     const sendTo = (member: Member<C> | undefined): Promise<R> => (member === undefined ? none() : send(member))
     if (this.#routing !== 'hash') return this.#sendToAny(topic, signal, sendTo)
+    checkedTopic(topic)
     this.#number += 1
     const again = (error: unknown, member: Member<C>): boolean => this.#movesOn(error, member)
     return this.#owners.run(topic, { number: this.#number, send: sendTo, again, signal })

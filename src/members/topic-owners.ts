@@ -5,6 +5,7 @@
  */
 import { aborted, assertNotAborted, deferred, onAbort, rejected } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
+import { attempt } from './failure.js'
 
 /** Calls that wait for the end of what another member has in flight. */
 const mostWaiting = 10_000
@@ -78,7 +79,7 @@ export class TopicOwners<M> {
     let entry = this.#topics.get(topic)
     if (entry === undefined) {
       const owner = this.#owning.choose(topic)
-      if (owner === undefined) return settle(open.call.send(undefined), open)
+      if (owner === undefined) return void attempt(() => open.call.send(undefined)).then(open.resolve, open.reject)
       entry = { owner, inFlight: 0, waiting: [] }
       this.#topics.set(topic, entry)
     } else if (this.#owning.leaves(entry.owner)) entry.owner = this.#owning.choose(topic) ?? entry.owner
@@ -95,7 +96,7 @@ export class TopicOwners<M> {
       else open.reject(error)
       this.#ended(topic, entry)
     }
-    open.call.send(owner).then((result) => {
+    attempt(() => open.call.send(owner)).then((result) => {
       open.resolve(result)
       this.#ended(topic, entry)
     }, failed)
@@ -127,8 +128,4 @@ export class TopicOwners<M> {
       this.#begin(topic, open)
     }
   }
-}
-
-function settle(promise: Promise<unknown>, { resolve, reject }: Open<unknown>): void {
-  promise.then(resolve, reject)
 }

@@ -19,7 +19,7 @@ import type {
 import { assertNotAborted, deferred, onAbort, rejected, silent, within } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { MqttError } from '../errors.js'
-import { membersError } from '../members/failure.js'
+import { attempt, membersError } from '../members/failure.js'
 import { Gate, signalOf } from '../members/gate.js'
 import type { MemberEvents } from '../members/listeners.js'
 import { Router } from '../members/router.js'
@@ -77,7 +77,7 @@ class PublisherPool implements Pool {
     if (this.#stopping) return rejected(new MqttError('ERR_CLOSED'))
     const first = this.#state === 'idle' ? this.#open() : this.#first
     const send = (): Promise<Receipt> => this.#publish(topic, payload, options)
-    return first === undefined ? send() : this.#early.run(send, signalOf(options))
+    return first === undefined ? attempt(send) : this.#early.run(send, signalOf(options))
   }
 
   post(topic: string, payload: Payload): boolean {

@@ -222,6 +222,14 @@ describe('one member for each publish', () => {
   })
 })
 
+it.each(['round-robin', 'hash'] as const)('%s: what is no topic is refused', async (routing) => {
+  await rig.start('a', 'b')
+  const group = rig.group({ names: ['a', 'b'], routing })
+  await group.connect()
+  expect(await endOf(group.publish(undefined as never, 'x'))).toBe('ERR_INVALID_TOPIC')
+  expect(() => group.post(undefined as never, 'x')).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+})
+
 describe('members that come and go', () => {
   it('a new one connects, and has the subscriptions on all', async () => {
     await rig.start('eu', 'us')

@@ -129,3 +129,20 @@ it('lets no more than 10,000 calls wait', async () => {
   await turns()
   expect(rig.sent).toHaveLength(10_001)
 })
+
+it('a call that throws rejects, and those behind it go on', async () => {
+  const owners = new TopicOwners<string>({ choose: () => 'a', takes: () => true, leaves: () => false })
+  const fail = (): Promise<string> => {
+    throw new TypeError('no promise')
+  }
+  const call = (number: number, send: () => Promise<string>): Call<string, string> => ({ number, send, again: () => false, signal: undefined })
+  const first = owners.run('t', call(1, fail))
+  expect(
+    await owners.run(
+      't',
+      call(2, () => Promise.resolve('sent')),
+    ),
+  ).toBe('sent')
+  await expect(first).rejects.toThrow('no promise')
+  expect(owners.size).toBe(0)
+})

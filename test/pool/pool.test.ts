@@ -145,6 +145,32 @@ describe('a pool', () => {
     expect([pool.size, second?.client.state]).toEqual([1, 'closed'])
   })
 
+  it.each(['round-robin', 'hash'] as const)(
+    '%s: what is no topic is refused, before the first connection and behind it; others go on',
+    async (routing) => {
+      const pool = makePool({ size: 2, routing })
+      const early = [codeOf(pool.publish(undefined as never, 'x')), codeOf(pool.publish('t', 'x', { qos: 1 }))]
+      expect(await world.until(Promise.all(early))).toEqual(['ERR_INVALID_TOPIC', 'fulfilled'])
+      expect(await codeOf(pool.publish(undefined as never, 'x'))).toBe('ERR_INVALID_TOPIC')
+      expect(() => pool.post(undefined as never, 'x')).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+    },
+  )
+
+  it.each(['round-robin', 'hash'] as const)('%s: a fallback that throws is what the publish rejects with', async (routing) => {
+    world.cut()
+    const fallback = {
+      ordered: true,
+      writable: Promise.resolve(),
+      publish(): never {
+        throw new Error('full')
+      },
+    }
+    const pool = makePool({ size: 2, routing, fallback })
+    const early = ['a', 'b'].map((topic) => pool.publish(topic, 'x').catch((error: Error) => error.message))
+    expect(await world.until(Promise.all(early))).toEqual(['full', 'full'])
+    await expect(pool.publish('a', 'x')).rejects.toThrow('full')
+  })
+
   it('says who failed where no connection can be had, and goes on trying', async () => {
     const mend = world.cut()
     const pool = makePool({ size: 2 })
