@@ -9,6 +9,7 @@ import { givenBytes } from '../client/common/schema.js'
 import { MqttError } from '../errors.js'
 import { asMqttError, membersError } from '../members/failure.js'
 import type { Member } from '../members/member.js'
+import type { Time } from '../members/time.js'
 import type { GroupReceipt, MemberResult } from './types.js'
 
 /** A payload that the caller may change. */
@@ -25,9 +26,11 @@ async function afterRefusals(): Promise<void> {
 export class Broadcasts {
   readonly #open = new Set<Broadcast>()
   readonly #stalledAfter: number
+  readonly #time: () => Time
 
-  constructor(stalledAfter: number) {
+  constructor(stalledAfter: number, time: () => Time) {
     this.#stalledAfter = stalledAfter
+    this.#time = time
   }
 
   /** Publishes to these members. @param offline what becomes of members that are not connected */
@@ -40,14 +43,14 @@ export class Broadcasts {
   ): Promise<GroupReceipt> {
     const broadcast = new Broadcast(() => {
       this.#open.delete(broadcast)
-      clearTimeout(timer)
+      cancel?.()
     })
     for (const member of members) broadcast.add(member, offline, topic, payload, options)
-    let timer: ReturnType<typeof setTimeout> | undefined
+    let cancel: (() => void) | undefined
     broadcast.look()
     if (!broadcast.settled) {
       this.#open.add(broadcast)
-      timer = setTimeout(() => broadcast.handleImpatience(), this.#stalledAfter)
+      cancel = this.#time().setTimer(() => broadcast.handleImpatience(), this.#stalledAfter)
     }
     return broadcast.promise
   }

@@ -1,9 +1,17 @@
 /**
  * Tells messages that came by another member before.
  */
+import type { Time } from '../members/time.js'
 import type { CheckedDeduplication } from './options.js'
 import { SeenKeys } from './seen-keys.js'
 import type { GroupMessage } from './types.js'
+
+/** What all that reads in a group has in common. */
+export interface GroupCommon {
+  /** Duplicates that all of it left out. */
+  readonly total: { duplicates: number }
+  readonly time: () => Time
+}
 
 /** Tells messages that were here before; they are acknowledged. */
 export class Duplicates {
@@ -12,11 +20,10 @@ export class Duplicates {
   readonly #key: CheckedDeduplication['key'] | undefined
   readonly #total: { duplicates: number }
 
-  /** @param total where duplicates of all are counted */
-  constructor(given: CheckedDeduplication | undefined, total: { duplicates: number }) {
-    this.#seen = given && new SeenKeys(given.window, given.limit)
+  constructor(given: CheckedDeduplication | undefined, group: GroupCommon) {
+    this.#seen = given && new SeenKeys(given.window, given.limit, () => group.time().now())
     this.#key = given?.key
-    this.#total = total
+    this.#total = group.total
   }
 
   /** The key of a message that is new, in an array; undefined where it was here before. */

@@ -7,6 +7,7 @@
 import type { NextOptions, Subscription } from '../client/api/index.js'
 import { aborted, type Deferred, deferred, onAbort, silent } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
+import type { Time } from '../members/time.js'
 import type { Duplicates } from './duplicates.js'
 import type { GroupMessage } from './types.js'
 
@@ -36,14 +37,16 @@ export class Merge {
   /** Asking for a message acknowledges those before. */
   readonly automatic: boolean
   readonly #duplicates: Duplicates
+  readonly #time: () => Time
   /** Handed out, and acknowledged by asking for more. */
   #turn: GroupMessage[] = []
   /** The source whose turn it is. */
   #at = 0
   #waiter: { readonly outcome: Deferred<GroupMessage | undefined>; readonly stop: () => void } | undefined
 
-  constructor(automatic: boolean, duplicates: Duplicates) {
+  constructor(automatic: boolean, duplicates: Duplicates, time: () => Time) {
     this.automatic = automatic
+    this.#time = time
     this.#duplicates = duplicates
   }
 
@@ -106,10 +109,11 @@ export class Merge {
       this.#settled()
       outcome.reject(error)
     }
-    const timer = timeout === undefined ? undefined : setTimeout(() => fail(new MqttError('ERR_TIMEOUT')), timeout)
+    const late = (): void => fail(new MqttError('ERR_TIMEOUT', `no message in ${timeout} ms`))
+    const cancel = timeout === undefined ? undefined : this.#time().setTimer(late, timeout)
     const unwatch = onAbort(signal, () => fail(aborted(signal)))
     const stop = (): void => {
-      clearTimeout(timer)
+      cancel?.()
       unwatch()
     }
     this.#waiter = { outcome, stop }

@@ -5,7 +5,7 @@ import type { Filters, Handling, ListenOptions, Subscriber } from '../client/api
 import { type Deferred, deferred, onAbort, silent } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { failuresOf, membersError } from '../members/failure.js'
-import { Duplicates } from './duplicates.js'
+import { Duplicates, type GroupCommon } from './duplicates.js'
 import { named } from './merge.js'
 import type { CheckedReading } from './options.js'
 import type { GroupGrant, GroupHandling, GroupMessage } from './types.js'
@@ -43,14 +43,14 @@ export class MergedHandling implements GroupHandling {
     filters: Filters,
     handler: (message: GroupMessage) => unknown,
     reading: CheckedReading<ListenOptions>,
-    total: { duplicates: number },
+    group: GroupCommon,
     over: () => void,
   ) {
     this.all = reading.members === undefined
     this.#filters = filters
     this.#handler = handler
     this.#reading = reading
-    this.#duplicates = new Duplicates(reading.deduplicate, total)
+    this.#duplicates = new Duplicates(reading.deduplicate, group)
     const { signal } = reading.options
     const forget = onAbort(signal, () => this.#stop.abort(signal?.reason))
     this.#over = () => {

@@ -9,7 +9,7 @@ import { iteration, streamOf } from '../client/delivery/iteration.js'
 import { nextOptions } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
 import { failuresOf, membersError } from '../members/failure.js'
-import { Duplicates } from './duplicates.js'
+import { Duplicates, type GroupCommon } from './duplicates.js'
 import { Merge, type Source } from './merge.js'
 import type { CheckedReading } from './options.js'
 import type { GroupGrant, GroupMessage, GroupSubscription } from './types.js'
@@ -35,12 +35,12 @@ export class MergedSubscription implements GroupSubscription {
   #failureTold = false
   #ready: Promise<GroupSubscription> | undefined
 
-  constructor(filters: Filters, reading: CheckedReading<SubscribeOptions>, total: { duplicates: number }, over: () => void) {
+  constructor(filters: Filters, reading: CheckedReading<SubscribeOptions>, group: GroupCommon, over: () => void) {
     this.all = reading.members === undefined
     this.#filters = filters
     this.#reading = reading
-    this.#duplicates = new Duplicates(reading.deduplicate, total)
-    this.#merge = new Merge((reading.options.ack ?? 'auto') === 'auto', this.#duplicates)
+    this.#duplicates = new Duplicates(reading.deduplicate, group)
+    this.#merge = new Merge((reading.options.ack ?? 'auto') === 'auto', this.#duplicates, group.time)
     this.#over = over
   }
 

@@ -25,7 +25,7 @@ export class GroupPublishing {
     const { onLost, stalledAfter } = config
     this.#roster = roster
     this.#config = config
-    this.#broadcasts = new Broadcasts(stalledAfter)
+    this.#broadcasts = new Broadcasts(stalledAfter, () => roster.time)
     const all = (): Iterable<Member> => roster.all
     this.#routers = { 'round-robin': new Router(all, 'round-robin', onLost), hash: new Router(all, 'hash', onLost) }
   }

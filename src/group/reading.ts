@@ -5,6 +5,7 @@ import type { Filters, ListenOptions, SubscribeOptions } from '../client/api/ind
 import { silent } from '../client/common/abort.js'
 import { assertHandler } from '../client/common/schema.js'
 import type { Member } from '../members/member.js'
+import type { GroupCommon } from './duplicates.js'
 import { MergedHandling } from './merged-handling.js'
 import { MergedSubscription } from './merged-subscription.js'
 import { readingCall } from './options.js'
@@ -15,17 +16,19 @@ import type { GroupHandling, GroupListenOptions, GroupMessage, GroupSubscribeOpt
 export class GroupReading {
   /** Messages that were left out, in all. */
   readonly total = { duplicates: 0 }
+  readonly #common: GroupCommon
   readonly #roster: Roster
   readonly #open = new Set<MergedSubscription | MergedHandling>()
 
   constructor(roster: Roster) {
     this.#roster = roster
+    this.#common = { total: this.total, time: () => roster.time }
   }
 
   subscription(filters: Filters, options: GroupSubscribeOptions | undefined): GroupSubscription {
     const reading = readingCall<SubscribeOptions>(options)
     const members = this.#roster.readers(reading.members)
-    const merged = new MergedSubscription(filters, reading, this.total, () => this.#open.delete(merged))
+    const merged = new MergedSubscription(filters, reading, this.#common, () => this.#open.delete(merged))
     try {
       for (const member of members) merged.add(member)
     } catch (error) {
@@ -40,7 +43,7 @@ export class GroupReading {
     assertHandler(handler, 'handler')
     const reading = readingCall<ListenOptions>(options)
     const members = this.#roster.readers(reading.members)
-    const merged = new MergedHandling(filters, handler, reading, this.total, () => this.#open.delete(merged))
+    const merged = new MergedHandling(filters, handler, reading, this.#common, () => this.#open.delete(merged))
     for (const member of members) merged.add(member)
     this.#open.add(merged)
     return merged.granting()

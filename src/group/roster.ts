@@ -4,6 +4,7 @@
 import type { Subscriber } from '../client/api/index.js'
 import { invalid } from '../client/common/schema.js'
 import type { Member, MemberClient } from '../members/member.js'
+import { type Time, timeOf } from '../members/time.js'
 
 /** A client that subscribes. */
 export type ReadingClient = MemberClient & Subscriber
@@ -22,6 +23,12 @@ export class Roster {
   /** All of them. */
   get all(): readonly Member[] {
     return [...this.#members.values()]
+  }
+
+  /** The time of the group: that of its first member. */
+  get time(): Time {
+    const [first] = this.#members.values()
+    return first?.time ?? timeOf(undefined)
   }
 
   get(name: string): Member | undefined {

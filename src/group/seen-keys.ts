@@ -10,7 +10,7 @@ export class SeenKeys {
   readonly #limit: number
   readonly #now: () => number
 
-  constructor(window: number, limit: number, now: () => number = () => performance.now()) {
+  constructor(window: number, limit: number, now: () => number) {
     this.#window = window
     this.#limit = limit
     this.#now = now

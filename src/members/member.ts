@@ -14,6 +14,7 @@ import type {
 } from '../client/api/index.js'
 import { deferred, silent, within } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
+import { type Time, timeOf } from './time.js'
 
 /** What a member has to do: clients and pools do it. */
 export interface MemberClient {
@@ -39,6 +40,8 @@ export interface MemberClient {
 export class Member<C extends MemberClient = MemberClient> {
   readonly name: string
   readonly client: C
+  /** The time that its client has. */
+  readonly time: Time
   /** Publishes that were handed to it and have not settled. */
   inFlight = 0
   /** It takes nothing new: it was removed. */
@@ -52,6 +55,7 @@ export class Member<C extends MemberClient = MemberClient> {
   constructor(name: string, client: C) {
     this.name = name
     this.client = client
+    this.time = timeOf(client)
     client.on('connect', () => {
       this.error = undefined
       this.stalled = false

@@ -24,6 +24,7 @@ import { Gate, signalOf } from '../members/gate.js'
 import type { MemberEvents } from '../members/listeners.js'
 import { Router } from '../members/router.js'
 import { Readiness, stateOf, storyOf } from '../members/standing.js'
+import { type Time, timeOf } from '../members/time.js'
 import { type MakeClient, PoolConnections, type PooledClient } from './connections.js'
 import { connectCall, type PoolConfig, poolConfig, poolSize } from './options.js'
 import type { Pool, PoolMember, PoolOptions, PoolStats } from './types.js'
@@ -118,14 +119,15 @@ class PublisherPool implements Pool {
   }
 
   async drain(options?: DisconnectOptions): Promise<void> {
-    const since = performance.now()
+    const time = timeOf(this.#connections.all[0]?.client)
+    const since = time.now()
     const { timeout = 5000, signal } = options ?? {}
     if (this.#first !== undefined && this.#state !== 'ended') {
       // What was published before the first connection waits for it.
       this.#state = 'draining'
-      await settledWithin(this.#first, timeout, signal)
+      await settledWithin(this.#first, time, timeout, signal)
     }
-    const left = Math.max(0, Math.floor(timeout - (performance.now() - since)))
+    const left = Math.max(0, Math.floor(timeout - (time.now() - since)))
     await this.#end((client) => client.drain({ ...options, timeout: left }))
   }
 
@@ -209,11 +211,11 @@ class PublisherPool implements Pool {
 }
 
 /** Fulfils when the promise has settled, or no time is left. */
-async function settledWithin(promise: Promise<unknown>, time: unknown, signal: AbortSignal | undefined): Promise<void> {
+async function settledWithin(promise: Promise<unknown>, time: Time, timeout: number, signal: AbortSignal | undefined): Promise<void> {
   const over = deferred<void>()
-  const timer = setTimeout(over.resolve, typeof time === 'number' ? time : 0)
+  const cancel = time.setTimer(over.resolve, timeout)
   const stop = onAbort(signal, over.resolve as () => void)
   await Promise.race([promise.catch(() => undefined), over.promise])
-  clearTimeout(timer)
+  cancel()
   stop()
 }

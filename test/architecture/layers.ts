@@ -25,7 +25,7 @@ const rules: Readonly<Record<string, Rule>> = {
   'store/base': { values: [] },
   store: { values: ['store/base', 'common', 'durable'] },
   queue: { values: ['wire', 'common', 'parsing', 'store/base'], types: ['api'] },
-  members: { values: ['common', 'parsing'], types: ['api'] },
+  members: { values: ['common', 'platform', 'parsing'], types: ['api'] },
   pool: { values: ['common', 'members'], types: ['api'] },
   tracing: { values: ['common'], types: ['api'] },
   group: { values: ['common', 'parsing', 'delivery', 'members'], types: ['api'] },

@@ -54,6 +54,7 @@ describe('a subscription', () => {
     const last = subscription.next({ timeout: 5 })
     await rig.world.pass(1)
     expect(settled).toEqual(['a 1', 'b 1'])
+    await rig.world.pass(5)
     expect(await endOf(last)).toBe('ERR_TIMEOUT')
   })
 
@@ -90,6 +91,22 @@ describe('a subscription', () => {
     const more: string[] = []
     for (let message = subscription.read(); message !== undefined; message = subscription.read()) more.push(message.text())
     expect(more.sort()).toEqual(['1', '4'])
+  })
+
+  it('the window and the timeout of next() are time of the clients', async () => {
+    const subscription = await group.subscribe('t', { qos: 1, deduplicate: { key: (message) => message.text(), window: 1000 } })
+    send('a', '1')
+    await rig.world.pass(999)
+    send('b', '1')
+    await rig.world.pass(1)
+    expect([subscription.read()?.text(), subscription.read(), subscription.duplicates]).toEqual(['1', undefined, 1])
+    await rig.world.pass(1000)
+    send('b', '1')
+    await rig.world.pass(1)
+    expect([subscription.read()?.text(), subscription.duplicates]).toEqual(['1', 1])
+    const late = endOf(subscription.next({ timeout: 3_600_000 }))
+    await rig.world.pass(3_600_000)
+    expect(await late).toBe('ERR_TIMEOUT')
   })
 
   it('a key function that throws is what next() rejects with, and the message is not lost', async () => {

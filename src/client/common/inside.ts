@@ -46,6 +46,7 @@ export interface Behind {
     /** Undefined until the store was read. */
     readonly keeper?: EntryPublisher | undefined
   }
+  /** Monotonic milliseconds, and timers. */
   readonly platform?: { now(): number; setTimer(callback: () => void, delay: number): () => void }
   readonly registry?: { readonly membership: ShareBook }
   readonly session?: PingedSession

@@ -1,7 +1,7 @@
 /**
  * The parts of a platform that every runtime has under the same names: time, randomness, timers, microtasks.
  *
- * Only the entry files use it; whatever differs between runtimes stays with them.
+ * The entry files use it, and who stands on clients that do not tell their time; whatever differs between runtimes stays with the entry files.
  */
 import type { Platform } from './platform.js'
 
