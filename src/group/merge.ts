@@ -1,11 +1,12 @@
 /**
  * The messages of several subscriptions, one after the other: each subscription in its turn, as long as it has messages.
  *
- * Under automatic acks asking for a message acknowledges those before, whoever they came from. Of each subscription at most one message is taken before
- * somebody asks for it, and only while somebody waits. One that ends leaves the others going.
+ * Asking for a message ends the turn of those before, whoever they came from; under automatic acks that acknowledges them. Of each subscription at most
+ * one message is taken before somebody asks for it, and only while somebody waits. One that ends leaves the others going.
  */
 import type { NextOptions, Subscription } from '../client/api/index.js'
 import { aborted, type Deferred, deferred, onAbort, silent } from '../client/common/abort.js'
+import { type BehindSubscription, inside } from '../client/common/inside.js'
 import { MqttError } from '../errors.js'
 import type { Time } from '../members/time.js'
 import type { Duplicates } from './duplicates.js'
@@ -16,12 +17,19 @@ export interface Source {
   /** Name of the member. */
   readonly name: string
   readonly from: Subscription
+  /** What is behind it, in clients of this package. */
+  readonly behind: BehindSubscription | undefined
   /** Taken while somebody waited, who got another one. */
   ready: GroupMessage | undefined
   /** It is being waited for. */
   waiting: boolean
   /** It has ended: with an error, or undefined. */
   end: { readonly error: unknown } | undefined
+}
+
+interface Waiter {
+  readonly outcome: Deferred<GroupMessage | undefined>
+  stop: () => void
 }
 
 /** The name of its member on a message. */
@@ -38,24 +46,25 @@ export class Merge {
   readonly automatic: boolean
   readonly #duplicates: Duplicates
   readonly #time: () => Time
-  /** Handed out, and acknowledged by asking for more. */
-  #turn: GroupMessage[] = []
+  /** Handed out since somebody asked last. */
+  #turn: { readonly source: Source; readonly message: GroupMessage }[] = []
   /** The source whose turn it is. */
   #at = 0
-  #waiter: { readonly outcome: Deferred<GroupMessage | undefined>; readonly stop: () => void } | undefined
+  readonly #waiters = new Set<Waiter>()
 
   constructor(automatic: boolean, duplicates: Duplicates, time: () => Time) {
     this.automatic = automatic
-    this.#time = time
     this.#duplicates = duplicates
+    this.#time = time
   }
 
   /** One more. */
   add(name: string, from: Subscription): Source {
-    const source: Source = { name, from, ready: undefined, waiting: false, end: undefined }
+    const behind = (from as { [inside]?(): BehindSubscription })[inside]?.()
+    const source: Source = { name, from, behind, ready: undefined, waiting: false, end: undefined }
     this.sources.push(source)
     silent(from.ready)
-    if (this.#waiter !== undefined) this.#wait(source)
+    if (this.#waiters.size > 0) this.#wait(source)
     return source
   }
 
@@ -77,8 +86,8 @@ export class Merge {
 
   /** A message that is there; the turn before is over. @throws MqttError ERR_CONCURRENT_NEXT; what a key function throws */
   read(): GroupMessage | undefined {
-    if (this.#waiter !== undefined) throw new MqttError('ERR_CONCURRENT_NEXT')
-    this.endTurn()
+    if (this.automatic && this.#waiters.size > 0) throw new MqttError('ERR_CONCURRENT_NEXT')
+    this.#endTurn()
     return this.more()
   }
 
@@ -89,7 +98,8 @@ export class Merge {
       const index = (this.#at + step) % count
       const source = this.sources[index] as Source
       for (let message = this.#takeFrom(source); message !== undefined; message = this.#takeFrom(source)) {
-        if (!this.#admits(message)) continue
+        this.#turn.push({ source, message })
+        if (this.#isDuplicate(message)) continue
         this.#at = (index + 1) % count
         return message
       }
@@ -97,26 +107,22 @@ export class Merge {
     return undefined
   }
 
-  /** What was handed out is acknowledged. */
-  endTurn(): void {
-    for (const message of this.#turn.splice(0)) message.ack()
-  }
-
-  /** Waits for a message; undefined when there is none any more. @throws MqttError ERR_TIMEOUT, ERR_ABORTED */
+  /** Waits for a message, behind those who wait already; undefined when there is none any more. @throws MqttError ERR_TIMEOUT, ERR_ABORTED */
   wait({ signal, timeout }: NextOptions): Promise<GroupMessage | undefined> {
     const outcome = deferred<GroupMessage | undefined>()
+    const waiter: Waiter = { outcome, stop: () => undefined }
+    this.#waiters.add(waiter)
     const fail = (error: MqttError): void => {
-      this.#settled()
+      this.#settled(waiter)
       outcome.reject(error)
     }
     const late = (): void => fail(new MqttError('ERR_TIMEOUT', `no message in ${timeout} ms`))
     const cancel = timeout === undefined ? undefined : this.#time().setTimer(late, timeout)
     const unwatch = onAbort(signal, () => fail(aborted(signal)))
-    const stop = (): void => {
+    waiter.stop = () => {
       cancel?.()
       unwatch()
     }
-    this.#waiter = { outcome, stop }
     for (const source of this.sources) this.#wait(source)
     return outcome.promise
   }
@@ -125,38 +131,38 @@ export class Merge {
   stop(): void {
     this.ended = true
     this.#turn = []
-    this.#settled()?.resolve(undefined)
+    this.#look()
+  }
+
+  // What was taken and not handed out is in the turn of nobody.
+  #endTurn(): void {
+    for (const { source, message } of this.#turn.splice(0)) {
+      if (this.automatic) message.ack()
+      if (source.ready === undefined) source.behind?.endTurn()
+    }
   }
 
   #takeFrom(source: Source): GroupMessage | undefined {
-    const { ready } = source
+    const { ready, behind, from, name } = source
     if (this.ended) return undefined
     source.ready = undefined
     if (ready !== undefined) return ready
     if (source.waiting || source.end !== undefined) return undefined
-    const message = source.from.read()
-    return message && named(message, source.name)
+    const message = behind === undefined ? from.read() : behind.take()
+    return message && named(message, name)
   }
 
-  // A duplicate is done with.
-  #admits(message: GroupMessage): boolean {
-    let admitted: readonly [unknown] | undefined
-    try {
-      admitted = this.#duplicates.admit(message)
-    } catch (error) {
-      this.#turn.push(message)
-      throw error
-    }
-    if (admitted === undefined) message.ack()
-    else if (this.automatic) this.#turn.push(message)
-    return admitted !== undefined
+  // One is done with.
+  #isDuplicate(message: GroupMessage): boolean {
+    if (this.#duplicates.admit(message) !== undefined) return false
+    message.ack()
+    return true
   }
 
-  #settled(): Deferred<GroupMessage | undefined> | undefined {
-    const waiter = this.#waiter
-    this.#waiter = undefined
-    waiter?.stop()
-    return waiter?.outcome
+  #settled(waiter: Waiter): Deferred<GroupMessage | undefined> {
+    this.#waiters.delete(waiter)
+    waiter.stop()
+    return waiter.outcome
   }
 
   #wait(source: Source): void {
@@ -179,17 +185,15 @@ export class Merge {
 
   // Somebody may wait for what has come.
   #look(): void {
-    if (this.#waiter === undefined) return
-    try {
-      const message = this.more()
-      if (message !== undefined) return this.#settled()?.resolve(message)
-    } catch (error) {
-      return this.#settled()?.reject(error)
+    for (const waiter of this.#waiters) {
+      try {
+        const message = this.more()
+        if (message === undefined && !this.over) break
+        this.#settled(waiter).resolve(message)
+      } catch (error) {
+        this.#settled(waiter).reject(error)
+      }
     }
-    if (!this.over) {
-      for (const source of this.sources) this.#wait(source)
-      return
-    }
-    this.#settled()?.resolve(undefined)
+    if (this.#waiters.size > 0) for (const source of this.sources) this.#wait(source)
   }
 }

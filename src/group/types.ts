@@ -110,7 +110,10 @@ export interface GroupPublishOptions extends PublishOptions {
 
 /** How messages that come by several members are told apart. */
 export interface Deduplication {
-  /** What is the same for the same message. Messages for which it gives undefined are never duplicates. */
+  /**
+   * What is the same for the same message. Messages for which it gives undefined are never duplicates. What it throws `next()` rejects with, in place of
+   * the message: asking for the next one acknowledges that too, but under `ack: 'manual'` it stays unacknowledged.
+   */
   readonly key: (message: GroupMessage) => unknown
   /** Milliseconds for which a key is remembered, 1 to 2,147,483,647. */
   readonly window: number

@@ -16,6 +16,13 @@ afterEach(() => rig.stop())
 const send = (name: string, ...texts: readonly string[]): void => {
   for (const payload of texts) rig.brokers[name]?.publish({ topic: 't', payload, qos: 1 })
 }
+/** Notes the end of each message of a member. */
+function watch(name: string, settled: string[]): void {
+  const { client } = group.member(name) as GroupMember
+  const use = { deliver: (_: GroupMessage, end: Promise<unknown>) => void end.then(() => settled.push(name)) }
+  ;(client as unknown as { use(hooks: object): void }).use(use)
+}
+
 const textOf = (message: GroupMessage | undefined): string => (message === undefined ? 'end' : `${message.member} ${message.text()}`)
 
 describe('a subscription', () => {
@@ -36,10 +43,7 @@ describe('a subscription', () => {
   it('acknowledges a message when the next one is asked for, whoever that comes from, and none that nobody was given', async () => {
     const settled: string[] = []
     const subscription = await group.subscribe('t', { qos: 1 })
-    for (const name of ['a', 'b'])
-      ((group.member(name) as GroupMember).client as unknown as { use(hooks: object): void }).use({
-        deliver: (message: GroupMessage, end: Promise<unknown>) => void end.then(() => settled.push(`${name} ${message.text()}`)),
-      })
+    for (const name of ['a', 'b']) watch(name, settled)
     const first = subscription.next()
     send('a', '1')
     send('b', '1')
@@ -50,10 +54,10 @@ describe('a subscription', () => {
     expect(settled).toEqual([])
     expect(textOf(await subscription.next())).toBe('b 1')
     await rig.world.pass(1)
-    expect(settled).toEqual(['a 1'])
+    expect(settled).toEqual(['a'])
     const last = subscription.next({ timeout: 5 })
     await rig.world.pass(1)
-    expect(settled).toEqual(['a 1', 'b 1'])
+    expect(settled).toEqual(['a', 'b'])
     await rig.world.pass(5)
     expect(await endOf(last)).toBe('ERR_TIMEOUT')
   })
@@ -200,6 +204,56 @@ describe('a subscription', () => {
     const { value } = await reader.read()
     expect([value?.member, value?.ack()]).toEqual(['b', true])
     await reader.cancel()
+  })
+
+  it('a batch is acknowledged when the next one is asked for, and can be read until then', async () => {
+    const settled: string[] = []
+    for (const name of ['a', 'b']) watch(name, settled)
+    const batches = (await group.subscribe('t', { qos: 1, lifetime: 'borrowed' })).batches(3)
+    send('a', '1', '2', '3')
+    send('b', '1')
+    await rig.world.pass(1)
+    const { value } = await batches.next()
+    await rig.world.pass(1)
+    expect([value.map(textOf), settled]).toEqual([['a 1', 'b 1', 'a 2'], []])
+    expect((await batches.next()).value.map(textOf)).toEqual(['a 3'])
+    await rig.world.pass(1)
+    expect(settled.sort()).toEqual(['a', 'a', 'b'])
+    await batches.return?.()
+  })
+
+  it.each(['manual', 'on-receive'] as const)('%s: several may read, each message goes to one of them', async (ack) => {
+    const subscription = await group.subscribe('t', { qos: 1, ack })
+    const got: string[] = []
+    const worker = async (name: string): Promise<void> => {
+      for await (const message of subscription) {
+        await rig.world.sleep(20)
+        got.push(`${name} ${textOf(message)}`)
+        message.ack()
+      }
+    }
+    const workers = ['A', 'B'].map(worker)
+    await rig.world.pass(1)
+    send('a', '1', '2')
+    send('b', '1', '2')
+    await rig.world.pass(100)
+    expect([got.map((text) => text.slice(2)).sort(), new Set(got.map(([name]) => name))]).toEqual([['a 1', 'a 2', 'b 1', 'b 2'], new Set(['A', 'B'])])
+    await rig.world.until(group.disconnect())
+    await Promise.all(workers)
+  })
+
+  it('manual: a message whose key throws is not acknowledged', async () => {
+    const settled: string[] = []
+    watch('a', settled)
+    const deduplicate = { key: (message: GroupMessage) => (message.json() as { id: number }).id, window: 1000 }
+    const subscription = await group.subscribe('t', { qos: 1, ack: 'manual', deduplicate })
+    send('a', 'no json', '2')
+    await rig.world.pass(1)
+    await expect(subscription.next()).rejects.toThrow(SyntaxError)
+    expect(textOf(await subscription.next())).toBe('a 2')
+    expect(subscription.read()).toBeUndefined()
+    await rig.world.pass(1)
+    expect(settled).toEqual([])
   })
 
   it('unsubscribes on every member', async () => {

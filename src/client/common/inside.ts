@@ -2,7 +2,7 @@
  * What stands on top of clients asks of them besides their public side, under symbols: typed topics, queues, and the interface of another library.
  */
 import type { Store, StoreOperation } from '../../store/base/store.js'
-import type { ClientEvents, PublishOptions, Receipt } from '../api/index.js'
+import type { ClientEvents, Message, PublishOptions, Receipt } from '../api/index.js'
 
 /** The name of the method; the same in every copy of the package. */
 export const inside: unique symbol = Symbol.for('mqwire.inside') as never
@@ -86,6 +86,14 @@ export interface ShareReader {
   /** It has a message in hand. */
   readonly busy: boolean
   readonly outstanding: { readonly messages: readonly unknown[] }
+}
+
+/** What is behind a subscription of the same copy of the package, for who reads several as one. */
+export interface BehindSubscription {
+  /** The next message that waits, in the turn that runs. */
+  take(): Message | undefined
+  /** The turn is over. */
+  endTurn(): void
 }
 
 /** What it gives. */

@@ -8,6 +8,7 @@ import { Printed } from '../../printing.js'
 import type { Grant, Message, NextOptions, Subscription } from '../api/index.js'
 import { assertNotAborted, silent } from '../common/abort.js'
 import { asyncDisposeSymbol } from '../common/dispose.js'
+import { type BehindSubscription, inside } from '../common/inside.js'
 import { invalid } from '../common/schema.js'
 import { nextOptions } from '../parsing/requests.js'
 import type { Consumer } from './consumer.js'
@@ -108,6 +109,10 @@ export class SubscriptionHandle extends Printed implements Subscription {
   [asyncDisposeSymbol](): Promise<void> {
     this.#consumer.leave()
     return Promise.resolve()
+  }
+
+  [inside](): BehindSubscription {
+    return this.#consumer
   }
 
   // What `next()` would give without waiting, where it would.
