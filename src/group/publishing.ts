@@ -5,7 +5,7 @@ import type { Payload } from '../client/api/index.js'
 import { rejected } from '../client/common/abort.js'
 import { invalid } from '../client/common/schema.js'
 import { MqttError } from '../errors.js'
-import { signalOf } from '../members/gate.js'
+import { Asked } from '../members/asked.js'
 import type { Member, MemberClient } from '../members/member.js'
 import { Router } from '../members/router.js'
 import { storyOf } from '../members/standing.js'
@@ -48,10 +48,10 @@ export class GroupPublishing {
       return this.#broadcasts.publish(members, this.#config.offline, topic, ownPayload(payload), options)
     }
     if (names !== undefined) invalid('members', "left out, unless routing is 'broadcast'")
+    const asked = new Asked(topic, payload, options, this.#roster.time)
     return this.#routers[routing].publish<GroupReceipt>(
-      topic,
-      signalOf(options),
-      (member) => member.publish(topic, payload, options).then((value) => ({ members: { [member.name]: { status: 'fulfilled', value } } })),
+      asked,
+      (member) => member.publish(topic, payload, asked.options).then((value) => ({ members: { [member.name]: { status: 'fulfilled', value } } })),
       () => rejected(new MqttError('ERR_NO_HEALTHY_PUBLISHERS', `no member is connected:\n${storyOf(this.#roster.all)}`)),
     )
   }

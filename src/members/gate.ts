@@ -1,9 +1,9 @@
 /**
  * Holds calls back until the first connection is up or has failed, and lets them go in their order.
  */
-import type { PublishOptions } from '../client/api/index.js'
-import { aborted, deferred, onAbort, rejected } from '../client/common/abort.js'
+import { deferred, rejected } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
+import type { Patience } from './asked.js'
 import { attempt } from './failure.js'
 
 /** Calls that wait at most. */
@@ -13,8 +13,8 @@ const mostWaiting = 10_000
 export class Gate {
   readonly #waiting = new Set<() => void>()
 
-  /** Calls when it opens. @throws MqttError ERR_QUEUE_FULL, ERR_ABORTED, and what the call rejects with */
-  run<R>(call: () => Promise<R>, signal: AbortSignal | undefined): Promise<R> {
+  /** Calls when it opens. @throws MqttError ERR_QUEUE_FULL, ERR_ABORTED, ERR_EXPIRED, and what the call rejects with */
+  run<R>(call: () => Promise<R>, patience: Patience): Promise<R> {
     if (this.#waiting.size >= mostWaiting) return rejected(new MqttError('ERR_QUEUE_FULL', 'as many wait for the first connection already'))
     const { promise, resolve, reject } = deferred<R>()
     const go = (): void => {
@@ -22,8 +22,8 @@ export class Gate {
       attempt(call).then(resolve, reject)
     }
     this.#waiting.add(go)
-    const stop = onAbort(signal, () => {
-      if (this.#waiting.delete(go)) reject(aborted(signal))
+    const stop = patience.watch((error) => {
+      if (this.#waiting.delete(go)) reject(error)
     })
     return promise
   }
@@ -34,10 +34,4 @@ export class Gate {
     this.#waiting.clear()
     for (const go of all) go()
   }
-}
-
-/** The signal of a call, if it is one; what is none, the client refuses. */
-export function signalOf(options: PublishOptions | undefined): AbortSignal | undefined {
-  const signal: unknown = options?.signal
-  return typeof signal === 'object' && signal !== null && 'addEventListener' in signal ? (signal as AbortSignal) : undefined
 }

@@ -4,6 +4,7 @@
 import { silent } from '../client/common/abort.js'
 import { checkedTopic } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
+import type { Asked } from './asked.js'
 import { fnv1a, weight } from './hash.js'
 import type { Member, MemberClient } from './member.js'
 import { TopicOwners } from './topic-owners.js'
@@ -68,24 +69,23 @@ export class Router<C extends MemberClient> {
     return best
   }
 
-  /** Publishes to a member, or lets `none` do where none is up. @throws MqttError ERR_INVALID_TOPIC; what `none` throws */
-  publish<R>(topic: string, signal: AbortSignal | undefined, send: (member: Member<C>) => Promise<R>, none: () => Promise<R>): Promise<R> {
+  /** Publishes to a member, or lets `none` do where none is up. @throws what `send` and `none` throw */
+  publish<R>(asked: Asked, send: (member: Member<C>) => Promise<R>, none: () => Promise<R>): Promise<R> {
     const sendTo = (member: Member<C> | undefined): Promise<R> => (member === undefined ? none() : send(member))
-    if (this.#routing !== 'hash') return this.#sendToAny(topic, signal, sendTo)
-    checkedTopic(topic)
+    if (this.#routing !== 'hash') return this.#sendToAny(asked, sendTo)
     this.#number += 1
     const again = (error: unknown, member: Member<C>): boolean => this.#movesOn(error, member)
-    return this.#owners.run(topic, { number: this.#number, send: sendTo, again, signal })
+    return this.#owners.run(asked.topic, { number: this.#number, send: sendTo, again, patience: asked })
   }
 
-  #sendToAny<R>(topic: string, signal: AbortSignal | undefined, sendTo: (member: Member<C> | undefined) => Promise<R>): Promise<R> {
-    const member = this.choose(topic)
+  #sendToAny<R>(asked: Asked, sendTo: (member: Member<C> | undefined) => Promise<R>): Promise<R> {
+    const member = this.choose(asked.topic)
     const sent = sendTo(member)
     if (member === undefined) return sent
     return silent(
       sent.catch((error) => {
-        if (signal?.aborted || !this.#movesOn(error, member)) throw error
-        return this.#sendToAny(topic, signal, sendTo)
+        if (asked.signal?.aborted || !this.#movesOn(error, member)) throw error
+        return this.#sendToAny(asked, sendTo)
       }),
     )
   }

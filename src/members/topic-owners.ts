@@ -3,8 +3,9 @@
  *
  * It assumes that a member publishes in the order of the calls. It holds topics with something in flight only, and no more calls than `mostWaiting`.
  */
-import { aborted, assertNotAborted, deferred, onAbort, rejected } from '../client/common/abort.js'
+import { deferred } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
+import type { Patience } from './asked.js'
 import { attempt } from './failure.js'
 
 /** Calls that wait for the end of what another member has in flight. */
@@ -27,7 +28,7 @@ export interface Call<M, R> {
   send(member: M | undefined): Promise<R>
   /** True when it has certainly not been sent, and another member is to have it. */
   again(error: unknown, member: M): boolean
-  readonly signal: AbortSignal | undefined
+  readonly patience: Patience
 }
 
 interface Open<M> {
@@ -63,13 +64,8 @@ export class TopicOwners<M> {
     return this.#topics.get(topic)?.owner ?? this.#owning.choose(topic)
   }
 
-  /** Sends, now or when the member before has ended what it has. @throws MqttError ERR_QUEUE_FULL, ERR_ABORTED, and what the call rejects with */
+  /** Sends, now or when the member before has ended what it has. @throws MqttError ERR_QUEUE_FULL, ERR_ABORTED, ERR_EXPIRED, and what the call rejects with */
   run<R>(topic: string, call: Call<M, R>): Promise<R> {
-    try {
-      assertNotAborted(call.signal)
-    } catch (error) {
-      return rejected(error)
-    }
     const { promise, resolve, reject } = deferred<R>()
     this.#begin(topic, { call, resolve: resolve as (result: unknown) => void, reject, stop: () => undefined })
     return promise
@@ -103,16 +99,14 @@ export class TopicOwners<M> {
   }
 
   #wait(entry: Topic<M>, open: Open<M>): void {
-    const { signal } = open.call
-    if (signal?.aborted) return open.reject(aborted(signal))
     if (this.#waiting >= mostWaiting)
       return open.reject(new MqttError('ERR_QUEUE_FULL', 'as many wait for what another member has in flight already'))
     this.#waiting += 1
     entry.waiting.push(open)
-    open.stop = onAbort(signal, () => {
+    open.stop = open.call.patience.watch((error) => {
       entry.waiting = entry.waiting.filter((other) => other !== open)
       this.#waiting -= 1
-      open.reject(aborted(signal))
+      open.reject(error)
     })
   }
 

@@ -4,6 +4,7 @@
 import type { ClientOptions, DisconnectOptions, Endpoint, Stats } from '../client/api/index.js'
 import { MemberListeners } from '../members/listeners.js'
 import { Member, type MemberClient } from '../members/member.js'
+import { type Time, timeOf } from '../members/time.js'
 import type { PoolConfig } from './options.js'
 
 /** A client, as a pool makes it. */
@@ -33,6 +34,11 @@ export class PoolConnections {
 
   get all(): readonly Member<PooledClient>[] {
     return [...this.#members.values()]
+  }
+
+  /** The time of the pool: that of its first connection. */
+  get time(): Time {
+    return timeOf(this.all[0]?.client)
   }
 
   get size(): number {

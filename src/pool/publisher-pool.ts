@@ -19,12 +19,13 @@ import type {
 import { assertNotAborted, deferred, onAbort, rejected, silent, within } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { MqttError } from '../errors.js'
+import { Asked } from '../members/asked.js'
 import { attempt, membersError } from '../members/failure.js'
-import { Gate, signalOf } from '../members/gate.js'
+import { Gate } from '../members/gate.js'
 import type { MemberEvents } from '../members/listeners.js'
 import { Router } from '../members/router.js'
 import { Readiness, stateOf, storyOf } from '../members/standing.js'
-import { type Time, timeOf } from '../members/time.js'
+import type { Time } from '../members/time.js'
 import { type MakeClient, PoolConnections, type PooledClient } from './connections.js'
 import { connectCall, type PoolConfig, poolConfig, poolSize } from './options.js'
 import type { Pool, PoolMember, PoolOptions, PoolStats } from './types.js'
@@ -76,9 +77,12 @@ class PublisherPool implements Pool {
 
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt> {
     if (this.#stopping) return rejected(new MqttError('ERR_CLOSED'))
-    const first = this.#state === 'idle' ? this.#open() : this.#first
-    const send = (): Promise<Receipt> => this.#publish(topic, payload, options)
-    return first === undefined ? attempt(send) : this.#early.run(send, signalOf(options))
+    return attempt(() => {
+      const asked = new Asked(topic, payload, options, this.#connections.time, this.#config.options.outbound?.ttl)
+      const first = this.#state === 'idle' ? this.#open() : this.#first
+      const send = (): Promise<Receipt> => this.#publish(asked)
+      return first === undefined ? send() : this.#early.run(send, asked)
+    })
   }
 
   post(topic: string, payload: Payload): boolean {
@@ -119,7 +123,7 @@ class PublisherPool implements Pool {
   }
 
   async drain(options?: DisconnectOptions): Promise<void> {
-    const time = timeOf(this.#connections.all[0]?.client)
+    const { time } = this.#connections
     const since = time.now()
     const { timeout = 5000, signal } = options ?? {}
     if (this.#first !== undefined && this.#state !== 'ended') {
@@ -177,17 +181,16 @@ class PublisherPool implements Pool {
     }
   }
 
-  #publish(topic: string, payload: Payload, options: PublishOptions | undefined): Promise<Receipt> {
+  #publish(asked: Asked): Promise<Receipt> {
     if (this.#state === 'ended') return rejected(new MqttError('ERR_CLOSED'))
     return this.#router.publish(
-      topic,
-      signalOf(options),
-      (member) => member.publish(topic, payload, options),
-      () => this.#publishElsewhere(topic, payload, options),
+      asked,
+      (member) => member.publish(asked.topic, asked.payload, asked.options),
+      () => this.#publishElsewhere(asked),
     )
   }
 
-  #publishElsewhere(topic: string, payload: Payload, options: PublishOptions | undefined): Promise<Receipt> {
+  #publishElsewhere({ topic, payload, options }: Asked): Promise<Receipt> {
     const { fallback } = this.#config
     if (fallback === undefined)
       return rejected(new MqttError('ERR_NO_HEALTHY_PUBLISHERS', `no connection of the pool is up:\n${storyOf(this.#connections.all, 4)}`))

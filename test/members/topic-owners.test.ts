@@ -1,6 +1,6 @@
 /** The order of a topic while its member changes. */
 import { expect, it } from 'vitest'
-import { type Deferred, deferred } from '../../src/client/common/abort.js'
+import { aborted, type Deferred, deferred, onAbort } from '../../src/client/common/abort.js'
 import { type Call, TopicOwners } from '../../src/members/topic-owners.js'
 
 class Rig {
@@ -25,7 +25,7 @@ class Rig {
         return end.promise
       },
       again: (error, member) => this.gone.has(member) && error === 'unsent',
-      signal,
+      patience: { watch: (end) => onAbort(signal, () => end(aborted(signal))) },
     }
     return this.owners.run('t', call)
   }
@@ -135,7 +135,12 @@ it('a call that throws rejects, and those behind it go on', async () => {
   const fail = (): Promise<string> => {
     throw new TypeError('no promise')
   }
-  const call = (number: number, send: () => Promise<string>): Call<string, string> => ({ number, send, again: () => false, signal: undefined })
+  const call = (number: number, send: () => Promise<string>): Call<string, string> => ({
+    number,
+    send,
+    again: () => false,
+    patience: { watch: () => () => undefined },
+  })
   const first = owners.run('t', call(1, fail))
   expect(
     await owners.run(

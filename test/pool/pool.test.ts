@@ -4,6 +4,7 @@ import type { MqttError } from '../../src/errors.js'
 import { poolOf } from '../../src/pool/publisher-pool.js'
 import type { Pool, PoolOptions } from '../../src/pool/types.js'
 import { VirtualWorld } from '../../src/testing/virtual-world.js'
+import type { QoS } from '../../src/wire/packets.js'
 
 let world: VirtualWorld
 beforeEach(() => {
@@ -110,6 +111,30 @@ describe('a pool', () => {
     await Promise.all([...before, after])
     await world.pass(1)
     expect(texts).toEqual(['1', '2', '3'])
+  })
+
+  it('before the first connection, options are those of the call, and time runs', async () => {
+    const mend = world.cut(undefined, { silently: true })
+    const pool = makePool({ size: 1, options: { outbound: { ttl: 60_000 } } })
+    const pairs: [string, string][] = [['n', '1']]
+    const options = { qos: 1 as QoS, retain: false, properties: { userProperties: pairs, messageExpiryInterval: 30 } }
+    const sent = pool.publish('t', 'x', options)
+    Object.assign(options, { qos: 0, retain: true })
+    pairs[0] = ['n', '2']
+    const expired = [
+      codeOf(pool.publish('t', 'ttl', { ttl: 100 })),
+      codeOf(pool.publish('t', 'interval', { properties: { messageExpiryInterval: 1 } })),
+    ]
+    expect(await codeOf(pool.publish('t', 'x', { qos: 3 as QoS }))).toBe('ERR_INVALID_OPTION')
+    const usual = codeOf(pool.publish('t', 'usual', { qos: 1 }))
+    await world.pass(2500)
+    expect(await Promise.all(expired)).toEqual(['ERR_EXPIRED', 'ERR_EXPIRED'])
+    mend()
+    await world.until(sent)
+    const [message] = world.broker.accepted
+    expect(message).toMatchObject({ qos: 1, retain: false, properties: { userProperties: [['n', '1']] } })
+    expect(message?.properties.messageExpiryInterval).toBeLessThan(29)
+    expect([world.broker.accepted.length, await usual]).toEqual([2, 'fulfilled'])
   })
 
   it('drain() sends what was published in the same turn, before there was a connection; disconnect() does not wait for it', async () => {

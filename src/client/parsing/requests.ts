@@ -73,8 +73,8 @@ export function payloadBytes(payload: unknown): Uint8Array {
   return payload instanceof Uint8Array && payload.constructor === nodeBuffer ? payload : givenBytes(payload, 'payload')
 }
 
-// Most properties are checked by the encoder.
-function checkedPublish(given: unknown): CheckedPublish {
+/** Checks the options of `publish`, and copies what they hold; most properties are checked by the encoder. */
+export function checkedPublish(given: unknown): CheckedPublish {
   return given === undefined ? noOptions : (onlyQos(given) ?? publishOptions(given))
 }
 

@@ -1,0 +1,91 @@
+/**
+ * A publish as it was asked for: its options are its own, and its time runs from the call, wherever it waits before a client has it.
+ */
+import type { Payload, PublishOptions } from '../client/api/index.js'
+import { aborted, onAbort } from '../client/common/abort.js'
+import { longestDelay } from '../client/common/bounds.js'
+import { optionError } from '../client/common/schema.js'
+import { checkedPublish, checkedTopic } from '../client/parsing/requests.js'
+import type { MqttError } from '../errors.js'
+import type { Time } from './time.js'
+
+/** What a wait is told. */
+export interface Patience {
+  /** Calls back once whoever asked wants it no more, or its time is over; gives what stops that. */
+  watch(end: (error: MqttError) => void): () => void
+}
+
+/** One publish. */
+export class Asked implements Patience {
+  readonly topic: string
+  readonly payload: Payload
+  readonly #options: PublishOptions | undefined
+  /** Milliseconds that it may wait, by its time to live and by its message expiry interval. */
+  readonly #ttl: number
+  readonly #expiry: number
+  readonly #time: Time
+  readonly #since: number
+
+  /** @param ttl time to live of one that says none @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
+  constructor(topic: string, payload: Payload, given: PublishOptions | undefined, time: Time, ttl = Number.POSITIVE_INFINITY) {
+    this.topic = checkedTopic(topic)
+    this.payload = payload
+    const options = given && own(given)
+    this.#options = options
+    this.#ttl = options?.ttl ?? ttl
+    this.#expiry = (options?.properties?.messageExpiryInterval ?? Number.POSITIVE_INFINITY) * 1000
+    this.#time = time
+    this.#since = this.#patience > longestDelay ? 0 : time.now()
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#options?.signal
+  }
+
+  /** What a client is told now: less the time that it has waited. @throws MqttError ERR_EXPIRED */
+  get options(): PublishOptions | undefined {
+    const waited = this.#patience > longestDelay ? 0 : Math.floor(this.#time.now() - this.#since)
+    if (waited === 0) return this.#options
+    if (waited >= this.#patience) throw this.#expired
+    const ttl = Number.isFinite(this.#ttl) ? { ttl: this.#ttl - waited } : undefined
+    const { properties } = this.#options ?? {}
+    const seconds = Math.ceil((this.#expiry - waited) / 1000)
+    const aged = Number.isFinite(seconds) ? { properties: { ...properties, messageExpiryInterval: seconds } } : undefined
+    return { ...this.#options, ...ttl, ...aged }
+  }
+
+  watch(end: (error: MqttError) => void): () => void {
+    const { signal } = this
+    const late = (): void => {
+      stop()
+      end(this.#expired)
+    }
+    const left = this.#patience
+    const cancel = left > longestDelay ? undefined : this.#time.setTimer(late, Math.max(0, left - (this.#time.now() - this.#since)))
+    const unwatch = onAbort(signal, () => {
+      cancel?.()
+      end(aborted(signal))
+    })
+    const stop = (): void => {
+      cancel?.()
+      unwatch()
+    }
+    return stop
+  }
+
+  get #patience(): number {
+    return Math.min(this.#ttl, this.#expiry)
+  }
+
+  get #expired(): MqttError {
+    return optionError('ERR_EXPIRED', this.#ttl <= this.#expiry ? 'ttl' : 'properties.messageExpiryInterval')
+  }
+}
+
+// Checked and copied, without the defaults: whoever takes it has its own.
+function own(given: PublishOptions): PublishOptions {
+  const checked = checkedPublish(given) as Record<string, unknown>
+  return Object.fromEntries(
+    Object.keys(checked).flatMap((name) => (given[name as keyof PublishOptions] === undefined ? [] : [[name, checked[name]]])),
+  )
+}
