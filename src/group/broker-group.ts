@@ -18,10 +18,11 @@ import { assertNotAborted, rejected, silent, within } from '../client/common/abo
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { plainName } from '../client/common/plain-name.js'
 import { invalid } from '../client/common/schema.js'
+import { disconnectOptions } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
 import { membersError } from '../members/failure.js'
 import { type MemberEvents, MemberListeners } from '../members/listeners.js'
-import { Member, type MemberClient } from '../members/member.js'
+import { endAll, Member, type MemberClient } from '../members/member.js'
 import { Readiness, stateOf } from '../members/standing.js'
 import { type CheckedMember, checkedMember, connectCall, type GroupConfig, groupConfig } from './options.js'
 import { GroupPublishing } from './publishing.js'
@@ -123,7 +124,7 @@ class BrokerGroup implements Group {
   async remove(name: string, options?: DisconnectOptions): Promise<void> {
     this.#assertOpen()
     const member = this.#roster.find(name, 'name')
-    const gone = member.leave(options)
+    const gone = member.leave(disconnectOptions(options))
     this.#reading.handleRemoved(member)
     this.#roster.remove(member, gone)
     this.#handleChange()
@@ -135,11 +136,11 @@ class BrokerGroup implements Group {
   }
 
   disconnect(options?: DisconnectOptions): Promise<void> {
-    return this.#end((client) => client.disconnect(options))
+    return this.#end('disconnect', options)
   }
 
   drain(options?: DisconnectOptions): Promise<void> {
-    return this.#end((client) => client.drain(options))
+    return this.#end('drain', options)
   }
 
   [asyncDisposeSymbol](): Promise<void> {
@@ -205,10 +206,11 @@ class BrokerGroup implements Group {
     this.#readiness.handleChange()
   }
 
-  async #end(end: (client: MemberClient) => Promise<void>): Promise<void> {
+  async #end(how: 'disconnect' | 'drain', given: DisconnectOptions | undefined): Promise<void> {
+    const options = disconnectOptions(given)
     this.#state = 'ended'
     this.#readiness.handleChange()
-    await Promise.all([...this.#roster.all.map(({ client }) => end(client)), ...this.#roster.leaving])
+    await endAll([...this.#roster.all, ...this.#roster.leaving], how, options)
   }
 
   #assertOpen(): void {

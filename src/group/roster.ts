@@ -16,8 +16,8 @@ export function subscribes(member: Member): member is Member<ReadingClient> {
 
 /** Members by name, in the order in which they came. */
 export class Roster {
-  /** The ends of those that go. */
-  readonly leaving = new Set<Promise<void>>()
+  /** Those that go, and have not ended. */
+  readonly leaving = new Set<Member>()
   readonly #members = new Map<string, Member>()
 
   /** All of them. */
@@ -45,10 +45,10 @@ export class Roster {
   }
 
   /** A member goes; it is `leaving` until this has settled. */
-  remove({ name }: Member, gone: Promise<void>): void {
-    this.#members.delete(name)
-    this.leaving.add(gone)
-    const over = (): void => void this.leaving.delete(gone)
+  remove(member: Member, gone: Promise<void>): void {
+    this.#members.delete(member.name)
+    this.leaving.add(member)
+    const over = (): void => void this.leaving.delete(member)
     gone.then(over, over)
   }
 

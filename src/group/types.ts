@@ -232,9 +232,13 @@ export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, Asyn
    * @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED
    */
   remove(name: string, options?: DisconnectOptions): Promise<void>
-  /** Ends all members in order, those that were given ready-made too. */
+  /**
+   * Ends all members in order, those that were given ready-made too. What the server of a member does not take of the options that member ends without,
+   * and the call rejects when all have ended. A `remove()` that is under way waits no longer than this.
+   * @throws MqttError ERR_INVALID_OPTION before anything has ended; as `disconnect` of the client
+   */
   disconnect(options?: DisconnectOptions): Promise<void>
-  /** The same, and waits for what is queued or in flight. */
+  /** The same, and waits for what is queued or in flight. @throws MqttError as `disconnect` */
   drain(options?: DisconnectOptions): Promise<void>
   /**
    * Publishes to one member or all. A broadcast waits for the members that are connected at the call, and fulfils if one of them took it.

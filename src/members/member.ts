@@ -13,6 +13,7 @@ import type {
   Unlisten,
 } from '../client/api/index.js'
 import { deferred, silent, within } from '../client/common/abort.js'
+import type { CheckedDisconnect } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
 import { type Time, timeOf } from './time.js'
 
@@ -34,6 +35,12 @@ export interface MemberClient {
   post(topic: string, payload: Payload): boolean
   /** Adds a listener of events. */
   on<K extends keyof ClientEvents>(type: K, listener: (event: ClientEvents[K]) => void, options?: ListenerOptions): Unlisten
+}
+
+/** Ends members, those that leave already too. @throws MqttError what the first of them refused, when all have ended */
+export async function endAll(members: readonly Member[], how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
+  const results = await Promise.allSettled(members.map((member) => member.end(how, options)))
+  for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
 /** A member. */
@@ -112,13 +119,19 @@ export class Member<C extends MemberClient = MemberClient> {
     return within(this.#first, signal)
   }
 
-  /** It takes nothing new, and ends when what it has is done, whatever is wrong with the options. @throws MqttError as `drain` of the client */
-  async leave(options: DisconnectOptions | undefined): Promise<void> {
+  /** It takes nothing new, and ends when what it has is done. @throws as `end` */
+  leave(options: CheckedDisconnect): Promise<void> {
     this.leaving = true
+    return this.end('drain', options)
+  }
+
+  /** Ends it; a further call joins. What its connection does not take of the options is left out, and told. @throws MqttError as the client */
+  async end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
+    const { timeout, signal } = options
     try {
-      await this.client.drain(options)
+      await this.client[how](options)
     } catch (error) {
-      await this.client.disconnect()
+      await this.client[how]({ timeout, signal })
       throw error
     }
   }

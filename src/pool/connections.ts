@@ -1,9 +1,10 @@
 /**
  * The connections of a pool: they come, are numbered, and go when what they have is done.
  */
-import type { ClientOptions, DisconnectOptions, Endpoint, Stats } from '../client/api/index.js'
+import type { ClientOptions, Endpoint, Stats } from '../client/api/index.js'
+import type { CheckedDisconnect } from '../client/parsing/requests.js'
 import { MemberListeners } from '../members/listeners.js'
-import { Member, type MemberClient } from '../members/member.js'
+import { endAll, Member, type MemberClient } from '../members/member.js'
 import { type Time, timeOf } from '../members/time.js'
 import type { PoolConfig } from './options.js'
 
@@ -23,7 +24,7 @@ export class PoolConnections {
   /** Called when one of them is up, was lost or has gone. */
   readonly #changed: () => void
   /** Those that leave. */
-  readonly #leaving = new Set<Promise<void>>()
+  readonly #leaving = new Set<Member>()
   /** No number is given twice. */
   #next = 1
 
@@ -57,21 +58,20 @@ export class PoolConnections {
   }
 
   /** Takes one out; fulfils when what it has is acknowledged. */
-  async remove(member: Member<PooledClient>, options: DisconnectOptions | undefined): Promise<void> {
+  async remove(member: Member<PooledClient>, options: CheckedDisconnect): Promise<void> {
     this.#members.delete(member.name)
-    const gone = member.leave(options)
-    this.#leaving.add(gone)
+    this.#leaving.add(member)
     try {
-      await gone
+      await member.leave(options)
     } finally {
-      this.#leaving.delete(gone)
+      this.#leaving.delete(member)
       this.listeners.handleRemoved(member)
     }
   }
 
-  /** Ends all of them, also waiting for those that leave. */
-  async end(end: (client: PooledClient) => Promise<void>): Promise<void> {
-    await Promise.all([...this.all.map(({ client }) => end(client)), ...this.#leaving])
+  /** Ends all of them, those that leave too. @throws MqttError as `endAll` */
+  end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
+    return endAll([...this.all, ...this.#leaving], how, options)
   }
 }
 

@@ -18,6 +18,7 @@ import type {
 } from '../client/api/index.js'
 import { assertNotAborted, deferred, onAbort, rejected, silent, within } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
+import { type CheckedDisconnect, disconnectOptions } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
 import { Asked } from '../members/asked.js'
 import { attempt, membersError } from '../members/failure.js'
@@ -109,30 +110,32 @@ class PublisherPool implements Pool {
   async resize(size: number, options?: DisconnectOptions): Promise<void> {
     this.#assertOpen()
     const wanted = poolSize(size)
+    const checked = disconnectOptions(options)
     while (this.#connections.size < wanted) {
       const member = this.#connections.add()
       // The client goes on trying, and says why it fails.
       if (this.#state === 'open') void silent(member.connect(undefined))
     }
     const going = this.#connections.all.slice(wanted)
-    await Promise.all(going.map((member) => this.#connections.remove(member, options)))
+    await Promise.all(going.map((member) => this.#connections.remove(member, checked)))
   }
 
-  disconnect(options?: DisconnectOptions): Promise<void> {
-    return this.#end((client) => client.disconnect(options))
+  async disconnect(options?: DisconnectOptions): Promise<void> {
+    await this.#end('disconnect', disconnectOptions(options))
   }
 
-  async drain(options?: DisconnectOptions): Promise<void> {
+  async drain(given?: DisconnectOptions): Promise<void> {
+    const options = disconnectOptions(given)
+    const { timeout, signal } = options
     const { time } = this.#connections
     const since = time.now()
-    const { timeout = 5000, signal } = options ?? {}
     if (this.#first !== undefined && this.#state !== 'ended') {
       // What was published before the first connection waits for it.
       this.#state = 'draining'
       await settledWithin(this.#first, time, timeout, signal)
     }
     const left = Math.max(0, Math.floor(timeout - (time.now() - since)))
-    await this.#end((client) => client.drain({ ...options, timeout: left }))
+    await this.#end('drain', { ...options, timeout: left })
   }
 
   on<K extends keyof ClientEvents>(type: K, listener: (event: MemberEvents[K]) => void, options?: ListenerOptions): Unlisten {
@@ -198,10 +201,10 @@ class PublisherPool implements Pool {
     return silent(fallback.publish(topic, payload, options)) as Promise<Receipt>
   }
 
-  async #end(end: (client: PooledClient) => Promise<void>): Promise<void> {
+  async #end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
     this.#state = 'ended'
     this.#readiness.handleChange()
-    await this.#connections.end(end)
+    await this.#connections.end(how, options)
   }
 
   get #stopping(): boolean {

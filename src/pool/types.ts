@@ -102,9 +102,12 @@ export interface Pool extends Publisher<Receipt>, Poster, AsyncDisposable {
    * @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED
    */
   resize(size: number, options?: DisconnectOptions): Promise<void>
-  /** Ends all connections in order, as `disconnect()` of the client. */
+  /**
+   * Ends all connections in order, as `disconnect()` of the client. A `resize()` that is under way waits no longer than this.
+   * @throws MqttError as `disconnect` of the client
+   */
   disconnect(options?: DisconnectOptions): Promise<void>
-  /** The same, and waits for what is queued or in flight, as `drain()` of the client. */
+  /** The same, and waits for what is queued or in flight, as `drain()` of the client. @throws MqttError as `drain` of the client */
   drain(options?: DisconnectOptions): Promise<void>
   /** Adds a listener of the events of all connections; each event says whose it is, in `member`. @throws MqttError as `on` of the client */
   on<K extends keyof ClientEvents>(type: K, listener: (event: MemberEvents[K]) => void, options?: ListenerOptions): Unlisten

@@ -26,7 +26,7 @@ const rules: Readonly<Record<string, Rule>> = {
   store: { values: ['store/base', 'common', 'durable'] },
   queue: { values: ['wire', 'common', 'parsing', 'store/base'], types: ['api'] },
   members: { values: ['common', 'platform', 'parsing'], types: ['api'] },
-  pool: { values: ['common', 'members'], types: ['api'] },
+  pool: { values: ['common', 'parsing', 'members'], types: ['api'] },
   tracing: { values: ['common'], types: ['api'] },
   group: { values: ['common', 'parsing', 'delivery', 'members'], types: ['api'] },
   // rooms of the client

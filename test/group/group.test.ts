@@ -273,6 +273,30 @@ describe('members that come and go', () => {
     expect(await endOf(group.remove('b'))).toBe('ERR_INVALID_OPTION')
   })
 
+  it('wrong options end nothing; what one server does not take its member ends without', async () => {
+    await rig.start('a', 'b')
+    const group = rig.group({ names: ['a', 'b'], shared: { clientId: 'g', protocolVersion: 4 } })
+    await group.connect()
+    for (const call of [group.disconnect({ timeout: 'x' as never }), group.drain({ timeout: -1 }), group.remove('b', { timeout: 'x' as never })])
+      expect(await endOf(call)).toBe('ERR_INVALID_OPTION')
+    expect(statusOf(await group.publish('t', 'x', { qos: 1 }))).toEqual({ a: 'fulfilled', b: 'fulfilled' })
+    expect(await endOf(group.disconnect({ reasonString: 'bye' }))).toBe('ERR_UNSUPPORTED_OPTION')
+    expect([group.state, ...group.members().map(({ state }) => state)]).toEqual(['closed', 'closed', 'closed'])
+  })
+
+  it('disconnect({ timeout }) waits no longer for a member that leaves', async () => {
+    await rig.start('a', 'b')
+    const group = rig.group({ names: ['a', 'b'] })
+    await group.connect()
+    rig.hushed.add('b')
+    const sent = endOf(group.publish('t', 'x', { qos: 1, members: ['b'] }))
+    const removed = endOf(group.remove('b', { timeout: 600_000 }))
+    await rig.world.pass(1)
+    const since = rig.world.clock.now()
+    await rig.world.until(group.disconnect({ timeout: 100 }))
+    expect([await removed, await sent, rig.world.clock.now() - since < 1000]).toEqual(['fulfilled', 'AggregateError', true])
+  })
+
   it('may be a client or a pool that is there already', async () => {
     await rig.start('eu', 'us')
     const transport = (name: string) => ({ url: 'memory://b', transport: rig.link(name) })

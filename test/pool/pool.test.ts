@@ -160,12 +160,14 @@ describe('a pool', () => {
     expect([await sent, texts]).toEqual(['fulfilled', ['x']])
   })
 
-  it('a connection that is to go goes, though the options of its end are refused', async () => {
-    const pool = makePool({ size: 2, clientId: 'p' })
+  it('wrong options of resize() end nothing; what the server does not take a connection goes without', async () => {
+    const pool = makePool({ size: 2, options: { protocolVersion: 4 } })
     await pool.connect()
     await world.pass(1)
     const [, second] = pool.members()
     expect(await codeOf(pool.resize(1, { timeout: -1 }))).toBe('ERR_INVALID_OPTION')
+    expect([pool.size, second?.client.state]).toEqual([2, 'connected'])
+    expect(await codeOf(pool.resize(1, { reasonString: 'bye' }))).toBe('ERR_UNSUPPORTED_OPTION')
     await world.pass(10)
     expect([pool.size, second?.client.state]).toEqual([1, 'closed'])
   })
@@ -194,6 +196,27 @@ describe('a pool', () => {
     const early = ['a', 'b'].map((topic) => pool.publish(topic, 'x').catch((error: Error) => error.message))
     expect(await world.until(Promise.all(early))).toEqual(['full', 'full'])
     await expect(pool.publish('a', 'x')).rejects.toThrow('full')
+  })
+
+  it.each(['x', -1, Number.POSITIVE_INFINITY])('disconnect() and drain() with a timeout of %s end nothing, connected or not', async (timeout) => {
+    const pool = makePool({ size: 2 })
+    const sent = codeOf(pool.publish('t', 'x', { qos: 1 }))
+    expect(await codeOf(pool.drain({ timeout: timeout as number }))).toBe('ERR_INVALID_OPTION')
+    expect(await world.until(sent)).toBe('fulfilled')
+    expect(await codeOf(pool.disconnect({ timeout: timeout as number }))).toBe('ERR_INVALID_OPTION')
+    expect([pool.state, await codeOf(pool.publish('t', 'x', { qos: 1 }))]).toEqual(['connected', 'fulfilled'])
+  })
+
+  it('disconnect({ timeout }) waits no longer for a connection that leaves', async () => {
+    const pool = makePool({ size: 2, clientId: 'p' })
+    await pool.connect()
+    await world.pass(1)
+    world.cut('p-pub-2', { silently: true })
+    void Promise.all(Array.from({ length: 2 }, () => codeOf(pool.publish('t', 'x', { qos: 1 }))))
+    const resized = codeOf(pool.resize(1, { timeout: 600_000 }))
+    const since = world.clock.now()
+    await world.until(pool.disconnect({ timeout: 100 }))
+    expect([await resized, world.clock.now() - since < 1000]).toEqual(['fulfilled', true])
   })
 
   it('says who failed where no connection can be had, and goes on trying', async () => {

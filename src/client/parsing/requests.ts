@@ -305,7 +305,11 @@ const disconnectSchema = {
   timeout: withDefault(duration, 5000),
   signal: optional(signal),
 }
-const disconnectOptions = object<Parsed<typeof disconnectSchema>>(disconnectSchema)
+/** Options of `disconnect` and `drain`, checked as far as they depend on no connection. */
+export type CheckedDisconnect = Parsed<typeof disconnectSchema>
+
+/** Checks them. @throws MqttError ERR_INVALID_OPTION */
+export const disconnectOptions: Options<CheckedDisconnect> = object<CheckedDisconnect>(disconnectSchema)
 
 /** Checks the arguments of `disconnect`. */
 export function goodbye(
