@@ -125,12 +125,13 @@ class BrokerGroup implements Group {
     this.#assertOpen()
     const member = this.#roster.find(name, 'name')
     const gone = member.leave(disconnectOptions(options))
-    this.#reading.handleRemoved(member)
+    this.#reading.handleLeaving(member)
     this.#roster.remove(member, gone)
     this.#handleChange()
     try {
       await gone
     } finally {
+      this.#reading.handleRemoved(member)
       this.#listeners.handleRemoved(member)
     }
   }
@@ -210,7 +211,11 @@ class BrokerGroup implements Group {
     const options = disconnectOptions(given)
     this.#state = 'ended'
     this.#readiness.handleChange()
-    await endAll([...this.#roster.all, ...this.#roster.leaving], how, options)
+    try {
+      await endAll([...this.#roster.all, ...this.#roster.leaving], how, options)
+    } finally {
+      this.#reading.handleEnd()
+    }
   }
 
   #assertOpen(): void {

@@ -2,7 +2,8 @@
  * The messages of several subscriptions, one after the other: each subscription in its turn, as long as it has messages.
  *
  * Asking for a message ends the turn of those before, whoever they came from; under automatic acks that acknowledges them. Of each subscription at most
- * one message is taken before somebody asks for it, and only while somebody waits. One that ends leaves the others going.
+ * one message is taken before somebody asks for it, and only while somebody waits. One that ends leaves the others going, and one whose member was removed
+ * is forgotten when it has ended.
  */
 import type { NextOptions, Subscription } from '../client/api/index.js'
 import { aborted, type Deferred, deferred, onAbort, silent } from '../client/common/abort.js'
@@ -25,6 +26,8 @@ export interface Source {
   waiting: boolean
   /** It has ended: with an error, or undefined. */
   end: { readonly error: unknown } | undefined
+  /** Its member was removed. */
+  leaving: boolean
 }
 
 interface Waiter {
@@ -39,11 +42,13 @@ export function named(message: object, member: string): GroupMessage {
 
 /** What was merged, and who waits for it. */
 export class Merge {
-  readonly sources: Source[] = []
+  sources: readonly Source[] = []
   /** Nothing is taken any more. */
   ended = false
   /** Asking for a message acknowledges those before. */
   readonly automatic: boolean
+  /** More may be added: without sources it waits for them. */
+  #stays: boolean
   readonly #duplicates: Duplicates
   readonly #time: () => Time
   /** Handed out since somebody asked last. */
@@ -51,9 +56,11 @@ export class Merge {
   /** The source whose turn it is. */
   #at = 0
   readonly #waiters = new Set<Waiter>()
+  #iterating = false
 
-  constructor(automatic: boolean, duplicates: Duplicates, time: () => Time) {
+  constructor(automatic: boolean, stays: boolean, duplicates: Duplicates, time: () => Time) {
     this.automatic = automatic
+    this.#stays = stays
     this.#duplicates = duplicates
     this.#time = time
   }
@@ -61,17 +68,34 @@ export class Merge {
   /** One more. */
   add(name: string, from: Subscription): Source {
     const behind = (from as { [inside]?(): BehindSubscription })[inside]?.()
-    const source: Source = { name, from, behind, ready: undefined, waiting: false, end: undefined }
-    this.sources.push(source)
+    const source: Source = { name, from, behind, ready: undefined, waiting: false, end: undefined, leaving: false }
+    this.sources = [...this.sources, source]
+    this.iterating = this.#iterating
     silent(from.ready)
     if (this.#waiters.size > 0) this.#wait(source)
     return source
   }
 
-  /** Its member has gone. The last one stays, as the end of all. */
+  /** Its member has gone. */
   remove(source: Source): void {
-    if (this.sources.length > 1 && source.ready === undefined) this.sources.splice(this.sources.indexOf(source), 1)
-    this.#at = 0
+    source.leaving = true
+    source.end ??= { error: undefined }
+    this.#look()
+  }
+
+  /** No more are added. */
+  complete(): void {
+    this.#stays = false
+    this.#look()
+  }
+
+  /** A loop runs. */
+  get iterating(): boolean {
+    return this.#iterating
+  }
+  set iterating(iterating: boolean) {
+    this.#iterating = iterating
+    for (const { behind } of this.sources) if (behind !== undefined) behind.readers.iterating = iterating
   }
 
   /** Messages that were taken and not asked for. */
@@ -81,7 +105,9 @@ export class Merge {
 
   /** Nothing more can come. */
   get over(): boolean {
-    return this.ended || (this.sources.length > 0 && this.sources.every(({ end, ready }) => end !== undefined && ready === undefined))
+    return (
+      this.ended || (this.sources.every(({ end, ready }) => end !== undefined && ready === undefined) && !(this.#stays && this.sources.length === 0))
+    )
   }
 
   /** A message that is there; the turn before is over. @throws MqttError ERR_CONCURRENT_NEXT; what a key function throws */
@@ -93,10 +119,12 @@ export class Merge {
 
   /** A message that is there, in the same turn. */
   more(): GroupMessage | undefined {
-    const count = this.sources.length
+    // A key function may end what is read.
+    const { sources } = this
+    const count = sources.length
     for (let step = 0; step < count; step++) {
       const index = (this.#at + step) % count
-      const source = this.sources[index] as Source
+      const source = sources[index] as Source
       for (let message = this.#takeFrom(source); message !== undefined; message = this.#takeFrom(source)) {
         this.#turn.push({ source, message })
         if (this.#isDuplicate(message)) continue
@@ -146,6 +174,7 @@ export class Merge {
     const { ready, behind, from, name } = source
     if (this.ended) return undefined
     source.ready = undefined
+    if (ready !== undefined && source.leaving) this.#forget()
     if (ready !== undefined) return ready
     if (source.waiting || source.end !== undefined) return undefined
     const message = behind === undefined ? from.read() : behind.take()
@@ -183,8 +212,17 @@ export class Merge {
     )
   }
 
-  // Somebody may wait for what has come.
+  // What has ended with its member is none of the merged any more.
+  #forget(): void {
+    const left = this.sources.filter(({ leaving, end, ready }) => !leaving || end === undefined || ready !== undefined)
+    if (left.length === this.sources.length) return
+    this.sources = left
+    this.#at = 0
+  }
+
+  // Somebody may wait for what has come, or for what has ended.
   #look(): void {
+    this.#forget()
     for (const waiter of this.#waiters) {
       try {
         const message = this.more()

@@ -21,7 +21,10 @@ interface Source {
   readonly member: ListeningMember
   readonly begun: Promise<Handling>
   handling: Handling | undefined
-  over: boolean
+  /** It has ended: with an error, or undefined. */
+  end: { readonly error: unknown } | undefined
+  /** Its member was removed. */
+  leaving: boolean
 }
 
 /** The implementation of {@link GroupHandling}. */
@@ -33,11 +36,12 @@ export class MergedHandling implements GroupHandling {
   readonly #reading: CheckedReading<ListenOptions>
   readonly #duplicates: Duplicates
   readonly #over: () => void
-  readonly #sources: Source[] = []
-  readonly #failures = new Map<string, unknown>()
+  #sources: readonly Source[] = []
   readonly #done: Deferred<void> = deferred()
   readonly #stop = new AbortController()
   #left: 'unsubscribe' | 'detach' | undefined
+  /** No member comes any more. */
+  #last = false
 
   constructor(
     filters: Filters,
@@ -69,8 +73,8 @@ export class MergedHandling implements GroupHandling {
         signal: this.#stop.signal,
       }),
     )
-    const source: Source = { member, begun, handling: undefined, over: false }
-    this.#sources.push(source)
+    const source: Source = { member, begun, handling: undefined, end: undefined, leaving: false }
+    this.#sources = [...this.#sources, source]
     const ended = (error?: unknown): void => this.#handleEnd(source, error)
     begun.then((handling) => {
       source.handling = handling
@@ -95,7 +99,10 @@ export class MergedHandling implements GroupHandling {
     // Without a connection the first that comes is enough.
     if (connected.length === 0 && require === 'any') await Promise.any(all).catch(() => undefined)
     else await Promise.allSettled(all)
-    if (require === 'all' ? failures.size === 0 : failures.size < asked.length) return this
+    // One that was removed meanwhile is none of those that have to, unless all were.
+    const left = asked.filter(({ leaving }) => !leaving)
+    for (const { member, leaving } of asked) if (leaving && left.length > 0) failures.delete(member.name)
+    if (require === 'all' ? failures.size === 0 : failures.size < (left.length || asked.length)) return this
     void silent(this.unsubscribe())
     throw membersError('no grant', failures)
   }
@@ -126,9 +133,21 @@ export class MergedHandling implements GroupHandling {
     for (const { handling } of this.#leave('detach')) handling?.detach()
   }
 
-  /** Leaves a member that was removed. */
-  remove(member: ListeningMember): void {
-    for (const source of this.#sources) if (source.member === member) source.handling?.detach()
+  /** A member is removed: handlers that run for it end by themselves. */
+  handleLeaving(member: ListeningMember): void {
+    for (const source of this.#sources) if (source.member === member) source.leaving = true
+  }
+
+  /** It has ended. */
+  handleRemoved(member: ListeningMember): void {
+    this.#sources = this.#sources.filter((source) => source.member !== member)
+    this.#look()
+  }
+
+  /** The group has ended: no member comes any more. */
+  handleEnd(): void {
+    this.#last = true
+    this.#look()
   }
 
   async [asyncDisposeSymbol](): Promise<void> {
@@ -156,17 +175,24 @@ export class MergedHandling implements GroupHandling {
     // Those that wait for a connection end here.
     this.#stop.abort()
     this.#over()
-    if (this.#sources.every(({ over }) => over)) this.#done.resolve()
+    this.#look()
     return this.#sources
   }
 
   #handleEnd(source: Source, error: unknown): void {
-    if (source.over) return
-    source.over = true
-    if (error !== undefined && this.#left === undefined) this.#failures.set(source.member.name, error)
-    if (!this.#sources.every(({ over }) => over)) return
+    source.end ??= { error: this.#left === undefined ? error : undefined }
+    if (source.leaving) this.#sources = this.#sources.filter((other) => other !== source)
+    this.#look()
+  }
+
+  // It is over when all have ended; without any, when none can come.
+  #look(): void {
+    const sources = this.#sources
+    const waits = this.all && this.#left === undefined && !this.#last && sources.length === 0
+    if (waits || !sources.every(({ end }) => end !== undefined)) return
     this.#over()
-    if (this.#failures.size === this.#sources.length) this.#done.reject(membersError('every member has ended', this.#failures))
+    const failures = new Map(sources.flatMap(({ member, end }) => (end?.error === undefined ? [] : [[member.name, end.error] as const])))
+    if (failures.size > 0 && failures.size === sources.length) this.#done.reject(membersError('every member has ended', failures))
     else this.#done.resolve()
   }
 }

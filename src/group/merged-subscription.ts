@@ -31,7 +31,6 @@ export class MergedSubscription implements GroupSubscription {
   readonly #merge: Merge
   readonly #members = new Map<Source, SubscribingMember>()
   readonly #over: () => void
-  #iterating = false
   #failureTold = false
   #ready: Promise<GroupSubscription> | undefined
 
@@ -40,7 +39,7 @@ export class MergedSubscription implements GroupSubscription {
     this.#filters = filters
     this.#reading = reading
     this.#duplicates = new Duplicates(reading.deduplicate, group)
-    this.#merge = new Merge((reading.options.ack ?? 'auto') === 'auto', this.#duplicates, group.time)
+    this.#merge = new Merge((reading.options.ack ?? 'auto') === 'auto', this.all, this.#duplicates, group.time)
     this.#over = over
   }
 
@@ -130,14 +129,23 @@ export class MergedSubscription implements GroupSubscription {
     for (const { from } of this.#sources) from.detach()
   }
 
-  /** Leaves a member that was removed. */
-  remove(member: SubscribingMember): void {
+  /** A member is removed: what is in hand of it ends by itself. */
+  handleLeaving(member: SubscribingMember): void {
+    for (const [source, other] of this.#members) if (other === member) source.leaving = true
+  }
+
+  /** It has ended. */
+  handleRemoved(member: SubscribingMember): void {
     for (const [source, other] of this.#members) {
       if (other !== member) continue
-      source.from.detach()
       this.#members.delete(source)
       this.#merge.remove(source)
     }
+  }
+
+  /** The group has ended: no member comes any more. */
+  handleEnd(): void {
+    this.#merge.complete()
   }
 
   async [asyncDisposeSymbol](): Promise<void> {
@@ -157,8 +165,12 @@ export class MergedSubscription implements GroupSubscription {
     const all = asked.map(({ from }) => from.ready)
     // Without a connection the first that comes is enough.
     if (connected.length === 0 && require === 'any' && (await Promise.any(all).catch(() => undefined)) !== undefined) return this
-    const failures = failuresOf(asked, await Promise.allSettled(all))
-    if (require === 'all' ? failures.size === 0 : failures.size < asked.length) return this
+    const results = await Promise.allSettled(all)
+    const failures = failuresOf(asked, results)
+    // One that was removed meanwhile is none of those that have to, unless all were.
+    const left = asked.filter(({ leaving }) => !leaving)
+    for (const { name, leaving } of asked) if (leaving && left.length > 0) failures.delete(name)
+    if (require === 'all' ? failures.size === 0 : failures.size < (left.length || asked.length)) return this
     // Where some were granted they end too.
     void silent(this.unsubscribe())
     throw membersError('no grant', failures)
@@ -168,7 +180,7 @@ export class MergedSubscription implements GroupSubscription {
   #end(): undefined {
     this.#over()
     const failures = new Map(this.#sources.flatMap(({ name, end }) => (end?.error === undefined ? [] : [[name, end.error] as const])))
-    if (this.#failureTold || this.#merge.ended || failures.size < this.#sources.length) return undefined
+    if (this.#failureTold || this.#merge.ended || failures.size === 0 || failures.size < this.#sources.length) return undefined
     this.#failureTold = true
     throw membersError('every member has ended', failures)
   }
@@ -179,10 +191,10 @@ export class MergedSubscription implements GroupSubscription {
   }
 
   #iterate<T>(pull: () => Promise<T | undefined>, buffered: () => T | undefined): AsyncIterableIterator<T> {
-    if (this.#iterating && this.#merge.automatic) throw new MqttError('ERR_CONCURRENT_NEXT')
-    this.#iterating = true
+    if (this.#merge.iterating && this.#merge.automatic) throw new MqttError('ERR_CONCURRENT_NEXT')
+    this.#merge.iterating = true
     return iteration(pull, buffered, (left) => {
-      this.#iterating = false
+      this.#merge.iterating = false
       if (left) void this[asyncDisposeSymbol]()
     })
   }

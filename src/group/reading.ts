@@ -54,8 +54,18 @@ export class GroupReading {
     if (subscribes(member)) for (const merged of this.#open) if (merged.all) merged.add(member)
   }
 
-  /** A member goes. */
+  /** A member goes, when its turns have ended. */
+  handleLeaving(member: Member): void {
+    for (const merged of this.#open) merged.handleLeaving(member as Member<ReadingClient>)
+  }
+
+  /** A member has gone. */
   handleRemoved(member: Member): void {
-    for (const merged of this.#open) merged.remove(member as Member<ReadingClient>)
+    for (const merged of this.#open) merged.handleRemoved(member as Member<ReadingClient>)
+  }
+
+  /** All members have ended, and none comes any more. */
+  handleEnd(): void {
+    for (const merged of this.#open) merged.handleEnd()
   }
 }

@@ -228,8 +228,9 @@ export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, Asyn
   /** Adds a member; it connects if the group does. Subscriptions on all members are its too. @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED */
   add(name: string, member: GivenMember): Promise<void>
   /**
-   * Removes a member: it takes nothing more, and ends when what it has in flight is acknowledged. Fulfils then.
-   * @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED
+   * Removes a member: it takes nothing more, and ends when running turns of its messages have ended and what it has in flight is acknowledged. Fulfils then.
+   * What reads on all members goes on, without any if it was the last.
+   * @throws MqttError ERR_INVALID_OPTION before anything has ended; ERR_CLOSED; as `drain` of the client
    */
   remove(name: string, options?: DisconnectOptions): Promise<void>
   /**

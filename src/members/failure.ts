@@ -36,9 +36,6 @@ export function asMqttError(error: unknown): MqttError {
 }
 
 /** What was rejected, by the names of those that were asked. */
-export function failuresOf(
-  asked: readonly { readonly name: string }[],
-  results: readonly PromiseSettledResult<unknown>[],
-): ReadonlyMap<string, unknown> {
+export function failuresOf(asked: readonly { readonly name: string }[], results: readonly PromiseSettledResult<unknown>[]): Map<string, unknown> {
   return new Map(results.flatMap((result, index) => (result.status === 'rejected' ? [[asked[index]?.name as string, result.reason] as const] : [])))
 }

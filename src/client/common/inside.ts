@@ -90,6 +90,8 @@ export interface ShareReader {
 
 /** What is behind a subscription of the same copy of the package, for who reads several as one. */
 export interface BehindSubscription {
+  /** Whether a loop runs: then what it has in hand is waited for. */
+  readonly readers: { iterating: boolean }
   /** The next message that waits, in the turn that runs. */
   take(): Message | undefined
   /** The turn is over. */
