@@ -117,7 +117,9 @@ class BrokerGroup implements Group {
     this.#assertOpen()
     const key = plainName(name, 'name')
     if (this.#roster.get(key) !== undefined) invalid('name', `the name of a new member: there is '${key}' already`)
-    const member = this.#put(key, checkedMember(given, 'member'))
+    const checked = checkedMember(given, 'member')
+    if (checked.client?.state === 'closed' || checked.client?.state === 'disconnecting') throw new MqttError('ERR_CLOSED', 'the client has ended')
+    const member = this.#put(key, checked)
     if (this.#state === 'open') await member.connect(undefined)
   }
 
@@ -194,10 +196,10 @@ class BrokerGroup implements Group {
 
   #put(name: string, given: CheckedMember): Member {
     const member = new Member(name, given.client ?? made(this.#make, this.#config, name, given))
+    this.#reading.handleAdded(member)
     this.#roster.put(member)
     this.#listeners.handleAdded(member)
     member.client.on('state', () => this.#handleChange())
-    this.#reading.handleAdded(member)
     this.#handleChange()
     return member
   }

@@ -133,6 +133,12 @@ export class MergedHandling implements GroupHandling {
     for (const { handling } of this.#leave('detach')) handling?.detach()
   }
 
+  /** A member was not added after all: leaves it. */
+  withdraw(member: ListeningMember): void {
+    for (const source of this.#sources) if (source.member === member) void silent(source.begun.then((handling) => handling.unsubscribe()))
+    this.handleRemoved(member)
+  }
+
   /** A member is removed: handlers that run for it end by themselves. */
   handleLeaving(member: ListeningMember): void {
     for (const source of this.#sources) if (source.member === member) source.leaving = true

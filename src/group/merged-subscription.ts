@@ -129,6 +129,12 @@ export class MergedSubscription implements GroupSubscription {
     for (const { from } of this.#sources) from.detach()
   }
 
+  /** A member was not added after all: leaves it. */
+  withdraw(member: SubscribingMember): void {
+    for (const [source, other] of this.#members) if (other === member) void source.from[asyncDisposeSymbol]()
+    this.handleRemoved(member)
+  }
+
   /** A member is removed: what is in hand of it ends by itself. */
   handleLeaving(member: SubscribingMember): void {
     for (const [source, other] of this.#members) if (other === member) source.leaving = true

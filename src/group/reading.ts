@@ -49,9 +49,16 @@ export class GroupReading {
     return merged.granting()
   }
 
-  /** A member has come: what reads on all reads on it. */
+  /** A member is to come: what reads on all reads on it, or nothing does. @throws MqttError as `subscription` of the client */
   handleAdded(member: Member): void {
-    if (subscribes(member)) for (const merged of this.#open) if (merged.all) merged.add(member)
+    if (!subscribes(member)) return
+    const all = [...this.#open].filter((merged) => merged.all)
+    try {
+      for (const merged of all) merged.add(member)
+    } catch (error) {
+      for (const merged of all) merged.withdraw(member)
+      throw error
+    }
   }
 
   /** A member goes, when its turns have ended. */

@@ -225,7 +225,12 @@ export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, Asyn
    * which ends only the wait; ERR_CLOSED; ERR_INVALID_OPTION
    */
   connect(options?: GroupConnectOptions): Promise<void>
-  /** Adds a member; it connects if the group does. Subscriptions on all members are its too. @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED */
+  /**
+   * Adds a member; it connects if the group does. Subscriptions on all members are its too. Where its first attempt fails, that is what this rejects with;
+   * the member is there and goes on trying.
+   * @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED (of the group, or of the client that was given), and as `subscription` of the client: nothing was
+   * added then
+   */
   add(name: string, member: GivenMember): Promise<void>
   /**
    * Removes a member: it takes nothing more, and ends when running turns of its messages have ended and what it has in flight is acknowledged. Fulfils then.

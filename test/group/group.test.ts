@@ -251,6 +251,27 @@ describe('members that come and go', () => {
     expect(await endOf(group.add('', 'mqtt://b'))).toBe('ERR_INVALID_OPTION')
   })
 
+  it('one that cannot be had is not added, and its name is free', async () => {
+    await rig.start('eu', 'us')
+    const group = rig.group({ names: ['eu'] })
+    await group.connect()
+    const [first, second] = [await group.subscribe('t'), await group.subscribe('u', { qos: 1 })]
+    await group.listen('l', () => undefined)
+    const us = { url: 'memory://b', transport: rig.link('us') }
+    const [over, conflicting] = [new rig.world.Client(us), new rig.world.Client(us)]
+    await over.disconnect()
+    await conflicting.connect()
+    await conflicting.subscribe('u', { qos: 1, noLocal: true })
+    expect(await endOf(group.add('us', over))).toBe('ERR_CLOSED')
+    expect(await endOf(group.add('us', conflicting))).toBe('ERR_SUBSCRIPTION_CONFLICT')
+    await rig.world.pass(1)
+    expect([group.members().length, first.granted.length, second.granted.length]).toEqual([1, 1, 1])
+    expect(conflicting.toJSON()).toMatchObject({ subscriptions: 1 })
+    await group.add('us', us)
+    await rig.world.pass(1)
+    expect([group.members().length, first.granted.length, second.granted.length]).toEqual([2, 2, 2])
+  })
+
   it('one that is removed ends when what it has in flight is acknowledged; its topics go on elsewhere, behind that', async () => {
     await rig.start('a', 'b')
     const group = rig.group({ names: ['a', 'b'], routing: 'hash' })
