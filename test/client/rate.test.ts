@@ -175,4 +175,20 @@ describe('outbound.rate', () => {
       expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }),
     )
   })
+
+  it('a wait longer than timers take is several', async () => {
+    const day = 86_400_000
+    const client = await connected({ bytes: 1000, per: day }, { keepAlive: false })
+    const delays: number[] = []
+    const { setTimer } = world.clock
+    world.clock.setTimer = (callback, delay) => {
+      delays.push(delay)
+      return setTimer.call(world.clock, callback, delay)
+    }
+    void client.publish('t', new Uint8Array(100_000), { qos: 1 })
+    const second = client.publish('t', 'x', { qos: 1 })
+    await world.pass(90 * day)
+    expect([arrivals.length, Math.max(...delays), delays.length < 100]).toEqual([1, 2_147_483_647, true])
+    await world.until(second, 20 * day)
+  })
 })
