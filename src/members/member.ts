@@ -55,7 +55,7 @@ export class Member<C extends MemberClient = MemberClient> {
   leaving = false
   /** It has left a publish without an answer for long, and has answered none since. */
   stalled = false
-  /** Why the latest attempt to connect failed, or the connection was lost; undefined while there is one. */
+  /** Why the latest attempt to connect failed, the connection was lost, or the client has ended; undefined while there is a connection. */
   error: MqttError | undefined
   #first: Promise<void> | undefined
 
@@ -72,6 +72,10 @@ export class Member<C extends MemberClient = MemberClient> {
     })
     client.on('disconnect', ({ cause }) => {
       this.error = cause
+    })
+    // It may end without an attempt that failed, or a connection that was lost.
+    void (client as { readonly closed?: Promise<MqttError | undefined> }).closed?.then((error) => {
+      this.error ??= error
     })
   }
 
@@ -150,7 +154,11 @@ export class Member<C extends MemberClient = MemberClient> {
     // A client that is there already may be behind its first round.
     if (client.state === 'reconnecting') failed()
     const up = client.state === 'connected' ? Promise.resolve() : client.connect()
-    void up.then(() => resolve(), reject)
+    // One that has ended says only that.
+    void up.then(
+      () => resolve(),
+      (error) => reject(client.state === 'closed' ? (this.error ?? error) : error),
+    )
     const over = (): void => {
       stop?.()
       this.#first = undefined

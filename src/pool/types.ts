@@ -56,7 +56,7 @@ export interface PoolMember {
   readonly state: ClientState
   /** Publishes that were handed to it and have not settled. */
   readonly inFlight: number
-  /** Why the latest attempt failed, or the connection was lost; undefined while there is one. */
+  /** Why the latest attempt failed, the connection was lost, or the client has ended; undefined while there is a connection. */
   readonly error: MqttError | undefined
 }
 
