@@ -60,7 +60,15 @@ export class GroupPublishing {
     const { routing } = this.#config
     if (routing !== 'broadcast') return this.#routers[routing].choose(topic)?.client.post(topic, payload) ?? false
     let taken = false
-    for (const member of this.#roster.all) if (member.up && member.client.post(topic, payload)) taken = true
+    const failures: unknown[] = []
+    for (const member of this.#roster.all) {
+      try {
+        if (member.up && member.client.post(topic, payload)) taken = true
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    if (!taken && failures.length > 0) throw failures[0]
     return taken
   }
 

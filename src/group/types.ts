@@ -181,7 +181,7 @@ export interface GroupMember {
   readonly healthy: boolean
   /** Publishes that were handed to it and have not settled. */
   readonly inFlight: number
-  /** Why the latest attempt failed, or the connection was lost; undefined while there is one. */
+  /** Why the latest attempt failed, the connection was lost, or the client has ended; undefined while there is a connection. */
   readonly error: MqttError | undefined
 }
 
@@ -252,7 +252,7 @@ export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, Asyn
    * (other routings), ERR_INVALID_OPTION, ERR_CLOSED
    */
   publish(topic: string, payload: Payload, options?: GroupPublishOptions): Promise<GroupReceipt>
-  /** Publishes at QoS 0, now or not at all: true when a member took it. @throws MqttError as `post` of the client */
+  /** Publishes at QoS 0, now or not at all: true when a member took it. @throws MqttError as `post` of the client, where no member took it */
   post(topic: string, payload: Payload): boolean
   /**
    * Subscribes, and waits for the grant of the members that are connected; the others follow.

@@ -1,6 +1,8 @@
 /** Groups of brokers, on the virtual clock. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { poolOf } from '../../src/pool/publisher-pool.js'
+import { memoryStore } from '../../src/store/memory.js'
+import { MemoryBroker } from '../../src/testing/broker/broker.js'
 import { endOf, GroupRig } from './rig.js'
 
 let rig: GroupRig
@@ -61,6 +63,21 @@ describe('connecting', () => {
     await expect(connecting).rejects.toMatchObject({ errors: [{ code: 'ERR_CONNECT_FAILED' }, { code: 'ERR_CONNECT_FAILED' }] })
   })
 
+  it('a client that ends before its first attempt says why', async () => {
+    await rig.start('a', 'b')
+    const store = memoryStore()
+    const group = rig.group({ names: ['a', 'b'], shared: { store } })
+    await rig.world.until(group.connect())
+    expect(group.members().map(({ state, error }) => [state, error?.code])).toEqual([
+      ['connected', undefined],
+      ['closed', 'ERR_STORE_LOCKED'],
+    ])
+    expect((await group.publish('t', 'x', { qos: 1 })).members['b']).toMatchObject({
+      reason: { code: 'ERR_NOT_CONNECTED', cause: { code: 'ERR_STORE_LOCKED' } },
+    })
+    await expect(group.connect({ require: 'all' })).rejects.toMatchObject({ members: { b: { code: 'ERR_STORE_LOCKED' } } })
+  })
+
   it('one after the other, where that is asked for', async () => {
     await rig.start('a', 'b', 'c')
     const group = rig.group({ names: ['a', 'b', 'c'] })
@@ -101,6 +118,21 @@ describe('broadcast', () => {
       name: 'AggregateError',
       members: { eu: { code: 'ERR_NOT_CONNECTED' }, us: { code: 'ERR_NOT_CONNECTED' } },
     })
+  })
+
+  it.each([
+    ['small', 'large'],
+    ['large', 'small'],
+  ])('post(): %s, %s: one that cannot take it is no obstacle for the other', async (...names) => {
+    await rig.start('large')
+    rig.brokers['small'] = new MemoryBroker({ clock: rig.world.clock, maximumPacketSize: 200 })
+    const group = rig.group({ names })
+    await group.connect()
+    expect(group.post('t', 'x'.repeat(500))).toBe(true)
+    await rig.world.pass(1)
+    expect(rig.arrived['large']).toHaveLength(1)
+    await group.remove('large')
+    expect(() => group.post('t', 'x'.repeat(500))).toThrow(expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }))
   })
 
   it("queues for those that are not connected under offline: 'queue', from memory of its own", async () => {
@@ -348,6 +380,7 @@ it.each([
   [{ members: { a: 'mqtt://b' }, onLost: 'x' }, 'onLost'],
   [{ members: { a: 'mqtt://b' }, stalledAfter: 0 }, 'stalledAfter'],
   [{ members: { a: 'mqtt://b' }, share: {} }, 'share'],
+  [{ members: { a: 'mqtt://b' }, shared: { clientId: 5 } }, 'shared.clientId'],
   [{ members: { a: { url: ['mqtt://b'], tls: {} } } }, 'members.a.tls'],
   [{ members: { a: { url: 'mqtt://b', options: 1 } } }, 'members.a.options'],
 ])('refuses %j, and names the option', async (options, option) => {
