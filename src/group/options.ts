@@ -5,6 +5,7 @@ import type { ClientOptions, Endpoint } from '../client/api/index.js'
 import { longestDelay } from '../client/common/bounds.js'
 import { plainName } from '../client/common/plain-name.js'
 import { anyObject, callable, integer, invalid, object, oneOf, optional, type Parser, signal, withDefault } from '../client/common/schema.js'
+import { baseOptions } from '../members/base-options.js'
 import type { MemberClient } from '../members/member.js'
 import type { Deduplication, GivenMember, GroupConnectOptions, GroupOptions, GroupReading, GroupRouting } from './types.js'
 
@@ -45,7 +46,7 @@ const routing = oneOf('broadcast', 'round-robin', 'hash')
 
 const schema = {
   members,
-  shared: withDefault(anyObject as Parser<ClientOptions>, {}),
+  shared: withDefault(baseOptions, {}),
   routing: withDefault(routing, 'broadcast'),
   offline: withDefault(oneOf('reject', 'queue'), 'reject'),
   onLost: withDefault(oneOf('wait', 'move'), 'wait'),

@@ -1,8 +1,9 @@
 /**
  * What callers of pools give, checked.
  */
-import type { ClientOptions, ConnectOptions, Publisher } from '../client/api/index.js'
+import type { ConnectOptions, Publisher } from '../client/api/index.js'
 import { anyObject, integer, invalid, object, oneOf, optional, orFunction, type Parser, signal, text, withDefault } from '../client/common/schema.js'
+import { baseOptions } from '../members/base-options.js'
 import type { PoolOptions } from './types.js'
 
 /** Most connections of a pool. */
@@ -21,7 +22,7 @@ const schema = {
   routing: withDefault(oneOf('round-robin', 'hash', 'least-in-flight'), 'round-robin'),
   onLost: withDefault(oneOf('wait', 'move'), 'wait'),
   fallback: optional(publisher),
-  options: withDefault(anyObject as Parser<ClientOptions>, {}),
+  options: withDefault(baseOptions, {}),
 }
 
 const parse = object<{ -readonly [K in keyof typeof schema]: ReturnType<(typeof schema)[K]> }>(schema)

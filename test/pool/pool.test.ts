@@ -343,6 +343,7 @@ describe('a pool', () => {
     [{ onLost: 'drop' }, 'onLost'],
     [{ fallback: {} }, 'fallback'],
     [{ clientId: 7 }, 'clientId'],
+    [{ options: { clientId: 7 } }, 'options.clientId'],
     [{ option: 1 }, 'option'],
     [{ options: { keepAlive: -1 } }, 'keepAlive'],
     [null, 'options'],
