@@ -127,13 +127,13 @@ class BrokerGroup implements Group {
     this.#assertOpen()
     const member = this.#roster.find(name, 'name')
     const gone = member.leave(disconnectOptions(options))
-    this.#reading.handleLeaving(member)
+    this.#reading.handleRemoved(member, 'leaving')
     this.#roster.remove(member, gone)
     this.#handleChange()
     try {
       await gone
     } finally {
-      this.#reading.handleRemoved(member)
+      this.#reading.handleRemoved(member, 'gone')
       this.#listeners.handleRemoved(member)
     }
   }

@@ -13,10 +13,18 @@ import type { Time } from '../members/time.js'
 import type { Duplicates } from './duplicates.js'
 import type { GroupMessage } from './types.js'
 
+/** How a member goes: its turns end (`'leaving'`), it has ended (`'gone'`), or it was not added after all (`'refused'`). */
+export type Departure = 'leaving' | 'gone' | 'refused'
+
+/** What is merged of one member. */
+export interface MergedMember {
+  readonly name: string
+  readonly up: boolean
+}
+
 /** One of the merged. */
 export interface Source {
-  /** Name of the member. */
-  readonly name: string
+  readonly member: MergedMember
   readonly from: Subscription
   /** What is behind it, in clients of this package. */
   readonly behind: BehindSubscription | undefined
@@ -66,14 +74,13 @@ export class Merge {
   }
 
   /** One more. */
-  add(name: string, from: Subscription): Source {
+  add(member: MergedMember, from: Subscription): void {
     const behind = (from as { [inside]?(): BehindSubscription })[inside]?.()
-    const source: Source = { name, from, behind, ready: undefined, waiting: false, end: undefined, leaving: false }
+    const source: Source = { member, from, behind, ready: undefined, waiting: false, end: undefined, leaving: false }
     this.sources = [...this.sources, source]
     this.iterating = this.#iterating
     silent(from.ready)
     if (this.#waiters.size > 0) this.#wait(source)
-    return source
   }
 
   /** Its member has gone. */
@@ -171,14 +178,14 @@ export class Merge {
   }
 
   #takeFrom(source: Source): GroupMessage | undefined {
-    const { ready, behind, from, name } = source
+    const { ready, behind, from, member } = source
     if (this.ended) return undefined
     source.ready = undefined
     if (ready !== undefined && source.leaving) this.#forget()
     if (ready !== undefined) return ready
     if (source.waiting || source.end !== undefined) return undefined
     const message = behind === undefined ? from.read() : behind.take()
-    return message && named(message, name)
+    return message && named(message, member.name)
   }
 
   // One is done with.
@@ -201,7 +208,7 @@ export class Merge {
       (message) => {
         source.waiting = false
         if (message === undefined) source.end = { error: undefined }
-        else source.ready = named(message, source.name)
+        else source.ready = named(message, source.member.name)
         this.#look()
       },
       (error: unknown) => {

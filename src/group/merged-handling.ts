@@ -6,15 +6,13 @@ import { type Deferred, deferred, onAbort, silent } from '../client/common/abort
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { failuresOf, membersError } from '../members/failure.js'
 import { Duplicates, type GroupCommon } from './duplicates.js'
-import { named } from './merge.js'
+import { type Departure, type MergedMember, named } from './merge.js'
 import type { CheckedReading } from './options.js'
 import type { GroupGrant, GroupHandling, GroupMessage } from './types.js'
 
 /** A member that calls handlers. */
-export interface ListeningMember {
-  readonly name: string
+export interface ListeningMember extends MergedMember {
   readonly client: Pick<Subscriber, 'listen'>
-  readonly up: boolean
 }
 
 interface Source {
@@ -133,19 +131,14 @@ export class MergedHandling implements GroupHandling {
     for (const { handling } of this.#leave('detach')) handling?.detach()
   }
 
-  /** A member was not added after all: leaves it. */
-  withdraw(member: ListeningMember): void {
-    for (const source of this.#sources) if (source.member === member) void silent(source.begun.then((handling) => handling.unsubscribe()))
-    this.handleRemoved(member)
-  }
-
-  /** A member is removed: handlers that run for it end by themselves. */
-  handleLeaving(member: ListeningMember): void {
-    for (const source of this.#sources) if (source.member === member) source.leaving = true
-  }
-
-  /** It has ended. */
-  handleRemoved(member: ListeningMember): void {
+  /** A member goes. Handlers that run for it end by themselves. */
+  remove(member: ListeningMember, how: Departure): void {
+    for (const source of this.#sources) {
+      if (source.member !== member) continue
+      source.leaving = true
+      if (how === 'refused') void silent(source.begun.then((handling) => handling.unsubscribe()))
+    }
+    if (how === 'leaving') return
     this.#sources = this.#sources.filter((source) => source.member !== member)
     this.#look()
   }

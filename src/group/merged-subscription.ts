@@ -10,15 +10,13 @@ import { nextOptions } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
 import { failuresOf, membersError } from '../members/failure.js'
 import { Duplicates, type GroupCommon } from './duplicates.js'
-import { Merge, type Source } from './merge.js'
+import { type Departure, Merge, type MergedMember, type Source } from './merge.js'
 import type { CheckedReading } from './options.js'
 import type { GroupGrant, GroupMessage, GroupSubscription } from './types.js'
 
 /** A member that subscribes. */
-export interface SubscribingMember {
-  readonly name: string
+export interface SubscribingMember extends MergedMember {
   readonly client: Pick<Subscriber, 'subscription'>
-  readonly up: boolean
 }
 
 /** The implementation of {@link GroupSubscription}. */
@@ -29,7 +27,6 @@ export class MergedSubscription implements GroupSubscription {
   readonly #reading: CheckedReading<SubscribeOptions>
   readonly #duplicates: Duplicates
   readonly #merge: Merge
-  readonly #members = new Map<Source, SubscribingMember>()
   readonly #over: () => void
   #failureTold = false
   #ready: Promise<GroupSubscription> | undefined
@@ -46,7 +43,7 @@ export class MergedSubscription implements GroupSubscription {
   /** Subscribes on a member. @throws MqttError as `subscription` of the client */
   add(member: SubscribingMember): void {
     if (this.#merge.ended) return
-    this.#members.set(this.#merge.add(member.name, member.client.subscription(this.#filters, this.#reading.options)), member)
+    this.#merge.add(member, member.client.subscription(this.#filters, this.#reading.options))
   }
 
   get ready(): Promise<GroupSubscription> {
@@ -55,7 +52,7 @@ export class MergedSubscription implements GroupSubscription {
   }
 
   get granted(): readonly GroupGrant[] {
-    return this.#sources.flatMap(({ name, from }) => from.granted.map((grant) => ({ ...grant, member: name })))
+    return this.#sources.flatMap(({ member, from }) => from.granted.map((grant) => ({ ...grant, member: member.name })))
   }
 
   get size(): number {
@@ -120,7 +117,11 @@ export class MergedSubscription implements GroupSubscription {
     // What is buffered can still be read.
     this.#over()
     const open = this.#sources
-    const failures = failuresOf(open, await Promise.allSettled(open.map(({ from }) => from.unsubscribe())))
+    const results = await Promise.allSettled(open.map(({ from }) => from.unsubscribe()))
+    const failures = failuresOf(
+      open.map(({ member }) => member),
+      results,
+    )
     if (failures.size > 0) throw membersError('unsubscribing failed', failures)
   }
 
@@ -129,23 +130,12 @@ export class MergedSubscription implements GroupSubscription {
     for (const { from } of this.#sources) from.detach()
   }
 
-  /** A member was not added after all: leaves it. */
-  withdraw(member: SubscribingMember): void {
-    for (const [source, other] of this.#members) if (other === member) void source.from[asyncDisposeSymbol]()
-    this.handleRemoved(member)
-  }
-
-  /** A member is removed: what is in hand of it ends by itself. */
-  handleLeaving(member: SubscribingMember): void {
-    for (const [source, other] of this.#members) if (other === member) source.leaving = true
-  }
-
-  /** It has ended. */
-  handleRemoved(member: SubscribingMember): void {
-    for (const [source, other] of this.#members) {
-      if (other !== member) continue
-      this.#members.delete(source)
-      this.#merge.remove(source)
+  /** A member goes. What is in hand of it ends by itself. */
+  remove(member: SubscribingMember, how: Departure): void {
+    for (const source of this.#sources.filter((one) => one.member === member)) {
+      if (how === 'refused') void source.from[asyncDisposeSymbol]()
+      if (how === 'leaving') source.leaving = true
+      else this.#merge.remove(source)
     }
   }
 
@@ -166,16 +156,19 @@ export class MergedSubscription implements GroupSubscription {
 
   async #granting(): Promise<GroupSubscription> {
     const { require } = this.#reading
-    const connected = this.#sources.filter((source) => this.#members.get(source)?.up)
+    const connected = this.#sources.filter(({ member }) => member.up)
     const asked = require === 'all' || connected.length === 0 ? this.#sources : connected
     const all = asked.map(({ from }) => from.ready)
     // Without a connection the first that comes is enough.
     if (connected.length === 0 && require === 'any' && (await Promise.any(all).catch(() => undefined)) !== undefined) return this
     const results = await Promise.allSettled(all)
-    const failures = failuresOf(asked, results)
+    const failures = failuresOf(
+      asked.map(({ member }) => member),
+      results,
+    )
     // One that was removed meanwhile is none of those that have to, unless all were.
     const left = asked.filter(({ leaving }) => !leaving)
-    for (const { name, leaving } of asked) if (leaving && left.length > 0) failures.delete(name)
+    for (const { member, leaving } of asked) if (leaving && left.length > 0) failures.delete(member.name)
     if (require === 'all' ? failures.size === 0 : failures.size < (left.length || asked.length)) return this
     // Where some were granted they end too.
     void silent(this.unsubscribe())
@@ -185,7 +178,7 @@ export class MergedSubscription implements GroupSubscription {
   // What ended all of them is told once.
   #end(): undefined {
     this.#over()
-    const failures = new Map(this.#sources.flatMap(({ name, end }) => (end?.error === undefined ? [] : [[name, end.error] as const])))
+    const failures = new Map(this.#sources.flatMap(({ member, end }) => (end?.error === undefined ? [] : [[member.name, end.error] as const])))
     if (this.#failureTold || this.#merge.ended || failures.size === 0 || failures.size < this.#sources.length) return undefined
     this.#failureTold = true
     throw membersError('every member has ended', failures)

@@ -6,6 +6,7 @@ import { silent } from '../client/common/abort.js'
 import { assertHandler } from '../client/common/schema.js'
 import type { Member } from '../members/member.js'
 import type { GroupCommon } from './duplicates.js'
+import type { Departure } from './merge.js'
 import { MergedHandling } from './merged-handling.js'
 import { MergedSubscription } from './merged-subscription.js'
 import { readingCall } from './options.js'
@@ -56,19 +57,14 @@ export class GroupReading {
     try {
       for (const merged of all) merged.add(member)
     } catch (error) {
-      for (const merged of all) merged.withdraw(member)
+      for (const merged of all) merged.remove(member, 'refused')
       throw error
     }
   }
 
-  /** A member goes, when its turns have ended. */
-  handleLeaving(member: Member): void {
-    for (const merged of this.#open) merged.handleLeaving(member as Member<ReadingClient>)
-  }
-
-  /** A member has gone. */
-  handleRemoved(member: Member): void {
-    for (const merged of this.#open) merged.handleRemoved(member as Member<ReadingClient>)
+  /** A member goes. */
+  handleRemoved(member: Member, how: Departure): void {
+    for (const merged of this.#open) merged.remove(member as Member<ReadingClient>, how)
   }
 
   /** All members have ended, and none comes any more. */
