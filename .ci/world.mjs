@@ -8,6 +8,7 @@
  *     node .ci/world.mjs --defects [--only TEXT] [--every N]      each planted defect in turn, those whose name contains TEXT, or each Nth, as a table
  *     node .ci/world.mjs --replay FILE                            a schedule as a finding prints it, packet by packet
  *     --durable with any of these: the world of a device whose process dies and comes back (test/world/durable); --enumerate is every crash there
+ *     --many with any of these but --enumerate: the world of a pool or a group over several connections (test/world/many)
  *     --scanner reads packets with WebAssembly, --raw prints schedules as they are, not made smaller
  *     --limit S stops after S seconds, --jobs N sets the number of workers
  *
@@ -39,6 +40,7 @@ const { values } = argumentsOf({
     every: { ...whole, number: [1], initial: 1, text: 'only each Nth defect, or with --enumerate each Nth fault, from one drawn at random' },
     replay: { value: 'FILE', text: 'a schedule as a finding prints it, packet by packet' },
     durable: { text: 'a device with a store, whose process dies and comes back; with --enumerate at every moment of its scenarios' },
+    many: { text: 'a pool or a group over several connections and brokers' },
     scanner: { text: 'reads packets with WebAssembly' },
     raw: { text: 'prints schedules as they are, not made smaller' },
     limit: { value: 'S', number: [0], initial: 3600, text: 'begins nothing after so many seconds' },
@@ -46,7 +48,7 @@ const { values } = argumentsOf({
   },
 })
 const option = (name) => values[name]
-const entry = values.durable ? 'test/world/durable/main.ts' : 'test/world/main.ts'
+const entry = values.durable ? 'test/world/durable/main.ts' : values.many ? 'test/world/many/main.ts' : 'test/world/main.ts'
 const flag = option
 /** Schedules that --enumerate makes, roughly: enough to tell the time left. */
 const enumerated = 40_000
@@ -210,7 +212,7 @@ async function tryDefect(defect) {
     hasty: true,
     rules: defect.by,
     wide: defect.wide === true,
-    limit: option('durable') ? 120 : 30,
+    limit: option('durable') || option('many') ? 120 : 30,
   })
   const [report] = result.reports
   return { defect, report, seconds: seconds(started) }
@@ -228,6 +230,7 @@ async function exported(file, name) {
 
 async function allDefects() {
   if (option('durable')) return (await exported('test/world/durable/defects.ts', 'defects')).durableDefects
+  if (option('many')) return (await exported('test/world/many/defects.ts', 'defects')).manyDefects
   const { defects: base } = await exported('test/world/defects.ts', 'defects')
   const { outsideDefects } = await exported('test/world/defects-outside.ts', 'defects-outside')
   return [...base, ...outsideDefects.map((defect) => ({ ...defect, wide: true }))]

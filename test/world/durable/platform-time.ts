@@ -1,5 +1,6 @@
 /**
- * The queue takes timers and dates from the platform: while a world runs, these are the world's. Whatever a process that died has set never runs.
+ * Queues, pools and groups take timers and dates from the platform: while a world runs, these are the world's. Whatever a process that died has set never
+ * runs.
  */
 
 /** Where time comes from. */
@@ -9,10 +10,11 @@ export interface TimeSource {
   setTimer(callback: () => void, delay: number): () => void
 }
 
-/** Puts the timers and the date of a world in place of the platform's; gives what puts them back. */
+/** Puts the timers and the clocks of a world in place of the platform's; gives what puts them back. */
 export function takeOverTime(source: TimeSource): () => void {
   const { setTimeout, clearTimeout } = globalThis
   const { now } = Date
+  const since = performance.now
   const timers = new Map<number, () => void>()
   let last = 0
   globalThis.setTimeout = ((callback: () => void, delay = 0) => {
@@ -29,9 +31,11 @@ export function takeOverTime(source: TimeSource): () => void {
     timers.delete(id ?? 0)
   }) as never
   Date.now = source.now
+  performance.now = source.now
   return () => {
     globalThis.setTimeout = setTimeout
     globalThis.clearTimeout = clearTimeout
     Date.now = now
+    performance.now = since
   }
 }

@@ -1,0 +1,301 @@
+/**
+ * What the application does with its pool or group, and notes of everything that it is told.
+ *
+ * It knows the public interface only, and who is handed what as it is handed.
+ */
+import type { Receipt } from '../../../src/client/api/index.js'
+import { groupOf } from '../../../src/group/broker-group.js'
+import type { Group, GroupMessage, GroupReading, GroupReceipt } from '../../../src/group/types.js'
+import type { MembersError } from '../../../src/members/failure.js'
+import { poolOf } from '../../../src/pool/publisher-pool.js'
+import type { Pool } from '../../../src/pool/types.js'
+import { given, payloadOf } from '../payloads.js'
+import { payloadName } from '../reader.js'
+import type { Call, End, Published } from './history.js'
+import type { Link } from './link.js'
+import { Routes } from './routes.js'
+import type { Op, PublishOp } from './schedule.js'
+import type { ManyWorld } from './world.js'
+
+/** What a pool gives for a publish that the fallback has. */
+const fallbackReceipt = 'the fallback has it'
+
+/** A pool or a group, and who uses it. */
+export class Application {
+  readonly pool: Pool | undefined
+  readonly group: Group | undefined
+  /** It was told to end. */
+  stopped = false
+  /** Names that went to the fallback, in order. */
+  readonly elsewhere: string[] = []
+  /** Messages that the group says it has left out. */
+  readonly duplicates: () => number
+  /** Names of members that are there, and of those that were taken out. */
+  readonly members: string[] = []
+  readonly gone: string[] = []
+  readonly #world: ManyWorld
+  readonly #routes: Routes
+  #asked = false
+
+  constructor(world: ManyWorld) {
+    this.#world = world
+    this.#routes = new Routes(world.setup, world.history)
+    const { setup } = world
+    const make = (...given: Parameters<ManyWorld['makeClient']>): Link['client'] => world.makeClient(...given)
+    const options = {
+      keepAlive: setup.keepAlive,
+      cleanStart: setup.cleanStart,
+      stats: true,
+      outbound: { onSessionLost: setup.onSessionLost },
+    }
+    this.duplicates = () => this.group?.stats().duplicates ?? 0
+    if (setup.subject === 'pool') {
+      const { size, routing, onLost } = setup
+      const fallback = setup.fallback === 'none' ? undefined : this.#fallback(setup.fallback === 'takes')
+      this.pool = poolOf(make, 'mqtt://b.example', { size, routing: routing as 'hash', onLost, clientId: 'p', fallback, options })
+      return
+    }
+    const { routing, onLost, offline, stalledAfter } = setup
+    this.members.push(...Array.from({ length: setup.size }, (_, index) => `m${index + 1}`))
+    this.group = groupOf(make, {
+      members: Object.fromEntries(this.members.map((name) => [name, `mqtt://${name}.example`])),
+      routing: routing as 'broadcast',
+      onLost,
+      offline,
+      stalledAfter,
+      shared: { ...options, clientId: 'p' },
+    })
+  }
+
+  /** The pool or the group. */
+  get subject(): Pool | Group {
+    return (this.pool ?? this.group) as Pool | Group
+  }
+
+  /** Does what the schedule says, while that can be done. */
+  perform(op: Op): void {
+    if (this.stopped && op.do !== 'publish' && op.do !== 'feed') return
+    switch (op.do) {
+      case 'connect':
+        return this.#connect()
+      case 'publish':
+        return this.#publish(op)
+      case 'resize':
+        return this.#resize(op.size, op.timeout)
+      case 'add':
+        return this.#add()
+      case 'remove':
+        return this.#remove(op.place, op.timeout)
+      case 'feed':
+        return this.#feed(op)
+      case 'drain':
+      case 'disconnect':
+        return this.end(op.do, op.timeout)
+    }
+  }
+
+  /** Ends all. */
+  end(how: 'drain' | 'disconnect', timeout: number): void {
+    this.stopped = true
+    const leaving = this.subject.members().map(({ name }) => name)
+    this.#track(how, () => this.subject[how]({ timeout }), timeout, leaving)
+  }
+
+  /** A client is about to get a publish. */
+  handleHanding(link: Link, name: string): void {
+    const record = this.#world.history.published.get(name)
+    if (record !== undefined) this.#routes.handleHanding(record, link.name, this.subject.members())
+  }
+
+  /** What is counted is never less than nothing, nor more than there is. */
+  checkCounters(): void {
+    const { history } = this.#world
+    const stats = this.subject.stats()
+    const members = this.subject.members()
+    const sum = members.reduce((all, { inFlight }) => all + inFlight, 0)
+    if (members.some(({ inFlight }) => inFlight < 0)) history.report('counters', 'less than nothing is in flight at a member')
+    if (stats.inFlight !== sum) history.report('counters', `${stats.inFlight} in flight, and ${sum} at the members`)
+    if (stats.size !== members.length || stats.up > stats.size)
+      history.report('counters', `${stats.up} of ${stats.size} up, ${members.length} members`)
+    const open = history.handed.filter(({ to, end }) => end.status === 'pending' && members.some(({ name }) => name === to)).length
+    if (sum !== open) history.report('counters', `${sum} in flight at the members, who have ${open}`)
+  }
+
+  #connect(): void {
+    const { setup, history } = this.#world
+    this.#track('connect', () => this.subject.connect())
+    if (setup.reading === 'none' || this.#asked || this.group === undefined) return
+    this.#asked = true
+    // A group subscribes in any state.
+    if (setup.reading === 'listen') return void history.track('listen', this.#listen(this.group))
+    history.track('subscribe', this.#read(this.group))
+  }
+
+  #publish(op: PublishOp): void {
+    const { history, clock, setup } = this.#world
+    const name = `p${op.n}`
+    const routing = op.routing ?? setup.routing
+    const record: Published = {
+      op,
+      name,
+      routing,
+      at: clock.now(),
+      seq: history.next(),
+      end: history.open(),
+      ends: new Map(),
+      elsewhere: false,
+    }
+    history.published.set(name, record)
+    const { payload, overwrite } = given(payloadOf(name, op.size), 'bytes')
+    const before = this.#routes.before(record, this.group, setup.offline, this.#few(op))
+    const signal = op.abort === undefined ? undefined : this.#abortAfter(op.abort)
+    const more = { qos: op.qos, ...(signal === undefined ? {} : { signal }) }
+    const publishing: Promise<GroupReceipt | Receipt> =
+      this.group === undefined
+        ? (this.pool as Pool).publish(op.topic, payload as Uint8Array<ArrayBuffer>, more)
+        : this.group.publish(op.topic, payload as Uint8Array<ArrayBuffer>, {
+            ...more,
+            ...(op.routing === undefined ? {} : { routing: op.routing }),
+            ...(op.few === undefined || routing !== 'broadcast' ? {} : { members: this.#few(op) as string[] }),
+          })
+    this.#routes.after(record, before)
+    history.follow(record.end, publishing, (value, error) => {
+      history.note(`  ${name} ${record.end.status} ${error ?? ''} ${record.end.outcome ?? ''}`)
+      // The memory is the application's again.
+      overwrite()
+      this.#note(record, value, error)
+    })
+  }
+
+  #few({ few }: PublishOp): readonly string[] | undefined {
+    return few === undefined ? undefined : this.members.slice(0, Math.max(1, few))
+  }
+
+  // What became of it at each member.
+  #note(record: Published, value: unknown, error: unknown): void {
+    const { history, clock } = this.#world
+    const { ends } = record
+    const now = (): Pick<End, 'seq' | 'at'> => ({ seq: history.next(), at: clock.now() })
+    if (value === fallbackReceipt) record.elsewhere = true
+    if (value !== undefined && this.group !== undefined) {
+      for (const [member, result] of Object.entries((value as GroupReceipt).members)) {
+        if (result.status === 'fulfilled') ends.set(member, { status: 'fulfilled', ...now() })
+        if (result.status === 'rejected') ends.set(member, { status: 'rejected', code: result.reason.code, outcome: result.reason.outcome, ...now() })
+        if (result.status !== 'pending') continue
+        const end = history.open()
+        ends.set(member, end)
+        history.follow(end, result.delivered, () => history.note(`  ${record.name} ${end.status} at ${member}`))
+      }
+    }
+    if (error !== undefined && this.group !== undefined)
+      for (const [member, { code, outcome }] of Object.entries((error as MembersError).members ?? {}))
+        ends.set(member, { status: 'rejected', code, outcome, ...now() })
+  }
+
+  #resize(size: number, timeout: number): void {
+    if (this.pool === undefined) return
+    const leaving = this.pool.members().slice(size)
+    this.gone.push(...leaving.map(({ name }) => name))
+    const names = leaving.map(({ name }) => name)
+    this.#track(`resize to ${size}`, () => (this.pool as Pool).resize(size, { timeout }), timeout, names)
+  }
+
+  #add(): void {
+    if (this.group === undefined || this.members.length >= 4) return
+    const name = `m${this.members.length + this.gone.length + 1}`
+    this.members.push(name)
+    this.#track(`add ${name}`, () => (this.group as Group).add(name, `mqtt://${name}.example`))
+  }
+
+  #remove(place: number, timeout: number): void {
+    if (this.group === undefined || this.members.length < 2) return
+    const name = this.members.splice(place % this.members.length, 1)[0] as string
+    this.gone.push(name)
+    this.#track(`remove ${name}`, () => (this.group as Group).remove(name, { timeout }), timeout, [name])
+  }
+
+  #feed(op: Extract<Op, { do: 'feed' }>): void {
+    const { clock } = this.#world
+    for (const [index, number] of op.brokers.entries()) clock.setTimer(() => this.#feedOne(op, number), index * op.later)
+  }
+
+  #feedOne({ n, topic, qos }: Extract<Op, { do: 'feed' }>, number: number): void {
+    const { history, brokers } = this.#world
+    const broker = brokers[number]
+    if (broker === undefined) return
+    const name = `f${n}-${broker.name}`
+    if (history.fed.has(name)) return
+    const wanted = qos > 0 && (broker.memory.sessions.get(`p-${broker.name}`)?.subscriptions.length ?? 0) > 0
+    history.fed.set(name, { name, key: `f${n}`, topic, qos, broker: broker.name, losses: wanted ? broker.losses : undefined })
+    history.note(`  ${broker.name} has ${name}`)
+    broker.memory.publish({ topic, payload: payloadOf(name), qos })
+  }
+
+  #track(what: string, begin: () => Promise<unknown>, timeout?: number, leaving: readonly string[] = []): Call {
+    return this.#world.history.track(what, begin(), timeout, leaving)
+  }
+
+  #abortAfter(delay: number): AbortSignal {
+    const controller = new AbortController()
+    this.#world.clock.setTimer(() => controller.abort(), delay)
+    return controller.signal
+  }
+
+  // Reading
+
+  get #readingOptions(): GroupReading & { readonly qos: 2 } {
+    const { deduplicate } = this.#world.setup
+    const key = (message: GroupMessage): string => {
+      this.#see('key', message)
+      return payloadName(message.payload).split('-')[0] as string
+    }
+    return {
+      qos: 2,
+      ...(deduplicate === undefined ? {} : { deduplicate: { key, ...deduplicate } }),
+    }
+  }
+
+  #see(what: 'key' | 'handed', { payload, member }: GroupMessage): void {
+    const { history, clock } = this.#world
+    const name = payloadName(payload)
+    history.note(`  ${what} ${name} by ${member}`)
+    history.reads.push({ what, name, member, at: clock.now() })
+  }
+
+  async #read(group: Group): Promise<void> {
+    const ack = this.#world.setup.reading === 'manual' ? 'manual' : 'auto'
+    const subscription = group.subscription('in/#', { ...this.#readingOptions, ack })
+    for await (const message of subscription) {
+      this.#see('handed', message)
+      await this.#work()
+      if (this.#world.setup.reading === 'manual') message.ack()
+    }
+  }
+
+  async #listen(group: Group): Promise<void> {
+    const options = this.#readingOptions
+    const handling = await group.listen(
+      'in/#',
+      async (message) => {
+        this.#see('handed', message)
+        await this.#work()
+      },
+      options,
+    )
+    await handling.done
+  }
+
+  async #work(): Promise<void> {
+    const { setup, clock } = this.#world
+    if (setup.work > 0) await new Promise<void>((resolve) => void clock.setTimer(resolve, setup.work))
+  }
+
+  // A publisher that is the application's, with a memory of its own.
+  #fallback(takes: boolean) {
+    const publish = (_topic: string, payload: unknown): Promise<string> => {
+      this.elsewhere.push(payloadName(payload as Uint8Array))
+      return takes ? Promise.resolve(fallbackReceipt) : Promise.reject(new Error('the fallback takes nothing'))
+    }
+    return { publish, writable: Promise.resolve() } as never
+  }
+}

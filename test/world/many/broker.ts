@@ -1,0 +1,51 @@
+/**
+ * One broker of the world of many connections: that of `mqwire/testing`, with refusals of single messages, and a record of each message that it takes.
+ */
+import { MemoryBroker } from '../../../src/testing/broker/index.js'
+import type { WorldClock } from '../clock.js'
+import { payloadName } from '../reader.js'
+import type { History } from './history.js'
+import type { Op, Refused, Setup } from './schedule.js'
+
+/** A broker, and what the world keeps of it. */
+export class WorldBroker {
+  readonly name: string
+  readonly memory: MemoryBroker
+  /** How often it lost its sessions. */
+  losses = 0
+
+  /** @param number from 0 */
+  constructor(name: string, number: number, around: { clock: WorldClock; setup: Setup; ops: readonly Op[]; history: History }) {
+    const { clock, setup, ops, history } = around
+    this.name = name
+    this.memory = new MemoryBroker({ clock, receiveMaximum: setup.brokerReceiveMaximum, authorizePublish: refusing(ops, number) })
+    this.memory.on('hookerror', ({ error }) => history.report('world', `a hook of the broker threw ${error}`))
+    this.memory.on('publish', () => {
+      const message = this.memory.accepted.at(-1)
+      if (message === undefined) return
+      const { clientId, payload: bytes, topic, qos } = message
+      const taken = { seq: history.next(), at: clock.now(), broker: name, clientId, name: payloadName(bytes), topic, qos, bytes }
+      history.note(`  ${name} takes ${taken.name} from ${clientId}`)
+      history.taken.push(taken)
+    })
+  }
+
+  restart(keepSessions: boolean): void {
+    if (!keepSessions) this.losses += 1
+    this.memory.restart({ keepSessions })
+  }
+}
+
+function refusing(ops: readonly Op[], number: number): (client: unknown, packet: { readonly payload: Uint8Array }) => number | true {
+  const refused = new Map<string, Refused>()
+  for (const op of ops)
+    if (op.do === 'publish' && op.refused !== undefined && (op.refused.at ?? number) === number) refused.set(`p${op.n}`, op.refused)
+  const copies = new Map<string, number>()
+  return (_client, { payload }) => {
+    const name = payloadName(payload)
+    const times = copies.get(name) ?? 0
+    copies.set(name, times + 1)
+    const refusal = refused.get(name)
+    return refusal === undefined || times >= refusal.times ? true : refusal.code
+  }
+}

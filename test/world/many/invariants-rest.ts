@@ -1,0 +1,32 @@
+/**
+ * What keeps a healed world of many connections from being at rest.
+ */
+import { unread } from './invariants-reading.js'
+import type { ManyWorld } from './world.js'
+
+/** All of it, in words. */
+export function restless(world: ManyWorld): string[] {
+  const { application, history } = world
+  const pending = [
+    ...[...history.published.values()].flatMap(({ name, end, ends }) => [
+      ...(end.status === 'pending' ? [`${name} is pending`] : []),
+      ...[...ends].flatMap(([member, each]) => (each.status === 'pending' ? [`${name} is pending at ${member}`] : [])),
+    ]),
+    ...history.calls.flatMap(({ what, end }) => (end.status === 'pending' && !isReading(what) ? [`${what} is pending`] : [])),
+  ]
+  if (application.stopped) return pending
+  const begun = application.subject.state !== 'idle'
+  const down = application.subject.members().filter(({ state }) => state !== 'connected')
+  const { inFlight } = application.subject.stats()
+  return [
+    ...pending,
+    ...(begun ? down.map(({ name, state }) => `${name} is ${state}`) : []),
+    ...(inFlight > 0 ? [`${inFlight} publishes are in flight`] : []),
+    ...unread(world).map((name) => `${name} was never handed out`),
+  ]
+}
+
+/** Reading goes on until the end. */
+export function isReading(what: string): boolean {
+  return what === 'subscribe' || what === 'listen'
+}

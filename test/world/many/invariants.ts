@@ -1,0 +1,197 @@
+/**
+ * What must hold at the end of a run of the world of many connections, whatever went wrong in it: each rule is a function with its name.
+ */
+import { differs } from '../payloads.js'
+import type { Call, End, Published, Taken } from './history.js'
+import { keysComeOnce, membersAreRight, unread } from './invariants-reading.js'
+import { isReading } from './invariants-rest.js'
+import type { ManyWorld } from './world.js'
+
+/** Checks everything, and reports what is wrong. */
+export function checkHistory(world: ManyWorld): void {
+  const rules = [
+    everythingSettles,
+    resultsAgree,
+    oneMemberHasIt,
+    orderHolds,
+    nothingIsInvented,
+    endsWait,
+    countersAddUp,
+    wiresAreRight,
+    noTimersAreLeft,
+  ]
+  for (const rule of [...rules, membersAreRight, keysComeOnce, everythingIsRead]) rule(world)
+}
+
+/** Every promise settles: of each publish, of each member of a broadcast, of each other call. */
+export function everythingSettles({ history }: ManyWorld): void {
+  const check = (what: string, { status }: End): void => {
+    if (status === 'pending') history.report('settle', `${what} is pending after the end`)
+  }
+  for (const { name, end, ends } of history.published.values()) {
+    check(`publish ${name}`, end)
+    for (const [member, each] of ends) check(`publish ${name} at ${member}`, each)
+  }
+  for (const { what, end } of history.calls) check(what, end)
+}
+
+/** What a caller was told agrees with what the brokers saw. */
+export function resultsAgree(world: ManyWorld): void {
+  const { application, history } = world
+  const elsewhere = new Set(application.elsewhere)
+  for (const record of history.published.values()) {
+    const { name, op, end, ends } = record
+    const taken = takenOf(world, name)
+    if (world.setup.subject === 'pool') {
+      if (record.elsewhere !== elsewhere.has(name) && end.status === 'fulfilled') history.report('agree', `${name} is said to be with the fallback`)
+      checkEnd(world, record, end, record.elsewhere ? undefined : taken, 'the broker')
+      continue
+    }
+    for (const [member, each] of ends)
+      checkEnd(
+        world,
+        record,
+        each,
+        taken.filter(({ broker }) => broker === member),
+        member,
+      )
+    if (end.outcome === 'not-sent' && taken.length > 0) history.report('agree', `${name} is said to be not sent, and ${taken[0]?.broker} took it`)
+    if (end.status !== 'fulfilled') continue
+    const states = [...ends.values()]
+    if (states.length === 0 || states.every(({ status, at }) => status === 'rejected' && at <= end.at))
+      history.report('agree', `${name} fulfilled, and no member took it`)
+    const stranger = taken.find(({ broker }) => !ends.has(broker))
+    if (stranger !== undefined) history.report('agree', `${name} was taken by ${stranger.broker}, which the receipt does not name (QoS ${op.qos})`)
+  }
+}
+
+// At QoS 0 nobody knows.
+function checkEnd({ history }: ManyWorld, { name, op }: Published, end: End, taken: readonly Taken[] | undefined, where: string): void {
+  if (taken === undefined) return
+  if (end.status === 'fulfilled' && op.qos > 0 && taken.length === 0) history.report('agree', `${name} fulfilled, and ${where} never took it`)
+  if (end.status === 'rejected' && end.outcome === 'not-sent' && taken.length > 0)
+    history.report('agree', `${name} is said to be not sent (${end.code}), and ${where} took it`)
+  if (end.status === 'rejected' && end.outcome === 'refused' && taken.length > 0)
+    history.report('agree', `${name} is said to be refused, and ${where} took it`)
+  if (end.status === 'rejected' && end.outcome === undefined && taken.length > 0)
+    history.report('agree', `${name} rejected without an outcome, and ${where} took it`)
+}
+
+/** A publish that may have been sent stays with its member; at QoS 2 it arrives once while no session is lost. */
+export function oneMemberHasIt(world: ManyWorld): void {
+  const { history, brokers } = world
+  for (const { name, op, routing } of history.published.values()) {
+    const taken = takenOf(world, name)
+    const clients = new Set(taken.map(({ clientId }) => clientId))
+    if (routing !== 'broadcast' && clients.size > 1) history.report('owner', `${name} was sent by ${[...clients].join(' and ')}`)
+    for (const { name: broker, losses } of brokers) {
+      const times = taken.filter((each) => each.broker === broker).length
+      if (op.qos !== 1 && losses === 0 && times > 1) history.report('twice', `${name} of QoS ${op.qos} arrived ${times} times at ${broker}`)
+    }
+  }
+}
+
+/** First copies of one topic arrive in the order of the calls: at all brokers together where the topic has one member at a time, else of each member. */
+export function orderHolds(world: ManyWorld): void {
+  const { history, setup, application } = world
+  const latest = new Map<string, Published>()
+  const seen = new Set<string>()
+  for (const { name, clientId } of history.taken) {
+    const one = history.published.get(name)
+    if (one === undefined || seen.has(`${name} ${clientId}`)) continue
+    seen.add(`${name} ${clientId}`)
+    const { op, routing, end, ends } = one
+    // What was given up may still arrive, and what was refused came when it was sent again.
+    if (op.refused !== undefined || end.status !== 'fulfilled' || [...ends.values()].some(({ status }) => status === 'rejected')) continue
+    const isOneLine = routing === 'hash' && setup.onLost === 'wait' && op.qos > 0
+    // What moved on arrives behind what was called later.
+    if (!isOneLine && routing !== 'broadcast' && application.subject.stats().moved > 0) continue
+    const line = `${op.topic} ${routing} ${op.qos > 0} ${isOneLine ? '' : clientId}`
+    const before = latest.get(line)
+    if (before !== undefined && before.op.n > op.n)
+      history.report('order', `${name} of ${op.topic} (${routing}) arrived after ${before.name}, at ${clientId}`)
+    else latest.set(line, one)
+  }
+}
+
+/** Brokers get what was published, and nothing else. */
+export function nothingIsInvented({ history }: ManyWorld): void {
+  for (const { name, broker, bytes, topic, qos } of history.taken) {
+    const record = history.published.get(name)
+    if (record === undefined) history.report('invented', `${broker} took ${name}, which nobody published`)
+    else if (record.op.topic !== topic || record.op.qos !== qos) history.report('invented', `${broker} took ${name} of ${topic} at QoS ${qos}`)
+    const wrong = record && differs(bytes, name, record.op.size)
+    if (wrong !== undefined) history.report('invented', `${broker} took ${name}: ${wrong}`)
+  }
+}
+
+/** Whoever waits for what is in flight ends when that has settled, or when its time is over. */
+export function endsWait({ history }: ManyWorld): void {
+  for (const call of history.calls) {
+    const { what, timeout, at, end } = call
+    if (timeout === undefined || end.status === 'pending') continue
+    if (end.at - at > timeout + 1000) history.report('ends', `${what} took ${end.at - at} ms, and was given ${timeout}`)
+    if (end.status === 'fulfilled' && end.at - at < timeout && what !== 'disconnect') checkEarly(history, call)
+  }
+}
+
+// It says that nothing was left.
+function checkEarly(history: ManyWorld['history'], { what, leaving, seq, end }: Call): void {
+  for (const handed of history.handed) {
+    if (!leaving.includes(handed.to) || handed.seq > seq) continue
+    const { code, status } = handed.end
+    if (status === 'pending' || handed.end.seq > end.seq) history.report('ends', `${what} is done, and ${handed.name} is in flight at ${handed.to}`)
+    else if (handed.end.seq > seq && code === 'ERR_CLOSED') history.report('ends', `${what} gave up ${handed.name}, and had time left`)
+  }
+  if (what !== 'drain') return
+  for (const { name, end: told, seq: begun } of history.published.values()) {
+    if (begun > seq) continue
+    if (told.status === 'pending' || told.seq > end.seq) history.report('ends', `drain is done, and ${name} has not settled`)
+    else if (told.seq > seq && (told.code === 'ERR_CLOSED' || told.code === 'ERR_NO_HEALTHY_PUBLISHERS'))
+      history.report('ends', `drain gave up ${name} (${told.code}), and had time left`)
+  }
+}
+
+/** What is counted in all is the sum of what was there. */
+export function countersAddUp({ application, history }: ManyWorld): void {
+  const stats = application.subject.stats()
+  if (stats.inFlight !== 0) history.report('counters', `${stats.inFlight} are in flight after the end`)
+  if (stats.up !== 0) history.report('counters', `${stats.up} are up after the end`)
+  const { fallback } = stats as { fallback?: number }
+  if (fallback !== undefined && fallback !== application.elsewhere.length)
+    history.report('counters', `${fallback} went to the fallback, which had ${application.elsewhere.length}`)
+  // To each member but the first it moved.
+  const handed = new Map<string, number>()
+  for (const { name } of history.handed) handed.set(name, (handed.get(name) ?? 0) + 1)
+  let moves = 0
+  for (const [name, times] of handed) if (history.published.get(name)?.routing !== 'broadcast') moves += times - 1
+  if (stats.moved < moves) history.report('counters', `${stats.moved} have moved, and ${moves} were seen to`)
+}
+
+/** No client breaks a rule of MQTT. */
+export function wiresAreRight({ history, links, brokers }: ManyWorld): void {
+  for (const { name, monitor } of links) for (const { rule, detail } of monitor.violations) history.report('wire', `${name}: ${rule}: ${detail}`)
+  // Silence may be the network's.
+  for (const { memory } of brokers)
+    for (const { packet, text } of memory.violations) if (packet !== undefined) history.report('wire', `${packet}: ${text}`)
+}
+
+/** After the end nothing is left behind. */
+export function noTimersAreLeft({ history, links, timers, application }: ManyWorld): void {
+  if (application.subject.state !== 'closed') history.report('leak', `the state is ${application.subject.state} after the end`)
+  if (timers > 0) history.report('leak', `${timers} timers of the ${application.pool === undefined ? 'group' : 'pool'} are left after the end`)
+  for (const { name, timers: left } of links) if (left() > 0) history.report('leak', `${left()} timers of ${name} are left after the end`)
+}
+
+/** What a broker had for a session that lives on was handed out. */
+export function everythingIsRead(world: ManyWorld): void {
+  if (
+    world.history.calls.some(({ what }) => isReading(what)) &&
+    !world.schedule.ops.some(({ do: what }) => what === 'drain' || what === 'disconnect')
+  )
+    for (const name of unread(world)) world.history.report('unread', `${name} was never handed out`)
+}
+
+function takenOf({ history }: ManyWorld, name: string): readonly Taken[] {
+  return history.taken.filter((each) => each.name === name)
+}
