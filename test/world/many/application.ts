@@ -182,7 +182,7 @@ export class Application {
         if (result.status === 'fulfilled') ends.set(member, { status: 'fulfilled', ...now() })
         if (result.status === 'rejected') ends.set(member, { status: 'rejected', code: result.reason.code, outcome: result.reason.outcome, ...now() })
         if (result.status !== 'pending') continue
-        const end = history.open()
+        const end: End = { ...history.open(), later: true }
         ends.set(member, end)
         history.follow(end, result.delivered, () => history.note(`  ${record.name} ${end.status} at ${member}`))
       }
@@ -216,13 +216,14 @@ export class Application {
 
   #feed(op: Extract<Op, { do: 'feed' }>): void {
     const { clock } = this.#world
+    if (this.group === undefined) return
     for (const [index, number] of op.brokers.entries()) clock.setTimer(() => this.#feedOne(op, number), index * op.later)
   }
 
   #feedOne({ n, topic, qos }: Extract<Op, { do: 'feed' }>, number: number): void {
     const { history, brokers } = this.#world
     const broker = brokers[number]
-    if (broker === undefined) return
+    if (broker === undefined || this.stopped) return
     const name = `f${n}-${broker.name}`
     if (history.fed.has(name)) return
     const wanted = qos > 0 && (broker.memory.sessions.get(`p-${broker.name}`)?.subscriptions.length ?? 0) > 0

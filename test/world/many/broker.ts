@@ -20,10 +20,9 @@ export class WorldBroker {
     this.name = name
     this.memory = new MemoryBroker({ clock, receiveMaximum: setup.brokerReceiveMaximum, authorizePublish: refusing(ops, number) })
     this.memory.on('hookerror', ({ error }) => history.report('world', `a hook of the broker threw ${error}`))
-    this.memory.on('publish', () => {
-      const message = this.memory.accepted.at(-1)
-      if (message === undefined) return
-      const { clientId, payload: bytes, topic, qos } = message
+    this.memory.on('publish', ({ message: { from: clientId, payload: bytes, topic, qos } }) => {
+      // What the world feeds comes from nobody.
+      if (clientId === undefined) return
       const taken = { seq: history.next(), at: clock.now(), broker: name, clientId, name: payloadName(bytes), topic, qos, bytes }
       history.note(`  ${name} takes ${taken.name} from ${clientId}`)
       history.taken.push(taken)

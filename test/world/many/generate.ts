@@ -42,7 +42,7 @@ function makeSetup(random: Random): Setup {
     onSessionLost: random.chance(0.15) ? random.pick(['republish', 'reject'] as const) : undefined,
     reading: isPool ? 'none' : random.pick(['none', 'loop', 'manual', 'listen'] as const),
     work: random.pick([0, 0, 3, 40]),
-    deduplicate: random.chance(0.6) ? { window: random.pick([20, 300, 5000]), limit: random.pick([1, 3, 10_000]) } : undefined,
+    deduplicate: random.chance(0.6) ? { window: random.pick([20, 300, 1500]), limit: random.pick([1, 3, 10_000]) } : undefined,
     habit: random.pick(['none', 'none', 'gathered', 'late'] as const),
     end: random.pick(['drain', 'disconnect'] as const),
     endTimeout: random.pick([0, 5000]),
@@ -51,7 +51,7 @@ function makeSetup(random: Random): Setup {
       pieces: random.pick(['whole', 'whole', 'random', 'joined'] as const),
       highWaterMark: random.chance(0.1) ? 24 : 65_536,
       delivery: random.pick(['chunk', 'buffer'] as const),
-      ...(random.chance(0.1) ? { rateUp: random.pick([0.2, 1]) } : {}),
+      ...(random.chance(0.1) ? { rateUp: random.pick([2, 20]) } : {}),
     },
   }
 }

@@ -16,6 +16,8 @@ export interface End {
   status: 'pending' | 'fulfilled' | 'rejected'
   code?: string
   outcome?: Outcome
+  /** It was pending when the publish fulfilled. */
+  later?: true
   /** Its place in the history, and when it was. */
   seq: number
   at: number

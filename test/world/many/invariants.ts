@@ -58,7 +58,7 @@ export function resultsAgree(world: ManyWorld): void {
     if (end.outcome === 'not-sent' && taken.length > 0) history.report('agree', `${name} is said to be not sent, and ${taken[0]?.broker} took it`)
     if (end.status !== 'fulfilled') continue
     const states = [...ends.values()]
-    if (states.length === 0 || states.every(({ status, at }) => status === 'rejected' && at <= end.at))
+    if (states.length === 0 || states.every(({ status, later }) => status === 'rejected' && later === undefined))
       history.report('agree', `${name} fulfilled, and no member took it`)
     const stranger = taken.find(({ broker }) => !ends.has(broker))
     if (stranger !== undefined) history.report('agree', `${name} was taken by ${stranger.broker}, which the receipt does not name (QoS ${op.qos})`)

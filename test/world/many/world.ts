@@ -55,7 +55,7 @@ export class ManyWorld {
   /** @param trace gets a line for each packet, event, operation and fault */
   constructor(schedule: Schedule, trace?: (line: string) => void) {
     this.schedule = schedule
-    this.setup = { ...defaultSetup, ...schedule.setup }
+    this.setup = setupOf(schedule)
     this.random = new Random(schedule.seed)
     this.history = new History(() => this.clock.now())
     this.history.trace = trace
@@ -157,4 +157,11 @@ export class ManyWorld {
       cancel()
     }
   }
+}
+
+// A schedule that was made smaller may ask for a routing that there is not.
+function setupOf({ setup: given }: Schedule): Setup {
+  const setup = { ...defaultSetup, ...given }
+  const none = setup.subject === 'pool' ? 'broadcast' : 'least-in-flight'
+  return setup.routing === none ? { ...setup, routing: 'round-robin' } : setup
 }
