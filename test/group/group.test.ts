@@ -304,6 +304,21 @@ describe('members that come and go', () => {
     expect([group.members().length, first.granted.length, second.granted.length]).toEqual([2, 2, 2])
   })
 
+  it('disconnect() waits no longer for one that leaves than it was told to, and does not fail with it', async () => {
+    await rig.start('a', 'b')
+    const group = rig.group({ names: ['a', 'b'] })
+    await rig.world.until(group.connect())
+    rig.hushed.add('b')
+    const sent = group.publish('t', 'x', { qos: 1 })
+    await rig.world.pass(1)
+    const removed = group.remove('b', { timeout: 600_000 })
+    const since = rig.world.now()
+    await rig.world.until(group.disconnect({ timeout: 200 }))
+    expect(rig.world.now() - since).toBeLessThan(300)
+    await removed
+    expect(statusOf(await sent)).toMatchObject({ a: 'fulfilled' })
+  })
+
   it('one that is removed ends when what it has in flight is acknowledged; its topics go on elsewhere, behind that', async () => {
     await rig.start('a', 'b')
     const group = rig.group({ names: ['a', 'b'], routing: 'hash' })

@@ -298,6 +298,21 @@ describe('a pool', () => {
     expect(await codeOf(pool.publish('t/0', 'x', { qos: 1 }))).toBe('fulfilled')
   })
 
+  it.each(['disconnect', 'drain'] as const)('%s() waits no longer for one that leaves than it was told to', async (how) => {
+    const pool = makePool({ size: 2, clientId: 'p' })
+    await pool.connect()
+    await world.pass(1)
+    world.cut('p-pub-2', { silently: true })
+    const open = [1, 2].map(() => codeOf(pool.publish('a', 'x', { qos: 1 })))
+    await world.pass(1)
+    const shrunk = pool.resize(1, { timeout: 600_000 })
+    const since = world.now()
+    await world.until(pool[how]({ timeout: 200 }))
+    expect(world.now() - since).toBeLessThan(300)
+    await shrunk
+    expect(await Promise.all(open)).toEqual(['fulfilled', 'ERR_CLOSED'])
+  })
+
   it('tells events with the name of the connection, those of later connections too', async () => {
     const pool = makePool({ size: 1 })
     const seen: string[] = []
