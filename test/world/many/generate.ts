@@ -15,10 +15,11 @@ export function generate(seed: number): Schedule {
   const random = new Random(seed)
   const span = random.pick([600, 2000, 4000])
   const setup = makeSetup(random)
-  const ops = [...makePublishes(random, span, setup), ...makeChanges(random, span, setup), ...makeFeeds(random, span, setup)]
+  const ops: Op[] = [...makePublishes(random, span, setup), ...makeFeeds(random, span, setup)]
+  ops.push(...makeChanges(random, span, setup, ops))
   if (setup.subject === 'group' || random.chance(0.7)) ops.push({ at: random.chance(0.8) ? 0 : random.below(300), do: 'connect' })
   if (random.chance(0.12))
-    ops.push({ at: random.below(span), do: random.chance(0.7) ? 'drain' : 'disconnect', timeout: random.pick([0, 200, 5000, 8000]) })
+    ops.push({ at: time(random, span, ops), do: random.chance(0.7) ? 'drain' : 'disconnect', timeout: random.pick([0, 200, 5000, 8000]) })
   ops.sort((a, b) => a.at - b.at)
   return { name: 'random', seed, setup, ops, faults: makeFaults(random, span, ops), span }
 }
@@ -91,10 +92,10 @@ function numbered(ops: Op[]): Op[] {
   return ops.sort((a, b) => a.at - b.at).map((op, index) => ({ ...op, n: index + 1 }) as Op)
 }
 
-function makeChanges(random: Random, span: number, { subject }: Setup): Op[] {
+function makeChanges(random: Random, span: number, { subject }: Setup, ops: readonly Op[]): Op[] {
   const timeout = (): number => random.pick([0, 300, 5000, 5000])
   return Array.from({ length: random.pick([0, 0, 1, 2, 3]) }, (): Op => {
-    const at = random.below(span)
+    const at = time(random, span, ops)
     if (subject === 'pool') return { at, do: 'resize', size: random.between(1, 5), timeout: timeout() }
     return random.chance(0.5) ? { at, do: 'add' } : { at, do: 'remove', place: random.below(3), timeout: timeout() }
   })
@@ -126,11 +127,14 @@ function makeFeeds(random: Random, span: number, { reading, deduplicate }: Setup
 }
 
 // What strikes while something is under way is worth most.
+function time(random: Random, span: number, ops: readonly Op[]): number {
+  return random.chance(0.6) ? random.pick(ops).at + random.float() * random.pick([3, 15, 60, 200]) : random.float() * span
+}
+
 function makeFaults(random: Random, span: number, ops: readonly Op[]): Fault[] {
   return Array.from({ length: random.below(7) }, () => {
     const kind = random.pick(troubles)
     const k = kind.startsWith('cut') ? random.below(80) : kind.startsWith('restart') ? random.pick([0, 200, 3000]) : random.pick([300, 3000])
-    const at = random.chance(0.6) ? random.pick(ops).at + random.float() * random.pick([3, 15, 60, 200]) : random.float() * span
-    return { kind, at, place: random.below(4), k }
+    return { kind, at: time(random, span, ops), place: random.below(4), k }
   })
 }

@@ -126,17 +126,20 @@ export function nothingIsInvented({ history }: ManyWorld): void {
 }
 
 /** Whoever waits for what is in flight ends when that has settled, or when its time is over. */
-export function endsWait({ history }: ManyWorld): void {
+export function endsWait(world: ManyWorld): void {
+  const { history } = world
   for (const call of history.calls) {
     const { what, timeout, at, end } = call
     if (timeout === undefined || end.status === 'pending') continue
     if (end.at - at > timeout + 1000) history.report('ends', `${what} took ${end.at - at} ms, and was given ${timeout}`)
-    if (end.status === 'fulfilled' && end.at - at < timeout && what !== 'disconnect') checkEarly(history, call)
+    if (end.status === 'fulfilled' && end.at - at < timeout && what !== 'disconnect') checkEarly(world, call)
   }
 }
 
 // It says that nothing was left.
-function checkEarly(history: ManyWorld['history'], { what, leaving, seq, end }: Call): void {
+function checkEarly({ history, setup }: ManyWorld, { what, leaving, seq, end }: Call): void {
+  // What never was to connect gives up what it has, as a client does.
+  if (setup.subject === 'group' && !history.calls.some(({ what: other, seq: begun }) => other === 'connect' && begun < seq)) return
   for (const handed of history.handed) {
     if (!leaving.includes(handed.to) || handed.seq > seq) continue
     const { code, status } = handed.end
@@ -144,10 +147,12 @@ function checkEarly(history: ManyWorld['history'], { what, leaving, seq, end }: 
     else if (handed.end.seq > seq && code === 'ERR_CLOSED') history.report('ends', `${what} gave up ${handed.name}, and had time left`)
   }
   if (what !== 'drain') return
+  // Before that no connection was ever up, and those that waited for the first were told so.
+  const first = Math.min(...history.handed.map(({ seq: place }) => place))
   for (const { name, end: told, seq: begun } of history.published.values()) {
     if (begun > seq) continue
     if (told.status === 'pending' || told.seq > end.seq) history.report('ends', `drain is done, and ${name} has not settled`)
-    else if (told.seq > seq && (told.code === 'ERR_CLOSED' || told.code === 'ERR_NO_HEALTHY_PUBLISHERS'))
+    else if (told.seq > seq && (told.code === 'ERR_CLOSED' || told.code === 'ERR_NO_HEALTHY_PUBLISHERS') && told.seq > first)
       history.report('ends', `drain gave up ${name} (${told.code}), and had time left`)
   }
 }
