@@ -19,7 +19,11 @@ export function generate(seed: number): Schedule {
   ops.push(...makeChanges(random, span, setup, ops))
   if (setup.subject === 'group' || random.chance(0.7)) ops.push({ at: random.chance(0.8) ? 0 : random.below(300), do: 'connect' })
   if (random.chance(0.12))
-    ops.push({ at: time(random, span, ops), do: random.chance(0.7) ? 'drain' : 'disconnect', timeout: random.pick([0, 200, 5000, 8000]) })
+    ops.push({
+      at: random.chance(0.5) ? time(random, span, ops.slice(-2)) : time(random, span, ops),
+      do: random.chance(0.7) ? 'drain' : 'disconnect',
+      timeout: random.pick([0, 200, 5000, 8000]),
+    })
   ops.sort((a, b) => a.at - b.at)
   return { name: 'random', seed, setup, ops, faults: makeFaults(random, span, ops), span }
 }

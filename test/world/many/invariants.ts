@@ -132,9 +132,17 @@ export function endsWait(world: ManyWorld): void {
     const { what, timeout, at, end } = call
     if (timeout === undefined || end.status === 'pending') continue
     if (end.at - at > timeout + 1000) history.report('ends', `${what} took ${end.at - at} ms, and was given ${timeout}`)
-    if (end.status === 'fulfilled' && end.at - at < timeout && what !== 'disconnect') checkEarly(world, call)
+    if (end.status === 'fulfilled' && what !== 'disconnect' && end.at < untilOf(world, call) - 2) checkEarly(world, call)
   }
 }
+
+// Whoever ends all is in more of a hurry, or in less.
+function untilOf({ history }: ManyWorld, { at, timeout, seq, end }: Call): number {
+  const ends = history.calls.filter(({ what, seq: begun }) => isEnd(what) && begun > seq && begun < end.seq)
+  return Math.min(...[{ at, timeout }, ...ends].map((each) => each.at + (each.timeout ?? Number.POSITIVE_INFINITY)))
+}
+
+const isEnd = (what: string): boolean => what === 'drain' || what === 'disconnect'
 
 // It says that nothing was left.
 function checkEarly({ history, setup }: ManyWorld, { what, leaving, seq, end }: Call): void {
