@@ -18,9 +18,10 @@ import { assertNotAborted, rejected, silent, within } from '../client/common/abo
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { plainName } from '../client/common/plain-name.js'
 import { invalid } from '../client/common/schema.js'
-import { disconnectOptions } from '../client/parsing/requests.js'
+import { type CheckedDisconnect, disconnectOptions } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
 import { membersError } from '../members/failure.js'
+import { settledInTime } from '../members/in-time.js'
 import { type MemberEvents, MemberListeners } from '../members/listeners.js'
 import { endAll, Member, type MemberClient } from '../members/member.js'
 import { Readiness, stateOf } from '../members/standing.js'
@@ -59,7 +60,7 @@ class BrokerGroup implements Group {
   readonly #listeners = new MemberListeners(() => this.#roster.all)
   readonly #publishing: GroupPublishing
   readonly #reading = new GroupReading(this.#roster)
-  #state: 'idle' | 'open' | 'ended' = 'idle'
+  #state: 'idle' | 'open' | 'draining' | 'ended' = 'idle'
   readonly #readiness = new Readiness()
 
   constructor(make: MakeClient, config: GroupConfig) {
@@ -138,12 +139,18 @@ class BrokerGroup implements Group {
     }
   }
 
-  disconnect(options?: DisconnectOptions): Promise<void> {
-    return this.#end('disconnect', options)
+  async disconnect(options?: DisconnectOptions): Promise<void> {
+    await this.#end('disconnect', disconnectOptions(options))
   }
 
-  drain(options?: DisconnectOptions): Promise<void> {
-    return this.#end('drain', options)
+  async drain(given?: DisconnectOptions): Promise<void> {
+    const options = disconnectOptions(given)
+    // What waits for a member that goes, goes to those that are there.
+    const { settling } = this.#publishing
+    if (settling === undefined || this.#state === 'ended') return this.#end('drain', options)
+    this.#state = 'draining'
+    this.#readiness.handleChange()
+    await this.#end('drain', await settledInTime(settling, options, this.#roster.time))
   }
 
   [asyncDisposeSymbol](): Promise<void> {
@@ -160,7 +167,7 @@ class BrokerGroup implements Group {
   }
 
   post(topic: string, payload: Payload): boolean {
-    return this.#state !== 'ended' && this.#publishing.post(topic, payload)
+    return !this.#stopping && this.#publishing.post(topic, payload)
   }
 
   async subscribe(filters: Filters, options?: GroupSubscribeOptions): Promise<GroupSubscription> {
@@ -209,8 +216,7 @@ class BrokerGroup implements Group {
     this.#readiness.handleChange()
   }
 
-  async #end(how: 'disconnect' | 'drain', given: DisconnectOptions | undefined): Promise<void> {
-    const options = disconnectOptions(given)
+  async #end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
     this.#state = 'ended'
     this.#readiness.handleChange()
     try {
@@ -220,8 +226,12 @@ class BrokerGroup implements Group {
     }
   }
 
+  get #stopping(): boolean {
+    return this.#state === 'draining' || this.#state === 'ended'
+  }
+
   #assertOpen(): void {
-    if (this.#state === 'ended') throw new MqttError('ERR_CLOSED')
+    if (this.#stopping) throw new MqttError('ERR_CLOSED')
   }
 }
 

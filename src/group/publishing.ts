@@ -41,6 +41,11 @@ export class GroupPublishing {
     return this.#routers['round-robin'].moved + this.#routers.hash.moved
   }
 
+  /** Fulfils when no publish waits for what a member that goes has in flight; undefined while none does. */
+  get settling(): Promise<void> | undefined {
+    return this.#routers.hash.settling
+  }
+
   publish(topic: string, payload: Payload, given: GroupPublishOptions | undefined): Promise<GroupReceipt> {
     const { members: names, routing, options } = publishingCall(given, this.#config.routing)
     if (routing === 'broadcast') {

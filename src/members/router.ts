@@ -53,6 +53,11 @@ export class Router<C extends MemberClient> {
     })
   }
 
+  /** Fulfils when no publish waits for what a member that goes has in flight; undefined while none does. */
+  get settling(): Promise<void> | undefined {
+    return this.#owners.settling
+  }
+
   /** The member for a publish of this topic; undefined when none is up. @throws MqttError ERR_INVALID_TOPIC */
   choose(topic: string): Member<C> | undefined {
     if (this.#routing === 'hash') return this.#owners.ownerOf(checkedTopic(topic))

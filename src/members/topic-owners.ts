@@ -3,7 +3,7 @@
  *
  * It assumes that a member publishes in the order of the calls. It holds topics with something in flight only, and no more calls than `mostWaiting`.
  */
-import { deferred } from '../client/common/abort.js'
+import { type Deferred, deferred } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
 import type { Patience } from './asked.js'
 import { attempt } from './failure.js'
@@ -49,6 +49,7 @@ export class TopicOwners<M> {
   readonly #topics = new Map<string, Topic<M>>()
   readonly #owning: Owning<M>
   #waiting = 0
+  #settling: Deferred<void> | undefined
 
   constructor(owning: Owning<M>) {
     this.#owning = owning
@@ -57,6 +58,13 @@ export class TopicOwners<M> {
   /** Topics with something in flight. */
   get size(): number {
     return this.#topics.size
+  }
+
+  /** Fulfils when no call waits for the end of what another member has; undefined while none does. */
+  get settling(): Promise<void> | undefined {
+    if (this.#waiting === 0) return undefined
+    this.#settling ??= deferred()
+    return this.#settling.promise
   }
 
   /** Who has this topic now, or would have it. */
@@ -107,6 +115,7 @@ export class TopicOwners<M> {
       entry.waiting = entry.waiting.filter((other) => other !== open)
       this.#waiting -= 1
       open.reject(error)
+      this.#look()
     })
   }
 
@@ -121,5 +130,12 @@ export class TopicOwners<M> {
       open.stop()
       this.#begin(topic, open)
     }
+    this.#look()
+  }
+
+  #look(): void {
+    if (this.#waiting > 0) return
+    this.#settling?.resolve()
+    this.#settling = undefined
   }
 }

@@ -16,17 +16,17 @@ import type {
   Receipt,
   Unlisten,
 } from '../client/api/index.js'
-import { assertNotAborted, deferred, onAbort, rejected, silent, within } from '../client/common/abort.js'
+import { assertNotAborted, rejected, silent, within } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { type CheckedDisconnect, disconnectOptions } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
 import { Asked } from '../members/asked.js'
 import { attempt, membersError } from '../members/failure.js'
 import { Gate } from '../members/gate.js'
+import { settledInTime } from '../members/in-time.js'
 import type { MemberEvents } from '../members/listeners.js'
 import { Router } from '../members/router.js'
 import { Readiness, stateOf, storyOf } from '../members/standing.js'
-import type { Time } from '../members/time.js'
 import { type MakeClient, PoolConnections, type PooledClient } from './connections.js'
 import { connectCall, type PoolConfig, poolConfig, poolSize } from './options.js'
 import type { Pool, PoolMember, PoolOptions, PoolStats } from './types.js'
@@ -126,16 +126,13 @@ class PublisherPool implements Pool {
 
   async drain(given?: DisconnectOptions): Promise<void> {
     const options = disconnectOptions(given)
-    const { timeout, signal } = options
-    const { time } = this.#connections
-    const since = time.now()
-    if (this.#first !== undefined && this.#state !== 'ended') {
-      // What was published before the first connection waits for it.
-      this.#state = 'draining'
-      await settledWithin(this.#first, time, timeout, signal)
-    }
-    const left = Math.max(0, Math.floor(timeout - (time.now() - since)))
-    await this.#end('drain', { ...options, timeout: left })
+    // What was published before the first connection waits for it, and some for connections that leave.
+    const first = this.#first ?? this.#router.settling
+    if (first === undefined || this.#state === 'ended') return this.#end('drain', options)
+    this.#state = 'draining'
+    this.#readiness.handleChange()
+    const settled = first.then(() => this.#router.settling)
+    await this.#end('drain', await settledInTime(settled, options, this.#connections.time))
   }
 
   on<K extends keyof ClientEvents>(type: K, listener: (event: MemberEvents[K]) => void, options?: ListenerOptions): Unlisten {
@@ -214,14 +211,4 @@ class PublisherPool implements Pool {
   #assertOpen(): void {
     if (this.#stopping) throw new MqttError('ERR_CLOSED')
   }
-}
-
-/** Fulfils when the promise has settled, or no time is left. */
-async function settledWithin(promise: Promise<unknown>, time: Time, timeout: number, signal: AbortSignal | undefined): Promise<void> {
-  const over = deferred<void>()
-  const cancel = time.setTimer(over.resolve, timeout)
-  const stop = onAbort(signal, over.resolve as () => void)
-  await Promise.race([promise.catch(() => undefined), over.promise])
-  cancel()
-  stop()
 }

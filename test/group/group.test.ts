@@ -365,6 +365,28 @@ describe('members that come and go', () => {
     expect([await removed, await sent, rig.world.clock.now() - since < 1000]).toEqual(['fulfilled', 'AggregateError', true])
   })
 
+  it('drain() sends what waits for one that is removed', async () => {
+    await rig.start('a', 'b')
+    const group = rig.group({ names: ['a', 'b'], routing: 'hash' })
+    await rig.world.until(group.connect({ require: 'all' }))
+    rig.hushed.add('b')
+    const topics = Array.from({ length: 20 }, (_, index) => `t/${index}`)
+    const publishAll = (text: string) => topics.map((topic) => endOf(group.publish(topic, text, { qos: 1 })))
+    const first = publishAll('1')
+    const removed = group.remove('b', { timeout: 600_000 })
+    const second = publishAll('2')
+    const drained = group.drain({ timeout: 500_000 })
+    const calls = [group.publish('a', 'late'), group.writable, group.add('c', 'mqtt://b'), group.connect()]
+    expect([...(await Promise.all(calls.map(endOf))), group.post('a', 'late')]).toEqual([...calls.map(() => 'ERR_CLOSED'), false])
+    await rig.world.pass(100)
+    rig.hushed.clear()
+    rig.cut('b')()
+    await rig.world.until(Promise.all([drained, removed]))
+    expect(new Set(await Promise.all([...first, ...second]))).toEqual(new Set(['fulfilled']))
+    for (const topic of topics) expect(rig.arrived['a']).toContain(`${topic} 2`)
+    expect(group.state).toBe('closed')
+  })
+
   it('may be a client or a pool that is there already', async () => {
     await rig.start('eu', 'us')
     const transport = (name: string) => ({ url: 'memory://b', transport: rig.link(name) })

@@ -298,6 +298,30 @@ describe('a pool', () => {
     expect(await codeOf(pool.publish('t/0', 'x', { qos: 1 }))).toBe('fulfilled')
   })
 
+  it('drain() sends what waits for a connection that leaves', async () => {
+    const { by } = await reader()
+    const pool = makePool({ size: 2, clientId: 'p', routing: 'hash' })
+    await pool.connect()
+    await world.pass(1)
+    const mend = world.cut('p-pub-2', { silently: true })
+    const topics = Array.from({ length: 10 }, (_, index) => `t/${index}`)
+    const publishAll = (text: string) => topics.map((topic) => codeOf(pool.publish(topic, text, { qos: 1 })))
+    const first = publishAll('1')
+    const shrunk = pool.resize(1, { timeout: 600_000 })
+    const second = publishAll('2')
+    const drained = pool.drain({ timeout: 500_000 })
+    expect([await codeOf(pool.publish('a', 'late')), pool.post('a', 'late'), await codeOf(pool.writable)]).toEqual([
+      'ERR_CLOSED',
+      false,
+      'ERR_CLOSED',
+    ])
+    await world.pass(100)
+    mend()
+    await world.until(Promise.all([drained, shrunk]))
+    expect(new Set(await Promise.all([...first, ...second]))).toEqual(new Set(['fulfilled']))
+    for (const topic of topics) expect([...new Set(by.get(topic))]).toEqual(['1', '2'])
+  })
+
   it.each(['disconnect', 'drain'] as const)('%s() waits no longer for one that leaves than it was told to', async (how) => {
     const pool = makePool({ size: 2, clientId: 'p' })
     await pool.connect()
