@@ -157,13 +157,18 @@ function checkEarly({ history, setup }: ManyWorld, { what, leaving, seq, end }: 
   if (what !== 'drain') return
   // Before that no connection was ever up, and those that waited for the first were told so.
   const first = Math.min(...history.handed.map(({ seq: place }) => place))
+  // Of those that left before, the time may have been over.
+  const isLeft = (name: string): boolean =>
+    history.handed.some((handed) => handed.name === name && !leaving.includes(handed.to) && handed.end.status === 'rejected')
   for (const { name, end: told, seq: begun } of history.published.values()) {
     if (begun > seq) continue
     if (told.status === 'pending' || told.seq > end.seq) history.report('ends', `drain is done, and ${name} has not settled`)
-    else if (told.seq > seq && (told.code === 'ERR_CLOSED' || told.code === 'ERR_NO_HEALTHY_PUBLISHERS') && told.seq > first)
+    else if (told.seq > Math.max(seq, first) && gaveUp.includes(told.code ?? '') && !isLeft(name))
       history.report('ends', `drain gave up ${name} (${told.code}), and had time left`)
   }
 }
+
+const gaveUp = ['ERR_CLOSED', 'ERR_NO_HEALTHY_PUBLISHERS']
 
 /** What is counted in all is the sum of what was there. */
 export function countersAddUp({ application, history }: ManyWorld): void {
