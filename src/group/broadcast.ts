@@ -50,12 +50,16 @@ export class Broadcasts {
     broadcast.look()
     if (!broadcast.settled) {
       this.#open.add(broadcast)
-      cancel = this.#time().setTimer(() => broadcast.handleImpatience(), this.#stalledAfter)
+      cancel = this.#time().setTimer(() => {
+        broadcast.handleImpatience()
+        // Others wait for the same members.
+        this.handleChange()
+      }, this.#stalledAfter)
     }
     return broadcast.promise
   }
 
-  /** A member was lost, or is up. */
+  /** A member was lost, is up, or does not answer. */
   handleChange(): void {
     for (const broadcast of [...this.#open]) broadcast.look()
   }
@@ -117,8 +121,8 @@ class Broadcast {
     else this.#outcome.resolve({ members: Object.fromEntries(this.#results) })
   }
 
+  /** Whoever has not answered does not. */
   handleImpatience(): void {
     for (const member of this.#open) member.stalled = true
-    this.look()
   }
 }

@@ -1,5 +1,5 @@
 /** Groups of brokers, on the virtual clock. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { poolOf } from '../../src/pool/publisher-pool.js'
 import { memoryStore } from '../../src/store/memory.js'
 import { MemoryBroker } from '../../src/testing/broker/broker.js'
@@ -202,6 +202,30 @@ describe('broadcast', () => {
     expect(group.member('asia')?.healthy).toBe(true)
     expect(new Set(rig.arrived['asia']).size).toBe(51)
     expect(statusOf(await group.publish('t', 'end', { qos: 1 }))).toEqual({ eu: 'fulfilled', us: 'fulfilled', asia: 'fulfilled' })
+  })
+
+  it('one that is under way when a member is found not to answer stops waiting for it then', async () => {
+    await rig.start('eu', 'us')
+    const group = rig.group({ names: ['eu', 'us'], stalledAfter: 1000 })
+    await group.connect()
+    rig.hushed.add('us')
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const ends: string[] = []
+      const publish = (text: string): void =>
+        void group.publish('t', text, { qos: 1 }).then((receipt) => ends.push(`${text} ${statusOf(receipt)['us']}`))
+      publish('first')
+      await rig.world.pass(1)
+      vi.advanceTimersByTime(900)
+      publish('second')
+      await rig.world.pass(1)
+      expect(ends).toEqual([])
+      vi.advanceTimersByTime(100)
+      await rig.world.pass(1)
+      expect(ends).toEqual(['first pending', 'second pending'])
+    } finally {
+      vi.useRealTimers()
+    }
   })
 })
 
