@@ -98,7 +98,27 @@ export class Application {
   end(how: 'drain' | 'disconnect', timeout: number): void {
     this.stopped = true
     const leaving = this.subject.members().map(({ name }) => name)
-    this.#track(how, () => this.subject[how]({ timeout }), timeout, leaving)
+    const call = this.#track(how, () => this.subject[how]({ timeout }), timeout, leaving)
+    const { history, clock } = this.#world
+    const look = (): void => {
+      if (call.end.status === 'pending') return void clock.setTimer(look, 1)
+      if (this.#world.timers > 0) history.report('leak', `${this.#world.timers} timers are left after ${how}`)
+    }
+    clock.setTimer(look, 1)
+  }
+
+  /** A broadcast that one member took waits for others only while they are well. */
+  checkBroadcasts(): void {
+    const { history } = this.#world
+    if (this.group === undefined) return
+    const well = new Set(this.group.members().flatMap(({ name, healthy }) => (healthy ? [name] : [])))
+    for (const { name, routing } of history.unsettled) {
+      if (routing !== 'broadcast') continue
+      const handed = history.handedOf(name)
+      const isTaken = handed.some((each) => each.end.status === 'fulfilled')
+      const waits = handed.some((each) => each.end.status === 'pending' && well.has(each.to))
+      if (isTaken && !waits) history.report('late', `${name} was taken, and goes on waiting for members that are lost or do not answer`)
+    }
   }
 
   /** A client is about to get a publish. */
@@ -146,6 +166,7 @@ export class Application {
       elsewhere: false,
     }
     history.published.set(name, record)
+    history.unsettled.add(record)
     const { payload, overwrite } = given(payloadOf(name, op.size), 'bytes')
     const before = this.#routes.before(record, this.group, setup.offline, this.#few(op))
     const signal = op.abort === undefined ? undefined : this.#abortAfter(op.abort)
@@ -163,6 +184,7 @@ export class Application {
       history.note(`  ${name} ${record.end.status} ${error ?? ''} ${record.end.outcome ?? ''}`)
       // The memory is the application's again.
       overwrite()
+      history.unsettled.delete(record)
       this.#note(record, value, error)
     })
   }

@@ -18,14 +18,16 @@ export function generate(seed: number): Schedule {
   const ops: Op[] = [...makePublishes(random, span, setup), ...makeFeeds(random, span, setup)]
   ops.push(...makeChanges(random, span, setup, ops))
   if (setup.subject === 'group' || random.chance(0.7)) ops.push({ at: random.chance(0.8) ? 0 : random.below(300), do: 'connect' })
-  if (random.chance(0.12))
-    ops.push({
-      at: random.chance(0.5) ? time(random, span, ops.slice(-2)) : time(random, span, ops),
-      do: random.chance(0.7) ? 'drain' : 'disconnect',
-      timeout: random.pick([0, 200, 5000, 8000]),
-    })
+  if (random.chance(0.15)) ops.push(makeEnd(random, span, ops))
   ops.sort((a, b) => a.at - b.at)
   return { name: 'random', seed, setup, ops, faults: makeFaults(random, span, ops), span }
+}
+
+// While somebody leaves an end has most to do.
+function makeEnd(random: Random, span: number, ops: readonly Op[]): Op {
+  const changes = ops.filter(({ do: what }) => what === 'resize' || what === 'remove')
+  const at = changes.length > 0 && random.chance(0.7) ? random.pick(changes).at + random.float() * random.pick([1, 30, 200]) : time(random, span, ops)
+  return { at, do: random.chance(0.7) ? 'drain' : 'disconnect', timeout: random.pick([0, 200, 5000, 8000]) }
 }
 
 function makeSetup(random: Random): Setup {

@@ -93,7 +93,10 @@ export interface Call {
 export class History {
   readonly findings: Finding[] = []
   readonly published = new Map<string, Published>()
+  /** Publishes that have not settled. */
+  readonly unsettled = new Set<Published>()
   readonly handed: Handed[] = []
+  readonly #handedBy = new Map<string, Handed[]>()
   readonly taken: Taken[] = []
   readonly fed = new Map<string, Fed>()
   readonly reads: Read[] = []
@@ -118,6 +121,19 @@ export class History {
 
   note(line: string): void {
     this.trace?.(`${this.#now().toFixed(1)} ${line}`)
+  }
+
+  /** A publish is handed to a member. */
+  hand(name: string, to: string): Handed {
+    const handed = { name, to, seq: this.next(), at: this.#now(), end: this.open() }
+    this.handed.push(handed)
+    this.#handedBy.set(name, [...this.handedOf(name), handed])
+    return handed
+  }
+
+  /** To whom a publish was handed, in order. */
+  handedOf(name: string): readonly Handed[] {
+    return this.#handedBy.get(name) ?? []
   }
 
   /** An end that has not come. */

@@ -23,7 +23,19 @@ export function restless(world: ManyWorld): string[] {
     ...(begun ? down.map(({ name, state }) => `${name} is ${state}`) : []),
     ...(inFlight > 0 ? [`${inFlight} publishes are in flight`] : []),
     ...unread(world).map((name) => `${name} was never handed out`),
+    ...(history.calls.some(({ what, end }) => isReading(what) && end.status === 'pending') ? unsettledReading(world) : []),
   ]
+}
+
+// Every member has the subscription, and every message that was read is acknowledged.
+function unsettledReading({ application, brokers }: ManyWorld): string[] {
+  return application.members.flatMap((name) => {
+    const session = brokers.find((broker) => broker.name === name)?.memory.sessions.get(`p-${name}`)
+    return [
+      ...((session?.subscriptions.length ?? 0) === 0 ? [`${name} is not subscribed to`] : []),
+      ...((session?.inflight ?? 0) > 0 ? [`${name} waits for ${session?.inflight} acknowledgements`] : []),
+    ]
+  })
 }
 
 /** Reading goes on until the end. */

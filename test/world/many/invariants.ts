@@ -91,6 +91,14 @@ export function oneMemberHasIt(world: ManyWorld): void {
   }
 }
 
+/** What a member has not sent when it goes, another one gets, or the caller is told that there is none. */
+export function unsentMovesOn({ history }: ManyWorld): void {
+  const ended = Math.min(...history.calls.flatMap(({ what, seq }) => (isEnd(what) ? [seq] : [])))
+  for (const { name, routing, end } of history.published.values())
+    if (routing !== 'broadcast' && end.code === 'ERR_CLOSED' && end.outcome === 'not-sent' && end.seq < ended)
+      history.report('unsent', `${name} was not sent by a member that went, and no other one got it`)
+}
+
 /** First copies of one topic arrive in the order of the calls: at all brokers together where the topic has one member at a time, else of each member. */
 export function orderHolds(world: ManyWorld): void {
   const { history, setup, application } = world
@@ -132,6 +140,7 @@ export function endsWait(world: ManyWorld): void {
     const { what, timeout, at, end } = call
     if (timeout === undefined || end.status === 'pending') continue
     if (end.at - at > timeout + 1000) history.report('ends', `${what} took ${end.at - at} ms, and was given ${timeout}`)
+    if (end.status === 'fulfilled') checkLeft(world, call)
     if (end.status === 'fulfilled' && what !== 'disconnect' && end.at < untilOf(world, call) - 2) checkEarly(world, call)
   }
 }
@@ -144,22 +153,26 @@ function untilOf({ history }: ManyWorld, { at, timeout, seq, end }: Call): numbe
 
 const isEnd = (what: string): boolean => what === 'drain' || what === 'disconnect'
 
+// Whoever has ended has nothing in flight.
+function checkLeft({ history }: ManyWorld, { what, leaving, seq, end: done }: Call): void {
+  for (const { name, to, seq: begun, end } of history.handed)
+    if (begun < seq && (isEnd(what) || leaving.includes(to)) && (end.status === 'pending' || end.seq > done.seq))
+      history.report('ends', `${what} is done, and ${name} is in flight at ${to}`)
+}
+
 // It says that nothing was left.
 function checkEarly({ history, setup }: ManyWorld, { what, leaving, seq, end }: Call): void {
   // What never was to connect gives up what it has, as a client does.
   if (setup.subject === 'group' && !history.calls.some(({ what: other, seq: begun }) => other === 'connect' && begun < seq)) return
   for (const handed of history.handed) {
     if (!leaving.includes(handed.to) || handed.seq > seq) continue
-    const { code, status } = handed.end
-    if (status === 'pending' || handed.end.seq > end.seq) history.report('ends', `${what} is done, and ${handed.name} is in flight at ${handed.to}`)
-    else if (handed.end.seq > seq && code === 'ERR_CLOSED') history.report('ends', `${what} gave up ${handed.name}, and had time left`)
+    if (handed.end.seq > seq && handed.end.code === 'ERR_CLOSED') history.report('ends', `${what} gave up ${handed.name}, and had time left`)
   }
   if (what !== 'drain') return
   // Before that no connection was ever up, and those that waited for the first were told so.
   const first = Math.min(...history.handed.map(({ seq: place }) => place))
   // Of those that left before, the time may have been over.
-  const isLeft = (name: string): boolean =>
-    history.handed.some((handed) => handed.name === name && !leaving.includes(handed.to) && handed.end.status === 'rejected')
+  const isLeft = (name: string): boolean => history.handedOf(name).some(({ to, end: given }) => !leaving.includes(to) && given.status === 'rejected')
   for (const { name, end: told, seq: begun } of history.published.values()) {
     if (begun > seq) continue
     if (told.status === 'pending' || told.seq > end.seq) history.report('ends', `drain is done, and ${name} has not settled`)

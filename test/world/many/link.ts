@@ -91,8 +91,7 @@ export class Link {
     client.handing = (payload, publish) => {
       const named = typeof payload === 'string' ? payload : payloadName(payload as Uint8Array)
       means.handing(this, named)
-      const handed = { name: named, to: name, seq: history.next(), at: clock.now(), end: history.open() }
-      history.handed.push(handed)
+      const handed = history.hand(named, name)
       history.note(`  ${named} is handed to ${name}`)
       const promise = publish()
       history.follow(handed.end, promise)

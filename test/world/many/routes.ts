@@ -53,7 +53,7 @@ export class Routes {
 
   /** A call has returned. @param wanted what `before` gave */
   after(record: Published, wanted: readonly string[]): void {
-    const got = this.#history.handed.filter(({ name }) => name === record.name).map(({ to }) => to)
+    const got = this.#history.handedOf(record.name).map(({ to }) => to)
     if (record.routing !== 'broadcast' || got.join() === wanted.join()) return
     this.#history.report('routing', `${record.name} (broadcast) goes to ${got.join() || 'nobody'}, and is for ${wanted.join() || 'nobody'}`)
   }

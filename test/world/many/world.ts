@@ -106,6 +106,7 @@ export class ManyWorld {
     for (const op of schedule.ops) clock.setTimer(() => this.#perform(op), op.at)
     clock.onQuiet = () => {
       application.checkCounters()
+      application.checkBroadcasts()
       return false
     }
     await clock.advance(schedule.span)
