@@ -78,6 +78,7 @@ const long = [
   'test/wasm/topics.test.ts',
   'test/wasm/vectors.test.ts',
   'test/world/durable/world.test.ts',
+  'test/world/many/world.test.ts',
   'test/world/world.test.ts',
 ]
 

@@ -199,7 +199,7 @@ export const manyDefects: readonly Defect[] = [
   },
   {
     name: 'a duplicate is not acknowledged',
-    by: ['rest', 'unread', 'unacked'],
+    by: ['rest'],
     file: 'group/merge.ts',
     find: 'if (admitted === undefined) message.ack()\n    else if',
     replace: 'if',
@@ -213,7 +213,7 @@ export const manyDefects: readonly Defect[] = [
   },
   {
     name: 'a subscription does not reach members that come later',
-    by: ['subscribed'],
+    by: ['rest'],
     file: 'group/reading.ts',
     find: 'if (subscribes(member)) for (const merged of this.#open) if (merged.all) merged.add(member)',
     replace: 'if (subscribes(member)) for (const merged of this.#open) if (!merged.all) merged.add(member)',

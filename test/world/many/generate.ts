@@ -10,17 +10,43 @@ import type { Fault, Op, Schedule, Setup } from './schedule.js'
 const troubles = [...commonFaults, 'refuse-dial', 'connack-88', 'server-busy'] as const
 const topics = ['out/a', 'out/b', 'out/c', 'out/d', 'out/e'] as const
 
-/** Makes the schedule of a seed. */
+/** Makes the schedule of a seed: of every eighth one a departure. */
 export function generate(seed: number): Schedule {
   const random = new Random(seed)
+  if (seed % 8 === 0) return departure(random, seed)
   const span = random.pick([600, 2000, 4000])
   const setup = makeSetup(random)
-  const ops: Op[] = [...makePublishes(random, span, setup), ...makeFeeds(random, span, setup)]
-  ops.push(...makeChanges(random, span, setup, ops))
+  const changes = makeChanges(random, span, setup)
+  const ops = [...makePublishes(random, span, setup, changes), ...makeFeeds(random, span, setup), ...changes]
   if (setup.subject === 'group' || random.chance(0.7)) ops.push({ at: random.chance(0.8) ? 0 : random.below(300), do: 'connect' })
   if (random.chance(0.15)) ops.push(makeEnd(random, span, ops))
   ops.sort((a, b) => a.at - b.at)
   return { name: 'random', seed, setup, ops, faults: makeFaults(random, span, ops), span }
+}
+
+// Members go while much of a few topics is in flight, and more comes; perhaps all ends before they have gone.
+function departure(random: Random, seed: number): Schedule {
+  const setup: Setup = {
+    ...makeSetup(random),
+    ...(random.chance(0.7) ? { routing: 'hash', onLost: 'wait' } : {}),
+    size: 3,
+    habit: random.pick(['none', 'gathered', 'late'] as const),
+    reading: 'none',
+  }
+  const at = 200 + random.below(100)
+  const gap = random.pick([0, 1, 5])
+  const few = topics.slice(0, random.between(1, 3))
+  const isGroup = setup.subject === 'group'
+  const publishes = Array.from({ length: 16 }, (_, index) => makePublish(random, at + index * gap, random.pick(few), isGroup))
+  const timeout = random.pick([300, 5000, 5000])
+  const going = at + gap * random.between(3, 8) + random.float()
+  const ops: Op[] = [...numbered(publishes), { at: 0, do: 'connect' }]
+  if (isGroup) ops.push({ at: going, do: 'remove', place: random.below(3), timeout })
+  else ops.push({ at: going, do: 'resize', size: random.between(1, 2), timeout })
+  if (random.chance(0.6)) ops.push({ at: going + gap * random.between(1, 8), do: 'drain', timeout: random.pick([200, 5000, 8000]) })
+  ops.sort((a, b) => a.at - b.at)
+  const faults = random.chance(0.5) ? [] : makeFaults(random, 1000, ops)
+  return { name: 'random', seed, setup, ops, faults, span: 1000 }
 }
 
 // While somebody leaves an end has most to do.
@@ -63,12 +89,13 @@ function makeSetup(random: Random): Setup {
   }
 }
 
-// Bursts, of one topic or of many.
-function makePublishes(random: Random, span: number, { subject }: Setup): Op[] {
+// Bursts, of one topic or of many, some of them around a change.
+function makePublishes(random: Random, span: number, { subject }: Setup, changes: readonly Op[]): Op[] {
   const ops: Op[] = []
   for (let burst = random.between(1, 5); burst > 0; burst--) {
-    const at = random.below(random.chance(0.4) ? 100 : span)
-    const gap = random.pick([0, 0, 3, 25])
+    const change = changes.length > 0 && random.chance(0.5) ? random.pick(changes) : undefined
+    const gap = random.pick(change === undefined ? [0, 0, 3, 25] : [1, 3, 25])
+    const at = change === undefined ? random.below(random.chance(0.4) ? 100 : span) : Math.max(0, change.at - gap * random.between(1, 8))
     const topic = random.chance(0.5) ? random.pick(topics) : undefined
     for (let count = random.between(1, 8); count > 0; count--)
       ops.push(makePublish(random, at + gap * count, topic ?? random.pick(topics), subject === 'group'))
@@ -98,10 +125,10 @@ function numbered(ops: Op[]): Op[] {
   return ops.sort((a, b) => a.at - b.at).map((op, index) => ({ ...op, n: index + 1 }) as Op)
 }
 
-function makeChanges(random: Random, span: number, { subject }: Setup, ops: readonly Op[]): Op[] {
+function makeChanges(random: Random, span: number, { subject }: Setup): Op[] {
   const timeout = (): number => random.pick([0, 300, 5000, 5000])
   return Array.from({ length: random.pick([0, 0, 1, 2, 3]) }, (): Op => {
-    const at = time(random, span, ops)
+    const at = random.below(span)
     if (subject === 'pool') return { at, do: 'resize', size: random.between(1, 5), timeout: timeout() }
     return random.chance(0.5) ? { at, do: 'add' } : { at, do: 'remove', place: random.below(3), timeout: timeout() }
   })

@@ -14,6 +14,7 @@ export function checkHistory(world: ManyWorld): void {
     resultsAgree,
     oneMemberHasIt,
     orderHolds,
+    unsentMovesOn,
     nothingIsInvented,
     endsWait,
     countersAddUp,
