@@ -212,7 +212,7 @@ async function tryDefect(defect) {
     hasty: true,
     rules: defect.by,
     wide: defect.wide === true,
-    limit: option('durable') ? 120 : 30,
+    limit: option('durable') || option('many') ? 120 : 30,
   })
   const [report] = result.reports
   return { defect, report, seconds: seconds(started) }

@@ -164,6 +164,7 @@ export class Application {
       end: history.open(),
       ends: new Map(),
       elsewhere: false,
+      lonely: false,
     }
     history.published.set(name, record)
     history.unsettled.add(record)
@@ -184,6 +185,7 @@ export class Application {
       history.note(`  ${name} ${record.end.status} ${error ?? ''} ${record.end.outcome ?? ''}`)
       // The memory is the application's again.
       overwrite()
+      record.lonely = this.subject.members().some(({ state }) => state === 'reconnecting' || state === 'connecting')
       history.unsettled.delete(record)
       this.#note(record, value, error)
     })

@@ -35,6 +35,8 @@ export interface Published {
   readonly ends: Map<string, End>
   /** The fallback had it. */
   elsewhere: boolean
+  /** When it settled a member was without a connection, and on its way to one. */
+  lonely: boolean
 }
 
 /** A publish was handed to the client of a member. */

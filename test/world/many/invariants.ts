@@ -174,8 +174,9 @@ function checkEarly({ history, setup }: ManyWorld, { what, leaving, seq, end }: 
   const first = Math.min(...history.handed.map(({ seq: place }) => place))
   // Of those that left before, the time may have been over.
   const isLeft = (name: string): boolean => history.handedOf(name).some(({ to, end: given }) => !leaving.includes(to) && given.status === 'rejected')
-  for (const { name, end: told, seq: begun } of history.published.values()) {
-    if (begun > seq) continue
+  for (const { name, end: told, seq: begun, lonely } of history.published.values()) {
+    // Where no member is up a caller is told so, at any time.
+    if (begun > seq || (lonely && told.code === 'ERR_NO_HEALTHY_PUBLISHERS')) continue
     if (told.status === 'pending' || told.seq > end.seq) history.report('ends', `drain is done, and ${name} has not settled`)
     else if (told.seq > Math.max(seq, first) && gaveUp.includes(told.code ?? '') && !isLeft(name))
       history.report('ends', `drain gave up ${name} (${told.code}), and had time left`)
