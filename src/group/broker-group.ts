@@ -53,6 +53,8 @@ export function groupOf(make: MakeClient, options: GroupOptions): Group {
   return new BrokerGroup(make, groupConfig(options))
 }
 
+type GroupState = 'idle' | 'open' | 'draining' | 'ended'
+
 class BrokerGroup implements Group {
   readonly #make: MakeClient
   readonly #config: GroupConfig
@@ -60,7 +62,7 @@ class BrokerGroup implements Group {
   readonly #listeners = new MemberListeners(() => this.#roster.all)
   readonly #publishing: GroupPublishing
   readonly #reading = new GroupReading(this.#roster)
-  #state: 'idle' | 'open' | 'draining' | 'ended' = 'idle'
+  #state: GroupState = 'idle'
   readonly #readiness = new Readiness()
 
   constructor(make: MakeClient, config: GroupConfig) {
@@ -167,7 +169,7 @@ class BrokerGroup implements Group {
   }
 
   post(topic: string, payload: Payload): boolean {
-    return !this.#stopping && this.#publishing.post(topic, payload)
+    return !stops(this.#state) && this.#publishing.post(topic, payload)
   }
 
   async subscribe(filters: Filters, options?: GroupSubscribeOptions): Promise<GroupSubscription> {
@@ -226,13 +228,14 @@ class BrokerGroup implements Group {
     }
   }
 
-  get #stopping(): boolean {
-    return this.#state === 'draining' || this.#state === 'ended'
-  }
-
   #assertOpen(): void {
-    if (this.#stopping) throw new MqttError('ERR_CLOSED')
+    if (stops(this.#state)) throw new MqttError('ERR_CLOSED')
   }
+}
+
+/** True when nothing new is taken. */
+function stops(state: GroupState): boolean {
+  return state === 'draining' || state === 'ended'
 }
 
 function shown({ name, client, healthy, inFlight, error }: Member): GroupMember {
