@@ -169,7 +169,7 @@ export class Application {
     history.published.set(name, record)
     history.unsettled.add(record)
     const { payload, overwrite } = given(payloadOf(name, op.size), 'bytes')
-    const before = this.#routes.before(record, this.group, setup.offline, this.#few(op))
+    const before = this.stopped ? [] : this.#routes.before(record, this.group, setup.offline, this.#few(op))
     const signal = op.abort === undefined ? undefined : this.#abortAfter(op.abort)
     const more = { qos: op.qos, ...(signal === undefined ? {} : { signal }) }
     const publishing: Promise<GroupReceipt | Receipt> =

@@ -1,6 +1,7 @@
 /**
  * What keeps a healed world of many connections from being at rest.
  */
+import { isUnheard } from '../invariants-tools.js'
 import { unread } from './invariants-reading.js'
 import type { ManyWorld } from './world.js'
 
@@ -28,11 +29,12 @@ export function restless(world: ManyWorld): string[] {
 }
 
 // Every member has the subscription, and every message that was read is acknowledged.
-function unsettledReading({ application, brokers }: ManyWorld): string[] {
+function unsettledReading({ application, brokers, links }: ManyWorld): string[] {
+  const isHeard = (name: string): boolean => links.some((link) => link.name === name && !isUnheard(link))
   return application.members.flatMap((name) => {
     const session = brokers.find((broker) => broker.name === name)?.memory.sessions.get(`p-${name}`)
     return [
-      ...((session?.subscriptions.length ?? 0) === 0 ? [`${name} is not subscribed to`] : []),
+      ...((session?.subscriptions.length ?? 0) === 0 && isHeard(name) ? [`${name} is not subscribed to`] : []),
       ...((session?.inflight ?? 0) > 0 ? [`${name} waits for ${session?.inflight} acknowledgements`] : []),
     ]
   })
