@@ -60,6 +60,7 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'wire/shared-text.test.ts': 'puts a decoder of its own in place of the platform’s',
   'wire/strict-mqtt-packet-property.test.ts': 'compares with a codec that is written for Node',
   'world/durable/world.test.ts': 'runs the command of the world in a process of its own',
+  'world/many/world.test.ts': 'runs the command of the world in a process of its own',
   'world/world.test.ts': processes,
 }
 
