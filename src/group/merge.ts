@@ -48,6 +48,12 @@ export function named(message: object, member: string): GroupMessage {
   return Object.assign(message, { member }) as GroupMessage
 }
 
+// Another copy of the package may have other names.
+function behindOf(from: Subscription): BehindSubscription | undefined {
+  const behind = (from as { [inside]?(): Partial<BehindSubscription> })[inside]?.()
+  return behind?.endTurn === undefined || behind.readers === undefined ? undefined : (behind as BehindSubscription)
+}
+
 /** What was merged, and who waits for it. */
 export class Merge {
   sources: readonly Source[] = []
@@ -75,8 +81,7 @@ export class Merge {
 
   /** One more. */
   add(member: MergedMember, from: Subscription): void {
-    const behind = (from as { [inside]?(): BehindSubscription })[inside]?.()
-    const source: Source = { member, from, behind, ready: undefined, waiting: false, end: undefined, leaving: false }
+    const source: Source = { member, from, behind: behindOf(from), ready: undefined, waiting: false, end: undefined, leaving: false }
     this.sources = [...this.sources, source]
     this.iterating = this.#iterating
     silent(from.ready)

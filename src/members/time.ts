@@ -7,7 +7,15 @@ import { runtime } from '../client/platform/runtime.js'
 /** A clock and its timers, in milliseconds. */
 export type Time = NonNullable<Behind['platform']>
 
-/** The time of a client; of one that does not tell, and of none, that of the runtime. */
+interface Telling {
+  [inside]?(): Behind
+  /** Of a pool. */
+  members?(): readonly { readonly client: object }[]
+}
+
+/** The time of a client, or of the first one of a pool; of one that does not tell, and of none, that of the runtime. */
 export function timeOf(client: object | undefined): Time {
-  return (client as { [inside]?(): Behind } | undefined)?.[inside]?.().platform ?? runtime
+  const { [inside]: behind, members } = (client ?? {}) as Telling
+  const first = members?.call(client)[0]
+  return first === undefined ? (behind?.call(client).platform ?? runtime) : timeOf(first.client)
 }

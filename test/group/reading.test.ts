@@ -1,5 +1,7 @@
 /** What a group reads: fairly from all members, acknowledged as with one client, without duplicates where that is asked for. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Duplicates } from '../../src/group/duplicates.js'
+import { Merge } from '../../src/group/merge.js'
 import type { Group, GroupMember, GroupMessage } from '../../src/group/types.js'
 import { endOf, GroupRig } from './rig.js'
 
@@ -322,4 +324,16 @@ describe('listen', () => {
   it('refuses what is no handler', async () => {
     expect(await endOf(group.listen('t', 7 as never))).toBe('ERR_INVALID_HANDLER')
   })
+})
+
+it('what tells nothing of itself is acknowledged all the same', () => {
+  const time = () => rig.world.clock
+  const merge = new Merge(true, false, new Duplicates(undefined, { total: { duplicates: 0 }, time }), time)
+  const acked: number[] = []
+  const waiting = [1, 2, 3].map((number) => ({ number, ack: () => acked.push(number) > 0 }))
+  merge.add({ name: 'a', up: true }, { ready: Promise.resolve(), read: () => waiting.shift() } as never)
+  expect([merge.read(), merge.more(), acked.length]).toMatchObject([{ number: 1, member: 'a' }, { number: 2 }, 0])
+  expect([merge.read(), acked]).toMatchObject([{ number: 3 }, [1, 2]])
+  merge.iterating = true
+  expect([merge.read(), acked]).toEqual([undefined, [1, 2, 3]])
 })
