@@ -7,7 +7,7 @@
  */
 import type { NextOptions, Subscription } from '../client/api/index.js'
 import { aborted, type Deferred, deferred, onAbort, silent } from '../client/common/abort.js'
-import { type BehindSubscription, inside } from '../client/common/inside.js'
+import { type Behind, type BehindSubscription, inside } from '../client/common/inside.js'
 import { MqttError } from '../errors.js'
 import type { Time } from '../members/time.js'
 import type { Duplicates } from './duplicates.js'
@@ -20,6 +20,7 @@ export type Departure = 'leaving' | 'gone' | 'refused'
 export interface MergedMember {
   readonly name: string
   readonly up: boolean
+  readonly client: object
 }
 
 /** One of the merged. */
@@ -51,7 +52,13 @@ export function named(message: object, member: string): GroupMessage {
 // Another copy of the package may have other names.
 function behindOf(from: Subscription): BehindSubscription | undefined {
   const behind = (from as { [inside]?(): Partial<BehindSubscription> })[inside]?.()
-  return behind?.endTurn === undefined || behind.readers === undefined ? undefined : (behind as BehindSubscription)
+  return behind?.outstanding?.endTurn === undefined || behind.readers === undefined ? undefined : (behind as BehindSubscription)
+}
+
+// Nobody asks for more, which would end the turn as well.
+function endTurn({ behind, member }: Source): void {
+  behind?.outstanding.endTurn()
+  ;(member.client as { [inside]?(): Behind })[inside]?.().handleTurnEnd?.()
 }
 
 /** What was merged, and who waits for it. */
@@ -178,7 +185,7 @@ export class Merge {
   #endTurn(): void {
     for (const { source, message } of this.#turn.splice(0)) {
       if (this.automatic) message.ack()
-      if (source.ready === undefined) source.behind?.endTurn()
+      if (source.ready === undefined) endTurn(source)
     }
   }
 
@@ -189,7 +196,7 @@ export class Merge {
     if (ready !== undefined && source.leaving) this.#forget()
     if (ready !== undefined) return ready
     if (source.waiting || source.end !== undefined) return undefined
-    const message = behind === undefined ? from.read() : behind.take()
+    const message = behind === undefined ? from.read() : behind.outstanding.next()
     return message && named(message, member.name)
   }
 

@@ -211,7 +211,7 @@ export class TopicTemplate<Template extends string = string> {
     // No levels of a rest: nor is there a slash before it.
     if (levels.length > 1 && levels.at(-1) === '') levels.pop()
     const topic = levels.join('/')
-    return topic === '' ? fail('a topic must not be empty', topic) : topic
+    return topic === '' ? fail('the topic is empty', topic) : topic
   }
 }
 
@@ -229,8 +229,8 @@ function levelOf(part: string, last: boolean): Level {
   const rest = inner.endsWith('...')
   const number = inner.endsWith(':number')
   const name = rest ? inner.slice(0, -3) : number ? inner.slice(0, -7) : inner
-  if (rest && !last) fail('a parameter for the rest is the last one', part)
-  if (!isName(name)) fail('a parameter is named with letters, digits and _', part)
+  if (rest && !last) fail('the rest comes last', part)
+  if (!isName(name)) fail('a name has letters, digits and _', part)
   return { text: '', name, kind: rest ? 'rest' : number ? 'number' : 'text' }
 }
 
@@ -242,7 +242,7 @@ function isName(name: string): boolean {
 // What may stand in a level; in a rest, several of them or none.
 function levelText(value: unknown, name: string, rest: boolean): string {
   const text = typeof value === 'string' || Number.isFinite(value) ? String(value) : fail(`'${name}' must be text or a finite number`, value, name)
-  if (rest ? text !== '' && `/${text}/`.includes('//') : text === '') fail(`'${name}' must not be empty, nor have an empty level`, text, name)
+  if (rest ? text !== '' && `/${text}/`.includes('//') : text === '') fail(`'${name}' must have no empty level`, text, name)
   for (const unit of text)
     if ((rest ? '+#\0' : '+#/\0').includes(unit) || isHalf(unit)) fail(`'${name}' must hold no + # / or U+0000, nor half a character`, text, name)
   return text

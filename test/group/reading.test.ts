@@ -331,7 +331,7 @@ it('what tells nothing of itself is acknowledged all the same', () => {
   const merge = new Merge(true, false, new Duplicates(undefined, { total: { duplicates: 0 }, time }), time)
   const acked: number[] = []
   const waiting = [1, 2, 3].map((number) => ({ number, ack: () => acked.push(number) > 0 }))
-  merge.add({ name: 'a', up: true }, { ready: Promise.resolve(), read: () => waiting.shift() } as never)
+  merge.add({ name: 'a', up: true, client: {} }, { ready: Promise.resolve(), read: () => waiting.shift() } as never)
   expect([merge.read(), merge.more(), acked.length]).toMatchObject([{ number: 1, member: 'a' }, { number: 2 }, 0])
   expect([merge.read(), acked]).toMatchObject([{ number: 3 }, [1, 2]])
   merge.iterating = true

@@ -56,16 +56,15 @@ export class HookChain {
         release.call(message)
       })
     })
-    let run = direct
-    for (const { deliver } of [...this.#hooks]) {
+    const run = [...this.#hooks].reduce((outer, { deliver }) => {
       try {
         const runner = deliver?.(message, settled)
-        const outer = run
-        if (typeof runner === 'function') run = (handler) => outer(() => runner(handler))
+        if (typeof runner === 'function') return (handler) => outer(() => runner(handler))
       } catch (error) {
         host.log('error', 'deliver threw: ', error)
       }
-    }
+      return outer
+    }, direct)
     this.#runners.set(message, run)
   }
 

@@ -51,6 +51,8 @@ export interface Behind {
   readonly registry?: { readonly membership: ShareBook }
   readonly session?: PingedSession
   readonly links?: { pump(): void }
+  /** A turn of a reader ended: `disconnect()` may be waiting for it. */
+  handleTurnEnd?(): void
 }
 
 /** A session that can be asked whether the server has read what was sent. */
@@ -92,10 +94,12 @@ export interface ShareReader {
 export interface BehindSubscription {
   /** Whether a loop runs: then what it has in hand is waited for. */
   readonly readers: { iterating: boolean }
-  /** The next message that waits, in the turn that runs. */
-  take(): Message | undefined
-  /** The turn is over. */
-  endTurn(): void
+  readonly outstanding: {
+    /** The next message that waits, in the turn that runs. */
+    next(): Message | undefined
+    /** The turn is over: the client is to be told, by `handleTurnEnd()`. */
+    endTurn(): void
+  }
 }
 
 /** What it gives. */

@@ -125,17 +125,6 @@ export class Consumer {
     else this.#overflow.drop(message)
   }
 
-  /** Hands out the next message that waits, in the turn that runs. */
-  take(): DeliveredMessage | undefined {
-    return this.outstanding.next()
-  }
-
-  /** The reader is done with what it has in hand, and may not ask for more. */
-  endTurn(): void {
-    this.outstanding.endTurn()
-    this.#host.handleTurnEnd()
-  }
-
   /** Nothing more will come: what is buffered can still be read, then the end or the error shows. */
   end(error: MqttError | undefined): void {
     if (this.ended) return
