@@ -5,6 +5,7 @@ import { Client } from 'mqwire'
 import { groupOf } from './broker-group.js'
 import type { Group, GroupOptions } from './types.js'
 
+export type { MembersError } from '../members/failure.js'
 export type { MemberEvents } from '../members/listeners.js'
 export type { MemberClient } from '../members/member.js'
 export type { OnLost } from '../members/router.js'
