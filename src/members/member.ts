@@ -13,7 +13,6 @@ import type {
   Unlisten,
 } from '../client/api/index.js'
 import { deferred, silent, within } from '../client/common/abort.js'
-import type { CheckedDisconnect } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
 import { type Time, timeOf } from './time.js'
 
@@ -38,7 +37,7 @@ export interface MemberClient {
 }
 
 /** Ends members, those that leave already too. @throws MqttError what the first of them refused, when all have ended */
-export async function endAll(members: readonly Member[], how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
+export async function endAll(members: readonly Member[], how: 'disconnect' | 'drain', options: DisconnectOptions): Promise<void> {
   const results = await Promise.allSettled(members.map((member) => member.end(how, options)))
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }
@@ -124,13 +123,13 @@ export class Member<C extends MemberClient = MemberClient> {
   }
 
   /** It takes nothing new, and ends when what it has is done. @throws as `end` */
-  leave(options: CheckedDisconnect): Promise<void> {
+  leave(options: DisconnectOptions): Promise<void> {
     this.leaving = true
     return this.end('drain', options)
   }
 
   /** Ends it; a further call joins. What its connection does not take of the options is left out, and told. @throws MqttError as the client */
-  async end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
+  async end(how: 'disconnect' | 'drain', options: DisconnectOptions): Promise<void> {
     const { timeout, signal } = options
     try {
       await this.client[how](options)

@@ -9,12 +9,12 @@ import type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store
 
 /** A store over a backend. */
 export class KeepingStore extends BackedStore {
-  readonly [keeperOf] = openKeeper
+  readonly [keeperOf]: unknown = openKeeper
 }
 
 /** Another store. */
 class Keeping implements Store {
-  readonly [keeperOf] = openKeeper
+  readonly [keeperOf]: unknown = openKeeper
   readonly #store: Store
 
   constructor(store: Store) {
