@@ -17,7 +17,7 @@ const run = (...args: string[]) => runCommand('--many', ...args)
 
 describe('a pool or a group', () => {
   test('at random, with links that are cut, brokers that forget, and members that come and go', { timeout: 1_200_000 }, async () => {
-    const seeds = long ? 5000 : 300
+    const seeds = long ? 5000 : 200
     const { code, text } = await run('--seeds', String(seeds))
     expect(text.trim().split('\n').at(-1), text).toMatch(new RegExp(`^world: ${seeds} schedules, ${seeds} seeds, 0 findings, [\\d.]+ s$`))
     expect(code).toBe(0)
