@@ -101,6 +101,8 @@ export class MergedHandling implements GroupHandling {
     const left = asked.filter(({ leaving }) => !leaving)
     for (const { member, leaving } of asked) if (leaving && left.length > 0) failures.delete(member.name)
     if (require === 'all' ? failures.size === 0 : failures.size < (left.length || asked.length)) return this
+    // Others came meanwhile: it is theirs to grant.
+    if (left.length === 0 && this.#sources.some(({ leaving }) => !leaving)) return this.granting()
     void silent(this.unsubscribe())
     throw membersError('no grant', failures)
   }

@@ -1,6 +1,6 @@
 /** What reads in a group while its members go and come. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Group, GroupMember } from '../../src/group/types.js'
+import type { Group, GroupMember, GroupMessage } from '../../src/group/types.js'
 import { endOf, GroupRig } from './rig.js'
 
 let rig: GroupRig
@@ -61,6 +61,22 @@ describe('a member that was removed', () => {
       ['a', 'b'],
       ['a', 'b'],
     ])
+  })
+
+  it('of those that were asked the last one: whoever came meanwhile may grant it', async () => {
+    const late = rig.group({ names: ['a'], shared: { clientId: 'h' } })
+    rig.cut('a')
+    const first = late.connect().catch(() => undefined)
+    const texts: string[] = []
+    const note = (message: GroupMessage): unknown => texts.push(`${message.member} ${message.text()}`)
+    const calls = [late.subscribe('t', { qos: 1 }), late.listen('t', note, { qos: 1 })] as const
+    await rig.world.pass(1)
+    await late.add('b', link('b'))
+    const removed = late.remove('a', { timeout: 100 })
+    await rig.world.until(Promise.all([first, removed, ...calls]))
+    rig.brokers['b']?.publish({ topic: 't', payload: 'x', qos: 1 })
+    await rig.world.pass(1)
+    expect([texts, (await calls[0]).read()?.text()]).toEqual([['b x'], 'x'])
   })
 
   it("does not fail require: 'all', and another one is not blamed for it", async () => {
