@@ -25,7 +25,11 @@ export const known: Readonly<Partial<Record<SiteName, Known>>> = {
   },
   'HiveMQ CE': {
     version: '2025.5',
-    fates: { drains: of('itself', 'others', 'others'), ends: of('others', 'others', 'others'), 'is cut': of('itself or others', 'others', 'others') },
+    fates: {
+      drains: of('itself', 'itself or others or both or late', 'others or late'),
+      ends: of('others', 'others', 'others'),
+      'is cut': of('itself or others', 'others', 'others'),
+    },
   },
   Artemis: {
     version: '2.40.0',
@@ -37,8 +41,15 @@ export const known: Readonly<Partial<Record<SiteName, Known>>> = {
   },
 }
 
-const words: Readonly<Record<Whose, string>> = { itself: 'itself', others: 'others', both: 'both', nobody: '**lost**', 'not all': '**some lost**' }
-const wordOf = (whose: readonly Whose[]): string => whose.map((one) => words[one]).join(' or ')
+const words: Readonly<Record<Whose, string>> = {
+  itself: 'itself',
+  others: 'others',
+  both: 'both',
+  late: 'others, late',
+  nobody: '**lost**',
+  'not all': '**some lost**',
+}
+const wordOf = (whose: readonly Whose[]): string => (whose.length > 2 ? 'any of them, perhaps late' : whose.map((one) => words[one]).join(' or '))
 
 /** The lines of the table. */
 export function tableOfShares(): string[] {

@@ -13,14 +13,14 @@ import { within } from './waiting.js'
 export const ways = ['drains', 'ends', 'is cut'] as const
 export type Way = (typeof ways)[number]
 
-/** Who gets a message. */
-export type Whose = 'itself' | 'others' | 'both' | 'nobody' | 'not all'
+/** Who gets a message; `late`: some come to nobody until another member joins. */
+export type Whose = 'itself' | 'others' | 'both' | 'late' | 'nobody' | 'not all'
 
-/** Whose they are: those that it had in hand, its share besides, and what is published once it is gone. */
+/** Whose they are: those that it had in hand, its share besides, and what is published once it is gone. Undefined where there were none. */
 export interface Fate {
-  readonly inHand: Whose
-  readonly waiting: Whose
-  readonly later: Whose
+  readonly inHand: Whose | undefined
+  readonly waiting: Whose | undefined
+  readonly later: Whose | undefined
 }
 
 /** What happens to a member, of a broker. */
@@ -82,9 +82,12 @@ async function send(sender: Client, topic: string, texts: readonly string[]): Pr
 }
 
 /** `both`: each message one of them, or both. */
-function whose(texts: readonly string[], itself: ReadonlySet<string>, others: ReadonlySet<string>): Whose {
-  const lost = texts.filter((text) => !itself.has(text) && !others.has(text))
+function whose(texts: readonly string[], itself: ReadonlySet<string>, others: ReadonlySet<string>, next: ReadonlySet<string>): Whose | undefined {
+  if (texts.length === 0) return undefined
+  const missing = texts.filter((text) => !itself.has(text) && !others.has(text))
+  const lost = missing.filter((text) => !next.has(text))
   if (lost.length > 0) return lost.length === texts.length ? 'nobody' : 'not all'
+  if (missing.length > 0) return 'late'
   const given = texts.filter((text) => others.has(text)).length
   if (given === 0) return 'itself'
   return given === texts.length ? 'others' : 'both'
@@ -120,11 +123,13 @@ export async function leaving(broker: Broker, way: Way): Promise<Fate> {
   const back = way === 'is cut' ? await member(group, { clientId, ...lasting }) : undefined
   await quiet(group)
   const own = back?.texts ?? itself
-  for (const { client } of [goes, stays, ...(back === undefined ? [] : [back])]) client.destroy()
+  const next = await member(group, {})
+  await quiet(group)
+  for (const { client } of [goes, stays, next, ...(back === undefined ? [] : [back])]) client.destroy()
   await sender.disconnect()
   return {
-    inHand: whose(inHand, own, stays.texts),
-    waiting: waiting.length === 0 ? 'others' : whose(waiting, own, stays.texts),
-    later: whose(later, own, stays.texts),
+    inHand: whose(inHand, own, stays.texts, next.texts),
+    waiting: whose(waiting, own, stays.texts, next.texts),
+    later: whose(later, own, stays.texts, next.texts),
   }
 }
