@@ -79,6 +79,8 @@ export interface LeavingShare {
   /** Set back where UNSUBSCRIBE was refused. */
   state: 'new' | 'sent' | 'active' | 'leaving'
   readonly takers: ReadonlyMap<ShareReader, unknown>
+  /** Unacknowledged messages that nobody reads. */
+  readonly requeued: readonly unknown[]
 }
 
 /** One reader of it. */
@@ -87,7 +89,9 @@ export interface ShareReader {
   readonly size: number
   /** It has a message in hand. */
   readonly busy: boolean
-  readonly outstanding: { readonly messages: readonly unknown[] }
+  /** What it was given; acknowledged ones among them. */
+  readonly outstanding: { readonly messages: readonly { readonly settled: boolean }[] }
+  readonly config: { readonly ack: string }
 }
 
 /** What is behind a subscription of the same copy of the package, for who reads several as one. */

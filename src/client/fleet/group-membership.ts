@@ -13,6 +13,8 @@ import type { SharingClient } from './ports.js'
 
 /** Milliseconds between two looks at a reader that is not done. */
 const step = 20
+/** The same, where there is no connection. */
+const longestStep = 1000
 
 /** Where the broker tells what waits, checked. */
 export interface LagCall {
@@ -73,8 +75,10 @@ export class GroupMembership {
 
   /** What waits. */
   lag(): Lag {
-    const { reader } = this.#of
-    return { buffered: reader.size, inHand: reader.outstanding.messages.length, broker: this.#told }
+    const { size, outstanding, config } = this.#of.reader
+    // Where the application acknowledges, that is the end of a message.
+    const inHand = outstanding.messages.filter(({ settled }) => config.ack !== 'manual' || !settled)
+    return { buffered: size, inHand: inHand.length, broker: this.#told }
   }
 
   /** The lag is not asked for any more. */
@@ -128,35 +132,55 @@ export class GroupMembership {
   async #withdraw(): Promise<void> {
     const { book, client, filter, share } = this.#of
     if (book.byFilter.get(filter) !== share || share.lingers) return
+    // The client may be leaving it already.
+    const { state } = share
     share.lingers = true
     this.#unwatch = this.#watch()
     try {
       await client.unsubscribe(filter)
     } catch (error) {
       share.lingers = false
-      if (book.byFilter.get(filter) === share) share.state = 'active'
+      if (book.byFilter.get(filter) === share) share.state = state
       this.#unwatch()
       throw error
     }
   }
 
   async #finish(): Promise<void> {
-    const { book, reader, share } = this.#of
+    const { reader, share } = this.#of
     if (!share.lingers) return
     if (share.takers.has(reader)) await this.#drained()
-    // Where nobody reads any more, what is left stays unacknowledged until the session ends or is lost.
-    if (!share.takers.has(reader)) return
+    if (share.takers.has(reader)) this.#forget()
+    else void this.#abandon()
+  }
+
+  #forget(): void {
     this.#unwatch?.()
-    book.forget(share)
+    this.#of.book.forget(this.#of.share)
+  }
+
+  // Nobody reads any more: what is left stays unacknowledged until the session ends or is lost. Where nothing is, nothing stays.
+  async #abandon(): Promise<void> {
+    for (let before = -1; before !== this.moves; ) {
+      // It may take long.
+      for (let delay = step; !this.connected; delay = Math.min(longestStep, delay * 2)) {
+        if (this.#closed || this.#lost) return
+        await this.#sleep(delay)
+      }
+      before = this.moves
+      await this.#turnAround()
+      await this.#sleep(this.#of.quiet)
+    }
+    if (this.#of.share.requeued.length === 0) this.#forget()
   }
 
   // Gives what ends it.
   #watch(): () => void {
-    const { book, client, reader, share } = this.#of
+    const { client, reader, share } = this.#of
     const unlisten = [
       client.on('sessionlost', () => {
         this.#lost = true
-        if (!share.takers.has(reader)) book.forget(share)
+        if (!share.takers.has(reader)) this.#forget()
       }),
       // What was heard before it says nothing about what comes after it.
       client.on('disconnect', () => {

@@ -85,6 +85,18 @@ describe('lag', () => {
     expect(jobs.lag().broker).toBe(17)
   })
 
+  it('counts nothing as in hand that was acknowledged', async () => {
+    const world = await agreed()
+    const call = subscribeShared(world.client, 'g', 'a', { qos: 1, ack: 'manual' })
+    await world.settle()
+    const jobs = await call
+    await world.send(...series('a', 3))
+    const messages = [jobs.read(), jobs.read()]
+    expect(jobs.lag()).toMatchObject({ buffered: 1, inHand: 2 })
+    for (const message of messages) message?.ack()
+    expect(jobs.lag()).toMatchObject({ buffered: 1, inHand: 0 })
+  })
+
   it('is read as the caller says, and not asked for any more by one that leaves', async () => {
     const world = await agreed()
     const read = (message: { json(): unknown }): number => (message.json() as { waiting: number }).waiting

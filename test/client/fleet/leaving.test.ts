@@ -282,6 +282,56 @@ describe('the end of the client', () => {
     expect(acks(world)).toEqual([])
   })
 
+  it.each(['disconnect first', 'drain first'])(
+    'disconnect() and drain() in one turn: what came is handled, and what still comes; %s',
+    async (first) => {
+      const seen: string[] = []
+      const { world, jobs } = await working(async (message) => {
+        await new Promise<void>((resolve) => void world.clock.setTimer(resolve, 10))
+        seen.push(message.text())
+      })
+      await world.send(...series('a', 2))
+      const end = (): Promise<unknown> => world.client.disconnect()
+      const drain = (): Promise<unknown> => jobs.drain().catch(() => undefined)
+      const both = first === 'drain first' ? [drain(), end()] : [end(), drain()]
+      await world.settle()
+      await unsuback(world)
+      await world.send(publish('a', '3', 3))
+      await world.clock.advance(5000)
+      await Promise.all(both)
+      expect(seen).toEqual(['1', '2', '3'])
+      expect(acks(world)).toEqual(pubacks(1, 3))
+      expect(world.clock.pending).toBe(0)
+    },
+  )
+
+  it('one that joins and stops reading again and again leaves nothing behind on its client', async () => {
+    const { world, jobs } = await joined({}, agreeable)
+    const { pending } = world.clock
+    let watched = 0
+    const { on } = world.client
+    world.client.on = ((...given: Parameters<typeof on>) => {
+      const stop = on.apply(world.client, given)
+      watched += 1
+      return Object.assign(() => {
+        watched -= 1
+        stop()
+      }, stop)
+    }) as typeof on
+    let share = jobs
+    for (let round = 0; round < 3; round++) {
+      share.detach()
+      const left = share.unsubscribe()
+      await world.clock.advance(1000)
+      await left
+      const call = subscribeShared(world.client, 'g', 'a', { qos: 1 })
+      await world.settle()
+      share = await call
+    }
+    expect([watched, world.client.toJSON()]).toMatchObject([0, { subscriptions: 1 }])
+    expect(world.clock.pending).toBe(pending)
+  })
+
   it('after it has left: nothing is waited for', async () => {
     const { world, jobs } = await working(() => undefined, {}, agreeable)
     const drained = jobs.drain()
