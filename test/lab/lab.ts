@@ -1,0 +1,56 @@
+/**
+ * What a part of the lab is. The lab holds what is random, long, measures time, or needs a toolchain; the gate (`npm test`, `.ci/run`) holds the rest.
+ *
+ * Each part is one file of this folder with `about`, `minutes` and `run`; `.ci/lab.mjs` runs them. A part stays a thin front for what lies in `test/`.
+ */
+import type { Plugin } from 'esbuild'
+
+/** What a part gets. */
+export interface Lab {
+  /** The folder of the checkout. */
+  readonly root: string
+  /** After this many minutes a part begins nothing new. */
+  readonly minutes: number
+  /** The same seed does the same work. */
+  readonly seed: number
+  /** What the command of a finding gives back, to repeat it. */
+  readonly replay: string | undefined
+  /** The words behind the name of the part: a variant, or what to choose. */
+  readonly words: readonly string[]
+  /** Bundles a module of `test` or `src` with what it imports; gives the path of the result. */
+  bundle(entry: string, options?: { readonly plugins?: readonly Plugin[]; readonly name?: string }): Promise<string>
+  /** Runs files of tests (or those of a project) to their end. Their failures are findings. */
+  vitest(files: readonly string[], options?: { readonly env?: Readonly<Record<string, string>>; readonly args?: readonly string[] }): Promise<Result>
+  /** Prints a line. */
+  say(text: string): void
+}
+
+/** What was found, and the command that shows it again. */
+export interface Finding {
+  readonly what: string
+  readonly command: string
+}
+
+/** What a part did. */
+export interface Result {
+  /** Counts, as `20,000 seeds`. */
+  readonly did: string
+  readonly findings: readonly Finding[]
+  /** What could not be done here, and why. */
+  readonly skipped?: string
+}
+
+/** Several results of one part as one. */
+export function together(...results: readonly Result[]): Result {
+  const skipped = results.flatMap((each) => each.skipped ?? []).join('; ')
+  return {
+    did: results.map(({ did }) => did).join('; '),
+    findings: results.flatMap(({ findings }) => findings),
+    ...(skipped !== '' && { skipped }),
+  }
+}
+
+/** True while a part may begin something new. */
+export function within({ minutes }: Lab, began = performance.now()): () => boolean {
+  return () => performance.now() - began < minutes * 60_000
+}

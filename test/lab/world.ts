@@ -1,0 +1,91 @@
+/** Clients, brokers and networks in virtual time with every fault, under rules that must hold (`test/world`). */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import path from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { generate as generateDurable } from '../world/durable/generate.js'
+import { generate } from '../world/generate.js'
+import type { Done, Task } from '../world/main.js'
+import { generate as generateMany } from '../world/many/generate.js'
+import { shown } from '../world/shrink.js'
+import { type Lab, type Result, together } from './lab.js'
+
+export const about =
+  'random schedules and faults: `world`, `durable`, `many`, `enumerate` (every fault at every step), `scanner`; --replay FILE or SEED shows one'
+export const minutes = 8
+
+/** Each variant with its worker, what is special about its task, and its share of the time. */
+const variants = {
+  world: { entry: 'test/world/main.ts', generate, share: 0.35, task: {} },
+  durable: { entry: 'test/world/durable/main.ts', generate: generateDurable, share: 0.2, task: {} },
+  many: { entry: 'test/world/many/main.ts', generate: generateMany, share: 0.2, task: {} },
+  enumerate: { entry: 'test/world/main.ts', generate, share: 0.15, task: { seeds: 0, enumerate: true } },
+  scanner: { entry: 'test/world/main.ts', generate, share: 0.1, task: { scanner: true } },
+}
+type Variant = keyof typeof variants
+const names = Object.keys(variants) as Variant[]
+
+/** Steps between the faults that `enumerate` tries; with `--minutes` of 20 and more, none is left out. */
+const stride = 16
+
+/** Runs one worker to its end; gives what it did. */
+function work(file: string, task: Task): Promise<Done> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(file, { workerData: task, execArgv: task.replay === undefined ? [] : ['--enable-source-maps'] })
+    worker.on('message', resolve).on('error', reject)
+    worker.on('exit', (code) => reject(new Error(`a worker ended with ${code} and gave no result`)))
+  })
+}
+
+async function play(lab: Lab, name: Variant, share: number): Promise<Result> {
+  const { entry, task } = variants[name]
+  const file = await lab.bundle(entry, { name: `world-${name}` })
+  const parts = availableParallelism()
+  const every = lab.minutes >= 20 ? 1 : stride
+  const whole = {
+    seeds: 1e12,
+    enumerate: false,
+    every,
+    offset: lab.seed % every,
+    only: '',
+    hasty: false,
+    limit: lab.minutes * 60 * share,
+    first: lab.seed,
+  }
+  const all = await Promise.all(Array.from({ length: parts }, (_, part) => work(file, { ...whole, ...task, part, parts })))
+  const sum = (key: 'schedules' | 'seeds'): number => all.reduce((total, each) => total + each[key], 0)
+  const kinds = new Map(all.flatMap(({ reports }) => reports).map((report) => [`${report.rule} ${report.detail.replace(/\d+/g, '#')}`, report]))
+  const folder = path.join(lab.root, 'node_modules', '.cache', 'mqwire-findings')
+  mkdirSync(folder, { recursive: true })
+  const findings = [...kinds.values()].map(({ rule, detail, name: scenario, seed, schedule }, index) => {
+    const kept = path.join(folder, `${name}-${seed}-${index}.txt`)
+    writeFileSync(kept, schedule)
+    const what = `${rule}: ${detail} (${scenario === 'random' ? `seed ${seed}` : scenario})\n${schedule}`
+    return { what, command: `npm run lab -- world ${name} --replay ${path.relative(lab.root, kept)}` }
+  })
+  lab.say(`${name}: ${sum('schedules')} schedules, ${findings.length} findings`)
+  return { did: `${name} ${name === 'enumerate' ? `${sum('schedules')} schedules` : `${sum('seeds')} seeds`}`, findings }
+}
+
+async function replay(lab: Lab, name: Variant, given: string): Promise<Result> {
+  const file = await lab.bundle(variants[name].entry)
+  const task = { part: 0, parts: 1, first: 1, seeds: 0, enumerate: false, every: 1, offset: 0, only: '', hasty: false, limit: 3600 }
+  const { trace } = await work(file, {
+    ...task,
+    replay: /^\d+$/.test(given) ? shown(variants[name].generate(Number(given))) : readFileSync(given, 'utf8'),
+  })
+  for (const line of trace) lab.say(line)
+  const found = trace.filter((line) => line.startsWith('FINDING'))
+  return { did: 'one schedule', findings: found.map((what) => ({ what, command: `npm run lab -- world ${name} --replay ${given}` })) }
+}
+
+export async function run(lab: Lab): Promise<Result> {
+  const chosen = lab.words.length === 0 ? names : names.filter((name) => lab.words.includes(name))
+  if (lab.replay !== undefined) return replay(lab, chosen[0] ?? 'world', lab.replay)
+  const unknown = lab.words.filter((word) => !names.includes(word as Variant))
+  if (unknown.length > 0) throw new Error(`there is no ${unknown.join(', ')} in the world; there are: ${names.join(', ')}`)
+  const shares = chosen.reduce((total, name) => total + variants[name].share, 0)
+  const results: Result[] = []
+  for (const name of chosen) results.push(await play(lab, name, variants[name].share / shares))
+  return together(...results)
+}
