@@ -32,6 +32,14 @@ type Watched = ReturnType<typeof watched>
 describe('the monitor sees nothing wrong in', () => {
   const good: readonly (readonly [string, (world: Watched) => void])[] = [
     [
+      'a link that stalls under DISCONNECT: nothing may be sent any more',
+      ({ clock, up, link }) => {
+        up(packet.disconnect)
+        clock.now = 46_000
+        link.connection.end('destroyed')
+      },
+    ],
+    [
       'QoS 1 with its acknowledgement, the identifier used again',
       ({ up, down }) => {
         up(packet.publish())

@@ -256,6 +256,8 @@ export class MonitoredConnection {
 
   #checkSilence(): void {
     const { expect } = this.#monitor
+    // Nothing may be sent after DISCONNECT, not even PINGREQ [MQTT-3.14.4-1].
+    if (this.#said !== undefined) return
     if (this.#connack === undefined || this.#keepAlive === 0 || !expect.punctual()) return
     const silence = expect.now() - this.#lastSent
     if (silence > this.#keepAlive * 1.5) this.#monitor.report('keep-alive', `nothing was sent for ${silence} ms, keep-alive is ${this.#keepAlive} ms`)
