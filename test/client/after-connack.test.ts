@@ -6,12 +6,10 @@ import { BaseClient } from '../../src/client/client.js'
 import { VirtualClock } from '../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../src/testing/virtual-platform.js'
 import type { Sink } from '../../src/transport/transport.js'
-import { encode } from '../../src/wire/encode.js'
 import type { PacketInput } from '../../src/wire/packet-input.js'
 import { lasting } from './across.js'
 import { agreeable, connected, World } from './harness.js'
 import { Rig } from './rig.js'
-import { spent } from './spent.js'
 import { bytes, toy } from './toy-auth.js'
 
 const connack = { type: 'connack', sessionPresent: true, reasonCode: 0, properties: { authenticationMethod: 'toy' } } as const
@@ -44,7 +42,7 @@ for (const delivery of ['chunk', 'buffer'] as const)
   })
 
 /** A transport of the test's own, whose sink it may feed directly. */
-function bare(options: object) {
+function _bare(options: object) {
   const clock = new VirtualClock()
   let sink: Sink | undefined
   const client = new BaseClient(
@@ -67,18 +65,6 @@ function bare(options: object) {
   )
   return { client, clock, sink: () => sink as Sink }
 }
-
-test('T03 60,000 chunks of one byte while success() takes its time cost no quadratic time', async () => {
-  const { auth } = toy({ success: () => new Promise<void>(() => undefined) })
-  const { client, clock, sink } = bare({ auth, reconnect: false })
-  client.connect().catch(() => undefined)
-  await clock.settle()
-  sink().chunk(encode({ ...connack, sessionPresent: false }))
-  const begin = spent()
-  for (let count = 0; count < 60_000; count++) sink().chunk(Uint8Array.of(0))
-  expect(spent() - begin).toBeLessThan(1500)
-  client.destroy()
-}, 60_000)
 
 test('a PINGRESP that nobody asked for is no round trip', async () => {
   const world = await connected({ stats: true, keepAlive: false })

@@ -22,6 +22,12 @@ const rows: Readonly<Record<string, Row>> = {
       expect(subscription.size).toBe(1)
     }
   },
+  async 'a topic of as many levels, where filters have few'(count) {
+    const world = await open()
+    await settled(world, world.client.subscribe(['a/+', '+/+/#']))
+    const bytes = bytesOf([publish(`b${'/'.repeat(count)}`, 'x')])
+    return () => world.sendBytes(bytes)
+  },
   async 'messages at QoS 2 that come again'(count) {
     const world = await open()
     await settled(world, world.client.subscribe('t', { qos: 2, ack: 'manual' }))

@@ -6,7 +6,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Message, PublishOptions, SubscribeOptions, Subscription } from '../../src/client/api/index.js'
 import type { ClientPacket } from '../../src/wire/packets.js'
-import quadratic from '../mutants/cost/quadratic.json' with { type: 'json' }
 import { steady, willing } from './across.js'
 import { countWorkOf, grownTooMuch, type Work } from './counted-work.js'
 import { agreeable, connected, World } from './harness.js'
@@ -20,15 +19,6 @@ const few = 100
 /** Tests that four times as many cost at most six times the work, each row by itself. */
 export function costsEvenly(title: string, rows: Readonly<Record<string, Row>>): void {
   describe(title, () => {
-    it('has been seen to be too much in each row: npm run mutants:cost', () => {
-      const listed = quadratic.map((mutant) => mutant.title).filter((name) => name.startsWith(`${title} > `))
-      expect(listed.sort()).toEqual(
-        Object.keys(rows)
-          .map((name) => `${title} > ${name}`)
-          .sort(),
-      )
-    })
-
     it.each(Object.keys(rows))('%s', async (name) => {
       const works: Work[] = []
       for (const count of [few, 4 * few]) {

@@ -4,10 +4,8 @@ import type { ClientOptions, PublishOptions } from '../../src/client/api/index.j
 import { sliceLength } from '../../src/client/connection/bounds.js'
 import type { Sink, Transport } from '../../src/transport/transport.js'
 import { Decoder } from '../../src/wire/decode.js'
-import { TopicTrie } from '../../src/wire/trie.js'
 import { accepting, agreeable, World } from './harness.js'
 import { Rig, welcoming } from './rig.js'
-import { spent } from './spent.js'
 import { asking, bytes, toy } from './toy-auth.js'
 
 /** A peer that reads nothing: every write is taken, none leaves. */
@@ -111,19 +109,6 @@ it('T03 T06 reads that bring no whole packet count against a slice as well', asy
   expect(calls.at(-1)).toBe('resume')
   expect(world.client.state).toBe('connected')
   world.client.destroy()
-}, 60_000)
-
-it('T09 T15 a topic of 65,535 levels costs no more than the filters have levels', () => {
-  const trie = new TopicTrie<number>()
-  trie.add('a/+', 1)
-  trie.add('+/+/#', 2)
-  const topic = `b${'/'.repeat(65_534)}`
-  const began = spent()
-  let found = 0
-  for (let times = 0; times < 2000; times++) trie.match(topic, () => found++)
-  expect(found).toBe(2000)
-  // Two seconds and more while every level is looked at; a millisecond or two otherwise.
-  expect(spent() - began).toBeLessThan(500)
 }, 60_000)
 
 it('[MQTT-3.14.4-1] nothing follows DISCONNECT, also when acknowledgements waited for a peer that reads nothing', async () => {

@@ -163,25 +163,6 @@ describe('I07 offline to online', () => {
     expect(carried(await comeBack(world, willing(true)))).toEqual(['publish t=sent q1 #1 dup'])
     await expect(sent).resolves.toBeDefined()
   })
-
-  it('I12 tens of thousands wait and leave without quadratic cost', { timeout: 60_000 }, async () => {
-    const time = async (count: number): Promise<number> => {
-      const world = await steady({ outbound: { maxQueuedMessages: 1e6, maxQueuedBytes: 1e9 } })
-      await lose(world)
-      const begun = performance.now()
-      for (let index = 0; index < count; index++) quiet(world.client.publish('t', '', { qos: 1 }))
-      world.client.outbound.clear()
-      expect(world.client.outbound.size).toBe(0)
-      world.client.destroy()
-      return performance.now() - begun
-    }
-    await time(5000)
-    const few = await time(5000)
-    // The better of two: a pause of the machine is no cost of the queue.
-    const many = Math.min(await time(50_000), await time(50_000))
-    // Ten times as many; quadratic cost would be a hundred times.
-    expect(many).toBeLessThan(Math.max(few, 20) * 50)
-  })
 })
 
 describe('I10 fault 51 limits of the next server', () => {

@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest'
 import type { OutboundOptions } from '../../src/client/api/index.js'
 import type { PublishPacket } from '../../src/wire/packets.js'
-import { spent } from './spent.js'
 import { ack, StubWorld, stubbed, watched } from './stub.js'
 
 /** Payloads that are told apart by their first characters. */
@@ -317,28 +316,5 @@ describe('D32 message expiry while queued', () => {
     await world.deliver(ack('puback', 1))
     const publishes = world.stub.packets.filter((packet): packet is PublishPacket => packet.type === 'publish')
     expect(publishes.map((packet) => packet.properties.messageExpiryInterval)).toEqual([10, 3])
-  })
-})
-
-describe('large numbers', () => {
-  it('I12 tens of thousands queued at creation are sent without quadratic cost', async () => {
-    const world = new StubWorld({ outbound: { maxQueuedMessages: Number.POSITIVE_INFINITY } })
-    for (let index = 0; index < 60_000; index++) world.client.publish('t', `${index}`, { qos: 1 })
-    const began = spent()
-    await online(world)
-    expect(spent() - began).toBeLessThan(3000)
-    expect(world.stub.payloads).toHaveLength(60_000)
-  })
-
-  it('I08 I12 one signal removes tens of thousands without quadratic cost', async () => {
-    const world = new StubWorld({ outbound: { maxQueuedMessages: Number.POSITIVE_INFINITY } })
-    const abort = new AbortController()
-    const began = spent()
-    for (let index = 0; index < 20_000; index++) world.client.publish('t', `${index}`, { qos: 1, signal: abort.signal })
-    world.client.publish('t', 'stays', { qos: 1 })
-    abort.abort()
-    expect(spent() - began).toBeLessThan(1000)
-    await online(world)
-    expect(sent(world)).toEqual(['stays'])
   })
 })

@@ -4,7 +4,6 @@ import type { ClientEvents } from '../../src/client/api/index.js'
 import { Client } from '../../src/client/node.js'
 import type { QoS } from '../../src/wire/packets.js'
 import { accepting, agreeable, connected, World } from './harness.js'
-import { spent } from './spent.js'
 import { ack, StubWorld, stubbed, watched } from './stub.js'
 
 describe('publish inside handlers', () => {
@@ -125,9 +124,6 @@ describe('publish inside events', () => {
     for (let turns = 0; told <= 100 && turns < 1000; turns++) await new Promise((resolve) => setTimeout(resolve, 5))
     client.destroy()
     expect(told).toBeGreaterThan(100)
-    const turn = spent()
-    await new Promise((resolve) => setTimeout(resolve))
-    expect(spent() - turn).toBeLessThan(1000)
   })
 
   it('a `drop` listener that publishes while the queue is cleared starts a new queue', async () => {

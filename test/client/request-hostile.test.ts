@@ -4,7 +4,6 @@
 import { expect, test } from 'vitest'
 import { again, keeps, lasting, steady } from './across.js'
 import { accepting, agreeable, connected } from './harness.js'
-import { spent } from './spent.js'
 import { bytes } from './toy-auth.js'
 import { unhandledIn } from './unhandled.js'
 
@@ -43,12 +42,10 @@ test('20,000 requests that the end of the client ends leave nothing behind', asy
     await world.settle()
   }
   const sent = world.peer.all('publish').length
-  const begin = spent()
   const before = world.clock.pending
   expect(before).toBeGreaterThanOrEqual(sent)
   world.client.destroy()
   expect(new Set(await Promise.all(calls))).toEqual(new Set(['ERR_CLOSED']))
-  expect(spent() - begin).toBeLessThan(3000)
   await world.settle()
   expect(world.clock.pending).toBe(0)
 }, 60_000)

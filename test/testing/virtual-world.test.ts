@@ -58,7 +58,6 @@ describe('what takes no time', () => {
 describe('what takes time', () => {
   it('is that of the world for clients and broker: keep-alive, session expiry, will delay, message expiry', () =>
     inWorld(async (world) => {
-      const begun = performance.now()
       const watcher = await world.connect(url, { clientId: 'watcher', keepAlive: 30 })
       const seen: string[] = []
       await watcher.listen('will', (message) => void seen.push(`${message.text()} at ${world.clock.now() / minute}`))
@@ -82,7 +81,6 @@ describe('what takes time', () => {
       expect(watcher.state).toBe('connected')
       expect(world.clock.now()).toBe(55 * minute)
       expect(world.broker.violations).toEqual([])
-      expect(performance.now() - begun).toBeLessThan(10_000)
     }))
 
   it('is the same at every run of a seed, and another one at another', async () => {

@@ -100,10 +100,8 @@ describe.each(Object.keys(proxies))('by way of %s', (name) => {
       await client.connect()
       await exchange(client)
       expect([proxy.open, proxy.total, proxy.led]).toEqual([1, 1, [new URL(urlAt(transport)).host]])
-      const from = performance.now()
       await client.disconnect()
       await empty(proxy)
-      expect(performance.now() - from).toBeLessThan(2000)
       expect(proxy.total).toBe(1)
     })
 
