@@ -2,10 +2,6 @@
  * Bytes of a hostile or hasty server: what follows CONNACK in one segment while the mechanism checks it, floods, and statistics.
  */
 import { expect, test } from 'vitest'
-import { BaseClient } from '../../src/client/client.js'
-import { VirtualClock } from '../../src/testing/virtual-clock.js'
-import { virtualPlatform } from '../../src/testing/virtual-platform.js'
-import type { Sink } from '../../src/transport/transport.js'
 import type { PacketInput } from '../../src/wire/packet-input.js'
 import { lasting } from './across.js'
 import { agreeable, connected, World } from './harness.js'
@@ -40,31 +36,6 @@ for (const delivery of ['chunk', 'buffer'] as const)
     await connecting
     expect(seen).toEqual(['m1', 'm2', 'm3'])
   })
-
-/** A transport of the test's own, whose sink it may feed directly. */
-function _bare(options: object) {
-  const clock = new VirtualClock()
-  let sink: Sink | undefined
-  const client = new BaseClient(
-    virtualPlatform(clock),
-    {
-      url: 'x://y',
-      transport: async () => ({
-        open(given: Sink) {
-          sink = given
-        },
-        write(_bytes: Uint8Array, done?: () => void) {
-          queueMicrotask(() => done?.())
-          return true
-        },
-        close: () => undefined,
-        destroy: () => queueMicrotask(() => sink?.closed(undefined)),
-      }),
-    } as never,
-    options,
-  )
-  return { client, clock, sink: () => sink as Sink }
-}
 
 test('a PINGRESP that nobody asked for is no round trip', async () => {
   const world = await connected({ stats: true, keepAlive: false })

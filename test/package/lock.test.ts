@@ -4,7 +4,6 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { allFiles } from '../architecture/names.js'
 import { root } from './fixture.js'
 
 interface Entry {
@@ -21,14 +20,6 @@ const locks = [
   ['.ci/tools/react-native/package-lock.json', 0],
   ['.ci/tools/site/package-lock.json', 20],
 ] as const
-
-it('each lock file is looked at', () => {
-  expect(
-    allFiles(root)
-      .filter((file) => /(?:^|\/)package-lock\.json$/.test(file))
-      .sort(),
-  ).toEqual(locks.map(([file]) => file).sort())
-})
 
 describe.each(locks)('%s', (file, leastOptional) => {
   const { packages } = JSON.parse(readFileSync(path.join(root, file), 'utf8')) as { packages: Readonly<Record<string, Entry>> }
