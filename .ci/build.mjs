@@ -1,6 +1,6 @@
 /**
  * Builds `dist/` from `src/`: each TypeScript file becomes one ES module (no bundling, so that every subpath tree-shakes) and one declaration.
- * Names of properties that nobody outside can reach (`internal-names.json`) become short ones, the same in every module.
+ * Modules have the names of the sources.
  * Before that, `src/wasm/binary.ts` is made anew when the AssemblyScript source has changed.
  *
  * Run by hand (`npm run build`) or through `.ci/setup.mjs`, which asks `isBuilt()` first. It assumes that node_modules is complete.
@@ -34,15 +34,7 @@ function sources() {
 
 /** Changes whenever a build could come out differently. */
 function fingerprint() {
-  const names = [
-    'package-lock.json',
-    'tsconfig.json',
-    '.ci/tsconfig.build.json',
-    '.ci/build.mjs',
-    '.ci/internal-names.json',
-    '.ci/wasm.mjs',
-    'src/wasm/scanner.as',
-  ]
+  const names = ['package-lock.json', 'tsconfig.json', '.ci/tsconfig.build.json', '.ci/build.mjs', '.ci/wasm.mjs', 'src/wasm/scanner.as']
   const settings = names.map((name) => path.join(root, name))
   const hash = createHash('sha256')
   for (const file of [...sources(), ...settings])
@@ -58,81 +50,6 @@ export function isBuilt() {
   return existsSync(dist) && existsSync(stamp) && readFileSync(stamp, 'utf8') === fingerprint()
 }
 
-/** The common ones first: a bundler uses these for variables. */
-const letters = 'etnrioasdulcfhpmbygAwkvxPSEICRTOMBUDNj_LqQFVHzWK$GJYXZ0123456789'
-
-/** How many names of one and two characters there are, at most. */
-const mostShort = 54 * 65
-
-/** Internal names, each with its short one: the first of the list get the shortest. None is a name that a source uses for something else. */
-export async function shortNames(esbuild) {
-  const names = JSON.parse(readFileSync(path.join(root, '.ci', 'internal-names.json'), 'utf8'))
-  const imports = sources().map((file) => `import ${JSON.stringify(file)}`)
-  // The bundler knows what is free: it is given more names than it has short ones for.
-  const asked = Array.from({ length: mostShort }, (_, index) => `name_${index}_`)
-  const { mangleCache } = await esbuild.build({
-    stdin: { contents: `${imports.join('\n')}\nexport default { ${asked.map((name) => `${name}: 0`).join(', ')} }`, resolveDir: root },
-    bundle: true,
-    packages: 'external',
-    platform: 'node',
-    format: 'esm',
-    write: false,
-    minify: true,
-    mangleProps: /^name_\d+_$/,
-    mangleCache: {},
-    logLevel: 'error',
-  })
-  const rank = (name) => [...name].reduceRight((sum, letter) => sum * 64 + letters.indexOf(letter) + 1, 0)
-  const free = Object.values(mangleCache).sort((one, other) => rank(one) - rank(other))
-  return Object.fromEntries(names.map((name, index) => [name, free[index]]))
-}
-
-/** Modules that hold nothing but constants, by the ends of their names. */
-const constants = /(?:bounds|numbers|constants)\.ts$/
-
-// The numbers that a module of constants exports, by name. It imports nothing.
-async function numbersOf(esbuild, file) {
-  const { code } = await esbuild.transform(readFileSync(file, 'utf8'), { loader: 'ts', format: 'esm' })
-  const values = await import(`data:text/javascript,${encodeURIComponent(code)}`)
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => typeof value === 'number' && Number.isFinite(value)))
-}
-
-/**
- * Puts imported numbers where their names are: a binding of another module is loaded anew, and checked, at each use, which costs hot code several per
- * cent. What is exported again, or is no number, stays imported.
- */
-async function withNumbers(esbuild, file, known) {
-  const define = {}
-  // These are shortened by bundlers, their long names are not.
-  const text = readFileSync(file, 'utf8').replaceAll('Number.POSITIVE_INFINITY', 'Infinity').replaceAll('Number.NEGATIVE_INFINITY', '(-Infinity)')
-  const again = [...text.matchAll(/^export \{([^}]*)\}/gm)].flatMap(([, names]) => names.split(',').map((name) => name.trim()))
-  const imported = [...text.matchAll(/^import \{([^}]*)\} from '(\.[^']*)'$/gm)]
-  let contents = text
-  for (const [statement, names, from] of imported) {
-    const source = path.join(path.dirname(file), from.replace(/\.js$/, '.ts'))
-    if (!constants.test(source)) continue
-    known.set(source, known.get(source) ?? (await numbersOf(esbuild, source)))
-    const numbers = known.get(source)
-    const kept = []
-    for (const name of names.split(',').map((part) => part.trim())) {
-      if (name === '') continue
-      const [exported, local = exported] = name.split(' as ')
-      if (exported in numbers && !again.includes(local)) define[local] = String(numbers[exported])
-      else kept.push(name)
-    }
-    contents = contents.replace(statement, kept.length === 0 ? '' : `import { ${kept.join(', ')} } from '${from}'`)
-  }
-  return { contents, define }
-}
-
-/**
- * A class that calls itself by another name is one by that name: browsers show it with its objects, whatever the class says of itself. The modules know
- * it by its own.
- */
-function named(code) {
-  return code.replace(/^(export )?class (?!Base)(\w+)( extends \w+ \{\s+static name = "(\w+)";)/gm, '$1const $2 = class $4$3')
-}
-
 /** What is said of members stands in the declarations: modules say it no second time, and the package is a tenth smaller. What bundlers read stays. */
 async function withoutComments(esbuild, code) {
   const settings = { format: 'esm', target: 'es2022', charset: 'utf8' }
@@ -143,21 +60,19 @@ async function withoutComments(esbuild, code) {
 
 async function emitModules(outdir) {
   const esbuild = await import('esbuild')
-  const mangleCache = await shortNames(esbuild)
-  const mangleProps = new RegExp(`^(?:${Object.keys(mangleCache).join('|')})$`)
-  const options = { loader: 'ts', format: 'esm', target: 'es2022', charset: 'utf8', mangleProps, mangleCache }
-  const known = new Map()
   for (const file of sources()) {
-    const { contents, define } = await withNumbers(esbuild, file, known)
     const name = path.relative(root, file)
-    // Names of React's objects, and of MQTT.js, are not ours to shorten, and these two use of the package what everybody may.
-    const isOutside = ['react', 'compat'].some((room) => name.startsWith(path.join('src', room)))
-    const shortening = isOutside ? { mangleProps: undefined, mangleCache: undefined } : {}
-    const { code, warnings } = await esbuild.transform(contents, { ...options, ...shortening, define, sourcefile: name })
-    for (const { text } of warnings) console.error(`${path.relative(root, file)}: ${text}`)
+    const { code, warnings } = await esbuild.transform(readFileSync(file, 'utf8'), {
+      loader: 'ts',
+      format: 'esm',
+      target: 'es2022',
+      charset: 'utf8',
+      sourcefile: name,
+    })
+    for (const { text } of warnings) console.error(`${name}: ${text}`)
     const out = path.join(outdir, path.relative(path.join(root, 'src'), file).replace(/\.ts$/, '.js'))
     mkdirSync(path.dirname(out), { recursive: true })
-    writeFileSync(out, named(await withoutComments(esbuild, code)))
+    writeFileSync(out, await withoutComments(esbuild, code))
   }
 }
 

@@ -10,7 +10,7 @@ import { textOf } from '../errors.js'
 import { dialWebSocket } from '../transport/websocket.js'
 import { unsupportedSetting } from '../transport/websocket-rules.js'
 import type { ClientOptions, ConnectOptions, Endpoint } from './api/index.js'
-import { clientOn, connectWith } from './parts.js'
+import { clientOn, connectWith } from './client.js'
 import type { Platform } from './platform/platform.js'
 import { runtime } from './platform/runtime.js'
 
