@@ -13,8 +13,8 @@ import {
   type Message,
   type MqttError,
 } from 'mqwire'
-import { longestDelay } from '../client/common/bounds.js'
 import { inside, oneCopy } from '../client/common/inside.js'
+import { longestTimer } from '../client/common/schema.js'
 import { familiar, isFault } from './errors.js'
 import type { MqttClientEventCallbacks } from './event-types.js'
 import type { Plan } from './options.js'
@@ -105,7 +105,7 @@ export class BackingClient {
     if (core === undefined) return
     const { connected } = this
     if (force) core.destroy()
-    else if (waits) await core.drain({ timeout: connected ? longestDelay : this.#plan.options.connectTimeout, ...goodbye })
+    else if (waits) await core.drain({ timeout: connected ? longestTimer : this.#plan.options.connectTimeout, ...goodbye })
     else await core.disconnect(connected ? goodbye : { timeout: 0 })
     await core.closed
   }

@@ -4,7 +4,6 @@
  * The caller's object is never written to. What a value may be, mqwire itself checks.
  */
 import { type ClientOptions, constant, type Endpoint, type EndpointOptions, MqttError } from 'mqwire'
-import { longestDelay } from '../client/common/bounds.js'
 import {
   anyObject,
   boolean,
@@ -13,6 +12,7 @@ import {
   integer,
   invalid,
   limit,
+  longestTimer,
   optionError,
   type Parser,
   string,
@@ -263,7 +263,7 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
     cleanStart: clean as boolean,
     keepAlive: keepalive as number,
     protocolVersion: protocolVersion as 4 | 5,
-    connectTimeout: Math.min(connectTimeout as number, longestDelay),
+    connectTimeout: Math.min(connectTimeout as number, longestTimer),
     firstConnect: shown.reconnectPeriod === 0 ? 'reject' : 'wait',
     reconnect: reconnectOf(shown),
     // A callback is called once it is acknowledged, by whatever session.

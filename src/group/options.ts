@@ -2,9 +2,20 @@
  * What callers of groups give, checked. What is for the clients, they check.
  */
 import type { ClientOptions, Endpoint } from '../client/api/index.js'
-import { longestDelay } from '../client/common/bounds.js'
 import { plainName } from '../client/common/plain-name.js'
-import { anyObject, callable, integer, invalid, object, oneOf, optional, type Parser, signal, withDefault } from '../client/common/schema.js'
+import {
+  anyObject,
+  callable,
+  integer,
+  invalid,
+  longestTimer,
+  object,
+  oneOf,
+  optional,
+  type Parser,
+  signal,
+  withDefault,
+} from '../client/common/schema.js'
 import { baseOptions } from '../members/base-options.js'
 import type { MemberClient } from '../members/member.js'
 import type { Deduplication, GivenMember, GroupConnectOptions, GroupOptions, GroupReading, GroupRouting } from './types.js'
@@ -50,7 +61,7 @@ const schema = {
   routing: withDefault(routing, 'broadcast'),
   offline: withDefault(oneOf('reject', 'queue'), 'reject'),
   onLost: withDefault(oneOf('wait', 'move'), 'wait'),
-  stalledAfter: withDefault(integer(1, longestDelay, ' milliseconds'), 1000),
+  stalledAfter: withDefault(integer(1, longestTimer, ' milliseconds'), 1000),
 }
 
 const parse = object<{ -readonly [K in keyof typeof schema]: ReturnType<(typeof schema)[K]> }>(schema)
@@ -72,7 +83,7 @@ export const connectCall = object<Required<Omit<GroupConnectOptions, 'signal'>> 
 
 const deduplication = object<{ -readonly [K in keyof Deduplication]-?: Exclude<Deduplication[K], undefined> }>({
   key: callable as Parser<Deduplication['key']>,
-  window: integer(1, longestDelay, ' milliseconds'),
+  window: integer(1, longestTimer, ' milliseconds'),
   limit: withDefault(integer(1, 10_000_000), 10_000),
 })
 

@@ -3,8 +3,7 @@
  */
 import type { Payload, PublishOptions } from '../client/api/index.js'
 import { aborted, onAbort } from '../client/common/abort.js'
-import { longestDelay } from '../client/common/bounds.js'
-import { optionError } from '../client/common/schema.js'
+import { longestTimer, optionError } from '../client/common/schema.js'
 import { checkedPublish, checkedTopic } from '../client/parsing/requests.js'
 import type { MqttError } from '../errors.js'
 import type { Time } from './time.js'
@@ -35,7 +34,7 @@ export class Asked implements Patience {
     this.#ttl = options?.ttl ?? ttl
     this.#expiry = (options?.properties?.messageExpiryInterval ?? Number.POSITIVE_INFINITY) * 1000
     this.#time = time
-    this.#since = this.#patience > longestDelay ? 0 : time.now()
+    this.#since = this.#patience > longestTimer ? 0 : time.now()
   }
 
   get signal(): AbortSignal | undefined {
@@ -44,7 +43,7 @@ export class Asked implements Patience {
 
   /** What a client is told now: less the time that it has waited. @throws MqttError ERR_EXPIRED */
   get options(): PublishOptions | undefined {
-    const waited = this.#patience > longestDelay ? 0 : Math.floor(this.#time.now() - this.#since)
+    const waited = this.#patience > longestTimer ? 0 : Math.floor(this.#time.now() - this.#since)
     if (waited === 0) return this.#options
     if (waited >= this.#patience) throw this.#expired
     const ttl = Number.isFinite(this.#ttl) ? { ttl: this.#ttl - waited } : undefined
@@ -61,7 +60,7 @@ export class Asked implements Patience {
       end(this.#expired)
     }
     const left = this.#patience
-    const cancel = left > longestDelay ? undefined : this.#time.setTimer(late, Math.max(0, left - (this.#time.now() - this.#since)))
+    const cancel = left > longestTimer ? undefined : this.#time.setTimer(late, Math.max(0, left - (this.#time.now() - this.#since)))
     const unwatch = onAbort(signal, () => {
       cancel?.()
       end(aborted(signal))

@@ -2,7 +2,6 @@
  * What callers of the queue give, checked. Nothing of theirs is written to, and nothing is kept that they may change.
  */
 import type { Backoff, Bytes, Payload, Publisher, PublishProperties } from '../client/api/index.js'
-import { longestDelay } from '../client/common/bounds.js'
 import { plainName } from '../client/common/plain-name.js'
 import {
   anyObject,
@@ -13,6 +12,7 @@ import {
   integer,
   invalid,
   limit,
+  longestTimer,
   object,
   oneOf,
   optional,
@@ -47,7 +47,7 @@ const queueSchema = {
   duplicates: optional(oneOf('allowed')),
   concurrency: withDefault(integer(1, 65_535), 64),
   batchSize: withDefault(integer(1, 1000), 16),
-  publishTimeout: withDefault(integer(1, longestDelay, ' milliseconds'), 30_000),
+  publishTimeout: withDefault(integer(1, longestTimer, ' milliseconds'), 30_000),
   backoff: withDefault(callable as Parser<Backoff>, undefined as never),
   onDeadLetter: optional(callable as Parser<(letter: DeadLetter) => void>),
   deadLetterStore: optional(store),

@@ -4,10 +4,17 @@
  * It grows with the bytes received, never with the bytes announced alone. The payload of a large PUBLISH goes into an array of exactly its size as
  * soon as it is known where it begins: the rest can be read straight into that, and whoever gets the message need not copy it again.
  */
-import { growth, largePacket, largestKept, smallestCarry } from './buffer-numbers.js'
 import { PUBLISH } from './constants.js'
 import { nothing, uint16 } from './fields.js'
 import type { ProtocolVersion } from './packets.js'
+
+const smallestCarry = 64
+/** A buffer that is no larger is used again. */
+const largestKept = 8192
+/** Bytes that are made room for, for each that came in. */
+const growth = 16
+/** Packets from this size on have their payload apart. */
+const largePacket = 16_384
 
 /** One incomplete frame at a time. */
 export class Carry {

@@ -1,7 +1,7 @@
 /**
  * The numbers of MQTT's wire format: packet types, limits and the two senders.
  *
- * Plain constants only, so that a bundler inlines them. Nothing here may do work at import.
+ * Constants and types only. Nothing here may do work at import.
  */
 
 /** Control packet types (section 2.1.2). */

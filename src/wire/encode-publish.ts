@@ -3,7 +3,6 @@
  *
  * A refusal is a WireError of fault `'local'` that names the field, and leaves the writer as it was. Must not import the encoder of server packets.
  */
-import { headRoom } from './buffer-numbers.js'
 import type { Author } from './constants.js'
 import { MAXIMUM_VARIABLE_BYTE_INTEGER, PUBLISH } from './constants.js'
 import { bit, writePacket, writePropertyBlock } from './encode-client.js'
@@ -11,9 +10,12 @@ import { refused } from './error.js'
 import { nothing } from './fields.js'
 import { isBytes, sizeOf } from './given-bytes.js'
 import type { Properties, ProtocolVersion, QoS } from './packets.js'
-import { TOPIC_ALIAS, WROTE_ALIAS } from './property-numbers.js'
+import { TOPIC_ALIAS, WROTE_ALIAS } from './properties.js'
 import type { Writer } from './writer.js'
 import { integer } from './writer.js'
+
+/** More than the head of a PUBLISH without properties takes, but for the topic. */
+export const headRoom = 16
 
 /** A PUBLISH as it is given: absent are QoS 0, false flags, an empty payload. */
 export interface PublishInput {

@@ -10,38 +10,69 @@ import { DISCONNECT, MAXIMUM_VARIABLE_BYTE_INTEGER, PUBLISH, SUBSCRIBE } from '.
 import { malformed, protocolError, refused } from './error.js'
 import { checkString, fieldEnd, skip, uint16, variableByteInteger, variableByteIntegerSize } from './fields.js'
 import type { Properties } from './packets.js'
-import {
-  AUTHENTICATION_DATA,
-  AUTHENTICATION_METHOD,
-  BINARY,
-  FLAG,
-  MOST_NOTED,
-  ON_ANY,
-  ON_AUTH,
-  ON_BOTH,
-  ON_CONNACK,
-  ON_CONNECT,
-  ON_DISCONNECT,
-  ON_PUBLISH,
-  ON_REASON,
-  PAIR,
-  RESPONSE_TOPIC,
-  SERVER_REFERENCE,
-  SESSION_EXPIRY_INTERVAL,
-  SUBSCRIPTION_IDENTIFIER,
-  TOPIC_ALIAS,
-  U16,
-  U32,
-  USER_PROPERTY,
-  UTF8,
-  VARINT,
-  WROTE_ALIAS,
-  WROTE_DATA,
-  WROTE_METHOD,
-} from './property-numbers.js'
 import { decodeUtf8, HAS_WILDCARD, ILL_FORMED, isPlain, scanUtf8 } from './utf8.js'
 import type { Writer } from './writer.js'
 import { integer, isObject } from './writer.js'
+
+// The numeric types of fixed size are their size; bytes are limited to 0 and 1. What comes behind VARINT has a length prefix.
+/** One byte, 0 or 1. */
+const FLAG = 1
+/** Two Byte Integer. */
+const U16 = 2
+/** Four Byte Integer. */
+const U32 = 4
+/** Variable Byte Integer. */
+const VARINT = 5
+/** UTF-8 Encoded String. */
+const UTF8 = 6
+/** Binary Data. */
+const BINARY = 7
+/** UTF-8 String Pair. */
+const PAIR = 8
+
+// Packets as bits by packet type, bit 0 is the will.
+/** PUBLISH and the will. */
+const ON_PUBLISH = 0b1001
+/** CONNECT. */
+const ON_CONNECT = 0b10
+/** CONNACK. */
+const ON_CONNACK = 0b100
+/** CONNECT and CONNACK. */
+const ON_BOTH = 0b110
+/** DISCONNECT. */
+const ON_DISCONNECT = 0b100_0000_0000_0000
+/** AUTH. */
+const ON_AUTH = 0b1000_0000_0000_0000
+/** CONNACK, the four PUBLISH acknowledgements, SUBACK, UNSUBACK, DISCONNECT, AUTH. */
+const ON_REASON = 0b1100_1010_1111_0100
+/** Everything but PINGREQ and PINGRESP. */
+const ON_ANY = 0b1100_1111_1111_1111
+
+// Identifiers that have rules of their own.
+/** Section 3.3.2.3.5. */
+const RESPONSE_TOPIC = 0x08
+/** Sections 3.3.2.3.8, 3.8.2.1.2. */
+const SUBSCRIPTION_IDENTIFIER = 0x0b
+/** Sections 3.1.2.11.2, 3.14.2.2.2. */
+const SESSION_EXPIRY_INTERVAL = 0x11
+/** Sections 3.1.2.11.9, 3.2.2.3.17, 3.15.2.2.2. */
+const AUTHENTICATION_METHOD = 0x15
+/** Sections 3.1.2.11.10, 3.2.2.3.18, 3.15.2.2.3. */
+const AUTHENTICATION_DATA = 0x16
+/** Sections 3.2.2.3.16, 3.14.2.2.5. */
+const SERVER_REFERENCE = 0x1c
+/** Section 3.3.2.3.4. */
+export const TOPIC_ALIAS = 0x23
+/** Section 2.2.2.2. */
+const USER_PROPERTY = 0x26
+
+/** Subscription Identifiers that are noted of one packet: a million of them must not make a list of a million. */
+export const MOST_NOTED = 256
+
+// What `writeProperties` wrote of those that other fields depend on, as bits.
+export const WROTE_ALIAS = 1
+export const WROTE_METHOD = 2
+export const WROTE_DATA = 4
 
 type Row = readonly [key: keyof Properties, type: number, packets: number, least?: 1]
 

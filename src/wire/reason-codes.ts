@@ -5,6 +5,9 @@
  */
 import type { Author } from './constants.js'
 
+/** Reason codes from here on refuse (section 2.4). */
+export const errorReason = 0x80
+
 /**
  * Packets and name, in the order of the codes. The packets: C CONNACK, P PUBACK and PUBREC, R PUBREL and PUBCOMP, S SUBACK, U UNSUBACK, and by
  * sender DISCONNECT (d client, D server) and AUTH (a client, A server). Section 2.4 lists 0x8C (Bad authentication method) for DISCONNECT, section

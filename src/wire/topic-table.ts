@@ -4,21 +4,26 @@
  * Bounded in entries and bytes; what finds no room is not remembered. When many topics found none, the table begins anew, so that neither an old
  * population nor a peer that never repeats itself keeps the place. It must only be given names that were validated.
  */
-import {
-  bytesPerTopic,
-  entryBytes,
-  firstSlots,
-  leastTopicBytes,
-  longestTopic,
-  mostMisses,
-  mostProbes,
-  mostTopicBytes,
-  mostTopics,
-  roominess,
-  wordSize,
-} from './buffer-numbers.js'
 import { nothing } from './fields.js'
 import { decodeUtf8 } from './utf8.js'
+
+/** Most topics, and bytes of topics, that are remembered. */
+const mostTopics = 4096
+const mostTopicBytes = 262_144
+/** Longer names are not remembered. */
+const longestTopic = 1024
+/** Places that are looked at for one name: names chosen to collide cost no more. */
+const mostProbes = 8
+/** Topics without room after which the table begins anew. */
+const mostMisses = 4096
+const firstSlots = 16
+/** Places for each topic, at least: with fewer some names find none among those that are looked at. */
+const roominess = 4
+const wordSize = 4
+const leastTopicBytes = 256
+/** Bytes of an entry and its string, about; and with its places and name, of a table that may take so many. */
+const entryBytes = 128
+const bytesPerTopic = 256
 
 /** A Topic Name, and what its owner knows about it. */
 export interface TopicRecord {

@@ -4,7 +4,6 @@
  * Values are checked as they are written, JavaScript types included; a refusal names the field. A writer that threw may hold a started packet:
  * whoever called sets `length` back.
  */
-import { shortCopy } from './buffer-numbers.js'
 import { MAXIMUM_STRING_LENGTH, MAXIMUM_VARIABLE_BYTE_INTEGER } from './constants.js'
 import { refused } from './error.js'
 import { nothing, variableByteIntegerSize } from './fields.js'
@@ -13,6 +12,9 @@ import type { Bytes } from './packets.js'
 import { keepTopic, knownTopic } from './topic-cache.js'
 import { hasWildcard, validateSize } from './topics.js'
 import { writeUtf8 } from './utf8.js'
+
+/** Fewer bytes than this are copied faster one by one. */
+const shortCopy = 24
 
 /** Gives an array of at least `size` bytes in place of `old`, which is the writer's no longer. */
 export type Allocate = (size: number, old: Uint8Array) => Uint8Array

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { takeAck } from '../../src/client/connection/ack-reader.js'
 import type { ConnectionHost } from '../../src/client/connection/ports.js'
-import { UNKNOWN } from '../../src/client/session/numbers.js'
+import { UNKNOWN } from '../../src/client/session/send-window.js'
 import { decodeServerPacket } from '../../src/wire/decode-server.js'
 import { WireError } from '../../src/wire/error.js'
 

@@ -1,6 +1,6 @@
 /** A flood is walked in slices: timers, pings and acknowledgements have their turn in between, and not a byte is lost. */
 import { expect, it } from 'vitest'
-import { sliceLength } from '../../src/client/connection/bounds.js'
+import { sliceLength } from '../../src/client/connection/stream-reader.js'
 import type { Sink, Transport } from '../../src/transport/transport.js'
 import { encode } from '../../src/wire/encode.js'
 import { agreeable, connected, World } from './harness.js'

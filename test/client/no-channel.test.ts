@@ -1,7 +1,7 @@
 /** The client for browsers where there is no MessageChannel, as in React Native: a flood goes on in a timer. */
 import { afterEach, expect, it, vi } from 'vitest'
 import { Client } from '../../src/client/browser.js'
-import { sliceLength } from '../../src/client/connection/bounds.js'
+import { sliceLength } from '../../src/client/connection/stream-reader.js'
 import { ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import { memoryPair } from '../../src/transport/memory.js'
 import { encode } from '../../src/wire/index.js'

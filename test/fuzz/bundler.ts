@@ -17,7 +17,7 @@ export interface Defect {
 }
 
 /** A connection takes windows of its own sooner than it would: the small reads of these targets would never be worth one. */
-export const tunings: readonly Defect[] = [{ file: 'client/memory/bounds.ts', find: 'const busyRead = 4096', replace: 'const busyRead = 2' }]
+export const tunings: readonly Defect[] = [{ file: 'client/memory/read-windows.ts', find: 'const busyRead = 4096', replace: 'const busyRead = 2' }]
 
 /** What was built. */
 export interface Bundled {

@@ -1,7 +1,10 @@
 /**
- * One failure, told to many: each operation that it ends gets the same error with what it means for that operation.
+ * When an operation has ended, and with what. Operations that end by one failure get the same error, each with its own outcome.
  */
 import { MqttError, type Outcome } from '../../errors.js'
+
+/** A QoS 0 publish with a payload of this many bytes or more settles when the payload was written; a smaller one, when it was handed over. */
+export const largePayload = 32 * 1024
 
 /** The same failure, with what it means for one message. */
 export function withOutcome(error: unknown, outcome: Outcome): MqttError {

@@ -7,7 +7,9 @@
 import { MqttError, type MqttErrorCode, printable, textOf } from '../../errors.js'
 import { utf8Length } from '../../wire/utf8.js'
 import { isObject } from '../../wire/writer.js'
-import { longestDelay } from './bounds.js'
+
+/** Longest duration that timers take, in milliseconds. */
+export const longestTimer = 2_147_483_647
 
 /** Checks one value; `path` names it in errors. */
 export type Parser<T> = (value: unknown, path: string) => T
@@ -98,8 +100,8 @@ export function integer(min: number, max: number, unit = ''): Parser<number> {
 
 /** Milliseconds. */
 export const duration: Parser<number> = that(
-  (value) => typeof value === 'number' && value >= 0 && value <= longestDelay,
-  `from 0 to ${longestDelay} milliseconds`,
+  (value) => typeof value === 'number' && value >= 0 && value <= longestTimer,
+  `from 0 to ${longestTimer} milliseconds`,
   true,
 )
 

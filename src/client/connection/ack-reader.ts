@@ -7,7 +7,7 @@
 import { PUBREL } from '../../wire/constants.js'
 import type { Properties, ProtocolVersion } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
-import { CLEARED, DONE, RELEASED } from '../session/numbers.js'
+import { CLEARED, DONE, RELEASED } from '../session/send-window.js'
 import type { ConnectionHost } from './ports.js'
 
 /** Reads an acknowledgement in `bytes[body..end)` where it lies and takes it to its end; false for one that has to be decoded. */

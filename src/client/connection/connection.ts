@@ -9,11 +9,13 @@ import type { Transport } from '../../transport/transport.js'
 import type { ClientPacket, ConnectPacket } from '../../wire/packets.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { broken } from '../session/refusal.js'
-import { closePatience } from './bounds.js'
 import { PacketReader, type ReaderOwner } from './packet-reader.js'
 import { PacketWriter } from './packet-writer.js'
 import type { ConnectionHost } from './ports.js'
 import type { WriterOwner } from './stream-writer.js'
+
+/** Milliseconds that a peer gets to end its side of the stream once all that we had to say has left. */
+const closePatience = 1000
 
 /** One connection. */
 export class Connection implements ReaderOwner, WriterOwner {

@@ -12,7 +12,10 @@ import type { PropertyNotes } from '../../wire/properties.js'
 import type { Writer } from '../../wire/writer.js'
 import { encoder } from '../common/schema.js'
 import type { Sending } from '../parsing/requests.js'
-import { subscriptionIdentifierLimit, userPropertyLimit } from './bounds.js'
+
+/** Most user properties of a packet, and most Subscription Identifiers where we have fewer filters. */
+export const userPropertyLimit = 128
+const subscriptionIdentifierLimit = 64
 
 /** A packet of a server, but for PUBLISH. @throws WireError */
 export function readControl(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion): ServerPacket {

@@ -1,7 +1,13 @@
 /**
  * A careful start, where the connection before did not hold: acknowledgements leave a few at a time, for a while.
  */
-import { carefulAcks, carefulTime } from './bounds.js'
+
+/**
+ * Where the connection before did not hold, so many acknowledgements leave in a millisecond, for so many milliseconds. What leaves in one go over a
+ * link that breaks again is lost in one go, and a server that sends everything again reads nothing meanwhile: some have to get through.
+ */
+const carefulAcks = 8
+const carefulTime = 100
 
 /** How fast acknowledgements may leave. */
 export class Pace {

@@ -13,18 +13,23 @@ import type { ConnectPacket, ProtocolVersion, PubackPacket, ServerPacket } from 
 import { PublishView } from '../../wire/publish.js'
 import { type TopicRecord, TopicTable } from '../../wire/topic-table.js'
 import { withOutcome } from '../common/outcome.js'
-import { windowSize } from '../memory/bounds.js'
 import type { Piece } from '../memory/message-memory.js'
+import { windowSize } from '../memory/read-windows.js'
 import type { Reads, ReadTaker } from '../memory/reads.js'
-import { noTicket, REPEAT } from '../session/numbers.js'
+import { noTicket, REPEAT } from '../session/receive-window.js'
 import { broken, unknownAlias } from '../session/refusal.js'
 import type { Session } from '../session/session.js'
 import { handleAck, takeAck } from './ack-reader.js'
-import { aliasShare, leastAliasBytes, topicShare, userPropertyLimit } from './bounds.js'
-import { holdsTooMuch, readControl, sizeLimit } from './control.js'
+import { holdsTooMuch, readControl, sizeLimit, userPropertyLimit } from './control.js'
 import type { PacketWriter } from './packet-writer.js'
 import type { ConnectionHost, MessageTaker } from './ports.js'
 import { StreamReader } from './stream-reader.js'
+
+/** Of the memory budget, for topics that the server gives aliases to; 64 KiB at least. */
+const aliasShare = 0.25
+const leastAliasBytes = 65_536
+/** Of the memory budget, for topics that come in again and again. */
+const topicShare = 0.0625
 
 /** The connection, as its reader sees it. */
 export interface ReaderOwner {

@@ -5,23 +5,30 @@
  */
 import { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
-import { headRoom } from '../../wire/buffer-numbers.js'
 import { PUBREL } from '../../wire/constants.js'
 import { writePackedAck } from '../../wire/encode-client.js'
-import { writeMessage } from '../../wire/encode-publish.js'
+import { headRoom, writeMessage } from '../../wire/encode-publish.js'
 import type { ClientPacket, DisconnectPacket, ProtocolVersion } from '../../wire/packets.js'
-import { largePayload } from '../common/bounds.js'
+import { largePayload } from '../common/outcome.js'
 import { encoder } from '../common/schema.js'
 import { largeBuffer, sliceBuffer } from '../memory/write-buffers.js'
 import type { Sending } from '../parsing/requests.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { broken, tooLarge } from '../session/refusal.js'
-import { ackRoom, mostIdleAcks, mostWrites, shortText } from './bounds.js'
 import { acknowledgement, goodbyes, publishPacket, writeControl } from './control.js'
 import { Pace } from './pace.js'
 import type { ConnectionHost } from './ports.js'
 import { StreamWriter, type WriterOwner } from './stream-writer.js'
 import { TurnEnd } from './turn-end.js'
+
+/** Acknowledgements for which an empty queue keeps its array. */
+const mostIdleAcks = 4096
+/** Room that writing an acknowledgement asks for: a few bytes more than it takes. */
+const ackRoom = 8
+/** Writes under way, above which small ones wait for a transport that asks for patience. */
+export const mostWrites = 64
+/** Text up to this length is written by hand, if it is ASCII; a call into the platform costs more. */
+const shortText = 256
 
 /** The writing half of a connection. */
 export class PacketWriter extends StreamWriter {

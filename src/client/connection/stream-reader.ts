@@ -10,8 +10,15 @@ import { WireError } from '../../wire/error.js'
 import { Framer } from '../../wire/framer.js'
 import type { FrameOptions, FrameSource } from '../../wire/frames.js'
 import { Writer } from '../../wire/writer.js'
-import { clockStride, mostWaiting, sliceLength, sliceTime } from './bounds.js'
 import type { ConnectionHost } from './ports.js'
+
+/** Packets, and milliseconds of work, after which others have their turn: whichever is reached first. */
+export const sliceLength = 10_000
+const sliceTime = 5
+/** The clock is read once in so many packets. */
+const clockStride = 64
+/** Bytes that wait for the next turn at most. */
+const mostWaiting = 1_048_576
 
 /** Incoming bytes of one connection. */
 export abstract class StreamReader {

@@ -11,9 +11,11 @@ import { nothing } from '../../wire/fields.js'
 import { Writer } from '../../wire/writer.js'
 import { giveBuffer, sliceBuffer, swapBuffer, takeBuffer } from '../memory/write-buffers.js'
 import { broken } from '../session/refusal.js'
-import { mostUnderWay } from './bounds.js'
 import { OutgoingBytes, type WrittenCallback } from './outgoing-bytes.js'
 import type { ConnectionHost } from './ports.js'
+
+/** Bytes under way above which user data waits: a transport may take all that comes, and tell only after this turn what has left. */
+const mostUnderWay = 1024 * 1024
 
 /** The connection, as its writer sees it. */
 export interface WriterOwner {

@@ -4,7 +4,7 @@
 import { Printed } from '../../printing.js'
 import type { QoS } from '../../wire/packets.js'
 import type { PublishView } from '../../wire/publish.js'
-import { noTicket } from '../session/numbers.js'
+import { noTicket } from '../session/receive-window.js'
 
 /** Takes the outcome of a message: the session, or what several consumers share. */
 export interface Settler {

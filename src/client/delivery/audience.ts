@@ -1,13 +1,15 @@
 /**
  * Who a message is for, where the topic alone does not tell: overlapping filters, copies for filters that were left, retained messages.
  */
-import { MOST_NOTED } from '../../wire/property-numbers.js'
+import { MOST_NOTED } from '../../wire/properties.js'
 import type { PublishView } from '../../wire/publish.js'
 import type { Counters } from '../common/counters.js'
 import { SparseSet } from '../common/sparse.js'
-import { mostLeft } from './bounds.js'
 import type { Consumer } from './consumer.js'
 import type { Route } from './ports.js'
+
+/** Filters that were left and are still known, at most. */
+const mostLeft = 1024
 
 /** A filter with those who read it. */
 export type ReadRoute = Route<Consumer>

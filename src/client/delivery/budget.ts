@@ -5,12 +5,17 @@
  */
 import { MqttError } from '../../errors.js'
 import type { CancelTimer } from '../platform/platform.js'
-import { noTicket } from '../session/numbers.js'
+import { noTicket } from '../session/receive-window.js'
 import { nameOf } from '../session/refusal.js'
-import { lookAgain, mostIdleLooks } from './bounds.js'
 import type { Consumer } from './consumer.js'
 import type { DropReport } from './drop-report.js'
 import type { DeliveryHost } from './ports.js'
+
+/**
+ * Over the budget: how often it is looked whether what is held has been handed out, and how many looks without progress end that wait. Milliseconds.
+ */
+const lookAgain = 100
+const mostIdleLooks = 10
 
 /** What the messages of one client may take. */
 export class Budget {

@@ -4,9 +4,11 @@
 import { tally } from '../common/counters.js'
 import type { ConsumerConfig } from '../parsing/requests.js'
 import type { CancelTimer } from '../platform/platform.js'
-import { dropInterval } from './bounds.js'
 import type { DeliveredMessage } from './message.js'
 import type { DeliveryHost } from './ports.js'
+
+/** Losses are told at most once in this many milliseconds. */
+const dropInterval = 1000
 
 /** Dropped messages of one client. */
 export class DropReport {

@@ -14,10 +14,16 @@ import { asyncDisposeSymbol } from '../common/dispose.js'
 import { Ring } from '../common/ring.js'
 import { SparseSet } from '../common/sparse.js'
 import type { CheckedListen } from '../parsing/requests.js'
-import { firstDelay, longestDelay, retries } from './bounds.js'
 import type { Consumer, PublicFace } from './consumer.js'
 import type { DeliveredMessage } from './message.js'
 import type { DeliveryHost, MessageHandler } from './ports.js'
+
+/** A handler that failed gets the message again this many times. */
+const retries = 5
+/** Milliseconds before the first retry. */
+const firstRetryDelay = 100
+/** Most milliseconds before a retry. */
+const longestRetryDelay = 5000
 
 /** The implementation of {@link Handling}. */
 export class ListenHandle extends Printed implements Handling {
@@ -194,7 +200,7 @@ export class HandlerLoop implements MessageHandler {
   }
 
   #retry(message: DeliveredMessage, attempt: number): void {
-    const delay = Math.min(longestDelay, firstDelay * 2 ** (attempt - 1))
+    const delay = Math.min(longestRetryDelay, firstRetryDelay * 2 ** (attempt - 1))
     const again = (): void => {
       this.#retrying.delete(giveUp)
       if (this.#consumer.outstanding.messages.includes(message)) this.#start(message, attempt + 1)

@@ -14,9 +14,12 @@ import { decodeText } from '../../wire/utf8.js'
 import type { Message, MessageProperties } from '../api/index.js'
 import { invalid } from '../common/schema.js'
 import { Piece } from '../memory/message-memory.js'
-import { noTicket } from '../session/numbers.js'
+import { noTicket } from '../session/receive-window.js'
 import { Arrival, type Settler } from './arrival.js'
-import { messageObjects, propertyObjects } from './bounds.js'
+
+/** Bytes of memory for the objects of a message, and for its properties; measured. */
+const messageObjects = 384
+const propertyObjects = 256
 
 const noProperties: MessageProperties = Object.freeze({})
 

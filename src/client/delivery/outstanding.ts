@@ -5,11 +5,13 @@
  * It must never acknowledge a message that nobody was given.
  */
 import type { AckMode } from '../api/index.js'
-import { leastSweep } from './bounds.js'
 import type { DeliveredMessage } from './message.js'
 import type { ConsumerHost } from './ports.js'
 import type { Readers } from './readers.js'
 import type { ReceiveBuffer } from './receive-buffer.js'
+
+/** Messages in hand that are not looked through. */
+const leastSweep = 64
 
 /** What the application has in hand. */
 export class Outstanding {

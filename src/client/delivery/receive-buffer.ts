@@ -5,7 +5,7 @@
  */
 import { Ring } from '../common/ring.js'
 import type { ConsumerConfig } from '../parsing/requests.js'
-import { noTicket } from '../session/numbers.js'
+import { noTicket } from '../session/receive-window.js'
 import { Lanes, type MessageQueue } from './lanes.js'
 import type { DeliveredMessage } from './message.js'
 import type { Holdings } from './ports.js'

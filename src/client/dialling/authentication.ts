@@ -13,8 +13,10 @@ import { bytes, optional } from '../common/schema.js'
 import type { Extra } from '../context/extra.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { broken } from '../session/refusal.js'
-import { patience } from './bounds.js'
 import type { AuthenticationHost } from './ports.js'
+
+/** Milliseconds for a re-authentication. */
+const patience = 30_000
 
 const data = optional(bytes)
 

@@ -5,7 +5,9 @@
  */
 import type { MqttError } from '../../errors.js'
 import { SparseMap } from '../common/sparse.js'
-import { mostHops } from './bounds.js'
+
+/** References that lead on from one another. */
+const mostHops = 3
 
 /** An endpoint, and why it came to nothing there. */
 export type Failure<E> = readonly [endpoint: E, error: MqttError]

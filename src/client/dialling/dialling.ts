@@ -12,10 +12,12 @@ import type { Config } from '../parsing/options.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { unknownAlias } from '../session/refusal.js'
 import { attempt } from './attempt.js'
-import { narrow, wakeInterval } from './bounds.js'
 import { BrokerList } from './brokers.js'
 import type { DiallingHost } from './ports.js'
-import { type Hint, type Step, Supervisor } from './supervisor.js'
+import { type Hint, type Step, Supervisor, wakeInterval } from './supervisor.js'
+
+/** Receive Maximum at most, once messages did not fit the memory budget. */
+const narrow = 1024
 
 interface Limits {
   receiveMaximum?: number

@@ -3,14 +3,18 @@
  *
  * It must never ask more often than a server or a wrong clock makes sense of.
  */
-import { longestDelay } from '../common/bounds.js'
+import { longestTimer } from '../common/schema.js'
 import type { Extra } from '../context/extra.js'
 import { type Login, type ParsedEndpoint, shown } from '../parsing/endpoint.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { broken } from '../session/refusal.js'
 import { credentials } from './attempt.js'
-import { leastLife, longestHaste, wakeInterval } from './bounds.js'
 import type { Authenticator, DiallingHost } from './ports.js'
+import { wakeInterval } from './supervisor.js'
+
+/** Credentials that live no longer than twice this are renewed in ever longer intervals, at most so long. Milliseconds. */
+const leastLife = 5000
+const longestHaste = 300_000
 
 /** The credentials of one client. */
 export class Renewal implements Extra {
@@ -35,8 +39,8 @@ export class Renewal implements Extra {
     const ahead = left - options.refreshBefore
     // What has run out already, as it came, is not made better by asking again.
     if (left <= 0) return
-    if (ahead > longestDelay) {
-      this.#waiting = platform.setTimer(() => this.handleUp(endpoint, login), longestDelay)
+    if (ahead > longestTimer) {
+      this.#waiting = platform.setTimer(() => this.handleUp(endpoint, login), longestTimer)
       return
     }
     // What lives shorter than that is renewed half way; what hardly lives at all with more patience each time, so that a wrong clock makes no loop.

@@ -7,12 +7,16 @@
 
 import { describe, MqttError } from '../../errors.js'
 import type { Verdict } from '../api/index.js'
-import { longestDelay } from '../common/bounds.js'
+import { longestTimer } from '../common/schema.js'
 import { SparseSet } from '../common/sparse.js'
 import type { ReconnectPolicy } from '../parsing/options.js'
-import { fallback } from './bounds.js'
 import type { BrokerList, Failure } from './brokers.js'
 import { verdictOf, verdicts } from './verdicts.js'
+
+/** Milliseconds between dials that do not wait for the backoff: wake-ups, `reconnect()`, our own replacements. */
+export const wakeInterval = 1000
+/** Milliseconds, where a backoff of the application gives no delay. */
+const fallback = 30_000
 
 /** What a supervisor needs to know. */
 export interface SupervisorConfig<E> {
@@ -174,7 +178,7 @@ export class Supervisor<E> {
     if (this.#spent >= policy.maxAttempts) return exhausted(error)
     this.#delays += 1
     const delay = guarded(() => policy.backoff(this.#delays, error, random))
-    return { type: 'dial', delay: typeof delay === 'number' && delay >= 0 ? Math.min(delay, longestDelay) : fallback }
+    return { type: 'dial', delay: typeof delay === 'number' && delay >= 0 ? Math.min(delay, longestTimer) : fallback }
   }
 
   // One cause for each endpoint that was tried, also in words.

@@ -6,8 +6,14 @@
  * never read into.
  */
 import type { ReadWindow } from '../../wire/frames.js'
-import { busyRead, mostWindows, windowSize } from './bounds.js'
 import { Piece } from './message-memory.js'
+
+/** Bytes of a window. */
+export const windowSize = 65_536
+/** Windows of one connection; when all are lent, messages that wait move out of them. */
+const mostWindows = 4
+/** Bytes of a read from which on a connection is busy enough for windows of its own. */
+const busyRead = 4096
 
 let shared: ReadWindow | undefined
 

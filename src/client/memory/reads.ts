@@ -5,9 +5,12 @@
  * before the next one begins.
  */
 import type { ReadWindow } from '../../wire/frames.js'
-import { peekHead, peekShare } from './bounds.js'
 import type { Piece } from './message-memory.js'
 import { Windows } from './read-windows.js'
+
+/** What is read of a packet that follows a large one before its payload has a place: the room for each byte that came, and what stands before it. */
+const peekShare = 16
+const peekHead = 512
 
 /** Who may hold memory that reads went into. */
 export interface Lender {

@@ -10,8 +10,10 @@ import type { Bytes } from '../../wire/packets.js'
 import type { CustomTransport, Endpoint, EndpointOptions } from '../api/index.js'
 import { anyObject, bytes, callable, object, optional, optionError, type Parser, quoted, text, that, unsupported } from '../common/schema.js'
 import type { Platform } from '../platform/platform.js'
-import { mostReferences } from './bounds.js'
 import { type ConnectOverrides, overrides } from './options.js'
+
+/** Most servers that one reference may name. */
+const mostReferences = 8
 
 export { hasSettings } from '../common/schema.js'
 

@@ -54,12 +54,16 @@ import {
 } from '../common/schema.js'
 import type { Platform } from '../platform/platform.js'
 import { exponential } from './backoff.js'
-import { hiddenKeepAlive, megabyte, unsigned32, week } from './bounds.js'
 import { listeners } from './event-names.js'
 import { rate } from './rate.js'
 import { type ScannerOption, scannerOption } from './scanning.js'
 
-export const expiryInterval: Parser<number> = integer(0, unsigned32)
+const megabyte = 1024 * 1024
+const week = 604_800 // seconds that the server keeps a session that is in a store here
+/** Seconds of keep-alive that a PINGREQ a minute late still keeps: the server waits for one and a half times as long. */
+const hiddenKeepAlive = 180
+
+export const expiryInterval: Parser<number> = integer(0, 0xffff_ffff)
 
 /** Quality of Service. */
 export const qos: Parser<QoS> = oneOf(0, 1, 2)
@@ -236,7 +240,7 @@ const connectFive = {
 /** Options that 3.1.1 does not have. */
 const fiveOnly = { ...connectFive, auth: optional(auth), serverReferences: optional(references) }
 
-const connectProperties = { ...connectFive, maximumPacketSize: optional(integer(1, unsigned32)) }
+const connectProperties = { ...connectFive, maximumPacketSize: optional(integer(1, 0xffff_ffff)) }
 
 const connectOptions = { ...connectProperties, keepAlive: optional(keepAlive), will: optional(will) }
 

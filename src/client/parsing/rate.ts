@@ -2,12 +2,11 @@
  * How fast publishes may leave, as callers give it.
  */
 import type { RateOptions } from '../api/index.js'
-import { longestDelay } from '../common/bounds.js'
-import { integer, object, optional } from '../common/schema.js'
+import { integer, longestTimer, object, optional } from '../common/schema.js'
 
 /** Checks it. @throws MqttError ERR_INVALID_OPTION */
 export const rate = /* @__PURE__ */ object<RateOptions>({
   messages: /* @__PURE__ */ optional(/* @__PURE__ */ integer(1, 1e9)),
   bytes: /* @__PURE__ */ optional(/* @__PURE__ */ integer(1, 1e12)),
-  per: /* @__PURE__ */ optional(/* @__PURE__ */ integer(1, longestDelay, ' milliseconds')),
+  per: /* @__PURE__ */ optional(/* @__PURE__ */ integer(1, longestTimer, ' milliseconds')),
 })

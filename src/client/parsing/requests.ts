@@ -37,8 +37,10 @@ import {
   userProperties,
   withDefault,
 } from '../common/schema.js'
-import { mostBuffered } from './bounds.js'
 import { bufferOptions, type Config, expiryInterval, messageOptions, offlinePolicy, outboundOverflow, publishProperties, qos } from './options.js'
+
+/** Messages of a subscription that may wait to be read, where nothing else is said. */
+const mostBuffered = 1024
 
 const publishSchema = {
   qos: withDefault(qos, 0),

@@ -6,8 +6,8 @@
 
 import type { Dial, SocketOptions, Target, TlsOptions } from '../../transport/transport.js'
 import type { FrameScanner } from '../../wire/frames.js'
-import { longestDelay } from '../common/bounds.js'
 import type { Parser } from '../common/schema.js'
+import { longestTimer } from '../common/schema.js'
 import type { Reads } from '../memory/reads.js'
 
 /** Cancels a timer; harmless when it has run. */
@@ -70,7 +70,7 @@ export function whenPassed(platform: Platform, duration: number, callback: () =>
   const check = (): void => {
     const left = duration - Math.max(platform.now() - since, platform.date() - from)
     if (left <= 0) callback()
-    else cancel = platform.setTimer(check, Math.min(left, longestDelay))
+    else cancel = platform.setTimer(check, Math.min(left, longestTimer))
   }
   check()
   return () => cancel()

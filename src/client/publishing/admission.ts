@@ -5,8 +5,7 @@
  */
 import type { MqttError } from '../../errors.js'
 import { aborted, onAbort } from '../common/abort.js'
-import { longestDelay } from '../common/bounds.js'
-import { optionError } from '../common/schema.js'
+import { longestTimer, optionError } from '../common/schema.js'
 import type { Backlog } from './backlog.js'
 import type { PublishingHost } from './ports.js'
 import { assertSendable, expiryOption, offlinePolicy, type QueuedPublish } from './queued-publish.js'
@@ -49,7 +48,7 @@ export class Admission {
     const { ttl = options.outbound.ttl ?? Number.POSITIVE_INFINITY, properties } = item.options
     const expiry = (properties?.messageExpiryInterval ?? Number.POSITIVE_INFINITY) * 1000
     const left = Math.min(ttl, expiry)
-    if (left > longestDelay) return
+    if (left > longestTimer) return
     item.cancel = platform.setTimer(() => this.#drop(item, optionError('ERR_EXPIRED', ttl <= expiry ? 'ttl' : expiryOption)), left)
   }
 

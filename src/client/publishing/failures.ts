@@ -8,8 +8,12 @@
 import { MqttError } from '../../errors.js'
 import type { ClientEvents } from '../api/index.js'
 import { tally } from '../common/counters.js'
-import { mostTold, pause } from './bounds.js'
 import type { PublishingHost } from './ports.js'
+
+/** Events that one turn tells one by one; what fails beyond that is counted with the last of them. */
+const mostTold = 256
+/** Milliseconds until the next ones, after so many. */
+const pause = 1000
 
 /** Failed publishes of one client. */
 export class Failures {

@@ -12,9 +12,20 @@ import type { MqttError } from '../../errors.js'
 import { DISCONNECT } from '../../wire/constants.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { broken, refusal } from '../session/refusal.js'
-import { longestDoubt, longestSilence, longestTrial, mostDoubt, patient, suspicious } from './bounds.js'
 import type { PublishingHost, WriteProgress } from './ports.js'
 import type { QueuedPublish, Suspicion } from './queued-publish.js'
+
+/** After so many connections a message is sent alone. */
+const suspicious = 2
+/** Connections that ended over it without another word, before the message waits for an answer to PINGREQ; and how many milliseconds at most. */
+const patient = 3
+const longestDoubt = 250
+/** Milliseconds that a connection has to live at most before it carries such a message. */
+const longestTrial = 30_000
+/** Suspects that were answered count as so many at most. */
+const mostDoubt = 15
+/** Milliseconds for which nothing follows it. */
+const longestSilence = 5000
 
 /** DISCONNECT reason codes that say we sent something wrong. */
 const complaints: readonly number[] = [0x81, 0x82, 0x90, 0x93, 0x94, 0x95, 0x99, 0x9a, 0x9b]

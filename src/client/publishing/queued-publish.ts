@@ -14,8 +14,12 @@ import { asInvalidOption, type OutboundConfig } from '../parsing/options.js'
 import type { CheckedPublish, Sending } from '../parsing/requests.js'
 import { checkPublish } from '../session/limits.js'
 import { nameOf, refusal, tooLarge } from '../session/refusal.js'
-import { identifierInUse, overhead } from './bounds.js'
 import type { PublishingHost } from './ports.js'
+
+/** Reason code: Packet Identifier in use. */
+export const identifierInUse = 0x91
+/** Bytes per message, on top of payload, topic and properties; and per user property. */
+const overhead = 64
 
 /** What an error about the message expiry interval names. */
 export const expiryOption = 'properties.messageExpiryInterval'

@@ -4,7 +4,7 @@
  * It knows no packet but PUBLISH: whatever else is to be sent does not wait for it. What is owed for a large message is waited for afterwards.
  */
 import type { RateOptions } from '../api/index.js'
-import { longestDelay } from '../common/bounds.js'
+import { longestTimer } from '../common/schema.js'
 import type { Sending } from '../parsing/requests.js'
 import type { Platform } from '../platform/platform.js'
 import type { Backlog } from './backlog.js'
@@ -67,7 +67,7 @@ export class RateLimit {
         this.stop = undefined
         this.#flush()
       },
-      Math.min(longestDelay, Math.ceil(wait)),
+      Math.min(longestTimer, Math.ceil(wait)),
     )
     return false
   }

@@ -6,8 +6,10 @@
 
 import { type Deferred, deferred, rejected } from '../common/abort.js'
 import { closedError } from '../common/outcome.js'
-import { grantsInTurn } from './bounds.js'
 import type { PublishingHost } from './ports.js'
+
+/** Times that `writable` is fulfilled at once, before a turn of the event loop passes. */
+const grantsInTurn = 64
 
 /** The promise behind `client.writable`. */
 export class Room {

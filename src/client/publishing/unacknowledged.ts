@@ -13,13 +13,13 @@ import { Ring } from '../common/ring.js'
 import { StallWatch, stallAge } from '../common/stall-watch.js'
 import type { Sending } from '../parsing/requests.js'
 import type { Backlog } from './backlog.js'
-import { identifierInUse, mostRetries } from './bounds.js'
 import type { Isolation } from './isolation.js'
 import type { KeepingHost } from './keeping.js'
 import type { PublishWriter } from './ports.js'
 import { PublishTable } from './publish-table.js'
 import {
   assertTaken,
+  identifierInUse,
   type Losses,
   lossesOf,
   type QueuedPublish,
@@ -31,6 +31,9 @@ import {
 } from './queued-publish.js'
 import type { RateLimit } from './rate-limit.js'
 import type { Settlement } from './settlement.js'
+
+/** Times that a publish is tried under another identifier. */
+const mostRetries = 16
 
 /** Publishes in flight of one client. */
 export class Unacknowledged extends PublishTable {

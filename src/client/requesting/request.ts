@@ -14,8 +14,12 @@ import { remoteError } from '../common/remote.js'
 import { duration, object, optional, optionError, type Parsed, signal, withDefault } from '../common/schema.js'
 import { leftOut, propertiesWith, qos } from '../parsing/options.js'
 import { assertTopic, checkedTopic, isVersion4, payloadBytes } from '../parsing/requests.js'
-import { correlationLength, overhead } from './bounds.js'
 import type { RequestClient, RequestHost } from './ports.js'
+
+/** Bytes of Correlation Data. */
+const correlationLength = 12
+/** Bytes that an open request counts besides its payload. */
+const overhead = 256
 
 /** How much may be under way. */
 export interface RequestLimits {

@@ -6,7 +6,9 @@
 
 import { type Linked, Queue } from '../common/queue.js'
 import { SparseMap } from '../common/sparse.js'
-import { mostAliases } from './numbers.js'
+
+/** Aliases of ours are no more than this, whatever the server would take: each costs a topic of memory. */
+const mostAliases = 256
 
 /** Topics by alias: a record of each, in which others keep what they know about the topic. */
 export class InboundAliases<T extends { readonly name: string }> {

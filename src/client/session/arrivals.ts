@@ -1,10 +1,13 @@
 /**
  * The QoS 1 and 2 messages of one connection in the order of arrival, from the oldest without an acknowledgement on: a slot of integers for each.
  *
- * A slot holds packet identifier, reason code and status, see `numbers.ts`. A message's place here is the ticket it is given, unless an earlier
+ * A slot holds packet identifier, reason code and status, see `receive-window.ts`. A message's place here is the ticket it is given, unless an earlier
  * connection gave it one.
  */
-import { initialSlots, mostIdleSlots } from './numbers.js'
+
+/** Slots to begin with, and slots that are kept when all is settled. */
+const initialSlots = 16
+const mostIdleSlots = 1024
 
 const noSlots = new Uint32Array(0)
 

@@ -6,8 +6,12 @@
 import type { MqttErrorCode } from '../../errors.js'
 import type { AuthPacket, Bytes, ClientPacket } from '../../wire/packets.js'
 import type { Action } from './actions.js'
-import { calm, mostAuthRounds } from './numbers.js'
 import { failUnexpected } from './refusal.js'
+
+/** Rounds of one authentication exchange: a server that asks for more wants something else. */
+const mostAuthRounds = 16
+/** Milliseconds in which exchanges that the server begins share their rounds. */
+const calm = 60_000
 
 /** The session, as its exchange sees it. */
 export interface AuthSession {

@@ -7,7 +7,27 @@
 import { PUBREL } from '../../wire/constants.js'
 import type { AckQueue } from './ack-queue.js'
 import { IdTable, maximumPacketIdentifier } from './id-table.js'
-import { AWAIT_PUBACK, AWAIT_PUBCOMP, CLEAR, CLEARING, clearBatch, DISOWNED, held, mostDisowned } from './numbers.js'
+
+// States of a packet identifier of ours.
+export const AWAIT_PUBACK = 1
+export const AWAIT_PUBREC = 2
+export const STORING_RELEASE = 3
+export const AWAIT_PUBCOMP = 4
+export const AWAIT_SUBACK = 5
+export const AWAIT_UNSUBACK = 6
+/** PUBREL was sent for an identifier whose past this process does not know. */
+export const CLEARING = 7
+/** Known to be free on the server, and kept for the next QoS 2 publish. */
+export const CLEAR = 8
+/** In use on the server by an earlier process. */
+const DISOWNED = 9
+/** Added to the state of a publish that this connection has not carried yet. */
+export const held = 16
+
+/** Most identifiers of a session that are given up as in use. */
+const mostDisowned = 256
+/** Identifiers of unknown past that are cleared at a time. */
+const clearBatch = 16
 
 /** Which identifiers are in use, and for what. */
 export class PacketIdentifiers extends IdTable {

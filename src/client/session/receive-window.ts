@@ -7,28 +7,41 @@
  * not settled, nor anything on a connection that did not bring it.
  */
 import { PUBACK, PUBCOMP, PUBREC } from '../../wire/constants.js'
+import { errorReason } from '../../wire/reason-codes.js'
 import { SparseMap } from '../common/sparse.js'
 import { Arrivals } from './arrivals.js'
 import { IdTable } from './id-table.js'
-import {
-  errorReason,
-  FAULT,
-  idShift,
-  nowhere,
-  PENDING,
-  QOS1_IN_HAND,
-  QOS2_EARLIER,
-  QOS2_ENDING,
-  QOS2_IN_HAND,
-  QOS2_RECEIVED,
-  qos2Flag,
-  READY,
-  REPEAT,
-  reasonShift,
-  STORING,
-  statusMask,
-} from './numbers.js'
 import type { WindowHost } from './window-host.js'
+import { FAULT } from './window-host.js'
+
+// What the receive window answers besides tickets, which are 0 or above.
+/** Deliver nothing. */
+export const REPEAT = -1
+
+// States of an incoming packet identifier.
+const QOS1_IN_HAND = 1
+const QOS2_IN_HAND = 2
+const QOS2_RECEIVED = 3
+/** PUBREC was due on an earlier connection: it counts here only when the server starts again with PUBLISH. */
+export const QOS2_EARLIER = 4
+/** PUBREL came: PUBCOMP leaves once the store has forgotten the identifier, for the server uses it anew then. */
+const QOS2_ENDING = 5
+
+// Low bits of a slot: what happened to an incoming message so far.
+const PENDING = 0
+const STORING = 1
+const READY = 2
+const statusMask = 3
+/** A slot's message is one of QoS 2. */
+const qos2Flag = 4
+/** Where a slot holds the reason code, and the packet identifier. */
+const reasonShift = 8
+const idShift = 16
+/** In place of a slot: this connection has not brought the message. */
+const nowhere = -1
+
+/** Ticket of a message that needs no acknowledgement. */
+export const noTicket = -1
 
 /** A message of an earlier connection that has no acknowledgement yet. */
 interface Parked {

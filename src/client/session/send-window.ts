@@ -6,6 +6,7 @@
  */
 
 import { PUBACK, PUBREC, PUBREL } from '../../wire/constants.js'
+import { errorReason } from '../../wire/reason-codes.js'
 import { SparseMap } from '../common/sparse.js'
 import {
   AWAIT_PUBACK,
@@ -14,18 +15,23 @@ import {
   AWAIT_SUBACK,
   AWAIT_UNSUBACK,
   CLEAR,
-  CLEARED,
   CLEARING,
-  DONE,
-  errorReason,
-  FAULT,
   held,
-  RELEASED,
+  PacketIdentifiers,
   STORING_RELEASE,
-  UNKNOWN,
-} from './numbers.js'
-import { PacketIdentifiers } from './packet-identifiers.js'
+} from './packet-identifiers.js'
 import type { WindowHost } from './window-host.js'
+import { FAULT } from './window-host.js'
+
+// What the send window answers.
+/** The exchange is over; its identifier is free. */
+export const DONE = 1
+/** PUBREC was accepted: PUBREL is queued, PUBCOMP is to come. */
+export const RELEASED = 2
+/** An identifier that an earlier process may have left in use is free now: what waits for one may go. */
+export const CLEARED = 3
+/** No such exchange: nothing to settle. */
+export const UNKNOWN = 0
 
 /** Outgoing half of the session state. */
 export class SendWindow extends PacketIdentifiers {

@@ -15,11 +15,10 @@ import { InboundAliases, OutboundAliases } from './aliases.js'
 import { AuthExchange } from './auth-exchange.js'
 import { KeepAlive } from './keep-alive.js'
 import { negotiate, objectionTo } from './limits.js'
-import { DONE } from './numbers.js'
 import { forgetful, type PersistPort } from './persistence.js'
 import { ReceiveWindow } from './receive-window.js'
 import { broken, failUnexpected, nameOf } from './refusal.js'
-import { SendWindow } from './send-window.js'
+import { DONE, SendWindow } from './send-window.js'
 
 /** What a session needs to know before it starts. */
 export interface SessionConfig {

@@ -11,7 +11,10 @@ import { type Deferred, deferred } from '../common/abort.js'
 import type { Consumer } from '../delivery/consumer.js'
 import type { DeliveredMessage } from '../delivery/message.js'
 import type { Origin, Readership, RetainHabit } from '../delivery/ports.js'
-import { before, behind } from './bounds.js'
+
+/** Where retained messages come in, beside the SUBACK of who asked for them. */
+const before = 1
+const behind = 2
 
 /** `new`: its first SUBSCRIBE has not left. `sent`: no answer yet. `active`: granted. `leaving`: UNSUBSCRIBE is queued or sent. */
 export type SubscriptionState = 'new' | 'sent' | 'active' | 'leaving'

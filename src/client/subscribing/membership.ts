@@ -8,9 +8,11 @@ import type { SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { TopicTrie } from '../../wire/trie.js'
 import { SparseMap, SparseSet } from '../common/sparse.js'
 import type { Consumer } from '../delivery/consumer.js'
-import { leastSweep } from './bounds.js'
 import { BrokerSubscription, type SubscribeCall } from './broker-subscription.js'
 import type { SubscribingHost } from './ports.js'
+
+/** With fewer consumers that are gone, nothing is swept. */
+const leastSweep = 64
 
 /** Subscriptions and consumers of one client. */
 export class Membership {

@@ -5,6 +5,7 @@
  */
 
 import { describe, type MqttError, printable } from '../../errors.js'
+import { MAXIMUM_VARIABLE_BYTE_INTEGER } from '../../wire/constants.js'
 import type { SubscribePacket, UnsubscribePacket, UserProperties } from '../../wire/packets.js'
 import { utf8Length } from '../../wire/utf8.js'
 import type { Negotiated, UnsubscribeResult } from '../api/index.js'
@@ -12,8 +13,14 @@ import type { Deferred } from '../common/abort.js'
 import { optionError, unsupported } from '../common/schema.js'
 import { SparseSet } from '../common/sparse.js'
 import { checkFilter } from '../session/limits.js'
-import { filterOverhead, identifierLimit, leastRecount, packetOverhead } from './bounds.js'
 import { type BrokerSubscription, type SubscribeFilter, withdraw } from './broker-subscription.js'
+
+/** Bytes of a SUBSCRIBE or UNSUBSCRIBE besides its filters and user properties. */
+const packetOverhead = 32
+/** Bytes of a filter besides its text. */
+const filterOverhead = 3
+/** Identifiers on file that are not looked through. */
+const leastRecount = 64
 
 /** A SUBSCRIBE; before it is first sent it may hold more filters than one packet can. */
 export interface PendingSubscribe {
@@ -148,7 +155,7 @@ export class Identifiers {
 
   /** `random`, in [0, 1), gives a base: identifiers left over from another process of this session shall mean nothing here. */
   constructor(random: number) {
-    this.#next = 1 + Math.floor(random * (identifierLimit / 2))
+    this.#next = 1 + Math.floor(random * (MAXIMUM_VARIABLE_BYTE_INTEGER / 2))
   }
 
   take(identifier: number, subscriptions: Iterable<BrokerSubscription>): void {
@@ -160,7 +167,7 @@ export class Identifiers {
   fresh(subscriptions: Iterable<BrokerSubscription>): number {
     for (;;) {
       const identifier = this.#next
-      this.#next = (identifier % identifierLimit) + 1
+      this.#next = (identifier % MAXIMUM_VARIABLE_BYTE_INTEGER) + 1
       if (identifier === 1) this.#recount(subscriptions)
       if (!this.#taken.has(identifier)) return identifier
     }

@@ -11,11 +11,13 @@ import { tally } from '../common/counters.js'
 import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
 import { SparseMap } from '../common/sparse.js'
-import { leastSweep } from './bounds.js'
 import type { SubscribeFilter } from './broker-subscription.js'
 import { Identifiers, isWanted, objectionTo, type PendingPacket, type PendingSubscribe, packetOf, split, unanswered } from './pending-packets.js'
 import type { SubscribingHost } from './ports.js'
 import { answerUnsubscribe, isSuperseded, type Unsubscriber } from './unsubscribing.js'
+
+/** A shorter queue is not swept for packets that are not needed any more. */
+const leastSweep = 64
 
 /** What becomes of requests. */
 export interface Answers extends Unsubscriber {

@@ -1,8 +1,7 @@
 /** Identifiers of a session that is kept in a store: what an earlier process left, and what the store has not written yet. */
 import { describe, expect, it } from 'vitest'
 import { AckQueue } from '../../../src/client/session/ack-queue.js'
-import { QOS2_EARLIER, REPEAT } from '../../../src/client/session/numbers.js'
-import { ReceiveWindow } from '../../../src/client/session/receive-window.js'
+import { QOS2_EARLIER, REPEAT, ReceiveWindow } from '../../../src/client/session/receive-window.js'
 import { SendWindow } from '../../../src/client/session/send-window.js'
 import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
 

@@ -4,8 +4,9 @@
  * An identifier that was cleared is not in use: what is said about it is said about nothing.
  */
 import { describe, expect, it } from 'vitest'
-import { CLEARED, DONE, FAULT, RELEASED, UNKNOWN } from '../../../src/client/session/numbers.js'
+import { CLEARED, DONE, RELEASED, UNKNOWN } from '../../../src/client/session/send-window.js'
 import type { Session } from '../../../src/client/session/session.js'
+import { FAULT } from '../../../src/client/session/window-host.js'
 import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
 import type { Ack } from './drive.js'
 import { connackPacket, connecting, expectClose, expectQuiet, takeAcks, takeActions } from './drive.js'

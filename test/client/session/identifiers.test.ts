@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { DONE } from '../../../src/client/session/numbers.js'
+import { DONE } from '../../../src/client/session/send-window.js'
 import type { Session } from '../../../src/client/session/session.js'
 import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
 import { connected, expectQuiet } from './drive.js'

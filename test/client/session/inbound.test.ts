@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { FAULT, REPEAT } from '../../../src/client/session/numbers.js'
+import { REPEAT } from '../../../src/client/session/receive-window.js'
 import type { Session } from '../../../src/client/session/session.js'
+import { FAULT } from '../../../src/client/session/window-host.js'
 import {
   type Ack,
   connackPacket,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { DONE, FAULT, RELEASED, UNKNOWN } from '../../../src/client/session/numbers.js'
+import { DONE, RELEASED, UNKNOWN } from '../../../src/client/session/send-window.js'
 import type { Session } from '../../../src/client/session/session.js'
+import { FAULT } from '../../../src/client/session/window-host.js'
 import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
 import { type Ack, connected, durablyConnected, expectClose, expectQuiet, takeAcks, takeActions } from './drive.js'
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { AckQueue } from '../../../src/client/session/ack-queue.js'
-import { DONE, FAULT, QOS2_EARLIER, RELEASED, REPEAT } from '../../../src/client/session/numbers.js'
 import { forgetful } from '../../../src/client/session/persistence.js'
-import { ReceiveWindow } from '../../../src/client/session/receive-window.js'
-import { SendWindow } from '../../../src/client/session/send-window.js'
+import { QOS2_EARLIER, REPEAT, ReceiveWindow } from '../../../src/client/session/receive-window.js'
+import { DONE, RELEASED, SendWindow } from '../../../src/client/session/send-window.js'
 import { Session } from '../../../src/client/session/session.js'
+import { FAULT } from '../../../src/client/session/window-host.js'
 import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
 import {
   configuration,

@@ -1,7 +1,8 @@
 /** Incoming messages across connections: what is parked, what its repeat does, and what is never sent where it was not asked for. */
 import { describe, expect, it } from 'vitest'
-import { FAULT, REPEAT } from '../../../src/client/session/numbers.js'
+import { REPEAT } from '../../../src/client/session/receive-window.js'
 import type { Session } from '../../../src/client/session/session.js'
+import { FAULT } from '../../../src/client/session/window-host.js'
 import { connected, durablyConnected, expectClose, expectQuiet, reconnect, takeAcks, takeActions } from './drive.js'
 
 /** Messages come in; gives their tickets. */

@@ -1,6 +1,6 @@
 /** Outgoing exchanges across connections: held until they are replayed, their identifiers and the quota, and sessions of an unknown past. */
 import { describe, expect, it } from 'vitest'
-import { CLEARED, DONE, RELEASED, UNKNOWN } from '../../../src/client/session/numbers.js'
+import { CLEARED, DONE, RELEASED, UNKNOWN } from '../../../src/client/session/send-window.js'
 import type { Session } from '../../../src/client/session/session.js'
 import { PUBACK, PUBCOMP, PUBREC } from '../../../src/wire/constants.js'
 import { connackPacket, connected, connecting, durablyConnected, expectClose, expectQuiet, reconnect, takeAcks, takeActions } from './drive.js'
