@@ -1,0 +1,65 @@
+/**
+ * The API report: what each entry of the package declares, without its docstrings, in `test/package/api`. Changing it is changing the public API, so that
+ * a change of these files has to be meant; `npm run api` writes them.
+ *
+ * API Extractor reads `dist/` with a TypeScript of its own, as it can use neither of those that the project has.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { CompilerState, Extractor, ExtractorConfig, ExtractorLogLevel, type ExtractorMessage } from '@microsoft/api-extractor'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
+import { requireDist, root } from './fixture.js'
+
+/** Name of the report of each entry, with its declarations. */
+const declarations = new Map(
+  Object.entries(packageJson.exports).flatMap(([name, entry]): [string, string][] =>
+    typeof entry === 'string' ? [] : [[name === '.' ? 'mqwire' : name.slice(2).replaceAll('/', '-'), path.join(root, entry.types)]],
+  ),
+)
+const made = mkdtempSync(path.join(tmpdir(), 'mqwire-api-'))
+
+const silent = { default: { logLevel: ExtractorLogLevel.None } }
+
+function configOf(report: string, file: string): ExtractorConfig {
+  const { compilerOptions } = JSON.parse(readFileSync(path.join(root, 'tsconfig.json'), 'utf8')) as { compilerOptions: object }
+  return ExtractorConfig.prepare({
+    configObject: {
+      projectFolder: root,
+      mainEntryPointFilePath: file,
+      newlineKind: 'lf',
+      compiler: { overrideTsconfig: { compilerOptions: { ...compilerOptions, skipLibCheck: true, paths: {} }, files: [...declarations.values()] } },
+      apiReport: { enabled: true, reportFileName: `${report}.api.md`, reportFolder: made, reportTempFolder: path.join(made, 'new') },
+      docModel: { enabled: false },
+      dtsRollup: { enabled: false },
+      messages: { compilerMessageReporting: silent, extractorMessageReporting: silent, tsdocMessageReporting: silent },
+    },
+    configObjectFullPath: undefined,
+    packageJsonFullPath: path.join(root, 'package.json'),
+  })
+}
+
+beforeAll(async () => {
+  await requireDist()
+  const configs = [...declarations].map(([report, file]) => configOf(report, file))
+  const compilerState = CompilerState.create(configs[0] as ExtractorConfig, { additionalEntryPoints: [...declarations.values()] })
+  const messageCallback = (message: ExtractorMessage): void => {
+    message.handled = true
+  }
+  for (const config of configs) Extractor.invoke(config, { compilerState, messageCallback })
+}, 60_000)
+afterAll(() => rmSync(made, { recursive: true, force: true }))
+
+describe('the public API', () => {
+  it.each([...declarations.keys()])('of %s is the one in test/package/api', async (report) => {
+    const text = readFileSync(path.join(made, 'new', `${report}.api.md`), 'utf8')
+    const file = path.join(root, 'test', 'package', 'api', `${report}.api.md`)
+    await expect(text, 'The public API changed. If that is meant: npm run api').toMatchFileSnapshot(file)
+  })
+
+  it('has a report for each entry, and for nothing else', () => {
+    const reports = readdirSync(path.join(root, 'test', 'package', 'api'))
+    expect(reports.sort()).toEqual([...declarations.keys()].map((report) => `${report}.api.md`).sort())
+  })
+})
