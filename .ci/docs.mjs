@@ -4,6 +4,7 @@
  *     npm run docs                 builds it into docs-site/, which is not kept
  *     npm run docs -- --serve      builds it and serves it at http://127.0.0.1:4173
  *     npm run docs -- --base /x/   for a site that is not at the root of its host
+ *     npm run docs -- --reference FOLDER   writes the API reference alone, as Markdown; fails when an export has no docstring
  *
  * The generator is VitePress, from `.ci/tools/site`: it is fetched when it is first wanted, so that `npm ci` stays small. The pages are laid out below
  * node_modules/.cache, with links that fit the site. A link that leads nowhere is an error.
@@ -13,8 +14,9 @@ import { createRequire } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { argumentsOf } from '../examples/arguments.js'
-import { assetOf, pageOf, tables, textFor } from './docs/pages.mjs'
+import { assetOf, pageOf, tables, textFor } from './docs-pages.mjs'
 import { root, tools } from './fetch.mjs'
+import { writeReference } from './reference.mjs'
 
 const { values } = argumentsOf({
   usage: 'npm run docs -- [options]',
@@ -23,6 +25,7 @@ const { values } = argumentsOf({
     serve: { text: 'serves it as well; Ctrl-C stops' },
     port: { value: 'N', number: [0, 65_535], whole: true, initial: 4173, text: 'port to serve it at' },
     base: { value: 'PATH', initial: '/', text: 'where it will stand on its host' },
+    reference: { value: 'FOLDER', text: 'writes the API reference alone into this folder, as Markdown' },
     out: { value: 'FOLDER', initial: 'docs-site', text: 'where it is built' },
   },
 })
@@ -37,43 +40,54 @@ function sources() {
   return ['README.md', ...files.filter((name) => name !== 'dist').flatMap(below), ...tables]
 }
 
-function lay(stage, out) {
-  rmSync(stage, { recursive: true, force: true })
+/** The pages of the API reference, without its index, as if they lay beside the guides: name and text. */
+function referencePages(folder) {
+  const names = readdirSync(folder, { recursive: true }).map((name) => name.split(path.sep).join('/'))
+  const pages = names.filter((name) => name.endsWith('.md') && name !== 'README.md').sort()
+  return pages.map((name) => [path.posix.join('docs', 'reference', name), readFileSync(path.join(folder, name), 'utf8')])
+}
+
+function lay(stage, out, reference) {
   const put = (name, text) => {
     const file = path.join(stage, name)
     mkdirSync(path.dirname(file), { recursive: true })
     writeFileSync(file, text)
   }
   const pages = sources().filter((file) => pageOf(file) !== undefined)
-  for (const file of pages) put(`${pageOf(file)}.md`, textFor(file, readFileSync(path.join(root, file), 'utf8')))
+  const written = pages.map((file) => [file, readFileSync(path.join(root, file), 'utf8')])
+  for (const [file, text] of [...written, ...reference]) put(`${pageOf(file)}.md`, textFor(file, text))
   for (const file of sources()) {
     const asset = assetOf(file)
     if (asset !== undefined) put(`public/${asset}`, readFileSync(path.join(root, file)))
   }
-  const references = pages.map(pageOf).filter((page) => /^reference\/(?!index$)/.test(page))
-  const given = JSON.stringify({ base: values.base, outDir: out, references })
-  cpSync(path.join(root, '.ci', 'docs'), path.join(stage, '.vitepress', 'site'), { recursive: true })
-  put('.vitepress/config.mjs', `import { settings } from './site/config.mjs'\nexport default settings(${given})\n`)
+  const given = JSON.stringify({ base: values.base, outDir: out, references: reference.map(([file]) => pageOf(file)) })
+  cpSync(path.join(root, '.ci', 'docs-pages.mjs'), path.join(stage, '.vitepress', 'pages.mjs'))
+  put('.vitepress/config.mjs', `import { settings } from './pages.mjs'\nexport default settings(${given})\n`)
   put('package.json', '{ "private": true, "type": "module" }\n')
 }
 
-const { folder, reason } = await tools('site')
-if (folder === undefined) {
-  console.error(`VitePress cannot be had: ${reason}`)
-  process.exit(1)
+async function buildSite() {
+  const { folder, reason } = await tools('site')
+  if (folder === undefined) throw new Error(`VitePress cannot be had: ${reason}`)
+  const work = path.join(root, 'node_modules', '.cache', 'mqwire', `site-${process.pid}`)
+  const stage = path.join(work, 'stage')
+  const out = path.resolve(root, values.out)
+  try {
+    await writeReference(path.join(work, 'reference'))
+    lay(stage, out, referencePages(path.join(work, 'reference')))
+    const { build, serve } = await import(pathToFileURL(createRequire(path.join(folder, 'package.json')).resolve('vitepress')).href)
+    await build(stage)
+    if (!existsSync(path.join(out, 'index.html'))) throw new Error('nothing was built')
+    console.log(`built ${path.relative(root, out) || out}`)
+    if (values.serve) await serve({ root: stage, base: values.base, port: values.port })
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
 }
-const stage = path.join(root, 'node_modules', '.cache', 'mqwire', `site-${process.pid}`)
-const out = path.resolve(root, values.out)
+
 try {
-  lay(stage, out)
-  const { build, serve } = await import(pathToFileURL(createRequire(path.join(folder, 'package.json')).resolve('vitepress')).href)
-  await build(stage)
-  if (!existsSync(path.join(out, 'index.html'))) throw new Error('nothing was built')
-  console.log(`built ${path.relative(root, out) || out}`)
-  if (values.serve) await serve({ root: stage, base: values.base, port: values.port })
+  await (values.reference === undefined ? buildSite() : writeReference(path.resolve(root, values.reference)))
 } catch (error) {
   console.error(error.message)
   process.exitCode = 1
-} finally {
-  rmSync(stage, { recursive: true, force: true })
 }

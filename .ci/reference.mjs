@@ -1,28 +1,16 @@
 /**
- * The API reference, written from the docstrings: one Markdown page below `docs/reference` for each entry of the exports map.
+ * The API reference, written from the docstrings as Markdown, one page for each entry of the exports map: a part of the site (`docs.mjs`).
  *
- *     npm run reference             writes the pages
- *     npm run reference -- --check  fails when the committed pages are not what the docstrings give
- *
- * TypeDoc reads the sources with a TypeScript of its own, because it does not know the one that the project is compiled with. Both come from
- * `.ci/tools` and are fetched when they are first wanted. What it warns of is an error here: something exported without a docstring, a type that a
- * reader meets and cannot look up, a link that leads nowhere.
+ * TypeDoc reads the sources with a TypeScript of its own, as it can use neither of those that the project has. Both come from `.ci/tools` and are fetched
+ * when they are first wanted. What TypeDoc warns of is an error here: something exported without a docstring, a type that a reader meets and cannot look
+ * up, a link that leads nowhere.
  */
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { argumentsOf } from '../examples/arguments.js'
 import { root, tools } from './fetch.mjs'
-import { plainTheme, tidy } from './reference-theme.mjs'
 
-const { check } = argumentsOf({
-  usage: 'npm run reference -- [options]',
-  about: 'Writes the API reference below docs/reference from the docstrings.',
-  options: { check: { text: 'writes nothing; exits with 1 when the committed pages are not what the docstrings give' } },
-}).values
-const target = path.join(root, 'docs', 'reference')
 const { exports: packageExports } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
 
 /** Source of each entry → the name of its page: `mqwire`, `wire`, `transport/tcp`. */
@@ -74,11 +62,108 @@ const settings = {
     hideSources: true,
     leftAlignHeaders: true,
   },
-  pageTitleTemplates: { index: 'API reference', module: ({ name }) => (name === 'mqwire' ? name : `mqwire/${name}`), member: '{name}' },
+  pageTitleTemplates: { module: ({ name }) => (name === 'mqwire' ? name : `mqwire/${name}`), member: '{name}' },
 }
 
-/** Writes the pages into a folder. False when something was to be objected to, which it has printed. */
-async function write(out) {
+/** What the sources say in a way that suits compilers, put as readers think of it. Before the pages are written. */
+function tidy(app, { Converter, ReflectionFlag, ReflectionKind }, pages) {
+  const names = [...pages].map(([file, name]) => [
+    file
+      .replaceAll('\\', '/')
+      .replace(/\.ts$/, '')
+      .replace(/\/index$/, ''),
+    name,
+  ])
+
+  function rename(module) {
+    const found = names.filter(([file]) => file.endsWith(`/${module.name}`))
+    if (found.length !== 1) throw new Error(`no page for ${module.name}`)
+    module.name = found[0][1]
+  }
+
+  // A getter is a property that cannot be written to.
+  function flatten(accessor) {
+    const { getSignature } = accessor
+    if (getSignature === undefined || accessor.setSignature !== undefined) return
+    accessor.kind = ReflectionKind.Property
+    accessor.type = getSignature.type
+    accessor.comment = getSignature.comment
+    accessor.setFlag(ReflectionFlag.Readonly, true)
+    accessor.getSignature = undefined
+  }
+
+  app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
+    for (const module of project.getReflectionsByKind(ReflectionKind.Module)) rename(module)
+    for (const accessor of project.getReflectionsByKind(ReflectionKind.Accessor)) flatten(accessor)
+    for (const each of project.getReflectionsByKind(ReflectionKind.Parameter)) if (each.name === '__namedParameters') each.name = 'options'
+    // Users meet it as `Client`, which has everything of it.
+    const shapes = ReflectionKind.Class | ReflectionKind.Interface | ReflectionKind.Reference
+    for (const each of project.getReflectionsByKind(shapes)) if (each.name === 'BaseClient') project.removeReflection(each)
+    // A module that is its own default export.
+    for (const each of project.getReflectionsByKind(ReflectionKind.Namespace)) if (each.name === 'default') project.removeReflection(each)
+    // What `for await` and `await using` call is in the text of what has it.
+    for (const each of project.getReflectionsByKind(ReflectionKind.Method)) if (each.name.startsWith('[')) project.removeReflection(each)
+  })
+}
+
+/**
+ * Markdown without what a reader of a client library does not need, such as where a member is inherited from, and each call with its parameters in one line.
+ * Made of typedoc and its Markdown plugin, which are not installed beside this file.
+ */
+function plainTheme({ ReflectionKind }, { MarkdownTheme, MarkdownThemeContext }) {
+  class Context extends MarkdownThemeContext {
+    constructor(...given) {
+      super(...given)
+      const { partials, helpers } = this
+      const text = (comment) => helpers.getCommentParts(comment.summary).trim()
+
+      const tags = (comment) =>
+        comment.blockTags
+          .filter(({ tag }) => tag === '@throws' || tag === '@returns' || tag === '@example')
+          .map(({ tag, content }) =>
+            tag === '@throws' ? `Throws ${helpers.getCommentParts(content).trim()}` : helpers.getCommentParts(content).trim(),
+          )
+
+      // The summary, and what is thrown in a paragraph of its own; in a table all in one cell.
+      const comment = (model, { isTableColumn = false, showSummary = true, showTags = true } = {}) => {
+        const parts = [...(showSummary ? [text(model)] : []), ...(showTags ? tags(model) : [])].filter((part) => part !== '')
+        return isTableColumn ? parts.join(' ').replaceAll('\n', ' ') : parts.join('\n\n')
+      }
+
+      const parameters = (model) =>
+        (model.parameters ?? []).filter((each) => each.comment !== undefined).map((each) => `- \`${each.name}\`: ${text(each.comment)}`)
+
+      const signature = (model, { hideTitle = false, accessor } = {}) => {
+        const about = model.comment ?? model.parent?.comment
+        const title = hideTitle ? '' : partials.signatureTitle(model, { accessor })
+        return [title, about === undefined ? '' : comment(about), parameters(model).join('\n')].filter((part) => part !== '').join('\n\n')
+      }
+
+      // The fields of a property stand in rows of their own below it.
+      const reflectionType = ({ declaration }, options) => {
+        if (declaration.signatures?.length === 1 && !declaration.children) return this.partials.functionType(declaration.signatures)
+        return declaration.children && declaration.parent?.kind === ReflectionKind.Property
+          ? '`object`'
+          : this.partials.declarationType(declaration, options)
+      }
+
+      // Users meet it as `Client`.
+      const referenceType = (model, options) => partials.referenceType(model, options).replace('BaseClient', 'Client')
+
+      const nothing = () => ''
+      this.partials = { ...partials, comment, signature, reflectionType, referenceType, hierarchy: nothing, inheritance: nothing }
+    }
+  }
+
+  return class extends MarkdownTheme {
+    getRenderContext(page) {
+      return new Context(this, page, this.application.options)
+    }
+  }
+}
+
+/** Writes the pages into a folder. @throws Error when TypeDoc warned of something, which it has printed */
+export async function writeReference(out) {
   const { folder, reason } = await tools()
   if (folder === undefined) throw new Error(`typedoc cannot be had: ${reason}`)
   const find = createRequire(path.join(folder, 'package.json')).resolve
@@ -92,32 +177,5 @@ async function write(out) {
   if (project === undefined) throw new Error('the sources do not compile')
   app.validate(project)
   await app.generateOutputs(project)
-  return !app.logger.hasErrors() && !app.logger.hasWarnings()
-}
-
-const pagesBelow = (folder) => (existsSync(folder) ? readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.md')) : []).sort()
-
-/** The pages that differ between two folders, or are in one of them only. */
-function differences(old, fresh) {
-  const names = new Set([...pagesBelow(old), ...pagesBelow(fresh)])
-  const read = (folder, name) => (existsSync(path.join(folder, name)) ? readFileSync(path.join(folder, name), 'utf8') : undefined)
-  return [...names].filter((name) => read(old, name) !== read(fresh, name))
-}
-
-const out = mkdtempSync(path.join(tmpdir(), 'mqwire-reference-'))
-try {
-  if (!(await write(out))) process.exitCode = 1
-  const stale = differences(target, out)
-  if (!check) {
-    rmSync(target, { recursive: true, force: true })
-    cpSync(out, target, { recursive: true })
-    console.log(stale.length === 0 ? 'nothing changed' : stale.map((name) => `wrote docs/reference/${name}`).join('\n'))
-  } else if (stale.length > 0) {
-    throw new Error(`not what the docstrings give: ${stale.join(', ')}\nnpm run reference writes them anew`)
-  }
-} catch (error) {
-  console.error(error.message)
-  process.exitCode = 1
-} finally {
-  rmSync(out, { recursive: true, force: true })
+  if (app.logger.hasErrors() || app.logger.hasWarnings()) throw new Error('the docstrings have gaps: see above')
 }

@@ -1,5 +1,5 @@
 /**
- * The pages that people write: the front page and the guides. The API reference, which is made, is not among them.
+ * The pages that people write: the front page and the guides. The API reference, which is made for the site, is not among them.
  */
 import { readdirSync } from 'node:fs'
 import path from 'node:path'

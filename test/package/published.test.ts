@@ -29,7 +29,7 @@ describe('the package page', () => {
 
   it('has no dead link, picture or anchor, nor has any other page of the tarball', () => {
     const pages = files.filter((name) => name.endsWith('.md'))
-    expect(pages).toEqual(expect.arrayContaining(['README.md', 'SECURITY.md', 'docs/reference/README.md', 'docs/from-mqttjs.md']))
+    expect(pages).toEqual(expect.arrayContaining(['README.md', 'SECURITY.md', 'docs/reference.md', 'docs/from-mqttjs.md']))
     expect(pages.flatMap((name) => deadAddresses(name, files, textOf).map((address) => `${name}: ${address}`))).toEqual([])
     expect(addressesOf(textOf('README.md')).length).toBeGreaterThan(10)
   })

@@ -1,36 +1,31 @@
 /** What becomes of pages on their way to the documentation site: names, links, programs, anchors. The site itself is built and used by `site.suite.ts`. */
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { root } from './fixture.js'
+import { entries, root } from './fixture.js'
 import { anchorsOf } from './links.js'
 import { pages } from './pages.js'
 
-/** What `.ci/docs/pages.mjs` offers. */
+/** What `.ci/docs-pages.mjs` offers. */
 interface Pages {
   readonly tables: readonly string[]
   pageOf(file: string): string | undefined
   assetOf(file: string): string | undefined
   slugOf(heading: string): string
   textFor(file: string, text: string): string
-}
-
-/** What `.ci/docs/config.mjs` offers. */
-interface Config {
   settings(given: { base: string; outDir: string; references: readonly string[] }): { themeConfig: { sidebar: { items: { link: string }[] }[] } }
 }
 
-const load = async <T>(name: string): Promise<T> => (await import(pathToFileURL(path.join(root, '.ci/docs', name)).href)) as T
-const { tables, pageOf, assetOf, slugOf, textFor } = await load<Pages>('pages.mjs')
-const { settings } = await load<Config>('config.mjs')
+const program = (await import(pathToFileURL(path.join(root, '.ci/docs-pages.mjs')).href)) as Pages
+const { tables, pageOf, assetOf, slugOf, textFor, settings } = program
 
 describe('a page of the site', () => {
   it.each([
     ['README.md', 'index'],
     ['docs/connecting.md', 'connecting'],
     ['docs/README.md', 'guides'],
-    ['docs/reference/transport/tcp.md', 'reference/transport/tcp'],
+    ['docs/reference/transport/t.md', 'reference/transport/t'],
     ['examples/testing/meter.test.js', 'programs/meter-test'],
     ['bench/RESULTS.md', 'proofs/bench'],
     ['dist/client/node.js', undefined],
@@ -59,6 +54,13 @@ describe('a page of the site', () => {
     )
   })
 
+  it('leads from the index of the reference to each entry of the package', () => {
+    const index = textFor('docs/reference.md', readFileSync(path.join(root, 'docs/reference.md'), 'utf8'))
+    const addresses = entries.map((entry) => `[\`${entry}\`](/reference/${entry.replace(/^mqwire\/(?=.)/, '')})`)
+    expect(addresses.filter((address) => !index.includes(address))).toEqual([])
+    expect(textFor('docs/wire.md', '`mqwire/wire`')).toBe('`mqwire/wire`')
+  })
+
   it('shows a program as it is', () => {
     expect(textFor('examples/small/basic.js', 'go()\n')).toBe('# basic.js\n\n```js\ngo()\n```\n')
   })
@@ -75,9 +77,9 @@ describe('a page of the site', () => {
 
 describe('the navigation', () => {
   it('has every page that people write, and nothing that is not there', () => {
-    const { sidebar } = settings({ base: '/', outDir: 'x', references: ['reference/mqwire'] }).themeConfig
+    const { sidebar } = settings({ base: '/', outDir: 'x', references: ['reference/m'] }).themeConfig
     const links = sidebar.flatMap(({ items }) => items.map(({ link }) => link.replace(/^\//, '').replace(/(^|\/)$/, '$1index')))
-    const there = [...pages, 'SECURITY.md', 'docs/reference/README.md', 'docs/reference/mqwire.md', ...tables].map(pageOf)
+    const there = [...pages, 'SECURITY.md', 'docs/reference/m.md', ...tables].map(pageOf)
     expect(links.sort()).toEqual(there.sort())
   })
 })
