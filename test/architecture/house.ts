@@ -1,8 +1,7 @@
 /**
- * How the rooms of the source tree hang together: circles of imports with types counted, ports and their members, classes, lengths of files.
+ * How the rooms of the source tree hang together: circles of imports with types counted, rooms that import each other, names of classes.
  *
- * Pure functions over source text, so that the tests can show them a house that breaks the rule. `house.test.ts` applies them to the real one, and
- * `npm run house` prints what they find.
+ * Pure functions over source text, so that the tests can show them a house that breaks the rule. `house.test.ts` applies them to the real one.
  */
 import { createRequire } from 'node:module'
 import path from 'node:path'
@@ -62,55 +61,14 @@ export function mutualRooms(sources: Sources): string[] {
   return mutual.sort()
 }
 
-/** A class or an interface, with the names of its members. */
-export interface Shape {
-  readonly file: string
-  readonly name: string
-  readonly members: readonly string[]
-}
-
-/** Every class of these files. An accessor pair is one member; constructors are none. */
-export function classes(sources: Sources): Shape[] {
-  return [...sources].flatMap(([file, code]) =>
-    declarationsIn(file, code).flatMap((node) => {
-      if (!ts.isClassDeclaration(node) || node.name === undefined) return []
-      return [{ file, name: node.name.text, members: namesOf(node.members) }]
-    }),
-  )
-}
-
 /** Names that several classes of these files bear, each with where. */
 export function repeatedClasses(sources: Sources): string[] {
   const places = new Map<string, string[]>()
-  for (const { file, name } of classes(sources)) places.set(name, [...(places.get(name) ?? []), file])
-  return [...places].filter(([, files]) => files.length > 1).map(([name, files]) => `${name}: ${files.join(', ')}`)
-}
-
-/** The ports: every interface in a file `ports.ts`, with what it extends in that file. */
-export function ports(sources: Sources): Shape[] {
-  return [...sources].filter(([file]) => path.posix.basename(file) === 'ports.ts').flatMap(([file, code]) => interfacesIn(file, code))
-}
-
-function interfacesIn(file: string, code: string): Shape[] {
-  const found = declarationsIn(file, code).filter((node) => ts.isInterfaceDeclaration(node))
-  const membersOf = (name: string): string[] => {
-    const node = found.find((each) => each.name.text === name)
-    const parents = node?.heritageClauses?.flatMap(({ types }) => types.map(({ expression }) => expression.getText())) ?? []
-    return node === undefined ? [] : [...new Set([...namesOf(node.members), ...parents.flatMap(membersOf)])]
+  for (const [file, code] of sources) {
+    for (const node of ts.createSourceFile(file, code, ts.ScriptTarget.ES2022).statements) {
+      if (!ts.isClassDeclaration(node) || node.name === undefined) continue
+      places.set(node.name.text, [...(places.get(node.name.text) ?? []), file])
+    }
   }
-  return found.map(({ name }) => ({ file, name: name.text, members: membersOf(name.text) }))
-}
-
-function declarationsIn(file: string, code: string): TypeScript.Statement[] {
-  return [...ts.createSourceFile(file, code, ts.ScriptTarget.ES2022, true).statements]
-}
-
-function namesOf(members: readonly (TypeScript.ClassElement | TypeScript.TypeElement)[]): string[] {
-  return [...new Set(members.flatMap(({ name }) => (name === undefined ? [] : [name.getText()])))]
-}
-
-/** Files by their number of lines, the longest first. */
-export function lengths(sources: Sources): [file: string, lines: number][] {
-  const all = [...sources].map(([file, code]): [string, number] => [file, code.split('\n').length - 1])
-  return all.sort(([, one], [, other]) => other - one)
+  return [...places].filter(([, files]) => files.length > 1).map(([name, files]) => `${name}: ${files.join(', ')}`)
 }

@@ -193,26 +193,3 @@ export function unusedAllowances(sources: Sources): string[] {
   ]
   return [...layers, ...modules].filter((allowance) => !used.has(allowance))
 }
-
-/** Cycles among imports that load (`import()` and types excluded), as `a -> b -> a`; one per set of modules that reach each other. */
-export function importCycles(sources: Sources): string[] {
-  const graph = new Map<string, string[]>()
-  for (const [file, code] of sources) {
-    const relative = importsOf(code).filter((each) => each.kind === 'value' && each.specifier.startsWith('.'))
-    graph.set(
-      file,
-      relative.map((each) => resolve(file, each.specifier)),
-    )
-  }
-  const found: string[] = []
-  const done = new Set<string>()
-  const visit = (file: string, trail: readonly string[]): void => {
-    const at = trail.indexOf(file)
-    if (at >= 0) found.push([...trail.slice(at), file].join(' -> '))
-    if (at >= 0 || done.has(file)) return
-    for (const next of graph.get(file) ?? []) visit(next, [...trail, file])
-    done.add(file)
-  }
-  for (const file of graph.keys()) visit(file, [])
-  return found
-}
