@@ -16,9 +16,6 @@ export interface Defect {
   readonly replace: string
 }
 
-/** A connection takes windows of its own sooner than it would: the small reads of these targets would never be worth one. */
-export const tunings: readonly Defect[] = [{ file: 'client/memory/read-windows.ts', find: 'const busyRead = 4096', replace: 'const busyRead = 2' }]
-
 /** What was built. */
 export interface Bundled {
   readonly file: string
@@ -37,14 +34,11 @@ export async function bundle(root: string, entry: string, outfile: string, defec
   let count = 0
   let wire = 0
   const files = new Set(folders.flatMap((folder) => filesIn(root, folder)))
-  const changes = defect === undefined ? tunings : [...tunings, defect]
-  const lost = changes.find((change) => !files.has(path.join(root, 'src', change.file)))
-  if (lost !== undefined) throw new Error(`src/${lost.file} is not built with counters`)
+  const changed = defect && path.join(root, 'src', defect.file)
+  if (defect !== undefined && changed !== undefined && !files.has(changed)) throw new Error(`src/${defect.file} is not built with counters`)
   for (const file of files) {
-    let text = readFileSync(file, 'utf8')
-    for (const change of changes) {
-      if (file === path.join(root, 'src', change.file)) text = withDefect(text, change)
-    }
+    const source = readFileSync(file, 'utf8')
+    const text = defect !== undefined && file === changed ? withDefect(source, defect) : source
     const made = instrument(text, file, hits, count)
     sources.set(file, made.code)
     count += made.count

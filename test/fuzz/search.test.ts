@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { mutation } from './arbitraries.js'
 import { fromHex, hex, join, pingresp, publish } from './build.js'
 import { defects } from './defects.js'
+import { build } from './fixed.js'
 import { instrument } from './instrument.js'
 import { mutate, packetsIn } from './mutate.js'
 import { difference, OracleError } from './oracle.js'
@@ -11,7 +12,6 @@ import { kindOf, Search, shrink } from './search.js'
 import { builtSeeds } from './seeds.js'
 import { pieces } from './tape.js'
 import type { Target } from './targets.js'
-import { build } from './timed.js'
 
 /** Runs instrumented code; gives its result and its counters. */
 function evaluated(source: string, ...given: readonly unknown[]): { readonly result: unknown; readonly hits: readonly number[] } {
@@ -133,7 +133,6 @@ describe('the search', () => {
 })
 
 describe('oracles that have been seen to fail', () => {
-  // All of them: npm run fuzz -- --defects
   const quick = [
     'a packet in two pieces has its body elsewhere',
     'a carried packet is copied anew with each byte',

@@ -1,18 +1,48 @@
-/** The corpus in CI: what was ever found, and the fewest inputs that reach what long runs reached, each without a finding. */
+/**
+ * The targets of the fuzzer: inputs of a fixed seed, and the corpus (what was ever found, and the fewest inputs that reach what long runs reached).
+ *
+ * Searches that go on are `npm run lab -- fuzz`.
+ */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { clientInputs, sessionInputs, wireInputs } from './arbitraries.js'
 import { hex } from './build.js'
+import { type Built, build, feed, root } from './fixed.js'
 import { builtSeeds, readSeeds, seedLine } from './seeds.js'
-import { build, root } from './timed.js'
 
 const text = readFileSync(path.join(root, 'test', 'fuzz', 'seeds.txt'), 'utf8')
 const seeds = readSeeds(text)
 const names = ['wire', 'session', 'client'] as const
 
+let built: Built
+beforeAll(async () => {
+  built = await build('targets')
+})
+
+describe('inputs at random', () => {
+  test(
+    "any server's or client's session, changed here and there, decodes or raises a WireError, the same for any chunking (N26 N27 N34)",
+    () => feed(built, 'wire', wireInputs, 3000),
+    60_000,
+  )
+
+  test(
+    "any server's session, changed here and there, keeps the session's books: slots, quotas, acknowledgements in order, the same for any chunking [MQTT-4.6.0-2] [MQTT-3.3.4-9]",
+    () => feed(built, 'session', sessionInputs, 1000),
+    60_000,
+  )
+
+  test(
+    'any program and any peer: nothing is thrown outside the API, every promise settles, everything stays within its limits, the same for any chunking',
+    () => feed(built, 'client', clientInputs, 200),
+    60_000,
+  )
+})
+
 describe('the corpus of the fuzzer', () => {
   test.each(names)('%s: no input of it breaks a promise, and together they reach most of the code', { timeout: 120_000 }, async (name) => {
-    const { targets, counters } = await build(`seeds-${name}`)
+    const { targets, counters } = built
     const target = targets.targetOf(name)
     const inputs = [...builtSeeds(name), ...seeds.filter((seed) => seed.target === name).map(({ bytes }) => bytes)]
     const failures: string[] = []

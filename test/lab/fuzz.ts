@@ -1,0 +1,47 @@
+/** Inputs at random against codec, session and client, guided by coverage (`test/fuzz`), and random properties at full length. */
+import { rmSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { builtWorker, hunt, keep, replayed, targetNames } from '../fuzz/hunt.js'
+import { type Lab, type Result, together } from './lab.js'
+
+export const about =
+  'a search guided by coverage: `wire`, `session`, `client`; `long`: random properties at full length; `keep` writes test/fuzz/seeds.txt; --replay "TARGET HEX"'
+export const minutes = 4
+
+/** Suites that have a long form, which takes as long as it takes: about six minutes on two cores. */
+const longSuites = ['hostile-mutated', 'replay-bytes', 'settle'].map((name) => `test/client/${name}.test.ts`)
+
+async function search(lab: Lab, file: string, target: string, share: number): Promise<Result> {
+  const { inputs, edges, findings } = await hunt(file, target, lab.seed, lab.minutes * 60 * share, availableParallelism())
+  lab.say(`${target}: ${inputs} inputs, ${edges} edges covered, ${findings.length} findings`)
+  return {
+    did: `${inputs} inputs of ${target}`,
+    findings: findings.map(({ detail, bytes, program }) => ({
+      what: `${target} ${detail}\n${program}`,
+      command: `npm run lab -- fuzz --replay "${target} ${bytes}"`,
+    })),
+  }
+}
+
+export async function run(lab: Lab): Promise<Result> {
+  const unknown = lab.words.filter((word) => ![...targetNames, 'long', 'keep'].includes(word))
+  if (unknown.length > 0) throw new Error(`there is no ${unknown.join(', ')} in fuzz; there are: ${targetNames.join(', ')}, long, keep`)
+  if (lab.words.includes('long')) return lab.vitest(longSuites, { env: { MQWIRE_LONG: '1' } })
+  const file = await builtWorker()
+  try {
+    if (lab.replay !== undefined) {
+      const [target = '', hex = ''] = lab.replay.split(' ')
+      const text = await replayed(file, target, hex)
+      lab.say(text)
+      const findings = text.startsWith('nothing is wrong') ? [] : [{ what: text, command: `npm run lab -- fuzz --replay "${lab.replay}"` }]
+      return { did: 'one input', findings }
+    }
+    if (lab.words.includes('keep')) return { did: (await keep(file)).join('; '), findings: [] }
+    const chosen = lab.words.length === 0 ? targetNames : lab.words
+    const results: Result[] = []
+    for (const target of chosen) results.push(await search(lab, file, target, 1 / chosen.length))
+    return together(...results)
+  } finally {
+    rmSync(file, { force: true })
+  }
+}
