@@ -1,7 +1,6 @@
 /**
- * Builds `dist/` from `src/`: each TypeScript file becomes one ES module (no bundling, so that every subpath tree-shakes) and one declaration.
- * Modules have the names of the sources.
- * Before that, `src/wasm/binary.ts` is made anew when the AssemblyScript source has changed.
+ * Builds `dist/` from `src/`: each TypeScript file becomes one ES module (no bundling, so that every subpath tree-shakes), with the names and comments
+ * of the source, one source map and one declaration. Before that, `src/wasm/binary.ts` is made anew when the AssemblyScript source has changed.
  *
  * Run by hand (`npm run build`) or through `.ci/setup.mjs`, which asks `isBuilt()` first. It assumes that node_modules is complete.
  * `--check` only says, by the exit code, whether `dist/` is up to date.
@@ -50,54 +49,38 @@ export function isBuilt() {
   return existsSync(dist) && existsSync(stamp) && readFileSync(stamp, 'utf8') === fingerprint()
 }
 
-/** What is said of members stands in the declarations: modules say it no second time, and the package is a tenth smaller. What bundlers read stays. */
-async function withoutComments(esbuild, code) {
-  const settings = { format: 'esm', target: 'es2022', charset: 'utf8' }
-  const { code: dense } = await esbuild.transform(code, { ...settings, minifyWhitespace: true })
-  const { code: spread } = await esbuild.transform(dense, settings)
-  return spread
-}
-
-async function emitModules(outdir) {
-  const esbuild = await import('esbuild')
-  for (const file of sources()) {
-    const name = path.relative(root, file)
-    const { code, warnings } = await esbuild.transform(readFileSync(file, 'utf8'), {
-      loader: 'ts',
-      format: 'esm',
-      target: 'es2022',
-      charset: 'utf8',
-      sourcefile: name,
-    })
-    for (const { text } of warnings) console.error(`${name}: ${text}`)
-    const out = path.join(outdir, path.relative(path.join(root, 'src'), file).replace(/\.ts$/, '.js'))
-    mkdirSync(path.dirname(out), { recursive: true })
-    writeFileSync(out, await withoutComments(esbuild, code))
-  }
-}
-
-function emitDeclarations(outdir) {
+/** Modules, source maps that hold the sources, and declarations. */
+function emit(outdir) {
   const compiler = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc')
   const project = path.join(root, '.ci', 'tsconfig.build.json')
   const run = spawnSync(process.execPath, [compiler, '-p', project, '--outDir', outdir], { cwd: root, encoding: 'utf8' })
-  if (run.status !== 0) throw new Error(`the declarations do not compile\n${run.stdout}${run.stderr}`.trimEnd())
+  if (run.status !== 0) throw new Error(`the sources do not compile\n${run.stdout}${run.stderr}`.trimEnd())
 }
 
-/** The declarations that the entries lead to stay; nobody can import the others. */
+/** Compiled in the cache, the maps would look for the sources from there. */
+function pointToSources(outdir) {
+  for (const file of filesBelow(outdir).filter((name) => name.endsWith('.js.map'))) {
+    const source = path.relative(outdir, file).replace(/\.js\.map$/, '.ts')
+    const place = path.relative(path.dirname(path.join(dist, source)), path.join(root, 'src', source))
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), sources: [place.replaceAll(path.sep, '/')] }))
+  }
+}
+
+/** The modules and declarations that the entries lead to stay; nobody can import the others. */
 function dropUnreachable(outdir) {
   const { exports } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
-  const modules = Object.values(exports).flatMap((entry) => Object.values(entry))
-  const pending = modules
-    .filter((file) => file.startsWith('./dist/'))
-    .map((file) => path.join(outdir, file.replace('./dist/', '').replace(/(?:\.d\.ts|\.js)$/, '.d.ts')))
+  const targets = Object.values(exports).flatMap((entry) => Object.values(entry))
+  const pending = targets.filter((file) => file.startsWith('./dist/')).map((file) => path.join(outdir, file.replace('./dist/', '')))
   const kept = new Set()
   for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
     if (kept.has(file)) continue
     kept.add(file)
-    const imports = readFileSync(file, 'utf8').matchAll(/(?:from |import\()'(\.[^']+)\.js'/g)
-    for (const [, to] of imports) pending.push(path.join(path.dirname(file), `${to}.d.ts`))
+    const extension = file.endsWith('.d.ts') ? '.d.ts' : '.js'
+    if (extension === '.js') kept.add(`${file}.map`)
+    const imports = readFileSync(file, 'utf8').matchAll(/(?:from |import\(|^import )'(\.[^']+)\.js'/gm)
+    for (const [, to] of imports) pending.push(path.join(path.dirname(file), `${to}${extension}`))
   }
-  for (const file of filesBelow(outdir)) if (file.endsWith('.d.ts') && !kept.has(file)) rmSync(file)
+  for (const file of filesBelow(outdir)) if (!kept.has(file)) rmSync(file)
 }
 
 function put(built) {
@@ -123,9 +106,9 @@ export async function build() {
   try {
     await updateModule()
     const print = fingerprint()
-    await emitModules(next)
-    emitDeclarations(next)
+    emit(next)
     dropUnreachable(next)
+    pointToSources(next)
     put(next)
     writeFileSync(stamp, print)
   } finally {

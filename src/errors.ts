@@ -169,8 +169,8 @@ export class MqttError extends Error {
   }
 }
 
-/** What says nothing to the caller: installed copies of this package, what it is made of, and the runtime's own. */
-const foreign = ['/mqwire/dist/', '/node_modules/ws/', '(node:', ' node:', '(<anonymous>)']
+/** What says nothing to the caller: installed copies of this package (with source maps, their sources), what it is made of, and the runtime's own. */
+const foreign = ['/mqwire/dist/', '/node_modules/mqwire/src/', '/node_modules/ws/', '(node:', ' node:', '(<anonymous>)']
 
 /** Leaves those lines of an error's stack out, but for its message, unless `MqttError.wholeStacks` is true. */
 export function tidy(error: unknown): void {

@@ -23,6 +23,14 @@ describe('errors', () => {
     expect(cause.message).toBe('stopped by node:cluster')
   })
 
+  it('leave lines of this package out, also where source maps give them those of its sources', () => {
+    const own = '    at main (file:///app/main.js:1:2)'
+    const ours = ['dist/wire/decode.js', 'src/wire/decode.ts'].map((name) => `    at decode (file:///app/node_modules/mqwire/${name}:3:4)`)
+    const cause = Object.assign(new Error('odd'), { stack: ['Error: odd', ...ours, own].join('\n') })
+    expect(new MqttError('ERR_ABORTED', undefined, { cause }).cause).toBe(cause)
+    expect(cause.stack).toBe(`Error: odd\n${own}`)
+  })
+
   it.each([
     ['null', null],
     ['a number', 5],

@@ -18,9 +18,9 @@ beforeAll(async () => {
 afterAll(removeProjects)
 
 describe('the tarball', () => {
-  it('holds modules, declarations, README, LICENSE and what the README leads to, and nothing else', () => {
+  it('holds modules, source maps, declarations, README, LICENSE and what the README leads to, and nothing else', () => {
     expect(files).toEqual(expect.arrayContaining(['package.json', 'README.md', 'LICENSE', 'dist/client/node.js', 'dist/client/browser.d.ts']))
-    const modules = files.filter((name) => /^dist\/[\w/-]+\.(?:js|d\.ts)$/.test(name))
+    const modules = files.filter((name) => /^dist\/[\w/-]+\.(?:js|js\.map|d\.ts)$/.test(name))
     const pages = files.filter((name) => /^(?:docs|examples)\/[\w/-]+\.(?:md|js|test\.js|png)$/.test(name))
     expect(files.filter((name) => ![...modules, ...pages, 'package.json', 'README.md', 'SECURITY.md', 'LICENSE'].includes(name))).toEqual([])
   })
