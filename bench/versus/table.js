@@ -37,7 +37,7 @@ const features = [
   ['refuses a topic that is not UTF-8', ({ refusesMalformed }) => yes(refusesMalformed)],
   ['TypeScript declarations', ({ declarations }) => yes(declarations)],
   ['packages installed', ({ packages }) => (packages === undefined ? unknown : String(packages))],
-  ['gzip in a browser bundle', ({ gzip }) => (gzip == null ? 'does not bundle as it is' : `${(gzip / 1000).toFixed(1)} kB`)],
+  ['gzip in a browser bundle', ({ gzip }) => (gzip == null ? 'does not bundle as it is' : `${Math.round(gzip / 1000)} kB`)],
 ]
 
 // These are of MQTT 5.0.
@@ -70,7 +70,7 @@ function speedCells(results, title) {
 
 /** The table, as Markdown. */
 export function markdown({ found, results, sizes }) {
-  const answers = clients.map((client) => ({ ...found[client], ...(client === 'mqwire' && { gzip: sizes['connect from mqwire'].gzip }) }))
+  const answers = clients.map((client) => ({ ...found[client], ...(client === 'mqwire' && { gzip: sizes['connect from mqwire'] * 1000 }) }))
   const rows = [
     ['', ...clients.map((client) => `${client}${found[client]?.version === undefined || client === 'mqwire' ? '' : ` ${found[client].version}`}`)],
     ['---', ...clients.map(() => '---')],

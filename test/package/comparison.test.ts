@@ -11,7 +11,7 @@ type Found = Readonly<Record<string, Answers>>
 /** What `bench/versus/table.js` offers. */
 interface Table {
   readonly clients: readonly string[]
-  markdown(given: { found: Found; results: string; sizes: Readonly<Record<string, { gzip: number }>> }): string
+  markdown(given: { found: Found; results: string; sizes: Readonly<Record<string, number>> }): string
   delaysInWords(delays: unknown): string
   ratioIn(results: string, title: string, client: string): number | undefined
   withTable(page: string, table: string): string
@@ -22,7 +22,7 @@ const { clients, markdown, delaysInWords, ratioIn, withTable } = (await import(p
 
 const found = JSON.parse(read('bench/versus/features.json')) as Found
 const results = read('bench/RESULTS.md')
-const sizes = JSON.parse(read('test/package/sizes.json')) as Readonly<Record<string, { gzip: number }>>
+const sizes = JSON.parse(read('test/package/sizes.json')) as Readonly<Record<string, number>>
 const table = markdown({ found, results, sizes })
 const cells = table
   .trim()
@@ -104,7 +104,7 @@ describe('the words of the comparison', () => {
 
   it('for what was not found are a gap, and never a yes', () => {
     const nothing = Object.fromEntries(clients.map((client) => [client, {}]))
-    const rows = markdown({ found: nothing, results: '', sizes: { 'connect from mqwire': { gzip: 1 } } })
+    const rows = markdown({ found: nothing, results: '', sizes: { 'connect from mqwire': 1 } })
       .trim()
       .split('\n')
       .slice(2)
