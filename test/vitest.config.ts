@@ -54,8 +54,6 @@ const long = [
   'test/conformance/rows.test.ts',
   'test/corpus/core.test.ts',
   'test/corpus/memory-*.test.ts',
-  'test/corpus/tcp.test.ts',
-  'test/corpus/websocket.test.ts',
   'test/fuzz/search.test.ts',
   'test/testing/broker/outside-*.test.ts',
   'test/typed/faults/*.test.ts',

@@ -63,12 +63,12 @@ export class Runner {
     })
   }
 
-  /** Runs scenarios, two at a time; `tell` hears each result. */
-  async runAll(names: readonly Named[], tell: (result: Result) => void = () => undefined): Promise<Result[]> {
+  /** Runs scenarios, two at a time, as long as it is `going` on; `tell` gets each result. */
+  async runAll(names: readonly Named[], tell: (result: Result) => void = () => undefined, going: () => boolean = () => true): Promise<Result[]> {
     const left = [...names].sort((first, second) => urgency(first) - urgency(second))
     const results: Result[] = []
     const work = async (takeIdle: boolean): Promise<void> => {
-      while (left.length > 0) {
+      while (left.length > 0 && going()) {
         const wanted = takeIdle ? left.findIndex(({ idle, row }) => idle || row !== timed) : left.findIndex(({ idle }) => !idle)
         const [next] = left.splice(Math.max(0, wanted), 1)
         if (next === undefined) return
@@ -136,7 +136,7 @@ export function pageOf(results: readonly Result[]): string {
   const lines = [
     '# What a hostile broker can make a client hold',
     '',
-    'Written by `npm run budgets -- --write`; not to be edited by hand. Each row of the acceptance matrix under "Attacks by a hostile broker" is attacked',
+    'Written by `npm run lab -- budgets write`; not to be edited by hand. Each row of the acceptance matrix under "Attacks by a hostile broker" is attacked',
     'with ten times its budget or more, by a server in another process, over TCP unless it says otherwise; each client has a process of its own.',
     '',
     '- **held**: most that was in use at any pause of the attack after a garbage collection, above what was in use before it began (JavaScript heap and',

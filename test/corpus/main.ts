@@ -1,5 +1,5 @@
 /**
- * What `npm run corpus` runs: the table of balance, the cases as JSON lines, or everything on every transport.
+ * What `npm run lab -- corpus` takes from here: the table of balance, the cases as JSON lines, and the ways in which they are run.
  */
 import { balanceOf, tableOf } from './balance.js'
 import { hex } from './bytes.js'
@@ -44,7 +44,7 @@ export function* lines(): Iterable<string> {
 }
 
 /** How the cases are run, by name. */
-const ways: Readonly<Record<string, (list: readonly Job[]) => string[] | Promise<string[]>>> = {
+export const ways: Readonly<Record<string, (list: readonly Job[]) => Promise<string[]>>> = {
   core: runCore,
   'memory, whole': runMemory,
   'memory, in pieces': (list) => runMemory(cutJobs(list)),
@@ -54,16 +54,5 @@ const ways: Readonly<Record<string, (list: readonly Job[]) => string[] | Promise
   'WebSocket, in pieces': (list) => runNetwork('websocket', cutJobs(list)),
 }
 
-/** Runs every case in every state in every way, or those cases whose name contains the text; tells as it goes. True when all was as expected. */
-export async function runAll(only: string, tell: (line: string) => void): Promise<boolean> {
-  const list = versions.flatMap((version) => jobs(version)).filter(({ sequence }) => sequence.name.includes(only))
-  let wrong = 0
-  for (const [way, run] of Object.entries(ways)) {
-    const started = performance.now()
-    const findings = await run(list)
-    for (const found of findings.slice(0, 20)) tell(found)
-    wrong += findings.length
-    tell(`${way}: ${list.length} runs, ${findings.length} findings, ${((performance.now() - started) / 1000).toFixed(1)} s`)
-  }
-  return wrong === 0 && list.length > 0
-}
+/** Every case in every state, or those cases whose name contains the text. */
+export const chosenJobs = (only: string): Job[] => versions.flatMap((version) => jobs(version)).filter(({ sequence }) => sequence.name.includes(only))

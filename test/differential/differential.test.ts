@@ -1,65 +1,42 @@
 /**
- * The differential run of the codec: 10,000 packets (100,000 with MQWIRE_LONG) beside three foreign codecs, planted defects, and that a finding is told.
- *
- * The runs are child processes of the runner. Without Go there is one foreign codec only: what needs the others is skipped, with the reason printed.
+ * The differential run of the codec in small, with mqtt-packet alone: nothing is found, and a codec that is wrong is. `npm run lab -- differential` goes on
+ * with more packets and, where there is Go, more codecs.
  */
-import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { buildGo } from '../interop/building.js'
-import { node, root } from '../package/fixture.js'
-import { defects } from './defects.js'
 import { batchSize, generate } from './generate.js'
 import { judgements } from './judged.js'
 import { groupedPairs, normalizedPacket, places } from './normalize.js'
+import { decodeOurs, type Ours } from './ours.js'
+import { run } from './run.js'
 
-const packets = process.env['MQWIRE_LONG'] === undefined ? 10_000 : 100_000
-const runner = fileURLToPath(new URL('../../.ci/differential.mjs', import.meta.url))
+const options = { seed: 5, packets: 3000, limit: 600, codecs: ['mqtt-packet'] as const, program: undefined }
 
-/** Runs the runner; gives its exit code, what it printed, and the last line of that. */
-async function run(...args: string[]): Promise<{ code: number; text: string; last: string }> {
-  const { code, output } = await node([runner, ...args], root, 600_000)
-  return { code, text: output, last: output.split('\n').at(-1) ?? '' }
-}
+/** Ours, with something done to each packet. */
+const altered =
+  (change: (ours: Ours) => Ours): typeof decodeOurs =>
+  (bytes, setting) =>
+    change(decodeOurs(bytes, setting))
 
-const { missing } = await buildGo('../differential/foreign')
-if (missing !== undefined) console.warn(`The codecs written in Go are not compared with: ${missing}`)
-
-describe('the codec beside others', () => {
-  test('packets of seed 1: every difference is judged, every judgement applies', { timeout: 300_000 }, async ({ skip }) => {
-    if (missing !== undefined) skip(missing)
-    const { code, text, last } = await run('--packets', String(packets))
-    expect(last, text).toMatch(new RegExp(`^differential: ${packets} packets, 3 foreign codecs, \\d{4,} judged, 0 findings, [\\d.]+ s$`))
-    expect(Number(/(\d+) judged/.exec(last)?.[1])).toBeGreaterThan(packets / 10)
-    expect(text).not.toContain('NEVER APPLIED')
-    expect(code).toBe(0)
+describe('the codec beside mqtt-packet', () => {
+  test('differs in nothing that is not judged', { timeout: 60_000 }, async () => {
+    const { packets, findings, asked } = await run(options)
+    expect([...findings.keys()]).toEqual([])
+    expect(packets).toBe(3000)
+    expect(asked.get('mqtt-packet')?.accepted).toBeGreaterThan(1000)
   })
 
-  test('a comparison that has been seen to fail: each planted defect is found by the codec that is named for it', { timeout: 120_000 }, async ({
-    skip,
-  }) => {
-    if (missing !== undefined) skip(missing)
-    const { code, text, last } = await run('--defects')
-    expect(last, text).toBe(`differential: ${defects.length} defects, 0 not found`)
-    expect(text).not.toContain('NOT FOUND')
-    expect(code).toBe(0)
+  test.each<[kind: string, change: (ours: Ours) => Ours]>([
+    ['mqtt-packet field: ', (ours) => (ours.fields === undefined ? ours : { ...ours, fields: { ...ours.fields, qos: 1, dup: true } })],
+    ['mqtt-packet accepts: ', (ours) => (ours.fields?.['type'] === 'puback' ? { error: 'no' } : ours)],
+    ['standard', (ours) => (ours.fields?.['type'] === 'subscribe' ? { error: 'no' } : ours)],
+  ])('finds a codec that is wrong: %s', { timeout: 60_000 }, async (kind, change) => {
+    const { findings } = await run({ ...options, packets: 1000, decode: altered(change) })
+    const found = [...findings.values()].find((each) => each.kind.startsWith(kind))
+    expect(found?.verdicts).toMatchObject({ ours: expect.any(String), standard: expect.any(String), 'mqtt-packet': expect.any(String) })
   })
 
-  test('a finding is told with seed, number, bytes and verdicts, and the runner says no', { timeout: 120_000 }, async () => {
-    const options = ['--packets', '1000', '--seed', '3', '--only', 'mqtt-packet']
-    const { code, text, last } = await run(...options, '--defect', 'two properties have changed places, in both directions')
-    expect(text).toMatch(/^FINDING mqtt-packet field: connack properties.wildcardSubscriptionAvailable \(\d+ times\): /m)
-    expect(text).toMatch(/^ {2}seed 3, packet \d+ \(\w+\), version 5 from the server\n {2}20[0-9a-f]+$/m)
-    for (const name of ['ours', 'standard', 'mqtt-packet']) expect(text).toMatch(new RegExp(`^  ${name}: accepted: \\{`, 'm'))
-    expect(last).toMatch(/^differential: 1000 packets, 1 foreign codecs, \d+ judged, [1-9]\d* findings, /)
-    expect(code).toBe(1)
-  })
-
-  test('without the others it compares with mqtt-packet alone', { timeout: 120_000 }, async () => {
-    const { code, last, text } = await run('--packets', '3000', '--seed', '5', '--only', 'mqtt-packet')
-    expect(last, text).toMatch(/^differential: 3000 packets, 1 foreign codecs, \d+ judged, 0 findings, /)
-    expect(code).toBe(0)
-    const unknown = await run('--only', 'nobody')
-    expect(unknown.code).not.toBe(0)
+  test('repeats the batch of a packet', async () => {
+    expect((await run({ ...options, number: batchSize + 7 })).packets).toBe(batchSize)
   })
 })
 

@@ -20,8 +20,10 @@ export interface RunOptions {
   readonly codecs: readonly Codec[]
   /** The program with the codecs written in Go, where it could be built. */
   readonly program: string | undefined
-  /** Stops at the first finding whose kind begins so. */
-  readonly until?: string
+  /** Only the batch of this packet. */
+  readonly number?: number | undefined
+  /** What stands for our codec, to see the comparison fail. Default `decodeOurs`. */
+  readonly decode?: typeof decodeOurs
 }
 
 /** A difference that no judgement covers, or a place where our codec strays from itself or from the standard. */
@@ -55,22 +57,23 @@ interface Prepared {
   readonly answer: Promise<Verdicts[]> | undefined
 }
 
-/** Runs to the end, the limit, or the finding that is looked for. */
+/** Runs to the end or the limit. */
 export async function run(options: RunOptions): Promise<Report> {
   const report: Report = { packets: 0, accepted: 0, asked: new Map(), applied: new Map(), found: 0, findings: new Map() }
   const go = options.program === undefined ? undefined : new GoCodecs(options.program)
   const until = performance.now() + options.limit * 1000
-  const batches = Math.ceil(options.packets / batchSize)
+  const first = Math.floor((options.number ?? 0) / batchSize)
+  const batches = options.number === undefined ? Math.ceil(options.packets / batchSize) : first + 1
   const prepare = (batch: number): Prepared => {
-    const cases = generate(options.seed, batch).slice(0, options.packets - batch * batchSize)
+    const cases = generate(options.seed, batch).slice(0, options.number === undefined ? options.packets - batch * batchSize : batchSize)
     return { cases, answer: go?.ask(cases) }
   }
-  const waiting = Array.from({ length: Math.min(ahead, batches) }, (_, batch) => prepare(batch))
-  for (let batch = 0; batch < batches; batch++) {
+  const waiting = Array.from({ length: Math.min(ahead, batches - first) }, (_, index) => prepare(first + index))
+  for (let batch = first; batch < batches; batch++) {
     const { cases, answer } = waiting.shift() as Prepared
     if (batch + ahead < batches) waiting.push(prepare(batch + ahead))
     checkBatch(cases, (await answer) ?? [], new Random(options.seed + batch * 7919), options, report)
-    if (sought(report, options) !== undefined || performance.now() > until) break
+    if (performance.now() > until) break
   }
   // Answers that nobody waits for any more.
   for (const { answer } of waiting) answer?.catch(() => undefined)
@@ -78,14 +81,9 @@ export async function run(options: RunOptions): Promise<Report> {
   return report
 }
 
-/** The finding that is looked for. */
-export function sought({ findings }: Report, { until }: RunOptions): Finding | undefined {
-  return until === undefined ? undefined : [...findings.values()].find(({ kind }) => kind.startsWith(until))
-}
-
 function checkBatch(cases: readonly Case[], answers: readonly Verdicts[], random: Random, options: RunOptions, report: Report): void {
   const judgedCases = cases.map((each, index) => {
-    const ours = decodeOurs(each.bytes, each)
+    const ours = (options.decode ?? decodeOurs)(each.bytes, each)
     const verdicts = verdictsOf(each, answers[index] ?? {}, options.codecs)
     check(each, ours, verdicts, random, report)
     return { each, ours }

@@ -1,5 +1,5 @@
 /**
- * What `.ci/runtimes.mjs` fetched before these suites: programs to run the package with, and packages to look at it with.
+ * What `test/lab/runtimes.ts` fetched before these suites: programs to run the package with, and packages to look at it with.
  */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -32,16 +32,17 @@ interface Packages {
   readonly reason?: string
 }
 
-interface Fetched {
+/** What was fetched, as the file says that MQWIRE_RUNTIMES names. */
+export interface Fetched {
   readonly runtimes: readonly Runtime[]
   /** The folder of the tools' package.json; a reason when they could not be had. */
   readonly tools: Packages
-  /** Those that are fetched with `--all` only, by name. */
+  /** Those that are fetched with the word `all` only, by name. */
   readonly frameworks?: Readonly<Record<string, Packages>>
 }
 
 const file = process.env['MQWIRE_RUNTIMES']
-if (file === undefined) throw new Error('npm run runtimes fetches what these suites need')
+if (file === undefined) throw new Error('npm run lab -- runtimes fetches what these suites need')
 const fetched = JSON.parse(readFileSync(file, 'utf8')) as Fetched
 
 /** The runtimes, oldest first. */
@@ -60,7 +61,7 @@ export function withTools(define: (tool: NodeJS.Require) => void): void {
   else define(createRequire(path.join(folder, 'package.json')))
 }
 
-/** Defines tests that need a framework, given its folder. Their files are run with `--all` only. */
+/** Defines tests that need a framework, given its folder. Their files are run with the word `all` only. */
 export function withFramework(name: string, define: (folder: string) => void): void {
   const { folder, reason } = fetched.frameworks?.[name] ?? {}
   if (folder !== undefined) define(folder)

@@ -1,6 +1,6 @@
 /**
- * What `npm run runtimes` runs once it has fetched the tools: the installed package under other runtimes, bundlers and checkers; with `--all`, which
- * sets MQWIRE_FRAMEWORKS, in frameworks too.
+ * What `npm run lab -- runtimes` runs once it has fetched the tools: the installed package under other runtimes, bundlers and checkers; with the word
+ * `all`, which sets MQWIRE_FRAMEWORKS, in frameworks too.
  */
 import { configDefaults, defineConfig } from 'vitest/config'
 
