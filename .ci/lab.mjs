@@ -82,8 +82,8 @@ function resultOf(report, code, { env, args }) {
 }
 
 let reports = 0
-async function vitest(files, { env = {}, args = ['--config', 'test/vitest.config.ts', '--project', 'lab'] } = {}) {
-  const report = path.join(cache, `report-${reports++}.json`)
+async function vitest(files, { env = {}, args = ['--config', 'test/vitest.config.ts', '--project', 'lab'], ...given } = {}) {
+  const { report = path.join(cache, `report-${reports++}.json`) } = given
   const program = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
   const reporting = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
   const running = spawn(process.execPath, [program, 'run', ...args, ...reporting, ...files], {
@@ -93,6 +93,17 @@ async function vitest(files, { env = {}, args = ['--config', 'test/vitest.config
   })
   const code = await new Promise((resolve) => running.on('exit', resolve))
   return resultOf(JSON.parse(readFileSync(report, 'utf8')), code, { env, args })
+}
+
+/** Runs a program of Node, and shows what it prints. */
+function node(args, env = {}) {
+  const running = spawn(process.execPath, args, { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  let output = ''
+  running.stdout.setEncoding('utf8').on('data', (text) => {
+    output += text
+    process.stdout.write(text)
+  })
+  return new Promise((resolve) => running.on('close', (code) => resolve({ code, output })))
 }
 
 const load = async (name) => import(pathToFileURL(await bundle(`test/lab/${name}.ts`)).href)
@@ -121,7 +132,17 @@ async function run(name, words) {
   console.log(`== lab ${name}`)
   const result = await load(name)
     .then((part) =>
-      part.run({ root, bundle, vitest, words, seed: values.seed, replay: values.replay, minutes: values.minutes ?? part.minutes, say: console.log }),
+      part.run({
+        root,
+        bundle,
+        vitest,
+        node,
+        words,
+        seed: values.seed,
+        replay: values.replay,
+        minutes: values.minutes ?? part.minutes,
+        say: console.log,
+      }),
     )
     .catch((error) => ({
       did: 'broke',

@@ -22,7 +22,7 @@ const minute = 60_000
 
 const whole = { value: 'N', number: [1], whole: true }
 const { values } = argumentsOf({
-  usage: 'npm run endurance -- [options]',
+  usage: 'node bench/endurance.js [options]',
   about: 'The endurance runs at full size; all of them where none is named. Exits with 1 when anything was lost, doubled or untrue.',
   options: {
     resets: { text: 'messages through a proxy that resets at random bytes, mosquitto behind it' },

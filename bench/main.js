@@ -3,7 +3,7 @@
  *
  *     npm run bench                     all rows, as a table with verdicts
  *     npm run bench -- --only receive   one part, or rows whose name contains it; may be given several times
- *     npm run bench -- --quick          the rows that say most, in about a minute (`npm run bench:quick`)
+ *     npm run bench -- --quick          the rows that say most, in about a minute
  *     npm run -s bench -- --json        one object on standard output, for machines, and nothing else there
  *     npm run bench -- --write          writes bench/RESULTS.md as well, with profiles of the rows that are missed
  *     npm run bench -- --list           the parts and their rows

@@ -1,8 +1,8 @@
 /**
  * mqwire beside other clients for JavaScript: what each does on the wire, what it costs to install and to ship.
  *
- *     npm run comparison               asks every client, and writes bench/versus/features.json and the tables of the pages
- *     npm run comparison -- --table    asks nobody: writes the tables anew, from what is kept
+ *     npm run lab -- docs comparison     asks every client, and writes bench/versus/features.json and the tables of the pages
+ *     node bench/versus/main.js --table    asks nobody: writes the tables anew, from what is kept
  *
  * Speeds come from `bench/RESULTS.md`, which `npm run bench` writes. The clients are installed below node_modules/.cache when they are first wanted.
  */
@@ -99,7 +99,7 @@ function tableOf(found) {
 }
 
 const { values } = argumentsOf({
-  usage: 'npm run comparison -- [options]',
+  usage: 'node bench/versus/main.js [options]',
   about: 'Asks mqwire and four other clients what they do on the wire, and writes the tables that compare them.',
   options: { table: { text: 'asks nobody: writes the tables anew, from what is kept' } },
 })

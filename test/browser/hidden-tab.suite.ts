@@ -1,5 +1,5 @@
 /**
- * Tabs that nobody sees, for eight minutes of real time, because Chromium runs their timers once a minute only after five: `npm run hidden-tab`.
+ * Tabs that nobody sees, for eight minutes of real time, because Chromium runs their timers once a minute only after five: `npm run lab -- browsers hidden`.
  *
  * Two of them, with a keep-alive of 30 s, at a broker that ends what is silent for 45 s: one gets a message every ten seconds, the other gets none.
  * Says each minute how often they connected and how often a timer of 50 ms fired, and at the end what was sent and told. MQWIRE_MINUTES sets the time.

@@ -1,5 +1,5 @@
 /**
- * A tab that nobody sees, in a real browser that holds back its timers. What takes minutes is `npm run hidden-tab`,
+ * A tab that nobody sees, in a real browser that holds back its timers. What takes minutes is `npm run lab -- browsers hidden`,
  * and under virtual time `test/client/hidden-tab.test.ts`.
  */
 import type { Page } from 'playwright-core'

@@ -1,4 +1,4 @@
-/** Writes the pictures of the simulator: `npm run screenshots`. */
+/** Writes the pictures of the simulator: `npm run lab -- browsers screenshots`. */
 import { mkdir, stat } from 'node:fs/promises'
 import path from 'node:path'
 import type { Browser } from 'playwright-core'

@@ -1,4 +1,4 @@
-/** What `npm run hidden-tab` runs: minutes of real time, and so no part of `npm test`. */
+/** What `npm run lab -- browsers hidden` runs: minutes of real time, and so no part of `npm test`. */
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({

@@ -1,4 +1,4 @@
-/** What `npm run screenshots` runs: it writes the pictures of `examples/screenshots` anew, and so is no part of `npm test`. */
+/** What `npm run lab -- browsers screenshots` runs: it writes the pictures of `examples/screenshots` anew, and so is no part of `npm test`. */
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({

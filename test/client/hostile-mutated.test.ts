@@ -1,7 +1,7 @@
 /**
  * Packets of a server, changed here and there, in every state that a connection can be in and cut anywhere: nothing is thrown outside the API, nobody's
  * rejection is left alone, little is held, and each connection that they end is ended by a typed error (pain 22). The share of CI is small;
- * `npm run pains` sends ten million.
+ * `npm run lab -- fuzz long` sends ten million.
  */
 import { expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'

@@ -1,5 +1,5 @@
 /**
- * What random programs over the public API found (`npm run programs -- --seeds N`), each as the few calls that show it.
+ * What random programs over the public API found (`npm run lab -- brokers finder`), each as the few calls that show it.
  *
  * Everything runs in virtual time. A test here has no other place of its own: it is about two calls that meet.
  */

@@ -292,7 +292,7 @@ async function settledStates(seed: number, { ledger, world }: RandomLife): Promi
   return world.seen('state').map(({ state }) => state)
 }
 
-// 10,000 in `npm run pains`.
+// 10,000 in `npm run lab -- fuzz long`.
 describe(`pain 6 ${long ? '10,000' : 300} random orders of calls: nothing stays pending, no timer stays`, () => {
   const rounds = long ? 400 : 12
   it.each(Array.from({ length: 25 }, (_, block) => block))('block %s', { timeout: long ? 600_000 : 20_000 }, async (block) => {

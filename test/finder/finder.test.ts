@@ -2,7 +2,7 @@
  * The finder in small: programs in each world without a finding, planted defects that are found, and the model, which has to notice a history that breaks a
  * promise.
  *
- * Long runs are `npm run programs -- --seeds N`. The parts that are pure need no time of their own.
+ * Long runs are `npm run lab -- brokers finder`. The parts that are pure need no time of their own.
  */
 import { rmSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

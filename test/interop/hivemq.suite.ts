@@ -1,4 +1,4 @@
-/** Every feature on HiveMQ Community Edition, where it can be built. Not part of `npm test`: `npm run interop:all`. */
+/** Every feature on HiveMQ Community Edition, where it can be built. Not part of `npm test`: `npm run lab -- brokers write`. */
 import { expect } from 'vitest'
 import type { QoS } from '../../src/client/node.js'
 import { account, type Broker, type Setup } from './brokers.js'

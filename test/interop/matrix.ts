@@ -95,7 +95,7 @@ export function matrix(features: readonly { readonly name: string; readonly titl
   return [
     '# Features × brokers',
     '',
-    'Written by `npm run interop:all` from the results of the tests in this folder; not to be edited by hand.',
+    'Written by `npm run lab -- brokers write` from the results of the tests in this folder; not to be edited by hand.',
     '',
     `Brokers: ${versions.join(', ')}.`,
     '',

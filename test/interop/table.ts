@@ -1,5 +1,5 @@
 /**
- * The matrix of a report, with all features of the suite: what `.ci/interop.mjs` writes to MATRIX.md.
+ * The matrix of a report, with all features of the suite: what `test/lab/brokers.ts` writes to MATRIX.md.
  *
  * It runs outside vitest: nothing here may define a test.
  */

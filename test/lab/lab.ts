@@ -20,9 +20,20 @@ export interface Lab {
   /** Bundles a module of `test` or `src` with what it imports; gives the path of the result. */
   bundle(entry: string, options?: { readonly plugins?: readonly Plugin[]; readonly name?: string }): Promise<string>
   /** Runs files of tests (or those of a project) to their end. Their failures are findings. */
-  vitest(files: readonly string[], options?: { readonly env?: Readonly<Record<string, string>>; readonly args?: readonly string[] }): Promise<Result>
+  vitest(files: readonly string[], options?: Settings): Promise<Result>
+  /** Runs a program of Node in the checkout to its end, and prints what it prints. */
+  node(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<{ readonly code: number | null; readonly output: string }>
   /** Prints a line. */
   say(text: string): void
+}
+
+/** How tests are run. */
+export interface Settings {
+  readonly env?: Readonly<Record<string, string>>
+  /** Default: the project `lab` of `test/vitest.config.ts`. */
+  readonly args?: readonly string[]
+  /** The file that gets the report of vitest as JSON, for who reads more in it. */
+  readonly report?: string
 }
 
 /** What was found, and the command that shows it again. */

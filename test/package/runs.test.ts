@@ -1,7 +1,7 @@
 /**
  * The installed package at work: in this Node, in pages made by esbuild and Vite, and in a page that no bundler has seen, against a broker.
  *
- * `npm run runtimes` does the same with other bundlers, other versions of Node, Deno and Bun.
+ * `npm run lab -- runtimes` does the same with other bundlers, other versions of Node, Deno and Bun.
  */
 import path from 'node:path'
 import { build as esbuild } from 'esbuild'

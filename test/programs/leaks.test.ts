@@ -19,7 +19,7 @@ interface Rest {
 }
 
 const long = process.env['MQWIRE_LONG'] !== undefined
-/** `npm run pains` has the million. */
+/** `npm run lab -- endurance` has more: MQWIRE_LONG=1 takes a million. */
 const publishes = long ? 1_000_000 : 10_000
 const title = `pain 21: 1,000 reconnects and ${publishes.toLocaleString('en')} publishes leave heap, listeners, timers and handles where they were`
 

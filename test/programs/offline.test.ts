@@ -4,7 +4,7 @@ import { requireDist } from '../package/fixture.js'
 import { freePort } from '../servers.js'
 import { Program } from './program.js'
 
-/** `npm run pains` has the million. */
+/** `npm run lab -- endurance` has more: MQWIRE_LONG=1 takes a million. */
 const long = process.env['MQWIRE_LONG'] !== undefined
 const publishes = long ? 1_000_000 : 30_000
 const mebibyte = 1024 * 1024

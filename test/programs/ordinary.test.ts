@@ -1,7 +1,7 @@
 /**
  * Ordinary programs on real brokers with default options: nothing lost, nothing twice at QoS 2, no connection ended by us.
  *
- * What is run here is chosen to end within 90 seconds on two processors; `npm run programs -- --all` runs every program on every broker. What a broker
+ * What is run here is chosen to end within 90 seconds on two processors; `npm run lab -- brokers programs all` runs every program on every broker. What a broker
  * does wrong is in `ordinary/expectations.ts`, by name, and counts only if the tap saw it.
  */
 import { rmSync } from 'node:fs'

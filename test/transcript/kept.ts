@@ -1,4 +1,4 @@
-/** Transcripts that are kept, and compared with what is printed now. `npm run transcript -- --update` writes them anew. */
+/** Transcripts that are kept, and compared with what is printed now. `npm run lab -- docs update` writes them anew. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from 'vitest'
@@ -18,5 +18,5 @@ export function expectKept(name: string, transcript: Transcript): void {
   const file = path.join(root, 'test', 'transcript', `${name}.txt`)
   if (process.env['MQWIRE_TRANSCRIPT'] === 'update') writeFileSync(file, text)
   expect(objections).toEqual([])
-  expect(text, 'if this is meant: npm run transcript -- --update').toBe(existsSync(file) ? readFileSync(file, 'utf8') : '')
+  expect(text, 'if this is meant: npm run lab -- docs update').toBe(existsSync(file) ? readFileSync(file, 'utf8') : '')
 }

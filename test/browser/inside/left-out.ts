@@ -65,7 +65,7 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
 }
 
 /**
- * Files that run for seconds, at random or over every byte: only `npm run inside` runs them in the browser too. What they show depends on the engine
+ * Files that run for seconds, at random or over every byte: only `npm run lab -- browsers inside` runs them in the browser too. What they show depends on the engine
  * no more than what the others show.
  */
 export const long: readonly string[] = [

@@ -113,7 +113,7 @@ export function table(programs: readonly Program[], results: readonly Result[], 
   return [
     '# Ordinary programs × brokers',
     '',
-    'Written by `npm run programs -- --all` from what the programs of `ordinary/` showed; not to be edited by hand.',
+    'Written by `npm run lab -- brokers programs all` from what the programs of `ordinary/` showed; not to be edited by hand.',
     '',
     `Brokers: ${versions.join(', ')}. Default options; TCP with each receiver's window at 1, 3, 10, default and 65,535 where a program receives much, and`,
     'WebSocket with the default; MQTT.js with its own default window.',

@@ -1,29 +1,29 @@
 /**
- * A short run of the steadiest rows of `bench/`, against the committed ratios of `bench/baseline.json`: an alarm for regressions, not a timed test.
+ * A short run of the steadiest rows, against the committed ratios of `baseline.json`: an alarm for regressions, not a timed test.
  *
  * Fails when a ratio to the peer, both measured here and now in turns, falls under 60 % of its committed value. What falls is measured once more,
- * longer, before it counts. All by processor time, so that a busy machine raises no alarm. Needs `dist/` (`npm run bench:smoke` builds it).
+ * longer, before it counts. All by processor time, so that a busy machine raises no alarm. `npm run lab -- cost` runs it, and builds `dist/` first.
  *
- *     node .ci/bench.mjs            compares
- *     node .ci/bench.mjs --write    commits what is measured now as the new ratios
- *     node .ci/bench.mjs --baseline FILE   compares the rows of another file, and no others
+ *     node bench/alarm.js            compares
+ *     node bench/alarm.js --write    commits what is measured now as the new ratios
+ *     node bench/alarm.js --baseline FILE   compares the rows of another file, and no others
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { leastShare, regressions } from '../bench/baseline.js'
-import { runProgram } from '../bench/child.js'
-import { machine } from '../bench/measure.js'
-import { median } from '../bench/statistics.js'
 import { argumentsOf } from '../examples/arguments.js'
+import { leastShare, regressions } from './baseline.js'
+import { runProgram } from './child.js'
+import { machine } from './measure.js'
+import { median } from './statistics.js'
 
 const { baseline, write } = argumentsOf({
-  usage: 'npm run bench:smoke -- [options]',
+  usage: 'node bench/alarm.js [options]',
   about: 'A short run of the steadiest rows of the benchmark. Exits with 1 when a ratio falls under 60 % of its committed value.',
   options: {
     write: { text: 'commits what is measured now as the new ratios' },
     baseline: { value: 'FILE', text: 'the rows of another file, and no others (default: all rows, with bench/baseline.json)' },
   },
 }).values
-const file = baseline ?? new URL('../bench/baseline.json', import.meta.url)
+const file = baseline ?? new URL('./baseline.json', import.meta.url)
 
 async function codec(settings, candidate, longer) {
   const { nanoseconds } = await runProgram('codec.js', { processor: true, rounds: longer ? 15 : 9, roundTime: longer ? 40 : 20, ...settings })
@@ -66,7 +66,7 @@ async function main() {
   const measured = {}
   console.log(machine())
   const lacking = Object.keys(rows).find((name) => !write && baseline === undefined && committed[name] === undefined)
-  if (lacking !== undefined) throw new Error(`bench/baseline.json lacks ${lacking}: node .ci/bench.mjs --write`)
+  if (lacking !== undefined) throw new Error(`bench/baseline.json lacks ${lacking}: node bench/alarm.js --write`)
   for (const [name, run] of Object.entries(rows)) {
     if (baseline !== undefined && committed[name] === undefined) continue
     measured[name] = await run(write)

@@ -1,8 +1,8 @@
 /**
  * Runs the tests that MQTT.js has for its own client against `mqwire/compat`, and counts by file and group what passes.
  *
- *     MQWIRE_MQTTJS=folder npm run compat               prints the table
- *     MQWIRE_MQTTJS=folder npm run compat -- --update   writes it into docs/compat.md, between <!-- compat --> and <!-- /compat -->
+ *     MQWIRE_MQTTJS=folder npm run lab -- brokers compat        prints the table
+ *     MQWIRE_MQTTJS=folder node test/compat/mqttjs.mjs --update  writes it into docs/compat.md, between <!-- compat --> and <!-- /compat -->
  *
  * The folder is a checkout of MQTT.js, with what its tests import installed. Nothing of it is kept here: each test file is bundled, beside itself, with
  * `mqwire/compat` in place of what it imports from `src`, and the bundle is removed again. Three things are put in its place for the tests' sake:
@@ -14,9 +14,9 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { argumentsOf } from '../examples/arguments.js'
+import { argumentsOf } from '../../examples/arguments.js'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const page = path.join(root, 'docs', 'compat.md')
 const reasonsFile = path.join(root, 'test', 'compat', 'reasons.json')
 const block = /(<!-- compat -->\n)[\s\S]*?(<!-- \/compat -->)/
@@ -250,7 +250,7 @@ function tableOf(results, reasons) {
 }
 
 const { values } = argumentsOf({
-  usage: 'npm run compat -- [options]',
+  usage: 'node test/compat/mqttjs.mjs [options]',
   about: 'Runs the tests of a checkout of MQTT.js against mqwire/compat. MQWIRE_MQTTJS names the folder of the checkout.',
   options: {
     update: { text: 'writes the table into docs/compat.md' },
