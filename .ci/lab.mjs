@@ -113,6 +113,10 @@ const known = readdirSync(path.join(root, 'test', 'lab')).map((file) => path.bas
 const whole = { value: 'N', number: [0], whole: true }
 const given = process.argv.slice(2)
 const wanted = given.filter((word, at) => !word.startsWith('--') && !(given[at - 1] ?? '').startsWith('--'))
+process.once('exit', () => rmSync(cache, { recursive: true, force: true }))
+/** For help, what each part does, or the one that is named. */
+const told = given.includes('--help') ? names.filter((name) => known.includes(name) && (wanted[0] ?? name) === name) : []
+const notes = await Promise.all(told.map(async (name) => load(name).then(({ about, minutes }) => `${name} (${minutes} min): ${about}`)))
 const { values } = argumentsOf(
   {
     usage: 'npm run lab -- [NAME [WORD ...]] [options]',
@@ -122,6 +126,7 @@ const { values } = argumentsOf(
       seed: { ...whole, initial: 20_261_126, text: 'the same seed does the same work' },
       replay: { value: 'TEXT', text: 'repeats a finding, as its command says' },
     },
+    notes,
   },
   given.filter((word) => !wanted.includes(word)),
 )
@@ -165,11 +170,7 @@ mkdirSync(cache, { recursive: true })
 process.chdir(root)
 const began = performance.now()
 let findings = 0
-try {
-  for (const part of parts) findings += await run(part, words)
-} finally {
-  rmSync(cache, { recursive: true, force: true })
-}
+for (const part of parts) findings += await run(part, words)
 console.log(`lab: ${parts.length} of ${names.length}, ${findings} findings, ${minutesSince(began)} min, seed ${values.seed}`)
 // Workers and servers of a part may still be ending.
 process.exit(findings === 0 ? 0 : 1)

@@ -14,7 +14,7 @@ import { type Lab, type Result, together } from './lab.js'
 export const about =
   '`suites` of test/interop and test/programs; `finder`: random programs, --replay FILE or SEED shows one; `programs [all] [NAME ...]`: ordinary ones, broker by broker; ' +
   '`write`: every feature on every broker, and test/interop/MATRIX.md; `compat`: the tests of a checkout of MQTT.js that MQWIRE_MQTTJS names'
-export const minutes = 5
+export const minutes = 4
 
 /** Seconds of the time that random programs get beside the suites. */
 const finderShare = 0.2

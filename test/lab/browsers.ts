@@ -3,7 +3,7 @@ import { type Lab, type Result, together } from './lab.js'
 
 export const about =
   'all of test/browser; `inside`: the long pure suites in a page as well; `hidden`: a hidden tab for eight minutes of real time; `screenshots` writes the pictures anew'
-export const minutes = 5
+export const minutes = 3
 
 const suites: Readonly<Record<string, (lab: Lab) => Promise<Result>>> = {
   inside: (lab) => lab.vitest(['test/browser/inside.test.ts'], { env: { MQWIRE_LONG: '1' } }),

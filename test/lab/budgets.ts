@@ -7,7 +7,7 @@ import { type Lab, type Result, within } from './lab.js'
 
 export const about =
   'attacks by a hostile broker, measured; a word takes those whose row begins with it, as T01; `write` writes test/budgets/BUDGETS.md'
-export const minutes = 4
+export const minutes = 2
 
 export async function run(lab: Lab): Promise<Result> {
   const write = lab.words.includes('write')

@@ -4,7 +4,7 @@ import { type Lab, type Result, together, within } from './lab.js'
 
 export const about =
   'each sequence of bytes in each state: on the core, over memory, TCP and WebSocket; a word chooses by name; `table` and `json` list them'
-export const minutes = 3
+export const minutes = 2
 
 /** So many runs are begun at a time. */
 const batch = 500

@@ -3,7 +3,7 @@ import { type Lab, type Result, together } from './lab.js'
 
 export const about =
   'four times the number at no more than six times the cost, by counted work; the benches once, with an alarm for ratios that fell: `work`, `benches`'
-export const minutes = 4
+export const minutes = 2
 
 async function alarm(lab: Lab): Promise<Result> {
   const { code, output } = await lab.node(['bench/alarm.js'])

@@ -4,7 +4,7 @@ import type { Lab, Result } from './lab.js'
 
 export const about =
   'our codec beside mqtt-packet, paho.golang and mochi-mqtt (Go); a word takes one of them; --replay NUMBER repeats the batch of a packet'
-export const minutes = 3
+export const minutes = 2
 
 export async function run(lab: Lab): Promise<Result> {
   const [only] = lab.words

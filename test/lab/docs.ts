@@ -5,7 +5,7 @@ import { type Lab, type Result, together } from './lab.js'
 
 export const about =
   'blocks of README and guides, transcripts, the site; `update` writes test/transcript anew; `comparison` asks the other clients and writes the tables'
-export const minutes = 3
+export const minutes = 2
 
 const files = ['readme', 'from-mqttjs', 'site', 'comparison', 'help'].map((name) => `test/package/${name}.test.ts`)
 

@@ -3,7 +3,7 @@ import type { Lab, Result } from './lab.js'
 
 export const about =
   'many messages through resets, kills of mosquitto, thousands of reconnects: `resets`, `crashes`, `leaks`; at full size from --minutes 20 on'
-export const minutes = 2
+export const minutes = 1
 
 /** Minutes that the full size takes. */
 const whole = 20

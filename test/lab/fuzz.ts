@@ -6,7 +6,7 @@ import { type Lab, type Result, together } from './lab.js'
 
 export const about =
   'a search guided by coverage: `wire`, `session`, `client`; `long`: random properties at full length; `keep` writes test/fuzz/seeds.txt; --replay "TARGET HEX"'
-export const minutes = 4
+export const minutes = 3
 
 /** Suites that have a long form, which takes as long as it takes: about six minutes on two cores. */
 const longSuites = ['hostile-mutated', 'replay-bytes', 'settle'].map((name) => `test/client/${name}.test.ts`)

@@ -10,7 +10,7 @@ import type { Lab, Result } from './lab.js'
 
 export const about =
   'the package in Node 20.19 and 26, Deno, Bun, bundlers and checkers; `all`: the versions of Node in between, Next and React Native (750 MB more); `update` writes what Deno and Bun print'
-export const minutes = 4
+export const minutes = 2
 
 /** What `.ci/fetch.mjs` offers. */
 interface Fetching {
