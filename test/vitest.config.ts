@@ -76,7 +76,7 @@ const real = [
   // What a process does at its end, in one where no other file has left clients.
   'test/client/process-end.test.ts',
   'test/interop/mosquitto.test.ts',
-  ...['bundle', 'entries', 'errors-table', 'events-table', 'exports', 'lint', 'lock', 'option-docs', 'published', 'types'].map(
+  ...['api', 'bundle', 'entries', 'errors-table', 'events-table', 'exports', 'lint', 'lock', 'option-docs', 'published', 'types'].map(
     (name) => `test/package/${name}.test.ts`,
   ),
   'test/store/*.test.ts',

@@ -27,6 +27,10 @@ describe('no rule is broken in', () => {
   })
 
   test.each(worlds)('%s: %i seeds', async (_name, seeds, play) => {
-    for (let seed = 1; seed <= seeds; seed++) expect((await play(seed)).findings.map(({ rule, detail }) => `${rule}: ${detail}`), `seed ${seed}`).toEqual([])
+    for (let seed = 1; seed <= seeds; seed++)
+      expect(
+        (await play(seed)).findings.map(({ rule, detail }) => `${rule}: ${detail}`),
+        `seed ${seed}`,
+      ).toEqual([])
   })
 })
