@@ -53,6 +53,15 @@ describe('a handler where the message was read', () => {
     expect(acks(rig.world)).toEqual(['puback 1', 'puback 2', 'puback 3'])
   })
 
+  it('is shown the memory that the transport read into, without a copy', async () => {
+    const buffers: ArrayBufferLike[] = []
+    const rig = await listening((message) => void buffers.push(message.payload.buffer))
+    const window = rig.links[0]?.latest?.buffer
+    await rig.send(publish('a', 'hello', 1))
+    expect(buffers).toEqual([window])
+    expect(buffers[0]).toBe(window)
+  })
+
   it('what it kept cannot be read afterwards, nor its detached copy be lost', async () => {
     const seen: Message[] = []
     const kept: Message[] = []
@@ -62,7 +71,7 @@ describe('a handler where the message was read', () => {
     })
     await rig.send(...series('a', 3))
     await churn(rig)
-    for (const message of seen) expect(() => message.text()).toThrow(released)
+    for (const message of seen) for (const read of ['text', 'detach'] as const) expect(() => message[read]()).toThrow(released)
     expect(kept.map(shown)).toEqual(['1', '2', '3'])
     expect(kept.map((message) => message.payload.buffer.byteLength)).toEqual([1, 1, 1])
   })

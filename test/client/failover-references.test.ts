@@ -55,6 +55,15 @@ describe('Server Reference without an allow-list', () => {
 })
 
 describe('Server Reference with an allow-list', () => {
+  it('is not followed where the application chose another server in the event', async () => {
+    const rig = await new Rig({ serverReferences: ['b:1'] }, { hosts: ['a:1'] }).up()
+    rig.client.on('serverdisconnect', () => rig.client.setBrokers(rig.endpoint('c:1')))
+    await rig.goodbye(0x9c, { serverReference: 'b:1' })
+    await rig.advance(1000)
+    expect(rig.hosts).toEqual(['a:1', 'c:1'])
+    await rig.finish()
+  })
+
   it.each(departures)('fault 48 0x%s in DISCONNECT to an allowed host is followed at once, with the session', async (_hex, code) => {
     const rig = await new Rig({ serverReferences: ['b:1'], clientId: 'c', cleanStart: false }, { hosts: ['a:1', 'c:1'] }).up()
     await rig.goodbye(code, { serverReference: 'b:1' })

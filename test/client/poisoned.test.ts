@@ -9,10 +9,11 @@ import { quiet } from './incoming.js'
 const pause = 10
 const text = (packet: ClientPacket): string => (packet.type === 'publish' ? new TextDecoder().decode(packet.payload) : '')
 
-/** A server that closes without a word at messages that say 'poison', and answers everything else. */
+/** A server that closes without a word at messages that say 'poison', at 'poison once' the first time, and answers everything else. */
 async function deadly(outbound: OutboundOptions = {}, sessionPresent = true, options: ClientOptions = {}): Promise<World> {
   let first = true
   let dead = false
+  let tries = 0
   const world: World = await connected({ keepAlive: false, reconnect: { backoff: constant(pause) }, outbound, ...options }, (packet) => {
     if (packet.type === 'connect') {
       dead = false
@@ -21,7 +22,7 @@ async function deadly(outbound: OutboundOptions = {}, sessionPresent = true, opt
       return { type: 'connack', sessionPresent: present, reasonCode: 0, properties: {} }
     }
     if (dead) return undefined
-    if (!text(packet).startsWith('poison')) return agreeable(packet)
+    if (!text(packet).startsWith('poison') || (text(packet) === 'poison once' && ++tries > 1)) return agreeable(packet)
     const { peer } = world
     dead = true
     // After a millisecond: what it has answered arrives.
@@ -161,6 +162,23 @@ describe('fault 50 I14 a publish at which the server closes without DISCONNECT',
     await world.clock.advance(60_000)
     expect(await poison).toMatchObject({ code: 'ERR_POISONED' })
     expect(publishes(world)).toBe(connections)
+  })
+
+  it.each([
+    ['asks for one more', 0, 6],
+    ['asks for none once a connection lasted', 120_000, 5],
+  ])('one before that was answered in the end %s', async (_name, lasts, connections) => {
+    const world = await deadly()
+    await Promise.all([world.client.publish('t', 'poison once', { qos: 1 }), world.clock.advance(1000)])
+    await world.clock.advance(lasts)
+    world.peer.cut()
+    await world.clock.advance(1000)
+    await world.send({ type: 'pingresp' })
+    const before = publishes(world)
+    const poison = failure(world.client.publish('t', 'poison', { qos: 1 }))
+    await world.clock.advance(60_000)
+    expect(await poison).toMatchObject({ code: 'ERR_POISONED' })
+    expect(publishes(world) - before).toBe(connections)
   })
 
   it('poisonAfter: Infinity sends it for ever [MQTT-4.4.0-1]', async () => {

@@ -170,6 +170,7 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
     'it is refused': withBatch((batch, operations) => (operations.length === 0 ? Promise.reject(new Error('empty')) : batch(operations))),
   },
   'many calls at once': {
+    'loses the first one': withGet((value, key) => (key === 'k000' ? undefined : value)),
     'drops what comes while it is busy': (store) => {
       let busy = false
       return over(store, {

@@ -69,6 +69,13 @@ describe('retained messages', () => {
     expect(await client.send({ type: 'puback', packetId: 1 })).toMatchObject([expected])
   })
 
+  it('at QoS 0 do not wait for the window', async () => {
+    const { join, broker } = world()
+    for (const [qos, topic] of (['a', 'b', 'c'] as const).entries()) broker.publish({ topic, payload: 'kept', retain: true, qos: qos === 0 ? 1 : 0 })
+    const client = await join('d', { properties: { receiveMaximum: 1 } })
+    expect(await client.subscribe({ filter: '#', qos: 1 })).toMatchObject([{ type: 'suback' }, { topic: 'a' }, { topic: 'b' }, { topic: 'c' }])
+  })
+
   it('expire, and count down [MQTT-3.3.2-5] [MQTT-3.3.2-6]', async () => {
     const { join, broker, clock } = world()
     broker.publish({ topic: 't', payload: 'x', retain: true, properties: { messageExpiryInterval: 10 } })
