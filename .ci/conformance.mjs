@@ -7,9 +7,9 @@
  *     npm run conformance -- --proofs F    reads the reasons and the proofs of rules from the file F
  *
  * A proof is a test whose title cites the statement (`[MQTT-3.1.2-1]`; an id behind `3.1.1:` is one of the older standard), or a byte-exact vector.
- * Titles are read, not run (`titles.mjs`). Which defects break a statement is in `test/mutants`: that is what tells a proof from a claim.
+ * Titles are read, not run (`titles.mjs`).
  */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { argumentsOf } from '../examples/arguments.js'
@@ -21,7 +21,7 @@ const tableFile = path.join(folder, 'STATEMENTS.md')
 const vectorTests = 'wire/vectors.test.ts'
 const vectorTitle = 'conformance vectors, codec and role (N26)'
 /** Tests of the tables themselves: the ids in them are examples. */
-const examples = ['conformance/conformance.test.ts', 'mutants/mutants.test.ts']
+const examples = ['conformance/conformance.test.ts']
 
 const cited = /MQTT-\d+\.\d+\.\d+-\d+/g
 const older = /\[3\.1\.1:[^\]]*\]/g
@@ -53,20 +53,8 @@ function citations(titles, idsOf) {
   return found
 }
 
-/** Statement → ids of the mutants that break it; empty where there is no list of mutants. */
-function mutantsIn(directory) {
-  const found = new Map()
-  const files = existsSync(directory) ? readdirSync(directory).filter((name) => name.endsWith('.json')) : []
-  for (const name of files.sort()) {
-    for (const { id, statements } of JSON.parse(readFileSync(path.join(directory, name), 'utf8'))) {
-      for (const statement of statements) found.set(statement, [...(found.get(statement) ?? []), id])
-    }
-  }
-  return found
-}
-
 /** Every statement with what proves it. */
-function provenStatements({ statements, vectors, titles, proofs, mutants }) {
+function provenStatements({ statements, vectors, titles, proofs }) {
   const tests = citations(titles, statementsOf)
   const known = new Map(vectors.map((vector) => [vector.name, vector]))
   const run = titles.get(vectorTests)?.includes(vectorTitle) ?? false
@@ -81,7 +69,6 @@ function provenStatements({ statements, vectors, titles, proofs, mutants }) {
       missing: names.filter((name) => !run || !known.has(name)),
       codec: each.filter(({ layer }) => layer !== 'session'),
       session: each.filter(({ layer }) => layer === 'session'),
-      mutants: mutants.get(statement.id) ?? [],
       reason: proofs.reasons[statement.id],
     }
   })
@@ -162,11 +149,9 @@ function vectorsCell({ codec, session }) {
   return [codec.length > 0 ? `${codec.length}` : '', session.length > 0 ? `${session.length} in a session` : ''].filter(Boolean).join(', ')
 }
 
-const code = (ids) => ids.map((id) => `\`${id}\``).join(', ')
-
 function statementRow(row) {
   const server = list(row.server) || (row.reason === undefined ? '' : `*${escaped(row.reason)}*`)
-  const cells = [row.id, escaped(row.summary), list(row.client), server, vectorsCell(row), code(row.mutants)]
+  const cells = [row.id, escaped(row.summary), list(row.client), server, vectorsCell(row)]
   return `| ${cells.join(' | ')} |`
 }
 
@@ -177,8 +162,8 @@ function statementTable(title, text, rows) {
     '',
     text,
     '',
-    '| id | statement | shown by the client | shown by the broker in memory | vectors | mutants |',
-    '| --- | --- | --- | --- | --- | --- |',
+    '| id | statement | shown by the client | shown by the broker in memory | vectors |',
+    '| --- | --- | --- | --- | --- |',
     ...rows.map(statementRow),
   ]
 }
@@ -202,7 +187,6 @@ function summary(rows, sections) {
   const rules = sections.flatMap((section) => section.rules)
   const vectors = new Set(codec.flatMap((row) => row.codec.map(({ name }) => name))).size
   const excused = server.filter((row) => !isProven(row) && row.reason !== undefined).length
-  const mutants = rows.filter((row) => row.mutants.length > 0).length
   return [
     group('client', of('client'), isProven, ''),
     group('both, as a client', of('both'), isProven, ''),
@@ -210,7 +194,7 @@ function summary(rows, sections) {
     group('server, as the broker in memory', server, (row) => row.server.length > 0, excused > 0 ? `${excused} not shown, for a reason` : ''),
     group('decidable from bytes, by vectors', codec, ({ missing }) => missing.length === 0, `${vectors} vectors, whole, byte by byte and cut in two`),
     group('codec rules', rules, ({ tests }) => tests.length > 0, ''),
-    group('all statements', rows, (row) => isProven(row) || row.reason !== undefined, `${mutants} of them broken by a mutant: npm run mutants`),
+    group('all statements', rows, (row) => isProven(row) || row.reason !== undefined, ''),
   ]
 }
 
@@ -220,10 +204,9 @@ function markdown(rows, sections) {
   return [
     '# The normative statements of MQTT 5.0, and what proves them',
     '',
-    'Written by `npm run conformance` from the titles of all tests, the vectors, the mutants and `proofs.json`; not to be edited by hand.',
+    'Written by `npm run conformance` from the titles of all tests, the vectors and `proofs.json`; not to be edited by hand.',
     'Statements and tables are in `statements.json` and `tables.json`, in our own words. Files are below `test/`. Vectors are byte-exact packets, run by',
-    `\`${vectorTests}\` whole, byte by byte and cut in two at every byte; those "in a session" are wrong, if they are, by its state alone. A mutant is a`,
-    'planted defect that breaks the statement; that tests catch each of them is shown by `npm run mutants`.',
+    `\`${vectorTests}\` whole, byte by byte and cut in two at every byte; those "in a session" are wrong, if they are, by its state alone.`,
     '',
     '| group | proven | of | | |',
     '| --- | --- | --- | --- | --- |',
@@ -284,7 +267,7 @@ export function readProofs(file = path.join(folder, 'proofs.json')) {
 /** The table, its summary, and everything that is wrong. */
 export function report(titles, proofs) {
   const [statements, tables, vectors] = ['statements', 'tables', 'vectors'].map((name) => json(path.join(folder, `${name}.json`)))
-  const rows = provenStatements({ statements, vectors, titles, proofs, mutants: mutantsIn(path.join(root, 'test', 'mutants')) })
+  const rows = provenStatements({ statements, vectors, titles, proofs })
   const rules = provenRules({ tables, titles, proofs })
   return {
     table: markdown(rows, rules.sections),

@@ -1,7 +1,7 @@
 /**
  * What the cost tests share: clients with so much of something (in flight, queued, in hand, subscribed), and how a row is judged.
  *
- * A row prepares a world for so many, and gives what is to be counted. Each must be seen to fail over a walk that is made quadratic.
+ * A row prepares a world for so many, and gives what is to be counted. For each, a walk that is made quadratic is among the mutants of `npm run lab -- mutants hand`.
  */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Message, PublishOptions, SubscribeOptions, Subscription } from '../../src/client/api/index.js'

@@ -1,4 +1,4 @@
-/** The table of statements is what titles, vectors and mutants say, and every statement that binds a client, and every rule of the codec, has its proof. */
+/** The table of statements is what titles and vectors say, and every statement that binds a client, and every rule of the codec, has its proof. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,12 +1,23 @@
-/** One test file at a time, in this process: what the runner of mutants starts from. */
+/** What mutants are judged with: one thread, in which test files share their modules. */
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
+const entry = fileURLToPath(new URL('../../src/client/node.ts', import.meta.url))
+
 export default defineConfig({
+  // `mqwire/compat` stands on the sources.
+  plugins: [
+    { name: 'sources', enforce: 'pre', resolveId: (name, importer) => (name === 'mqwire' && importer?.includes('/src/compat/') ? entry : undefined) },
+  ],
   test: {
     root: '.',
     include: ['test/**/*.test.ts'],
-    setupFiles: ['test/secrets-setup.ts'],
-    testTimeout: 20_000,
+    setupFiles: ['test/mutants/setup.ts', 'test/secrets-setup.ts'],
+    testTimeout: 10_000,
     hookTimeout: 60_000,
+    isolate: false,
+    pool: 'threads',
+    fileParallelism: false,
+    maxWorkers: 1,
   },
 })

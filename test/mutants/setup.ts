@@ -1,0 +1,34 @@
+/**
+ * Runs before every test file: keeps which regions of the sources each test reached.
+ *
+ * Reached before the first test of a file, or between two, is what a module does as it is loaded, and what hooks of a suite do.
+ */
+import { afterEach, beforeEach } from 'vitest'
+
+declare module 'vitest' {
+  interface TaskMeta {
+    /** Numbers of the regions that the test reached. */
+    reached?: readonly number[]
+    /** Those reached before it, and by no test. */
+    reachedBefore?: readonly number[]
+  }
+}
+
+const scope = globalThis as unknown as { mutantAt: (region: number) => void; regionsReached?: Set<number> }
+scope.regionsReached ??= new Set()
+const reached = scope.regionsReached
+scope.mutantAt = (region) => void reached.add(region)
+
+function take(): number[] {
+  const taken = [...reached]
+  reached.clear()
+  return taken
+}
+
+beforeEach(({ task }) => {
+  const before = take()
+  if (before.length > 0) task.meta.reachedBefore = before
+})
+afterEach(({ task }) => {
+  task.meta.reached = take()
+})
