@@ -60,12 +60,12 @@ function breaches(lines: readonly string[]): string[] {
 }
 
 describe('regular expressions', () => {
-  it('T15: none is in src but those listed, which see what the caller gave and never what a peer sent', () => {
+  it('none is in src but those listed, which see what the caller gave and never what a peer sent', () => {
     expect(present().sort()).toEqual(allowed.map(([file, text]) => `${file}: ${text}`).sort())
     for (const [, , why] of allowed) expect(why.length).toBeGreaterThan(10)
   })
 
-  it('T15: none is in the codec, the session and the way of a message to the application', () => {
+  it('none is in the codec, the session and the way of a message to the application', () => {
     const lines = present()
     expect(breaches(lines)).toEqual([])
     const way = ['wire/decode.ts', 'wasm/frames.ts', 'transport/socket.ts', 'client/connection/stream-reader.ts', 'client/session/receive-window.ts']

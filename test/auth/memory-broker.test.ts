@@ -24,7 +24,7 @@ afterEach(() => {
 })
 
 describe('SCRAM-SHA-256 against the in-memory broker', () => {
-  it('M14 logs in, and authenticates again on the open connection', async () => {
+  it('logs in, and authenticates again on the open connection', async () => {
     const { broker, client } = scene()
     await client.connect()
     expect(broker.clients.size).toBe(1)
@@ -48,13 +48,13 @@ describe('SCRAM-SHA-256 against the in-memory broker', () => {
     expect(broker.violations).toEqual([])
   })
 
-  it('T26 a wrong password: refused with 0x87, and nothing was told', async () => {
+  it('a wrong password: refused with 0x87, and nothing was told', async () => {
     const { broker, client } = scene({}, {}, 'pencils')
     expect(await thrown(() => client.connect())).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x87 })
     expect([broker.clients.size, broker.sessions.size]).toEqual([0, 0])
   })
 
-  it('M15 a server that asks for too few rounds: nothing more is sent', async () => {
+  it('a server that asks for too few rounds: nothing more is sent', async () => {
     const { broker, client } = scene({}, { iterations: 1000 })
     const sent: string[] = []
     client.on('packet', ({ direction, packet }) => direction === 'out' && sent.push(packet.type))

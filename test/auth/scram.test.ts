@@ -20,7 +20,7 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-describe('M14 the exchange of RFC 7677', () => {
+describe('the exchange of RFC 7677', () => {
   it('byte by byte, the signature with the success', async () => {
     const [scram, ctx] = [made(), context()]
     expect(scram.method).toBe('SCRAM-SHA-256')
@@ -102,7 +102,7 @@ describe('nonces', () => {
   })
 })
 
-describe('M15 T26 a server that is wrong is refused', () => {
+describe('a server that is wrong is refused', () => {
   const { serverFirst } = vector
   it.each([
     ['nonce that is not ours', serverFirst.replace('rOpr', 'rOpX')],
@@ -247,7 +247,7 @@ describe('several exchanges of one value', () => {
   })
 })
 
-describe('T17 what is never said', () => {
+describe('what is never said', () => {
   const secrets = /canary/
 
   /** Everything that can be said about a value. */

@@ -52,7 +52,7 @@ withChromium(() => {
   const setting = drivenAndSite()
 
   function suite(brokerName: string, start: () => Promise<Broker>): void {
-    describe(`O26 the package in a browser, with ${brokerName}`, () => {
+    describe(`the package in a browser, with ${brokerName}`, () => {
       let broker: Broker
       let page: Page
       const errors: string[] = []
@@ -68,15 +68,12 @@ withChromium(() => {
         await broker.stop()
       })
 
-      it.each(places)(
-        'pain 13 pain 18 %s: every QoS, properties, retained, unsubscribe, listen, request and response, disconnect',
-        async (place, scope) => {
-          const name = `${brokerName}-${place}`
-          const question = JSON.stringify({ url: broker.urls.WebSocket, name })
-          expect(await page.evaluate(`places.${place}(${question})`)).toEqual({ result: expected(scope, name) })
-          expect(errors).toEqual([])
-        },
-      )
+      it.each(places)('%s: every QoS, properties, retained, unsubscribe, listen, request and response, disconnect', async (place, scope) => {
+        const name = `${brokerName}-${place}`
+        const question = JSON.stringify({ url: broker.urls.WebSocket, name })
+        expect(await page.evaluate(`places.${place}(${question})`)).toEqual({ result: expected(scope, name) })
+        expect(errors).toEqual([])
+      })
     })
   }
 

@@ -52,7 +52,7 @@ withChromium(() => {
       .filter(only)
       .filter((feature) => !(feature.name in leftOut) && !lacks.includes(feature.name) && !/^over (?!WebSocket)/.test(feature.name))
 
-    describe(`O26 ${name} over WebSocket, from a page`, { concurrent: true }, () => {
+    describe(`${name} over WebSocket, from a page`, { concurrent: true }, () => {
       const brokers: Broker[] = []
       const proxies: Running[] = []
       let page: Page

@@ -24,7 +24,7 @@ async function toldOf(stay: Stay): Promise<string> {
 }
 
 withChromium(() => {
-  describe('fault 29 pain 10 hidden tabs in real time', () => {
+  describe('hidden tabs in real time', () => {
     const setting = browserAndSite()
     const both = brokerAndClient(startAedes)
 

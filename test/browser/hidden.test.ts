@@ -12,7 +12,7 @@ import { browserAndSite } from './setting.js'
 import { between, Stay } from './stay.js'
 
 withChromium(() => {
-  describe('fault 29 pain 10 a hidden tab', () => {
+  describe('a hidden tab', () => {
     const setting = browserAndSite()
     const both = brokerAndClient(startAedes)
     let stay: Stay

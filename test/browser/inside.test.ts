@@ -54,7 +54,7 @@ withChromium(() => {
   const call = <T>(place: (typeof places)[number], name: string, ...given: unknown[]): Promise<T> =>
     page.evaluate(`inside.${place}.${name}(...${JSON.stringify(given)})`)
 
-  describe('O26 the pure suites in a page and in a worker of it, half of the files in each', () => {
+  describe('the pure suites in a page and in a worker of it, half of the files in each', () => {
     const outcomes = new Map<string, Promise<Outcome>>()
     const since = performance.now()
     let passed = 0
@@ -88,7 +88,7 @@ withChromium(() => {
     })
   })
 
-  describe('I1 to I9 the virtual world in a page and in a worker of it', () => {
+  describe('the virtual world in a page and in a worker of it', () => {
     it(`${2 * seeds} seeds: no finding, and the very histories that Node has`, { timeout: 300_000 }, async () => {
       const since = performance.now()
       const inside = await Promise.all(places.map((place, first) => call<Histories>(place, 'histories', first + 1, seeds, 2)))

@@ -34,7 +34,7 @@ withChromium(() => {
         for (const text of texts) await both.client.publish(`${to.id}/in`, text, { qos: 1 })
       }
 
-      it('pain 10 pain 11 fault 57 back online with a dead link: replaced within 2 s', async () => {
+      it('back online with a dead link: replaced within 2 s', async () => {
         const page = await stay()
         await setting.browser.context.setOffline(true)
         await page.until('offline')
@@ -46,7 +46,7 @@ withChromium(() => {
         expect(page.tap.open).toHaveLength(1)
       })
 
-      it('fault 30 frozen and resumed: what came meanwhile is read within 2 s, also when the browser ended the connection', async () => {
+      it('frozen and resumed: what came meanwhile is read within 2 s, also when the browser ended the connection', async () => {
         const page = await stay()
         await page.lifecycle('frozen')
         await send(page, 'one', 'two', 'three')
@@ -75,27 +75,24 @@ withChromium(() => {
         expect(page.tap.open).toEqual([page.tap.links[1]])
       })
 
-      it.each(['live', 'dead'])(
-        'pain 10 fault 30 left, and gone back to from the back-forward cache with a %s link: connected, one client',
-        async (link) => {
-          const shown = await both.client.subscribe(`${brokerName}-${count + 1}/shown`, { qos: 1 })
-          const page = await stay()
-          expect((await take(shown)).json()).toMatchObject({ persisted: false })
-          await page.page.goto(`${setting.site.origin}/other.html`)
-          if (link === 'dead') page.tap.links[0]?.silence()
-          await page.page.evaluate('history.back()')
-          const since = performance.now()
-          expect((await take(shown)).json()).toMatchObject({ persisted: true })
-          expect(performance.now() - since).toBeLessThan(3000)
-          // A link that lives may be ended by the browser all the same, a moment after the page came back.
-          await eventually(() => page.tap.open.length === 1 && page.tap.open[0]?.count('connect') === 1, 'one connection')
-          expect(page.tap.connects).toBeLessThanOrEqual(2)
-          expect(page.tap.links.map((each) => each.count('connect'))).toEqual(page.tap.links.map(() => 1))
-          if (link === 'live') return
-          expect(page.tap.connects).toBe(2)
-          expect(between(await page.until('connect', 2), 'pageshow', 'connect')).toBeLessThan(2000)
-        },
-      )
+      it.each(['live', 'dead'])('left, and gone back to from the back-forward cache with a %s link: connected, one client', async (link) => {
+        const shown = await both.client.subscribe(`${brokerName}-${count + 1}/shown`, { qos: 1 })
+        const page = await stay()
+        expect((await take(shown)).json()).toMatchObject({ persisted: false })
+        await page.page.goto(`${setting.site.origin}/other.html`)
+        if (link === 'dead') page.tap.links[0]?.silence()
+        await page.page.evaluate('history.back()')
+        const since = performance.now()
+        expect((await take(shown)).json()).toMatchObject({ persisted: true })
+        expect(performance.now() - since).toBeLessThan(3000)
+        // A link that lives may be ended by the browser all the same, a moment after the page came back.
+        await eventually(() => page.tap.open.length === 1 && page.tap.open[0]?.count('connect') === 1, 'one connection')
+        expect(page.tap.connects).toBeLessThanOrEqual(2)
+        expect(page.tap.links.map((each) => each.count('connect'))).toEqual(page.tap.links.map(() => 1))
+        if (link === 'live') return
+        expect(page.tap.connects).toBe(2)
+        expect(between(await page.until('connect', 2), 'pageshow', 'connect')).toBeLessThan(2000)
+      })
 
       it('closed without a word: the broker hears of it, and publishes the will', async () => {
         const wills = await both.client.subscribe(`${brokerName}-${count + 1}/will`, { qos: 1 })
@@ -108,7 +105,7 @@ withChromium(() => {
       // With one broker is enough for what it does not see.
       if (brief) return
 
-      it('pain 3 a second tab with the same client id: the first stops with a typed error, and there is no war', async () => {
+      it('a second tab with the same client id: the first stops with a typed error, and there is no war', async () => {
         const first = await stay()
         const second = await Stay.open(setting.browser, setting.site.origin, both.broker.urls.WebSocket ?? '', first.id)
         open.push(second)
@@ -122,7 +119,7 @@ withChromium(() => {
         expect(await second.state()).toBe('connected')
       })
 
-      it('pain 11 back online with a live link: one PINGREQ, and nothing else', async () => {
+      it('back online with a live link: one PINGREQ, and nothing else', async () => {
         const page = await stay()
         await setting.browser.context.setOffline(true)
         await page.until('offline')
@@ -136,7 +133,7 @@ withChromium(() => {
         expect(page.tap.links[0]?.count('pingreq')).toBe(1)
       })
 
-      it('pain 11 fault 57 the link was lost while offline: dialled at once when online', async () => {
+      it('the link was lost while offline: dialled at once when online', async () => {
         const page = await stay()
         await setting.browser.context.setOffline(true)
         await page.until('offline')
@@ -148,7 +145,7 @@ withChromium(() => {
         expect(page.tap.open).toHaveLength(1)
       })
 
-      it('fault 30 frozen and resumed with a dead link: replaced within 2 s', async () => {
+      it('frozen and resumed with a dead link: replaced within 2 s', async () => {
         const page = await stay()
         await page.lifecycle('frozen')
         page.tap.links[0]?.silence()
@@ -159,7 +156,7 @@ withChromium(() => {
         expect(page.tap.open).toHaveLength(1)
       })
 
-      it('fault 30 the broker hangs up on a frozen page: dialled at once when resumed', async () => {
+      it('the broker hangs up on a frozen page: dialled at once when resumed', async () => {
         const page = await stay()
         await page.lifecycle('frozen')
         page.tap.links[0]?.cut()

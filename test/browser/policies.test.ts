@@ -68,14 +68,14 @@ withChromium(() => {
       return () => secure.stop()
     })
 
-    it('T20 is refused with a typed error that says why, before the browser is asked', async () => {
+    it('is refused with a typed error that says why, before the browser is asked', async () => {
       await open(`${secure.origin}/pages/policies.html`)
       const refused = await ask('refused', { url: 'ws://broker.example/mqtt' })
       expect(refused).toMatchObject({ code: 'ERR_INVALID_BROKER_URL', outcome: 'not-sent', message: expect.stringContaining('wss:') })
       expect(complaints).toEqual([])
     })
 
-    it('T20 goes to the machine itself, as the browser allows', async () => {
+    it('goes to the machine itself, as the browser allows', async () => {
       const broker = await startAedes()
       try {
         await open(`${secure.origin}/pages/policies.html`)
@@ -94,12 +94,12 @@ withChromium(() => {
       return () => server.stop()
     })
 
-    it('pain 25 before CONNACK: both are in the cause of the error', async () => {
+    it('before CONNACK: both are in the cause of the error', async () => {
       await open(`${setting.site.origin}/pages/policies.html`)
       expect(await ask('refused', { url: `${server.url}/before` })).toMatchObject({ code: 'ERR_CONNECT_FAILED', cause })
     })
 
-    it('pain 25 after CONNACK: both are in the cause of the event, and of what closed the client', async () => {
+    it('after CONNACK: both are in the cause of the event, and of what closed the client', async () => {
       await open(`${setting.site.origin}/pages/policies.html`)
       const error = { code: 'ERR_CONNECTION_LOST', cause }
       expect(await ask('ended', { url: `${server.url}/after` })).toMatchObject({ lost: error, closed: error })

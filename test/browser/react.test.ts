@@ -88,7 +88,7 @@ withChromium(() => {
         expect(tap.links[0]?.packets.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0 })
       }
 
-      it('pain 24 StrictMode: one CONNECT, one SUBSCRIBE for components that share a filter, new literals change nothing; unmounted: one DISCONNECT', async () => {
+      it('StrictMode: one CONNECT, one SUBSCRIBE for components that share a filter, new literals change nothing; unmounted: one DISCONNECT', async () => {
         await send('first')
         for (const id of ['one', 'two', 'latest']) await shows(id, 'first')
         for (let time = 0; time < 10; time += 1) await ask('again')
@@ -125,7 +125,7 @@ withChromium(() => {
       })
 
       if (brief) {
-        it('pain 24 a client that has ended is shown as such, and the next components get a new one', async () => {
+        it('a client that has ended is shown as such, and the next components get a new one', async () => {
           const again = (...more: boolean[]) => ask('mount', tap.url, `${brokerName}-ended`, topic, ...more)
           await ask('unmount')
           await again(false)
@@ -143,7 +143,7 @@ withChromium(() => {
         return
       }
 
-      it('pain 24 Fast Refresh, with the state kept and with it thrown away: the same connection', async () => {
+      it('Fast Refresh, with the state kept and with it thrown away: the same connection', async () => {
         await send('before')
         await shows('one', 'before')
         expect(await ask('refresh', 'second', 'a')).toBe(true)
@@ -159,7 +159,7 @@ withChromium(() => {
         await ends()
       })
 
-      it('pain 24 unmounted and mounted again at once, in a new root: the same connection', async () => {
+      it('unmounted and mounted again at once, in a new root: the same connection', async () => {
         for (let time = 0; time < 3; time += 1) {
           await ask('unmount')
           await ask('mount', tap.url, `${brokerName}-${count}`, topic)
@@ -265,7 +265,7 @@ require('node:net').connect(1, '127.0.0.1').on('error', () => console.log(JSON.s
 `
 
 describe('the React hooks on a server', () => {
-  it('pain 24 importing and rendering opens no socket and sets no timer; the process ends by itself', async () => {
+  it('importing and rendering opens no socket and sets no timer; the process ends by itself', async () => {
     await requireDist()
     const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-react-'))
     try {

@@ -46,7 +46,7 @@ withChromium(() => {
   }
 
   describe('the simulator, over the broker in the page', () => {
-    it('pain 7 pain 13 300 devices: messages flow, every fault is survived at QoS 1 and 2, and not one request leaves', {
+    it('300 devices: messages flow, every fault is survived at QoS 1 and 2, and not one request leaves', {
       timeout: 60_000,
     }, async () => {
       const [first, second] = [await open(), await open()]

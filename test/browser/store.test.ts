@@ -49,7 +49,7 @@ withChromium(() => {
     expect(said.length).toBeGreaterThan(5)
   }
 
-  describe('H21 levelStore() in a page keeps the contract', () => {
+  describe('levelStore() in a page keeps the contract', () => {
     let page: Page
     beforeAll(async () => {
       page = (await open()).page
@@ -62,7 +62,7 @@ withChromium(() => {
     })
   })
 
-  describe('fault 38 T29 two tabs', () => {
+  describe('two tabs', () => {
     it('the second gets ERR_STORE_LOCKED, or waits until the first closes the store, or gives up', async () => {
       const [{ page: first }, { page: second }] = [await open(), await open()]
       expect(await call(first, 'open', 'shared')).toBe('open')
@@ -128,7 +128,7 @@ withChromium(() => {
     }
   })
 
-  it('fault 32 H18 a quota that is reached: rejects with the cause, nothing of the batch is stored, and deleting makes room', {
+  it('a quota that is reached: rejects with the cause, nothing of the batch is stored, and deleting makes room', {
     timeout: 60_000,
   }, async () => {
     // An origin of its own: the browser remembers for a while how much room one had.
@@ -166,7 +166,7 @@ withChromium(() => {
     expect(await call(first, 'close', 'deleted')).toBe('closed')
   })
 
-  it('fault 60 a database of a later version is refused, and left as it is', async () => {
+  it('a database of a later version is refused, and left as it is', async () => {
     const { page } = await open()
     expect(await call(page, 'later', 'later')).toBe('there')
     expect(await call(page, 'open', 'later')).toMatchObject({ code: 'ERR_STORE', cause: 'VersionError' })
@@ -174,7 +174,7 @@ withChromium(() => {
     expect(await call(page, 'open', 'later', { lock: 'wait' })).toMatchObject({ code: 'ERR_STORE', cause: 'VersionError' })
   })
 
-  it('T29 H17 what somebody else put into the database is damaged, put aside, and stops nothing', async () => {
+  it('what somebody else put into the database is damaged, put aside, and stops nothing', async () => {
     const { page } = await open()
     await call(page, 'open', 'tampered')
     const values = [7, 'text', null, { a: 1 }, [1, 2]]

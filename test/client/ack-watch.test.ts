@@ -4,7 +4,7 @@ import { accepting, agreeable, connected } from './harness.js'
 
 const ignored = (): undefined => undefined
 
-it('T12 `stalled` after ten seconds without a single acknowledgement, once', async () => {
+it('`stalled` after ten seconds without a single acknowledgement, once', async () => {
   const world = await connected({ keepAlive: false }, accepting())
   world.client.publish('a', '1', { qos: 1 }).catch(ignored)
   world.client.publish('a', '2', { qos: 2 }).catch(ignored)
@@ -17,7 +17,7 @@ it('T12 `stalled` after ten seconds without a single acknowledgement, once', asy
   expect(world.client.state).toBe('connected')
 })
 
-it('T12 progress begins it anew, also progress of another message', async () => {
+it('progress begins it anew, also progress of another message', async () => {
   const world = await connected({ keepAlive: false }, accepting())
   for (const text of ['1', '2', '3']) world.client.publish('a', text, { qos: 1 }).catch(ignored)
   await world.clock.advance(9_000)
@@ -31,7 +31,7 @@ it('T12 progress begins it anew, also progress of another message', async () => 
   expect(world.seen('stalled')).toMatchObject([{ inFlight: 2 }, { inFlight: 1 }])
 })
 
-it('T12 nothing is told, and no timer left, when all is acknowledged', async () => {
+it('nothing is told, and no timer left, when all is acknowledged', async () => {
   const world = await connected({ keepAlive: false }, agreeable)
   const before = world.clock.pending
   for (const qos of [1, 2] as const) await Promise.all([world.client.publish('a', 'x', { qos }), world.settle()])
@@ -40,7 +40,7 @@ it('T12 nothing is told, and no timer left, when all is acknowledged', async () 
   expect(world.seen('stalled')).toEqual([])
 })
 
-it('T12 a connection that is lost ends the watch; what goes on after the next CONNACK is watched again', async () => {
+it('a connection that is lost ends the watch; what goes on after the next CONNACK is watched again', async () => {
   const world = await connected({ keepAlive: false, cleanStart: false, clientId: 'c', reconnect: {} }, accepting({}, true))
   world.client.publish('a', '1', { qos: 1 }).catch(ignored)
   await world.clock.advance(5_000)
@@ -54,7 +54,7 @@ it('T12 a connection that is lost ends the watch; what goes on after the next CO
   expect(world.seen('stalled')).toMatchObject([{ direction: 'out', inFlight: 1 }])
 })
 
-it('T28 a keep-alive of one second is taken, and worth a line in the log', async () => {
+it('a keep-alive of one second is taken, and worth a line in the log', async () => {
   const lines: string[] = []
   const logger = { warn: (line: string) => void lines.push(line) }
   await connected({ logger }, accepting({ serverKeepAlive: 1 }))

@@ -22,7 +22,7 @@ const message = (id: number, qos: 0 | 1 = 1): PacketInput =>
   }) as PacketInput
 
 for (const delivery of ['chunk', 'buffer'] as const)
-  test(`M20 what comes in one segment with CONNACK is not lost while success() takes its time (${delivery})`, async () => {
+  test(`what comes in one segment with CONNACK is not lost while success() takes its time (${delivery})`, async () => {
     const { auth } = toy({ success: () => new Promise<void>((resolve) => setTimeout(resolve, 5)) })
     const world = new World({ ...lasting, cleanStart: false, clientId: 'c', auth }, { delivery } as never)
     const seen: string[] = []
@@ -44,7 +44,7 @@ test('a PINGRESP that nobody asked for is no round trip', async () => {
   expect(world.client.stats().pingRoundTrip).toBeUndefined()
 })
 
-test('T26 a challenge after CONNACK is not answered for CONNECT', async () => {
+test('a challenge after CONNACK is not answered for CONNECT', async () => {
   let answer: ((data: string) => void) | undefined
   const { auth } = toy({ continue: () => new Promise<string>((resolve) => (answer = resolve)) })
   const world = new World({ auth: { method: auth.method, start: auth.start, continue: auth.continue } })
@@ -56,7 +56,7 @@ test('T26 a challenge after CONNACK is not answered for CONNECT', async () => {
   expect(world.peer.all('auth')).toHaveLength(0)
 })
 
-test('T26 two challenges at once are not answered side by side', async () => {
+test('two challenges at once are not answered side by side', async () => {
   let running = 0
   let most = 0
   const { auth } = toy({
@@ -77,7 +77,7 @@ test('T26 two challenges at once are not answered side by side', async () => {
   world.client.destroy()
 })
 
-test('M20 a packet that is cut in the middle behind CONNACK', async () => {
+test('a packet that is cut in the middle behind CONNACK', async () => {
   const { auth } = toy({ success: () => new Promise<void>((resolve) => setTimeout(resolve, 5)) })
   const rig = new Rig(
     { auth, cleanStart: false, clientId: 'c' },

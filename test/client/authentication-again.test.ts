@@ -22,7 +22,7 @@ function mute(rig: Rig): void {
 }
 
 describe('reauthenticate()', () => {
-  it('M14 AUTH 0x19, 0x18 both ways, 0x00: resolves, on the open connection [MQTT-4.12.1-1]', async () => {
+  it('AUTH 0x19, 0x18 both ways, 0x00: resolves, on the open connection [MQTT-4.12.1-1]', async () => {
     const { rig, calls } = await authenticated({}, 'one')
     const from = rig.peer.received.length
     await Promise.all([rig.client.reauthenticate(), rig.settle()])
@@ -42,7 +42,7 @@ describe('reauthenticate()', () => {
   })
 
   // The row reads it as success; the vector `auth-length-0` as a protocol error, and vectors decide.
-  it('M19 AUTH with Remaining Length 0 names no method: DISCONNECT 0x82 [MQTT-4.12.0-5]', async () => {
+  it('AUTH with Remaining Length 0 names no method: DISCONNECT 0x82 [MQTT-4.12.0-5]', async () => {
     const { rig, calls } = await authenticated()
     mute(rig)
     const renewing = failure(rig.client.reauthenticate())
@@ -109,7 +109,7 @@ describe('reauthenticate()', () => {
     await rig.finish()
   })
 
-  it('T26 M20 fault 20 no answer for 30 s: rejects, and the connection is made anew', async () => {
+  it('no answer for 30 s: rejects, and the connection is made anew', async () => {
     const { rig } = await authenticated()
     mute(rig)
     const renewing = failure(rig.client.reauthenticate())
@@ -125,7 +125,7 @@ describe('reauthenticate()', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('M20 success with another method', async () => {
+  it('success with another method', async () => {
     const { rig } = await authenticated()
     mute(rig)
     const renewing = failure(rig.client.reauthenticate())
@@ -137,7 +137,7 @@ describe('reauthenticate()', () => {
     await rig.finish()
   })
 
-  it('M20 a challenge with another method', async () => {
+  it('a challenge with another method', async () => {
     const { rig, calls } = await authenticated()
     mute(rig)
     const renewing = failure(rig.client.reauthenticate())
@@ -150,7 +150,7 @@ describe('reauthenticate()', () => {
     await rig.finish()
   })
 
-  it.each(['start', 'continue', 'success'] as const)('M15 %s that throws ends the connection without a further byte', async (name) => {
+  it.each(['start', 'continue', 'success'] as const)('%s that throws ends the connection without a further byte', async (name) => {
     const cause = new Error('no ticket')
     let broken = false
     const { auth } = toy()
@@ -171,7 +171,7 @@ describe('reauthenticate()', () => {
     await rig.finish()
   })
 
-  it('pain 6 rejects when the connection is lost, when the server says no, and when the client ends', async () => {
+  it('rejects when the connection is lost, when the server says no, and when the client ends', async () => {
     for (const [end, code] of [
       ['cut', 'ERR_CONNECTION_LOST'],
       ['goodbye', 'ERR_SERVER_DISCONNECT'],
@@ -241,7 +241,7 @@ describe('reauthenticate()', () => {
 })
 
 describe('re-authentication that the server begins', () => {
-  it('M14 is answered, on the open connection, as one', async () => {
+  it('is answered, on the open connection, as one', async () => {
     const { rig, calls } = await authenticated()
     mute(rig)
     rig.peer.send({ type: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'toy', authenticationData: bytes('who?') } })
@@ -258,7 +258,7 @@ describe('re-authentication that the server begins', () => {
     await rig.finish()
   })
 
-  it('T26 success that nobody asked for is a protocol error', async () => {
+  it('success that nobody asked for is a protocol error', async () => {
     const { rig } = await authenticated()
     rig.peer.send(satisfied)
     await rig.settle()
@@ -266,7 +266,7 @@ describe('re-authentication that the server begins', () => {
     await rig.finish()
   })
 
-  it('T26 no more than 16 rounds', async () => {
+  it('no more than 16 rounds', async () => {
     const { rig, calls } = await authenticated()
     rig.peer.answer = (packet) =>
       packet.type === 'auth' ? { type: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'toy' } } : agreeable(packet)
@@ -277,7 +277,7 @@ describe('re-authentication that the server begins', () => {
     await rig.finish()
   })
 
-  it('T26 one that it never ends is given up after 30 s', async () => {
+  it('one that it never ends is given up after 30 s', async () => {
     const { rig } = await authenticated()
     mute(rig)
     rig.peer.send({ type: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'toy' } })

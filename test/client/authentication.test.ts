@@ -11,7 +11,7 @@ async function refused(rig: Rig): Promise<Awaited<ReturnType<typeof failure>>> {
 }
 
 describe('an exchange', () => {
-  it('M14 CONNECT, AUTH 0x18 both ways, CONNACK: in order, data exact [MQTT-4.12.0-2] [MQTT-4.12.0-3]', async () => {
+  it('CONNECT, AUTH 0x18 both ways, CONNACK: in order, data exact [MQTT-4.12.0-2] [MQTT-4.12.0-3]', async () => {
     const { auth, calls } = toy()
     const rig = await new Rig({ auth }, { behave: () => asking('one', 'two') }).up()
     const { received } = rig.peer
@@ -31,7 +31,7 @@ describe('an exchange', () => {
     await rig.finish()
   })
 
-  it('M14 the bytes as they are on the wire', async () => {
+  it('the bytes as they are on the wire', async () => {
     const { auth } = toy()
     const rig = await new Rig({ auth }, { behave: () => asking('1') }).up()
     const all = Buffer.from(rig.peer.bytes).toString('hex')
@@ -42,7 +42,7 @@ describe('an exchange', () => {
     await rig.finish()
   })
 
-  it('M14 without a round: CONNACK may follow CONNECT at once; success is optional', async () => {
+  it('without a round: CONNACK may follow CONNECT at once; success is optional', async () => {
     const { auth, calls } = toy({ success: undefined })
     const rig = await new Rig({ auth }, { behave: () => asking() }).up()
     expect(calls.map(({ name }) => name)).toEqual(['start'])
@@ -58,7 +58,7 @@ describe('an exchange', () => {
     ['nothing', undefined, undefined],
     ['a promise', Promise.resolve('late'), 'late'],
     ['no bytes', new Uint8Array(0), ''],
-  ])('M14 data as %s', async (_name, given, onWire) => {
+  ])('data as %s', async (_name, given, onWire) => {
     const { auth } = toy({ start: () => given as string, continue: () => given as string })
     const rig = await new Rig({ auth }, { behave: () => asking('x') }).up()
     expect(text(rig.peer.last('connect').properties.authenticationData)).toBe(onWire)
@@ -86,7 +86,7 @@ describe('an exchange', () => {
     await rig.finish()
   })
 
-  it('M14 G01 every connection has an exchange of its own, with the number of the attempt', async () => {
+  it('every connection has an exchange of its own, with the number of the attempt', async () => {
     const { auth, calls } = toy()
     const rig = await new Rig({ auth }, { behave: () => asking('q') }).up()
     rig.behave = (_host, dial) => (dial === 2 ? refusing(0x88) : asking('q'))
@@ -151,7 +151,7 @@ describe('a mechanism that fails', () => {
   it.each([
     ['throws', boom],
     ['rejects', late],
-  ])('M15 start %s: not a byte leaves', async (_name, start) => {
+  ])('start %s: not a byte leaves', async (_name, start) => {
     const rig = new Rig({ auth: toy({ start }).auth }, { behave: () => asking() })
     expect(await refused(rig)).toMatchObject({ code: 'ERR_AUTH_FAILED', cause })
     expect(rig.peers.flatMap((peer) => peer.bytes)).toEqual([])
@@ -162,7 +162,7 @@ describe('a mechanism that fails', () => {
   it.each([
     ['throws', boom],
     ['rejects', late],
-  ])('M15 continue %s: the socket is closed without a further byte', async (_name, proceed) => {
+  ])('continue %s: the socket is closed without a further byte', async (_name, proceed) => {
     const rig = new Rig({ auth: toy({ continue: proceed }).auth }, { behave: () => asking('one') })
     expect(await refused(rig)).toMatchObject({ code: 'ERR_AUTH_FAILED', cause })
     expect(rig.peer.received.map(({ type }) => type)).toEqual(['connect'])
@@ -173,7 +173,7 @@ describe('a mechanism that fails', () => {
   it.each([
     ['throws', boom],
     ['rejects', late],
-  ])('M15 T26 success %s (the server is not who it says): no connect, the socket is closed', async (_name, success) => {
+  ])('success %s (the server is not who it says): no connect, the socket is closed', async (_name, success) => {
     const rig = new Rig({ auth: toy({ success }).auth }, { behave: () => asking() })
     expect(await refused(rig)).toMatchObject({ code: 'ERR_AUTH_FAILED', cause })
     expect(rig.seen('connect')).toEqual([])
@@ -182,7 +182,7 @@ describe('a mechanism that fails', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it.each([5, true, {}, null, Promise.resolve(5)])('M15 what is no data (%s) fails the exchange', async (given) => {
+  it.each([5, true, {}, null, Promise.resolve(5)])('what is no data (%s) fails the exchange', async (given) => {
     for (const name of ['start', 'continue'] as const) {
       const rig = new Rig({ auth: toy({ [name]: () => given }).auth }, { behave: () => asking('one') })
       expect((await refused(rig)).code).toBe('ERR_AUTH_FAILED')
@@ -191,7 +191,7 @@ describe('a mechanism that fails', () => {
     }
   })
 
-  it('M15 A26 one that never answers: connectTimeout, signal aborted, nothing left', async () => {
+  it('one that never answers: connectTimeout, signal aborted, nothing left', async () => {
     for (const name of ['start', 'continue', 'success'] as const) {
       const signals: AbortSignal[] = []
       const auth = toy({
@@ -210,7 +210,7 @@ describe('a mechanism that fails', () => {
     }
   })
 
-  it('M15 after a loss it fails that attempt only', async () => {
+  it('after a loss it fails that attempt only', async () => {
     let broken = false
     const rig = await new Rig({ auth: toy({ start: () => (broken ? boom() : 'x') }).auth }, { behave: () => asking() }).up()
     broken = true
@@ -247,14 +247,14 @@ describe('a mechanism that fails', () => {
 })
 
 describe('a server that does not keep to it', () => {
-  it('M17 AUTH when no method was given: before CONNACK the connection just ends', async () => {
+  it('AUTH when no method was given: before CONNACK the connection just ends', async () => {
     const rig = new Rig({}, { behave: () => (packet) => (packet.type === 'connect' ? challenge('one') : undefined) })
     expect(await refused(rig)).toMatchObject({ reasonCode: 0x82, fault: 'remote' })
     expect(rig.peer.received.map(({ type }) => type)).toEqual(['connect'])
     expect(rig.open).toBe(0)
   })
 
-  it('M17 AUTH when no method was given: after CONNACK DISCONNECT 0x82', async () => {
+  it('AUTH when no method was given: after CONNACK DISCONNECT 0x82', async () => {
     const rig = await new Rig().up()
     rig.peer.send({ type: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'toy' } })
     await rig.settle()
@@ -263,7 +263,7 @@ describe('a server that does not keep to it', () => {
     await rig.finish()
   })
 
-  it('M17 AUTH on 3.1.1 ends the connection', async () => {
+  it('AUTH on 3.1.1 ends the connection', async () => {
     const rig = new Rig({ protocolVersion: 4, reconnect: false }, { version: 4 })
     await rig.up()
     rig.peer.sendBytes('f0 00')
@@ -273,13 +273,13 @@ describe('a server that does not keep to it', () => {
     expect(rig.peer.ended).toBeDefined()
   })
 
-  it('M20 T26 AUTH with another method [MQTT-4.12.0-5]', async () => {
+  it('AUTH with another method [MQTT-4.12.0-5]', async () => {
     const rig = new Rig({ auth: toy().auth }, { behave: () => (packet) => (packet.type === 'connect' ? challenge('one', 'plain') : undefined) })
     expect(await refused(rig)).toMatchObject({ code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82 })
     expect(rig.peer.all('auth')).toEqual([])
   })
 
-  it('M20 T26 AUTH 0x18 without a method', async () => {
+  it('AUTH 0x18 without a method', async () => {
     const rig = new Rig({ auth: toy().auth }, { behave: () => () => undefined })
     const error = failure(rig.client.connect())
     await rig.settle()
@@ -292,7 +292,7 @@ describe('a server that does not keep to it', () => {
   it.each([
     ['another method', { authenticationMethod: 'plain' }],
     ['no method', {}],
-  ])('M20 T26 CONNACK with %s: no downgrade, DISCONNECT 0x82 [MQTT-4.12.0-5]', async (_name, properties) => {
+  ])('CONNACK with %s: no downgrade, DISCONNECT 0x82 [MQTT-4.12.0-5]', async (_name, properties) => {
     const { auth, calls } = toy()
     const rig = new Rig({ auth }, { behave: () => (packet) => (packet.type === 'connect' ? { ...accepted, properties } : undefined) })
     expect(await refused(rig)).toMatchObject({ code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82 })
@@ -301,7 +301,7 @@ describe('a server that does not keep to it', () => {
     expect(rig.seen('connect')).toEqual([])
   })
 
-  it('T26 no more than 16 rounds', async () => {
+  it('no more than 16 rounds', async () => {
     const { auth, calls } = toy()
     const rig = new Rig(
       { auth },
@@ -312,7 +312,7 @@ describe('a server that does not keep to it', () => {
     expect(rig.open).toBe(0)
   })
 
-  it('T26 a flood of AUTH in one write: as many answers as are allowed, at most', async () => {
+  it('a flood of AUTH in one write: as many answers as are allowed, at most', async () => {
     const { auth, calls } = toy()
     const rig = new Rig({ auth }, { behave: () => () => undefined })
     const error = failure(rig.client.connect())
@@ -324,7 +324,7 @@ describe('a server that does not keep to it', () => {
     expect(rig.open).toBe(0)
   })
 
-  it.each([0x00, 0x19, 0x87])('T26 AUTH %s instead of a challenge', async (reasonCode) => {
+  it.each([0x00, 0x19, 0x87])('AUTH %s instead of a challenge', async (reasonCode) => {
     const rig = new Rig({ auth: toy().auth }, { behave: () => () => undefined })
     const error = failure(rig.client.connect())
     await rig.settle()
@@ -335,7 +335,7 @@ describe('a server that does not keep to it', () => {
     expect(rig.open).toBe(0)
   })
 
-  it('G13 0x8C Bad authentication method is the end for this server', async () => {
+  it('0x8C Bad authentication method is the end for this server', async () => {
     const rig = new Rig({ auth: toy().auth, firstConnect: 'wait' }, { hosts: ['a', 'b'] })
     rig.behave = (host) => (host === 'a' ? refusing(0x8c) : asking())
     await rig.up()
@@ -343,7 +343,7 @@ describe('a server that does not keep to it', () => {
     await rig.finish()
   })
 
-  it('T26 with protocolVersion auto a server cannot talk us out of it: never a CONNECT without the method', async () => {
+  it('with protocolVersion auto a server cannot talk us out of it: never a CONNECT without the method', async () => {
     const rig = new Rig({ auth: toy().auth, protocolVersion: 'auto', firstConnect: 'wait' })
     rig.behave = () => (packet) => {
       if (packet.type !== 'connect') return agreeable(packet)
@@ -363,8 +363,8 @@ const step = (): string => 'x'
 
 describe('the option', () => {
   it.each([
-    ['M18 no method', { start: step, continue: step }],
-    ['M18 a method that is no text', { method: 5, start: step, continue: step }],
+    ['no method', { start: step, continue: step }],
+    ['a method that is no text', { method: 5, start: step, continue: step }],
     ['no start', { method: 'toy', continue: step }],
     ['no continue', { method: 'toy', start: step }],
     ['a success that is no function', { method: 'toy', start: step, continue: step, success: 5 }],
@@ -376,7 +376,7 @@ describe('the option', () => {
   })
 
   it.each(['x'.repeat(65_536), 'a\u0000b', 'a\ud800'])(
-    'M18 a method that no packet can carry is refused, or fails the attempt before a byte',
+    'a method that no packet can carry is refused, or fails the attempt before a byte',
     async (method) => {
       let dials = 0
       try {
@@ -390,14 +390,14 @@ describe('the option', () => {
     },
   )
 
-  it('M17 is for 5.0', () => {
+  it('is for 5.0', () => {
     expect(() => new Rig({ auth: toy().auth, protocolVersion: 4 })).toThrow(
       expect.objectContaining({ code: 'ERR_UNSUPPORTED_OPTION', option: 'auth' }) as Error,
     )
   })
 })
 
-it('T26 pain 6 a mechanism that never answers one challenge answers those of later connections', async () => {
+it('a mechanism that never answers one challenge answers those of later connections', async () => {
   let calls = 0
   const { auth } = toy({ continue: () => (++calls === 1 ? new Promise<string>(() => undefined) : 'x') })
   const rig = new Rig({ auth, firstConnect: 'wait', connectTimeout: 1000, reconnect }, { behave: () => asking('one') })

@@ -12,19 +12,19 @@ function seeded(seed: number): () => number {
 const attempts = Array.from({ length: 12 }, (_, index) => index + 1)
 
 describe('exponential', () => {
-  it('G02 without jitter: the series, exactly, up to the cap', () => {
+  it('without jitter: the series, exactly, up to the cap', () => {
     const backoff = exponential({ jitter: 'none' })
     expect(attempts.map((attempt) => backoff(attempt, undefined))).toEqual([
       1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000, 30_000, 30_000, 30_000, 30_000,
     ])
   })
 
-  it('G02 from its own min to its own max', () => {
+  it('from its own min to its own max', () => {
     const backoff = exponential({ min: 50, max: 500, jitter: 'none' })
     expect(attempts.slice(0, 6).map((attempt) => backoff(attempt, undefined))).toEqual([50, 100, 200, 400, 500, 500])
   })
 
-  it('G02 stays at the cap for ever: no overflow, no NaN', () => {
+  it('stays at the cap for ever: no overflow, no NaN', () => {
     for (const jitter of ['none', 'full'] as const) {
       const backoff = exponential({ jitter })
       for (const attempt of [100, 1024, 5000, 1e9, Number.MAX_SAFE_INTEGER]) {
@@ -35,7 +35,7 @@ describe('exponential', () => {
     }
   })
 
-  it('G03 with jitter: never below min, never above the window of its step', () => {
+  it('with jitter: never below min, never above the window of its step', () => {
     const backoff = exponential()
     for (let seed = 1; seed <= 200; seed++) {
       const random = seeded(seed)
@@ -47,7 +47,7 @@ describe('exponential', () => {
     }
   })
 
-  it('G03 full jitter uses the whole window, evenly', () => {
+  it('full jitter uses the whole window, evenly', () => {
     const backoff = exponential()
     const random = seeded(7)
     const delays = Array.from({ length: 5000 }, () => backoff(8, undefined, random))
@@ -56,14 +56,14 @@ describe('exponential', () => {
     expect(Math.max(...buckets)).toBeLessThan(250)
   })
 
-  it('G03 pain 1 the very first delay is spread too', () => {
+  it('the very first delay is spread too', () => {
     const backoff = exponential()
     const random = seeded(3)
     const delays = new Set(Array.from({ length: 100 }, () => Math.round(backoff(1, undefined, random))))
     expect(delays.size).toBeGreaterThan(80)
   })
 
-  it('G03 the same seed gives the same delays; another one others', () => {
+  it('the same seed gives the same delays; another one others', () => {
     const series = (seed: number): number[] => {
       const random = seeded(seed)
       return attempts.map((attempt) => exponential()(attempt, undefined, random))
@@ -72,7 +72,7 @@ describe('exponential', () => {
     expect(series(1)).not.toEqual(series(2))
   })
 
-  it('G03 called by hand it needs no source of randomness', () => {
+  it('called by hand it needs no source of randomness', () => {
     const delay = exponential()(1, undefined)
     expect(delay).toBeGreaterThanOrEqual(1000)
     expect(delay).toBeLessThanOrEqual(2000)

@@ -66,7 +66,7 @@ describe('one write per flush', () => {
 })
 
 describe('large payloads', () => {
-  it.each([0, 1, 2] as const)('D33 QoS %i: 1 MB leaves at once, in slices that are not the memory of the caller, intact', async (qos) => {
+  it.each([0, 1, 2] as const)('QoS %i: 1 MB leaves at once, in slices that are not the memory of the caller, intact', async (qos) => {
     const world = await stubbed()
     const payload = pattern(1_048_576)
     world.client.publish('t', payload, { qos })
@@ -90,7 +90,7 @@ describe('large payloads', () => {
     expect(large.value).toMatchObject({ reasonCode: 0, packetId: undefined })
   })
 
-  it('D34 nothing comes between head and payload: acknowledgements of the same turn', async () => {
+  it('nothing comes between head and payload: acknowledgements of the same turn', async () => {
     const world = await stubbed()
     const subscription = world.client.subscription('s', { qos: 1, ack: 'manual' })
     await world.settle()
@@ -107,7 +107,7 @@ describe('large payloads', () => {
     ).toBe(0)
   })
 
-  it('D34 nothing comes between head and payload: PUBREL of the read that gave the quota', async () => {
+  it('nothing comes between head and payload: PUBREL of the read that gave the quota', async () => {
     const world = await stubbed({}, { receiveMaximum: 2 })
     world.client.publish('t', 'a', { qos: 2 })
     world.client.publish('t', 'b', { qos: 1 })
@@ -117,7 +117,7 @@ describe('large payloads', () => {
     expect(world.stub.packets.map((packet) => packet.type).sort()).toEqual(['publish', 'publish', 'publish', 'pubrel'])
   })
 
-  it('D34 every packet is whole when the stream takes one byte at a time', async () => {
+  it('every packet is whole when the stream takes one byte at a time', async () => {
     const world = await connected({}, accepting(), { split: 1 })
     world.client.publish('a', 'x', { qos: 2 })
     world.client.publish('b', pattern(33_000), { qos: 1 })
@@ -152,7 +152,7 @@ describe('a transport that takes no more', () => {
     expect([all[0]?.state, all[3]?.state]).toEqual(['fulfilled', 'fulfilled'])
   })
 
-  it('F16 acknowledgements, PUBREL and DISCONNECT go past the user data that waits', async () => {
+  it('acknowledgements, PUBREL and DISCONNECT go past the user data that waits', async () => {
     const world = await stubbed()
     const exchange = watched(world.client.publish('t', 'a', { qos: 2 }))
     const subscription = world.client.subscription('s', { qos: 1, ack: 'manual' })
@@ -177,14 +177,14 @@ describe('a transport that takes no more', () => {
     expect(waiting.error).toMatchObject({ code: 'ERR_CLOSED', outcome: 'not-sent' })
   })
 
-  it('F16 PINGREQ goes past the user data that waits', async () => {
+  it('PINGREQ goes past the user data that waits', async () => {
     const world = await blocked({ keepAlive: 10, pingTimeout: 5000 })
     world.client.publish('t', 'waits', { qos: 1 })
     await world.clock.advance(10_000)
     expect(world.stub.packets).toEqual([{ type: 'pingreq' }])
   })
 
-  it('B11 a peer that stops reading loses the connection one keep-alive and one ping timeout later, even if it still sends', async () => {
+  it('a peer that stops reading loses the connection one keep-alive and one ping timeout later, even if it still sends', async () => {
     const world = await blocked({ keepAlive: 10, pingTimeout: 5000 })
     const waits = watched(world.client.publish('t', 'waits', { qos: 1 }))
     const zero = watched(world.client.publish('t', 'waits'))
@@ -204,7 +204,7 @@ describe('a transport that takes no more', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it('B11 a transport that drains now and then stays', async () => {
+  it('a transport that drains now and then stays', async () => {
     const world = await blocked({ keepAlive: 10, pingTimeout: 5000 })
     for (let round = 0; round < 5; round++) {
       await world.clock.advance(9000)
@@ -354,7 +354,7 @@ describe('writable and flush', () => {
     expect(late.state).toBe('rejected')
   })
 
-  it('B01 B05 flush() on an idle link is no sign of life of ours: PINGREQ is still sent on time', async () => {
+  it('flush() on an idle link is no sign of life of ours: PINGREQ is still sent on time', async () => {
     const world = await stubbed({ keepAlive: 10 })
     for (let second = 0; second < 11; second++) {
       await world.clock.advance(1000)

@@ -1,4 +1,4 @@
-/** After a close for budget (0x97) the next CONNECT asks for less, so that a backlog cannot come back in one piece (fine print 8). */
+/** After a close for budget (0x97) the next CONNECT asks for less, so that a backlog cannot come back in one piece. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import { comeBack, lose, steady, willing } from './across.js'
@@ -91,7 +91,7 @@ describe('the budget over several connections', () => {
     },
   )
 
-  it('messages in hand are not delivered again after it (fine print 3)', async () => {
+  it('messages in hand are not delivered again after it', async () => {
     const world = await steady({ memoryBudget: 20_000, maximumPacketSize: 4000, receiveMaximum: 8 }, willing(false))
     const subscription = await subscribe(world, 't', { qos: 1 })
     await flood(world)

@@ -22,7 +22,7 @@ async function connectBytes(options: ClientOptions): Promise<number[]> {
   return bytes.slice(2)
 }
 
-it('A01 A16 connects and says goodbye [MQTT-3.1.0-1] [MQTT-3.1.0-2]', async () => {
+it('connects and says goodbye [MQTT-3.1.0-1] [MQTT-3.1.0-2]', async () => {
   const world = await connected({ clientId: 'a' }, agreeable)
   expect(world.client.state).toBe('connected')
   const done = world.client.disconnect()
@@ -35,7 +35,7 @@ it('A01 A16 connects and says goodbye [MQTT-3.1.0-1] [MQTT-3.1.0-2]', async () =
   expect(world.clock.pending).toBe(0)
 })
 
-it('A01 the CONNECT of a client without options, byte by byte; the end of its session with DISCONNECT', async () => {
+it('the CONNECT of a client without options, byte by byte; the end of its session with DISCONNECT', async () => {
   const world = await connected({ clientId: 'a' })
   expect(world.peer.bytes.slice(2)).toEqual([...prelude, 0x02, 0, 30, ...defaults, ...field('a')])
   const sent = world.peer.bytes.length
@@ -44,11 +44,11 @@ it('A01 the CONNECT of a client without options, byte by byte; the end of its se
   expect(world.peer.bytes.slice(sent)).toEqual([0xe0, 7, 0, 5, 0x11, 0, 0, 0, 0])
 })
 
-it('A01 A16 no client id: an empty one is sent', async () => {
+it('no client id: an empty one is sent', async () => {
   expect(await connectBytes({})).toEqual([...prelude, 0x02, 0, 30, ...defaults, 0, 0])
 })
 
-it('A02 limits of ours are in CONNECT', async () => {
+it('limits of ours are in CONNECT', async () => {
   const world = await connected({
     receiveMaximum: 7,
     maximumPacketSize: 4096,
@@ -81,7 +81,7 @@ it('A02 limits of ours are in CONNECT', async () => {
   })
 })
 
-it('A02 values that are the default of the standard are not sent', async () => {
+it('values that are the default of the standard are not sent', async () => {
   const bytes = await connectBytes({
     clientId: 'a',
     sessionExpiryInterval: 0,
@@ -93,13 +93,13 @@ it('A02 values that are the default of the standard are not sent', async () => {
   expect(bytes).toEqual([...prelude, 0x02, 0, 0, 5, 0x27, 0, 0x10, 0, 0, ...field('a')])
 })
 
-it('A03 cleanStart false clears the flag [MQTT-3.1.2-4]', async () => {
+it('cleanStart false clears the flag [MQTT-3.1.2-4]', async () => {
   const world = await connected({ clientId: 'a', cleanStart: false }, accepting({}, true))
   expect(world.peer.last('connect').cleanStart).toBe(false)
   expect(world.client.negotiated?.sessionPresent).toBe(true)
 })
 
-it('A04 user name and password, punctuation and beyond ASCII, exact', async () => {
+it('user name and password, punctuation and beyond ASCII, exact', async () => {
   const [username, password] = ['jörg; "€" 𝄞', 'p:@/?#ü']
   expect(await connectBytes({ clientId: 'a', username, password })).toEqual([
     ...prelude,
@@ -113,7 +113,7 @@ it('A04 user name and password, punctuation and beyond ASCII, exact', async () =
   ])
 })
 
-it('A04 a password of bytes is sent as it is, and read once', async () => {
+it('a password of bytes is sent as it is, and read once', async () => {
   const password = Uint8Array.of(0, 255, 128)
   const world = new World({ password })
   password.fill(9)
@@ -122,7 +122,7 @@ it('A04 a password of bytes is sent as it is, and read once', async () => {
   expect([...(world.peer.last('connect').password ?? [])]).toEqual([0, 255, 128])
 })
 
-it('A06 an empty password is a password', async () => {
+it('an empty password is a password', async () => {
   expect(await connectBytes({ clientId: 'a', username: 'u', password: '' })).toEqual([
     ...prelude,
     0xc2,
@@ -136,11 +136,11 @@ it('A06 an empty password is a password', async () => {
   ])
 })
 
-it('A07 a password without user name is sent', async () => {
+it('a password without user name is sent', async () => {
   expect(await connectBytes({ clientId: 'a', password: 'p' })).toEqual([...prelude, 0x42, 0, 30, ...defaults, ...field('a'), ...field('p')])
 })
 
-it('A08 will with QoS 1 and retain', async () => {
+it('will with QoS 1 and retain', async () => {
   const will = { topic: 'w/t', payload: 'gone', qos: 1, retain: true } as const
   expect(await connectBytes({ clientId: 'a', will })).toEqual([
     ...prelude,
@@ -155,7 +155,7 @@ it('A08 will with QoS 1 and retain', async () => {
   ])
 })
 
-it('A09 order of the fields: id, will, user name, password [MQTT-3.1.3-1]', async () => {
+it('order of the fields: id, will, user name, password [MQTT-3.1.3-1]', async () => {
   const will = { topic: 'w', qos: 2 } as const
   expect(await connectBytes({ clientId: 'a', will, username: 'u', password: 'p' })).toEqual([
     ...prelude,
@@ -173,7 +173,7 @@ it('A09 order of the fields: id, will, user name, password [MQTT-3.1.3-1]', asyn
   ])
 })
 
-it('A10 properties of the will stand before its topic', async () => {
+it('properties of the will stand before its topic', async () => {
   const will = {
     topic: 'w',
     payload: Uint8Array.of(1),
@@ -197,12 +197,12 @@ it('A10 properties of the will stand before its topic', async () => {
   expect(world.peer.bytes.join()).toContain([0x18, 0, 0, 0, 5].join())
 })
 
-it('A11 a will that is left out leaves no trace', async () => {
+it('a will that is left out leaves no trace', async () => {
   const bytes = await connectBytes({ clientId: 'a', will: undefined })
   expect(bytes[7]).toBe(0x02)
 })
 
-it('A26 T05 fault 20 gives up without CONNACK, at the deadline and not before', async () => {
+it('gives up without CONNACK, at the deadline and not before', async () => {
   const world = new World({ connectTimeout: 3000 })
   const connecting = failure(world.client.connect())
   await world.clock.advance(2999)
@@ -215,7 +215,7 @@ it('A26 T05 fault 20 gives up without CONNACK, at the deadline and not before', 
   expect(world.clock.pending).toBe(0)
 })
 
-it('T05 connectTimeout bounds a dial that never opens; a stream that opens too late is destroyed', async () => {
+it('connectTimeout bounds a dial that never opens; a stream that opens too late is destroyed', async () => {
   let signal: AbortSignal | undefined
   let open: () => void = () => undefined
   const world = new World({}, {}, 1, (_index, make, given) => {
@@ -237,7 +237,7 @@ it('T05 connectTimeout bounds a dial that never opens; a stream that opens too l
   expect(world.clock.pending).toBe(0)
 })
 
-it('T05 connectTimeout bounds credentials() that never answer', async () => {
+it('connectTimeout bounds credentials() that never answer', async () => {
   let signal: AbortSignal | undefined
   const world = new World({
     credentials: (context) => {
@@ -253,7 +253,7 @@ it('T05 connectTimeout bounds credentials() that never answer', async () => {
   expect(world.clock.pending).toBe(0)
 })
 
-it('T05 a CONNACK that drips does not move the deadline', async () => {
+it('a CONNACK that drips does not move the deadline', async () => {
   const world = new World()
   const connecting = failure(world.client.connect())
   await world.settle()
@@ -266,12 +266,12 @@ it('T05 a CONNACK that drips does not move the deadline', async () => {
   expect(await connecting).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
 })
 
-it('A37 CONNACK in single bytes', async () => {
+it('CONNACK in single bytes', async () => {
   const world = await connected({}, accepting({ serverKeepAlive: 9, reasonString: 'welcome' }), { split: 1 })
   expect(world.client.negotiated).toMatchObject({ keepAlive: 9, reasonString: 'welcome' })
 })
 
-it('A29 the stream ends before CONNACK, in order or not', async () => {
+it('the stream ends before CONNACK, in order or not', async () => {
   for (const how of ['end', 'cut'] as const) {
     const world = new World()
     const connecting = failure(world.client.connect())
@@ -286,7 +286,7 @@ it('A29 the stream ends before CONNACK, in order or not', async () => {
   }
 })
 
-it('A38 what the platform says is the cause', async () => {
+it('what the platform says is the cause', async () => {
   const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
   const world = new World({}, {}, 1, () => Promise.reject(cause))
   const error = await world.client.connect().catch((thrown: unknown) => thrown)
@@ -296,11 +296,11 @@ it('A38 what the platform says is the cause', async () => {
   expect(world.clock.pending).toBe(0)
 })
 
-it('A38 a port that nobody listens on', async () => {
+it('a port that nobody listens on', async () => {
   await expect(connect(`mqtt://127.0.0.1:${await freePort()}`)).rejects.toMatchObject({ code: 'ERR_CONNECT_FAILED', cause: { code: 'ECONNREFUSED' } })
 })
 
-it('A42 M22 M23 a hundred rounds of connect and close leave nothing behind', async () => {
+it('a hundred rounds of connect and close leave nothing behind', async () => {
   const controller = new AbortController()
   let listening = 0
   const { signal } = controller

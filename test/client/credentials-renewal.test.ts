@@ -24,7 +24,7 @@ function tokens(rig: () => Rig, lifetime: number | undefined): { options: Client
 }
 
 describe('credentials() before every CONNECT', () => {
-  it('A13 pain 4 after losses and failures too: what was used once is never on the wire again', async () => {
+  it('after losses and failures too: what was used once is never on the wire again', async () => {
     const { options, contexts } = tokens(() => rig, undefined)
     const rig: Rig = new Rig({ ...options, firstConnect: 'wait' })
     rig.behave = (_host, dial) => (dial === 2 ? refusing(0x88) : dial === 3 ? down : agreeable)
@@ -41,7 +41,7 @@ describe('credentials() before every CONNECT', () => {
     await rig.finish()
   })
 
-  it.each(['mqtt', 'mqtts', 'ws', 'wss', 'unix'])('A13 pain 4 awaited before each of three attempts on %s', async (scheme) => {
+  it.each(['mqtt', 'mqtts', 'ws', 'wss', 'unix'])('awaited before each of three attempts on %s', async (scheme) => {
     const clock = new VirtualClock()
     const log: string[] = []
     let dials = 0
@@ -74,7 +74,7 @@ describe('credentials() before every CONNECT', () => {
     client.destroy()
   })
 
-  it('O16 fault 44 a throw fails that attempt only: connecterror, back-off, no storm', async () => {
+  it('a throw fails that attempt only: connecterror, back-off, no storm', async () => {
     let healthy = true
     const cause = new Error('vault is sealed')
     const rig = await new Rig({
@@ -98,7 +98,7 @@ describe('credentials() before every CONNECT', () => {
     await rig.finish()
   })
 
-  it('fault 44 slow ones count against connectTimeout, and their signal aborts', async () => {
+  it('slow ones count against connectTimeout, and their signal aborts', async () => {
     let slow = false
     let aborted = 0
     const rig = await new Rig({
@@ -121,7 +121,7 @@ describe('credentials() before every CONNECT', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('fault 43 an url and what CONNECT says may change with each attempt', async () => {
+  it('an url and what CONNECT says may change with each attempt', async () => {
     const rig = new Rig({
       keepAlive: 30,
       receiveMaximum: 7,
@@ -153,8 +153,8 @@ describe('credentials() before every CONNECT', () => {
   })
 })
 
-describe('G18 fault 44 expiresAt without enhanced authentication', () => {
-  it('G18 a session-keeping reconnect, refreshBefore ahead, in order', async () => {
+describe('expiresAt without enhanced authentication', () => {
+  it('a session-keeping reconnect, refreshBefore ahead, in order', async () => {
     const { options } = tokens(() => rig, 10 * minute)
     const rig: Rig = new Rig({ ...options, clientId: 'c', cleanStart: false })
     await rig.up()
@@ -175,7 +175,7 @@ describe('G18 fault 44 expiresAt without enhanced authentication', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('G18 again and again, each time before the token in use runs out', async () => {
+  it('again and again, each time before the token in use runs out', async () => {
     const { options } = tokens(() => rig, 5 * minute)
     const rig: Rig = new Rig({ ...options, clientId: 'c', cleanStart: false, refreshBefore: 2 * minute })
     rig.behave = (_host, dial) => welcoming({}, dial > 1)
@@ -225,7 +225,7 @@ describe('G18 fault 44 expiresAt without enhanced authentication', () => {
     ['has run out', -10 * minute],
     ['runs out now', 0],
     ['runs out in a blink', 5],
-  ])('fault 44 pain 2 a clock that is wrong: what always %s makes no loop', async (_name, lifetime) => {
+  ])('a clock that is wrong: what always %s makes no loop', async (_name, lifetime) => {
     const { options } = tokens(() => rig, lifetime)
     const rig: Rig = new Rig({ ...options, clientId: 'c', cleanStart: false })
     rig.behave = (_host, dial) => welcoming({}, dial > 1)
@@ -236,7 +236,7 @@ describe('G18 fault 44 expiresAt without enhanced authentication', () => {
     await rig.finish()
   })
 
-  it('G18 it shows as what it is: a `disconnect` without a cause and with a reason', async () => {
+  it('it shows as what it is: a `disconnect` without a cause and with a reason', async () => {
     const { options } = tokens(() => rig, 10 * minute)
     const rig: Rig = new Rig({ ...options, stats: true })
     await rig.up()
@@ -248,7 +248,7 @@ describe('G18 fault 44 expiresAt without enhanced authentication', () => {
     await rig.finish()
   })
 
-  it('G18 G09 without reconnecting too: it is no lost connection; one that fails ends the client', async () => {
+  it('without reconnecting too: it is no lost connection; one that fails ends the client', async () => {
     const { options } = tokens(() => rig, 10 * minute)
     const rig: Rig = new Rig({ ...options, reconnect: false })
     await rig.up()
@@ -282,7 +282,7 @@ describe('G18 fault 44 expiresAt without enhanced authentication', () => {
     expect(rig.dials).toHaveLength(1)
   })
 
-  it('fault 44 a server that ends it before we do: fresh credentials, recovered', async () => {
+  it('a server that ends it before we do: fresh credentials, recovered', async () => {
     const { options } = tokens(() => rig, 10 * minute)
     const rig: Rig = new Rig(options)
     await rig.up()
@@ -294,7 +294,7 @@ describe('G18 fault 44 expiresAt without enhanced authentication', () => {
     await rig.finish()
   })
 
-  it('fault 44 G13 a token that the server takes back twice, with a long life in between, is refreshed twice', async () => {
+  it('a token that the server takes back twice, with a long life in between, is refreshed twice', async () => {
     const { options } = tokens(() => rig, undefined)
     const rig: Rig = new Rig(options)
     await rig.up()
@@ -309,7 +309,7 @@ describe('G18 fault 44 expiresAt without enhanced authentication', () => {
     await rig.finish()
   })
 
-  it('fault 44 refresh fails: the queue is kept, and sent when it works', async () => {
+  it('refresh fails: the queue is kept, and sent when it works', async () => {
     let sealed = false
     const rig: Rig = new Rig({
       clientId: 'c',
@@ -333,7 +333,7 @@ describe('G18 fault 44 expiresAt without enhanced authentication', () => {
   })
 })
 
-describe('G18 expiresAt with enhanced authentication', () => {
+describe('expiresAt with enhanced authentication', () => {
   function world(lifetime: number): { rig: Rig; starts: boolean[]; asked: () => number } {
     const starts: boolean[] = []
     let asked = 0
@@ -377,7 +377,7 @@ describe('G18 expiresAt with enhanced authentication', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('fault 44 credentials() that fail once at renewal are asked again before what is in use runs out', async () => {
+  it('credentials() that fail once at renewal are asked again before what is in use runs out', async () => {
     const { rig } = world(10 * minute)
     const auth: AuthMechanism = { method: 'toy', start: () => 'x', continue: () => undefined }
     let calls = 0
@@ -398,7 +398,7 @@ describe('G18 expiresAt with enhanced authentication', () => {
     await other.finish()
   })
 
-  it('fault 44 pain 6 credentials() that never answer at renewal: asked again, and their signal aborts with the client', async () => {
+  it('credentials() that never answer at renewal: asked again, and their signal aborts with the client', async () => {
     const signals: AbortSignal[] = []
     const auth: AuthMechanism = { method: 'toy', start: () => 'x', continue: () => undefined }
     const rig: Rig = new Rig({

@@ -45,7 +45,7 @@ async function dialled(
 }
 
 describe('credentials as a function', () => {
-  it('A13 pain 4 is awaited before every attempt, and its values are on the wire', async () => {
+  it('is awaited before every attempt, and its values are on the wire', async () => {
     const contexts: CredentialsContext[] = []
     const world = new World(
       {
@@ -92,7 +92,7 @@ describe('credentials as a function', () => {
     }
   })
 
-  it('O16 a throw or a rejection fails that attempt only', async () => {
+  it('a throw or a rejection fails that attempt only', async () => {
     const cause = new Error('vault is sealed')
     for (const credentials of [
       ({ attempt }: CredentialsContext) => {
@@ -145,7 +145,7 @@ describe('credentials as a function', () => {
     ['a field that is none', { user: 'x' }],
     ['no object', 'token'],
     ['a number', 5],
-  ])('P05 P12 %s: that attempt fails, typed, and nothing is sent', async (_name, answer) => {
+  ])('%s: that attempt fails, typed, and nothing is sent', async (_name, answer) => {
     const world = new World({ credentials: ({ attempt }) => (attempt === 1 ? (answer as Credentials) : {}) }, {}, 2)
     world.answer = agreeable
     await Promise.all([world.client.connect(), world.settle()])
@@ -164,7 +164,7 @@ describe('credentials as a function', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it('O16 url: dialled instead, with its own user-info, for this attempt', async () => {
+  it('url: dialled instead, with its own user-info, for this attempt', async () => {
     const { targets, written } = await dialled('wss://host/mqtt', () => ({ url: 'wss://other/mqtt?signature=1', headers: { authorization: 'x' } }))
     expect(targets.map((target) => target.url.href)).toEqual(['wss://other/mqtt?signature=1'])
     expect(targets[0]?.headers).toEqual({ authorization: 'x' })
@@ -174,7 +174,7 @@ describe('credentials as a function', () => {
     expect(login.written).toContain('signeduser')
   })
 
-  it('O16 headers are added to those of the endpoint', async () => {
+  it('headers are added to those of the endpoint', async () => {
     const { targets } = await dialled({ url: 'ws://host', headers: { a: '1', b: '1' } }, () => ({ headers: { b: '2', c: '2' } }))
     expect(targets[0]?.headers).toEqual({ a: '1', b: '2', c: '2' })
   })
@@ -185,7 +185,7 @@ describe('credentials as a function', () => {
     expect(targets).toEqual([])
   })
 
-  it('T18 a url that would drop the TLS settings of the endpoint fails the attempt', async () => {
+  it('a url that would drop the TLS settings of the endpoint fails the attempt', async () => {
     const { targets, error } = await dialled({ url: 'mqtts://host', tls: { servername: 'x' } }, () => ({ url: 'mqtt://host' }))
     expect(error).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION' })
     expect(targets).toEqual([])
@@ -206,7 +206,7 @@ describe('credentials as a function', () => {
   })
 })
 
-it('P05 user-info of a URL that CONNECT cannot hold is refused before anything is dialled', async () => {
+it('user-info of a URL that CONNECT cannot hold is refused before anything is dialled', async () => {
   let dials = 0
   const clock = new VirtualClock()
   const transports: StalledTransport[] = []

@@ -13,7 +13,7 @@ async function reader(options: ClientOptions = {}): Promise<{ world: World; text
 }
 
 describe('exchanges', () => {
-  it('E01 QoS 0: delivered once, nothing sent', async () => {
+  it('QoS 0: delivered once, nothing sent', async () => {
     const { world, texts } = await reader()
     const before = world.peer.bytes.length
     await world.send(publish('a', 'x'))
@@ -29,7 +29,7 @@ describe('exchanges', () => {
     expect(world.peer.bytes.slice(before)).toEqual([0x40, 2, 0x12, 0x34])
   })
 
-  it('E03 [MQTT-4.3.3-8] [MQTT-4.3.3-11] QoS 2: PUBREC, then PUBREL and PUBCOMP, one delivery', async () => {
+  it('[MQTT-4.3.3-8] [MQTT-4.3.3-11] QoS 2: PUBREC, then PUBREL and PUBCOMP, one delivery', async () => {
     const { world, texts } = await reader()
     const before = world.peer.bytes.length
     await world.send(publish('a', 'x', 5, { qos: 2 }))
@@ -39,14 +39,14 @@ describe('exchanges', () => {
     expect(texts).toEqual(['x'])
   })
 
-  it.each(['62020005', '6203000500', '620400050000', '6203000592', '6208000500041f000178'])('E04 PUBREL of each length: %s', async (hex) => {
+  it.each(['62020005', '6203000500', '620400050000', '6203000592', '6208000500041f000178'])('PUBREL of each length: %s', async (hex) => {
     const { world } = await reader()
     await world.send(publish('a', 'x', 5, { qos: 2 }))
     await world.sendBytes(hex)
     expect(acks(world)).toEqual(['pubrec 5', 'pubcomp 5'])
   })
 
-  it('E05 [MQTT-4.3.3-10] the same QoS 2 message again before PUBREL: PUBREC again, one delivery', async () => {
+  it('[MQTT-4.3.3-10] the same QoS 2 message again before PUBREL: PUBREC again, one delivery', async () => {
     const { world, texts } = await reader()
     await world.send(publish('a', 'x', 5, { qos: 2 }))
     await world.send(publish('a', 'x', 5, { qos: 2, dup: true }))
@@ -57,7 +57,7 @@ describe('exchanges', () => {
     expect(texts).toEqual(['x'])
   })
 
-  it('E05 a repeat while the message is in hand binds to it: one delivery, one PUBREC at the end', async () => {
+  it('a repeat while the message is in hand binds to it: one delivery, one PUBREC at the end', async () => {
     const world = await agreed()
     const subscription = await subscribe(world, 'a', { qos: 2, ack: 'manual' })
     await world.send(publish('a', 'x', 5, { qos: 2 }))
@@ -69,7 +69,7 @@ describe('exchanges', () => {
     expect(acks(world)).toEqual(['pubrec 5'])
   })
 
-  it('E06 PUBREL repeated: PUBCOMP each time', async () => {
+  it('PUBREL repeated: PUBCOMP each time', async () => {
     const { world, texts } = await reader()
     await world.send(publish('a', 'x', 5, { qos: 2 }))
     await world.send(pubrel(5))
@@ -96,7 +96,7 @@ describe('exchanges', () => {
     expect(acks(world)).toEqual(['puback 5', 'puback 5', 'pubrec 5', 'pubcomp 5', 'pubrec 5'])
   })
 
-  it('E32 every property reaches the reader, at each QoS', async () => {
+  it('every property reaches the reader, at each QoS', async () => {
     const world = await agreed()
     const subscription = await subscribe(world, 'a', { qos: 2 })
     const properties = {
@@ -120,7 +120,7 @@ describe('exchanges', () => {
     }
   })
 
-  it('a message without properties has none, and E24 retain, dup and redelivered are as sent', async () => {
+  it('a message without properties has none, and retain, dup and redelivered are as sent', async () => {
     const world = await agreed()
     const subscription = await subscribe(world, 'a', { qos: 1 })
     await world.send(publish('a', 'x', undefined, { retain: true }), publish('a', 'y', 1, { dup: true }))
@@ -131,7 +131,7 @@ describe('exchanges', () => {
     expect([second.retain, second.dup, second.redelivered]).toEqual([false, true, true])
   })
 
-  it('E25 payloads outlive the packets that follow', async () => {
+  it('payloads outlive the packets that follow', async () => {
     const world = await connected({}, (packet) => obliging(packet), { backward: { delivery: 'buffer' } })
     const subscription = await subscribe(world, 'a')
     await world.send(publish('a', 'first', undefined, { properties: { contentType: 'one' } }))
@@ -144,14 +144,14 @@ describe('exchanges', () => {
 })
 
 describe('violations', () => {
-  it('E08 PUBREL before our PUBREC: close(0x82)', async () => {
+  it('PUBREL before our PUBREC: close(0x82)', async () => {
     const world = await agreed()
     await subscribe(world, 'a', { qos: 2, ack: 'manual' })
     await world.send(publish('a', 'x', 5, { qos: 2 }), pubrel(5))
     expect(goodbyeCode(world)).toBe(0x82)
   })
 
-  it.each([false, true])('E09 QoS 1: the same identifier, not yet acknowledged, DUP %s: close(0x82)', async (dup) => {
+  it.each([false, true])('QoS 1: the same identifier, not yet acknowledged, DUP %s: close(0x82)', async (dup) => {
     const world = await agreed()
     const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
     await world.send(publish('a', 'x', 5), publish('a', 'y', 5, { dup }))
@@ -162,14 +162,14 @@ describe('violations', () => {
   it.each([
     [2, 1],
     [1, 2],
-  ] as const)('E13 an identifier in use at QoS %i, then at QoS %i: close(0x82)', async (first, second) => {
+  ] as const)('an identifier in use at QoS %i, then at QoS %i: close(0x82)', async (first, second) => {
     const world = await agreed()
     await subscribe(world, 'a', { qos: 2, ack: 'manual' })
     await world.send(publish('a', 'x', 5, { qos: first }), publish('a', 'y', 5, { qos: second }))
     expect(goodbyeCode(world)).toBe(0x82)
   })
 
-  it('E13 QoS 1 with the identifier of a QoS 2 message whose PUBREL has not come', async () => {
+  it('QoS 1 with the identifier of a QoS 2 message whose PUBREL has not come', async () => {
     const { world, texts } = await reader()
     await world.send(publish('a', 'x', 5, { qos: 2 }))
     await world.send(publish('a', 'y', 5))
@@ -179,16 +179,16 @@ describe('violations', () => {
 
   const either = [0x81, 0x82]
   it.each([
-    ['E14 [MQTT-3.3.1-2] QoS 0 with DUP 1', '3805 0001 61 00 78', either],
-    ['E15 [MQTT-3.3.1-4] QoS bits 11', '3607 0001 61 0001 00 78', [0x81]],
-    ['E16 QoS 1 with identifier 0', '3207 0001 61 0000 00 78', either],
-    ['E16 QoS 2 with identifier 0', '3407 0001 61 0000 00 78', either],
-    ['E28 topic empty without alias', '3004 0000 00 78', either],
-    ['E28 [MQTT-3.3.2-2] [MQTT-4.7.0-1] topic with +', '3005 0001 2b 00 78', [0x81, 0x82, 0x90]],
-    ['E28 [MQTT-3.3.2-2] [MQTT-4.7.0-1] topic with #', '3005 0001 23 00 78', [0x81, 0x82, 0x90]],
-    ['E28 [MQTT-4.7.3-2] topic with NUL', '3005 0001 00 00 78', [0x81]],
-    ['E28 [MQTT-3.3.2-1] topic with a surrogate', '3007 0003 eda080 00 78', [0x81]],
-    ['E28 [MQTT-3.3.2-1] topic with bad UTF-8', '3005 0001 ff 00 78', [0x81]],
+    ['[MQTT-3.3.1-2] QoS 0 with DUP 1', '3805 0001 61 00 78', either],
+    ['[MQTT-3.3.1-4] QoS bits 11', '3607 0001 61 0001 00 78', [0x81]],
+    ['QoS 1 with identifier 0', '3207 0001 61 0000 00 78', either],
+    ['QoS 2 with identifier 0', '3407 0001 61 0000 00 78', either],
+    ['topic empty without alias', '3004 0000 00 78', either],
+    ['[MQTT-3.3.2-2] [MQTT-4.7.0-1] topic with +', '3005 0001 2b 00 78', [0x81, 0x82, 0x90]],
+    ['[MQTT-3.3.2-2] [MQTT-4.7.0-1] topic with #', '3005 0001 23 00 78', [0x81, 0x82, 0x90]],
+    ['[MQTT-4.7.3-2] topic with NUL', '3005 0001 00 00 78', [0x81]],
+    ['[MQTT-3.3.2-1] topic with a surrogate', '3007 0003 eda080 00 78', [0x81]],
+    ['[MQTT-3.3.2-1] topic with bad UTF-8', '3005 0001 ff 00 78', [0x81]],
     ['[MQTT-3.3.2-14] Response Topic with a wildcard', '3009 0001 61 04 08000123 78', [0x81, 0x82, 0x90]],
     ['Subscription Identifier 0', '3007 0001 61 02 0b00 78', [0x82]],
     ['[MQTT-3.6.1-1] PUBREL with flags 0', '60020001', [0x81]],
@@ -200,7 +200,7 @@ describe('violations', () => {
     expect(world.client.state).toBe('closed')
   })
 
-  it('E17 [MQTT-3.3.4-9] more than our Receive Maximum is borne with: delivered, acknowledged in order, told once, counted', async () => {
+  it('[MQTT-3.3.4-9] more than our Receive Maximum is borne with: delivered, acknowledged in order, told once, counted', async () => {
     const warnings: string[] = []
     const world = await agreed({ receiveMaximum: 3, stats: true, logger: { warn: (text) => void warnings.push(text) } })
     const subscription = await subscribe(world, 'a', { qos: 2, ack: 'manual', buffer: 2 })
@@ -217,7 +217,7 @@ describe('violations', () => {
     expect(acks(world)).toEqual(pubacks(1, 500))
   })
 
-  it("E17 [MQTT-3.3.4-9] more than our Receive Maximum under 'disconnect': close(0x93)", async () => {
+  it("[MQTT-3.3.4-9] more than our Receive Maximum under 'disconnect': close(0x93)", async () => {
     const world = await agreed({ receiveMaximum: 3, receiveMaximumExceeded: 'disconnect' })
     expect(world.peer.last('connect').properties.receiveMaximum).toBe(3)
     const subscription = await subscribe(world, 'a', { qos: 2 })
@@ -228,7 +228,7 @@ describe('violations', () => {
     expect(subscription.size).toBe(3)
   })
 
-  it('E17 a QoS 2 message counts until its PUBCOMP, a refused one until its PUBREC', async () => {
+  it('a QoS 2 message counts until its PUBCOMP, a refused one until its PUBREC', async () => {
     const world = await agreed({ receiveMaximum: 1, receiveMaximumExceeded: 'disconnect' })
     const subscription = await subscribe(world, 'a', { qos: 2, ack: 'manual' })
     await world.send(publish('a', '1', 1, { qos: 2 }))
@@ -246,7 +246,7 @@ describe('violations', () => {
     expect(goodbyeCode(world)).toBe(0x93)
   })
 
-  it.each([128, 129])('T10 %i user properties on one message', async (count) => {
+  it.each([128, 129])('%i user properties on one message', async (count) => {
     const { world, texts } = await reader()
     const userProperties = Array.from({ length: count }, (): [string, string] => ['k', 'v'])
     await world.send(publish('a', 'x', undefined, { properties: { userProperties } }))
@@ -254,7 +254,7 @@ describe('violations', () => {
     expect(texts).toEqual(count === 128 ? ['x'] : [])
   })
 
-  it('E27 what comes after our DISCONNECT is dropped', async () => {
+  it('what comes after our DISCONNECT is dropped', async () => {
     const world = await agreed()
     const reading = read(await subscribe(world, 'a', { qos: 1 }))
     const done = quiet(world.client.disconnect())
@@ -283,7 +283,7 @@ describe('topic aliases', () => {
     }
   }
 
-  it('J01 [MQTT-3.3.2-10] defined, then used with an empty topic, up to our maximum', async () => {
+  it('[MQTT-3.3.2-10] defined, then used with an empty topic, up to our maximum', async () => {
     const world = await agreed({ topicAliasMaximum: 3 })
     expect(world.peer.last('connect').properties.topicAliasMaximum).toBe(3)
     const seen = await topics(world)
@@ -291,14 +291,14 @@ describe('topic aliases', () => {
     expect(seen()).toEqual(['one', 'three', 'one', 'three'])
   })
 
-  it('J01 the alias is no property of the message', async () => {
+  it('the alias is no property of the message', async () => {
     const world = await agreed()
     const subscription = await subscribe(world, '#')
     await world.send(aliased('one', 'x', 1))
     expect('topicAlias' in taken(subscription).properties).toBe(false)
   })
 
-  it('J07 defined again: the newest wins', async () => {
+  it('defined again: the newest wins', async () => {
     const world = await agreed()
     const seen = await topics(world)
     await world.send(aliased('one', 'x', 1), aliased('two', 'x', 1), aliased('', 'x', 1))
@@ -306,9 +306,9 @@ describe('topic aliases', () => {
   })
 
   it.each([
-    ['J02 [MQTT-3.3.2-8] alias 0', 10, 0],
-    ['J03 [MQTT-3.3.2-11] alias above our maximum', 10, 11],
-    ['J05 any alias when we announced none', 0, 1],
+    ['[MQTT-3.3.2-8] alias 0', 10, 0],
+    ['[MQTT-3.3.2-11] alias above our maximum', 10, 11],
+    ['any alias when we announced none', 0, 1],
   ])('%s: close(0x94)', async (_what, topicAliasMaximum, alias) => {
     const world = await agreed({ topicAliasMaximum })
     const seen = await topics(world)
@@ -317,23 +317,23 @@ describe('topic aliases', () => {
     expect(seen()).toEqual([])
   })
 
-  it('J05 with a maximum of 0 none is announced', async () => {
+  it('with a maximum of 0 none is announced', async () => {
     const world = await agreed({ topicAliasMaximum: 0 })
     expect(world.peer.last('connect').properties.topicAliasMaximum ?? 0).toBe(0)
   })
 
-  it('J04 an unknown alias with an empty topic: close(0x82)', async () => {
+  it('an unknown alias with an empty topic: close(0x82)', async () => {
     const world = await agreed()
     await world.send(aliased('', 'x', 4))
     expect(goodbyeCode(world)).toBe(0x82)
   })
 
-  it('J13 the default announces none: a broker that stores messages under them would lose their topics', async () => {
+  it('the default announces none: a broker that stores messages under them would lose their topics', async () => {
     const world = await agreed()
     expect(world.peer.last('connect').properties).not.toHaveProperty('topicAliasMaximum')
   })
 
-  it('T09 where nothing was asked for 10 are taken, no more', async () => {
+  it('where nothing was asked for 10 are taken, no more', async () => {
     const world = await agreed()
     const long = 'x'.repeat(60_000)
     await world.send(...Array.from({ length: 10 }, (_, index) => aliased(`${long}${index}`, 'x', index + 1)))
@@ -345,7 +345,7 @@ describe('topic aliases', () => {
   const long = 'x'.repeat(60_000)
   const many = { topicAliasMaximum: 65_535, memoryBudget: 4 * 1024 * 1024 }
 
-  it('T09 count as bytes: a quarter of the memory budget is theirs, beyond it 0x97', async () => {
+  it('count as bytes: a quarter of the memory budget is theirs, beyond it 0x97', async () => {
     const world = await agreed(many)
     await world.send(...Array.from({ length: 8 }, (_, index) => aliased(`${long}${index}`, 'x', index + 1)))
     expect(world.client.state).toBe('connected')
@@ -353,7 +353,7 @@ describe('topic aliases', () => {
     expect(goodbyeCode(world)).toBe(0x97)
   })
 
-  it('T09 one that is defined anew takes the place of the one before', async () => {
+  it('one that is defined anew takes the place of the one before', async () => {
     const world = await agreed(many)
     for (let round = 0; round < 40; round++) await world.send(aliased(`${long}${round}`, 'x', 1 + (round % 8)))
     expect(world.client.state).toBe('connected')
@@ -363,7 +363,7 @@ describe('topic aliases', () => {
 })
 
 describe('floods', () => {
-  it('E21 twenty thousand messages in one segment reach a reader', async () => {
+  it('twenty thousand messages in one segment reach a reader', async () => {
     const world = await agreed()
     const reading = read(await subscribe(world, 'a', { qos: 0 }))
     await world.sendBytes(bytesOf(quick('a', 20_000)))
@@ -372,7 +372,7 @@ describe('floods', () => {
     expect(reading.texts.at(-1)).toBe('20000')
   })
 
-  it('E21 twenty thousand messages in one segment reach a synchronous handler', async () => {
+  it('twenty thousand messages in one segment reach a synchronous handler', async () => {
     const world = await agreed()
     let count = 0
     const handling = world.client.listen('a', () => {
@@ -386,7 +386,7 @@ describe('floods', () => {
     expect(world.client.state).toBe('connected')
   })
 
-  it('[MQTT-4.5.0-2] E22 nobody subscribed: acknowledged by its QoS, with an event', async () => {
+  it('[MQTT-4.5.0-2] nobody subscribed: acknowledged by its QoS, with an event', async () => {
     const world = await connected({}, accepting())
     await world.send(publish('a', '0'), publish('a', '1', 1), publish('a', '2', 2, { qos: 2 }))
     expect(acks(world)).toEqual(['puback 1', 'pubrec 2'])
@@ -394,8 +394,8 @@ describe('floods', () => {
   })
 })
 
-describe('E33 D27 a reader that calls back into the client', () => {
-  it.each([0, 1, 2] as const)('pain 18 publish at QoS %i inside the loop body never deadlocks, order kept', async (qos) => {
+describe('a reader that calls back into the client', () => {
+  it.each([0, 1, 2] as const)('publish at QoS %i inside the loop body never deadlocks, order kept', async (qos) => {
     const world = await agreed({ receiveMaximum: 2 }, obliging)
     const subscription = await subscribe(world, 'a', { qos: 1 })
     ;(async () => {
@@ -423,7 +423,7 @@ describe('E33 D27 a reader that calls back into the client', () => {
     expect(acks(world)).toEqual(['puback 1', 'puback 2'])
   })
 
-  it('C32 read some messages, then stop: they are acknowledged before DISCONNECT, the rest is left alone', async () => {
+  it('read some messages, then stop: they are acknowledged before DISCONNECT, the rest is left alone', async () => {
     const world = await agreed()
     const subscription = await subscribe(world, 'a', { qos: 1 })
     await world.send(publish('a', '1', 1), publish('a', '2', 2), publish('a', '3', 3))

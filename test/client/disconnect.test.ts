@@ -6,7 +6,7 @@ import { plainConnack, StalledTransport } from './stalled-transport.js'
 const types = (world: World): string[] => world.peer.received.map((packet) => packet.type)
 
 describe('the packet', () => {
-  it('M01 DISCONNECT 0x00 is last on the wire, then the end of the stream [MQTT-3.14.4-1] [MQTT-3.14.4-2]', async () => {
+  it('DISCONNECT 0x00 is last on the wire, then the end of the stream [MQTT-3.14.4-1] [MQTT-3.14.4-2]', async () => {
     const world = await connected({ sessionExpiryInterval: 0 }, agreeable)
     world.client.post('a', 'b')
     const done = world.client.disconnect()
@@ -20,7 +20,7 @@ describe('the packet', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it('M02 reason, expiry and user properties', async () => {
+  it('reason, expiry and user properties', async () => {
     const world = await connected({})
     const userProperties: [string, string][] = [
       ['a', '1'],
@@ -34,7 +34,7 @@ describe('the packet', () => {
     })
   })
 
-  it('H10 a session is never shortened unless asked, but one that began clean ends', async () => {
+  it('a session is never shortened unless asked, but one that began clean ends', async () => {
     const clean = await connected({ sessionExpiryInterval: 300 })
     clean.client.disconnect()
     await clean.settle()
@@ -49,7 +49,7 @@ describe('the packet', () => {
     expect(ended.peer.last('disconnect').properties.sessionExpiryInterval).toBe(0)
   })
 
-  it('A41 a positive expiry when CONNECT had 0 is refused, and the link stays [MQTT-3.14.2-2]', async () => {
+  it('a positive expiry when CONNECT had 0 is refused, and the link stays [MQTT-3.14.2-2]', async () => {
     const world = await connected({ sessionExpiryInterval: 0 })
     await expect(world.client.disconnect({ sessionExpiryInterval: 1 })).rejects.toMatchObject({
       code: 'ERR_INVALID_OPTION',
@@ -61,7 +61,7 @@ describe('the packet', () => {
     expect(types(world)).toEqual(['connect', 'disconnect'])
   })
 
-  it('M03 P14 what does not fit is left out: user properties first, then the reason string [MQTT-3.14.2-3] [MQTT-3.14.2-4]', async () => {
+  it('what does not fit is left out: user properties first, then the reason string [MQTT-3.14.2-3] [MQTT-3.14.2-4]', async () => {
     const long = 'x'.repeat(40)
     const cases = [
       [120, { reasonString: long, userProperties: [['k', long]], sessionExpiryInterval: 5 }],
@@ -79,7 +79,7 @@ describe('the packet', () => {
     }
   })
 
-  it('M03 a server that takes hardly anything: the close completes without DISCONNECT', async () => {
+  it('a server that takes hardly anything: the close completes without DISCONNECT', async () => {
     const world = await connected({}, accepting({ maximumPacketSize: 1 }))
     const done = world.client.disconnect({ reasonCode: 4 })
     await world.settle()
@@ -92,7 +92,7 @@ describe('the packet', () => {
 
 describe('DISCONNECT and AUTH of the server', () => {
   it.each([0x00, 0x81, 0x87, 0x89, 0x8b, 0x8d, 0x93, 0x97, 0x98, 0x9c, 0x9d, 0xa0])(
-    'G15 G16 code %s: serverdisconnect, then disconnect, and no DISCONNECT back [MQTT-3.14.4-3]',
+    'code %s: serverdisconnect, then disconnect, and no DISCONNECT back [MQTT-3.14.4-3]',
     async (reasonCode) => {
       const world = await connected()
       const properties = { reasonString: 'why', serverReference: 'b:1' }
@@ -113,7 +113,7 @@ describe('DISCONNECT and AUTH of the server', () => {
     },
   )
 
-  it('pain 3 session taken over has a code of its own', async () => {
+  it('session taken over has a code of its own', async () => {
     const world = await connected()
     await world.send({ type: 'disconnect', reasonCode: 0x8e, properties: {} })
     expect(await world.client.closed).toMatchObject({ code: 'ERR_SESSION_TAKEN_OVER', reasonCode: 0x8e })
@@ -125,7 +125,7 @@ describe('DISCONNECT and AUTH of the server', () => {
     ['a code that is none', 'e0 02 7f 00', 0x82],
     ['cut properties', 'e0 06 00 04 1f 00 05 61', 0x81],
     ['flags', 'e1 00', 0x81],
-  ])('M05 with %s', async (_name, hex, reasonCode) => {
+  ])('with %s', async (_name, hex, reasonCode) => {
     const world = await connected()
     await world.sendBytes(hex)
     const sent = world.peer.received.at(-1)
@@ -137,7 +137,7 @@ describe('DISCONNECT and AUTH of the server', () => {
   })
 
   it.each(['f0 00', 'f0 02 00 00', 'f0 06 18 04 15 00 01 61', 'f0 06 00 04 15 00 01 61'])(
-    'M17 M20 AUTH %s when no method was given [MQTT-4.12.0-1]',
+    'AUTH %s when no method was given [MQTT-4.12.0-1]',
     async (hex) => {
       const world = await connected()
       await world.sendBytes(hex)
@@ -148,7 +148,7 @@ describe('DISCONNECT and AUTH of the server', () => {
 })
 
 describe('stopping', () => {
-  it('E27 what comes in after our DISCONNECT is dropped', async () => {
+  it('what comes in after our DISCONNECT is dropped', async () => {
     const transport = new StalledTransport()
     const world = new World({}, {}, 1, () => transport)
     const subscription = world.client.subscription('#')
@@ -167,7 +167,7 @@ describe('stopping', () => {
     expect(world.events.slice(events).map((entry) => entry.type)).toEqual(['state', 'state', 'disconnect'])
   })
 
-  it('M07 waits for a turn up to the timeout, then forces; everything settles', async () => {
+  it('waits for a turn up to the timeout, then forces; everything settles', async () => {
     const world = await connected({}, agreeable)
     let end: () => void = () => undefined
     const handling = world.client.listen('a', () => new Promise<void>((resolve) => (end = resolve)), { qos: 1 })
@@ -189,7 +189,7 @@ describe('stopping', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it('M07 M12 a turn that ends in time is acknowledged before DISCONNECT', async () => {
+  it('a turn that ends in time is acknowledged before DISCONNECT', async () => {
     const world = await connected({}, agreeable)
     const subscribing = world.client.subscribe('a', { qos: 1 })
     await world.settle()
@@ -207,7 +207,7 @@ describe('stopping', () => {
     expect(world.clock.now()).toBe(100)
   })
 
-  it('M07 the connection is lost while disconnect() waits for a turn: it resolves when that ends, with what happened in closed', async () => {
+  it('the connection is lost while disconnect() waits for a turn: it resolves when that ends, with what happened in closed', async () => {
     const world = await connected({}, agreeable)
     const subscription = world.client.subscription('a', { qos: 1 })
     await world.send(publish('a', '', 1))
@@ -222,7 +222,7 @@ describe('stopping', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it('M08 timeout 0 does not wait', async () => {
+  it('timeout 0 does not wait', async () => {
     const world = await connected({}, agreeable)
     const subscribing = world.client.subscribe('a', { qos: 1 })
     await world.settle()
@@ -236,7 +236,7 @@ describe('stopping', () => {
     expect(world.peer.ended).toEqual({ cause: undefined })
   })
 
-  it('M08 destroy cuts without DISCONNECT, so that the will is published', async () => {
+  it('destroy cuts without DISCONNECT, so that the will is published', async () => {
     const world = await connected({ will: { topic: 'w' } })
     const publishing = failure(world.client.publish('a', 'b', { qos: 1 }))
     await world.settle()
@@ -251,7 +251,7 @@ describe('stopping', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it('M09 twice, joined; before connect; after the end', async () => {
+  it('twice, joined; before connect; after the end', async () => {
     const world = await connected({}, agreeable)
     const both = [world.client.disconnect(), world.client.disconnect()]
     await world.settle()
@@ -272,7 +272,7 @@ describe('stopping', () => {
     await destroyed.client.disconnect()
   })
 
-  it('M09 a client whose connect failed', async () => {
+  it('a client whose connect failed', async () => {
     const world = new World({}, {}, 1, () => Promise.reject(new Error('no')))
     await failure(world.client.connect())
     await world.client.disconnect()
@@ -282,7 +282,7 @@ describe('stopping', () => {
     ])
   })
 
-  it('M09 of several calls the one in most of a hurry decides; a signal cuts the wait', async () => {
+  it('of several calls the one in most of a hurry decides; a signal cuts the wait', async () => {
     const world = await connected({}, agreeable)
     const subscribing = world.client.subscribe('a', { qos: 1 })
     await world.settle()
@@ -301,7 +301,7 @@ describe('stopping', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it('M10 pending calls reject once, typed', async () => {
+  it('pending calls reject once, typed', async () => {
     const world = await connected({})
     const { client } = world
     const subscription = client.subscription('s')
@@ -320,7 +320,7 @@ describe('stopping', () => {
     for (const error of await Promise.all(pending)) expect(error).toMatchObject({ code: 'ERR_CLOSED', outcome: 'unknown' })
   })
 
-  it('M11 calls after close are refused', async () => {
+  it('calls after close are refused', async () => {
     const world = await connected({}, agreeable)
     const { client } = world
     await Promise.all([client.disconnect(), world.settle()])
@@ -335,7 +335,7 @@ describe('stopping', () => {
     expect(world.peer.bytes).toHaveLength(bytes)
   })
 
-  it('M11 publish from a turn that still runs during disconnect() is accepted and sent', async () => {
+  it('publish from a turn that still runs during disconnect() is accepted and sent', async () => {
     const world = await connected({}, agreeable)
     let published: Promise<unknown> | undefined
     const handling = world.client.listen(
@@ -357,7 +357,7 @@ describe('stopping', () => {
     expect(types(world).slice(-3)).toEqual(['publish', 'puback', 'disconnect'])
   })
 
-  it('M13 DISCONNECT goes in front of publishes that wait for quota', async () => {
+  it('DISCONNECT goes in front of publishes that wait for quota', async () => {
     const world = await connected({}, accepting({ receiveMaximum: 1 }))
     const publishing = [1, 2, 3].map((index) => failure(world.client.publish('a', String(index), { qos: 1 })))
     await world.settle()
@@ -367,7 +367,7 @@ describe('stopping', () => {
     expect((await Promise.all(publishing)).map((error) => error.outcome)).toEqual(['unknown', 'not-sent', 'not-sent'])
   })
 
-  it('M22 losses that wait to be told leave no timer', async () => {
+  it('losses that wait to be told leave no timer', async () => {
     const world = await connected()
     const subscription = world.client.subscription('a', { buffer: 1, overflow: 'drop-newest' })
     for (let round = 0; round < 5; round++) await world.send(publish('a', 'x'), publish('a', 'y'))
@@ -377,7 +377,7 @@ describe('stopping', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it('M24 no event after closed', async () => {
+  it('no event after closed', async () => {
     const world = await connected({}, agreeable)
     await Promise.all([world.client.disconnect(), world.settle()])
     const before = world.events.length
@@ -389,7 +389,7 @@ describe('stopping', () => {
     expect(world.events).toHaveLength(before)
   })
 
-  it('pain 23 the stream of a peer that never ends its side is cut within the timeout', async () => {
+  it('the stream of a peer that never ends its side is cut within the timeout', async () => {
     const transport = new StalledTransport()
     const world = new World({}, {}, 1, () => transport)
     const connecting = world.client.connect()

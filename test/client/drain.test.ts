@@ -1,4 +1,4 @@
-/** `drain()`: a goodbye that also waits for what is on its way out (M12). */
+/** `drain()`: a goodbye that also waits for what is on its way out. */
 import { describe, expect, it } from 'vitest'
 import type { MqttError } from '../../src/errors.js'
 import { carried, lose, pause, send, steady, willing } from './across.js'
@@ -8,7 +8,7 @@ import { acks, gate, goodbyeCode, publish, quiet, subscribe } from './incoming.j
 const puback = (packetId: number) => ({ type: 'puback', packetId, reasonCode: 0, properties: {} }) as const
 
 describe('drain', () => {
-  it('M12 waits for publishes in flight and in the queue, then says goodbye with 0x00, last of all', async () => {
+  it('waits for publishes in flight and in the queue, then says goodbye with 0x00, last of all', async () => {
     const world = await connected({}, (packet) =>
       packet.type === 'connect' ? { type: 'connack', sessionPresent: false, reasonCode: 0, properties: { receiveMaximum: 1 } } : undefined,
     )
@@ -31,7 +31,7 @@ describe('drain', () => {
     expect(world.client.state).toBe('closed')
   })
 
-  it('M12 waits for QoS 2 to the end, PUBCOMP', async () => {
+  it('waits for QoS 2 to the end, PUBCOMP', async () => {
     const world = await connected()
     const [one] = send(world, 2, 'one')
     const done = quiet(world.client.drain())
@@ -44,7 +44,7 @@ describe('drain', () => {
     await done
   })
 
-  it('M12 hands out nothing more, finishes running turns, sends their acknowledgements, and never unsubscribes', async () => {
+  it('hands out nothing more, finishes running turns, sends their acknowledgements, and never unsubscribes', async () => {
     const world = await connected({}, willing(false))
     const turn = gate()
     const seen: string[] = []
@@ -75,7 +75,7 @@ describe('drain', () => {
     await done
   })
 
-  it('M07 at the end of `timeout` it goes without: what is in flight rejects with outcome unknown, what was not sent with not-sent', async () => {
+  it('at the end of `timeout` it goes without: what is in flight rejects with outcome unknown, what was not sent with not-sent', async () => {
     const world = await connected({}, (packet) =>
       packet.type === 'connect' ? { type: 'connack', sessionPresent: false, reasonCode: 0, properties: { receiveMaximum: 1 } } : undefined,
     )

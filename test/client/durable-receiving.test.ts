@@ -1,4 +1,4 @@
-/** A resumed session that brings messages before anybody subscribed, and subscriptions that were left to the broker, over several connections (fine print 2). */
+/** A resumed session that brings messages before anybody subscribed, and subscriptions that were left to the broker, over several connections. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import { again, carried, comeBack, lose, steady, willing } from './across.js'

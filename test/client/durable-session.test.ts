@@ -9,7 +9,7 @@ const durable: ClientOptions = { ...lasting, clientId: 'mine', cleanStart: false
 const connects = (world: World) => world.peers.map((peer) => peer.all('connect')[0])
 
 describe('Clean Start', () => {
-  it('A03 is 0 where a session is asked for, on every connection', async () => {
+  it('is 0 where a session is asked for, on every connection', async () => {
     const world = await steady(durable, forgets())
     await again(world)
     await again(world, forgets())
@@ -38,7 +38,7 @@ describe('Clean Start', () => {
     ).toEqual([false, false, false])
   })
 
-  it('A15 H10 the client identifier that the server assigned is used from then on', async () => {
+  it('the client identifier that the server assigned is used from then on', async () => {
     const world = await steady({}, forgets({ assignedClientIdentifier: 'assigned-7' }))
     expect(world.client.clientId).toBe('assigned-7')
     await again(world)
@@ -46,7 +46,7 @@ describe('Clean Start', () => {
     expect(connects(world).map((packet) => packet?.clientId)).toEqual(['', 'assigned-7', 'assigned-7'])
   })
 
-  it('H07 fault 8 the session is there: nothing is subscribed to, nothing is sent but what was in flight', async () => {
+  it('the session is there: nothing is subscribed to, nothing is sent but what was in flight', async () => {
     const world = await steady(durable, willing(false))
     world.client.subscription('a', { qos: 1 })
     await world.settle()
@@ -56,7 +56,7 @@ describe('Clean Start', () => {
     expect(world.seen('connect').map(({ sessionPresent }) => sessionPresent)).toEqual([false, true])
   })
 
-  it('A24 T27 fault 52 Session Present 1 to a first Clean Start 1, or on a session that was never declared: close(0x82)', async () => {
+  it('Session Present 1 to a first Clean Start 1, or on a session that was never declared: close(0x82)', async () => {
     const world = new World({ ...lasting })
     world.answer = keeps()
     const error = failure(world.client.connect())
@@ -65,7 +65,7 @@ describe('Clean Start', () => {
     expect(world.peer.last('disconnect').reasonCode).toBe(0x82)
   })
 
-  it('H11 a keep-alive timeout is a drop like any other: the session goes on', async () => {
+  it('a keep-alive timeout is a drop like any other: the session goes on', async () => {
     const world = await steady({ keepAlive: 10, pingTimeout: 5000 })
     const [one] = send(world, 1, 'one')
     world.answer = keeps()
@@ -76,7 +76,7 @@ describe('Clean Start', () => {
     await expect(one).resolves.toMatchObject({ packetId: 1 })
   })
 
-  it('G24 `reconnect({ force: true })` says goodbye with 0x00, keeps the session, and goes on with it', async () => {
+  it('`reconnect({ force: true })` says goodbye with 0x00, keeps the session, and goes on with it', async () => {
     const world = await steady()
     const [one] = send(world, 1, 'one')
     await world.settle()
@@ -95,7 +95,7 @@ describe('Clean Start', () => {
   })
 })
 
-describe('H10 the end', () => {
+describe('the end', () => {
   it('of a durable client leaves its session as CONNECT said: DISCONNECT says nothing of it', async () => {
     const world = await connected({ ...durable, sessionExpiryInterval: 1000 })
     const done = world.client.disconnect()
@@ -127,7 +127,7 @@ describe('H10 the end', () => {
   })
 })
 
-describe('a session whose past this process does not know (fine print 4)', () => {
+describe('a session whose past this process does not know', () => {
   const pubcomp = (packetId: number, reasonCode = 0) => ({ type: 'pubcomp', packetId, reasonCode, properties: {} }) as const
 
   it.each([0, 0x92])('a QoS 2 identifier is cleared by PUBREL before its first use; PUBCOMP 0x%x is good enough', async (code) => {
@@ -228,7 +228,7 @@ describe('a session whose past this process does not know (fine print 4)', () =>
     await expect(two).resolves.toBeDefined()
   })
 
-  it('first SUBSCRIBE of this process is sent although the session is there, with its own Retain Handling (fine print 5)', async () => {
+  it('first SUBSCRIBE of this process is sent although the session is there, with its own Retain Handling', async () => {
     const world = await connected(durable, willing(true))
     world.client.subscription(
       [
@@ -249,7 +249,7 @@ describe('a session whose past this process does not know (fine print 4)', () =>
 })
 
 describe('two losses in a row', () => {
-  it('between connections nothing of the wire is touched: calls wait, then go in order (I07)', async () => {
+  it('between connections nothing of the wire is touched: calls wait, then go in order', async () => {
     const world = await steady()
     await lose(world)
     send(world, 1, 'a')

@@ -86,7 +86,7 @@ describe('the emitter', () => {
     expect(events.has('b')).toBe(false)
   })
 
-  it('G25 a listener that throws is reported and counted; the others are called', () => {
+  it('a listener that throws is reported and counted; the others are called', () => {
     const { emitter: events, reports } = emitter()
     const error = new Error('mine')
     const listener = vi.fn()
@@ -123,7 +123,7 @@ describe('the emitter', () => {
 })
 
 describe('client.on', () => {
-  it('G25 fault 54 a listener that throws in any event stops nothing, and is logged', async () => {
+  it('a listener that throws in any event stops nothing, and is logged', async () => {
     const lines: string[] = []
     const world = new World({ logger: { error: (line: string) => lines.push(line) } })
     world.answer = agreeable
@@ -215,7 +215,7 @@ describe('names of events', () => {
     ['__proto__'],
     ['toString'],
     ['x\n'.repeat(100_000)],
-  ])('P12 %#: what is no name is refused, in few words', (given) => {
+  ])('%#: what is no name is refused, in few words', (given) => {
     const { client } = new World()
     try {
       client.on(given as unknown as 'state', () => undefined)

@@ -44,7 +44,7 @@ function thrown(make: () => unknown): MqttError {
   throw new Error('it was to throw')
 }
 
-describe('O22 URL forms', () => {
+describe('URL forms', () => {
   it.each([
     ['mqtt://host', 'host', ''],
     ['mqtt://host:1884', 'host', '1884'],
@@ -114,7 +114,7 @@ describe('O22 URL forms', () => {
     ['socks5://proxy:1080', 'ERR_INVALID_BROKER_URL'],
     ['mqtt://us%E0er@host', 'ERR_INVALID_BROKER_URL'],
     ['unix://', 'ERR_INVALID_BROKER_URL'],
-  ])('O21 %s is refused', (url, code) => {
+  ])('%s is refused', (url, code) => {
     expect(thrown(() => new Client(url))).toMatchObject({ code, fault: 'local', outcome: 'not-sent', option: 'url' })
   })
 
@@ -169,7 +169,7 @@ describe('O22 URL forms', () => {
   })
 
   it.each([[5], [true], [() => 'x'], [Symbol('x')], [{}], [{ url: 5 }], [{ url: undefined }], [[undefined]], [[['mqtt://a']]]])(
-    'P12 %s is no endpoint',
+    '%s is no endpoint',
     (endpoint) => {
       const error = thrown(() => new Client(endpoint as never))
       expect(MqttError.is(error)).toBe(true)
@@ -217,7 +217,7 @@ describe('settings that cannot be honoured are refused', () => {
     [{ url: 'ws://h', protocols: 'mqtt' }, 'endpoint.protocols'],
     [{ url: 'ws://h', transport: 'x' }, 'endpoint.transport'],
     [{ url: 'mqtt://h', socket: { lookup: 1 } }, 'endpoint.socket.lookup'],
-  ])('O11 T18 P12 %o', (endpoint, option) => {
+  ])('%o', (endpoint, option) => {
     expect(thrown(() => new Client(endpoint as never))).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
   })
 
@@ -256,7 +256,7 @@ describe('the first round', () => {
     return { world, tried }
   }
 
-  it('G10 G19 all down: tried in order, once each, with one cause for each', async () => {
+  it('all down: tried in order, once each, with one cause for each', async () => {
     const { world, tried } = round([false, false, false])
     const error = await failure(world.client.connect())
     expect(tried).toEqual([0, 1, 2])
@@ -273,7 +273,7 @@ describe('the first round', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it('G10 only the last up', async () => {
+  it('only the last up', async () => {
     const { world, tried } = round([false, false, true])
     await Promise.all([world.client.connect(), world.settle()])
     expect(tried).toEqual([0, 1, 2])
@@ -281,14 +281,14 @@ describe('the first round', () => {
     expect(world.seen('connecterror')).toHaveLength(2)
   })
 
-  it('G10 the first up: the others are left alone', async () => {
+  it('the first up: the others are left alone', async () => {
     const { world, tried } = round([true, true])
     await Promise.all([world.client.connect(), world.settle()])
     expect(tried).toEqual([0])
     expect(world.seen('connecterror')).toEqual([])
   })
 
-  it('G10 G13 a refusal, silence and a bad packet, then one that works: a clean start for each', async () => {
+  it('a refusal, silence and a bad packet, then one that works: a clean start for each', async () => {
     const world = new World({ clientId: 'a', username: 'u', will: { topic: 'w' } }, {}, 4, (index, open) => {
       world.answer = [
         (): never[] => [],

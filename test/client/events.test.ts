@@ -41,8 +41,8 @@ const endings: readonly (readonly [name: string, end: (world: World) => unknown,
   ['silence', (world) => world.clock.advance(60_000), ['connected → closed'], 'ERR_KEEPALIVE_TIMEOUT'],
 ]
 
-describe('pain 25 transitions, each exactly once', () => {
-  it.each(endings)('G01 connected, then %s', async (_name, end, transitions, code) => {
+describe('transitions, each exactly once', () => {
+  it.each(endings)('connected, then %s', async (_name, end, transitions, code) => {
     const world = await connected({ sessionExpiryInterval: 0 })
     const ended = end(world)
     await world.settle()
@@ -59,7 +59,7 @@ describe('pain 25 transitions, each exactly once', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it('M09 idle, then disconnect() or destroy()', async () => {
+  it('idle, then disconnect() or destroy()', async () => {
     for (const how of ['disconnect', 'destroy'] as const) {
       const world = new World()
       await world.client[how]()
@@ -68,7 +68,7 @@ describe('pain 25 transitions, each exactly once', () => {
     }
   })
 
-  it.each(['disconnect', 'destroy'] as const)('G08 %s while dialling, and while CONNACK is awaited', async (how) => {
+  it.each(['disconnect', 'destroy'] as const)('%s while dialling, and while CONNACK is awaited', async (how) => {
     for (const dial of [() => new Promise<never>(() => undefined), undefined]) {
       const world = dial === undefined ? new World() : new World({}, {}, 1, dial)
       const connecting = failure(world.client.connect())
@@ -231,7 +231,7 @@ const calls: Record<string, (client: BaseClient) => unknown> = {
   unsubscribe: (client) => client.unsubscribe('a'),
 }
 
-describe('fault 55 E33 every call from within every event: no deadlock, everything settles, no second life', () => {
+describe('every call from within every event: no deadlock, everything settles, no second life', () => {
   it.each(kinds.flatMap((kind) => Object.keys(calls).map((call) => [call, kind] as const)))('%s in %s', async (name, kind) => {
     const world = new World({}, {}, 2, (index, open) => (index === 0 ? Promise.reject(new Error('down')) : open()))
     world.answer = agreeable

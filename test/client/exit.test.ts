@@ -74,7 +74,7 @@ describe.each(ways)('%s', (_what, leave) => {
     expect(await subscription.next()).toBeUndefined()
   })
 
-  it("E34 onExit 'detach' leaves the broker's subscription and every unacknowledged message alone", async () => {
+  it("onExit 'detach' leaves the broker's subscription and every unacknowledged message alone", async () => {
     const { world, subscription } = await left({ onExit: 'detach' }, leave)
     expect(acks(world)).toEqual([])
     expect(world.peer.all('unsubscribe')).toEqual([])

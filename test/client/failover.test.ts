@@ -9,7 +9,7 @@ const up =
     names.includes(host) ? agreeable : down
 
 describe('a list of servers', () => {
-  it('G10 all down: tried in order, once each, and the error has each of them', async () => {
+  it('all down: tried in order, once each, and the error has each of them', async () => {
     const rig = new Rig({}, { hosts: ['a', 'b', 'c'], behave: () => down })
     const error = await Promise.all([failure(rig.client.connect()), rig.settle()]).then(([thrown]) => thrown)
     expect(rig.hosts).toEqual(['a', 'b', 'c'])
@@ -29,14 +29,14 @@ describe('a list of servers', () => {
     ['only the last is up', ['c'], 'abc'],
     ['only the first is up', ['a'], 'a'],
     ['the second and third are up', ['b', 'c'], 'ab'],
-  ])('G10 %s', async (_name, names, order) => {
+  ])('%s', async (_name, names, order) => {
     const rig = await new Rig({}, { hosts: ['a', 'b', 'c'], behave: up(...names) }).up()
     expect(rig.hosts.join('')).toBe(order)
     expect(rig.seen('connect')).toMatchObject([{ endpoint: `x://${order.at(-1)}` }])
     await rig.finish()
   })
 
-  it('G10 one that is refused counts as tried: mixed reasons are all there', async () => {
+  it('one that is refused counts as tried: mixed reasons are all there', async () => {
     const rig = new Rig({}, { hosts: ['a', 'b', 'c'] })
     rig.behave = (host) => (host === 'a' ? down : refusing(host === 'b' ? 0x89 : 0x8a))
     const error = await Promise.all([failure(rig.client.connect()), rig.settle()]).then(([thrown]) => thrown)
@@ -48,7 +48,7 @@ describe('a list of servers', () => {
     for (const cause of causes(error)) expect(MqttError.is(cause)).toBe(true)
   })
 
-  it('G10 wait: the round is without delay, then one at a time with back-off', async () => {
+  it('wait: the round is without delay, then one at a time with back-off', async () => {
     const rig = new Rig({ firstConnect: 'wait' }, { hosts: ['a', 'b'], behave: () => down })
     failure(rig.client.connect())
     await rig.advance(7000)
@@ -56,7 +56,7 @@ describe('a list of servers', () => {
     await rig.finish()
   })
 
-  it('G10 what worked sticks: it is tried first after a loss, then the next in turn', async () => {
+  it('what worked sticks: it is tried first after a loss, then the next in turn', async () => {
     const rig = await new Rig({}, { hosts: ['a', 'b', 'c'], behave: up('b') }).up()
     await rig.advance(60_000)
     await rig.cut()
@@ -72,7 +72,7 @@ describe('a list of servers', () => {
     await rig.finish()
   })
 
-  it('G13 who refused is asked again once another one has worked and is lost', async () => {
+  it('who refused is asked again once another one has worked and is lost', async () => {
     const rig = new Rig({}, { hosts: ['a', 'b'] })
     rig.behave = (host) => (host === 'a' ? refusing(0x8a) : agreeable)
     await rig.up()
@@ -85,7 +85,7 @@ describe('a list of servers', () => {
     await rig.finish()
   })
 
-  it('G10 T23 one that takes us in and hangs up again and again is not all there is: the others get their turn', async () => {
+  it('one that takes us in and hangs up again and again is not all there is: the others get their turn', async () => {
     const rig = await new Rig({}, { hosts: ['a', 'b'], behave: up('a', 'b') }).up()
     for (let round = 0; round < 4 && rig.hosts.at(-1) === 'a'; round++) {
       await rig.advance(50)
@@ -97,7 +97,7 @@ describe('a list of servers', () => {
     await rig.finish()
   })
 
-  it('G13 who refused is asked no more while another is merely down', async () => {
+  it('who refused is asked no more while another is merely down', async () => {
     const rig = new Rig({ firstConnect: 'wait' }, { hosts: ['a', 'b', 'c'] })
     rig.behave = (host) => (host === 'b' ? refusing(0x8a) : down)
     failure(rig.client.connect())
@@ -109,7 +109,7 @@ describe('a list of servers', () => {
   })
 })
 
-describe('G26 setBrokers', () => {
+describe('setBrokers', () => {
   it('while connected: the connection stays, the next dial goes to the new list', async () => {
     const rig = await new Rig({}, { hosts: ['a', 'b'] }).up()
     rig.client.setBrokers([rig.endpoint('c'), rig.endpoint('d')])
@@ -231,7 +231,7 @@ describe('G26 setBrokers', () => {
     await rig.finish()
   })
 
-  it('T23 in every `dial`, with another host each time: a dial a second, no more', async () => {
+  it('in every `dial`, with another host each time: a dial a second, no more', async () => {
     const rig = new Rig({ firstConnect: 'wait' }, { behave: () => 'hang' })
     let round = 0
     rig.client.on('dial', () => rig.client.setBrokers(rig.endpoint(`host-${round++}`)))
@@ -303,7 +303,7 @@ describe('G26 setBrokers', () => {
     await rig.finish()
   })
 
-  it('T23 in connecterror every time: never without back-off', async () => {
+  it('in connecterror every time: never without back-off', async () => {
     const rig = new Rig({ firstConnect: 'wait' }, { behave: () => refusing(0x8a) })
     let round = 0
     rig.client.on('connecterror', () => rig.client.setBrokers(rig.endpoint(`host-${round++}`)))
@@ -313,7 +313,7 @@ describe('G26 setBrokers', () => {
     await rig.finish()
   })
 
-  it('G13 an endpoint that refused is asked again when it is in the new list', async () => {
+  it('an endpoint that refused is asked again when it is in the new list', async () => {
     const rig = new Rig({ firstConnect: 'wait' }, { hosts: ['a', 'b'] })
     rig.behave = (host) => (host === 'a' ? refusing(0x8a) : down)
     failure(rig.client.connect())
@@ -355,7 +355,7 @@ describe('G26 setBrokers', () => {
   })
 })
 
-describe('G11 maxAttempts over a list', () => {
+describe('maxAttempts over a list', () => {
   it('counts attempts, not rounds', async () => {
     const rig = await new Rig({ reconnect: { ...reconnect, maxAttempts: 5 } }, { hosts: ['a', 'b'] }).up()
     rig.behave = () => down

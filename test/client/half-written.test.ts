@@ -97,7 +97,7 @@ const cases = operations.flatMap((operation) =>
   ),
 )
 
-describe('I03 I04 half written when the link drops', () => {
+describe('half written when the link drops', () => {
   it.each(cases)('$name on version $version, offline "$policy", the session is $session', async ({ version, policy, session, ...operation }) => {
     const whole = await started(operation, undefined, policy, version)
     expect(whole.to - whole.from).toBeGreaterThan(6)

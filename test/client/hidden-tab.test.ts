@@ -126,7 +126,7 @@ class Tab {
   }
 }
 
-describe('fault 29 pain 10 a hidden tab, timers once a minute, keep-alive of 30 s', () => {
+describe('a hidden tab, timers once a minute, keep-alive of 30 s', () => {
   it.each([1000, 5000, 14_000])('messages every %i ms: nobody ends the connection, and PINGREQ leaves in time [MQTT-3.1.2-20]', async (every) => {
     const tab = new Tab()
     await tab.hide()
@@ -231,8 +231,8 @@ describe('fault 29 pain 10 a hidden tab, timers once a minute, keep-alive of 30 
   })
 })
 
-describe('fault 29 what comes in sends what is due', () => {
-  it('B05 PINGREQ leaves with the first message after it was due, once', async () => {
+describe('what comes in sends what is due', () => {
+  it('PINGREQ leaves with the first message after it was due, once', async () => {
     const tab = new Tab()
     await tab.hide()
     await tab.traffic(29_000, 1000)
@@ -244,7 +244,7 @@ describe('fault 29 what comes in sends what is due', () => {
     await tab.rig.finish()
   })
 
-  it('B06 a link over which nothing comes any more is still given up by the timer', async () => {
+  it('a link over which nothing comes any more is still given up by the timer', async () => {
     const tab = new Tab()
     await tab.hide()
     await tab.traffic(30_000, 1000)
@@ -265,7 +265,7 @@ describe('fault 29 what comes in sends what is due', () => {
   })
 })
 
-describe('fault 29 late timers are told', () => {
+describe('late timers are told', () => {
   /** What was told: when, how late, and beside which keep-alive. */
   const told = ({ rig }: Tab): readonly (readonly number[])[] =>
     rig.events.flatMap(({ at, type, event }) => (type === 'late' ? [[at, ...Object.values(event as ClientEvents['late'])]] : []))
@@ -344,7 +344,7 @@ describe('fault 29 late timers are told', () => {
     ['the timer runs', (tab) => tab.traffic(minute, minute)],
     ['the server says goodbye', (tab) => tab.rig.advance(minute)],
     ['the stream ends', (tab) => tab.rig.advance(46_000).then(() => tab.rig.cut())],
-  ])('M24 when %s, a listener ends the client, or has the connection replaced: no PINGREQ, one disconnect', async (how, after) => {
+  ])('when %s, a listener ends the client, or has the connection replaced: no PINGREQ, one disconnect', async (how, after) => {
     for (const act of [(tab: Tab) => tab.rig.client.destroy(), (tab: Tab) => void tab.rig.client.reconnect({ force: true })]) {
       const tab = new Tab({}, undefined, how === 'the server says goodbye')
       tab.rig.client.on('late', () => act(tab), { once: true })

@@ -47,7 +47,7 @@ async function unread(options: ClientOptions): Promise<{ world: World; transport
   return { world, transport }
 }
 
-it('T07 T12 the memory budget bounds small writes to a peer that reads nothing: each costs far more than its bytes', async () => {
+it('the memory budget bounds small writes to a peer that reads nothing: each costs far more than its bytes', async () => {
   const { world, transport } = await unread({ memoryBudget: 1024 * 1024 })
   // PUBREL of an unknown identifier, each in a read of its own: five bytes of PUBCOMP.
   const pubrel = Uint8Array.of(0x62, 2, 0, 9)
@@ -60,7 +60,7 @@ it('T07 T12 the memory budget bounds small writes to a peer that reads nothing: 
   world.client.destroy()
 }, 60_000)
 
-it('T26 [MQTT-4.12.0-3] AUTH out of turn ends the connection: what the mechanism has not answered does not pile up', async () => {
+it('[MQTT-4.12.0-3] AUTH out of turn ends the connection: what the mechanism has not answered does not pile up', async () => {
   let asked = 0
   const { auth } = toy({
     continue: () => {
@@ -80,7 +80,7 @@ it('T26 [MQTT-4.12.0-3] AUTH out of turn ends the connection: what the mechanism
   await rig.finish()
 }, 60_000)
 
-it('T03 T06 reads that bring no whole packet count against a slice as well', async () => {
+it('reads that bring no whole packet count against a slice as well', async () => {
   const calls: string[] = []
   let sink: Sink | undefined
   const transport: Transport = {
@@ -124,7 +124,7 @@ it('[MQTT-3.14.4-1] nothing follows DISCONNECT, also when acknowledgements waite
   expect(packets.map(({ type }) => type)).toEqual(['connect', ...new Array<string>(100).fill('puback'), 'disconnect'])
 }, 60_000)
 
-it('T08 small messages cannot hold much more memory than the budget says', async () => {
+it('small messages cannot hold much more memory than the budget says', async () => {
   const world = new World({ stats: true, memoryBudget: 1024 * 1024 })
   world.answer = agreeable
   const connecting = world.client.connect()
@@ -140,7 +140,7 @@ it('T08 small messages cannot hold much more memory than the budget says', async
   expect(world.client.state).toBe('connected')
 }, 60_000)
 
-it('T25 one message that does not fit into the memory budget by itself does not end every connection', async () => {
+it('one message that does not fit into the memory budget by itself does not end every connection', async () => {
   const rig = await new Rig({ memoryBudget: 1024 * 1024, cleanStart: false, clientId: 'c' }).up()
   // Four readers, each with a copy of its own: 1.2 MB.
   const got: number[] = []
@@ -179,7 +179,7 @@ it('outbound.maxQueuedBytes counts the properties of messages that wait and of t
 }, 60_000)
 
 it.each([42, null, { length: 1n }])(
-  'P12 a content type of %o is refused, typed, and the next publish goes on',
+  'a content type of %o is refused, typed, and the next publish goes on',
   async (contentType) => {
     const world = new World()
     world.answer = agreeable
@@ -194,7 +194,7 @@ it.each([42, null, { length: 1n }])(
   60_000,
 )
 
-it('T25 nor one that does not fit beside what else the connection holds', async () => {
+it('nor one that does not fit beside what else the connection holds', async () => {
   const rig = await new Rig({ memoryBudget: 1024 * 1024, topicAliasMaximum: 10, cleanStart: false, clientId: 'c' }).up()
   await Promise.all([rig.client.listen('a', () => undefined, { qos: 1 }), rig.settle()])
   // Topics of aliases take 120,000 bytes.
@@ -207,7 +207,7 @@ it('T25 nor one that does not fit beside what else the connection holds', async 
   await rig.finish()
 }, 60_000)
 
-it('T10 [MQTT-3.3.4-4] seventy overlapping subscriptions of ours may all be named in one message', async () => {
+it('[MQTT-3.3.4-4] seventy overlapping subscriptions of ours may all be named in one message', async () => {
   const world = new World()
   world.answer = agreeable
   const connecting = world.client.connect()

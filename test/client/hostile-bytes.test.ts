@@ -30,7 +30,7 @@ function goodPackets(version: Version): readonly (readonly [name: string, first:
   return version === 5 ? [...all, ['DISCONNECT', 0xe0, Buffer.of(0x8b)], ['AUTH', 0xf0, Buffer.of(0x18, 4, 0x15, 0, 1, 0x61)]] : all
 }
 
-/** A connected client that is sent these bytes after SUBACK, with a good message behind them (N28). */
+/** A connected client that is sent these bytes after SUBACK, with a good message behind them. */
 async function afterwards(version: Version, bytes: Uint8Array, follow = true): Promise<{ readonly world: World; readonly delivered: number }> {
   const world = await connected({ protocolVersion: version, clientId: 'c' }, agreeable)
   const subscription = world.client.subscription('#', { ack: 'on-receive' })
@@ -67,17 +67,17 @@ describe.each(versions)('bad bytes, version %i', (version) => {
     if (!ended) expect(delivered).toBe((first & 0xf0) === 0x30 ? 2 : 1)
   })
 
-  it.each(types)('N01 Remaining Length of five bytes: $name', async ({ first }) => {
+  it.each(types)('Remaining Length of five bytes: $name', async ({ first }) => {
     const { world, delivered } = await afterwards(version, Buffer.of(first, 0xff, 0xff, 0xff, 0xff, 0x01))
     expectEnded(world, delivered, [0x81], version)
   })
 
-  it.each(types)('N02 Remaining Length that is longer than needed: $name', async ({ first, body }) => {
+  it.each(types)('Remaining Length that is longer than needed: $name', async ({ first, body }) => {
     const { world, delivered } = await afterwards(version, join(first, body.length | 0x80, 0, body))
     expectEnded(world, delivered, [0x81], version)
   })
 
-  it('N03 reserved type 0: first, and later', async () => {
+  it('reserved type 0: first, and later', async () => {
     const { world, delivered } = await afterwards(version, Buffer.of(0, 0))
     expectEnded(world, delivered, [0x81], version)
     const fresh = new World({ protocolVersion: version, clientId: 'c' })
@@ -88,7 +88,7 @@ describe.each(versions)('bad bytes, version %i', (version) => {
     expect(fresh.peer.received.map(({ type }) => type)).toEqual(['connect'])
   })
 
-  it.each(types)('N05 wrong flags, each bit: $name', async ({ first, body }) => {
+  it.each(types)('wrong flags, each bit: $name', async ({ first, body }) => {
     for (const bit of [1, 2, 4, 8]) {
       // All bits of a PUBLISH mean something: only QoS 3, and DUP at QoS 0 on 5.0, are wrong.
       const wrong = first >> 4 === 3 ? 0x36 | (bit & 8) : first ^ bit
@@ -97,7 +97,7 @@ describe.each(versions)('bad bytes, version %i', (version) => {
     }
   })
 
-  it.each(types)('N06 bodies shorter than the mandatory fields, each length: $name', async ({ name, first, body }) => {
+  it.each(types)('bodies shorter than the mandatory fields, each length: $name', async ({ name, first, body }) => {
     // A PUBLISH may end behind its properties; DISCONNECT and AUTH may be empty, and AUTH may lack what follows its code only when that is none.
     const least = first >> 4 === 3 ? body.length - 1 : body.length
     const from = name === 'DISCONNECT' ? least : name === 'AUTH' ? 1 : 0
@@ -107,14 +107,14 @@ describe.each(versions)('bad bytes, version %i', (version) => {
     }
   })
 
-  it.each(types.filter(({ first }) => first >> 4 !== 3))('N07 N08 bodies longer than the fields: $name', async ({ first, body }) => {
+  it.each(types.filter(({ first }) => first >> 4 !== 3))('bodies longer than the fields: $name', async ({ first, body }) => {
     // Behind packet identifier and reason code come properties, on 5.0: a byte that claims some, and lacks them.
     const longer = version === 5 && first < 0x80 ? join(body, 0, 1) : version === 5 && first === 0xe0 ? join(body, 1) : join(body, 0xff)
     const { world, delivered } = await afterwards(version, packet(first, longer))
     expectEnded(world, delivered, [0x81, 0x82], version)
   })
 
-  it('N22 topics that are no UTF-8, each way to be none', async () => {
+  it('topics that are no UTF-8, each way to be none', async () => {
     const wrong = [
       [0xc0, 0x80],
       [0xed, 0xa0, 0x80],
@@ -132,14 +132,14 @@ describe.each(versions)('bad bytes, version %i', (version) => {
     }
   })
 
-  it('N23 a topic that is longer than its packet, by one byte and by far', async () => {
+  it('a topic that is longer than its packet, by one byte and by far', async () => {
     for (const length of [2, 3, 0xffff]) {
       const { world, delivered } = await afterwards(version, packet(0x30, uint16(length), 'a'))
       expectEnded(world, delivered, [0x81], version)
     }
   })
 
-  it('N25 topics: empty is refused; of one byte, of 65,535 and with 65,000 levels are handled', async () => {
+  it('topics: empty is refused; of one byte, of 65,535 and with 65,000 levels are handled', async () => {
     const empty = await afterwards(version, publish({ topic: '', version }))
     expectEnded(empty.world, empty.delivered, [0x81, 0x82], version)
     const topics = ['a', 'x'.repeat(65_535), `a${'/'.repeat(65_000)}`, '/'.repeat(65_000)]
@@ -150,7 +150,7 @@ describe.each(versions)('bad bytes, version %i', (version) => {
     expect(topics.map(() => subscription.read()?.topic)).toEqual(topics)
   })
 
-  it('N26 the same stream whole, byte by byte, and in pieces of any size', async () => {
+  it('the same stream whole, byte by byte, and in pieces of any size', async () => {
     const stream = join(...good.filter(([, first]) => first < 0xe0).map(([, first, body]) => packet(first, body)), packet(0x62, uint16(1)))
     const outcomes: unknown[] = []
     for (const size of [stream.length, 1, 2, 3, 4, 5, 7, 11]) {
@@ -166,7 +166,7 @@ describe.each(versions)('bad bytes, version %i', (version) => {
     expect(outcomes[0]).toEqual([3, 'connected', answers])
   })
 
-  it('N28 what stands before the bad packet is delivered, what stands behind it is not, in one chunk or several', async () => {
+  it('what stands before the bad packet is delivered, what stands behind it is not, in one chunk or several', async () => {
     const before = publish({ topic: 'before', version })
     for (const parts of [
       [join(before, [0, 0], publish({ topic: 'behind', version }))],
@@ -182,7 +182,7 @@ describe.each(versions)('bad bytes, version %i', (version) => {
     }
   })
 
-  it('N29 a packet over our Maximum Packet Size ends the link at its header, the least too', async () => {
+  it('a packet over our Maximum Packet Size ends the link at its header, the least too', async () => {
     for (const size of [1024 * 1024 + 1, 268_435_455]) {
       const { world, delivered } = await afterwards(version, join(0x30, varint(size - (size > 2_097_151 ? 0 : 4))), false)
       expectEnded(world, delivered, [0x95], version)
@@ -193,13 +193,13 @@ describe.each(versions)('bad bytes, version %i', (version) => {
     expect([world.client.state, delivered]).toEqual(['connected', 2])
   })
 
-  it.each(types.filter(({ first }) => first >> 4 !== 3))('N30 far larger than its kind needs: $name', async ({ first }) => {
+  it.each(types.filter(({ first }) => first >> 4 !== 3))('far larger than its kind needs: $name', async ({ first }) => {
     const cap = [0x40, 0x50, 0x62, 0x70, 0xd0].includes(first) ? 10_000 : 100_000
     const { world, delivered } = await afterwards(version, join(first, varint(cap * 10)), false)
     expectEnded(world, delivered, [0x95], version)
   })
 
-  it('N31 a packet that drips: PINGREQ goes on, and the deadline holds', async () => {
+  it('a packet that drips: PINGREQ goes on, and the deadline holds', async () => {
     const world = await connected({ protocolVersion: version, clientId: 'c', keepAlive: 20 }, accepting())
     const bytes = publish({ payload: Buffer.alloc(1000), version })
     for (let at = 0; at < 59; at++) {
@@ -213,7 +213,7 @@ describe.each(versions)('bad bytes, version %i', (version) => {
     expect(world.peer.all('disconnect')).toEqual([])
   })
 
-  it('N36 errors and logs about bad bytes hold none of them, and no control character', async () => {
+  it('errors and logs about bad bytes hold none of them, and no control character', async () => {
     const log: string[] = []
     const note = (line: string): void => void log.push(line)
     const secret = 'tweety-5up3r'
@@ -233,12 +233,12 @@ describe.each(versions)('bad bytes, version %i', (version) => {
   })
 })
 
-it.each([0, 1, 2, 4, 8, 15])('N04 type 15 on 3.1.1, with flags %i', async (flags) => {
+it.each([0, 1, 2, 4, 8, 15])('type 15 on 3.1.1, with flags %i', async (flags) => {
   const { world, delivered } = await afterwards(4, Buffer.of(0xf0 | flags, 2, 0x18, 0))
   expectEnded(world, delivered, [], 4)
 })
 
-it('M06 DISCONNECT of a 3.1.1 server, empty or with a body, is a protocol error', async () => {
+it('DISCONNECT of a 3.1.1 server, empty or with a body, is a protocol error', async () => {
   for (const bytes of [Buffer.of(0xe0, 0), Buffer.of(0xe0, 2, 0x8b, 0)]) {
     const { world, delivered } = await afterwards(4, bytes)
     expectEnded(world, delivered, [], 4)
@@ -246,7 +246,7 @@ it('M06 DISCONNECT of a 3.1.1 server, empty or with a body, is a protocol error'
   }
 })
 
-it('N27 pain 22 ten thousand mutations of valid streams: no throw, no hang, one typed end each', async () => {
+it('ten thousand mutations of valid streams: no throw, no hang, one typed end each', async () => {
   const stream = join(...goodPackets(5).map(([, first, body]) => packet(first, body)))
   const random = new Random(0x2545f491)
   const world = await connected({ reconnect: { backoff: () => 1 } }, accepting())

@@ -1,6 +1,6 @@
 /**
  * Packets of a server, changed here and there, in every state that a connection can be in and cut anywhere: nothing is thrown outside the API, nobody's
- * rejection is left alone, little is held, and each connection that they end is ended by a typed error (pain 22). The share of CI is small;
+ * rejection is left alone, little is held, and each connection that they end is ended by a typed error. The share of CI is small;
  * `npm run lab -- fuzz long` sends ten million.
  */
 import { expect, it } from 'vitest'
@@ -146,7 +146,7 @@ class Life {
 
 const strays = unhandledInFile()
 
-it(`pain 22 N26 N27 ${packets.toLocaleString('en')} packets, changed and cut, in ${names.length} states: typed ends only`, {
+it(`${packets.toLocaleString('en')} packets, changed and cut, in ${names.length} states: typed ends only`, {
   timeout: packets > 20_000 ? 7_200_000 : 60_000,
 }, async () => {
   const random = new Random(0x2545f491)

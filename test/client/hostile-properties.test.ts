@@ -89,7 +89,7 @@ describe.each(kinds)('properties of %s', (kind) => {
   const allowed = table.filter((each) => each.packets.includes(kind) && !(kind === 'DISCONNECT' && each.id === 0x11))
   const others = table.filter((each) => !each.packets.includes(kind))
 
-  it('N10 each that it may have, cut at each byte', async () => {
+  it('each that it may have, cut at each byte', async () => {
     for (const property of allowed) {
       const whole = propertyOf(property)
       for (let length = 1; length < whole.length; length++) {
@@ -98,7 +98,7 @@ describe.each(kinds)('properties of %s', (kind) => {
     }
   })
 
-  it('N11 what is no property: each gap to 0x7f, and identifiers of several bytes', async () => {
+  it('what is no property: each gap to 0x7f, and identifiers of several bytes', async () => {
     const known = new Set(table.map(({ id }) => id))
     const gaps = Array.from({ length: 128 }, (_, id) => id).filter((id) => !known.has(id))
     for (const id of gaps) await expectRefused(kind, properties(id, 0, 1), [0x81], `0x${id.toString(16)}`)
@@ -107,11 +107,11 @@ describe.each(kinds)('properties of %s', (kind) => {
     }
   })
 
-  it('N12 each that it may not have', async () => {
+  it('each that it may not have', async () => {
     for (const property of others) await expectRefused(kind, properties(propertyOf(property)), [0x81, 0x82], property.name)
   })
 
-  it('N13 N14 each that it may have, twice: a protocol error, but for those that may repeat', async () => {
+  it('each that it may have, twice: a protocol error, but for those that may repeat', async () => {
     for (const property of allowed) {
       const block = properties(propertyOf(property), propertyOf(property))
       if (!property.repeatableIn.includes(kind)) await expectRefused(kind, block, [0x82], property.name)
@@ -121,13 +121,13 @@ describe.each(kinds)('properties of %s', (kind) => {
     expect((await send(kind, pairs)).error, 'user properties: repeated, empty name, empty value').toBeUndefined()
   })
 
-  it('N15 user properties without a value, and without a name', async () => {
+  it('user properties without a value, and without a name', async () => {
     for (const half of [join(0x26, text('a')), join(0x26), join(0x26, 0), join(0x26, text('a'), 0)]) {
       await expectRefused(kind, properties(half), [0x81], half.toString('hex'))
     }
   })
 
-  it('N16 N17 N18 N19 values that are out of range', async () => {
+  it('values that are out of range', async () => {
     for (const { id, name, type, limits } of allowed) {
       const wrong: Part[] = []
       if (limits.values !== undefined) wrong.push(2, 255)
@@ -139,7 +139,7 @@ describe.each(kinds)('properties of %s', (kind) => {
     }
   })
 
-  it('N02 N19 lengths and identifiers of too many bytes', async () => {
+  it('lengths and identifiers of too many bytes', async () => {
     await expectRefused(kind, Buffer.from([0x80, 0x00]), [0x81], 'Property Length 0 in two bytes')
     await expectRefused(kind, Buffer.from([0xff, 0xff, 0xff, 0xff, 0x01]), [0x81], 'Property Length of five bytes')
     if (kind === 'PUBLISH') {
@@ -148,7 +148,7 @@ describe.each(kinds)('properties of %s', (kind) => {
     }
   })
 
-  it('N22 N23 text that is no UTF-8, and text longer than its packet, in each field', async () => {
+  it('text that is no UTF-8, and text longer than its packet, in each field', async () => {
     const wrong = [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0x00], [0xc3]]
     for (const { id, name, type } of allowed) {
       if (type !== 'utf8' && type !== 'utf8pair' && type !== 'binary') continue
@@ -164,7 +164,7 @@ describe.each(kinds)('properties of %s', (kind) => {
 })
 
 describe('Subscription Identifiers and Response Topics', () => {
-  it('N20 identifiers at each edge of their encoding are accepted', async () => {
+  it('identifiers at each edge of their encoding are accepted', async () => {
     for (const identifier of [1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152, 268_435_455]) {
       const { world, error } = await send('PUBLISH', properties(0x0b, varint(identifier)))
       expect(error, String(identifier)).toBeUndefined()
@@ -172,13 +172,13 @@ describe('Subscription Identifiers and Response Topics', () => {
     }
   })
 
-  it('N21 Response Topics that are none: empty, and with each wildcard at each place', async () => {
+  it('Response Topics that are none: empty, and with each wildcard at each place', async () => {
     for (const topic of ['', '#', '+', 'a/#', 'a/+/b', '+/a', 'a#', 'a+']) {
       await expectRefused('PUBLISH', properties(0x08, text(topic)), [0x82, 0x81], topic)
     }
   })
 
-  it('N32 T10 128 user properties are accepted in every kind of packet, 129 and 1,900 are not', async () => {
+  it('128 user properties are accepted in every kind of packet, 129 and 1,900 are not', async () => {
     for (const kind of kinds) {
       const pairs = (count: number): Buffer => properties(Buffer.concat(new Array<Buffer>(count).fill(join(0x26, text(''), text('')))))
       const few = await send(kind, pairs(128))
@@ -195,7 +195,7 @@ describe('Subscription Identifiers and Response Topics', () => {
   })
 })
 
-describe('M05 DISCONNECT of a server that breaks the rules', () => {
+describe('DISCONNECT of a server that breaks the rules', () => {
   const cases: readonly (readonly [name: string, bytes: Buffer, codes: readonly number[]])[] = [
     ['with a Session Expiry Interval', packet(0xe0, 0x8b, properties(0x11, 0, 0, 0, 1)), [0x82]],
     ['with a Session Expiry Interval of 0', packet(0xe0, 0x00, properties(0x11, 0, 0, 0, 0)), [0x82]],
@@ -205,7 +205,7 @@ describe('M05 DISCONNECT of a server that breaks the rules', () => {
     ['with a property length beyond the packet', packet(0xe0, 0x8b, 9), [0x81]],
     ['with bytes behind its properties', packet(0xe0, 0x8b, 0, 0), [0x81]],
   ]
-  it.each(cases)('M05 %s', async (_name, bytes, codes) => {
+  it.each(cases)('%s', async (_name, bytes, codes) => {
     const world = await connected({}, agreeable)
     await world.sendBytes(bytes)
     expect(world.client.state).toBe('closed')
@@ -245,7 +245,7 @@ function noted(): { readonly options: ClientOptions; readonly log: string[] } {
 }
 
 describe('hostile names and text, in every packet that carries them', () => {
-  it('T14 N33 user properties are pairs in their order, in CONNACK, PUBLISH, acknowledgements, SUBACK, UNSUBACK, DISCONNECT and AUTH', async () => {
+  it('user properties are pairs in their order, in CONNACK, PUBLISH, acknowledgements, SUBACK, UNSUBACK, DISCONNECT and AUTH', async () => {
     const seen = new Map<string, unknown>()
     const auth = { method: 'toy', start: () => 'hello', continue: () => 'again' }
     const world = new World({ auth })
@@ -295,7 +295,7 @@ describe('hostile names and text, in every packet that carries them', () => {
     expect(Object.keys(Object.prototype)).toEqual([])
   })
 
-  it('T14 stats() counts failures in a map without a prototype', async () => {
+  it('stats() counts failures in a map without a prototype', async () => {
     const world = await connected({ stats: true }, agreeable)
     await world.sendBytes(packet(0xe0, 0x8b, block()))
     const { failures } = world.client.stats()
@@ -350,7 +350,7 @@ describe('hostile names and text, in every packet that carries them', () => {
     ['AUTH', (world) => world.sendBytes(packet(0xf0, 0x18, properties(0x15, text(escapes), 0x1f, text(escapes))))],
   ]
 
-  it.each(refusals)('T16 N36 control characters in %s: escaped and cut in every error and log line', async (kind, act) => {
+  it.each(refusals)('control characters in %s: escaped and cut in every error and log line', async (kind, act) => {
     const { options, log } = noted()
     const world = kind === 'CONNACK' ? new World(options) : await connected(options, accepting())
     const connecting = kind === 'CONNACK' ? failure(world.client.connect()) : undefined
@@ -369,7 +369,7 @@ describe('hostile names and text, in every packet that carries them', () => {
     }
   })
 
-  it('T16 an assigned client identifier of control characters is escaped in every log line', async () => {
+  it('an assigned client identifier of control characters is escaped in every log line', async () => {
     const { options, log } = noted()
     const world = new World(options)
     const connecting = world.client.connect()

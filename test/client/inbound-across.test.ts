@@ -1,4 +1,4 @@
-/** Messages that are in hand, buffered or half done when a connection is lost (fine print 3). */
+/** Messages that are in hand, buffered or half done when a connection is lost. */
 import { describe, expect, it } from 'vitest'
 import type { Message } from '../../src/client/api/index.js'
 import { again, comeBack, lose, steady, willing } from './across.js'
@@ -170,7 +170,7 @@ describe('a message in the buffer', () => {
 })
 
 describe('acknowledgements that were lost', () => {
-  it('H28 fault 21 PUBACK that did not leave is not sent on the next connection; QoS 1 is delivered again, as redelivered', async () => {
+  it('PUBACK that did not leave is not sent on the next connection; QoS 1 is delivered again, as redelivered', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual' })
     await world.send(publish('t', 'one', 1))
@@ -189,7 +189,7 @@ describe('acknowledgements that were lost', () => {
     expect(subscription.size).toBe(0)
   })
 
-  it('E11 E12 fault 16 PUBREC that was lost: the repeat is answered, with DUP or without, and not delivered', async () => {
+  it('PUBREC that was lost: the repeat is answered, with DUP or without, and not delivered', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't', { qos: 2, ack: 'manual' })
     await world.send(publish('t', 'one', 1, { qos: 2 }), publish('t', 'two', 2, { qos: 2 }))
@@ -202,7 +202,7 @@ describe('acknowledgements that were lost', () => {
     expect(takenTexts(subscription)).toEqual([])
   })
 
-  it('E06 fault 17 fault 18 PUBREL on the next connection: PUBCOMP, also a second time, and nothing is delivered', async () => {
+  it('PUBREL on the next connection: PUBCOMP, also a second time, and nothing is delivered', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't', { qos: 2, ack: 'manual' })
     await world.send(publish('t', 'one', 1, { qos: 2 }))
@@ -218,7 +218,7 @@ describe('acknowledgements that were lost', () => {
     expect(takenTexts(subscription)).toEqual(['new'])
   })
 
-  it('E05 a repeat before PUBREL on one connection: PUBREC again, one delivery', async () => {
+  it('a repeat before PUBREL on one connection: PUBREC again, one delivery', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't', { qos: 2, ack: 'on-receive', overflow: 'drop-oldest' })
     await world.send(publish('t', 'one', 1, { qos: 2 }))
@@ -230,7 +230,7 @@ describe('acknowledgements that were lost', () => {
 })
 
 describe('several consumers and subscriptions', () => {
-  it('L08 one acknowledgement after all have settled, with a drop in between; success if any succeeded', async () => {
+  it('one acknowledgement after all have settled, with a drop in between; success if any succeeded', async () => {
     const world = await steady({}, willing(false))
     const one = await subscribe(world, 't', { qos: 1, ack: 'manual' })
     const two = await subscribe(world, 't', { qos: 1, ack: 'manual', retainHandling: 2 })
@@ -246,7 +246,7 @@ describe('several consumers and subscriptions', () => {
     expect([takenTexts(one), takenTexts(two)]).toEqual([[], []])
   })
 
-  it('L05 two messages, only the second settled: neither is acknowledged on the next connection until the first is', async () => {
+  it('two messages, only the second settled: neither is acknowledged on the next connection until the first is', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual' })
     await world.send(publish('t', 'one', 1), publish('t', 'two', 2))
@@ -292,7 +292,7 @@ describe('several consumers and subscriptions', () => {
   })
 })
 
-describe('fault 22 what comes twice', () => {
+describe('what comes twice', () => {
   it('is delivered once at QoS 2 and answered each time, over any mixture of drops and repeats', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't', { qos: 2 })

@@ -56,7 +56,7 @@ async function fed(patient = true): Promise<{ world: World; transport: Fed; rece
   return { world, transport, received }
 }
 
-it('T06 a slice of packets at a time: the rest waits for the next turn, and the transport meanwhile', async () => {
+it('a slice of packets at a time: the rest waits for the next turn, and the transport meanwhile', async () => {
   const { world, transport, received } = await fed()
   const chunk = flood(3.5 * sliceLength)
   transport.sink?.chunk(chunk)
@@ -74,7 +74,7 @@ it('T06 a slice of packets at a time: the rest waits for the next turn, and the 
   expect(world.client.state).toBe('connected')
 })
 
-it('T06 many small reads of one turn count together', async () => {
+it('many small reads of one turn count together', async () => {
   const { world, transport, received } = await fed()
   for (let read = 0; read < 25; read++) transport.sink?.chunk(flood(sliceLength / 10))
   expect(received()).toBeLessThanOrEqual(sliceLength)
@@ -82,7 +82,7 @@ it('T06 many small reads of one turn count together', async () => {
   expect(received()).toBe(2.5 * sliceLength)
 })
 
-it('T06 control packets behind a flood are handled, and what arrives meanwhile comes after it', async () => {
+it('control packets behind a flood are handled, and what arrives meanwhile comes after it', async () => {
   const { world, transport, received } = await fed()
   const publishing = world.client.publish('a', 'b', { qos: 1 })
   await world.settle()
@@ -94,7 +94,7 @@ it('T06 control packets behind a flood are handled, and what arrives meanwhile c
   expect(received()).toBe(1.5 * sliceLength + 11)
 })
 
-it('T06 a packet that straddles the end of what waits is put together', async () => {
+it('a packet that straddles the end of what waits is put together', async () => {
   const { world, transport, received } = await fed()
   const bytes = flood(4 * sliceLength)
   for (let at = 0; at < bytes.length; at += 12_370) transport.sink?.chunk(bytes.slice(at, at + 12_370))
@@ -103,7 +103,7 @@ it('T06 a packet that straddles the end of what waits is put together', async ()
   expect(world.client.state).toBe('connected')
 })
 
-it('T06 the end of the stream waits for what was read before it', async () => {
+it('the end of the stream waits for what was read before it', async () => {
   const { world, transport, received } = await fed()
   const goodbye = encode({ type: 'disconnect', reasonCode: 0x8b, properties: {} })
   transport.sink?.chunk(Uint8Array.from([...flood(3 * sliceLength), ...goodbye]))
@@ -113,7 +113,7 @@ it('T06 the end of the stream waits for what was read before it', async () => {
   expect(received()).toBe(3 * sliceLength + 1)
 })
 
-it('T06 a malformed packet behind a flood ends the connection with 0x81, once it is read', async () => {
+it('a malformed packet behind a flood ends the connection with 0x81, once it is read', async () => {
   const { world, transport } = await fed()
   transport.written.length = 0
   transport.sink?.chunk(Uint8Array.from([...flood(1.5 * sliceLength), 0x00, 0x00]))
@@ -123,7 +123,7 @@ it('T06 a malformed packet behind a flood ends the connection with 0x81, once it
   expect(world.client.state).toBe('closed')
 })
 
-it('T06 nothing is walked after the client was destroyed in between, and the transport is not left waiting', async () => {
+it('nothing is walked after the client was destroyed in between, and the transport is not left waiting', async () => {
   const { world, transport, received } = await fed()
   transport.sink?.chunk(flood(3 * sliceLength))
   const walked = received()
@@ -133,7 +133,7 @@ it('T06 nothing is walked after the client was destroyed in between, and the tra
   expect(transport.calls.at(-1)).toBe('resume')
 })
 
-it('T06 where a transport knows no patience, a mebibyte waits at most', async () => {
+it('where a transport knows no patience, a mebibyte waits at most', async () => {
   const { transport, received } = await fed(false)
   transport.sink?.chunk(flood(2 * sliceLength))
   expect(received()).toBeLessThanOrEqual(sliceLength)
@@ -143,7 +143,7 @@ it('T06 where a transport knows no patience, a mebibyte waits at most', async ()
   expect(received()).toBe(2 * sliceLength + 1024 * 255)
 })
 
-it('T06 five milliseconds of work are a slice as well', async () => {
+it('five milliseconds of work are a slice as well', async () => {
   const world = await connected({ stats: true }, agreeable)
   // Whoever watches makes every packet cost time.
   world.client.on('packet', ({ packet }) => {
@@ -163,7 +163,7 @@ it('T06 five milliseconds of work are a slice as well', async () => {
   expect(Math.max(...steps)).toBeLessThanOrEqual(128)
 })
 
-it('T06 five milliseconds of work over many small reads of one turn, too', async () => {
+it('five milliseconds of work over many small reads of one turn, too', async () => {
   const { world, transport, received } = await fed()
   world.client.on('packet', () => world.clock.jump(1))
   for (let read = 0; read < 100; read++) transport.sink?.chunk(flood(4))
@@ -178,14 +178,14 @@ it.each([
   ['SUBACK', 0x90, [0x9f, 0x8d, 0x06], 100_000],
   ['DISCONNECT', 0xe0, [0x9f, 0x8d, 0x06], 100_000],
   ['AUTH', 0xf0, [0x9f, 0x8d, 0x06], 100_000],
-] as const)('T02 N30 %s above its cap is refused at the header, before its body came', async (_name, type, length, _cap) => {
+] as const)('%s above its cap is refused at the header, before its body came', async (_name, type, length, _cap) => {
   const world = await connected({}, agreeable)
   await world.sendBytes([type, ...length])
   expect(world.peer.last('disconnect')).toMatchObject({ reasonCode: 0x95 })
   expect(world.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_PACKET_TOO_LARGE', fault: 'remote' } }])
 })
 
-it('T02 a packet of exactly its cap is read', async () => {
+it('a packet of exactly its cap is read', async () => {
   const world = await connected({}, agreeable)
   // PUBACK of 10,000 bytes: fixed header 3, the rest 9,997.
   const reason = 9997 - 2 - 1 - 2 - 3
@@ -196,7 +196,7 @@ it('T02 a packet of exactly its cap is read', async () => {
   expect(world.client.state).toBe('connected')
 })
 
-it('T02 a DISCONNECT of exactly its cap is read', async () => {
+it('a DISCONNECT of exactly its cap is read', async () => {
   const world = await connected({}, agreeable)
   const bytesWith = (length: number): Uint8Array =>
     encode({ type: 'disconnect', reasonCode: 0x8b, properties: { reasonString: 'x'.repeat(60_000), userProperties: [['', 'y'.repeat(length)]] } })

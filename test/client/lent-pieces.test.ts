@@ -46,7 +46,7 @@ describe('what is lent of small reads', () => {
     expect(pieces.hold(at(source, 0, 100), 200, true)).not.toBe(lent)
   })
 
-  it('never lies in what others of the thread see, E25', () => {
+  it('never lies in what others of the thread see', () => {
     const pieces = new Pieces()
     lend(pieces, 1)
     const view = at(read(200, 2), 0, 100)

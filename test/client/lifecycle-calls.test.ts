@@ -121,7 +121,7 @@ function checkEnd({ rig, pending }: { rig: Rig; pending: number }): void {
   expect(rig.seen('state').filter(({ state }) => state === 'closed')).toHaveLength(1)
 }
 
-describe('fault 55 pain 6 calls from every callback', () => {
+describe('calls from every callback', () => {
   it('the life that they are made in has every one of them', async () => {
     for (const place of places) {
       const { called, rig } = await life(place, () => [], true)
@@ -131,20 +131,20 @@ describe('fault 55 pain 6 calls from every callback', () => {
   })
 
   for (const place of places) {
-    it.each(Object.keys(calls))(`fault 55 ${place}: %s, the first time: no deadlock, everything settles`, async (name) => {
+    it.each(Object.keys(calls))(`${place}: %s, the first time: no deadlock, everything settles`, async (name) => {
       const result = await life(place, calls[name] ?? (() => []), true)
       expect(result.called).toBe(1)
       checkEnd(result)
     })
   }
 
-  it.each(places)('fault 55 %s: each call, every time', async (place) => {
+  it.each(places)('%s: each call, every time', async (place) => {
     for (const call of Object.values(calls)) checkEnd(await life(place, call, false))
   })
 })
 
 describe('what a call from a callback comes to', () => {
-  it('G22 publish in disconnect waits for the next connection', async () => {
+  it('publish in disconnect waits for the next connection', async () => {
     const rig = await new Rig({ clientId: 'c', cleanStart: false }).up()
     const receipts: Promise<unknown>[] = []
     rig.client.on('disconnect', () => receipts.push(rig.client.publish('t', 'later', { qos: 1 })), { once: true })
@@ -171,7 +171,7 @@ describe('what a call from a callback comes to', () => {
     await rig.finish()
   })
 
-  it('G08 destroy in dial: nothing is sent, no stream stays', async () => {
+  it('destroy in dial: nothing is sent, no stream stays', async () => {
     const rig = new Rig()
     rig.client.on('dial', () => rig.client.destroy())
     const connecting = rig.client.connect().catch((error: unknown) => error)
@@ -182,7 +182,7 @@ describe('what a call from a callback comes to', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('G08 disconnect in reconnecting: the wait is over, one end', async () => {
+  it('disconnect in reconnecting: the wait is over, one end', async () => {
     const rig = await new Rig().up()
     rig.client.on('reconnecting', () => {
       rig.client.disconnect().catch(() => undefined)

@@ -116,8 +116,8 @@ function everything({ client }: Rig, tally: Tally): void {
 
 const never: ClientOptions = { credentials: () => new Promise(() => undefined) }
 
-describe('pain 6 every promise settles within 50 ms of disconnect({ timeout: 0 })', () => {
-  it.each(Object.keys(situations))('pain 6 %s', async (name) => {
+describe('every promise settles within 50 ms of disconnect({ timeout: 0 })', () => {
+  it.each(Object.keys(situations))('%s', async (name) => {
     const rig = new Rig({ firstConnect: 'wait', ...(name === 'waiting for credentials' ? never : {}) })
     await situations[name]?.(rig)
     const tally = new Tally()
@@ -133,7 +133,7 @@ describe('pain 6 every promise settles within 50 ms of disconnect({ timeout: 0 }
     expect(rig.clock.pending).toBe(0)
   })
 
-  it.each(Object.keys(situations))('pain 6 M08 destroy(): %s', async (name) => {
+  it.each(Object.keys(situations))('destroy(): %s', async (name) => {
     const rig = new Rig({ firstConnect: 'wait', ...(name === 'waiting for credentials' ? never : {}) })
     await situations[name]?.(rig)
     const tally = new Tally()
@@ -146,7 +146,7 @@ describe('pain 6 every promise settles within 50 ms of disconnect({ timeout: 0 }
     expect(rig.clock.pending).toBe(0)
   })
 
-  it.each(Object.keys(situations))('pain 23 M08 disconnect({ timeout: 200 }) resolves within 250 ms: %s', async (name) => {
+  it.each(Object.keys(situations))('disconnect({ timeout: 200 }) resolves within 250 ms: %s', async (name) => {
     const rig = new Rig({ firstConnect: 'wait', ...(name === 'waiting for credentials' ? never : {}) })
     await situations[name]?.(rig)
     everything(rig, new Tally())
@@ -159,7 +159,7 @@ describe('pain 6 every promise settles within 50 ms of disconnect({ timeout: 0 }
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('M09 in the middle of it all, twice and destroyed: idempotent', async () => {
+  it('in the middle of it all, twice and destroyed: idempotent', async () => {
     for (const name of Object.keys(situations)) {
       const rig = new Rig({ firstConnect: 'wait' })
       await situations[name]?.(rig)
@@ -174,8 +174,8 @@ describe('pain 6 every promise settles within 50 ms of disconnect({ timeout: 0 }
   })
 })
 
-describe('pain 23 at each byte of the handshake', () => {
-  it('G08 disconnect() while CONNACK comes byte by byte', async () => {
+describe('at each byte of the handshake', () => {
+  it('disconnect() while CONNACK comes byte by byte', async () => {
     const bytes = [0x20, 0x03, 0x00, 0x00, 0x00]
     for (let count = 0; count <= bytes.length; count++) {
       const rig = new Rig({}, { behave: () => () => undefined })
@@ -194,7 +194,7 @@ describe('pain 23 at each byte of the handshake', () => {
   })
 })
 
-describe('pain 6 random orders', () => {
+describe('random orders', () => {
   const operations: ((rig: Rig, tally: Tally, random: Random) => void)[] = [
     ({ client }, tally, random) => tally.add(client.publish('t', 'x', { qos: random.pick([0, 1, 2] as const) })),
     ({ client }, tally, random) => tally.add(client.subscribe(`s/${random.below(3)}`, { qos: 1 })),
@@ -216,7 +216,7 @@ describe('pain 6 random orders', () => {
     ({ client }) => client.destroy(),
   ]
 
-  it('pain 6 10,000 random operations in random orders: none is left pending', async () => {
+  it('10,000 random operations in random orders: none is left pending', async () => {
     const random = new Random(12_345)
     const behaviours: Behaviour[] = [agreeable, agreeable, welcoming({}, true), mute, down, 'hang', refusing(0x88), refusing(0x8a), () => undefined]
     let done = 0

@@ -56,7 +56,7 @@ const acts: Readonly<Record<string, Act>> = {
   destroy: async (rig) => rig.client.destroy(),
 }
 
-describe('pain 25 the table of transitions', () => {
+describe('the table of transitions', () => {
   it.each([
     ['connect, disconnect', ['connecting', 'connected', 'disconnecting', 'closed']],
     ['connect, destroy', ['connecting', 'connected', 'closed']],
@@ -74,7 +74,7 @@ describe('pain 25 the table of transitions', () => {
     ['connect, force, disconnect', ['connecting', 'connected', 'reconnecting', 'connected', 'disconnecting', 'closed']],
     ['connect, drain', ['connecting', 'connected', 'disconnecting', 'closed']],
     ['connect, disconnect, disconnect, destroy', ['connecting', 'connected', 'disconnecting', 'closed']],
-  ] as [string, ClientState[]][])('M09 %s: each transition exactly once', async (names, states) => {
+  ] as [string, ClientState[]][])('%s: each transition exactly once', async (names, states) => {
     const rig = new Rig()
     for (const name of names.split(', ')) await acts[name]?.(rig)
     expect(rig.seen('state').map(({ state }) => state)).toEqual(states)
@@ -85,7 +85,7 @@ describe('pain 25 the table of transitions', () => {
     expect(rig.open).toBe(0)
   })
 
-  it('pain 25 random walks never leave the table', async () => {
+  it('random walks never leave the table', async () => {
     const names = Object.keys(acts)
     const random = new Random(7)
     for (let walk = 0; walk < 150; walk++) {
@@ -108,7 +108,7 @@ describe('pain 25 the table of transitions', () => {
 })
 
 describe('the order of events', () => {
-  it('G01 A40 a whole life', async () => {
+  it('a whole life', async () => {
     const rig = await new Rig({ clientId: 'c', cleanStart: false }).up()
     rig.behave = (_host, dial) => (dial === 2 ? down : welcoming({}, dial === 3))
     await rig.cut()
@@ -184,7 +184,7 @@ describe('the order of events', () => {
     await rig.finish()
   })
 
-  it('A40 M24 after the end nothing comes: not from timers, not from the peer, not from calls', async () => {
+  it('after the end nothing comes: not from timers, not from the peer, not from calls', async () => {
     for (const end of ['disconnect', 'destroy', 'taken over'] as const) {
       const rig = await new Rig().up()
       await acts[end]?.(rig)
@@ -203,8 +203,8 @@ describe('the order of events', () => {
   })
 })
 
-describe('A42 pain 21 again and again', () => {
-  it('A42 100 quick connect and close cycles leave nothing', async () => {
+describe('again and again', () => {
+  it('100 quick connect and close cycles leave nothing', async () => {
     for (let round = 0; round < 100; round++) {
       const rig = new Rig({ firstConnect: round % 2 === 0 ? 'wait' : 'reject' })
       rig.client.connect().catch(() => undefined)
@@ -220,7 +220,7 @@ describe('A42 pain 21 again and again', () => {
     }
   })
 
-  it('pain 21 a thousand reconnects: the same timers and streams as after the first', async () => {
+  it('a thousand reconnects: the same timers and streams as after the first', async () => {
     const options: ClientOptions = { reconnect: { ...reconnect, backoff: () => 10 }, clientId: 'c', cleanStart: false }
     const rig = await new Rig(options).up()
     rig.behave = () => welcoming({}, true)

@@ -46,7 +46,7 @@ describe('handling', () => {
     expect(acks(world)).toEqual(pubacks(1, 3))
   })
 
-  it('concurrency: that many at a time, started in order; acks in the order of arrival whatever ends first (E20)', async () => {
+  it('concurrency: that many at a time, started in order; acks in the order of arrival whatever ends first', async () => {
     const world = await agreed()
     const { texts, gates, handler } = gated()
     await listen(world, handler, { qos: 1, concurrency: 3 })
@@ -132,7 +132,7 @@ describe('handling', () => {
 })
 
 describe('onError', () => {
-  it("pain 19 'retry', the default at QoS 1: five times with growing delays, then 0x80 with an error event, then on", async () => {
+  it("'retry', the default at QoS 1: five times with growing delays, then 0x80 with an error event, then on", async () => {
     const world = await agreed({ keepAlive: false })
     const calls: { text: string; at: number }[] = []
     await listen(world, (message) => {
@@ -182,7 +182,7 @@ describe('onError', () => {
     expect(world.seen('error')).toHaveLength(2)
   })
 
-  it("E18 'reject': 0x80 at QoS 1 and 2", async () => {
+  it("'reject': 0x80 at QoS 1 and 2", async () => {
     const world = await agreed({}, obliging)
     await listen(world, failing(), { qos: 2, onError: 'reject' })
     await world.send(publish('a', '1', 1), publish('a', '2', 2, { qos: 2 }))
@@ -292,7 +292,7 @@ describe('ending', () => {
     expect(world.peer.all('unsubscribe')).toHaveLength(1)
   })
 
-  it('unsubscribe() inside the handler (E33)', async () => {
+  it('unsubscribe() inside the handler', async () => {
     const world = await agreed()
     const texts: string[] = []
     let handling: Handling | undefined
@@ -435,7 +435,7 @@ describe('ending', () => {
     expect(world.peer.received.at(-1)?.type).toBe('disconnect')
   })
 
-  it('E33 D27 publish, subscribe and unsubscribe of another filter inside the handler', async () => {
+  it('publish, subscribe and unsubscribe of another filter inside the handler', async () => {
     const world = await agreed({}, obliging)
     await subscribe(world, 'old')
     const log: string[] = []

@@ -4,7 +4,7 @@
 import { expect, test } from 'vitest'
 import { down, Rig } from './rig.js'
 
-test('pain 2 a hundred wake-ups at once are one question to the server', async () => {
+test('a hundred wake-ups at once are one question to the server', async () => {
   const wake: (() => void)[] = []
   const rig = await new Rig(
     {},
@@ -23,7 +23,7 @@ test('pain 2 a hundred wake-ups at once are one question to the server', async (
   await rig.finish()
 })
 
-test('fault 16 200 connections, failed attempts between them: nothing is left behind at the end', async () => {
+test('200 connections, failed attempts between them: nothing is left behind at the end', async () => {
   let dials = 0
   const rig = await new Rig({
     reconnect: { backoff: () => 10, stableAfter: 5 },
@@ -47,7 +47,7 @@ test('fault 16 200 connections, failed attempts between them: nothing is left be
   expect(rig.open).toBe(0)
 }, 60_000)
 
-test('G22 reconnect({ force: true }) is announced like every other attempt', async () => {
+test('reconnect({ force: true }) is announced like every other attempt', async () => {
   const rig = await new Rig().up()
   void rig.client.reconnect({ force: true }).catch(() => undefined)
   await rig.settle()

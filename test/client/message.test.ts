@@ -17,7 +17,7 @@ async function received(packet: PacketInput, options?: SubscribeOptions): Promis
 const json = async (text: string): Promise<unknown> => (await received(publish('a', text))).json()
 
 describe('payload', () => {
-  it.each([0, 1, 100, 8192, 100_000])('E25 %i bytes lie in an ArrayBuffer of exactly their size', async (size) => {
+  it.each([0, 1, 100, 8192, 100_000])('%i bytes lie in an ArrayBuffer of exactly their size', async (size) => {
     const bytes = Uint8Array.from({ length: size }, (_, index) => index & 255)
     const message = await received(publish('a', '', undefined, { payload: bytes }))
     expect(message.payload).toEqual(bytes)
@@ -25,7 +25,7 @@ describe('payload', () => {
     expect(message.payload.buffer.byteLength).toBe(size)
   })
 
-  it('E25 keeping one message does not pin what came with it', async () => {
+  it('keeping one message does not pin what came with it', async () => {
     const world = await connected({}, obliging, { backward: { delivery: 'buffer' } })
     const subscription = await subscribe(world, 'a')
     await world.send(...quick('a', 3))
@@ -47,7 +47,7 @@ describe('payload', () => {
     expect(message.properties).toBe(message.properties)
   })
 
-  it('T14 names in user properties are no keys of anything', async () => {
+  it('names in user properties are no keys of anything', async () => {
     const message = await received(
       publish('a', 'x', undefined, {
         properties: {
@@ -93,7 +93,7 @@ describe('json()', () => {
     '{"\\u005f_proto__":{"polluted":true},"a":1}',
     '{"\\u005F\\u005Fproto\\u005f\\u005f":{"polluted":true},"a":1}',
     '{"__pr\\u006fto__":{"polluted":true},"a":1}',
-  ])('T14 leaves out the key __proto__, however it is written: %s', async (text) => {
+  ])('leaves out the key __proto__, however it is written: %s', async (text) => {
     const value = (await json(text)) as Record<string, unknown>
     expect(Object.keys(value)).toEqual(['a'])
     expect(Object.getOwnPropertyDescriptor(value, '__proto__')).toBeUndefined()
@@ -102,14 +102,14 @@ describe('json()', () => {
     expect(copy['polluted']).toBeUndefined()
   })
 
-  it('T14 at any depth, and in arrays', async () => {
+  it('at any depth, and in arrays', async () => {
     const value = (await json('{"a":[{"b":{"__proto__":{"x":1},"c":2}}]}')) as { a: { b: Record<string, unknown> }[] }
     const inner = value.a[0]?.b
     expect(Object.keys(inner ?? {})).toEqual(['c'])
     expect(inner?.['x']).toBeUndefined()
   })
 
-  it.each(['', '"\\u0061",'])('T14 what is nested deeper than the stack is no JSON: a SyntaxError, nothing else (after %s)', async (before) => {
+  it.each(['', '"\\u0061",'])('what is nested deeper than the stack is no JSON: a SyntaxError, nothing else (after %s)', async (before) => {
     const text = `[${before}${'['.repeat(200_000)}${']'.repeat(200_000)}]`
     const parsed = json(text).catch((error: unknown) => error)
     expect([undefined, 'SyntaxError']).toContain(((await parsed) as { name?: string }).name)

@@ -17,7 +17,7 @@ describe('large packets', () => {
   it.each([
     [1_000_000, 1_048_576, 16_384],
     [3_000_000, 4_000_000, 1000],
-  ])('D33 %i bytes from the server, in pieces, intact at each QoS', async (size, maximumPacketSize, split) => {
+  ])('%i bytes from the server, in pieces, intact at each QoS', async (size, maximumPacketSize, split) => {
     const world = await connected({ maximumPacketSize }, agreeable, { split })
     const subscription = await subscribe(world, 'in', { qos: 2, ack: 'manual' })
     const payload = pattern(size)
@@ -30,7 +30,7 @@ describe('large packets', () => {
     world.client.destroy()
   })
 
-  it('M13 DISCONNECT comes after a packet that is partly written, and before what waits', async () => {
+  it('DISCONNECT comes after a packet that is partly written, and before what waits', async () => {
     const world = await stubbed()
     const payload = pattern(1_048_576)
     world.stub.takes = false
@@ -48,7 +48,7 @@ describe('large packets', () => {
   })
 })
 
-describe('fault 58 slow and uneven lines', () => {
+describe('slow and uneven lines', () => {
   const lines: MemoryOptions[] = [
     { forward: { latency: 900 }, backward: { latency: 5 } },
     { forward: { latency: 5 }, backward: { latency: 900 } },
@@ -83,7 +83,7 @@ describe('fault 58 slow and uneven lines', () => {
   })
 })
 
-describe('fault 27 the wall clock is set back by a day', () => {
+describe('the wall clock is set back by a day', () => {
   const day = 86_400_000
 
   /** A client whose calendar goes back when told. */
@@ -142,7 +142,7 @@ describe('fault 27 the wall clock is set back by a day', () => {
     await world.finish()
   })
 
-  it('H14 a session that is over by the time that passed is over', async () => {
+  it('a session that is over by the time that passed is over', async () => {
     const { rig: world, back } = await rig({ sessionExpiryInterval: 20 })
     const waiting = failure(world.client.publish('t', 'x', { qos: 2, onSessionLost: 'reject' }))
     world.peer.answer = () => undefined
@@ -158,7 +158,7 @@ describe('fault 27 the wall clock is set back by a day', () => {
   })
 })
 
-describe('K11 Request Problem Information 0', () => {
+describe('Request Problem Information 0', () => {
   it('is asked for; what the server may still say is told, the rest is not expected', async () => {
     const world = await connected({ requestProblemInformation: false }, accepting({ reasonString: 'welcome' }))
     expect(world.peer.last('connect').properties.requestProblemInformation).toBe(0)

@@ -8,7 +8,7 @@ import { encode } from '../../src/wire/index.js'
 
 afterEach(() => vi.unstubAllGlobals())
 
-it('pain 15 walks a flood without a MessageChannel', async () => {
+it('walks a flood without a MessageChannel', async () => {
   vi.stubGlobal('MessageChannel', undefined)
   const [near, far] = memoryPair()
   const peer = new ScriptedPeer(far, 5, ({ type }) => {

@@ -15,7 +15,7 @@ async function away(world: World, milliseconds: number): Promise<void> {
 const slow = { keepAlive: false, sessionExpiryInterval: 4_294_967_295, reconnect: { backoff: constant(1_000_000) } } as const
 const intervals = (world: World) => world.peer.all('publish').map((packet) => packet.properties.messageExpiryInterval)
 
-describe('D32 fault 53 pain 20 Message Expiry Interval', () => {
+describe('Message Expiry Interval', () => {
   it('goes down by the whole seconds that the message waited here [MQTT-3.3.2-6]', async () => {
     const world = await steady(slow)
     await away(world, 0)
@@ -70,7 +70,7 @@ describe('D32 fault 53 pain 20 Message Expiry Interval', () => {
     await expect(promise).resolves.toBeDefined()
   })
 
-  it('fine print 7 one that is published anew after a lost session is not dropped; its interval is what is left, at least 1', async () => {
+  it('one that is published anew after a lost session is not dropped; its interval is what is left, at least 1', async () => {
     const world = await steady({})
     const promise = quiet(world.client.publish('t', 'a', { qos: 1, properties: { messageExpiryInterval: 10 } }))
     const old = quiet(world.client.publish('t', 'b', { qos: 1, properties: { messageExpiryInterval: 2 } }))
@@ -93,7 +93,7 @@ describe('D32 fault 53 pain 20 Message Expiry Interval', () => {
   })
 })
 
-describe('pain 20 `ttl`', () => {
+describe('`ttl`', () => {
   it('ends what waits for a link, for the client and per publish', async () => {
     const world = await steady({ ...slow, outbound: { ttl: 10_000 } })
     await away(world, 0)
@@ -135,7 +135,7 @@ describe('pain 20 `ttl`', () => {
     await expect(one).resolves.toBeDefined()
   })
 
-  it('leaves no timer behind once a message was sent, aborted or cleared (pain 21)', async () => {
+  it('leaves no timer behind once a message was sent, aborted or cleared', async () => {
     const world = await steady({ outbound: { ttl: 60_000, offline: { qos0: 'queue' } } }, willing(false))
     const idle = world.clock.pending
     await lose(world)

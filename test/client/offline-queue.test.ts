@@ -7,7 +7,7 @@ import { quiet } from './incoming.js'
 
 const offline = (policy: 'queue' | 'reject'): ClientOptions => ({ outbound: { offline: { qos0: policy, qos1: policy, qos2: policy } } })
 
-describe('I01 I06 D28 submitted offline', () => {
+describe('submitted offline', () => {
   it.each([
     [0, undefined, 'reject'],
     [1, undefined, 'queue'],
@@ -53,7 +53,7 @@ describe('I01 I06 D28 submitted offline', () => {
     expect(carried(await comeBack(world))).toEqual([])
   })
 
-  it('I11 D28 before the first connect: sent after it, in order', async () => {
+  it('before the first connect: sent after it, in order', async () => {
     const world = new World({ ...lasting, ...offline('queue') })
     const promises = ([1, 2, 0, 1] as const).map((qos, index) => quiet(world.client.publish('t', `m${index}`, { qos })))
     world.answer = willing(false)
@@ -70,7 +70,7 @@ describe('I01 I06 D28 submitted offline', () => {
     expect(lines).toHaveLength(4)
   })
 
-  it('D28 a first connect that fails for good rejects them all with not-sent', async () => {
+  it('a first connect that fails for good rejects them all with not-sent', async () => {
     const world = new World({ ...lasting })
     const errors = ([1, 2] as const).map((qos) => failure(world.client.publish('t', 'x', { qos })))
     world.answer = (packet) => (packet.type === 'connect' ? { type: 'connack', sessionPresent: false, reasonCode: 0x87, properties: {} } : undefined)
@@ -82,7 +82,7 @@ describe('I01 I06 D28 submitted offline', () => {
   })
 })
 
-describe('I02 queued when the link drops', () => {
+describe('queued when the link drops', () => {
   it('QoS 1 and 2 that wait for quota stay, or go where the policy is to reject: not-sent', async () => {
     const world = await steady({}, forgets({ receiveMaximum: 1 }))
     send(world, 1, 'in flight')
@@ -116,7 +116,7 @@ describe('I02 queued when the link drops', () => {
     }
   })
 
-  it('I04 those that await their acknowledgement are no matter of the policy: they were sent', async () => {
+  it('those that await their acknowledgement are no matter of the policy: they were sent', async () => {
     const world = await steady(offline('reject'))
     const promises = [...send(world, 1, 'one'), ...send(world, 2, 'two')]
     await world.settle()
@@ -126,8 +126,8 @@ describe('I02 queued when the link drops', () => {
   })
 })
 
-describe('I07 offline to online', () => {
-  it('call order is kept within QoS 1 and 2, and within QoS 0 (D31)', async () => {
+describe('offline to online', () => {
+  it('call order is kept within QoS 1 and 2, and within QoS 0', async () => {
     const world = await steady(offline('queue'))
     await lose(world)
     const calls = Array.from({ length: 60 }, (_, index) => ({ text: `m${index}`, qos: (index % 3) as 0 | 1 | 2 }))
@@ -140,7 +140,7 @@ describe('I07 offline to online', () => {
     expect(texts((qos) => qos === 0)).toEqual(calls.filter(({ qos }) => qos === 0).map(({ text }) => text))
   })
 
-  it('I08 an aborted one is taken out, the others keep their order', async () => {
+  it('an aborted one is taken out, the others keep their order', async () => {
     const world = await steady()
     await lose(world)
     const controller = new AbortController()
@@ -165,7 +165,7 @@ describe('I07 offline to online', () => {
   })
 })
 
-describe('I10 fault 51 limits of the next server', () => {
+describe('limits of the next server', () => {
   it.each([
     ['Maximum QoS', { maximumQoS: 1 }, { qos: 2 }, 'ERR_QOS_UNSUPPORTED'],
     ['Retain Available', { retainAvailable: 0 }, { qos: 1, retain: true }, 'ERR_RETAIN_UNSUPPORTED'],
@@ -191,7 +191,7 @@ describe('I10 fault 51 limits of the next server', () => {
     ['Retain Available', { retainAvailable: 0 }, { qos: 1, retain: true }, 'ERR_RETAIN_UNSUPPORTED'],
     ['Maximum Packet Size', { maximumPacketSize: 100 }, { qos: 1, properties: { contentType: 'x'.repeat(100) } }, 'ERR_PACKET_TOO_LARGE'],
   ] as [string, object, PublishOptions, string][])(
-    'H23 %s: one that was in flight is taken out and rejected alone, outcome unknown',
+    '%s: one that was in flight is taken out and rejected alone, outcome unknown',
     async (_name, limits, options, code) => {
       const world = await steady()
       const before = quiet(world.client.publish('t', 'before', { qos: 1 }))

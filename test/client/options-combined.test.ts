@@ -23,7 +23,7 @@ test('a session that credentials() let live on ends with a clean disconnect()', 
   expect(world.peer.last('disconnect').properties.sessionExpiryInterval).toBe(0)
 })
 
-test('T23 exponential({ min: 0 }) grows, or is refused', () => {
+test('exponential({ min: 0 }) grows, or is refused', () => {
   let delays: number[]
   try {
     const backoff = exponential({ min: 0, max: 30_000, jitter: 'none' })
@@ -67,7 +67,7 @@ test('an entry of serverReferences that can never match is refused', () => {
   }
 })
 
-test('T26 nothing secret in events: the connect event has no authentication data', async () => {
+test('nothing secret in events: the connect event has no authentication data', async () => {
   const world = await connected({ auth: toy().auth }, (packet) =>
     packet.type === 'connect'
       ? { type: 'connack', sessionPresent: false, reasonCode: 0, properties: { authenticationMethod: 'toy', authenticationData: bytes('secret') } }
@@ -88,7 +88,7 @@ test('reconnect() that nobody awaits, in a listener, is no unhandled rejection w
   expect(unhandled).toEqual([])
 })
 
-test('M14 a re-authentication whose start() takes its time survives one that the server begins and ends meanwhile', async () => {
+test('a re-authentication whose start() takes its time survives one that the server begins and ends meanwhile', async () => {
   let slow: ((data: string) => void) | undefined
   let starts = 0
   const { auth } = toy({ start: () => (starts++ === 0 ? 'hello' : new Promise<string>((resolve) => (slow = resolve))) })

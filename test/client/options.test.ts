@@ -81,7 +81,7 @@ const bad: readonly (readonly [option: string, ...values: unknown[]])[] = [
 /** Some wrong values belong to a version to come. */
 const codes = /^ERR_(INVALID|UNSUPPORTED)_OPTION$/
 
-describe('P04 P05 P07 P12 B14 wrong values are refused by name when the client is made', () => {
+describe('wrong values are refused by name when the client is made', () => {
   it.each(bad.flatMap(([option, ...values]) => values.map((value) => [option, value] as const)))('%s', (option, value) => {
     const name = option.split(/[.[]/)[0] as string
     const error = refusal({ [name]: value })
@@ -92,7 +92,7 @@ describe('P04 P05 P07 P12 B14 wrong values are refused by name when the client i
     expect(error.message.length).toBeLessThan(1000)
   })
 
-  it('P03 P05 user properties of CONNECT that no string can hold', () => {
+  it('user properties of CONNECT that no string can hold', () => {
     for (const pair of [
       [long, 'v'],
       ['k', long],
@@ -109,7 +109,7 @@ describe('P04 P05 P07 P12 B14 wrong values are refused by name when the client i
     })
   })
 
-  it('A14 cleanStart false without a client id', () => {
+  it('cleanStart false without a client id', () => {
     expect(refusal({ cleanStart: false })).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'clientId' })
     expect(refusal({ cleanStart: false, clientId: '' })).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'clientId' })
   })
@@ -181,7 +181,7 @@ describe('unknown options', () => {
 })
 
 describe('the objects of the caller', () => {
-  it('pain 3 are never written to: everything works with frozen ones', async () => {
+  it('are never written to: everything works with frozen ones', async () => {
     const options: ClientOptions = deepFreeze({
       clientId: 'a',
       username: 'u',

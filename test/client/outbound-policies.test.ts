@@ -15,7 +15,7 @@ async function bounded(outbound: OutboundOptions, options: ClientOptions = {}): 
 const put = (world: World, ...texts: string[]) => texts.map((text) => quiet(world.client.publish('t', text, { qos: 1 })))
 const texts = (world: World) => world.peer.all('publish').map((packet) => new TextDecoder().decode(packet.payload))
 
-describe('I05 fault 56 pain 20 the bound by count', () => {
+describe('the bound by count', () => {
   it('"reject": the new one', async () => {
     const world = await bounded({ maxQueuedMessages: 2, overflow: 'reject' })
     const [, , third] = put(world, 'a', 'b', 'c')
@@ -43,7 +43,7 @@ describe('I05 fault 56 pain 20 the bound by count', () => {
     await expect(Promise.all(all.slice(3))).resolves.toHaveLength(2)
   })
 
-  it('"wait" (default): as many again wait, then ERR_QUEUE_FULL (fine print 11)', async () => {
+  it('"wait" (default): as many again wait, then ERR_QUEUE_FULL', async () => {
     const world = await bounded({ maxQueuedMessages: 2 })
     const all = put(world, 'a', 'b', 'c', 'd', 'e')
     expect(await failure(all[4] as Promise<unknown>)).toMatchObject({ code: 'ERR_QUEUE_FULL', outcome: 'not-sent' })
@@ -66,7 +66,7 @@ describe('I05 fault 56 pain 20 the bound by count', () => {
   })
 })
 
-describe('I05 the bound by bytes', () => {
+describe('the bound by bytes', () => {
   it('counts what was sent and is not acknowledged; that is never dropped', async () => {
     const world = await steady({ outbound: { maxQueuedBytes: 5000, overflow: 'drop-oldest' } }, forgets())
     const sent = send(world, 1, 'x'.repeat(3000))
@@ -102,7 +102,7 @@ describe('I05 the bound by bytes', () => {
     await expect(large).resolves.toMatchObject({ reasonCode: 0 })
   })
 
-  it('pain 20 100,000 offline publishes of 1 KB hold no more than 1 MiB; each loser rejects with ERR_DROPPED', { timeout: 60_000 }, async () => {
+  it('100,000 offline publishes of 1 KB hold no more than 1 MiB; each loser rejects with ERR_DROPPED', { timeout: 60_000 }, async () => {
     const world = await bounded({ maxQueuedBytes: 1024 * 1024, maxQueuedMessages: 1e6, overflow: 'drop-oldest', ttl: 10_000 })
     const codes = new Map<string, number>()
     const payload = new Uint8Array(1024)
@@ -159,7 +159,7 @@ describe('I05 the bound by bytes', () => {
   })
 })
 
-describe('fault 50 I14 a message that makes the server complain', () => {
+describe('a message that makes the server complain', () => {
   const complain = (reasonCode: number) => ({ type: 'disconnect', reasonCode, properties: { reasonString: 'not that one' } }) as const
 
   it.each([0x81, 0x82, 0x93, 0x95, 0x99])('0x%x: it is given up after 5 connections, reported once, and the next ones go on', async (code) => {
@@ -228,7 +228,7 @@ describe('fault 50 I14 a message that makes the server complain', () => {
     await expect(good).resolves.toBeDefined()
   })
 
-  it('H23 PUBACK with an error code settles it at once: it is not sent again', async () => {
+  it('PUBACK with an error code settles it at once: it is not sent again', async () => {
     const world = await steady()
     const error = failure(world.client.publish('t', 'x', { qos: 1 }))
     await world.send({ type: 'puback', packetId: 1, reasonCode: 0x97, properties: {} })
@@ -237,7 +237,7 @@ describe('fault 50 I14 a message that makes the server complain', () => {
   })
 })
 
-describe('I13 numbers', () => {
+describe('numbers', () => {
   it('of what waits, and of what is in flight, are right after every event', async () => {
     const world = await steady({ stats: true, outbound: { poisonAfter: Number.POSITIVE_INFINITY } }, forgets({ receiveMaximum: 2 }))
     const numbers = () => [world.client.stats().publishesQueued, world.client.stats().publishesInFlight, world.client.outbound.size]

@@ -46,8 +46,8 @@ async function cutAfter(drop: number, direction: 'forward' | 'backward', receive
   return { world, cut }
 }
 
-describe('pain 7: the connection is cut', () => {
-  it.each([1, 3, 65_535])('pain 7 D29 G09 at every byte that we send, Receive Maximum %i', async (receiveMaximum) => {
+describe('the connection is cut', () => {
+  it.each([1, 3, 65_535])('at every byte that we send, Receive Maximum %i', async (receiveMaximum) => {
     let drop = 1
     let outcomes = 0
     for (let cut = true; cut; drop++) {
@@ -59,7 +59,7 @@ describe('pain 7: the connection is cut', () => {
     expect(outcomes).toBeGreaterThan(200)
   })
 
-  it.each([1, 65_535])('pain 7 D29 at every byte that the server sends, Receive Maximum %i', async (receiveMaximum) => {
+  it.each([1, 65_535])('at every byte that the server sends, Receive Maximum %i', async (receiveMaximum) => {
     let drop = 1
     for (let cut = true; cut; drop++) cut = (await cutAfter(drop, 'backward', receiveMaximum)).cut
     expect(drop).toBeGreaterThan(50)
@@ -109,7 +109,7 @@ describe('pain 7: the connection is cut', () => {
 })
 
 describe('the client is closed', () => {
-  it.each(['disconnect', 'destroy'] as const)('M10 %s: each pending publish rejects once with ERR_CLOSED', async (how) => {
+  it.each(['disconnect', 'destroy'] as const)('%s: each pending publish rejects once with ERR_CLOSED', async (how) => {
     const world = await connected({}, accepting({ receiveMaximum: 1 }))
     const calls = [1, 2].map((qos) => watched(world.client.publish('t', 'x', { qos: qos as QoS })))
     await world.settle()
@@ -122,7 +122,7 @@ describe('the client is closed', () => {
     ])
   })
 
-  it('M11 afterwards every publish is refused, and nobody is told of a drop', async () => {
+  it('afterwards every publish is refused, and nobody is told of a drop', async () => {
     const world = await stubbed()
     world.client.destroy()
     await world.settle()
@@ -132,7 +132,7 @@ describe('the client is closed', () => {
     expect(world.drops).toHaveLength(drops)
   })
 
-  it('M11 publish is accepted while a turn still runs in disconnect()', async () => {
+  it('publish is accepted while a turn still runs in disconnect()', async () => {
     const world = await connected({}, agreeable)
     let inHand: (() => void) | undefined
     const results: unknown[] = []
@@ -159,7 +159,7 @@ describe('the client is closed', () => {
     expect(world.peer.received.map((packet) => packet.type).slice(-3)).toEqual(['publish', 'puback', 'disconnect'])
   })
 
-  it('pain 6 disconnect({ timeout: 0 }) settles publishes that wait to be written within 50 ms', async () => {
+  it('disconnect({ timeout: 0 }) settles publishes that wait to be written within 50 ms', async () => {
     const world = await stubbed()
     world.stub.holds = true
     world.stub.takes = false

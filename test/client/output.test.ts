@@ -58,7 +58,7 @@ describe('what leaves together', () => {
     expect(world.stub.payloads.length).toBe(6)
   })
 
-  it('acknowledgements that pile up for a blocked transport leave in full buffers, T13', async () => {
+  it('acknowledgements that pile up for a blocked transport leave in full buffers', async () => {
     const world = await stubbed()
     world.stub.holds = true
     world.stub.takes = false

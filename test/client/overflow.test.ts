@@ -166,7 +166,7 @@ describe('when the policy decides', () => {
     expect(second.size).toBe(6)
   })
 
-  it('T08 the default buffer holds 1,024 messages', async () => {
+  it('the default buffer holds 1,024 messages', async () => {
     const world = await agreed({ keepAlive: false })
     const subscription = await subscribe(world, 'a')
     for (let round = 0; round < 30; round++) await world.send(...quick('a', 50, round * 50 + 1))
@@ -189,7 +189,7 @@ describe('when the policy decides', () => {
     expect(takenTexts(subscription)[0]).toBe('1')
   })
 
-  it('T08 a flood of losses is at most one drop event per second', async () => {
+  it('a flood of losses is at most one drop event per second', async () => {
     const { world } = await overflowing({ overflow: 'drop-oldest', buffer: 1 })
     for (let index = 0; index < 50; index++) {
       await world.send(publish('a', 'x'))
@@ -208,7 +208,7 @@ describe('when the policy decides', () => {
   })
 })
 
-describe('a subscription that nobody reads (pain 12, pain 18, pain 19, E19, F17, L10)', () => {
+describe('a subscription that nobody reads', () => {
   it('QoS 0 of others, control packets, keep-alive and publishes are unaffected', async () => {
     const world = await agreed({ keepAlive: 30 })
     const stalled = await subscribe(world, 'stalled', { qos: 1 })

@@ -112,7 +112,7 @@ describe('packet event', () => {
   it.each([
     ['Uint8Array', new Uint8Array(64)],
     ['Buffer', Buffer.alloc(64)],
-  ])('E25 an incoming packet and a message may be kept: later bytes do not change them, of a %s neither', async (_, shared) => {
+  ])('an incoming packet and a message may be kept: later bytes do not change them, of a %s neither', async (_, shared) => {
     const { world, seen } = await watchedWorld()
     const subscription = world.client.subscription('t')
     await world.settle()

@@ -37,7 +37,7 @@ async function deadly(outbound: OutboundOptions = {}, sessionPresent = true, opt
 
 const publishes = (world: World): number => world.peers.filter((peer) => peer.received.some((packet) => text(packet).startsWith('poison'))).length
 
-describe('fault 50 I14 a publish at which the server closes without DISCONNECT', () => {
+describe('a publish at which the server closes without DISCONNECT', () => {
   it.each([
     ['QoS 1', 1, true],
     ['QoS 2', 2, true],

@@ -88,7 +88,7 @@ describe('post', () => {
     expect(online.stub.writes).toEqual([])
   })
 
-  it('M11 after the end it is false, also from a timer that goes on; what can never be sent throws as ever', async () => {
+  it('after the end it is false, also from a timer that goes on; what can never be sent throws as ever', async () => {
     const world = await stubbed()
     world.client.destroy()
     expect(world.client.post('t', 'x')).toBe(false)

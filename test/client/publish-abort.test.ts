@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ack, StubWorld, stubbed, watched } from './stub.js'
 
 describe('abort', () => {
-  it.each([0, 1, 2] as const)('D37 an aborted signal sends nothing at QoS %i', async (qos) => {
+  it.each([0, 1, 2] as const)('an aborted signal sends nothing at QoS %i', async (qos) => {
     const world = await stubbed()
     const reason = new Error('changed my mind')
     const result = watched(world.client.publish('t', 'x', { qos, signal: AbortSignal.abort(reason) }))
@@ -12,7 +12,7 @@ describe('abort', () => {
     expect(world.stub.writes).toEqual([])
   })
 
-  it.each([0, 1, 2] as const)('D37 I08 before the first byte the message is removed, others are not: QoS %i', async (qos) => {
+  it.each([0, 1, 2] as const)('before the first byte the message is removed, others are not: QoS %i', async (qos) => {
     const world = await stubbed()
     world.stub.takes = false
     world.client.post('fill', 'fill')
@@ -30,7 +30,7 @@ describe('abort', () => {
     expect(world.stub.payloads).toEqual(['fill', 'a', 'c'])
   })
 
-  it('I08 queued before the first connection: removed', async () => {
+  it('queued before the first connection: removed', async () => {
     const world = new StubWorld()
     const abort = new AbortController()
     const call = watched(world.client.publish('t', 'gone', { qos: 1, signal: abort.signal }))
@@ -42,7 +42,7 @@ describe('abort', () => {
     expect(world.client.outbound.size).toBe(0)
   })
 
-  it('D37 D29 later it detaches the caller; the exchange is finished, the link is unaffected', async () => {
+  it('later it detaches the caller; the exchange is finished, the link is unaffected', async () => {
     const world = await stubbed({}, { receiveMaximum: 1 })
     const abort = new AbortController()
     const call = watched(world.client.publish('t', 'a', { qos: 2, signal: abort.signal }))
@@ -109,7 +109,7 @@ describe('abort', () => {
   it.each([
     ['flush: true', 'x', { flush: true }],
     ['by reference', new Uint8Array(40_000), {}],
-  ] as const)('D37 QoS 0 that waits to be written (%s) lets go of its caller', async (_, payload, options) => {
+  ] as const)('QoS 0 that waits to be written (%s) lets go of its caller', async (_, payload, options) => {
     const world = await stubbed()
     world.stub.holds = true
     const abort = new AbortController()
@@ -127,7 +127,7 @@ describe('abort', () => {
 })
 
 describe('ackTimeout', () => {
-  it('D35 rejects with outcome unknown; the link stays and the exchange is finished', async () => {
+  it('rejects with outcome unknown; the link stays and the exchange is finished', async () => {
     const world = await stubbed({ keepAlive: false })
     const call = watched(world.client.publish('t', 'a', { qos: 2, ackTimeout: 500 }))
     await world.settle()
@@ -142,7 +142,7 @@ describe('ackTimeout', () => {
     expect(world.client.state).toBe('connected')
   })
 
-  it('D36 the client default, calls of their own, and 0 for the default, end in the right order', async () => {
+  it('the client default, calls of their own, and 0 for the default, end in the right order', async () => {
     const world = await stubbed({ keepAlive: false, outbound: { ackTimeout: 300 } })
     const ends: string[] = []
     for (const [name, ackTimeout] of [
@@ -162,7 +162,7 @@ describe('ackTimeout', () => {
     expect(ends).toEqual(['short', 'default', 'zero', 'long'])
   })
 
-  it('H25 does not run while a publish waits for its place', async () => {
+  it('does not run while a publish waits for its place', async () => {
     const world = await stubbed({ keepAlive: false, outbound: { ackTimeout: 300 } }, { receiveMaximum: 1 })
     const first = watched(world.client.publish('t', 'a', { qos: 1, ackTimeout: 10_000 }))
     const second = watched(world.client.publish('t', 'b', { qos: 1 }))

@@ -29,23 +29,23 @@ async function refused(topic: unknown, payload: unknown, options?: unknown): Pro
 }
 
 describe('bytes on the wire', () => {
-  it('D01 D02 D03 D39 D40 QoS 0: no identifier, flags and payload exact', async () => {
+  it('QoS 0: no identifier, flags and payload exact', async () => {
     expect(await wire('a/b', 'hi')).toBe('30 08 00 03 61 2f 62 00 68 69')
     expect(await wire('a/b', '')).toBe('30 06 00 03 61 2f 62 00')
     expect(await wire('a/b', 'hi', { retain: true })).toBe('31 08 00 03 61 2f 62 00 68 69')
     expect(await wire('a/b', '', { retain: true })).toBe('31 06 00 03 61 2f 62 00')
   })
 
-  it('D04 D09 D39 QoS 1 and 2 carry identifier 1 first, DUP 0 [MQTT-2.2.1-3] [MQTT-4.3.2-2] [MQTT-4.3.3-2]', async () => {
+  it('QoS 1 and 2 carry identifier 1 first, DUP 0 [MQTT-2.2.1-3] [MQTT-4.3.2-2] [MQTT-4.3.3-2]', async () => {
     expect(await wire('a', 'hi', { qos: 1 })).toBe('32 08 00 01 61 00 01 00 68 69')
     expect(await wire('a', 'hi', { qos: 2, retain: true })).toBe('35 08 00 01 61 00 01 00 68 69')
   })
 
-  it('D26 topic and text payload in UTF-8', async () => {
+  it('topic and text payload in UTF-8', async () => {
     expect(await wire('é/€/😀', 'ü😀')).toBe(`30 14 00 0b ${utf8('é/€/😀')} 00 ${utf8('ü😀')}`)
   })
 
-  it('D25 payload kinds', async () => {
+  it('payload kinds', async () => {
     const base = bytes(9, 1, 2, 3, 9)
     const expected = '30 07 00 01 61 00 01 02 03'
     expect(await wire('a', base.subarray(1, 4))).toBe(expected)
@@ -57,12 +57,12 @@ describe('bytes on the wire', () => {
     expect(await wire('a', new Uint8Array(0))).toBe('30 04 00 01 61 00')
   })
 
-  it('D25 bytes of another realm', async () => {
+  it('bytes of another realm', async () => {
     expect(await wire('a', runInNewContext('Uint8Array.of(1, 2, 3)'))).toBe('30 07 00 01 61 00 01 02 03')
     expect(await wire('a', runInNewContext('Uint8Array.of(1, 2, 3).buffer'))).toBe('30 07 00 01 61 00 01 02 03')
   })
 
-  it.each([undefined, null, 5, true, {}, ['a'], () => 'a', Symbol('a'), 5n])('D25 anything else is refused: %s', async (payload) => {
+  it.each([undefined, null, 5, true, {}, ['a'], () => 'a', Symbol('a'), 5n])('anything else is refused: %s', async (payload) => {
     const { error } = await refused('a', payload)
     expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'payload', outcome: 'not-sent', fault: 'local' })
   })
@@ -92,14 +92,14 @@ describe('bytes on the wire', () => {
       },
       '26 00 01 62 00 01 31 26 00 01 61 00 01 32 26 00 01 62 00 01 31 26 00 01 61 00 00',
     ],
-  ])('D24 K10 [MQTT-3.3.2-17] [MQTT-3.3.2-18] properties byte for byte: %j', async (properties, expected) => {
+  ])('[MQTT-3.3.2-17] [MQTT-3.3.2-18] properties byte for byte: %j', async (properties, expected) => {
     const size = expected.split(' ').length
     expect(await wire('a', 'x', { properties })).toBe(
       `30 ${(size + 5).toString(16).padStart(2, '0')} 00 01 61 ${size.toString(16).padStart(2, '0')} ${expected} 78`,
     )
   })
 
-  it('D24 all properties at once, each exactly once', async () => {
+  it('all properties at once, each exactly once', async () => {
     const all: PublishProperties = {
       userProperties: [['k', 'v']],
       correlationData: bytes(1),
@@ -173,7 +173,7 @@ describe('what is refused locally', () => {
     [{ signal: {} }, 'signal'],
     [{ dup: true }, 'dup'],
     [5, 'options'],
-  ])('D24 option %j names %s [MQTT-3.3.2-14]', async (options, option) => {
+  ])('option %j names %s [MQTT-3.3.2-14]', async (options, option) => {
     const { error } = await refused('a', 'x', options)
     expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', outcome: 'not-sent', fault: 'local', option })
   })
@@ -200,7 +200,7 @@ describe('what is refused locally', () => {
 })
 
 describe('QoS 0', () => {
-  it('D01 resolves with one shared frozen receipt when handed to the transport', async () => {
+  it('resolves with one shared frozen receipt when handed to the transport', async () => {
     const world = await connected()
     const [first, second] = await Promise.all([world.client.publish('a', 'x'), world.client.publish('b', 'y')])
     expect(first).toEqual({ reasonCode: 0, reasonName: 'Success', reasonString: undefined, userProperties: [], packetId: undefined })
@@ -212,7 +212,7 @@ describe('QoS 0', () => {
 })
 
 describe('QoS 1', () => {
-  it('D04 H05 resolves at PUBACK, not before, with code and identifier; never sent again by time', async () => {
+  it('resolves at PUBACK, not before, with code and identifier; never sent again by time', async () => {
     const world = await stubbed({ keepAlive: false })
     const result = watched(world.client.publish('a', 'x', { qos: 1 }))
     await world.clock.advance(60_000)
@@ -223,7 +223,7 @@ describe('QoS 1', () => {
     expect(world.stub.packets.filter((packet) => packet.type === 'publish')).toHaveLength(1)
   })
 
-  it.each(['40 02 00 01', '40 03 00 01 00', '40 04 00 01 00 00', '40 08 00 01 00 04 1f 00 01 68'])('D05 PUBACK %s means success', async (puback) => {
+  it.each(['40 02 00 01', '40 03 00 01 00', '40 04 00 01 00 00', '40 08 00 01 00 04 1f 00 01 68'])('PUBACK %s means success', async (puback) => {
     const world = await connected()
     const result = watched(world.client.publish('a', 'x', { qos: 1 }))
     await world.settle()
@@ -231,7 +231,7 @@ describe('QoS 1', () => {
     expect(result.value).toMatchObject({ reasonCode: 0, packetId: 1 })
   })
 
-  it('D06 PUBACK 0x10 is success with its code, reason string and user properties', async () => {
+  it('PUBACK 0x10 is success with its code, reason string and user properties', async () => {
     const world = await connected()
     const result = watched(world.client.publish('a', 'x', { qos: 1 }))
     await world.settle()
@@ -243,7 +243,7 @@ describe('QoS 1', () => {
     expect(result.value).toEqual({ reasonCode: 0x10, reasonName: 'No matching subscribers', reasonString: 'nobody', userProperties, packetId: 1 })
   })
 
-  it.each([0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99])('D07 PUBACK 0x%s rejects, frees the identifier, sends nothing again', async (reasonCode) => {
+  it.each([0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99])('PUBACK 0x%s rejects, frees the identifier, sends nothing again', async (reasonCode) => {
     const world = await connected({}, accepting({ receiveMaximum: 1 }))
     const result = watched(world.client.publish('a', 'x', { qos: 1 }))
     const next = watched(world.client.publish('b', 'y', { qos: 1 }))
@@ -257,7 +257,7 @@ describe('QoS 1', () => {
     expect(world.client.state).toBe('connected')
   })
 
-  it.each(['40 03 00 01 01', '40 03 00 01 92', '40 03 00 01 ff'])('D08 PUBACK with a code that is not its own: %s', async (puback) => {
+  it.each(['40 03 00 01 01', '40 03 00 01 92', '40 03 00 01 ff'])('PUBACK with a code that is not its own: %s', async (puback) => {
     const world = await connected()
     const result = watched(world.client.publish('a', 'x', { qos: 1 }))
     await world.settle()
@@ -271,7 +271,7 @@ describe('QoS 1', () => {
 })
 
 describe('QoS 2', () => {
-  it('D09 PUBLISH, PUBREC, PUBREL, PUBCOMP [MQTT-4.3.3-1] [MQTT-4.3.3-4]', async () => {
+  it('PUBLISH, PUBREC, PUBREL, PUBCOMP [MQTT-4.3.3-1] [MQTT-4.3.3-4]', async () => {
     const world = await stubbed()
     const result = watched(world.client.publish('a', 'x', { qos: 2 }))
     await world.settle()
@@ -287,7 +287,7 @@ describe('QoS 2', () => {
     ['50 03 00 01 00', '70 03 00 01 00', 0],
     ['50 03 00 01 10', '70 04 00 01 00 00', 0x10],
     ['50 08 00 01 00 04 1f 00 01 68', '70 08 00 01 00 04 1f 00 01 68', 0],
-  ])('D06 D10 PUBREC %s and PUBCOMP %s are accepted, with reason code %i', async (pubrec, pubcomp, reasonCode) => {
+  ])('PUBREC %s and PUBCOMP %s are accepted, with reason code %i', async (pubrec, pubcomp, reasonCode) => {
     const world = await connected()
     const result = watched(world.client.publish('a', 'x', { qos: 2 }))
     await world.settle()
@@ -297,7 +297,7 @@ describe('QoS 2', () => {
     expect(result.value).toMatchObject({ reasonCode, packetId: 1 })
   })
 
-  it('D12 a second PUBREC gets PUBREL again, PUBLISH never', async () => {
+  it('a second PUBREC gets PUBREL again, PUBLISH never', async () => {
     const world = await connected()
     const result = watched(world.client.publish('a', 'x', { qos: 2 }))
     await world.settle()
@@ -313,7 +313,7 @@ describe('QoS 2', () => {
     expect(result.state).toBe('fulfilled')
   })
 
-  it('D13 PUBCOMP 0x92 completes, flagged', async () => {
+  it('PUBCOMP 0x92 completes, flagged', async () => {
     const world = await connected()
     const result = watched(world.client.publish('a', 'x', { qos: 2 }))
     await world.settle()
@@ -334,7 +334,7 @@ describe('QoS 2', () => {
     },
   )
 
-  it('D30 ten at once complete with distinct identifiers', async () => {
+  it('ten at once complete with distinct identifiers', async () => {
     const world = await connected({}, agreeable)
     const all = Array.from({ length: 10 }, (_, index) => world.client.publish('a', `${index}`, { qos: 2 }))
     await world.settle()
@@ -346,13 +346,13 @@ describe('QoS 2', () => {
 
 describe('acknowledgements that do not fit', () => {
   it.each<[string, 1 | 2, string]>([
-    ['D14 PUBACK for QoS 2', 2, '40 02 00 01'],
-    ['D15 PUBREC for QoS 1', 1, '50 02 00 01'],
+    ['PUBACK for QoS 2', 2, '40 02 00 01'],
+    ['PUBREC for QoS 1', 1, '50 02 00 01'],
     ['PUBCOMP for QoS 1', 1, '70 02 00 01'],
     ['PUBCOMP before PUBREC', 2, '70 02 00 01'],
-    ['D20 PUBACK with identifier 0', 1, '40 02 00 00'],
-    ['D20 PUBREC with identifier 0', 2, '50 02 00 00'],
-    ['D20 PUBCOMP with identifier 0', 2, '70 02 00 00'],
+    ['PUBACK with identifier 0', 1, '40 02 00 00'],
+    ['PUBREC with identifier 0', 2, '50 02 00 00'],
+    ['PUBCOMP with identifier 0', 2, '70 02 00 00'],
   ])('%s ends the connection with 0x82', async (_, qos, wrong) => {
     const world = await connected()
     const result = watched(world.client.publish('a', 'x', { qos }))
@@ -363,7 +363,7 @@ describe('acknowledgements that do not fit', () => {
     expect(world.client.state).toBe('closed')
   })
 
-  it('D16 D19 PUBACK and PUBCOMP for unknown identifiers are ignored; the link stays usable', async () => {
+  it('PUBACK and PUBCOMP for unknown identifiers are ignored; the link stays usable', async () => {
     const world = await connected()
     await world.send(ack('puback', 7), ack('pubcomp', 8), ack('puback', 65_535))
     expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect'])
@@ -373,13 +373,13 @@ describe('acknowledgements that do not fit', () => {
     expect(result.state).toBe('fulfilled')
   })
 
-  it('D17 D18 PUBREC for an unknown identifier gets PUBREL 0x92, an error PUBREC nothing', async () => {
+  it('PUBREC for an unknown identifier gets PUBREL 0x92, an error PUBREC nothing', async () => {
     const world = await connected()
     await world.send(ack('pubrec', 7), ack('pubrec', 8, 0x80))
     expect(world.peer.all('pubrel')).toEqual([{ type: 'pubrel', packetId: 7, reasonCode: 0x92, properties: {} }])
   })
 
-  it('D41 a flood of them leaves the link usable', async () => {
+  it('a flood of them leaves the link usable', async () => {
     const world = await connected()
     for (let round = 0; round < 20; round++) await world.send(...Array.from({ length: 500 }, (_, index) => ack('puback', index + 1)))
     const result = watched(world.client.publish('a', 'x', { qos: 2 }))
@@ -388,7 +388,7 @@ describe('acknowledgements that do not fit', () => {
     expect(result.value).toMatchObject({ packetId: 1 })
   })
 
-  it('D29 an acknowledgement that comes twice settles once', async () => {
+  it('an acknowledgement that comes twice settles once', async () => {
     const world = await connected()
     const result = watched(world.client.publish('a', 'x', { qos: 1 }))
     const other = watched(world.client.publish('a', 'y', { qos: 1 }))
@@ -399,7 +399,7 @@ describe('acknowledgements that do not fit', () => {
   })
 })
 
-it('D31 D33 order within a class is the order of the calls, and large payloads arrive whole', async () => {
+it('order within a class is the order of the calls, and large payloads arrive whole', async () => {
   const world = await connected({}, accepting(), { split: 16_384 })
   const large = Uint8Array.from({ length: 1_048_576 }, (_, index) => (index * 31 + (index >> 8)) & 0xff)
   const sizes = [1, 32_767, 32_768, 10, 65_536, 3, 1_048_576, 2]

@@ -20,7 +20,7 @@ async function online(world: StubWorld): Promise<void> {
 const sent = (world: StubWorld): string[] => world.stub.payloads.map((text) => text.replaceAll('.', ''))
 
 describe('before the first connection', () => {
-  it('D28 I06 I11 QoS 0 is refused at once, QoS 1 and 2 are sent after CONNACK in the order of the calls', async () => {
+  it('QoS 0 is refused at once, QoS 1 and 2 are sent after CONNACK in the order of the calls', async () => {
     const world = new StubWorld()
     const zero = watched(world.client.publish('t', 'zero'))
     const calls = [1, 2, 1, 2].map((qos, index) => watched(world.client.publish('t', `${index}`, { qos: qos as 1 | 2 })))
@@ -33,7 +33,7 @@ describe('before the first connection', () => {
     expect(calls.map((one) => one.state)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'fulfilled'])
   })
 
-  it('I01 the policy of each QoS decides', async () => {
+  it('the policy of each QoS decides', async () => {
     for (const keep of [true, false]) {
       const policy = keep ? 'queue' : 'reject'
       const world = new StubWorld({ outbound: { offline: { qos0: policy, qos1: policy, qos2: policy } } })
@@ -47,7 +47,7 @@ describe('before the first connection', () => {
     }
   })
 
-  it('I07 I11 publishes made while connecting and in the `connect` event come after those before, class by class', async () => {
+  it('publishes made while connecting and in the `connect` event come after those before, class by class', async () => {
     const world = new StubWorld({ outbound: { offline: { qos0: 'queue' } } })
     for (const qos of [1, 0] as const) world.client.publish('t', `${qos}-before`, { qos })
     world.client.on('state', ({ state }) => {
@@ -81,7 +81,7 @@ describe('before the first connection', () => {
   })
 })
 
-describe('I05 a full queue', () => {
+describe('a full queue', () => {
   /** Ten publishes of about 1,000 bytes before the first connection. */
   async function ten(outbound: OutboundOptions): Promise<{ world: StubWorld; states: string[]; codes: unknown[] }> {
     const world = new StubWorld({ outbound })
@@ -290,8 +290,8 @@ describe('the view', () => {
   })
 })
 
-describe('D32 message expiry while queued', () => {
-  it('D32 [MQTT-3.3.2-6] the interval goes down by the whole seconds that it waited, and what ran out is dropped', async () => {
+describe('message expiry while queued', () => {
+  it('[MQTT-3.3.2-6] the interval goes down by the whole seconds that it waited, and what ran out is dropped', async () => {
     const world = new StubWorld()
     const properties = { messageExpiryInterval: 10, contentType: 'c' }
     const short = watched(world.client.publish('t', 'short', { qos: 1, properties: { messageExpiryInterval: 3 } }))
@@ -308,7 +308,7 @@ describe('D32 message expiry while queued', () => {
     expect(properties).toEqual({ messageExpiryInterval: 10, contentType: 'c' })
   })
 
-  it('D32 while it waits for quota as well; what is sent at once keeps its interval', async () => {
+  it('while it waits for quota as well; what is sent at once keeps its interval', async () => {
     const world = await stubbed({}, { receiveMaximum: 1 })
     world.client.publish('t', 'first', { qos: 1, properties: { messageExpiryInterval: 10 } })
     world.client.publish('t', 'second', { qos: 1, properties: { messageExpiryInterval: 10 } })

@@ -5,7 +5,7 @@ import { agreeable, failure } from './harness.js'
 import { down, Rig, reconnect, welcoming } from './rig.js'
 
 describe('reconnect()', () => {
-  it('G24 pain 2 while up: nothing happens, ten times over', async () => {
+  it('while up: nothing happens, ten times over', async () => {
     const rig = await new Rig().up()
     const before = rig.events.length
     await Promise.all([...Array.from({ length: 10 }, () => rig.client.reconnect()), rig.settle()])
@@ -16,7 +16,7 @@ describe('reconnect()', () => {
     await rig.finish()
   })
 
-  it('G24 force: the old link is closed in order, a new one comes at once, the session is resumed', async () => {
+  it('force: the old link is closed in order, a new one comes at once, the session is resumed', async () => {
     const rig = await new Rig({ clientId: 'c' }).up()
     const old = rig.peer
     rig.behave = () => welcoming({}, true)
@@ -36,7 +36,7 @@ describe('reconnect()', () => {
     await rig.finish()
   })
 
-  it('G24 also seen: a reconnect() that forgets: what was in flight is completed on the new link, once', async () => {
+  it('also seen: a reconnect() that forgets: what was in flight is completed on the new link, once', async () => {
     const rig = new Rig({ clientId: 'c', cleanStart: false })
     rig.behave = (_host, dial) => (packet) =>
       dial === 1 && packet.type === 'publish' ? undefined : dial === 1 ? agreeable(packet) : welcoming({}, true)(packet)
@@ -51,7 +51,7 @@ describe('reconnect()', () => {
     await rig.finish()
   })
 
-  it('G24 force: a server that does not end its side is not waited for', async () => {
+  it('force: a server that does not end its side is not waited for', async () => {
     const rig = await new Rig().up()
     const forced = rig.client.reconnect({ force: true })
     await rig.advance(1500)
@@ -61,7 +61,7 @@ describe('reconnect()', () => {
     await rig.finish()
   })
 
-  it('G24 force twice: one new connection', async () => {
+  it('force twice: one new connection', async () => {
     const rig = await new Rig().up()
     const forced = [rig.client.reconnect({ force: true }), rig.client.reconnect({ force: true }), rig.client.reconnect()]
     await rig.advance(3000)
@@ -71,7 +71,7 @@ describe('reconnect()', () => {
     await rig.finish()
   })
 
-  it('G24 force right after a forced one came up replaces that too: no second stream is ever open', async () => {
+  it('force right after a forced one came up replaces that too: no second stream is ever open', async () => {
     const rig = await new Rig().up()
     let most = 0
     rig.client.on('dial', () => {
@@ -103,7 +103,7 @@ describe('reconnect()', () => {
     await rig.finish()
   })
 
-  it('T23 while an attempt is under way: joins that, however often', async () => {
+  it('while an attempt is under way: joins that, however often', async () => {
     const rig = await new Rig().up()
     rig.behave = () => 'hang'
     await rig.cut()
@@ -132,7 +132,7 @@ describe('reconnect()', () => {
 })
 
 describe('reconnect() inside events', () => {
-  it.each(['disconnect', 'state', 'connecterror', 'reconnecting'] as const)('G22 in %s: at once, one connection', async (type) => {
+  it.each(['disconnect', 'state', 'connecterror', 'reconnecting'] as const)('in %s: at once, one connection', async (type) => {
     const rig = await new Rig({ connectTimeout: 5000 }).up()
     await rig.advance(60_000)
     if (type === 'connecterror') rig.behave = (_host, dial) => (dial === 2 ? 'hang' : agreeable)
@@ -155,28 +155,25 @@ describe('reconnect() inside events', () => {
     await rig.finish()
   })
 
-  it.each(['connecterror', 'reconnecting', 'disconnect'] as const)(
-    'T23 pain 2 in every %s: no storm, whatever the program asks for',
-    async (type) => {
-      const rig = await new Rig().up()
-      let calls = 0
-      rig.client.on(type, () => {
-        // What spins in one instant has to end for the test to end.
-        if (++calls < 300) rig.client.reconnect().catch(() => undefined)
+  it.each(['connecterror', 'reconnecting', 'disconnect'] as const)('in every %s: no storm, whatever the program asks for', async (type) => {
+    const rig = await new Rig().up()
+    let calls = 0
+    rig.client.on(type, () => {
+      // What spins in one instant has to end for the test to end.
+      if (++calls < 300) rig.client.reconnect().catch(() => undefined)
+    })
+    if (type === 'disconnect') {
+      rig.client.on('connect', () => {
+        if (calls < 300) rig.peer.cut()
       })
-      if (type === 'disconnect') {
-        rig.client.on('connect', () => {
-          if (calls < 300) rig.peer.cut()
-        })
-      } else rig.behave = () => down
-      await rig.cut()
-      await rig.advance(10_000)
-      expect(rig.dials.length).toBeLessThanOrEqual(15)
-      await rig.finish()
-    },
-  )
+    } else rig.behave = () => down
+    await rig.cut()
+    await rig.advance(10_000)
+    expect(rig.dials.length).toBeLessThanOrEqual(15)
+    await rig.finish()
+  })
 
-  it('G22 T23 the delay that is announced after a hurried attempt is the one that passes', async () => {
+  it('the delay that is announced after a hurried attempt is the one that passes', async () => {
     const rig = await new Rig().up()
     rig.behave = () => down
     rig.client.on('connecterror', () => {
@@ -191,7 +188,7 @@ describe('reconnect() inside events', () => {
     await rig.finish()
   })
 
-  it('G22 T23 a program that calls it in every disconnect gets one connection at a time', async () => {
+  it('a program that calls it in every disconnect gets one connection at a time', async () => {
     const rig = await new Rig().up()
     rig.client.on('disconnect', () => {
       rig.client.reconnect().catch(() => undefined)
@@ -221,7 +218,7 @@ describe('reconnect() inside events', () => {
     await rig.finish()
   })
 
-  it('G22 force in connect: a new connection, and no end of it unless the program asks for that', async () => {
+  it('force in connect: a new connection, and no end of it unless the program asks for that', async () => {
     const rig = new Rig()
     let count = 0
     rig.client.on('connect', () => {
@@ -239,7 +236,7 @@ describe('reconnect() inside events', () => {
   })
 })
 
-describe('G25 listeners that throw', () => {
+describe('listeners that throw', () => {
   it.each(eventNames)('in %s: reported to the logger, and everything goes on', async (type) => {
     const rig = new Rig({ firstConnect: 'wait' }, { behave: (_host, dial) => (dial === 1 ? down : agreeable) })
     rig.client.on(type, () => {

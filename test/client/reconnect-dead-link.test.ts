@@ -11,7 +11,7 @@ import { plainConnack, StalledTransport } from './stalled-transport.js'
 const durable = { clientId: 'c', cleanStart: false, keepAlive: 30, pingTimeout: 10_000 }
 
 describe('a server that says nothing any more', () => {
-  it('B06 H11 fault 5 PINGRESP never comes: keep-alive timeout, reconnect, session resumed', async () => {
+  it('PINGRESP never comes: keep-alive timeout, reconnect, session resumed', async () => {
     const rig = await new Rig(durable).up()
     rig.behave = () => welcoming({}, true)
     rig.peer.answer = () => undefined
@@ -31,7 +31,7 @@ describe('a server that says nothing any more', () => {
     await rig.finish()
   })
 
-  it('pain 11 B06 the event comes within pingTimeout and 100 ms of the unanswered PINGREQ', async () => {
+  it('the event comes within pingTimeout and 100 ms of the unanswered PINGREQ', async () => {
     const rig = await new Rig({ ...durable, pingTimeout: 3000 }).up()
     rig.peer.answer = () => undefined
     await rig.advance(30_000)
@@ -41,7 +41,7 @@ describe('a server that says nothing any more', () => {
     await rig.finish()
   })
 
-  it('T23 B06 a server that takes us in and never answers a ping: delays grow while links die young', async () => {
+  it('a server that takes us in and never answers a ping: delays grow while links die young', async () => {
     const rig = await new Rig(
       { ...durable, keepAlive: 5, pingTimeout: 1000 },
       { behave: () => (packet) => (packet.type === 'connect' ? agreeable(packet) : undefined) },
@@ -51,7 +51,7 @@ describe('a server that says nothing any more', () => {
     await rig.finish()
   })
 
-  it('fault 1 keep-alive starts anew with each connection: none of the old one’s deadlines counts', async () => {
+  it('keep-alive starts anew with each connection: none of the old one’s deadlines counts', async () => {
     const rig = await new Rig(durable).up()
     await rig.advance(29_000)
     await rig.cut()
@@ -65,7 +65,7 @@ describe('a server that says nothing any more', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('T05 a packet that never ends: given up after a minute, and the link is made anew', async () => {
+  it('a packet that never ends: given up after a minute, and the link is made anew', async () => {
     const rig = await new Rig({ ...durable, keepAlive: 20 }).up()
     rig.behave = () => welcoming({}, true)
     rig.peer.sendBytes('30 7f 00 01 61')
@@ -84,7 +84,7 @@ describe('a server that says nothing any more', () => {
     await rig.finish()
   })
 
-  it('T05 connectTimeout covers credentials, dial and CONNACK together', async () => {
+  it('connectTimeout covers credentials, dial and CONNACK together', async () => {
     const rig: Rig = new Rig(
       {
         firstConnect: 'wait',
@@ -107,7 +107,7 @@ describe('a server that says nothing any more', () => {
 })
 
 describe('a server that reads nothing any more', () => {
-  it('B11 fault 7 PINGREQ cannot leave: the link is torn down, and made anew', async () => {
+  it('PINGREQ cannot leave: the link is torn down, and made anew', async () => {
     const clock = new VirtualClock()
     const transports: StalledTransport[] = []
     const transport = (): StalledTransport => {
@@ -165,13 +165,13 @@ class CarelessSocket {
   }
 }
 
-describe('O20 a WebSocket that emits error without close', () => {
+describe('a WebSocket that emits error without close', () => {
   afterEach(() => {
     vi.unstubAllGlobals()
     CarelessSocket.made.length = 0
   })
 
-  it('O20 one disconnect, and a redial', async () => {
+  it('one disconnect, and a redial', async () => {
     vi.stubGlobal('WebSocket', CarelessSocket)
     const platform = { ...virtualPlatform(new VirtualClock()), ...runtime, dialler: () => dialWebSocket }
     const client = new BaseClient(platform, 'ws://host', { reconnect: { backoff: () => 1 } })

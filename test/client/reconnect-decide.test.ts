@@ -8,7 +8,7 @@ import { down, Rig, reconnect, refusing } from './rig.js'
 const decided = (decide: (error: MqttError, context: DecisionContext) => Verdict | undefined) => ({ reconnect: { ...reconnect, decide } })
 
 describe('decide replaces the table', () => {
-  it('G11 retry X times: asked X+1 times, then retries exhausted, and pending work rejects', async () => {
+  it('retry X times: asked X+1 times, then retries exhausted, and pending work rejects', async () => {
     const asked: [string, number, Verdict][] = []
     const rig = await new Rig(
       decided((error, { attempt, verdict }) => {
@@ -34,14 +34,14 @@ describe('decide replaces the table', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('G11 stop at the first attempt rejects connect()', async () => {
+  it('stop at the first attempt rejects connect()', async () => {
     const rig = new Rig({ ...decided(() => 'stop'), firstConnect: 'wait' }, { behave: () => down })
     const error = failure(rig.client.connect())
     await rig.settle()
     expect(await error).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED', cause: { code: 'ERR_CONNECT_FAILED', cause: down } })
   })
 
-  it('G11 undefined leaves it at the table; the context names the endpoint without its query', async () => {
+  it('undefined leaves it at the table; the context names the endpoint without its query', async () => {
     const contexts: DecisionContext[] = []
     const rig = await new Rig(
       decided((_error, context) => {
@@ -86,7 +86,7 @@ describe('decide replaces the table', () => {
     await rig.finish()
   })
 
-  it('G25 one that throws: the table, and the reconnect goes on', async () => {
+  it('one that throws: the table, and the reconnect goes on', async () => {
     const rig = await new Rig(
       decided(() => {
         throw new Error('undecided')
@@ -108,7 +108,7 @@ describe('decide replaces the table', () => {
     await rig.finish()
   })
 
-  it('G26 is asked about a lost connection also after the list was replaced some time ago', async () => {
+  it('is asked about a lost connection also after the list was replaced some time ago', async () => {
     const asked: string[] = []
     const rig = await new Rig(
       decided((error) => {
@@ -152,13 +152,13 @@ describe('two clients with one client id', () => {
     return { connects, states }
   }
 
-  it('pain 3 fault 39 T23 the loser stops: two connects in an hour', async () => {
+  it('the loser stops: two connects in an hour', async () => {
     const { connects, states } = await pingPong({})
     expect(connects).toBe(2)
     expect(states.sort()).toEqual(['closed', 'connected'])
   })
 
-  it('fault 39 who opts in with a limit is bound by it', async () => {
+  it('who opts in with a limit is bound by it', async () => {
     const decide = (error: MqttError): Verdict | undefined => (error.code === 'ERR_SESSION_TAKEN_OVER' ? 'retry' : undefined)
     const { connects, states } = await pingPong({ reconnect: { backoff: constant(60_000), stableAfter: 600_000, maxAttempts: 3, decide } })
     expect(connects).toBeGreaterThan(2)
@@ -167,7 +167,7 @@ describe('two clients with one client id', () => {
     expect(states).toContain('closed')
   })
 
-  it('pain 3 two clients from one frozen options object: it is not written to, and each has an id of its own', async () => {
+  it('two clients from one frozen options object: it is not written to, and each has an id of its own', async () => {
     const options = Object.freeze({ reconnect: Object.freeze({ ...reconnect }), protocolVersion: 4 as const })
     const rigs = [new Rig(options, { version: 4, seed: 3 }), new Rig(options, { version: 4, seed: 77 })]
     for (const rig of rigs) await rig.up()

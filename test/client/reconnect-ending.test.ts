@@ -40,7 +40,7 @@ describe('disconnect() while reconnecting', () => {
     expect([world.client.state, handled, world.peers.length]).toEqual(['closed', [1], 1])
   })
 
-  it('M08 destroy() leaves what is buffered to the session', async () => {
+  it('destroy() leaves what is buffered to the session', async () => {
     const world = await connected(options, agreeable)
     const handled: number[] = []
     const listening = world.client.listen('jobs', (message) => void handled.push(message.payload[0] as number), { qos: 1 })
@@ -56,7 +56,7 @@ describe('disconnect() while reconnecting', () => {
   })
 })
 
-describe('E17 a server that exceeds Receive Maximum', () => {
+describe('a server that exceeds Receive Maximum', () => {
   it("is told with 0x93 on each connection under 'disconnect'", async () => {
     const world = await connected({ receiveMaximum: 2, receiveMaximumExceeded: 'disconnect', reconnect: { backoff: constant(10) } }, agreeable)
     world.client.subscription('jobs', { qos: 1, ack: 'manual' })

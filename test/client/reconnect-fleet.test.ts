@@ -86,12 +86,12 @@ class Fleet {
   }
 }
 
-describe('pain 1 a thousand clients', () => {
+describe('a thousand clients', () => {
   it.each([
     ['down', 1000],
     ['busy', 300],
   ] as const)(
-    'fault 46 the broker is %s for ten minutes: no second has more than 3 in 100 of the attempts (%s clients)',
+    'the broker is %s for ten minutes: no second has more than 3 in 100 of the attempts (%s clients)',
     async (mode, size) => {
       const fleet = new Fleet(size)
       await fleet.connect()
@@ -120,7 +120,7 @@ describe('pain 1 a thousand clients', () => {
     60_000,
   )
 
-  it('G19 the same where it was never there', async () => {
+  it('the same where it was never there', async () => {
     const fleet = new Fleet(200)
     fleet.mode = 'down'
     await fleet.connect()
@@ -131,7 +131,7 @@ describe('pain 1 a thousand clients', () => {
   }, 60_000)
 })
 
-describe('pain 2 a broker that accepts and hangs up after 50 ms', () => {
+describe('a broker that accepts and hangs up after 50 ms', () => {
   async function flap(options: ClientOptions): Promise<number[]> {
     const clock = new HeapClock()
     const schedule = (callback: () => void, delay: number): (() => void) => clock.setTimer(callback, delay)
@@ -163,13 +163,13 @@ describe('pain 2 a broker that accepts and hangs up after 50 ms', () => {
     return delays
   }
 
-  it('T23 100 times: delays grow to the cap and stay there', async () => {
+  it('100 times: delays grow to the cap and stay there', async () => {
     const delays = await flap({ reconnect: { backoff: (attempt) => Math.min(30_000, 1000 * 2 ** (attempt - 1)) } })
     expect(delays.slice(0, 6)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000])
     expect(new Set(delays.slice(5))).toEqual(new Set([30_000]))
   })
 
-  it('T23 with the default jitter: the window grows to the cap and stays open', async () => {
+  it('with the default jitter: the window grows to the cap and stays open', async () => {
     const delays = await flap({})
     const late = delays.slice(6)
     expect(late.reduce((sum, delay) => sum + delay, 0) / late.length).toBeGreaterThan(12_000)

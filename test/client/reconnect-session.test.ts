@@ -3,7 +3,7 @@ import { agreeable, failure } from './harness.js'
 import { down, Rig, refusing, welcoming } from './rig.js'
 
 describe('who we are, on every connection', () => {
-  it('A15 an assigned identifier is used for all later reconnects [MQTT-3.2.2-16]', async () => {
+  it('an assigned identifier is used for all later reconnects [MQTT-3.2.2-16]', async () => {
     const rig = new Rig()
     rig.behave = (_host, dial) => (dial === 1 ? welcoming({ assignedClientIdentifier: 'auto-1' }) : dial === 3 ? down : welcoming({}, true))
     await rig.up()
@@ -17,7 +17,7 @@ describe('who we are, on every connection', () => {
     await rig.finish()
   })
 
-  it('A15 an attempt that came to nothing assigned nothing', async () => {
+  it('an attempt that came to nothing assigned nothing', async () => {
     const rig = new Rig({ firstConnect: 'wait' })
     rig.behave = (_host, dial) => (dial === 1 ? refusing(0x88) : welcoming({ assignedClientIdentifier: 'auto-2' }))
     const connecting = rig.client.connect()
@@ -28,7 +28,7 @@ describe('who we are, on every connection', () => {
     await rig.finish()
   })
 
-  it('A15 A17 fault 52 a server that assigns another one to the one that it assigned is wrong', async () => {
+  it('a server that assigns another one to the one that it assigned is wrong', async () => {
     const rig = new Rig({}, { behave: (_host, dial) => welcoming({ assignedClientIdentifier: `auto-${dial}` }, dial > 1) })
     await rig.up()
     await rig.cut()
@@ -38,7 +38,7 @@ describe('who we are, on every connection', () => {
     await rig.finish()
   })
 
-  it('A24 Clean Start as configured until the first CONNACK, then 0', async () => {
+  it('Clean Start as configured until the first CONNACK, then 0', async () => {
     const rig = new Rig({ firstConnect: 'wait' })
     rig.behave = (_host, dial) => (dial < 3 ? refusing(0x88) : welcoming({}, dial > 3))
     const connecting = rig.client.connect()
@@ -51,7 +51,7 @@ describe('who we are, on every connection', () => {
     await rig.finish()
   })
 
-  it.each([true, false])('A24 3.1.1 says Clean Session %s on every connection', async (cleanStart) => {
+  it.each([true, false])('3.1.1 says Clean Session %s on every connection', async (cleanStart) => {
     const rig = await new Rig({ protocolVersion: 4, clientId: 'c', cleanStart }, { version: 4 }).up()
     rig.behave = () => welcoming({}, !cleanStart)
     for (let round = 0; round < 2; round++) {
@@ -63,7 +63,7 @@ describe('who we are, on every connection', () => {
     await rig.finish()
   })
 
-  it('A24 T27 Session Present 1 to Clean Start 1: DISCONNECT 0x82, and the attempt has failed [MQTT-3.2.2-4]', async () => {
+  it('Session Present 1 to Clean Start 1: DISCONNECT 0x82, and the attempt has failed [MQTT-3.2.2-4]', async () => {
     const rig = new Rig({}, { behave: () => welcoming({}, true) })
     const error = failure(rig.client.connect())
     await rig.advance(2000)
@@ -73,7 +73,7 @@ describe('who we are, on every connection', () => {
     expect(rig.seen('connect')).toEqual([])
   })
 
-  it('A24 T27 waiting, such a server is asked again with back-off, not in a loop', async () => {
+  it('waiting, such a server is asked again with back-off, not in a loop', async () => {
     const rig = new Rig({ firstConnect: 'wait' }, { behave: () => welcoming({}, true) })
     failure(rig.client.connect())
     await rig.advance(14_999)
@@ -81,7 +81,7 @@ describe('who we are, on every connection', () => {
     await rig.finish()
   })
 
-  it('G01 the same options on every connection, without the will or the login being forgotten', async () => {
+  it('the same options on every connection, without the will or the login being forgotten', async () => {
     const rig = await new Rig({
       username: 'u',
       password: 'p',
@@ -97,11 +97,11 @@ describe('who we are, on every connection', () => {
   })
 })
 
-describe('A34 A35 what the server does not offer for the will', () => {
+describe('what the server does not offer for the will', () => {
   it.each([
-    ['A34', 0x9b],
-    ['A35', 0x9a],
-  ])('%s 0x%s: typed, and the will stays as it is: nothing is lowered behind our back', async (_row, code) => {
+    ['QoS', 0x9b],
+    ['retain', 0x9a],
+  ])('%s, 0x%s: typed, and the will stays as it is: nothing is lowered behind our back', async (_name, code) => {
     const rig = new Rig({ firstConnect: 'wait', will: { topic: 'w', qos: 2, retain: true } }, { hosts: ['a', 'b'], behave: () => refusing(code) })
     const error = failure(rig.client.connect())
     await rig.settle()
@@ -111,8 +111,8 @@ describe('A34 A35 what the server does not offer for the will', () => {
   })
 })
 
-describe('A32 A33 a server that knows 3.1.1 only', () => {
-  it.each(['20 02 00 01', '20 03 00 84 00'])('A32 by default %s is the end: 0x84, one attempt', async (bytes) => {
+describe('a server that knows 3.1.1 only', () => {
+  it.each(['20 02 00 01', '20 03 00 84 00'])('by default %s is the end: 0x84, one attempt', async (bytes) => {
     const rig = new Rig({ firstConnect: 'wait' }, { behave: () => () => undefined })
     const error = failure(rig.client.connect())
     await rig.settle()
@@ -123,7 +123,7 @@ describe('A32 A33 a server that knows 3.1.1 only', () => {
   })
 
   it.each(['20 02 00 01', '20 03 00 84 00'])(
-    'A33 auto and %s: the next attempt, at once, is 3.1.1, and it stays so; one event says so',
+    'auto and %s: the next attempt, at once, is 3.1.1, and it stays so; one event says so',
     async (bytes) => {
       const rig = new Rig({ protocolVersion: 'auto' }, { behave: () => () => undefined, version: 4 })
       const connecting = rig.client.connect()
@@ -147,7 +147,7 @@ describe('A32 A33 a server that knows 3.1.1 only', () => {
     },
   )
 
-  it('A33 auto with a server of 5.0 stays with 5.0; other refusals downgrade nothing', async () => {
+  it('auto with a server of 5.0 stays with 5.0; other refusals downgrade nothing', async () => {
     const rig = new Rig({ protocolVersion: 'auto', firstConnect: 'wait' })
     rig.behave = (_host, dial) => (dial === 1 ? refusing(0x88) : agreeable)
     const connecting = rig.client.connect()
@@ -157,7 +157,7 @@ describe('A32 A33 a server that knows 3.1.1 only', () => {
     await rig.finish()
   })
 
-  it('A33 auto and a server that refuses 3.1.1 too: the end', async () => {
+  it('auto and a server that refuses 3.1.1 too: the end', async () => {
     const rig = new Rig({ protocolVersion: 'auto', firstConnect: 'wait' }, { behave: () => () => undefined, version: 4 })
     const error = failure(rig.client.connect())
     await rig.settle()
@@ -169,7 +169,7 @@ describe('A32 A33 a server that knows 3.1.1 only', () => {
     expect(rig.dials).toHaveLength(2)
   })
 
-  it('A13 A33 credentials are asked anew for the second version', async () => {
+  it('credentials are asked anew for the second version', async () => {
     let asked = 0
     const rig = new Rig(
       {

@@ -42,30 +42,30 @@ const fresh: ClientOptions = { credentials: () => ({ username: 'u' }) }
 // Within 10 s: attempts at 1, 3 and 7 s.
 const retried = { hosts: 'aaa', delay: 1000, code: undefined }
 
-describe('pain 5 CONNACK after a lost connection, one endpoint', () => {
+describe('CONNACK after a lost connection, one endpoint', () => {
   for (const [name, options] of [
     ['without credentials()', {}],
     ['with credentials()', fresh],
   ] as const) {
-    it.each(hex(passing))(`G12 fault 45 fault 46 fault 47 0x%s ${name}: retried with back-off`, async (_hex, code) => {
+    it.each(hex(passing))(`0x%s ${name}: retried with back-off`, async (_hex, code) => {
       expect(await afterLoss(refusing(code), options)).toEqual(retried)
     })
 
-    it.each(hex(fatal))(`G13 0x%s ${name}: the end, no retry`, async (_hex, code) => {
+    it.each(hex(fatal))(`0x%s ${name}: the end, no retry`, async (_hex, code) => {
       expect(await afterLoss(refusing(code), options)).toEqual({ hosts: 'a', delay: 1000, code: 'ERR_CONNECT_REFUSED' })
     })
   }
 
-  it.each(hex(credentialCodes))('G13 fault 44 0x%s without credentials(): the end', async (_hex, code) => {
+  it.each(hex(credentialCodes))('0x%s without credentials(): the end', async (_hex, code) => {
     expect(await afterLoss(refusing(code))).toEqual({ hosts: 'a', delay: 1000, code: 'ERR_CONNECT_REFUSED' })
   })
 
-  it.each(hex(credentialCodes))('G13 fault 44 0x%s with credentials(): once more with fresh ones, then the end', async (_hex, code) => {
+  it.each(hex(credentialCodes))('0x%s with credentials(): once more with fresh ones, then the end', async (_hex, code) => {
     expect(await afterLoss(refusing(code), fresh)).toEqual({ hosts: 'aa', delay: 1000, code: 'ERR_CONNECT_REFUSED' })
   })
 })
 
-describe('pain 5 CONNACK at the first connect, one endpoint', () => {
+describe('CONNACK at the first connect, one endpoint', () => {
   const first = async (
     code: number,
     options: ClientOptions,
@@ -80,17 +80,17 @@ describe('pain 5 CONNACK at the first connect, one endpoint', () => {
     return { dials, code: ended?.code, reasonCode: ended?.reasonCode }
   }
 
-  it.each(hex(passing))('G12 G19 0x%s: wait goes on, reject ends', async (_hex, code) => {
+  it.each(hex(passing))('0x%s: wait goes on, reject ends', async (_hex, code) => {
     expect(await first(code, {})).toEqual({ dials: 4, code: undefined, reasonCode: undefined })
     expect(await first(code, { firstConnect: 'reject' })).toEqual({ dials: 1, code: 'ERR_CONNECT_REFUSED', reasonCode: code })
   })
 
-  it.each(hex(fatal))('G13 A34 A35 0x%s: one attempt', async (_hex, code) => {
+  it.each(hex(fatal))('0x%s: one attempt', async (_hex, code) => {
     for (const firstConnect of ['wait', 'reject'] as const)
       expect(await first(code, { firstConnect })).toEqual({ dials: 1, code: 'ERR_CONNECT_REFUSED', reasonCode: code })
   })
 
-  it.each(hex(credentialCodes))('G13 0x%s: one attempt, two with credentials()', async (_hex, code) => {
+  it.each(hex(credentialCodes))('0x%s: one attempt, two with credentials()', async (_hex, code) => {
     for (const firstConnect of ['wait', 'reject'] as const) {
       expect(await first(code, { firstConnect })).toEqual({ dials: 1, code: 'ERR_CONNECT_REFUSED', reasonCode: code })
       expect(await first(code, { firstConnect, ...fresh })).toEqual({ dials: 2, code: 'ERR_CONNECT_REFUSED', reasonCode: code })
@@ -98,7 +98,7 @@ describe('pain 5 CONNACK at the first connect, one endpoint', () => {
   })
 })
 
-describe('pain 5 CONNACK of 3.1.1', () => {
+describe('CONNACK of 3.1.1', () => {
   const dials = async (
     returnCode: number,
     options: ClientOptions,
@@ -123,30 +123,30 @@ describe('pain 5 CONNACK of 3.1.1', () => {
     [3, 0x88, 4, 4],
     [4, 0x86, 1, 2],
     [5, 0x87, 1, 2],
-  ])('A21 G13 return code %s reads as %s: %s attempts, %s with credentials()', async (returnCode, reasonCode, plain, refreshed) => {
+  ])('return code %s reads as %s: %s attempts, %s with credentials()', async (returnCode, reasonCode, plain, refreshed) => {
     expect(await dials(returnCode, {})).toEqual({ dials: plain, code: 'ERR_CONNECT_REFUSED', reasonCode })
     expect(await dials(returnCode, fresh)).toEqual({ dials: refreshed, code: 'ERR_CONNECT_REFUSED', reasonCode })
   })
 })
 
-describe('pain 5 CONNACK with a list', () => {
-  it.each(hex(fatal))('G13 0x%s: never again there; the other goes on being tried', async (_hex, code) => {
+describe('CONNACK with a list', () => {
+  it.each(hex(fatal))('0x%s: never again there; the other goes on being tried', async (_hex, code) => {
     const { hosts, code: ended } = await afterLoss(refusing(code), {}, ['a', 'b'])
     expect(hosts).toMatch(/^ab+$/)
     expect(hosts.length).toBeGreaterThan(2)
     expect(ended).toBeUndefined()
   })
 
-  it.each(hex(passing))('G12 0x%s: they take turns', async (_hex, code) => {
+  it.each(hex(passing))('0x%s: they take turns', async (_hex, code) => {
     expect(await afterLoss(refusing(code), {}, ['a', 'b'])).toEqual({ hosts: 'aba', delay: 1000, code: undefined })
   })
 
-  it.each(hex(credentialCodes))('G13 0x%s with credentials(): twice there, then the other', async (_hex, code) => {
+  it.each(hex(credentialCodes))('0x%s with credentials(): twice there, then the other', async (_hex, code) => {
     const { hosts } = await afterLoss(refusing(code), fresh, ['a', 'b'])
     expect(hosts).toMatch(/^aab+$/)
   })
 
-  it('G13 when all refuse, the error has each of them', async () => {
+  it('when all refuse, the error has each of them', async () => {
     const rig = await new Rig({}, { hosts: ['a', 'b'] }).up()
     rig.behave = (host) => refusing(host === 'a' ? 0x8a : 0x85)
     await rig.cut()
@@ -172,34 +172,34 @@ async function afterGoodbye(code: number, options: ClientOptions = {}, hosts = [
 }
 
 describe('DISCONNECT of the server', () => {
-  it.each(hex(disconnects))('G15 fault 45 fault 49 fault 50 0x%s: retried with at least the minimum back-off', async (_hex, code) => {
+  it.each(hex(disconnects))('0x%s: retried with at least the minimum back-off', async (_hex, code) => {
     expect(await afterGoodbye(code)).toEqual({ hosts: 'a', delay: 1000, code: undefined })
   })
 
   it.each([
     ['8e', 0x8e, 'ERR_SESSION_TAKEN_OVER'],
     ['98', 0x98, 'ERR_SERVER_DISCONNECT'],
-  ] as const)('G15 pain 3 fault 39 0x%s: the end, with one endpoint or more', async (_hex, reasonCode, code) => {
+  ] as const)('0x%s: the end, with one endpoint or more', async (_hex, reasonCode, code) => {
     for (const hosts of [['a'], ['a', 'b']]) expect(await afterGoodbye(reasonCode, {}, hosts)).toEqual({ hosts: '', delay: undefined, code })
   })
 
-  it.each(hex([0x8c, 0x9c, 0x9d]))('G16 0x%s: not the same server again; a list moves on', async (_hex, code) => {
+  it.each(hex([0x8c, 0x9c, 0x9d]))('0x%s: not the same server again; a list moves on', async (_hex, code) => {
     expect(await afterGoodbye(code)).toEqual({ hosts: '', delay: undefined, code: 'ERR_SERVER_DISCONNECT' })
     const { hosts } = await afterGoodbye(code, {}, ['a', 'b'])
     expect(hosts).toBe('b')
   })
 
-  it('G13 fault 44 0x87 without credentials(): the end; with a list the next', async () => {
+  it('0x87 without credentials(): the end; with a list the next', async () => {
     expect(await afterGoodbye(0x87)).toEqual({ hosts: '', delay: undefined, code: 'ERR_SERVER_DISCONNECT' })
     expect((await afterGoodbye(0x87, {}, ['a', 'b'])).hosts).toBe('b')
   })
 
-  it('G13 fault 44 0x87 with credentials(): once more with fresh ones; when those are refused too, the end', async () => {
+  it('0x87 with credentials(): once more with fresh ones; when those are refused too, the end', async () => {
     expect((await afterGoodbye(0x87, fresh)).hosts).toBe('a')
     expect(await afterGoodbye(0x87, fresh, ['a'], refusing(0x87))).toMatchObject({ hosts: 'a', code: 'ERR_CONNECT_REFUSED' })
   })
 
-  it.each(hex([0x8b, 0xa0]))('fault 49 G15 0x%s over and over: delays grow', async (_hex, code) => {
+  it.each(hex([0x8b, 0xa0]))('0x%s over and over: delays grow', async (_hex, code) => {
     const rig = await new Rig().up()
     for (let round = 0; round < 5; round++) {
       await rig.goodbye(code)
@@ -216,7 +216,7 @@ describe('a connection that we had to end', () => {
     ['a second CONNACK', '20 03 00 00 00', 'ERR_PROTOCOL_ERROR'],
     ['a packet for servers', 'c0 00', 'ERR_UNEXPECTED_PACKET'],
     ['an unknown topic alias', '30 06 00 00 03 23 00 05', 'ERR_PROTOCOL_ERROR'],
-  ])('fault 50 T23 %s: told, retried, and slower each time', async (_name, bytes, code) => {
+  ])('%s: told, retried, and slower each time', async (_name, bytes, code) => {
     const rig = await new Rig().up()
     for (let round = 0; round < 4; round++) {
       rig.peer.sendBytes(bytes)

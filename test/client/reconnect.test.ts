@@ -9,7 +9,7 @@ const silent = (): undefined => undefined
 const welcome = { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} } as const
 
 describe('a lost connection', () => {
-  it.each(['reset', 'end'] as const)('G01 fault 1 fault 4 %s: one disconnect with cause, then reconnect', async (kind) => {
+  it.each(['reset', 'end'] as const)('%s: one disconnect with cause, then reconnect', async (kind) => {
     const rig = await new Rig().up()
     if (kind === 'reset') rig.peer.cut(new Error('ECONNRESET'))
     else rig.peer.end()
@@ -27,7 +27,7 @@ describe('a lost connection', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('G02 six failures in a row: the series, exactly, on the clock', async () => {
+  it('six failures in a row: the series, exactly, on the clock', async () => {
     const rig = await new Rig({ reconnect: { backoff: exponential({ jitter: 'none' }) } }).up()
     rig.behave = () => down
     await rig.cut()
@@ -41,7 +41,7 @@ describe('a lost connection', () => {
     await rig.finish()
   })
 
-  it('G03 the default jitters from the platform: inside each band, and by the seed alone', async () => {
+  it('the default jitters from the platform: inside each band, and by the seed alone', async () => {
     const run = async (seed: number): Promise<number[]> => {
       const rig = new Rig({ reconnect: true, firstConnect: 'wait' }, { seed, behave: () => down })
       failure(rig.client.connect())
@@ -60,7 +60,7 @@ describe('a lost connection', () => {
     expect(await run(987_654_321)).not.toEqual(delays)
   })
 
-  it('G04 T23 a connection shorter than stableAfter: delays go on growing; G05 a longer one: back to the minimum', async () => {
+  it('a connection shorter than stableAfter: delays go on growing; a longer one: back to the minimum', async () => {
     const rig = await new Rig({ reconnect: { ...reconnect, stableAfter: 5000 } }).up()
     for (let round = 0; round < 3; round++) {
       await rig.advance(4999)
@@ -76,7 +76,7 @@ describe('a lost connection', () => {
     await rig.finish()
   })
 
-  it('G06 a new Client starts with the minimum', async () => {
+  it('a new Client starts with the minimum', async () => {
     for (let round = 0; round < 2; round++) {
       const rig = await new Rig().up()
       rig.behave = () => down
@@ -88,7 +88,7 @@ describe('a lost connection', () => {
     }
   })
 
-  it('G09 reconnect off: one attempt, everything pending settles', async () => {
+  it('reconnect off: one attempt, everything pending settles', async () => {
     const rig = new Rig({ reconnect: false }, { behave: () => (packet) => (packet.type === 'connect' ? welcome : undefined) })
     await rig.up()
     const pending = [
@@ -107,7 +107,7 @@ describe('a lost connection', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('G21 fault 1 a flapping link: what is queued is on the wire at most once per connection', async () => {
+  it('a flapping link: what is queued is on the wire at most once per connection', async () => {
     // Every other connection ends right after CONNACK, some with half of it answered.
     const rig = new Rig({ clientId: 'c', cleanStart: false }, {})
     rig.behave = (_host, dial) => (packet) => {
@@ -135,7 +135,7 @@ describe('a lost connection', () => {
 })
 
 describe('the first connection', () => {
-  it('G19 rejected by default: one round, then closed', async () => {
+  it('rejected by default: one round, then closed', async () => {
     const rig = new Rig({}, { behave: () => down })
     const error = await Promise.all([failure(rig.client.connect()), rig.settle()]).then(([thrown]) => thrown)
     expect(error).toMatchObject({ code: 'ERR_CONNECT_FAILED', cause: down })
@@ -146,7 +146,7 @@ describe('the first connection', () => {
     expect(await failure(rig.client.connect())).toMatchObject({ code: 'ERR_CLOSED' })
   })
 
-  it('G19 wait: goes on until it works; connect() joins and fulfils then', async () => {
+  it('wait: goes on until it works; connect() joins and fulfils then', async () => {
     const rig = new Rig({ firstConnect: 'wait' }, { behave: () => down })
     const connecting = [rig.client.connect()]
     await rig.advance(7500)
@@ -161,7 +161,7 @@ describe('the first connection', () => {
     await rig.finish()
   })
 
-  it('G19 wait: a signal of whoever began it gives up, between two attempts too', async () => {
+  it('wait: a signal of whoever began it gives up, between two attempts too', async () => {
     const rig = new Rig({ firstConnect: 'wait' }, { behave: () => down })
     const controller = new AbortController()
     const connecting = failure(rig.client.connect({ signal: controller.signal }))
@@ -175,7 +175,7 @@ describe('the first connection', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('G19 wait: a signal of a joiner drops only the joiner', async () => {
+  it('wait: a signal of a joiner drops only the joiner', async () => {
     const rig = new Rig({ firstConnect: 'wait' }, { behave: (_host, dial) => (dial < 3 ? down : () => welcome) })
     const connecting = rig.client.connect()
     const controller = new AbortController()
@@ -188,7 +188,7 @@ describe('the first connection', () => {
     await rig.finish()
   })
 
-  it('G13 wait: what every server refuses is refused at once', async () => {
+  it('wait: what every server refuses is refused at once', async () => {
     const rig = new Rig({ firstConnect: 'wait' }, { behave: () => refusing(0x8a) })
     const error = failure(rig.client.connect())
     await rig.settle()
@@ -196,7 +196,7 @@ describe('the first connection', () => {
     expect(rig.client.state).toBe('closed')
   })
 
-  it('G11 wait and maxAttempts: retries exhausted', async () => {
+  it('wait and maxAttempts: retries exhausted', async () => {
     const rig = new Rig({ firstConnect: 'wait', reconnect: { backoff: constant(10), maxAttempts: 4 } }, { behave: () => down })
     const error = failure(rig.client.connect())
     await rig.advance(1000)
@@ -219,9 +219,9 @@ describe('the first connection', () => {
 
 describe('an attempt that comes to nothing', () => {
   it.each([
-    ['A26 no CONNACK', silent, 'ERR_CONNECT_TIMEOUT', 10_000],
-    ['A26 G08 a dial that never opens', 'hang', 'ERR_CONNECT_TIMEOUT', 10_000],
-    ['A38 a refused port, a wrong host, DNS', down, 'ERR_CONNECT_FAILED', 0],
+    ['no CONNACK', silent, 'ERR_CONNECT_TIMEOUT', 10_000],
+    ['a dial that never opens', 'hang', 'ERR_CONNECT_TIMEOUT', 10_000],
+    ['a refused port, a wrong host, DNS', down, 'ERR_CONNECT_FAILED', 0],
   ] as [string, Behaviour, string, number][])(
     '%s: an error at the deadline, nothing left behind, and the next attempt by policy',
     async (_name, behaviour, code, after) => {
@@ -241,7 +241,7 @@ describe('an attempt that comes to nothing', () => {
     },
   )
 
-  it.each(['end', 'cut'] as const)('A29 the stream is closed (%s) before CONNACK', async (how) => {
+  it.each(['end', 'cut'] as const)('the stream is closed (%s) before CONNACK', async (how) => {
     const rig = await new Rig().up()
     rig.behave = (_host, dial) => (): undefined => {
       rig.clock.setTimer((): void => rig.dials[dial - 1]?.peer?.[how](), 5)
@@ -255,7 +255,7 @@ describe('an attempt that comes to nothing', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('fault 40 each attempt asks the resolver anew; a slow one is given up at its deadline', async () => {
+  it('each attempt asks the resolver anew; a slow one is given up at its deadline', async () => {
     const rig = new Rig(
       { firstConnect: 'wait', connectTimeout: 3000 },
       { behave: (_host, dial) => (dial === 1 ? 'hang' : dial < 4 ? down : () => welcome) },
@@ -268,7 +268,7 @@ describe('an attempt that comes to nothing', () => {
     await rig.finish()
   })
 
-  it('A26 a dial that opens after its deadline is destroyed: it has no owner', async () => {
+  it('a dial that opens after its deadline is destroyed: it has no owner', async () => {
     const opened: (() => void)[] = []
     const world = new World({ connectTimeout: 1000, reconnect: { backoff: () => 500 }, firstConnect: 'wait' }, {}, 1, (_index, open) => {
       if (opened.length > 0) return open()
@@ -290,7 +290,7 @@ describe('an attempt that comes to nothing', () => {
     world.client.destroy()
   })
 
-  it('fault 41 a proxy that answers HTTP: a typed error, and back-off', async () => {
+  it('a proxy that answers HTTP: a typed error, and back-off', async () => {
     const rig = await new Rig().up()
     rig.behave = (_host, dial) => (): undefined => {
       rig.dials[dial - 1]?.peer?.sendBytes(new TextEncoder().encode('HTTP/1.1 302 Found\r\nLocation: http://portal/\r\n\r\n'))
@@ -302,7 +302,7 @@ describe('an attempt that comes to nothing', () => {
     await rig.finish()
   })
 
-  it('O12 fault 42 a certificate that is not accepted is tried again, slowly: one error for each attempt', async () => {
+  it('a certificate that is not accepted is tried again, slowly: one error for each attempt', async () => {
     const rig = await new Rig({}, { platform: { isTlsError: (error) => error === certificate } }).up()
     rig.behave = () => certificate
     await rig.cut()
@@ -314,7 +314,7 @@ describe('an attempt that comes to nothing', () => {
     await rig.finish()
   })
 
-  it('G08 M09 disconnect() during each phase of an attempt: one terminal event, nothing left', async () => {
+  it('disconnect() during each phase of an attempt: one terminal event, nothing left', async () => {
     for (const phase of ['hang', 'silent', 'waiting'] as const) {
       const rig = await new Rig().up()
       rig.behave = () => (phase === 'hang' ? 'hang' : () => undefined)
@@ -364,7 +364,7 @@ describe('the options', () => {
 })
 
 describe('the error that ends it', () => {
-  it('G11 retries exhausted: reported on closed, on what was pending, and by the disconnect that already came', async () => {
+  it('retries exhausted: reported on closed, on what was pending, and by the disconnect that already came', async () => {
     const rig = await new Rig({ reconnect: { ...reconnect, maxAttempts: 3 } }).up()
     rig.behave = () => down
     const subscription = await Promise.all([rig.client.subscribe('a'), rig.settle()]).then(([made]) => made)

@@ -7,7 +7,7 @@ import { accepting, agreeable, connected, World } from './harness.js'
 import { ack, StubWorld, stubbed, watched } from './stub.js'
 
 describe('publish inside handlers', () => {
-  it.each([0, 1, 2] as const)('D27 pain 18 awaited in the body of `for await`, QoS %i: no deadlock, order kept', async (qos) => {
+  it.each([0, 1, 2] as const)('awaited in the body of `for await`, QoS %i: no deadlock, order kept', async (qos) => {
     const world = await connected({ receiveMaximum: 2 }, (packet) =>
       packet.type === 'connect' ? accepting({ receiveMaximum: 1 })(packet) : agreeable(packet),
     )
@@ -34,7 +34,7 @@ describe('publish inside handlers', () => {
     expect(world.peer.all('puback').map((packet) => packet.packetId)).toEqual(Array.from({ length: 10 }, (_, index) => index + 1))
   })
 
-  it.each([0, 1, 2] as const)('D27 awaited in a `listen` handler, QoS %i', async (qos) => {
+  it.each([0, 1, 2] as const)('awaited in a `listen` handler, QoS %i', async (qos) => {
     const world = await connected({}, agreeable)
     const listening = world.client.listen('in', (message) => world.client.publish('out', message.payload, { qos }), { qos: 2 })
     await world.settle()
@@ -64,7 +64,7 @@ describe('publish inside handlers', () => {
 describe('publish inside events', () => {
   const types = ['state', 'dial', 'connect', 'connecterror', 'disconnect', 'serverdisconnect', 'drop', 'packet', 'unclaimed'] as const
 
-  it.each(types)('E33 in `%s`: every promise settles and the client works on', async (type) => {
+  it.each(types)('in `%s`: every promise settles and the client works on', async (type) => {
     const world = new World({}, {}, 2)
     const calls: ReturnType<typeof watched>[] = []
     let left = 20

@@ -229,7 +229,7 @@ async function checkEnd(history: History, registry: Registry, inbox: MessageRout
   expect(inbox.budget.bytes, `${label}: bytes`).toBe(0)
 }
 
-describe('C16 random histories of subscriptions', () => {
+describe('random histories of subscriptions', () => {
   afterEach(() => vi.restoreAllMocks())
 
   it.each(profiles)('$name: both ends agree, everything settles, nothing is kept for nobody', async (profile) => {

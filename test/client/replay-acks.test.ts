@@ -1,4 +1,4 @@
-/** Acknowledgements that are doubled, out of order, wrong or missing, over several connections (faults 12, 13, 22, 23, 24). */
+/** Acknowledgements that are doubled, out of order, wrong or missing, over several connections. */
 import { describe, expect, it } from 'vitest'
 import { again, carried, forgets, keeps, send, steady } from './across.js'
 import { failure } from './harness.js'
@@ -6,7 +6,7 @@ import { quiet } from './incoming.js'
 
 const ack = (type: 'puback' | 'pubrec' | 'pubcomp', packetId: number, reasonCode = 0) => ({ type, packetId, reasonCode, properties: {} }) as const
 
-describe('fault 22 twice', () => {
+describe('twice', () => {
   it('PUBACK and PUBCOMP: the second is ignored and counted, also when the identifier was used again meanwhile', async () => {
     const world = await steady({ stats: true })
     const [one] = send(world, 1, 'one')
@@ -20,7 +20,7 @@ describe('fault 22 twice', () => {
     expect(carried(await again(world))).toEqual([])
   })
 
-  it('PUBREC: PUBREL each time, PUBLISH never (D12), also with the drop in between', async () => {
+  it('PUBREC: PUBREL each time, PUBLISH never, also with the drop in between', async () => {
     const world = await steady()
     const [one] = send(world, 2, 'one')
     await world.send(ack('pubrec', 1), ack('pubrec', 1))
@@ -45,7 +45,7 @@ describe('fault 22 twice', () => {
     expect([world.client.state, world.client.stats().unsolicitedAcks]).toEqual(['connected', 2])
   })
 
-  it('A30 CONNACK on a resumed connection: close(0x82), and what was replayed is replayed again', async () => {
+  it('CONNACK on a resumed connection: close(0x82), and what was replayed is replayed again', async () => {
     const world = await steady()
     send(world, 1, 'one')
     await world.settle()
@@ -58,8 +58,8 @@ describe('fault 22 twice', () => {
   })
 })
 
-describe('fault 23 out of order', () => {
-  it('each call gets its own result, before and after the drop (F12)', async () => {
+describe('out of order', () => {
+  it('each call gets its own result, before and after the drop', async () => {
     const world = await steady()
     const calls = send(world, 1, 'a', 'b', 'c', 'd')
     const refused = failure(calls[2] as Promise<unknown>)
@@ -82,10 +82,10 @@ describe('fault 23 out of order', () => {
   })
 })
 
-describe('fault 24 wrong', () => {
+describe('wrong', () => {
   it.each([
-    ['D14 PUBACK for QoS 2', 2, ack('puback', 1)],
-    ['D15 PUBREC for QoS 1', 1, ack('pubrec', 1)],
+    ['PUBACK for QoS 2', 2, ack('puback', 1)],
+    ['PUBREC for QoS 1', 1, ack('pubrec', 1)],
     ['PUBCOMP for QoS 1', 1, ack('pubcomp', 1)],
     ['PUBCOMP before PUBREC', 2, ack('pubcomp', 1)],
   ] as const)('%s after the replay: close(0x82); the message is still ours, and goes out again', async (_name, qos, packet) => {
@@ -100,7 +100,7 @@ describe('fault 24 wrong', () => {
     expect(await world.outcome(one as Promise<unknown>)).toEqual({ state: 'pending' })
   })
 
-  it('T13 an acknowledgement of any kind for what has not left on this connection is ignored', async () => {
+  it('an acknowledgement of any kind for what has not left on this connection is ignored', async () => {
     const world = await steady({}, forgets({ receiveMaximum: 3 }))
     send(world, 1, 'a')
     send(world, 2, 'b', 'c')
@@ -114,7 +114,7 @@ describe('fault 24 wrong', () => {
   })
 })
 
-describe('fault 12 fault 13 missing', () => {
+describe('missing', () => {
   it('no repeat while connected; `ackTimeout` gives unknown; DUP after the next connection', async () => {
     const world = await steady({ outbound: { ackTimeout: 5000 } })
     const one = failure(world.client.publish('t', 'one', { qos: 1 }))
@@ -126,7 +126,7 @@ describe('fault 12 fault 13 missing', () => {
     expect(carried(await again(world))).toEqual(['publish t=one q1 #1 dup', 'publish t=two q2 #2 dup'])
   })
 
-  it('D35 the time of `ackTimeout` runs on over a drop: it is about the acknowledgement, not about the link', async () => {
+  it('the time of `ackTimeout` runs on over a drop: it is about the acknowledgement, not about the link', async () => {
     const world = await steady({ outbound: { ackTimeout: 5000 } })
     const one = failure(world.client.publish('t', 'one', { qos: 1 }))
     await world.clock.advance(3000)

@@ -1,4 +1,4 @@
-/** The same story, whatever pieces the bytes come in (fault 25), and the same numbers of timers and listeners after a thousand drops (pain 21). */
+/** The same story, whatever pieces the bytes come in, and the same numbers of timers and listeners after a thousand drops. */
 import { describe, expect, it } from 'vitest'
 import type { MemoryOptions } from '../../src/transport/memory.js'
 import { again, carried, comeBack, keeps, lasting, lose, send, short, steady, willing } from './across.js'
@@ -32,7 +32,7 @@ async function story(memory: MemoryOptions): Promise<unknown> {
   }
 }
 
-describe('fault 25 the size of the pieces', () => {
+describe('the size of the pieces', () => {
   it('makes no difference: byte by byte, in threes, in sevens, all at once, into a buffer or as chunks', async () => {
     const whole = await story({})
     for (const split of [1, 2, 3, 7, 64]) {
@@ -42,7 +42,7 @@ describe('fault 25 the size of the pieces', () => {
   })
 })
 
-describe('pain 21 a thousand connections', () => {
+describe('a thousand connections', () => {
   it('leave as many timers as one, no second reader, and nothing that waits', { timeout: 60_000 }, async () => {
     const world = await steady({ keepAlive: 30, stats: true }, willing(false))
     const reading = read(await subscribe(world, 't', { qos: 1 }))

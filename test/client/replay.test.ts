@@ -10,7 +10,7 @@ import { subscribe } from './incoming.js'
 import { StubTransport } from './stub.js'
 
 describe('QoS 1, session present', () => {
-  it('H01 fault 12 goes out again with its identifier and DUP 1, before anything new [MQTT-4.4.0-1] [MQTT-3.3.1-1]', async () => {
+  it('goes out again with its identifier and DUP 1, before anything new [MQTT-4.4.0-1] [MQTT-3.3.1-1]', async () => {
     const world = await steady()
     const [one] = send(world, 1, 'one')
     await world.settle()
@@ -22,7 +22,7 @@ describe('QoS 1, session present', () => {
     await expect(one).resolves.toMatchObject({ packetId: 1, reasonCode: 0 })
   })
 
-  it('H05 fault 11 is never sent again on a link that lives, however late the acknowledgement', async () => {
+  it('is never sent again on a link that lives, however late the acknowledgement', async () => {
     const world = await steady()
     const [one] = send(world, 1, 'one')
     await world.clock.advance(100 * 60_000)
@@ -31,7 +31,7 @@ describe('QoS 1, session present', () => {
     await expect(one).resolves.toMatchObject({ packetId: 1 })
   })
 
-  it('an acknowledgement that comes before the replay could leave is ignored and counted (D16)', async () => {
+  it('an acknowledgement that comes before the replay could leave is ignored and counted', async () => {
     const world = await steady({ stats: true }, forgets({ receiveMaximum: 2 }))
     const [one, two] = send(world, 1, 'one', 'two')
     await world.settle()
@@ -49,7 +49,7 @@ describe('QoS 1, session present', () => {
 })
 
 describe('QoS 2, session present', () => {
-  it('H02 fault 13 without PUBREC: PUBLISH with DUP; with it: PUBREL, and PUBLISH never again [MQTT-4.3.3-6]', async () => {
+  it('without PUBREC: PUBLISH with DUP; with it: PUBREL, and PUBLISH never again [MQTT-4.3.3-6]', async () => {
     const world = await steady()
     const promises = send(world, 2, 'one', 'two')
     await world.send({ type: 'pubrec', packetId: 2, reasonCode: 0, properties: {} })
@@ -60,7 +60,7 @@ describe('QoS 2, session present', () => {
     await expect(Promise.all(promises)).resolves.toMatchObject([{ packetId: 1 }, { packetId: 2 }])
   })
 
-  it('fault 14 fault 15 PUBREL goes out on each connection until PUBCOMP, whose 0x92 ends it too; the publish resolves once (D13 D29)', async () => {
+  it('PUBREL goes out on each connection until PUBCOMP, whose 0x92 ends it too; the publish resolves once', async () => {
     const world = await steady()
     const [one] = send(world, 2, 'one')
     let settled = 0
@@ -76,7 +76,7 @@ describe('QoS 2, session present', () => {
     expect(settled).toBe(1)
   })
 
-  it('D12 a second PUBREC on the next connection: PUBREL again, PUBLISH never', async () => {
+  it('a second PUBREC on the next connection: PUBREL again, PUBLISH never', async () => {
     const world = await steady()
     send(world, 2, 'one')
     await world.send({ type: 'pubrec', packetId: 1, reasonCode: 0, properties: {} })
@@ -100,7 +100,7 @@ describe('QoS 2, session present', () => {
 })
 
 describe('several in flight', () => {
-  it('H04 PUBREL in the order of PUBREC, PUBLISH in the order of the calls, then what is new [MQTT-4.6.0-1] [MQTT-4.6.0-4]', async () => {
+  it('PUBREL in the order of PUBREC, PUBLISH in the order of the calls, then what is new [MQTT-4.6.0-1] [MQTT-4.6.0-4]', async () => {
     const world = await steady()
     for (const [index, qos] of ([1, 2, 2, 1, 2, 2] as const).entries()) send(world, qos, `m${index + 1}`)
     await world.send(
@@ -121,7 +121,7 @@ describe('several in flight', () => {
     ])
   })
 
-  it('H04 a PUBREC that comes twice changes nothing about the order of PUBREL [MQTT-4.6.0-4]', async () => {
+  it('a PUBREC that comes twice changes nothing about the order of PUBREL [MQTT-4.6.0-4]', async () => {
     const world = await steady()
     send(world, 2, 'a', 'b')
     await world.settle()
@@ -129,7 +129,7 @@ describe('several in flight', () => {
     expect(carried(await again(world))).toEqual(['pubrel #1', 'pubrel #2'])
   })
 
-  it('H04 the order stays over several connections, each cut in the middle of the replay', async () => {
+  it('the order stays over several connections, each cut in the middle of the replay', async () => {
     const world = await steady({ outbound: { poisonAfter: Number.POSITIVE_INFINITY } })
     send(world, 1, 'a', 'b', 'c', 'd')
     await world.settle()
@@ -210,7 +210,7 @@ describe('a listener that publishes while the connection is being taken into use
 })
 
 describe('the window of the new connection', () => {
-  it('F04 F05 fault 51 is never exceeded: the rest of the replay waits in order, new messages behind it [MQTT-3.3.4-7]', async () => {
+  it('is never exceeded: the rest of the replay waits in order, new messages behind it [MQTT-3.3.4-7]', async () => {
     const world = await steady()
     send(world, 1, 'a', 'b', 'c', 'd', 'e')
     await lose(world)
@@ -224,7 +224,7 @@ describe('the window of the new connection', () => {
     expect(carried(peer).slice(5)).toEqual([expect.stringMatching(/^publish t=new q1 #\d+$/)])
   })
 
-  it('F03 F05 exchanges that go on with PUBREL count: no PUBLISH until there is room, and no underflow', async () => {
+  it('exchanges that go on with PUBREL count: no PUBLISH until there is room, and no underflow', async () => {
     const world = await steady()
     send(world, 2, 'a', 'b', 'c')
     send(world, 1, 'd')
@@ -237,7 +237,7 @@ describe('the window of the new connection', () => {
     expect(carried(peer).slice(3)).toEqual(['publish t=d q1 #4 dup'])
   })
 
-  it('F02 H25 a queue that was filled before the connection, a window of one, slow acknowledgements: everything arrives in order', async () => {
+  it('a queue that was filled before the connection, a window of one, slow acknowledgements: everything arrives in order', async () => {
     const world = await steady({}, forgets({ receiveMaximum: 1 }))
     const texts = Array.from({ length: 30 }, (_, index) => `m${index}`)
     const promises = texts.map((text, index) => world.client.publish('t', text, { qos: index % 2 === 0 ? 1 : 2 }))
@@ -275,7 +275,7 @@ describe('the window of the new connection', () => {
 })
 
 describe('a connection that ends in the middle of a packet', () => {
-  it('fault 2 the packet is sent again as a whole', async () => {
+  it('the packet is sent again as a whole', async () => {
     const world = await steady()
     const [one] = send(world, 1, 'a long enough message to be cut')
     // Cut before the peer reads a byte of it.
@@ -286,7 +286,7 @@ describe('a connection that ends in the middle of a packet', () => {
     await expect(one).resolves.toBeDefined()
   })
 
-  it('fault 3 a part of a packet is of no use on the next connection', async () => {
+  it('a part of a packet is of no use on the next connection', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't')
     await world.sendBytes('30 08 00 01')
@@ -299,7 +299,7 @@ describe('a connection that ends in the middle of a packet', () => {
 })
 
 describe('an abort of a publish that was sent', () => {
-  it('D37 detaches the caller, the exchange goes on with the next connection; its identifier stays taken (F11)', async () => {
+  it('detaches the caller, the exchange goes on with the next connection; its identifier stays taken', async () => {
     const world = await steady()
     const controller = new AbortController()
     const rejected = failure(world.client.publish('t', 'one', { qos: 2, signal: controller.signal }))
@@ -314,7 +314,7 @@ describe('an abort of a publish that was sent', () => {
     expect(carried(peer)[1]).toBe('publish t=new q1 #2')
   })
 
-  it('D35 F11 the same after its ack timeout', async () => {
+  it('the same after its ack timeout', async () => {
     const world = await steady()
     const rejected = failure(world.client.publish('t', 'one', { qos: 1, ackTimeout: 1000 }))
     await world.clock.advance(1000)
@@ -324,7 +324,7 @@ describe('an abort of a publish that was sent', () => {
   })
 })
 
-it('F11 the identifier of a QoS 1 message that is too large for the next connection is used again', async () => {
+it('the identifier of a QoS 1 message that is too large for the next connection is used again', async () => {
   const clock = new VirtualClock()
   const stubs: StubTransport[] = []
   const transport = (): StubTransport => stubs[stubs.push(new StubTransport()) - 1] as StubTransport
@@ -361,7 +361,7 @@ it('F11 the identifier of a QoS 1 message that is too large for the next connect
   expect(stub.packets).toMatchObject([{ type: 'publish', packetId: 1 }])
 })
 
-it('D31 I1 what is replayed is what was published, also when the caller was told already and uses its bytes again', async () => {
+it('I1 what is replayed is what was published, also when the caller was told already and uses its bytes again', async () => {
   const world = await connected({ ...lasting, cleanStart: false, clientId: 'c' })
   const payload = new TextEncoder().encode('one')
   const abort = new AbortController()

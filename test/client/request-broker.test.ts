@@ -53,7 +53,7 @@ afterEach(() => {
 })
 
 describe('request and respond through a broker', () => {
-  it.each([0, 1, 2] as QoS[])('K01 K02 a hundred at a time, each with its own answer, at QoS %i', async (qos) => {
+  it.each([0, 1, 2] as QoS[])('a hundred at a time, each with its own answer, at QoS %i', async (qos) => {
     const scene = new Scene()
     await scene.responder((message) => `${message.topic} ${message.text()}`, { qos })
     const requests = await scene.requests()
@@ -80,7 +80,7 @@ describe('request and respond through a broker', () => {
     expect(requests.ignored).toBe(0)
   })
 
-  it('the response information of the broker keeps two tenants apart; a responder that allows one answers only there (T24)', async () => {
+  it('the response information of the broker keeps two tenants apart; a responder that allows one answers only there', async () => {
     const scene = new Scene({ responseInformation: (connect) => `tenant/${connect.clientId}` })
     await scene.responder((message) => message.properties.responseTopic, { allow: 'tenant/requester' })
     const [own, other] = [
@@ -94,7 +94,7 @@ describe('request and respond through a broker', () => {
     expect(await refused).toMatchObject({ code: 'ERR_TIMEOUT' })
   })
 
-  it('K06 the broker forgets everything while a call waits: both subscriptions come back, the answer arrives', async () => {
+  it('the broker forgets everything while a call waits: both subscriptions come back, the answer arrives', async () => {
     const scene = new Scene()
     const held: (() => void)[] = []
     const answers = { qos: 1 as const, concurrency: 2 }
@@ -115,7 +115,7 @@ describe('request and respond through a broker', () => {
     expect((await again).text()).toBe('after all')
   })
 
-  it('K07 a response filter that the broker does not allow', async () => {
+  it('a response filter that the broker does not allow', async () => {
     const scene = new Scene({ authorizeSubscribe: (_client, { filter }) => !filter.startsWith('mqwire/') })
     const reply = failure((await scene.requests()).request('svc/a', ''))
     await scene.clock.settle()

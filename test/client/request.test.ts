@@ -32,7 +32,7 @@ describe('on the wire', () => {
     await world.send(publish(properties.responseTopic ?? '', `${topic}!`, undefined, { properties: { correlationData: properties.correlationData } }))
   }
 
-  it('K01 K02 response topic and correlation data; the answer goes to the call that waits for it', async () => {
+  it('response topic and correlation data; the answer goes to the call that waits for it', async () => {
     const world = await agreed()
     const requests = new Requests(viewOf(world))
     const [one, two] = [quiet(requests.request('svc/1', 'a')), quiet(requests.request('svc/2', 'b'))]
@@ -67,7 +67,7 @@ describe('on the wire', () => {
     expect(world.peer.all('subscribe')).toHaveLength(1)
   })
 
-  it('K10 K11 user properties: order and duplicates kept, empty names and values legal; QoS as asked', async () => {
+  it('user properties: order and duplicates kept, empty names and values legal; QoS as asked', async () => {
     const world = await agreed({ requestProblemInformation: false })
     const requests = new Requests(viewOf(world))
     const pairs: [string, string][] = [
@@ -110,7 +110,7 @@ describe('on the wire', () => {
     expect(world.peer.last('publish').properties.responseTopic).toMatch(/^replies\/c1\/[0-9a-f]{20}$/)
   })
 
-  it('K07 a subscription that is refused rejects what waits for it; the next request tries again', async () => {
+  it('a subscription that is refused rejects what waits for it; the next request tries again', async () => {
     let code = 0x87
     const world = await agreed({}, (packet) =>
       packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [code] } : agreeable(packet),
@@ -136,7 +136,7 @@ describe('on the wire', () => {
     expect(await error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x87, outcome: 'refused' })
   })
 
-  it.each(['disconnect', 'destroy'] as const)('K09 %s: every call ends, whatever it waits for', async (way) => {
+  it.each(['disconnect', 'destroy'] as const)('%s: every call ends, whatever it waits for', async (way) => {
     const world = await connected()
     const requests = new Requests(viewOf(world))
     const early = watched(requests.request('a', ''))
@@ -176,7 +176,7 @@ describe('on the wire, across reconnects', () => {
 
   const texts = (world: World): string[] => world.peer.all('publish').map(({ payload }) => Buffer.from(payload).toString())
 
-  it('K06 the session is lost while a call waits: the response filter is restored before anything else, the answer arrives', async () => {
+  it('the session is lost while a call waits: the response filter is restored before anything else, the answer arrives', async () => {
     const { world, requests, again } = await returning()
     const reply = quiet(requests.request('svc', 'x'))
     await world.settle()
@@ -229,7 +229,7 @@ describe('on the wire, across reconnects', () => {
   })
 })
 
-describe('K04 what is ignored, and counted', () => {
+describe('what is ignored, and counted', () => {
   it('correlation data that is unknown, missing, empty, of another length, or answered before', async () => {
     const { client, requests } = await online()
     const [reply] = await asked(client, requests)
@@ -379,7 +379,7 @@ describe('offline, and across reconnects', () => {
     expect(replies.map(({ settled }) => settled)).toEqual([[], [], []])
   })
 
-  it('K06 a call goes on across a lost link: the subscription is the registry’s to restore, the answer comes later', async () => {
+  it('a call goes on across a lost link: the subscription is the registry’s to restore, the answer comes later', async () => {
     const { client, requests } = await online()
     const [reply] = await asked(client, requests)
     await client.lose()
@@ -389,7 +389,7 @@ describe('offline, and across reconnects', () => {
     expect(await textOf(reply as Promise<Message>)).toBe('after all')
   })
 
-  it('K06 a subscription that is refused when it is restored rejects what waits on it', async () => {
+  it('a subscription that is refused when it is restored rejects what waits on it', async () => {
     const { client, requests } = await online()
     const [reply] = await asked(client, requests)
     client.listened[0]?.end.fail(new MqttError('ERR_SUBSCRIBE_REFUSED', undefined, { reasonCode: 0x87 }))
@@ -460,7 +460,7 @@ describe('offline, and across reconnects', () => {
   })
 })
 
-describe('K08 bounds', () => {
+describe('bounds', () => {
   it('so many at a time; more wait, and go when there is room, in order', async () => {
     const { client, requests } = await online(true, { requests: 2, bytes: 10_000 })
     const replies = ['1', '2', '3', '4'].map((text) => watched(requests.request(text, text, { timeout: text === '4' ? 1000 : 2000 })))
@@ -513,7 +513,7 @@ describe('K08 bounds', () => {
   })
 })
 
-describe('K09 the end, in any stage, once', () => {
+describe('the end, in any stage, once', () => {
   const stages: [string, (client: ClientDouble) => Promise<void>, string][] = [
     ['before the connection', async () => undefined, 'not-sent'],
     ['before the grant', async (client) => client.connect(), 'not-sent'],
@@ -631,7 +631,7 @@ describe('arguments', () => {
     expect(client.listened).toEqual([])
   })
 
-  it.each(['', 'a/+', '#', 'a\u0000', 5, undefined])('P08 topic %j refused', async (topic) => {
+  it.each(['', 'a/+', '#', 'a\u0000', 5, undefined])('topic %j refused', async (topic) => {
     const { requests } = await online()
     expect(await failure(requests.request(topic as string, ''))).toMatchObject({ code: 'ERR_INVALID_TOPIC' })
   })

@@ -31,7 +31,7 @@ function answers(world: World): string[] {
 }
 
 describe('answers', () => {
-  it('K01 K02 the payload goes to the response topic, with the correlation data of its request', async () => {
+  it('the payload goes to the response topic, with the correlation data of its request', async () => {
     const world = await agreed()
     const responder = await responding(world, (message) => `${message.text()}!`)
     expect(responder.granted).toMatchObject([{ filter: 'svc', qos: 0 }])
@@ -65,7 +65,7 @@ describe('answers', () => {
     expect(acks(world)).toEqual(['puback 1'])
   })
 
-  it('K10 with QoS and properties of its own; by default at the QoS of the request', async () => {
+  it('with QoS and properties of its own; by default at the QoS of the request', async () => {
     const world = await agreed({}, obliging)
     const userProperties: [string, string][] = [
       ['b', ''],
@@ -145,7 +145,7 @@ describe('answers', () => {
   })
 })
 
-describe('T24 where answers may go', () => {
+describe('where answers may go', () => {
   /** Which of these response topics are answered. */
   async function answered(topics: readonly string[], options?: RespondOptions): Promise<string[]> {
     const world = await agreed()
@@ -188,7 +188,7 @@ describe('T24 where answers may go', () => {
     expect(await answered(['a'], { allow: (() => 'yes') as never })).toEqual([])
   })
 
-  it('K04 without a response topic there is nothing to answer: counted, acknowledged, the handler not called', async () => {
+  it('without a response topic there is nothing to answer: counted, acknowledged, the handler not called', async () => {
     const world = await agreed()
     let calls = 0
     const responder = await responding(world, () => String(++calls), { qos: 1 })
@@ -404,7 +404,7 @@ describe('failures', () => {
     expect(world.seen('drop')).toMatchObject([{ direction: 'out', topic: 'mqwire/r', error: { code: 'ERR_PUBLISH_REFUSED' } }])
   })
 
-  it('K07 a filter that is refused rejects', async () => {
+  it('a filter that is refused rejects', async () => {
     const world = await agreed({}, (packet) =>
       packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87] } : obliging(packet),
     )

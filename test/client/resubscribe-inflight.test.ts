@@ -1,4 +1,4 @@
-/** SUBSCRIBE and UNSUBSCRIBE that a lost connection leaves without an answer: sent again once, settled once (C27, fault 19). */
+/** SUBSCRIBE and UNSUBSCRIBE that a lost connection leaves without an answer: sent again once, settled once. */
 import { describe, expect, it } from 'vitest'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import { again, carried, comeBack, forgets, keeps, lose, steady, willing } from './across.js'
@@ -25,7 +25,7 @@ describe.each([
   ['kept', true],
   ['lost', false],
 ])('the session is %s', (_name, present) => {
-  it('C27 fault 19 SUBSCRIBE without SUBACK: once more with a new identifier and the same options, settled once', async () => {
+  it('SUBSCRIBE without SUBACK: once more with a new identifier and the same options, settled once', async () => {
     const world = await steady({}, without('subscribe', willing(false)))
     const call = counted(world.client.subscribe([{ filter: 'a', qos: 2, retainHandling: 1 }, 'b'], { qos: 1 }))
     await world.settle()
@@ -42,7 +42,7 @@ describe.each([
     expect(carried(world.peer)).toEqual([])
   })
 
-  it('C27 fault 19 UNSUBSCRIBE without UNSUBACK: once more, settled once; the filter is not subscribed to again', async () => {
+  it('UNSUBSCRIBE without UNSUBACK: once more, settled once; the filter is not subscribed to again', async () => {
     const world = await steady({}, without('unsubscribe', willing(false)))
     await subscribe(world, 'a')
     await subscribe(world, 'b')
@@ -58,7 +58,7 @@ describe.each([
     expect(peer.all('subscribe').flatMap((packet) => packet.subscriptions.map((item) => item.filter))).toEqual(present ? [] : ['b'])
   })
 
-  it('a message that comes before the answer is routed (C30)', async () => {
+  it('a message that comes before the answer is routed', async () => {
     const world = await steady({}, without('subscribe', willing(false)))
     const subscription = world.client.subscription('a', { qos: 1 })
     await world.settle()
@@ -95,7 +95,7 @@ describe.each([
 })
 
 describe('offline', () => {
-  it('I01 calls wait for the link and leave in their order, one SUBSCRIBE each', async () => {
+  it('calls wait for the link and leave in their order, one SUBSCRIBE each', async () => {
     const world = await steady({}, willing(false))
     await lose(world)
     const one = quiet(world.client.subscribe('a', { qos: 1 }))
@@ -107,7 +107,7 @@ describe('offline', () => {
     await expect(Promise.all([one, two, three])).resolves.toHaveLength(3)
   })
 
-  it('I08 an abort removes the call, others are unaffected; its outcome is not-sent', async () => {
+  it('an abort removes the call, others are unaffected; its outcome is not-sent', async () => {
     const world = await steady({}, willing(false))
     await lose(world)
     const controller = new AbortController()
@@ -143,7 +143,7 @@ describe('offline', () => {
     expect(takenTexts(await after)).toEqual(['x'])
   })
 
-  it('C16 a joiner while the link is away shares the filter: one SUBSCRIBE for its higher QoS, or none', async () => {
+  it('a joiner while the link is away shares the filter: one SUBSCRIBE for its higher QoS, or none', async () => {
     const world = await steady({}, willing(false))
     const one = await subscribe(world, 'a', { qos: 1 })
     await lose(world)
@@ -160,7 +160,7 @@ describe('an answer that cannot be right', () => {
   it.each([
     ['fewer', [0]],
     ['more', [0, 0, 0]],
-  ])('C06 %s codes than filters: close(0x82), and that call is rejected, not tried again for ever', async (_name, reasonCodes) => {
+  ])('%s codes than filters: close(0x82), and that call is rejected, not tried again for ever', async (_name, reasonCodes) => {
     const wrong: Answer = (packet) =>
       packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes, properties: {} } : willing(true)(packet)
     const world = await steady({}, (packet) => (packet.type === 'connect' ? forgets()(packet) : wrong(packet)))
@@ -173,7 +173,7 @@ describe('an answer that cannot be right', () => {
     expect(world.peer.all('subscribe')).toEqual([])
   })
 
-  it('C06 when it answers what brings a session back: the connection ends, and a server that does better gets it again', async () => {
+  it('when it answers what brings a session back: the connection ends, and a server that does better gets it again', async () => {
     const world = await steady({}, willing(false))
     await subscribe(world, ['a', 'b'])
     await again(world, (packet) =>
@@ -230,7 +230,7 @@ describe('a SUBSCRIBE for a filter that others read already, in flight at the dr
 })
 
 describe('the end of the client', () => {
-  it('C27 rejects what waits for a link, or for an answer from an earlier one, each once', async () => {
+  it('rejects what waits for a link, or for an answer from an earlier one, each once', async () => {
     const world = await steady({}, without('unsubscribe', without('subscribe', willing(false))))
     const sent = [failure(world.client.subscribe('a')), failure(world.client.unsubscribe('b'))]
     await world.settle()

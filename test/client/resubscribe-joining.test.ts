@@ -33,7 +33,7 @@ async function joinedOnReturn(world: World, answer: Answer): Promise<{ readonly 
   return { grant }
 }
 
-test('C24 a subscriber that joins a filter while it is being brought back is granted, though that SUBSCRIBE is lost', async () => {
+test('a subscriber that joins a filter while it is being brought back is granted, though that SUBSCRIBE is lost', async () => {
   const [world] = await granted(1)
   // Session lost: in/# is asked for again.
   await again(world, forgets())
@@ -48,7 +48,7 @@ test('C24 a subscriber that joins a filter while it is being brought back is gra
   expect(await world.outcome(second)).toMatchObject({ state: 'fulfilled' })
 })
 
-test('C24 … and joins before that SUBSCRIBE has left', async () => {
+test('… and joins before that SUBSCRIBE has left', async () => {
   const [world] = await granted(0)
   const { grant } = await joinedOnReturn(world, forgets())
   const peer = await again(world, keeps())
@@ -57,7 +57,7 @@ test('C24 … and joins before that SUBSCRIBE has left', async () => {
   expect(await world.outcome(grant)).toMatchObject({ state: 'fulfilled' })
 })
 
-test('C24 … or that the server cannot bring back: the joiner is told', async () => {
+test('… or that the server cannot bring back: the joiner is told', async () => {
   const [world, first] = await granted(0)
   const reader = first.next().catch((error: unknown) => error)
   const { grant } = await joinedOnReturn(world, forgets({ wildcardSubscriptionAvailable: 0 }))
@@ -66,7 +66,7 @@ test('C24 … or that the server cannot bring back: the joiner is told', async (
   expect(await world.outcome(grant)).toMatchObject({ state: 'rejected' })
 })
 
-test('C24 … or whose SUBACK makes no sense: the joiner is not left waiting', async () => {
+test('… or whose SUBACK makes no sense: the joiner is not left waiting', async () => {
   const [world] = await granted(1)
   await again(world, forgets())
   const second = world.client.subscribe('in/#', { qos: 1, retainHandling: 2 })
@@ -78,7 +78,7 @@ test('C24 … or whose SUBACK makes no sense: the joiner is not left waiting', a
   expect(await world.outcome(second)).not.toMatchObject({ state: 'pending' })
 })
 
-test('pain 5 stalled is told also on a later connection, where the server repeats what is in hand', async () => {
+test('stalled is told also on a later connection, where the server repeats what is in hand', async () => {
   const world = await steady({ cleanStart: false, clientId: 'c', receiveMaximum: 1 })
   const subscribing = world.client.subscribe('#', { qos: 1 })
   await world.settle()
@@ -99,7 +99,7 @@ test('pain 5 stalled is told also on a later connection, where the server repeat
   expect(world.seen('stalled')).toHaveLength(1)
 })
 
-test('C24 a joiner whose SUBSCRIBE another server cannot take does not leave the older reader waiting', async () => {
+test('a joiner whose SUBSCRIBE another server cannot take does not leave the older reader waiting', async () => {
   const world = await steady()
   const first = world.client.subscribe('in/#', { qos: 1 })
   await world.settle()

@@ -20,7 +20,7 @@ const refusing =
   }
 
 describe('the session is lost', () => {
-  it('fault 9 every subscription is made again with its options, once, before anything else; readers go on', async () => {
+  it('every subscription is made again with its options, once, before anything else; readers go on', async () => {
     const world = await steady({}, willing(false))
     const one = await subscribe(world, { filter: 'a/+', qos: 2, noLocal: true, retainAsPublished: true, retainHandling: 2 })
     const two = await subscribe(world, ['b', 'c'], { qos: 1, retainHandling: 1 })
@@ -74,7 +74,7 @@ describe('the session is lost', () => {
     expect(subscribed(world)).toEqual([['a', 'b', 'c', 'd']])
   })
 
-  it('C18 splits by `maxFiltersPerSubscribe`', async () => {
+  it('splits by `maxFiltersPerSubscribe`', async () => {
     const world = await steady({ maxFiltersPerSubscribe: 3 }, willing(false, withoutIdentifiers))
     for (let number = 1; number <= 8; number++) await subscribe(world, `f${number}`)
     await again(world, willing(false, withoutIdentifiers))
@@ -85,7 +85,7 @@ describe('the session is lost', () => {
     ])
   })
 
-  it('C18 splits by the Maximum Packet Size of the new server, and exceeds it never [MQTT-3.2.2-15]', async () => {
+  it('splits by the Maximum Packet Size of the new server, and exceeds it never [MQTT-3.2.2-15]', async () => {
     const world = await steady({}, willing(false, withoutIdentifiers))
     const filters = Array.from({ length: 60 }, (_, index) => `some/rather/long/filter/number/${index}`)
     const limits = { ...withoutIdentifiers, maximumPacketSize: 200 }
@@ -98,7 +98,7 @@ describe('the session is lost', () => {
     expect(world.seen('error')).toEqual([])
   })
 
-  it('fault 51 a filter that does not fit the new server by itself ends, the others come back', async () => {
+  it('a filter that does not fit the new server by itself ends, the others come back', async () => {
     const world = await steady({}, willing(false, withoutIdentifiers))
     const large = await subscribe(world, 'x'.repeat(300))
     const small = await subscribe(world, 'small')
@@ -111,7 +111,7 @@ describe('the session is lost', () => {
     expect(takenTexts(small)).toEqual(['here'])
   })
 
-  it('C28 pain 25 what was refused when it was asked for is not asked for again', async () => {
+  it('what was refused when it was asked for is not asked for again', async () => {
     const world = await steady({}, refusing('no'))
     const subscription = await subscribe(world, ['yes', 'no'])
     expect(subscription.granted.map(({ reasonCode }) => reasonCode)).toEqual([0, 0x87])
@@ -119,7 +119,7 @@ describe('the session is lost', () => {
     expect(subscribed(world)).toEqual([['yes']])
   })
 
-  it('C29 what was unsubscribed from is not subscribed to again', async () => {
+  it('what was unsubscribed from is not subscribed to again', async () => {
     const world = await steady({}, willing(false))
     const one = await subscribe(world, 'one')
     await subscribe(world, 'two')
@@ -160,7 +160,7 @@ describe('the session is lost', () => {
     expect(subscribed(world)).toEqual([['b']])
   })
 
-  it('C12 fault 51 what the new server does not have is not sent: wildcards, shared subscriptions; the rest comes back', async () => {
+  it('what the new server does not have is not sent: wildcards, shared subscriptions; the rest comes back', async () => {
     const world = await steady({}, willing(false))
     const wild = await subscribe(world, 'a/#')
     const shared = await subscribe(world, '$share/g/b')
@@ -192,7 +192,7 @@ describe('the session is lost', () => {
     expect(await done).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 })
   })
 
-  it('pain 17 pain 21 also seen: handlers added by each reconnect: adds no reader and no handler: each message comes once, after any number of losses', async () => {
+  it('also seen: handlers added by each reconnect: adds no reader and no handler: each message comes once, after any number of losses', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't')
     for (let round = 0; round < 20; round++) await again(world, willing(false))
@@ -211,14 +211,14 @@ describe('the session is lost', () => {
 })
 
 describe('the session is kept', () => {
-  it('H07 fault 8 no SUBSCRIBE is sent', async () => {
+  it('no SUBSCRIBE is sent', async () => {
     const world = await steady({}, willing(false))
     await subscribe(world, ['a', 'b'])
     await again(world, willing(true))
     expect(carried(world.peer)).toEqual([])
   })
 
-  it('H07 fault 10 `resubscribe: "always"` sends it with Retain Handling 1, or 2 where 2 was asked (fine print 5)', async () => {
+  it('`resubscribe: "always"` sends it with Retain Handling 1, or 2 where 2 was asked', async () => {
     const world = await steady({ resubscribe: 'always' }, willing(false))
     await subscribe(world, [
       { filter: 'a', retainHandling: 0 },
@@ -251,7 +251,7 @@ describe('the session is kept', () => {
   })
 })
 
-describe('C33 a flapping link', () => {
+describe('a flapping link', () => {
   it('carries each filter at most once per connection, and nothing piles up, whatever the answers', async () => {
     const world = await steady({ maxFiltersPerSubscribe: 7, stats: true }, willing(false, withoutIdentifiers))
     const filters = Array.from({ length: 40 }, (_, index) => `f${index}`)
@@ -269,7 +269,7 @@ describe('C33 a flapping link', () => {
     expect(subscribed(world)).toEqual([])
   })
 
-  it('G21 one publish and one subscribe that wait are on the wire at most once per connection', async () => {
+  it('one publish and one subscribe that wait are on the wire at most once per connection', async () => {
     const world = await steady({ outbound: { poisonAfter: Number.POSITIVE_INFINITY } }, forgets())
     await lose(world)
     const promise = world.client.publish('t', 'x', { qos: 1 })

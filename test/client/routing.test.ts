@@ -45,7 +45,7 @@ describe('filters and topics', () => {
     ['$SYS/+', '$SYS/x', true],
     ['a/$SYS/#', 'a/$SYS/x', true],
     ['a b/ü', 'a b/ü', true],
-  ])('Q01 [MQTT-4.7.1-1] [MQTT-4.7.1-2] %s and %s: %s', async (filter, topic, matches) => {
+  ])('[MQTT-4.7.1-1] [MQTT-4.7.1-2] %s and %s: %s', async (filter, topic, matches) => {
     const world = await agreed()
     const subscription = await subscribe(world, filter)
     await world.send(publish(topic, 'x'))
@@ -53,7 +53,7 @@ describe('filters and topics', () => {
     expect(world.seen('unclaimed')).toHaveLength(matches ? 0 : 1)
   })
 
-  it('Q02 a topic and filters of more than 65,000 bytes and levels', async () => {
+  it('a topic and filters of more than 65,000 bytes and levels', async () => {
     const world = await agreed()
     const topic = '/'.repeat(65_000)
     const exact = await subscribe(world, topic)
@@ -63,7 +63,7 @@ describe('filters and topics', () => {
     expect(takenTexts(deep)).toEqual(['x'])
   })
 
-  it('Q03 $share/g/f matches on f, and each share is a subscription of its own', async () => {
+  it('$share/g/f matches on f, and each share is a subscription of its own', async () => {
     const world = await agreed()
     const shared = await subscribe(world, '$share/g/a/+')
     const other = await subscribe(world, '$share/h/a/+')
@@ -73,7 +73,7 @@ describe('filters and topics', () => {
     expect(takenTexts(other)).toEqual(['for h'])
   })
 
-  it('Q04 added, overlapping, removed, removed again, added again', async () => {
+  it('added, overlapping, removed, removed again, added again', async () => {
     const world = await agreed()
     const wide = await subscribe(world, 'a/#')
     for (let round = 0; round < 3; round++) {
@@ -93,7 +93,7 @@ describe('filters and topics', () => {
     }
   })
 
-  it('Q05 of very many subscriptions only those that match are given a message', async () => {
+  it('of very many subscriptions only those that match are given a message', async () => {
     const world = await agreed()
     const filters = Array.from({ length: 20_000 }, (_, index) => `many/${index}`)
     const crowd = await Promise.all([subscribe(world, filters.slice(1)), subscribe(world, 'many/0')])
@@ -199,7 +199,7 @@ describe('overlapping filters', () => {
     return { world, wide, narrow, wideId: wideId ?? 0, narrowId: narrowId ?? 0 }
   }
 
-  it('E23 [MQTT-3.3.4-3] [MQTT-3.3.4-4] one copy with two identifiers: each subscription once', async () => {
+  it('[MQTT-3.3.4-3] [MQTT-3.3.4-4] one copy with two identifiers: each subscription once', async () => {
     const { world, wide, narrow, wideId, narrowId } = await overlapping()
     await world.send(tagged('a/b', 'x', wideId, narrowId))
     expect(takenTexts(wide)).toEqual(['x'])
@@ -208,7 +208,7 @@ describe('overlapping filters', () => {
     expect(narrow.size).toBe(0)
   })
 
-  it('E23 [MQTT-3.3.4-5] two copies with one identifier each: each subscription once', async () => {
+  it('[MQTT-3.3.4-5] two copies with one identifier each: each subscription once', async () => {
     const { world, wide, narrow, wideId, narrowId } = await overlapping()
     await world.send(tagged('a/b', 'for wide', wideId), tagged('a/b', 'for narrow', narrowId))
     expect(takenTexts(wide)).toEqual(['for wide'])
@@ -232,7 +232,7 @@ describe('overlapping filters', () => {
     expect(acks(world)).toEqual(['puback 1'])
   })
 
-  it('E23 a filter of a connection without identifiers, beside one that has one: both get the copy', async () => {
+  it('a filter of a connection without identifiers, beside one that has one: both get the copy', async () => {
     const { world, wide, wideId } = await overlapping('x')
     world.answer = (packet) =>
       packet.type === 'connect'
@@ -272,7 +272,7 @@ describe('overlapping filters', () => {
     expect(takenTexts((await early) as Subscription)).toEqual([])
   })
 
-  it('T11 an unknown identifier: by topic alone', async () => {
+  it('an unknown identifier: by topic alone', async () => {
     const { world, wide, narrow, wideId, narrowId } = await overlapping()
     const unknown = [1, 2, 3, 4].find((value) => value !== wideId && value !== narrowId) ?? 0
     await world.send(tagged('a/b', 'x', unknown), tagged('other', 'y', unknown))
@@ -331,7 +331,7 @@ describe('overlapping filters', () => {
     expect(takenTexts(wide)).toEqual(['late'])
   })
 
-  it('T11 one identifier known, one unknown: the known one decides', async () => {
+  it('one identifier known, one unknown: the known one decides', async () => {
     const { world, wide, narrow, wideId, narrowId } = await overlapping()
     const unknown = [1, 2, 3].find((value) => value !== wideId && value !== narrowId) ?? 0
     await world.send(tagged('a/b', 'x', unknown, narrowId))
@@ -383,7 +383,7 @@ describe('overlapping filters', () => {
     expect(acks(world)).toEqual(['puback 1'])
   })
 
-  it.each([64, 65])('T10 %i Subscription Identifiers on one message', async (count) => {
+  it.each([64, 65])('%i Subscription Identifiers on one message', async (count) => {
     const world = await agreed()
     const subscription = await subscribe(world, 'a')
     await world.send(tagged('a', 'x', ...Array.from({ length: count }, (_, index) => index + 1)))

@@ -91,7 +91,7 @@ describe('bytes', () => {
 })
 
 describe('user properties', () => {
-  it('K10 order, duplicates and empty text are kept; the pairs are copies', () => {
+  it('order, duplicates and empty text are kept; the pairs are copies', () => {
     const given: [string, string][] = [
       ['b', ''],
       ['', 'x'],

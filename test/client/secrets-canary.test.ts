@@ -244,7 +244,7 @@ const stories: Record<string, Story> = {
 
 const table = Object.entries(stories).flatMap(([name, story]) => (Object.keys(ways) as Way[]).map((way) => ({ name, way, story })))
 
-describe('T17 N36 secrets never come out', () => {
+describe('secrets never come out', () => {
   it.each(table)('given by $way: $name', async ({ way, story }) => {
     const life = await story(way)
     expect(await life.over()).toEqual([])
@@ -275,7 +275,7 @@ describe('T17 N36 secrets never come out', () => {
   })
 })
 
-describe('T17 re-authentication and renewal', () => {
+describe('re-authentication and renewal', () => {
   const renewing = (life: () => Life, more: Partial<Credentials> = {}) => ({
     refreshBefore: 1000,
     credentials: (): Credentials => ({
@@ -410,7 +410,7 @@ describe('the search itself', () => {
     expect(await life.over()).toEqual(['password in log'])
   })
 
-  it('T17 hears what any test of the suite prints on the console or warns of', () => {
+  it('hears what any test of the suite prints on the console or warns of', () => {
     const { takeOverheardSecrets: overheard } = globalThis as unknown as { takeOverheardSecrets: () => string[] }
     console.log('login %o', { password: secrets.password })
     expect(overheard()).toHaveLength(1)

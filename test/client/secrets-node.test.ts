@@ -55,7 +55,7 @@ describe('SCRAM-SHA-256', () => {
     return { broker, client: made({ url: 'memory://broker', transport: () => broker.connect() }, { auth }) }
   }
 
-  it('T17 logs in, again on the open connection, and after a lost one', async () => {
+  it('logs in, again on the open connection, and after a lost one', async () => {
     const { broker, client } = scene(secrets.scramPassword)
     await listener.follow('connect()', client.connect())
     await listener.follow('reauthenticate()', client.reauthenticate())
@@ -66,7 +66,7 @@ describe('SCRAM-SHA-256', () => {
     await silent(client, 'mqwire:packet', 'packet', 'mqwire:connect')
   })
 
-  it('T17 a wrong password', async () => {
+  it('a wrong password', async () => {
     const { client } = scene(`${secrets.scramPassword}x`)
     await listener.follow('connect()', client.connect())
     expect((await client.closed)?.reasonCode).toBe(0x87)
@@ -90,7 +90,7 @@ const doing = (act: (socket: Socket) => void): Promise<number> =>
 
 const login = `${secrets.urlUser}:${secrets.urlPassword}`
 
-describe('T17 errors of the platform', () => {
+describe('errors of the platform', () => {
   const options: ClientOptions = {
     username: secrets.username,
     password: secrets.password,

@@ -69,7 +69,7 @@ async function life(ending: Ending, where: 'options' | 'url' | 'function'): Prom
   return { output: lines.map(told).join('\n'), client, sent: Buffer.from(sent).toString('latin1') }
 }
 
-describe('T17 N36 a secret never comes out', () => {
+describe('a secret never comes out', () => {
   it.each(endings.flatMap((ending) => (['options', 'url', 'function'] as const).map((where) => [where, ending] as const)))(
     'given by %s, and it ends: %s',
     async (where, ending) => {
@@ -82,7 +82,7 @@ describe('T17 N36 a secret never comes out', () => {
     },
   )
 
-  it('T17 CONNECT in packet events names neither', async () => {
+  it('CONNECT in packet events names neither', async () => {
     const world = new World({ username: 'canary-user', password: 'canary-pass', will: { topic: 'w', payload: 'last words' } })
     world.answer = agreeable
     const packets: unknown[] = []
@@ -100,7 +100,7 @@ describe('T17 N36 a secret never comes out', () => {
     'mqtt://canaryuser:canarypass@ho st',
     '//canaryuser:canarypass@host',
     'canaryuser:canarypass@host:1883',
-  ])('T17 a URL that is refused: %s', (url) => {
+  ])('a URL that is refused: %s', (url) => {
     for (const endpoint of [url, { url }, ['mqtt://ok', url]]) {
       let error: unknown
       try {
@@ -113,7 +113,7 @@ describe('T17 N36 a secret never comes out', () => {
     }
   })
 
-  it('T17 options that are refused do not repeat their values', () => {
+  it('options that are refused do not repeat their values', () => {
     for (const options of [
       { password: 'canary'.repeat(20_000) },
       { username: 'canary\ud800' },
@@ -133,7 +133,7 @@ describe('T17 N36 a secret never comes out', () => {
     }
   })
 
-  it('T17 a real socket: nobody listens', async () => {
+  it('a real socket: nobody listens', async () => {
     for (const scheme of ['mqtt', 'ws']) {
       const error = await failure(connect(`${scheme}://canaryuser:canarypass@127.0.0.1:1/path`))
       expect(told(error)).not.toMatch(canary)
@@ -141,7 +141,7 @@ describe('T17 N36 a secret never comes out', () => {
   })
 })
 
-describe('T16 what a peer says is escaped where it is printed', () => {
+describe('what a peer says is escaped where it is printed', () => {
   const evil = 'red\u001b[31m\r\nFAKE LINE \u202e\u2028\u0085'
   const dangerous = ['\u001b', '\r', '\n', '\u202e', '\u2028', '\u0085']
   const unsafe = (text: string | undefined): boolean => dangerous.some((character) => text?.includes(character) !== false)

@@ -24,7 +24,7 @@ const verifying = () =>
     },
   }).auth
 
-test('T26 I1 a server that did not prove itself does not touch the session: what was in flight is replayed, and settles', async () => {
+test('a server that did not prove itself does not touch the session: what was in flight is replayed, and settles', async () => {
   const world = await connected({ ...lasting, cleanStart: false, clientId: 'c', auth: verifying() }, accepts(false, proof))
   const publish = world.client.publish('t', 'one', { qos: 1 })
   await world.settle()
@@ -36,7 +36,7 @@ test('T26 I1 a server that did not prove itself does not touch the session: what
   expect(await world.outcome(publish)).toMatchObject({ state: 'fulfilled' })
 })
 
-test('I2 H01 nor what was received: a QoS 2 message is delivered once though an impostor said that the session was gone', async () => {
+test('nor what was received: a QoS 2 message is delivered once though an impostor said that the session was gone', async () => {
   const world = await connected({ ...lasting, cleanStart: false, clientId: 'c', auth: verifying() }, (packet) =>
     packet.type === 'connect' ? accepts(false, proof)(packet) : agreeable(packet),
   )
@@ -53,7 +53,7 @@ test('I2 H01 nor what was received: a QoS 2 message is delivered once though an 
   expect(seen).toEqual(['once'])
 })
 
-test('I1 fault 9 a connection that breaks while the mechanism checks the last words: the loss of the session is not forgotten', async () => {
+test('a connection that breaks while the mechanism checks the last words: the loss of the session is not forgotten', async () => {
   let hang = false
   const auth = toy({ success: () => (hang ? new Promise<void>(() => undefined) : undefined) }).auth
   const world = await connected({ ...lasting, cleanStart: false, clientId: 'c', auth }, accepts(false, proof))

@@ -44,7 +44,7 @@ async function run(cut: Cut, options: ClientOptions = {}): Promise<Run> {
 
 const times = ({ broker }: Run, text: string): number => broker.accepted.filter((one) => one.text === text).length
 
-describe('fault 9 restart and lose the session', () => {
+describe('restart and lose the session', () => {
   it.each(['forward', 'backward'] as const)(
     'a cut anywhere, %s: every call settles once, with the truth',
     { timeout: 120_000 },

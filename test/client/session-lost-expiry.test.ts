@@ -1,4 +1,4 @@
-/** The session expires while there is no connection: the client ends it itself, and pending work settles (H14). */
+/** The session expires while there is no connection: the client ends it itself, and pending work settles. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import { constant } from '../../src/client/parsing/backoff.js'
@@ -11,7 +11,7 @@ const patient: ClientOptions = { keepAlive: false, reconnect: { backoff: constan
 const flags = (world: { peers: readonly { received: readonly unknown[] }[] }) =>
   world.peers.map(({ received }) => (received[0] as { cleanStart: boolean }).cleanStart)
 
-describe('H14 Session Expiry Interval', () => {
+describe('Session Expiry Interval', () => {
   it('is counted from the loss of the connection: `sessionlost` tells it, QoS 2 rejects, QoS 1 waits to be republished', async () => {
     const world = await connected({ ...patient, sessionExpiryInterval: 100 })
     const [one] = send(world, 1, 'one')
@@ -111,7 +111,7 @@ describe('H14 Session Expiry Interval', () => {
     expect(world.client.state).toBe('connected')
   })
 
-  it('fault 28 fault 57 is checked on the wall clock: a machine that slept past it finds the session expired', async () => {
+  it('is checked on the wall clock: a machine that slept past it finds the session expired', async () => {
     const world = await connected({ ...lasting, reconnect: { backoff: constant(1000) }, sessionExpiryInterval: 60 })
     const two = failure(world.client.publish('t', 'two', { qos: 2 }))
     await world.settle()

@@ -1,4 +1,4 @@
-/** Listeners that act while a loss is being accounted for: nothing comes back to life, nothing settles twice (fault 55, I5). */
+/** Listeners that act while a loss is being accounted for: nothing comes back to life, nothing settles twice. */
 import { describe, expect, it } from 'vitest'
 import { again, carried, comeBack, forgets, lose, pause, send, steady, willing } from './across.js'
 import { failure, type World } from './harness.js'

@@ -1,4 +1,4 @@
-/** The server has forgotten the session: every message that was in flight is accounted for, one by one (fine print 7). */
+/** The server has forgotten the session: every message that was in flight is accounted for, one by one. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import { again, carried, comeBack, forgets, lose, send, steady, willing } from './across.js'
@@ -8,7 +8,7 @@ import { publish, subscribe, taken } from './incoming.js'
 const puback = (packetId: number) => ({ type: 'puback', packetId, reasonCode: 0, properties: {} }) as const
 const pubrec = (packetId: number) => ({ type: 'pubrec', packetId, reasonCode: 0, properties: {} }) as const
 
-describe('H06 fault 9 QoS 1 in flight', () => {
+describe('QoS 1 in flight', () => {
   it('is published as new: DUP 0, in order, before what was never sent; it settles with that', async () => {
     const world = await steady()
     const promises = send(world, 1, 'a', 'b')
@@ -53,7 +53,7 @@ describe('H06 fault 9 QoS 1 in flight', () => {
   })
 })
 
-describe('H06 fault 9 QoS 2 in flight', () => {
+describe('QoS 2 in flight', () => {
   it('rejects with ERR_SESSION_LOST, outcome unknown, whether PUBREC had come or not; its PUBREL is not sent', async () => {
     const world = await steady()
     const errors = ['one', 'two'].map((text) => failure(world.client.publish('t', text, { qos: 2 })))
@@ -83,7 +83,7 @@ describe('H06 fault 9 QoS 2 in flight', () => {
     await expect(Promise.all([promise, released])).resolves.toHaveLength(2)
   })
 
-  it('D31 published anew it keeps the order of the calls, whatever PUBREC had come', async () => {
+  it('published anew it keeps the order of the calls, whatever PUBREC had come', async () => {
     const world = await steady({ outbound: { onSessionLost: 'republish' } })
     send(world, 2, 'a', 'b')
     send(world, 1, 'c')
@@ -107,7 +107,7 @@ describe('H06 fault 9 QoS 2 in flight', () => {
 })
 
 describe('the `sessionlost` event', () => {
-  it('accounts for every message in flight, one by one, and for none that was queued or settled (H06)', async () => {
+  it('accounts for every message in flight, one by one, and for none that was queued or settled', async () => {
     const world = await steady()
     const [acknowledged] = send(world, 1, 'acknowledged')
     await world.send(puback(1))
@@ -161,7 +161,7 @@ describe('the `sessionlost` event', () => {
     await expect(one).resolves.toMatchObject({ reasonCode: 0 })
   })
 
-  it('a message whose caller was told already (timeout, abort) is neither republished nor counted as rejected twice (D29)', async () => {
+  it('a message whose caller was told already (timeout, abort) is neither republished nor counted as rejected twice', async () => {
     const world = await steady()
     const late = failure(world.client.publish('t', 'late', { qos: 1, ackTimeout: 5 }))
     await world.clock.advance(5)
@@ -174,7 +174,7 @@ describe('the `sessionlost` event', () => {
 })
 
 describe('incoming messages of a lost session', () => {
-  it('H06 H13 L05 are stale: `ack()` gives false and sends nothing; their number is told', async () => {
+  it('are stale: `ack()` gives false and sends nothing; their number is told', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't', { qos: 2, ack: 'manual' })
     await world.send(publish('t', 'one', 1), publish('t', 'two', 2, { qos: 2 }), publish('t', 'three', 3))
@@ -188,7 +188,7 @@ describe('incoming messages of a lost session', () => {
     expect(carried(peer)).toEqual([expect.stringMatching(/^subscribe t #\d+$/)])
   })
 
-  it('H13 a QoS 2 identifier of it brings a new message', async () => {
+  it('a QoS 2 identifier of it brings a new message', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't', { qos: 2 })
     await world.send(publish('t', 'old', 1, { qos: 2 }))
@@ -212,7 +212,7 @@ describe('incoming messages of a lost session', () => {
 })
 
 describe('what was sent before', () => {
-  it('is out of reach of `ttl`, message expiry and `clear()` also after it was taken back (fine print 7)', async () => {
+  it('is out of reach of `ttl`, message expiry and `clear()` also after it was taken back', async () => {
     const world = await steady({ outbound: { ttl: 100 } }, forgets({ receiveMaximum: 2 }))
     const [one, two] = [
       world.client.publish('t', 'one', { qos: 1 }),
@@ -233,7 +233,7 @@ describe('what was sent before', () => {
     await expect(Promise.all([one, two])).resolves.toHaveLength(2)
   })
 
-  it('an abort of one that waits to be republished rejects with outcome unknown: it was sent once (D37)', async () => {
+  it('an abort of one that waits to be republished rejects with outcome unknown: it was sent once', async () => {
     const world = await steady({}, forgets({ receiveMaximum: 2 }))
     const controller = new AbortController()
     send(world, 1, 'first')

@@ -68,7 +68,7 @@ async function life(seed: number): Promise<void> {
   expect(rig.clock.pending, 'timers left').toBe(0)
 }
 
-describe('G26 T23 setBrokers() in every event, in credentials(), backoff() and decide()', () => {
+describe('setBrokers() in every event, in credentials(), backoff() and decide()', () => {
   it.each([0, 1, 2, 3, 4])('one stream at a time, no storm, nothing left: seeds from %i00', async (hundred) => {
     for (let seed = 0; seed < 60; seed++)
       await life(hundred * 100 + seed + 1).catch((error: unknown) => Promise.reject(new Error(`seed ${hundred * 100 + seed + 1}`, { cause: error })))

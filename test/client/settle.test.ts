@@ -115,7 +115,7 @@ const situations: Record<string, () => Promise<World>> = {
   },
 }
 
-describe('pain 6 every promise settles within 50 ms of disconnect({ timeout: 0 }), typed', () => {
+describe('every promise settles within 50 ms of disconnect({ timeout: 0 }), typed', () => {
   it.each(Object.keys(situations))('%s', async (name) => {
     const world = (await situations[name]?.()) as World
     const ledger = new Ledger()
@@ -133,7 +133,7 @@ describe('pain 6 every promise settles within 50 ms of disconnect({ timeout: 0 }
   })
 })
 
-describe('pain 23 disconnect({ timeout: 200 }) resolves within 250 ms, and nothing is left', () => {
+describe('disconnect({ timeout: 200 }) resolves within 250 ms, and nothing is left', () => {
   it.each(Object.keys(situations))('%s', async (name) => {
     const world = (await situations[name]?.()) as World
     const ledger = new Ledger()
@@ -172,7 +172,7 @@ describe('pain 23 disconnect({ timeout: 200 }) resolves within 250 ms, and nothi
   })
 })
 
-describe('M10 I5 a lost connection settles everything, typed, with what is known of its fate', () => {
+describe('I5 a lost connection settles everything, typed, with what is known of its fate', () => {
   const losses: Record<string, [(world: World) => unknown, string]> = {
     cut: [(world) => world.peer.cut(), 'ERR_CONNECTION_LOST'],
     end: [(world) => world.peer.end(), 'ERR_CONNECTION_LOST'],
@@ -199,7 +199,7 @@ describe('M10 I5 a lost connection settles everything, typed, with what is known
     expect(world.clock.pending).toBe(0)
   })
 
-  it('M07 a handler that never ends does not keep `done` of its handling from settling', async () => {
+  it('a handler that never ends does not keep `done` of its handling from settling', async () => {
     const world = await connected({}, agreeable)
     const starting = world.client.listen('a', () => new Promise(() => undefined), { qos: 1 })
     await world.settle()
@@ -213,7 +213,7 @@ describe('M10 I5 a lost connection settles everything, typed, with what is known
   })
 })
 
-describe('pain 6 D37 a signal aborts each call, and the link is not affected', () => {
+describe('a signal aborts each call, and the link is not affected', () => {
   const abortable: Record<string, (client: BaseClient, signal: AbortSignal) => Promise<unknown>> = {
     'publish 1': (client, signal) => client.publish('a', 'x', { qos: 1, signal }),
     'publish 2': (client, signal) => client.publish('a', 'x', { qos: 2, signal }),
@@ -259,7 +259,7 @@ describe('pain 6 D37 a signal aborts each call, and the link is not affected', (
   })
 })
 
-it('pain 22 what nobody awaits is no unhandled rejection: closed, ready, writable, done, publish', async () => {
+it('what nobody awaits is no unhandled rejection: closed, ready, writable, done, publish', async () => {
   const world = await connected({}, agreeable)
   world.client.publish('a', 'x', { qos: 1, properties: { contentType: 5 as never } })
   world.client.publish('a', 'x', { qos: 1, signal: AbortSignal.abort() })
@@ -293,7 +293,7 @@ async function settledStates(seed: number, { ledger, world }: RandomLife): Promi
 }
 
 // 10,000 in `npm run lab -- fuzz long`.
-describe(`pain 6 ${long ? '10,000' : 300} random orders of calls: nothing stays pending, no timer stays`, () => {
+describe(`${long ? '10,000' : 300} random orders of calls: nothing stays pending, no timer stays`, () => {
   const rounds = long ? 400 : 12
   it.each(Array.from({ length: 25 }, (_, block) => block))('block %s', { timeout: long ? 600_000 : 20_000 }, async (block) => {
     for (let round = 0; round < rounds; round++) {

@@ -15,7 +15,7 @@ const requests = (world: World) =>
   world.peer.all('subscribe').map((packet) => packet.subscriptions.map((item) => [item.filter, item.qos, item.retainHandling]))
 
 describe('one subscription on the broker', () => {
-  it('pain 17 three in one turn: one SUBSCRIBE, three deliveries, UNSUBSCRIBE after the third has left', async () => {
+  it('three in one turn: one SUBSCRIBE, three deliveries, UNSUBSCRIBE after the third has left', async () => {
     const world = await agreed()
     const calls = [world.client.subscribe('a'), world.client.subscribe('a', { qos: 1 }), world.client.subscribe('a')]
     await world.settle()
@@ -49,7 +49,7 @@ describe('one subscription on the broker', () => {
     expect(takenTexts(subscription)).toEqual(['x'])
   })
 
-  it('C16 a second subscription later is no silent no-op: granted, and delivered to', async () => {
+  it('a second subscription later is no silent no-op: granted, and delivered to', async () => {
     const world = await agreed()
     await subscribe(world, 'a', { qos: 1, retainHandling: 1 })
     const second = await subscribe(world, 'a', { qos: 1, retainHandling: 1 })
@@ -69,7 +69,7 @@ describe('one subscription on the broker', () => {
     for (const call of [first, second]) expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error: { reasonCode: 0x87 } })
   })
 
-  it('C16 one of a joined list is on the broker already: the rest is subscribed', async () => {
+  it('one of a joined list is on the broker already: the rest is subscribed', async () => {
     const world = await agreed()
     await subscribe(world, 'a', { retainHandling: 2 })
     const both = await subscribe(world, ['a', 'b'], { retainHandling: 2 })
@@ -110,21 +110,18 @@ describe('merged options', () => {
     expect(world.peer.all('subscribe')).toHaveLength(1)
   })
 
-  it.each([{ noLocal: true }, { retainAsPublished: true }])(
-    'C16 %j against its absence: ERR_SUBSCRIPTION_CONFLICT, nothing sent',
-    async (options) => {
-      const world = await agreed()
-      const first = await subscribe(world, 'a')
-      const call = quiet(world.client.subscribe(['b', { filter: 'a', ...options }]))
-      expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error: { code: 'ERR_SUBSCRIPTION_CONFLICT', outcome: 'not-sent' } })
-      expect(world.peer.all('subscribe')).toHaveLength(1)
-      await world.send(publish('a', 'x'), publish('b', 'y'))
-      expect(takenTexts(first)).toEqual(['x'])
-      expect(world.seen('unclaimed')).toHaveLength(1)
-    },
-  )
+  it.each([{ noLocal: true }, { retainAsPublished: true }])('%j against its absence: ERR_SUBSCRIPTION_CONFLICT, nothing sent', async (options) => {
+    const world = await agreed()
+    const first = await subscribe(world, 'a')
+    const call = quiet(world.client.subscribe(['b', { filter: 'a', ...options }]))
+    expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error: { code: 'ERR_SUBSCRIPTION_CONFLICT', outcome: 'not-sent' } })
+    expect(world.peer.all('subscribe')).toHaveLength(1)
+    await world.send(publish('a', 'x'), publish('b', 'y'))
+    expect(takenTexts(first)).toEqual(['x'])
+    expect(world.seen('unclaimed')).toHaveLength(1)
+  })
 
-  it('C16 a conflict inside one list', async () => {
+  it('a conflict inside one list', async () => {
     const world = await agreed()
     const call = quiet(world.client.subscribe([{ filter: 'a', noLocal: true }, { filter: 'a' }]))
     expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error: { code: 'ERR_SUBSCRIPTION_CONFLICT' } })
@@ -177,7 +174,7 @@ describe('$share', () => {
 })
 
 describe('retained messages and late joiners', () => {
-  it('pain 17 after SUBACK: only the joiner gets them', async () => {
+  it('after SUBACK: only the joiner gets them', async () => {
     const world = await agreed()
     const first = read(await subscribe(world, 'a'))
     await world.send(retained('old'))
@@ -192,7 +189,7 @@ describe('retained messages and late joiners', () => {
     ])
   })
 
-  it('pain 17 [MQTT-3.8.4-2] before SUBACK: only the joiner gets them', async () => {
+  it('[MQTT-3.8.4-2] before SUBACK: only the joiner gets them', async () => {
     const world = await connected({}, silent)
     const call = world.client.subscribe('a')
     await world.settle()
@@ -253,7 +250,7 @@ describe('retained messages and late joiners', () => {
     expect(takenTexts(await averse)).toEqual([])
   })
 
-  it('Retain As Published: RETAIN 1 says nothing, so everybody gets every copy (E24)', async () => {
+  it('Retain As Published: RETAIN 1 says nothing, so everybody gets every copy', async () => {
     const world = await agreed()
     const first = await subscribe(world, 'a', { retainAsPublished: true })
     const second = await subscribe(world, 'a', { retainAsPublished: true })
@@ -276,7 +273,7 @@ describe('retained messages and late joiners', () => {
 })
 
 describe('several consumers of one message', () => {
-  it('L08 one PUBACK, after all have settled', async () => {
+  it('one PUBACK, after all have settled', async () => {
     const world = await agreed()
     const first = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
     const second = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
@@ -293,7 +290,7 @@ describe('several consumers of one message', () => {
     ['success if any succeeded', 0x80, 0, 'puback 1'],
     ['success if any succeeded, whoever is first', 0, 0x97, 'puback 1'],
     ['a failure when all failed', 0x80, 0x80, 'puback 1 0x80'],
-  ])('L08 E30 %s', async (_what, one, other, expected) => {
+  ])('%s', async (_what, one, other, expected) => {
     const world = await agreed()
     const first = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
     const second = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
@@ -304,7 +301,7 @@ describe('several consumers of one message', () => {
     expect(acks(world)).toEqual([expected])
   })
 
-  it('L08 one that acknowledges twice does not count for the other', async () => {
+  it('one that acknowledges twice does not count for the other', async () => {
     const world = await agreed()
     const first = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
     await subscribe(world, 'a', { qos: 1, ack: 'manual' })
@@ -350,7 +347,7 @@ describe('several consumers of one message', () => {
     expect(acks(world)).toEqual(['puback 1'])
   })
 
-  it('E25 each has bytes and properties of its own', async () => {
+  it('each has bytes and properties of its own', async () => {
     const world = await agreed()
     const first = await subscribe(world, 'a')
     const second = await subscribe(world, 'a')

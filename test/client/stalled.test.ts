@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { agreed, publish, series, subscribe, taken, takenTexts } from './incoming.js'
 
-it('L10 pain 19 an unread message: the event names the subscription and the age', async () => {
+it('an unread message: the event names the subscription and the age', async () => {
   const world = await agreed()
   const subscription = await subscribe(world, 'a', { qos: 1 })
   await world.send(publish('a', 'x', 1))
@@ -16,7 +16,7 @@ it('L10 pain 19 an unread message: the event names the subscription and the age'
   expect(event?.age).toBeLessThanOrEqual(15_000)
 })
 
-it('L10 a message in hand that is never acknowledged; keep-alive goes on', async () => {
+it('a message in hand that is never acknowledged; keep-alive goes on', async () => {
   const world = await agreed({ keepAlive: 10 })
   const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
   await world.send(publish('a', 'x', 1))

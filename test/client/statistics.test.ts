@@ -112,7 +112,7 @@ describe('stats()', () => {
     await rig.finish()
   })
 
-  it('G22 one that a listener asks for counts too', async () => {
+  it('one that a listener asks for counts too', async () => {
     const rig = await new Rig(counted).up()
     await rig.advance(60_000)
     rig.client.on('disconnect', () => {
@@ -124,7 +124,7 @@ describe('stats()', () => {
     await rig.finish()
   })
 
-  it('fault 48 one that a reference leads to counts too', async () => {
+  it('one that a reference leads to counts too', async () => {
     const rig = await new Rig({ ...counted, serverReferences: ['b:1'] }, { hosts: ['a:1'] }).up()
     rig.behave = (host) => (host === 'a:1' ? refusing(0x9c, { serverReference: 'b:1' }) : agreeable)
     await rig.cut()
@@ -143,7 +143,7 @@ describe('stats()', () => {
     await rig.finish()
   })
 
-  it('Q06 subscribes, unsubscribes, refusals of filters', async () => {
+  it('subscribes, unsubscribes, refusals of filters', async () => {
     const rig = new Rig(counted, {
       behave: () => (packet) => {
         if (packet.type === 'subscribe')
@@ -214,7 +214,7 @@ describe('stats()', () => {
     await rig.finish()
   })
 
-  it('Q06 messages that were dropped', async () => {
+  it('messages that were dropped', async () => {
     const rig = await new Rig(counted).up()
     await Promise.all([rig.client.subscribe('t', { qos: 1, ack: 'on-receive', buffer: 2 }), rig.settle()])
     for (let id = 1; id <= 5; id++) {
@@ -253,7 +253,7 @@ describe('stats()', () => {
     await rig.finish()
   })
 
-  it('Q06 acknowledgements for what does not exist', async () => {
+  it('acknowledgements for what does not exist', async () => {
     const rig = await new Rig(counted).up()
     rig.peer.send({ type: 'puback', packetId: 77, reasonCode: 0, properties: {} })
     await rig.settle()

@@ -18,7 +18,7 @@ async function subscribed(world: World, options: object = {}) {
 }
 
 describe('disconnect()', () => {
-  it('pain 23 M08 timeout 0 lets DISCONNECT leave, also where time passes between two statements', async () => {
+  it('timeout 0 lets DISCONNECT leave, also where time passes between two statements', async () => {
     const clock = new VirtualClock()
     let ticks = 0
     const moving = { ...virtualPlatform(clock), now: () => clock.now() + ticks++ * 0.001 }
@@ -36,7 +36,7 @@ describe('disconnect()', () => {
     expect(peer.all('publish')).toHaveLength(30)
   })
 
-  it('M09 called again by a listener of its own state change, it joins', async () => {
+  it('called again by a listener of its own state change, it joins', async () => {
     const world = await connected({}, agreeable)
     world.client.on('state', ({ state }) => {
       if (state === 'disconnecting') world.client.disconnect()
@@ -132,7 +132,7 @@ describe('disconnect()', () => {
     quiet(loop)
   })
 
-  it('M11 lets nobody subscribe any more', async () => {
+  it('lets nobody subscribe any more', async () => {
     const world = await connected({}, agreeable)
     const subscription = await subscribed(world, { ack: 'manual' })
     await world.send(publish('a', 'x', 1))

@@ -20,7 +20,7 @@ function drain(stream: ReadableStream<Message>): { readonly texts: string[]; rea
 }
 
 describe('readable()', () => {
-  it('gives the messages in order; under "manual" nothing is acknowledged but by `ack()`, and in the order of arrival (L05)', async () => {
+  it('gives the messages in order; under "manual" nothing is acknowledged but by `ack()`, and in the order of arrival', async () => {
     const world = await agreed()
     const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual' })
     const { texts, messages } = drain(subscription.readable())
@@ -67,7 +67,7 @@ describe('readable()', () => {
     expect(subscription.size).toBe(4)
   })
 
-  it('a slow reader meets the overflow policy of its subscription (E19 F17)', async () => {
+  it('a slow reader meets the overflow policy of its subscription', async () => {
     const world = await agreed()
     const subscription = await subscribe(world, 't', { ack: 'on-receive', buffer: 3, overflow: 'drop-oldest' })
     const stream = subscription.readable()
@@ -87,7 +87,7 @@ describe('readable()', () => {
     await world.settle()
     await cancelled
     expect(world.peer.last('unsubscribe').filters).toEqual(['t'])
-    // Never handed out: acknowledged as dropped (fine print 1).
+    // Never handed out: acknowledged as dropped.
     expect(acks(world)).toEqual(['puback 1', 'puback 2'])
     expect(subscription.read()).toBeUndefined()
   })

@@ -19,7 +19,7 @@ async function bytesOfSubscribe(filters: Filters, options?: SubscribeOptions): P
 }
 
 describe('what leaves', () => {
-  it.each([0, 1, 2] as const)('C01 [MQTT-3.8.1-1] [MQTT-3.8.3-1] [MQTT-3.8.3-2] one filter at QoS %i', async (qos) => {
+  it.each([0, 1, 2] as const)('[MQTT-3.8.1-1] [MQTT-3.8.3-1] [MQTT-3.8.3-2] one filter at QoS %i', async (qos) => {
     expect(await bytesOfSubscribe('a/b', { qos })).toEqual([0x82, 9, 0, 1, 0, 0, 3, 0x61, 0x2f, 0x62, qos])
     const world = await agreed()
     const subscription = await subscribe(world, 'a/b', { qos })
@@ -27,7 +27,7 @@ describe('what leaves', () => {
     expect(world.peer.last('subscribe').packetId).toBeGreaterThan(0)
   })
 
-  it('C02 subscribe() and subscription() send the same bytes, and ready gives the subscription', async () => {
+  it('subscribe() and subscription() send the same bytes, and ready gives the subscription', async () => {
     const world = await connected({}, accepting(plain))
     const before = world.peer.bytes.length
     const waiting = world.client.subscribe('a/b', { qos: 1 })
@@ -40,7 +40,7 @@ describe('what leaves', () => {
     expect(await subscription.ready).toBe(subscription)
   })
 
-  it('the default QoS of a subscription is 0 and every option byte is exact (C10, [MQTT-3.8.3-5])', async () => {
+  it('the default QoS of a subscription is 0 and every option byte is exact ([MQTT-3.8.3-5])', async () => {
     const optionByte = async (options: SubscribeOptions) => (await bytesOfSubscribe('a', options)).at(-1)
     expect(await optionByte({})).toBe(0)
     expect(await optionByte({ noLocal: true })).toBe(4)
@@ -50,7 +50,7 @@ describe('what leaves', () => {
     expect(await optionByte({ qos: 2, noLocal: true, retainAsPublished: true, retainHandling: 2 })).toBe(0x2e)
   })
 
-  it('C05 [MQTT-3.9.3-1] a list is one packet, options per filter, codes mapped by position', async () => {
+  it('[MQTT-3.9.3-1] a list is one packet, options per filter, codes mapped by position', async () => {
     const world = await connected()
     const promise = world.client.subscribe(['a', { filter: 'b', qos: 2, noLocal: true }, { filter: 'c/#', retainHandling: 1 }], { qos: 1 })
     await world.settle()
@@ -86,13 +86,13 @@ describe('what leaves', () => {
     ])
   })
 
-  it.each([1, 268_435_455])('C11 Subscription Identifier %i', async (subscriptionIdentifier) => {
+  it.each([1, 268_435_455])('Subscription Identifier %i', async (subscriptionIdentifier) => {
     const world = await agreed()
     await subscribe(world, 'a', { properties: { subscriptionIdentifier } })
     expect(world.peer.last('subscribe').properties.subscriptionIdentifiers).toEqual([subscriptionIdentifier])
   })
 
-  it('C18 also seen: brokers that limit the filters of one SUBSCRIBE: more filters than maxFiltersPerSubscribe: several packets, one identifier, one answer for the caller', async () => {
+  it('also seen: brokers that limit the filters of one SUBSCRIBE: more filters than maxFiltersPerSubscribe: several packets, one identifier, one answer for the caller', async () => {
     const world = await connected({ maxFiltersPerSubscribe: 2 })
     const promise = world.client.subscribe(['a', 'b', 'c', 'd', 'e'], { qos: 1 })
     await world.settle()
@@ -125,7 +125,7 @@ describe('what is refused before a byte is sent', () => {
     return outcome.state === 'rejected' ? outcome.error : outcome
   }
 
-  it.each([0, 268_435_456, 1.5, -1, '1'])('C11 Subscription Identifier %s', async (subscriptionIdentifier) => {
+  it.each([0, 268_435_456, 1.5, -1, '1'])('Subscription Identifier %s', async (subscriptionIdentifier) => {
     expect(await refused('a', { properties: { subscriptionIdentifier } })).toMatchObject({ code: 'ERR_INVALID_OPTION', outcome: 'not-sent' })
   })
 
@@ -134,11 +134,11 @@ describe('what is refused before a byte is sent', () => {
     ['wildcards', 'a/#', {}, { wildcardSubscriptionAvailable: 0 }, 'ERR_WILDCARD_SUBS_UNSUPPORTED'],
     ['shared', '$share/g/a', {}, { sharedSubscriptionAvailable: 0 }, 'ERR_SHARED_SUBS_UNSUPPORTED'],
     ['identifiers', 'a', { properties: { subscriptionIdentifier: 7 } }, plain, 'ERR_SUBSCRIPTION_IDS_UNSUPPORTED'],
-  ] as const)('C12 the server offers no %s: %s', async (_what, filter, options, connack, code) => {
+  ] as const)('the server offers no %s: %s', async (_what, filter, options, connack, code) => {
     expect(await refused(filter, options, connack)).toMatchObject({ code, outcome: 'not-sent' })
   })
 
-  it('C12 what the server does offer still goes', async () => {
+  it('what the server does offer still goes', async () => {
     const world = await connected({}, (packet) =>
       packet.type === 'connect'
         ? {
@@ -154,7 +154,7 @@ describe('what is refused before a byte is sent', () => {
     expect(world.peer.last('subscribe').subscriptions[0]?.filter).toBe('a/b')
   })
 
-  it('C13 [MQTT-3.8.3-4] No Local on a shared subscription', async () => {
+  it('[MQTT-3.8.3-4] No Local on a shared subscription', async () => {
     expect(await refused('$share/g/a', { noLocal: true })).toMatchObject({ code: 'ERR_INVALID_OPTION', outcome: 'not-sent' })
   })
 
@@ -174,12 +174,12 @@ describe('what is refused before a byte is sent', () => {
     '$share//a',
     '$share/+/a',
     '$share/#/a',
-  ])('C14 [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1] [MQTT-4.7.3-2] [MQTT-4.7.3-3] [MQTT-4.8.2-1] [MQTT-4.8.2-2] bad filter %j', async (filter) => {
+  ])('[MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1] [MQTT-4.7.3-2] [MQTT-4.7.3-3] [MQTT-4.8.2-1] [MQTT-4.8.2-2] bad filter %j', async (filter) => {
     expect(await refused(filter)).toMatchObject({ code: 'ERR_INVALID_TOPIC', outcome: 'not-sent' })
     expect(await refused(['good', filter])).toMatchObject({ code: 'ERR_INVALID_TOPIC' })
   })
 
-  it('C15 an empty list', async () => {
+  it('an empty list', async () => {
     expect(await refused([])).toMatchObject({ code: 'ERR_INVALID_OPTION', outcome: 'not-sent' })
   })
 
@@ -228,7 +228,7 @@ describe('the answer', () => {
   const answering = (...reasonCodes: number[]) =>
     connected({}, (packet) => (packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes } : agreeable(packet)))
 
-  it('C03 [MQTT-3.8.4-7] granted lower than asked: resolves, and the grant shows', async () => {
+  it('[MQTT-3.8.4-7] granted lower than asked: resolves, and the grant shows', async () => {
     const world = await answering(0)
     const subscription = await subscribe(world, 'a', { qos: 2 })
     expect(subscription.granted).toMatchObject([{ filter: 'a', qos: 0, reasonCode: 0, error: undefined }])
@@ -246,7 +246,7 @@ describe('the answer', () => {
     expect((await subscribe(world, 'a', { qos: 1, requireQos: true })).granted[0]?.qos).toBe(1)
   })
 
-  it('C04 [MQTT-3.8.4-6] pain 25: of two filters one is refused; only that one fails, with a typed error', async () => {
+  it('[MQTT-3.8.4-6] of two filters one is refused; only that one fails, with a typed error', async () => {
     const world = await answering(0, 0x87)
     const subscription = await subscribe(world, ['good', 'bad'])
     expect(subscription.granted[0]).toMatchObject({ filter: 'good', qos: 0, error: undefined })
@@ -259,7 +259,7 @@ describe('the answer', () => {
   })
 
   it.each([0x80, 0x83, 0x87, 0x8f, 0x91, 0x97, 0x9e, 0xa1, 0xa2])(
-    '[MQTT-3.9.3-2] every filter refused with %i: rejects, ends, sends no UNSUBSCRIBE (C28)',
+    '[MQTT-3.9.3-2] every filter refused with %i: rejects, ends, sends no UNSUBSCRIBE',
     async (reasonCode) => {
       const world = await answering(reasonCode)
       const subscription = world.client.subscription('a')
@@ -283,7 +283,7 @@ describe('the answer', () => {
     ['none', []],
     ['fewer', [0]],
     ['more', [0, 0, 0]],
-  ])('C06 [MQTT-3.8.4-6] SUBACK with %s codes', async (_what, codes) => {
+  ])('[MQTT-3.8.4-6] SUBACK with %s codes', async (_what, codes) => {
     const world = await connected()
     const call = quiet(world.client.subscribe(['a', 'b']))
     await world.settle()
@@ -294,7 +294,7 @@ describe('the answer', () => {
     expect(world.client.state).toBe('closed')
   })
 
-  it('C07 SUBACK for an unknown identifier is ignored', async () => {
+  it('SUBACK for an unknown identifier is ignored', async () => {
     const world = await agreed()
     await world.send({ type: 'suback', packetId: 99, reasonCodes: [0, 1] })
     expect(world.client.state).toBe('connected')
@@ -314,7 +314,7 @@ describe('the answer', () => {
     expect((await first).granted[0]?.qos).toBe(1)
   })
 
-  it.each([0x03, 0x7f, 0x81, 0xff])('C09 [MQTT-3.9.3-2] SUBACK with code %i: close(0x81/0x82)', async (code) => {
+  it.each([0x03, 0x7f, 0x81, 0xff])('[MQTT-3.9.3-2] SUBACK with code %i: close(0x81/0x82)', async (code) => {
     const world = await connected()
     const call = quiet(world.client.subscribe('a'))
     await world.settle()
@@ -323,7 +323,7 @@ describe('the answer', () => {
     expect(await world.outcome(call)).toMatchObject({ state: 'rejected' })
   })
 
-  it('C27 the connection drops before SUBACK: rejected once, outcome unknown', async () => {
+  it('the connection drops before SUBACK: rejected once, outcome unknown', async () => {
     const world = await connected()
     const subscription = world.client.subscription('a')
     const reading = read(subscription)
@@ -361,7 +361,7 @@ describe('when', () => {
     expect(reading.end.state).toBe('failed')
   })
 
-  it('C12 subscription() before connect() to a server that does not offer it', async () => {
+  it('subscription() before connect() to a server that does not offer it', async () => {
     const world = new World()
     world.answer = accepting({ sharedSubscriptionAvailable: 0 })
     const subscription = world.client.subscription('$share/g/a')
@@ -372,7 +372,7 @@ describe('when', () => {
     expect(world.peer.all('subscribe')).toEqual([])
   })
 
-  it('C17 E33 inside a connect listener and inside a message handler', async () => {
+  it('inside a connect listener and inside a message handler', async () => {
     const world = new World()
     world.answer = obliging
     let fromListener: Promise<unknown> | undefined

@@ -199,7 +199,7 @@ describe('from inside callbacks', () => {
     expect((await world.outcome(late)).state).not.toBe('pending')
   })
 
-  it('pain 6 everything that is pending settles when the client ends', async () => {
+  it('everything that is pending settles when the client ends', async () => {
     const world = await connected({}, (packet) =>
       packet.type === 'subscribe' && packet.subscriptions[0]?.filter === 'open' ? agreeable(packet) : silent(packet),
     )
@@ -222,7 +222,7 @@ describe('from inside callbacks', () => {
   })
 })
 
-describe('signals (pain 21)', () => {
+describe('signals', () => {
   it('the signal of subscribe is let go of with the grant', async () => {
     const world = await agreed()
     const { signal, listeners } = counted()

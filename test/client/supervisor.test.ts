@@ -35,7 +35,7 @@ const errorOf = (step: Step): MqttError | undefined => (step.type === 'stop' ? s
 const errorsOf = (error: MqttError | undefined): MqttError[] | undefined => (error?.cause as AggregateError | undefined)?.errors
 
 describe('the first round', () => {
-  it('G10 goes through the list at once, then waits', () => {
+  it('goes through the list at once, then waits', () => {
     const { supervisor, brokers } = make({}, ['a', 'b', 'c'])
     expect(supervisor.begin()).toEqual({ type: 'dial', delay: undefined })
     const dialled = [brokers.current]
@@ -46,7 +46,7 @@ describe('the first round', () => {
     expect(dialled).toEqual(['a', 'b', 'c', 'a'])
   })
 
-  it('G19 rejected: one error for each endpoint', () => {
+  it('rejected: one error for each endpoint', () => {
     const { supervisor } = make({ rejectFirst: true }, ['a', 'b'])
     supervisor.begin()
     supervisor.handleFailed(failed, undefined)
@@ -55,19 +55,19 @@ describe('the first round', () => {
     expect(errorsOf(error)).toEqual([failed, no(0x8a)])
   })
 
-  it('G19 rejected: of one endpoint the error itself', () => {
+  it('rejected: of one endpoint the error itself', () => {
     const { supervisor } = make({ rejectFirst: true })
     supervisor.begin()
     expect(errorOf(supervisor.handleFailed(failed, undefined))).toBe(failed)
   })
 
-  it('G09 without a policy too', () => {
+  it('without a policy too', () => {
     const { supervisor } = make({ policy: false })
     supervisor.begin()
     expect(errorOf(supervisor.handleFailed(failed, undefined))).toBe(failed)
   })
 
-  it('G13 waiting does not help where all refused', () => {
+  it('waiting does not help where all refused', () => {
     const { supervisor } = make({}, ['a', 'b'])
     supervisor.begin()
     expect(delayOf(supervisor.handleFailed(no(0x85), undefined))).toBeUndefined()
@@ -75,7 +75,7 @@ describe('the first round', () => {
     expect(errorsOf(error)?.map((item) => item.reasonCode)).toEqual([0x85, 0x8a])
   })
 
-  it('G13 one refresh counts for no endpoint of the round', () => {
+  it('one refresh counts for no endpoint of the round', () => {
     const { supervisor, brokers } = make({ rejectFirst: true, refreshable: true }, ['a', 'b'])
     supervisor.begin()
     supervisor.handleFailed(no(0x86), undefined)
@@ -88,7 +88,7 @@ describe('the first round', () => {
 })
 
 describe('delays', () => {
-  it('G02 six failures in a row: the series', () => {
+  it('six failures in a row: the series', () => {
     const { supervisor } = make()
     supervisor.begin()
     supervisor.handleConnected(0)
@@ -97,7 +97,7 @@ describe('delays', () => {
     expect(delays).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
   })
 
-  it('G04 T23 a connection that dies young leaves the delay where it was: it goes on growing', () => {
+  it('a connection that dies young leaves the delay where it was: it goes on growing', () => {
     const { supervisor } = make()
     supervisor.begin()
     const delays: unknown[] = []
@@ -108,7 +108,7 @@ describe('delays', () => {
     expect(delays).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
   })
 
-  it('G05 a connection that was stable starts the delays anew', () => {
+  it('a connection that was stable starts the delays anew', () => {
     const { supervisor } = make()
     supervisor.begin()
     supervisor.handleConnected(0)
@@ -139,7 +139,7 @@ describe('delays', () => {
     ['null', null as unknown as number],
     ['an object', {} as unknown as number],
     ['Infinity', Number.POSITIVE_INFINITY],
-  ])('G11 a backoff that gives %s never makes it hurry', (_name, given) => {
+  ])('a backoff that gives %s never makes it hurry', (_name, given) => {
     const { supervisor } = make({ policy: { backoff: () => given } })
     supervisor.begin()
     const delay = delayOf(supervisor.handleFailed(failed, undefined)) as number
@@ -147,7 +147,7 @@ describe('delays', () => {
     expect(delay).toBeLessThanOrEqual(2_147_483_647)
   })
 
-  it('G11 a backoff that throws never makes it hurry', () => {
+  it('a backoff that throws never makes it hurry', () => {
     const backoff = (): never => {
       throw new Error('no idea')
     }
@@ -156,7 +156,7 @@ describe('delays', () => {
     expect(delayOf(supervisor.handleFailed(failed, undefined))).toBe(30_000)
   })
 
-  it('G11 a backoff is told the number of the delay and the error', () => {
+  it('a backoff is told the number of the delay and the error', () => {
     const told: unknown[] = []
     const backoff = (attempt: number, error: MqttError | undefined): number => {
       told.push([attempt, error])
@@ -175,7 +175,7 @@ describe('delays', () => {
 })
 
 describe('enough', () => {
-  it.each([1, 2, 5])('G11 maxAttempts %s: so many, then ERR_RETRIES_EXHAUSTED with the last error as cause', (maxAttempts) => {
+  it.each([1, 2, 5])('maxAttempts %s: so many, then ERR_RETRIES_EXHAUSTED with the last error as cause', (maxAttempts) => {
     const { supervisor } = make({ policy: { maxAttempts } })
     supervisor.begin()
     let attempts = 1
@@ -185,7 +185,7 @@ describe('enough', () => {
     expect(errorOf(step)).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED', cause: failed })
   })
 
-  it('G11 maxAttempts counts since a connection was stable', () => {
+  it('maxAttempts counts since a connection was stable', () => {
     const { supervisor } = make({ policy: { maxAttempts: 2 } })
     supervisor.begin()
     for (let round = 0; round < 5; round++) {
@@ -196,7 +196,7 @@ describe('enough', () => {
     expect(errorOf(supervisor.handleFailed(failed, undefined))?.code).toBe('ERR_RETRIES_EXHAUSTED')
   })
 
-  it.each([1, 2, 5])('G11 after a connection that did not last, maxAttempts %s is so many dials to come back', (maxAttempts) => {
+  it.each([1, 2, 5])('after a connection that did not last, maxAttempts %s is so many dials to come back', (maxAttempts) => {
     const { supervisor } = make({ policy: { maxAttempts } })
     supervisor.begin()
     supervisor.handleConnected(0)
@@ -206,7 +206,7 @@ describe('enough', () => {
     expect(dials).toBe(maxAttempts)
   })
 
-  it('G11 T23 connections that do not last are no way around maxAttempts', () => {
+  it('connections that do not last are no way around maxAttempts', () => {
     const { supervisor } = make({ policy: { maxAttempts: 3 } })
     supervisor.begin()
     let connections = 0
@@ -217,7 +217,7 @@ describe('enough', () => {
     expect(connections).toBe(1 + 3)
   })
 
-  it('G11 the failures before the first connection are no dials to come back', () => {
+  it('the failures before the first connection are no dials to come back', () => {
     const { supervisor } = make({ policy: { maxAttempts: 3 } })
     supervisor.begin()
     for (let index = 0; index < 2; index++) supervisor.handleFailed(failed, undefined)
@@ -228,7 +228,7 @@ describe('enough', () => {
     expect(dials).toBe(3)
   })
 
-  it('G18 G24 what we replace ourselves counts for nothing, however often', () => {
+  it('what we replace ourselves counts for nothing, however often', () => {
     const { supervisor } = make({ policy: { maxAttempts: 1 } })
     supervisor.begin()
     for (let round = 0; round < 10; round++) {
@@ -253,7 +253,7 @@ describe('enough', () => {
     },
   )
 
-  it('G15 T23 taken over, or by administrative action: its own error, whatever the policy', () => {
+  it('taken over, or by administrative action: its own error, whatever the policy', () => {
     for (const error of [goodbye(0x98), new MqttError('ERR_SESSION_TAKEN_OVER', undefined, { reasonCode: 0x8e })]) {
       const { supervisor } = make()
       supervisor.begin()
@@ -264,7 +264,7 @@ describe('enough', () => {
 })
 
 describe('decide', () => {
-  it('G11 is asked once for each failure, with what would be done', () => {
+  it('is asked once for each failure, with what would be done', () => {
     const asked: [MqttError, DecisionContext][] = []
     const decide = (error: MqttError, context: DecisionContext): undefined => {
       asked.push([error, context])
@@ -282,14 +282,14 @@ describe('decide', () => {
     ])
   })
 
-  it.each(['no such verdict', 5, null, {}, Promise.resolve('stop')])('G11 what is no verdict (%s) leaves the table in force', (given) => {
+  it.each(['no such verdict', 5, null, {}, Promise.resolve('stop')])('what is no verdict (%s) leaves the table in force', (given) => {
     const { supervisor } = make({ policy: { decide: () => given as 'stop' } })
     supervisor.begin()
     expect(delayOf(supervisor.handleFailed(failed, undefined))).toBe(1000)
     expect(errorOf(supervisor.handleFailed(no(0x8a), undefined))?.reasonCode).toBe(0x8a)
   })
 
-  it('G25 one that throws leaves the table in force', () => {
+  it('one that throws leaves the table in force', () => {
     const decide = (): never => {
       throw new Error('undecided')
     }
@@ -298,7 +298,7 @@ describe('decide', () => {
     expect(delayOf(supervisor.handleFailed(failed, undefined))).toBe(1000)
   })
 
-  it('G11 stop: retries exhausted, with the cause; it may also go on where the table would stop', () => {
+  it('stop: retries exhausted, with the cause; it may also go on where the table would stop', () => {
     const stopping = make({ policy: { decide: () => 'stop' } }).supervisor
     stopping.begin()
     expect(errorOf(stopping.handleFailed(failed, undefined))).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED', cause: failed })

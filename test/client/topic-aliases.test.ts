@@ -19,13 +19,13 @@ describe('ours', () => {
     [2, 'bab', ['b1', 'a2', '1']],
     [2, 'abcbca', ['a1', 'b2', 'c1', '2', '1', 'a2']],
     [0, 'aa', ['a', 'a']],
-  ])('J08 Topic Alias Maximum %d: %s leaves as %j; the one unused for longest makes room', async (topicAliasMaximum, topics, expected) => {
+  ])('Topic Alias Maximum %d: %s leaves as %j; the one unused for longest makes room', async (topicAliasMaximum, topics, expected) => {
     const world = await connected({}, forgets({ topicAliasMaximum }))
     await post(world, topics)
     expect(sent(world)).toEqual(expected)
   })
 
-  it('J08 `publish` at QoS 0 uses them as `post` does; QoS 1 and 2 never do', async () => {
+  it('`publish` at QoS 0 uses them as `post` does; QoS 1 and 2 never do', async () => {
     const world = await connected({}, forgets({ topicAliasMaximum: 10 }))
     world.client.publish('a', '0')
     world.client.post('a', '1')
@@ -58,7 +58,7 @@ describe('ours', () => {
     expect(sent(world)).toEqual(['a', 'a'])
   })
 
-  it('H22 J11 what is sent again carries its full topic, whatever QoS 0 taught the server meanwhile', async () => {
+  it('what is sent again carries its full topic, whatever QoS 0 taught the server meanwhile', async () => {
     const world = await steady({}, forgets({ topicAliasMaximum: 5 }))
     await post(world, 'ttt')
     send(world, 1, 'one')
@@ -73,7 +73,7 @@ describe('ours', () => {
     expect(publishFrames(peer).map(({ rest }) => rest)).toEqual(first.map(({ rest }) => rest))
   })
 
-  it('H22 J11 what is published anew after a lost session carries it too', async () => {
+  it('what is published anew after a lost session carries it too', async () => {
     const world = await steady({}, forgets({ topicAliasMaximum: 5 }))
     await post(world, 't')
     send(world, 1, 'one')
@@ -108,7 +108,7 @@ describe('ours', () => {
     expect(world.peer.all('publish').map(({ payload }) => new TextDecoder().decode(payload))).toEqual(['1', '2', '3'])
   })
 
-  it('fine print 11 `properties.topicAlias` is refused: they are ours', async () => {
+  it('`properties.topicAlias` is refused: they are ours', async () => {
     const world = await connected({}, forgets({ topicAliasMaximum: 2 }))
     const properties = { topicAlias: 1 } as object
     expect(await failure(world.client.publish('a', 'x', { properties }))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
@@ -129,7 +129,7 @@ describe('ours', () => {
     ])
   })
 
-  it('J13 65,535 aliases on offer do not make us remember 65,535 topics', async () => {
+  it('65,535 aliases on offer do not make us remember 65,535 topics', async () => {
     const world = await connected({}, forgets({ topicAliasMaximum: 65_535 }))
     for (let number = 0; number < 2000; number++) world.client.post(`topic/${number}`, '')
     await world.settle()
@@ -139,7 +139,7 @@ describe('ours', () => {
 })
 
 describe('the server’s', () => {
-  it('J01 J07 give the topic, the newest wins; the message has it and not the alias', async () => {
+  it('give the topic, the newest wins; the message has it and not the alias', async () => {
     const world = await connected({}, willing(false))
     const subscription = await subscribe(world, '#')
     const alias = (topic: string, text: string, topicAlias: number) => publish(topic, text, undefined, { properties: { topicAlias } })
@@ -154,7 +154,7 @@ describe('the server’s', () => {
     expect(topics).toEqual(['a', 'a', 'b', 'b', 'c', 'c'])
   })
 
-  it('J04 end with the connection: the next one knows none of them, and closes with 0x82 [MQTT-3.3.2-7]', async () => {
+  it('end with the connection: the next one knows none of them, and closes with 0x82 [MQTT-3.3.2-7]', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, '#')
     await world.send(publish('a', 'one', undefined, { properties: { topicAlias: 1 } }))
@@ -166,7 +166,7 @@ describe('the server’s', () => {
     expect(takenTexts(subscription)).toEqual([])
   })
 
-  it('J04 a server that uses one of an earlier connection gets none any more, and the session goes on', async () => {
+  it('a server that uses one of an earlier connection gets none any more, and the session goes on', async () => {
     const world = await steady({ credentials: () => ({ connect: { topicAliasMaximum: 20 } }) }, willing(false))
     const subscription = await subscribe(world, '#')
     await world.send(publish('a', 'one', undefined, { properties: { topicAlias: 1 } }))
@@ -182,7 +182,7 @@ describe('the server’s', () => {
     expect((await again(world, willing(true))).last('connect').properties.topicAliasMaximum).toBeUndefined()
   })
 
-  it('J03 J05 the range is what this CONNECT announced', async () => {
+  it('the range is what this CONNECT announced', async () => {
     const world = await steady({ topicAliasMaximum: 2 }, willing(false))
     expect(world.peer.last('connect').properties.topicAliasMaximum).toBe(2)
     const peer = await again(world, willing(true))
@@ -191,7 +191,7 @@ describe('the server’s', () => {
     expect(peer.last('disconnect').reasonCode).toBe(0x94)
   })
 
-  it('J05 where `credentials` lowered it for one connection, that counts', async () => {
+  it('where `credentials` lowered it for one connection, that counts', async () => {
     const maxima = [2, 0]
     const world = await steady({ topicAliasMaximum: 2, credentials: () => ({ connect: { topicAliasMaximum: maxima.shift() ?? 0 } }) }, willing(false))
     await world.send(publish('a', 'x', undefined, { properties: { topicAlias: 2 } }))
@@ -203,7 +203,7 @@ describe('the server’s', () => {
     expect(peer.last('disconnect').reasonCode).toBe(0x94)
   })
 
-  it('J03 where `credentials` raised it, a server that uses them all is right', async () => {
+  it('where `credentials` raised it, a server that uses them all is right', async () => {
     const world = await steady({ topicAliasMaximum: 2, credentials: () => ({ connect: { topicAliasMaximum: 20 } }) }, willing(false))
     expect(world.peer.last('connect').properties.topicAliasMaximum).toBe(20)
     await world.send(publish('a', 'x', undefined, { properties: { topicAlias: 20 } }))

@@ -6,7 +6,7 @@ import { acks, agreed, pubacks, publish, read, resumed, series, subscribe, taken
 const unclaimed = (world: World): string[] => world.seen('unclaimed').map(({ message }) => message.text())
 
 describe('after Session Present 1', () => {
-  it('E22 QoS 1 and 2 wait for a subscription, and reach it in order', async () => {
+  it('QoS 1 and 2 wait for a subscription, and reach it in order', async () => {
     const world = await resumed()
     await world.send(publish('a', '1', 1), publish('a', '2', 2, { qos: 2 }), publish('a', '3', 3))
     expect(acks(world)).toEqual([])
@@ -17,7 +17,7 @@ describe('after Session Present 1', () => {
     expect(acks(world)).toEqual(['puback 1', 'pubrec 2', 'puback 3'])
   })
 
-  it('E22 after unclaimedHold they are acknowledged in order, with an event each; later ones at once', async () => {
+  it('after unclaimedHold they are acknowledged in order, with an event each; later ones at once', async () => {
     const world = await resumed()
     await world.send(...series('a', 2))
     await world.clock.advance(29_000)
@@ -123,7 +123,7 @@ describe('after Session Present 1', () => {
 })
 
 describe('otherwise', () => {
-  it('E22 [MQTT-4.5.0-2] acknowledged at once, with the event', async () => {
+  it('[MQTT-4.5.0-2] acknowledged at once, with the event', async () => {
     const world = await agreed({ clientId: 'c', cleanStart: false })
     await world.send(publish('a', '1', 1), publish('a', '2', 2, { qos: 2 }))
     expect(acks(world)).toEqual(['puback 1', 'pubrec 2'])

@@ -19,7 +19,7 @@ async function unsuback(world: World, ...reasonCodes: number[]): Promise<void> {
 }
 
 describe('what leaves', () => {
-  it('C20 [MQTT-3.10.1-1] [MQTT-3.10.3-1] [MQTT-3.10.3-2] one filter, resolves on UNSUBACK', async () => {
+  it('[MQTT-3.10.1-1] [MQTT-3.10.3-1] [MQTT-3.10.3-2] one filter, resolves on UNSUBACK', async () => {
     const world = await connected({}, granting)
     const subscription = await subscribe(world, 'a/b')
     const before = world.peer.bytes.length
@@ -32,7 +32,7 @@ describe('what leaves', () => {
     expect(await world.outcome(call)).toEqual({ state: 'fulfilled', value: undefined })
   })
 
-  it('C21 user property', async () => {
+  it('user property', async () => {
     const world = await agreed()
     const call = world.client.unsubscribe('a', { properties: { userProperties: [['k', 'v']] } })
     await world.settle()
@@ -40,7 +40,7 @@ describe('what leaves', () => {
     expect(world.peer.last('unsubscribe').properties.userProperties).toEqual([['k', 'v']])
   })
 
-  it('C18 more filters than maxFiltersPerSubscribe: several packets, results in the order asked', async () => {
+  it('more filters than maxFiltersPerSubscribe: several packets, results in the order asked', async () => {
     const world = await connected({ maxFiltersPerSubscribe: 2 }, (packet) =>
       packet.type === 'unsubscribe'
         ? { type: 'unsuback', packetId: packet.packetId, reasonCodes: packet.filters.map((filter) => (filter === 'c' ? 0x87 : 0)) }
@@ -79,7 +79,7 @@ describe('what leaves', () => {
 })
 
 describe('the answer', () => {
-  it('C22 [MQTT-3.11.3-1] 0x00 and 0x11 per filter; 0x11 is no error', async () => {
+  it('[MQTT-3.11.3-1] 0x00 and 0x11 per filter; 0x11 is no error', async () => {
     const world = await answering(0, 0x11)
     const call = world.client.unsubscribe(['a', 'b'])
     await world.settle()
@@ -89,7 +89,7 @@ describe('the answer', () => {
     ])
   })
 
-  it.each([0x80, 0x83, 0x87, 0x8f, 0x91])('C23 [MQTT-3.11.3-2] UNSUBACK %i', async (reasonCode) => {
+  it.each([0x80, 0x83, 0x87, 0x8f, 0x91])('[MQTT-3.11.3-2] UNSUBACK %i', async (reasonCode) => {
     const several = await answering(0, reasonCode)
     const call = several.client.unsubscribe(['a', 'b'])
     await several.settle()
@@ -99,7 +99,7 @@ describe('the answer', () => {
     expect(await one.outcome(one.client.unsubscribe('a'))).toMatchObject({ state: 'rejected', error: expected })
   })
 
-  it('C23 the subscription whose UNSUBSCRIBE was refused goes on', async () => {
+  it('the subscription whose UNSUBSCRIBE was refused goes on', async () => {
     const world = await answering(0x87)
     const subscription = await subscribe(world, 'a')
     const reading = read(subscription)
@@ -108,7 +108,7 @@ describe('the answer', () => {
     expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
   })
 
-  it.each([0x01, 0x10, 0x97, 0xff])('C24 [MQTT-3.11.3-2] UNSUBACK code %i: close(0x81/0x82)', async (code) => {
+  it.each([0x01, 0x10, 0x97, 0xff])('[MQTT-3.11.3-2] UNSUBACK code %i: close(0x81/0x82)', async (code) => {
     const world = await connected({}, granting)
     const call = quiet(world.client.unsubscribe('a'))
     await world.settle()
@@ -126,7 +126,7 @@ describe('the answer', () => {
     expect(goodbyeCode(world)).toBe(0x82)
   })
 
-  it('C25 UNSUBACK unasked is ignored', async () => {
+  it('UNSUBACK unasked is ignored', async () => {
     const world = await agreed()
     await world.send({ type: 'unsuback', packetId: 77, reasonCodes: [0] })
     expect(world.client.state).toBe('connected')
@@ -140,7 +140,7 @@ describe('the answer', () => {
     expect((await world.outcome(call)).state).not.toBe('fulfilled')
   })
 
-  it('C26 [MQTT-3.10.4-5] a filter never subscribed: resolves with 0x11', async () => {
+  it('[MQTT-3.10.4-5] a filter never subscribed: resolves with 0x11', async () => {
     const world = await answering(0x11)
     const call = world.client.unsubscribe('never')
     await world.settle()
@@ -148,7 +148,7 @@ describe('the answer', () => {
     expect(world.peer.last('unsubscribe').filters).toEqual(['never'])
   })
 
-  it('C27 the connection drops before UNSUBACK: rejected, outcome unknown', async () => {
+  it('the connection drops before UNSUBACK: rejected, outcome unknown', async () => {
     const world = await connected({}, granting)
     const subscription = await subscribe(world, 'a')
     const call = quiet(subscription.unsubscribe())
@@ -172,7 +172,7 @@ describe('the answer', () => {
 })
 
 describe('messages meanwhile', () => {
-  it('C30 a message between UNSUBSCRIBE and UNSUBACK is still delivered', async () => {
+  it('a message between UNSUBSCRIBE and UNSUBACK is still delivered', async () => {
     const world = await connected({}, granting)
     const subscription = await subscribe(world, 'a', { qos: 1 })
     const reading = read(subscription)
@@ -211,7 +211,7 @@ describe('messages meanwhile', () => {
     expect(acks(world)).toEqual(['puback 1', 'puback 2', 'puback 3'])
   })
 
-  it('E34 a message after the loop was left: acknowledged and dropped', async () => {
+  it('a message after the loop was left: acknowledged and dropped', async () => {
     const world = await connected({}, granting)
     const subscription = await subscribe(world, 'a', { qos: 1 })
     const iterator = subscription[Symbol.asyncIterator]()

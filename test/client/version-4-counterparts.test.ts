@@ -19,7 +19,7 @@ async function ended(world: World): Promise<void> {
 }
 
 describe('before CONNACK', () => {
-  it.each(['d0 00', '90 03 00 01 00', '30 03 00 01 74', '40 02 00 01', 'f0 00', 'c0 00'])('A27 %s: close, nothing delivered', async (hex) => {
+  it.each(['d0 00', '90 03 00 01 00', '30 03 00 01 74', '40 02 00 01', 'f0 00', 'c0 00'])('%s: close, nothing delivered', async (hex) => {
     const world = new World(four)
     const subscription = world.client.subscription('t')
     const error = failure(world.client.connect())
@@ -31,7 +31,7 @@ describe('before CONNACK', () => {
     expect(world.peer.ended).toBeDefined()
   })
 
-  it('A06 A04 an empty password has its flag', async () => {
+  it('an empty password has its flag', async () => {
     const world = new World({ ...four, clientId: 'me', username: 'u', password: '' })
     quiet(world.client.connect())
     await world.settle()
@@ -42,32 +42,32 @@ describe('before CONNACK', () => {
 
 describe('what a server may not send: close, without DISCONNECT', () => {
   it.each([
-    ['A30 CONNACK', '20 02 00 00'],
-    ['A31 CONNECT', '10 0d 00 04 4d 51 54 54 04 02 00 00 00 01 61'],
-    ['A31 SUBSCRIBE', '82 06 00 01 00 01 61 00'],
-    ['A31 UNSUBSCRIBE', 'a2 05 00 01 00 01 61'],
-    ['A31 PINGREQ', 'c0 00'],
-    ['D05 PUBACK with a reason code of 5.0', '40 03 00 01 00'],
-    ['D20 PUBACK of identifier 0', '40 02 00 00'],
-    ['D20 PUBREC of identifier 0', '50 02 00 00'],
-    ['D20 PUBREL of identifier 0', '62 02 00 00'],
-    ['D20 PUBCOMP of identifier 0', '70 02 00 00'],
-    ['D20 SUBACK of identifier 0', '90 03 00 00 00'],
-    ['D20 UNSUBACK of identifier 0', 'b0 02 00 00'],
-    ['E15 QoS bits 11', '36 05 00 01 74 00 01'],
-    ['E16 QoS 1 with identifier 0', '32 05 00 01 74 00 00'],
-    ['E16 QoS 2 with identifier 0', '34 05 00 01 74 00 00'],
-    ['E28 an empty topic, which only an alias could explain', '30 02 00 00'],
-    ['E28 a topic with a wildcard', '30 03 00 01 23'],
-    ['E28 a topic with NUL', '30 03 00 01 00'],
-    ['E28 a topic that is no UTF-8', '30 03 00 01 ff'],
+    ['CONNACK', '20 02 00 00'],
+    ['CONNECT', '10 0d 00 04 4d 51 54 54 04 02 00 00 00 01 61'],
+    ['SUBSCRIBE', '82 06 00 01 00 01 61 00'],
+    ['UNSUBSCRIBE', 'a2 05 00 01 00 01 61'],
+    ['PINGREQ', 'c0 00'],
+    ['PUBACK with a reason code of 5.0', '40 03 00 01 00'],
+    ['PUBACK of identifier 0', '40 02 00 00'],
+    ['PUBREC of identifier 0', '50 02 00 00'],
+    ['PUBREL of identifier 0', '62 02 00 00'],
+    ['PUBCOMP of identifier 0', '70 02 00 00'],
+    ['SUBACK of identifier 0', '90 03 00 00 00'],
+    ['UNSUBACK of identifier 0', 'b0 02 00 00'],
+    ['QoS bits 11', '36 05 00 01 74 00 01'],
+    ['QoS 1 with identifier 0', '32 05 00 01 74 00 00'],
+    ['QoS 2 with identifier 0', '34 05 00 01 74 00 00'],
+    ['an empty topic, which only an alias could explain', '30 02 00 00'],
+    ['a topic with a wildcard', '30 03 00 01 23'],
+    ['a topic with NUL', '30 03 00 01 00'],
+    ['a topic that is no UTF-8', '30 03 00 01 ff'],
   ])('%s', async (_name, hex) => {
     const world = await connected(four)
     await world.sendBytes(hex)
     await ended(world)
   })
 
-  it.each([0x03, 0x7f, 0x81, 0x87, 0xff])('C09 SUBACK with code %i, which 5.0 may have and 3.1.1 has not', async (code) => {
+  it.each([0x03, 0x7f, 0x81, 0x87, 0xff])('SUBACK with code %i, which 5.0 may have and 3.1.1 has not', async (code) => {
     const world = await connected(four)
     const error = failure(world.client.subscribe('a', { qos: 2 }))
     await world.settle()
@@ -77,8 +77,8 @@ describe('what a server may not send: close, without DISCONNECT', () => {
   })
 
   it.each([
-    ['D14 PUBACK for QoS 2', 2, '40 02 00 01'],
-    ['D15 PUBREC for QoS 1', 1, '50 02 00 01'],
+    ['PUBACK for QoS 2', 2, '40 02 00 01'],
+    ['PUBREC for QoS 1', 1, '50 02 00 01'],
   ] as const)('%s', async (_name, qos, hex) => {
     const world = await connected(four)
     const error = failure(world.client.publish('t', 'x', { qos }))
@@ -88,7 +88,7 @@ describe('what a server may not send: close, without DISCONNECT', () => {
     await ended(world)
   })
 
-  it('E08 PUBREL before our PUBREC', async () => {
+  it('PUBREL before our PUBREC', async () => {
     const world = await agreed(four)
     await subscribe(world, 't', { qos: 2, ack: 'manual' })
     await world.send(publish('t', 'x', 1, { qos: 2 }))
@@ -99,7 +99,7 @@ describe('what a server may not send: close, without DISCONNECT', () => {
   it.each([
     [1, 2],
     [2, 1],
-  ] as const)('E13 an identifier in use at QoS %i, then at QoS %i', async (first, second) => {
+  ] as const)('an identifier in use at QoS %i, then at QoS %i', async (first, second) => {
     const world = await agreed(four)
     await subscribe(world, 't', { qos: 2, ack: 'manual' })
     await world.send(publish('t', 'x', 1, { qos: first }), publish('t', 'y', 1, { qos: second }))
@@ -108,14 +108,14 @@ describe('what a server may not send: close, without DISCONNECT', () => {
 })
 
 describe('answers for nobody', () => {
-  it('C07 C25 SUBACK and UNSUBACK are ignored and counted, the link stays', async () => {
+  it('SUBACK and UNSUBACK are ignored and counted, the link stays', async () => {
     const world = await connected({ ...four, stats: true })
     await world.sendBytes('90 03 00 09 00', 'b0 02 00 09')
     expect(world.client.stats().unsolicitedAcks).toBe(2)
     expect(world.client.state).toBe('connected')
   })
 
-  it('D12 a second PUBREC gets PUBREL again, PUBLISH never', async () => {
+  it('a second PUBREC gets PUBREL again, PUBLISH never', async () => {
     const world = await connected(four)
     const done = quiet(world.client.publish('t', 'x', { qos: 2 }))
     await world.settle()
@@ -127,7 +127,7 @@ describe('answers for nobody', () => {
 })
 
 describe('receiving', () => {
-  it('F17 E19 there is no Receive Maximum: a slow reader gets more than our 256, in order, and nothing is lost', async () => {
+  it('there is no Receive Maximum: a slow reader gets more than our 256, in order, and nothing is lost', async () => {
     const world = await agreed(four)
     const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual', buffer: 5 })
     await world.send(...Array.from({ length: 300 }, (_, index) => publish('t', `${index}`, index + 1)))
@@ -143,7 +143,7 @@ describe('receiving', () => {
     world.client.destroy()
   })
 
-  it.each([1, 2] as const)('E18 a handler that fails at QoS %i: plainly acknowledged, with an error event', async (qos) => {
+  it.each([1, 2] as const)('a handler that fails at QoS %i: plainly acknowledged, with an error event', async (qos) => {
     const world = await agreed(four)
     const cause = new Error('no')
     const listening = world.client.listen(
@@ -162,7 +162,7 @@ describe('receiving', () => {
     world.client.destroy()
   })
 
-  it('E03 H13 E11 E12 a QoS 2 exchange over a reconnect: answered again, delivered once, also without DUP', async () => {
+  it('a QoS 2 exchange over a reconnect: answered again, delivered once, also without DUP', async () => {
     for (const dup of [true, false]) {
       const world = await steady(durable, willing(false))
       const subscription = await subscribe(world, 't', { qos: 2 })
@@ -181,7 +181,7 @@ describe('receiving', () => {
     }
   })
 
-  it('E22 after Session Present 1 messages wait for a subscription; without it they are acknowledged, with the event', async () => {
+  it('after Session Present 1 messages wait for a subscription; without it they are acknowledged, with the event', async () => {
     const resumed = await steady(durable, willing(true))
     await resumed.send(publish('t', 'kept', 1))
     expect(acks(resumed)).toEqual([])
@@ -195,7 +195,7 @@ describe('receiving', () => {
     fresh.client.destroy()
   })
 
-  it('C26 giving up what was never subscribed resolves: an UNSUBACK of 3.1.1 says nothing more', async () => {
+  it('giving up what was never subscribed resolves: an UNSUBACK of 3.1.1 says nothing more', async () => {
     const world = await connected(four)
     const leaving = quiet(world.client.unsubscribe('a'))
     await world.settle()
@@ -205,7 +205,7 @@ describe('receiving', () => {
 })
 
 describe('over several connections', () => {
-  it('G24 `reconnect({ force: true })`: a plain DISCONNECT, a new link, the session goes on', async () => {
+  it('`reconnect({ force: true })`: a plain DISCONNECT, a new link, the session goes on', async () => {
     const world = await steady(durable, willing(false))
     quiet(world.client.publish('t', 'x', { qos: 1 }))
     await world.settle()
@@ -221,7 +221,7 @@ describe('over several connections', () => {
     world.client.destroy()
   })
 
-  it('G18 expiresAt: there is no re-authentication, so the link is renewed ahead of time with new credentials', async () => {
+  it('expiresAt: there is no re-authentication, so the link is renewed ahead of time with new credentials', async () => {
     let calls = 0
     const credentials = () => {
       calls += 1
@@ -237,7 +237,7 @@ describe('over several connections', () => {
     await rig.finish()
   })
 
-  it('G01 B06 H11 fault 5 keep-alive timeout: told once, made again, QoS 1 repeated', async () => {
+  it('keep-alive timeout: told once, made again, QoS 1 repeated', async () => {
     const world = await steady({ ...durable, keepAlive: 10, pingTimeout: 5000 })
     quiet(world.client.publish('t', 'x', { qos: 1 }))
     await world.clock.advance(14_999)
@@ -250,7 +250,7 @@ describe('over several connections', () => {
     world.client.destroy()
   })
 
-  it('A24 Session Present is welcome to a durable client and to nobody else', async () => {
+  it('Session Present is welcome to a durable client and to nobody else', async () => {
     const world = new World({ ...lasting, protocolVersion: 4, reconnect: false })
     world.answer = willing(true)
     const error = failure(world.client.connect())

@@ -96,7 +96,7 @@ describe('protocolVersion 4', () => {
     expect(await error).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'properties.subscriptionIdentifier' })
   })
 
-  it('P12 getters and proxies are read once: no second look finds another value', () => {
+  it('getters and proxies are read once: no second look finds another value', () => {
     let reads = 0
     const sly = {
       protocolVersion: 4,

@@ -10,20 +10,20 @@ const four: ClientOptions = { protocolVersion: 4 }
 const durable: ClientOptions = { protocolVersion: 4, clientId: 'mine', cleanStart: false }
 const flags = (world: World) => world.peers.map((peer) => peer.all('connect')[0]?.cleanStart)
 
-describe('H09 Clean Session over five connections', () => {
+describe('Clean Session over five connections', () => {
   it('true: always 1', async () => {
     const world = await steady(four)
     for (let round = 0; round < 4; round++) await again(world, forgets())
     expect(flags(world)).toEqual([true, true, true, true, true])
   })
 
-  it('A03 false: always 0', async () => {
+  it('false: always 0', async () => {
     const world = await steady(durable)
     for (let round = 0; round < 4; round++) await again(world, round % 2 === 0 ? keeps() : forgets())
     expect(flags(world)).toEqual([false, false, false, false, false])
   })
 
-  it('A16 the generated identifier is the same on all of them', async () => {
+  it('the generated identifier is the same on all of them', async () => {
     const world = await steady(four)
     await again(world, forgets())
     const ids = world.peers.map((peer) => peer.all('connect')[0]?.clientId)
@@ -32,7 +32,7 @@ describe('H09 Clean Session over five connections', () => {
   })
 })
 
-describe('H12 a clean session', () => {
+describe('a clean session', () => {
   it('ends with its connection: what was in flight is settled as failed, and not sent again', async () => {
     const world = await steady(four)
     const errors = ([1, 2] as const).map((qos) => failure(world.client.publish('t', 'x', { qos })))
@@ -61,7 +61,7 @@ describe('H12 a clean session', () => {
     expect(carried(world.peer)).toEqual([expect.stringMatching(/^subscribe a,b #\d+$/)])
   })
 
-  it('A24 Session Present 1 is a protocol error on every connection', async () => {
+  it('Session Present 1 is a protocol error on every connection', async () => {
     const world = await steady(four)
     await lose(world)
     world.answer = keeps()
@@ -71,7 +71,7 @@ describe('H12 a clean session', () => {
 })
 
 describe('a durable session', () => {
-  it('H01 H02 H04 goes on: PUBLISH with DUP, byte for byte, PUBREL in the order of PUBREC', async () => {
+  it('goes on: PUBLISH with DUP, byte for byte, PUBREL in the order of PUBREC', async () => {
     const world = await steady(durable)
     send(world, 1, 'a')
     send(world, 2, 'b', 'c', 'd')
@@ -82,7 +82,7 @@ describe('a durable session', () => {
     expect(publishFrames(peer).map(({ rest }) => rest)).toEqual([first[0]?.rest, first[2]?.rest])
   })
 
-  it('H06 lost: QoS 1 is published anew, QoS 2 rejects, the event accounts for both', async () => {
+  it('lost: QoS 1 is published anew, QoS 2 rejects, the event accounts for both', async () => {
     const world = await steady(durable)
     send(world, 1, 'one')
     const two = failure(world.client.publish('t', 'two', { qos: 2 }))
@@ -93,7 +93,7 @@ describe('a durable session', () => {
     expect(world.seen('sessionlost')).toMatchObject([{ cause: 'absent', republished: [{ qos: 1 }], rejected: [{ qos: 2 }] }])
   })
 
-  it('H14 never expires by itself: 3.1.1 has no Session Expiry Interval', async () => {
+  it('never expires by itself: 3.1.1 has no Session Expiry Interval', async () => {
     const world = await steady(durable)
     send(world, 1, 'one')
     await world.settle()
@@ -116,7 +116,7 @@ describe('a durable session', () => {
     expect(acks(world)).toEqual(['puback 1'])
   })
 
-  it('H10 `disconnect()` leaves it alone', async () => {
+  it('`disconnect()` leaves it alone', async () => {
     const world = await steady(durable)
     const done = world.client.disconnect({ timeout: 10 })
     await world.settle()
@@ -125,7 +125,7 @@ describe('a durable session', () => {
     await done
   })
 
-  it('H07 `resubscribe: "always"` sends plain SUBSCRIBE packets', async () => {
+  it('`resubscribe: "always"` sends plain SUBSCRIBE packets', async () => {
     const world = await steady({ ...durable, resubscribe: 'always' }, willing(false))
     await subscribe(world, 'a', { qos: 1 })
     await again(world, willing(true))
@@ -133,7 +133,7 @@ describe('a durable session', () => {
     expect(world.peer.bytes.slice(-4)).toEqual([0, 1, 0x61, 1])
   })
 
-  it('of an earlier process: identifiers are cleared before QoS 2 uses them, with plain PUBREL (fine print 4)', async () => {
+  it('of an earlier process: identifiers are cleared before QoS 2 uses them, with plain PUBREL', async () => {
     const world = await steady(durable, willing(true))
     const two = quiet(world.client.publish('t', 'two', { qos: 2 }))
     await world.settle()
@@ -142,7 +142,7 @@ describe('a durable session', () => {
   })
 })
 
-describe('identifiers of an earlier process (fine print 4)', () => {
+describe('identifiers of an earlier process', () => {
   it('are cleared before QoS 1 uses them, too: 3.1.1 cannot say that one is in use', async () => {
     const world = await steady(durable, willing(true))
     const one = quiet(world.client.publish('t', 'one', { qos: 1 }))
@@ -155,7 +155,7 @@ describe('identifiers of an earlier process (fine print 4)', () => {
   })
 })
 
-describe('A33 protocolVersion "auto"', () => {
+describe('protocolVersion "auto"', () => {
   /** A server that speaks 3.1.1 only; it says so like a 5.0 server, or in its own way. */
   const old =
     (refusal: 'five' | 'four'): ((world: World) => Answer) =>
@@ -168,7 +168,7 @@ describe('A33 protocolVersion "auto"', () => {
       return undefined
     }
 
-  it.each(['five', 'four'] as const)('A32 refused in the manner of %s: the next attempt is 3.1.1, at once, and stays so', async (manner) => {
+  it.each(['five', 'four'] as const)('refused in the manner of %s: the next attempt is 3.1.1, at once, and stays so', async (manner) => {
     const world = new World({ ...lasting, protocolVersion: 'auto' }, {}, 1, (_index, open) => {
       world.version = world.peers.length === 0 ? 5 : 4
       return open()
@@ -189,7 +189,7 @@ describe('A33 protocolVersion "auto"', () => {
     expect(world.client.negotiated?.protocolVersion).toBe(5)
   })
 
-  it('A32 off by default: the refusal is the end', async () => {
+  it('off by default: the refusal is the end', async () => {
     const world = new World({ ...lasting })
     world.answer = old('four')(world)
     const error = failure(world.client.connect())

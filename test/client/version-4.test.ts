@@ -24,23 +24,23 @@ async function answered(hex: string, options: ClientOptions = {}): Promise<{ wor
 }
 
 describe('CONNECT', () => {
-  it('A01 A04 is level 4, without properties, byte by byte [3.1.1: MQTT-3.1.2-1]', async () => {
+  it('is level 4, without properties, byte by byte [3.1.1: MQTT-3.1.2-1]', async () => {
     const { world } = await answered('20 02 00 00', { clientId: 'me', username: 'ü', password: 'p', keepAlive: 60 })
     const text = world.peer.bytes.map((byte) => byte.toString(16).padStart(2, '0')).join(' ')
     expect(text).toBe('10 15 00 04 4d 51 54 54 04 c2 00 3c 00 02 6d 65 00 02 c3 bc 00 01 70')
   })
 
-  it('A08 A09 has the will in the place of 3.1.1', async () => {
+  it('has the will in the place of 3.1.1', async () => {
     const { world } = await answered('20 02 00 00', { clientId: 'me', will: { topic: 'w', payload: 'gone', qos: 2, retain: true } })
     const { will, cleanStart } = world.peer.last('connect')
     expect([will?.topic, new TextDecoder().decode(will?.payload), will?.qos, will?.retain, cleanStart]).toEqual(['w', 'gone', 2, true, true])
   })
 
-  it('A14 an empty client id needs Clean Session: with cleanStart false it is refused locally [3.1.1: MQTT-3.1.3-7]', () => {
+  it('an empty client id needs Clean Session: with cleanStart false it is refused locally [3.1.1: MQTT-3.1.3-7]', () => {
     expect(() => new World({ ...four, cleanStart: false })).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'clientId' }))
   })
 
-  it('A16 without one it is generated: at most 23 safe characters, unique per client, and told', async () => {
+  it('without one it is generated: at most 23 safe characters, unique per client, and told', async () => {
     const clock = new VirtualClock()
     const platform = virtualPlatform(clock)
     const ids: string[] = []
@@ -58,7 +58,7 @@ describe('CONNECT', () => {
     expect(new Set(ids).size).toBe(20)
   })
 
-  it('A07 a password without user name is refused locally on 3.1.1, sent on 5 [3.1.1: MQTT-3.1.2-22]', async () => {
+  it('a password without user name is refused locally on 3.1.1, sent on 5 [3.1.1: MQTT-3.1.2-22]', async () => {
     expect(() => new World({ ...four, password: 'secret' })).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
     const five = new World({ password: 'secret' })
     quiet(five.client.connect())
@@ -66,7 +66,7 @@ describe('CONNECT', () => {
     expect(five.peer.last('connect').password).toEqual(new TextEncoder().encode('secret'))
   })
 
-  it('A07 the same when `credentials` gives it: that attempt fails, nothing is sent', async () => {
+  it('the same when `credentials` gives it: that attempt fails, nothing is sent', async () => {
     const world = new World({ ...four, credentials: () => ({ password: 'secret' }) })
     const error = failure(world.client.connect())
     await world.settle()
@@ -89,7 +89,7 @@ describe('CONNACK', () => {
     [3, 0x88],
     [4, 0x86],
     [5, 0x87],
-  ])('A21 return code %d rejects as 5.0 would call it, the socket is closed, there is no `connect`', async (code, reasonCode) => {
+  ])('return code %d rejects as 5.0 would call it, the socket is closed, there is no `connect`', async (code, reasonCode) => {
     const { world, outcome } = await answered(`20 02 00 0${code}`)
     expect(outcome).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode, outcome: 'refused', fault: 'remote' })
     expect(world.peer.received).toHaveLength(1)
@@ -97,19 +97,19 @@ describe('CONNACK', () => {
     expect(world.client.state).toBe('closed')
   })
 
-  it.each(['20 02 00 06', '20 02 00 ff', '20 02 02 00', '20 03 00 00 00', '20 02 01 05'])('A22 A23 A25 %s is no CONNACK: close', async (hex) => {
+  it.each(['20 02 00 06', '20 02 00 ff', '20 02 02 00', '20 03 00 00 00', '20 02 01 05'])('%s is no CONNACK: close', async (hex) => {
     const { world, outcome } = await answered(hex)
     expect(['ERR_MALFORMED_PACKET', 'ERR_PROTOCOL_ERROR']).toContain((outcome as { code: string }).code)
     expect(world.peer.all('disconnect')).toEqual([])
     expect(world.client.state).toBe('closed')
   })
 
-  it('A24 Session Present 1 after Clean Session 1: close', async () => {
+  it('Session Present 1 after Clean Session 1: close', async () => {
     expect((await answered('20 02 01 00')).outcome).toMatchObject({ code: 'ERR_PROTOCOL_ERROR' })
     expect((await answered('20 02 01 00', { clientId: 'me', cleanStart: false })).outcome).toBeUndefined()
   })
 
-  it('A20 `negotiated` says what 3.1.1 has', async () => {
+  it('`negotiated` says what 3.1.1 has', async () => {
     const world = await connected({ ...four, keepAlive: 20 })
     expect(world.client.negotiated).toMatchObject({
       protocolVersion: 4,
@@ -125,7 +125,7 @@ describe('CONNACK', () => {
 })
 
 describe('publishing', () => {
-  it('D04 D09 QoS 0, 1 and 2 without properties, acknowledgements of two bytes', async () => {
+  it('QoS 0, 1 and 2 without properties, acknowledgements of two bytes', async () => {
     const world = await connected(four)
     const promises = ([0, 1, 2] as const).map((qos) => quiet(world.client.publish('t', 'x', { qos, retain: qos === 0 })))
     await world.settle()
@@ -160,7 +160,7 @@ describe('publishing', () => {
     await expect(promise).resolves.toBeDefined()
   })
 
-  it('D17 PUBREC for an unknown identifier: a plain PUBREL', async () => {
+  it('PUBREC for an unknown identifier: a plain PUBREL', async () => {
     const world = await connected(four)
     const at = world.peer.bytes.length
     await world.sendBytes('50 02 00 09')
@@ -168,7 +168,7 @@ describe('publishing', () => {
     expect(world.client.state).toBe('connected')
   })
 
-  it('D16 D19 PUBACK and PUBCOMP for nobody are ignored; the link is usable', async () => {
+  it('PUBACK and PUBCOMP for nobody are ignored; the link is usable', async () => {
     const world = await connected({ ...four, stats: true })
     await world.sendBytes('40 02 00 09', '70 02 00 09')
     expect(world.client.stats().unsolicitedAcks).toBe(2)
@@ -177,7 +177,7 @@ describe('publishing', () => {
 })
 
 describe('receiving', () => {
-  it('C01 C20 SUBSCRIBE has the QoS and nothing else in its option byte; an UNSUBACK has no codes', async () => {
+  it('SUBSCRIBE has the QoS and nothing else in its option byte; an UNSUBACK has no codes', async () => {
     const world = await connected(four)
     const subscribing = quiet(world.client.subscribe(['a', 'b'], { qos: 1 }))
     await world.settle()
@@ -193,7 +193,7 @@ describe('receiving', () => {
     ])
   })
 
-  it('C04 a refused filter (0x80)', async () => {
+  it('a refused filter (0x80)', async () => {
     const world = await connected(four)
     const subscribing = quiet(world.client.subscribe(['a', 'b']))
     await world.settle()
@@ -201,7 +201,7 @@ describe('receiving', () => {
     expect((await subscribing).granted).toMatchObject([{ reasonCode: 0x80, error: { code: 'ERR_SUBSCRIBE_REFUSED' } }, { reasonCode: 0 }])
   })
 
-  it('C06 a SUBACK with fewer codes than filters: close', async () => {
+  it('a SUBACK with fewer codes than filters: close', async () => {
     const world = await connected(four)
     const error = failure(world.client.subscribe(['a', 'b']))
     await world.settle()
@@ -223,7 +223,7 @@ describe('receiving', () => {
     expect(world.peer.all('subscribe')).toEqual([])
   })
 
-  it('a shared subscription is a filter like any other: the server decides (C12)', async () => {
+  it('a shared subscription is a filter like any other: the server decides', async () => {
     const world = await agreed(four, (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet)))
     const shared = await subscribe(world, '$share/g/a', { qos: 1 })
     expect(shared.granted).toMatchObject([{ filter: '$share/g/a', qos: 1, reasonCode: 1 }])
@@ -237,7 +237,7 @@ describe('receiving', () => {
     expect(world.peer.last('unsubscribe').filters).toEqual(['$share/g/a'])
   })
 
-  it('a shared subscription that the server refuses rejects with its answer (C12)', async () => {
+  it('a shared subscription that the server refuses rejects with its answer', async () => {
     const world = await connected(four, (packet) =>
       packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x80], properties: {} } : agreeable(packet),
     )
@@ -246,7 +246,7 @@ describe('receiving', () => {
     expect(await error).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x80, outcome: 'refused' })
   })
 
-  it('E30 it cannot say no: a refused message is acknowledged plainly, with two bytes', async () => {
+  it('it cannot say no: a refused message is acknowledged plainly, with two bytes', async () => {
     const world = await agreed(four)
     const subscription = await subscribe(world, 't', { qos: 2, ack: 'manual' })
     await world.send(publish('t', 'one', 1), publish('t', 'two', 2, { qos: 2 }))
@@ -258,7 +258,7 @@ describe('receiving', () => {
     expect(world.peer.bytes.slice(at + 8)).toEqual([0x70, 2, 0, 2])
   })
 
-  it('E10 QoS 1 in hand and sent again on the same connection: accepted only with DUP, acknowledged once', async () => {
+  it('QoS 1 in hand and sent again on the same connection: accepted only with DUP, acknowledged once', async () => {
     const world = await agreed(four)
     const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual' })
     await world.send(publish('t', 'one', 1), publish('t', 'one', 1, { dup: true }))
@@ -271,7 +271,7 @@ describe('receiving', () => {
     expect(world.peer.all('disconnect')).toEqual([])
   })
 
-  it('E14 QoS 0 with DUP 1 is tolerated', async () => {
+  it('QoS 0 with DUP 1 is tolerated', async () => {
     const world = await agreed(four)
     const subscription = await subscribe(world, 't')
     await world.sendBytes('38 04 00 01 74 78')
@@ -279,7 +279,7 @@ describe('receiving', () => {
     expect(world.client.state).toBe('connected')
   })
 
-  it('E06 PUBREL for an unknown identifier: a plain PUBCOMP', async () => {
+  it('PUBREL for an unknown identifier: a plain PUBCOMP', async () => {
     const world = await connected(four)
     const at = world.peer.bytes.length
     await world.sendBytes('62 02 00 07')
@@ -288,7 +288,7 @@ describe('receiving', () => {
 })
 
 describe('the end', () => {
-  it('M01 DISCONNECT is two bytes; what 5.0 could say with it is left out', async () => {
+  it('DISCONNECT is two bytes; what 5.0 could say with it is left out', async () => {
     const world = await connected(four)
     const done = world.client.disconnect({ timeout: 100 })
     await world.settle()
@@ -297,7 +297,7 @@ describe('the end', () => {
     await done
   })
 
-  it.each(['e0 00', 'e0 01 00'])('M06 DISCONNECT from the server (%s) is a protocol error: close, and no `serverdisconnect`', async (hex) => {
+  it.each(['e0 00', 'e0 01 00'])('DISCONNECT from the server (%s) is a protocol error: close, and no `serverdisconnect`', async (hex) => {
     const world = await connected(four)
     await world.sendBytes(hex)
     expect(world.seen('disconnect')).toMatchObject([{ cause: { fault: 'remote' } }])
@@ -306,13 +306,13 @@ describe('the end', () => {
     expect(world.client.state).toBe('closed')
   })
 
-  it('M17 AUTH from the server: close', async () => {
+  it('AUTH from the server: close', async () => {
     const world = await connected(four)
     await world.sendBytes('f0 00')
     expect(world.client.state).toBe('closed')
   })
 
-  it('A30 a protocol error of the server (a second CONNACK) ends the stream without DISCONNECT, so that the will is published', async () => {
+  it('a protocol error of the server (a second CONNACK) ends the stream without DISCONNECT, so that the will is published', async () => {
     const world = await connected({ ...four, will: { topic: 'w' } }, agreeable)
     await world.sendBytes('20 02 00 00')
     expect(world.peer.all('disconnect')).toEqual([])

@@ -33,8 +33,8 @@ function sleeper(options: ClientOptions = {}): { rig: Rig; wake: () => Promise<v
 /** From now on the peer says nothing, and does not end either. */
 const silence: Answer = () => undefined
 
-describe('fault 28 fault 57 a wake-up while connected', () => {
-  it('pain 10 pain 11 PINGREQ at once; an answer, and nothing else happens', async () => {
+describe('a wake-up while connected', () => {
+  it('PINGREQ at once; an answer, and nothing else happens', async () => {
     const { rig, wake } = sleeper()
     await rig.up()
     await rig.advance(5000)
@@ -46,7 +46,7 @@ describe('fault 28 fault 57 a wake-up while connected', () => {
     await rig.finish()
   })
 
-  it('pain 11 any byte within 1.5 s is life', async () => {
+  it('any byte within 1.5 s is life', async () => {
     const { rig, wake } = sleeper()
     await rig.up()
     rig.peer.answer = silence
@@ -59,7 +59,7 @@ describe('fault 28 fault 57 a wake-up while connected', () => {
     await rig.finish()
   })
 
-  it('pain 10 pain 11 nothing for 1.5 s: given up, and dialled again without back-off', async () => {
+  it('nothing for 1.5 s: given up, and dialled again without back-off', async () => {
     const { rig, wake } = sleeper()
     await rig.up()
     rig.peer.answer = silence
@@ -76,7 +76,7 @@ describe('fault 28 fault 57 a wake-up while connected', () => {
     await rig.finish()
   })
 
-  it('fault 28 a reset that the probe provokes: without back-off too', async () => {
+  it('a reset that the probe provokes: without back-off too', async () => {
     const { rig, wake } = sleeper()
     await rig.up()
     rig.peer.answer = silence
@@ -88,7 +88,7 @@ describe('fault 28 fault 57 a wake-up while connected', () => {
     await rig.finish()
   })
 
-  it('fault 30 the link ends right after it answered: without back-off too, and a second time with it', async () => {
+  it('the link ends right after it answered: without back-off too, and a second time with it', async () => {
     const { rig, wake } = sleeper()
     await rig.up()
     await rig.advance(5000)
@@ -103,7 +103,7 @@ describe('fault 28 fault 57 a wake-up while connected', () => {
     await rig.finish()
   })
 
-  it('fault 30 the link ends long after it answered: with back-off', async () => {
+  it('the link ends long after it answered: with back-off', async () => {
     const { rig, wake } = sleeper()
     await rig.up()
     await wake()
@@ -115,7 +115,7 @@ describe('fault 28 fault 57 a wake-up while connected', () => {
     await rig.finish()
   })
 
-  it('T23 many wake-ups in a row: one probe after the other, never a second connection', async () => {
+  it('many wake-ups in a row: one probe after the other, never a second connection', async () => {
     const { rig, wake } = sleeper()
     await rig.up()
     for (let index = 0; index < 50; index++) await wake()
@@ -124,7 +124,7 @@ describe('fault 28 fault 57 a wake-up while connected', () => {
     await rig.finish()
   })
 
-  it('fault 5 QoS 1 in flight over a stale link is completed on the next', async () => {
+  it('QoS 1 in flight over a stale link is completed on the next', async () => {
     const { rig, wake } = sleeper()
     await rig.up()
     rig.peer.answer = silence
@@ -139,7 +139,7 @@ describe('fault 28 fault 57 a wake-up while connected', () => {
 })
 
 describe('a wake-up while there is no connection', () => {
-  it('fault 57 pain 11 dials now', async () => {
+  it('dials now', async () => {
     const { rig, wake } = sleeper()
     await rig.up()
     rig.behave = (_host, dial) => (dial < 6 ? down : agreeable)
@@ -153,7 +153,7 @@ describe('a wake-up while there is no connection', () => {
     await rig.finish()
   })
 
-  it('T23 not more than once a second, however often', async () => {
+  it('not more than once a second, however often', async () => {
     const { rig, wake } = sleeper()
     await rig.up()
     rig.behave = () => down
@@ -191,7 +191,7 @@ describe('a wake-up while there is no connection', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('A42 who was refused at first listens no more either', async () => {
+  it('who was refused at first listens no more either', async () => {
     const { rig, listeners } = sleeper()
     rig.behave = () => down
     await Promise.all([rig.client.connect().catch(() => undefined), rig.settle()])
@@ -200,7 +200,7 @@ describe('a wake-up while there is no connection', () => {
 })
 
 describe('sleep that nobody tells of', () => {
-  it('fault 26 the clock jumps an hour, the server is there: one ping, no reconnect', async () => {
+  it('the clock jumps an hour, the server is there: one ping, no reconnect', async () => {
     const rig = await new Rig().up()
     await rig.advance(10_000)
     const pings = rig.peer.all('pingreq').length
@@ -213,7 +213,7 @@ describe('sleep that nobody tells of', () => {
     await rig.finish()
   })
 
-  it('fault 26 fault 28 pain 11 the clock jumps, the socket is stale: probed, given up in 1.5 s, one reconnect without back-off', async () => {
+  it('the clock jumps, the socket is stale: probed, given up in 1.5 s, one reconnect without back-off', async () => {
     const rig = await new Rig({ clientId: 'c', cleanStart: false }).up()
     rig.behave = () => welcoming({}, true)
     rig.peer.answer = silence
@@ -229,7 +229,7 @@ describe('sleep that nobody tells of', () => {
     await rig.finish()
   })
 
-  it('fault 28 H14 the session that ran out during the night is known to be lost', async () => {
+  it('the session that ran out during the night is known to be lost', async () => {
     const rig = await new Rig({ clientId: 'c', cleanStart: false, sessionExpiryInterval: 60 }).up()
     rig.behave = () => down
     await rig.cut()
@@ -239,7 +239,7 @@ describe('sleep that nobody tells of', () => {
     await rig.finish()
   })
 
-  it('fault 26 in the middle of the back-off: one attempt, no storm', async () => {
+  it('in the middle of the back-off: one attempt, no storm', async () => {
     const rig = await new Rig().up()
     rig.behave = () => down
     await rig.cut()
@@ -251,7 +251,7 @@ describe('sleep that nobody tells of', () => {
     await rig.finish()
   })
 
-  it('fault 31 the program blocked for 30 s and the server dropped us: one reconnect, session resumed', async () => {
+  it('the program blocked for 30 s and the server dropped us: one reconnect, session resumed', async () => {
     const rig = await new Rig({ clientId: 'c', cleanStart: false, keepAlive: 10 }).up()
     rig.behave = () => welcoming({}, true)
     const publishing = rig.client.publish('t', 'x', { qos: 1 })
@@ -265,7 +265,7 @@ describe('sleep that nobody tells of', () => {
     await rig.finish()
   })
 
-  it('fault 59 timers two seconds late: no false alarm', async () => {
+  it('timers two seconds late: no false alarm', async () => {
     const rig = await new Rig({ keepAlive: 10, pingTimeout: 5000 }).up()
     for (let round = 0; round < 40; round++) {
       await rig.advance(3000)
@@ -277,7 +277,7 @@ describe('sleep that nobody tells of', () => {
     await rig.finish()
   })
 
-  it('fault 31 pain 12 blocked for longer than everything, with a server that kept us: it is asked before it is given up', async () => {
+  it('blocked for longer than everything, with a server that kept us: it is asked before it is given up', async () => {
     const rig = await new Rig({ keepAlive: 10, pingTimeout: 5000 }).up()
     for (let round = 0; round < 10; round++) {
       await rig.advance(4000)

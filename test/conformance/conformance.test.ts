@@ -134,7 +134,7 @@ describe('the table of statements', () => {
 describe('a title', () => {
   it.each([
     ['[MQTT-3.1.2-1] x', ['MQTT-3.1.2-1']],
-    ['x (O18, MQTT-6.0.0-1)', ['MQTT-6.0.0-1']],
+    ['x (MQTT-6.0.0-1)', ['MQTT-6.0.0-1']],
     ['a [MQTT-4.9.0-1] [MQTT-4.9.0-2] b [MQTT-4.9.0-1]', ['MQTT-4.9.0-1', 'MQTT-4.9.0-2']],
     ['of the older standard [3.1.1: MQTT-3.1.2-1]', []],
     ['MQTT 5.0', []],

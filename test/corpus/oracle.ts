@@ -112,7 +112,7 @@ class Model {
         this.cause = meaning.code
         return
       case 'pingresp':
-        // Also unasked (B12).
+        // Also unasked.
         return
     }
   }
@@ -177,7 +177,7 @@ class Model {
   }
 
   #handleAgain(taken: Taken, qos: 1 | 2, id: number, dup: boolean): void {
-    // 3.1.1 lets a server send a message again on the same connection (E10).
+    // 3.1.1 lets a server send a message again on the same connection.
     if (this.#version === 4 && dup && qos === 1 && taken === 'in hand at QoS 1') return
     if (qos === 1 || taken === 'in hand at QoS 1') return this.#break('packet identifier in use')
     if (taken === 'awaiting PUBREL') this.#say('pubrec', id)

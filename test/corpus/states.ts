@@ -9,7 +9,7 @@ import { ids, method } from './case.js'
 /** What the client announces in each state. */
 export const limits = { receiveMaximum: 4, topicAliasMaximum: 3, maximumPacketSize: 120_000 } as const
 
-/** Most user properties, and Subscription Identifiers, of a packet (T10), and rounds of an authentication (T26). */
+/** Most user properties, and Subscription Identifiers, of a packet, and rounds of an authentication. */
 export const counts = { pairs: 128, identifiers: 64, rounds: 16 } as const
 
 export type StateName =

@@ -22,10 +22,10 @@ async function play(url: string): Promise<void> {
 }
 
 describe('npm run fleet', () => {
-  it('Q03 each job is done, and twice only what the killed worker had in hand', () => play(''))
+  it('each job is done, and twice only what the killed worker had in hand', () => play(''))
 
   withMosquitto(['TCP'], () => {
-    it('Q03 the same with mosquitto, which loses what belonged to a session that ended', async () => {
+    it('the same with mosquitto, which loses what belonged to a session that ended', async () => {
       const broker = await startMosquitto()
       try {
         await play(broker.urls.TCP as string)

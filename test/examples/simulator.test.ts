@@ -159,7 +159,7 @@ describe('a fault', () => {
   })
 
   it.each(names.flatMap((name) => [1, 2].map((qos) => [name, qos as 1 | 2] as const)))(
-    'pain 7 %s at QoS %i: everybody comes back, nothing acknowledged is lost, nothing comes twice at QoS 2',
+    '%s at QoS %i: everybody comes back, nothing acknowledged is lost, nothing comes twice at QoS 2',
     async (name, qos) => {
       const made = await started({ devices: 10, rate: 10, qos, payload: qos === 1 ? 'json' : 'binary' }, '20 ms')
       const { clock, fleet, faults } = made

@@ -158,7 +158,7 @@ describe('examples/small/prometheus.js', () => {
 })
 
 describe('examples/small/disconnect-reason.js', () => {
-  it('M02: says goodbye with a reason, and with its will', async () => {
+  it('says goodbye with a reason, and with its will', async () => {
     const goodbyes: DisconnectPacket[] = []
     const { broker, url, stop } = await startMemoryBroker({
       intercept: (direction, packet) => {

@@ -1,5 +1,5 @@
 /**
- * The example of tokens that run out, as a process of its own, with a token server and brokers that take only the newest token (pain 4).
+ * The example of tokens that run out, as a process of its own, with a token server and brokers that take only the newest token.
  */
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -76,7 +76,7 @@ describe('examples/small/token-rotation.js', () => {
     return output
   }
 
-  it('A13 pain 4: connects anew with another token in time, and with another one after a loss', async () => {
+  it('connects anew with another token in time, and with another one after a loss', async () => {
     const broker = await startAedes({
       authenticate: (_client, username, password, done) => {
         if (username !== 'token-rotation' || tokens.accepts(String(password))) done(null, true)
@@ -107,7 +107,7 @@ describe('examples/small/token-rotation.js', () => {
     }
   })
 
-  it('A13 pain 4: with enhanced authentication the connection stays, and only the token changes', async () => {
+  it('with enhanced authentication the connection stays, and only the token changes', async () => {
     const exchanges: boolean[] = []
     const bearer = {
       start(data: Uint8Array | undefined, { reauthentication }: { readonly reauthentication: boolean }) {

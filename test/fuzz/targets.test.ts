@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 describe('inputs at random', () => {
   test(
-    "any server's or client's session, changed here and there, decodes or raises a WireError, the same for any chunking (N26 N27 N34)",
+    "any server's or client's session, changed here and there, decodes or raises a WireError, the same for any chunking",
     () => feed(built, 'wire', wireInputs, 3000),
     60_000,
   )

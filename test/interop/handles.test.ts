@@ -1,4 +1,4 @@
-/** What is left of clients that came and went: nothing (A42, M22, pain 21, pain 23). */
+/** What is left of clients that came and went: nothing. */
 import { expect, it } from 'vitest'
 import { Client, type EndpointOptions } from '../../src/client/node.js'
 import { issue, selfSigned } from '../transport/certificates.js'
@@ -36,7 +36,7 @@ async function lives(endpoint: EndpointOptions, index: number): Promise<void> {
 }
 
 function cycles(name: string, start: () => Promise<Broker>, transport: TransportName, tls: EndpointOptions['tls'] = undefined): void {
-  it(`A42 M22 M23 pain 21: 100 quick lives on ${name} over ${transport} leave no socket and no timer`, async () => {
+  it(`100 quick lives on ${name} over ${transport} leave no socket and no timer`, async () => {
     const broker = await start()
     try {
       const endpoint = { url: broker.urls[transport] ?? '', tls }

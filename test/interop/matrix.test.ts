@@ -30,7 +30,7 @@ describe('MATRIX.md', () => {
 
 describe('a matrix', () => {
   const listed = [
-    { name: 'a', title: 'D01 pain 7: what a | b is' },
+    { name: 'a', title: 'MQTT-3.1.0-1: what a | b is' },
     { name: 'b', title: 'what b is' },
   ]
   const cell = (given: Partial<Cell>): Cell => ({

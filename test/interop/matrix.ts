@@ -70,9 +70,9 @@ function cell(results: readonly Result[], notes: Notes): string {
   return [...parts].map(([text, transports]) => `${text} (${transports.sort().join(', ')})`).join('; ')
 }
 
-/** A title without the ids that it begins with. */
+/** A title without the statements that it begins with. */
 function shown(title: string): string {
-  return title.replace(/^(?:(?:[A-T]\d\d|pains? \d+|faults? \d+|MQTT-[\d.-]+)[ ,]*)+: /, '')
+  return title.replace(/^(?:MQTT-[\d.-]+[ ,]*)+: /, '')
 }
 
 function escaped(text: string): string {

@@ -1,4 +1,4 @@
-/** Resets at random bytes between client and mosquitto: nothing is lost, and nothing comes twice at QoS 2 (pain 7, I1, I2). */
+/** Resets at random bytes between client and mosquitto: nothing is lost, and nothing comes twice at QoS 2. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { withMosquitto } from './brokers.js'
 import { type ResetsPlan, runResets, type Tally } from './resets.js'
@@ -18,7 +18,7 @@ withMosquitto(['TCP'], () => {
   })
 
   const run = (subscriber: ResetsPlan['subscriber'], seed: number): void => {
-    it(`pain 7: ${messages} messages at QoS 1 and 2 arrive although the proxy resets at random bytes, subscriber ${subscriber}, seed ${seed}`, async () => {
+    it(`${messages} messages at QoS 1 and 2 arrive although the proxy resets at random bytes, subscriber ${subscriber}, seed ${seed}`, async () => {
       if (broker === undefined) throw new Error('the broker did not start')
       const result = await runResets(broker, { messages, seed, meanBytes: 800, subscriber, deadline: 18_000 })
       expect(result.resets).toBeGreaterThan(30)

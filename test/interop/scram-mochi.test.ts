@@ -85,7 +85,7 @@ if (built.missing !== undefined) {
       for (const broker of brokers.splice(0)) broker.stop()
     })
 
-    it.each(Object.entries(users))('M14 %j logs in, and works', async (username, password) => {
+    it.each(Object.entries(users))('%j logs in, and works', async (username, password) => {
       const client = await mochi().connect(username, password)
       const subscription = await within(client.subscribe('a', { qos: 1 }), 'subscribing')
       await within(client.publish('a', 'hello', { qos: 1 }), 'publishing')
@@ -113,7 +113,7 @@ if (built.missing !== undefined) {
       expect(error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x87 })
     })
 
-    it('T26 another method is refused with 0x8C', async () => {
+    it('another method is refused with 0x8C', async () => {
       const error = await mochi().refuses({ auth: { method: 'NONE', start: () => 'x', continue: () => 'x' } })
       expect(error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x8c })
     })
@@ -121,7 +121,7 @@ if (built.missing !== undefined) {
     it.each([
       ['a server that asks for too few rounds', '-iterations=4095'],
       ['a server that does not know the password', '-lie'],
-    ])('M15 T26 %s: ERR_AUTH_FAILED', async (_what, option) => {
+    ])('%s: ERR_AUTH_FAILED', async (_what, option) => {
       const error = await mochi(option).refuses({ auth: scramSha256({ username: 'user', password: 'pencil' }) })
       expect(error).toMatchObject({ code: 'ERR_AUTH_FAILED', fault: 'remote' })
     })

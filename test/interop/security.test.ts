@@ -42,13 +42,13 @@ function running(start: () => Promise<Broker>): (transport: TransportName) => st
 /** The login tests; `urlOf` gives the broker's URL. */
 function logins(urlOf: (transport: TransportName) => string, reasonCode: number): void {
   for (const transport of ['TCP', 'WebSocket'] as const) {
-    it(`A04 O22: user name and password as options, in the URL, and from credentials(), over ${transport}`, async () => {
+    it(`user name and password as options, in the URL, and from credentials(), over ${transport}`, async () => {
       const url = urlOf(transport)
       await connects({ url }, { username: 'jörg', password: canary })
       await connects({ url: url.replace('//', `//${encodeURIComponent('jörg')}:${encodeURIComponent(canary)}@`) })
       await connects({ url }, { credentials: async () => ({ username: 'jörg', password: new TextEncoder().encode(canary) }) })
     })
-    it(`A21 T17: a wrong password is ERR_CONNECT_REFUSED with 0x${reasonCode.toString(16)}, and shows nowhere, over ${transport}`, async () => {
+    it(`a wrong password is ERR_CONNECT_REFUSED with 0x${reasonCode.toString(16)}, and shows nowhere, over ${transport}`, async () => {
       const url = urlOf(transport)
       const attempts = [
         refused({ url }, { username: 'jörg', password: `${canary}!` }),
@@ -91,7 +91,7 @@ function mosquittoTests(): void {
     const tls = { authority, server }
     const urlOf = running(() => startMosquitto({ tls }))
     for (const transport of secure) {
-      it(`O01 O05: the authority is trusted: connects by name and by address, over ${transport}`, async () => {
+      it(`the authority is trusted: connects by name and by address, over ${transport}`, async () => {
         await connects({ url: urlOf(transport), tls: { ca: authority.cert } })
         await connects({
           url: urlOf(transport).replace('localhost', '127.0.0.1'),
@@ -99,18 +99,18 @@ function mosquittoTests(): void {
         })
       })
     }
-    it('O03: a CA that is no certificate is ERR_INVALID_OPTION', async () => {
+    it('a CA that is no certificate is ERR_INVALID_OPTION', async () => {
       const error = await refused({ url: urlOf('TLS'), tls: { ca: 'nonsense' } })
       expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', fault: 'local', outcome: 'not-sent' })
     })
-    it('O08: TLS to a plain port, and plain to a TLS port, fail before the connect deadline', async () => {
+    it('TLS to a plain port, and plain to a TLS port, fail before the connect deadline', async () => {
       const { port } = new URL(urlOf('TCP'))
       const options = { connectTimeout: 60_000 }
       const codes = ['ERR_TLS', 'ERR_CONNECT_FAILED']
       expect(codes).toContain((await refused({ url: `mqtts://localhost:${port}` }, options)).code)
       expect(codes).toContain((await refused({ url: `mqtt://localhost:${new URL(urlOf('TLS')).port}` }, options)).code)
     })
-    it('T18 O11: without the authority it works only with a stated reason', async () => {
+    it('without the authority it works only with a stated reason', async () => {
       const warnings: Error[] = []
       const note = (warning: Error): void => void warnings.push(warning)
       process.on('warning', note)
@@ -121,10 +121,10 @@ function mosquittoTests(): void {
   })
 
   const rejected: Record<string, { readonly settings: MosquittoSettings; readonly tls: TlsOptions }> = {
-    'O07: a CA that did not sign it': { settings: { tls: { authority, server } }, tls: { ca: stranger.cert } },
-    'O07: the platform’s authorities only': { settings: { tls: { authority, server } }, tls: {} },
-    'O06: another name': { settings: { tls: { authority, server: issue(authority, { names: 'DNS:elsewhere.test' }) } }, tls: { ca: authority.cert } },
-    'O07: an expired certificate': { settings: { tls: { authority, server: issue(authority, { days: -1 }) } }, tls: { ca: authority.cert } },
+    'a CA that did not sign it': { settings: { tls: { authority, server } }, tls: { ca: stranger.cert } },
+    'the platform’s authorities only': { settings: { tls: { authority, server } }, tls: {} },
+    'another name': { settings: { tls: { authority, server: issue(authority, { names: 'DNS:elsewhere.test' }) } }, tls: { ca: authority.cert } },
+    'an expired certificate': { settings: { tls: { authority, server: issue(authority, { days: -1 }) } }, tls: { ca: authority.cert } },
   }
   for (const [title, { settings, tls }] of Object.entries(rejected)) {
     it(`${title}: ERR_TLS, and nothing is sent`, async () => {
@@ -147,7 +147,7 @@ function mosquittoTests(): void {
     const urlOf = running(() => startMosquitto({ tls }))
     const withIdentity = ({ cert, key }: Identity): TlsOptions => ({ ca: authority.cert, cert, key })
     for (const transport of secure) {
-      it(`O13: one of the authority is taken; none, and a stranger's, are ERR_TLS, over ${transport}`, async () => {
+      it(`one of the authority is taken; none, and a stranger's, are ERR_TLS, over ${transport}`, async () => {
         await connects({ url: urlOf(transport), tls: withIdentity(client) })
         for (const offered of [{ ca: authority.cert }, withIdentity(stranger)]) {
           const error = await refused({ url: urlOf(transport), tls: offered })

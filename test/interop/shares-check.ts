@@ -10,7 +10,7 @@ import { withoutBroker } from './target.js'
 export async function checkShares(name: SiteName): Promise<void> {
   const made = await site(name)
   if ('missing' in made) return withoutBroker(made.name, made.missing)
-  describe(`Q03 a member that leaves its group, on ${name}`, () => {
+  describe(`a member that leaves its group, on ${name}`, () => {
     let broker: Broker
     beforeAll(async () => {
       broker = await made.start('roomy')

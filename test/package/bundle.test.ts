@@ -39,7 +39,7 @@ afterAll(removeProjects)
 describe("import { connect } from 'mqwire' in a browser bundle", () => {
   const code = "import { connect } from 'mqwire'\nglobalThis.connect = connect\n"
 
-  it('pain 13 builds without a warning, from our modules alone', async () => {
+  it('builds without a warning, from our modules alone', async () => {
     const { warnings, metafile } = await bundle(code)
     expect(warnings).toEqual([])
     expect(modules(metafile)).toContain('client/browser.js')
@@ -47,7 +47,7 @@ describe("import { connect } from 'mqwire' in a browser bundle", () => {
     expect(others).toEqual([])
   })
 
-  it('pain 13 refers to nothing of Node', async () => {
+  it('refers to nothing of Node', async () => {
     const { text } = await bundle(code, { define: { ...marks } })
     expect(marked(text)).toEqual([])
   })
@@ -85,7 +85,7 @@ describe('every other entry for browsers', () => {
 
   it('is looked at', () => expect(others).toEqual(expect.arrayContaining(['mqwire/wire', 'mqwire/auth', 'mqwire/wasm', 'mqwire/testing'])))
 
-  it.each(others)('pain 13 %s builds without a warning, from our modules alone, and refers to nothing of Node', async (entry) => {
+  it.each(others)('%s builds without a warning, from our modules alone, and refers to nothing of Node', async (entry) => {
     const { warnings, metafile, text } = await bundle(`export * from '${entry}'`, { define: { ...marks }, external: peers })
     expect(warnings).toEqual([])
     expect(modules(metafile).length).toBeGreaterThan(0)

@@ -89,7 +89,7 @@ describe('each entry', () => {
     expect(await node(['--unhandled-rejections=strict', 'effects.mjs', entry], folder, 10_000)).toEqual({ code: 0, output: '' })
   })
 
-  it.each(entries)('pain 15 %s can be required from CommonJS', async (entry) => {
+  it.each(entries)('%s can be required from CommonJS', async (entry) => {
     const { code, output } = await node(['--disable-warning=ExperimentalWarning', 'required.cjs', entry], folder, 10_000)
     expect({ code, output }).toEqual({ code: 0, output: '' })
   })

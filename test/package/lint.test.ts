@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(removeProjects)
 
 describe('publint', () => {
-  it('pain 15 finds nothing to warn of, nothing to suggest', async () => {
+  it('finds nothing to warn of, nothing to suggest', async () => {
     const { messages } = await publint({ pack: { tarball }, level: 'suggestion', strict: true })
     expect(messages).toEqual([])
   })

@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(removeProjects)
 
 describe('in Node', () => {
-  it.each(Object.keys(programs))('pain 15 %s talks over TCP and WebSocket at each QoS, and the process ends', async (name) => {
+  it.each(Object.keys(programs))('%s talks over TCP and WebSocket at each QoS, and the process ends', async (name) => {
     const folder = await project(programs)
     const flags = ['--unhandled-rejections=strict', '--disable-warning=ExperimentalWarning']
     expect(await node([...flags, name, ...urls], folder, 15_000)).toEqual({ code: 0, output: `${wellDone}\n${wellDone}` })
@@ -82,11 +82,11 @@ describe('in a page', () => {
     it.each([
       ['esbuild', withEsbuild],
       ['Vite', withVite],
-    ])('pains 13 and 15 bundled by %s: no warning, nothing of Node, and it talks at each QoS', async (_, bundle) => {
+    ])('bundled by %s: no warning, nothing of Node, and it talks at each QoS', async (_, bundle) => {
       expect(await bundled(bundle, openPage, urls[1])).toEqual(flawless(wellDone))
     })
 
-    it('pains 13 and 15 as plain module scripts with an import map', async () => {
+    it('as plain module scripts with an import map', async () => {
       expect(await plain(openPage)).toEqual({ outcome: wellDone, console: [] })
     })
 

@@ -1,4 +1,4 @@
-/** A dashboard that outlives its broker: `for await` goes on where it was (pain 18). */
+/** A dashboard that outlives its broker: `for await` goes on where it was. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { Client } from '../../src/client/node.js'
 import { startAedes, withMosquitto } from '../interop/brokers.js'
@@ -53,7 +53,7 @@ async function run(broker: Mortal, sensorUrl: string): Promise<void> {
   }
 }
 
-const title = 'pain 18: a dashboard starts before its broker, shows every state, and goes on after each restart'
+const title = 'a dashboard starts before its broker, shows every state, and goes on after each restart'
 
 describe('aedes over WebSocket', () => {
   it(title, async () => {

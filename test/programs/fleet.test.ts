@@ -1,4 +1,4 @@
-/** A thousand devices in one process, some of them unknown to the broker: they fail, alone and with the reason (pain 5, pain 6). */
+/** A thousand devices in one process, some of them unknown to the broker: they fail, alone and with the reason. */
 import { beforeAll, expect, it } from 'vitest'
 import { Client } from '../../src/client/node.js'
 import { withMosquitto } from '../interop/brokers.js'
@@ -15,7 +15,7 @@ const known = devices - devices / unknown
 beforeAll(requireDist)
 
 withMosquitto(['TCP'], () => {
-  it(`pain 5, pain 6: ${known} of ${devices} devices publish, the others are told why they cannot, and the process ends`, async () => {
+  it(`${known} of ${devices} devices publish, the others are told why they cannot, and the process ends`, async () => {
     const broker = await Restartable.start({ passwords: { device: 'secret' } })
     const observer = new Client(broker.url, { username: 'device', password: 'secret', receiveMaximum: 65_535 })
     const seen = new Map<string, string>()

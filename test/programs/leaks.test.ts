@@ -1,4 +1,4 @@
-/** What a thousand lost connections leave behind, and what keeps a process alive after `disconnect({ timeout: 0 })`: nothing (pain 21, pain 23). */
+/** What a thousand lost connections leave behind, and what keeps a process alive after `disconnect({ timeout: 0 })`: nothing. */
 import { createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes } from '../interop/brokers.js'
@@ -21,7 +21,7 @@ interface Rest {
 const long = process.env['MQWIRE_LONG'] !== undefined
 /** `npm run lab -- endurance` has more: MQWIRE_LONG=1 takes a million. */
 const publishes = long ? 1_000_000 : 10_000
-const title = `pain 21: 1,000 reconnects and ${publishes.toLocaleString('en')} publishes leave heap, listeners, timers and handles where they were`
+const title = `1,000 reconnects and ${publishes.toLocaleString('en')} publishes leave heap, listeners, timers and handles where they were`
 
 describe.each(['tcp', 'websocket'])('%s', (transport) => {
   it(
@@ -68,7 +68,7 @@ describe('a process', () => {
     ['credentials', 'connecting'],
     ['waiting', 'connecting'],
     ['reconnecting', 'reconnecting'],
-  ])('pain 23: ends by itself after disconnect({ timeout: 0 }) with the client %s, and every promise has settled', async (at, state) => {
+  ])('ends by itself after disconnect({ timeout: 0 }) with the client %s, and every promise has settled', async (at, state) => {
     const program = new Program('exit.js', { ...urls, STATE: at })
     const { code, last, errors } = await program.ends()
     expect({ code, errors }).toEqual({ code: 0, errors: '' })

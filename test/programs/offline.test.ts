@@ -1,4 +1,4 @@
-/** A million publishes with nobody there: the process stays small, and each of them settles (pain 20). */
+/** A million publishes with nobody there: the process stays small, and each of them settles. */
 import { expect, it } from 'vitest'
 import { requireDist } from '../package/fixture.js'
 import { freePort } from '../servers.js'
@@ -10,7 +10,7 @@ const publishes = long ? 1_000_000 : 30_000
 const mebibyte = 1024 * 1024
 
 it(
-  `pain 20: ${publishes.toLocaleString('en')} offline publishes, 1 MiB, drop-oldest, ttl 10 s: RSS stays bounded, and the dropped ones reject`,
+  `${publishes.toLocaleString('en')} offline publishes, 1 MiB, drop-oldest, ttl 10 s: RSS stays bounded, and the dropped ones reject`,
   async () => {
     await requireDist()
     const gone = `mqtt://127.0.0.1:${await freePort()}`

@@ -1,4 +1,4 @@
-/** A service that answers requests, and one that asks, over restarts of their broker: every request is answered, with its own answer (pain 6). */
+/** A service that answers requests, and one that asks, over restarts of their broker: every request is answered, with its own answer. */
 import { beforeAll, expect, it } from 'vitest'
 import { withMosquitto } from '../interop/brokers.js'
 import { Restartable } from '../interop/restartable.js'
@@ -10,7 +10,7 @@ const count = 1600
 beforeAll(requireDist)
 
 withMosquitto(['TCP'], () => {
-  it(`pain 6: ${count} requests over three restarts of the broker are answered, each with its own answer`, async () => {
+  it(`${count} requests over three restarts of the broker are answered, each with its own answer`, async () => {
     const broker = await Restartable.start()
     const responder = new Program('responder.js', { MQTT_URL: broker.url })
     let requester: Program | undefined

@@ -1,4 +1,4 @@
-/** Tokens that run out, and two brokers of which one goes down: each connection has a fresh token, and nothing is lost (A13, pain 4). */
+/** Tokens that run out, and two brokers of which one goes down: each connection has a fresh token, and nothing is lost. */
 import { createServer } from 'node:http'
 import type { AuthenticateError } from 'aedes'
 import { beforeAll, expect, it } from 'vitest'
@@ -56,7 +56,7 @@ function guarded(issuer: Issuer, arrived: Set<string>): Promise<Broker> {
   })
 }
 
-it('A13 pain 4: tokens are renewed before they run out, a broker goes down and comes back, and every publish arrives', async () => {
+it('tokens are renewed before they run out, a broker goes down and comes back, and every publish arrives', async () => {
   const issuer = new Issuer()
   await issuer.start()
   const arrived = new Set<string>()

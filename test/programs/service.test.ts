@@ -1,4 +1,4 @@
-/** An at-least-once service that is stopped, killed and started again, while jobs go on coming: none is lost (pain 7, pain 19). */
+/** An at-least-once service that is stopped, killed and started again, while jobs go on coming: none is lost. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -59,7 +59,7 @@ withMosquitto(['TCP'], () => {
 
   const different = (...clientIds: string[]): number => new Set(done(...clientIds)).size
 
-  it('pain 7: SIGTERM ends it in order: every job is done, once, those too that came while it was down', async () => {
+  it('SIGTERM ends it in order: every job is done, once, those too that came while it was down', async () => {
     const first = await start('service', 'jobs/#')
     const sending = send(jobs)
     await eventually(() => different('service') > 50, 'the first jobs')
@@ -73,7 +73,7 @@ withMosquitto(['TCP'], () => {
     expect(done('service').map(Number)).toEqual(sequence(jobs + 50).map(Number))
   })
 
-  it('pain 7: SIGKILL: every job is done, a few once more', async () => {
+  it('SIGKILL: every job is done, a few once more', async () => {
     const first = await start('service', 'jobs/#')
     const sending = send(jobs)
     await eventually(() => different('service') > 50, 'the first jobs')
@@ -88,7 +88,7 @@ withMosquitto(['TCP'], () => {
     expect(done('service').length - jobs).toBeLessThanOrEqual(10)
   })
 
-  it('pain 7: one of two services that share the jobs stops and comes back: every job is done', async () => {
+  it('one of two services that share the jobs stops and comes back: every job is done', async () => {
     const filter = '$share/services/jobs/#'
     const [first] = [await start('one', filter), await start('two', filter)]
     const sending = send(jobs)

@@ -45,7 +45,7 @@ afterEach(async () => {
 })
 
 describe('publish', () => {
-  it('H19 fulfils once the store has the entry, and settles delivered with the receipt; then the record goes', async () => {
+  it('fulfils once the store has the entry, and settles delivered with the receipt; then the record goes', async () => {
     await open()
     const queued = await queue.publish('a', 'one')
     expect(queued.id).toBe(1)
@@ -61,7 +61,7 @@ describe('publish', () => {
     expect([...store.content.keys()].filter((key) => key.includes('/e/'))).toEqual([])
   })
 
-  it('H19 sends nothing before the store has it, and nothing at all where the store fails', async () => {
+  it('sends nothing before the store has it, and nothing at all where the store fails', async () => {
     await open()
     store.before = () => {
       expect(publisher.calls).toEqual([])
@@ -220,8 +220,8 @@ describe('what becomes of a failure', () => {
     ['0x90', refusedWith(0x90)],
     ['0x99', refusedWith(0x99)],
     ['ERR_POISONED', new MqttError('ERR_POISONED', undefined, { outcome: 'unknown' })],
-    ['I10 ERR_PACKET_TOO_LARGE', new MqttError('ERR_PACKET_TOO_LARGE')],
-  ])('H23 %s: a dead letter at once, with the reason', async (_name, error) => {
+    ['ERR_PACKET_TOO_LARGE', new MqttError('ERR_PACKET_TOO_LARGE')],
+  ])('%s: a dead letter at once, with the reason', async (_name, error) => {
     const letters: unknown[] = []
     await open({ onDeadLetter: ({ entry, error: why }) => letters.push([entry.topic, why]) })
     const { delivered } = await queue.publish('a', '1')
@@ -302,7 +302,7 @@ describe('what becomes of a failure', () => {
 })
 
 describe('expiry', () => {
-  it('D32 ttl goes along as Message Expiry Interval, counted down, and is over when it is over', async () => {
+  it('ttl goes along as Message Expiry Interval, counted down, and is over when it is over', async () => {
     publisher.online = false
     await open({ concurrency: 1, publishTimeout: 120_000 })
     const first = await queue.publish('a', '1', { ttl: 60_000 })
@@ -320,7 +320,7 @@ describe('expiry', () => {
 })
 
 describe('a full queue', () => {
-  it('I05 drop-newest refuses the newest', async () => {
+  it('drop-newest refuses the newest', async () => {
     publisher.online = false
     await open({ maxEntries: 2 })
     await queue.publish('a', '1')
@@ -329,7 +329,7 @@ describe('a full queue', () => {
     expect((await collect(queue.entries())).map(({ id }) => id)).toEqual([1, 2])
   })
 
-  it('I05 reject refuses with ERR_QUEUE_FULL, by count and by bytes', async () => {
+  it('reject refuses with ERR_QUEUE_FULL, by count and by bytes', async () => {
     publisher.online = false
     await open({ maxBytes: 200, overflow: 'reject' })
     await queue.publish('a', 'x'.repeat(100))
@@ -337,7 +337,7 @@ describe('a full queue', () => {
     await expect(queue.publish('a', 'x'.repeat(1000))).rejects.toThrow(/maxBytes/)
   })
 
-  it('I05 drop-oldest gives up the oldest that is not under way, also those that were not read yet', async () => {
+  it('drop-oldest gives up the oldest that is not under way, also those that were not read yet', async () => {
     await open({ maxEntries: 3, overflow: 'drop-oldest', concurrency: 1 })
     const drops: number[] = []
     queue.on('drop', ({ id }) => drops.push(id))
@@ -354,7 +354,7 @@ describe('a full queue', () => {
     expect(queue.size).toBe(0)
   })
 
-  it('I05 wait waits for room in the order of the calls, as many as the queue holds, and an abort leaves it', async () => {
+  it('wait waits for room in the order of the calls, as many as the queue holds, and an abort leaves it', async () => {
     await open({ maxEntries: 2, overflow: 'wait' })
     await queue.publish('a', '1')
     await queue.publish('a', '2')
@@ -374,7 +374,7 @@ describe('a full queue', () => {
 })
 
 describe('a queue that is opened again', () => {
-  it('H15 H30 publishes what is left, in order; numbers go on', async () => {
+  it('publishes what is left, in order; numbers go on', async () => {
     publisher.online = false
     await open()
     for (let index = 0; index < 100; index++) await queue.publish('a', `${index}`)
@@ -390,7 +390,7 @@ describe('a queue that is opened again', () => {
     expect((await queue.publish('a', 'x')).id).toBe(101)
   })
 
-  it('H17 puts a damaged record aside, tells it, and goes on; also that of the counts', async () => {
+  it('puts a damaged record aside, tells it, and goes on; also that of the counts', async () => {
     publisher.online = false
     await open()
     for (let index = 0; index < 3; index++) await queue.publish('a', `${index}`)
@@ -405,7 +405,7 @@ describe('a queue that is opened again', () => {
     expect([...store.content.keys()].filter((key) => key.startsWith('x/'))).toHaveLength(2)
   })
 
-  it('I10 after a crash at any write: everything that was promised arrives, and what recovery finds is the same twice', async () => {
+  it('after a crash at any write: everything that was promised arrives, and what recovery finds is the same twice', async () => {
     const snapshots: { content: MapStore; promised: number; acknowledged: number }[] = []
     let promised = 0
     store.before = () => snapshots.push({ content: store.copy(), promised, acknowledged: publisher.calls.length })
@@ -434,7 +434,7 @@ describe('a queue that is opened again', () => {
 })
 
 describe('the store fails', () => {
-  it('H18 a deletion is tried again, and the message is not published twice', async () => {
+  it('a deletion is tried again, and the message is not published twice', async () => {
     const errors: unknown[] = []
     publisher.answer = (call) => call.accept()
     await open()

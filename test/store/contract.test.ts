@@ -39,7 +39,7 @@ const stores = {
   'the simulated store': simulated(),
 } as const
 
-describe.each(Object.entries(stores))('H21 %s keeps the contract', (_name, [open, options]) => {
+describe.each(Object.entries(stores))('%s keeps the contract', (_name, [open, options]) => {
   for (const { name, run } of storeContract(open, options)) it(name, { timeout: 60_000 }, run)
 })
 

@@ -98,7 +98,7 @@ async function playWith(durability: 'sync' | 'os', fault: SimulatedDisk['fault']
   return { disk, run: await play(simulatedStore(disk, durability), disk) }
 }
 
-describe('fault 34 a crash at every step', () => {
+describe('a crash at every step', () => {
   it('several batches of one turn share a write, and its sync', async () => {
     expect(await stepsOf('sync')).toBe(2 * turns.length)
     expect(await stepsOf('os')).toBe(turns.length)
@@ -124,7 +124,7 @@ describe('fault 34 a crash at every step', () => {
     expect(states).toBeGreaterThan(500)
   })
 
-  it('fault 36 a sync that does nothing loses what came after the last true one, and no more', async () => {
+  it('a sync that does nothing loses what came after the last true one, and no more', async () => {
     const disk = new SimulatedDisk()
     const store = simulatedStore(disk)
     await store.batch(batchOf(1))
@@ -136,7 +136,7 @@ describe('fault 34 a crash at every step', () => {
   })
 })
 
-describe('fault 32 H18 a write or a sync that fails', () => {
+describe('a write or a sync that fails', () => {
   const codes: readonly Fault['code'][] = ['ENOSPC', 'EIO']
 
   it.each(codes)(
@@ -183,7 +183,7 @@ describe('fault 32 H18 a write or a sync that fails', () => {
     expect(await found(disk)).toBe(stateAfter([1, 4]))
   })
 
-  it('H20 a backend that cannot close: close() says so, once more too', async () => {
+  it('a backend that cannot close: close() says so, once more too', async () => {
     const { BackedStore } = await import('../../src/store/base/backed-store.js')
     const store = new BackedStore({
       get: async () => undefined,

@@ -94,7 +94,7 @@ it('writes large values as small ones', async () => {
   expect(await Promise.all(['large', 'b', 'a'].map((key) => store.get(key)))).toEqual([value, Uint8Array.of(1), undefined])
 })
 
-it('H18 opens LevelDB anew after a write that failed, before anything else is asked of it', async () => {
+it('opens LevelDB anew after a write that failed, before anything else is asked of it', async () => {
   failures.set('batch', { code: 'LEVEL_IO_ERROR', times: 1 })
   await expect(store.batch([put('b')])).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'LEVEL_IO_ERROR' } })
   const [value, , nothing] = await Promise.all([store.get('a'), store.batch([put('c')]), store.get('b')])

@@ -100,7 +100,7 @@ async function assertWritten(store: Store, stored: readonly number[], mayBe: (nu
   for (const number of numbers) expect(entries.get(`q/${String(number).padStart(6, '0')}`)).toEqual(new Uint8Array(2000).fill(number))
 }
 
-describe('fault 38 T29 the lock', () => {
+describe('the lock', () => {
   it('a second opener gets ERR_STORE_LOCKED: in this process, by any name of the folder, and in a worker', async () => {
     const place = newPlace()
     const store = await opened(place)
@@ -168,7 +168,7 @@ describe('fault 38 T29 the lock', () => {
   })
 })
 
-describe('H26 T29 files', () => {
+describe('files', () => {
   const mode = (file: string): number => statSync(file).mode & 0o777
 
   it('lie in a folder that is the owner’s alone, with the folders above it that were made', async () => {
@@ -231,7 +231,7 @@ describe('options', () => {
 /** The one log of a store that was just filled. */
 const logOf = (place: string): string => path.join(place, readdirSync(place).find((name) => name.endsWith('.log')) ?? '')
 
-describe('fault 34 the log of LevelDB, cut at every byte', () => {
+describe('the log of LevelDB, cut at every byte', () => {
   it('gives the state after some batch, all those before the cut, and the same once more', { timeout: 120_000 }, async () => {
     const place = newPlace()
     const store = await levelStore(place)
@@ -268,7 +268,7 @@ describe('fault 34 the log of LevelDB, cut at every byte', () => {
   })
 })
 
-describe('fault 35 a damaged file', () => {
+describe('a damaged file', () => {
   it('a bit that is flipped in a value damages that record, which the checksum tells, and no other', { timeout: 60_000 }, async () => {
     const place = newPlace()
     const store = await levelStore(place)
@@ -305,7 +305,7 @@ describe('fault 35 a damaged file', () => {
   })
 })
 
-describe('fault 32 H18 a disk that is full', () => {
+describe('a disk that is full', () => {
   // Of util-linux; it lifts the limit again.
   const canLimit = existsSync('/usr/bin/prlimit')
   if (!canLimit) console.warn('The test of a full disk is left out: prlimit not found')

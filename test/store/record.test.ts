@@ -53,7 +53,7 @@ describe('a record', () => {
     expect(text(openRecord(record))).toBe('abc')
   })
 
-  it('fault 35 H17 T29 with any bit flipped, cut anywhere, or with bytes behind it, is damaged', () => {
+  it('with any bit flipped, cut anywhere, or with bytes behind it, is damaged', () => {
     for (const body of ['', 'a', 'twenty bytes of body', 'x'.repeat(300)].map(bytesOf)) {
       const record = sealRecord(body)
       for (let bit = 0; bit < record.length * 8; bit++) {
@@ -66,13 +66,13 @@ describe('a record', () => {
     }
   })
 
-  it('H17 of the wrong type is damaged, and throws nothing', () => {
+  it('of the wrong type is damaged, and throws nothing', () => {
     for (const wrong of [undefined, null, 'text', 7, {}, [1, 0, 0, 0, 0], new ArrayBuffer(9), new Uint8Array(5), new Uint8Array(500)])
       expect(openRecord(wrong as Uint8Array)).toBeUndefined()
   })
 })
 
-describe('fault 60 records of version 1, as they are on disks', () => {
+describe('records of version 1, as they are on disks', () => {
   const golden = JSON.parse(readFileSync(new URL('golden/records-1.json', import.meta.url), 'utf8')) as Record<
     string,
     { body: string; record: string }
@@ -104,7 +104,7 @@ async function keysOf(store: Store, prefix = ''): Promise<string[]> {
   return keys
 }
 
-describe('H17 quarantine', () => {
+describe('quarantine', () => {
   it('moves the record in one batch, with its key and the reason, byte for byte', async () => {
     const store = memoryStore()
     const damaged = Uint8Array.of(1, 0, 10, 255)

@@ -88,7 +88,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       expect(b.bytes.equals(pattern(50_000, 1))).toBe(true)
     })
 
-    it('keeps bytes that come before open(), in order (O25)', async () => {
+    it('keeps bytes that come before open(), in order', async () => {
       const { a, b } = await make()
       a.open()
       a.write(pattern(10, 1))
@@ -102,7 +102,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       expect(b.bytes.equals(Buffer.concat([pattern(10, 1), pattern(5000, 2), pattern(20, 3)]))).toBe(true)
     })
 
-    it('keeps bytes and an end that come before open() (O25)', async () => {
+    it('keeps bytes and an end that come before open()', async () => {
       const { a, b } = await make()
       a.open()
       a.write(pattern(3000))

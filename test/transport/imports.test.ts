@@ -25,7 +25,7 @@ async function bundle(name: string): Promise<{ inputs: string[]; builtins: strin
 }
 
 describe('imports of the transports', () => {
-  it.each(['websocket', 'memory', 'message-port', 'duplex'])('%s needs no Node builtin and no package (O26)', async (name) => {
+  it.each(['websocket', 'memory', 'message-port', 'duplex'])('%s needs no Node builtin and no package', async (name) => {
     const { builtins, code } = await bundle(name)
     expect(builtins).toEqual([])
     expect(code).not.toMatch(/\bBuffer\b|\bprocess\b/)

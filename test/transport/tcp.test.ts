@@ -35,7 +35,7 @@ type Lookup = NonNullable<SocketOptions['lookup']>
 type LookupResult = (error: Error | null, ...rest: unknown[]) => void
 
 describe('dialTcp', () => {
-  it('knows the default ports (O22)', () => {
+  it('knows the default ports', () => {
     const ports = ['mqtt://h', 'tcp://h', 'mqtts://h', 'ssl://h', 'tls://h', 'mqtt://h:99', 'mqtts://[::1]:7'].map((url) => portOf(new URL(url)))
     expect(ports).toEqual([1883, 1883, 8883, 8883, 8883, 99, 7])
   })
@@ -188,7 +188,7 @@ describe('dialTcp', () => {
     expect([a.bytes.toString(), a.cause, ended]).toEqual(['bye', undefined, true])
   })
 
-  it('a reset is an end with the error of the platform (O24)', async () => {
+  it('a reset is an end with the error of the platform', async () => {
     const url = await serve((socket) => setTimeout(() => socket.resetAndDestroy(), 20))
     const a = new Recorder(await dialTcp(target(url), { signal: never })).open()
     await a.untilClosed()

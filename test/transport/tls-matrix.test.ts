@@ -112,53 +112,53 @@ function tests(): void {
   type Case = readonly [name: string, server: () => ServerOptions | undefined, tls: () => TlsOptions, cause: RegExp]
 
   const cases: readonly Case[] = [
-    ['a certificate of another authority (O01)', () => good, () => ({ ca: otherCa.cert }), /UNABLE_TO_(VERIFY|GET)/],
-    ['a certificate of a private authority, with none given (O01)', () => good, () => ({}), /UNABLE_TO_(VERIFY|GET)/],
-    ['a certificate for another name (O06)', () => named, () => ({ ca: ca.cert }), /ALTNAME_INVALID/],
-    ['an expired certificate (O07)', () => expired, () => ({ ca: ca.cert }), /CERT_HAS_EXPIRED/],
-    ['a certificate that is not valid yet (O07)', () => early, () => ({ ca: ca.cert }), /CERT_NOT_YET_VALID/],
-    ['a certificate that signs itself (O01)', () => stranger, () => ({ ca: ca.cert }), /SELF_SIGNED/],
+    ['a certificate of another authority', () => good, () => ({ ca: otherCa.cert }), /UNABLE_TO_(VERIFY|GET)/],
+    ['a certificate of a private authority, with none given', () => good, () => ({}), /UNABLE_TO_(VERIFY|GET)/],
+    ['a certificate for another name', () => named, () => ({ ca: ca.cert }), /ALTNAME_INVALID/],
+    ['an expired certificate', () => expired, () => ({ ca: ca.cert }), /CERT_HAS_EXPIRED/],
+    ['a certificate that is not valid yet', () => early, () => ({ ca: ca.cert }), /CERT_NOT_YET_VALID/],
+    ['a certificate that signs itself', () => stranger, () => ({ ca: ca.cert }), /SELF_SIGNED/],
     [
-      'a certificate that signs itself, for a name check that a custom CA does not turn off (T18)',
+      'a certificate that signs itself, for a name check that a custom CA does not turn off',
       () => stranger,
       () => ({ ca: otherCa.cert }),
       /SELF_SIGNED/,
     ],
     [
-      'no client certificate where one is demanded, TLS 1.2 (O07)',
+      'no client certificate where one is demanded, TLS 1.2',
       () => ({ ...good, ca: ca.cert, requestCert: true, maxVersion: 'TLSv1.2' }),
       () => ({ ca: ca.cert }),
       /SSL|EPROTO/,
     ],
     [
-      'no client certificate where one is demanded, TLS 1.3 (O07)',
+      'no client certificate where one is demanded, TLS 1.3',
       () => ({ ...good, ca: ca.cert, requestCert: true, minVersion: 'TLSv1.3' }),
       () => ({ ca: ca.cert }),
       /SSL|EPROTO/,
     ],
     [
-      'a client certificate of another authority, TLS 1.2 (O07)',
+      'a client certificate of another authority, TLS 1.2',
       () => ({ ...good, ca: ca.cert, requestCert: true, maxVersion: 'TLSv1.2' }),
       () => ({ ca: ca.cert, ...foreign }),
       /SSL|EPROTO/,
     ],
     [
-      'a client certificate of another authority, TLS 1.3 (O07)',
+      'a client certificate of another authority, TLS 1.3',
       () => ({ ...good, ca: ca.cert, requestCert: true, minVersion: 'TLSv1.3' }),
       () => ({ ca: ca.cert, ...foreign }),
       /SSL|EPROTO/,
     ],
     [
-      'a server that speaks TLS 1.1 at most (T18)',
+      'a server that speaks TLS 1.1 at most',
       () => ({ ...good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }),
       () => ({ ca: ca.cert }),
       /SSL|EPROTO/,
     ],
-    ['a server that speaks no TLS (O08)', () => undefined, () => ({ ca: ca.cert }), /SSL|EPROTO/],
+    ['a server that speaks no TLS', () => undefined, () => ({ ca: ca.cert }), /SSL|EPROTO/],
   ]
 
   describe.each(['mqtts', 'wss'])('TLS that is wrong, over %s', (scheme) => {
-    it.each(cases)('T18 O12: %s: a typed error, and not one byte of MQTT reaches the server', async (_name, server, tls, cause) => {
+    it.each(cases)('%s: a typed error, and not one byte of MQTT reaches the server', async (_name, server, tls, cause) => {
       const recording = await record(server())
       const error = await attempt(scheme, recording.port, tls())
       await pause(30)
@@ -176,7 +176,7 @@ function tests(): void {
       expect(recording.connections).toBe(1)
     })
 
-    it('T18: a good certificate lets bytes through, so that the recording says something (control)', async () => {
+    it('a good certificate lets bytes through, so that the recording says something (control)', async () => {
       const recording = await record({ ...good, ca: ca.cert, requestCert: true })
       const error = await attempt(scheme, recording.port, { ca: ca.cert, ...client }, { connectTimeout: 500 })
       if (scheme === 'mqtts') expect(error).toBeUndefined()
@@ -184,7 +184,7 @@ function tests(): void {
       expect(recording.raw.includes('MQTT')).toBe(false)
     })
 
-    it('O07 O12: is tried again by policy, each attempt told once, still without a byte of MQTT', async () => {
+    it('is tried again by policy, each attempt told once, still without a byte of MQTT', async () => {
       const recording = await record(expired)
       const url = `${scheme}://localhost:${recording.port}/mqtt`
       const tried = new Client({ url, tls: { ca: ca.cert } }, { firstConnect: 'wait', reconnect: { backoff: () => 5, maxAttempts: 3 } })
@@ -201,7 +201,7 @@ function tests(): void {
     })
   })
 
-  it.each(['mqtt', 'ws'])('O08: a plain client at a TLS port fails before the connect deadline (%s)', async (scheme) => {
+  it.each(['mqtt', 'ws'])('a plain client at a TLS port fails before the connect deadline (%s)', async (scheme) => {
     const recording = await record(good)
     const error = await attempt(scheme, recording.port, {})
     expect(['ERR_CONNECTION_LOST', 'ERR_CONNECT_FAILED', 'ERR_MALFORMED_PACKET', 'ERR_PROTOCOL_ERROR', 'ERR_TLS']).toContain(error?.code)

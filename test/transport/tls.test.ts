@@ -88,7 +88,7 @@ function tests(): void {
   })
 
   describe('dialTls: who is trusted', () => {
-    it('connects to a certificate of the given authority, by name and by address (O01, O05)', async () => {
+    it('connects to a certificate of the given authority, by name and by address', async () => {
       const port = await serve(local)
       await echo('localhost', port, { ca: ca.cert })
       await echo('127.0.0.1', port, { ca: Buffer.from(ca.cert) })
@@ -100,11 +100,11 @@ function tests(): void {
     it.each([
       ['another authority', () => local, () => ({ ca: otherCa.cert }), 'localhost', /UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT/],
       ['the authorities of the platform only', () => local, () => ({}), 'localhost', /UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT/],
-      ['another name (O06)', () => named, () => ({ ca: ca.cert }), 'elsewhere.test', /ERR_TLS_CERT_ALTNAME_INVALID/],
-      ['an address that it does not have (O06)', () => named, () => ({ ca: ca.cert }), '127.0.0.1', /ERR_TLS_CERT_ALTNAME_INVALID/],
-      ['its end in the past (O07)', () => expired, () => ({ ca: ca.cert }), 'localhost', /CERT_HAS_EXPIRED/],
+      ['another name', () => named, () => ({ ca: ca.cert }), 'elsewhere.test', /ERR_TLS_CERT_ALTNAME_INVALID/],
+      ['an address that it does not have', () => named, () => ({ ca: ca.cert }), '127.0.0.1', /ERR_TLS_CERT_ALTNAME_INVALID/],
+      ['its end in the past', () => expired, () => ({ ca: ca.cert }), 'localhost', /CERT_HAS_EXPIRED/],
       ['itself as its signer', () => stranger, () => ({ ca: ca.cert }), 'localhost', /DEPTH_ZERO_SELF_SIGNED_CERT/],
-    ] as const)('fails with the platform’s code for a certificate with %s (T18)', async (_name, identity, tls, host, code) => {
+    ] as const)('fails with the platform’s code for a certificate with %s', async (_name, identity, tls, host, code) => {
       const port = await serve(identity())
       expect((await failure(dial(host, port, tls()))).code).toMatch(code)
       const url = `wss://${host}:${port}`
@@ -118,7 +118,7 @@ function tests(): void {
       expect((await failure(dial('localhost', port, { ca: ca.cert, servername: 'wrong.test' }))).code).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
     })
 
-    it('the environment cannot turn verification off (T18)', async () => {
+    it('the environment cannot turn verification off', async () => {
       const port = await serve(stranger)
       vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
       try {
@@ -128,7 +128,7 @@ function tests(): void {
       }
     })
 
-    it('insecure connects to anybody and warns each time, naming the reason (O11)', async () => {
+    it('insecure connects to anybody and warns each time, naming the reason', async () => {
       const port = await serve(stranger)
       const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
       await echo('elsewhere.test', port, { insecure: 'bench without certificates' })
@@ -167,7 +167,7 @@ function tests(): void {
       ['tls.key', 'text', () => ({ cert: client.cert, key: 'nonsense' })],
       ['tls.key', 'another key', () => ({ cert: client.cert, key: local.key })],
       ['tls.key', 'a locked key without its password', () => ({ cert: client.cert, key: issue(ca, { passphrase: 'abcd' }).key })],
-    ] as const)('bad %s (%s) fails before any connection (O03)', async (option, _name, tls) => {
+    ] as const)('bad %s (%s) fails before any connection', async (option, _name, tls) => {
       let connections = 0
       const server = createPlain((socket) => {
         connections++
@@ -187,7 +187,7 @@ function tests(): void {
       expect(connections).toBe(0)
     })
 
-    it('shows its certificate, and the next attempt shows the next one (O13)', async () => {
+    it('shows its certificate, and the next attempt shows the next one', async () => {
       const seen: string[] = []
       const port = await serve({ ...local, ca: ca.cert, requestCert: true }, (socket) =>
         seen.push(String(socket.getPeerCertificate().subjectaltname)),
@@ -199,7 +199,7 @@ function tests(): void {
     })
 
     it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-      'ends with the platform’s error without the certificate that a server demands (O07, %s)',
+      'ends with the platform’s error without the certificate that a server demands (%s)',
       async (maxVersion) => {
         const port = await serve({ ...local, ca: ca.cert, requestCert: true, maxVersion })
         let error: unknown
@@ -215,7 +215,7 @@ function tests(): void {
       },
     )
 
-    it('sends SNI for names and none for addresses (O09)', async () => {
+    it('sends SNI for names and none for addresses', async () => {
       const names: unknown[] = []
       const port = await serve(issue(ca, { names: 'DNS:broker.test,IP:127.0.0.1' }), (socket) => names.push(socket.servername))
       await echo('broker.test', port, { ca: ca.cert })
@@ -224,7 +224,7 @@ function tests(): void {
       expect(names).toEqual(['broker.test', false, 'broker.test'])
     })
 
-    it('offers the ALPN list, preferred first, and none by default (O09)', async () => {
+    it('offers the ALPN list, preferred first, and none by default', async () => {
       const offers: string[][] = []
       const picked: unknown[] = []
       const ALPNCallback = ({ protocols }: { protocols: string[] }) => {
@@ -239,7 +239,7 @@ function tests(): void {
   })
 
   describe('dialTls: what is spoken', () => {
-    it('refuses a server that has only TLS 1.1, and by minVersion one that has only 1.2 (T18)', async () => {
+    it('refuses a server that has only TLS 1.1, and by minVersion one that has only 1.2', async () => {
       const old = await serve({ ...local, minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' })
       expect((await failure(dial('localhost', old, { ca: ca.cert }))).code).toMatch(/ERR_SSL_|ECONNRESET/)
       const port = await serve({ ...local, maxVersion: 'TLSv1.2' }, (socket) => expect(socket.getProtocol()).toBe('TLSv1.2'))
@@ -247,7 +247,7 @@ function tests(): void {
       expect((await failure(dial('localhost', port, { ca: ca.cert, minVersion: 'TLSv1.3' }))).code).toMatch(/ERR_SSL_|ECONNRESET/)
     })
 
-    it('fails at a plain port that answers with something else, and goes on with nothing (O08)', async () => {
+    it('fails at a plain port that answers with something else, and goes on with nothing', async () => {
       const seen: number[] = []
       const server = createPlain((socket) => {
         socket.on('error', () => {})
@@ -263,7 +263,7 @@ function tests(): void {
       expect(seen).toEqual([0x16])
     })
 
-    it('a plain client at a TLS port is cut off (O08)', async () => {
+    it('a plain client at a TLS port is cut off', async () => {
       const port = await serve(local)
       const a = new Recorder(await dial('127.0.0.1', port, {}, dialTcp, 'mqtt')).open()
       a.write(Buffer.from([0x10, 15, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 60, 0, 0, 2, 0x61, 0x62]))

@@ -29,7 +29,7 @@ transportContract({
 })
 
 describe('unix', () => {
-  it('takes both URL forms, with percent escapes (O21)', () => {
+  it('takes both URL forms, with percent escapes', () => {
     const paths = ['unix:///run/mqtt.sock', 'unix:/run/mqtt.sock', 'unix:///run/a%20b.sock'].map((url) => pathOf(new URL(url)))
     expect(paths).toEqual(['/run/mqtt.sock', '/run/mqtt.sock', '/run/a b.sock'])
   })

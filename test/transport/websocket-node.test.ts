@@ -15,7 +15,7 @@ transportContract({ name: 'websocket on node', pair: () => dialledPair((accept) 
 websocketSuite('dialWebSocketNode', dialWebSocketNode)
 
 describe('dialWebSocketNode, Node only', () => {
-  it('sends headers and path, and offers no compression (O16, T04)', async () => {
+  it('sends headers and path, and offers no compression', async () => {
     const server = await rawServer((socket, request) => socket.write(answer(request)))
     const headers = { Authorization: 'Bearer abc', 'X-Tenant': 'seven' }
     const a = new Recorder(await dialWebSocketNode(target(`${server.url}/deep?x=1`, { headers }), { signal: never })).open()
@@ -28,7 +28,7 @@ describe('dialWebSocketNode, Node only', () => {
     await server.close()
   })
 
-  it('tells the status of a refused handshake (O15)', async () => {
+  it('tells the status of a refused handshake', async () => {
     const server = await rawServer((socket) => socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n'))
     expect((await failure(dialWebSocketNode(target(server.url), { signal: never }))).message).toContain('403')
     await server.close()

@@ -33,7 +33,7 @@ export function websocketSuite(name: string, dial: Dial): void {
       return new Recorder(await dial(target(url), { signal: never, ...options })).open()
     }
 
-    it('offers mqtt and connects when the server picks it (O14, MQTT-6.0.0-3)', async () => {
+    it('offers mqtt and connects when the server picks it (MQTT-6.0.0-3)', async () => {
       const { url, requests } = await serve((socket, request) => socket.write(answer(request)))
       const a = new Recorder(await dial(target(url), { signal: never })).open()
       expect(requests[0]?.headers['sec-websocket-protocol']).toBe('mqtt')
@@ -41,7 +41,7 @@ export function websocketSuite(name: string, dial: Dial): void {
       await a.untilClosed()
     })
 
-    it('offers every given sub-protocol (O14)', async () => {
+    it('offers every given sub-protocol', async () => {
       const { url, requests } = await serve((socket, request) => socket.write(answer(request, { 'Sec-WebSocket-Protocol': 'mqttv3.1' })))
       const a = new Recorder(await dial(target(url, { protocols: ['mqtt', 'mqttv3.1'] }), { signal: never })).open()
       expect(requests[0]?.headers['sec-websocket-protocol']?.replace(' ', '')).toBe('mqtt,mqttv3.1')
@@ -50,12 +50,12 @@ export function websocketSuite(name: string, dial: Dial): void {
     })
 
     it.each([
-      ['picks no sub-protocol (O14)', { 'Sec-WebSocket-Protocol': undefined }],
-      ['picks a sub-protocol that was not offered (O14)', { 'Sec-WebSocket-Protocol': 'chat' }],
-      ['answers with a wrong accept key (O15)', { 'Sec-WebSocket-Accept': 'AAAAAAAAAAAAAAAAAAAAAAAAAAA=' }],
-      ['answers without an accept key (O15)', { 'Sec-WebSocket-Accept': undefined }],
-      ['answers with another upgrade (O15)', { Upgrade: 'h2c' }],
-      ['forces permessage-deflate (T04)', { 'Sec-WebSocket-Extensions': 'x-unknown' }],
+      ['picks no sub-protocol', { 'Sec-WebSocket-Protocol': undefined }],
+      ['picks a sub-protocol that was not offered', { 'Sec-WebSocket-Protocol': 'chat' }],
+      ['answers with a wrong accept key', { 'Sec-WebSocket-Accept': 'AAAAAAAAAAAAAAAAAAAAAAAAAAA=' }],
+      ['answers without an accept key', { 'Sec-WebSocket-Accept': undefined }],
+      ['answers with another upgrade', { Upgrade: 'h2c' }],
+      ['forces permessage-deflate', { 'Sec-WebSocket-Extensions': 'x-unknown' }],
     ])('rejects when the server %s', async (_name, changes) => {
       let closed = false
       const { url } = await serve((socket, request) => {
@@ -74,12 +74,12 @@ export function websocketSuite(name: string, dial: Dial): void {
       ['404', 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n'],
       ['401', 'HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'],
       ['no HTTP at all', 'hello\r\n\r\n'],
-    ])('rejects when the answer is %s (O15)', async (_name, text) => {
+    ])('rejects when the answer is %s', async (_name, text) => {
       const { url } = await serve((socket) => socket.end(text))
       await failure(dial(target(url), { signal: never }))
     })
 
-    it('never follows a redirect (T22)', async () => {
+    it('never follows a redirect', async () => {
       const second = await serve((socket, request) => socket.write(answer(request)))
       const { url } = await serve((socket) => socket.end(`HTTP/1.1 302 Found\r\nLocation: ${second.url}\r\nContent-Length: 0\r\n\r\n`))
       await failure(dial(target(url), { signal: never }))
@@ -108,7 +108,7 @@ export function websocketSuite(name: string, dial: Dial): void {
       expect([requests.length, closed]).toEqual([1, true])
     })
 
-    it('takes several packets in one message, one packet over several messages and over fragments (O17, MQTT-6.0.0-2)', async () => {
+    it('takes several packets in one message, one packet over several messages and over fragments (MQTT-6.0.0-2)', async () => {
       const data = pattern(1000)
       const part = (from: number, to: number) => data.subarray(from, to)
       const frames = [
@@ -125,14 +125,14 @@ export function websocketSuite(name: string, dial: Dial): void {
       await a.untilClosed()
     })
 
-    it('a text message ends the stream with an error; nothing of it is delivered (O18, MQTT-6.0.0-1)', async () => {
+    it('a text message ends the stream with an error; nothing of it is delivered (MQTT-6.0.0-1)', async () => {
       const a = await receive(Buffer.concat([frame(2, pattern(3)), frame(1, Buffer.from('hello')), frame(2, pattern(4))]))
       await a.untilClosed()
       expect((a.cause as Error).message).toContain('text message')
       expect(a.length).toBe(3)
     })
 
-    it('a message over the limit ends the stream with an error; one below does not (O19)', async () => {
+    it('a message over the limit ends the stream with an error; one below does not', async () => {
       const limit = 1000 + 256 * 1024
       const a = await receive(Buffer.concat([frame(2, pattern(limit)), frame(2, pattern(limit + 1))]), { maximumPacketSize: 1000 })
       await a.untilClosed()
@@ -140,7 +140,7 @@ export function websocketSuite(name: string, dial: Dial): void {
       expect(a.length).toBe(limit)
     })
 
-    it('a message over the limit ends the stream even if the server never closes its side (O19)', async () => {
+    it('a message over the limit ends the stream even if the server never closes its side', async () => {
       const { url } = await serve((socket, request) => {
         socket.write(answer(request))
         setTimeout(() => socket.write(frame(2, pattern(300_000))), 20)
@@ -175,7 +175,7 @@ export function websocketSuite(name: string, dial: Dial): void {
       expect(a.cause).toMatchObject({ code: 1006 })
     })
 
-    it('writes messages of at most 64 KiB (O17)', async () => {
+    it('writes messages of at most 64 KiB', async () => {
       const heads: number[] = []
       let kinds = 0
       let received = Buffer.alloc(0)

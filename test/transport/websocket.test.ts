@@ -78,20 +78,20 @@ describe('dialWebSocket with a class under control', () => {
     expect([socket.url, socket.protocols, socket.binaryType]).toEqual(['ws://broker.test/mqtt', ['mqtt'], 'arraybuffer'])
   })
 
-  it('refuses and closes when no sub-protocol was picked (O14)', async () => {
+  it('refuses and closes when no sub-protocol was picked', async () => {
     const dial = dialWebSocket(target('ws://broker.test'), { signal: never })
     FakeWebSocket.last.onopen?.()
     expect((await failure(dial)).message).toContain('sub-protocol')
     expect(FakeWebSocket.last.closes).toEqual([1000])
   })
 
-  it('an error without a close rejects the dial (O20)', async () => {
+  it('an error without a close rejects the dial', async () => {
     const dial = dialWebSocket(target('ws://broker.test'), { signal: never })
     FakeWebSocket.last.onerror?.({})
     expect((await failure(dial)).message).toBe('The WebSocket failed: host, port, path, TLS, sub-protocol?')
   })
 
-  it('an error without a close ends the stream once, also when a close comes much later (O20)', async () => {
+  it('an error without a close ends the stream once, also when a close comes much later', async () => {
     const { a, socket } = await connected()
     socket.onerror?.({})
     await a.untilClosed()
@@ -208,7 +208,7 @@ describe('dialWebSocket with a class under control', () => {
     expect(socket.closes.length).toBeGreaterThan(0)
   })
 
-  it('ws: from an https page fails early and names wss (T20)', async () => {
+  it('ws: from an https page fails early and names wss', async () => {
     vi.stubGlobal('location', { protocol: 'https:' })
     const error = await failure(dialWebSocket(target('ws://broker.test'), { signal: never }))
     expect(error.code).toBe('ERR_INVALID_BROKER_URL')

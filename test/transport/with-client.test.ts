@@ -78,7 +78,7 @@ describe.each(['mqtt', 'ws'])('after the end, over %s', (scheme) => {
         setTimeout(() => socket.resetAndDestroy(), 5)
       },
     ],
-  ] as const)('O24 M24 a server that %s is not heard any more', async (_name, end) => {
+  ] as const)('a server that %s is not heard any more', async (_name, end) => {
     const url = await serve(scheme, politeUntil(end))
     const client = new Client(url, { reconnect: false })
     const events: string[] = []
@@ -95,7 +95,7 @@ describe.each(['mqtt', 'ws'])('after the end, over %s', (scheme) => {
     expect([events, escaped]).toEqual([['disconnect'], []])
   })
 
-  it('O24 an error of the transport in the middle is one disconnect, with its cause', async () => {
+  it('an error of the transport in the middle is one disconnect, with its cause', async () => {
     const url = await serve(scheme, (bytes, send, socket) => {
       if (bytes[0] !== 0x10) return
       send(connack())
@@ -112,7 +112,7 @@ describe.each(['mqtt', 'ws'])('after the end, over %s', (scheme) => {
   })
 })
 
-describe('O15 a WebSocket handshake that is refused', () => {
+describe('a WebSocket handshake that is refused', () => {
   it.each([
     ['200', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi'],
     ['401', 'HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'],
@@ -149,12 +149,12 @@ it.each([
   'socks5h://proxy.test:1080',
   'http://proxy.test:3128',
   'https://proxy.test',
-])('O21 O22 %s is no endpoint without a transport of its own: a typed error before anything is dialled', (url) => {
+])('%s is no endpoint without a transport of its own: a typed error before anything is dialled', (url) => {
   expect(() => new Client(url)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_BROKER_URL' }))
   expect(() => new Client({ url, transport: () => Promise.reject(new Error('never dialled')) })).not.toThrow()
 })
 
-describe('O26 the client for browsers in a worker', () => {
+describe('the client for browsers in a worker', () => {
   it('is one bundle without a Node builtin, and connects, subscribes and receives there', async () => {
     const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-worker-'))
     open.push(() => rmSync(folder, { recursive: true, force: true }))

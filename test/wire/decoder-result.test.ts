@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { Decoder } from '../../src/wire/decode.js'
 import type { Packet } from '../../src/wire/packets.js'
 
-it('N28 a result that ends in an error ends in it each time it is walked', () => {
+it('a result that ends in an error ends in it each time it is walked', () => {
   const result = new Decoder({ from: 'server' }).push(Uint8Array.of(0xd0, 0, 0xd0, 0, 0x00, 0))
   for (const _round of [1, 2]) {
     const packets: Packet[] = []

@@ -25,7 +25,7 @@ function refused(framer: Framer, ...bytes: number[]): WireError | undefined {
 
 const tooLarge = { kind: 'too-large', reasonCode: 0x95, offset: 1 }
 
-describe('a cap for each kind of packet (N30 T02)', () => {
+describe('a cap for each kind of packet', () => {
   it('acts at the header: nothing behind it is needed, nothing is held', () => {
     const framer = capped()
     expect(refused(framer, 0xd0, 9)).toMatchObject(tooLarge)

@@ -50,7 +50,7 @@ function encodeSample({ packet, protocolVersion }: Sample): Uint8Array {
 }
 
 describe('any valid packet', () => {
-  it('survives encode and decode, unchanged (N34)', () => {
+  it('survives encode and decode, unchanged', () => {
     fc.assert(
       fc.property(samples, (sample) => {
         const bytes = encodeSample(sample)
@@ -62,7 +62,7 @@ describe('any valid packet', () => {
     )
   })
 
-  it('comes out of a stream of them however it is cut (N26)', () => {
+  it('comes out of a stream of them however it is cut', () => {
     fc.assert(
       fc.property(fc.array(samples, { minLength: 1, maxLength: 6 }), chunkings, forms, (list, sizes, form) => {
         const first = list[0] as Sample
@@ -119,7 +119,7 @@ describe('any bytes', () => {
     )
   })
 
-  it('made from valid packets by mutation, too (N27)', () => {
+  it('made from valid packets by mutation, too', () => {
     const mutation = fc.record({ at: fc.nat(), value: fc.integer({ min: 0, max: 255 }), kind: fc.constantFrom('set', 'insert', 'remove', 'flip') })
     fc.assert(
       fc.property(samples, fc.array(mutation, { minLength: 1, maxLength: 4 }), chunkings, forms, (sample, mutations, sizes, form) => {
@@ -140,7 +140,7 @@ describe('any bytes', () => {
     )
   })
 
-  it('that decode can be encoded again, and decode to the same (N34)', () => {
+  it('that decode can be encoded again, and decode to the same', () => {
     fc.assert(
       fc.property(samples, fc.nat(), fc.integer({ min: 0, max: 255 }), (sample, at, value) => {
         const bytes = encodeSample(sample)

@@ -29,7 +29,7 @@ function thrownWithoutMemory(attempt: () => unknown): unknown {
 }
 
 describe('an error that the bytes are not to blame for', () => {
-  it('leaves decode as it is, and is no WireError (N36)', () => {
+  it('leaves decode as it is, and is no WireError', () => {
     // AUTH with data, CONNECT with a password, PUBLISH with a payload: each is copied out.
     const packets: [hex: string, from: 'client' | 'server'][] = [
       ['f00a18081500016d16000178', 'server'],

@@ -63,7 +63,7 @@ describe('PublishView', () => {
     view.forEachSubscriptionIdentifier(() => expect.unreachable())
   })
 
-  it('counts every Subscription Identifier and notes the first 256: a bomb of them takes no memory (T01 T02)', () => {
+  it('counts every Subscription Identifier and notes the first 256: a bomb of them takes no memory', () => {
     const subscriptionIdentifiers = Array.from({ length: 300 }, (_, index) => index + 1)
     const bytes = encode({ type: 'publish', topic: 'a', properties: { subscriptionIdentifiers } })
     const view = new PublishView()

@@ -94,7 +94,7 @@ const anyFields = fc.record(
 )
 
 describe('a packet that says something else each time', () => {
-  it('gets out as one valid packet, or not at all: two valid ones in turn (N35)', () => {
+  it('gets out as one valid packet, or not at all: two valid ones in turn', () => {
     fc.assert(
       fc.property(samples, samples, versions, (one, two, protocolVersion) => {
         const second = { ...two.packet, type: one.packet.type }
@@ -105,7 +105,7 @@ describe('a packet that says something else each time', () => {
     )
   })
 
-  it('gets out as one valid packet, or not at all: any fields in turn (N35)', () => {
+  it('gets out as one valid packet, or not at all: any fields in turn', () => {
     const types = fc.constantFrom(
       'connect',
       'connack',

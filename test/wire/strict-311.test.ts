@@ -15,7 +15,7 @@ function refused(packet: unknown): unknown {
 }
 
 describe('3.1.1, encoded', () => {
-  it('takes a reason code that is undefined for none (N35)', () => {
+  it('takes a reason code that is undefined for none', () => {
     expect(hex({ type: 'puback', packetId: 1, reasonCode: undefined })).toBe('40020001')
     expect(hex({ type: 'pubrel', packetId: 1, reasonCode: 0 })).toBe('62020001')
     expect(hex({ type: 'disconnect', reasonCode: undefined })).toBe('e000')
@@ -32,7 +32,7 @@ describe('3.1.1, encoded', () => {
     ['a list of null', [null], 'subscriptions[0]'],
     ['a list of undefined', [undefined], 'subscriptions[0]'],
     ['a list with a text behind a filter', [{ filter: 'a' }, 'b'], 'subscriptions[1]'],
-  ])('refuses subscriptions that are %s, by name (P12 N35)', (_name, subscriptions, option) => {
+  ])('refuses subscriptions that are %s, by name', (_name, subscriptions, option) => {
     expect(refused({ type: 'subscribe', packetId: 1, subscriptions })).toMatchObject({ fault: 'local', option })
   })
 

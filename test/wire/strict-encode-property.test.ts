@@ -226,34 +226,31 @@ function takers(encoded: Uint8Array, protocolVersion: 4 | 5): Fields[] {
 
 describe('any object', () => {
   for (const protocolVersion of [5, 4] as const) {
-    it.each(Object.keys(kinds))(
-      `of type %s, version ${protocolVersion}: encoded to what decodes to the same, or refused by name (N34 N35 P12)`,
-      (type) => {
-        let taken = 0
-        let refused = 0
-        fc.assert(
-          fc.property(kinds[type] as Any, (given) => {
-            let encoded: Uint8Array
-            try {
-              encoded = encode(given as PacketInput, { protocolVersion })
-            } catch (error) {
-              expect(error).toBeInstanceOf(WireError)
-              expect(error).toMatchObject({ fault: 'local', reasonCode: undefined, offset: 0 })
-              expect((error as WireError).option).toMatch(/^[a-zA-Z_\d.[\]]+$/)
-              refused++
-              return
-            }
-            taken++
-            const found = takers(encoded, protocolVersion)
-            expect(found.length).toBeGreaterThan(0)
-            for (const packet of found) expectSame(packet, given as Fields)
-          }),
-          { numRuns: 400 },
-        )
-        const exists = !(protocolVersion === 4 && type === 'auth')
-        expect(taken > 0).toBe(exists)
-        expect(refused > 0).toBe(!type.startsWith('ping'))
-      },
-    )
+    it.each(Object.keys(kinds))(`of type %s, version ${protocolVersion}: encoded to what decodes to the same, or refused by name`, (type) => {
+      let taken = 0
+      let refused = 0
+      fc.assert(
+        fc.property(kinds[type] as Any, (given) => {
+          let encoded: Uint8Array
+          try {
+            encoded = encode(given as PacketInput, { protocolVersion })
+          } catch (error) {
+            expect(error).toBeInstanceOf(WireError)
+            expect(error).toMatchObject({ fault: 'local', reasonCode: undefined, offset: 0 })
+            expect((error as WireError).option).toMatch(/^[a-zA-Z_\d.[\]]+$/)
+            refused++
+            return
+          }
+          taken++
+          const found = takers(encoded, protocolVersion)
+          expect(found.length).toBeGreaterThan(0)
+          for (const packet of found) expectSame(packet, given as Fields)
+        }),
+        { numRuns: 400 },
+      )
+      const exists = !(protocolVersion === 4 && type === 'auth')
+      expect(taken > 0).toBe(exists)
+      expect(refused > 0).toBe(!type.startsWith('ping'))
+    })
   }
 })

@@ -18,7 +18,7 @@ function thrown(attempt: () => unknown): unknown {
 const refusal = (packet: unknown): unknown => thrown(() => encode(packet as PacketInput))
 const local = (option: string): unknown => expect.objectContaining({ fault: 'local', option })
 
-describe('lists with holes (N35 P12)', () => {
+describe('lists with holes', () => {
   it.each([
     ['subscriptions[0]', { type: 'subscribe', packetId: 1, subscriptions: new Array(1) }],
     ['subscriptions[1]', { type: 'subscribe', packetId: 1, subscriptions: Object.assign(new Array(2), { 0: { filter: 'a' } }) }],
@@ -75,7 +75,7 @@ describe('fields that others depend on', () => {
   })
 })
 
-describe('look-alikes (P12)', () => {
+describe('look-alikes', () => {
   const fakes: [string, unknown][] = [
     ['a tag', { [Symbol.toStringTag]: 'Uint8Array', length: 3, 0: 0x30 }],
     ['a prototype', Object.create(Uint8Array.prototype)],
@@ -101,7 +101,7 @@ describe('look-alikes (P12)', () => {
   })
 })
 
-describe('lengths that are none (P12)', () => {
+describe('lengths that are none', () => {
   it.each([
     ['a BigInt', 1n],
     ['a Symbol', Symbol('length')],
@@ -121,7 +121,7 @@ describe('lengths that are none (P12)', () => {
   })
 })
 
-describe('options (P12)', () => {
+describe('options', () => {
   it.each([undefined, null, 42, 'server', {}, { from: 'broker' }])('of %j are refused by decode and Decoder, as ERR_INVALID_OPTION', (options) => {
     for (const attempt of [
       () => decode(Uint8Array.of(0xd0, 0), options as unknown as DecodeOptions),

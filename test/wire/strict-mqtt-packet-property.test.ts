@@ -120,7 +120,7 @@ function canWrite(packet: Packet): boolean {
 const tameSamples = samples.map(tamed)
 
 describe('mqtt-packet', () => {
-  it('reads what we write (N34)', () => {
+  it('reads what we write', () => {
     fc.assert(
       fc.property(tameSamples, ({ packet, protocolVersion }) => {
         const bytes = encode(packet as PacketInput, { protocolVersion })
@@ -134,7 +134,7 @@ describe('mqtt-packet', () => {
     )
   })
 
-  it('writes what we read, to the same packet (N34)', () => {
+  it('writes what we read, to the same packet', () => {
     fc.assert(
       fc.property(tameSamples, ({ packet, protocolVersion, from }) => {
         fc.pre(canWrite(packet))

@@ -53,7 +53,7 @@ describe('reason codes', () => {
   })
 
   for (const name of packetNames) {
-    it(`of ${name} are those of its table, for each sender (A22 C09 C24 D08)`, () => {
+    it(`of ${name} are those of its table, for each sender`, () => {
       const type = typeOf.get(name) as number
       for (let code = 0; code < 256; code++) {
         const inTable = (tables.reasonCodesByPacket[name] as number[]).includes(code)
@@ -126,7 +126,7 @@ function companion(host: string, key: string): string {
 describe('properties', () => {
   const all = Object.keys(hosts).flatMap((host) => tables.properties.map((entry) => ({ host, entry })))
 
-  it('are allowed in the packets of the table, and malformed elsewhere (N12)', () => {
+  it('are allowed in the packets of the table, and malformed elsewhere', () => {
     for (const { host, entry } of all) {
       let from = (hosts[host] as (typeof hosts)[string]).from
       // Only a server refers to another server.
@@ -137,7 +137,7 @@ describe('properties', () => {
     }
   })
 
-  it('twice are a protocol error, but for user properties and the identifiers of a PUBLISH (N13 N14)', () => {
+  it('twice are a protocol error, but for user properties and the identifiers of a PUBLISH', () => {
     for (const { host, entry } of all) {
       if (!(host === 'WILL' ? entry.will : entry.packets.includes(host))) continue
       if (host === 'DISCONNECT' && entry.key === 'serverReference') continue
@@ -147,7 +147,7 @@ describe('properties', () => {
     }
   })
 
-  it('cut at each byte are malformed (N10)', () => {
+  it('cut at each byte are malformed', () => {
     for (const { host, entry } of all) {
       if (!(host === 'WILL' ? entry.will : entry.packets.includes(host))) continue
       const { from } = hosts[host] as (typeof hosts)[string]
@@ -160,7 +160,7 @@ describe('properties', () => {
     }
   })
 
-  it('with an unknown identifier are malformed: each gap, and those of several bytes (N11)', () => {
+  it('with an unknown identifier are malformed: each gap, and those of several bytes', () => {
     const known = new Set(tables.properties.map(({ id }) => id))
     for (const host of Object.keys(hosts)) {
       for (let id = 0; id < 128; id++) {
@@ -172,7 +172,7 @@ describe('properties', () => {
     }
   })
 
-  it('have strings that must be well-formed, each of them (N22)', () => {
+  it('have strings that must be well-formed, each of them', () => {
     for (const { host, entry } of all) {
       if (!(host === 'WILL' ? entry.will : entry.packets.includes(host)) || !entry.type.startsWith('utf8')) continue
       const from = host === 'DISCONNECT' && entry.key === 'serverReference' ? 'server' : (hosts[host] as (typeof hosts)[string]).from
@@ -187,7 +187,7 @@ describe('properties', () => {
     }
   })
 
-  it('keep their limits: flags 0 and 1, no zero where it is forbidden (N16 N17 N18 N19)', () => {
+  it('keep their limits: flags 0 and 1, no zero where it is forbidden', () => {
     const forbidden = new Set(['subscriptionIdentifier', 'receiveMaximum', 'topicAlias', 'maximumPacketSize'])
     for (const { host, entry } of all) {
       if (!(host === 'WILL' ? entry.will : entry.packets.includes(host)) || entry.type.startsWith('utf8') || entry.type === 'binary') continue
@@ -223,7 +223,7 @@ describe('subscription options', () => {
 })
 
 describe('the fixed header', () => {
-  it('has the flags of its type, on both versions (N05)', () => {
+  it('has the flags of its type, on both versions', () => {
     for (const { value, direction, flags } of tables.packetTypes) {
       if (flags === null || value === 3) continue
       const from = direction === 's2c' ? 'server' : 'client'
@@ -239,7 +239,7 @@ describe('the fixed header', () => {
     }
   })
 
-  it('is for one direction (A31)', () => {
+  it('is for one direction', () => {
     for (const { value, direction, flags } of tables.packetTypes) {
       if (direction === 'both' || flags === null) continue
       const from = direction === 's2c' ? 'client' : 'server'
@@ -248,7 +248,7 @@ describe('the fixed header', () => {
     }
   })
 
-  it('has a length of at most four bytes, no longer than needed, for every type (N01 N02 N03 N04)', () => {
+  it('has a length of at most four bytes, no longer than needed, for every type', () => {
     for (const { value, direction, flags } of tables.packetTypes) {
       if (direction === 'forbidden') continue
       const from = direction === 's2c' ? 'server' : 'client'
@@ -261,7 +261,7 @@ describe('the fixed header', () => {
     expect(failure('f000', 'server', 4)).toMatchObject({ kind: 'malformed' })
   })
 
-  it('announces at least the mandatory fields (N06)', () => {
+  it('announces at least the mandatory fields', () => {
     for (const { value, direction, flags, minRemainingLength } of tables.packetTypes) {
       if (direction === 'forbidden') continue
       const from = direction === 's2c' ? 'server' : 'client'

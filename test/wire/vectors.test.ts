@@ -34,7 +34,7 @@ function expectSame(bytes: Uint8Array, options: Parameters<typeof decodeChunks>[
   }
 }
 
-describe('conformance vectors, codec and role (N26)', () => {
+describe('conformance vectors, codec and role', () => {
   for (const vector of single.filter((candidate) => candidate.layer !== 'session' && candidate.error !== 'Incomplete')) {
     it(title(vector), () => {
       const bytes = bytesOf(vector)
@@ -107,7 +107,7 @@ describe('conformance vectors, session: what the codec has to say', () => {
   }
 })
 
-describe('conformance vectors, streams (N28)', () => {
+describe('conformance vectors, streams', () => {
   for (const vector of held.filter((candidate) => candidate.name.startsWith('stream-'))) {
     it(title(vector), () => {
       const bytes = bytesOf(vector)
@@ -133,7 +133,7 @@ describe('conformance vectors, streams (N28)', () => {
   })
 })
 
-describe('conformance vectors, encoded (N34)', () => {
+describe('conformance vectors, encoded', () => {
   const acknowledgements = new Set(['puback', 'pubrec', 'pubrel', 'pubcomp', 'disconnect'])
 
   /** Why the encoder writes other bytes than the vector: reason code 0 and empty properties are left out where the standard allows it. */

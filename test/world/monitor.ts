@@ -1,5 +1,5 @@
 /**
- * What a broker must never see (I6): it reads both directions of every connection of one client and says which rule was broken.
+ * What a broker must never see: it reads both directions of every connection of one client and says which rule was broken.
  *
  * Everything is seen from the client's place: what it handed to the transport, and what had reached it by then. State that belongs to the session
  * lives in `SessionRecord` and survives connections; the rest is per connection. It must never trust `src`.

@@ -31,7 +31,7 @@ export interface Outcome {
   readonly events: number
 }
 
-/** Virtual milliseconds in which a healed world must come to rest (I7). */
+/** Virtual milliseconds in which a healed world must come to rest. */
 const patience = 120_000
 /** Together more than keep-alive needs to find a link that died unseen. */
 const probePatience = 26_300

@@ -130,7 +130,7 @@ describe('a process that dies', () => {
     60_000,
   )
 
-  it('fault 37 at each packet', async () => {
+  it('at each packet', async () => {
     const { packets } = await run({})
     expect(await findings(upTo(packets).map((packet) => ({ packet, unsynced: 'lost' })))).toEqual([])
   }, 60_000)

@@ -143,7 +143,7 @@ it('an entry whose end was heard while the queue was closed leaves nothing in th
 })
 
 describe('two records of one packet identifier', () => {
-  it('H15 the later one goes on: the exchange of the other was over, and could not be forgotten', async () => {
+  it('the later one goes on: the exchange of the other was over, and could not be forgotten', async () => {
     const device = new Device()
     await device.peer()
     const client = await device.client()

@@ -35,7 +35,7 @@ async function failing(): Promise<{ device: Device; store: LateStore; start: Awa
 }
 
 describe('a publish that could not be stored, and is there all the same', () => {
-  it('fault 32 is deleted before the caller hears that it was not sent', async () => {
+  it('is deleted before the caller hears that it was not sent', async () => {
     const { device, store, start } = await failing()
     store.after = (operations) => puts(operations, '/o/') && fail()
     expect(await quiet(start.client.publish('out/1', 'one', { qos: 2 }))).toMatchObject({ code: 'ERR_STORE', outcome: 'not-sent' })

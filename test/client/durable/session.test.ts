@@ -30,7 +30,7 @@ async function interrupt(device: Device, options: ClientOptions, qos: 1 | 2, ...
 }
 
 describe('publishes', () => {
-  it('H19 are stored before they are sent, and forgotten after their acknowledgement', async () => {
+  it('are stored before they are sent, and forgotten after their acknowledgement', async () => {
     const device = new Device()
     await device.peer()
     const { client } = await device.start()
@@ -58,7 +58,7 @@ describe('publishes', () => {
     await device.world.close()
   })
 
-  it.each([1, 2] as const)('H15 at QoS %i go on with the next process, as the same packets and before anything new [MQTT-4.4.0-1]', async (qos) => {
+  it.each([1, 2] as const)('at QoS %i go on with the next process, as the same packets and before anything new [MQTT-4.4.0-1]', async (qos) => {
     const device = await interrupted(qos, 'one', 'two')
     expect(device.keys('o')).toHaveLength(2)
     const client = await device.client()
@@ -77,7 +77,7 @@ describe('publishes', () => {
     await device.world.close()
   })
 
-  it('H15 that have their PUBREC go on with PUBREL, and are not published again [MQTT-4.3.3-6]', async () => {
+  it('that have their PUBREC go on with PUBREL, and are not published again [MQTT-4.3.3-6]', async () => {
     const device = new Device()
     await device.peer()
     const client = await device.client()
@@ -96,7 +96,7 @@ describe('publishes', () => {
   it.each([
     [5, 4],
     [4, 5],
-  ] as const)('H16 of a process with version %i go on under version %i, in the form of that one', async (before, after) => {
+  ] as const)('of a process with version %i go on under version %i, in the form of that one', async (before, after) => {
     for (const qos of [1, 2] as const) {
       const device = new Device()
       await device.peer()
@@ -113,7 +113,7 @@ describe('publishes', () => {
     }
   })
 
-  it('H16 with properties, which 3.1.1 does not have, end with an error of unknown outcome under that version', async () => {
+  it('with properties, which 3.1.1 does not have, end with an error of unknown outcome under that version', async () => {
     const device = new Device()
     await device.peer()
     const client = await device.client()
@@ -165,7 +165,7 @@ describe('publishes', () => {
 })
 
 describe('the caller', () => {
-  it('H18 hears ERR_STORE when his publish cannot be stored: nothing of it is sent, and the client goes on', async () => {
+  it('hears ERR_STORE when his publish cannot be stored: nothing of it is sent, and the client goes on', async () => {
     const device = new Device()
     await device.peer()
     const { client } = await device.start()
@@ -199,7 +199,7 @@ describe('the caller', () => {
     await device.world.close()
   })
 
-  it('fault 38 may not open one session twice in a process, and may open another in the same store', async () => {
+  it('may not open one session twice in a process, and may open another in the same store', async () => {
     const device = new Device()
     const { client } = await device.start()
     const error = { code: 'ERR_STORE_LOCKED', option: 'store' }
@@ -422,7 +422,7 @@ describe('incoming messages', () => {
     await device.world.close()
   })
 
-  it('E31 fault 33 wait while the store fails: nothing is acknowledged, nothing is lost, and the client goes on when it works again', async () => {
+  it('wait while the store fails: nothing is acknowledged, nothing is lost, and the client goes on when it works again', async () => {
     const device = new Device()
     const peer = await device.peer()
     const { client } = await device.start()
@@ -444,7 +444,7 @@ describe('incoming messages', () => {
 })
 
 describe('damaged records', () => {
-  it('H17 T29 fault 35 are put aside and told, and the session goes on without them', async () => {
+  it('are put aside and told, and the session goes on without them', async () => {
     const device = await interrupted(1, 'one', 'two')
     const { content } = device.store as MapStore
     const [first] = device.keys('o') as [string]

@@ -18,7 +18,7 @@ const arrival: fc.Arbitrary<Arrival> = fc.record({
 const ackOf = ({ qos, code }: Arrival, index: number): Ack => [qos === 1 ? 'puback' : 'pubrec', index + 1, code]
 
 describe('acknowledgements leave in the order of arrival (section 4.6)', () => {
-  it('L05 two messages, only the second settled: neither is acknowledged until the first is', () => {
+  it('two messages, only the second settled: neither is acknowledged until the first is', () => {
     const session = connected()
     const tickets = [session.receiveWindow.handlePublish(1, 1), session.receiveWindow.handlePublish(2, 1)]
     session.receiveWindow.settle(tickets[1] as number, 0)
@@ -33,14 +33,14 @@ describe('acknowledgements leave in the order of arrival (section 4.6)', () => {
   it.each([
     [1, 'puback', 'MQTT-4.6.0-2'],
     [2, 'pubrec', 'MQTT-4.6.0-3'],
-  ])('E20 QoS %i, ids 5, 3, 9, settled backwards: %s 5, 3, 9 [%s]', (qos, name) => {
+  ])('QoS %i, ids 5, 3, 9, settled backwards: %s 5, 3, 9 [%s]', (qos, name) => {
     const session = connected()
     const tickets = [5, 3, 9].map((id) => session.receiveWindow.handlePublish(id, qos))
     for (const ticket of tickets.reverse()) session.receiveWindow.settle(ticket, 0)
     expect(takeAcks(session.acks)).toEqual([5, 3, 9].map((id) => [name, id, 0]))
   })
 
-  it('E20 L05 for any messages settled in any order: at each moment the settled beginning, nothing else [MQTT-4.6.0-2] [MQTT-4.6.0-3]', () => {
+  it('for any messages settled in any order: at each moment the settled beginning, nothing else [MQTT-4.6.0-2] [MQTT-4.6.0-3]', () => {
     fc.assert(
       fc.property(fc.array(arrival, { minLength: 1, maxLength: 80 }), (arrivals) => {
         const session = connected({ receiveMaximum: 100 })
@@ -61,7 +61,7 @@ describe('acknowledgements leave in the order of arrival (section 4.6)', () => {
     )
   })
 
-  it('E31 with a store that confirms in any order it is the same', () => {
+  it('with a store that confirms in any order it is the same', () => {
     fc.assert(
       fc.property(fc.array(arrival, { minLength: 1, maxLength: 30 }), (arrivals) => {
         const { session, port } = durablyConnected({ receiveMaximum: 100 })

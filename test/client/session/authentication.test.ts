@@ -22,7 +22,7 @@ function expectSent(session: Session, reasonCode: number, data: Uint8Array | und
 }
 
 describe('the exchange before CONNACK', () => {
-  it('M14 AUTH is handed on, our answer is AUTH 0x18 with the method of CONNECT, CONNACK ends it [MQTT-4.12.0-2] [MQTT-4.12.0-3]', () => {
+  it('AUTH is handed on, our answer is AUTH 0x18 with the method of CONNECT, CONNACK ends it [MQTT-4.12.0-2] [MQTT-4.12.0-3]', () => {
     const session = begun()
     const challenge = auth(0x18, { ...method, authenticationData: bytes('nonce') })
     session.handlePacket(challenge, 0)
@@ -43,13 +43,13 @@ describe('the exchange before CONNACK', () => {
   it.each([
     ['another method', auth(0x18, { authenticationMethod: 'KERBEROS' })],
     ['no method', auth(0x18, {})],
-  ])('M20 AUTH with %s: close(0x82) [MQTT-4.12.0-5]', (_name, packet) => {
+  ])('AUTH with %s: close(0x82) [MQTT-4.12.0-5]', (_name, packet) => {
     const session = begun()
     session.handlePacket(packet, 0)
     expectClose(session, 0x82)
   })
 
-  it('M17 AUTH although CONNECT named no method: close(0x82), on both versions [MQTT-4.12.0-6]', () => {
+  it('AUTH although CONNECT named no method: close(0x82), on both versions [MQTT-4.12.0-6]', () => {
     for (const protocolVersion of [4, 5] as const) {
       const session = connecting({}, { protocolVersion })
       session.handlePacket(auth(0x18), 0)
@@ -63,7 +63,7 @@ describe('the exchange before CONNACK', () => {
     expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
   })
 
-  it('T26 16 rounds are enough for every mechanism: the 17th closes', () => {
+  it('16 rounds are enough for every mechanism: the 17th closes', () => {
     const session = begun()
     for (let round = 1; round <= 16; round++) {
       session.handlePacket(auth(0x18), 0)
@@ -73,7 +73,7 @@ describe('the exchange before CONNACK', () => {
     expectClose(session, 0x82)
   })
 
-  it('T26 rounds are counted for each connection anew', () => {
+  it('rounds are counted for each connection anew', () => {
     const session = begun()
     for (let round = 1; round <= 16; round++) session.handlePacket(auth(0x18), 0)
     session.suspend()
@@ -85,7 +85,7 @@ describe('the exchange before CONNACK', () => {
     expect(session.state).toBe('connecting')
   })
 
-  it('M15 nothing is sent once the session is closed', () => {
+  it('nothing is sent once the session is closed', () => {
     const session = begun()
     session.handlePacket(auth(0x18), 0)
     session.fail(0x82, 'test')
@@ -117,7 +117,7 @@ describe('re-authentication', () => {
     // M19: what Remaining Length 0 would say, if the decoder took it.
     ['success without a method', auth(0, {})],
     ['success with another method', auth(0, { authenticationMethod: 'KERBEROS' })],
-  ])('M19 M20 %s: close(0x82)', (_name, packet) => {
+  ])('%s: close(0x82)', (_name, packet) => {
     const session = established()
     session.authExchange.authenticate(0x19, undefined)
     takeActions(session)
@@ -137,7 +137,7 @@ describe('re-authentication', () => {
     expectClose(again, 0x82, 'ERR_UNEXPECTED_PACKET')
   })
 
-  it('T26 has 16 rounds too, counted for each exchange', () => {
+  it('has 16 rounds too, counted for each exchange', () => {
     const session = established()
     for (let exchange = 0; exchange < 3; exchange++) {
       session.authExchange.authenticate(0x19, undefined)
@@ -153,7 +153,7 @@ describe('re-authentication', () => {
     expectClose(session, 0x82)
   })
 
-  it('M14 T26 may be begun by the server: an exchange of its own, with 16 rounds of its own, and an end', () => {
+  it('may be begun by the server: an exchange of its own, with 16 rounds of its own, and an end', () => {
     const session = established()
     const challenge = auth(0x18, { ...method, authenticationData: bytes('who?') })
     session.handlePacket(challenge, 0)
@@ -173,7 +173,7 @@ describe('re-authentication', () => {
     expect([takeActions(patient).length, patient.authExchange.running, patient.state]).toEqual([16, false, 'connected'])
   })
 
-  it('T26 exchanges that the server begins share 16 rounds a minute', () => {
+  it('exchanges that the server begins share 16 rounds a minute', () => {
     const session = established()
     const exchange = (now: number): void => {
       session.handlePacket(auth(0x18), now)
@@ -190,7 +190,7 @@ describe('re-authentication', () => {
     expectClose(session, 0x82)
   })
 
-  it('T26 AUTH and success again and again, without waiting for an answer, is one exchange however long it goes on', () => {
+  it('AUTH and success again and again, without waiting for an answer, is one exchange however long it goes on', () => {
     const session = established()
     for (let round = 1; round <= 16; round += 2) {
       session.handlePacket(auth(0x18), round * 60_000)

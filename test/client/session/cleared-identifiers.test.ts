@@ -1,5 +1,5 @@
 /**
- * Identifiers in a session whose past this process does not know: cleared by PUBREL before their first use at QoS 2 (fine print 4).
+ * Identifiers in a session whose past this process does not know: cleared by PUBREL before their first use at QoS 2.
  *
  * An identifier that was cleared is not in use: what is said about it is said about nothing.
  */
@@ -91,7 +91,7 @@ const cases = table.flatMap(([state, open, rows]) =>
   rows.map(([input, verdict, acks = []]) => ({ state, open, input, verdict, acks, name: names.get(verdict) })),
 )
 
-describe('every acknowledgement for an identifier of a foreign session (D12 D14 D16 D17 D18 D19)', () => {
+describe('every acknowledgement for an identifier of a foreign session', () => {
   it.each(cases)('$state, $input: $name', ({ open, input, verdict, acks }) => {
     const session = open()
     expect((inputs[input] as (session: Session) => number)(session)).toBe(verdict)
@@ -101,7 +101,7 @@ describe('every acknowledgement for an identifier of a foreign session (D12 D14 
     expect(session.sendWindow.unsolicited).toBe(verdict === UNKNOWN ? 1 : 0)
   })
 
-  it('a PUBREC that came twice is answered twice, and the second PUBCOMP ends nothing (D12)', () => {
+  it('a PUBREC that came twice is answered twice, and the second PUBCOMP ends nothing', () => {
     const session = cleared()
     expect(session.sendWindow.publish(2)).toBe(id)
     expect([session.sendWindow.handleAck(PUBREC, id, 0), session.sendWindow.handleAck(PUBREC, id, 0)]).toEqual([RELEASED, RELEASED])

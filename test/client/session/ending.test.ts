@@ -30,7 +30,7 @@ const ends: Record<string, (session: Session) => void> = {
 }
 
 describe('the end of a connection', () => {
-  it('A01 our DISCONNECT is the last thing sent, with what the caller gave [MQTT-3.14.4-1]', () => {
+  it('our DISCONNECT is the last thing sent, with what the caller gave [MQTT-3.14.4-1]', () => {
     const session = connected()
     session.disconnect(0x04, { reasonString: 'bye' })
     expect(takeActions(session)).toEqual([{ type: 'send', packet: { type: 'disconnect', reasonCode: 0x04, properties: { reasonString: 'bye' } } }])
@@ -87,7 +87,7 @@ describe('the end of a connection', () => {
     ])
   })
 
-  it('M17 AUTH that nobody asked for: close(0x82)', () => {
+  it('AUTH that nobody asked for: close(0x82)', () => {
     const session = connected()
     session.handlePacket({ type: 'auth', reasonCode: 0x19, properties: {} }, 0)
     expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
@@ -106,7 +106,7 @@ describe('the end of a connection', () => {
   })
 })
 
-describe('closed accepts nothing (E27)', () => {
+describe('closed accepts nothing', () => {
   const cases = Object.keys(ends).flatMap((end) => packets.map((packet) => ({ end, packet, type: packet.type })))
 
   it.each(cases)('after $end: $type', ({ end, packet }) => {

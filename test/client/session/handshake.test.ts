@@ -5,7 +5,7 @@ import type { ConnectPacket, Properties, ServerPacket } from '../../../src/wire/
 import { configuration, connackPacket, connected, connecting, connectPacket, expectClose, expectQuiet, takeActions } from './drive.js'
 
 describe('CONNECT and CONNACK (sections 3.1, 3.2)', () => {
-  it('A01 CONNECT is the first thing asked for, CONNACK makes the connection [MQTT-3.1.0-1]', () => {
+  it('CONNECT is the first thing asked for, CONNACK makes the connection [MQTT-3.1.0-1]', () => {
     const session = new Session(configuration)
     expect([session.state, session.negotiated, session.actions.shift()]).toEqual(['idle', undefined, undefined])
     const packet = connectPacket()
@@ -20,7 +20,7 @@ describe('CONNECT and CONNACK (sections 3.1, 3.2)', () => {
   })
 
   it.each([0x80, 0x84, 0x86, 0x87, 0x8a, 0x95, 0x9c, 0x9d, 0x9f, 1, 5])(
-    'A21 CONNACK %i: refused, closed, nothing sent, nothing heard after it',
+    'CONNACK %i: refused, closed, nothing sent, nothing heard after it',
     (reasonCode) => {
       const session = connecting()
       const connack = connackPacket({ reasonString: 'no', serverReference: 'there' }, { reasonCode })
@@ -34,12 +34,12 @@ describe('CONNECT and CONNACK (sections 3.1, 3.2)', () => {
     },
   )
 
-  it('A15 an empty client id takes the one that the server assigns', () => {
+  it('an empty client id takes the one that the server assigns', () => {
     const session = connected({}, { assignedClientIdentifier: 'auto-7' }, { clientId: '' })
     expect(session.negotiated).toMatchObject({ clientId: 'auto-7', assignedClientIdentifier: 'auto-7' })
   })
 
-  it('A17 an assigned client id although we sent one: close(0x82)', () => {
+  it('an assigned client id although we sent one: close(0x82)', () => {
     for (const assignedClientIdentifier of ['other', 'me', '']) {
       const session = connecting()
       session.handlePacket(connackPacket({ assignedClientIdentifier }), 0)
@@ -54,7 +54,7 @@ describe('CONNECT and CONNACK (sections 3.1, 3.2)', () => {
     [{ cleanStart: false }, {}, false],
     [{ cleanStart: false }, { ownsSession: true }, true],
   ] as [Partial<ConnectPacket>, Partial<SessionConfig>, boolean][])(
-    'A24 Session Present 1 after %o by a client with %o: welcome %s [MQTT-3.2.2-2] [MQTT-3.2.2-4]',
+    'Session Present 1 after %o by a client with %o: welcome %s [MQTT-3.2.2-2] [MQTT-3.2.2-4]',
     (connect, config, welcome) => {
       const session = connecting(config, connect)
       session.handlePacket(connackPacket({}, { sessionPresent: true }), 0)
@@ -65,7 +65,7 @@ describe('CONNECT and CONNACK (sections 3.1, 3.2)', () => {
     },
   )
 
-  it('A24 Session Present 0 is always welcome', () => {
+  it('Session Present 0 is always welcome', () => {
     for (const cleanStart of [true, false]) {
       for (const ownsSession of [true, false]) expect(connected({ ownsSession }, {}, { cleanStart }).negotiated?.sessionPresent).toBe(false)
     }
@@ -76,7 +76,7 @@ describe('CONNECT and CONNACK (sections 3.1, 3.2)', () => {
     ['SCRAM', undefined, false],
     ['SCRAM', 'KERBEROS', false],
     ['SCRAM', 'SCRAM', true],
-  ])('M20 CONNECT with method %s, CONNACK with %s: welcome %s', (ours, theirs, welcome) => {
+  ])('CONNECT with method %s, CONNACK with %s: welcome %s', (ours, theirs, welcome) => {
     const session = connecting({}, { properties: { authenticationMethod: ours } })
     session.handlePacket(connackPacket({ authenticationMethod: theirs }), 0)
     if (welcome) expect(takeActions(session)).toMatchObject([{ type: 'connected' }])
@@ -84,19 +84,19 @@ describe('CONNECT and CONNACK (sections 3.1, 3.2)', () => {
   })
 
   it.each([
-    ['A17', { assignedClientIdentifier: 'x' }, false],
-    ['A24', {}, true],
-    ['M20', { authenticationMethod: 'x' }, false],
+    ['with a client identifier that we did not ask for', { assignedClientIdentifier: 'x' }, false],
+    ['with a session that we did not ask for', {}, true],
+    ['with a method that we did not name', { authenticationMethod: 'x' }, false],
   ] as [string, Properties, boolean][])(
-    '%s the server took us in: DISCONNECT 0x82 goes first (section 4.13.1)',
-    (_row, properties, sessionPresent) => {
+    '%s: the server took us in, DISCONNECT 0x82 goes first (section 4.13.1)',
+    (_name, properties, sessionPresent) => {
       const session = connecting()
       session.handlePacket(connackPacket(properties, { sessionPresent }), 0)
       expect(takeActions(session)).toMatchObject([{ type: 'close', reasonCode: 0x82 }])
     },
   )
 
-  it('A30 a second CONNACK: close(0x82) [MQTT-3.2.0-2]', () => {
+  it('a second CONNACK: close(0x82) [MQTT-3.2.0-2]', () => {
     for (const reasonCode of [0, 0x87]) {
       const session = connected()
       session.handlePacket(connackPacket({}, { reasonCode }), 0)
@@ -135,21 +135,21 @@ const packets: ServerPacket[] = [
 ]
 
 describe('packets before CONNACK', () => {
-  it.each(packets)('A27 $type: close(0x82), nothing handed on [MQTT-3.2.0-1]', (packet) => {
+  it.each(packets)('$type: close(0x82), nothing handed on [MQTT-3.2.0-1]', (packet) => {
     const session = connecting()
     session.sendWindow.request('subscribe', 1)
     session.handlePacket(packet, 0)
     expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
   })
 
-  it('A27 the data plane asks first, and is told no, once', () => {
+  it('the data plane asks first, and is told no, once', () => {
     const session = connecting()
     expect(session.expectConnected()).toBe(false)
     expect(session.expectConnected()).toBe(false)
     expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
   })
 
-  it('A27 and yes after it', () => {
+  it('and yes after it', () => {
     const session = connected()
     expect(session.expectConnected()).toBe(true)
     expectQuiet(session)

@@ -17,13 +17,13 @@ function walk({ sendWindow }: Session, count: number): number[] {
 }
 
 describe('packet identifiers (section 2.2.1)', () => {
-  it('F08 run from 1 to 65,535 and wrap to 1, never 0 [MQTT-2.2.1-3]', () => {
+  it('run from 1 to 65,535 and wrap to 1, never 0 [MQTT-2.2.1-3]', () => {
     const session = connected()
     expect(walk(session, 65_535)).toEqual(times(65_535).map((index) => index + 1))
     expect(walk(session, 3)).toEqual([1, 2, 3])
   })
 
-  it('F08 skip those in use after the wrap', () => {
+  it('skip those in use after the wrap', () => {
     const session = connected()
     const { sendWindow } = session
     const held = [sendWindow.publish(1), sendWindow.publish(2), sendWindow.request('subscribe', 1), sendWindow.publish(1)]
@@ -33,7 +33,7 @@ describe('packet identifiers (section 2.2.1)', () => {
     expect([sendWindow.publish(1), sendWindow.publish(1)]).toEqual([4, 5])
   })
 
-  it('F13 are shared by PUBLISH, SUBSCRIBE and UNSUBSCRIBE [MQTT-2.2.1-3]', () => {
+  it('are shared by PUBLISH, SUBSCRIBE and UNSUBSCRIBE [MQTT-2.2.1-3]', () => {
     const { sendWindow } = connected()
     const ids = times(300).map((index) => {
       if (index % 3 === 0) return sendWindow.publish(1 + (index % 2))
@@ -42,7 +42,7 @@ describe('packet identifiers (section 2.2.1)', () => {
     expect(ids).toEqual(times(300).map((index) => index + 1))
   })
 
-  it('F10 are found in random holes, every one of them', () => {
+  it('are found in random holes, every one of them', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.integer({ min: 1, max: 65_535 }), { minLength: 1, maxLength: 60 }), (holes) => {
         const { sendWindow } = connected()
@@ -56,7 +56,7 @@ describe('packet identifiers (section 2.2.1)', () => {
     )
   })
 
-  it('pain 8: with acknowledgements withheld exactly 65,535 leave, none twice, the rest waits [MQTT-4.9.0-2]', () => {
+  it('with acknowledgements withheld exactly 65,535 leave, none twice, the rest waits [MQTT-4.9.0-2]', () => {
     const { sendWindow } = connected()
     const ids = new Set<number>()
     for (let wanted = 70_000; wanted > 0 && sendWindow.mayPublish; wanted--) ids.add(sendWindow.publish(1))
@@ -77,7 +77,7 @@ describe('packet identifiers (section 2.2.1)', () => {
     expect(sendWindow.publish(1)).toBe(12)
   })
 
-  it('F11 stay in use until their last acknowledgement, whatever the caller gave up [MQTT-4.3.2-1] [MQTT-4.3.3-1]', () => {
+  it('stay in use until their last acknowledgement, whatever the caller gave up [MQTT-4.3.2-1] [MQTT-4.3.3-1]', () => {
     const session = connected()
     const { sendWindow } = session
     expect([sendWindow.publish(1), sendWindow.publish(2)]).toEqual([1, 2])

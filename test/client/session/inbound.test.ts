@@ -82,7 +82,7 @@ const table: [state: string, qos1: string, qos2: string, answer: Ack[], pubrel: 
   ['PUBCOMP sent', NEW, NEW, [], [['pubcomp', id, 0x92]]],
 ]
 
-describe('PUBLISH and PUBREL in every state of their identifier (E05 E06 E08 E09 E12 E13)', () => {
+describe('PUBLISH and PUBREL in every state of their identifier', () => {
   it.each(table)('%s: QoS 1 is %s', (state, qos1) => {
     const session = (states[state] as () => Session)()
     expect(receive(session, 1)).toBe(qos1)
@@ -134,7 +134,7 @@ describe('incoming QoS 1 (section 4.3.2)', () => {
     ])
   })
 
-  it('E30 carries the reason code that the application chose', () => {
+  it('carries the reason code that the application chose', () => {
     const session = connected()
     for (const [index, code] of [0x10, 0x80, 0x83, 0x87, 0x97, 0x99].entries())
       session.receiveWindow.settle(session.receiveWindow.handlePublish(index + 1, 1), code)
@@ -144,7 +144,7 @@ describe('incoming QoS 1 (section 4.3.2)', () => {
 })
 
 describe('incoming QoS 2 (section 4.3.3)', () => {
-  it('E03 PUBREC, then PUBREL, PUBCOMP; then the identifier is new again [MQTT-4.3.3-8] [MQTT-4.3.3-11] [MQTT-4.3.3-12]', () => {
+  it('PUBREC, then PUBREL, PUBCOMP; then the identifier is new again [MQTT-4.3.3-8] [MQTT-4.3.3-11] [MQTT-4.3.3-12]', () => {
     const session = connected()
     for (let round = 0; round < 3; round++) {
       const ticket = session.receiveWindow.handlePublish(0xffff, 2)
@@ -158,7 +158,7 @@ describe('incoming QoS 2 (section 4.3.3)', () => {
     }
   })
 
-  it('E05 E11 E12 a repeat before PUBREL is answered again and delivered once [MQTT-4.3.3-10]', () => {
+  it('a repeat before PUBREL is answered again and delivered once [MQTT-4.3.3-10]', () => {
     const session = connected()
     const ticket = session.receiveWindow.handlePublish(7, 2)
     expect(session.receiveWindow.handlePublish(7, 2)).toBe(REPEAT)
@@ -174,7 +174,7 @@ describe('incoming QoS 2 (section 4.3.3)', () => {
     expect(session.receiveWindow.open).toBe(1)
   })
 
-  it('E06 PUBREL repeated: PUBCOMP each time', () => {
+  it('PUBREL repeated: PUBCOMP each time', () => {
     const session = connected()
     session.receiveWindow.settle(session.receiveWindow.handlePublish(7, 2), 0)
     for (let round = 0; round < 3; round++) session.receiveWindow.handlePubrel(7)
@@ -187,7 +187,7 @@ describe('incoming QoS 2 (section 4.3.3)', () => {
     expect(session.receiveWindow.open).toBe(0)
   })
 
-  it('E30 an error code ends the exchange at PUBREC [MQTT-4.3.3-9]', () => {
+  it('an error code ends the exchange at PUBREC [MQTT-4.3.3-9]', () => {
     const session = connected({ receiveMaximum: 1 })
     session.receiveWindow.settle(session.receiveWindow.handlePublish(6, 2), 0x87)
     expect(takeAcks(session.acks)).toEqual([['pubrec', 6, 0x87]])
@@ -195,7 +195,7 @@ describe('incoming QoS 2 (section 4.3.3)', () => {
     expect(session.receiveWindow.handlePublish(6, 2)).toBe(1)
   })
 
-  it('E30 a code below 0x80 does not', () => {
+  it('a code below 0x80 does not', () => {
     const session = connected()
     session.receiveWindow.settle(session.receiveWindow.handlePublish(6, 2), 0x10)
     expect(takeAcks(session.acks)).toEqual([['pubrec', 6, 0x10]])
@@ -212,7 +212,7 @@ describe('our Receive Maximum (section 3.1.2.11.3)', () => {
     [3, 2],
     [256, 2],
     [65_535, 1],
-  ])("E17 'disconnect': %i open at QoS %i are taken, one more is close(0x93) [MQTT-3.3.4-9]", (receiveMaximum, qos) => {
+  ])("'disconnect': %i open at QoS %i are taken, one more is close(0x93) [MQTT-3.3.4-9]", (receiveMaximum, qos) => {
     const session = connected({ receiveMaximum, receiveMaximumExceeded: 'disconnect' })
     for (let one = 1; one <= receiveMaximum; one++) {
       expect(session.receiveWindow.full).toBe(false)
@@ -225,14 +225,14 @@ describe('our Receive Maximum (section 3.1.2.11.3)', () => {
     expectClose(session, 0x93)
   })
 
-  it('E17 a repeat at the limit is no further message', () => {
+  it('a repeat at the limit is no further message', () => {
     const session = connected({ receiveMaximum: 1, receiveMaximumExceeded: 'disconnect' })
     session.receiveWindow.handlePublish(1, 2)
     expect(session.receiveWindow.handlePublish(1, 2)).toBe(REPEAT)
     expectQuiet(session)
   })
 
-  it.each([1, 2])('E17 all 65,535 identifiers may be open at QoS %i beyond it: told once a connection, counted, acknowledged in order', (qos) => {
+  it.each([1, 2])('all 65,535 identifiers may be open at QoS %i beyond it: told once a connection, counted, acknowledged in order', (qos) => {
     const session = connected({ receiveMaximum: 3, ownsSession: true }, {}, { clientId: 'me', cleanStart: false })
     const { receiveWindow } = session
     const arrive = (from: number, to: number): number[] => {
@@ -262,7 +262,7 @@ describe('our Receive Maximum (section 3.1.2.11.3)', () => {
     expect([takeActions(session), receiveWindow.excess]).toEqual([[{ type: 'exceeded' }], 65_535])
   })
 
-  it('E17 QoS 2 occupies its place until PUBCOMP, QoS 1 until PUBACK', () => {
+  it('QoS 2 occupies its place until PUBCOMP, QoS 1 until PUBACK', () => {
     const session = connected({ receiveMaximum: 2 })
     const { receiveWindow } = session
     receiveWindow.settle(receiveWindow.handlePublish(1, 2), 0)
@@ -274,7 +274,7 @@ describe('our Receive Maximum (section 3.1.2.11.3)', () => {
     expect([receiveWindow.open, receiveWindow.full]).toEqual([1, false])
   })
 
-  it('L10 E19 a message settled behind an open one still counts', () => {
+  it('a message settled behind an open one still counts', () => {
     const session = connected({ receiveMaximum: 2 })
     const { receiveWindow } = session
     receiveWindow.handlePublish(1, 1)
@@ -286,14 +286,14 @@ describe('our Receive Maximum (section 3.1.2.11.3)', () => {
 })
 
 describe('tickets', () => {
-  it('L09 that were never given are refused', () => {
+  it('that were never given are refused', () => {
     const session = connected()
     session.receiveWindow.handlePublish(1, 1)
     expect([-2, -1, 1, 2, 1000].map((ticket) => session.receiveWindow.settle(ticket, 0))).toEqual([false, false, false, false, false])
     expectQuiet(session)
   })
 
-  it('L09 settled but not yet acknowledged are refused the second time, and keep their first code', () => {
+  it('settled but not yet acknowledged are refused the second time, and keep their first code', () => {
     const session = connected()
     session.receiveWindow.handlePublish(1, 1)
     session.receiveWindow.handlePublish(2, 1)

@@ -7,7 +7,7 @@ import { connackPacket, connectPacket } from './drive.js'
 const agreed = (properties: Properties = {}): Negotiated => negotiate(connectPacket(), connackPacket(properties), 10_000)
 
 describe('what CONNACK settles (section 3.2.2.3)', () => {
-  it('A20 fills in the defaults of the standard', () => {
+  it('fills in the defaults of the standard', () => {
     expect(agreed()).toEqual({
       protocolVersion: 5,
       sessionPresent: false,
@@ -45,7 +45,7 @@ describe('what CONNACK settles (section 3.2.2.3)', () => {
     expect(negotiate(connectPacket({ keepAlive: 60 }), connackPacket({ serverKeepAlive: keepAlive }), pingTimeout).pingTimeout).toBe(counts)
   })
 
-  it('A20 takes over everything that the server says', () => {
+  it('takes over everything that the server says', () => {
     const connack = connackPacket(
       {
         sessionExpiryInterval: 77,
@@ -96,7 +96,7 @@ describe('what CONNACK settles (section 3.2.2.3)', () => {
     })
   })
 
-  it('A20 takes a one as "available" and a zero as what it is', () => {
+  it('takes a one as "available" and a zero as what it is', () => {
     const yes = agreed({ retainAvailable: 1, wildcardSubscriptionAvailable: 1, subscriptionIdentifierAvailable: 1, sharedSubscriptionAvailable: 1 })
     expect(yes).toMatchObject({
       retainAvailable: true,
@@ -113,7 +113,7 @@ describe('what CONNACK settles (section 3.2.2.3)', () => {
     })
   })
 
-  it('A20 keeps the session expiry that we asked for when the server says nothing', () => {
+  it('keeps the session expiry that we asked for when the server says nothing', () => {
     const connect = connectPacket({ properties: { sessionExpiryInterval: 300 } })
     expect(negotiate(connect, connackPacket(), 10_000).sessionExpiryInterval).toBe(300)
     expect(negotiate(connect, connackPacket({ sessionExpiryInterval: 0 }), 10_000).sessionExpiryInterval).toBe(0)
@@ -138,7 +138,7 @@ describe('what CONNACK settles (section 3.2.2.3)', () => {
 })
 
 describe('checks before anything is sent', () => {
-  it('D21 refuses a QoS above Maximum QoS, and no other [MQTT-3.2.2-11]', () => {
+  it('refuses a QoS above Maximum QoS, and no other [MQTT-3.2.2-11]', () => {
     const verdicts = ([0, 1, 2] as QoS[]).map((maximumQoS) => {
       const limits = agreed({ maximumQoS })
       return ([0, 1, 2] as QoS[]).map((qos) => checkPublish(limits, qos, false) ?? 'ok')
@@ -150,7 +150,7 @@ describe('checks before anything is sent', () => {
     ])
   })
 
-  it('D22 refuses RETAIN where the server does not retain, and only then [MQTT-3.2.2-14]', () => {
+  it('refuses RETAIN where the server does not retain, and only then [MQTT-3.2.2-14]', () => {
     const limits = agreed({ retainAvailable: 0 })
     expect(checkPublish(limits, 0, true)).toBe('ERR_RETAIN_UNSUPPORTED')
     expect(checkPublish(limits, 2, true)).toBe('ERR_RETAIN_UNSUPPORTED')
@@ -170,7 +170,7 @@ describe('checks before anything is sent', () => {
     ['a', false, { subscriptionIdentifierAvailable: 0 }, undefined],
     ['$share/g/a/#', true, {}, undefined],
   ] as [string, boolean, Properties, string | undefined][])(
-    'C12 filter %s, identifier %s, server %o: %s',
+    'filter %s, identifier %s, server %o: %s',
     (filter, withIdentifier, properties, expected) => {
       expect(checkFilter(agreed(properties), filter, withIdentifier)).toBe(expected)
     },

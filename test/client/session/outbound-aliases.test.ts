@@ -25,11 +25,11 @@ describe('topic aliases of ours', () => {
     [3, 'abcabc', 'a b c ar br cr'],
     [2, 'abacb', 'a b ar c b'],
     [0, 'aab', 'a- a- b-'],
-  ])('J08 with %d: %s is sent as %s; the one unused for longest makes room', (maximum, topics, expected) => {
+  ])('with %d: %s is sent as %s; the one unused for longest makes room', (maximum, topics, expected) => {
     expect(sent(maximum, topics)).toBe(expected)
   })
 
-  it('J02 lie from 1 to what the server takes, each for one topic at a time [MQTT-3.2.2-17] [MQTT-3.2.2-18] [MQTT-3.3.2-8]', () => {
+  it('lie from 1 to what the server takes, each for one topic at a time [MQTT-3.2.2-17] [MQTT-3.2.2-18] [MQTT-3.3.2-8]', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 6 }), fc.array(fc.nat(9), { maxLength: 80 }), (maximum, topics) => {
         const aliases = new OutboundAliases()
@@ -85,7 +85,7 @@ describe('topic aliases of ours', () => {
     )
   })
 
-  it('J13 are a bounded number, however many the server would take', () => {
+  it('are a bounded number, however many the server would take', () => {
     const aliases = new OutboundAliases()
     aliases.start(65_535)
     const seen = new Set<number>()

@@ -109,7 +109,7 @@ const cases = Object.entries(table).flatMap(([state, rows]) =>
   rows.map(([input, verdict, acks = []]) => ({ state, input, verdict, acks, name: verdicts.get(verdict) })),
 )
 
-describe('every acknowledgement in every state of its identifier (D04 D07 D09 D12 D14 D15 D16 D17 D18 D19)', () => {
+describe('every acknowledgement in every state of its identifier', () => {
   it.each(cases)('$state, $input: $name', ({ state, input, verdict, acks }) => {
     const session = (states[state] as () => Session)()
     const before = session.sendWindow.inFlight
@@ -122,7 +122,7 @@ describe('every acknowledgement in every state of its identifier (D04 D07 D09 D1
     expect(session.sendWindow.unsolicited).toBe(verdict === UNKNOWN ? 1 : 0)
   })
 
-  it('D20 an acknowledgement with id 0 is never one of ours', () => {
+  it('an acknowledgement with id 0 is never one of ours', () => {
     const session = connected()
     session.sendWindow.publish(1)
     session.sendWindow.publish(2)
@@ -132,14 +132,14 @@ describe('every acknowledgement in every state of its identifier (D04 D07 D09 D1
 })
 
 describe('outgoing exchanges (section 4.3)', () => {
-  it('D04 D07 QoS 1 ends with PUBACK, once [MQTT-4.3.2-3]', () => {
+  it('QoS 1 ends with PUBACK, once [MQTT-4.3.2-3]', () => {
     const session = connected()
     expect(session.sendWindow.publish(1)).toBe(1)
     expect([session.sendWindow.handleAck(PUBACK, 1, 0), session.sendWindow.handleAck(PUBACK, 1, 0)]).toEqual([DONE, UNKNOWN])
     expectQuiet(session)
   })
 
-  it('D09 QoS 2: PUBREC, PUBREL, PUBCOMP [MQTT-4.3.3-3] [MQTT-4.3.3-4] [MQTT-4.3.3-5]', () => {
+  it('QoS 2: PUBREC, PUBREL, PUBCOMP [MQTT-4.3.3-3] [MQTT-4.3.3-4] [MQTT-4.3.3-5]', () => {
     const session = connected()
     const { sendWindow } = session
     expect(sendWindow.publish(2)).toBe(1)
@@ -151,7 +151,7 @@ describe('outgoing exchanges (section 4.3)', () => {
     expectQuiet(session)
   })
 
-  it('D12 a second PUBREC asks for PUBREL again and settles nothing [MQTT-4.3.3-6]', () => {
+  it('a second PUBREC asks for PUBREL again and settles nothing [MQTT-4.3.3-6]', () => {
     const session = connected()
     const { sendWindow } = session
     sendWindow.publish(2)
@@ -164,7 +164,7 @@ describe('outgoing exchanges (section 4.3)', () => {
     expect([sendWindow.handleAck(PUBCOMP, 1, 0), sendWindow.handleAck(PUBCOMP, 1, 0)]).toEqual([DONE, UNKNOWN])
   })
 
-  it('D30 ten at once complete in any order; PUBREL leaves in the order of PUBREC [MQTT-4.6.0-4]', () => {
+  it('ten at once complete in any order; PUBREL leaves in the order of PUBREC [MQTT-4.6.0-4]', () => {
     const session = connected()
     const { sendWindow } = session
     const ids = Array.from({ length: 10 }, () => sendWindow.publish(2))
@@ -176,7 +176,7 @@ describe('outgoing exchanges (section 4.3)', () => {
     expect(sendWindow.inFlight).toBe(0)
   })
 
-  it('D16 D19 D41 acknowledgements of nobody’s are counted and leave nothing behind', () => {
+  it('acknowledgements of nobody’s are counted and leave nothing behind', () => {
     const session = connected()
     for (let one = 1; one <= 65_535; one++) {
       session.sendWindow.handleAck(PUBACK, one, 0)
@@ -190,7 +190,7 @@ describe('outgoing exchanges (section 4.3)', () => {
 })
 
 describe('SUBACK and UNSUBACK (sections 3.9, 3.11)', () => {
-  it('C01 C20 are handed on once, and free the identifier', () => {
+  it('are handed on once, and free the identifier', () => {
     const session = connected()
     expect(session.sendWindow.request('subscribe', 2)).toBe(1)
     expect(session.sendWindow.request('unsubscribe', 1)).toBe(2)
@@ -207,7 +207,7 @@ describe('SUBACK and UNSUBACK (sections 3.9, 3.11)', () => {
   it.each([
     ['subscribe', 'suback'],
     ['unsubscribe', 'unsuback'],
-  ] as const)('C06 %s with fewer or more codes than filters: close(0x82), nothing handed on', (kind, type) => {
+  ] as const)('%s with fewer or more codes than filters: close(0x82), nothing handed on', (kind, type) => {
     for (const reasonCodes of [[], [0], [0, 0, 0]]) {
       const session = connected()
       const packetId = session.sendWindow.request(kind, 2)
@@ -216,7 +216,7 @@ describe('SUBACK and UNSUBACK (sections 3.9, 3.11)', () => {
     }
   })
 
-  it('C07 C25 answers to nobody’s request are ignored and counted', () => {
+  it('answers to nobody’s request are ignored and counted', () => {
     const session = connected()
     session.handlePacket({ type: 'suback', packetId: 5, properties: {}, reasonCodes: [0] }, 0)
     session.handlePacket({ type: 'unsuback', packetId: 5, properties: {}, reasonCodes: [0] }, 0)

@@ -21,7 +21,7 @@ import {
 } from './drive.js'
 
 describe('a durable store', () => {
-  it('E31 PUBREC waits until the identifier is safe', () => {
+  it('PUBREC waits until the identifier is safe', () => {
     const { session, port } = durablyConnected()
     session.receiveWindow.settle(session.receiveWindow.handlePublish(9, 2), 0)
     expect(port.requests).toEqual([['put-inbound', 9]])
@@ -34,7 +34,7 @@ describe('a durable store', () => {
     expectQuiet(session)
   })
 
-  it('E31 a message in store cannot be settled again', () => {
+  it('a message in store cannot be settled again', () => {
     const { session, port } = durablyConnected()
     const ticket = session.receiveWindow.handlePublish(9, 2)
     expect([session.receiveWindow.settle(ticket, 0x10), session.receiveWindow.settle(ticket, 0)]).toEqual([true, false])
@@ -43,7 +43,7 @@ describe('a durable store', () => {
     expect(takeAcks(session.acks)).toEqual([['pubrec', 9, 0x10]])
   })
 
-  it('E31 what comes behind waits too, QoS 1 included [MQTT-4.6.0-2]', () => {
+  it('what comes behind waits too, QoS 1 included [MQTT-4.6.0-2]', () => {
     const { session, port } = durablyConnected()
     session.receiveWindow.settle(session.receiveWindow.handlePublish(1, 2), 0)
     session.receiveWindow.settle(session.receiveWindow.handlePublish(2, 1), 0)

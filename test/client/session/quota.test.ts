@@ -19,7 +19,7 @@ function reconnect(session: Session, receiveMaximum: number): void {
 }
 
 describe('send quota (section 4.9)', () => {
-  it('F01 Receive Maximum 3: never more than 3 at QoS 1, refilled one for one [MQTT-3.3.4-7] [MQTT-4.9.0-1]', () => {
+  it('Receive Maximum 3: never more than 3 at QoS 1, refilled one for one [MQTT-3.3.4-7] [MQTT-4.9.0-1]', () => {
     const session = connected({}, { receiveMaximum: 3 })
     expect(send(session, 1, 6)).toEqual([1, 2, 3])
     session.sendWindow.handleAck(PUBACK, 2, 0)
@@ -30,7 +30,7 @@ describe('send quota (section 4.9)', () => {
     expect(session.sendWindow.inFlight).toBe(3)
   })
 
-  it('F02 Receive Maximum 1: one QoS 2 exchange at a time', () => {
+  it('Receive Maximum 1: one QoS 2 exchange at a time', () => {
     const session = connected({}, { receiveMaximum: 1 })
     for (let id = 1; id <= 5; id++) {
       expect(send(session, 2, 5)).toEqual([id])
@@ -41,7 +41,7 @@ describe('send quota (section 4.9)', () => {
     expect(session.sendWindow.inFlight).toBe(0)
   })
 
-  it('F03 a place is free after PUBCOMP or a failing PUBREC, not after PUBREC', () => {
+  it('a place is free after PUBCOMP or a failing PUBREC, not after PUBREC', () => {
     const session = connected({}, { receiveMaximum: 2 })
     expect(send(session, 2, 5)).toEqual([1, 2])
     session.sendWindow.handleAck(PUBREC, 1, 0)
@@ -54,7 +54,7 @@ describe('send quota (section 4.9)', () => {
     expect(session.sendWindow.mayPublish).toBe(false)
   })
 
-  it('F04 starts from the new CONNACK on each connection, less what is still in flight', () => {
+  it('starts from the new CONNACK on each connection, less what is still in flight', () => {
     const session = connected({ ownsSession: true }, { receiveMaximum: 2 })
     expect(send(session, 1, 9)).toEqual([1, 2])
     reconnect(session, 5)
@@ -62,7 +62,7 @@ describe('send quota (section 4.9)', () => {
     expect(session.sendWindow.inFlight).toBe(5)
   })
 
-  it('F05 a smaller window than what is in flight holds everything back and does not underflow', () => {
+  it('a smaller window than what is in flight holds everything back and does not underflow', () => {
     const session = connected({ ownsSession: true }, { receiveMaximum: 5 })
     expect(send(session, 1, 9)).toEqual([1, 2, 3, 4, 5])
     reconnect(session, 2)

@@ -24,7 +24,7 @@ describe('names of reason codes (section 2.4)', () => {
   })
 })
 
-describe('the return codes of a 3.1.1 CONNACK (A22)', () => {
+describe('the return codes of a 3.1.1 CONNACK', () => {
   it.each([
     [0, 0, 'Success'],
     [1, 0x84, 'Unsupported Protocol Version'],
@@ -42,7 +42,7 @@ describe('the return codes of a 3.1.1 CONNACK (A22)', () => {
 })
 
 describe('a refusal', () => {
-  it('is the peer’s fault, carries the code with its name, and what the peer said apart from the message (N36)', () => {
+  it('is the peer’s fault, carries the code with its name, and what the peer said apart from the message', () => {
     const error = refusal('ERR_PUBLISH_REFUSED', 0x97, 'evil \u001b[2J', PUBACK)
     expect(error).toMatchObject({
       code: 'ERR_PUBLISH_REFUSED',

@@ -7,7 +7,7 @@ function started(seconds = 0): KeepAlive {
   return new KeepAlive(10_000, seconds, 0)
 }
 
-describe('T05 a packet that comes in part', () => {
+describe('a packet that comes in part', () => {
   it('has 60 s, or twice the keep-alive where that is longer, from its first byte', () => {
     const keepAlive = started()
     keepAlive.partial(1, false, 5000)

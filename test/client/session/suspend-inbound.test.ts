@@ -11,7 +11,7 @@ function receive(session: Session, ...messages: (readonly [id: number, qos: numb
 }
 
 describe('a QoS 1 message in hand when the connection ends', () => {
-  it('is acknowledged in the gap: remembered, and sent only after its repeat (fine print 3)', () => {
+  it('is acknowledged in the gap: remembered, and sent only after its repeat', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [7, 1])
     session.suspend()
@@ -83,7 +83,7 @@ describe('a QoS 1 message in hand when the connection ends', () => {
     ])
   })
 
-  it('H28 whose PUBACK was queued and did not leave: it is not sent on the next connection', () => {
+  it('whose PUBACK was queued and did not leave: it is not sent on the next connection', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [7, 1])
     session.receiveWindow.settle(ticket, 0)
@@ -113,7 +113,7 @@ describe('a QoS 1 message in hand when the connection ends', () => {
 })
 
 describe('a QoS 2 message', () => {
-  it('E12 in hand at the drop binds to its repeat, with DUP or without [MQTT-4.3.3-10]', () => {
+  it('in hand at the drop binds to its repeat, with DUP or without [MQTT-4.3.3-10]', () => {
     const session = connected()
     const [one = -9, two = -9] = receive(session, [1, 2], [2, 2])
     reconnect(session)
@@ -126,7 +126,7 @@ describe('a QoS 2 message', () => {
     ])
   })
 
-  it('E11 E12 H13 fault 16 that was taken is answered again and not delivered, with DUP 1 or DUP 0 [MQTT-4.3.3-10]', () => {
+  it('that was taken is answered again and not delivered, with DUP 1 or DUP 0 [MQTT-4.3.3-10]', () => {
     const session = connected()
     const tickets = receive(session, [1, 2], [2, 2])
     for (const ticket of tickets) session.receiveWindow.settle(ticket, 0)
@@ -141,7 +141,7 @@ describe('a QoS 2 message', () => {
     ])
   })
 
-  it('E06 fault 17 that was taken goes on with PUBREL, without PUBLISH: PUBCOMP, and the identifier is new again [MQTT-4.3.3-11]', () => {
+  it('that was taken goes on with PUBREL, without PUBLISH: PUBCOMP, and the identifier is new again [MQTT-4.3.3-11]', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [1, 2])
     session.receiveWindow.settle(ticket, 0)
@@ -171,7 +171,7 @@ describe('a QoS 2 message', () => {
     }
   })
 
-  it('E08 whose repeat came cannot be released before PUBREC: close(0x82)', () => {
+  it('whose repeat came cannot be released before PUBREC: close(0x82)', () => {
     const session = connected()
     receive(session, [1, 2])
     reconnect(session)
@@ -196,7 +196,7 @@ describe('a QoS 2 message', () => {
     expect(session.receiveWindow.open).toBe(0)
   })
 
-  it('E13 whose repeat came and whose identifier comes as QoS 1 on the same connection: close(0x82)', () => {
+  it('whose repeat came and whose identifier comes as QoS 1 on the same connection: close(0x82)', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [1, 2])
     session.receiveWindow.settle(ticket, 0)
@@ -207,7 +207,7 @@ describe('a QoS 2 message', () => {
     expectClose(session, 0x82)
   })
 
-  it('E30 refused in the gap: its repeat gets the PUBREC with the code, and the exchange is over [MQTT-4.3.3-9]', () => {
+  it('refused in the gap: its repeat gets the PUBREC with the code, and the exchange is over [MQTT-4.3.3-9]', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [1, 2])
     session.suspend()
@@ -219,7 +219,7 @@ describe('a QoS 2 message', () => {
     expect(receive(session, [1, 2])[0]).toBeGreaterThan(ticket)
   })
 
-  it('fault 17 65,535 times unreleased over as many connections: every identifier is remembered, none costs a place', () => {
+  it('65,535 times unreleased over as many connections: every identifier is remembered, none costs a place', () => {
     const session = connected({ receiveMaximum: 100 })
     for (let id = 1; id <= 65_535; id++) {
       const [ticket = -9] = receive(session, [id, 2])
@@ -235,7 +235,7 @@ describe('a QoS 2 message', () => {
 })
 
 describe('the order of acknowledgements after a drop', () => {
-  it('L05 E20 is the order in which this connection brought the messages, old and new [MQTT-4.6.0-2] [MQTT-4.6.0-3]', () => {
+  it('is the order in which this connection brought the messages, old and new [MQTT-4.6.0-2] [MQTT-4.6.0-3]', () => {
     const session = connected()
     const [one = -9, two = -9, three = -9] = receive(session, [1, 1], [2, 1], [3, 2])
     reconnect(session)
@@ -253,7 +253,7 @@ describe('the order of acknowledgements after a drop', () => {
     ])
   })
 
-  it('L05 what was settled behind an open one is not acknowledged before its own repeat, and then at once', () => {
+  it('what was settled behind an open one is not acknowledged before its own repeat, and then at once', () => {
     const session = connected()
     const [, two = -9, three = -9] = receive(session, [1, 1], [2, 1], [3, 1])
     session.receiveWindow.settle(three, 0)
@@ -267,7 +267,7 @@ describe('the order of acknowledgements after a drop', () => {
     expectQuiet(session)
   })
 
-  it('L10 the oldest without acknowledgement is named by its first ticket', () => {
+  it('the oldest without acknowledgement is named by its first ticket', () => {
     const session = connected()
     const [one = -9, two = -9] = receive(session, [1, 1], [2, 1])
     reconnect(session)
@@ -279,7 +279,7 @@ describe('the order of acknowledgements after a drop', () => {
     expect(session.receiveWindow.unsettled).toBe(0)
   })
 
-  it('L10 a message that this connection brought first is the oldest, though one of an earlier connection waits for its repeat', () => {
+  it('a message that this connection brought first is the oldest, though one of an earlier connection waits for its repeat', () => {
     const session = connected()
     const [parked = -9] = receive(session, [1, 1])
     reconnect(session)
@@ -294,7 +294,7 @@ describe('the order of acknowledgements after a drop', () => {
 })
 
 describe('Receive Maximum on the next connection', () => {
-  it('E17 starts empty: only what this connection brought counts [MQTT-3.3.4-9]', () => {
+  it('starts empty: only what this connection brought counts [MQTT-3.3.4-9]', () => {
     const session = connected({ receiveMaximum: 2, receiveMaximumExceeded: 'disconnect' })
     receive(session, [1, 1], [2, 2])
     expect(session.receiveWindow.full).toBe(true)
@@ -306,7 +306,7 @@ describe('Receive Maximum on the next connection', () => {
     expectClose(session, 0x93)
   })
 
-  it('E17 a repeated PUBREC exchange takes a place until its PUBREL', () => {
+  it('a repeated PUBREC exchange takes a place until its PUBREL', () => {
     const session = connected({ receiveMaximum: 1 })
     const [ticket = -9] = receive(session, [1, 2])
     session.receiveWindow.settle(ticket, 0)
@@ -333,7 +333,7 @@ describe('Receive Maximum on the next connection', () => {
 })
 
 describe('Session Present 0', () => {
-  it('H06 H13 makes every ticket stale and every identifier new; the loss is told with their number', () => {
+  it('makes every ticket stale and every identifier new; the loss is told with their number', () => {
     const session = connected()
     const [one = -9, two = -9, three = -9] = receive(session, [1, 1], [2, 2], [3, 2])
     session.receiveWindow.settle(one, 0)
@@ -351,7 +351,7 @@ describe('Session Present 0', () => {
     expect(takeAcks(session.acks)).toEqual([['pubcomp', 1, 0x92]])
   })
 
-  it('H13 forgets what was taken: its identifier brings a new message', () => {
+  it('forgets what was taken: its identifier brings a new message', () => {
     const session = connected()
     const [ticket = -9] = receive(session, [1, 2])
     session.receiveWindow.settle(ticket, 0)
@@ -369,7 +369,7 @@ describe('Session Present 0', () => {
   })
 })
 
-describe('a durable store across connections (E31)', () => {
+describe('a durable store across connections', () => {
   it('PUBREC of a message that was settled waits for the store, also when that answers in the gap', () => {
     const { session, port } = durablyConnected()
     const [ticket = -9] = receive(session, [1, 2])
@@ -410,7 +410,7 @@ describe('a durable store across connections (E31)', () => {
 })
 
 describe('repeats on one connection', () => {
-  it('E10 on 3.1.1 QoS 1 with DUP is the same message, and acknowledged once', () => {
+  it('on 3.1.1 QoS 1 with DUP is the same message, and acknowledged once', () => {
     const session = connected({}, {}, { protocolVersion: 4 })
     const [ticket = -9] = receive(session, [1, 1])
     expect(receive(session, [1, 1, true], [1, 1, true])).toEqual([REPEAT, REPEAT])
@@ -419,14 +419,14 @@ describe('repeats on one connection', () => {
     expect(takeAcks(session.acks)).toEqual([['puback', 1, 0]])
   })
 
-  it('E10 on 3.1.1 QoS 1 without DUP: close', () => {
+  it('on 3.1.1 QoS 1 without DUP: close', () => {
     const session = connected({}, {}, { protocolVersion: 4 })
     receive(session, [1, 1])
     expect(receive(session, [1, 1, false])).toEqual([FAULT])
     expect(session.state).toBe('closed')
   })
 
-  it('E09 on 5.0 with or without DUP: close(0x82) [MQTT-4.4.0-1]', () => {
+  it('on 5.0 with or without DUP: close(0x82) [MQTT-4.4.0-1]', () => {
     for (const dup of [true, false]) {
       const session = connected()
       receive(session, [1, 1])
@@ -435,7 +435,7 @@ describe('repeats on one connection', () => {
     }
   })
 
-  it('E09 E10 holds for a message that was bound to its repeat on this connection, too', () => {
+  it('holds for a message that was bound to its repeat on this connection, too', () => {
     const five = connected()
     receive(five, [1, 1])
     reconnect(five)

@@ -9,7 +9,7 @@ import { connackPacket, connected, connecting, durablyConnected, expectClose, ex
 const publish = (session: Session, ...levels: number[]): number[] => levels.map((qos) => session.sendWindow.publish(qos))
 
 describe('publishes in flight when the connection ends', () => {
-  it('are held: acknowledgements that come before their replay are ignored and counted, and change nothing (D16)', () => {
+  it('are held: acknowledgements that come before their replay are ignored and counted, and change nothing', () => {
     const session = connected()
     const [one = 0, two = 0, three = 0] = publish(session, 1, 2, 2)
     session.sendWindow.handleAck(PUBREC, three, 0)
@@ -40,7 +40,7 @@ describe('publishes in flight when the connection ends', () => {
     ]).toEqual([DONE, DONE, RELEASED, DONE])
   })
 
-  it('keep their identifiers: nothing new gets one of them, before the replay or after [MQTT-2.2.1-3] (F13)', () => {
+  it('keep their identifiers: nothing new gets one of them, before the replay or after [MQTT-2.2.1-3]', () => {
     const session = connected()
     const held = publish(session, 1, 2, 1)
     session.sendWindow.handleAck(PUBREC, held[1] as number, 0)
@@ -51,7 +51,7 @@ describe('publishes in flight when the connection ends', () => {
     expect(new Set([...held, ...fresh]).size).toBe(7)
   })
 
-  it('take no quota until they are replayed, and then one each (F04 F05) [MQTT-4.9.0-1]', () => {
+  it('take no quota until they are replayed, and then one each [MQTT-4.9.0-1]', () => {
     const session = connected({}, { receiveMaximum: 5 })
     const ids = publish(session, 1, 1, 1, 1, 1)
     expect(session.sendWindow.mayPublish).toBe(false)
@@ -72,7 +72,7 @@ describe('publishes in flight when the connection ends', () => {
     expect([session.sendWindow.inFlight, session.sendWindow.mayReplay]).toEqual([2, false])
   })
 
-  it('F05 exchanges that go on with PUBREL are more than the new window: no underflow, nothing else until they are done', () => {
+  it('exchanges that go on with PUBREL are more than the new window: no underflow, nothing else until they are done', () => {
     const session = connected()
     const ids = publish(session, 2, 2, 2)
     for (const id of ids) session.sendWindow.handleAck(PUBREC, id, 0)
@@ -89,7 +89,7 @@ describe('publishes in flight when the connection ends', () => {
     expect(session.sendWindow.mayPublish).toBe(false)
   })
 
-  it('H04 fault 14 PUBREL is repeated on every connection until PUBCOMP, PUBLISH never [MQTT-4.3.3-6]', () => {
+  it('PUBREL is repeated on every connection until PUBCOMP, PUBLISH never [MQTT-4.3.3-6]', () => {
     const session = connected()
     const [id = 0] = publish(session, 2)
     session.sendWindow.handleAck(PUBREC, id, 0)
@@ -113,7 +113,7 @@ describe('publishes in flight when the connection ends', () => {
     expectQuiet(session)
   })
 
-  it('are forgotten with the session: their identifiers are free, late acknowledgements are ignored (H06)', () => {
+  it('are forgotten with the session: their identifiers are free, late acknowledgements are ignored', () => {
     const session = connected()
     const [one = 0, two = 0] = publish(session, 1, 2)
     reconnect(session, false)
@@ -158,7 +158,7 @@ describe('a publish that is given up between connections', () => {
 })
 
 describe('SUBSCRIBE and UNSUBSCRIBE in flight when the connection ends', () => {
-  it('free their identifiers; a late answer is ignored and counted (C07 C25 C27)', () => {
+  it('free their identifiers; a late answer is ignored and counted', () => {
     const session = connected()
     const one = session.sendWindow.request('subscribe', 2)
     const two = session.sendWindow.request('unsubscribe', 1)
@@ -169,7 +169,7 @@ describe('SUBSCRIBE and UNSUBSCRIBE in flight when the connection ends', () => {
     expectQuiet(session)
   })
 
-  it('C06 the count of filters is that of the request which has the identifier now', () => {
+  it('the count of filters is that of the request which has the identifier now', () => {
     const session = connected()
     const first = session.sendWindow.request('subscribe', 5)
     reconnect(session)
@@ -183,7 +183,7 @@ describe('SUBSCRIBE and UNSUBSCRIBE in flight when the connection ends', () => {
   })
 })
 
-describe('a durable store across connections (H19)', () => {
+describe('a durable store across connections', () => {
   it('PUBREL waits for the record, also when the store answers in the gap', () => {
     const { session, port } = durablyConnected()
     const [id = 0] = publish(session, 2)
@@ -211,7 +211,7 @@ describe('a durable store across connections (H19)', () => {
   })
 })
 
-describe('a session of an unknown past: first connect with Session Present 1 (fine print 4)', () => {
+describe('a session of an unknown past: first connect with Session Present 1', () => {
   /** First connection of a durable client, Session Present 1. */
   function inherited(receiveMaximum = 65_535): Session {
     const session = connecting({ ownsSession: true }, { cleanStart: false })

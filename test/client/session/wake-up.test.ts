@@ -1,4 +1,4 @@
-/** After a sleep: the link is trusted only when it answers (fine print 16, faults 26 and 28). */
+/** After a sleep: the link is trusted only when it answers. */
 import { describe, expect, it } from 'vitest'
 import { connected, connecting, connectPacket, reconnect, takeActions } from './drive.js'
 
@@ -77,7 +77,7 @@ describe('a wake-up that the platform tells of', () => {
 })
 
 describe('a timer that comes late', () => {
-  it('B08 fault 26 by more than the keep-alive: probed once, not given up and not flooded', () => {
+  it('by more than the keep-alive: probed once, not given up and not flooded', () => {
     const session = connected()
     // An hour went by.
     session.handleTimeout(3_600_000)
@@ -89,7 +89,7 @@ describe('a timer that comes late', () => {
     expect(session.deadline).toBe(3_630_000)
   })
 
-  it('fault 28 a link that died meanwhile is found out 1.5 s after the wake-up', () => {
+  it('a link that died meanwhile is found out 1.5 s after the wake-up', () => {
     const session = connected()
     session.handleTimeout(8 * 3_600_000)
     takeActions(session)
@@ -97,7 +97,7 @@ describe('a timer that comes late', () => {
     expect(takeActions(session)).toMatchObject(dead)
   })
 
-  it('fault 26 also when a PINGREQ was outstanding as the machine fell asleep: its deadline says nothing about the peer', () => {
+  it('also when a PINGREQ was outstanding as the machine fell asleep: its deadline says nothing about the peer', () => {
     const session = connected()
     session.handleTimeout(30_000)
     takeActions(session)
@@ -106,7 +106,7 @@ describe('a timer that comes late', () => {
     expect(session.state).toBe('connected')
   })
 
-  it('fault 59 by less than the keep-alive is none: the usual PINGREQ, and the usual patience', () => {
+  it('by less than the keep-alive is none: the usual PINGREQ, and the usual patience', () => {
     const session = connected()
     session.handleTimeout(32_000)
     expect(takeActions(session)).toEqual(ping)
@@ -122,7 +122,7 @@ describe('a timer that comes late', () => {
     expect([session.state, session.deadline]).toEqual(['connected', 3_601_500])
   })
 
-  it('fault 26 what stood still with us begins anew: a transport that takes nothing has its whole time again', () => {
+  it('what stood still with us begins anew: a transport that takes nothing has its whole time again', () => {
     const session = connected()
     session.keepAlive.blocked(true, 10_000)
     session.handleTimeout(3_600_000)
@@ -139,7 +139,7 @@ describe('a timer that comes late', () => {
     expect(takeActions(session).at(-1)).toMatchObject({ ...dead[0], error: { message: expect.stringContaining('stopped reading') } })
   })
 
-  it('fault 26 T05 and so has a packet that came in part', () => {
+  it('and so has a packet that came in part', () => {
     const session = connected()
     session.keepAlive.partial(9, false, 10_000)
     session.handleTimeout(3_600_000)

@@ -10,7 +10,7 @@ export const access: readonly Feature[] = [
   ...([1, 2] as const).map(
     (qos): Feature => ({
       name: `refused publish at QoS ${qos}`,
-      title: `D07: a publish that is not allowed rejects with 0x87 of ${qos === 1 ? 'PUBACK' : 'PUBREC'}; the connection goes on`,
+      title: `a publish that is not allowed rejects with 0x87 of ${qos === 1 ? 'PUBACK' : 'PUBREC'}; the connection goes on`,
       setup: 'guarded',
       reach: 'TCP',
       async run(world) {
@@ -39,7 +39,7 @@ export const access: readonly Feature[] = [
   },
   {
     name: 'refused subscription',
-    title: 'C04: a filter that is not allowed is refused with 0x87, and others of the same SUBSCRIBE are granted',
+    title: 'a filter that is not allowed is refused with 0x87, and others of the same SUBSCRIBE are granted',
     setup: 'guarded',
     reach: 'TCP',
     async run(world) {
@@ -58,7 +58,7 @@ export const access: readonly Feature[] = [
   {
     name: 'no matching subscribers',
     ownBroker: true,
-    title: 'D06: a publish at QoS 1 that nobody has subscribed to is acknowledged with 0x10',
+    title: 'a publish at QoS 1 that nobody has subscribed to is acknowledged with 0x10',
     reach: 'TCP',
     async run(world) {
       const client = await world.connect()

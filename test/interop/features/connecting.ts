@@ -150,7 +150,7 @@ export const connecting: readonly Feature[] = [
   },
   {
     name: 'enhanced authentication',
-    title: 'M14 T26: SCRAM-SHA-256 lets in who knows the password, and again on the open connection; 0x87 for others, 0x8C for other methods',
+    title: 'SCRAM-SHA-256 lets in who knows the password, and again on the open connection; 0x87 for others, 0x8C for other methods',
     setup: 'scram',
     reach: 'TCP',
     async run(world) {

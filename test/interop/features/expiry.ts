@@ -27,7 +27,7 @@ async function isPresent(world: World, options: ClientOptions): Promise<boolean 
 export const expiry: readonly Feature[] = [
   {
     name: 'session expiry',
-    title: 'H10: a session outlives its connection by the Session Expiry Interval, and no longer',
+    title: 'a session outlives its connection by the Session Expiry Interval, and no longer',
     reach: 'TCP',
     async run(world) {
       const [short, long] = ['short', 'long'].map((name) => ({ clientId: world.id(name), cleanStart: false }))
@@ -39,7 +39,7 @@ export const expiry: readonly Feature[] = [
   },
   {
     name: 'session expiry changed by DISCONNECT',
-    title: 'M02 H10: disconnect({ sessionExpiryInterval: 1 }) shortens the life of a session',
+    title: 'disconnect({ sessionExpiryInterval: 1 }) shortens the life of a session',
     reach: 'TCP',
     async run(world) {
       const [short, long] = ['short', 'long'].map((name) => ({ clientId: world.id(name), cleanStart: false, sessionExpiryInterval: 100 }))
@@ -52,7 +52,7 @@ export const expiry: readonly Feature[] = [
   },
   {
     name: 'session for ever',
-    title: 'H10: a session that never expires is resumed',
+    title: 'a session that never expires is resumed',
     reach: 'TCP',
     async run(world) {
       const options = { clientId: world.id('for ever'), cleanStart: false, sessionExpiryInterval: 0xffffffff }
@@ -64,7 +64,7 @@ export const expiry: readonly Feature[] = [
   },
   {
     name: 'expiry of queued messages',
-    title: 'D32: of what waits for a durable session, that alone comes which has not expired, with the time that is left',
+    title: 'of what waits for a durable session, that alone comes which has not expired, with the time that is left',
     reach: 'TCP',
     async run(world) {
       const topic = world.topic('a')
@@ -87,7 +87,7 @@ export const expiry: readonly Feature[] = [
   },
   {
     name: 'will at the end of the session',
-    title: 'A10: a will whose delay is longer than the session is published when the session ends',
+    title: 'a will whose delay is longer than the session is published when the session ends',
     reach: 'TCP',
     async run(world) {
       const topic = world.topic('will')

@@ -1,5 +1,5 @@
 /**
- * What a broker announces in CONNACK is shown, and kept before anything is sent; what a client announces is kept by the broker (pain 9).
+ * What a broker announces in CONNACK is shown, and kept before anything is sent; what a client announces is kept by the broker.
  */
 import { expect } from 'vitest'
 import type { Client, ClientEvents, QoS } from '../../../src/client/node.js'
@@ -42,7 +42,7 @@ function largest(topic: string, limit: number): Uint8Array {
 export const limits: readonly Feature[] = [
   {
     name: 'server keep alive',
-    title: 'A20 B01: Server Keep Alive takes the place of a longer keep-alive, and is shown',
+    title: 'Server Keep Alive takes the place of a longer keep-alive, and is shown',
     setup: 'narrow',
     reach: 'TCP',
     async run(world) {
@@ -53,7 +53,7 @@ export const limits: readonly Feature[] = [
   },
   {
     name: 'outbound window',
-    title: 'F01 F03 pain 9: 1,000 publishes at QoS 1 and 2 at once keep to the Receive Maximum of the broker',
+    title: '1,000 publishes at QoS 1 and 2 at once keep to the Receive Maximum of the broker',
     setup: 'narrow',
     reach: 'TCP',
     async run(world) {
@@ -78,7 +78,7 @@ export const limits: readonly Feature[] = [
   },
   {
     name: 'largest packet of the broker',
-    title: 'D33 pain 9: Maximum Packet Size of the broker is shown, and kept to the byte',
+    title: 'Maximum Packet Size of the broker is shown, and kept to the byte',
     setup: 'narrow',
     reach: 'TCP',
     async run(world) {
@@ -98,7 +98,7 @@ export const limits: readonly Feature[] = [
   },
   {
     name: 'largest packet of the client',
-    title: 'pain 9: what exceeds the Maximum Packet Size of the client is left out by the broker, and what follows arrives',
+    title: 'what exceeds the Maximum Packet Size of the client is left out by the broker, and what follows arrives',
     reach: 'TCP',
     async run(world) {
       const topic = world.topic('a')
@@ -114,7 +114,7 @@ export const limits: readonly Feature[] = [
   },
   {
     name: 'inbound window at QoS 2',
-    title: 'E19 F17: at QoS 2 too an unread subscription stops the broker at Receive Maximum, and nothing is lost or comes twice',
+    title: 'at QoS 2 too an unread subscription stops the broker at Receive Maximum, and nothing is lost or comes twice',
     reach: 'TCP',
     async run(world) {
       const topic = world.topic('slow')
@@ -129,7 +129,7 @@ export const limits: readonly Feature[] = [
   },
   {
     name: 'maximum QoS',
-    title: 'D21 C03 pain 9: Maximum QoS 1 is shown; QoS 2 is refused locally; a subscription at 2 is granted 1',
+    title: 'Maximum QoS 1 is shown; QoS 2 is refused locally; a subscription at 2 is granted 1',
     setup: 'lesser',
     reach: 'TCP',
     async run(world) {
@@ -145,7 +145,7 @@ export const limits: readonly Feature[] = [
   },
   {
     name: 'no retained messages',
-    title: 'D22 pain 9: Retain Available 0 is shown; RETAIN is refused locally',
+    title: 'Retain Available 0 is shown; RETAIN is refused locally',
     setup: 'lesser',
     reach: 'TCP',
     async run(world) {
@@ -156,7 +156,7 @@ export const limits: readonly Feature[] = [
   },
   {
     name: 'queued above the limits',
-    title: 'I10: of what was queued before CONNACK, that alone is refused which the broker does not take',
+    title: 'of what was queued before CONNACK, that alone is refused which the broker does not take',
     setup: 'lesser',
     reach: 'TCP',
     async run(world) {
@@ -172,7 +172,7 @@ export const limits: readonly Feature[] = [
   },
   {
     name: 'will above the limits',
-    title: 'A34 A35: a will above the limits is refused with 0x9B or 0x9A',
+    title: 'a will above the limits is refused with 0x9B or 0x9A',
     setup: 'lesser',
     reach: 'TCP',
     async run(world) {

@@ -11,7 +11,7 @@ export const links: readonly Feature[] = [
   {
     name: 'states',
     reach: 'everywhere',
-    title: 'M01 M09 M10 M24: connect and disconnect, each transition once; pending iterators end; closed is terminal',
+    title: 'connect and disconnect, each transition once; pending iterators end; closed is terminal',
     async run(world) {
       const client = world.client()
       const states: string[] = [client.state]
@@ -31,7 +31,7 @@ export const links: readonly Feature[] = [
   },
   {
     name: 'before connect',
-    title: 'D28 I11: QoS 1 and 2 published, and subscribed, before connect() go out after it, in order; QoS 0 is refused',
+    title: 'QoS 1 and 2 published, and subscribed, before connect() go out after it, in order; QoS 0 is refused',
     async run(world) {
       const client = world.client()
       const [one, two] = [world.topic('1'), world.topic('2')]
@@ -52,7 +52,7 @@ export const links: readonly Feature[] = [
   },
   {
     name: 'idle',
-    title: 'B01 pain 12: an idle client stays connected over several keep-alives, and pings in time',
+    title: 'an idle client stays connected over several keep-alives, and pings in time',
     async run(world) {
       const client = await world.connect({ keepAlive: 2 })
       expect(client.negotiated?.keepAlive).toBe(2)
@@ -72,7 +72,7 @@ export const links: readonly Feature[] = [
   },
   {
     name: 'blocked handler',
-    title: 'pain 12 B05: a handler that hangs for several keep-alives, with traffic coming in, is no dead link',
+    title: 'a handler that hangs for several keep-alives, with traffic coming in, is no dead link',
     async run(world) {
       const topic = world.topic('traffic')
       const sender = await world.connect()
@@ -95,7 +95,7 @@ export const links: readonly Feature[] = [
   {
     name: 'killed broker',
     reach: 'everywhere',
-    title: 'pain 6 G09 M10: the broker dies: every promise and iterator settles with a typed error that tells the outcome',
+    title: 'the broker dies: every promise and iterator settles with a typed error that tells the outcome',
     ownBroker: true,
     async run(world) {
       const client = await world.connect()
@@ -133,7 +133,7 @@ export const links: readonly Feature[] = [
   },
   {
     name: 'disconnect from a dead broker',
-    title: 'pain 23 M07 M08: disconnect() is bounded by its timeout when the broker does not answer, and leaves nothing pending',
+    title: 'disconnect() is bounded by its timeout when the broker does not answer, and leaves nothing pending',
     ownBroker: true,
     async run(world) {
       const client = await world.connect()

@@ -8,7 +8,7 @@ import { take, textsUntil, within } from '../waiting.js'
 export const names: readonly Feature[] = [
   {
     name: 'wildcards',
-    title: 'C01: + and # match whole levels, empty ones too, and the parent',
+    title: '+ and # match whole levels, empty ones too, and the parent',
     reach: 'most',
     async run(world) {
       const sender = await world.connect()

@@ -91,7 +91,7 @@ export const recovery: readonly Feature[] = [
   ...([1, 2] as const).map(
     (qos): Feature => ({
       name: `cuts at QoS ${qos}`,
-      title: `H13 pain 7: 600 messages at QoS ${qos} through a proxy that cuts both clients again and again: none is lost${qos === 2 ? ', and what the broker sends once comes once' : ''}`,
+      title: `600 messages at QoS ${qos} through a proxy that cuts both clients again and again: none is lost${qos === 2 ? ', and what the broker sends once comes once' : ''}`,
       reach: 'TCP',
       timeout: 3 * lifetime,
       async run(world) {
@@ -106,7 +106,7 @@ export const recovery: readonly Feature[] = [
   ),
   {
     name: 'restart of the broker',
-    title: 'G01: a broker that shuts down and comes back: clients reconnect and subscribe again; what was published meanwhile arrives',
+    title: 'a broker that shuts down and comes back: clients reconnect and subscribe again; what was published meanwhile arrives',
     ownBroker: true,
     reach: 'TCP',
     timeout: 90_000,
@@ -128,8 +128,7 @@ export const recovery: readonly Feature[] = [
   },
   {
     name: 'unclean kill of the broker',
-    title:
-      'pain 6 G01: a broker that is killed amid 300 publishes and comes back: each gets a receipt or a typed error that tells; the clients go on',
+    title: 'a broker that is killed amid 300 publishes and comes back: each gets a receipt or a typed error that tells; the clients go on',
     ownBroker: true,
     reach: 'TCP',
     timeout: 90_000,
@@ -155,7 +154,7 @@ export const recovery: readonly Feature[] = [
   },
   {
     name: 'sessions through a restart',
-    title: 'H10 H13: a durable session and its queued messages survive a restart of the broker',
+    title: 'a durable session and its queued messages survive a restart of the broker',
     ownBroker: true,
     setup: 'durable',
     reach: 'TCP',

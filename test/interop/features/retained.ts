@@ -15,7 +15,7 @@ async function retain(sender: Client, topic: string, payload: string): Promise<v
 export const retained: readonly Feature[] = [
   {
     name: 'retained',
-    title: 'D03 D40 E24: a later subscriber gets the retained message; an empty one clears it',
+    title: 'a later subscriber gets the retained message; an empty one clears it',
     async run(world) {
       const topic = world.topic('state')
       const sender = await world.connect()
@@ -32,7 +32,7 @@ export const retained: readonly Feature[] = [
   },
   {
     name: 'retained at QoS 2',
-    title: 'E03 E24: a retained message comes at QoS 2, and its exchange is completed',
+    title: 'a retained message comes at QoS 2, and its exchange is completed',
     async run(world) {
       const topic = world.topic('state')
       const sender = await world.connect()
@@ -52,7 +52,7 @@ export const retained: readonly Feature[] = [
   },
   {
     name: 'late joiner',
-    title: 'C16 pain 17: a late joiner on the same filter gets the retained messages, the first does not get them again',
+    title: 'a late joiner on the same filter gets the retained messages, the first does not get them again',
     async run(world) {
       const filter = world.topic('+')
       const sender = await world.connect()
@@ -69,7 +69,7 @@ export const retained: readonly Feature[] = [
   },
   {
     name: 'retain handling',
-    title: 'C10: Retain Handling 0 always, 1 only for a new subscription, 2 never',
+    title: 'Retain Handling 0 always, 1 only for a new subscription, 2 never',
     async run(world) {
       const topic = world.topic('state')
       const sender = await world.connect()
@@ -88,7 +88,7 @@ export const retained: readonly Feature[] = [
   },
   {
     name: 'retain as published',
-    title: 'E24: live messages keep the RETAIN flag only under retainAsPublished; both on one filter are a conflict',
+    title: 'live messages keep the RETAIN flag only under retainAsPublished; both on one filter are a conflict',
     async run(world) {
       const topic = world.topic('state')
       const [sender, plain, receiver] = await world.pair(topic, { qos: 1 })

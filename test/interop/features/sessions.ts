@@ -29,7 +29,7 @@ async function publishAll(client: Client, topic: string, texts: readonly string[
 export const sessions: readonly Feature[] = [
   {
     name: 'assigned identifier',
-    title: 'A15 A16 A20 pain 3: without a clientId the server assigns one to each client, and it is shown',
+    title: 'without a clientId the server assigns one to each client, and it is shown',
     async run(world) {
       const options = Object.freeze({ clientId: '' })
       const [one, two] = [await world.connect(options), await world.connect(options)]
@@ -42,7 +42,7 @@ export const sessions: readonly Feature[] = [
   {
     name: 'takeover',
     reach: 'everywhere',
-    title: 'pain 3 pain 6: another client with our id: ERR_SESSION_TAKEN_OVER 0x8E, closed settles with it, iterators and promises settle',
+    title: 'another client with our id: ERR_SESSION_TAKEN_OVER 0x8E, closed settles with it, iterators and promises settle',
     async run(world) {
       const clientId = world.id('same')
       const loser = await world.connect({ clientId })
@@ -63,7 +63,7 @@ export const sessions: readonly Feature[] = [
   },
   {
     name: 'takeover in traffic',
-    title: 'pain 6 D29: taken over amid 600 publishes: every promise settles, with a receipt or a typed error',
+    title: 'taken over amid 600 publishes: every promise settles, with a receipt or a typed error',
     async run(world) {
       const clientId = world.id('busy')
       const loser = await world.connect({ clientId })
@@ -84,7 +84,7 @@ export const sessions: readonly Feature[] = [
   ...([1, 2] as const).map(
     (qos): Feature => ({
       name: `durable session at QoS ${qos}`,
-      title: `H10 pain 7: published at QoS ${qos} while away, 100 messages come to a new client's subscription() made before connect(), once and in order`,
+      title: `published at QoS ${qos} while away, 100 messages come to a new client's subscription() made before connect(), once and in order`,
       async run(world) {
         const topic = world.topic('durable')
         const options = await away(world, topic, qos)
@@ -103,7 +103,7 @@ export const sessions: readonly Feature[] = [
   ),
   {
     name: 'redelivery',
-    title: 'E22 H10: what was in hand when the process died comes again to the next client, and only that',
+    title: 'what was in hand when the process died comes again to the next client, and only that',
     async run(world) {
       const topic = world.topic('work')
       const options: ClientOptions = { clientId: world.id('worker'), cleanStart: false }
@@ -152,7 +152,7 @@ export const sessions: readonly Feature[] = [
   },
   {
     name: 'unclaimed hold',
-    title: 'E22: messages of a resumed session wait for a subscription that is made after connect(), in order',
+    title: 'messages of a resumed session wait for a subscription that is made after connect(), in order',
     async run(world) {
       const filter = world.topic('held/#')
       const options = await away(world, filter, 2)
@@ -174,7 +174,7 @@ export const sessions: readonly Feature[] = [
   },
   {
     name: 'end of the hold',
-    title: 'E22: after unclaimedHold they are acknowledged, each with an event, and do not come again',
+    title: 'after unclaimedHold they are acknowledged, each with an event, and do not come again',
     async run(world) {
       const topic = world.topic('held')
       const options = await away(world, topic, 1)
@@ -197,7 +197,7 @@ export const sessions: readonly Feature[] = [
   },
   {
     name: 'QoS 2 after a restart',
-    title: 'pain 7 H13: the second life of a durable client publishes and receives at QoS 2, exactly once',
+    title: 'the second life of a durable client publishes and receives at QoS 2, exactly once',
     async run(world) {
       const topic = world.topic('twice')
       const options = await away(world, world.topic('own'), 2)
@@ -219,7 +219,7 @@ export const sessions: readonly Feature[] = [
   },
   {
     name: 'detach',
-    title: 'E34: break detaches from a durable session: what was not read goes to the next subscription on the filter',
+    title: 'break detaches from a durable session: what was not read goes to the next subscription on the filter',
     async run(world) {
       const topic = world.topic('kept')
       const client = await world.connect({ clientId: world.id('durable'), cleanStart: false })
@@ -236,7 +236,7 @@ export const sessions: readonly Feature[] = [
   },
   {
     name: 'end of a session',
-    title: 'H10: disconnect() ends the session of a clean client, keeps a durable one, and ends that when told to',
+    title: 'disconnect() ends the session of a clean client, keeps a durable one, and ends that when told to',
     async run(world) {
       const present = async (name: string): Promise<boolean | undefined> => {
         const client = await world.connect({ clientId: world.id(name), cleanStart: false })

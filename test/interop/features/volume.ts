@@ -25,7 +25,7 @@ function aliases(client: Client, way: 'in' | 'out'): { topics: Set<number>; bare
 export const volume: readonly Feature[] = [
   {
     name: 'identifiers come round',
-    title: 'F08: 66,000 publishes at QoS 1 to itself use every identifier, never 0 and never one that is in flight, and all arrive in order',
+    title: '66,000 publishes at QoS 1 to itself use every identifier, never 0 and never one that is in flight, and all arrive in order',
     reach: 'TCP',
     alone: true,
     timeout: 120_000,
@@ -67,7 +67,7 @@ export const volume: readonly Feature[] = [
   },
   {
     name: 'payloads above 1 MiB',
-    title: 'D33: 1 MiB and a byte, and 5 MiB, both ways at each QoS, to a client that takes them',
+    title: '1 MiB and a byte, and 5 MiB, both ways at each QoS, to a client that takes them',
     reach: 'TCP',
     alone: true,
     timeout: 60_000,
@@ -135,7 +135,7 @@ export const volume: readonly Feature[] = [
   },
   {
     name: 'thousands at QoS 1 and 2 both ways',
-    title: 'D31 E21: two clients send each other 3,000 messages at QoS 1 and 2 at once; all arrive once and in order',
+    title: 'two clients send each other 3,000 messages at QoS 1 and 2 at once; all arrive once and in order',
     reach: 'TCP',
     alone: true,
     timeout: 60_000,
@@ -152,7 +152,7 @@ export const volume: readonly Feature[] = [
   },
   {
     name: 'requests',
-    title: 'K01 K02: 200 requests at once are each given their own answer; one that nobody answers times out',
+    title: '200 requests at once are each given their own answer; one that nobody answers times out',
     reach: 'TCP',
     async run(world) {
       const [requester, responder] = [await world.connect(), await world.connect()]

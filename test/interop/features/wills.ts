@@ -9,7 +9,7 @@ export const wills: readonly Feature[] = [
   {
     name: 'will',
     reach: 'everywhere',
-    title: 'A08 A10 M08: destroy() has the will published, with its properties',
+    title: 'destroy() has the will published, with its properties',
     async run(world) {
       const topic = world.topic('will')
       const [, subscription] = await world.pair(topic, { qos: 1 })
@@ -29,7 +29,7 @@ export const wills: readonly Feature[] = [
   },
   {
     name: 'no will on disconnect',
-    title: 'M01 M02: disconnect() drops the will, reason code 0x04 has it published',
+    title: 'disconnect() drops the will, reason code 0x04 has it published',
     async run(world) {
       const topic = world.topic('will')
       const [, subscription] = await world.pair(topic, { qos: 1 })
@@ -42,7 +42,7 @@ export const wills: readonly Feature[] = [
   },
   {
     name: 'retained will',
-    title: 'A08: a retained will is there for those who come later',
+    title: 'a retained will is there for those who come later',
     async run(world) {
       const topic = world.topic('will')
       const [, subscription] = await world.pair(topic, { qos: 1 })
@@ -56,7 +56,7 @@ export const wills: readonly Feature[] = [
   },
   {
     name: 'will delay',
-    title: 'A10: the will waits for its delay, and is not published when the session is resumed before',
+    title: 'the will waits for its delay, and is not published when the session is resumed before',
     async run(world) {
       const topic = world.topic('will')
       const [, subscription] = await world.pair(topic, { qos: 1 })

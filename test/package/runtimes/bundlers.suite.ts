@@ -94,7 +94,7 @@ const bundlers = [
 describe('in a page', () => {
   withTools((tool) => {
     withBrowser((openPage) => {
-      it.each(bundlers)('pains 13 and 15 bundled by %s: no warning, nothing of Node, and it talks at each QoS', async (_, make) => {
+      it.each(bundlers)('bundled by %s: no warning, nothing of Node, and it talks at each QoS', async (_, make) => {
         expect(await bundled(make(tool), openPage, broker.urls.WebSocket ?? '')).toEqual(flawless(wellDone))
       })
     })

@@ -110,7 +110,7 @@ describe('Next', () => {
       }
     })
 
-    it('pain 15 is built without a warning, with nothing of Node in what goes to browsers', async () => {
+    it('is built without a warning, with nothing of Node in what goes to browsers', async () => {
       const { code, output } = await run(process.execPath, [command, 'build'], folder, 170_000, env())
       expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining('Compiled successfully') })
       expect(output).not.toMatch(/warn|⚠/i)
@@ -120,7 +120,7 @@ describe('Next', () => {
     }, 180_000)
 
     withBrowser((_, visit) => {
-      it('pain 15 talks at each QoS from a server component, a route handler and a client component', async () => {
+      it('talks at each QoS from a server component, a route handler and a client component', async () => {
         child = spawn(process.execPath, [command, 'start', '--port', '0'], { cwd: folder, env: env(), stdio: ['ignore', 'pipe', 'inherit'] })
         const url = await ready(child)
         expect(await (await fetch(`${url}/ask`)).text()).toBe(wellDone)

@@ -68,7 +68,7 @@ describe('React Native', () => {
       return made
     }
 
-    it('pain 15 is bundled by Metro without a warning, from modules for browsers alone', async () => {
+    it('is bundled by Metro without a warning, from modules for browsers alone', async () => {
       const { code, output } = await bundled()
       expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining(path.join('mqwire', 'dist', 'client', 'browser.js')) })
       expect(output).not.toMatch(/warn|error:|node_modules.ws.|client.node\.js|websocket-node/)
@@ -81,7 +81,7 @@ describe('React Native', () => {
       expect(output).toContain('node:net')
     }, 180_000)
 
-    it('pain 15 talks at each QoS among the globals of React Native', async () => {
+    it('talks at each QoS among the globals of React Native', async () => {
       await bundled()
       expect(await run(process.execPath, ['run.cjs', 'bundle.js', broker.urls.WebSocket ?? ''], folder, 30_000)).toEqual({
         code: 0,

@@ -43,7 +43,7 @@ describe.each(runtimes)('$name', (runtime) => {
   })
 
   const cases = Object.keys(programs).flatMap((program) => [[program, 'TCP'] as const, [program, 'WebSocket'] as const])
-  it.each(cases)('pain 15 runs %s over %s at each QoS, silently, and ends', async (program, transport) => {
+  it.each(cases)('runs %s over %s at each QoS, silently, and ends', async (program, transport) => {
     expect(await start(runtime, [program, broker.urls[transport] ?? ''])).toEqual({ code: 0, output: wellDone })
   })
 

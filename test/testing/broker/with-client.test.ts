@@ -28,7 +28,7 @@ it('a service is tested against a broker that restarts', async () => {
   broker.close()
 })
 
-it('pain 19 a client that reads nothing holds up no other', async () => {
+it('a client that reads nothing holds up no other', async () => {
   const broker = new MemoryBroker()
   const connected = async (clientId: string): Promise<Client> => {
     const client = new Client({ url: 'mqtt://test', transport: broker.dial }, { clientId, receiveMaximum: 4 })
