@@ -33,7 +33,7 @@ describe('a page of the site', () => {
   ])('%s is %s', (file, page) => expect(pageOf(file)).toBe(page))
 
   it('of a table of proofs is there', () => {
-    expect(tables.length).toBe(5)
+    expect(tables.length).toBe(4)
     expect(tables.filter((file) => !existsSync(path.join(root, file)))).toEqual([])
   })
 
