@@ -8,7 +8,7 @@ import type { Lab, Result } from './lab.js'
 export const about =
   'planted defects that a test or the world must notice: so many random ones (40), `hand` (those listed), `all`, `list=FILE`; `out=FILE` keeps the verdicts'
 /** Of judging; learning which test reaches what comes first, and is kept for the next run. */
-export const minutes = 6
+export const minutes = 4
 
 interface Explanation extends Verdict {
   readonly reason: string | undefined

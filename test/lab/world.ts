@@ -12,7 +12,7 @@ import { type Lab, type Result, together } from './lab.js'
 
 export const about =
   'random schedules and faults: `world`, `durable`, `many`, `enumerate` (every fault at every step), `scanner`; --replay FILE or SEED shows one'
-export const minutes = 8
+export const minutes = 5
 
 /** Each variant with its worker, what is special about its task, and its share of the time. */
 const variants = {
