@@ -70,7 +70,9 @@ function pointToSources(outdir) {
 function dropUnreachable(outdir) {
   const { exports } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
   const targets = Object.values(exports).flatMap((entry) => Object.values(entry))
-  const pending = targets.filter((file) => file.startsWith('./dist/')).map((file) => path.join(outdir, file.replace('./dist/', '')))
+  const entries = targets.filter((file) => file.startsWith('./dist/')).map((file) => path.join(outdir, file.replace('./dist/', '')))
+  // The module of each platform has declarations of its own: tests compare them.
+  const pending = [...entries, ...entries.map((file) => file.replace(/(?<!\.d)\.(?:js|ts)$/, '.d.ts'))]
   const kept = new Set()
   for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
     if (kept.has(file)) continue
