@@ -4,20 +4,18 @@
  *     node .ci/world.mjs --seeds N [--seed FIRST] [--enumerate]   random seeds, and every fault at every step of the base scenarios
  *     node .ci/world.mjs --enumerate [--only NAME]                the scenarios alone, or those whose name contains NAME
  *     node .ci/world.mjs --enumerate --every N                    each Nth of these faults, others each time, and every scenario
- *     node .ci/world.mjs --defect NAME                            with a planted defect, which must be found
- *     node .ci/world.mjs --defects [--only TEXT] [--every N]      each planted defect in turn, those whose name contains TEXT, or each Nth, as a table
  *     node .ci/world.mjs --replay FILE                            a schedule as a finding prints it, packet by packet
  *     --durable with any of these: the world of a device whose process dies and comes back (test/world/durable); --enumerate is every crash there
  *     --many with any of these but --enumerate: the world of a pool or a group over several connections (test/world/many)
  *     --scanner reads packets with WebAssembly, --raw prints schedules as they are, not made smaller
  *     --limit S stops after S seconds, --jobs N sets the number of workers
  *
- * Exits with 1 when something was found (with --defect: when nothing was). Writes below node_modules/.cache only.
+ * Exits with 1 when something was found. Writes below node_modules/.cache only.
  */
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import * as esbuild from 'esbuild'
 import { argumentsOf } from '../examples/arguments.js'
@@ -34,10 +32,8 @@ const { values } = argumentsOf({
     seeds: { ...whole, initial: 0, text: 'random schedules' },
     seed: { ...whole, initial: 1, text: 'the first of them' },
     enumerate: { text: 'every fault at every step of the base scenarios' },
-    only: { value: 'TEXT', initial: '', text: 'only scenarios, or with --defects only defects, with this in their name' },
-    defect: { value: 'NAME', text: 'with a planted defect, which must be found' },
-    defects: { text: 'with each planted defect in turn, as a table' },
-    every: { ...whole, number: [1], initial: 1, text: 'only each Nth defect, or with --enumerate each Nth fault, from one drawn at random' },
+    only: { value: 'TEXT', initial: '', text: 'only scenarios with this in their name' },
+    every: { ...whole, number: [1], initial: 1, text: 'with --enumerate only each Nth fault, from one drawn at random' },
     replay: { value: 'FILE', text: 'a schedule as a finding prints it, packet by packet' },
     durable: { text: 'a device with a store, whose process dies and comes back; with --enumerate at every moment of its scenarios' },
     many: { text: 'a pool or a group over several connections and brokers' },
@@ -53,24 +49,7 @@ const flag = option
 /** Schedules that --enumerate makes, roughly: enough to tell the time left. */
 const enumerated = 40_000
 
-/** Replaces the text of a defect while its file is loaded. */
-function planted(defect) {
-  const file = path.join(root, 'src', defect.file)
-  return {
-    name: 'planted-defect',
-    setup(build) {
-      build.onLoad({ filter: /\.ts$/ }, (args) => {
-        if (args.path !== file) return undefined
-        const text = readFileSync(file, 'utf8')
-        const times = text.split(defect.find).length - 1
-        if (times !== 1) throw new Error(`defect '${defect.name}': its text occurs ${times} times in src/${defect.file}`)
-        return { contents: text.replace(defect.find, () => defect.replace), loader: 'ts' }
-      })
-    },
-  }
-}
-
-async function bundle(entry, name, defect) {
+async function bundle(entry, name) {
   const outfile = path.join(cache, `${name}.mjs`)
   await esbuild.build({
     absWorkingDir: root,
@@ -83,7 +62,6 @@ async function bundle(entry, name, defect) {
     external: ['ws'],
     sourcemap: 'inline',
     logLevel: 'silent',
-    plugins: defect === undefined ? [] : [planted(defect)],
   })
   return outfile
 }
@@ -196,73 +174,10 @@ async function explore() {
   return result.failed === 0 && result.schedules > 0
 }
 
-async function tryDefect(defect) {
-  const name = `defect-${defect.name.replace(/\W+/g, '-')}`
-  const file = await bundle(entry, name, defect).catch((error) => error)
-  // The source has moved on: the defect has to follow.
-  if (file instanceof Error) return { defect, report: undefined, seconds: file.errors?.[0]?.text ?? file.message }
-  const started = performance.now()
-  const result = await run(file, {
-    first: 1,
-    seeds: 1_000_000,
-    enumerate: false,
-    every: 1,
-    offset: 0,
-    only: '',
-    hasty: true,
-    rules: defect.by,
-    wide: defect.wide === true,
-    limit: option('durable') || option('many') ? 120 : 30,
-  })
-  const [report] = result.reports
-  return { defect, report, seconds: seconds(started) }
-}
-
-function row({ defect, report, seconds }) {
-  if (report === undefined) return `${defect.name} | NOT CAUGHT | | ${seconds}`
-  const where = report.name === 'random' ? `seed ${report.seed}` : `scenario '${report.name}'`
-  return `${defect.name} | ${report.rule}: ${report.detail.replace(/\s+/g, ' ').slice(0, 90)} | ${where} | ${seconds}`
-}
-
-async function exported(file, name) {
-  return import(pathToFileURL(await bundle(file, name)).href)
-}
-
-async function allDefects() {
-  if (option('durable')) return (await exported('test/world/durable/defects.ts', 'defects')).durableDefects
-  if (option('many')) return (await exported('test/world/many/defects.ts', 'defects')).manyDefects
-  const { defects: base } = await exported('test/world/defects.ts', 'defects')
-  const { outsideDefects } = await exported('test/world/defects-outside.ts', 'defects-outside')
-  return [...base, ...outsideDefects.map((defect) => ({ ...defect, wide: true }))]
-}
-
-async function tryDefects(name) {
-  const defects = await allDefects()
-  const chosen =
-    name === undefined
-      ? defects.filter(({ name: each }, index) => each.includes(option('only')) && index % option('every') === 0)
-      : defects.filter((defect) => defect.name === name)
-  if (chosen.length === 0) throw new Error(`there is no such defect; there are: ${defects.map((defect) => defect.name).join(', ')}`)
-  console.log('defect | caught by | where | seconds')
-  const progress = new Progress('world', 'defects')
-  let missed = 0
-  for (const [done, defect] of chosen.entries()) {
-    progress.at(done, chosen.length)
-    const result = await tryDefect(defect)
-    console.log(row(result))
-    if (name !== undefined && result.report !== undefined) print(result.report)
-    if (result.report === undefined) missed += 1
-  }
-  progress.end()
-  console.log(`world: ${chosen.length} defects, ${missed} not caught`)
-  return missed === 0
-}
-
 mkdirSync(cache, { recursive: true })
 try {
-  const defect = option('defect')
   const recorded = option('replay')
-  const good = recorded !== undefined ? await replay(recorded) : flag('defects') || defect !== undefined ? await tryDefects(defect) : await explore()
+  const good = recorded !== undefined ? await replay(recorded) : await explore()
   // Workers that were still looking are of no use any more.
   process.exitCode = good ? 0 : 1
 } finally {

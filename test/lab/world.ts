@@ -11,7 +11,7 @@ import { shown } from '../world/shrink.js'
 import { type Lab, type Result, together } from './lab.js'
 
 export const about =
-  'random schedules and faults: `world`, `durable`, `many`, `enumerate` (every fault at every step), `scanner`; --replay FILE or SEED shows one'
+  'random schedules and faults: `world`, `durable`, `many`, `enumerate` (every fault at every step), `scanner`; `defects` (clients with a defect, which have to be found); --replay FILE or SEED shows one'
 export const minutes = 5
 
 /** Each variant with its worker, what is special about its task, and its share of the time. */
@@ -80,6 +80,7 @@ async function replay(lab: Lab, name: Variant, given: string): Promise<Result> {
 }
 
 export async function run(lab: Lab): Promise<Result> {
+  if (lab.words.includes('defects')) return (await import('../support/checkers.js')).tryDefects(lab, 'world', ['world', 'durable', 'many'])
   const chosen = lab.words.length === 0 ? names : names.filter((name) => lab.words.includes(name))
   if (lab.replay !== undefined) return replay(lab, chosen[0] ?? 'world', lab.replay)
   const unknown = lab.words.filter((word) => !names.includes(word as Variant))

@@ -1,7 +1,7 @@
 /**
  * What the history of a run must look like beyond I1 to I9: bytes, turns, what the broker holds, ends, and peace where nothing is wrong.
  *
- * Pure functions over records, as in `invariants.ts`; each is known to fail by a planted defect (`defects-outside.ts`).
+ * Pure functions over records, as in `invariants.ts`; each is known to fail (`invariants-wide.test.ts`).
  */
 import { MqttError } from '../../src/errors.js'
 import { printed } from './canary.js'

@@ -31,12 +31,8 @@ export interface Task {
   readonly only: string
   /** Stop at the first finding. */
   readonly hasty: boolean
-  /** Only findings of these rules count; all do where none are given. */
-  readonly rules?: readonly string[] | undefined
   /** Seconds after which no further schedule is begun. */
   readonly limit: number
-  /** In a hurry: the wide scenarios before all else. */
-  readonly wide?: boolean
   /** Schedules are told as they are, not made smaller. */
   readonly raw?: boolean
   /** Packets are read with WebAssembly. */
@@ -112,7 +108,6 @@ async function enumerate(runner: Runner<Schedule>): Promise<void> {
 // In a hurry: every scenario as it is, then by turns one with a reset at some step, and one from a random seed.
 async function skim(runner: Runner<Schedule>): Promise<void> {
   const steps: (readonly string[])[] = []
-  if (task.wide === true) for (const scenario of wideScenarios) if (!runner.over) await runner.run(scenario)
   for (const scenario of scenarios) steps.push(await runner.run(scenario))
   const all = scenarios.flatMap((scenario, number) => [...resets(scenario, steps[number] ?? [])])
   for (let index = task.part; !runner.over; index += task.parts) {

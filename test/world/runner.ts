@@ -57,13 +57,12 @@ export class Runner<S extends Shrinkable> {
 
   /** Runs a schedule; gives where it could have been interrupted. */
   async run(schedule: S): Promise<readonly string[]> {
-    const { counter, rules } = this.#task
+    const { counter } = this.#task
     const { findings, moments, events } = await this.#play(schedule)
     this.schedules += 1
     if (counter !== undefined) Atomics.add(counter, 0, 1)
     this.events += events
-    const counted = findings.filter(({ rule }) => rules?.includes(rule) ?? true)
-    if (counted.length > 0) await this.#report(schedule, counted)
+    if (findings.length > 0) await this.#report(schedule, findings)
     return moments
   }
 

@@ -6,7 +6,8 @@
  */
 
 import type { ClientEvents } from '../../src/client/api/index.js'
-import { BaseClient } from '../../src/client/client.js'
+import type { BaseClient } from '../../src/client/client.js'
+import { clientWith, type Defect } from '../support/defective.js'
 import { Application } from './application.js'
 import { type ModelBroker, makeBroker } from './broker.js'
 import { canary, printed, tells } from './canary.js'
@@ -89,9 +90,12 @@ export class World {
   #stopped = false
   readonly #careful: boolean
   readonly #sizes: ReadonlyMap<string, number>
+  readonly #defect: Defect | undefined
 
-  constructor(schedule: Schedule) {
+  /** @param defect what is wrong with the client, which has to be found */
+  constructor(schedule: Schedule, defect?: Defect) {
     this.schedule = schedule
+    this.#defect = defect
     this.setup = { ...defaultSetup, ...schedule.setup }
     this.random = new Random(schedule.seed)
     this.history = new History(() => this.clock.now())
@@ -288,7 +292,8 @@ export class World {
       (where, error) => history.report('throw', `${where} threw ${printed(error).slice(0, 300)}`),
       () => application.alive,
     )
-    const client = new BaseClient(
+    const client = clientWith(
+      this.#defect,
       platform.platform,
       endpoints(this.setup.endpoints),
       clientOptions(this.setup, {

@@ -4,10 +4,11 @@
  * Nothing is noted once its process has died, whatever its promises do. It must never look at the disk but to check what it was given.
  */
 import type { ClientEvents, Message } from '../../../src/client/api/index.js'
-import { BaseClient } from '../../../src/client/client.js'
+import type { BaseClient } from '../../../src/client/client.js'
 import type { MqttError } from '../../../src/errors.js'
 import { openQueue, type Queue } from '../../../src/queue/index.js'
 import type { Store } from '../../../src/store/base/store.js'
+import { clientWith, type Defect } from '../../support/defective.js'
 import { payloadOf } from '../payloads.js'
 import type { ScriptedPlatform } from '../platform.js'
 import { payloadName } from '../reader.js'
@@ -30,6 +31,7 @@ export interface Around {
   readonly sleep: (delay: number) => Promise<void>
   /** Number of the client, from 1. */
   readonly number: number
+  readonly defect: Defect | undefined
 }
 
 const traced = [
@@ -76,7 +78,7 @@ export class Device {
       const known = history.outgoing.get(name)
       if (known !== undefined) known.restored = true
     }
-    this.client = new BaseClient(platform.platform, ['mqtt://broker.example'], {
+    this.client = clientWith(around.defect, platform.platform, ['mqtt://broker.example'], {
       clientId: 'device',
       protocolVersion: setup.version,
       store: setup.inbound ? store : { store, inbound: false },

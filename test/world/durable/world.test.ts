@@ -1,5 +1,5 @@
 /**
- * The durable world as a whole: a process that dies at every moment of the scenarios, random seeds, planted defects.
+ * The durable world as a whole: a process that dies at every moment of the scenarios, and random seeds.
  *
  * The long runs are child processes of the runner. A push has some hundred seeds and each fourth crash, others each time; with MQWIRE_LONG there are 5,000
  * seeds and every crash.
@@ -27,16 +27,6 @@ describe('a device whose process dies and comes back', () => {
     const seeds = long ? 5000 : 400
     const { code, text } = await run('--seeds', String(seeds))
     expect(text.trim().split('\n').at(-1), text).toMatch(new RegExp(`^world: ${seeds} schedules, ${seeds} seeds, 0 findings, [\\d.]+ s$`))
-    expect(code).toBe(0)
-  })
-
-  test('a checker that has been seen to fail: each third planted defect is caught (npm run world -- --durable --defects: all)', {
-    timeout: 1_200_000,
-  }, async () => {
-    const { code, text } = await run('--defects', '--every', long ? '1' : '3')
-    const rows = text.split('\n').filter((line) => line.includes(' | ') && !line.startsWith('defect |'))
-    expect(rows.length, text).toBeGreaterThanOrEqual(6)
-    expect(text).not.toContain('NOT CAUGHT')
     expect(code).toBe(0)
   })
 })

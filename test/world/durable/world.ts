@@ -7,6 +7,7 @@
 
 import type { MemoryBroker } from '../../../src/testing/broker/index.js'
 import { type Fault as DiskFault, SimulatedDisk, simulatedStore } from '../../store/simulated-disk.js'
+import type { Defect } from '../../support/defective.js'
 import { printed } from '../canary.js'
 import { WorldClock } from '../clock.js'
 import { Network } from '../network.js'
@@ -79,9 +80,12 @@ export class DurableWorld {
   /** Until when the disk fails, or is slow. */
   #failing: Extract<Fault, { kind: 'store-fails' }> | undefined
   #step = 0
+  readonly #defect: Defect | undefined
 
-  constructor(schedule: Schedule) {
+  /** @param defect what is wrong with the clients, which has to be found */
+  constructor(schedule: Schedule, defect?: Defect) {
     this.schedule = schedule
+    this.#defect = defect
     this.setup = { ...defaultSetup, ...schedule.setup }
     this.random = new Random(schedule.seed)
     this.history = new History(() => this.clock.now())
@@ -337,8 +341,9 @@ export class DurableWorld {
     history.note(`START client ${this.#clients}`)
     const { setup } = this
     const { store, view } = process
+    const defect = this.#defect
     const sleep = (delay: number): Promise<void> => this.#sleep(process, delay)
-    this.device = new Device({ setup, history, platform, store, view, dirty, alive, losses: () => this.losses, sleep, number: this.#clients })
+    this.device = new Device({ setup, history, platform, store, view, dirty, alive, losses: () => this.losses, sleep, number: this.#clients, defect })
     this.#timers = platform.timers
     this.device.begin()
   }

@@ -48,16 +48,18 @@ export class Application {
       stats: true,
       outbound: { onSessionLost: setup.onSessionLost },
     }
+    const facade = <T extends object>(subject: T): T => world.defect?.make().facade?.(subject) ?? subject
     this.duplicates = () => this.group?.stats().duplicates ?? 0
     if (setup.subject === 'pool') {
       const { size, routing, onLost } = setup
       const fallback = setup.fallback === 'none' ? undefined : this.#fallback(setup.fallback === 'takes')
-      this.pool = poolOf(make, 'mqtt://b.example', { size, routing: routing as 'hash', onLost, clientId: 'p', fallback, options })
+      const pool = poolOf(make, 'mqtt://b.example', { size, routing: routing as 'hash', onLost, clientId: 'p', fallback, options })
+      this.pool = facade(pool)
       return
     }
     const { routing, onLost, offline, stalledAfter } = setup
     this.members.push(...Array.from({ length: setup.size }, (_, index) => `m${index + 1}`))
-    this.group = groupOf(make, {
+    const group = groupOf(make, {
       members: Object.fromEntries(this.members.map((name) => [name, `mqtt://${name}.example`])),
       routing: routing as 'broadcast',
       onLost,
@@ -65,6 +67,7 @@ export class Application {
       stalledAfter,
       shared: { ...options, clientId: 'p' },
     })
+    this.group = facade(group)
   }
 
   /** The pool or the group. */

@@ -4,6 +4,7 @@
  */
 import type { ClientOptions, Endpoint, Payload, PublishOptions, Receipt } from '../../../src/client/api/index.js'
 import { BaseClient } from '../../../src/client/client.js'
+import { clientWith, type Defect } from '../../support/defective.js'
 import { printed } from '../canary.js'
 import type { WorldClock } from '../clock.js'
 import { Monitor } from '../monitor.js'
@@ -26,6 +27,7 @@ export interface LinkMeans {
   readonly name: string
   /** Told before the client gets a publish. */
   readonly handing: (link: Link, name: string) => void
+  readonly defect: Defect | undefined
 }
 
 /** A client that says what it is handed. */
@@ -80,7 +82,7 @@ export class Link {
       thrown,
       () => true,
     )
-    const client = new TappedClient(platform, endpoints, options)
+    const client = clientWith(means.defect, platform, endpoints, options, TappedClient)
     client.on('sessionlost', () => {
       expired = true
     })

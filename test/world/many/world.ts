@@ -5,6 +5,7 @@
  * timers of the platform.
  */
 import type { ClientOptions, Endpoint } from '../../../src/client/api/index.js'
+import type { Defect } from '../../support/defective.js'
 import { printed } from '../canary.js'
 import { WorldClock } from '../clock.js'
 import { takeOverTime } from '../durable/platform-time.js'
@@ -51,10 +52,15 @@ export class ManyWorld {
   /** Timers of the pool or the group itself. */
   timers = 0
   healed = false
+  readonly defect: Defect | undefined
 
-  /** @param trace gets a line for each packet, event, operation and fault */
-  constructor(schedule: Schedule, trace?: (line: string) => void) {
+  /**
+   * @param trace gets a line for each packet, event, operation and fault
+   * @param defect what is wrong with the clients, the pool or the group, which has to be found
+   */
+  constructor(schedule: Schedule, trace?: (line: string) => void, defect?: Defect) {
     this.schedule = schedule
+    this.defect = defect
     this.setup = setupOf(schedule)
     this.random = new Random(schedule.seed)
     this.history = new History(() => this.clock.now())
@@ -91,10 +97,10 @@ export class ManyWorld {
   /** Makes a client of a member, whose name its identifier ends with. */
   makeClient(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions): Link['client'] {
     const name = (options.clientId ?? '').slice(2)
-    const { clock, random, setup, history } = this
+    const { clock, random, setup, history, defect } = this
     const broker = this.broker(setup.subject === 'pool' ? 'b' : name)
     const handing = (link: Link, payload: string): void => this.application.handleHanding(link, payload)
-    const link = new Link({ clock, random, setup, history, broker, name, handing }, endpoints, options)
+    const link = new Link({ clock, random, setup, history, broker, name, handing, defect }, endpoints, options)
     if (this.healed) link.network.heal()
     this.links.push(link)
     return link.client
