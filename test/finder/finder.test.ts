@@ -1,6 +1,5 @@
 /**
- * The finder in small: programs in each world without a finding, planted defects that are found, and the model, which has to notice a history that breaks a
- * promise.
+ * The finder in small: programs in each world without a finding, and the model, which has to notice a history that breaks a promise.
  *
  * Long runs are `npm run lab -- brokers finder`. The parts that are pure need no time of their own.
  */
@@ -9,7 +8,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MqttError } from '../../src/errors.js'
 import { missingForMosquitto } from '../interop/brokers.js'
 import { bundle, bundles } from './bundle.js'
-import { plantedDefects } from './defects.js'
 import { generate } from './generate.js'
 import type { CallRecord, History } from './history.js'
 import { judge } from './model.js'
@@ -19,7 +17,7 @@ import { shrink } from './shrink.js'
 import type { Task } from './worker.js'
 import { VirtualWorld, type WorldName } from './worlds.js'
 
-const task: Task = { worlds: ['virtual'], first: 1, seeds: 1, part: 0, parts: 1, limit: 60, hasty: false }
+const task: Task = { worlds: ['virtual'], first: 1, seeds: 1, part: 0, parts: 1, limit: 60 }
 
 afterAll(() => rmSync(bundles, { recursive: true, force: true }))
 
@@ -41,18 +39,6 @@ describe('programs at random', () => {
   const missing = missingForMosquitto()
   if (missing === undefined) it('20 over TCP, with mosquitto', () => explore('mosquitto', 1, 20), 60_000)
   else it(`mosquitto: ${missing} not found`, () => expect(process.env['CI']).toBeUndefined())
-})
-
-describe('planted defects are found', () => {
-  const some = ['who joined connect() and aborts ends it for all', 'setBrokers() during the first dial is forgotten', 'maxAttempts allows one more']
-  it.each(plantedDefects.filter(({ name }) => some.includes(name)))('$name', async (defect) => {
-    const { told } = await work(await bundle(defect), { ...task, seeds: 2000, hasty: true })
-    expect(told.length).toBeGreaterThan(0)
-  })
-
-  it('each has a name of its own', () => {
-    expect(new Set(plantedDefects.map(({ name }) => name)).size).toBe(plantedDefects.length)
-  })
 })
 
 const plain: Program = {

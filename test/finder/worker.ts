@@ -22,8 +22,6 @@ export interface Task {
   readonly parts: number
   /** Seconds after which no further program is begun. */
   readonly limit: number
-  /** Stop at the first finding, and make nothing smaller. */
-  readonly hasty: boolean
   /** A program as a finding prints it, to be run alone. */
   readonly replay?: string
 }
@@ -63,7 +61,7 @@ class Finder {
   readonly #known = new Set<string>()
 
   get over(): boolean {
-    return seconds() > task.limit || (task.hasty && this.failed > 0)
+    return seconds() > task.limit
   }
 
   async explore(world: World): Promise<void> {
@@ -92,12 +90,12 @@ class Finder {
     this.#known.add(kind)
     const after = seconds()
     const same = this.told.filter(({ rule, program: told }) => rule === finding.rule && told !== '').length
-    const plain = task.hasty || same > 1 || this.#known.size > (world.name === 'virtual' ? mostShrunk : 2)
+    const plain = same > 1 || this.#known.size > (world.name === 'virtual' ? mostShrunk : 2)
     const most = world.name === 'virtual' ? 500 : 10
     const small = plain ? program : await shrink(program, finding.rule, (candidate) => verdict(world, candidate), most)
     const found = plain ? [finding] : (await verdict(world, small)).filter(({ rule }) => rule === finding.rule)
     const { rule, detail } = found[0] ?? finding
-    this.told.push({ rule, detail, world: world.name, seed: program.seed, program: plain && !task.hasty ? '' : shown(small), after })
+    this.told.push({ rule, detail, world: world.name, seed: program.seed, program: plain ? '' : shown(small), after })
   }
 }
 

@@ -3,10 +3,11 @@
  *
  * A place belongs to one run of one program. In the virtual world nothing waits in real time, and every run of a program is the same.
  */
-import { BaseClient } from '../../src/client/client.js'
+import type { BaseClient } from '../../src/client/client.js'
 import type { ClientOptions, Endpoint } from '../../src/client/public.js'
 import { MemoryBroker } from '../../src/testing/broker/index.js'
 import type { Transport } from '../../src/transport/transport.js'
+import { clientWith, type Defect } from '../support/defective.js'
 import { WorldClock } from '../world/clock.js'
 import { Pipe } from '../world/pipe.js'
 import { type ScriptedPlatform, scriptedPlatform } from '../world/platform.js'
@@ -85,11 +86,17 @@ const longest = 600_000
 /** The virtual world. */
 export class VirtualWorld implements World {
   readonly name = 'virtual'
+  readonly #defect: Defect | undefined
+
+  /** @param defect what is wrong with the clients, which has to be found */
+  constructor(defect?: Defect) {
+    this.#defect = defect
+  }
 
   run(program: Program): Promise<History> {
     const history = new History(program)
     return underWatch(history, async () => {
-      const place = new VirtualPlace(program, history)
+      const place = new VirtualPlace(program, history, this.#defect)
       let over = false
       const done = new Performer(program, place, history).run().finally(() => {
         over = true
@@ -126,10 +133,12 @@ class VirtualPlace implements Place {
   readonly #history: History
   readonly #pipes: { readonly client: number; readonly pipe: Pipe }[] = []
   readonly #platforms: ScriptedPlatform[] = []
+  readonly #defect: Defect | undefined
   #open = 0
   #downUntil = 0
 
-  constructor(program: Program, history: History) {
+  constructor(program: Program, history: History, defect: Defect | undefined) {
+    this.#defect = defect
     this.#program = program
     this.#history = history
     this.#random = new Random(program.seed)
@@ -159,7 +168,7 @@ class VirtualPlace implements Place {
     const dial = (target: { readonly url: URL }, { signal }: { readonly signal: AbortSignal }): Promise<Transport> =>
       this.#dial(index, target.url.hostname as EndpointName, signal)
     const scripted = scriptedPlatform(this.clock, this.#random, dial, told, () => true)
-    const client = new BaseClient(scripted.platform, endpoints, options)
+    const client = clientWith(this.#defect, scripted.platform, endpoints, options)
     this.#platforms.push(scripted)
     return client
   }

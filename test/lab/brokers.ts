@@ -12,7 +12,7 @@ import { ordinary } from '../programs/ordinary/main.js'
 import { type Lab, type Result, together } from './lab.js'
 
 export const about =
-  '`suites` of test/interop and test/programs; `finder`: random programs, --replay FILE or SEED shows one; `programs [all] [NAME ...]`: ordinary ones, broker by broker; ' +
+  '`suites` of test/interop and test/programs; `finder`: random programs, --replay FILE or SEED shows one; `defects`: clients with a defect, which they have to find; `programs [all] [NAME ...]`: ordinary ones, broker by broker; ' +
   '`write`: every feature on every broker, and test/interop/MATRIX.md; `compat`: the tests of a checkout of MQTT.js that MQWIRE_MQTTJS names'
 export const minutes = 4
 
@@ -27,7 +27,6 @@ async function finder(lab: Lab, seconds: number): Promise<Result> {
     limit: seconds,
     part: 0,
     parts: 1,
-    hasty: false,
   }
   try {
     const file = await bundle()
@@ -79,8 +78,9 @@ export async function run(lab: Lab): Promise<Result> {
   if (word === undefined) return together(await finder(lab, lab.minutes * 60 * finderShare), await suites())
   if (word === 'suites') return suites()
   if (word === 'finder') return finder(lab, lab.minutes * 60)
+  if (word === 'defects') return (await import('../support/checkers.js')).tryDefects(lab, 'brokers', ['programs'])
   if (word === 'programs') return ordinary(lab, words)
   if (word === 'write') return write(lab)
   if (word === 'compat') return compat(lab)
-  throw new Error(`there is no ${word} in brokers; there are: suites, finder, programs, write, compat`)
+  throw new Error(`there is no ${word} in brokers; there are: suites, finder, defects, programs, write, compat`)
 }
