@@ -1,5 +1,5 @@
 /**
- * Builds the fuzz targets with everything they test into one file: with counters in `src`, and with a planted defect where one is wanted.
+ * Builds the fuzz targets with everything they test into one file, with counters in `src`.
  *
  * Used by the runner and by the tests. Dynamic imports become part of the file, so that no target ever waits for a disk. It writes where it is told.
  */
@@ -7,14 +7,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { build, type Plugin } from 'esbuild'
 import { instrument } from './instrument.js'
-
-/** A replacement of text that must occur once. */
-export interface Defect {
-  /** Below `src`. */
-  readonly file: string
-  readonly find: string
-  readonly replace: string
-}
 
 /** What was built. */
 export interface Bundled {
@@ -29,17 +21,13 @@ const hits = '__mqwireHits'
 const folders = ['src/wire', 'src/client/session', 'src/client', 'src/errors.ts', 'src/wasm'] as const
 
 /** Bundles `entry` (below the project's root) to `outfile`. */
-export async function bundle(root: string, entry: string, outfile: string, defect?: Defect): Promise<Bundled> {
+export async function bundle(root: string, entry: string, outfile: string): Promise<Bundled> {
   const sources = new Map<string, string>()
   let count = 0
   let wire = 0
   const files = new Set(folders.flatMap((folder) => filesIn(root, folder)))
-  const changed = defect && path.join(root, 'src', defect.file)
-  if (defect !== undefined && changed !== undefined && !files.has(changed)) throw new Error(`src/${defect.file} is not built with counters`)
   for (const file of files) {
-    const source = readFileSync(file, 'utf8')
-    const text = defect !== undefined && file === changed ? withDefect(source, defect) : source
-    const made = instrument(text, file, hits, count)
+    const made = instrument(readFileSync(file, 'utf8'), file, hits, count)
     sources.set(file, made.code)
     count += made.count
     if (file.startsWith(path.join(root, folders[0]))) wire = count
@@ -78,10 +66,4 @@ function filesIn(root: string, folder: string): string[] {
     .filter((name) => name.endsWith('.ts'))
     .sort()
     .map((name) => path.join(full, name))
-}
-
-function withDefect(text: string, { file, find, replace }: Defect): string {
-  const times = text.split(find).length - 1
-  if (times !== 1) throw new Error(`the text of a defect occurs ${times} times in src/${file}`)
-  return text.replace(find, () => replace)
 }

@@ -5,7 +5,7 @@
  */
 
 import type { ClientEvents, Message } from '../../src/client/api/index.js'
-import { BaseClient } from '../../src/client/client.js'
+import type { BaseClient } from '../../src/client/client.js'
 import { Connection } from '../../src/client/connection/connection.js'
 import { MessageRouter } from '../../src/client/delivery/message-router.js'
 import { Reads } from '../../src/client/memory/reads.js'
@@ -15,6 +15,7 @@ import { Session } from '../../src/client/session/session.js'
 import { MqttError } from '../../src/errors.js'
 import type { Transport } from '../../src/transport/transport.js'
 import { eventNames } from '../client/event-names.js'
+import { clientWith, type Defect } from '../support/defective.js'
 import { property, type Seen } from '../world/reader.js'
 import type { Setup } from './client-setup.js'
 import { FuzzClock } from './clock.js'
@@ -130,7 +131,7 @@ export class ClientRun implements Around {
   /** Most publishes that waited at once, those included that came back with a lost session. */
   #mostInFlight = 0
 
-  constructor(setup: Setup, cut: boolean) {
+  constructor(setup: Setup, cut: boolean, defect?: Defect) {
     parts = noParts()
     current = this
     this.setup = setup
@@ -138,7 +139,7 @@ export class ClientRun implements Around {
     const { answers, connack, keepsSession, buffered } = setup
     this.manner = { answers, connack, keepsSession, buffered, seed: cut ? setup.seed : undefined }
     const endpoints = Array.from({ length: setup.endpoints }, (_, index) => ({ url: `memory://p${index}`, transport: () => this.#dial() }))
-    this.client = new BaseClient(this.#platform(), endpoints, setup.options)
+    this.client = clientWith(defect, this.#platform(), endpoints, setup.options)
     for (const type of eventNames) this.client.on(type, (event) => this.#handleEvent(type, event))
   }
 

@@ -6,6 +6,7 @@
  */
 
 import { MqttError } from '../../src/errors.js'
+import type { Defect } from '../support/defective.js'
 import { Program } from './client-program.js'
 import { ClientRun, catchStrays } from './client-run.js'
 import { readSetup } from './client-setup.js'
@@ -14,13 +15,13 @@ import { Tape } from './tape.js'
 
 let caught = false
 
-/** One input. Rejects with an OracleError. */
-export async function run(bytes: Uint8Array): Promise<void> {
+/** One input. Rejects with an OracleError. @param defect what is wrong with the client, which has to be found */
+export async function run(bytes: Uint8Array, defect?: Defect): Promise<void> {
   if (!caught) catchStrays()
   caught = true
-  const whole = await play(bytes, false)
+  const whole = await play(bytes, false, defect)
   if (whole === undefined || !whole.setup.comparable) return
-  const cut = await play(bytes, true)
+  const cut = await play(bytes, true, defect)
   if (cut !== undefined) checkSame(whole, cut)
 }
 
@@ -38,11 +39,11 @@ export async function describeProgram(bytes: Uint8Array): Promise<string> {
 }
 
 // Undefined where there is no such client: its options are refused.
-async function play(bytes: Uint8Array, cut: boolean): Promise<ClientRun | undefined> {
+async function play(bytes: Uint8Array, cut: boolean, defect: Defect | undefined): Promise<ClientRun | undefined> {
   const tape = new Tape(bytes)
   let run: ClientRun
   try {
-    run = new ClientRun(readSetup(tape), cut)
+    run = new ClientRun(readSetup(tape), cut, defect)
   } catch (error) {
     if (MqttError.is(error)) return undefined
     throw new OracleError('api-throw', shownError(error), error)

@@ -8,7 +8,7 @@ import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import fc from 'fast-check'
 import type { Input } from './arbitraries.js'
-import { bundle, type Defect } from './bundler.js'
+import { bundle } from './bundler.js'
 
 /** The project's root. */
 export const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -20,11 +20,11 @@ export interface Built {
   readonly counters: typeof import('./counters.js')
 }
 
-/** Builds the targets, with counters and perhaps with a defect, and loads them. `name` makes the file another one. */
-export async function build(name: string, defect?: Defect): Promise<Built> {
+/** Builds the targets, with counters, and loads them. `name` makes the file another one. */
+export async function build(name: string): Promise<Built> {
   const folder = path.join(root, 'node_modules', '.cache', 'mqwire-fuzz', `test-${process.pid}`)
   mkdirSync(folder, { recursive: true })
-  const { file } = await bundle(root, 'test/fuzz/built.ts', path.join(folder, `${name}.mjs`), defect)
+  const { file } = await bundle(root, 'test/fuzz/built.ts', path.join(folder, `${name}.mjs`))
   const built = (await import(/* @vite-ignore */ pathToFileURL(file).href)) as Built
   rmSync(folder, { recursive: true })
   return built

@@ -1,15 +1,12 @@
-/** The fuzzer itself: counters change nothing, changes are repeatable, the search finds what is hidden, and its oracles have been seen to fail. */
+/** The fuzzer itself: counters change nothing, changes are repeatable, and the search finds what is hidden. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { mutation } from './arbitraries.js'
 import { fromHex, hex, join, pingresp, publish } from './build.js'
-import { defects } from './defects.js'
-import { build } from './fixed.js'
 import { instrument } from './instrument.js'
 import { mutate, packetsIn } from './mutate.js'
 import { difference, OracleError } from './oracle.js'
 import { kindOf, Search, shrink } from './search.js'
-import { builtSeeds } from './seeds.js'
 import { pieces } from './tape.js'
 import type { Target } from './targets.js'
 
@@ -129,41 +126,5 @@ describe('the search', () => {
     expect(difference({ a: [1, { b: 2 }] }, { a: [1, { b: 3 }] })).toBe('it.a[1].b: 2 and 3')
     expect(difference([Uint8Array.of(1)], [Uint8Array.of(1)])).toBeUndefined()
     expect(kindOf(new OracleError('r', '12 of 3'))).toBe(kindOf(new OracleError('r', '7 of 99')))
-  })
-})
-
-describe('oracles that have been seen to fail', () => {
-  const quick = [
-    'a packet in two pieces has its body elsewhere',
-    'a carried packet is copied anew with each byte',
-    'a slot stays occupied after PUBACK',
-    'acknowledgements in the order of settling',
-    'one publish too many in flight',
-    'publishes that wait are forgotten at the end',
-    'a timer is left behind',
-    'a packet larger than the server takes is sent',
-  ]
-
-  test.each(defects.filter(({ name }) => quick.includes(name)).map((defect) => [defect.name, defect] as const))(
-    '%s: found',
-    { timeout: 120_000 },
-    async (_, defect) => {
-      const { targets, search: made, counters } = await build(`defect-${defect.name.replace(/\W+/g, '-')}`, defect)
-      counters.countCopies()
-      const search = new made.Search(targets.targetOf(defect.target), 1)
-      await search.start(builtSeeds(defect.target))
-      while (search.findings.length === 0 && search.inputs < 4000) await search.step()
-      const rules = search.findings.map(({ rule }) => rule)
-      expect(
-        rules.some((rule) => defect.by.includes(rule)),
-        `${rules.join()} after ${search.inputs} inputs`,
-      ).toBe(true)
-    },
-  )
-
-  test('each defect that is named here exists, and one in a file that is gone stops the build', async () => {
-    expect(defects.filter(({ name }) => quick.includes(name))).toHaveLength(quick.length)
-    expect(new Set(defects.map(({ name }) => name)).size).toBe(defects.length)
-    await expect(build('gone', { file: 'client/gone.ts', find: 'a', replace: 'b' })).rejects.toThrow('src/client/gone.ts is not built with counters')
   })
 })

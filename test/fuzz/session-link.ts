@@ -17,6 +17,7 @@ import type { ConnectPacket } from '../../src/wire/packets.js'
 import type { PublishView } from '../../src/wire/publish.js'
 import type { TopicRecord } from '../../src/wire/topic-table.js'
 import { ReferenceSession } from '../client/session/reference-session.js'
+import { type Defect, transportWith, type Wrapper } from '../support/defective.js'
 import { check, OracleError, shownError } from './oracle.js'
 import { Outlet } from './outlet.js'
 import { Tables } from './tables.js'
@@ -69,6 +70,7 @@ export class SessionLink {
   readonly #tasks: (() => void)[] = []
   #timers: { readonly at: number; readonly callback: () => void }[] = []
   readonly #host: ConnectionHost
+  readonly #wrapper: Wrapper
   // valid for the connection
   #link: Connection | undefined
   #sink: Sink | undefined
@@ -76,7 +78,9 @@ export class SessionLink {
   #connected = false
   #reading = false
 
-  constructor(setting: Setting) {
+  /** @param defect what is wrong with the client, which has to be found */
+  constructor(setting: Setting, defect?: Defect) {
+    this.#wrapper = defect?.make() ?? {}
     this.#setting = setting
     this.session = new Session({ ...setting, pingTimeout: 10_000, identifierBase: 100 })
     this.#tables = new Tables(this.session)
@@ -94,7 +98,8 @@ export class SessionLink {
     this.#outlet = new Outlet(version)
     this.#connected = false
     const packet = this.#connectPacket(cleanStart)
-    const link = new Connection(this.#transport(this.#outlet), this.#host, packet)
+    const stream = transportWith(this.#wrapper, this.#transport(this.#outlet), this.told.length, (callback) => void this.#tasks.push(callback))
+    const link = new Connection(stream, this.#host, packet)
     this.#link = link
     this.session.connect(packet)
     this.#reference.start(0, version === 5 ? this.#setting.receiveMaximum : 65_535, version === 4)

@@ -4,6 +4,7 @@
  * The first bytes choose version, limits, what is in flight and how messages are settled; the rest is cut into as many equal parts as there are
  * connections. What is told and acknowledged must be the same for any chunking. Deterministic and synchronous.
  */
+import type { Defect } from '../support/defective.js'
 import { connack, type Pairs } from './build.js'
 import { check, difference } from './oracle.js'
 import { SessionLink, type Setting, type Told } from './session-link.js'
@@ -25,11 +26,11 @@ interface Plan {
 
 const pausings = [[0], [1], [31_000, 11_000], [5000, 0, 61_000]] as const
 
-/** One input. @throws OracleError */
-export function run(bytes: Uint8Array): void {
+/** One input. @param defect what is wrong with the client, which has to be found @throws OracleError */
+export function run(bytes: Uint8Array, defect?: Defect): void {
   const plan = planned(bytes)
-  const whole = play(plan, (stream) => [stream.slice()])
-  const cut = play(plan, (stream) => pieces(stream, plan.seed))
+  const whole = play(plan, (stream) => [stream.slice()], defect)
+  const cut = play(plan, (stream) => pieces(stream, plan.seed), defect)
   for (const [index, told] of whole.entries()) checkSame(told, cut[index] as Told)
 }
 
@@ -72,8 +73,8 @@ function serverProperties(byte: number, authenticated: boolean): Pairs {
   return pairs
 }
 
-function play(plan: Plan, chunks: (stream: Uint8Array) => Iterable<Uint8Array>): readonly Told[] {
-  const link = new SessionLink(plan.setting)
+function play(plan: Plan, chunks: (stream: Uint8Array) => Iterable<Uint8Array>, defect: Defect | undefined): readonly Told[] {
+  const link = new SessionLink(plan.setting, defect)
   plan.streams.forEach((stream, index) => {
     const present = plan.present && (index > 0 || plan.setting.ownsSession) && !(index === 0 && plan.cleanStart)
     link.open(index === 0 ? plan.cleanStart : !plan.present)

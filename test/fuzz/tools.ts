@@ -2,4 +2,3 @@
  * What the runner takes from here before a target is built.
  */
 export { bundle } from './bundler.js'
-export { defects } from './defects.js'

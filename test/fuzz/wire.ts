@@ -8,6 +8,7 @@ import { decodeFrame } from '../../src/wire/decode.js'
 import { Framer } from '../../src/wire/framer.js'
 import { Decoder, decode, encode, type Packet, type PacketInput, Scanner, WireError } from '../../src/wire/index.js'
 import { PublishView } from '../../src/wire/publish.js'
+import type { Defect } from '../support/defective.js'
 import { always, differs, instantiate, tellFramer, tellScanner } from '../wasm/scanner.js'
 import type { Delivery } from '../wasm/story.js'
 import { steps } from './counters.js'
@@ -32,8 +33,8 @@ const kinds = ['malformed', 'protocol', 'too-large']
 const stepsPerByte = 32
 const stepsPerCall = 120
 
-/** One input. @throws OracleError */
-export function run(bytes: Uint8Array): void {
+/** One input. @param defect what is wrong with the codec, which has to be found @throws OracleError */
+export function run(bytes: Uint8Array, defect?: Defect): void {
   const tape = new Tape(bytes)
   const flags = tape.byte()
   const seed = tape.byte()
@@ -43,7 +44,8 @@ export function run(bytes: Uint8Array): void {
     from: flags & 2 ? 'client' : 'server',
     maximumPacketSize: limits[(flags >> 2) & 3] as number,
   }
-  const whole = read(() => [stream.slice()], setting)
+  const sound = read(() => [stream.slice()], setting)
+  const whole = { ...sound, packets: sound.packets.map(defect?.make().decoded ?? ((packet) => packet)) }
   checkSame(
     whole,
     read(() => pieces(stream, seed), setting),

@@ -5,7 +5,7 @@ import { builtWorker, hunt, keep, replayed, targetNames } from '../fuzz/hunt.js'
 import { type Lab, type Result, together } from './lab.js'
 
 export const about =
-  'a search guided by coverage: `wire`, `session`, `client`; `long`: random properties at full length; `keep` writes test/fuzz/seeds.txt; --replay "TARGET HEX"'
+  'a search guided by coverage: `wire`, `session`, `client`; `long`: random properties at full length; `defects`: with a defect, which has to be found; `keep` writes test/fuzz/seeds.txt; --replay "TARGET HEX"'
 export const minutes = 3
 
 /** Suites that have a long form, which takes as long as it takes: about six minutes on two cores. */
@@ -24,9 +24,11 @@ async function search(lab: Lab, file: string, target: string, share: number): Pr
 }
 
 export async function run(lab: Lab): Promise<Result> {
-  const unknown = lab.words.filter((word) => ![...targetNames, 'long', 'keep'].includes(word))
-  if (unknown.length > 0) throw new Error(`there is no ${unknown.join(', ')} in fuzz; there are: ${targetNames.join(', ')}, long, keep`)
+  const unknown = lab.words.filter((word) => ![...targetNames, 'long', 'keep', 'defects'].includes(word))
+  if (unknown.length > 0) throw new Error(`there is no ${unknown.join(', ')} in fuzz; there are: ${targetNames.join(', ')}, long, keep, defects`)
   if (lab.words.includes('long')) return lab.vitest(longSuites, { env: { MQWIRE_LONG: '1' } })
+  if (lab.words.includes('defects'))
+    return (await import('../support/checkers.js')).tryDefects(lab, 'fuzz', ['fuzz client', 'fuzz session', 'fuzz wire'])
   const file = await builtWorker()
   try {
     if (lab.replay !== undefined) {
