@@ -6,8 +6,9 @@ import { binary } from '../../src/wasm/binary.js'
 import { WasmFrames, type Worth } from '../../src/wasm/frames.js'
 import { Memory } from '../../src/wasm/memory.js'
 import { Framer } from '../../src/wire/framer.js'
-import type { ProtocolVersion } from '../../src/wire/packets.js'
+import type { ProtocolVersion, PublishPacket } from '../../src/wire/packets.js'
 import { TopicTable } from '../../src/wire/topic-table.js'
+import { type Defect, instead } from '../support/defective.js'
 import { type Delivery, type Story, tell } from './story.js'
 
 /** An instance of these bytes, by default of the committed ones. */
@@ -34,8 +35,26 @@ export function tellFramer(setting: Setting, deliveries: Iterable<Delivery>): St
 }
 
 /** What the scanner makes of it. */
-export function tellScanner(memory: Memory, setting: Setting, deliveries: Iterable<Delivery>, worth?: Worth, topics = new TopicTable()): Story {
-  return tell(new WasmFrames(memory, { ...setting, sizeLimit }, worth), deliveries, memory.window, topics)
+export function tellScanner(
+  memory: Memory,
+  setting: Setting,
+  deliveries: Iterable<Delivery>,
+  worth?: Worth,
+  topics = new TopicTable(),
+  defect?: Defect,
+): Story {
+  const frames = new WasmFrames(memory, { ...setting, sizeLimit }, worth)
+  return tell(defect === undefined ? frames : framesWith(defect, frames), deliveries, memory.window, topics)
+}
+
+/** A source of frames that reads as the defect says. */
+function framesWith(defect: Defect, frames: WasmFrames): WasmFrames {
+  const { decoded = (packet) => packet } = defect.make()
+  const read: WasmFrames['read'] = (view, topics) => {
+    frames.read(view, topics)
+    view.retain = (decoded(view.packet()) as PublishPacket).retain
+  }
+  return instead(frames, { read })
 }
 
 /** Where two stories differ; undefined when they do not. */

@@ -6,8 +6,6 @@ import { describe, expect, it } from 'vitest'
 import { FIRST, type Memory, ROW, UNREAD } from '../../src/wasm/memory.js'
 import { HAS_WILDCARD, ILL_FORMED, scanUtf8 } from '../../src/wire/utf8.js'
 import { field, join, packet, variable } from '../fuzz/build.js'
-import { compile, readSource } from './compiler.js'
-import { textDefects } from './defects.js'
 import { instantiate } from './scanner.js'
 
 const places = [0, 13, 14, 15, 29]
@@ -87,19 +85,5 @@ describe('text', () => {
     const wrong: string[] = []
     for (let at = 5; at < texts.length; at += 5) wrong.push(...compare(memory, texts.slice(at, at + 5)))
     expect(wrong).toEqual([])
-  })
-})
-
-describe('a defect in the judgement of text is found:', () => {
-  it.each(textDefects.map((defect) => [defect.name, defect] as const))('%s', { timeout: 60_000 }, async (_, { find, replace }) => {
-    const source = readSource()
-    expect(source.split(find)).toHaveLength(2)
-    const memory = instantiate(
-      await compile(
-        source.replace(find, () => replace),
-        true,
-      ),
-    )
-    expect(places.some((place) => look(memory, place).wrong.length > 0)).toBe(true)
   })
 })
