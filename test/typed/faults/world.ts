@@ -8,6 +8,7 @@ import type { Client } from '../../../src/client/node.js'
 import { MqttError } from '../../../src/errors.js'
 import { VirtualWorld } from '../../../src/testing/index.js'
 import * as mq from '../../../src/typed/index.js'
+import type { Defect, Wrapper } from '../../support/defective.js'
 import type { Ask, Plan, Trouble } from './plan.js'
 
 interface Job {
@@ -50,11 +51,11 @@ interface Run {
   endedAt: number | undefined
 }
 
-/** Carries out a plan. Gives what was wrong, and how many steps it took. */
-export async function run(plan: Plan): Promise<{ findings: string[]; steps: number }> {
+/** Carries out a plan. Gives what was wrong, and how many steps it took. @param defect what is wrong with calls and streams, which has to be found */
+export async function run(plan: Plan, defect?: Defect): Promise<{ findings: string[]; steps: number }> {
   const { setTimeout, clearTimeout, MessageChannel } = globalThis
   const { now } = Date
-  const world = new FaultWorld(plan)
+  const world = new FaultWorld(plan, defect)
   try {
     Object.assign(globalThis, world.timers, { MessageChannel: QuickChannel })
     Date.now = world.now
@@ -76,6 +77,7 @@ class FaultWorld {
   readonly findings: string[] = []
   steps = 0
   readonly #plan: Plan
+  readonly #facade: Wrapper['facade']
   readonly #world: VirtualWorld
   readonly #records: Record[] = []
   readonly #runs: Run[] = []
@@ -84,7 +86,8 @@ class FaultWorld {
   #servers = 0
   #closedAt: number | undefined
 
-  constructor(plan: Plan) {
+  constructor(plan: Plan, defect: Defect | undefined) {
+    this.#facade = defect?.make().facade
     this.#plan = plan
     this.#world = new VirtualWorld({ broker: { faults: plan.packets } })
     const { clock } = this.#world
@@ -165,6 +168,11 @@ class FaultWorld {
 
   // The caller
 
+  get #jobs(): ReturnType<typeof jobs.on> {
+    const own = jobs.on(this.#caller)
+    return this.#facade?.(own) ?? own
+  }
+
   async #ask(ask: Ask, tag: string): Promise<void> {
     await this.#world.sleep(ask.at)
     const record: Record = { tag, ask, values: [], end: undefined, error: undefined, longest: 0, endedAt: 0 }
@@ -182,13 +190,13 @@ class FaultWorld {
 
   async #call(record: Record, signal: AbortSignal): Promise<'done'> {
     const { length, gap, fails = false, timeout, qos } = record.ask
-    record.values.push(await this.#timed(record, jobs.on(this.#caller).call({ tag: record.tag }, { length, gap, fails }, { timeout, qos, signal })))
+    record.values.push(await this.#timed(record, this.#jobs.call({ tag: record.tag }, { length, gap, fails }, { timeout, qos, signal })))
     return 'done'
   }
 
   async #stream(record: Record, signal: AbortSignal): Promise<'done' | 'left'> {
     const { length, gap, fails = false, timeout, window, leave } = record.ask
-    const stream = jobs.on(this.#caller).stream({ tag: record.tag }, { length, gap, fails }, { timeout, window, signal })
+    const stream = this.#jobs.stream({ tag: record.tag }, { length, gap, fails }, { timeout, window, signal })
     for (;;) {
       if (leave === record.values.length) {
         await this.#timed(record, Promise.resolve(stream.return?.()))
