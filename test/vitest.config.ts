@@ -22,6 +22,7 @@ const pure = [
     'members',
     'pool',
     'queue',
+    'support',
     'testing',
     'tracing',
     'typed',

@@ -1,0 +1,33 @@
+/**
+ * Each checker reports a client with a defect, and nothing of a sound one in the same wrapping.
+ *
+ * The seeds are fixed. Where a checker draws other schedules than before, `npm run lab -- world defects --seed 1` says which seed finds a defect now.
+ */
+import { describe, expect, test } from 'vitest'
+import { checkers } from './checkers.js'
+import type { Checker } from './defective.js'
+import { defects, defectsFor, nothing } from './defects.js'
+
+/** Without `fuzz client`, which changes classes that other tests share: `npm run lab -- fuzz defects`. */
+const names = (Object.keys(checkers) as Checker[]).filter((name) => name !== 'fuzz client')
+
+describe.each(names)('%s', (name) => {
+  const check = checkers[name]
+
+  test('reports nothing of a wrapper that changes nothing', async () => {
+    expect(await check(nothing, 1)).toEqual([])
+  })
+
+  test.each(defectsFor(name))('reports: $name', async (defect) => {
+    const [seed, ...rules] = defect.by[name] as [number, ...string[]]
+    const found = await check(defect, seed)
+    expect(
+      rules.some((rule) => found.includes(rule)),
+      `seed ${seed}: ${found.join() || 'nothing was found'}`,
+    ).toBe(true)
+  })
+})
+
+test('there are 25 defects, each with a name of its own', () => {
+  expect(new Set(defects.map(({ name }) => name)).size).toBe(25)
+})

@@ -1,0 +1,90 @@
+/**
+ * The checkers by name, each as one function of a defect and a seed, and the proof that each reports the defects that are named for it.
+ *
+ * Nothing here is random: a seed is one schedule, program, input or stream, the same each time.
+ */
+import fc from 'fast-check'
+import { generate as programOf } from '../finder/generate.js'
+import { judge } from '../finder/model.js'
+import { VirtualWorld } from '../finder/worlds.js'
+import { clientInputs, type Input, sessionInputs, wireInputs } from '../fuzz/arbitraries.js'
+import { OracleError } from '../fuzz/oracle.js'
+import { run as runSession } from '../fuzz/session.js'
+import { run as runWire } from '../fuzz/wire.js'
+import type { Lab, Result } from '../lab/lab.js'
+import { planFrom } from '../typed/faults/plan.js'
+import { run as runPlan } from '../typed/faults/world.js'
+import { always, differs, instantiate, tellFramer, tellScanner } from '../wasm/scanner.js'
+import { streams } from '../wasm/streams.js'
+import { generate as durableOf } from '../world/durable/generate.js'
+import { DurableWorld } from '../world/durable/world.js'
+import { generate } from '../world/generate.js'
+import { generate as manyOf } from '../world/many/generate.js'
+import { ManyWorld } from '../world/many/world.js'
+import { scenarios } from '../world/scenarios.js'
+import { wideScenarios } from '../world/wide-scenarios.js'
+import { World } from '../world/world.js'
+import type { Checker, Defect } from './defective.js'
+import { defectsFor } from './defects.js'
+
+type Found = readonly string[]
+
+/** The first seeds of the world stand for its scenarios. */
+const fixed = [...scenarios, ...wideScenarios]
+
+const rulesOf = (findings: readonly { readonly rule: string }[]): Found => findings.map(({ rule }) => rule)
+
+/** What an oracle says of an input of that seed. */
+async function fuzzed(run: (bytes: Uint8Array, defect: Defect) => void | Promise<void>, inputs: fc.Arbitrary<Input>, defect: Defect, seed: number) {
+  const [input] = fc.sample(inputs, { seed, numRuns: 1 }) as [Input]
+  try {
+    await run(input.bytes, defect)
+    return []
+  } catch (error) {
+    if (error instanceof OracleError) return [error.rule]
+    throw error
+  }
+}
+
+/** The rules that each checker found broken. */
+export const checkers: Readonly<Record<Checker, (defect: Defect, seed: number) => Promise<Found>>> = {
+  world: async (defect, seed) => rulesOf((await new World(fixed[seed - 1] ?? generate(seed), defect).run()).findings),
+  durable: async (defect, seed) => rulesOf((await new DurableWorld(durableOf(seed), defect).run()).findings),
+  many: async (defect, seed) => rulesOf((await new ManyWorld(manyOf(seed), undefined, defect).run()).findings),
+  programs: async (defect, seed) => rulesOf(judge(await new VirtualWorld(defect).run(programOf(seed)), { slack: 1 })),
+  // It taps classes of the client for good: only where it runs.
+  'fuzz client': async (defect, seed) => fuzzed((await import('../fuzz/client.js')).run, clientInputs, defect, seed),
+  'fuzz session': (defect, seed) => fuzzed(runSession, sessionInputs, defect, seed),
+  'fuzz wire': (defect, seed) => fuzzed(runWire, wireInputs, defect, seed),
+  typed: async (defect, seed) => (await runPlan(planFrom(seed), defect)).findings.map(() => 'typed'),
+  wasm: async (defect, seed) => {
+    const [{ setting, deliveries }] = fc.sample(streams, { seed, numRuns: 1 }) as [{ setting: never; deliveries: never }]
+    const sound = tellFramer(setting, deliveries)
+    return differs(sound, tellScanner(instantiate(), setting, deliveries, always, undefined, defect)) === undefined ? [] : ['wasm']
+  },
+}
+
+/** The first seed, from `first` on, with which a checker reports a defect by a rule that is named for it; undefined where none of so many does. */
+export async function seedThatFinds(checker: Checker, defect: Defect, first: number, most: number): Promise<number | undefined> {
+  for (let seed = first; seed < first + most; seed++) {
+    const found = await checkers[checker](defect, seed)
+    if (found.some((rule) => defect.by[checker]?.slice(1).includes(rule))) return seed
+  }
+  return undefined
+}
+
+/** Each defect of these checkers in turn, with the seeds of the lab; a finding is a defect that none of so many shows. @param part of the lab */
+export async function tryDefects(lab: Lab, part: string, names: readonly Checker[], most = 1000): Promise<Result> {
+  const findings: Result['findings'][number][] = []
+  let count = 0
+  for (const checker of names) {
+    for (const defect of defectsFor(checker)) {
+      const seed = await seedThatFinds(checker, defect, lab.seed, most)
+      count += 1
+      lab.say(`${checker} | ${defect.name} | ${seed === undefined ? 'NOT FOUND' : `seed ${seed}`}`)
+      if (seed === undefined)
+        findings.push({ what: `${checker} does not notice: ${defect.name}`, command: `npm run lab -- ${part} defects --seed ${lab.seed}` })
+    }
+  }
+  return { did: `${count} defects`, findings }
+}
