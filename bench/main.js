@@ -12,10 +12,10 @@
  * compiler the peer is written in Node. `BENCH_WITHOUT=mosquitto,go,cargo,cc,chromium` takes them for missing.
  */
 import { writeFileSync } from 'node:fs'
-import { Progress } from '../.ci/progress.mjs'
 import { argumentsOf } from '../examples/arguments.js'
 import { machine } from './measure.js'
 import { find, mosquittoVersion, startMosquitto, startPeer } from './peers/index.js'
+import { Progress } from './progress.js'
 import { documentOf, jsonOf, lineOf, rowOf, tableHead } from './report.js'
 
 const { values } = argumentsOf({

@@ -66,9 +66,6 @@ const long = [
   'test/wasm/text.test.ts',
   'test/wasm/topics.test.ts',
   'test/wasm/vectors.test.ts',
-  'test/world/durable/world.test.ts',
-  'test/world/many/world.test.ts',
-  'test/world/world.test.ts',
 ]
 
 const real = [
@@ -81,7 +78,8 @@ const real = [
   ),
   'test/store/*.test.ts',
   'test/transport/*.test.ts',
-  // Its worlds count every timer of their process.
+  // Worlds count every timer of their process.
+  'test/support/checkers.test.ts',
   'test/world/seeds.test.ts',
 ]
 

@@ -49,7 +49,7 @@ function run(file: string, ...args: string[]): Promise<Ending> {
 
 describe('the programs', () => {
   it('are found', () => {
-    const some = ['.ci/world.mjs', '.ci/setup.mjs', 'bench/main.js', 'bench/endurance.js', 'examples/demo/main.js', 'examples/simulator/serve.js']
+    const some = ['.ci/lab.mjs', '.ci/setup.mjs', 'bench/main.js', 'bench/endurance.js', 'examples/demo/main.js', 'examples/simulator/serve.js']
     expect(programs).toEqual(expect.arrayContaining([...some, 'examples/dashboard/serve.js', 'examples/device.js']))
     expect(programs.length).toBeGreaterThan(20)
   })
@@ -75,7 +75,7 @@ describe.concurrent.each(programs)('%s', (file) => {
 
 describe('what is refused', () => {
   it.each([
-    ['.ci/world.mjs', '--replya', 'did you mean --replay?'],
+    ['.ci/lab.mjs', '--replya', 'did you mean --replay?'],
     ['bench/main.js', '--onyl', 'did you mean --only?'],
     ['examples/demo/main.js', '--device', 'did you mean --devices?'],
     ['.ci/setup.mjs', '--istall', 'did you mean --install?'],
@@ -84,11 +84,11 @@ describe('what is refused', () => {
   })
 
   it('is a number that is none, a value where none belongs, and one that is missing', async () => {
-    expect((await run('.ci/world.mjs', '--seeds', 'many')).errors).toBe(
-      "--seeds takes a whole number of at least 0, not 'many'; --help shows what there is.\n",
+    expect((await run('.ci/lab.mjs', '--seed', 'many')).errors).toBe(
+      "--seed takes a whole number of at least 0, not 'many'; --help shows what there is.\n",
     )
-    expect((await run('.ci/world.mjs', '--enumerate=3')).errors).toBe('--enumerate takes no value; --help shows what there is.\n')
-    expect((await run('.ci/world.mjs', '--only', '--raw')).errors).toBe('--only needs a value; --help shows what there is.\n')
-    expect((await run('.ci/world.mjs', 'now')).errors).toBe("Unexpected argument 'now'; --help shows what there is.\n")
+    expect((await run('.ci/size.mjs', '--update=3')).errors).toBe('--update takes no value; --help shows what there is.\n')
+    expect((await run('.ci/lab.mjs', '--minutes', '--seed')).errors).toBe('--minutes needs a value; --help shows what there is.\n')
+    expect((await run('.ci/size.mjs', 'now')).errors).toBe("Unexpected argument 'now'; --help shows what there is.\n")
   })
 })

@@ -20,7 +20,7 @@ interface Module {
   }
 }
 
-const { Progress, duration } = (await import(new URL('../../.ci/progress.mjs', import.meta.url).href)) as Module
+const { Progress, duration } = (await import(new URL('../../bench/progress.js', import.meta.url).href)) as Module
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

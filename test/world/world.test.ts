@@ -1,12 +1,6 @@
-/**
- * The virtual world as a whole: every single fault, and random seeds.
- *
- * The long runs are child processes of the runner, so that they use every core. A push has 2,000 seeds and each eighth of the enumerated faults, others
- * each time; with MQWIRE_LONG there are 20,000 seeds and every fault.
- */
+/** The parts of the virtual world: schedules, seeds, the shrinker, the clock. `seeds.test.ts` plays it. */
 import { describe, expect, test } from 'vitest'
 import { WorldClock } from './clock.js'
-import { runCommand } from './command.js'
 import { generate } from './generate.js'
 import { Random } from './random.js'
 import { scenarios } from './scenarios.js'
@@ -14,26 +8,7 @@ import type { Schedule } from './schedule.js'
 import { parsed, shown, shrink } from './shrink.js'
 import { World } from './world.js'
 
-const long = process.env['MQWIRE_LONG'] !== undefined
-const run = runCommand
-
 describe('the virtual world', () => {
-  test('I1 to I9: single faults at the steps of the base scenarios, and random seeds', { timeout: 1_200_000 }, async () => {
-    const seeds = long ? 20_000 : 2000
-    const { code, text } = await run('--enumerate', '--every', long ? '1' : '8', '--seeds', String(seeds))
-    const last = text.trim().split('\n').at(-1)
-    expect(last, text).toMatch(new RegExp(`^world: \\d{4,} schedules, ${seeds} seeds, 0 findings, [\\d.]+ s$`))
-    if (long) expect(Number(last?.split(' ')[1])).toBeGreaterThan(50_000)
-    expect(code).toBe(0)
-  })
-
-  test('I1 to I9: the same with packets read by WebAssembly', { timeout: 600_000 }, async () => {
-    const seeds = long ? 1000 : 300
-    const { code, text } = await run('--seeds', String(seeds), '--seed', '20001', '--scanner')
-    expect(text.trim().split('\n').at(-1), text).toMatch(new RegExp(`^world: ${seeds} schedules, ${seeds} seeds, 0 findings, [\\d.]+ s$`))
-    expect(code).toBe(0)
-  })
-
   test('has at least twenty scenarios, each with a name of its own', () => {
     expect(scenarios.length).toBeGreaterThanOrEqual(20)
     expect(new Set(scenarios.map(({ name }) => name)).size).toBe(scenarios.length)

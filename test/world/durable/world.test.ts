@@ -1,35 +1,9 @@
-/**
- * The durable world as a whole: a process that dies at every moment of the scenarios, and random seeds.
- *
- * The long runs are child processes of the runner. A push has some hundred seeds and each fourth crash, others each time; with MQWIRE_LONG there are 5,000
- * seeds and every crash.
- */
+/** The parts of the durable world. `../seeds.test.ts` plays it. */
 import { describe, expect, test } from 'vitest'
-import { runCommand } from '../command.js'
 import { parsed, shown } from '../shrink.js'
 import { generate } from './generate.js'
 import { LowIdentifiers } from './low-identifiers.js'
 import { scenarios } from './scenarios.js'
-
-const long = process.env['MQWIRE_LONG'] !== undefined
-const run = (...args: string[]) => runCommand('--durable', ...args)
-
-describe('a device whose process dies and comes back', () => {
-  test('at the moments of the scenarios: each step of the disk, each packet, each timer', { timeout: 1_200_000 }, async () => {
-    const { code, text } = await run('--enumerate', '--every', long ? '1' : '4')
-    const last = text.trim().split('\n').at(-1)
-    expect(last, text).toMatch(/^world: \d{3,} schedules, 0 seeds, 0 findings, [\d.]+ s$/)
-    if (long) expect(Number(last?.split(' ')[1])).toBeGreaterThan(2000)
-    expect(code).toBe(0)
-  })
-
-  test('at random, with links that are cut, brokers that forget, and stores that fail', { timeout: 1_200_000 }, async () => {
-    const seeds = long ? 5000 : 400
-    const { code, text } = await run('--seeds', String(seeds))
-    expect(text.trim().split('\n').at(-1), text).toMatch(new RegExp(`^world: ${seeds} schedules, ${seeds} seeds, 0 findings, [\\d.]+ s$`))
-    expect(code).toBe(0)
-  })
-})
 
 describe('its schedules', () => {
   test('are the same for the same seed, and can be printed and run again', () => {
