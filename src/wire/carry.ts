@@ -2,9 +2,11 @@
  * The beginning of a packet whose rest has not come in, put together in memory of its own.
  *
  * It grows with the bytes received, never with the bytes announced alone. The payload of a large PUBLISH goes into an array of exactly its size as
- * soon as it is known where it begins: the rest can be read straight into that, and whoever gets the message need not copy it again.
+ * soon as it is known where it begins: the rest can be read straight into that, and whoever gets the message need not copy it again. Of a PUBLISH
+ * that is read past only what stands before its payload is kept.
  */
 import { PUBLISH } from './constants.js'
+import { tooLarge } from './error.js'
 import { nothing, uint16 } from './fields.js'
 import type { ProtocolVersion } from './packets.js'
 
@@ -15,18 +17,25 @@ const largestKept = 8192
 const growth = 16
 /** Packets from this size on have their payload apart. */
 const largePacket = 16_384
+/** Bytes of a payload by which a message is known again that cannot be taken. */
+export const samplePayload = 64
 
 /** One incomplete frame at a time. */
 export class Carry {
-  /** The frame, or where the payload is apart, what stands before it. */
+  /** The frame, or where the payload is apart or read past, what stands before it. */
   bytes: Uint8Array = nothing
-  /** Bytes of the frame that are here. */
+  /** Bytes of the frame that came in. */
   held = 0
   /** Size of the frame, 0 until its fixed header is complete. */
   size = 0
   /** The payload, where it is apart: valid until the next frame is begun. */
   apart: Uint8Array | undefined
-  #head = 0
+  /** Most bytes that are kept of a PUBLISH whose payload is read past, 0 for a frame that is kept whole: to be set before the frame is begun. */
+  most = 0
+  /** Where what stands before the payload ends in `bytes`: known once it is here. */
+  head = 0
+  /** Bytes that are kept of a frame whose payload is read past. */
+  #kept = 0
   readonly #splits: boolean
   readonly #allocate: (size: number) => Uint8Array
 
@@ -38,6 +47,11 @@ export class Carry {
 
   /** Takes `count` bytes from `at` on. `header` is the size of the frame's fixed header, once `size` is known. */
   take(chunk: Uint8Array, at: number, count: number, header: number, version: ProtocolVersion): void {
+    if (this.most > 0) {
+      this.#pass(chunk, at, count, header, version)
+      this.held += count
+      return
+    }
     if (this.held === 0) {
       this.release()
       if (this.#splits && this.size >= largePacket && count * growth >= this.size) this.#split(chunk, at, count, at + header, version)
@@ -50,10 +64,15 @@ export class Carry {
     this.held += count
   }
 
+  /** Bytes of memory that the frame takes. */
+  get cost(): number {
+    return this.most > 0 ? this.#kept : this.held
+  }
+
   /** Where the rest of a large payload may be put, to be told by `fill`; never an empty array. */
   get room(): Uint8Array | undefined {
     const { apart, held } = this
-    return apart !== undefined && held > 0 && held < this.size ? apart.subarray(held - this.#head) : undefined
+    return apart !== undefined && held > 0 && held < this.size ? apart.subarray(held - this.head) : undefined
   }
 
   /** So many bytes were put there. */
@@ -63,8 +82,11 @@ export class Carry {
 
   /** The frame is complete and handed out: the next one may begin. */
   finish(): void {
+    if (this.most > 0) this.apart = this.bytes.subarray(this.head, this.#kept)
     this.held = 0
     this.size = 0
+    this.most = 0
+    this.#kept = 0
   }
 
   /** A frame that was handed out was read: what was large is not kept for the next. */
@@ -82,33 +104,59 @@ export class Carry {
 
   // What stands before the payload has been taken already.
   #append(chunk: Uint8Array, at: number, count: number, apart: Uint8Array): void {
-    const skipped = Math.max(0, this.#head - this.held)
-    apart.set(chunk.subarray(at + skipped, at + count), this.held + skipped - this.#head)
+    const skipped = Math.max(0, this.head - this.held)
+    apart.set(chunk.subarray(at + skipped, at + count), this.held + skipped - this.head)
+  }
+
+  // Of a payload only its first bytes are kept, by which the message is known again. What is kept never grows beyond what came in.
+  #pass(chunk: Uint8Array, at: number, count: number, header: number, version: ProtocolVersion): void {
+    if (this.held === 0) this.release()
+    this.#kept ||= this.held
+    for (let from = at; ; ) {
+      const head = headSize(this.bytes, 0, header, this.#kept, version)
+      // So much before the payload is no message that anybody could show.
+      if (head > this.most) throw tooLarge()
+      const known = head <= this.#kept
+      const taken = Math.min(at + count - from, (known ? Math.min(this.size, head + samplePayload) : head) - this.#kept)
+      if (known) this.head = head
+      if (taken <= 0) return
+      this.#reserve(this.#kept + taken, this.#kept)
+      this.bytes.set(chunk.subarray(from, from + taken), this.#kept)
+      this.#kept += taken
+      from += taken
+    }
   }
 
   // Where it is a PUBLISH whose payload has begun. What is wrong with it comes to light when it is read.
   #split(chunk: Uint8Array, at: number, count: number, body: number, version: ProtocolVersion): void {
-    const end = at + count
-    const first = chunk[at] as number
-    let head = body + 2 + uint16(chunk, body) + ((first & 6) > 0 ? 2 : 0)
-    let length = 0
-    for (let shift = 0, byte = version === 5 ? 0x80 : 0; byte > 127; shift += 7) {
-      if (head >= end || shift > 21) return
-      byte = chunk[head++] as number
-      length |= (byte & 127) << shift
-    }
-    head += length
-    if (first >> 4 !== PUBLISH || head >= end) return
-    this.bytes = new Uint8Array(chunk.subarray(at, head))
-    this.#head = head - at
-    this.apart = this.#allocate(this.size - this.#head)
+    const head = headSize(chunk, at, body, at + count, version)
+    if ((chunk[at] as number) >> 4 !== PUBLISH || head >= count) return
+    this.bytes = new Uint8Array(chunk.subarray(at, at + head))
+    this.head = head
+    this.apart = this.#allocate(this.size - head)
   }
 
-  #reserve(needed: number): void {
+  #reserve(needed: number, held = this.held): void {
     if (needed <= this.bytes.length) return
-    const more = Math.min(this.size, Math.max(this.bytes.length * 2, needed * growth))
+    const more = Math.min(this.most || this.size, this.size, Math.max(this.bytes.length * 2, needed * growth))
     const grown = new Uint8Array(Math.max(needed, smallestCarry, more))
-    grown.set(this.bytes.subarray(0, this.held))
+    grown.set(this.bytes.subarray(0, held))
     this.bytes = grown
   }
+}
+
+/**
+ * Bytes before the payload of the PUBLISH that begins at `start` and whose fixed header ends at `body`, as far as the bytes up to `end` show: while
+ * these do not show all of it, more than there are. A Property Length that is malformed counts as far as it goes.
+ */
+export function headSize(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion): number {
+  if (end < body + 2) return body + 2 - start
+  let head = body + 2 + uint16(bytes, body) + (((bytes[start] as number) & 6) > 0 ? 2 : 0)
+  let length = 0
+  for (let shift = 0, byte = version === 5 ? 0x80 : 0; byte > 127 && shift <= 21; shift += 7) {
+    if (head >= end) return head + 1 - start
+    byte = bytes[head++] as number
+    length |= (byte & 127) << shift
+  }
+  return head + length - start
 }

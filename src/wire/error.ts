@@ -53,6 +53,11 @@ export function protocolError(message: string, offset: number, reasonCode?: numb
   return new WireError('protocol', message, offset, undefined, reasonCode)
 }
 
+/** The packet exceeds what is accepted (section 3.1.2.11.4). */
+export function tooLarge(): WireError {
+  return new WireError('too-large', 'packet exceeds maximumPacketSize', 1)
+}
+
 /** A field that cannot be encoded; `option` is its path. */
 export function refused(option: string, message: string, kind: WireErrorKind = 'malformed'): WireError {
   return new WireError(kind, `${option}: ${message}`, 0, option)

@@ -7,8 +7,8 @@
  */
 import { Carry } from './carry.js'
 import type { Sender } from './constants.js'
-import { AUTH, CONNACK, CONNECT, DISCONNECT, PINGREQ, PINGRESP, PUBLISH, PUBREL, SUBACK, SUBSCRIBE, UNSUBACK, UNSUBSCRIBE } from './constants.js'
-import { malformed, protocolError, WireError } from './error.js'
+import { AUTH, CONNACK, CONNECT, DISCONNECT, MAXIMUM_PACKET_SIZE, PINGREQ, PINGRESP, PUBLISH, PUBREL, SUBACK, SUBSCRIBE, UNSUBACK, UNSUBSCRIBE } from './constants.js'
+import { malformed, protocolError, tooLarge } from './error.js'
 import { INCOMPLETE, nothing, variableByteInteger, variableByteIntegerSize } from './fields.js'
 import type { FrameOptions, FrameSource } from './frames.js'
 import type { ProtocolVersion } from './packets.js'
@@ -59,6 +59,9 @@ export class Framer implements FrameSource {
   readonly from: Sender
 
   readonly #sizeLimit: ((type: number) => number) | undefined
+  readonly #skips: boolean
+  /** Size of the frame in the carry that was exposed without its payload. */
+  #passed = 0
   #chunk: Uint8Array = nothing
   /** Shows the bytes of the chunk; made when it is asked for first. */
   #data: DataView | undefined
@@ -73,13 +76,29 @@ export class Framer implements FrameSource {
     this.#carry = new Carry(options.splits === true, options.allocate)
     this.from = options.from
     this.#sizeLimit = options.sizeLimit
+    this.#skips = options.skips === true
     this.protocolVersion = options.protocolVersion
     this.maximumPacketSize = options.maximumPacketSize
   }
 
-  /** Bytes of an incomplete frame that are held; after `next` returned false. */
+  /** Bytes of an incomplete frame that came in; after `next` returned false. */
   get pending(): number {
     return this.#carry.held
+  }
+
+  /** Bytes of memory that it takes. */
+  get cost(): number {
+    return this.#carry.cost
+  }
+
+  /** Bytes of the packet. */
+  get size(): number {
+    return this.#passed > 0 && this.bytes === this.#carry.bytes ? this.#passed : this.end - this.start
+  }
+
+  /** The payload where it does not lie in `bytes`. */
+  get apart(): Uint8Array | undefined {
+    return this.bytes === this.#carry.bytes ? this.#carry.apart : undefined
   }
 
   /** Where what `bytes` holds of the stream ends. */
@@ -132,7 +151,8 @@ export class Framer implements FrameSource {
     if (start < limit) {
       const size = this.measure(chunk, start, limit)
       const end = start + size
-      if (size > 0 && end <= limit) {
+      const passes = this.#mayPass(size)
+      if (size > 0 && end <= limit && !passes) {
         this.bytes = chunk
         this.start = start
         this.end = end
@@ -142,9 +162,17 @@ export class Framer implements FrameSource {
       // The frame will be exposed from the start of the carry.
       this.body -= start
       this.#carry.size = size
+      if (passes) return this.#nextCarried()
       this.#hold(limit - start)
     }
     return this.#idle()
+  }
+
+  // True for one whose payload is read past: that it is a PUBLISH was seen when it was measured.
+  #mayPass(size: number): boolean {
+    const passes = size > this.maximumPacketSize
+    if (passes) this.#carry.most = this.maximumPacketSize
+    return passes
   }
 
   read(view: PublishView, topics: TopicTable): void {
@@ -154,7 +182,7 @@ export class Framer implements FrameSource {
     const data = inside && this.#data !== undefined ? this.#data : new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     if (inside) this.#data = data
     view.read(bytes, this.start, this.body, this.end, this.protocolVersion, this.from, data, topics)
-    view.apart = inside ? undefined : this.#carry.apart
+    view.apart = inside || this.#passed > 0 ? undefined : this.#carry.apart
   }
 
   keep(): void {
@@ -174,12 +202,13 @@ export class Framer implements FrameSource {
     const length = variableByteInteger(bytes, start + 1, end, start)
     if (length === INCOMPLETE) return 0
     const header = 1 + variableByteIntegerSize(length)
-    if (header + length > this.#mostOf((bytes[start] as number) >> 4)) throw new WireError('too-large', 'packet exceeds maximumPacketSize', 1)
+    if (header + length > this.#mostOf((bytes[start] as number) >> 4)) throw tooLarge()
     this.body = start + header
     return header + length
   }
 
   #mostOf(type: number): number {
+    if (type === PUBLISH && this.#skips) return MAXIMUM_PACKET_SIZE
     if (type === PUBLISH || this.#sizeLimit === undefined) return this.maximumPacketSize
     return Math.min(this.maximumPacketSize, this.#sizeLimit(type))
   }
@@ -198,12 +227,14 @@ export class Framer implements FrameSource {
       if (this.#position === this.#limit) return this.#idle()
       this.#hold(1)
       carry.size = this.measure(carry.bytes, 0, carry.held)
+      this.#mayPass(carry.size)
     }
     if (this.#position < this.#limit) this.#hold(Math.min(carry.size - carry.held, this.#limit - this.#position))
     if (carry.held < carry.size) return this.#idle()
     this.bytes = carry.bytes
     this.start = 0
-    this.end = carry.size
+    this.#passed = carry.most > 0 ? carry.size : 0
+    this.end = this.#passed > 0 ? carry.head : carry.size
     carry.finish()
     return true
   }

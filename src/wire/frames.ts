@@ -25,6 +25,11 @@ export interface FrameOptions {
   readonly sizeLimit?: (type: number) => number
   /** Payloads of large packets may lie apart from the packet: for those who read them by a view. Default false. */
   readonly splits?: boolean
+  /**
+   * A PUBLISH over `maximumPacketSize` is read past: its frame is exposed without the payload, once that has come in. One with more than
+   * `maximumPacketSize` before its payload is an error, as every other packet of that size. Default false.
+   */
+  readonly skips?: boolean
   /** Gives memory for such a payload, which is written to its end before anybody sees it. Default: zeroed memory. */
   readonly allocate?: ((size: number) => Uint8Array) | undefined
 }
@@ -50,13 +55,19 @@ export interface FrameSource {
   readonly end: number
   /** Where what `bytes` holds of the stream ends. */
   readonly limit: number
+  /** Bytes of the packet; more than there are from `start` to `end` when its payload was read past. */
+  readonly size: number
+  /** The payload where it does not lie in `bytes`: all of it, or the first 64 bytes of one that was read past. */
+  readonly apart: Uint8Array | undefined
   // valid for the connection
   /** Largest frame accepted, fixed header included (section 3.1.2.11.4). */
   maximumPacketSize: number
   /** Decides what the first byte may be. */
   protocolVersion: ProtocolVersion
-  /** Bytes of an incomplete frame that are held; after `next` returned false. */
+  /** Bytes of an incomplete frame that came in; after `next` returned false. */
   readonly pending: number
+  /** Bytes of memory that it takes. */
+  readonly cost: number
   /** Bytes of the chunk that were not looked at. */
   readonly unread: number
   /**

@@ -59,6 +59,8 @@ const SESSION_EXPIRY_INTERVAL = 0x11
 const AUTHENTICATION_METHOD = 0x15
 /** Sections 3.1.2.11.10, 3.2.2.3.18, 3.15.2.2.3. */
 const AUTHENTICATION_DATA = 0x16
+/** Section 3.1.3.2.2. */
+const WILL_DELAY_INTERVAL = 0x18
 /** Sections 3.2.2.3.16, 3.14.2.2.5. */
 const SERVER_REFERENCE = 0x1c
 /** Section 3.3.2.3.4. */
@@ -156,6 +158,10 @@ export interface PropertyNotes {
   /** Raised by one for each Subscription Identifier, which goes to this place of the list while there is room. */
   subscriptionIdentifierCount: number
   readonly subscriptionIdentifiers: number[]
+  /** A PUBLISH may hold a Will Delay Interval, which some servers leave in that of a will: checked, and no property of the message. */
+  readonly lenient?: boolean
+  /** Set when it does; to be reset by whoever looks at it. */
+  willDelay?: boolean
 }
 
 /**
@@ -191,7 +197,9 @@ export function validateProperties(
     }
     // What every array has is no property.
     const row = id < table.length ? table[id] : undefined
-    if (row === undefined || ((row[2] >> packetType) & 1) === 0) throw malformed('property is not one of this packet', at)
+    // Without notes they were checked before.
+    const strange = id === WILL_DELAY_INTERVAL && packetType === PUBLISH && (notes === undefined || notes.lenient === true)
+    if (row === undefined || (((row[2] >> packetType) & 1) === 0 && !strange)) throw malformed('property is not one of this packet', at)
     if (isForbidden(id, packetType, from)) throw protocolError('property is not for this sender', at)
     const type = row[1]
     // A PUBLISH holds one Subscription Identifier per matching subscription [MQTT-3.3.4-4].
@@ -206,8 +214,9 @@ export function validateProperties(
       if (type === PAIR) notes.userPropertyCount++
       else if (type === VARINT) noteIdentifier(notes, numberAt(bytes, at + 1, next, type))
       else if (id === TOPIC_ALIAS) notes.topicAlias = numberAt(bytes, at + 1, next, type)
+      else if (strange) notes.willDelay = true
     }
-    if (out !== undefined) put(out as Record<string, unknown>, row[0], type, valueAt(bytes, at + 1, next, type))
+    if (out !== undefined && !strange) put(out as Record<string, unknown>, row[0], type, valueAt(bytes, at + 1, next, type))
     at = next
   }
 }
@@ -281,7 +290,7 @@ export function decodeProperties(bytes: Uint8Array, start: number, end: number, 
   return properties
 }
 
-/** The properties of a PUBLISH that {@link validateProperties} accepted. */
+/** The properties of a PUBLISH that {@link validateProperties} accepted, without what is none of a PUBLISH. */
 export function readProperties(bytes: Uint8Array, start: number, end: number): Properties {
   return decodeProperties(bytes, start, end, PUBLISH, 'server')
 }

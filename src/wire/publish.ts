@@ -50,6 +50,13 @@ export class PublishView implements PropertyNotes {
   subscriptionIdentifierCount = 0
   /** The first `subscriptionIdentifierCount` are this packet's, the others left from packets before; 256 at most. */
   readonly subscriptionIdentifiers: number[] = []
+  readonly lenient: boolean
+  willDelay = false
+
+  /** @param lenient takes what {@link PropertyNotes.lenient} says */
+  constructor(lenient = false) {
+    this.lenient = lenient
+  }
 
   /**
    * Takes the PUBLISH in `bytes[start..end)`, whose fixed header ends at `body` and was accepted by the framer.

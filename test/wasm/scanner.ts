@@ -24,6 +24,7 @@ export interface Setting {
   readonly protocolVersion: ProtocolVersion
   readonly maximumPacketSize: number
   readonly splits?: boolean
+  readonly skips?: boolean
 }
 
 /** Most bytes of packets other than PUBLISH. */

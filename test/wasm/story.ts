@@ -42,10 +42,11 @@ function told(error: unknown): unknown {
 function publishOf(view: PublishView, start: number): unknown {
   const identifiers: number[] = []
   view.forEachSubscriptionIdentifier((identifier) => identifiers.push(identifier))
-  const { qos, dup, retain, packetId, topicAlias, userPropertyCount, subscriptionIdentifierCount, record } = view
+  const { qos, dup, retain, packetId, topicAlias, userPropertyCount, subscriptionIdentifierCount, record, willDelay } = view
+  view.willDelay = false
   const places = [view.topicStart, view.topicEnd, view.propertiesStart, view.propertiesEnd, view.payloadStart, view.payloadEnd]
   return {
-    ...{ qos, dup, retain, packetId, topicAlias, userPropertyCount, subscriptionIdentifierCount, identifiers },
+    ...{ qos, dup, retain, packetId, topicAlias, userPropertyCount, subscriptionIdentifierCount, identifiers, willDelay },
     places: places.map((place) => place - start),
     record: record?.name,
     topic: view.topic(),
@@ -75,7 +76,7 @@ export function* tellStepwise(
   topics = new TopicTable(),
 ): Telling {
   const story: unknown[] = []
-  const view = new PublishView()
+  const view = new PublishView(true)
   try {
     for (const delivery of deliveries) yield* tellDelivery(source, delivery, window, topics, view, story)
   } catch (error) {
@@ -113,7 +114,7 @@ function* tellDelivery(
     yield 'reads'
   }
   overwrite()
-  story.push('held', source.pending, source.unread)
+  story.push('held', source.pending, source.cost, source.unread)
   yield 'ends'
   return story
 }
@@ -153,8 +154,10 @@ function give(
 }
 
 function tellFrame(source: FrameSource, topics: TopicTable, view: PublishView, story: unknown[]): void {
-  const { bytes, start, body, end, limit, unread } = source
-  story.push(new Uint8Array(bytes.subarray(start, end)), body - start, limit - end, unread)
+  const { bytes, start, body, end, limit, unread, size, maximumPacketSize } = source
+  story.push(new Uint8Array(bytes.subarray(start, end)), body - start, limit - end, unread, size)
+  // What was read past can be known again by its first bytes.
+  if (size > maximumPacketSize) story.push(source.apart && new Uint8Array(source.apart))
   if ((bytes[start] as number) >> 4 !== PUBLISH) return
   source.read(view, topics)
   story.push(publishOf(view, start))

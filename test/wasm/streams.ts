@@ -69,7 +69,7 @@ const property: fc.Arbitrary<Uint8Array> = fc.oneof(
   { weight: 4, arbitrary: pair },
   { weight: 2, arbitrary: lengths.map((value) => join(11, value)) },
   { weight: 1, arbitrary: fc.nat(2).map((value) => join(1, value)) },
-  { weight: 1, arbitrary: fc.constant(join(2, 0, 1, 2, 3)) },
+  { weight: 1, arbitrary: fc.constantFrom(2, 24).map((id) => join(id, 0, 1, 2, 3)) },
   { weight: 3, arbitrary: fc.tuple(fc.constantFrom(3, 8, 9), text).map(([id, value]) => join(id, field(value))) },
   { weight: 2, arbitrary: fc.nat(3).map((value) => join(35, two(value))) },
   { weight: 1, arbitrary: fc.tuple(byte, bytes).map(([id, value]) => join(id, value)) },
@@ -159,12 +159,18 @@ const limit = fc.constantFrom(268_435_460, 268_435_460, 1 << 20, 65_536, 2000, 1
 
 /** Streams of one version of the protocol, or of the other read as that. */
 export const streams: fc.Arbitrary<Stream> = fc
-  .tuple(fc.constantFrom(4 as const, 5 as const, 5 as const, 5 as const), limit, fc.array(cut, { minLength: 1, maxLength: 5 }), fc.boolean())
-  .chain(([protocolVersion, maximumPacketSize, cuts, splits]) =>
+  .tuple(
+    fc.constantFrom(4 as const, 5 as const, 5 as const, 5 as const),
+    limit,
+    fc.array(cut, { minLength: 1, maxLength: 5 }),
+    fc.boolean(),
+    fc.boolean(),
+  )
+  .chain(([protocolVersion, maximumPacketSize, cuts, splits, skips]) =>
     content(protocolVersion).map((whole) => ({
-      setting: { protocolVersion, maximumPacketSize, splits },
+      setting: { protocolVersion, maximumPacketSize, splits, skips },
       deliveries: delivered(whole, cuts),
       [fc.toStringMethod]: () =>
-        `${JSON.stringify({ protocolVersion, maximumPacketSize, splits, cuts })} ${hex(whole.subarray(0, 4000))}${whole.length > 4000 ? `… (${whole.length})` : ''}`,
+        `${JSON.stringify({ protocolVersion, maximumPacketSize, splits, skips, cuts })} ${hex(whole.subarray(0, 4000))}${whole.length > 4000 ? `… (${whole.length})` : ''}`,
     })),
   )

@@ -55,8 +55,8 @@ export abstract class StreamReader {
 
   /** Bytes that are held. */
   get held(): number {
-    const { pending, unread } = this.framer
-    return pending + (this.#waiting === undefined ? 0 : unread + this.#waiting.length)
+    const { cost, unread } = this.framer
+    return cost + (this.#waiting === undefined ? 0 : unread + this.#waiting.length)
   }
 
   /**
