@@ -122,7 +122,7 @@ export interface Target {
 export interface DialOptions {
   /** Aborts the attempt; a stream that opened meanwhile is destroyed. */
   readonly signal: AbortSignal
-  /** Most bytes that one incoming unit (a WebSocket message) may have. Default: no limit but the transport's own. */
+  /** Bytes of the largest packet; one incoming unit (a WebSocket message) may have four times as many. Default: the transport's own. */
   readonly maximumPacketSize?: number | undefined
 }
 

@@ -19,11 +19,20 @@ import { authorityOf, hostOf, remoteOf } from './socket.js'
 import { settingsOf } from './socket-options.js'
 import { clientContext, serverContext } from './tls-context.js'
 import type { Accept, Dial, Listener, Sink, Target, TlsOptions, Transport } from './transport.js'
-import { closeCause, highWaterMark, messageLimit, messageSize, partLimit, protocolError, sizeError, textError } from './websocket-rules.js'
+import {
+  closeCause,
+  highWaterMark,
+  messageLimit,
+  messageSize,
+  partLimit,
+  protocolError,
+  serverMessageLimit,
+  sizeError,
+  textError,
+} from './websocket-rules.js'
 
 // For both sides; not all of it is known to the package's declarations yet. The second bounds the wait for the peer's half of an orderly close.
-function common(maximumPacketSize: number | undefined) {
-  const maxPayload = messageLimit(maximumPacketSize)
+function common(maxPayload: number) {
   const parts = partLimit(maxPayload)
   return { perMessageDeflate: false, closeTimeout: 5_000, maxPayload, maxFragments: parts, maxBufferedChunks: parts }
 }
@@ -47,7 +56,7 @@ export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSiz
       ...settingsOf(target.socket),
       ...context,
       ...(tunnel && { createConnection: () => (context ? secureOver(tunnel, context) : (tunnel as Socket)) }),
-      ...common(maximumPacketSize),
+      ...common(serverMessageLimit(maximumPacketSize)),
       ...patient,
       headers: { ...target.headers },
       followRedirects: false,
@@ -216,7 +225,7 @@ export async function listenWebSocket(options: ListenWebSocketOptions, accept: A
   const sockets = new WebSocketServer({
     server,
     path,
-    ...common(options.maximumPacketSize),
+    ...common(messageLimit(options.maximumPacketSize)),
     handleProtocols: (offered) => ['mqtt', 'mqttv3.1'].find((protocol) => offered.has(protocol)) ?? false,
   })
   sockets.on('error', ignore)

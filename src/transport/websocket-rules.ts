@@ -19,9 +19,17 @@ export const messageSize = 64 * 1024
 /** Bytes waiting to be sent above which `write()` returns false. */
 export const highWaterMark = 128 * 1024
 
-/** Most bytes of one incoming message: the largest packet, and room for others that share its message. `maximumPacketSize` defaults to 1 MiB. */
+/** Most bytes of one incoming message of a client: the largest packet, and room for others that share its message. */
 export function messageLimit(maximumPacketSize = 1024 * 1024): number {
   return maximumPacketSize + 256 * 1024
+}
+
+/**
+ * The same for messages of a server: a packet that is too large is read past, but the platform holds the whole message. `maximumPacketSize` defaults to
+ * 16 MiB.
+ */
+export function serverMessageLimit(maximumPacketSize = 16 * 1024 * 1024): number {
+  return Math.max(4 * maximumPacketSize, messageLimit(maximumPacketSize))
 }
 
 /** Most pieces that an incoming message may come in: frames, or chunks of the stream below. Each costs far more than its bytes. */

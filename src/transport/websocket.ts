@@ -10,7 +10,16 @@
 import { MqttError } from '../errors.js'
 import { refuse, SinkHolder } from './sink-holder.js'
 import type { Dial, Sink, Target, Transport } from './transport.js'
-import { closeCause, highWaterMark, messageLimit, messageSize, protocolError, sizeError, textError, unsupportedSetting } from './websocket-rules.js'
+import {
+  closeCause,
+  highWaterMark,
+  messageSize,
+  protocolError,
+  serverMessageLimit,
+  sizeError,
+  textError,
+  unsupportedSetting,
+} from './websocket-rules.js'
 
 type Written = (error?: unknown) => void
 
@@ -25,7 +34,7 @@ export const dialWebSocket: Dial = async (target, { signal, maximumPacketSize })
   socket.binaryType = 'arraybuffer'
   return new Promise((resolve, reject) => {
     const forget = () => signal.removeEventListener('abort', abort)
-    const transport = new WebSocketTransport(socket, messageLimit(maximumPacketSize), (cause) => {
+    const transport = new WebSocketTransport(socket, serverMessageLimit(maximumPacketSize), (cause) => {
       forget()
       reject(cause)
     })

@@ -7,7 +7,21 @@
  */
 import { Carry } from './carry.js'
 import type { Sender } from './constants.js'
-import { AUTH, CONNACK, CONNECT, DISCONNECT, MAXIMUM_PACKET_SIZE, PINGREQ, PINGRESP, PUBLISH, PUBREL, SUBACK, SUBSCRIBE, UNSUBACK, UNSUBSCRIBE } from './constants.js'
+import {
+  AUTH,
+  CONNACK,
+  CONNECT,
+  DISCONNECT,
+  MAXIMUM_PACKET_SIZE,
+  PINGREQ,
+  PINGRESP,
+  PUBLISH,
+  PUBREL,
+  SUBACK,
+  SUBSCRIBE,
+  UNSUBACK,
+  UNSUBSCRIBE,
+} from './constants.js'
 import { malformed, protocolError, tooLarge } from './error.js'
 import { INCOMPLETE, nothing, variableByteInteger, variableByteIntegerSize } from './fields.js'
 import type { FrameOptions, FrameSource } from './frames.js'

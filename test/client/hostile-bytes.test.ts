@@ -4,6 +4,7 @@
  * `hostile.test.ts` has the single cases of 5.0; here are those that hold for every type, field and length. The bytes are written by hand.
  */
 import { describe, expect, it } from 'vitest'
+import type { ClientOptions } from '../../src/client/api/index.js'
 import type { MqttError } from '../../src/errors.js'
 import { join, packet, publish, text, uint16, varint } from '../budgets/bytes.js'
 import { Random } from '../world/random.js'
@@ -31,8 +32,13 @@ function goodPackets(version: Version): readonly (readonly [name: string, first:
 }
 
 /** A connected client that is sent these bytes after SUBACK, with a good message behind them. */
-async function afterwards(version: Version, bytes: Uint8Array, follow = true): Promise<{ readonly world: World; readonly delivered: number }> {
-  const world = await connected({ protocolVersion: version, clientId: 'c' }, agreeable)
+async function afterwards(
+  version: Version,
+  bytes: Uint8Array,
+  follow = true,
+  options: ClientOptions = {},
+): Promise<{ readonly world: World; readonly delivered: number }> {
+  const world = await connected({ protocolVersion: version, clientId: 'c', ...options }, agreeable)
   const subscription = world.client.subscription('#', { ack: 'on-receive' })
   let unclaimed = 0
   world.client.on('unclaimed', () => {
@@ -182,14 +188,15 @@ describe.each(versions)('bad bytes, version %i', (version) => {
     }
   })
 
-  it('a packet over our Maximum Packet Size ends the link at its header, the least too', async () => {
+  it("with oversized: 'disconnect' a packet over our Maximum Packet Size ends the link at its header, the least too", async () => {
+    const exact: ClientOptions = { maximumPacketSize: 1024 * 1024, oversized: 'disconnect' }
     for (const size of [1024 * 1024 + 1, 268_435_455]) {
-      const { world, delivered } = await afterwards(version, join(0x30, varint(size - (size > 2_097_151 ? 0 : 4))), false)
+      const { world, delivered } = await afterwards(version, join(0x30, varint(size - (size > 2_097_151 ? 0 : 4))), false, exact)
       expectEnded(world, delivered, [0x95], version)
     }
     const fits = publish({ payload: Buffer.alloc(1024 * 1024 - (version === 5 ? 8 : 7)), version })
     expect(fits.length).toBe(1024 * 1024)
-    const { world, delivered } = await afterwards(version, fits)
+    const { world, delivered } = await afterwards(version, fits, true, exact)
     expect([world.client.state, delivered]).toEqual(['connected', 2])
   })
 

@@ -85,9 +85,12 @@ async function expectRefused(kind: string, block: Uint8Array, codes: readonly nu
   expect(world.clock.pending, what).toBe(0)
 }
 
+const willDelay = table.find(({ id }) => id === 0x18) as Property
+
 describe.each(kinds)('properties of %s', (kind) => {
   const allowed = table.filter((each) => each.packets.includes(kind) && !(kind === 'DISCONNECT' && each.id === 0x11))
-  const others = table.filter((each) => !each.packets.includes(kind))
+  // Some servers leave a Will Delay Interval in a PUBLISH, which is ignored: see faulty-messages.test.ts.
+  const others = table.filter((each) => !each.packets.includes(kind) && !(kind === 'PUBLISH' && each.name === willDelay.name))
 
   it('each that it may have, cut at each byte', async () => {
     for (const property of allowed) {

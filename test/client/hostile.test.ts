@@ -89,8 +89,6 @@ const rows: Row[] = [
   ['topic with #', '30 04 00 01 23 00', 0x82, 0x81, 0x90],
   ['topic with +', '30 06 00 03 61 2f 2b 00', 0x82, 0x81, 0x90],
   ['packet id 0', '32 06 00 01 61 00 00 00', 0x82, 0x81],
-  ...['40', '50', '62', '70'].map((first): Row => [`type ${first}: packet id 0`, `${first} 02 00 00`, 0x82, 0x81]),
-  ['SUBACK: packet id 0', '90 04 00 00 00 00', 0x82, 0x81],
   ['PUBACK with a code that it may not carry', '40 03 00 01 7f', 0x81, 0x82],
   ['SUBACK with a code that it may not carry', '90 04 00 01 00 03', 0x81, 0x82],
   ['UNSUBACK with a code that it may not carry', 'b0 04 00 01 00 ff', 0x81, 0x82],
@@ -101,7 +99,6 @@ const rows: Row[] = [
   ['SUBSCRIBE', '82 07 00 01 00 00 01 61 00', 0x82, 0x81],
   ['UNSUBSCRIBE', 'a2 06 00 01 00 00 01 61', 0x82, 0x81],
   ['PINGREQ', 'c0 00', 0x82, 0x81],
-  ['a packet above our Maximum Packet Size: at the header', '30 81 80 40', 0x95],
   ['the largest Remaining Length: at the header', '40 ff ff ff 7f', 0x95],
   ['PUBACK far larger than it needs', packet('40', `000110${length(10_003)}1f2710${repeated('61', 10_000)}`), 0x95],
   ['PINGRESP', packet('d0', repeated('00', 10_001)), 0x95],
@@ -135,7 +132,13 @@ const names: Record<string, number> = {
 }
 const vectors = (JSON.parse(readFileSync(new URL('../conformance/vectors.json', import.meta.url), 'utf8')) as Vector[]).filter(
   (vector) =>
-    vector.direction === 's2c' && !vector.valid && vector.fill === undefined && vector.error !== 'Incomplete' && vector.context === undefined,
+    vector.direction === 's2c' &&
+    !vector.valid &&
+    vector.fill === undefined &&
+    vector.error !== 'Incomplete' &&
+    vector.context === undefined &&
+    // The client ignores an acknowledgement of identifier 0: see faulty-messages.test.ts.
+    (vector.name.startsWith('publish') || !vector.name.includes('packet-id-0')),
 )
 
 function expectClosed(world: World, codes: readonly number[], cause: MqttError | undefined): void {
@@ -162,10 +165,7 @@ describe('on a connection that is up: DISCONNECT with the reason is last, nothin
     await world.settle()
     const chunk = Uint8Array.from(Buffer.from(bytes.replaceAll(' ', ''), 'hex'))
     // Whatever stands behind the bad packet is ignored.
-    world.peer.sendBytes(
-      chunk,
-      bytes.length > 2000 || bytes.startsWith('30 81 80') || bytes.startsWith('40 ff ff ff') ? '' : '3004000161003004000161 00',
-    )
+    world.peer.sendBytes(chunk, bytes.length > 2000 || bytes.startsWith('40 ff ff ff') ? '' : '3004000161003004000161 00')
     await world.settle()
     expect(world.client.state).toBe('closed')
     expectClosed(world, codes, await world.client.closed)

@@ -350,9 +350,6 @@ describe('acknowledgements that do not fit', () => {
     ['PUBREC for QoS 1', 1, '50 02 00 01'],
     ['PUBCOMP for QoS 1', 1, '70 02 00 01'],
     ['PUBCOMP before PUBREC', 2, '70 02 00 01'],
-    ['PUBACK with identifier 0', 1, '40 02 00 00'],
-    ['PUBREC with identifier 0', 2, '50 02 00 00'],
-    ['PUBCOMP with identifier 0', 2, '70 02 00 00'],
   ])('%s ends the connection with 0x82', async (_, qos, wrong) => {
     const world = await connected()
     const result = watched(world.client.publish('a', 'x', { qos }))

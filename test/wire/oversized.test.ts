@@ -48,18 +48,21 @@ const payload = Uint8Array.from({ length: 5000 }, (_, index) => index % 251)
 const properties = { contentType: 'x'.repeat(200), topicAlias: 4, userProperties: [['a', 'b']] as [string, string][] }
 
 describe('a PUBLISH over the limit', () => {
-  it.each([1, 2, 3, 7, 64, 300, 4999, 100_000])('in pieces of %i bytes: topic, identifier and properties are shown, and what follows is intact', (size) => {
-    for (const version of [4, 5] as const) {
-      const large = { qos: 2, packetId: 77, payload, retain: true, ...(version === 5 && { properties }) } as const
-      const small = { topic: 'next', qos: 1, packetId: 3, payload: payload.subarray(0, 9) } as const
-      const bytes = Buffer.concat([publish(small, version), publish(large, version), publish(large, version), publish(small, version)])
-      const { seen } = walk(skipping(1000, version), cut(bytes, size))
-      const shown = { topic: 'a/b', qos: 2, packetId: 77, retain: true, properties: large.properties ?? {}, payload: new Uint8Array() }
-      expect(seen.map(({ packet }) => packet)).toMatchObject([small, shown, shown, small])
-      expect(seen[1]?.size).toBe(publish(large, version).length)
-      expect(seen[2]?.sample).toEqual([...payload.subarray(0, 64)])
-    }
-  })
+  it.each([1, 2, 3, 7, 64, 300, 4999, 100_000])(
+    'in pieces of %i bytes: topic, identifier and properties are shown, and what follows is intact',
+    (size) => {
+      for (const version of [4, 5] as const) {
+        const large = { qos: 2, packetId: 77, payload, retain: true, ...(version === 5 && { properties }) } as const
+        const small = { topic: 'next', qos: 1, packetId: 3, payload: payload.subarray(0, 9) } as const
+        const bytes = Buffer.concat([publish(small, version), publish(large, version), publish(large, version), publish(small, version)])
+        const { seen } = walk(skipping(1000, version), cut(bytes, size))
+        const shown = { topic: 'a/b', qos: 2, packetId: 77, retain: true, properties: large.properties ?? {}, payload: new Uint8Array() }
+        expect(seen.map(({ packet }) => packet)).toMatchObject([small, shown, shown, small])
+        expect(seen[1]?.size).toBe(publish(large, version).length)
+        expect(seen[2]?.sample).toEqual([...payload.subarray(0, 64)])
+      }
+    },
+  )
 
   it('takes no more memory than what stands before its payload, whatever its size and however it comes', () => {
     const head = publish({ qos: 1, packetId: 1, properties, payload: new Uint8Array(2) })
@@ -112,25 +115,30 @@ describe('a PUBLISH over the limit', () => {
       typed: fc.boolean(),
     })
     fc.assert(
-      fc.property(fc.array(one, { maxLength: 8 }), fc.constantFrom(4 as const, 5 as const), fc.integer({ min: 1, max: 400 }), (given, version, piece) => {
-        const packets = given.map(({ topic, qos, size, typed }, index) =>
-          publish(
-            {
-              ...{ topic, qos, packetId: qos > 0 ? index + 1 : undefined, payload: payload.subarray(0, size) },
-              ...(version === 5 && typed && { properties: { contentType: 'text' } }),
-            },
-            version,
-          ),
-        )
-        const { seen } = walk(skipping(100, version), cut(Buffer.concat(packets), piece))
-        const whole = walk(skipping(1_000_000, version), cut(Buffer.concat(packets), piece)).seen
-        expect(seen.map(({ size }) => size)).toEqual(packets.map(({ length }) => length))
-        for (const [index, { packet }] of seen.entries()) {
-          const before = whole[index]?.packet as PublishPacket
-          const passed = (packets[index] as Uint8Array).length > 100
-          expect(packet).toEqual(passed ? { ...before, payload: new Uint8Array() } : before)
-        }
-      }),
+      fc.property(
+        fc.array(one, { maxLength: 8 }),
+        fc.constantFrom(4 as const, 5 as const),
+        fc.integer({ min: 1, max: 400 }),
+        (given, version, piece) => {
+          const packets = given.map(({ topic, qos, size, typed }, index) =>
+            publish(
+              {
+                ...{ topic, qos, packetId: qos > 0 ? index + 1 : undefined, payload: payload.subarray(0, size) },
+                ...(version === 5 && typed && { properties: { contentType: 'text' } }),
+              },
+              version,
+            ),
+          )
+          const { seen } = walk(skipping(100, version), cut(Buffer.concat(packets), piece))
+          const whole = walk(skipping(1_000_000, version), cut(Buffer.concat(packets), piece)).seen
+          expect(seen.map(({ size }) => size)).toEqual(packets.map(({ length }) => length))
+          for (const [index, { packet }] of seen.entries()) {
+            const before = whole[index]?.packet as PublishPacket
+            const passed = (packets[index] as Uint8Array).length > 100
+            expect(packet).toEqual(passed ? { ...before, payload: new Uint8Array() } : before)
+          }
+        },
+      ),
     )
   })
 })

@@ -111,7 +111,7 @@ export interface ClientEvents {
     /** Incoming messages that were in hand: their `ack()` gives false. */
     readonly stale: number
   }
-  /** Messages that were dropped unread (in, counted together for a second), or a publish that failed (out). */
+  /** Messages that were dropped unread (in, counted together for a second), one that was too large to be read (in), or a publish that failed (out). */
   drop: {
     /** Whether they came from the server or were to go there. */
     readonly direction: 'in' | 'out'
@@ -121,6 +121,12 @@ export interface ClientEvents {
     readonly count: number
     /** Why a publish failed; undefined for incoming messages. */
     readonly error: MqttError | undefined
+    /** `'too-large'`: an incoming message above `maximumPacketSize` or `memoryBudget`; each is told by itself. Undefined for all others. */
+    readonly reason?: 'too-large' | undefined
+    /** Of a message that was too large; undefined for all others. */
+    readonly qos?: QoS | undefined
+    /** Bytes of a packet that was too large; undefined for all others. */
+    readonly size?: number | undefined
   }
   /** Acknowledgements make no progress. */
   stalled: {
@@ -175,7 +181,10 @@ export interface ClientEvents {
     /** Its first 256 bytes. */
     readonly start: Bytes
   }
-  /** A handler gave up on a message, or a subscription could not be brought back, or not be ended on the server when its reader left. */
+  /**
+   * A handler gave up on a message, or a subscription could not be brought back, or not be ended on the server when its reader left; or a message of the
+   * server whose contents break a rule was read past, after it had ended three connections.
+   */
   error: {
     /** What happened, with its cause. */
     readonly error: MqttError

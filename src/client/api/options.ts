@@ -129,7 +129,8 @@ export interface ClientOptions {
   readonly sessionExpiryInterval?: number | undefined
   /**
    * QoS 1 and 2 messages that the broker may have open towards us, 1 to 65,535 (section 3.1.2.11.3). Default 65,535: some
-   * brokers drop what a smaller one makes them queue. After a close for `memoryBudget` the next connection announces half, and 1,024 at most.
+   * brokers drop what a smaller one makes them queue. After a close for `memoryBudget` the next connection announces `memoryBudget` divided by the largest
+   * message so far, half of what was announced before, or 1,024: whichever is least.
    */
   readonly receiveMaximum?: number | undefined
   /**
@@ -137,8 +138,18 @@ export interface ClientOptions {
    * a connection (`warn`), counted in `stats()`. `'disconnect'`: DISCONNECT 0x93 (section 4.13.1).
    */
   readonly receiveMaximumExceeded?: 'tolerate' | 'disconnect' | undefined
-  /** Bytes of a packet, 1 to 4,294,967,295; brokers silently drop messages that exceed it (section 3.1.2.11.4). Default 1 MiB. */
+  /**
+   * Bytes of a packet, 1 to 4,294,967,295 (section 3.1.2.11.4). Default 16 MiB, or half of `memoryBudget` where that is less. Brokers of 5.0 silently drop
+   * messages that exceed it; 3.1.1 has no way to announce it: see `oversized`.
+   */
   readonly maximumPacketSize?: number | undefined
+  /**
+   * What happens to an incoming message above `maximumPacketSize`: on 3.1.1 every broker sends it, on 5.0 some do. `'skip'` (default): its payload is read
+   * past and not kept; the message is acknowledged (5.0: with 0x97), counted in `stats()`, and told as `drop` with `reason: 'too-large'`. `'disconnect'`:
+   * ends the connection with 0x95, as section 3.1.2.11.4 says. A topic with properties above it, and any other packet, always do. Over WebSocket the
+   * platform holds a whole message, up to four times `maximumPacketSize`; a larger one ends the connection.
+   */
+  readonly oversized?: 'skip' | 'disconnect' | undefined
   /**
    * Topic aliases that the broker may use, 0 to 65,535 (section 3.1.2.11.5). Default none: some brokers store a message under an alias of one connection,
    * and lose its topic with it. From a broker that uses aliases unasked 10 are taken.

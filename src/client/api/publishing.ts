@@ -12,7 +12,10 @@ export interface OutboundOptions {
   readonly maxQueuedMessages?: number | undefined
   /** Bytes of publishes, sent and unacknowledged ones included; 1 or more, or Infinity. Default 16 MiB. */
   readonly maxQueuedBytes?: number | undefined
-  /** QoS 1 and 2 publishes in flight, 1 to 65,535. Default: the broker's Receive Maximum, which always holds (section 4.9). */
+  /**
+   * QoS 1 and 2 publishes in flight, 1 to 65,535. Default: the broker's Receive Maximum, which always holds (section 4.9). On 3.1.1, where a broker has none,
+   * 20 at QoS 2, as mosquitto loses more than that; and after a connection that ended with more than 20 in flight half of those.
+   */
   readonly maxInflight?: number | undefined
   /** What a full queue does. Default `'wait'`: as many more wait for room, then `ERR_QUEUE_FULL`. */
   readonly overflow?: OutboundOverflow | undefined

@@ -35,6 +35,8 @@ export interface Stats {
   readonly delivered: number
   /** Messages dropped unread. */
   readonly dropped: number
+  /** Those of them that were too large to be read. */
+  readonly tooLarge: number
   /** Repeats of messages that were here already. */
   readonly duplicates: number
   /** Messages that no subscription here was made for. */

@@ -20,6 +20,8 @@ export class Counters {
   received = 0
   delivered = 0
   dropped = 0
+  /** Messages that were too large to be read. */
+  tooLarge = 0
   duplicates = 0
   unclaimed = 0
   /** Subscription Identifiers of messages that no matching subscription here has. */

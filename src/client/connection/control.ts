@@ -3,7 +3,7 @@
  *
  * Pure functions over writers and bytes.
  */
-import { PINGRESP, PUBACK, PUBCOMP } from '../../wire/constants.js'
+import { PINGRESP, PUBACK, PUBCOMP, SUBACK, UNSUBACK } from '../../wire/constants.js'
 import { decodeServerPacket } from '../../wire/decode-server.js'
 import { acknowledgements } from '../../wire/decode-shared.js'
 import { writeAuth, writeConnect, writeDisconnect, writePingreq, writeSubscribe, writeUnsubscribe } from '../../wire/encode-client.js'
@@ -50,6 +50,12 @@ export function writeControl(writer: Writer, packet: ClientPacket, version: Prot
 /** Most bytes of a packet other than PUBLISH, by kind: what no honest peer needs to exceed. */
 export function sizeLimit(type: number): number {
   return (type >= PUBACK && type <= PUBCOMP) || type === PINGRESP ? 10_000 : 100_000
+}
+
+/** True for the acknowledgement of packet identifier 0, which nothing has [MQTT-2.2.1-3]. */
+export function isUnowned(type: number, bytes: Uint8Array, body: number, end: number): boolean {
+  const acknowledges = (type >= PUBACK && type <= PUBCOMP) || type === SUBACK || type === UNSUBACK
+  return acknowledges && end - body > 1 && bytes[body] === 0 && bytes[body + 1] === 0
 }
 
 /** True when a PUBLISH has more properties than any needs: of Subscription Identifiers, one for each of our filters. */

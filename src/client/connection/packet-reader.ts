@@ -4,23 +4,27 @@
  *
  * It never throws into the transport, and reads nothing once the connection is over.
  */
-import type { MqttError } from '../../errors.js'
+import { MqttError } from '../../errors.js'
 import type { Sink, Transport } from '../../transport/transport.js'
 import { AUTH, CONNACK, PUBACK, PUBCOMP, PUBLISH } from '../../wire/constants.js'
-import type { WireError } from '../../wire/error.js'
+import { WireError } from '../../wire/error.js'
 import type { FrameOptions, FrameScanner } from '../../wire/frames.js'
-import type { ConnectPacket, ProtocolVersion, PubackPacket, ServerPacket } from '../../wire/packets.js'
+import type { ConnectPacket, ProtocolVersion, PubackPacket, QoS, ServerPacket } from '../../wire/packets.js'
 import { PublishView } from '../../wire/publish.js'
 import { type TopicRecord, TopicTable } from '../../wire/topic-table.js'
+import { tally } from '../common/counters.js'
 import { withOutcome } from '../common/outcome.js'
+import { quoted } from '../common/schema.js'
 import type { Piece } from '../memory/message-memory.js'
 import { windowSize } from '../memory/read-windows.js'
 import type { Reads, ReadTaker } from '../memory/reads.js'
+import { mostFaultyEnds } from '../session/faulty-messages.js'
 import { noTicket, REPEAT } from '../session/receive-window.js'
-import { broken, unknownAlias } from '../session/refusal.js'
+import { broken, nameOf, unknownAlias } from '../session/refusal.js'
 import type { Session } from '../session/session.js'
 import { handleAck, takeAck } from './ack-reader.js'
-import { holdsTooMuch, readControl, sizeLimit, userPropertyLimit } from './control.js'
+import { holdsTooMuch, isUnowned, readControl, sizeLimit, userPropertyLimit } from './control.js'
+import { type FaultyPublish, faultyPublish } from './faulty-publish.js'
 import type { PacketWriter } from './packet-writer.js'
 import type { ConnectionHost, MessageTaker } from './ports.js'
 import { StreamReader } from './stream-reader.js'
@@ -58,7 +62,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   /** How packets are found. */
   readonly #options: FrameOptions
   readonly #topics: TopicTable
-  readonly #view = new PublishView()
+  readonly #view = new PublishView(true)
   /** Where reads go on a platform that has sockets; on others into an array of this connection. */
   readonly #reads: Reads | undefined
   #buffer: Uint8Array | undefined
@@ -68,12 +72,15 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   #taken = false
   /** Bytes of an incomplete packet after the slice before. */
   #pending = 0
+  /** An acknowledgement for nothing came: that is told once. */
+  #toldUnowned = false
 
   constructor(transport: Transport, host: ConnectionHost, { protocolVersion, properties }: ConnectPacket, owner: ReaderOwner) {
     const { links, options, platform } = host
     const { inbox } = links
     const { maximumPacketSize = options.maximumPacketSize } = properties
-    const found: FrameOptions = { protocolVersion, maximumPacketSize, sizeLimit, splits: true, allocate: platform.allocate }
+    const skips = options.oversized === 'skip'
+    const found: FrameOptions = { protocolVersion, maximumPacketSize, sizeLimit, splits: true, skips, allocate: platform.allocate }
     super(host, transport, found)
     this.#host = host
     this.#owner = owner
@@ -159,12 +166,21 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     if (type === PUBLISH) return this.#handlePublish()
     const acks = type >= PUBACK && type <= PUBCOMP
     if (acks && !this.#owner.writer.watched && takeAck(this.#host, type, bytes, body, end, this.#version)) return
+    if (isUnowned(type, bytes, body, end)) return this.#handleUnowned()
     const packet = readControl(bytes, start, body, end, this.#version)
     this.#host.links.watch?.('in', packet)
     if (type !== CONNACK && type !== AUTH && !this.#expected) return
     if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#session.fail(0x97)
     if (acks) handleAck(this.#host, type, (packet as PubackPacket).packetId, (packet as PubackPacket).reasonCode, (packet as PubackPacket).properties)
     else this.#handleControl(packet, now)
+  }
+
+  // No exchange of ours has identifier 0: there is nothing that it could settle, and the stream is intact.
+  #handleUnowned(): void {
+    if (!this.#expected) return
+    this.#session.sendWindow.unsolicited += 1
+    if (!this.#toldUnowned) this.#host.log('warn', 'the server acknowledges packet identifier 0, which is ignored')
+    this.#toldUnowned = true
   }
 
   #handleControl(packet: ServerPacket, now: number): void {
@@ -196,15 +212,26 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     const { framer } = this
     if (!this.#taken) inbox.handleRead(this.#window)
     this.#taken = true
-    framer.read(view, this.#topics)
+    try {
+      framer.read(view, this.#topics)
+    } catch (error) {
+      if (!(error instanceof WireError) || session.state !== 'connected' || !this.#passes(error.reasonCode, error)) throw error
+      return
+    }
     if (!this.#expected) return
-    const { userPropertyCount, subscriptionIdentifierCount } = view
-    if (userPropertyCount + subscriptionIdentifierCount > 0 && holdsTooMuch(view, this.#host.registry.filters)) return session.fail(0x97)
+    if (view.willDelay) this.#handleWillDelay()
+    // An alias holds also where the message that brought it is read past.
     const record = view.topicAlias === 0 ? view.record : this.#resolve(view)
     if (record === undefined) return
+    const { userPropertyCount, subscriptionIdentifierCount } = view
+    if (userPropertyCount + subscriptionIdentifierCount > 0 && holdsTooMuch(view, this.#host.registry.filters)) return this.#refuse(0x97)
     if (this.#owner.writer.watched) {
       this.#host.links.watch?.('in', view.packet())
       if (this.#owner.over) return
+    }
+    if (framer.size > framer.maximumPacketSize) {
+      if (this.#skip(view.packetId, view.qos, view.dup)) inbox.handleTooLarge(view, record.name, framer.size)
+      return
     }
     const ticket = view.qos === 0 ? noTicket : session.receiveWindow.handlePublish(view.packetId, view.qos, view.dup)
     if (ticket >= 0 || view.qos === 0) inbox.handleMessage(view, record, ticket, framer.limit)
@@ -216,8 +243,54 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     const mostBytes = Math.max(leastAliasBytes, this.#host.options.memoryBudget * aliasShare)
     const found = this.#session.aliases.resolve(topicAlias, record, mostBytes)
     if (typeof found !== 'number') return found
-    this.#session.fail(found, found === 0x82 ? unknownAlias : undefined)
+    this.#refuse(found, found === 0x82 ? unknownAlias : undefined)
     return undefined
+  }
+
+  // Answers a message that nobody gets, in its turn. False for a repeat, and where there is nothing more to say.
+  #skip(packetId: number, qos: QoS, dup: boolean): boolean {
+    const { receiveWindow, version } = this.#session
+    if (qos === 0) return true
+    const ticket = receiveWindow.handlePublish(packetId, qos, dup)
+    if (ticket === REPEAT) this.#inbox.handleRepeat()
+    // 3.1.1 cannot say no.
+    return ticket >= 0 && receiveWindow.settle(ticket, version === 5 ? 0x97 : 0)
+  }
+
+  // Ends the connection because of what the current PUBLISH holds, unless it has ended enough of them.
+  #refuse(reasonCode: number, message?: string): void {
+    if (!this.#passes(reasonCode, message)) this.#session.fail(reasonCode, message)
+  }
+
+  // True when the current PUBLISH is read past: it has ended several connections in a row, and would end each that is to come [MQTT-4.13.1-1].
+  #passes(reasonCode: number | undefined, why: WireError | string | undefined): boolean {
+    const { faulty } = this.#session
+    const found = faultyPublish(this.framer, this.#version)
+    if (!faulty.isPassed(found.key)) {
+      faulty.note(found.key)
+      return false
+    }
+    if ((found.qos === 0 || found.packetId > 0) && this.#skip(found.packetId, found.qos, found.dup)) this.#tellPassed(found, reasonCode, why)
+    return true
+  }
+
+  #tellPassed({ topic }: FaultyPublish, reasonCode: number | undefined, why: WireError | string | undefined): void {
+    const host = this.#host
+    const { code = 'ERR_PROTOCOL_ERROR', message = why } = why instanceof WireError ? why : {}
+    const reasonName = reasonCode === undefined ? undefined : nameOf(reasonCode)
+    const text = `a message on ${quoted(topic)} was read past, as it ended ${mostFaultyEnds} connections: ${message ?? reasonName}`
+    tally(host, 'received')
+    tally(host, 'dropped')
+    host.log('warn', text)
+    host.events.emit('error', { error: new MqttError(code, text, { fault: 'remote', reasonCode, reasonName, cause: why }) })
+  }
+
+  // Some servers leave it in the message that they make of a will.
+  #handleWillDelay(): void {
+    const { faulty } = this.#session
+    this.#view.willDelay = false
+    if (!faulty.willDelay) this.#host.log('warn', 'the server sends a Will Delay Interval in PUBLISH, which is ignored')
+    faulty.willDelay = true
   }
 
   /** True when packets other than CONNACK may come; ends the connection otherwise. */

@@ -49,6 +49,8 @@ export interface MessageTaker {
   handleReadEnd(): void
   /** A message came in; `limit` is where what the view's bytes hold of the stream ends. */
   handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit: number): void
+  /** One came in that is too large: all that the view shows is what stands before its payload. */
+  handleTooLarge(view: PublishView, topic: string, size: number): void
   /** A message came in again that is in hand or was received. */
   handleRepeat(): void
 }

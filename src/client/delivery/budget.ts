@@ -1,9 +1,11 @@
 /**
  * The memory budget for messages that wait to be read: what fits, and the end of a connection that brings more.
  *
- * Readers of QoS 1 and 2 lose nothing by it: what had no room is unacknowledged, and comes again on the next connection.
+ * Readers of QoS 1 and 2 lose nothing by it: what had no room is unacknowledged, and comes again on the next connection. On 3.1.1, which has no Receive
+ * Maximum, the connection is not read from while somebody makes room.
  */
 import { MqttError } from '../../errors.js'
+import type { QoS } from '../../wire/packets.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { noTicket } from '../session/receive-window.js'
 import { nameOf } from '../session/refusal.js'
@@ -16,6 +18,8 @@ import type { DeliveryHost } from './ports.js'
  */
 const lookAgain = 100
 const mostIdleLooks = 10
+/** The same where nothing is read meanwhile: five seconds, so that an answer to PINGREQ is still in time. */
+const mostIdleHolds = 50
 
 /** What the messages of one client may take. */
 export class Budget {
@@ -23,6 +27,8 @@ export class Budget {
   bytes = 0
   /** There was no room for a message: this connection brings no more at QoS 1 and 2. */
   overdrawn = false
+  /** Bytes of the largest message so far. */
+  largest = 0
   /** What comes now was counted before. */
   granted = false
   readonly #host: DeliveryHost<Consumer>
@@ -30,6 +36,8 @@ export class Budget {
   /** Bytes that it has left beside what is held elsewhere. */
   #room = 0
   #stopLook: CancelTimer | undefined
+  /** Nothing is read before somebody has made room. */
+  #holds = false
 
   constructor(host: DeliveryHost<Consumer>, drops: DropReport) {
     this.#host = host
@@ -47,9 +55,10 @@ export class Budget {
   }
 
   /** True when a message of this size may be kept; one that may not is dealt with. */
-  affords(size: number, topic: string, ticket: number): boolean {
+  affords(size: number, topic: string, ticket: number, qos: QoS): boolean {
+    if (size > this.largest) this.largest = size
     const fits = this.bytes + size <= this.#room
-    return (fits && !this.overdrawn) || this.granted || this.#exceeds(size, topic, ticket)
+    return (fits && !this.overdrawn) || this.granted || this.#exceeds(size, topic, ticket, qos)
   }
 
   /** The client is over. */
@@ -57,10 +66,11 @@ export class Budget {
     this.#stopLook?.()
   }
 
-  #exceeds(size: number, topic: string, ticket: number): boolean {
-    if (size > this.#host.options.memoryBudget) {
+  #exceeds(size: number, topic: string, ticket: number, qos: QoS): boolean {
+    const { memoryBudget } = this.#host.options
+    if (size > memoryBudget) {
       // It alone is too much, and would be again on the next connection: it is refused, not the server.
-      this.#drops.add(topic)
+      this.#drops.handleTooLarge(topic, qos, size, memoryBudget, 'memoryBudget')
       if (ticket !== noTicket) this.#host.settle(ticket, 0x97)
       return false
     }
@@ -70,15 +80,53 @@ export class Budget {
       if (!fits) this.#drops.add(topic)
       return fits
     }
-    if (fits && !this.overdrawn) return true
+    if ((fits && !this.overdrawn) || this.#waitsForReaders()) return true
     this.#host.session.receiveWindow.takeBack()
     if (!this.overdrawn) this.#overdraw()
     return false
   }
 
+  // A server of 3.1.1 cannot be told how much it may send, and without a session on it all would come again and again: it has to wait, as long as
+  // somebody reads. The message that had no room is taken; nothing behind it is read before there is room for another.
+  #waitsForReaders(): boolean {
+    const { links, platform, session, states } = this.#host
+    const reader = links.current?.reader
+    if (session.version === 5 || this.overdrawn || this.#holds || reader?.pausable !== true || !this.#isRead) return false
+    let least = Number.POSITIVE_INFINITY
+    let idle = 0
+    const look = (): void => {
+      if (links.current?.reader !== reader || session.state !== 'connected' || states.stopping) {
+        this.#holds = false
+        reader.release()
+        return
+      }
+      idle = this.bytes < least ? 0 : idle + 1
+      least = this.bytes
+      const roomy = this.bytes + this.largest <= this.#host.options.memoryBudget - links.held
+      if (roomy || this.bytes === 0) {
+        this.#holds = false
+        return reader.release()
+      }
+      if (this.#isRead && idle < mostIdleHolds) {
+        this.#stopLook = platform.setTimer(look, lookAgain)
+        return
+      }
+      this.#holds = false
+      this.#overdraw()
+    }
+    this.#holds = true
+    reader.hold()
+    this.#stopLook = platform.setTimer(look, lookAgain)
+    return true
+  }
+
+  get #isRead(): boolean {
+    return [...this.#host.registry.consumers].some(({ attended, busy }) => attended || busy)
+  }
+
   // What had no room comes again on the next connection. What is held is handed out before, while somebody reads, or it came again, too.
   #overdraw(): void {
-    const { platform, registry, session } = this.#host
+    const { platform, session } = this.#host
     const { negotiated } = session
     this.overdrawn = true
     let most = Number.POSITIVE_INFINITY
@@ -89,8 +137,7 @@ export class Budget {
       const left = session.receiveWindow.unsettled + this.bytes
       idle = left < most ? 0 : idle + 1
       most = left
-      const reads = [...registry.consumers].some(({ attended, busy }) => attended || busy)
-      if (reads && left > 0 && idle < mostIdleLooks) {
+      if (this.#isRead && left > 0 && idle < mostIdleLooks) {
         this.#stopLook = platform.setTimer(look, lookAgain)
         return
       }

@@ -1,7 +1,9 @@
 /**
- * Tells of messages that came in and were dropped unread: at most once in an interval, with how many they were meanwhile.
+ * Tells of messages that came in and were dropped unread: at most once in an interval, with how many they were meanwhile; of each that was too large.
  */
+import type { QoS } from '../../wire/packets.js'
 import { tally } from '../common/counters.js'
+import { quoted } from '../common/schema.js'
 import type { ConsumerConfig } from '../parsing/requests.js'
 import type { CancelTimer } from '../platform/platform.js'
 import type { DeliveredMessage } from './message.js'
@@ -16,6 +18,8 @@ export class DropReport {
   #count = 0
   #topic = ''
   #timer: CancelTimer | undefined
+  /** The log knows of one that was too large on this connection. */
+  #logged = false
 
   constructor(host: DeliveryHost<unknown>) {
     this.#host = host
@@ -28,6 +32,21 @@ export class DropReport {
     this.#topic = topic
     // While the client ends: all at once, at its end.
     if (this.#timer === undefined && !this.#host.states.stopping) this.#tell()
+  }
+
+  /** A connection is up. */
+  handleConnected(): void {
+    this.#logged = false
+  }
+
+  /** A message of so many bytes was too large, where an option takes this many. */
+  handleTooLarge(topic: string, qos: QoS, size: number, limit: number, option: 'maximumPacketSize' | 'memoryBudget'): void {
+    const { events } = this.#host
+    tally(this.#host, 'dropped')
+    tally(this.#host, 'tooLarge')
+    if (!this.#logged) this.#host.log('warn', `a message of ${size} bytes on ${quoted(topic)} was dropped: ${option} is ${limit}`)
+    this.#logged = true
+    events.emit('drop', { direction: 'in', topic, count: 1, error: undefined, reason: 'too-large', qos, size })
   }
 
   /** A consumer dropped a message unread. */

@@ -52,6 +52,7 @@ export class MessageRouter {
   /** A connection is up: what was learnt of the one before says nothing about it. `resumed`: what comes before anybody subscribed is kept for a while. */
   handleConnected(resumed: boolean): void {
     this.budget.overdrawn = false
+    this.drops.handleConnected()
     this.#audience.handleConnected()
     if (resumed) this.#unclaimed.hold()
   }
@@ -106,7 +107,7 @@ export class MessageRouter {
     if (consumer.mayShow && !this.budget.overdrawn && !this.budget.granted) this.factory.show(view, topic, owed, entry, consumer)
     else {
       const size = costOf(view, topic)
-      if (!this.budget.affords(size, topic, ticket)) return
+      if (!this.budget.affords(size, topic, ticket, view.qos)) return
       consumer.push(this.factory.make(view, topic, size, owed, entry, consumer))
     }
     if (ticket === noTicket) return
@@ -126,11 +127,17 @@ export class MessageRouter {
       return this.drops.add(topic)
     }
     const size = costOf(view, topic)
-    if (!this.budget.affords(size, topic, ticket)) return
+    if (!this.budget.affords(size, topic, ticket, view.qos)) return
     const message = this.factory.makeUnread(view, topic, size, ticket, detached)
     if (detached !== undefined) this.#store(message, detached.requeued)
     else this.#unclaimed.add(message)
     this.#watch.start()
+  }
+
+  /** A message came in that is larger than what is taken: all that is here of it is what stands before its payload. */
+  handleTooLarge({ qos }: PublishView, topic: string, size: number): void {
+    tally(this.#host, 'received')
+    this.drops.handleTooLarge(topic, qos, size, this.#host.options.maximumPacketSize, 'maximumPacketSize')
   }
 
   /** A message came in again that is in hand or was received. */
@@ -195,7 +202,7 @@ export class MessageRouter {
 
   #deliver(view: PublishView, topic: string, ticket: number, recipients: readonly Recipient[]): void {
     const size = costOf(view, topic)
-    if (!this.budget.affords(size * recipients.length, topic, ticket)) return
+    if (!this.budget.affords(size * recipients.length, topic, ticket, view.qos)) return
     const owing = ticket === noTicket ? 0 : recipients.filter((recipient) => recipient.owing).length
     const { settler } = this.factory
     const outcome = owing > 1 ? new SharedOutcome(settler, ticket, owing) : settler

@@ -106,9 +106,9 @@ export class Dialling {
     return this.#supervisor.attempt > 1
   }
 
-  /** A connection ended: what comes now? `urgent`: there is nothing to wait for. */
-  handleLost(error: MqttError, urgent: boolean): Step {
-    if (error.reasonCode === 0x97 && error.fault === 'local') announceLess(this.#limits, this.#host.options)
+  /** A connection ended: what comes now? `urgent`: there is nothing to wait for. `largest`: bytes of the largest message so far. */
+  handleLost(error: MqttError, urgent: boolean, largest: number): Step {
+    if (error.reasonCode === 0x97 && error.fault === 'local') announceLess(this.#limits, this.#host.options, largest)
     if (error.message === unknownAlias) this.#limits.topicAliasMaximum = 0
     return this.#supervisor.handleLost(error, this.#host.platform.now(), urgent, this.#takeHint())
   }
@@ -235,11 +235,13 @@ export class Dialling {
   }
 }
 
-// A backlog that does not fit must not come back in one piece.
-function announceLess(limits: Limits, options: Config): void {
+// A backlog that does not fit must not come back in one piece: so many of the largest message do, and of any message that is taken.
+function announceLess(limits: Limits, options: Config, largest: number): void {
+  const { memoryBudget, maximumPacketSize } = options
   const { receiveMaximum = options.receiveMaximum } = limits
-  const least = Math.max(1, Math.floor(options.memoryBudget / options.maximumPacketSize))
-  if (least < receiveMaximum) limits.receiveMaximum = Math.max(least, Math.min(narrow, Math.floor(receiveMaximum / 2)))
+  const most = Math.max(1, Math.floor(memoryBudget / Math.max(1, largest)))
+  const least = Math.max(1, Math.min(most, Math.floor(memoryBudget / maximumPacketSize)))
+  if (least < receiveMaximum) limits.receiveMaximum = Math.max(least, Math.min(narrow, most, Math.floor(receiveMaximum / 2)))
 }
 
 // What 3.1.1 cannot do is not given up because a server says so: least of all authentication.

@@ -90,10 +90,14 @@ export class Inbox implements MessageTaker {
       return
     }
     const size = costOf(view, record.name)
-    if (!router.budget.affords(size, record.name, ticket)) return
+    if (!router.budget.affords(size, record.name, ticket, view.qos)) return
     router.budget.add(size)
     const settler = view.qos === 0 ? this.#host : new Outcome(this.#host, idOf(isKnown ? this.#again(view, known) : this.#take(view, print)))
     this.#waiting.push({ view: copied(view), record, ticket, size, settler })
+  }
+
+  handleTooLarge(view: PublishView, topic: string, size: number): void {
+    this.#host.router.handleTooLarge(view, topic, size)
   }
 
   handleRepeat(): void {

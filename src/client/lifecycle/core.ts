@@ -72,9 +72,8 @@ export class Core
     )
     const { cleanStart, outbound, topicAliasMaximum } = options
     const unaskedAliases = topicAliasMaximum === undefined ? 10 : 0
-    const maximumInflight = outbound.maxInflight
     const identifierBase = Math.floor(platform.random() * 65_535)
-    this.session = new Session({ ...options, unaskedAliases, maximumInflight, ownsSession: !cleanStart, identifierBase })
+    this.session = new Session({ ...options, unaskedAliases, maximumInflight: outbound.maxInflight, ownsSession: !cleanStart, identifierBase })
     this.states = new States(this.events)
     this.links = new Links(this)
     this.registry = new Registry(this)

@@ -114,7 +114,7 @@ function lose(parts: Parts, given: MqttError | undefined): void {
   for (const extra of parts.extras) extra.handleLost?.(error)
   if (given !== undefined) parts.counters?.fail(error.code)
   if (error.code === 'ERR_KEEPALIVE_TIMEOUT') tally(parts, 'pingTimeouts')
-  const step = dialling.handleLost(error, urgent)
+  const step = dialling.handleLost(error, urgent, router.budget.largest)
   // A decision of the application may have been to end it.
   if (states.ended) return
   if (step.type === 'stop' && !states.stopping) return end(parts, step.error)

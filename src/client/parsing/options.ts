@@ -157,7 +157,7 @@ export interface ReconnectPolicy {
 export interface OutboundConfig {
   readonly maxQueuedMessages: number
   readonly maxQueuedBytes: number
-  readonly maxInflight: number
+  readonly maxInflight: number | undefined
   readonly overflow: OutboundOverflow
   readonly offline: { readonly qos0: OfflinePolicy; readonly qos1: OfflinePolicy; readonly qos2: OfflinePolicy }
   readonly ackTimeout: number | undefined
@@ -186,6 +186,7 @@ export interface Config {
   readonly sessionExpiryInterval: number
   readonly receiveMaximum: number
   readonly maximumPacketSize: number
+  readonly oversized: 'skip' | 'disconnect'
   readonly topicAliasMaximum: number | undefined
   readonly requestResponseInformation: boolean | undefined
   readonly requestProblemInformation: boolean | undefined
@@ -220,7 +221,7 @@ const offline = object<OutboundConfig['offline']>({
 const outbound = object<OutboundConfig>({
   maxQueuedMessages: withDefault(limit, 10_000),
   maxQueuedBytes: withDefault(limit, 16 * megabyte),
-  maxInflight: withDefault(integer(1, 65_535), 65_535),
+  maxInflight: optional(integer(1, 65_535)),
   overflow: withDefault(outboundOverflow, 'wait'),
   offline,
   ...messageOptions,
@@ -244,10 +245,12 @@ const connectProperties = { ...connectFive, maximumPacketSize: optional(integer(
 
 const connectOptions = { ...connectProperties, keepAlive: optional(keepAlive), will: optional(will) }
 
+/** Bytes of a packet that are announced at least, however small the memory budget is: CONNACK has to fit. */
+const leastPacketSize = 1024
+
 /** What is not set; apart, so that 3.1.1 refuses only what was. */
 const defaults = {
   receiveMaximum: 65_535,
-  maximumPacketSize: megabyte,
   requestResponseInformation: false,
   requestProblemInformation: true,
   keepAlive: 30,
@@ -295,6 +298,7 @@ const config = object<Given>({
   maxFiltersPerSubscribe: withDefault(limit, Number.POSITIVE_INFINITY),
   memoryBudget: optional(limit),
   receiveMaximumExceeded: withDefault(oneOf('tolerate', 'disconnect'), 'tolerate'),
+  oversized: withDefault(oneOf('skip', 'disconnect'), 'skip'),
   on: optional(listeners),
   platform: optional(that<Platform>((value) => typeof (value as Partial<Platform>)?.nextTurn === 'function', 'virtualPlatform()')),
   logger: optional(anyObject),
@@ -310,8 +314,9 @@ export function parseOptions(options: ClientOptions): Config {
   const unset = { ...defaults, cleanStart: !durable, sessionExpiryInterval: durable ? week : 300 }
   const all = { ...set, ...unset, ...filled(set), set }
   // A message that we say we take has to fit, and so has what it is put together from.
-  const memoryBudget = set.memoryBudget ?? Math.max(32 * megabyte, 2 * all.maximumPacketSize)
-  const parsed: Config = Object.freeze({ ...all, memoryBudget })
+  const memoryBudget = set.memoryBudget ?? Math.max(32 * megabyte, 2 * (set.maximumPacketSize ?? 0))
+  const maximumPacketSize = set.maximumPacketSize ?? Math.max(leastPacketSize, Math.min(16 * megabyte, Math.floor(memoryBudget / 2)))
+  const parsed: Config = Object.freeze({ ...all, memoryBudget, maximumPacketSize })
   if (!parsed.cleanStart && parsed.clientId === '' && !durable) invalid('clientId', 'set where cleanStart is false')
   const v4 = parsed.protocolVersion === 4
   if (v4) assertNone(unspoken(set))

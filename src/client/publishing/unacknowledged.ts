@@ -75,7 +75,8 @@ export class Unacknowledged extends PublishTable {
 
   /** May a new message be sent now, behind those that go again? */
   admits(item: QueuedPublish): boolean {
-    return this.#replays.length === 0 && this.#host.session.sendWindow.mayPublish && this.#isolation.admits(item)
+    const { sendWindow } = this.#host.session
+    return this.#replays.length === 0 && sendWindow.mayPublish && sendWindow.admits(item.options.qos) && this.#isolation.admits(item)
   }
 
   /** Writes it for the first time. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
@@ -138,7 +139,8 @@ export class Unacknowledged extends PublishTable {
   /** Sends the next one again; false when there is none that may go now. */
   replay(output: PublishWriter): boolean {
     const item = this.#replays.peek()
-    if (item === undefined || !this.#host.session.sendWindow.mayReplay) return false
+    const { sendWindow } = this.#host.session
+    if (item === undefined || !sendWindow.mayReplay || !sendWindow.admits(item.options.qos)) return false
     // Still without an answer since the connection before.
     const carried = this.get(item.packetId) === item && item.released === 0
     // What is not stored yet goes when it is.

@@ -41,6 +41,9 @@ export class SendWindow extends PacketIdentifiers {
   mismatched = 0
   /** Publishes at QoS 1 and 2 that this connection carries and that lack their last acknowledgement. */
   inFlight = 0
+  /** Those of them at QoS 2, and how many these may be. */
+  #exchanges = 0
+  #mostExchanges = Number.POSITIVE_INFINITY
   /** Number of filters by packet identifier of a SUBSCRIBE or UNSUBSCRIBE in flight. */
   readonly #expected = new SparseMap<number, number>()
   readonly #host: WindowHost
@@ -57,16 +60,23 @@ export class SendWindow extends PacketIdentifiers {
     return this.inFlight < this.quota && this.hasIdentifier
   }
 
-  /** A connection is up: the quota starts from this CONNACK. */
-  start(quota: number, foreign = false, cautious = false): void {
+  /** True when there is room for one more at this QoS: 3.1.1 has a limit of its own for QoS 2. */
+  admits(qos: number): boolean {
+    return qos < 2 || this.#exchanges < this.#mostExchanges
+  }
+
+  /** A connection is up: the quota starts from this CONNACK. `exchanges`: how many of it may be at QoS 2. */
+  start(quota: number, foreign = false, cautious = false, exchanges = Number.POSITIVE_INFINITY): void {
     this.quota = quota
+    this.#mostExchanges = exchanges
     this.mismatched = 0
     this.resume(foreign, cautious)
   }
 
-  /** Takes an identifier for a PUBLISH at QoS 1 or 2. Only while `mayPublish`, and for QoS 2 after `prepare` said yes. */
+  /** Takes an identifier for a PUBLISH at QoS 1 or 2. Only while `mayPublish` and `admits`, and for QoS 2 after `prepare` said yes. */
   publish(qos: number): number {
     this.inFlight += 1
+    if (qos === 2) this.#exchanges += 1
     return this.takeForPublish(qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK)
   }
 
@@ -75,6 +85,7 @@ export class SendWindow extends PacketIdentifiers {
     super.suspend()
     this.#expected.clear()
     this.inFlight = 0
+    this.#exchanges = 0
     this.quota = 0
   }
 
@@ -83,10 +94,12 @@ export class SendWindow extends PacketIdentifiers {
     return this.inFlight < this.quota
   }
 
-  /** A publish of an earlier connection is sent again, with DUP [MQTT-4.4.0-1]. Only while `mayReplay`. */
+  /** A publish of an earlier connection is sent again, with DUP [MQTT-4.4.0-1]. Only while `mayReplay` and `admits`. */
   replay(id: number): void {
-    this.set(id, this.get(id) & ~held)
+    const state = this.get(id) & ~held
+    this.set(id, state)
     this.inFlight += 1
+    if (state !== AWAIT_PUBACK) this.#exchanges += 1
   }
 
   /** An exchange of an earlier connection goes on with PUBREL, which needs no quota but keeps its place in it [MQTT-4.4.0-1]. */
@@ -181,6 +194,7 @@ export class SendWindow extends PacketIdentifiers {
   }
 
   #finish(id: number): void {
+    if (this.get(id) !== AWAIT_PUBACK) this.#exchanges -= 1
     this.free(id)
     this.inFlight -= 1
   }

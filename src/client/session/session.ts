@@ -13,6 +13,7 @@ import { AckQueue } from './ack-queue.js'
 import type { Action } from './actions.js'
 import { InboundAliases, OutboundAliases } from './aliases.js'
 import { AuthExchange } from './auth-exchange.js'
+import { FaultyMessages } from './faulty-messages.js'
 import { KeepAlive } from './keep-alive.js'
 import { negotiate, objectionTo } from './limits.js'
 import { forgetful, type PersistPort } from './persistence.js'
@@ -32,8 +33,10 @@ export interface SessionConfig {
   readonly sessionExpiryInterval?: number
   /** Milliseconds to wait for a sign of life after PINGREQ. */
   readonly pingTimeout: number
-  /** Most publishes in flight, below the server's Receive Maximum where it is smaller. */
-  readonly maximumInflight: number
+  /**
+   * Most publishes in flight, below the server's Receive Maximum where it is smaller. Default 65,535; on 3.1.1 20 of them at QoS 2.
+   */
+  readonly maximumInflight?: number | undefined
   /** The application declared that a session may exist on the server: Session Present 1 is then welcome. */
   readonly ownsSession: boolean
   /** Where packet identifiers begin in a session whose past is unknown: a number that differs from process to process. Default 0. */
@@ -42,6 +45,11 @@ export interface SessionConfig {
 
 /** Where the connection stands. */
 export type SessionState = 'idle' | 'connecting' | 'connected' | 'closed'
+
+/**
+ * QoS 2 exchanges in flight on 3.1.1, where the server cannot say how many it takes: mosquitto acknowledges more with its defaults, and loses them.
+ */
+const version4Exchanges = 20
 
 /** Client side of a session. */
 export class Session {
@@ -52,6 +60,8 @@ export class Session {
   readonly receiveWindow: ReceiveWindow
   readonly sendWindow: SendWindow
   readonly aliases = new InboundAliases<TopicRecord>()
+  /** Messages of the server that break a rule. */
+  readonly faulty = new FaultyMessages()
   /** Aliases that we give to topics. */
   readonly topics = new OutboundAliases()
   /** That of the connection, or of the one before until there is CONNACK. */
@@ -66,10 +76,18 @@ export class Session {
   // valid for the connection
   state: SessionState = 'idle'
   #connect: ConnectPacket | undefined
+  /** CONNACK said yes. */
+  #up = false
+  // valid for the client
+  readonly #mostInFlight: number
+  /** The same on 3.1.1, as connections have taught. */
+  #window: number
   readonly #config: SessionConfig
 
   constructor(config: SessionConfig) {
     this.#config = config
+    this.#mostInFlight = config.maximumInflight ?? 65_535
+    this.#window = this.#mostInFlight
     this.receiveWindow = new ReceiveWindow(this, config.receiveMaximum, config.receiveMaximumExceeded !== 'disconnect')
     this.sendWindow = new SendWindow(this, config.identifierBase)
     this.keepAlive = new KeepAlive(config.pingTimeout, 0, 0)
@@ -113,6 +131,7 @@ export class Session {
   suspend(): void {
     if (this.state !== 'idle') this.state = 'closed'
     this.acks.clear()
+    if (this.#up) this.#handleLost(this.sendWindow.inFlight)
     this.receiveWindow.suspend()
     this.sendWindow.suspend()
     this.actions.length = 0
@@ -221,10 +240,21 @@ export class Session {
     if (!packet.sessionPresent) this.reset()
     this.known = true
     this.authExchange.accept()
-    this.sendWindow.start(Math.min(negotiated.receiveMaximum, this.#config.maximumInflight), foreign, this.version === 4)
+    this.#up = true
+    const v4 = this.version === 4
+    const most = Math.min(negotiated.receiveMaximum, v4 ? this.#window : this.#mostInFlight)
+    this.sendWindow.start(most, foreign, v4, v4 ? (this.#config.maximumInflight ?? version4Exchanges) : undefined)
     this.topics.start(negotiated.topicAliasMaximum)
     this.keepAlive = new KeepAlive(negotiated.pingTimeout, negotiated.keepAlive, now)
     this.actions.push({ type: 'connected', connack: packet, lost, stale })
+  }
+
+  // A server of 3.1.1 that takes no more in flight cannot say so, and may end the connection: the next one gets half.
+  #handleLost(inFlight: number): void {
+    this.#up = false
+    this.faulty.handleLost()
+    const narrows = this.version === 4 && inFlight > version4Exchanges
+    this.#window = narrows ? Math.max(version4Exchanges, Math.floor(inFlight / 2)) : this.#mostInFlight
   }
 }
 
