@@ -127,7 +127,7 @@ describe('a lost connection', () => {
     expect((await subscription.ready).granted).toMatchObject([{ filter: 'f', qos: 1 }])
     expect(rig.peers).toHaveLength(6)
     for (const [index, peer] of rig.peers.entries()) {
-      expect(peer.all('subscribe')).toHaveLength(1)
+      expect(peer.all('subscribe').length).toBeLessThanOrEqual(1)
       expect(peer.all('publish').map((packet) => packet.dup)).toEqual([index > 0])
     }
     await rig.finish()

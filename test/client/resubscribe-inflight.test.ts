@@ -1,7 +1,7 @@
 /** SUBSCRIBE and UNSUBSCRIBE that a lost connection leaves without an answer: sent again once, settled once. */
 import { describe, expect, it } from 'vitest'
 import type { Answer } from '../../src/testing/scripted-peer.js'
-import { again, carried, comeBack, forgets, keeps, lose, steady, willing } from './across.js'
+import { again, carried, comeBack, forgets, lose, steady, willing } from './across.js'
 import { failure } from './harness.js'
 import { publish, quiet, read, subscribe, takenTexts } from './incoming.js'
 
@@ -25,15 +25,15 @@ describe.each([
   ['kept', true],
   ['lost', false],
 ])('the session is %s', (_name, present) => {
-  it('SUBSCRIBE without SUBACK: once more with a new identifier and the same options, settled once', async () => {
+  it('SUBSCRIBE without SUBACK: each filter once more with a new identifier and the same options, settled once', async () => {
     const world = await steady({}, without('subscribe', willing(false)))
     const call = counted(world.client.subscribe([{ filter: 'a', qos: 2, retainHandling: 1 }, 'b'], { qos: 1 }))
     await world.settle()
     const [first] = world.peer.all('subscribe')
     const peer = await again(world, willing(present))
     const packets = peer.all('subscribe')
-    expect(packets).toHaveLength(1)
-    expect(packets[0]?.subscriptions).toEqual(first?.subscriptions)
+    // One at a time: the connection may have ended because of one of them.
+    expect(packets.map(({ subscriptions }) => subscriptions)).toEqual(first?.subscriptions.map((item) => [item]))
     expect(packets[0]?.packetId).not.toBe(first?.packetId)
     await world.send({ type: 'suback', packetId: first?.packetId ?? 0, reasonCodes: [0x80, 0x80], properties: {} })
     expect((await call.promise).granted.map(({ qos }) => qos)).toEqual([2, 1])
@@ -50,7 +50,7 @@ describe.each([
     await world.settle()
     const [first] = world.peer.all('unsubscribe')
     const peer = await again(world, willing(present))
-    expect(peer.all('unsubscribe').map(({ filters }) => filters)).toEqual([['a', 'x']])
+    expect(peer.all('unsubscribe').map(({ filters }) => filters)).toEqual([['a'], ['x']])
     expect(peer.all('unsubscribe')[0]?.packetId).not.toBe(first?.packetId)
     expect(await call.promise).toMatchObject([{ filter: 'a' }, { filter: 'x' }])
     expect(call.count).toBe(1)
@@ -63,6 +63,7 @@ describe.each([
     const subscription = world.client.subscription('a', { qos: 1 })
     await world.settle()
     await again(world, without('subscribe', willing(present)))
+    expect(world.peer.all('subscribe')).toHaveLength(1)
     await world.send(publish('a', 'early', 1))
     expect(takenTexts(subscription)).toEqual(['early'])
   })
@@ -76,8 +77,8 @@ describe.each([
     await world.settle()
     quiet(world.client.subscribe('b'))
     await lose(world)
-    const peer = await comeBack(world, present ? keeps() : forgets())
-    expect(carried(peer).map((line) => line.replace(/ #\d+$/, ''))).toEqual(['subscribe a', 'unsubscribe z', 'subscribe b'])
+    const peer = await comeBack(world, willing(present))
+    expect(carried(peer).map((line) => line.replace(/ #\d+$/, ''))).toEqual(['pingreq', 'subscribe a', 'unsubscribe z', 'subscribe b'])
   })
 
   it('an abort in the gap ends the call: nothing is sent for it, its outcome is unknown', async () => {

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import type { Subscription } from '../../src/client/api/index.js'
 import type { Answer } from '../../src/testing/scripted-peer.js'
 import type { QoS } from '../../src/wire/packets.js'
-import { again, comeBack, forgets, keeps, lose, steady } from './across.js'
+import { again, comeBack, forgets, keeps, lose, steady, willing } from './across.js'
 import { agreeable, type World } from './harness.js'
 
 const suback = (packetId: number, ...reasonCodes: number[]) => ({ type: 'suback', packetId, reasonCodes, properties: {} }) as const
@@ -42,18 +42,14 @@ test('a subscriber that joins a filter while it is being brought back is granted
   second.catch(() => undefined)
   await world.settle()
   // It breaks before SUBACK.
-  const peer = await again(world, keeps())
-  for (const { packetId, subscriptions } of peer.all('subscribe')) await world.send(suback(packetId, ...subscriptions.map(({ qos }) => qos)))
-  await world.clock.advance(1000)
+  await again(world, willing(true))
   expect(await world.outcome(second)).toMatchObject({ state: 'fulfilled' })
 })
 
 test('… and joins before that SUBSCRIBE has left', async () => {
   const [world] = await granted(0)
   const { grant } = await joinedOnReturn(world, forgets())
-  const peer = await again(world, keeps())
-  for (const { packetId, subscriptions } of peer.all('subscribe')) await world.send(suback(packetId, ...subscriptions.map(({ qos }) => qos)))
-  await world.clock.advance(1000)
+  await again(world, willing(true))
   expect(await world.outcome(grant)).toMatchObject({ state: 'fulfilled' })
 })
 

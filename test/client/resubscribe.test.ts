@@ -270,17 +270,23 @@ describe('a flapping link', () => {
   })
 
   it('one publish and one subscribe that wait are on the wire at most once per connection', async () => {
-    const world = await steady({ outbound: { poisonAfter: Number.POSITIVE_INFINITY } }, forgets())
+    const never = { poisonAfter: Number.POSITIVE_INFINITY }
+    const world = await steady({ outbound: never, subscriptions: never }, forgets())
     await lose(world)
     const promise = world.client.publish('t', 'x', { qos: 1 })
     promise.catch(() => undefined)
     const subscription = world.client.subscription('t')
+    const pinged: Answer = (packet) => (packet.type === 'pingreq' ? { type: 'pingresp' } : keeps()(packet))
     for (let round = 0; round < 10; round++) {
-      const peer = await comeBack(world, keeps())
-      expect([peer.all('publish').length, peer.all('subscribe').length]).toEqual([1, 1])
+      const peer = await comeBack(world, pinged)
+      // A filter that has no answer yet waits for a second until the publish has one.
+      await world.clock.advance(1000)
+      expect(peer.all('publish')).toHaveLength(1)
+      expect(peer.all('subscribe').length).toBeLessThanOrEqual(1)
       await lose(world)
     }
     await comeBack(world, willing(true))
+    await world.clock.advance(5000)
     await expect(promise).resolves.toBeDefined()
     await expect(subscription.ready).resolves.toBe(subscription)
   })

@@ -5,6 +5,7 @@ import { Identifiers } from '../../src/client/subscribing/pending-packets.js'
 import type { SubscribingHost } from '../../src/client/subscribing/ports.js'
 import { Registry } from '../../src/client/subscribing/registry.js'
 import { unsubscribe } from '../../src/client/subscribing/unsubscribing.js'
+import { MqttError } from '../../src/errors.js'
 import { countWork } from './counted-work.js'
 
 function expectLinear(run: (count: number) => void): void {
@@ -50,7 +51,7 @@ describe('cost', () => {
         Array.from({ length: count }, (_, index) => `f/${index}`),
       )
       registry.sender.flush()
-      registry.sender.handleLost()
+      registry.sender.handleLost(new MqttError('ERR_CONNECTION_LOST'), undefined)
       registry.sender.flush()
       expect(sent()).toBe(2 * count)
     })

@@ -184,11 +184,14 @@ export interface ClientOptions {
   readonly scanner?: FrameScanner | PromiseLike<FrameScanner | undefined> | false | undefined
   /** Milliseconds for which QoS 1 and 2 messages of a resumed session wait for somebody to subscribe, 0 to 2,147,483,647. Default 30,000. */
   readonly unclaimedHold?: number | undefined
-  /** Buffers of every subscription that does not say otherwise. Default: those of {@link SubscriptionDefaults}. */
+  /** Buffers of every subscription that does not say otherwise, and what is said of all. Default: those of {@link SubscriptionDefaults}. */
   readonly subscriptions?: SubscriptionDefaults | undefined
   /** What may wait to be sent, and what happens beyond. Default: that of {@link OutboundOptions}. */
   readonly outbound?: OutboundOptions | undefined
-  /** Filters in one SUBSCRIBE or UNSUBSCRIBE packet, 1 or more; larger calls become several packets. Default: no limit. */
+  /**
+   * Filters in one SUBSCRIBE or UNSUBSCRIBE packet, 1 or more; larger calls become several packets. Default: no limit for `subscribe()`. Packets that mqwire
+   * makes itself, as after a lost session, and UNSUBSCRIBE hold 8, or as many as the endpoint has acknowledged in one packet.
+   */
   readonly maxFiltersPerSubscribe?: number | undefined
   /**
    * Bytes that everything held for a connection may take. Beyond, QoS 0 is dropped, and QoS 1 and 2 end the link with 0x97: what is held is handed out

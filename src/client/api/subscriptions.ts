@@ -26,6 +26,12 @@ export interface SubscriptionDefaults {
   readonly bufferBytes?: number | undefined
   /** What a full buffer does, once its reader had a turn. Default `'backpressure'` (`'drop-oldest'` under `ack: 'on-receive'`). */
   readonly overflow?: Overflow | undefined
+  /**
+   * Of all subscriptions alike: connections in a row that the server may end at a filter that is sent alone, where it has to answer (section 3.9.3), 1 or
+   * more. Then the filter is refused as by SUBACK (`ERR_SUBSCRIBE_REFUSED`, outcome `'refused'`) or UNSUBACK, and not subscribed to again after a lost
+   * session; a new call tries again. DISCONNECT 0x87, 0x8F, 0x9E or 0xA2 refuses it at once. `Infinity`: never. Default 3.
+   */
+  readonly poisonAfter?: number | undefined
 }
 
 /** One filter with Subscription Options of its own (section 3.8.3.1). */
@@ -60,7 +66,7 @@ export interface UnsubscribeProperties {
 }
 
 /** Options of a subscription. */
-export interface SubscribeOptions extends SubscriptionDefaults {
+export interface SubscribeOptions extends Omit<SubscriptionDefaults, 'poisonAfter'> {
   /** Highest QoS of what is sent to us, for filters that name none (section 3.8.3.1). Default 0. */
   readonly qos?: QoS | undefined
   /** Leave out what this client publishes. MQTT 5.0 only. Default false. */

@@ -10,7 +10,7 @@ import { tally } from '../common/counters.js'
 import { type ParsedEndpoint, referred, shown } from '../parsing/endpoint.js'
 import type { Config } from '../parsing/options.js'
 import type { CancelTimer } from '../platform/platform.js'
-import { unknownAlias } from '../session/refusal.js'
+import { type Blame, unknownAlias } from '../session/refusal.js'
 import { attempt } from './attempt.js'
 import { BrokerList } from './brokers.js'
 import type { DiallingHost } from './ports.js'
@@ -106,11 +106,14 @@ export class Dialling {
     return this.#supervisor.attempt > 1
   }
 
-  /** A connection ended: what comes now? `urgent`: there is nothing to wait for. `largest`: bytes of the largest message so far. */
-  handleLost(error: MqttError, urgent: boolean, largest: number): Step {
+  /**
+   * A connection ended: what comes now? `urgent`: there is nothing to wait for. `blame`: a request may be the cause. `largest`: bytes of the largest
+   * message so far.
+   */
+  handleLost(error: MqttError, urgent: boolean, blame: Blame, largest: number): Step {
     if (error.reasonCode === 0x97 && error.fault === 'local') announceLess(this.#limits, this.#host.options, largest)
     if (error.message === unknownAlias) this.#limits.topicAliasMaximum = 0
-    return this.#supervisor.handleLost(error, this.#host.platform.now(), urgent, this.#takeHint())
+    return this.#supervisor.handleLost(error, this.#host.platform.now(), urgent, this.#takeHint(), blame)
   }
 
   /** A server sends us elsewhere: only to where the application said that it may lead. */

@@ -10,6 +10,7 @@ import type { Verdict } from '../api/index.js'
 import { longestTimer } from '../common/schema.js'
 import { SparseSet } from '../common/sparse.js'
 import type { ReconnectPolicy } from '../parsing/options.js'
+import type { Blame } from '../session/refusal.js'
 import type { BrokerList, Failure } from './brokers.js'
 import { verdictOf, verdicts } from './verdicts.js'
 
@@ -112,13 +113,16 @@ export class Supervisor<E> {
     this.#config.brokers.worked()
   }
 
-  /** The connection ended. `urgent`: there is nothing to wait for, as after a wake-up or by our own choice. */
-  handleLost(error: MqttError, now: number, urgent: boolean, hint: Hint): Step {
+  /**
+   * The connection ended. `urgent`: there is nothing to wait for, as after a wake-up or by our own choice. `blame`: a request of ours may be the cause;
+   * then the server has nothing against the client, and where one request is to blame, no delay grows.
+   */
+  handleLost(error: MqttError, now: number, urgent: boolean, hint: Hint, blame?: Blame): Step {
     const { policy } = this.#config
     if (this.#state.name === 'up' && policy !== false && now - this.#state.since >= policy.stableAfter) this.#settled()
     else {
       this.attempt += 1
-      if (!urgent) this.#spent += 1
+      if (!urgent && blame !== 'blamed') this.#spent += 1
     }
     this.#state = { name: 'down' }
     this.lastError = error
@@ -128,7 +132,7 @@ export class Supervisor<E> {
     if (hint === 'followed' || urgent) return urgently
     if (hint === 'replaced') return this.#delayed(error)
     // What worked is tried first; not for ever, where it takes us in and hangs up again and again.
-    return this.#again(error, this.#delays > 0)
+    return this.#again(error, this.#delays > 0, blame)
   }
 
   #settled(): void {
@@ -156,13 +160,14 @@ export class Supervisor<E> {
     return this.#rotated(error)
   }
 
-  #again(error: MqttError, rotates: boolean): Step {
+  #again(error: MqttError, rotates: boolean, blame?: Blame): Step {
     const { policy, brokers } = this.#config
     if (policy === false) return { type: 'stop', error }
-    const verdict = this.#verdict(error)
+    const verdict = this.#verdict(error, blame && 'retry')
     if (verdict === 'stop') return this.#stopped(error)
     if (verdict === 'next') brokers.refuse(error)
-    return verdict === 'next' || (verdict === 'retry' && rotates) ? this.#rotated(error) : this.#delayed(error)
+    const blamed = blame === 'blamed'
+    return verdict === 'next' || (verdict === 'retry' && rotates && !blamed) ? this.#rotated(error) : this.#delayed(error, blamed)
   }
 
   #rotated(error: MqttError): Step {
@@ -172,11 +177,11 @@ export class Supervisor<E> {
     return refusals === undefined ? this.#delayed(error) : this.#allFailed(refusals)
   }
 
-  #delayed(error: MqttError): Step {
+  #delayed(error: MqttError, blamed = false): Step {
     const { policy, random } = this.#config
     if (policy === false) return { type: 'stop', error }
-    if (this.#spent >= policy.maxAttempts) return exhausted(error)
-    this.#delays += 1
+    if (!blamed && this.#spent >= policy.maxAttempts) return exhausted(error)
+    this.#delays = blamed ? Math.max(1, this.#delays) : this.#delays + 1
     const delay = guarded(() => policy.backoff(this.#delays, error, random))
     return { type: 'dial', delay: typeof delay === 'number' && delay >= 0 ? Math.min(delay, longestTimer) : fallback }
   }
@@ -194,9 +199,8 @@ export class Supervisor<E> {
     return verdictOf(error) === 'stop' ? { type: 'stop', error } : exhausted(error)
   }
 
-  #verdict(error: MqttError): Verdict {
+  #verdict(error: MqttError, usual = verdictOf(error, this.#config.refreshable)): Verdict {
     const { policy, brokers, refreshable, nameOf } = this.#config
-    const usual = verdictOf(error, refreshable)
     const context = { attempt: this.attempt - 1, endpoint: nameOf(brokers.asked), verdict: usual }
     const given = policy === false ? undefined : guarded(() => policy.decide?.(error, context))
     const verdict = given !== undefined && verdicts.includes(given) ? given : usual

@@ -114,13 +114,14 @@ function lose(parts: Parts, given: MqttError | undefined): void {
   for (const extra of parts.extras) extra.handleLost?.(error)
   if (given !== undefined) parts.counters?.fail(error.code)
   if (error.code === 'ERR_KEEPALIVE_TIMEOUT') tally(parts, 'pingTimeouts')
-  const step = dialling.handleLost(error, urgent, router.budget.largest)
+  const blame = registry.sender.blame(error)
+  const step = dialling.handleLost(error, urgent, blame, router.budget.largest)
   // A decision of the application may have been to end it.
   if (states.ended) return
   if (step.type === 'stop' && !states.stopping) return end(parts, step.error)
   registry.handleMismatch(session.sendWindow.mismatched, error)
   session.suspend()
-  registry.sender.handleLost()
+  registry.sender.handleLost(error, blame)
   states.enter('reconnecting')
   parts.publishQueue.handleLost(error)
   tellDown(parts, replaced ? given : error, replaced?.message)

@@ -197,7 +197,7 @@ export interface Config {
   readonly refreshBefore: number
   readonly unclaimedHold: number
   /** Subscription buffers; what is undefined depends on what is subscribed to, and how. */
-  readonly subscriptions: Parsed<typeof bufferOptions> & { readonly bufferBytes: number }
+  readonly subscriptions: Parsed<typeof bufferOptions> & { readonly bufferBytes: number; readonly poisonAfter: number }
   readonly outbound: OutboundConfig
   readonly maxFiltersPerSubscribe: number
   readonly memoryBudget: number
@@ -293,7 +293,11 @@ const config = object<Given>({
   reconnect,
   refreshBefore: withDefault(duration, 60_000),
   unclaimedHold: withDefault(duration, 30_000),
-  subscriptions: object<Config['subscriptions']>({ ...bufferOptions, bufferBytes: withDefault(bufferBytes, 4 * megabyte) }),
+  subscriptions: object<Config['subscriptions']>({
+    ...bufferOptions,
+    bufferBytes: withDefault(bufferBytes, 4 * megabyte),
+    poisonAfter: withDefault(limit, 3),
+  }),
   outbound,
   maxFiltersPerSubscribe: withDefault(limit, Number.POSITIVE_INFINITY),
   memoryBudget: optional(limit),

@@ -57,6 +57,11 @@ export class Isolation {
     return this.#alone !== undefined
   }
 
+  /** True while a message is sent alone, or held back for that. */
+  get trying(): boolean {
+    return this.silent || this.#held?.suspicion !== undefined
+  }
+
   /** A connection is up. */
   handleConnected(): void {
     this.#since = this.#host.platform.now()

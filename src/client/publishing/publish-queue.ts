@@ -72,6 +72,11 @@ export class PublishQueue {
     return this.unacknowledged.size
   }
 
+  /** One of them is being tried alone, or is about to be. */
+  get isolating(): boolean {
+    return this.#isolation.trying
+  }
+
   /** Fulfils when a publish at QoS 0 would be sent or queued without waiting; again and again only with a turn of the event loop between. */
   get writable(): Promise<void> {
     return this.#room.promise

@@ -3,7 +3,7 @@
  *
  * Pure. It must never put text of the peer into a message: that stays in `reasonString`.
  */
-import { describe, MqttError, type MqttErrorCode, type Outcome } from '../../errors.js'
+import { describe, MqttError, type MqttErrorCode, type Outcome, printable } from '../../errors.js'
 import type { ServerPacket } from '../../wire/packets.js'
 import { reasonName } from '../../wire/reason-codes.js'
 
@@ -40,6 +40,29 @@ export const unknownAlias = 'unknown topic alias'
 /** The peer or the network broke off what was under way: whatever was sent may have arrived. */
 export function broken(code: MqttErrorCode, message?: string, cause?: unknown): MqttError {
   return new MqttError(code, message, { fault: 'remote', outcome: 'unknown', cause })
+}
+
+/** What the end of a connection says about requests without an answer: they may be its cause, the only one is, or nothing. */
+export type Blame = 'suspected' | 'blamed' | undefined
+
+/** True when the peer ended the connection, with DISCONNECT or without a word; false when we did, or gave it up. */
+export function isEndedByPeer({ code, fault }: MqttError): boolean {
+  return fault === 'remote' && (code === 'ERR_CONNECTION_LOST' || code === 'ERR_SERVER_DISCONNECT' || code === 'ERR_SESSION_TAKEN_OVER')
+}
+
+/** The peer ends connections at a request for this filter: that is its answer. */
+export function refusedByEnding(code: MqttErrorCode, filter: string, cause: MqttError): MqttError {
+  const { reasonCode: given = 0, reasonString } = cause
+  const reasonCode = given < 0x80 ? 0x80 : given
+  const text = `the server ends the connection at ${printable(filter)}: does its access rule or its limit forbid it?`
+  return new MqttError(code, describe(code, text), {
+    fault: 'remote',
+    outcome: 'refused',
+    reasonCode,
+    reasonName: nameOf(reasonCode),
+    reasonString,
+    cause,
+  })
 }
 
 /** The 5.0 reason code that says what a 3.1.1 CONNACK return code says (3.1.1, table 3.1). */

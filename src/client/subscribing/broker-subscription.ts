@@ -19,6 +19,12 @@ const behind = 2
 /** `new`: its first SUBSCRIBE has not left. `sent`: no answer yet. `active`: granted. `leaving`: UNSUBSCRIBE is queued or sent. */
 export type SubscriptionState = 'new' | 'sent' | 'active' | 'leaving'
 
+/** What speaks against a filter: a connection ended while a request for it had no answer. */
+export interface Suspicion {
+  /** Connections in a row that ended over it while it was sent alone. */
+  strikes: number
+}
+
 /** A subscription as the broker knows it. */
 export class BrokerSubscription implements Origin, Readership<Consumer> {
   declare readonly filter: string
@@ -54,6 +60,8 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
   openUnsubscribes = 0
   /** The answer to the UNSUBSCRIBE that is under way. */
   leaving: Promise<UnsubscribeResult[]> | undefined
+  /** From the end of a connection that left its SUBSCRIBE without an answer, to its answer. */
+  suspicion: Suspicion | undefined
   /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
   requeued: DeliveredMessage[] = []
 

@@ -13,7 +13,7 @@ import type { Deferred } from '../common/abort.js'
 import { optionError, unsupported } from '../common/schema.js'
 import { SparseSet } from '../common/sparse.js'
 import { checkFilter } from '../session/limits.js'
-import { type BrokerSubscription, type SubscribeFilter, withdraw } from './broker-subscription.js'
+import { type BrokerSubscription, type SubscribeFilter, type Suspicion, withdraw } from './broker-subscription.js'
 
 /** Bytes of a SUBSCRIBE or UNSUBSCRIBE besides its filters and user properties. */
 const packetOverhead = 32
@@ -42,6 +42,8 @@ export interface UnsubscribeCall {
   /** By filter. */
   readonly results: Map<string, UnsubscribeResult>
   readonly answer: Deferred<UnsubscribeResult[]>
+  /** By filter: those at which a connection ended. */
+  suspicions?: Map<string, Suspicion>
   /** True once a packet of it has left. */
   sent: boolean
 }
@@ -62,6 +64,25 @@ export type PendingPacket = PendingSubscribe | PendingUnsubscribe
 /** False once it was withdrawn. */
 export function isWanted(asked: SubscribeFilter | string): boolean {
   return typeof asked === 'string' || !asked.withdrawn
+}
+
+/** What speaks against a filter of this packet. */
+export function suspicionOf(packet: PendingPacket, asked: SubscribeFilter | string): Suspicion | undefined {
+  return typeof asked === 'string' ? (packet as PendingUnsubscribe).call.suspicions?.get(asked) : asked.known.suspicion
+}
+
+/** A connection ended before these had an answer. */
+export function suspect(packet: PendingPacket): void {
+  if (packet.type === 'subscribe') for (const { known } of packet.filters) known.suspicion ??= { strikes: 0 }
+  else {
+    packet.call.suspicions ??= new Map()
+    for (const filter of packet.filters) if (!packet.call.suspicions.has(filter)) packet.call.suspicions.set(filter, { strikes: 0 })
+  }
+}
+
+/** True for what no call asked for in one packet. */
+export function isOurs(packet: PendingPacket): boolean {
+  return packet.type === 'unsubscribe' || packet.restoring === true
 }
 
 /** One packet for each Subscription Identifier, with no more filters than `most`, and no more bytes than `room`. */

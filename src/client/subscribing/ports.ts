@@ -20,12 +20,28 @@ export interface RequestWriter {
 
 /** The client that subscribes. */
 export interface SubscribingOwner {
-  /** The connection, while it takes packets of the application. */
-  readonly links: { readonly connection: { readonly writer: RequestWriter } | undefined }
+  readonly links: {
+    /** The connection, while it takes packets of the application. */
+    readonly connection: { readonly writer: RequestWriter } | undefined
+    /** The endpoint that was dialled last. */
+    readonly dialled: { readonly endpoint: string }
+    /** Does what the session asks for, after a command given to it. */
+    pump(): void
+  }
   /** True once `disconnect()` began. */
   readonly states: { readonly stopping: boolean }
   /** A turn of a consumer ended: `disconnect()` may be waiting for it. */
   handleTurnEnd(): void
+  /** Sends what waits, as far as it may. */
+  flush(): void
+}
+
+/** Our messages on their way. */
+export interface Publishing {
+  /** Publishes that were sent and lack their last acknowledgement. */
+  readonly inFlight: number
+  /** One of them is being tried alone: nothing else may end the connection meanwhile. */
+  readonly isolating: boolean
 }
 
 /** Where the messages of filters go. */
@@ -43,4 +59,4 @@ export interface Deliveries {
 }
 
 /** All of it. */
-export type SubscribingHost = ClientContext & SubscribingOwner & { readonly router: Deliveries }
+export type SubscribingHost = ClientContext & SubscribingOwner & { readonly router: Deliveries; readonly publishQueue: Publishing }

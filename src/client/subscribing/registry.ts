@@ -14,9 +14,10 @@ import { errorOfAll, firstError, withOutcome } from '../common/outcome.js'
 import { SparseSet } from '../common/sparse.js'
 import type { Consumer } from '../delivery/consumer.js'
 import type { CheckedSubscribe } from '../parsing/requests.js'
+import { refusedByEnding } from '../session/refusal.js'
 import { type BrokerSubscription, SubscribeCall, type SubscribeFilter, withdraw } from './broker-subscription.js'
 import { Membership } from './membership.js'
-import { type PendingPacket, type PendingSubscribe, restoring } from './pending-packets.js'
+import { type PendingPacket, type PendingSubscribe, type PendingUnsubscribe, restoring } from './pending-packets.js'
 import type { SubscribingHost } from './ports.js'
 import { assertShared, difference, grantOf, merged, wantRetained } from './sharing.js'
 import { type Answers, SubscribeSender } from './subscribe-sender.js'
@@ -119,6 +120,7 @@ export class Registry implements Answers {
     // Packet Identifier in use: some servers have one set of them for both directions.
     const inUse = reasonCodes[0] === 0x91 && reasonCodes.every((code) => code === 0x91)
     if (inUse && this.#isLatest(packet) && this.sender.repeat(packet, packetId)) return
+    this.sender.handleAnswered(packet)
     if (packet.type === 'unsubscribe') answerUnsubscribe(this, packet, reasonCodes)
     else for (const [index, asked] of packet.filters.entries()) this.#handleGrant(asked, reasonCodes[index] as number)
     this.sender.flush()
@@ -142,12 +144,29 @@ export class Registry implements Answers {
           shared.map(({ filter }) => filter),
         ),
       )
+    this.sender.close()
     this.membership.close()
+  }
+
+  handleRefusal(packet: PendingPacket, cause: MqttError): void {
+    const [asked] = packet.filters
+    if (asked === undefined) return
+    if (typeof asked !== 'string') {
+      const error = refusedByEnding('ERR_SUBSCRIBE_REFUSED', asked.filter, cause)
+      return this.#handleGrant(asked, error.reasonCode as number, error)
+    }
+    const error = refusedByEnding('ERR_UNSUBSCRIBE_REFUSED', asked, cause)
+    answerUnsubscribe(this, packet as PendingUnsubscribe, [error.reasonCode as number], error)
+  }
+
+  giveUp(asked: SubscribeFilter): void {
+    const grant = grantOf(asked.filter, 0x80, new MqttError('ERR_ABORTED'))
+    for (const call of withdraw([asked])) this.#grant(call, grant)
   }
 
   /** The connection ends because of an answer that cannot be right: that call is over, or it would be so on every connection. */
   handleMismatch(packetId: number, cause: MqttError): void {
-    const packet = this.sender.take(packetId)
+    const packet = this.sender.takeMismatched(packetId)
     const error = withOutcome(cause, 'unknown')
     if (packet?.type === 'subscribe') this.refuse(packet.filters, error)
     else if (packet !== undefined) answerUnsubscribe(this, packet, [], error)
@@ -158,6 +177,7 @@ export class Registry implements Answers {
     const { resubscribe } = this.host.options
     const all = lost || resubscribe === 'always'
     const filters: SubscribeFilter[] = []
+    this.sender.handleConnected()
     for (const subscription of this.membership.byFilter.values()) {
       const { state, unconfirmed, requests } = subscription
       if (state !== 'active' || !(all || unconfirmed)) continue
@@ -212,10 +232,11 @@ export class Registry implements Answers {
     this.host.events.emit('error', { error })
   }
 
-  #handleGrant(asked: SubscribeFilter, reasonCode: number): void {
+  #handleGrant(asked: SubscribeFilter, reasonCode: number, refused?: MqttError): void {
     const { known: subscription } = asked
-    const grant = grantOf(asked.filter, reasonCode)
+    const grant = grantOf(asked.filter, reasonCode, refused)
     const { error } = grant
+    subscription.suspicion = undefined
     if (error !== undefined) tally(this.host, 'refusals')
     const calls = withdraw([asked])
     if (error === undefined) {

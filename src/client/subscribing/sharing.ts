@@ -3,7 +3,7 @@
  *
  * Pure functions.
  */
-import { describe, printable } from '../../errors.js'
+import { describe, type MqttError, printable } from '../../errors.js'
 import { SUBACK } from '../../wire/constants.js'
 import type { QoS, SubscriptionRequest } from '../../wire/packets.js'
 import type { Grant } from '../api/index.js'
@@ -44,9 +44,9 @@ export function merged(asked: readonly SubscriptionRequest[]): SubscriptionReque
   return [...byFilter.values()]
 }
 
-/** What a SUBACK reason code means for a filter (section 3.9.3). */
-export function grantOf(filter: string, reasonCode: number): Grant {
+/** What a SUBACK reason code means for a filter (section 3.9.3); `error` says more of a refusal. */
+export function grantOf(filter: string, reasonCode: number, error?: MqttError): Grant {
   const refused = reasonCode >= 0x80
-  const error = refused ? refusal('ERR_SUBSCRIBE_REFUSED', reasonCode, undefined, SUBACK) : undefined
+  if (refused) error ??= refusal('ERR_SUBSCRIBE_REFUSED', reasonCode, undefined, SUBACK)
   return Object.freeze<Grant>({ filter, qos: refused ? undefined : (reasonCode as QoS), reasonCode, reasonName: nameOf(reasonCode, SUBACK), error })
 }

@@ -91,7 +91,7 @@ export function answerUnsubscribe(by: Unsubscriber, { call, filters }: PendingUn
   const { known, results, answer } = call
   for (const [at, filter] of filters.entries()) {
     const subscription = known.get(filter)
-    const code = failure === undefined ? (codes[at] ?? 0) : 0x80
+    const code = codes[at] ?? (failure === undefined ? 0 : 0x80)
     const error = failure ?? (code < 0x80 ? undefined : refusal('ERR_UNSUBSCRIBE_REFUSED', code, undefined, UNSUBACK))
     results.set(filter, Object.freeze({ filter, reasonCode: code, reasonName: nameOf(code, UNSUBACK), error }))
     if (subscription !== undefined) handleAnswer(by, subscription, error)

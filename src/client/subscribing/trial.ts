@@ -1,0 +1,135 @@
+/**
+ * Tries filters at which a connection ended, one at a time: one that the server does not bear must not stop everything else.
+ *
+ * A suspect is sent alone: behind the answers to all other requests and to a PINGREQ, so that the connection is known to work, and in a moment at which
+ * no message is on its way, if there is one. When the peer ends the connection then, that filter is to blame. The next trial waits until a connection has
+ * lived longer than the one before: if it ends meanwhile, connections end by themselves, and counting starts again. It must never blame a filter for a
+ * connection that we ended.
+ */
+import type { MqttError } from '../../errors.js'
+import { type Blame, isEndedByPeer } from '../session/refusal.js'
+import type { Suspicion } from './broker-subscription.js'
+import type { PendingPacket } from './pending-packets.js'
+import type { SubscribingHost } from './ports.js'
+
+/** Milliseconds to wait for an answer that does not come. */
+const longestSilence = 5000
+/** Milliseconds to wait for a moment at which no message is on its way. */
+const patience = 1000
+/** Milliseconds that a connection lives at least, and has to live at most, before the next trial. */
+const shortestLife = 250
+const longestLife = 30_000
+
+/** The trials of one client's filters. */
+export class Trial {
+  /** How long the connection before lived, in milliseconds. */
+  #lifetime = 0
+  // valid for the connection
+  /** Sent with nothing before or after it that lacks an answer. */
+  alone: PendingPacket | undefined
+  /** Held back until the connection has lived long enough. */
+  #held: Suspicion | undefined
+  #upAt: number | undefined
+  /** When something was answered or sent alone. */
+  #changedAt = 0
+  /** When PINGREQ was sent, and when its answer was seen. */
+  #askedAt: number | undefined
+  #answeredAt: number | undefined
+  #cancel: (() => void) | undefined
+  readonly #host: SubscribingHost
+
+  constructor(host: SubscribingHost) {
+    this.#host = host
+  }
+
+  /** True while nothing may follow the request that was sent alone. */
+  get silent(): boolean {
+    return this.alone !== undefined && !this.#host.states.stopping && this.#host.platform.now() < this.#changedAt + longestSilence
+  }
+
+  /** A connection is up. */
+  handleConnected(): void {
+    this.#changedAt = this.#host.platform.now()
+    this.#upAt = this.#changedAt
+  }
+
+  /** May a suspect be sent now, while so many requests have no answer? What is held back goes with a later `flush()`. */
+  admits(suspicion: Suspicion, unanswered: number): boolean {
+    const now = this.#host.platform.now()
+    const due = this.#dueAt(suspicion, unanswered, now)
+    if (due > now) this.#wait(due - now)
+    return due <= now
+  }
+
+  #dueAt(suspicion: Suspicion, unanswered: number, now: number): number {
+    const { links, options, publishQueue, session } = this.#host
+    const { keepAlive, negotiated, receiveWindow } = session
+    if (unanswered > 0 && now < this.#changedAt + longestSilence) return this.#changedAt + longestSilence
+    if (this.#answeredAt === undefined) {
+      if (this.#askedAt === undefined) {
+        this.#askedAt = now
+        if (!keepAlive.asked) session.ask(now)
+        links.pump()
+      }
+      // Where PINGREQ has no answer it goes all the same, but is not to blame then.
+      if (keepAlive.asked) return this.#askedAt + Math.min(longestSilence, (negotiated?.pingTimeout ?? 0) / 2)
+      this.#answeredAt = now
+    }
+    if (publishQueue.isolating && now < this.#answeredAt + longestLife) return this.#answeredAt + longestLife
+    const idle = publishQueue.inFlight + receiveWindow.open === 0
+    const { strikes } = suspicion
+    // The first trial decides nothing, unless it is the last.
+    const first = strikes === 0 && options.subscriptions.poisonAfter > 1
+    const lived = first ? 0 : (this.#upAt ?? now) + Math.min(longestLife, Math.max(shortestLife, 2 * this.#lifetime))
+    this.#held = now < lived ? suspicion : undefined
+    return Math.max(lived, idle ? 0 : this.#answeredAt + patience)
+  }
+
+  /** It is sent alone now. */
+  begin(packet: PendingPacket): void {
+    this.alone = packet
+    this.#changedAt = this.#host.platform.now()
+    this.#wait(longestSilence)
+  }
+
+  /** A request was answered. */
+  handleAnswer(packet: PendingPacket): void {
+    if (this.#upAt !== undefined) this.#changedAt = this.#host.platform.now()
+    if (packet === this.alone) this.stop()
+  }
+
+  /** What the end of the connection says, which leaves so many requests without an answer. */
+  blame(error: MqttError, unanswered: number): Blame {
+    if (unanswered === 0 || !this.#isPeers(error)) return undefined
+    return this.alone !== undefined && this.#answeredAt !== undefined ? 'blamed' : 'suspected'
+  }
+
+  /** The connection is over; nothing without an answer may be the cause where `blame` is undefined. */
+  handleLost(error: MqttError, blame: Blame): void {
+    if (this.#held !== undefined && blame === undefined && this.#isPeers(error)) this.#held.strikes = 0
+    if (this.#upAt !== undefined) this.#lifetime = this.#host.platform.now() - this.#upAt
+    this.#upAt = undefined
+    this.#held = undefined
+    this.#askedAt = undefined
+    this.#answeredAt = undefined
+    this.stop()
+  }
+
+  /** Nothing is tried any more. */
+  stop(): void {
+    this.#cancel?.()
+    this.#cancel = undefined
+    this.alone = undefined
+  }
+
+  // Whose doing it is after a wake-up nobody knows.
+  #isPeers(error: MqttError): boolean {
+    const { platform, session } = this.#host
+    return isEndedByPeer(error) && !session.keepAlive.woken(platform.now())
+  }
+
+  #wait(delay: number): void {
+    this.#cancel?.()
+    this.#cancel = this.#host.platform.setTimer(() => this.#host.flush(), delay)
+  }
+}
