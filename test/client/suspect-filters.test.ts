@@ -341,7 +341,7 @@ describe('is no refused filter', () => {
     await world.settle()
     world.peer.cut()
     const calls = ['a', '$share/g/b', 'c/#'].map((filter) => quiet(world.client.subscribe(filter)))
-    while (world.peers.length < 52) await world.clock.advance(10)
+    while (world.peers.length < 52) await world.clock.advance(Math.max(10, lives))
     expect(world.seen('error')).toEqual([])
     for (const call of calls) expect(await world.outcome(call)).toEqual({ state: 'pending' })
     broker.how = { keeps: false }

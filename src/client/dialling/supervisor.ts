@@ -180,9 +180,11 @@ export class Supervisor<E> {
   #delayed(error: MqttError, blamed = false): Step {
     const { policy, random } = this.#config
     if (policy === false) return { type: 'stop', error }
-    if (!blamed && this.#spent >= policy.maxAttempts) return exhausted(error)
-    this.#delays = blamed ? Math.max(1, this.#delays) : this.#delays + 1
-    const delay = guarded(() => policy.backoff(this.#delays, error, random))
+    if (!blamed) {
+      if (this.#spent >= policy.maxAttempts) return exhausted(error)
+      this.#delays += 1
+    }
+    const delay = guarded(() => policy.backoff(Math.max(1, this.#delays), error, random))
     return { type: 'dial', delay: typeof delay === 'number' && delay >= 0 ? Math.min(delay, longestTimer) : fallback }
   }
 
