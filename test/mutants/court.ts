@@ -25,7 +25,7 @@ export interface Verdict {
   readonly seconds: number
 }
 
-/** Milliseconds for starting a round of tests, and a test that is late. */
+/** Milliseconds of processor time for starting a round of tests. */
 const patience = 20_000
 const jobs = availableParallelism()
 /** Seconds of each world. */
@@ -116,7 +116,8 @@ export async function judgeAll(lab: Lab, sources: Sources, mutants: readonly Mut
     let by: string | undefined
     for (const round of rounds(judges)) {
       const expected = round.reduce((sum, { milliseconds }) => sum + milliseconds, 0)
-      const found = noticedIn(await hand.run({ source: { file, text }, files: round }, patience + 1000 * round.length + 3 * expected))
+      const most = patience + 1000 * round.length + 3 * expected
+      const found = noticedIn(await hand.run({ most, source: { file, text }, files: round }))
       if (found !== undefined) noticed.set(`${file} ${found.file}`, (noticed.get(`${file} ${found.file}`) ?? 0) + 1)
       by = found?.by
       if (by !== undefined) break

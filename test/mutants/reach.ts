@@ -3,42 +3,20 @@
  *
  * What was measured is kept, by the text of the test file and of all that it imports: only what changed runs again.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { hashOf, type Mutant, type Sources } from './draw.js'
 import { importsOf, type Places, placesOf } from './sites.js'
 import type { Answer, Ran, Task } from './worker.js'
 import type { Hand } from './worker-process.js'
 
-/** Folders whose tests stand on `src` itself, and need no page, no build and no other program. */
-const folders = [
-  'auth',
-  'aws',
-  'client',
-  'compat',
-  'conformance',
-  'group',
-  'members',
-  'pool',
-  'queue',
-  'store',
-  'testing',
-  'tracing',
-  'transport',
-  'typed',
-].concat(['wasm', 'wire'])
-/** They need a broker or a tool, or count processes and memory. */
-const leftOut = new Set([
-  'test/client/exit.test.ts',
-  'test/client/message-memory.test.ts',
-  'test/store/level.test.ts',
-  'test/testing/broker/outside-mosquitto.test.ts',
-  'test/typed/mosquitto.test.ts',
-  'test/typed/python.test.ts',
-])
-/** Milliseconds for a few test files. */
-const patience = 300_000
-const filesATime = 8
+const slash = (name: string): string => name.split(path.sep).join('/')
+/** They count work, and so run by themselves, and judge only the mutants that name them. */
+const alone = new Set(['test/client/cost.test.ts', 'test/client/cost-bytes.test.ts', 'test/client/subscription-cost.test.ts'])
+/** Milliseconds of processor time for a few test files. */
+const patience = 600_000
+const filesATime = 6
 /** Milliseconds that the tests of one mutant may take: of the quickest and nearest so many are chosen. */
 const mostJudging = 60_000
 
@@ -74,13 +52,17 @@ export interface Judge {
   readonly milliseconds: number
 }
 
+/** Those of the gate that stand on `src` itself, and those that count work. */
 function testFiles(root: string): string[] {
-  const all = folders.flatMap((folder) =>
-    readdirSync(path.join(root, 'test', folder), { recursive: true, encoding: 'utf8' }).map((name) =>
-      path.posix.join('test', folder, name.split(path.sep).join('/')),
-    ),
-  )
-  return all.filter((name) => name.endsWith('.test.ts') && !leftOut.has(name)).sort()
+  const program = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
+  const given = ['list', '--filesOnly', '--json', '--config', 'test/vitest.config.ts', '--project', 'pure', '--project', 'real']
+  const listed = JSON.parse(execFileSync(process.execPath, [program, ...given], { cwd: root, encoding: 'utf8' })) as {
+    file: string
+    projectName: string
+  }[]
+  const stands = (file: string, project: string): boolean => project === 'pure' || /^test\/(store|transport)\//.test(file)
+  const gate = listed.map(({ file, projectName }) => [slash(path.relative(root, file)), projectName] as const).filter((each) => stands(...each))
+  return [...new Set([...gate.map(([file]) => file), ...alone])].filter((file) => existsSync(path.join(root, file))).sort()
 }
 
 /** Follows imports from a test file: sources by distance, and a hash of everything. */
@@ -199,17 +181,25 @@ export class Reach {
     const marked = path.join(cache, 'marked.json')
     mkdirSync(cache, { recursive: true })
     writeFileSync(marked, JSON.stringify(this.#regions.marked))
-    const batches = Array.from({ length: Math.ceil(missing.length / filesATime) }, (_, at) => missing.slice(at * filesATime, (at + 1) * filesATime))
+    const shared = missing.filter(({ file }) => !alone.has(file))
+    const batches = [
+      ...missing.filter(({ file }) => alone.has(file)).map((each) => [each]),
+      ...Array.from({ length: Math.ceil(shared.length / filesATime) }, (_, at) => shared.slice(at * filesATime, (at + 1) * filesATime)),
+    ]
+    let done = 0
     const work = async (): Promise<void> => {
       const hand = start(marked)
       for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
-        const answer = await hand.run({ files: batch.map(({ file }) => ({ file })) }, patience)
+        const answer = await hand.run({ most: patience, files: batch.map(({ file }) => ({ file })) })
         const ran = 'broken' in answer ? [] : answer.files
         for (const { file, hash } of batch) {
           const { tests = [], errors = ['it did not run'] } = ran.find((each) => each.file === file) ?? {}
-          kept[file] = this.#regions.kept(hash, tests, errors)
+          // One that gave nothing runs again next time.
+          kept[file] = this.#regions.kept(tests.length === 0 ? '' : hash, tests, errors)
         }
-        say(`measured ${missing.length - batches.length * filesATime} of ${missing.length} test files`)
+        done += batch.length
+        say(`measured ${done} of ${missing.length} test files`)
+        writeFileSync(store, JSON.stringify(kept))
       }
       await hand.close()
     }
@@ -217,8 +207,6 @@ export class Reach {
     this.#files = files.map(({ file, hash, distances }) => ({ ...(kept[file] as Kept), file, hash, distances }))
     const wrong = this.#files.filter(({ failing }) => failing.length > 0)
     for (const { file, failing } of wrong) say(`judges not, as it fails without a mutant: ${file}: ${failing.join('; ').slice(0, 300)}`)
-    for (const { file, tests } of wrong) if (tests.length === 0) delete kept[file]
-    if (missing.length > 0) writeFileSync(store, JSON.stringify(kept))
   }
 
   /** The tests that can notice a mutant: those that it names, then quick ones before slow ones and near ones before far ones. */
@@ -230,7 +218,7 @@ export class Reach {
       const { distances, tests } = file
       const distance = distances.get(mutant.file)
       const isNamed = mutant.tests?.includes(file.file) === true
-      if (distance === undefined || (mutant.title !== undefined && !isNamed)) return []
+      if (distance === undefined || ((mutant.title !== undefined || alone.has(file.file)) && !isNamed)) return []
       const reached = new Set(regions.flatMap((region) => testsIn(file.regions[mutant.file]?.[region] ?? [])))
       const able = tests.filter(({ title }, index) =>
         mutant.title === undefined ? isEarly || isNamed || reached.has(index) : title === mutant.title,

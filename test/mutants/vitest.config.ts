@@ -12,8 +12,7 @@ export default defineConfig({
   test: {
     root: '.',
     include: ['test/**/*.test.ts'],
-    setupFiles: ['test/mutants/setup.ts', 'test/secrets-setup.ts'],
-    testTimeout: 10_000,
+    setupFiles: ['test/mutants/setup.ts', 'test/secrets-setup.ts', 'test/seed-setup.ts'],
     hookTimeout: 60_000,
     isolate: false,
     pool: 'threads',

@@ -9,6 +9,11 @@ const errorsKept = 4000
 /** Megabytes of a worker's heap: a mutant may take memory without end. */
 const mostHeap = 2048
 
+/** With this code a worker ends itself when a task takes too much processor time. */
+export const looped = 99
+/** Milliseconds after which one that does nothing at all is ended, however busy the machine is. */
+const patience = 1_800_000
+
 /** Why there is no answer. */
 export interface Broken {
   readonly broken: 'ended' | 'silent'
@@ -28,8 +33,8 @@ export class Hand<Task, Answer extends object> {
     this.#given = given
   }
 
-  /** The answer to a task, or what is wrong after so many milliseconds. */
-  async run(task: Task, patience: number): Promise<Answer | Broken> {
+  /** The answer to a task, or what is wrong. */
+  async run(task: Task): Promise<Answer | Broken> {
     this.#child ??= this.#start()
     const child = await this.#child
     return new Promise((resolve) => {
@@ -40,12 +45,13 @@ export class Hand<Task, Answer extends object> {
       }
       const gone = (code: number | null): void => {
         this.#child = undefined
-        end({ broken: 'ended', detail: `the worker ended with ${code}: ${this.#errors}` })
+        if (code === looped) end({ broken: 'silent', detail: 'it loops without a pause' })
+        else end({ broken: 'ended', detail: `the worker ended with ${code}: ${this.#errors}` })
       }
       const timer = setTimeout(() => {
         this.#child = undefined
         child.kill('SIGKILL')
-        end({ broken: 'silent', detail: 'it loops without a pause: no answer' })
+        end({ broken: 'silent', detail: 'no answer' })
       }, patience)
       child.on('message', end).on('exit', gone)
       child.send(task as object)

@@ -7,9 +7,12 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { TestCase, TestModule, TestSpecification } from 'vitest/node'
 import { createVitest } from 'vitest/node'
+import { looped } from './worker-process.js'
 
 /** Test files in the order in which they are to run, with the ids of the tests of each, or all of them. */
 export interface Task {
+  /** Milliseconds of processor time: a busy machine makes no test late. */
+  readonly most: number
   /** The source that is replaced. Then the first failing test ends the task. */
   readonly source?: { readonly file: string; readonly text: string }
   readonly files: readonly { readonly file: string; readonly ids?: readonly string[] }[]
@@ -57,6 +60,7 @@ const vitest = await createVitest(
     watch: false,
     bail: marked === undefined ? 1 : 0,
     cache: false,
+    testTimeout: marked === undefined ? 20_000 : 120_000,
     sequence: { sequencer: Sequencer as never },
     reporters: [
       {
@@ -81,8 +85,18 @@ function told(test: TestCase): Ran[] {
   return [{ id: test.id, title: test.fullName, passed: state === 'passed', late, milliseconds: test.diagnostic()?.duration ?? 0, reached, before }]
 }
 
-async function run({ source, files }: Task): Promise<Answer> {
+/** Tests run in a thread of their own, so that one that loops does not stop this. */
+function limit(most: number): NodeJS.Timeout {
+  const used = (): number => (process.cpuUsage().user + process.cpuUsage().system) / 1000
+  const end = used() + most
+  return setInterval(() => {
+    if (used() > end) process.exit(looped)
+  }, 500)
+}
+
+async function run({ most, source, files }: Task): Promise<Answer> {
   const project = vitest.getRootProject()
+  const timer = limit(most)
   if (source !== undefined) sources.set(source.file, source.text)
   if (source !== undefined) vitest.invalidateFile(path.join(root, source.file))
   modules = []
@@ -93,6 +107,7 @@ async function run({ source, files }: Task): Promise<Answer> {
       files.map(({ file, ids }) => project.createSpecification(path.join(root, file), ids === undefined ? undefined : { testIds: [...ids] })),
     )
   } finally {
+    clearInterval(timer)
     if (source !== undefined) sources.delete(source.file)
     if (source !== undefined) vitest.invalidateFile(path.join(root, source.file))
   }
