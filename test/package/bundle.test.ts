@@ -2,9 +2,9 @@
  * `connect` in a browser bundle: it needs nothing of Node and holds no server-side code. `npm run size` measures it.
  */
 import { type BuildOptions, build, type Metafile } from 'esbuild'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { marked, marks, nodeIn } from './browser-code.js'
-import { entries, peers, project, removeProjects, requireDist } from './fixture.js'
+import { entries, packed, peers, requireDist } from './fixture.js'
 
 const base: BuildOptions & { write: false; metafile: true } = {
   bundle: true,
@@ -20,8 +20,9 @@ const base: BuildOptions & { write: false; metafile: true } = {
 }
 
 async function bundle(code: string, extra: BuildOptions = {}) {
-  const folder = await project({ 'entry.js': code })
-  const result = await build({ ...base, ...extra, write: false, metafile: true, absWorkingDir: folder, entryPoints: ['entry.js'] })
+  const { folder } = await packed()
+  const stdin = { contents: code, resolveDir: folder, sourcefile: 'entry.js' }
+  const result = await build({ ...base, ...extra, write: false, metafile: true, absWorkingDir: folder, stdin })
   const file = result.outputFiles[0]
   return { warnings: result.warnings, metafile: result.metafile, text: file?.text ?? '' }
 }
@@ -34,7 +35,6 @@ function modules(metafile: Metafile): string[] {
 }
 
 beforeAll(requireDist)
-afterAll(removeProjects)
 
 describe("import { connect } from 'mqwire' in a browser bundle", () => {
   const code = "import { connect } from 'mqwire'\nglobalThis.connect = connect\n"
