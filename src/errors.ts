@@ -100,6 +100,7 @@ export interface PayloadPathStep {
 }
 
 const brand = Symbol.for('mqwire.MqttError')
+const fault = Symbol.for('mqwire.fault')
 
 /**
  * Everything that mqwire throws or rejects with.
@@ -167,6 +168,25 @@ export class MqttError extends Error {
   static is(value: unknown): value is MqttError {
     return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true
   }
+}
+
+/** Marks an error of which the program is the cause, whatever its data: a wrong type or number of arguments, a name that does not exist. Gives it. */
+export function programFault(error: MqttError): MqttError {
+  put(error, fault, true)
+  return error
+}
+
+/** True for an error that {@link programFault} marked: a rejection with it is never silenced. */
+export function isProgramFault(error: unknown): boolean {
+  return MqttError.is(error) && (error as unknown as Record<symbol, unknown>)[fault] === true
+}
+
+/** The `stack` of an error that has none, as errors from the network have: it gets the caller's lines, which `site` was made at. */
+export function locate(error: unknown, site: Error): void {
+  if (!MqttError.is(error) || MqttError.wholeStacks || error.stack?.includes('\n    at ')) return
+  tidy(site)
+  const lines = site.stack?.split('\n').filter((line) => line.startsWith('    at ')) ?? []
+  put(error, 'stack', [error.stack ?? String(error), ...lines].join('\n'))
 }
 
 /** What says nothing to the caller: installed copies of this package (with source maps, their sources), what it is made of, and the runtime's own. */

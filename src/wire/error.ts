@@ -4,7 +4,7 @@
  * Messages name the rule that was broken. They never hold bytes or text of the packet: those may be secrets, and the peer chose them.
  */
 import type { MqttErrorCode } from '../errors.js'
-import { MqttError } from '../errors.js'
+import { MqttError, programFault } from '../errors.js'
 import { reasonName } from './reason-codes.js'
 
 /**
@@ -61,6 +61,11 @@ export function tooLarge(): WireError {
 /** A field that cannot be encoded; `option` is its path. */
 export function refused(option: string, message: string, kind: WireErrorKind = 'malformed'): WireError {
   return new WireError(kind, `${option}: ${message}`, 0, option)
+}
+
+/** A field whose value has the wrong type, or that does not exist: no data of a program can be the cause. */
+export function mistyped(option: string, message: string): MqttError {
+  return programFault(refused(option, message))
 }
 
 /** Turns an offset in a buffer into one from the start of the packet, for an error on its way out. */

@@ -35,6 +35,10 @@ const forbidden = {
   client: (1 << CONNACK) | (1 << SUBACK) | (1 << UNSUBACK) | (1 << PINGRESP),
 }
 
+/** How others answer on a port that is not theirs. */
+export const speaksHttp = 'bad packet type or flags: is it HTTP?'
+export const speaksTls = 'bad packet type or flags: is it TLS?'
+
 const withFlags2 = (1 << PUBREL) | (1 << SUBSCRIBE) | (1 << UNSUBSCRIBE)
 
 /** Type, flags and direction, as the first byte shows them [MQTT-2.1.3-1] [MQTT-3.3.1-2] [MQTT-3.3.1-4]. */
@@ -46,7 +50,7 @@ function checkFirstByte(byte: number, version: ProtocolVersion, from: Sender): v
     if ((flags & 6) === 6 || ((flags & 14) === 8 && version === 5)) throw malformed('QoS 3 or DUP at QoS 0', 0)
   } else if (type === 0 || (type === AUTH && version === 4) || flags !== ((withFlags2 >> type) & 1) * 2) {
     // So begin others who answer on a port that is not theirs.
-    throw malformed(`bad packet type or flags${byte === 0x48 ? ': is it HTTP?' : byte === 0x15 ? ': is it TLS?' : ''}`, 0)
+    throw malformed(byte === 0x48 ? speaksHttp : byte === 0x15 ? speaksTls : 'bad packet type or flags', 0)
   } else if ((forbidden[from] >> type) & 1 || (type === DISCONNECT && version === 4 && from === 'server')) {
     throw protocolError(`packet type ${type} from a ${from}`, 0)
   }

@@ -7,7 +7,7 @@
 import { printable } from '../errors.js'
 import type { Author, Sender } from './constants.js'
 import { DISCONNECT, MAXIMUM_VARIABLE_BYTE_INTEGER, PUBLISH, SUBSCRIBE } from './constants.js'
-import { malformed, protocolError, refused } from './error.js'
+import { malformed, mistyped, protocolError, refused } from './error.js'
 import { checkString, fieldEnd, skip, uint16, variableByteInteger, variableByteIntegerSize } from './fields.js'
 import type { Properties } from './packets.js'
 import { decodeUtf8, HAS_WILDCARD, ILL_FORMED, isPlain, scanUtf8 } from './utf8.js'
@@ -307,7 +307,7 @@ export function writeProperties(writer: Writer, properties: unknown, packetType:
   let wrote = 0
   writer.u8(0)
   if (properties === undefined) return wrote
-  if (!isObject(properties)) throw refused(path, 'must be an object')
+  if (!isObject(properties)) throw mistyped(path, 'must be an object')
   for (const key of Object.keys(properties)) {
     const value = (properties as Record<string, unknown>)[key]
     if (value === undefined) continue
@@ -315,7 +315,8 @@ export function writeProperties(writer: Writer, properties: unknown, packetType:
     const row = table[id]
     const option = `${path}.${row === undefined ? printable(key) : key}`
     if (row === undefined || ((row[2] >> packetType) & 1) === 0 || isForbidden(id, packetType, from)) {
-      throw refused(option, `is not one of this packet${identifierOf(`${key}s`) > 0 ? `: ${key}s?` : ''}`)
+      const plural = [`${key}s`, `${key.slice(0, -1)}ies`].find((name) => identifierOf(name) > 0)
+      throw mistyped(option, `is not one of this packet${plural === undefined ? '' : `: ${plural}?`}`)
     }
     if (row[1] === PAIR || row[1] === VARINT) writeList(writer, id, row, value, packetType, option)
     else writeValue(writer, id, row, value, option)
@@ -326,7 +327,7 @@ export function writeProperties(writer: Writer, properties: unknown, packetType:
 }
 
 function writeList(writer: Writer, id: number, row: Row, list: unknown, packetType: number, option: string): void {
-  if (!Array.isArray(list)) throw refused(option, 'must be an array')
+  if (!Array.isArray(list)) throw mistyped(option, 'must be an array')
   // One per SUBSCRIBE (section 3.8.2.1.2), one per matching subscription on a PUBLISH.
   const { length } = list
   if (id === SUBSCRIPTION_IDENTIFIER && packetType === SUBSCRIBE && length > 1) throw refused(option, 'must not hold more than one')
@@ -348,7 +349,7 @@ function writeValue(writer: Writer, id: number, row: Row, value: unknown, option
   const type = row[1]
   writer.u8(id)
   if (type === PAIR) {
-    if (!Array.isArray(value) || value.length !== 2) throw refused(option, 'must hold pairs of name and value')
+    if (!Array.isArray(value) || value.length !== 2) throw mistyped(option, 'must hold pairs of name and value')
     writer.string(value[0], option)
     writer.string(value[1], option)
   } else if (type === BINARY) writer.binary(value, option)

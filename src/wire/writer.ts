@@ -5,7 +5,7 @@
  * whoever called sets `length` back.
  */
 import { MAXIMUM_STRING_LENGTH, MAXIMUM_VARIABLE_BYTE_INTEGER } from './constants.js'
-import { refused } from './error.js'
+import { mistyped, refused } from './error.js'
 import { nothing, variableByteIntegerSize } from './fields.js'
 import { isBytes, sizeOf } from './given-bytes.js'
 import type { Bytes } from './packets.js'
@@ -27,8 +27,8 @@ export function isObject(value: unknown): value is object {
 /** The value when it is an integer in the range; else refuses `option`. */
 export function integer(value: unknown, lowest: number, highest: number, option: string): number {
   const number = value as number
-  if (!Number.isInteger(value) || number < lowest || number > highest) throw refused(option, `must be an integer from ${lowest} to ${highest}`)
-  return number
+  if (Number.isInteger(value) && number >= lowest && number <= highest) return number
+  throw (typeof value === 'number' ? refused : mistyped)(option, `must be an integer from ${lowest} to ${highest}`)
 }
 
 /** Collects packets. `bytes[0..length)` is what has been written; `bytes` is replaced when it grows. */
@@ -93,7 +93,7 @@ export class Writer {
 
   /** A UTF-8 Encoded String (section 1.5.4); refuses lone surrogates, U+0000 and more than 65,535 bytes. */
   string(value: unknown, option: string): void {
-    if (typeof value !== 'string') throw refused(option, 'must be a string')
+    if (typeof value !== 'string') throw mistyped(option, 'must be a string')
     const at = this.length
     let size = value.length
     if (size <= MAXIMUM_STRING_LENGTH) {
@@ -128,7 +128,7 @@ export class Writer {
 
   /** Binary Data (section 1.5.6); refuses more than 65,535 bytes. */
   binary(value: unknown, option: string): void {
-    if (!isBytes(value)) throw refused(option, 'must be a Uint8Array')
+    if (!isBytes(value)) throw mistyped(option, 'must be a Uint8Array')
     const size = sizeOf(value)
     this.#checkSize(size, option)
     this.u16(size)

@@ -130,7 +130,7 @@ describe('unknown options', () => {
     ['keepalive', 'keepAlive'],
     ['reconnectPeriod', 'reconnect'],
     ['clean', 'cleanStart'],
-    ['rejectUnauthorized', 'tls of the endpoint'],
+    ['rejectUnauthorized', 'tls.insecure of the endpoint'],
     ['host', 'the URL'],
     ['toString', undefined],
     ['qos', undefined],

@@ -1,7 +1,7 @@
 /**
  * Abort signals in one place: the error that an abort becomes, and a promise that a signal or a deadline can end early.
  */
-import { MqttError, type Outcome } from '../../errors.js'
+import { isProgramFault, MqttError, type Outcome } from '../../errors.js'
 
 /** The typed error of an aborted operation: `name` is `'AbortError'`, `cause` the signal's reason. */
 export function aborted(signal: AbortSignal | undefined, outcome: Outcome = 'not-sent'): MqttError {
@@ -56,6 +56,17 @@ export function silent<T>(promise: Promise<T>): Promise<T> {
   return promise
 }
 
+/** A promise that settles with it; a rejection that nobody awaits stays silent, unless the program is at fault. */
+export function tolerant<T>(promise: Promise<T>): Promise<T> {
+  const told: Promise<T> = new Promise((resolve, reject) => {
+    promise.then(resolve, (error: unknown) => {
+      if (!isProgramFault(error)) silent(told)
+      reject(error)
+    })
+  })
+  return told
+}
+
 /** A silent promise with its handles outside. */
 export interface Deferred<T> {
   readonly promise: Promise<T>
@@ -84,7 +95,8 @@ export async function within<T>(promise: Promise<T>, signal: AbortSignal | undef
   }
 }
 
-/** A promise that is rejected already; silent when nobody awaits it. */
+/** A promise that is rejected already; silent when nobody awaits it, unless the program is at fault. */
 export function rejected(error: unknown): Promise<never> {
-  return silent(Promise.reject(error))
+  const promise = Promise.reject(error)
+  return isProgramFault(error) ? promise : silent(promise)
 }

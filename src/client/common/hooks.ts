@@ -4,7 +4,7 @@
 
 import { put } from '../../errors.js'
 import type { HandlerRunner, Hooks, Message, PublishCall, Receipt, Settled } from '../api/index.js'
-import { rejected, silent } from './abort.js'
+import { rejected, tolerant } from './abort.js'
 import { callable, object, optional } from './schema.js'
 
 const checked = /* @__PURE__ */ object<Hooks>({ publish: /* @__PURE__ */ optional(callable), deliver: /* @__PURE__ */ optional(callable) })
@@ -17,6 +17,8 @@ const direct: HandlerRunner = (handler) => handler()
 
 /** Hooks in use. */
 export class HookChain {
+  /** Publishes that have gone through none or some, and have not settled. */
+  publishing = 0
   readonly #hooks = new Set<Hooks>()
   readonly #runners = new WeakMap<Message, HandlerRunner>()
 
@@ -28,21 +30,28 @@ export class HookChain {
     return () => void this.#hooks.delete(hooks)
   }
 
-  /** Goes through the hooks, and publishes in the end. */
-  publish(given: PublishCall, last: (call: PublishCall) => Promise<Receipt>): Promise<Receipt> {
+  /** Goes through the hooks, and publishes in the end; `over` is called when that has settled. */
+  publish(given: PublishCall, last: (call: PublishCall) => Promise<Receipt>, over: () => void): Promise<Receipt> {
     const first = [...this.#hooks].reduceRight(
       (next, { publish }) => (publish === undefined ? next : (call) => publish(call, (changed = call) => next(changed))),
       last,
     )
+    const done = (): void => {
+      this.publishing -= 1
+      over()
+    }
     try {
-      return silent(Promise.resolve(first(given)))
+      const published = Promise.resolve(first(given))
+      this.publishing += 1
+      published.then(done, done)
+      return tolerant(published)
     } catch (error) {
       return rejected(error)
     }
   }
 
-  /** A message is handed out. What hooks throw is a line of the log. */
-  deliver(message: Message, host: { log(level: 'error', ...parts: readonly unknown[]): void }): void {
+  /** A message is handed out. What hooks throw is reported. */
+  deliver(message: Message, host: { report(code: 'MQWIRE_HANDLER_FAILED', text: string, cause: unknown): void }): void {
     const { settle, release } = Object.getPrototypeOf(message) as Watched
     const settled = new Promise<Settled>((resolve) => {
       // An object may have several lives: what is set here is for this one.
@@ -61,7 +70,7 @@ export class HookChain {
         const runner = deliver?.(message, settled)
         if (typeof runner === 'function') return (handler) => outer(() => runner(handler))
       } catch (error) {
-        host.log('error', 'deliver threw: ', error)
+        host.report('MQWIRE_HANDLER_FAILED', 'deliver threw', error)
       }
       return outer
     }, direct)

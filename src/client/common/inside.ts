@@ -16,6 +16,9 @@ export const keeperOf: unique symbol = Symbol.for('mqwire.keeper') as never
  */
 export const oneCopy: unique symbol = /* @__PURE__ */ Symbol.for('mqwire.oneCopy') as never
 
+/** An option of a publish whose message its caller keeps in a store: where the client gives it up, it is not lost. The same in every copy. */
+export const isStored: unique symbol = /* @__PURE__ */ Symbol.for('mqwire.isStored') as never
+
 /** The entry of a queue whose message is published. Both lie in one store, so that the end of the publish and that of the entry are one batch. */
 export interface EntryLink {
   /** Its key. */
@@ -114,6 +117,8 @@ export interface Inside {
   tell(event: ClientEvents['invalid'], first: boolean): void
   /** Sends what waits, as far as it may: subscriptions before publishes. Without it, those of a turn leave at its end, and publishes at once. Not in copies of the package from before. */
   flush?(): void
+  /** A publish was refused before the client heard of it: raises `drop`, and gives the rejection. Not in copies of the package from before. */
+  refuse?(topic: string, error: unknown): Promise<never>
   /** Writes a line of the log; not in copies of the package from before. */
   log?(level: 'error', ...parts: readonly unknown[]): void
 }

@@ -12,9 +12,11 @@ export function withOutcome(error: unknown, outcome: Outcome): MqttError {
   return error.outcome === outcome ? error : new MqttError(error.code, error.message, { ...error, outcome, cause: error.cause })
 }
 
-/** What calls get once the client is closed. */
-export function closedError(): MqttError {
-  return new MqttError('ERR_CLOSED')
+/** What calls get once the client is closed; `states` knows why. */
+export function closedError(states?: { readonly why?: string; readonly failure?: MqttError | undefined }): MqttError {
+  return new MqttError('ERR_CLOSED', `closed: ${states?.why || 'the client has ended'}; to start again, make a new Client`, {
+    cause: states?.failure,
+  })
 }
 
 interface Result {

@@ -4,7 +4,7 @@
  * The caller's object is read once and never written to; what comes out is a frozen copy with every field present.
  */
 
-import { MqttError, type MqttErrorCode, printable, textOf } from '../../errors.js'
+import { MqttError, type MqttErrorCode, printable, programFault, textOf } from '../../errors.js'
 import { utf8Length } from '../../wire/utf8.js'
 import { isObject } from '../../wire/writer.js'
 
@@ -28,9 +28,17 @@ export function optionError(code: MqttErrorCode, option: string, message?: strin
   return new MqttError(code, message, { option })
 }
 
-/** Refuses an option. */
-export function invalid(path: string, expected: string): never {
-  throw optionError('ERR_INVALID_OPTION', path, `${path} must be ${expected}`)
+/** Refuses an option. `data`: of the right type, so that it may come from the program's data. */
+export function invalid(path: string, expected: string, data = false): never {
+  const error = optionError('ERR_INVALID_OPTION', path, `${path} must be ${expected}`)
+  throw data ? error : programFault(error)
+}
+
+/** Refuses an argument that a call does not take: a callback, or another one. @throws MqttError ERR_INVALID_OPTION */
+export function assertLast(more: unknown, callback = 'no callback: await the promise', other = 'fewer arguments'): void {
+  if (more === undefined) return
+  const takes = typeof more === 'function' ? callback : other
+  throw programFault(optionError('ERR_INVALID_OPTION', 'options', `this call takes ${takes}`))
 }
 
 /** What cannot be honoured here. */
@@ -44,8 +52,8 @@ export function assertNone([refused]: readonly string[]): void {
 }
 
 /** @throws MqttError ERR_INVALID_HANDLER */
-export function assertHandler(value: unknown, option: string): void {
-  if (typeof value !== 'function') throw optionError('ERR_INVALID_HANDLER', option, `${option} must be a function`)
+export function assertHandler(value: unknown, option: string, hint = ''): void {
+  if (typeof value !== 'function') throw programFault(optionError('ERR_INVALID_HANDLER', option, `${option} must be a function${hint}`))
 }
 
 /** The beginning of what was given, safe to print. */
@@ -55,9 +63,17 @@ export function quoted(given: string): string {
 
 /** Names that other clients have and we do not, and what stands for them. */
 const former = {
-  option: `ca cert key pfx rejectUnauthorized:tls of the endpoint
+  option: `ca cert key pfx:tls of the endpoint
+rejectUnauthorized:tls.insecure of the endpoint
 host hostname path port protocol servers:the URL
 wsOptions:headers of the endpoint
+transformWsUrl:credentials
+reconnectPeriod:reconnect.backoff
+queueQoSZero:outbound.offline.qos0
+incomingStore outgoingStore:store
+log:logger
+message:payload
+contentType responseTopic correlationData messageExpiryInterval payloadFormatIndicator userProperties:properties.*
 topic:filter`,
   event: `message subscribe:subscribe() or listen()
 close end offline:disconnect, state`,
@@ -71,8 +87,9 @@ export function unknown(path: string, what: 'option' | 'event', given: string, n
   const near = names.reduce((best, name) => (likeness(given, name) > likeness(given, best) ? name : best))
   const rows = former[what].split('\n').map((row) => row.split(':') as [string, string])
   const other = rows.find(([old]) => old.split(' ').includes(near === 'message' ? near : given))
-  const meant = other?.[1] ?? (likeness(given, near) > 0.2 && near)
-  throw optionError('ERR_INVALID_OPTION', path, `unknown ${what} ${printable(prefix + given)}${meant ? `; did you mean ${meant}?` : ''}`)
+  const meant = other?.[1].replace('*', given) ?? (likeness(given, near) > 0.2 && near)
+  const text = `unknown ${what} ${printable(prefix + given)}${meant ? `; did you mean ${meant}?` : ''}`
+  throw programFault(optionError('ERR_INVALID_OPTION', path, text))
 }
 
 function likeness(given: string, name: string): number {
@@ -81,11 +98,12 @@ function likeness(given: string, name: string): number {
   return shared / (given.length + name.length)
 }
 
-/** What passes a test, as it is. The error shows what was given where that is no secret. */
-export function that<T>(passes: (value: unknown) => boolean, expected: string, shown = false): Parser<T> {
+/** What passes a test, as it is. The error shows what was given where that is no secret. Of the type `data`, any value may come from the program's data. */
+export function that<T>(passes: (value: unknown) => boolean, expected: string, shown = false, data?: 'number' | 'string'): Parser<T> {
   return (value, path) => {
     if (passes(value)) return value as T
-    return invalid(path, shown ? `${expected}, not ${typeof value === 'string' ? quoted(value) : printable(textOf(value))}` : expected)
+    const text = shown ? `${expected}, not ${typeof value === 'string' ? quoted(value) : printable(textOf(value))}` : expected
+    return invalid(path, text, typeof value === data)
   }
 }
 
@@ -95,6 +113,7 @@ export function integer(min: number, max: number, unit = ''): Parser<number> {
     (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
     `a whole number from ${min} to ${max}${unit}`,
     true,
+    'number',
   )
 }
 
@@ -103,6 +122,7 @@ export const duration: Parser<number> = that(
   (value) => typeof value === 'number' && value >= 0 && value <= longestTimer,
   `from 0 to ${longestTimer} milliseconds`,
   true,
+  'number',
 )
 
 /** A count that may be Infinity. */
@@ -110,6 +130,7 @@ export const limit: Parser<number> = that(
   (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && (value as number) > 0),
   'a whole number above 0, or Infinity',
   true,
+  'number',
 )
 
 export const boolean: Parser<boolean> = that((value) => typeof value === 'boolean', 'true or false', true)
@@ -117,10 +138,15 @@ export const boolean: Parser<boolean> = that((value) => typeof value === 'boolea
 export const string: Parser<string> = that((value) => typeof value === 'string', 'a string')
 
 /** A string that fits a UTF-8 Encoded String (section 1.5.4). */
-export const text: Parser<string> = that((value) => {
-  const length = typeof value === 'string' ? utf8Length(value) : -1
-  return length >= 0 && length <= 65_535
-}, 'well-formed text of at most 65,535 bytes')
+export const text: Parser<string> = that(
+  (value) => {
+    const length = typeof value === 'string' ? utf8Length(value) : -1
+    return length >= 0 && length <= 65_535
+  },
+  'well-formed text of at most 65,535 bytes',
+  false,
+  'string',
+)
 
 /** Anything that can be called; what it takes is up to the caller's types. */
 export const callable: Parser<never> = that((value) => typeof value === 'function', 'a function')
@@ -144,9 +170,17 @@ export const encoder: InstanceType<typeof TextEncoder> = /* @__PURE__ */ new Tex
 
 /** Bytes in any of the platform's forms, in place; a string becomes UTF-8. */
 export const givenBytes: Parser<Uint8Array> = (value, path) =>
-  typeof value === 'string'
-    ? encoder.encode(value)
-    : (viewBytes(value) ?? invalid(path, `a string or bytes, not ${typeof value === 'object' ? 'an object: JSON.stringify() it' : typeof value}`))
+  typeof value === 'string' ? encoder.encode(value) : (viewBytes(value) ?? invalid(path, `a string or bytes, not ${wayOut(value)}`))
+
+// What was given in place of bytes, and how it becomes bytes.
+function wayOut(value: unknown): string {
+  if (value === undefined || value === null) return `${value}: '' is an empty payload`
+  if (typeof value !== 'object') return `${typeof value}${typeof value === 'function' ? '' : ': String() it'}`
+  if (Array.isArray(value)) return 'an array: JSON.stringify() it, or Uint8Array.from() it'
+  if (typeof (value as PromiseLike<unknown>).then === 'function') return 'a promise: await it'
+  if (typeof (value as Blob).arrayBuffer === 'function') return 'a Blob: await blob.arrayBuffer() first'
+  return 'an object: JSON.stringify() it'
+}
 
 /** The same, copied. */
 export const bytes: Parser<ReturnType<Uint8Array['slice']>> = (value, path) => givenBytes(value, path).slice()
@@ -186,7 +220,7 @@ export function hasSettings(settings: object): boolean {
   return settingsIn(settings).length > 0
 }
 
-const list: Parser<readonly unknown[]> = that(Array.isArray, 'an array of pairs of strings')
+const list: Parser<readonly unknown[]> = that(Array.isArray, 'an array of pairs of strings, as Object.entries() gives')
 const pair: Parser<readonly unknown[]> = that((value) => Array.isArray(value) && value.length === 2, 'a pair of strings')
 
 /** Pairs of strings, copied (section 2.2.2.2). */
@@ -196,8 +230,11 @@ export const userProperties: Parser<[string, string][]> = (value, path) =>
     return pair(item, at).map((part) => text(part, at)) as [string, string]
   })
 
-/** An object whose fields are all known; left out it is one without fields. Unknown ones are mistakes and refused; undefined ones count as left out. */
-export function object<T extends object>(schema: Schema<T>): Options<T> {
+/**
+ * An object whose fields are all known; left out it is one without fields. Unknown ones are mistakes and refused; undefined ones count as left out.
+ * `example` and `callback` say what is right where something else is given, or a function.
+ */
+export function object<T extends object>(schema: Schema<T>, example = '', callback = 'await the promise'): Options<T> {
   const names = Object.keys(schema) as (keyof T & string)[]
   // What nobody gave is the same for all.
   let none: T | undefined
@@ -206,7 +243,8 @@ export function object<T extends object>(schema: Schema<T>): Options<T> {
       none ??= parse({}, path)
       return none
     }
-    if (!isObject(value)) return invalid(path || 'options', 'an object')
+    if (typeof value === 'function') return invalid(path || 'options', `an object, not a callback: ${callback}`)
+    if (!isObject(value)) return invalid(path || 'options', `an object${example}`)
     const prefix = path && `${path}.`
     const given = value as Record<string, unknown>
     for (const name of Object.keys(given))

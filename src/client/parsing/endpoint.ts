@@ -114,9 +114,21 @@ function urlOf(source: string | URL): URL {
   try {
     return new URL(source)
   } catch {
-    return badUrl(`no scheme${form}`, source)
+    return badUrl(objection(textOf(source)), source)
   }
 }
+
+// Why a URL cannot be parsed. What is behind the host may be in user name or password, unescaped.
+function objection(source: string): string {
+  const start = source.indexOf('://') + 3
+  if (start < 3) return `no scheme${form}`
+  const [authority = ''] = source.slice(start).split('/', 1)
+  if (source.lastIndexOf('@') > start && ['#', '?', '/'].some((mark) => source.slice(start, source.lastIndexOf('@')).includes(mark))) return escaped
+  const port = authority.slice(authority.lastIndexOf(':') + 1)
+  return Number(port) > 65_535 ? 'the port must be from 1 to 65535' : 'it cannot be parsed; host and port?'
+}
+
+const escaped = '# must be %23; escape each part before the @ with encodeURIComponent()'
 
 function checkUrl({ protocol, host, hostname, pathname, href }: URL, platform: Platform, source: string | URL): void {
   const scheme = protocol.slice(0, -1)
@@ -125,7 +137,7 @@ function checkUrl({ protocol, host, hostname, pathname, href }: URL, platform: P
     badUrl(host === '' ? `no scheme${form}` : `no transport for ${protocol} but ${platform.schemes}`, source)
   if ((scheme === 'unix' ? pathname : hostname) === '') badUrl('no host or path')
   // A WebSocket class throws for it; elsewhere it is a '#' that belongs to user name or password.
-  if (href.includes('#')) badUrl('# must be %23')
+  if (href.includes('#')) badUrl(escaped)
 }
 
 const form = ', as in mqtt://host or wss://host'

@@ -5,7 +5,7 @@
  * The caller's object is never kept or written to; bytes are copied.
  */
 
-import type { MqttError } from '../../errors.js'
+import { isProgramFault, type MqttError, programFault } from '../../errors.js'
 import type { Store } from '../../store/base/store.js'
 import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
@@ -112,6 +112,8 @@ export const bufferOptions = {
   overflow: optional(overflow),
 }
 
+const logger: Parser<Logger | null> = that((value) => typeof value === 'object', 'console, an object with some of its methods, or null')
+
 const version: Parser<ProtocolVersion | 'auto'> = oneOf(5, 4, 'auto')
 
 const reconnecting = object<ReconnectPolicy>({
@@ -204,7 +206,7 @@ export interface Config {
   readonly receiveMaximumExceeded: 'tolerate' | 'disconnect'
   readonly on: ClientListeners | undefined
   readonly platform: Platform | undefined
-  readonly logger: Logger | undefined
+  readonly logger: Logger | null | undefined
   readonly auth: AuthMechanism | undefined
   readonly scanner: ScannerOption | undefined
   readonly stats: boolean
@@ -284,7 +286,7 @@ const config = object<Given>({
   protocolVersion: withDefault(version, 5),
   username: optional(string),
   password: optional(bytes),
-  credentials: optional(callable),
+  credentials: optional(that<never>((value) => typeof value === 'function', 'a function; username and password are options by themselves')),
   pingTimeout: optional(duration),
   connectTimeout: withDefault(duration, 10_000),
   cleanStart: optional(boolean),
@@ -305,7 +307,7 @@ const config = object<Given>({
   oversized: withDefault(oneOf('skip', 'disconnect'), 'skip'),
   on: optional(listeners),
   platform: optional(that<Platform>((value) => typeof (value as Partial<Platform>)?.nextTurn === 'function', 'virtualPlatform()')),
-  logger: optional(anyObject),
+  logger: optional(logger),
   scanner: optional(scannerOption),
   stats: withDefault(boolean, false),
   resubscribe: withDefault(oneOf('when-lost', 'always'), 'when-lost'),
@@ -405,5 +407,6 @@ export function asInvalidOption(error: unknown, prefix = '', topic?: string): un
   const code =
     error.kind === 'too-large' || option === 'payload' ? 'ERR_PACKET_TOO_LARGE' : option === 'topic' ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
   const { message } = error
-  return optionError(code, option, topic !== undefined && option === 'topic' ? message.replace(':', ` ${quoted(topic)}`) : message)
+  const told = optionError(code, option, topic !== undefined && option === 'topic' ? message.replace(':', ` ${quoted(topic)}`) : message)
+  return isProgramFault(error) ? programFault(told) : told
 }

@@ -4,12 +4,13 @@
  * Pure functions from `unknown` to complete values; they never write to what they are given.
  */
 
+import { programFault } from '../../errors.js'
 import { DISCONNECT } from '../../wire/constants.js'
 import type { Properties, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
 import { hasWildcard, isShared, validateTopicFilter } from '../../wire/topics.js'
 import type { AckMode, Filters, ListenOptions, Message, Negotiated, NextOptions, Overflow, SubscribeOptions } from '../api/index.js'
-import { type EntryLink, oneCopy } from '../common/inside.js'
+import { type EntryLink, isStored, oneCopy } from '../common/inside.js'
 import {
   assertHandler,
   assertNone,
@@ -52,7 +53,7 @@ const publishSchema = {
   offline: optional(offlinePolicy),
   signal: optional(signal),
 }
-const publishOptions = object<Parsed<typeof publishSchema>>(publishSchema)
+const publishOptions = object<Parsed<typeof publishSchema>>(publishSchema, ', as in { qos: 1 }')
 const noOptions = publishOptions({})
 
 /** How a PUBLISH is to be written. */
@@ -66,6 +67,8 @@ export interface Sending {
 export type CheckedPublish = typeof noOptions & {
   /** The entry of a queue that it is the publish of. */
   readonly link?: EntryLink | undefined
+  /** Its caller keeps it. */
+  readonly [isStored]?: boolean
 }
 
 const { Buffer: nodeBuffer } = globalThis as { readonly Buffer?: unknown }
@@ -77,7 +80,9 @@ export function payloadBytes(payload: unknown): Uint8Array {
 
 /** Checks the options of `publish`, and copies what they hold; most properties are checked by the encoder. */
 export function checkedPublish(given: unknown): CheckedPublish {
-  return given === undefined ? noOptions : (onlyQos(given) ?? publishOptions(given))
+  if (given === undefined) return noOptions
+  const checked = onlyQos(given) ?? publishOptions(given)
+  return (given as Partial<CheckedPublish>)[isStored] === true ? { ...checked, [isStored]: true } : checked
 }
 
 /** Arguments of `publish`, checked. */
@@ -94,7 +99,7 @@ export function publishCall(topic: unknown, payload: unknown, given: unknown): C
 
 /** Checks the topic of a publish, whose text is checked by the encoder. */
 export function checkedTopic(topic: unknown): string {
-  if (typeof topic !== 'string') throw optionError('ERR_INVALID_TOPIC', 'topic', `topic must be a string, not ${typeof topic}`)
+  if (typeof topic !== 'string') throw programFault(optionError('ERR_INVALID_TOPIC', 'topic', `topic must be a string, not ${typeof topic}`))
   return topic
 }
 
@@ -140,7 +145,7 @@ const common = {
 const ack = oneOf('auto', 'manual', 'on-receive')
 const subscribeSchema = { ...common, ack: withDefault(ack, 'auto') }
 type Subscribing = Parsed<typeof subscribeSchema>
-const subscribeOptions = object<Subscribing>(subscribeSchema)
+const subscribeOptions = object<Subscribing>(subscribeSchema, ', as in { qos: 1 }', 'listen(filters, handler) takes one')
 
 /** What a failed handler means. */
 export const onFailure = optional<ListenOptions['onError']>(orFunction(oneOf('retry', 'reject', 'stop')))
@@ -192,7 +197,7 @@ export function listenCall(
   given: unknown,
   config: Config,
 ): CheckedSubscription & { readonly listen: CheckedListen } {
-  assertHandler(handler, 'handler')
+  assertHandler(handler, 'handler', ': listen(filters, handler, options)')
   const listen = listenOptions(given)
   const { [oneCopy]: group } = handler as { readonly [oneCopy]?: unknown }
   return { ...joinCall(filters, { ...listen, group, ack: listen.ack === 'auto' ? 'manual' : listen.ack }, config), listen }
@@ -234,7 +239,7 @@ function filterRequests(filters: unknown, options: Subscribing): readonly Subscr
 
 function eachFilter<T>(filters: unknown, parse: Parser<T>): T[] {
   const list: readonly unknown[] = Array.isArray(filters) ? filters : [filters]
-  if (list.length === 0) invalid('filters', 'at least one topic filter')
+  if (list.length === 0) invalid('filters', 'at least one topic filter', true)
   return list.map((item, index) => {
     const path = list === filters ? `filters[${index}]` : 'filter'
     return parse(item ?? invalid(path, 'a topic filter'), path)
@@ -311,7 +316,10 @@ const disconnectSchema = {
 export type CheckedDisconnect = Parsed<typeof disconnectSchema>
 
 /** Checks them. @throws MqttError ERR_INVALID_OPTION */
-export const disconnectOptions: Options<CheckedDisconnect> = object<CheckedDisconnect>(disconnectSchema)
+export const disconnectOptions: Options<CheckedDisconnect> = object<CheckedDisconnect>(
+  disconnectSchema,
+  ', as in { timeout: 0 }; destroy() ends without DISCONNECT',
+)
 
 /** Checks the arguments of `disconnect`. */
 export function goodbye(

@@ -34,6 +34,9 @@ export function refusal(
   return new MqttError(code, describe(code, hint ? `${name} (${hint}?)` : reasonCode === 0x8e ? 'another client has this clientId' : name), details)
 }
 
+/** What ends a connection that the server closed before it answered CONNECT. */
+export const closedEarly = 'closed before CONNACK'
+
 /** What ends a connection whose server used an alias that it did not define there. */
 export const unknownAlias = 'unknown topic alias'
 
