@@ -12,6 +12,7 @@ import { unsupportedSetting } from '../transport/websocket-rules.js'
 import type { ClientOptions, ConnectOptions, Endpoint } from './api/index.js'
 import { clientOn, connectWith } from './client.js'
 import type { Platform } from './platform/platform.js'
+import { spaced } from './platform/reports.js'
 import { runtime } from './platform/runtime.js'
 
 /** Back on a network, on the screen, or from a freeze: in a worker there is no document, and in some runtimes nothing of all this. */
@@ -27,6 +28,11 @@ function isAwake(event: Event): boolean {
 
 const platform: Platform = {
   ...runtime,
+  // A page that is left gives up what it has in hand: that is no fault of the program.
+  report: /* @__PURE__ */ spaced(
+    (code, text, detail) => code !== 'MQWIRE_UNSENT' && console.error(`${code}: ${text}`, ...(detail === undefined ? [] : [detail])),
+    (callback) => void setTimeout(callback, 1000),
+  ),
   // Timers are held back to 4 ms when they follow each other. React Native has no channels.
   nextTurn(callback) {
     if (globalThis.MessageChannel === undefined) return void setTimeout(callback)

@@ -4,7 +4,7 @@
  * `node.ts` and `browser.ts` bind it to a platform. It holds no logic of its own.
  */
 
-import type { MqttError } from '../errors.js'
+import { locate, type MqttError } from '../errors.js'
 import { Printed } from '../printing.js'
 import type {
   ClientEvents,
@@ -23,6 +23,7 @@ import type {
   Negotiated,
   OutboundView,
   Payload,
+  PublishCall,
   PublishOptions,
   Receipt,
   ReconnectNow,
@@ -37,12 +38,12 @@ import type {
   UnsubscribeOptions,
   UnsubscribeResult,
 } from './api/index.js'
-import { onAbort, silent } from './common/abort.js'
+import { onAbort, tolerant } from './common/abort.js'
 import { asyncDisposeSymbol, disposeSymbol } from './common/dispose.js'
 import { HookChain } from './common/hooks.js'
 import { type Inside, inside } from './common/inside.js'
 import { closedError, errorOfAll } from './common/outcome.js'
-import { anyObject, object, optional, signal as parseSignal, settingsIn } from './common/schema.js'
+import { assertLast, object, optional, signal as parseSignal, settingsIn } from './common/schema.js'
 import { Consumer } from './delivery/consumer.js'
 import { HandlerLoop, ListenHandle } from './delivery/handling.js'
 import { SubscriptionHandle } from './delivery/subscription.js'
@@ -100,6 +101,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
   /** Settles once, when the client is closed: with what ended it, or undefined after `disconnect()`. Never rejects. */
   get closed(): Promise<MqttError | undefined> {
+    this.#core.states.watched = true
     return this.#core.states.closed.promise
   }
 
@@ -123,7 +125,13 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError ERR_ALREADY_CONNECTED, ERR_CLOSED, ERR_CONNECT_REFUSED, ERR_CONNECT_TIMEOUT, ERR_CONNECT_FAILED, ERR_TLS, ERR_ABORTED
    */
   async connect(options?: ConnectOptions): Promise<void> {
-    await connect(this.#core, connectOptions(options).signal)
+    const site = siteOf()
+    try {
+      await connect(this.#core, connectOptions(options).signal)
+    } catch (error) {
+      locate(error, site)
+      throw error
+    }
   }
 
   /**
@@ -132,10 +140,19 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_QOS_UNSUPPORTED, ERR_RETAIN_UNSUPPORTED, ERR_PACKET_TOO_LARGE, ERR_NOT_CONNECTED,
    * ERR_QUEUE_FULL, ERR_DROPPED, ERR_PUBLISH_REFUSED, ERR_CONNECTION_LOST, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED; `outcome` tells the message's fate
    */
-  publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt> {
-    const { hooks } = this.#core
-    if (hooks === undefined) return publish(this.#core, topic, payload, options)
-    return hooks.publish({ topic, payload, options }, (call) => publish(this.#core, call.topic, call.payload, call.options))
+  publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt>
+  publish(topic: string, payload: Payload, options?: PublishOptions, more?: unknown): Promise<Receipt> {
+    const core = this.#core
+    const { hooks, states, publishQueue } = core
+    try {
+      assertLast(more)
+      assertOpen(states, states.sealed)
+      if (hooks === undefined) return publish(core, topic, payload, options)
+    } catch (error) {
+      return publishQueue.refuse(topic, error)
+    }
+    const last = (call: PublishCall): Promise<Receipt> => publish(core, call.topic, call.payload, call.options)
+    return hooks.publish({ topic, payload, options }, last, () => publishQueue.draining.tell(false))
   }
 
   /**
@@ -143,7 +160,9 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * change afterwards.
    * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_PACKET_TOO_LARGE: what can never be sent
    */
-  post(topic: string, payload: Payload): boolean {
+  post(topic: string, payload: Payload): boolean
+  post(topic: string, payload: Payload, more?: unknown): boolean {
+    assertLast(more, 'no callback: it returns true or false', 'no options: publish() does')
     return this.#core.publishQueue.post(checkedTopic(topic), typeof payload === 'string' ? payload : payloadBytes(payload))
   }
 
@@ -152,7 +171,9 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError ERR_SUBSCRIBE_REFUSED when every filter was refused, ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_SUBSCRIPTION_CONFLICT,
    * ERR_SHARED_SUBS_UNSUPPORTED, ERR_WILDCARD_SUBS_UNSUPPORTED, ERR_SUBSCRIPTION_IDS_UNSUPPORTED, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
    */
-  async subscribe(filters: Filters, options?: SubscribeOptions): Promise<Subscription> {
+  async subscribe(filters: Filters, options?: SubscribeOptions): Promise<Subscription>
+  async subscribe(filters: Filters, options?: SubscribeOptions, more?: unknown): Promise<Subscription> {
+    assertLast(more, noCallback)
     return this.subscription(filters, options).ready
   }
 
@@ -168,7 +189,9 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * Subscribes and calls a handler with each message, in order; a message is acknowledged when its handler is done.
    * @throws MqttError as `subscribe`, and ERR_INVALID_HANDLER
    */
-  async listen(filters: Filters, handler: Handler, options?: HandlingOptions): Promise<Handling> {
+  async listen(filters: Filters, handler: Handler, options?: HandlingOptions): Promise<Handling>
+  async listen(filters: Filters, handler: Handler, options?: HandlingOptions, more?: unknown): Promise<Handling> {
+    assertLast(more)
     const call = listenCall(filters, handler, options, this.#core.options)
     const consumer = subscribed(this.#core, call)
     const loop = new HandlerLoop(consumer, handler, call.listen, this.#core)
@@ -181,9 +204,12 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * every filter; for some, their results tell.
    * @throws MqttError ERR_UNSUBSCRIBE_REFUSED, ERR_PACKET_TOO_LARGE, ERR_INVALID_TOPIC, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
    */
-  unsubscribe(filters: string | readonly string[], options?: UnsubscribeOptions): Promise<UnsubscribeResult[]> {
+  unsubscribe(filters: string | readonly string[], options?: UnsubscribeOptions): Promise<UnsubscribeResult[]>
+  unsubscribe(filters: string | readonly string[], options?: UnsubscribeOptions, more?: unknown): Promise<UnsubscribeResult[]> {
+    const { states } = this.#core
     const answer = async (): Promise<UnsubscribeResult[]> => {
-      assertOpen(this.#core.states.stopping)
+      assertLast(more)
+      assertOpen(states, states.stopping)
       const call = unsubscribeCall(filters, options, this.#core)
       const results = await unsubscribe(this.#core.registry, call.filters, call.userProperties, call.signal)
       const error = errorOfAll(results)
@@ -191,7 +217,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
       return results
     }
     // The end of the client is no reason to end the process.
-    return silent(answer())
+    return tolerant(answer())
   }
 
   /**
@@ -200,10 +226,14 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION, ERR_INVALID_TOPIC, and whatever `subscribe` and `publish` reject with; `outcome` tells
    * whether the request may have arrived
    */
-  request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message> {
+  request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message>
+  request(topic: string, payload: Payload, options?: RequestOptions, more?: unknown): Promise<Message> {
+    const { watched } = this.#core.states
     const made = requests.get(this) ?? new Requests({ ...this.#core, client: this })
+    // It asks for `closed`, and tells only its callers.
+    this.#core.states.watched = watched
     requests.set(this, made)
-    return made.request(topic, payload, options)
+    return made.request(topic, payload, options, more)
   }
 
   /** Has hooks called from now on; gives a function that ends it. @throws MqttError ERR_INVALID_OPTION */
@@ -219,7 +249,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError as `listen`, and ERR_UNSUPPORTED_OPTION on 3.1.1
    */
   async respond(filters: Filters, handler: Responding, options?: RespondOptions): Promise<Responder> {
-    assertOpen(this.#core.states.stopping)
+    const { states } = this.#core
+    assertOpen(states, states.stopping)
     return respond({ ...this.#core, client: this }, filters, handler, options)
   }
 
@@ -229,7 +260,9 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /**
-   * Ends the client in order: nothing more is handed out, running turns end, their acknowledgements and DISCONNECT leave. Bounded by `timeout`.
+   * Ends the client in order: nothing more is handed out, running turns end, the publishes that it was given, acknowledgements and DISCONNECT leave.
+   * Bounded by `timeout`; a lost connection ends the wait. What is not acknowledged by then is given up: each such publish rejects and raises `drop`,
+   * the log has one `warn` line, and Node prints the warning `MQWIRE_UNSENT` with their number. What a `store` keeps is not given up.
    * Where the session ends with it, `$share` filters are unsubscribed first, and what came of them is handed out to whoever reads. What is let go
    * unread shows as a `drop` event, unless the session keeps it. A lost connection is not made anew, but running turns end. Calling it again joins.
    * Where it takes more than 1,000 ms, a `warn` line of the log names what it waits for.
@@ -240,7 +273,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /**
-   * As `disconnect()`, and waits for the publishes that are queued or in flight too, for a connection if there is none or it is lost. Bounded by
+   * As `disconnect()`, and waits for a connection too, if there is none or it is lost while publishes are queued or in flight. Bounded by
    * `timeout`; the log says as much as there. In Node, a process that ends without it while publishes are on their way prints the warning
    * `MQWIRE_UNSENT`.
    * @throws MqttError ERR_INVALID_OPTION
@@ -260,7 +293,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
       await reconnect(this.#core, force, reason)
     }
     // Most who call it in a listener await nothing.
-    return silent(again())
+    return tolerant(again())
   }
 
   /**
@@ -311,11 +344,11 @@ export class BaseClient extends Printed implements AsyncDisposable {
 
 function publish({ states, publishQueue }: Core, topic: string, payload: Payload, options: PublishOptions | undefined): Promise<Receipt> {
   try {
-    assertOpen(states.ended)
+    assertOpen(states, states.ended)
     const call = publishCall(topic, payload, options)
     return publishQueue.publish(call.topic, call.payload, call.options)
   } catch (error) {
-    return publishQueue.refuse(typeof topic === 'string' ? topic : '', error)
+    return publishQueue.refuse(topic, error)
   }
 }
 
@@ -323,7 +356,7 @@ function publish({ states, publishQueue }: Core, topic: string, payload: Payload
 const requests = /* @__PURE__ */ new WeakMap<BaseClient, Requests>()
 
 function subscribed(core: Core, { requests, options }: CheckedSubscription): Consumer {
-  assertOpen(core.states.stopping)
+  assertOpen(core.states, core.states.stopping)
   const consumer = new Consumer(core, options)
   consumer.subscription = new SubscriptionHandle(consumer, core.registry)
   consumer.ready = core.registry.subscribe(consumer, requests, options)
@@ -337,8 +370,20 @@ function shown(get: () => string): PropertyDescriptor {
   return { get, enumerable: true, configurable: true }
 }
 
-function assertOpen(over: boolean): void {
-  if (over) throw closedError()
+function assertOpen(states: Core['states'], over: boolean): void {
+  if (over) throw closedError(states)
+}
+
+/** What takes a callback in place of `subscribe`. */
+const noCallback = 'no callback: listen(filters, handler) does'
+
+// What comes from the network has no line of the program: this is where the program called.
+function siteOf(): Error {
+  const { stackTraceLimit } = Error as { stackTraceLimit?: number }
+  Reflect.set(Error, 'stackTraceLimit', stackTraceLimit && stackTraceLimit + 20)
+  const site = new Error()
+  Reflect.set(Error, 'stackTraceLimit', stackTraceLimit)
+  return site
 }
 
 /** The class of the clients of one platform. */
@@ -362,8 +407,9 @@ export function connectWith<C extends BaseClient>(
 ): (endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions) => Promise<C> {
   // A method has its name from its key, in a bundle too.
   const { connect } = {
-    async connect(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions & ConnectOptions = {}): Promise<C> {
-      const { signal, ...rest } = anyObject(options, 'options') as typeof options
+    async connect(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions & ConnectOptions = {}, more?: unknown): Promise<C> {
+      assertLast(more)
+      const { signal, ...rest } = typeof options === 'object' && options !== null ? options : (connectOptions(options) as typeof options)
       const client = new Client(endpoints, rest)
       await client.connect({ signal })
       return client

@@ -18,6 +18,7 @@ import { Reads } from './memory/reads.js'
 import { hasSettings } from './parsing/endpoint.js'
 import { socketSettings, tlsSettings } from './parsing/settings.js'
 import type { Platform } from './platform/platform.js'
+import { type Report, spaced } from './platform/reports.js'
 import { runtime } from './platform/runtime.js'
 
 // Bun has a `ws` of its own, which does not show the stream that the other transport watches; its WebSocket class is the standard one.
@@ -67,31 +68,80 @@ function forget(entry: WeakRef<Parts>): void {
   if (attended.size === 0) process.off('exit', tellUnsent)
 }
 
-/** The process ends: says what is lost with it. A warning that is emitted now would come a turn late, which is never. */
+/** True while the process ends: what is emitted for a later turn would come never. */
+let ending = false
+
+/** Calls back at the end of the process, unless what it gives is called before. */
+function atEnd(callback: () => void): () => void {
+  const listener = (): void => {
+    ending = true
+    callback()
+  }
+  process.once('exit', listener)
+  return () => process.off('exit', listener)
+}
+
+const print: Report = (code, text, detail) => {
+  const now = (): void => void process.emit('warning', Object.assign(new Error(text), { name: 'MqwireWarning', code, detail }))
+  if (ending) return now()
+  // A program that ends in this turn is told, too.
+  const stop = atEnd(now)
+  process.emitWarning(text, { type: 'MqwireWarning', code, detail: detail as string })
+  process.nextTick(stop)
+}
+
+const report = spaced(print, (callback) => {
+  const second = (): void => {
+    stop()
+    callback()
+  }
+  // It keeps no process alive.
+  const timer = setTimeout(second, 1000).unref()
+  const stop = atEnd(() => {
+    clearTimeout(timer)
+    callback()
+  })
+})
+
+/** The process ends: says what is lost with it, and which clients were never connected. */
 function tellUnsent(): void {
+  ending = true
   const ids: string[] = []
+  let wayOut = 'connect()'
   const total = { publishes: 0, bytes: 0 }
   for (const entry of attended) {
     const client = entry.deref()
     if (client === undefined) continue
-    const { publishQueue, links, clientId } = client
+    const { publishQueue, links, clientId, states } = client
+    const idle = states.current === 'idle'
+    if (idle) tellUnconnected(client)
     const { connection } = links
     const publishes = publishQueue.size + publishQueue.inFlight
     const bytes = connection === undefined ? 0 : connection.writer.end - connection.writer.left
     if (publishes + bytes === 0) continue
     total.publishes += publishes
     total.bytes += bytes
+    if (!idle) wayOut = 'drain()'
     ids.push(ids.length < mostNamed ? printable(clientId) : '…')
   }
   if (ids.length === 0) return
   const what = `publishes queued or in flight: ${total.publishes}, bytes perhaps not written: ${total.bytes}, clients: ${ids.slice(0, mostNamed + 1).join(', ')}`
-  const text = `The process ends before mqwire is done (${what}): await client.drain() first`
+  const text = `The process ends before mqwire is done (${what}): await client.${wayOut} first`
   process.emit('warning', Object.assign(new Error(text), { name: 'Warning', code: 'MQWIRE_UNSENT' }))
+}
+
+/** Nobody called `connect()`, and a call waits for it. */
+function tellUnconnected(client: Parts): void {
+  const { publishQueue, registry } = client
+  const what = registry.filters > 0 ? 'a subscription waits' : publishQueue.awaited ? 'client.writable waits' : undefined
+  if (what === undefined) return
+  client.report('MQWIRE_NOT_CONNECTED', `the process ends while ${what} for a connection: await client.connect() first, or use connect()`, undefined)
 }
 
 const platform: Platform = {
   ...runtime,
   attend,
+  report,
   // From within a microtask it runs behind the others: a loop that awaits each publish fills one write.
   turnEnd: (callback) => process.nextTick(callback),
   nextTurn: (callback) => void setImmediate(callback),
@@ -118,27 +168,37 @@ const platform: Platform = {
   },
 }
 
-const advice: Readonly<Record<string, string>> = {
+const noTls = ({ protocol, host }: URL): string => `there is no TLS; ${protocol === 'wss:' ? 'ws:' : 'mqtt:'}//${host}?`
+
+const advice: Readonly<Record<string, string | ((url: URL) => string)>> = {
   ECONNREFUSED: 'nobody listens there; host and port?',
-  ECONNRESET: 'it hung up; mqtts: or wss:?',
+  ECONNRESET: hungUp,
   ENOTFOUND: 'no such host',
-  EPROTO: 'there is no TLS; mqtt: or ws:?',
+  EPROTO: noTls,
   ETIMEDOUT: 'no answer; host and port?',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'there is no TLS; mqtt: or ws:?',
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'there is no TLS; mqtt: or ws:?',
+  ERR_SSL_WRONG_VERSION_NUMBER: noTls,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
   DEPTH_ZERO_SELF_SIGNED_CERT: 'tls: { ca } trusts it',
   SELF_SIGNED_CERT_IN_CHAIN: 'tls: { ca } trusts it',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls: { ca } trusts it',
 }
 
+// The other schemes that the port may be one of.
+function hungUp({ protocol, host }: URL): string {
+  if (protocol === 'ws:') return `it hung up; for a port of MQTT over TCP mqtt://${host}, for one of TLS wss:?`
+  if (protocol === 'wss:') return `it hung up; for a port of MQTT over TLS mqtts://${host}, without TLS ws:?`
+  return protocol === 'mqtt:' || protocol === 'tcp:' ? 'it hung up; mqtts: or wss:?' : 'it hung up; port, or a client certificate?'
+}
+
 // `ECONNREFUSED 127.0.0.1:1883`; of several addresses of a name the first that failed so.
-function described(error: Error): string {
+function described(error: Error, url: URL): string {
   const code = codeOf(error)
   const one = (error instanceof AggregateError && (error.errors[0] as unknown)) || error
   const { address, port, hostname } = one as { address?: string; port?: number; hostname?: string }
   const where = address === undefined ? hostname : port === undefined ? address : `${address}:${port}`
   const text = [code || textOf(error.message), where].filter(Boolean).join(' ')
-  return code in advice ? `${text}: ${advice[code]}` : text
+  const hint = Object.hasOwn(advice, code) ? advice[code] : undefined
+  return hint === undefined ? text : `${text}: ${typeof hint === 'string' ? hint : hint(url)}`
 }
 
 function codeOf(error: unknown): string {

@@ -357,11 +357,11 @@ describe('stopping', () => {
     expect(types(world).slice(-3)).toEqual(['publish', 'puback', 'disconnect'])
   })
 
-  it('DISCONNECT goes in front of publishes that wait for quota', async () => {
+  it('with timeout 0 DISCONNECT goes in front of publishes that wait for quota', async () => {
     const world = await connected({}, accepting({ receiveMaximum: 1 }))
     const publishing = [1, 2, 3].map((index) => failure(world.client.publish('a', String(index), { qos: 1 })))
     await world.settle()
-    world.client.disconnect()
+    world.client.disconnect({ timeout: 0 })
     await world.settle()
     expect(types(world)).toEqual(['connect', 'publish', 'disconnect'])
     expect((await Promise.all(publishing)).map((error) => error.outcome)).toEqual(['unknown', 'not-sent', 'not-sent'])

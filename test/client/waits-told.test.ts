@@ -89,7 +89,17 @@ describe('a goodbye that waits for more than a second says for what', () => {
     const { lines, logger } = journal()
     const world = await connected({ logger }, accepting({ receiveMaximum: 2 }))
     send(world, 1, 'one', 'two', 'three')
-    expect(await saidBy(world, lines, 'drain')).toEqual(['warn drain() waits for 2 PUBLISH in flight, 1 queued'])
+    expect(await saidBy(world, lines, 'drain')).toEqual([
+      'warn drain() waits for 2 PUBLISH in flight, 1 queued',
+      'warn drain() gave up 3 publishes (1 queued, 2 sent and not acknowledged): its timeout was 5000 ms; a longer { timeout } waits longer',
+    ])
+  })
+
+  it('disconnect(): publishes, too', async () => {
+    const { lines, logger } = journal()
+    const world = await connected({ logger }, accepting())
+    send(world, 1, 'one')
+    expect((await saidBy(world, lines))[0]).toEqual('warn disconnect() waits for 1 PUBLISH in flight, 0 queued')
   })
 
   it('drain(): a connection', async () => {
@@ -97,7 +107,10 @@ describe('a goodbye that waits for more than a second says for what', () => {
     const world = await connected({ ...lasting, reconnect: { backoff: () => 60_000 }, logger }, willing(false))
     await lose(world)
     send(world, 1, 'one')
-    expect(await saidBy(world, lines, 'drain')).toEqual(['warn drain() waits for 0 PUBLISH in flight, 1 queued, a connection'])
+    expect(await saidBy(world, lines, 'drain')).toEqual([
+      'warn drain() waits for 0 PUBLISH in flight, 1 queued, a connection',
+      'warn drain() gave up 1 publish (1 queued, 0 sent and not acknowledged): there was no connection; a longer { timeout } waits longer',
+    ])
   })
 
   it.each([

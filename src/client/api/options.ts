@@ -205,8 +205,11 @@ export interface ClientOptions {
   readonly on?: ClientListeners | undefined
   /** For tests: what `virtualPlatform()` of `mqwire/testing` gives, whose clock and random numbers take the place of the real ones. Default: none. */
   readonly platform?: VirtualPlatform | undefined
-  /** Where notes go. Default: none. */
-  readonly logger?: Logger | undefined
+  /**
+   * Where notes go. Without one, what no listener hears (a handler that throws, a publish that fails) is printed as a process warning, or with
+   * `console.error` where there are none; `null` prints nothing and logs nothing. Default: none.
+   */
+  readonly logger?: Logger | null | undefined
 }
 
 /** Options of `client.connect()`. */

@@ -9,6 +9,7 @@ import type { Emitter } from '../common/emitter.js'
 import type { HookChain } from '../common/hooks.js'
 import type { Config } from '../parsing/options.js'
 import type { Platform } from '../platform/platform.js'
+import type { ReportCode } from '../platform/reports.js'
 import type { Session } from '../session/session.js'
 
 /** One client, as all of its parts know it. */
@@ -23,4 +24,6 @@ export interface ClientContext {
   readonly hooks: HookChain | undefined
   /** The parts are made text only where somebody listens. */
   log(level: keyof Logger, ...parts: readonly unknown[]): void
+  /** Logs what the program should know. Without a logger, and where nobody listens to `heard`, it is reported: see `platform/reports.ts`. */
+  report(code: ReportCode, text: string, cause: unknown, heard?: keyof ClientEvents, count?: number): void
 }

@@ -185,7 +185,7 @@ function keyed(host: ConsumerHost, message: DeliveredMessage, keyOf: (message: M
   try {
     return keyOf(message)
   } catch (error) {
-    host.log('error', 'order threw: ', error)
+    host.report('MQWIRE_HANDLER_FAILED', 'order threw', error)
     return message.topic
   }
 }

@@ -55,7 +55,7 @@ export class DropReport {
     try {
       onDrop?.(message)
     } catch (error) {
-      this.#host.log('error', 'onDrop threw: ', error)
+      this.#host.report('MQWIRE_HANDLER_FAILED', 'onDrop threw', error)
     }
   }
 

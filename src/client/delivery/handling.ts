@@ -180,12 +180,18 @@ export class HandlerLoop implements MessageHandler {
     if (typeof decide !== 'function') return this.#apply(usual(decide, message, attempt), message, attempt, error)
     Promise.resolve()
       .then(() => decide(error, message, attempt))
-      .catch((): HandlerFailure => 'reject')
+      .catch((thrown: unknown): HandlerFailure => {
+        this.#host.report('MQWIRE_HANDLER_FAILED', 'onError threw', thrown, 'error')
+        return 'reject'
+      })
       .then((verdict) => this.#apply(verdict, message, attempt, error))
   }
 
   #apply(verdict: HandlerFailure, message: DeliveredMessage, attempt: number, error: unknown): void {
-    if (this.#host.states.stopping) return this.#leave(message)
+    if (this.#host.states.stopping) {
+      this.#host.report('MQWIRE_HANDLER_FAILED', textFor(message), error, 'error')
+      return this.#leave(message)
+    }
     if (verdict === 'stop') {
       this.#stopped = true
       this.#running -= 1
@@ -194,7 +200,10 @@ export class HandlerLoop implements MessageHandler {
       return this.stop()
     }
     // What was acknowledged and released cannot be shown again.
-    if (verdict === 'retry' && !message.released) return this.#retry(message, attempt)
+    if (verdict === 'retry' && !message.released) {
+      this.#host.report('MQWIRE_HANDLER_FAILED', `${textFor(message)} (attempt ${attempt}, it is called again)`, error, 'error')
+      return this.#retry(message, attempt)
+    }
     report(this.#host, error, message)
     this.#settle(message, 0x80)
   }
@@ -246,10 +255,15 @@ export class HandlerLoop implements MessageHandler {
   }
 }
 
-function report(host: DeliveryHost<Consumer>, cause: unknown, { subject }: DeliveredMessage): MqttError {
-  const error = new MqttError('ERR_HANDLER_FAILED', `handler failed: ${printable(subject)}`, { cause })
+function textFor({ subject }: DeliveredMessage): string {
+  return `handler failed: ${printable(subject)}`
+}
+
+function report(host: DeliveryHost<Consumer>, cause: unknown, message: DeliveredMessage): MqttError {
+  const text = textFor(message)
+  const error = new MqttError('ERR_HANDLER_FAILED', text, { cause })
   tally(host, 'handlerFailures')
-  host.log('error', error.message)
+  host.report('MQWIRE_HANDLER_FAILED', text, cause, 'error')
   host.events.emit('error', { error })
   return error
 }

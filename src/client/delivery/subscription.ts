@@ -3,7 +3,7 @@
  *
  * Own enumerable fields are what a person wants to see on a console; all else is private or on the prototype.
  */
-import { MqttError } from '../../errors.js'
+import { MqttError, programFault } from '../../errors.js'
 import { Printed } from '../../printing.js'
 import type { Grant, Message, NextOptions, Subscription } from '../api/index.js'
 import { assertNotAborted, silent } from '../common/abort.js'
@@ -131,6 +131,9 @@ export class SubscriptionHandle extends Printed implements Subscription {
   }
 }
 
+const concurrentText =
+  "concurrent next: with ack 'auto' a subscription has one reader, as its next call acknowledges; await it, subscribe again, or use ack 'manual'"
+
 function concurrent(): MqttError {
-  return new MqttError('ERR_CONCURRENT_NEXT')
+  return programFault(new MqttError('ERR_CONCURRENT_NEXT', concurrentText))
 }

@@ -6,6 +6,7 @@
 
 import { MqttError, type MqttErrorCode } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
+import { speaksHttp, speaksTls } from '../../wire/framer.js'
 import type { ProtocolVersion } from '../../wire/packets.js'
 import type { CredentialsContext } from '../api/index.js'
 import { within } from '../common/abort.js'
@@ -13,7 +14,7 @@ import { assertNone, optionError } from '../common/schema.js'
 import { type Login, login, type ParsedEndpoint, redirected, shown } from '../parsing/endpoint.js'
 import { type ConnectInput, checkConnect, connectPacket, unspoken } from '../parsing/options.js'
 import type { Platform } from '../platform/platform.js'
-import { broken } from '../session/refusal.js'
+import { broken, closedEarly } from '../session/refusal.js'
 import type { DiallingHost } from './ports.js'
 
 /** What one attempt is about. */
@@ -39,7 +40,7 @@ export async function attempt(host: DiallingHost, plan: AttemptPlan, abort: Abor
     await connect(host, { ...plan, endpoint: redirected(endpoint, given, platform) }, given, signal)
     return given
   } catch (error) {
-    throw asMqttError(signal.aborted ? signal.reason : error, platform)
+    throw asMqttError(signal.aborted ? signal.reason : error, platform, endpoint.target.url)
   } finally {
     cancel()
   }
@@ -73,7 +74,30 @@ async function connect(host: DiallingHost, plan: AttemptPlan, given: Login | und
   host.links.handleDial(url, number, dropped)
   // A listener may have given it up.
   signal.throwIfAborted()
-  await host.links.handshake(await dial(host, endpoint, signal), packet, signal)
+  const transport = await dial(host, endpoint, signal)
+  try {
+    await host.links.handshake(transport, packet, signal)
+  } catch (error) {
+    throw hinted(error, endpoint)
+  }
+}
+
+// What the port may be, and the URL for that. Who brings the transport knows what is behind it.
+function hinted(error: unknown, { target, transport }: ParsedEndpoint): unknown {
+  if (!MqttError.is(error) || transport !== undefined) return error
+  const { protocol, host } = target.url
+  const secure = ['mqtts:', 'ssl:', 'tls:', 'wss:'].includes(protocol)
+  const hint =
+    error.message === speaksHttp
+      ? `${host} speaks HTTP: is it a port for WebSocket? Its URL is ${secure ? 'wss' : 'ws'}://${host}/, and the path`
+      : error.message === speaksTls
+        ? `${host} speaks TLS: its URL is mqtts://${host}`
+        : error.message !== closedEarly
+          ? undefined
+          : secure
+            ? `${closedEarly}: a client certificate, or another port?`
+            : `${closedEarly}: TLS (${protocol.startsWith('ws') ? 'wss' : 'mqtts'}://${host}), or another port?`
+  return hint === undefined ? error : new MqttError(error.code, hint, { ...error, cause: error.cause })
 }
 
 /** Asks the application for credentials. @throws MqttError */
@@ -107,9 +131,9 @@ async function dial({ platform, options }: DiallingHost, { target, transport, so
 }
 
 // Platform errors are wrapped here and nowhere else.
-function asMqttError(error: unknown, platform: Platform): MqttError {
+function asMqttError(error: unknown, platform: Platform, url: URL): MqttError {
   if (MqttError.is(error)) return error
   const code: MqttErrorCode = platform.isTlsError(error) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED'
-  const detail = error instanceof Error ? platform.describe(error) : ''
+  const detail = error instanceof Error ? platform.describe(error, url) : ''
   return new MqttError(code, detail === '' ? undefined : `connect failed: ${detail}`, { fault: 'remote', cause: error })
 }

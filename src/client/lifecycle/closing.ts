@@ -11,6 +11,7 @@ import type { Parts } from './parts.js'
 export function destroy(parts: Parts, error?: MqttError): void {
   const { states, links } = parts
   if (states.ended) return
+  states.by ||= 'destroy()'
   const link = links.current
   link?.writer.stop()
   end(parts, error)
@@ -21,10 +22,10 @@ export function destroy(parts: Parts, error?: MqttError): void {
 export function finish(parts: Parts, error: MqttError | undefined): void {
   const { states } = parts
   if (states.current !== 'disconnecting') return end(parts, error)
-  const reason = error ?? closedError()
   states.failure = error
+  const reason = error ?? closedError(states)
   parts.dialling.stop(reason)
-  parts.publishQueue.end(reason)
+  parts.publishQueue.end(reason, true)
   parts.registry.sender.end(reason)
 }
 
@@ -32,9 +33,12 @@ export function finish(parts: Parts, error: MqttError | undefined): void {
 export function end(parts: Parts, error: MqttError | undefined): void {
   const { events, links, publishQueue, registry, session, states } = parts
   if (states.ended) return
-  const reason = error ?? closedError()
+  const asked = error === undefined || states.current === 'disconnecting'
+  states.failure ??= error
+  const reason = error ?? closedError(states)
   const link = links.current
   events.transition(() => {
+    if (!asked) reportEnd(parts, error)
     states.enter('closed')
     session.suspend()
     session.reset()
@@ -44,7 +48,7 @@ export function end(parts: Parts, error: MqttError | undefined): void {
     parts.dialling.stop(reason)
     registry.end(error, reason)
     link?.writer.abandon(reason)
-    publishQueue.end(reason)
+    publishQueue.end(reason, asked)
     for (const extra of parts.extras) extra.handleLost?.(reason)
     tellDown(parts, error)
     states.arrive()?.reject(reason)
@@ -52,6 +56,17 @@ export function end(parts: Parts, error: MqttError | undefined): void {
     states.closed.resolve(error)
     events.clear()
   })
+}
+
+/** Events that tell a program of the end of its client. */
+const endings = ['disconnect', 'state', 'serverdisconnect', 'error'] as const
+
+// A program that hears of it from a call that waits, a loop, an event or `closed` needs no report.
+function reportEnd(parts: Parts, error: MqttError): void {
+  const { states, events, registry } = parts
+  const reads = [...registry.consumers].some(({ attended, readers }) => attended && readers.handler === undefined)
+  if (states.watched || states.awaits || reads || endings.some((type) => events.has(type))) return
+  parts.report('MQWIRE_NOT_CONNECTED', 'the client has ended', error)
 }
 
 /** The connection is over, where `connect` told of it. */

@@ -82,5 +82,5 @@ export async function reauthenticate(parts: Parts, signal?: AbortSignal): Promis
 }
 
 function assertGoing({ states }: Parts): void {
-  if (states.stopping) throw closedError()
+  if (states.stopping) throw closedError(states)
 }

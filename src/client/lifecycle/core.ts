@@ -4,7 +4,7 @@
  * What connects is in `connecting.ts`, the one connection in `links.ts`, what happens on it in `transitions.ts`, the end in `ending.ts` and `closing.ts`.
  * Applications see `client.ts`; here nothing is validated any more.
  */
-import { type MqttError, printable, textOf } from '../../errors.js'
+import { MqttError, printable, textOf } from '../../errors.js'
 import type { Properties } from '../../wire/packets.js'
 import type { AuthContext, ClientEvents, Logger } from '../api/index.js'
 import { Counters } from '../common/counters.js'
@@ -25,6 +25,7 @@ import type { Login, ParsedEndpoint } from '../parsing/endpoint.js'
 import type { Config } from '../parsing/options.js'
 import { type Goodbye, isVersion4 } from '../parsing/requests.js'
 import type { Platform } from '../platform/platform.js'
+import type { ReportCode } from '../platform/reports.js'
 import type { KeepingHost } from '../publishing/keeping.js'
 import { PublishQueue } from '../publishing/publish-queue.js'
 import type { Action } from '../session/actions.js'
@@ -66,7 +67,7 @@ export class Core
     this.clientId = options.clientId
     this.counters = options.stats ? new Counters() : undefined
     this.events = new Emitter(
-      (error, type) => this.log('error', `a listener of '${type}' threw: `, error),
+      (error, type) => this.report('MQWIRE_HANDLER_FAILED', `a listener of '${type}' threw`, error),
       platform.trace && ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
       () => this.links.current?.writer.lookForWatchers(),
     )
@@ -94,6 +95,15 @@ export class Core
     } catch {
       // A logger that fails has nobody to tell.
     }
+  }
+
+  report(code: ReportCode, text: string, cause: unknown, heard?: keyof ClientEvents, count = 1): void {
+    const whole = cause === undefined ? text : `${text}: ${reasonOf(cause)}`
+    this.log(code === 'MQWIRE_HANDLER_FAILED' ? 'error' : 'warn', count > 1 ? `${whole} (and ${count - 1} more)` : whole)
+    const { logger } = this.options
+    // `null` says that nobody wants to know. What is lost is told on every way.
+    if (logger === null || (logger !== undefined && code !== 'MQWIRE_UNSENT') || (heard !== undefined && this.events.has(heard))) return
+    this.platform.report?.(code, `mqwire ${printable(this.clientId)}: ${printable(whole)}`, stackOf(cause), count)
   }
 
   /** Says goodbye: see `ending.ts`. */
@@ -149,8 +159,22 @@ export class Core
     return !isVersion4(this)
   }
 
+  refuse(topic: string, error: unknown): Promise<never> {
+    return this.publishQueue.refuse(topic, error)
+  }
+
   tell(event: ClientEvents['invalid'], first: boolean): void {
     this.events.emit('invalid', event)
     if (first) this.log('warn', event.topic, ': ', event.error.message)
   }
+}
+
+function reasonOf(cause: unknown): string {
+  return MqttError.is(cause) ? `${cause.code}: ${cause.message}` : textOf(cause)
+}
+
+// The line of the program is what helps; what comes from the network has none.
+function stackOf(cause: unknown): string | undefined {
+  const { stack } = Object(cause) as { stack?: unknown }
+  return typeof stack === 'string' && stack.includes('\n    at ') ? stack : undefined
 }

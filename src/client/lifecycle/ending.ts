@@ -1,7 +1,8 @@
 /**
  * The end of a client in order: what its goodbye waits for, and how long.
  *
- * Shared filters are left, running turns end, acknowledgements leave, DISCONNECT is last. There is one for a client, made by the first call. It must
+ * Shared filters are left, running turns end, publishes and acknowledgements leave, DISCONNECT is last; at once where there is nothing to wait for, as a
+ * page that is being left has no later turn. What is given up is told. There is one for a client, made by the first call. It must
  * never wait longer than its most impatient caller, and never hand out what nobody can acknowledge any more.
  */
 import { deferred, onAbort } from '../common/abort.js'
@@ -56,13 +57,18 @@ export class Ending {
   async #stop({ reasonCode, properties, timeout }: Goodbye, drain: boolean): Promise<void> {
     const parts = this.#parts
     const { links, publishQueue, registry, session, states } = parts
+    const { draining } = publishQueue
     const atOnce = this.#rushed
     const connected = states.current === 'connected'
+    states.by ||= drain ? 'drain()' : 'disconnect()'
     // What is to be sent needs a connection.
     states.draining = drain && states.current !== 'idle'
-    const waits = states.draining && publishQueue.size + publishQueue.inFlight > 0
+    const waits = states.draining && draining.open > 0
     // Nothing to say goodbye to: an attempt that is under way is given up.
-    if (!connected && registry.openUnsubscribes + registry.membership.running.length === 0 && !waits) return destroy(parts)
+    if (!connected && registry.openUnsubscribes + registry.membership.running.length === 0 && !waits) {
+      destroy(parts)
+      return this.#tellUnsent(states.by, timeout, true)
+    }
     const hush = parts.platform.setTimer(() => this.#tell(drain), patience)
     states.sessionEnds = (properties.sessionExpiryInterval ?? sessionExpiry(parts)) === 0
     publishQueue.handleStopping()
@@ -71,9 +77,12 @@ export class Ending {
       registry.close(states.sessionEnds && !atOnce)
       if (!connected && !states.draining) finish(parts, undefined)
     })
-    await this.#patient(this.#turnsEnded())
-    if (drain) await this.#patient(publishQueue.draining.drained())
-    await this.#patient(publishQueue.keeper?.idle())
+    if (registry.openUnsubscribes + registry.membership.running.length > 0) await this.#patient(this.#turnsEnded())
+    states.sealed = true
+    // Without `draining`, the end of the connection ends the wait.
+    if (drain || draining.open > 0) await this.#patient(draining.drained())
+    if (publishQueue.keeper !== undefined) await this.#patient(publishQueue.keeper.idle())
+    const lost = links.connection === undefined
     registry.membership.letGo()
     registry.sender.flush()
     const link = links.current
@@ -90,6 +99,18 @@ export class Ending {
     if (!lingers) link?.destroy()
     hush()
     end(parts, states.failure)
+    this.#tellUnsent(states.by, timeout, lost)
+  }
+
+  // What a store keeps is not lost.
+  #tellUnsent(call: string, timeout: number, lost: boolean): void {
+    const { queued, inFlight } = this.#parts.publishQueue.givenUp
+    const count = queued + inFlight
+    if (count === 0) return
+    const why = lost ? 'there was no connection' : `its timeout was ${timeout} ms`
+    const what = `${count === 1 ? '1 publish' : `${count} publishes`} (${queued} queued, ${inFlight} sent and not acknowledged)`
+    const wayOut = lost && call !== 'drain()' ? 'drain() waits for one' : 'a longer { timeout } waits longer'
+    this.#parts.report('MQWIRE_UNSENT', `${call} gave up ${what}: ${why}; ${wayOut}`, undefined)
   }
 
   // Who waits this long wants to know for what.
@@ -98,7 +119,7 @@ export class Ending {
     const { size, inFlight } = publishQueue
     const open = registry.membership.running.map(turnOf)
     for (const { filter, openUnsubscribes } of registry.membership.byFilter.values()) if (openUnsubscribes > 0) open.push(`UNSUBACK on ${filter}`)
-    if (drain && size + inFlight > 0) open.unshift(`${inFlight} PUBLISH in flight, ${size} queued${links.connection ? '' : ', a connection'}`)
+    if (size + inFlight > 0) open.unshift(`${inFlight} PUBLISH in flight, ${size} queued${links.connection ? '' : ', a connection'}`)
     this.#parts.log('warn', `${drain ? 'drain' : 'disconnect'}() waits for `, open.slice(0, 9).join(', ') || 'the server')
   }
 

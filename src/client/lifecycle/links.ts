@@ -15,7 +15,7 @@ import { Connection } from '../connection/connection.js'
 import type { ConnectionHost, MessageTaker } from '../connection/ports.js'
 import type { Extra } from '../context/extra.js'
 import type { CancelTimer } from '../platform/platform.js'
-import { broken } from '../session/refusal.js'
+import { broken, closedEarly } from '../session/refusal.js'
 
 /** The client that has connections. */
 export type LinkHost = ConnectionHost & {
@@ -141,6 +141,6 @@ export class Links {
 
   // A server may refuse our certificate as late as this.
   #beforeConnack(cause: unknown): MqttError {
-    return broken(this.#host.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED', 'closed before CONNACK: TLS?', cause)
+    return broken(this.#host.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED', closedEarly, cause)
   }
 }

@@ -28,8 +28,14 @@ export class States {
   sessionEnds = false
   /** A lost connection is made anew also while the client ends. */
   draining = false
-  /** Why no connection came any more while it ended. */
+  /** Nothing new is published any more: the last turn has ended. */
+  sealed = false
+  /** What ended the client, or why no connection came any more while it ended. */
   failure: MqttError | undefined
+  /** Somebody asked for `closed`. */
+  watched = false
+  /** What the program did to end it. */
+  by = ''
   readonly #events: Emitter<ClientEvents>
   /** Fulfils when a connection is up, rejects when the client is closed. */
   #arrival: Deferred<void> | undefined
@@ -41,6 +47,11 @@ export class States {
   /** True when the client is closed. */
   get ended(): boolean {
     return this.current === 'closed'
+  }
+
+  /** Why it is closed, in words. */
+  get why(): string {
+    return this.failure?.message ?? (this.by && `${this.by} was called`)
   }
 
   /** True once `disconnect()` began. */
@@ -60,6 +71,11 @@ export class States {
   awaited(): Promise<void> {
     this.#arrival ??= deferred()
     return this.#arrival.promise
+  }
+
+  /** True while a call waits for a connection. */
+  get awaits(): boolean {
+    return this.#arrival !== undefined
   }
 
   /** Gives those who wait for a connection; who comes now waits for the next one. */

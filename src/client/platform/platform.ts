@@ -9,6 +9,7 @@ import type { FrameScanner } from '../../wire/frames.js'
 import type { Parser } from '../common/schema.js'
 import { longestTimer } from '../common/schema.js'
 import type { Reads } from '../memory/reads.js'
+import type { Report } from './reports.js'
 
 /** Cancels a timer; harmless when it has run. */
 export type CancelTimer = () => void
@@ -39,6 +40,8 @@ export interface Platform {
   traced?(type: string): boolean
   /** A client was made: its `Parts`, which is not to be held. Absent where the end of a program tells nothing. */
   attend?(client: object): void
+  /** Prints what nobody in the program listens to; absent where nobody would read it. */
+  readonly report?: Report
   /** The URL schemes that have a transport, for a sentence. */
   readonly schemes: string
   /** The transport of a URL scheme, or undefined when this platform has none. */
@@ -53,8 +56,8 @@ export interface Platform {
   loadKeeper?(parts: object): Promise<void>
   /** Did this failure to connect come from TLS? */
   isTlsError(error: unknown): boolean
-  /** A platform error in few words, for example its code; without anything secret. */
-  describe(error: Error): string
+  /** A platform error in few words, for example its code, and what to look at where it was dialling this; without anything secret. */
+  describe(error: Error, url: URL): string
   /** Name of the first setting of the target that this platform cannot honour, or undefined. */
   unsupported(target: Target): string | undefined
   /** Check the settings of TLS and sockets, on platforms that have them. */

@@ -8,7 +8,7 @@ import { aborted, onAbort } from '../common/abort.js'
 import { longestTimer, optionError } from '../common/schema.js'
 import type { Backlog } from './backlog.js'
 import type { PublishingHost } from './ports.js'
-import { assertSendable, expiryOption, offlinePolicy, type QueuedPublish } from './queued-publish.js'
+import { assertSendable, expiryOption, notConnected, offlinePolicy, type QueuedPublish } from './queued-publish.js'
 import type { Settlement } from './settlement.js'
 
 /** Who gets into the backlog of one client, and out of it unsent. */
@@ -30,8 +30,7 @@ export class Admission {
     const { signal } = item.options
     try {
       assertSendable(item.topic, item.payload.length, item.options, this.#host)
-      if (this.#host.links.connection === undefined && offlinePolicy(item, this.#host.options.outbound) === 'reject')
-        throw optionError('ERR_NOT_CONNECTED', 'outbound.offline')
+      if (this.#host.links.connection === undefined && offlinePolicy(item, this.#host.options.outbound) === 'reject') throw notConnected(this.#host)
       if (this.ended !== undefined) throw this.ended
       this.#makeRoom(item)
     } catch (error) {
@@ -54,7 +53,7 @@ export class Admission {
 
   // Under 'wait' those who wait have the same limits once more.
   #makeRoom(item: QueuedPublish): void {
-    const { maxQueuedBytes, overflow: usual } = this.#host.options.outbound
+    const { maxQueuedMessages, maxQueuedBytes, overflow: usual } = this.#host.options.outbound
     const overflow = item.options.overflow ?? usual
     const drops = overflow === 'drop-oldest' && this.#ends.sentBytes + item.size <= maxQueuedBytes
     const waits = overflow === 'wait'
@@ -63,7 +62,10 @@ export class Admission {
     const bytes = counted(this.#ends.sentBytes) + counted(item.size)
     while (this.#backlog.exceeds(this.#host.options.outbound, bytes, waits ? 2 : 1)) {
       const oldest = drops ? this.#backlog.oldest : undefined
-      const error = optionError(overflow.startsWith('drop') ? 'ERR_DROPPED' : 'ERR_QUEUE_FULL', 'outbound')
+      const why = `${this.#backlog.size} messages wait (outbound.maxQueuedMessages ${maxQueuedMessages}), ${this.#backlog.bytes + this.#ends.sentBytes} bytes (outbound.maxQueuedBytes ${maxQueuedBytes})`
+      const error = overflow.startsWith('drop')
+        ? optionError('ERR_DROPPED', 'outbound', `dropped by outbound.overflow '${overflow}': ${why}`)
+        : optionError('ERR_QUEUE_FULL', 'outbound', `queue full: ${why}; await client.writable between publishes`)
       if (oldest === undefined) throw error
       this.#drop(oldest, error)
     }

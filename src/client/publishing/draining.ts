@@ -30,9 +30,9 @@ export class Draining {
     await promise
   }
 
-  /** Fulfils when nothing is queued or in flight. */
+  /** Fulfils when nothing is queued or in flight, and what was sent has left. */
   async drained(): Promise<void> {
-    while (this.#open > 0 && !this.#host.states.ended) {
+    while (this.open > 0 && !this.#host.states.ended) {
       this.#idle ??= deferred()
       await this.#idle.promise
     }
@@ -41,12 +41,13 @@ export class Draining {
 
   /** A publish is over, or the client is. */
   tell(over: boolean): void {
-    if (this.#idle === undefined || (!over && this.#open > 0)) return
+    if (this.#idle === undefined || (!over && this.open > 0)) return
     this.#idle.resolve()
     this.#idle = undefined
   }
 
-  get #open(): number {
-    return this.#backlog.size + this.#host.publishQueue.inFlight
+  /** Publishes that are on their way, those that a hook has in hand among them. */
+  get open(): number {
+    return this.#backlog.size + this.#host.publishQueue.inFlight + (this.#host.hooks?.publishing ?? 0)
   }
 }

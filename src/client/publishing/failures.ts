@@ -1,13 +1,15 @@
 /**
- * Tells of publishes that failed, with `drop` events, after the call in which they did.
+ * Tells of publishes that failed, with `drop` events, after the call in which they did. Where nobody listens, it reports the first of a turn with the
+ * count of the others.
  *
  * A listener may publish again, and fail again: events come in turns of the event loop of their own, and above a number of them at most once a
  * second, counted together.
  */
 
-import { MqttError } from '../../errors.js'
+import { isProgramFault, MqttError } from '../../errors.js'
 import type { ClientEvents } from '../api/index.js'
 import { tally } from '../common/counters.js'
+import { quoted } from '../common/schema.js'
 import type { PublishingHost } from './ports.js'
 
 /** Events that one turn tells one by one; what fails beyond that is counted with the last of them. */
@@ -17,36 +19,57 @@ const pause = 1000
 
 /** Failed publishes of one client. */
 export class Failures {
+  /** The client ends because the program wants it to: what fails now is its own doing. */
+  quiet = false
   readonly #host: PublishingHost
   #events: ClientEvents['drop'][] = []
+  /** Those of them that were not the program's own doing: the first, and how many. */
+  #unheard: { readonly topic: string; readonly error: MqttError; count: number } | undefined
   #queued = false
-  #over = false
+  /** Undefined until the client is over; then what silences reports. */
+  #over: { readonly heard: boolean } | undefined
 
   constructor(host: PublishingHost) {
     this.#host = host
   }
 
-  /** A publish failed. */
-  add(topic: string, error: unknown): void {
+  /** A publish failed. `kept`: its caller has it still. */
+  add(topic: string, error: unknown, kept = false): void {
     if (!MqttError.is(error) || error.code === 'ERR_ABORTED') return
     tally(this.#host, 'publishesDropped')
-    if (this.#over) return
+    // What rejects loudly, and what the program ended itself, need no report.
+    if (!this.quiet && !kept && !isProgramFault(error)) {
+      this.#unheard ??= { topic, error, count: 0 }
+      this.#unheard.count += 1
+    }
+    if (this.#over !== undefined) return this.#report()
     const events = this.#events
     const count = events.length < mostTold ? 1 : (events.pop()?.count ?? 0) + 1
     events.push({ direction: 'out', topic, count, error })
     if (!this.#queued && !this.#host.states.ended) this.#queue(0)
   }
 
-  /** The client is over: all that is not told is told now, and nothing after that. */
+  /** The client is over: all that is not told is told now, and nothing after that but reports. */
   end(): void {
+    const heard = this.#host.events.has('drop')
     this.#tell()
-    this.#over = true
+    this.quiet = false
+    this.#over = { heard }
   }
 
   #tell(): void {
     const events = this.#events
     this.#events = []
     for (const event of events) this.#host.events.emit('drop', event)
+    this.#report()
+  }
+
+  #report(): void {
+    const unheard = this.#unheard
+    this.#unheard = undefined
+    if (unheard === undefined || this.#over?.heard) return
+    const { topic, error, count } = unheard
+    this.#host.report('MQWIRE_PUBLISH_REFUSED', `publish to ${quoted(topic)} failed`, error, 'drop', count)
   }
 
   #queue(delay: number): void {

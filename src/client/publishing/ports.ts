@@ -2,6 +2,7 @@
  * What publishing needs of the other rooms. Types only; `lifecycle/` implements the owner, `connection/` the writer.
  */
 import type { MqttError } from '../../errors.js'
+import type { ClientState } from '../api/index.js'
 import type { ClientContext } from '../context/context.js'
 import type { Sending } from '../parsing/requests.js'
 
@@ -44,10 +45,13 @@ export interface PublishingOwner {
     cut(error: MqttError): void
   }
   readonly states: {
+    readonly current: ClientState
     /** True once `disconnect()` began. */
     readonly stopping: boolean
     /** True when the client is closed. */
     readonly ended: boolean
+    /** Why it is closed, in words. */
+    readonly why: string
   }
   /** Sends what waits, as far as it may. */
   flush(): void

@@ -18,7 +18,7 @@ import { Draining } from './draining.js'
 import { Isolation } from './isolation.js'
 import type { Keeper, KeepingHost } from './keeping.js'
 import type { PublishWriter } from './ports.js'
-import { aged, assertSendable, assertTaken, offlinePolicy, QueuedPublish, receipt } from './queued-publish.js'
+import { aged, assertSendable, assertTaken, isKept, notConnected, offlinePolicy, QueuedPublish, receipt } from './queued-publish.js'
 import { RateLimit } from './rate-limit.js'
 import { Room } from './room.js'
 import { Settlement } from './settlement.js'
@@ -34,6 +34,8 @@ export class PublishQueue {
   /** Undefined without the `store` option, and until the store was read. */
   keeper: Keeper | undefined
   readonly draining: Draining
+  /** Publishes that the end of the client gave up, and that no store keeps. */
+  readonly givenUp = { queued: 0, inFlight: 0 }
   /** What was sent and lacks its last acknowledgement. */
   readonly unacknowledged: Unacknowledged
   readonly #host: KeepingHost
@@ -60,6 +62,11 @@ export class PublishQueue {
   /** Publishes that have not been sent. */
   get size(): number {
     return this.#backlog.size
+  }
+
+  /** Somebody waits for room. */
+  get awaited(): boolean {
+    return this.#room.awaited
   }
 
   /** Something waits to be sent. */
@@ -122,8 +129,8 @@ export class PublishQueue {
   }
 
   /** A publish that was refused before it began. */
-  refuse(topic: string, error: unknown): Promise<never> {
-    this.#ends.failures.add(topic, error)
+  refuse(topic: unknown, error: unknown): Promise<never> {
+    this.#ends.failures.add(typeof topic === 'string' ? topic : '', error)
     return rejected(error)
   }
 
@@ -151,7 +158,7 @@ export class PublishQueue {
 
   /** The connection is over: what the policy does not keep for the next one is given up. */
   handleLost(error: MqttError): void {
-    const offline = new MqttError('ERR_NOT_CONNECTED', undefined, { option: 'outbound.offline', cause: error })
+    const offline = notConnected(this.#host, error)
     this.#admission.giveUp(offline, (item) => offlinePolicy(item, this.#host.options.outbound) === 'reject')
     this.unacknowledged.handleLost(error)
     this.draining.tell(false)
@@ -162,8 +169,12 @@ export class PublishQueue {
     this.#admission.giveUp(new MqttError('ERR_DROPPED'), (item) => !item.again)
   }
 
-  /** The client is over: everything ends, each with what is known about it. */
-  end(error: MqttError): void {
+  /** The client is over: everything ends, each with what is known about it. `asked`: because the program ends it, which tells what is given up. */
+  end(error: MqttError, asked = false): void {
+    const lost = (item: QueuedPublish): boolean => !item.settled && !isKept(item)
+    this.givenUp.queued += this.#backlog.select(lost).length
+    if (this.keeper === undefined) this.givenUp.inFlight += this.unacknowledged.all().filter(lost).length
+    this.#ends.failures.quiet ||= asked
     this.keeper?.stop()
     this.#rate?.stop?.()
     const notSent = withOutcome(error, 'not-sent')

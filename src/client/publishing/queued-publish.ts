@@ -3,11 +3,12 @@
  *
  * Data and pure functions; the way itself is in `publish-queue.ts`.
  */
-import { MqttError } from '../../errors.js'
+import { isProgramFault, MqttError } from '../../errors.js'
 import { writeMessage } from '../../wire/encode-publish.js'
 import type { Properties, ProtocolVersion, UserProperties } from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
 import type { ClientEvents, InFlight, OfflinePolicy, Receipt } from '../api/index.js'
+import { isStored } from '../common/inside.js'
 import type { Linked } from '../common/queue.js'
 import { hasSettings, optionError, unsupported } from '../common/schema.js'
 import { asInvalidOption, type OutboundConfig } from '../parsing/options.js'
@@ -109,10 +110,10 @@ export class QueuedPublish implements Linked<QueuedPublish> {
     this.#resolve(done)
   }
 
-  /** It failed. A rejection that nobody awaits stays silent. */
+  /** It failed. A rejection that nobody awaits stays silent, unless the program is at fault. */
   reject(error: unknown): void {
     this.settled = true
-    this.promise.catch(ignore)
+    if (!isProgramFault(error)) this.promise.catch(ignore)
     this.#reject(error)
   }
 }
@@ -174,6 +175,20 @@ export function sizeOfMessage(topic: string, payload: { readonly length: number 
   trial.reset()
   writeMessage(trial, topic, payload, how, how.qos, 0, false, version, true)
   return trial.length + payload.length
+}
+
+/** True where whoever publishes it has it in a store, and publishes it again. */
+export function isKept({ options }: QueuedPublish): boolean {
+  return options.link !== undefined || options[isStored] === true
+}
+
+/** There is no connection, and what the policy says then. */
+export function notConnected({ states }: PublishingHost, cause?: MqttError): MqttError {
+  const wayOut = states.current === 'idle' ? 'await client.connect() first' : `the client is ${states.current}; await client.writable`
+  return new MqttError('ERR_NOT_CONNECTED', `not connected: ${wayOut}, or set outbound.offline or offline: 'queue'`, {
+    option: 'outbound.offline',
+    cause,
+  })
 }
 
 /** What happens to it without a connection. */

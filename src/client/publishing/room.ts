@@ -28,12 +28,17 @@ export class Room {
 
   /** Fulfils when there is room, rejects when there will be none. */
   get promise(): Promise<void> {
-    if (this.#host.states.stopping) return rejected(closedError())
+    if (this.#host.states.stopping) return rejected(closedError(this.#host.states))
     const there = this.#isThere(this.#refused)
     if (there && !this.#refused && ++this.#grants % grantsInTurn > 0) return Promise.resolve()
     this.#waiting ??= deferred()
     if (there) this.#host.platform.nextTurn(() => this.tell())
     return this.#waiting.promise
+  }
+
+  /** Somebody waits for it. */
+  get awaited(): boolean {
+    return this.#waiting !== undefined
   }
 
   /** `post` took nothing. */
@@ -59,7 +64,7 @@ export class Room {
 
   /** There will be none. */
   close(): void {
-    this.#waiting?.reject(closedError())
+    this.#waiting?.reject(closedError(this.#host.states))
     this.#waiting = undefined
   }
 }

@@ -9,7 +9,7 @@ import { broken } from '../session/refusal.js'
 import { Failures } from './failures.js'
 import type { KeepingHost } from './keeping.js'
 import type { PublishWriter } from './ports.js'
-import type { QueuedPublish } from './queued-publish.js'
+import { isKept, type QueuedPublish } from './queued-publish.js'
 
 /** Ends of the publishes of one client. */
 export class Settlement {
@@ -59,19 +59,19 @@ export class Settlement {
     item.resolve(done)
   }
 
-  /** It is over, and the caller hears why. */
-  fail(item: QueuedPublish, error: unknown): void {
+  /** It is over, and the caller hears why. `kept`: it goes on from the store, and is not lost. */
+  fail(item: QueuedPublish, error: unknown, kept = false): void {
     this.#release(item, error)
-    this.tell(item, error)
+    this.tell(item, error, kept)
   }
 
   /** The caller hears of it; the exchange goes on without him. */
-  tell(item: QueuedPublish, error: unknown): void {
+  tell(item: QueuedPublish, error: unknown, kept = false): void {
     if (item.settled) return
     item.reject(error)
     this.#giveBack(item, item.again || (item.sent && item.wire !== undefined))
     // A failure that nobody awaits shows as an event.
-    this.failures.add(item.topic, error)
+    if (!kept) this.failures.add(item.topic, error, isKept(item))
   }
 
   // The caller has the bytes back: what is to be sent of them, now or `again`, is copied. Beyond the limit it is not sent, and the link is cut.

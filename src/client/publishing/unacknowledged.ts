@@ -208,7 +208,8 @@ export class Unacknowledged extends PublishTable {
   /** The client is over. */
   end(error: MqttError): void {
     this.#watch.stop()
-    for (const item of [...this.unreleased(), ...this.released()]) this.ends.fail(item, error)
+    const kept = this.#host.publishQueue.keeper !== undefined
+    for (const item of [...this.unreleased(), ...this.released()]) this.ends.fail(item, error, kept)
     this.#clear()
   }
 

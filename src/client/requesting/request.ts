@@ -11,7 +11,7 @@ import type { Handling, ListenOptions, Message, Payload, RequestOptions } from '
 import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../common/abort.js'
 import { closedError, withOutcome } from '../common/outcome.js'
 import { remoteError } from '../common/remote.js'
-import { duration, object, optional, optionError, type Parsed, signal, withDefault } from '../common/schema.js'
+import { assertLast, duration, object, optional, optionError, type Parsed, signal, withDefault } from '../common/schema.js'
 import { leftOut, propertiesWith, qos } from '../parsing/options.js'
 import { assertTopic, checkedTopic, isVersion4, payloadBytes } from '../parsing/requests.js'
 import type { RequestClient, RequestHost } from './ports.js'
@@ -104,13 +104,14 @@ export class Requests {
    * @throws MqttError ERR_REMOTE when the responder answers with an error, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION,
    * ERR_INVALID_TOPIC, and whatever `listen` and `publish` reject with; `outcome` tells whether the request may have arrived
    */
-  request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message> {
+  request(topic: string, payload: Payload, options?: RequestOptions, more?: unknown): Promise<Message> {
     try {
+      assertLast(more)
       const { promise } = this.#add(topic, payload, options).done
       this.#pump()
       return promise
     } catch (error) {
-      return rejected(error)
+      return this.#host.publishQueue?.refuse(topic, error) ?? rejected(error)
     }
   }
 
@@ -140,10 +141,10 @@ export class Requests {
     }
     this.#waiting.add(call)
     this.#waitingBytes += size
-    const cancel = this.#host.platform.setTimer(
-      () => this.#giveUp(call, new MqttError('ERR_TIMEOUT', `no answer in ${options.timeout} ms`, { fault: 'remote' })),
-      options.timeout,
-    )
+    const cancel = this.#host.platform.setTimer(() => {
+      const offline = this.#client.state === 'connected' ? '' : `: the client is ${this.#client.state}; await client.connect() first`
+      this.#giveUp(call, new MqttError('ERR_TIMEOUT', `no answer in ${options.timeout} ms${offline}`, { fault: 'remote' }))
+    }, options.timeout)
     const stop = onAbort(options.signal, () => this.#giveUp(call, aborted(options.signal)))
     return call
   }

@@ -1,0 +1,37 @@
+/**
+ * Reports to whoever reads the console, of what nobody in the program listens to.
+ *
+ * `client/node.ts` and `client/browser.ts` say how they are printed. There is at most one a second and code, over all clients of a process: a fault in
+ * a handler may happen a thousand times a second.
+ */
+
+/** What a report is about. Stable: programs and command lines compare against it. */
+export type ReportCode = 'MQWIRE_HANDLER_FAILED' | 'MQWIRE_NOT_CONNECTED' | 'MQWIRE_PUBLISH_REFUSED' | 'MQWIRE_UNSENT'
+
+/** Prints a sentence and, below it, details such as a stack; `count` is how many it stands for, default 1. */
+export type Report = (code: ReportCode, text: string, detail?: string, count?: number) => void
+
+interface Waiting {
+  count: number
+  text: string
+  detail: string | undefined
+}
+
+/** At most one report a second and code; the latest of those between follows with their count. `afterSecond` calls back once, in a second or at the end. */
+export function spaced(print: Report, afterSecond: (callback: () => void) => void): Report {
+  const open = new Map<ReportCode, Waiting>()
+  return function report(code, text, detail, count = 1) {
+    const between = open.get(code)
+    if (between !== undefined) {
+      Object.assign(between, { text, detail, count: between.count + count })
+      return
+    }
+    const next: Waiting = { count: 0, text, detail }
+    open.set(code, next)
+    print(code, count > 1 ? `${text} (and ${count - 1} more)` : text, detail)
+    afterSecond(() => {
+      open.delete(code)
+      if (next.count > 0) report(code, next.text, next.detail, next.count)
+    })
+  }
+}
