@@ -4,6 +4,7 @@
 import type { Payload } from '../client/api/index.js'
 import { rejected } from '../client/common/abort.js'
 import { invalid } from '../client/common/schema.js'
+import { publishCall } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
 import { Asked } from '../members/asked.js'
 import type { Member, MemberClient } from '../members/member.js'
@@ -49,6 +50,8 @@ export class GroupPublishing {
   publish(topic: string, payload: Payload, given: GroupPublishOptions | undefined): Promise<GroupReceipt> {
     const { members: names, routing, options } = publishingCall(given, this.#config.routing)
     if (routing === 'broadcast') {
+      // What no member can take is refused here, once.
+      publishCall(topic, payload, options)
       const members = names === undefined ? this.#roster.all : names.map((name) => this.#roster.find(name, 'members'))
       return this.#broadcasts.publish(members, this.#config.offline, topic, ownPayload(payload), options)
     }

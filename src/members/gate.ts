@@ -1,7 +1,7 @@
 /**
  * Holds calls back until the first connection is up or has failed, and lets them go in their order.
  */
-import { deferred, rejected } from '../client/common/abort.js'
+import { deferred, rejected, tolerant } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
 import type { Patience } from './asked.js'
 import { attempt } from './failure.js'
@@ -25,7 +25,7 @@ export class Gate {
     const stop = patience.watch((error) => {
       if (this.#waiting.delete(go)) reject(error)
     })
-    return promise
+    return tolerant(promise)
   }
 
   /** Lets all go, in the order of their calls. */

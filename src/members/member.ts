@@ -12,7 +12,7 @@ import type {
   Receipt,
   Unlisten,
 } from '../client/api/index.js'
-import { deferred, silent, within } from '../client/common/abort.js'
+import { deferred, tolerant, within } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
 import { type Time, timeOf } from './time.js'
 
@@ -97,7 +97,7 @@ export class Member<C extends MemberClient = MemberClient> {
   /** Hands it a publish. */
   publish(topic: string, payload: Payload, options: PublishOptions | undefined): Promise<Receipt> {
     this.inFlight += 1
-    return silent(
+    return tolerant(
       this.client.publish(topic, payload, options).then(
         (receipt) => {
           this.#answered()

@@ -1,7 +1,7 @@
 /**
  * Chooses the member for each publish, and gives what was certainly not sent to another one.
  */
-import { silent } from '../client/common/abort.js'
+import { tolerant } from '../client/common/abort.js'
 import { checkedTopic } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
 import type { Asked } from './asked.js'
@@ -87,7 +87,7 @@ export class Router<C extends MemberClient> {
     const member = this.choose(asked.topic)
     const sent = sendTo(member)
     if (member === undefined) return sent
-    return silent(
+    return tolerant(
       sent.catch((error) => {
         if (asked.signal?.aborted || !this.#movesOn(error, member)) throw error
         return this.#sendToAny(asked, sendTo)

@@ -3,7 +3,7 @@
  *
  * It assumes that a member publishes in the order of the calls. It holds topics with something in flight only, and no more calls than `mostWaiting`.
  */
-import { type Deferred, deferred } from '../client/common/abort.js'
+import { type Deferred, deferred, tolerant } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
 import type { Patience } from './asked.js'
 import { attempt } from './failure.js'
@@ -76,7 +76,7 @@ export class TopicOwners<M> {
   run<R>(topic: string, call: Call<M, R>): Promise<R> {
     const { promise, resolve, reject } = deferred<R>()
     this.#begin(topic, { call, resolve: resolve as (result: unknown) => void, reject, stop: () => undefined })
-    return promise
+    return tolerant(promise)
   }
 
   #begin(topic: string, open: Open<M>): void {

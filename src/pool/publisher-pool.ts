@@ -16,7 +16,7 @@ import type {
   Receipt,
   Unlisten,
 } from '../client/api/index.js'
-import { assertNotAborted, rejected, silent, within } from '../client/common/abort.js'
+import { assertNotAborted, rejected, silent, tolerant, within } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { type CheckedDisconnect, disconnectOptions } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
@@ -195,7 +195,7 @@ class PublisherPool implements Pool {
     if (fallback === undefined)
       return rejected(new MqttError('ERR_NO_HEALTHY_PUBLISHERS', `no connection of the pool is up:\n${storyOf(this.#connections.all, 4)}`))
     this.#fallback += 1
-    return silent(fallback.publish(topic, payload, options)) as Promise<Receipt>
+    return tolerant(fallback.publish(topic, payload, options) as Promise<Receipt>)
   }
 
   async #end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {

@@ -4,7 +4,7 @@
  * It must never tell the end of an attempt twice.
  */
 import type { Publisher, Receipt } from '../client/api/index.js'
-import type { EntryLink } from '../client/common/inside.js'
+import { type EntryLink, isStored } from '../client/common/inside.js'
 import { MqttError } from '../errors.js'
 import type { StoreOperation } from '../store/base/store.js'
 import type { StoredEntry } from './entry-log.js'
@@ -133,7 +133,7 @@ export class Attempts {
   #publish(attempt: Attempt): Promise<unknown> {
     const { stored } = attempt
     const { topic, payload, qos, retain } = stored.entry
-    const options = { qos, retain, properties: this.#propertiesOf(stored), signal: attempt.group.controller.signal }
+    const options = { qos, retain, properties: this.#propertiesOf(stored), signal: attempt.group.controller.signal, [isStored]: true }
     if (!this.#config.shared) return this.#publisher.publish(topic, payload, options)
     const keeper = insideOf(this.#publisher)?.publishQueue?.keeper
     // The client has not read the store yet.

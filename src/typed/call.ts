@@ -1,6 +1,7 @@
 /**
  * The arguments of calls on bound channels and operations.
  */
+import { assertOptions, refuse } from './refuse.js'
 import type { Checked } from './template.js'
 import { TopicTemplate } from './template.js'
 
@@ -12,6 +13,14 @@ export function templateOf<Template extends string>(given: Checked<Template> | T
 /** Parameters first: a topic without any has no argument for them. */
 export function argumentsOf(topic: Pick<TopicTemplate, 'parameters'>, call: readonly unknown[]): unknown[] {
   return topic.parameters.length === 0 ? [{}, ...call] : [...call]
+}
+
+/** Arguments of a call that takes `most` of them besides the parameters, options last. @throws MqttError ERR_INVALID_OPTION */
+export function checkedArguments(topic: Pick<TopicTemplate, 'parameters'>, call: readonly unknown[], most: number): unknown[] {
+  const all = argumentsOf(topic, call)
+  assertOptions(all[most])
+  if (all.slice(most + 1).some((more) => more !== undefined)) refuse('options', 'must be the last argument: await the promise')
+  return all
 }
 
 /** All of these options: later ones win, and undefined ones count as left out. */

@@ -16,10 +16,10 @@ import type {
   Subscription,
   WillOptions,
 } from '../client/api/index.js'
-import { rejected, silent, within } from '../client/common/abort.js'
+import { rejected, silent, tolerant, within } from '../client/common/abort.js'
 import type { Inside } from '../client/common/inside.js'
 import { MqttError } from '../errors.js'
-import { argumentsOf, merged, nameOf, oncePerClient, templateOf } from './call.js'
+import { argumentsOf, checkedArguments, merged, nameOf, oncePerClient, templateOf } from './call.js'
 import { after, type Codec, isPromise } from './codec.js'
 import { type Delivered, Incoming, type Invalid, type InvalidVerdict, type OnInvalid, policyOf, type Received, type Tally } from './incoming.js'
 import { type LatestOptions, type LatestValues, latestOf } from './latest.js'
@@ -192,15 +192,15 @@ class ChannelOnClient<Template extends string, In, Out> {
   }
 
   publish(...call: unknown[]): Promise<unknown> {
-    return settled(() => {
-      const [name, value, options] = this.#named(call) as [string, In, PublishOptions?]
+    return this.#settled(() => {
+      const [name, value, options] = this.#named(call, 2) as [string, In, PublishOptions?]
       return this.#publish(name, this.#options(options), encoded(this.#channel.codec, value))
     })
   }
 
   clear(...call: unknown[]): Promise<unknown> {
-    return settled(() => {
-      const [name, options] = this.#named(call) as [string, PublishOptions?]
+    return this.#settled(() => {
+      const [name, options] = this.#named(call, 1) as [string, PublishOptions?]
       return this.#publish(name, merged<PublishOptions>(this.#publishing, options, { retain: true }), '')
     })
   }
@@ -210,6 +210,8 @@ class ChannelOnClient<Template extends string, In, Out> {
     const before = this.#tail
     if (!isPromise(payload) && before === undefined) return this.#client.publish(name, payload, options)
     const ready = within(Promise.all([payload, before]), options.signal)
+    // The client has not heard of it yet.
+    silent(ready.catch((error) => this.#inside.refuse?.(name, error)))
     const tail = Promise.allSettled([before, ready]).then(() => {
       if (this.#tail === tail) this.#tail = undefined
     })
@@ -218,7 +220,8 @@ class ChannelOnClient<Template extends string, In, Out> {
   }
 
   post(...call: unknown[]): boolean {
-    const [name, value] = this.#named(call) as [string, In]
+    const [name, value, options] = this.#named(call, 2) as [string, In, unknown]
+    if (options !== undefined) refuse('options', 'must be left out: publish() takes them')
     return this.#client.post(name, now(encoded(this.#channel.codec, value), 'post'))
   }
 
@@ -227,7 +230,7 @@ class ChannelOnClient<Template extends string, In, Out> {
   }
 
   writableStream(...call: unknown[]): WritableStream<In> {
-    const [name, options] = this.#named(call) as [string, PublishOptions?]
+    const [name, options] = this.#named(call, 1) as [string, PublishOptions?]
     return writableStream<In>(this.#client, name, this.#options(options), (value) => encoded(this.#channel.codec, value))
   }
 
@@ -299,9 +302,18 @@ class ChannelOnClient<Template extends string, In, Out> {
     return new Incoming(topic, codec, policyOf(policy ?? defaults.onInvalid), this.#inside, this.#tally)
   }
 
-  // The same with the Topic Name in the place of the parameters.
-  #named(call: unknown[]): unknown[] {
-    const [params, ...others] = this.#arguments(call)
+  // The promise of a publish, or of what it threw; one that nobody awaits stays silent, unless the program is at fault.
+  #settled<T>(publish: () => Promise<T>): Promise<T> {
+    try {
+      return tolerant(publish())
+    } catch (error) {
+      return this.#inside.refuse?.(this.#channel.topic.template, error) ?? rejected(error)
+    }
+  }
+
+  // The same with the Topic Name in the place of the parameters. `most` counts the arguments behind them, options last.
+  #named(call: unknown[], most: number): unknown[] {
+    const [params, ...others] = checkedArguments(this.#channel.topic, call, most)
     return [nameOf(this.#channel.topic, params as object), ...others]
   }
 
@@ -318,15 +330,6 @@ class ChannelOnClient<Template extends string, In, Out> {
   #options(given: PublishOptions | undefined): PublishOptions {
     const all = merged<PublishOptions>(this.#publishing, given)
     return merged<PublishOptions>(all, { properties: propertiesOf(this.#channel.codec, this.#inside.modern, all.properties) })
-  }
-}
-
-/** The promise of a call, or of what it threw; one that nobody awaits stays silent. */
-function settled<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return silent(call())
-  } catch (error) {
-    return rejected(error)
   }
 }
 

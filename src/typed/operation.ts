@@ -15,12 +15,12 @@ import type {
   RespondOptions,
   Subscriber,
 } from '../client/api/index.js'
-import { onAbort, silent, within } from '../client/common/abort.js'
+import { onAbort, tolerant, within } from '../client/common/abort.js'
 import { MqttError } from '../errors.js'
 import { AnswerSender, firstOf, isStreamed } from './answering.js'
 import type { StreamOptions } from './answers.js'
 import { type AnswerStream, AnswerStreams } from './asking.js'
-import { argumentsOf, nameOf, oncePerClient, templateOf } from './call.js'
+import { argumentsOf, checkedArguments, nameOf, oncePerClient, templateOf } from './call.js'
 import { type Codec, isPromise } from './codec.js'
 import { Incoming, type Received } from './incoming.js'
 import { decoded, encoded, insideOf, propertiesOf } from './payload.js'
@@ -120,11 +120,11 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
   }
 
   call(...call: unknown[]): Promise<Out> {
-    return silent(this.#ask(...call))
+    return tolerant(this.#ask(...call))
   }
 
   async #ask(...call: unknown[]): Promise<Out> {
-    const [params, value, options] = argumentsOf(this.#operation.topic, call) as [object, In, CallOptions?]
+    const [params, value, options] = checkedArguments(this.#operation.topic, call, 2) as [object, In, CallOptions?]
     const { request, answer, topic } = this.#operation
     const name = nameOf(topic, params)
     const payload = encoded(request, value)

@@ -1,14 +1,20 @@
 /**
  * Options that are refused: one helper, so that each entry ships these words once.
  */
-import { MqttError } from '../errors.js'
+import { MqttError, programFault } from '../errors.js'
 
 /** Milliseconds that a timer can wait. */
 export const longestWait = 2_147_483_647
 
 /** Says what an option must be. @throws MqttError ERR_INVALID_OPTION, always */
 export function refuse(option: string, what: string): never {
-  throw new MqttError('ERR_INVALID_OPTION', `${option} ${what}`, { option })
+  throw programFault(new MqttError('ERR_INVALID_OPTION', `${option} ${what}`, { option }))
+}
+
+/** Refuses a callback, and whatever else is no object of options. @throws MqttError ERR_INVALID_OPTION */
+export function assertOptions(given: unknown): void {
+  if (given === undefined || (typeof given === 'object' && given !== null)) return
+  refuse('options', typeof given === 'function' ? 'must be an object, not a callback: await the promise' : 'must be an object')
 }
 
 /** A whole number from 1 to `most`, or `usual`. @throws MqttError ERR_INVALID_OPTION */
@@ -29,5 +35,5 @@ export function assertCodec(given: { readonly encode: unknown; readonly decode: 
 
 /** @throws MqttError ERR_INVALID_HANDLER for what is no function */
 export function assertHandler(given: unknown): void {
-  if (typeof given !== 'function') throw new MqttError('ERR_INVALID_HANDLER', 'handler must be a function')
+  if (typeof given !== 'function') throw programFault(new MqttError('ERR_INVALID_HANDLER', 'handler must be a function'))
 }
