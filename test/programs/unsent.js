@@ -20,6 +20,18 @@ const modes = {
     client.publish('unsent', 'x', { qos: 1 })
     client.publish('unsent', 'x', { qos: 2 })
   },
+  async disconnected() {
+    const client = await connect(MQTT_URL, { clientId: 'sender' })
+    let acknowledged = 0
+    for (let count = 0; count < 200; count++) client.publish('unsent', 'x', { qos: 1 }).then(() => acknowledged++)
+    await client.disconnect()
+    print({ acknowledged })
+  },
+  async hurried() {
+    const client = await connect(MQTT_URL, { clientId: 'sender' })
+    for (let count = 0; count < 200; count++) client.publish('unsent', 'x', { qos: 1 })
+    await client.disconnect({ timeout: 0 })
+  },
   async posted() {
     const client = await connect(MQTT_URL, { clientId: 'sender' })
     client.post('unsent', 'x')

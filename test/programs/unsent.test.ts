@@ -40,6 +40,24 @@ it.each([
   if (mode !== 'destroyed') expect(last).toEqual({ listeners })
 })
 
+it('disconnect() sends 200 publishes that nobody awaits, and says nothing', async () => {
+  const program = new Program('unsent.js', { ...urls, MODE: 'disconnected' })
+  const { code, errors } = await program.ends()
+  expect({ code, errors, first: program.reports[0] }).toEqual({ code: 0, errors: '', first: { acknowledged: 200 } })
+})
+
+it('without time it says how many it gave up, also where the process ends in the same turn', async () => {
+  const { code, errors } = await new Program('unsent.js', { ...urls, MODE: 'hurried' }).ends()
+  expect(code).toBe(0)
+  expect(errors).toMatch(/\[MQWIRE_UNSENT\] MqwireWarning: mqwire sender: disconnect\(\) gave up \d+ publishes .*timeout was 0 ms/)
+  expect(errors.match(/MQWIRE/g)).toHaveLength(1)
+})
+
+it('--disable-warning is heeded', async () => {
+  const { code, errors } = await new Program('unsent.js', { ...urls, MODE: 'hurried' }, ['--disable-warning=MQWIRE_UNSENT']).ends()
+  expect({ code, errors }).toEqual({ code: 0, errors: '' })
+})
+
 it('--no-warnings is heeded', async () => {
   const { code, errors } = await new Program('unsent.js', { ...urls, MODE: 'flying' }, ['--no-warnings']).ends()
   expect({ code, errors }).toEqual({ code: 0, errors: '' })
