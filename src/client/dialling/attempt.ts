@@ -6,7 +6,6 @@
 
 import { MqttError, type MqttErrorCode } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
-import { speaksHttp, speaksTls } from '../../wire/framer.js'
 import type { ProtocolVersion } from '../../wire/packets.js'
 import type { CredentialsContext } from '../api/index.js'
 import { within } from '../common/abort.js'
@@ -14,7 +13,7 @@ import { assertNone, optionError } from '../common/schema.js'
 import { type Login, login, type ParsedEndpoint, redirected, shown } from '../parsing/endpoint.js'
 import { type ConnectInput, checkConnect, connectPacket, unspoken } from '../parsing/options.js'
 import type { Platform } from '../platform/platform.js'
-import { broken, closedEarly } from '../session/refusal.js'
+import { broken, closedEarly, speaksHttp, speaksTls } from '../session/refusal.js'
 import type { DiallingHost } from './ports.js'
 
 /** What one attempt is about. */

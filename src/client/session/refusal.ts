@@ -4,6 +4,7 @@
  * Pure. It must never put text of the peer into a message: that stays in `reasonString`.
  */
 import { describe, MqttError, type MqttErrorCode, type Outcome, printable } from '../../errors.js'
+import { speaksHttp, speaksTls } from '../../wire/framer.js'
 import type { ServerPacket } from '../../wire/packets.js'
 import { reasonName } from '../../wire/reason-codes.js'
 
@@ -19,6 +20,8 @@ const advice = ['protocolVersion auto', 'clientId', 'username, password', 'usern
 export function nameOf(reasonCode: number, packetType?: number): string {
   return reasonName(reasonCode, packetType) ?? 'unknown'
 }
+
+export { speaksHttp, speaksTls }
 
 /** What the reason code of a packet says went wrong. */
 export function refusal(
