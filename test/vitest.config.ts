@@ -78,6 +78,8 @@ const real = [
   ),
   'test/store/*.test.ts',
   'test/transport/*.test.ts',
+  // Memory that is given away, in a process whose engine has seen no other.
+  'test/wire/read-once.test.ts',
   // Worlds count every timer of their process.
   'test/support/checkers.test.ts',
   'test/world/seeds.test.ts',

@@ -48,6 +48,7 @@ const rows: readonly Row[] = [
   ['dropped', 'Counter', 'dropped', '{message}'],
   ['duplicates', 'Counter', 'duplicates', '{message}'],
   ['unclaimed', 'Counter', 'unclaimed', '{message}'],
+  ['tooLarge', 'Counter', 'too_large', '{message}'],
   ['unread', 'UpDownCounter', 'unread', '{message}'],
   ['unknownIdentifiers', 'Counter', 'unknown_identifiers', '{identifier}'],
   ['handlerFailures', 'Counter', 'handler_failures', '{message}'],

@@ -12,7 +12,7 @@ const field = (value: string | readonly number[]): number[] => {
 }
 const prelude = [...field('MQTT'), 5]
 // Session Expiry Interval 300, Maximum Packet Size 1 MiB, Topic Alias Maximum 10; Receive Maximum is that of the standard.
-const defaults = [0x0a, 0x11, 0, 0, 1, 0x2c, 0x27, 0, 0x10, 0, 0]
+const defaults = [0x0a, 0x11, 0, 0, 1, 0x2c, 0x27, 1, 0, 0, 0]
 
 async function connectBytes(options: ClientOptions): Promise<number[]> {
   const world = await connected(options)
@@ -90,7 +90,7 @@ it('values that are the default of the standard are not sent', async () => {
     keepAlive: false,
     requestProblemInformation: true,
   })
-  expect(bytes).toEqual([...prelude, 0x02, 0, 0, 5, 0x27, 0, 0x10, 0, 0, ...field('a')])
+  expect(bytes).toEqual([...prelude, 0x02, 0, 0, 5, 0x27, 1, 0, 0, 0, ...field('a')])
 })
 
 it('cleanStart false clears the flag [MQTT-3.1.2-4]', async () => {

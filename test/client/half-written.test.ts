@@ -109,7 +109,8 @@ describe('half written when the link drops', () => {
       expect(settled, `byte ${at}`).toEqual(operation.name === 'QoS 0' ? ['fulfilled'] : [])
       const peer = await comeBack(world, server(version, session === 'kept'))
       await world.settle()
-      const lines = carried(peer)
+      // A request whose answer did not come goes behind an answered PINGREQ.
+      const lines = carried(peer).filter((line) => line !== 'pingreq')
       const expected = operation[session]
       expect(lines, `byte ${at}`).toHaveLength(expected.length)
       for (const [index, line] of lines.entries()) expect(line, `byte ${at}`).toMatch(expected[index] as RegExp)

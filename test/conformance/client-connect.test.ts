@@ -57,7 +57,7 @@ describe('CONNECT', () => {
         .take()
         .map((bytes) => bytes.slice(0, 2))
         .sort(),
-    ).toEqual(['32', '3a', '82'])
+    ).toEqual(['32', '3a', 'c0'])
   })
 
   it.each([

@@ -406,7 +406,7 @@ describe('Property Length', () => {
   it('[MQTT-2.2.2-1] is there where there are no properties: CONNECT and its will, PUBLISH, SUBSCRIBE, UNSUBSCRIBE', async () => {
     const wire = await dialled({ receiveMaximum: 65_535, sessionExpiryInterval: 0, topicAliasMaximum: 0, will: { topic: 'w', payload: 'p' } })
     // Maximum Packet Size is always said.
-    expect(wire.take()).toEqual([packet(0x10, text('MQTT'), '05', '06', '0000', block('2700100000'), text(''), '00', text('w'), text('p'))])
+    expect(wire.take()).toEqual([packet(0x10, text('MQTT'), '05', '06', '0000', block('2701000000'), text(''), '00', text('w'), text('p'))])
     await wire.give(fresh)
     wire.publish(1, 'x')
     wire.client.subscribe('s').catch(() => undefined)

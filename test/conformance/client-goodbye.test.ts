@@ -78,7 +78,8 @@ describe('the reason code of DISCONNECT', () => {
   ])(
     '[MQTT-3.14.2-1] [MQTT-3.14.4-1] [MQTT-3.14.4-2] [MQTT-4.13.2-1] what the client says to bytes that are %s is in its table, last, and the end',
     async (_what, given, code) => {
-      const wire = await opened({ receiveMaximum: 1, receiveMaximumExceeded: 'disconnect', maximumPacketSize: 1000, keepAlive: 1, reconnect: false })
+      const letter = { receiveMaximumExceeded: 'disconnect', oversized: 'disconnect' } as const
+      const wire = await opened({ receiveMaximum: 1, ...letter, maximumPacketSize: 1000, keepAlive: 1, reconnect: false })
       wire.publish(1, 'x')
       await wire.settle()
       wire.take()

@@ -280,7 +280,7 @@ describe('what is left out', () => {
     world.client.connect().catch(() => undefined)
     await world.settle()
     expect(Buffer.from(world.peer.bytes).toString('hex')).toBe(
-      packet(0x10, text('MQTT'), '0506', '0000', block(`27${u32(1024 * 1024)}`), text(''), '00', text('w'), text('')),
+      packet(0x10, text('MQTT'), '0506', '0000', block(`27${u32(16 * 1024 * 1024)}`), text(''), '00', text('w'), text('')),
     )
   })
 
