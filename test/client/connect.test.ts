@@ -237,7 +237,7 @@ it('connectTimeout bounds a dial that never opens; a stream that opens too late 
   expect(world.clock.pending).toBe(0)
 })
 
-it('connectTimeout bounds credentials() that never answer', async () => {
+it('credentialsTimeout, 30 s by default, bounds credentials() that never answer', async () => {
   let signal: AbortSignal | undefined
   const world = new World({
     credentials: (context) => {
@@ -246,8 +246,10 @@ it('connectTimeout bounds credentials() that never answer', async () => {
     },
   })
   const connecting = failure(world.client.connect())
-  await world.clock.advance(10_000)
-  expect(await connecting).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
+  await world.clock.advance(29_999)
+  expect(signal?.aborted).toBe(false)
+  await world.clock.advance(1)
+  expect(await connecting).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT', message: expect.stringContaining('credentialsTimeout') as string })
   expect(signal?.aborted).toBe(true)
   expect(world.peers).toHaveLength(0)
   expect(world.clock.pending).toBe(0)

@@ -98,11 +98,12 @@ describe('credentials() before every CONNECT', () => {
     await rig.finish()
   })
 
-  it('slow ones count against connectTimeout, and their signal aborts', async () => {
+  it('slow ones are bounded by credentialsTimeout, and their signal aborts', async () => {
     let slow = false
     let aborted = 0
     const rig = await new Rig({
-      connectTimeout: 2000,
+      credentialsTimeout: 2000,
+      connectTimeout: 1000,
       credentials: ({ signal }) => {
         if (!slow) return {}
         signal.addEventListener('abort', () => {
@@ -119,6 +120,26 @@ describe('credentials() before every CONNECT', () => {
     expect(rig.delays).toEqual([1000, 2000])
     await rig.finish()
     expect(rig.clock.pending).toBe(0)
+  })
+
+  it('slower ones than connectTimeout lead to a connection: the time to connect begins behind them', async () => {
+    const rig: Rig = new Rig({
+      connectTimeout: 1000,
+      firstConnect: 'wait',
+      credentials: () => new Promise((resolve) => rig.clock.setTimer(() => resolve({}), 5000)),
+    })
+    rig.behave = (_host, dial) => (dial === 1 ? 'hang' : agreeable)
+    const connecting = rig.client.connect()
+    await rig.advance(5000 + 999)
+    expect(rig.seen('connecterror')).toEqual([])
+    await rig.advance(1)
+    expect(rig.seen('connecterror')).toMatchObject([
+      { error: { code: 'ERR_CONNECT_TIMEOUT', message: expect.stringContaining('1000 ms') as string } },
+    ])
+    await rig.advance(1000 + 5000)
+    await connecting
+    expect(rig.client.state).toBe('connected')
+    await rig.finish()
   })
 
   it('an url and what CONNECT says may change with each attempt', async () => {
@@ -309,27 +330,94 @@ describe('expiresAt without enhanced authentication', () => {
     await rig.finish()
   })
 
-  it('refresh fails: the queue is kept, and sent when it works', async () => {
-    let sealed = false
+  it('asked before the old connection is given up, and once: the new one goes with what was given', async () => {
+    const contexts: CredentialsContext[] = []
     const rig: Rig = new Rig({
       clientId: 'c',
       cleanStart: false,
-      credentials: () => {
-        if (sealed) throw new Error('sealed')
-        return { expiresAt: rig.clock.now() + 10 * minute }
+      credentials: async (context) => {
+        contexts.push(context)
+        const password = `token-${contexts.length}`
+        if (contexts.length > 1) await new Promise<void>((resolve) => rig.clock.setTimer(resolve, 20_000))
+        return { username: 'u', password, expiresAt: rig.clock.now() + 10 * minute }
       },
     })
     rig.behave = (_host, dial) => welcoming({}, dial > 1)
     await rig.up()
-    sealed = true
-    await rig.advance(9 * minute + 1100)
-    expect(rig.client.state).toBe('reconnecting')
-    const publishing = rig.client.publish('t', 'x', { qos: 1 })
-    await rig.advance(5000)
-    sealed = false
-    await rig.advance(10_000)
-    expect((await publishing).reasonCode).toBe(0)
+    await rig.advance(9 * minute + 19_999)
+    expect(contexts).toHaveLength(2)
+    expect(rig.client.state).toBe('connected')
+    expect(rig.peer.all('disconnect')).toEqual([])
+    await rig.advance(1 + 1100)
+    expect(rig.client.state).toBe('connected')
+    expect(passwords(rig)).toEqual(['token-1', 'token-2'])
+    expect(contexts).toHaveLength(2)
+    // A loss after that is none of the renewal: asked as ever.
+    await rig.cut()
+    await rig.advance(1000 + 20_000)
+    expect(passwords(rig)).toEqual(['token-1', 'token-2', 'token-3'])
     await rig.finish()
+    expect(rig.clock.pending).toBe(0)
+  })
+
+  it.each(['throws', 'hangs'])(
+    'a function that %s: the old connection stays up past the end of the old ones, and it is asked again with backoff',
+    async (how) => {
+      const times: number[] = []
+      const errors: (string | undefined)[] = []
+      let sealed = false
+      const rig: Rig = new Rig({
+        clientId: 'c',
+        cleanStart: false,
+        credentialsTimeout: 1000,
+        credentials: ({ lastError }) => {
+          times.push(rig.clock.now())
+          errors.push(lastError?.code)
+          if (sealed && how === 'hangs') return new Promise(() => undefined)
+          if (sealed) throw new Error('sealed')
+          return { expiresAt: rig.clock.now() + 10 * minute }
+        },
+      })
+      rig.behave = (_host, dial) => welcoming({}, dial > 1)
+      await rig.up()
+      sealed = true
+      await rig.advance(30 * minute)
+      expect(rig.client.state).toBe('connected')
+      expect(rig.dials).toHaveLength(1)
+      expect((await Promise.all([rig.client.publish('t', 'x', { qos: 1 }), rig.settle()]))[0].reasonCode).toBe(0)
+      const gaps = times.slice(2).map((at, index) => at - (times[index + 1] as number))
+      expect(times[1]).toBe(9 * minute)
+      expect(gaps[0]).toBeLessThanOrEqual(3000)
+      expect(Math.max(...gaps)).toBeLessThanOrEqual(5 * minute + 1000)
+      expect(gaps.length).toBeGreaterThan(8)
+      expect(gaps.length).toBeLessThan(25)
+      expect(errors.slice(0, 3)).toEqual([undefined, undefined, how === 'hangs' ? 'ERR_CONNECT_TIMEOUT' : 'ERR_CONNECT_FAILED'])
+      expect(rig.log.filter((line) => line.includes('renewal failed'))).toHaveLength(times.length - 1)
+      sealed = false
+      await rig.advance(5 * minute + 2100)
+      expect(rig.dials).toHaveLength(2)
+      expect(rig.client.state).toBe('connected')
+      await rig.finish()
+      expect(rig.clock.pending).toBe(0)
+    },
+  )
+
+  it('a connection that is lost while it asks: given up, and asked for the attempt', async () => {
+    const signals: AbortSignal[] = []
+    const rig: Rig = new Rig({
+      credentials: ({ signal }) => {
+        signals.push(signal)
+        return signals.length === 2 ? new Promise(() => undefined) : { password: `token-${signals.length}`, expiresAt: rig.clock.now() + 10 * minute }
+      },
+    })
+    await rig.up()
+    await rig.advance(9 * minute)
+    await rig.cut()
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false, true])
+    await rig.advance(1000)
+    expect(passwords(rig)).toEqual(['token-1', 'token-3'])
+    await rig.finish()
+    expect(rig.clock.pending).toBe(0)
   })
 })
 

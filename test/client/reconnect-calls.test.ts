@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../src/client/api/index.js'
+import type { PacketInput } from '../../src/wire/packet-input.js'
 import { eventNames } from './event-names.js'
 import { agreeable, failure } from './harness.js'
 import { down, Rig, reconnect, welcoming } from './rig.js'
@@ -50,6 +51,40 @@ describe('reconnect()', () => {
     expect(rig.peers[1]?.all('publish')).toMatchObject([{ topic: 't', dup: true }])
     await rig.finish()
   })
+
+  it.each([1, 2] as const)(
+    'force: what is acknowledged at QoS %i while the old link ends is not handled again, and acknowledged on the new one',
+    async (qos) => {
+      const rig = await new Rig({ clientId: 'c', cleanStart: false }).up()
+      const subscribing = rig.client.subscribe('t', { qos, ack: 'manual' })
+      await rig.settle()
+      const subscription = await subscribing
+      const old = rig.peer
+      const message = (packetId: number, dup: boolean): PacketInput => ({
+        type: 'publish',
+        topic: 't',
+        payload: new Uint8Array([packetId]),
+        qos,
+        packetId,
+        dup,
+      })
+      old.send(message(1, false), message(2, false), message(3, false))
+      await rig.settle()
+      const [first, second] = await Promise.all([subscription.next(), subscription.next(), subscription.next()])
+      rig.behave = () => welcoming({}, true)
+      const forced = rig.client.reconnect({ force: true })
+      await rig.settle()
+      expect(old.received.at(-1)?.type).toBe('disconnect')
+      expect([first?.ack(), second?.ack()]).toEqual([true, true])
+      await rig.advance(1500)
+      await forced
+      expect(old.received.at(-1)?.type).toBe('disconnect')
+      rig.peer.send(message(1, true), message(2, true), message(3, true))
+      await rig.settle()
+      expect(rig.peer.received.slice(1)).toMatchObject([1, 2].map((packetId) => ({ type: qos === 1 ? 'puback' : 'pubrec', packetId, reasonCode: 0 })))
+      await rig.finish()
+    },
+  )
 
   it('force: a server that does not end its side is not waited for', async () => {
     const rig = await new Rig().up()

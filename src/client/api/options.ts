@@ -23,7 +23,7 @@ export interface CredentialsContext {
   readonly endpoint: string
   /** Why the attempt before failed, or the connection was lost; undefined at the first. */
   readonly lastError: MqttError | undefined
-  /** Aborts when the attempt is given up, at the latest after `connectTimeout`. */
+  /** Aborts when the attempt is given up, at the latest after `credentialsTimeout`. */
   readonly signal: AbortSignal
 }
 
@@ -99,8 +99,13 @@ export interface ClientOptions {
   readonly username?: string | undefined
   /** Password, at most 65,535 bytes; in errors, events and logs it is never shown (section 3.1.3.6). Default: none, or that of the endpoint's URL. */
   readonly password?: Payload | undefined
-  /** Awaited before every CONNECT; a throw fails that attempt. Goes over `username` and `password`. Default: none. */
+  /**
+   * Awaited before every CONNECT; a throw fails that attempt. Goes over `username` and `password`. Before `expiresAt` it is awaited while the connection
+   * stays up; a throw leaves that as it is, and the function is called again after a backoff. Default: none.
+   */
   readonly credentials?: ((context: CredentialsContext) => Credentials | Promise<Credentials>) | undefined
+  /** Milliseconds for one call of `credentials()`, 0 to 2,147,483,647; then `ERR_CONNECT_TIMEOUT`. Default 30,000. */
+  readonly credentialsTimeout?: number | undefined
   /**
    * Seconds between signs of life, 0 to 65,535; `false` or 0 is off (section 3.1.2.10). Default 30. Above 3,600, an hour, the log warns that these are
    * no milliseconds. A page that connects while nobody sees it asks for 180 at least: its timers run once a
@@ -112,7 +117,7 @@ export interface ClientOptions {
    * keep-alive in force counts, or 1,000 where that is less; `negotiated.pingTimeout` is what does.
    */
   readonly pingTimeout?: number | undefined
-  /** Milliseconds from `credentials()` and dial to CONNACK, for each endpoint; then `ERR_CONNECT_TIMEOUT`. Default 10,000. */
+  /** Milliseconds from the dial to CONNACK, 0 to 2,147,483,647, for each endpoint; then `ERR_CONNECT_TIMEOUT`. Default 10,000. */
   readonly connectTimeout?: number | undefined
   /**
    * False declares that this `clientId`, which it needs, owns a session that is to be resumed (section 3.1.2.4). Default true; false with a `store`, where

@@ -1,5 +1,5 @@
 /**
- * One attempt to connect to one endpoint: credentials, dial, CONNECT, CONNACK, all within `connectTimeout`.
+ * One attempt to connect to one endpoint: credentials within `credentialsTimeout`, then dial, CONNECT and CONNACK within `connectTimeout`.
  *
  * It gives an established connection or throws a typed error, and leaves no socket, timer or listener behind.
  */
@@ -12,7 +12,7 @@ import { within } from '../common/abort.js'
 import { assertNone, optionError } from '../common/schema.js'
 import { type Login, login, type ParsedEndpoint, redirected, shown } from '../parsing/endpoint.js'
 import { type ConnectInput, checkConnect, connectPacket, unspoken } from '../parsing/options.js'
-import type { Platform } from '../platform/platform.js'
+import type { CancelTimer, Platform } from '../platform/platform.js'
 import { broken, closedEarly, speaksHttp, speaksTls } from '../session/refusal.js'
 import type { DiallingHost } from './ports.js'
 
@@ -33,15 +33,20 @@ export async function attempt(host: DiallingHost, plan: AttemptPlan, abort: Abor
   const { endpoint, number, lastError } = plan
   const { signal } = abort
   const late = (): void => abort.abort(broken('ERR_CONNECT_TIMEOUT', `no CONNACK in ${options.connectTimeout} ms`))
-  const cancel = platform.setTimer(late, options.connectTimeout)
+  const { renewed } = host
+  host.renewed = undefined
+  let cancel: CancelTimer | undefined
   try {
-    const given = await credentials(host, { attempt: number, endpoint: endpoint.target.url.href, lastError, signal })
+    const ask = (): Promise<Login | undefined> => credentials(host, { attempt: number, endpoint: endpoint.target.url.href, lastError }, abort)
+    const given = renewed?.endpoint === endpoint ? renewed.login : await ask()
+    signal.throwIfAborted()
+    cancel = platform.setTimer(late, options.connectTimeout)
     await connect(host, { ...plan, endpoint: redirected(endpoint, given, platform) }, given, signal)
     return given
   } catch (error) {
     throw asMqttError(signal.aborted ? signal.reason : error, platform, endpoint.target.url)
   } finally {
-    cancel()
+    cancel?.()
   }
 }
 
@@ -99,15 +104,25 @@ function hinted(error: unknown, { target, transport }: ParsedEndpoint): unknown 
   return hint === undefined ? error : new MqttError(error.code, hint, { ...error, cause: error.cause })
 }
 
-/** Asks the application for credentials. @throws MqttError */
-export async function credentials({ options }: DiallingHost, context: CredentialsContext): Promise<Login | undefined> {
-  if (options.credentials === undefined) return undefined
-  const { signal } = context
+/** Asks the application for credentials. It is given up by `abort`, also after `credentialsTimeout`. @throws MqttError */
+export async function credentials(
+  { options, platform }: DiallingHost,
+  context: Omit<CredentialsContext, 'signal'>,
+  abort: AbortController,
+): Promise<Login | undefined> {
+  const { credentials: ask, credentialsTimeout } = options
+  if (ask === undefined) return undefined
+  const { signal } = abort
+  const late = `credentials() did not settle in ${credentialsTimeout} ms (credentialsTimeout)`
+  const cancel = platform.setTimer(() => abort.abort(broken('ERR_CONNECT_TIMEOUT', late)), credentialsTimeout)
   try {
-    return login((await within(Promise.resolve(options.credentials(context)), signal)) ?? {}, 'credentials')
+    return login((await within(Promise.resolve(ask({ ...context, signal })), signal)) ?? {}, 'credentials')
   } catch (cause) {
-    if (signal.aborted || MqttError.is(cause)) throw cause
+    if (signal.aborted) throw signal.reason
+    if (MqttError.is(cause)) throw cause
     throw new MqttError('ERR_CONNECT_FAILED', 'credentials() failed', { cause })
+  } finally {
+    cancel()
   }
 }
 

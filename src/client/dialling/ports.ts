@@ -20,6 +20,8 @@ export interface DiallingOwner {
   clientId: string
   /** Properties for a CONNECT. @throws MqttError ERR_AUTH_FAILED */
   begin(context: AuthContext): Promise<Properties | undefined>
+  /** For the next attempt, at this endpoint: what a renewal was given while the connection was up. */
+  renewed: { readonly endpoint: ParsedEndpoint; readonly login: Login | undefined } | undefined
   /** An attempt has led to a connection. */
   handleUp(endpoint: ParsedEndpoint, login: Login | undefined): void
   readonly links: ConnectionMaker

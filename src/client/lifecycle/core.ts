@@ -59,6 +59,7 @@ export class Core
   readonly turns: ReaderTurns
   hooks: HookChain | undefined
   clientId: string
+  renewed: DiallingHost['renewed']
   #ending: Ending | undefined
 
   constructor(platform: Platform, endpoints: readonly ParsedEndpoint[], options: Config) {

@@ -179,6 +179,7 @@ export interface Config {
   readonly username: string | undefined
   readonly password: Uint8Array | undefined
   readonly credentials: ((context: CredentialsContext) => Credentials | Promise<Credentials>) | undefined
+  readonly credentialsTimeout: number
   readonly keepAlive: number | undefined
   readonly pingTimeout: number
   readonly connectTimeout: number
@@ -287,6 +288,7 @@ const config = object<Given>({
   username: optional(string),
   password: optional(bytes),
   credentials: optional(that<never>((value) => typeof value === 'function', 'a function; username and password are options by themselves')),
+  credentialsTimeout: withDefault(duration, 30_000),
   pingTimeout: optional(duration),
   connectTimeout: withDefault(duration, 10_000),
   cleanStart: optional(boolean),

@@ -71,6 +71,8 @@ export class ReceiveWindow extends Arrivals {
   #receiveMaximum: number
   /** 3.1.1: a message may be sent again on the same connection. */
   #repeats = false
+  /** DISCONNECT was given: no acknowledgement may follow it. What is settled from then on is answered when the next connection repeats it. */
+  #closing = false
 
   constructor(host: WindowHost, receiveMaximum: number, tolerant: boolean) {
     super()
@@ -180,10 +182,16 @@ export class ReceiveWindow extends Arrivals {
     this.ids.set(this.slot(this.next) >>> idShift, 0)
   }
 
+  /** DISCONNECT is the next packet, and the last. */
+  handleClosing(): void {
+    this.#closing = true
+  }
+
   /** The connection is over: what has no acknowledgement waits for its repeat, and no acknowledgement of it counts as sent. */
   suspend(): void {
     for (let place = this.oldest; place < this.next; place++) this.#park(place)
     this.clear()
+    this.#closing = false
     this.open = 0
     this.ids.update((state) => (state === QOS2_RECEIVED || state === QOS2_ENDING ? QOS2_EARLIER : state))
   }
@@ -252,6 +260,7 @@ export class ReceiveWindow extends Arrivals {
   }
 
   #drain(): void {
+    if (this.#closing) return
     while (this.unsettled > 0) {
       const slot = this.slot(this.oldest)
       if ((slot & statusMask) !== READY) return

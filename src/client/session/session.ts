@@ -154,6 +154,7 @@ export class Session {
   disconnect(reasonCode: number, properties: Properties): void {
     if (this.state === 'connected') this.send({ type: 'disconnect', reasonCode, properties })
     this.state = 'closed'
+    this.receiveWindow.handleClosing()
   }
 
   /** Ends the connection because the peer broke the protocol (section 4.13). DISCONNECT goes first where the handshake was done. */
