@@ -112,7 +112,8 @@ export default defineConfig({
         plugins: [sources],
         test: { ...common, name: 'pure', include: pure, exclude: [...long, ...real], isolate: false, maxWorkers: 2, sequence: { groupOrder: 0 } },
       },
-      { test: { ...common, name: 'real', include: real, maxWorkers: 2, sequence: { groupOrder: 1 } } },
+      // Compilers and npm take minutes where another program keeps the processor busy.
+      { test: { ...common, testTimeout: 240_000, hookTimeout: 240_000, name: 'real', include: real, maxWorkers: 2, sequence: { groupOrder: 1 } } },
       {
         plugins: [sources],
         test: {

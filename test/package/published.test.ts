@@ -34,9 +34,8 @@ describe('the package page', () => {
     expect(addressesOf(textOf('README.md')).length).toBeGreaterThan(10)
   })
 
-  it('fits on a few screens, and names every entry of the package', () => {
+  it('names every entry of the package', () => {
     const readme = textOf('README.md')
-    expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(250)
     const transports = readme.split('\n').find((line) => line.includes('mqwire/transport/…')) ?? ''
     const isNamed = (entry: string): boolean =>
       readme.includes(`\`${entry}\``) || (entry.startsWith('mqwire/transport/') && transports.includes(`\`${path.basename(entry)}\``))
