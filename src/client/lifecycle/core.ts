@@ -99,12 +99,16 @@ export class Core
   }
 
   report(code: ReportCode, text: string, cause: unknown, heard?: keyof ClientEvents, count = 1): void {
-    const whole = cause === undefined ? text : `${text}: ${reasonOf(cause)}`
-    this.log(code === 'MQWIRE_HANDLER_FAILED' ? 'error' : 'warn', count > 1 ? `${whole} (and ${count - 1} more)` : whole)
     const { logger } = this.options
-    // `null` says that nobody wants to know. What is lost is told on every way.
-    if (logger === null || (logger !== undefined && code !== 'MQWIRE_UNSENT') || (heard !== undefined && this.events.has(heard))) return
-    this.platform.report?.(code, `mqwire ${printable(this.clientId)}: ${printable(whole)}`, stackOf(cause), count)
+    const level = code === 'MQWIRE_HANDLER_FAILED' ? 'error' : 'warn'
+    // `null` says that nobody wants to know. `MQWIRE_UNSENT` is printed beside a logger: messages are lost.
+    const isSilenced = logger === null || (logger !== undefined && code !== 'MQWIRE_UNSENT') || (heard !== undefined && this.events.has(heard))
+    const print = isSilenced ? undefined : this.platform.report
+    // What was thrown becomes text only where that is read.
+    if (print === undefined && logger?.[level] === undefined) return
+    const whole = cause === undefined ? text : `${text}: ${reasonOf(cause)}`
+    this.log(level, count > 1 ? `${whole} (and ${count - 1} more)` : whole)
+    print?.(code, `mqwire ${printable(this.clientId)}: ${printable(whole)}`, stackOf(cause), count)
   }
 
   /** Says goodbye: see `ending.ts`. */
