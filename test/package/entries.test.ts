@@ -297,7 +297,7 @@ beforeAll(async () => {
   folder = await project({ ...files, 'tls.json': JSON.stringify({ ca: cert, cert, key }), 'stack.mjs': stack })
   await linkPeers(folder)
   for (const name of ['react-dom', '@opentelemetry/sdk-trace-base', '@asyncapi/parser']) await link(folder, name)
-}, 300_000)
+})
 afterAll(removeProjects)
 
 const fileOf = (entry: string): string => `${entry.replaceAll('/', '-')}.mjs`
