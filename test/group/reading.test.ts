@@ -337,3 +337,19 @@ it('what tells nothing of itself is acknowledged all the same', () => {
   merge.iterating = true
   expect([merge.read(), acked]).toEqual([undefined, [1, 2, 3]])
 })
+
+it('nothing overtakes a message that a client was asked for, though nobody waits for it any more', async () => {
+  const time = () => rig.world.clock
+  const merge = new Merge(true, false, new Duplicates(undefined, { total: { duplicates: 0 }, time }), time)
+  const later = [{ ack: () => true }]
+  merge.add({ name: 'a', up: true, client: {} }, {
+    ready: Promise.resolve(),
+    next: () => new Promise(() => undefined),
+    read: () => later.shift(),
+  } as never)
+  const asking = new AbortController()
+  const outcome = endOf(merge.wait({ signal: asking.signal }))
+  asking.abort()
+  expect(await outcome).toBe('ERR_ABORTED')
+  expect(merge.read()).toBeUndefined()
+})
