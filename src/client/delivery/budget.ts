@@ -1,8 +1,7 @@
 /**
  * The memory budget for messages that wait to be read: what fits, and the end of a connection that brings more.
  *
- * Readers of QoS 1 and 2 lose nothing by it: what had no room is unacknowledged, and comes again on the next connection. On 3.1.1, which has no Receive
- * Maximum, the connection is not read from while somebody makes room.
+ * Readers of QoS 1 and 2 lose nothing by it: what had no room is unacknowledged, and comes again on the next connection.
  */
 import { MqttError } from '../../errors.js'
 import type { QoS } from '../../wire/packets.js'
@@ -18,8 +17,6 @@ import type { DeliveryHost } from './ports.js'
  */
 const lookAgain = 100
 const mostIdleLooks = 10
-/** The same where nothing is read meanwhile: five seconds, so that an answer to PINGREQ is still in time. */
-const mostIdleHolds = 50
 
 /** What the messages of one client may take. */
 export class Budget {
@@ -36,8 +33,6 @@ export class Budget {
   /** Bytes that it has left beside what is held elsewhere. */
   #room = 0
   #stopLook: CancelTimer | undefined
-  /** Nothing is read before somebody has made room. */
-  #holds = false
 
   constructor(host: DeliveryHost<Consumer>, drops: DropReport) {
     this.#host = host
@@ -80,44 +75,10 @@ export class Budget {
       if (!fits) this.#drops.add(topic)
       return fits
     }
-    if ((fits && !this.overdrawn) || this.#waitsForReaders()) return true
+    if (fits && !this.overdrawn) return true
     this.#host.session.receiveWindow.takeBack()
     if (!this.overdrawn) this.#overdraw()
     return false
-  }
-
-  // A server of 3.1.1 cannot be told how much it may send, and without a session on it all would come again and again: it has to wait, as long as
-  // somebody reads. The message that had no room is taken; nothing behind it is read before there is room for another.
-  #waitsForReaders(): boolean {
-    const { links, platform, session, states } = this.#host
-    const reader = links.current?.reader
-    if (session.version === 5 || this.overdrawn || this.#holds || reader?.pausable !== true || !this.#isRead) return false
-    let least = Number.POSITIVE_INFINITY
-    let idle = 0
-    const look = (): void => {
-      if (links.current?.reader !== reader || session.state !== 'connected' || states.stopping) {
-        this.#holds = false
-        reader.release()
-        return
-      }
-      idle = this.bytes < least ? 0 : idle + 1
-      least = this.bytes
-      const roomy = this.bytes + this.largest <= this.#host.options.memoryBudget - links.held
-      if (roomy || this.bytes === 0) {
-        this.#holds = false
-        return reader.release()
-      }
-      if (this.#isRead && idle < mostIdleHolds) {
-        this.#stopLook = platform.setTimer(look, lookAgain)
-        return
-      }
-      this.#holds = false
-      this.#overdraw()
-    }
-    this.#holds = true
-    reader.hold()
-    this.#stopLook = platform.setTimer(look, lookAgain)
-    return true
   }
 
   get #isRead(): boolean {
