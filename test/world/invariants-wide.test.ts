@@ -73,6 +73,15 @@ const stories: Readonly<Record<string, readonly [rule: string, tell: Tell]>> = {
       story.event('disconnect', wrong ? lost() : { cause: undefined })
     },
   ],
+  'a link that is cut although the caller gave up no more than may be copied': [
+    'peace',
+    (story, wrong) => {
+      story.setup = { maxQueuedBytes: 70_000 }
+      connected(story)
+      story.ops.push({ at: 1, do: 'abortable', n: 1, topic: 'out/a', qos: 1, after: 5, size: wrong ? 70_000 : 300_000 })
+      story.event('disconnect', lost())
+    },
+  ],
   'a message after destroy()': [
     'after',
     (story, wrong) => {

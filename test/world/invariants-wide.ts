@@ -115,6 +115,9 @@ export function checkPeace({ history, schedule, setup }: Checked): void {
   if (ops.some((done) => ['reconnect', 'restart-process', 'set-brokers', 'reauthenticate'].includes(done))) return
   const ended = history.calls.find(({ what }) => ['disconnect', 'drain'].includes(what))?.begun ?? Number.POSITIVE_INFINITY
   if (ops.includes('destroy')) return
+  // The caller has its bytes back at once: what is left of a large message is not copied beyond this limit, and the link is cut.
+  const { maxQueuedBytes = Number.POSITIVE_INFINITY } = setup
+  if (operationsOf(schedule.ops).some((op) => op.do === 'abortable' && (op.size ?? 0) > maxQueuedBytes)) return
   for (const { type, event, seq } of history.events) {
     if (type !== 'disconnect' || seq > ended) continue
     const { cause } = event as { cause?: unknown }
