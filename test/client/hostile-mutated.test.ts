@@ -162,8 +162,8 @@ it(`${packets.toLocaleString('en')} packets, changed and cut, in ${names.length}
       counts.ends += 1
       if (cause !== undefined) expect(cause.code).toMatch(/^ERR_[A-Z_]+$/)
     }
-    // The parts that make up a life are gone with it: what is left over would be seen here.
-    if (number % 200 === 0) expect(process.memoryUsage().heapUsed).toBeLessThan(700 * 1024 * 1024)
+    // The parts that make up a life are gone with it: what is left over would be seen here. Only over millions, in a process of its own.
+    if (packets > 20_000 && number % 200 === 0) expect(process.memoryUsage().heapUsed).toBeLessThan(700 * 1024 * 1024)
   }
   const { seen, sent, ends, connections } = counts
   expect(strays).toEqual([])
