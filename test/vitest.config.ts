@@ -83,7 +83,7 @@ const real = [
   'test/wire/read-once.test.ts',
   // Worlds count every timer of their process.
   'test/support/checkers.test.ts',
-  'test/world/seeds.test.ts',
+  'test/world/**/*.test.ts',
 ]
 
 /** In tests of it, `mqwire/compat` stands on the sources. */
