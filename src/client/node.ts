@@ -84,7 +84,7 @@ function atEnd(callback: () => void): () => void {
 const print: Report = (code, text, detail) => {
   const now = (): void => void process.emit('warning', Object.assign(new Error(text), { name: 'MqwireWarning', code, detail }))
   if (ending) return now()
-  // A program that ends in this turn is told, too.
+  // Also reports in a program that ends in this turn.
   const stop = atEnd(now)
   process.emitWarning(text, { type: 'MqwireWarning', code, detail: detail as string })
   process.nextTick(stop)

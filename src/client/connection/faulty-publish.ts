@@ -17,7 +17,7 @@ export interface FaultyPublish {
   readonly topic: string
   readonly qos: QoS
   readonly dup: boolean
-  /** 0 at QoS 0, and where there is none. */
+  /** 0 at QoS 0, and where the packet has no identifier. */
   readonly packetId: number
 }
 

@@ -72,7 +72,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   #taken = false
   /** Bytes of an incomplete packet after the slice before. */
   #pending = 0
-  /** An acknowledgement for nothing came: that is told once. */
+  /** An acknowledgement for no exchange of ours came; logged once a connection. */
   #toldUnowned = false
 
   constructor(transport: Transport, host: ConnectionHost, { protocolVersion, properties }: ConnectPacket, owner: ReaderOwner) {

@@ -2,7 +2,7 @@
  * The end of a client in order: what its goodbye waits for, and how long.
  *
  * Shared filters are left, running turns end, publishes and acknowledgements leave, DISCONNECT is last; at once where there is nothing to wait for, as a
- * page that is being left has no later turn. What is given up is told. There is one for a client, made by the first call. It must
+ * page that is being left has no later turn. What is given up is reported. There is one for a client, made by the first call. It must
  * never wait longer than its most impatient caller, and never hand out what nobody can acknowledge any more.
  */
 import { deferred, onAbort } from '../common/abort.js'
