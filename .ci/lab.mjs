@@ -7,7 +7,7 @@
  *
  * Prints each finding with the command that repeats it, a line for each part, and a line for all. Exits with 1 when something was found.
  */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -82,8 +82,11 @@ function resultOf(report, code, { env, args }) {
 }
 
 let reports = 0
-async function vitest(files, { env = {}, args = ['--config', 'test/vitest.config.ts', '--project', 'lab'], ...given } = {}) {
+/** Files of tests that ran. */
+const ran = new Set()
+async function vitest(files, { args = ['--config', 'test/vitest.config.ts', '--project', 'lab'], ...given } = {}) {
   const { report = path.join(cache, `report-${reports++}.json`) } = given
+  const env = { MQWIRE_SEED: String(values.seed), ...given.env }
   const program = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
   const reporting = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
   const running = spawn(process.execPath, [program, 'run', ...args, ...reporting, ...files], {
@@ -92,7 +95,19 @@ async function vitest(files, { env = {}, args = ['--config', 'test/vitest.config
     stdio: 'inherit',
   })
   const code = await new Promise((resolve) => running.on('exit', resolve))
-  return resultOf(JSON.parse(readFileSync(report, 'utf8')), code, { env, args })
+  const result = JSON.parse(readFileSync(report, 'utf8'))
+  for (const { name } of result.testResults) ran.add(path.relative(root, name))
+  return resultOf(result, code, { env, args })
+}
+
+/** Files of tests that are outside the gate, and that no part has run. */
+function forgotten() {
+  const program = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
+  const args = [program, 'list', '--filesOnly', '--json', '--config', 'test/vitest.config.ts']
+  const listed = JSON.parse(execFileSync(process.execPath, args, { cwd: root, encoding: 'utf8' }))
+  const gate = new Set(listed.filter(({ projectName }) => projectName !== 'lab').map(({ file }) => file))
+  const outside = listed.map(({ file }) => file).filter((file) => !gate.has(file) && file.endsWith('.test.ts'))
+  return outside.map((file) => path.relative(root, file)).filter((file) => !ran.has(file))
 }
 
 /** Runs a program of Node, and shows what it prints. */
@@ -171,6 +186,10 @@ process.chdir(root)
 const began = performance.now()
 let findings = 0
 for (const part of parts) findings += await run(part, words)
+for (const file of name === undefined ? forgotten() : []) {
+  findings += 1
+  console.log(`FINDING ${file} is in no part of the lab, and not in the gate\n  npx vitest run --config test/vitest.config.ts --project lab ${file}`)
+}
 console.log(`lab: ${parts.length} of ${names.length}, ${findings} findings, ${minutesSince(began)} min, seed ${values.seed}`)
 // Workers and servers of a part may still be ending.
 process.exit(findings === 0 ? 0 : 1)

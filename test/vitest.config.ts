@@ -17,6 +17,7 @@ const pure = [
     'client',
     'conformance',
     'corpus',
+    'differential',
     'fuzz',
     'group',
     'members',

@@ -12,12 +12,17 @@ import { ordinary } from '../programs/ordinary/main.js'
 import { type Lab, type Result, together } from './lab.js'
 
 export const about =
-  '`suites` of test/interop and test/programs; `finder`: random programs, --replay FILE or SEED shows one; `defects`: clients with a defect, which they have to find; `programs [all] [NAME ...]`: ordinary ones, broker by broker; ' +
+  '`suites` of test/interop, test/programs and others on real brokers; `finder`: random programs, --replay FILE or SEED shows one; `defects`: clients with a defect, which they have to find; `programs [all] [NAME ...]`: ordinary ones, broker by broker; ' +
   '`write`: every feature on every broker, and test/interop/MATRIX.md; `compat`: the tests of a checkout of MQTT.js that MQWIRE_MQTTJS names'
 export const minutes = 4
 
 /** Seconds of the time that random programs get beside the suites. */
 const finderShare = 0.2
+
+const suiteNames = [
+  ...['interop/', 'programs/', 'finder/', 'compat/', 'testing/broker/outside', 'typed/mosquitto', 'typed/python'].map((name) => `test/${name}`),
+  'test/client/large-uploads-sockets',
+]
 
 async function finder(lab: Lab, seconds: number): Promise<Result> {
   const task: Task = {
@@ -73,7 +78,7 @@ async function compat(lab: Lab): Promise<Result> {
 }
 
 export async function run(lab: Lab): Promise<Result> {
-  const suites = (): Promise<Result> => lab.vitest(['test/interop/', 'test/programs/'], { env: { MQWIRE_PATIENCE: '40000' } })
+  const suites = (): Promise<Result> => lab.vitest(suiteNames, { env: { MQWIRE_PATIENCE: '40000' } })
   const [word, ...words] = lab.words
   if (word === undefined) return together(await finder(lab, lab.minutes * 60 * finderShare), await suites())
   if (word === 'suites') return suites()

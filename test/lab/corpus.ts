@@ -40,5 +40,5 @@ export async function run(lab: Lab): Promise<Result> {
       }),
     })
   }
-  return together(...results)
+  return together(...results, await lab.vitest(['test/corpus/']))
 }

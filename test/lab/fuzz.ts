@@ -5,9 +5,18 @@ import { builtWorker, hunt, keep, replayed, targetNames } from '../fuzz/hunt.js'
 import { type Lab, type Result, together } from './lab.js'
 
 export const about =
-  'a search guided by coverage: `wire`, `session`, `client`; `long`: random properties at full length; `defects`: with a defect, which has to be found; `keep` writes test/fuzz/seeds.txt; --replay "TARGET HEX"'
+  'a search guided by coverage: `wire`, `session`, `client`; `suites` of tests that are random or try each byte; `long`: random properties at full length; `defects`: with a defect, which has to be found; `keep` writes test/fuzz/seeds.txt; --replay "TARGET HEX"'
 export const minutes = 3
 
+/** Random properties and faults at each byte or event that are too long for the gate. */
+const suites = [
+  'test/wasm/',
+  'test/fuzz/search',
+  ...['hostile-properties', 'inbound-bytes', 'reconnect-fleet', 'registry-model', 'replay-bytes', 'session-lost-bytes', 'settle'].map(
+    (name) => `test/client/${name}.test.ts`,
+  ),
+  ...['faults/', 'latest-attacks', 'operation.test.ts'].map((name) => `test/typed/${name}`),
+]
 /** Suites that have a long form, which takes as long as it takes: about six minutes on two cores. */
 const longSuites = ['hostile-mutated', 'replay-bytes', 'settle'].map((name) => `test/client/${name}.test.ts`)
 
@@ -24,8 +33,8 @@ async function search(lab: Lab, file: string, target: string, share: number): Pr
 }
 
 export async function run(lab: Lab): Promise<Result> {
-  const unknown = lab.words.filter((word) => ![...targetNames, 'long', 'keep', 'defects'].includes(word))
-  if (unknown.length > 0) throw new Error(`there is no ${unknown.join(', ')} in fuzz; there are: ${targetNames.join(', ')}, long, keep, defects`)
+  const unknown = lab.words.filter((word) => ![...targetNames, 'suites', 'long', 'keep', 'defects'].includes(word))
+  if (unknown.length > 0) throw new Error(`there is no ${unknown.join(', ')} in fuzz; there are: ${targetNames.join(', ')}, suites, long, keep, defects`)
   if (lab.words.includes('long')) return lab.vitest(longSuites, { env: { MQWIRE_LONG: '1' } })
   if (lab.words.includes('defects'))
     return (await import('../support/checkers.js')).tryDefects(lab, 'fuzz', ['fuzz client', 'fuzz session', 'fuzz wire'])
@@ -39,8 +48,9 @@ export async function run(lab: Lab): Promise<Result> {
       return { did: 'one input', findings }
     }
     if (lab.words.includes('keep')) return { did: (await keep(file)).join('; '), findings: [] }
-    const chosen = lab.words.length === 0 ? targetNames : lab.words
+    const chosen = lab.words.length === 0 ? targetNames : targetNames.filter((name) => lab.words.includes(name))
     const results: Result[] = []
+    if (lab.words.length === 0 || lab.words.includes('suites')) results.push(await lab.vitest(suites))
     for (const target of chosen) results.push(await search(lab, file, target, 1 / chosen.length))
     return together(...results)
   } finally {

@@ -22,6 +22,7 @@ export interface Verdict {
   readonly by: string | undefined
   /** How many tests were to run with it. */
   readonly tests: number
+  /** Of the processor, without the world. */
   readonly seconds: number
 }
 
@@ -89,7 +90,7 @@ function play(file: string): Promise<string | undefined> {
       void worker.terminate()
       resolve(found)
     }
-    const timer = setTimeout(() => end('time limit'), worldLimit * 1000 + 30_000)
+    const timer = setTimeout(() => end('time limit'), worldLimit * 1000 + 300_000)
     worker.on('message', ({ failed, reports: [report] }: Done) => {
       end(failed === 0 ? undefined : plain(`world: ${report?.rule ?? 'a finding'}: ${report?.detail ?? ''}, seed ${report?.seed ?? ''}`))
     })
@@ -108,16 +109,18 @@ export async function judgeAll(lab: Lab, sources: Sources, mutants: readonly Mut
   const noticed = new Map<string, number>()
 
   async function judge(hand: Hand<Task, Answer>, job: number, mutant: Mutant): Promise<void> {
-    const started = performance.now()
     const { file } = mutant
     const text = planted(sources.get(file) ?? '', mutant)
     const judges = reach.judgesOf(mutant, (test) => noticed.get(`${file} ${test}`) ?? 0)
     const tests = judges.reduce((sum, { ids }) => sum + ids.length, 0)
     let by: string | undefined
+    let seconds = 0
     for (const round of rounds(judges)) {
       const expected = round.reduce((sum, { milliseconds }) => sum + milliseconds, 0)
       const most = patience + 1000 * round.length + 3 * expected
-      const found = noticedIn(await hand.run({ most, source: { file, text }, files: round }))
+      const answer = await hand.run({ most, source: { file, text }, files: round })
+      seconds += 'broken' in answer ? most / 1000 : answer.seconds
+      const found = noticedIn(answer)
       if (found !== undefined) noticed.set(`${file} ${found.file}`, (noticed.get(`${file} ${found.file}`) ?? 0) + 1)
       by = found?.by
       if (by !== undefined) break
@@ -125,7 +128,7 @@ export async function judgeAll(lab: Lab, sources: Sources, mutants: readonly Mut
     // A listed one with a title is for its test alone.
     const asked = mutant.title === undefined ? worlds : []
     for (const entry of asked) by ??= await askWorld(lab, entry, `mutant-${job}`, path.join(lab.root, file), text)
-    tell({ mutant, by, tests, seconds: Math.round((performance.now() - started) / 100) / 10 })
+    tell({ mutant, by, tests, seconds: Math.round(10 * seconds) / 10 })
   }
 
   const waiting = [...mutants]

@@ -235,8 +235,9 @@ export class Reach {
     return judges
       .sort((one, other) => one.cost - other.cost)
       .filter(({ milliseconds }) => {
-        spent += milliseconds
-        return spent === milliseconds || spent <= mostJudging
+        const isChosen = spent === 0 || spent + milliseconds <= mostJudging
+        if (isChosen) spent += milliseconds
+        return isChosen
       })
   }
 }

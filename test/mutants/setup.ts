@@ -11,6 +11,8 @@ declare module 'vitest' {
     reached?: readonly number[]
     /** Those reached before it, and by no test. */
     reachedBefore?: readonly number[]
+    /** Milliseconds of processor time. */
+    spent?: number
   }
 }
 
@@ -25,10 +27,16 @@ function take(): number[] {
   return taken
 }
 
+const usage = process.cpuUsage.bind(process)
+const used = (): number => (usage().user + usage().system) / 1000
+let began = 0
+
 beforeEach(({ task }) => {
+  began = used()
   const before = take()
   if (before.length > 0) task.meta.reachedBefore = before
 })
 afterEach(({ task }) => {
   task.meta.reached = take()
+  task.meta.spent = used() - began
 })

@@ -23,6 +23,7 @@ export interface Ran {
   readonly title: string
   readonly passed: boolean
   readonly late: boolean
+  /** Of the processor: a busy machine makes no test slow. */
   readonly milliseconds: number
   readonly reached: readonly number[]
   readonly before: readonly number[]
@@ -30,6 +31,8 @@ export interface Ran {
 
 /** What the tests did, by file; those that were left out have no entry. */
 export interface Answer {
+  /** Seconds of processor time. */
+  readonly seconds: number
   readonly files: readonly { readonly file: string; readonly tests: readonly Ran[]; readonly errors: readonly string[] }[]
 }
 
@@ -80,14 +83,16 @@ await vitest.standalone()
 function told(test: TestCase): Ran[] {
   const { state, errors = [] } = test.result()
   if (state !== 'passed' && state !== 'failed') return []
-  const { reached = [], reachedBefore: before = [] } = test.meta()
+  const { reached = [], reachedBefore: before = [], spent: milliseconds = 0 } = test.meta()
   const late = errors.some(({ message }) => message.startsWith('Test timed out'))
-  return [{ id: test.id, title: test.fullName, passed: state === 'passed', late, milliseconds: test.diagnostic()?.duration ?? 0, reached, before }]
+  return [{ id: test.id, title: test.fullName, passed: state === 'passed', late, milliseconds, reached, before }]
 }
+
+/** Milliseconds of processor time. */
+const used = (): number => (process.cpuUsage().user + process.cpuUsage().system) / 1000
 
 /** Tests run in a thread of their own, so that one that loops does not stop this. */
 function limit(most: number): NodeJS.Timeout {
-  const used = (): number => (process.cpuUsage().user + process.cpuUsage().system) / 1000
   const end = used() + most
   return setInterval(() => {
     if (used() > end) process.exit(looped)
@@ -97,6 +102,7 @@ function limit(most: number): NodeJS.Timeout {
 async function run({ most, source, files }: Task): Promise<Answer> {
   const project = vitest.getRootProject()
   const timer = limit(most)
+  const began = used()
   if (source !== undefined) sources.set(source.file, source.text)
   if (source !== undefined) vitest.invalidateFile(path.join(root, source.file))
   modules = []
@@ -116,13 +122,14 @@ async function run({ most, source, files }: Task): Promise<Answer> {
     tests: [...module.children.allTests()].flatMap(told),
     errors: module.errors().map(({ message }) => message),
   }))
-  return { files: crashes.length === 0 ? ran : [...ran, { file: '', tests: [], errors: crashes }] }
+  const seconds = (used() - began) / 1000
+  return { seconds, files: crashes.length === 0 ? ran : [...ran, { file: '', tests: [], errors: crashes }] }
 }
 
 process.on('message', (task: Task) => {
   run(task).then(
     (answer) => process.send?.(answer),
-    (error: unknown) => process.send?.({ files: [{ file: '', tests: [], errors: [String(error)] }] } satisfies Answer),
+    (error: unknown) => process.send?.({ seconds: 0, files: [{ file: '', tests: [], errors: [String(error)] }] } satisfies Answer),
   )
 })
 process.on('disconnect', () => process.exit())

@@ -35,6 +35,11 @@ export function internalClasses(): string[] {
     'Queue',
     'Outbound',
     'Inbound',
+    // Chromium prints what a program was given by the name of its class, and has no hook for another.
+    'OwnedMessage',
+    'BorrowedMessage',
+    'SubscriptionHandle',
+    'ListenHandle',
   ]
   return [...new Set(all)].filter((name) => !spoken.includes(name))
 }
