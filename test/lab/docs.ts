@@ -21,7 +21,10 @@ export async function run(lab: Lab): Promise<Result> {
   if (lab.words.includes('comparison')) return program(lab, 'the comparison', ['bench/versus/main.js'])
   const out = path.join(lab.root, 'node_modules', '.cache', 'mqwire', 'docs-site')
   try {
-    return together(await lab.vitest([...files, 'test/transcript/', 'test/examples/']), await program(lab, 'the site built', ['.ci/docs.mjs', '--out', out]))
+    return together(
+      await lab.vitest([...files, 'test/transcript/', 'test/examples/']),
+      await program(lab, 'the site built', ['.ci/docs.mjs', '--out', out]),
+    )
   } finally {
     rmSync(out, { recursive: true, force: true })
   }

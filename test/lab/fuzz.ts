@@ -34,7 +34,8 @@ async function search(lab: Lab, file: string, target: string, share: number): Pr
 
 export async function run(lab: Lab): Promise<Result> {
   const unknown = lab.words.filter((word) => ![...targetNames, 'suites', 'long', 'keep', 'defects'].includes(word))
-  if (unknown.length > 0) throw new Error(`there is no ${unknown.join(', ')} in fuzz; there are: ${targetNames.join(', ')}, suites, long, keep, defects`)
+  if (unknown.length > 0)
+    throw new Error(`there is no ${unknown.join(', ')} in fuzz; there are: ${targetNames.join(', ')}, suites, long, keep, defects`)
   if (lab.words.includes('long')) return lab.vitest(longSuites, { env: { MQWIRE_LONG: '1' } })
   if (lab.words.includes('defects'))
     return (await import('../support/checkers.js')).tryDefects(lab, 'fuzz', ['fuzz client', 'fuzz session', 'fuzz wire'])

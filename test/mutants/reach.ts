@@ -52,17 +52,17 @@ export interface Judge {
   readonly milliseconds: number
 }
 
-/** Those of the gate that stand on `src` itself, and those that count work. */
+/** Those of the gate that stand on `src` itself, those of `mqwire/compat`, and those that count work. */
 function testFiles(root: string): string[] {
   const program = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
-  const given = ['list', '--filesOnly', '--json', '--config', 'test/vitest.config.ts', '--project', 'pure', '--project', 'real']
+  const given = ['list', '--filesOnly', '--json', '--config', 'test/vitest.config.ts']
   const listed = JSON.parse(execFileSync(process.execPath, [program, ...given], { cwd: root, encoding: 'utf8' })) as {
     file: string
     projectName: string
   }[]
-  const stands = (file: string, project: string): boolean => project === 'pure' || /^test\/(store|transport)\//.test(file)
-  const gate = listed.map(({ file, projectName }) => [slash(path.relative(root, file)), projectName] as const).filter((each) => stands(...each))
-  return [...new Set([...gate.map(([file]) => file), ...alone])].filter((file) => existsSync(path.join(root, file))).sort()
+  const stands = (file: string, project: string): boolean => project === 'pure' || /^test\/(compat|store|transport)\//.test(file)
+  const standing = listed.map(({ file, projectName }) => [slash(path.relative(root, file)), projectName] as const).filter((each) => stands(...each))
+  return [...new Set([...standing.map(([file]) => file), ...alone])].filter((file) => existsSync(path.join(root, file))).sort()
 }
 
 /** Follows imports from a test file: sources by distance, and a hash of everything. */
