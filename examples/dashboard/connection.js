@@ -139,6 +139,10 @@ export class Connection {
     on('serverdisconnect', ({ error }) => this.#listener.noted(`the server said goodbye: ${textOf(error)}`))
     on('sessionlost', ({ cause }) => this.#listener.noted(`the session is ${cause}`))
     on('error', ({ error }) => this.#fail(error))
+    // What a publish fails with is shown where it was asked for.
+    on('drop', ({ direction, topic, reason, size }) => {
+      if (direction === 'in' && reason === 'too-large') this.#listener.noted(`a message of ${topic} is too large: ${size} bytes`)
+    })
     client.closed.then((error) => client === this.#client && error && this.#fail(error))
   }
 

@@ -53,7 +53,7 @@ export function properties(...parts: Part[]): Buffer {
 export function pairs(count: number, name = '', value = ''): Buffer {
   const one = join(0x26, text(name), text(value))
   const all = Buffer.alloc(one.length * count)
-  for (let at = 0; at < all.length; at += one.length) one.copy(all, at)
+  for (let at = 0; at < all.length; at += one.length) all.set(one, at)
   return all
 }
 

@@ -1,4 +1,4 @@
-/** A message of the server whose contents break a rule ends three connections, and then no more (issue 30 A4). */
+/** A message of the server whose contents break a rule ends three connections, and then no more. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import { packet, pairs, properties, publish as publishBytes, text, uint16 } from '../budgets/bytes.js'

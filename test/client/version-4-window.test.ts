@@ -1,4 +1,4 @@
-/** Publishes in flight on 3.1.1, where a server cannot say how many it takes (issue 30 A6). */
+/** Publishes in flight on 3.1.1, where a server cannot say how many it takes. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import { comeBack, send, steady } from './across.js'

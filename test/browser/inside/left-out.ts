@@ -9,6 +9,7 @@ const compiler = 'compiles AssemblyScript'
 const memory = 'measures the memory of a Node process'
 const counted = 'the engine counts blocks, as Node lets it'
 const stack = 'passes 65,535 arguments in one call, for which the stack of a worker is too small'
+const unhandled = 'rejections that nobody handles, as Node reports them'
 const printing = 'how Node prints objects'
 
 /** File to the reason, or to titles of its tests with the reason of each. */
@@ -19,23 +20,23 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'client/cost.test.ts': counted,
   'client/endpoint.test.ts': 'endpoints of Node: TCP, TLS, Unix sockets',
   'client/large-uploads-sockets.test.ts': sockets,
+  'client/loud.test.ts': unhandled,
   'client/message-memory.test.ts': memory,
   'client/no-channel.test.ts': 'takes away the channels that the transport in memory needs in a browser',
   'client/output-sockets.test.ts': sockets,
   'client/process-end.test.ts': 'the end of a Node process',
-  'client/queue.test.ts': { 'without quadratic cost': 'a time limit, which is kept in Node' },
   'client/reentrancy.test.ts': { 'keep nothing from its turn': 'an endpoint of Node' },
   'client/hostile-broker.test.ts': { 'the memory budget bounds small writes': stack },
+  'client/request.test.ts': { 'client.request() that nobody awaits': unhandled },
   'client/secrets-canary.test.ts': { 'hears what any test of the suite prints': 'the console of the suites in Node' },
   'client/secrets-node.test.ts': sockets,
   'client/secrets.test.ts': { 'options that are refused do not repeat their values': 'an endpoint of Node' },
   'client/session/identifiers.test.ts': { 'with acknowledgements withheld exactly 65,535 leave': stack },
   'client/subscription-cost.test.ts': counted,
+  'client/unsubscribe.test.ts': { 'an unsubscribe() that nobody awaits': unhandled },
   'conformance/broker-transport.test.ts': sockets,
   'conformance/client-stream.test.ts': sockets,
   'corpus/corpus.test.ts': processes,
-  'corpus/tcp.test.ts': sockets,
-  'corpus/websocket.test.ts': sockets,
   'queue/closing.test.ts': { 'leaves no timer behind': 'the timers of a Node process' },
   'testing/broker/hooks.test.ts': { 'show no password': printing },
   'testing/broker/outside-mosquitto.test.ts': processes,
