@@ -113,16 +113,18 @@ await show('a payload that is no JSON', async () => {
 await show('taken over', async () => {
   const first = new Client('mqtt://127.0.0.1:1883', { clientId: 'twice' })
   await first.connect()
+  const ended = first.closed
   const second = await connect('mqtt://127.0.0.1:1883', { clientId: 'twice' })
-  const error = await first.closed
+  const error = await ended
   await second.disconnect()
   throw error
 })
 await show('the server says goodbye', async () => {
   const leaving = await connect('mqtt://127.0.0.1:1883', { clientId: 'leaving', reconnect: false })
+  const ended = leaving.closed
   await leaving.subscribe('goodbye')
   await leaving.publish('goodbye', 'x')
-  throw await leaving.closed
+  throw await ended
 })
 await show('the server is gone', async () => {
   const gone = await connect('mqtt://127.0.0.1:1883', { clientId: 'gone', reconnect: false })
