@@ -19,17 +19,6 @@ import {
 import type { Lack } from './target.js'
 import { failure, take, within } from './waiting.js'
 
-const delayedWill: Lack = {
-  reason: 'aedes puts the Will Delay Interval into the PUBLISH of the will, and receivers must then end the connection',
-  async shows(world) {
-    const topic = world.topic('will')
-    const [, subscription] = await world.pair(topic, { qos: 1 })
-    const client = await world.connect({ will: { topic, payload: 'gone', properties: { willDelayInterval: 1 } } })
-    client.destroy()
-    expect(await failure(subscription.next(), 'the will')).toMatchObject({ code: 'ERR_MALFORMED_PACKET', reasonCode: 0x81, fault: 'remote' })
-  },
-}
-
 const window = 'aedes sends without regard to the Receive Maximum of its clients, who may then end the connection'
 const limitless = 'aedes cannot be told to take no more than QoS 1, or nothing retained'
 
@@ -87,16 +76,12 @@ const lacks: Readonly<Record<string, Lack>> = {
       expect(await within(client.closed, 'closed')).toMatchObject({ code: 'ERR_CONNECTION_LOST', fault: 'remote' })
     },
   },
-  'will delay': delayedWill,
-  'will at the end of the session': delayedWill,
   'inbound window': exceedsReceiveMaximum(window, 1),
   'inbound window at QoS 2': exceedsReceiveMaximum(window, 2),
   'enhanced authentication': noEnhancedAuthentication('aedes has no enhanced authentication, and says so with 0x8C'),
   'topic aliases to the broker': noAliasesToBroker('aedes takes no topic aliases, and says so'),
   'topic aliases from the broker': noAliasesFromBroker('aedes sends no topic aliases'),
-  'largest packet of the client': ignoresPacketLimit(
-    'aedes sends without regard to the Maximum Packet Size of its clients, who must then end the connection',
-  ),
+  'largest packet of the client': ignoresPacketLimit('aedes sends without regard to the Maximum Packet Size of its clients'),
   'maximum QoS': unlimited(limitless),
   'no retained messages': unlimited(limitless),
   'queued above the limits': unlimited(limitless),

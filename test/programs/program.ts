@@ -82,3 +82,8 @@ export class Program {
     this.#told?.()
   }
 }
+
+/** What a program printed on its error stream, but for warnings of publishes that were not sent. */
+export function besideUnsent(errors: string): string {
+  return errors.replace(/^\(node:\d+\) \[MQWIRE_(?:PUBLISH_REFUSED|UNSENT)\] .*\n|^\(Use `node --trace-warnings .*\n/gm, '')
+}
