@@ -12,7 +12,7 @@ import type { Lab, Result } from './lab.js'
 export const about = 'branches of the codec and the session, by thresholds of vitest; each normative statement is cited by a test that passes'
 export const minutes = 3
 
-const folders = ['test/wire', 'test/client/session', 'test/conformance', 'test/testing']
+const folders = ['test/wire', 'test/client', 'test/conformance', 'test/testing']
 const again = 'npm run lab -- coverage'
 
 interface Report {
