@@ -32,9 +32,9 @@ export function serverMessageLimit(maximumPacketSize = 16 * 1024 * 1024): number
   return Math.max(4 * maximumPacketSize, messageLimit(maximumPacketSize))
 }
 
-/** Most pieces that an incoming message may come in: frames, or chunks of the stream below. Each costs far more than its bytes. */
+/** Most pieces that an incoming message may come in: frames, or chunks of the stream below. Each costs about 110 bytes beside its own. */
 export function partLimit(messageLimit: number): number {
-  return Math.max(4096, Math.ceil(messageLimit / 256))
+  return Math.min(65_536, Math.max(4096, Math.ceil(messageLimit / 256)))
 }
 
 /** The reason of a failed sub-protocol negotiation, or undefined when the server picked one that was offered [MQTT-6.0.0-3]. */

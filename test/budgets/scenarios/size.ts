@@ -30,7 +30,7 @@ async function announceAll(link: Link): Promise<void> {
 }
 
 async function refusesSize(bench: Bench, version: 4 | 5): Promise<void> {
-  const client = bench.client(await bench.server(), { protocolVersion: version, clientId: 'c' })
+  const client = bench.client(await bench.server(), { protocolVersion: version, clientId: 'c', maximumPacketSize: MiB, oversized: 'disconnect' })
   await client.connect()
   const { maximum } = await bench.told('limits')
   if (version === 5) bench.same(maximum, MiB, 'CONNECT announces 1 MiB')
@@ -44,6 +44,32 @@ async function refusesSize(bench: Bench, version: 4 | 5): Promise<void> {
   const { disconnect, took } = await bench.told('over')
   bench.same(disconnect, version === 5 ? 0x95 : undefined, version === 5 ? 'DISCONNECT 0x95 at the header' : 'closed without DISCONNECT')
   bench.check((took as number) < 2000, 'the stream is gone within 2 s, whatever the server sends on', took)
+}
+
+/** As much as a PUBLISH can hold, and a small one behind it. */
+async function sendAll(link: Link): Promise<void> {
+  await link.welcome()
+  await link.packet(8)
+  await link.go()
+  const largest = 268_435_455
+  const head = join(0x30, varint(largest), text('a'), 0)
+  const rest = largest - (head.length - 5)
+  const piece = Buffer.alloc(64 * KiB)
+  await link.send(head)
+  await link.flood(piece, rest - (rest % piece.length))
+  await link.send(piece.subarray(0, rest % piece.length))
+  await link.send(publish({ payload: 'small' }))
+}
+
+async function readsPast(bench: Bench): Promise<void> {
+  const [client, subscription] = await bench.subscribed()
+  const dropped: unknown[] = []
+  client.on('drop', ({ reason, size }) => dropped.push([reason, size]))
+  bench.go()
+  const message = await subscription.next({ timeout: 60_000 })
+  bench.same(message?.text(), 'small', 'what follows arrives')
+  bench.same(dropped, [['too-large', 268_435_460]], 'it is reported, with its size')
+  bench.same(client.state, 'connected', 'the link is kept')
 }
 
 /** Legal packets of the largest size that begin and do not go on: what is held follows what came, not what was announced. */
@@ -319,6 +345,16 @@ export const size: readonly Scenario[] = [
   },
   {
     row: 'T01',
+    variant: 'read past',
+    limit: 'maximumPacketSize 16 MiB',
+    fed: 'a PUBLISH of 256 MiB',
+    budget: smallest,
+    garbage: muchGarbage,
+    peer: sendAll,
+    run: readsPast,
+  },
+  {
+    row: 'T01',
     variant: 'begun',
     limit: 'buffers grow with bytes received',
     fed: '320 packets of 1 MiB, each stopped after 10 bytes',
@@ -370,9 +406,9 @@ export const size: readonly Scenario[] = [
   {
     row: 'T03',
     variant: 'WebSocket fragments',
-    limit: 'a bounded number of fragments',
+    limit: '65,536 fragments',
     fed: 'a message in 1,000,000 fragments of one byte',
-    budget: 2 * MiB,
+    budget: 8 * MiB,
     way: 'ws',
     peer: fragment,
     run: endsFragments,
