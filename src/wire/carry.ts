@@ -26,7 +26,7 @@ export class Carry {
   bytes: Uint8Array = nothing
   /** Bytes of the frame that came in. */
   held = 0
-  /** Size of the frame, 0 until its fixed header is complete. */
+  /** Size of the frame, 0 until its fixed header is complete: to be set when the frame is begun. */
   size = 0
   /** The payload, where it is apart: valid until the next frame is begun. */
   apart: Uint8Array | undefined
@@ -84,7 +84,6 @@ export class Carry {
   finish(): void {
     if (this.most > 0) this.apart = this.bytes.subarray(this.head, this.#kept)
     this.held = 0
-    this.size = 0
     this.most = 0
     this.#kept = 0
   }

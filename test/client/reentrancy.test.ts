@@ -4,6 +4,7 @@ import type { ClientEvents } from '../../src/client/api/index.js'
 import { Client } from '../../src/client/node.js'
 import type { QoS } from '../../src/wire/packets.js'
 import { accepting, agreeable, connected, World } from './harness.js'
+import { agreed, publish, subscribe } from './incoming.js'
 import { ack, StubWorld, stubbed, watched } from './stub.js'
 
 describe('publish inside handlers', () => {
@@ -206,6 +207,16 @@ describe('ending inside events', () => {
     expect(world.client.state).toBe('closed')
     expect(all.map((one) => one.settled)).toEqual(all.map(() => 1))
     expect(world.clock.pending).toBe(0)
+  })
+
+  it.each([undefined, 7])('destroy in the `packet` event of a message with identifier %s: nothing is done with it', async (id) => {
+    const world = await agreed({ stats: true })
+    await subscribe(world, 'a', { qos: 1 })
+    world.client.on('packet', ({ direction, packet }) => {
+      if (direction === 'in' && packet.type === 'publish') world.client.destroy()
+    })
+    await world.send(publish('a', '1', id))
+    expect(world.client.stats()).toMatchObject({ received: 0, dropped: 0, packetsReceived: 3 })
   })
 
   it('destroy in a `drop` listener while the queue overflows', async () => {

@@ -82,6 +82,17 @@ describe('a large payload', () => {
     }
   })
 
+  it('begins behind properties whose length takes four bytes', () => {
+    const userProperties = Array.from({ length: 33 }, (): [string, string] => ['a', 'x'.repeat(65_000)])
+    const bytes = packet({ properties: { userProperties } })
+    const { framer, read, allocated } = rig()
+    framer.push(bytes.subarray(0, bytes.length - 30_000))
+    expect(framer.next()).toBe(false)
+    expect(allocated).toEqual([payload.length])
+    fill(framer, bytes.subarray(bytes.length - 30_000), 10_000)
+    expect(read().packet()).toMatchObject({ payload, properties: { userProperties: { length: 33 } } })
+  })
+
   it('may be pushed all the same, with what comes behind it', () => {
     const bytes = packet({ qos: 1, packetId: 1 })
     const { framer, read } = rig()
