@@ -79,6 +79,8 @@ export class SmallBroker {
         return this.#finish(packet.type, packet.packetId)
       case 'pubrec':
         return this.#release(packet.packetId)
+      case 'pingreq':
+        return [{ type: 'pingresp' }]
       default:
         return []
     }
