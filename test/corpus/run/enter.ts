@@ -27,6 +27,7 @@ export function optionsFor(version: 4 | 5, { clientId, cleanStart, method }: Sta
     clientId,
     cleanStart,
     ...(version === 5 ? { ...limits, receiveMaximumExceeded: 'disconnect' } : { maximumPacketSize: limits.maximumPacketSize }),
+    oversized: 'disconnect',
     keepAlive: false,
     reconnect: false,
     stats: true,

@@ -15,6 +15,18 @@ export function jobs(version: 4 | 5): Job[] {
   )
 }
 
+/**
+ * The jobs of a whole client. It bears two things that the standard forbids, as servers do them: acknowledgements with identifier 0, and the Will Delay
+ * Interval in a PUBLISH. `test/client` has what comes of these.
+ */
+export function ofClient(list: readonly Job[]): Job[] {
+  const bears = ({ sequence: { type, name, meanings } }: Job): boolean =>
+    name.includes('Will Delay Interval')
+      ? type === 'publish'
+      : type !== 'publish' && meanings.some((meaning) => meaning.kind === 'broken' && meaning.rule === 'packet identifier 0')
+  return list.filter((job) => !bears(job))
+}
+
 /** The same, in a few pieces. */
 export const cutJobs = (list: readonly Job[]): Job[] =>
   list.map((job) => ({ ...job, cuts: someCuts(`${job.sequence.name} ${job.state.name}`, job.sequence.bytes.length) }))

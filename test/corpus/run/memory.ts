@@ -14,6 +14,7 @@ import type { Bytes } from '../bytes.js'
 import { pieces } from './cuts.js'
 import { enter, optionsFor, type Peer } from './enter.js'
 import { Hearing } from './hearing.js'
+import { ofClient } from './jobs.js'
 import { quietly } from './quietly.js'
 import { disagreement, finding, type Job, type Observed } from './verdict.js'
 
@@ -179,7 +180,7 @@ async function settle(runs: readonly Run[]): Promise<void> {
 }
 
 /** Runs all; gives what was not as expected. */
-export const runMemory = (jobs: readonly Job[]): Promise<string[]> => quietly(() => run(jobs))
+export const runMemory = (jobs: readonly Job[]): Promise<string[]> => quietly(() => run(ofClient(jobs)))
 
 async function run(jobs: readonly Job[]): Promise<string[]> {
   const findings: string[] = []

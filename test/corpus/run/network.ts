@@ -9,6 +9,7 @@ import { turn } from '../../pausing.js'
 import { ids } from '../case.js'
 import { pieces } from './cuts.js'
 import { enter, optionsFor, type Peer } from './enter.js'
+import { ofClient } from './jobs.js'
 import { quietly } from './quietly.js'
 import { script } from './script.js'
 import { type Kind, type Link, nameLength, type Servers, serve } from './servers.js'
@@ -138,7 +139,7 @@ class Run {
 }
 
 /** Runs all over one transport; gives what was not as expected. */
-export const runNetwork = (kind: Kind, jobs: readonly Job[]): Promise<string[]> => quietly(() => run(kind, jobs))
+export const runNetwork = (kind: Kind, jobs: readonly Job[]): Promise<string[]> => quietly(() => run(kind, ofClient(jobs)))
 
 async function run(kind: Kind, jobs: readonly Job[]): Promise<string[]> {
   const servers = await serve(kind)
