@@ -79,6 +79,8 @@ export class Line {
     client.on('reconnecting', () => each((device) => device.tries()))
     client.on('connecterror', ({ error }) => this.#fail(error, 'no connection'))
     client.on('disconnect', ({ error }) => error && this.#fail(error, 'connection lost'))
+    // What became of each publish stands in the ledger; without a listener the console would say it, too.
+    client.on('drop', () => undefined)
     client.on('sessionlost', ({ republished, rejected }) => {
       journal.note('session lost by the broker')
       for (const _ of republished) journal.note('message published anew after a lost session')
