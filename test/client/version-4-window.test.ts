@@ -1,8 +1,9 @@
 /** Publishes in flight on 3.1.1, where a server cannot say how many it takes. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
-import { comeBack, send, steady } from './across.js'
-import { accepting, agreeable, type World } from './harness.js'
+import { again, comeBack, forgets, send, steady } from './across.js'
+import { accepting, agreeable, failure, type World } from './harness.js'
+import { quiet } from './incoming.js'
 
 const four: ClientOptions = { protocolVersion: 4, clientId: 'c', cleanStart: false }
 const texts = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index))
@@ -54,6 +55,54 @@ describe('QoS 2 on 3.1.1', () => {
     send(other, 1, ...texts(50))
     await other.settle()
     expect(open(other)).toBe(50)
+  })
+
+  it('QoS 1 on other topics goes past those that wait for it; on one topic the order of the calls stays', async () => {
+    const world = await steady(four, fresh)
+    const publish = (topic: string, qos: 1 | 2): unknown => quiet(world.client.publish(topic, topic, { qos }))
+    send(world, 2, ...texts(20))
+    await world.settle()
+    publish('a', 2)
+    for (const topic of ['b', 'a', 'c']) publish(topic, 1)
+    await world.settle()
+    // The last two are published while the first still waits, in a turn of their own.
+    for (const topic of ['a', 'd']) publish(topic, 1)
+    publish('b', 2)
+    await world.settle()
+    const late = (): string[] =>
+      world.peer
+        .all('publish')
+        .slice(20)
+        .map(({ topic, qos }) => `${topic}${qos}`)
+    expect(late()).toEqual(['b1', 'c1', 'd1'])
+    await world.send({ type: 'pubrec', packetId: 1, reasonCode: 0, properties: {} }, { type: 'pubcomp', packetId: 1, reasonCode: 0, properties: {} })
+    expect(late()).toEqual(['b1', 'c1', 'd1', 'a2', 'a1', 'a1'])
+    await world.send({ type: 'pubrec', packetId: 2, reasonCode: 0, properties: {} }, { type: 'pubcomp', packetId: 2, reasonCode: 0, properties: {} })
+    expect(late().slice(6)).toEqual(['b2'])
+    expect(world.client.outbound.size).toBe(0)
+  })
+
+  it('what waits for it is dropped, aborted and sent on the next connection as all others are, in order', async () => {
+    const world = await steady({ ...four, outbound: { maxQueuedMessages: 4, overflow: 'drop-oldest' } }, fresh)
+    send(world, 2, ...texts(20))
+    const control = new AbortController()
+    const oldest = failure(world.client.publish('a', 'oldest', { qos: 2 }))
+    const aborted = failure(world.client.publish('b', 'aborted', { qos: 2, signal: control.signal }))
+    const kept = ['1', '2', '3'].map((text, index) => quiet(world.client.publish('a', text, { qos: index === 1 ? 1 : 2 })))
+    expect(await oldest).toMatchObject({ code: 'ERR_DROPPED' })
+    control.abort()
+    expect(await aborted).toMatchObject({ code: 'ERR_ABORTED' })
+    quiet(world.client.publish('c', 'past', { qos: 1 }))
+    await world.settle()
+    expect(world.client.outbound.size).toBe(3)
+    await again(world, forgets())
+    world.answer = agreeable
+    for (const { packetId = 0, qos } of world.peer.all('publish'))
+      await world.send({ type: qos === 1 ? 'puback' : 'pubrec', packetId, reasonCode: 0, properties: {} })
+    await world.settle()
+    expect((await world.outcome(Promise.all(kept))).state).toBe('fulfilled')
+    const sent = world.peer.all('publish').map(({ topic, payload }) => topic + new TextDecoder().decode(payload))
+    expect(sent.filter((text) => text.startsWith('a'))).toEqual(['a1', 'a2', 'a3'])
   })
 
   it('of 5.0 there is no such limit', async () => {
@@ -112,4 +161,19 @@ describe('a connection on 3.1.1 that ends with more than 20 in flight', () => {
     await comeBack(world, accepting({}, true))
     expect(open(world)).toBe(100)
   })
+})
+
+it('QoS 2 that waits for an identifier to be cleared lets QoS 1 of other topics pass, too', async () => {
+  const world = await steady({ clientId: 'c', cleanStart: false }, accepting({}, true))
+  for (const [topic, qos] of [
+    ['a', 2],
+    ['a', 1],
+    ['b', 1],
+  ] as const)
+    quiet(world.client.publish(topic, 'x', { qos }))
+  await world.settle()
+  expect(world.peer.all('pubrel')).toHaveLength(16)
+  expect(world.peer.all('publish').map(({ topic }) => topic)).toEqual(['b'])
+  await world.send({ type: 'pubcomp', packetId: world.peer.last('pubrel').packetId, reasonCode: 0x92, properties: {} })
+  expect(world.peer.all('publish').map(({ topic, qos }) => `${topic}${qos}`)).toEqual(['b1', 'a2', 'a1'])
 })

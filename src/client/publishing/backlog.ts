@@ -1,7 +1,8 @@
 /**
  * Publishes that wait to be sent: QoS 0 in one queue, QoS 1 and 2 in another, each in the order of the calls, with what they take.
  *
- * It never refuses: whoever pushes asks first.
+ * QoS 2 may have to wait for something that QoS 1 has no need of. It stands aside then, and so does whatever follows on its topic, so that each topic
+ * keeps its order. It never refuses: whoever pushes asks first.
  */
 
 import { Queue } from '../common/queue.js'
@@ -14,16 +15,44 @@ export class Backlog {
   bytes = 0
   readonly immediate = new Queue<QueuedPublish>()
   readonly ordered = new Queue<QueuedPublish>()
+  /** All of it is older than what `ordered` has. */
+  readonly #aside = new Queue<QueuedPublish>()
+  /** How many of these each topic has. */
+  readonly #topics = new Map<string, number>()
 
   get size(): number {
-    return this.immediate.length + this.ordered.length
+    return this.immediate.length + this.#aside.length + this.ordered.length
   }
 
   /** What an overflow drops first: never what was sent once. */
   get oldest(): QueuedPublish | undefined {
-    let item = this.immediate.first ?? this.ordered.first
-    while (item?.again === true) item = item.following
-    return item
+    for (const queue of [this.immediate, this.#aside, this.ordered]) {
+      let item = queue.first
+      while (item?.again === true) item = item.following
+      if (item !== undefined) return item
+    }
+    return undefined
+  }
+
+  /** The next at QoS 1 or 2. `exact`: may one at QoS 2 leave? */
+  next(exact: boolean): QueuedPublish | undefined {
+    const { first } = this.#aside
+    if (first !== undefined && (exact || first.options.qos === 1)) return first
+    for (let item = this.ordered.first; item !== undefined && this.#standsAside(item, exact); item = this.ordered.first) {
+      this.ordered.remove(item)
+      this.#push(item, true)
+    }
+    return this.ordered.first
+  }
+
+  /** Does something wait that goes before this one? */
+  precedes(item: QueuedPublish, exact: boolean): boolean {
+    if (item.options.qos === 0) return this.immediate.length > 0
+    return this.next(exact) !== undefined || this.#standsAside(item, exact)
+  }
+
+  #standsAside({ topic, options }: QueuedPublish, exact: boolean): boolean {
+    return (options.qos === 2 && !exact) || this.#topics.has(topic)
   }
 
   /** Would one more be too many, with `bytes` of other messages? The limits count `share` times. */
@@ -31,24 +60,36 @@ export class Backlog {
     return this.size + 1 > maxQueuedMessages * share || this.bytes + bytes > maxQueuedBytes * share
   }
 
-  queueOf({ options }: QueuedPublish): Queue<QueuedPublish> {
-    return options.qos === 0 ? this.immediate : this.ordered
-  }
-
   push(item: QueuedPublish): void {
-    this.queueOf(item).push(item)
+    this.#push(item, false)
     this.bytes += item.size
   }
 
-  /** Puts an item before all others of its queue. */
+  /** Puts an item before all others of its kind. */
   unshift(item: QueuedPublish): void {
-    this.queueOf(item).unshift(item)
+    this.#push(item, this.#aside.length > 0, true)
     this.bytes += item.size
+  }
+
+  #push(item: QueuedPublish, aside: boolean, first = false): void {
+    item.aside = aside
+    if (aside) this.#topics.set(item.topic, (this.#topics.get(item.topic) ?? 0) + 1)
+    const queue = this.#queueOf(item)
+    if (first) queue.unshift(item)
+    else queue.push(item)
+  }
+
+  #queueOf({ options, aside }: QueuedPublish): Queue<QueuedPublish> {
+    return options.qos === 0 ? this.immediate : aside ? this.#aside : this.ordered
   }
 
   /** Takes an item out; its time to live is over with that. */
   remove(item: QueuedPublish): void {
-    this.queueOf(item).remove(item)
+    const { topic, aside } = item
+    this.#queueOf(item).remove(item)
+    const others = aside ? (this.#topics.get(topic) ?? 1) - 1 : 0
+    if (others > 0) this.#topics.set(topic, others)
+    else if (aside) this.#topics.delete(topic)
     this.bytes -= item.size
     item.cancel?.()
     item.cancel = undefined
@@ -57,7 +98,7 @@ export class Backlog {
   /** The items that are wanted, QoS 0 first. */
   select(wanted: (item: QueuedPublish) => boolean): QueuedPublish[] {
     const items: QueuedPublish[] = []
-    for (const queue of [this.immediate, this.ordered]) {
+    for (const queue of [this.immediate, this.#aside, this.ordered]) {
       for (let item = queue.first; item !== undefined; item = item.following) if (wanted(item)) items.push(item)
     }
     return items

@@ -1,9 +1,9 @@
 /**
  * Publishes on their way out: checked, queued within limits, sent as quota and transport allow, and settled by their acknowledgement.
  *
- * QoS 1 and 2 leave in the order of the calls; QoS 0 may overtake those that wait for quota. What was sent at QoS 1 and 2 is kept until its last
- * acknowledgement and sent again on the next connection, before anything new [MQTT-4.4.0-1]. Every promise settles, with what is known about the
- * message's fate. It must never keep more than its limits.
+ * QoS 1 and 2 leave in the order of the calls. QoS 0 may overtake those that wait for quota, and QoS 1 overtakes QoS 2 of other topics that waits for
+ * what it alone needs. What was sent at QoS 1 and 2 is kept until its last acknowledgement and sent again on the next connection, before anything new
+ * [MQTT-4.4.0-1]. Every promise settles, with what is known about the message's fate. It must never keep more than its limits.
  */
 
 import { MqttError } from '../../errors.js'
@@ -106,6 +106,7 @@ export class PublishQueue {
   /** @throws MqttError for what can never be sent */
   publish(topic: string, payload: Uint8Array, options: CheckedPublish): Promise<Receipt> {
     const { signal, flush, qos, properties } = options
+    const { session } = this.#host
     assertNotAborted(signal)
     assertTaken(options, this.#host)
     if (qos === 0 && payload.length < largePayload && flush !== true) {
@@ -119,7 +120,7 @@ export class PublishQueue {
     const item = new QueuedPublish(topic, payload, options, properties?.messageExpiryInterval === undefined ? 0 : this.#host.platform.now())
     if (
       output !== undefined &&
-      this.#backlog.queueOf(item).length === 0 &&
+      !this.#backlog.precedes(item, session.sendWindow.exact) &&
       !this.#rate?.yields(qos > 0, this.#backlog, output) &&
       this.#maySend(item, output)
     )
@@ -138,10 +139,11 @@ export class PublishQueue {
   flush(): void {
     for (let output = this.#open; output !== undefined && this.unacknowledged.replay(output); ) output = this.#open
     const rate = this.#rate
+    const { sendWindow } = this.#host.session
     let ordered = rate?.ordered === true
     for (let passed = 0; passed < 2; ) {
       const output = this.#open
-      const item = (ordered ? this.#backlog.ordered : this.#backlog.immediate).first
+      const item = output && (ordered ? this.#backlog.next(sendWindow.exact) : this.#backlog.immediate.first)
       const goes = output !== undefined && item !== undefined && this.#maySend(item, output)
       passed = goes ? 0 : passed + 1
       if (goes) {

@@ -93,6 +93,11 @@ export class PacketIdentifiers extends IdTable {
     return false
   }
 
+  /** True while none is clear, and some are being cleared. */
+  protected get awaitsCleared(): boolean {
+    return this.#clearing > 0 && this.#clear.length === 0
+  }
+
   /** PUBCOMP came for one that was being cleared. */
   protected handleCleared(id: number): void {
     this.#clearing -= 1

@@ -65,6 +65,11 @@ export class SendWindow extends PacketIdentifiers {
     return qos < 2 || this.#exchanges < this.#mostExchanges
   }
 
+  /** False while one more at QoS 2 waits for something that QoS 1 has no need of: a place among them, or an identifier that is being cleared. */
+  get exact(): boolean {
+    return this.admits(2) && !this.awaitsCleared
+  }
+
   /** A connection is up: the quota starts from this CONNACK. `exchanges`: how many of it may be at QoS 2. */
   start(quota: number, foreign = false, cautious = false, exchanges = Number.POSITIVE_INFINITY): void {
     this.quota = quota
