@@ -1,6 +1,7 @@
 /** Filters at which the server ends the connection: tried alone, refused in the end, and what must never be taken for one. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Subscription } from '../../src/client/api/index.js'
+import { constant } from '../../src/client/parsing/backoff.js'
 import type { MqttError } from '../../src/errors.js'
 import { again, pause, short } from './across.js'
 import { accepting, failure } from './harness.js'
@@ -75,6 +76,8 @@ describe.each(variants)('a filter at which the server closes, %s', (_name, how, 
     expect(two.end).toMatchObject({ state: 'failed', error: refused })
     expect(world.seen('error')).toMatchObject([{ error: refused }])
     expect([...broker.filters]).toEqual(['good'])
+    // Seven: the first one, and twice as many trials as for one that was never granted.
+    expect(broker.ended).toBe(7)
   })
 })
 
@@ -358,6 +361,39 @@ describe('is no refused filter', () => {
     expect(await broker.world.outcome(call)).toEqual({ state: 'pending' })
     // It goes with the first packets of each connection, as it is no suspect.
     expect(wire(broker).at(-2)?.[0]).toBe('subscribe f')
+  })
+
+  it('one that was granted before, at a server that is overloaded for a minute: slow, and cutting connections', async () => {
+    let state = 0
+    const random = (): number => {
+      state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
+      return state / 2 ** 32
+    }
+    const refusals: number[] = []
+    for (const seed of [1, 2, 3, 4, 5, 6]) {
+      state = seed * 7919 + 13
+      const broker = await strict({}, { keepAlive: 60, reconnect: { backoff: constant(100) } })
+      const { world } = broker
+      for (const filter of ['a', 'b', 'c', 'd']) await subscribe(world, filter, { qos: 1 })
+      broker.how = { keeps: false }
+      const busy = new Map<unknown, number>()
+      world.answer = (packet) => {
+        const { clock, peer } = world
+        if (packet.type === 'connect') clock.setTimer(() => peer.cut(), -1000 * Math.log(1 - random()))
+        const answers = broker.answer(packet) ?? []
+        // In order, each up to half a second after the one before.
+        const due = Math.max(busy.get(peer) ?? 0, clock.now()) + 500 * random()
+        busy.set(peer, due)
+        clock.setTimer(() => peer.ended === undefined && peer.send(...answers), due - clock.now())
+        return undefined
+      }
+      world.peer.cut()
+      await world.clock.advance(60_000)
+      expect(world.peers.length).toBeGreaterThan(30)
+      refusals.push(world.seen('error').length)
+      world.client.destroy()
+    }
+    expect(refusals).toEqual([0, 0, 0, 0, 0, 0])
   })
 
   it('one that is replaced with its connection by `reconnect({ force: true })`', async () => {

@@ -29,7 +29,8 @@ export interface SubscriptionDefaults {
   /**
    * Of all subscriptions alike: connections in a row that the server may end at a filter that is sent alone, where it has to answer (section 3.9.3), 1 or
    * more. Then the filter is refused as by SUBACK (`ERR_SUBSCRIBE_REFUSED`, outcome `'refused'`) or UNSUBACK, and not subscribed to again after a lost
-   * session; a new call tries again. DISCONNECT 0x87, 0x8F, 0x9E or 0xA2 refuses it at once. `Infinity`: never. Default 3.
+   * session; a new call tries again. One that was granted before takes twice as many. DISCONNECT 0x87, 0x8F, 0x9E or 0xA2 refuses it at once.
+   * `Infinity`: never. Default 3.
    */
   readonly poisonAfter?: number | undefined
 }

@@ -80,6 +80,14 @@ export function suspect(packet: PendingPacket): void {
   }
 }
 
+/** Nothing that was counted against these holds any more. */
+export function exonerate(packet: PendingPacket): void {
+  for (const asked of packet.filters) {
+    const suspicion = suspicionOf(packet, asked)
+    if (suspicion !== undefined) suspicion.strikes = 0
+  }
+}
+
 /** True for what no call asked for in one packet. */
 export function isOurs(packet: PendingPacket): boolean {
   return packet.type === 'unsubscribe' || packet.restoring === true

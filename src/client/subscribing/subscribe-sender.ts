@@ -14,6 +14,7 @@ import { SparseMap } from '../common/sparse.js'
 import type { Blame } from '../session/refusal.js'
 import type { SubscribeFilter, Suspicion } from './broker-subscription.js'
 import {
+  exonerate,
   Identifiers,
   isOurs,
   isWanted,
@@ -36,6 +37,9 @@ const leastSweep = 64
 const usualFilters = 8
 /** DISCONNECT reason codes that say no to a filter: Not authorized, Topic Filter invalid, Shared and Wildcard Subscriptions not supported. */
 const refusals: readonly (number | undefined)[] = [0x87, 0x8f, 0x9e, 0xa2]
+
+/** A filter that was granted before is refused after so many times as many connections: servers that are overloaded end connections, too. */
+const oftenGranted = 2
 
 /** What becomes of requests. */
 export interface Answers extends Unsubscriber {
@@ -180,9 +184,12 @@ export class SubscribeSender {
     this.#handleUnanswered(sent)
     if (blame !== undefined) for (const packet of sent) suspect(packet)
     const { alone } = this.#trial
-    const refused = blame === 'blamed' && alone !== undefined && this.#isRefused(alone, error) ? alone : undefined
-    this.#trial.handleLost(error, blame)
+    const blamed = blame === 'blamed' ? alone : undefined
+    const refused = blamed !== undefined && this.#isRefused(blamed, error) ? blamed : undefined
+    const clears = blamed === undefined && !this.#host.states.stopping && this.#trial.isPeers(error)
+    this.#trial.handleLost()
     const rest = this.#takeAll().filter((packet) => packet !== refused)
+    if (clears) for (const packet of rest) exonerate(packet)
     const again = unanswered(rest, (packet, filter) => isSuperseded(this.#answers, packet, filter))
     refill(this.#queue, again)
     if (refused !== undefined) this.#answers.handleRefusal(refused, error)
@@ -199,9 +206,10 @@ export class SubscribeSender {
     const [asked] = packet.filters
     const suspicion = suspicionOfFirst(packet)
     suspicion.strikes += 1
-    const filter = typeof asked === 'string' ? asked : asked?.filter
-    this.#host.log('warn', `the server ended the connection at ${packet.type.toUpperCase()} `, filter, ` (${suspicion.strikes} of ${poisonAfter})`)
-    return poisonAfter < Number.POSITIVE_INFINITY && (suspicion.strikes >= poisonAfter || refusals.includes(reasonCode))
+    const { filter, known } = typeof asked === 'string' ? { filter: asked } : (asked as SubscribeFilter)
+    const most = known?.grantedQos === undefined ? poisonAfter : poisonAfter * oftenGranted
+    this.#host.log('warn', `the server ended the connection at ${packet.type.toUpperCase()} `, filter, ` (${suspicion.strikes} of ${most})`)
+    return most < Number.POSITIVE_INFINITY && (suspicion.strikes >= most || refusals.includes(reasonCode))
   }
 
   // There are some while there is a connection.

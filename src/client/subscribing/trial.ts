@@ -3,8 +3,9 @@
  *
  * A suspect is sent alone: behind the answers to all other requests and to a PINGREQ, so that the connection is known to work, and in a moment at which
  * no message is on its way, if there is one. When the peer ends the connection then, that filter is to blame. The next trial waits until a connection has
- * lived longer than the one before: if it ends meanwhile, connections end by themselves, and counting starts again. It must never blame a filter for a
- * connection that we ended.
+ * lived twice as long as the one before. Strikes count only in a row: a connection that the peer ends at any other time shows that connections end by
+ * themselves, as they do where a server is overloaded, and counting starts again for all. A filter that was granted before needs twice as many. It
+ * must never blame a filter for a connection that we ended.
  */
 import type { MqttError } from '../../errors.js'
 import { type Blame, isEndedByPeer } from '../session/refusal.js'
@@ -27,8 +28,6 @@ export class Trial {
   // valid for the connection
   /** Sent with nothing before or after it that lacks an answer. */
   alone: PendingPacket | undefined
-  /** Held back until the connection has lived long enough. */
-  #held: Suspicion | undefined
   #upAt: number | undefined
   /** When something was answered or sent alone. */
   #changedAt = 0
@@ -81,7 +80,6 @@ export class Trial {
     // The first trial decides nothing, unless it is the last.
     const first = strikes === 0 && options.subscriptions.poisonAfter > 1
     const lived = first ? 0 : (this.#upAt ?? now) + Math.min(longestLife, Math.max(shortestLife, 2 * this.#lifetime))
-    this.#held = now < lived ? suspicion : undefined
     return Math.max(lived, idle ? 0 : this.#answeredAt + patience)
   }
 
@@ -100,16 +98,14 @@ export class Trial {
 
   /** What the end of the connection says, which leaves so many requests without an answer. */
   blame(error: MqttError, unanswered: number): Blame {
-    if (unanswered === 0 || !this.#isPeers(error)) return undefined
+    if (unanswered === 0 || !this.isPeers(error)) return undefined
     return this.alone !== undefined && this.#answeredAt !== undefined ? 'blamed' : 'suspected'
   }
 
-  /** The connection is over; nothing without an answer may be the cause where `blame` is undefined. */
-  handleLost(error: MqttError, blame: Blame): void {
-    if (this.#held !== undefined && blame === undefined && this.#isPeers(error)) this.#held.strikes = 0
+  /** The connection is over. */
+  handleLost(): void {
     if (this.#upAt !== undefined) this.#lifetime = this.#host.platform.now() - this.#upAt
     this.#upAt = undefined
-    this.#held = undefined
     this.#askedAt = undefined
     this.#answeredAt = undefined
     this.stop()
@@ -122,8 +118,8 @@ export class Trial {
     this.alone = undefined
   }
 
-  // Whose doing it is after a wake-up nobody knows.
-  #isPeers(error: MqttError): boolean {
+  /** Did the peer end the connection? Whose doing it is after a wake-up nobody knows. */
+  isPeers(error: MqttError): boolean {
     const { platform, session } = this.#host
     return isEndedByPeer(error) && !session.keepAlive.woken(platform.now())
   }
