@@ -181,6 +181,23 @@ describe('a publish at which the server closes without DISCONNECT', () => {
     expect(publishes(world) - before).toBe(connections)
   })
 
+  it('where the server answers no PINGREQ either, it is sent again and again, and the log says so once', async () => {
+    const log: string[] = []
+    const warn = (text: string): number => log.push(text)
+    let met = 0
+    const world: World = await connected({ keepAlive: false, reconnect: { backoff: constant(pause) }, logger: { warn } }, (packet) => {
+      if (packet.type === 'connect') return { type: 'connack', sessionPresent: met++ > 0, reasonCode: 0, properties: {} }
+      const { peer } = world
+      if (packet.type === 'publish') world.clock.setTimer(() => peer.cut(), 1)
+      return undefined
+    })
+    const poison = quiet(world.client.publish('t', 'poison', { qos: 1 }))
+    await world.clock.advance(60_000)
+    expect(await world.outcome(poison)).toEqual({ state: 'pending' })
+    expect(world.peers.length).toBeGreaterThan(20)
+    expect(log.filter((text) => text.includes('"t"'))).toEqual([expect.stringMatching(/PINGREQ.*outbound\.ackTimeout/)])
+  })
+
   it('poisonAfter: Infinity sends it for ever [MQTT-4.4.0-1]', async () => {
     const world = await deadly({ poisonAfter: Number.POSITIVE_INFINITY })
     const poison = quiet(world.client.publish('t', 'poison', { qos: 1 }))

@@ -5,11 +5,13 @@
  * it. Only an end by the server's side counts then, when the PINGREQ was answered and the whole packet had left. After that it is held back until a
  * connection has answered and has lived longer than the one before: an end meanwhile shows that the link is at fault, and counting starts anew. One
  * that is answered although a connection ended over it shows the same: until a connection lasts, each such one asks for one more connection of the
- * next. It must never blame a message for a connection that we ended ourselves, nor for one that could not carry it whole.
+ * next. A DISCONNECT that names a packet as its reason needs no more connections, where that message was all that lacked an answer: else it is sent
+ * alone once more. It must never blame a message for a connection that we ended ourselves, nor for one that could not carry it whole.
  */
 
 import type { MqttError } from '../../errors.js'
 import { DISCONNECT } from '../../wire/constants.js'
+import { quoted } from '../common/schema.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { broken, refusal } from '../session/refusal.js'
 import type { PublishingHost, WriteProgress } from './ports.js'
@@ -29,6 +31,8 @@ const longestSilence = 5000
 
 /** DISCONNECT reason codes that say we sent something wrong. */
 const complaints: readonly number[] = [0x81, 0x82, 0x90, 0x93, 0x94, 0x95, 0x99, 0x9a, 0x9b]
+/** Those of them that say it of a packet: Malformed Packet, Protocol Error, Topic Name invalid, Payload format invalid. */
+const naming: readonly number[] = [0x81, 0x82, 0x90, 0x99]
 /** DISCONNECT reason codes that say nothing: Unspecified error, Implementation specific error. */
 const vague: readonly number[] = [0x80, 0x83]
 
@@ -42,6 +46,9 @@ export class Isolation {
   // valid for the connection
   #output: WriteProgress | undefined
   #since = 0
+  /** What was written up to here the server has read: bytes since the connection began. And up to PINGREQ, once that is answered. */
+  #read = 0
+  #asked = 0
   /** Held back until the connection has shown that it lives. */
   #held: QueuedPublish | undefined
   /** Sent, with nothing behind it. */
@@ -66,29 +73,34 @@ export class Isolation {
   handleConnected(): void {
     this.#since = this.#host.platform.now()
     this.#output = this.#host.links.connection?.writer
+    this.#read = this.#output?.end ?? 0
   }
 
   /** May this message be sent now? What is held back goes with a later `flush()`. */
   admits(item: QueuedPublish): boolean {
     const suspicion = this.#suspicionOf(item)
-    if (suspicion === undefined || suspicion.complained) return true
+    if (suspicion === undefined || (suspicion.complained && !suspicion.named)) return true
     const { platform, session } = this.#host
     const sure = suspicion.strikes > suspicious
     if (this.#held === undefined) {
       this.#held = item
       session.ask(platform.now())
       this.#host.links.pump()
+      this.#asked = this.#output?.end ?? 0
       this.#wait(sure ? Math.min(longestTrial, 2 * this.#lifetime) : longestDoubt)
     }
     const answered = !session.keepAlive.asked
     const waited = this.#cancel === undefined
-    return sure ? answered && waited : answered || waited || suspicion.unheard < patient
+    return sure ? answered && waited : answered || waited || (suspicion.unheard < patient && !suspicion.named)
   }
 
   /** A message was written. */
   handleSent(item: QueuedPublish): void {
+    const { keepAlive } = this.#host.session
+    if (this.#held !== undefined && !keepAlive.asked) this.#handleRead(this.#asked)
     item.end = this.#output?.end ?? 0
-    item.proven ||= this.#host.session.keepAlive.heard
+    item.lone = item.end - item.length === this.#read
+    item.proven ||= keepAlive.heard
     if (this.#suspicionOf(item) === undefined) return
     this.#alone = item
     this.#wait(longestSilence)
@@ -101,6 +113,11 @@ export class Isolation {
       item.suspicion = undefined
     }
     if (last && item === this.#alone) this.#end()
+    this.#handleRead(item.end)
+  }
+
+  #handleRead(end: number): void {
+    this.#read = Math.max(this.#read, end)
   }
 
   /** The connection is over: was it because of the oldest of the messages that it carried? Gives that one when it is given up. */
@@ -108,7 +125,7 @@ export class Isolation {
     const { options, platform, session } = this.#host
     const alone = this.#alone
     if (this.#held?.suspicion !== undefined && alone === undefined) this.#held.suspicion.strikes = 0
-    const left = this.#output?.left ?? 0
+    const { left = 0, end = 0 } = this.#output ?? {}
     this.#lifetime = platform.now() - this.#since
     if (this.#lifetime > longestTrial) this.#doubt = 0
     this.#end()
@@ -123,24 +140,34 @@ export class Isolation {
       ? vague.includes(reasonCode)
       : error.code === 'ERR_CONNECTION_LOST' && error.fault === 'remote' && !session.keepAlive.woken(platform.now())
     if (item.end === 0 || !(complained || (cut && item.end <= left))) return undefined
-    item.suspicion ??= { strikes: 0, complained: false, unheard: 0 }
+    item.suspicion ??= { strikes: 0, complained: false, named: false, unheard: 0 }
     const { suspicion } = item
     if (!complained && (item === alone ? session.keepAlive.asked : suspicion.strikes >= suspicious)) {
       suspicion.unheard += 1
+      if (suspicion.unheard === patient) this.#tell(item)
       return undefined
     }
     suspicion.strikes += 1
     suspicion.complained = complained
-    if (suspicion.strikes < options.outbound.poisonAfter + (complained ? 0 : this.#doubt)) return undefined
+    suspicion.named = complained && naming.includes(reasonCode)
+    const { poisonAfter } = options.outbound
+    const certain = suspicion.named && item.lone && item.end === end && poisonAfter < Number.POSITIVE_INFINITY
+    if (!certain && suspicion.strikes < poisonAfter + (complained ? 0 : this.#doubt)) return undefined
     if (complained) return refusal('ERR_PUBLISH_REFUSED', reasonCode, error.reasonString, DISCONNECT, 'unknown')
     return broken('ERR_POISONED', undefined, error)
+  }
+
+  // Once, until it is answered.
+  #tell({ topic }: QueuedPublish): void {
+    const why = `connections end at a publish to ${quoted(topic)} before PINGREQ is answered`
+    this.#host.log('warn', `${why}: the server or the message? It is sent again and again; outbound.ackTimeout bounds the wait`)
   }
 
   // Undefined where it is sent as any other. Where nothing but CONNACK was ever heard before it, some more connections pass.
   #suspicionOf({ suspicion, proven }: QueuedPublish): Suspicion | undefined {
     if (suspicion === undefined || this.#host.options.outbound.poisonAfter === Number.POSITIVE_INFINITY) return undefined
-    const { strikes, complained, unheard } = suspicion
-    return strikes >= suspicious && (complained || proven || unheard >= patient) ? suspicion : undefined
+    const { strikes, complained, named, unheard } = suspicion
+    return strikes >= (named ? 1 : suspicious) && (complained || proven || unheard >= patient) ? suspicion : undefined
   }
 
   #wait(delay: number): void {

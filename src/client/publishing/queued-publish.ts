@@ -43,6 +43,8 @@ export interface Suspicion {
   /** Connections that ended over it, and whether the last one of them did so with a complaint. */
   strikes: number
   complained: boolean
+  /** That named a packet as its reason. */
+  named: boolean
   /** Connections that ended over it without another word from the server. */
   unheard: number
 }
@@ -69,6 +71,8 @@ export class QueuedPublish implements Linked<QueuedPublish> {
   aside = false
   /** Where its packet ends in the stream of the connection that is up; 0 when that did not carry it. */
   end = 0
+  /** Nothing else lacked an answer when it was sent. */
+  lone = false
   /** Connections ended over it. */
   suspicion: Suspicion | undefined
   /** Something but CONNACK was heard on a connection before it was sent there. */
