@@ -77,6 +77,50 @@ describe('disconnect() with publishes under way', () => {
     expect(await one).toMatchObject({ code: 'ERR_CLOSED', outcome: 'not-sent' })
   })
 
+  it.each([
+    ['while the old link ends', 0],
+    ['while there is no link', 5],
+  ])('where we replace the connection ourselves, it waits for the next one, %s', async (_name, later) => {
+    const world = await steady({}, accepting())
+    world.answer = (packet) => (packet.type === 'connect' ? undefined : agreeable(packet))
+    quiet(world.client.reconnect({ force: true }))
+    if (later > 0) await world.clock.advance(later)
+    const sent = quiet(world.client.publish('a', 'x', { qos: 1 }))
+    const done = world.client.disconnect()
+    await world.clock.advance(1500)
+    await world.send({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} })
+    await world.clock.advance(100)
+    await done
+    await expect(sent).resolves.toMatchObject({ packetId: 1 })
+    expect(world.peers).toHaveLength(2)
+    expect(carried(world.peer)).toEqual(['publish a=x q1 #1', 'disconnect'])
+  })
+
+  it('it waits no longer than its timeout for that one, nor for a third where that is lost', async () => {
+    const late = await steady({})
+    late.answer = undefined
+    quiet(late.client.reconnect({ force: true }))
+    await late.clock.advance(5)
+    const unsent = failure(late.client.publish('a', 'x', { qos: 1 }))
+    const done = quiet(late.client.disconnect({ timeout: 2000 }))
+    await late.clock.advance(1900)
+    expect(late.client.state).toBe('disconnecting')
+    await late.clock.advance(200)
+    await done
+    expect(await unsent).toMatchObject({ code: 'ERR_CLOSED', outcome: 'not-sent' })
+
+    const lost = await steady({})
+    quiet(lost.client.reconnect({ force: true }))
+    const unknown = failure(lost.client.publish('a', 'x', { qos: 1 }))
+    const gone = lost.client.disconnect()
+    await lost.clock.advance(1500)
+    expect(lost.peer.all('publish')).toHaveLength(1)
+    await lose(lost)
+    await gone
+    expect(await unknown).toMatchObject({ outcome: 'unknown' })
+    expect(lost.peers).toHaveLength(2)
+  })
+
   it('waits for what running turns publish, and takes nothing more once they are over', async () => {
     const world = await connected({}, agreeable)
     let end: () => void = () => undefined

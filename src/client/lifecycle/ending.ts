@@ -63,7 +63,8 @@ export class Ending {
     states.by ||= drain ? 'drain()' : 'disconnect()'
     // What is to be sent needs a connection.
     states.draining = drain && states.current !== 'idle'
-    const waits = states.draining && draining.open > 0
+    // A connection that we replace ourselves is as good as there.
+    const waits = (states.draining || links.replaced) && draining.open > 0
     // Nothing to say goodbye to: an attempt that is under way is given up.
     if (!connected && registry.openUnsubscribes + registry.membership.running.length === 0 && !waits) {
       destroy(parts)
@@ -75,7 +76,7 @@ export class Ending {
     parts.events.transition(() => {
       states.enter('disconnecting')
       registry.close(states.sessionEnds && !atOnce)
-      if (!connected && !states.draining) finish(parts, undefined)
+      if (!connected && !states.draining && !links.replaced) finish(parts, undefined)
     })
     if (registry.openUnsubscribes + registry.membership.running.length > 0) await this.#patient(this.#turnsEnded())
     states.sealed = true

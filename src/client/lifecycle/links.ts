@@ -38,6 +38,8 @@ export class Links {
   up = false
   /** The connection is being replaced, by our own choice, because of this. */
   replacing: MqttError | undefined
+  /** There is none because we replace it: from then until the next one is up. */
+  replaced = false
   /** Until the session ends on the server, while there is no connection. */
   expiry: CancelTimer | undefined
   #handshake: Deferred<void> | undefined
@@ -83,6 +85,7 @@ export class Links {
   replace(reason: string): void {
     const { connection } = this
     if (connection === undefined) return
+    this.replaced = true
     this.replacing = new MqttError('ERR_CONNECTION_LOST', reason, { outcome: 'unknown' })
     connection.writer.flush()
     this.#host.session.disconnect(0, {})
@@ -120,6 +123,7 @@ export class Links {
 
   /** CONNACK said yes. */
   handleAccepted(): void {
+    this.replaced = false
     this.#handshake?.resolve()
     this.#handshake = undefined
   }

@@ -125,7 +125,7 @@ function lose(parts: Parts, given: MqttError | undefined): void {
   states.enter('reconnecting')
   parts.publishQueue.handleLost(error)
   tellDown(parts, replaced ? given : error, replaced?.message)
-  if (states.stopping && !states.draining) return finish(parts, given)
+  if (states.stopping && !states.draining && !links.replaced) return finish(parts, given)
   watchExpiry(parts)
   dialling.follow(step)
 }
