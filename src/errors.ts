@@ -99,7 +99,8 @@ export interface PayloadPathStep {
   readonly key: PropertyKey
 }
 
-const brand = Symbol.for('mqwire.MqttError')
+/** Marks what {@link MqttError.is} knows; the same in every copy of the package. */
+export const brand: unique symbol = Symbol.for('mqwire.MqttError') as never
 const fault = Symbol.for('mqwire.fault')
 
 /**

@@ -7,6 +7,7 @@ import type { Payload, PublishOptions, Receipt } from '../client/api/index.js'
 import { type Deferred, deferred } from '../client/common/abort.js'
 import { givenBytes } from '../client/common/schema.js'
 import { MqttError } from '../errors.js'
+import type { AskedOf } from '../members/asked.js'
 import { asMqttError, membersError } from '../members/failure.js'
 import type { Member } from '../members/member.js'
 import type { Time } from '../members/time.js'
@@ -27,10 +28,13 @@ export class Broadcasts {
   readonly #open = new Set<Broadcast>()
   readonly #stalledAfter: number
   readonly #time: () => Time
+  readonly #refuse: AskedOf['refuse']
 
-  constructor(stalledAfter: number, time: () => Time) {
+  /** @param refuse tells of a publish that no member was given */
+  constructor(stalledAfter: number, time: () => Time, refuse: AskedOf['refuse']) {
     this.#stalledAfter = stalledAfter
     this.#time = time
+    this.#refuse = refuse
   }
 
   /** Publishes to these members. @param offline what becomes of members that are not connected */
@@ -47,7 +51,10 @@ export class Broadcasts {
     })
     for (const member of members) broadcast.add(member, offline, topic, payload, options)
     let cancel: (() => void) | undefined
+    const { isAsked } = broadcast
     broadcast.look()
+    // Members tell of what they refuse.
+    if (!isAsked) return broadcast.promise.catch((error) => this.#refuse(topic, error))
     if (!broadcast.settled) {
       this.#open.add(broadcast)
       cancel = this.#time().setTimer(() => {
@@ -79,6 +86,11 @@ class Broadcast {
 
   get promise(): Promise<GroupReceipt> {
     return this.#outcome.promise
+  }
+
+  /** A member was given it. */
+  get isAsked(): boolean {
+    return this.#open.size > 0
   }
 
   add(member: Member, offline: 'reject' | 'queue', topic: string, payload: Payload, options: PublishOptions | undefined): void {
@@ -117,7 +129,7 @@ class Broadcast {
     this.settled = true
     this.#over()
     const failures = new Map([...this.#results].flatMap(([name, result]) => (result.status === 'rejected' ? [[name, result.reason] as const] : [])))
-    if (failures.size === results.length) this.#outcome.reject(membersError('no member took it', failures))
+    if (failures.size === results.length) this.#outcome.reject(membersError('ERR_NO_HEALTHY_PUBLISHERS', 'no member took it', failures))
     else this.#outcome.resolve({ members: Object.fromEntries(this.#results) })
   }
 

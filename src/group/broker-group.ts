@@ -10,21 +10,24 @@ import type {
   DisconnectOptions,
   Endpoint,
   Filters,
+  Hooks,
   ListenerOptions,
   Payload,
   Unlisten,
 } from '../client/api/index.js'
-import { assertNotAborted, rejected, silent, within } from '../client/common/abort.js'
+import { assertNotAborted, silent, within } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
+import { type Inside, inside } from '../client/common/inside.js'
 import { plainName } from '../client/common/plain-name.js'
-import { invalid } from '../client/common/schema.js'
+import { assertLast, invalid } from '../client/common/schema.js'
 import { type CheckedDisconnect, disconnectOptions } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
 import { membersError } from '../members/failure.js'
 import { settledInTime } from '../members/in-time.js'
+import { insideOfAll } from '../members/inside.js'
 import { type MemberEvents, MemberListeners } from '../members/listeners.js'
 import { endAll, Member, type MemberClient } from '../members/member.js'
-import { Readiness, stateOf } from '../members/standing.js'
+import { Readiness, stateOf, storyOf } from '../members/standing.js'
 import { type CheckedMember, checkedMember, connectCall, type GroupConfig, groupConfig } from './options.js'
 import { GroupPublishing } from './publishing.js'
 import { GroupReading } from './reading.js'
@@ -61,14 +64,15 @@ class BrokerGroup implements Group {
   readonly #roster = new Roster()
   readonly #listeners = new MemberListeners(() => this.#roster.all)
   readonly #publishing: GroupPublishing
-  readonly #reading = new GroupReading(this.#roster)
-  #state: GroupState = 'idle'
   readonly #readiness = new Readiness()
+  readonly #reading = new GroupReading(this.#roster, this.#readiness)
+  readonly #inside = insideOfAll(() => this.#roster.all)
+  #state: GroupState = 'idle'
 
   constructor(make: MakeClient, config: GroupConfig) {
     this.#make = make
     this.#config = config
-    this.#publishing = new GroupPublishing(this.#roster, config)
+    this.#publishing = new GroupPublishing(this.#roster, config, this.#inside.refuse)
     for (const [name, given] of config.members) this.#put(name, given)
   }
 
@@ -84,7 +88,11 @@ class BrokerGroup implements Group {
     return silent(
       this.#readiness.wait(() => {
         this.#assertOpen()
-        return this.#roster.all.filter(({ up }) => up).map(({ client }) => client.writable)
+        const members = this.#roster.all
+        // Without any it waits for the next one, as what reads does.
+        if (members.length > 0 && members.every(({ over }) => over))
+          throw new MqttError('ERR_CLOSED', `every member has ended; add() one:\n${storyOf(members)}`)
+        return members.filter(({ up }) => up).map(({ client }) => client.writable)
       }),
     )
   }
@@ -113,7 +121,7 @@ class BrokerGroup implements Group {
     await within(all(), signal)
     if (failures.size === 0 || (require === 'any' && failures.size < members.length)) return
     this.#assertOpen()
-    throw membersError('not connected', failures)
+    throw membersError('ERR_CONNECT_FAILED', 'not connected', failures)
   }
 
   async add(name: string, given: GivenMember): Promise<void> {
@@ -159,16 +167,20 @@ class BrokerGroup implements Group {
     return this.disconnect()
   }
 
-  publish(topic: string, payload: Payload, options?: GroupPublishOptions): Promise<GroupReceipt> {
+  publish(topic: string, payload: Payload, options?: GroupPublishOptions): Promise<GroupReceipt>
+  publish(topic: string, payload: Payload, options?: GroupPublishOptions, more?: unknown): Promise<GroupReceipt> {
     try {
+      assertLast(more)
       this.#assertOpen()
       return this.#publishing.publish(topic, payload, options)
     } catch (error) {
-      return rejected(error)
+      return this.#inside.refuse(topic, error)
     }
   }
 
-  post(topic: string, payload: Payload): boolean {
+  post(topic: string, payload: Payload): boolean
+  post(topic: string, payload: Payload, more?: unknown): boolean {
+    assertLast(more, 'no callback: it returns true or false', 'no options: publish() does')
     return !stops(this.#state) && this.#publishing.post(topic, payload)
   }
 
@@ -190,6 +202,14 @@ class BrokerGroup implements Group {
     return this.#listeners.on(type, listener, options)
   }
 
+  use(hooks: Hooks): Unlisten {
+    return this.#listeners.use(hooks)
+  }
+
+  [inside](): Inside {
+    return this.#inside
+  }
+
   stats(): GroupStats {
     const members = this.#roster.all
     return {
@@ -209,8 +229,16 @@ class BrokerGroup implements Group {
     this.#roster.put(member)
     this.#listeners.handleAdded(member)
     member.client.on('state', () => this.#handleChange())
+    void member.ended.then(() => this.#handleEnded(member))
     this.#handleChange()
     return member
+  }
+
+  // It stays, for `members()` to show why; nothing is given to it any more.
+  #handleEnded(member: Member): void {
+    if (this.#state === 'ended' || member.leaving) return
+    this.#handleChange()
+    this.#listeners.handleEnded(member, `member ${member.name} of the group has ended, and is left out`, false)
   }
 
   #handleChange(): void {
@@ -229,7 +257,7 @@ class BrokerGroup implements Group {
   }
 
   #assertOpen(): void {
-    if (stops(this.#state)) throw new MqttError('ERR_CLOSED')
+    if (stops(this.#state)) throw new MqttError('ERR_CLOSED', 'the group was ended by disconnect() or drain(); to start again, make a new one')
   }
 }
 

@@ -11,6 +11,8 @@ export interface GroupCommon {
   /** Duplicates that all of it left out. */
   readonly total: { duplicates: number }
   readonly time: () => Time
+  /** Tells when a member was lost or has ended. */
+  readonly standing: { readonly change: Promise<void> }
 }
 
 /** Tells messages that were here before; they are acknowledged. */

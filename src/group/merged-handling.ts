@@ -104,7 +104,7 @@ export class MergedHandling implements GroupHandling {
     // Others came meanwhile: it is theirs to grant.
     if (left.length === 0 && this.#sources.some(({ leaving }) => !leaving)) return this.granting()
     void silent(this.unsubscribe())
-    throw membersError('no grant', failures)
+    throw membersError('ERR_SUBSCRIBE_REFUSED', 'no grant', failures)
   }
 
   get granted(): readonly GroupGrant[] {
@@ -126,7 +126,7 @@ export class MergedHandling implements GroupHandling {
       open.map(({ member }) => member),
       results,
     )
-    if (failures.size > 0) throw membersError('unsubscribing failed', failures)
+    if (failures.size > 0) throw membersError('ERR_UNSUBSCRIBE_REFUSED', 'unsubscribing failed', failures)
   }
 
   detach(): void {
@@ -193,7 +193,7 @@ export class MergedHandling implements GroupHandling {
     if (waits || !sources.every(({ end }) => end !== undefined)) return
     this.#over()
     const failures = new Map(sources.flatMap(({ member, end }) => (end?.error === undefined ? [] : [[member.name, end.error] as const])))
-    if (failures.size > 0 && failures.size === sources.length) this.#done.reject(membersError('every member has ended', failures))
+    if (failures.size > 0 && failures.size === sources.length) this.#done.reject(membersError('ERR_CLOSED', 'every member has ended', failures))
     else this.#done.resolve()
   }
 }

@@ -122,7 +122,7 @@ export class MergedSubscription implements GroupSubscription {
       open.map(({ member }) => member),
       results,
     )
-    if (failures.size > 0) throw membersError('unsubscribing failed', failures)
+    if (failures.size > 0) throw membersError('ERR_UNSUBSCRIBE_REFUSED', 'unsubscribing failed', failures)
   }
 
   detach(): void {
@@ -174,7 +174,7 @@ export class MergedSubscription implements GroupSubscription {
     if (left.length === 0 && this.#sources.some(({ leaving }) => !leaving)) return this.#granting()
     // Where some were granted they end too.
     void silent(this.unsubscribe())
-    throw membersError('no grant', failures)
+    throw membersError('ERR_SUBSCRIBE_REFUSED', 'no grant', failures)
   }
 
   // What ended all of them is told once.
@@ -183,7 +183,7 @@ export class MergedSubscription implements GroupSubscription {
     const failures = new Map(this.#sources.flatMap(({ member, end }) => (end?.error === undefined ? [] : [[member.name, end.error] as const])))
     if (this.#failureTold || this.#merge.ended || failures.size === 0 || failures.size < this.#sources.length) return undefined
     this.#failureTold = true
-    throw membersError('every member has ended', failures)
+    throw membersError('ERR_CLOSED', 'every member has ended', failures)
   }
 
   #stop(): void {

@@ -2,14 +2,14 @@
  * Publishing in a group: to whom a message goes.
  */
 import type { Payload } from '../client/api/index.js'
-import { rejected } from '../client/common/abort.js'
 import { invalid } from '../client/common/schema.js'
 import { publishCall } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
-import { Asked } from '../members/asked.js'
+import { Asked, type AskedOf } from '../members/asked.js'
 import type { Member, MemberClient } from '../members/member.js'
 import { Router } from '../members/router.js'
 import { storyOf } from '../members/standing.js'
+import { WaitingRoom } from '../members/waiting-room.js'
 import { Broadcasts, ownPayload } from './broadcast.js'
 import { type GroupConfig, publishingCall } from './options.js'
 import type { Roster } from './roster.js'
@@ -19,16 +19,23 @@ import type { GroupPublishOptions, GroupReceipt, GroupRouting } from './types.js
 export class GroupPublishing {
   readonly #roster: Roster
   readonly #config: GroupConfig
+  readonly #refuse: AskedOf['refuse']
   readonly #broadcasts: Broadcasts
   readonly #routers: Readonly<Record<Exclude<GroupRouting, 'broadcast'>, Router<MemberClient>>>
 
-  constructor(roster: Roster, config: GroupConfig) {
+  /** @param refuse tells of a publish that no member was given */
+  constructor(roster: Roster, config: GroupConfig, refuse: AskedOf['refuse']) {
     const { onLost, stalledAfter } = config
     this.#roster = roster
     this.#config = config
-    this.#broadcasts = new Broadcasts(stalledAfter, () => roster.time)
+    this.#refuse = refuse
+    this.#broadcasts = new Broadcasts(stalledAfter, () => roster.time, refuse)
     const all = (): Iterable<Member> => roster.all
-    this.#routers = { 'round-robin': new Router(all, 'round-robin', onLost), hash: new Router(all, 'hash', onLost) }
+    const room = new WaitingRoom(config.shared)
+    this.#routers = {
+      'round-robin': new Router(all, { routing: 'round-robin', onLost, room }),
+      hash: new Router(all, { routing: 'hash', onLost, room }),
+    }
   }
 
   /** True where messages to one topic arrive in the order of the calls, at each member. */
@@ -56,11 +63,11 @@ export class GroupPublishing {
       return this.#broadcasts.publish(members, this.#config.offline, topic, ownPayload(payload), options)
     }
     if (names !== undefined) invalid('members', "left out, unless routing is 'broadcast'")
-    const asked = new Asked(topic, payload, options, this.#roster.time)
+    const asked = new Asked(topic, payload, options, { time: this.#roster.time, refuse: this.#refuse })
     return this.#routers[routing].publish<GroupReceipt>(
       asked,
       (member) => member.publish(topic, payload, asked.options).then((value) => ({ members: { [member.name]: { status: 'fulfilled', value } } })),
-      () => rejected(new MqttError('ERR_NO_HEALTHY_PUBLISHERS', `no member is connected:\n${storyOf(this.#roster.all)}`)),
+      () => this.#refuse(topic, new MqttError('ERR_NO_HEALTHY_PUBLISHERS', `no member is connected:\n${storyOf(this.#roster.all)}`)),
     )
   }
 

@@ -21,9 +21,9 @@ export class GroupReading {
   readonly #roster: Roster
   readonly #open = new Set<MergedSubscription | MergedHandling>()
 
-  constructor(roster: Roster) {
+  constructor(roster: Roster, standing: GroupCommon['standing']) {
     this.#roster = roster
-    this.#common = { total: this.total, time: () => roster.time }
+    this.#common = { total: this.total, time: () => roster.time, standing }
   }
 
   subscription(filters: Filters, options: GroupSubscribeOptions | undefined): GroupSubscription {

@@ -2,16 +2,27 @@
  * A publish as it was asked for: its options are its own, and its time runs from the call, wherever it waits before a client has it.
  */
 import type { Payload, PublishOptions } from '../client/api/index.js'
-import { aborted, onAbort } from '../client/common/abort.js'
+import { aborted, onAbort, silent } from '../client/common/abort.js'
 import { longestTimer, optionError } from '../client/common/schema.js'
-import { checkedPublish, checkedTopic } from '../client/parsing/requests.js'
+import { checkedPublish, checkedTopic, payloadBytes } from '../client/parsing/requests.js'
 import type { MqttError } from '../errors.js'
 import type { Time } from './time.js'
 
 /** What a wait is told. */
 export interface Patience {
+  /** Bytes of its payload. */
+  readonly size: number
   /** Calls back once whoever asked wants it no more, or its time is over; gives what stops that. */
   watch(end: (error: MqttError) => void): () => void
+  /** Tells that no client is given it. */
+  refuse?(error: unknown): void
+}
+
+/** Who was asked. */
+export interface AskedOf {
+  readonly time: Time
+  /** Tells of a publish that no client was given, and gives its rejection. */
+  refuse(topic: string, error: unknown): Promise<never>
 }
 
 /** One publish. */
@@ -22,19 +33,37 @@ export class Asked implements Patience {
   /** Milliseconds that it may wait, by its time to live and by its message expiry interval. */
   readonly #ttl: number
   readonly #expiry: number
-  readonly #time: Time
+  readonly #of: AskedOf
   readonly #since: number
 
   /** @param ttl time to live of one that says none @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
-  constructor(topic: string, payload: Payload, given: PublishOptions | undefined, time: Time, ttl = Number.POSITIVE_INFINITY) {
+  constructor(topic: string, payload: Payload, given: PublishOptions | undefined, of: AskedOf, ttl = Number.POSITIVE_INFINITY) {
     this.topic = checkedTopic(topic)
     this.payload = payload
     const options = given && own(given)
     this.#options = options
     this.#ttl = options?.ttl ?? ttl
     this.#expiry = (options?.properties?.messageExpiryInterval ?? Number.POSITIVE_INFINITY) * 1000
-    this.#time = time
-    this.#since = this.#patience > longestTimer ? 0 : time.now()
+    this.#of = of
+    this.#since = this.#patience > longestTimer ? 0 : of.time.now()
+  }
+
+  /** Asked for only where it waits. @throws MqttError ERR_INVALID_OPTION for what is no payload */
+  get size(): number {
+    return payloadBytes(this.payload).length
+  }
+
+  /** What it says of a time without a connection, and of a queue that is full; undefined where that is left to others. */
+  get offline(): PublishOptions['offline'] {
+    return this.#options?.offline
+  }
+
+  get overflow(): PublishOptions['overflow'] {
+    return this.#options?.overflow
+  }
+
+  get qos(): NonNullable<PublishOptions['qos']> {
+    return this.#options?.qos ?? 0
   }
 
   get signal(): AbortSignal | undefined {
@@ -43,7 +72,7 @@ export class Asked implements Patience {
 
   /** What a client is told now: less the time that it has waited. @throws MqttError ERR_EXPIRED */
   get options(): PublishOptions | undefined {
-    const waited = this.#patience > longestTimer ? 0 : Math.floor(this.#time.now() - this.#since)
+    const waited = this.#patience > longestTimer ? 0 : Math.floor(this.#of.time.now() - this.#since)
     if (waited === 0) return this.#options
     if (waited >= this.#patience) throw this.#expired
     const ttl = Number.isFinite(this.#ttl) ? { ttl: this.#ttl - waited } : undefined
@@ -57,10 +86,12 @@ export class Asked implements Patience {
     const { signal } = this
     const late = (): void => {
       stop()
+      this.refuse(this.#expired)
       end(this.#expired)
     }
     const left = this.#patience
-    const cancel = left > longestTimer ? undefined : this.#time.setTimer(late, Math.max(0, left - (this.#time.now() - this.#since)))
+    const { time } = this.#of
+    const cancel = left > longestTimer ? undefined : time.setTimer(late, Math.max(0, left - (time.now() - this.#since)))
     const unwatch = onAbort(signal, () => {
       cancel?.()
       end(aborted(signal))
@@ -70,6 +101,11 @@ export class Asked implements Patience {
       unwatch()
     }
     return stop
+  }
+
+  /** No client is given it: that is told, as a client tells of what it refuses. */
+  refuse(error: unknown): void {
+    silent(this.#of.refuse(this.topic, error))
   }
 
   get #patience(): number {

@@ -1,11 +1,12 @@
 /**
  * Listeners of the events of all members, those of later members too. Each event says whose it is.
  */
-import type { ClientEvents, ListenerOptions, Unlisten } from '../client/api/index.js'
+import type { ClientEvents, Hooks, ListenerOptions, Unlisten } from '../client/api/index.js'
 import { onAbort } from '../client/common/abort.js'
 import { disposeSymbol } from '../client/common/dispose.js'
 import { assertHandler, boolean, object, optional, signal as parseSignal } from '../client/common/schema.js'
 import { eventName } from '../client/parsing/event-names.js'
+import { insideOf } from './inside.js'
 import type { Member } from './member.js'
 
 /** The events of clients, each with the name of the member. */
@@ -18,10 +19,17 @@ export type MemberEvents = {
 
 const listenerOptions = object<ListenerOptions>({ once: optional(boolean), signal: optional(parseSignal) })
 
+/** What is there for each member: a listener, or hooks. */
 interface Entry {
-  readonly attach: (member: Member) => void
-  readonly detach: (member: Member) => void
+  /** Of a listener: its event, and how it is told. */
+  readonly type: keyof ClientEvents | undefined
+  readonly tell: (event: never, member: Member) => void
+  readonly attach: (member: Member) => Unlisten
+  readonly attached: Map<Member, Unlisten>
 }
+
+/** Events by which a program hears of the end of a member. */
+const endings: readonly unknown[] = ['disconnect', 'error', 'serverdisconnect', 'state']
 
 /** Listeners by member. */
 export class MemberListeners {
@@ -37,45 +45,74 @@ export class MemberListeners {
     eventName(type)
     assertHandler(listener, 'listener')
     const { signal, once } = listenerOptions(options)
-    const attached = new Map<Member, Unlisten>()
-    let over = false
+    let over = signal?.aborted === true
+    const tell = (event: ClientEvents[K], member: Member): void => {
+      if (over) return
+      if (once) remove()
+      listener({ ...event, member: member.name } as MemberEvents[K])
+    }
+    let unwatch = (): void => undefined
+    let removeEntry = (): void => undefined
     const remove = (): void => {
       over = true
-      this.#entries.delete(entry)
-      stop()
-      for (const unlisten of attached.values()) unlisten()
-      attached.clear()
+      unwatch()
+      removeEntry()
     }
-    const entry: Entry = {
-      attach: (member) => {
-        const tell = (event: ClientEvents[K]): void => {
-          if (over) return
-          if (once) remove()
-          listener({ ...event, member: member.name } as MemberEvents[K])
-        }
-        attached.set(member, member.client.on(type, tell))
-      },
-      detach: (member) => {
-        attached.get(member)?.()
-        attached.delete(member)
-      },
+    if (!over) {
+      const attach = (member: Member): Unlisten => member.client.on(type, (event: ClientEvents[K]) => tell(event, member))
+      removeEntry = this.#add({ type, tell, attach, attached: new Map() })
+      unwatch = onAbort(signal, remove)
     }
-    let stop = (): void => undefined
-    if (!signal?.aborted) {
-      this.#entries.add(entry)
-      for (const member of this.#members()) entry.attach(member)
-      stop = onAbort(signal, remove)
-    }
-    return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
+    return disposable(remove)
+  }
+
+  /** Has hooks called for all members. @throws MqttError ERR_INVALID_OPTION */
+  use(hooks: Hooks): Unlisten {
+    return disposable(this.#add({ type: undefined, tell: () => undefined, attach: ({ client }) => client.use(hooks), attached: new Map() }))
   }
 
   /** A member has come. */
   handleAdded(member: Member): void {
-    for (const { attach } of this.#entries) attach(member)
+    for (const { attach, attached } of this.#entries) attached.set(member, attach(member))
   }
 
   /** A member has gone, and told all it had to tell. */
   handleRemoved(member: Member): void {
-    for (const { detach } of this.#entries) detach(member)
+    for (const { attached } of this.#entries) {
+      attached.get(member)?.()
+      attached.delete(member)
+    }
   }
+
+  /** A member has ended by itself: an `error` event, a line of the log, and where nobody hears of it otherwise a report. @param heard the program does */
+  handleEnded(member: Member, text: string, heard: boolean): void {
+    const { error } = member
+    if (error === undefined) return
+    const entries = [...this.#entries]
+    const listens = heard || entries.some(({ type }) => endings.includes(type))
+    // Members are listened to for their state by whoever has them.
+    insideOf(member)?.report?.('MQWIRE_NOT_CONNECTED', text, error, listens ? 'state' : undefined)
+    for (const { type, tell } of entries) {
+      try {
+        if (type === 'error') tell({ error } as never, member)
+      } catch (thrown) {
+        insideOf(member)?.log?.('error', "a listener of 'error' threw: ", thrown)
+      }
+    }
+  }
+
+  #add(entry: Entry): () => void {
+    const { attach, attached } = entry
+    for (const member of this.#members()) attached.set(member, attach(member))
+    this.#entries.add(entry)
+    return () => {
+      this.#entries.delete(entry)
+      for (const undo of attached.values()) undo()
+      attached.clear()
+    }
+  }
+}
+
+function disposable(remove: () => void): Unlisten {
+  return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
 }

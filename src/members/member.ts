@@ -6,6 +6,7 @@ import type {
   ClientState,
   ConnectOptions,
   DisconnectOptions,
+  Hooks,
   ListenerOptions,
   Payload,
   PublishOptions,
@@ -34,6 +35,8 @@ export interface MemberClient {
   post(topic: string, payload: Payload): boolean
   /** Adds a listener of events. */
   on<K extends keyof ClientEvents>(type: K, listener: (event: ClientEvents[K]) => void, options?: ListenerOptions): Unlisten
+  /** Has hooks called around its publishes and messages; gives a function that ends it. */
+  use(hooks: Hooks): Unlisten
 }
 
 /** Ends members, those that leave already too. @throws MqttError what the first of them refused, when all have ended */
@@ -56,6 +59,8 @@ export class Member<C extends MemberClient = MemberClient> {
   stalled = false
   /** Why the latest attempt to connect failed, the connection was lost, or the client has ended; undefined while there is a connection. */
   error: MqttError | undefined
+  /** Fulfils when its client has ended, and `error` says why. */
+  readonly ended: Promise<void>
   #first: Promise<void> | undefined
 
   constructor(name: string, client: C) {
@@ -72,8 +77,11 @@ export class Member<C extends MemberClient = MemberClient> {
     client.on('disconnect', ({ cause }) => {
       this.error = cause
     })
-    // It may end without an attempt that failed, or a connection that was lost.
-    void (client as { readonly closed?: Promise<MqttError | undefined> }).closed?.then((error) => {
+    const { closed } = client as { readonly closed?: Promise<MqttError | undefined> }
+    const state = deferred<undefined>()
+    if (closed === undefined) client.on('state', () => client.state === 'closed' && state.resolve(undefined))
+    this.ended = (closed ?? state.promise).then((error) => {
+      // It may end without an attempt that failed, or a connection that was lost.
       this.error ??= error
     })
   }
@@ -94,18 +102,18 @@ export class Member<C extends MemberClient = MemberClient> {
     return this.leaving || state === 'disconnecting' || state === 'closed'
   }
 
-  /** Hands it a publish. */
-  publish(topic: string, payload: Payload, options: PublishOptions | undefined): Promise<Receipt> {
+  /** Hands it a publish. @param queues its client keeps it where there is no connection, unless its options say otherwise */
+  publish(topic: string, payload: Payload, options: PublishOptions | undefined, queues = false): Promise<Receipt> {
     this.inFlight += 1
     return tolerant(
-      this.client.publish(topic, payload, options).then(
+      this.client.publish(topic, payload, queues && !this.up ? { offline: 'queue', ...options } : options).then(
         (receipt) => {
           this.#answered()
           return receipt
         },
         (error) => {
           if (MqttError.is(error) && error.outcome === 'refused') this.#answered()
-          else this.inFlight -= 1
+          else this.#settled()
           throw error
         },
       ),
@@ -140,8 +148,14 @@ export class Member<C extends MemberClient = MemberClient> {
   }
 
   #answered(): void {
-    this.inFlight -= 1
+    this.#settled()
     this.stalled = false
+  }
+
+  // Where nothing is asked of it any more, nothing says that it does not answer.
+  #settled(): void {
+    this.inFlight -= 1
+    if (this.inFlight === 0) this.stalled = false
   }
 
   #firstRound(): Promise<void> {

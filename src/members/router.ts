@@ -8,12 +8,21 @@ import type { Asked } from './asked.js'
 import { fnv1a, weight } from './hash.js'
 import type { Member, MemberClient } from './member.js'
 import { TopicOwners } from './topic-owners.js'
+import type { WaitingRoom } from './waiting-room.js'
 
 /** How the member for a publish is chosen. */
 export type Routing = 'round-robin' | 'hash' | 'least-in-flight'
 
 /** What becomes of the topics of a member that was lost, while it has something in flight: they wait for it, or move at once, out of order. */
 export type OnLost = 'wait' | 'move'
+
+/** How a router works. */
+export interface RouterConfig {
+  readonly routing: Routing
+  readonly onLost: OnLost
+  /** For what waits until a member that goes has ended what it has. */
+  readonly room: WaitingRoom
+}
 
 /** What is the caller's doing, whoever publishes it; or its own end. */
 const theirs = [
@@ -43,14 +52,15 @@ export class Router<C extends MemberClient> {
   #last: Member<C> | undefined
   #number = 0
 
-  constructor(members: () => Iterable<Member<C>>, routing: Routing, onLost: OnLost) {
+  constructor(members: () => Iterable<Member<C>>, { routing, onLost, room }: RouterConfig) {
     this.#members = members
     this.#routing = routing
-    this.#owners = new TopicOwners({
-      choose: (topic) => this.#preferred(topic),
-      takes: (member) => !member.over,
-      leaves: (member) => onLost === 'move' && !member.up,
-    })
+    const owning = {
+      choose: (topic: string) => this.#preferred(topic),
+      takes: (member: Member<C>) => !member.over,
+      leaves: (member: Member<C>) => onLost === 'move' && !member.up,
+    }
+    this.#owners = new TopicOwners(owning, room)
   }
 
   /** Fulfils when no publish waits for what a member that goes has in flight; undefined while none does. */

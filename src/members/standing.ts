@@ -24,6 +24,11 @@ export function storyOf(members: readonly Member[], most = 16): string {
 export class Readiness {
   #change: Deferred<void> = deferred()
 
+  /** Fulfils when something changes. */
+  get change(): Promise<void> {
+    return this.#change.promise
+  }
+
   /** Something has changed with a member, or with all. */
   handleChange(): void {
     this.#change.resolve()

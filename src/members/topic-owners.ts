@@ -1,15 +1,12 @@
 /**
  * Keeps the messages of one topic in order, although the member that takes them changes: while something of a topic is in flight, it goes on where it is.
  *
- * It assumes that a member publishes in the order of the calls. It holds topics with something in flight only, and no more calls than `mostWaiting`.
+ * It assumes that a member publishes in the order of the calls. It holds topics with something in flight only, and no more calls than the room has.
  */
 import { type Deferred, deferred, tolerant } from '../client/common/abort.js'
-import { MqttError } from '../errors.js'
 import type { Patience } from './asked.js'
 import { attempt } from './failure.js'
-
-/** Calls that wait for the end of what another member has in flight. */
-const mostWaiting = 10_000
+import { WaitingRoom } from './waiting-room.js'
 
 /** Who has which topic. */
 export interface Owning<M> {
@@ -48,11 +45,14 @@ interface Topic<M> {
 export class TopicOwners<M> {
   readonly #topics = new Map<string, Topic<M>>()
   readonly #owning: Owning<M>
+  /** For calls that wait for the end of what another member has in flight. */
+  readonly #room: WaitingRoom
   #waiting = 0
   #settling: Deferred<void> | undefined
 
-  constructor(owning: Owning<M>) {
+  constructor(owning: Owning<M>, room = new WaitingRoom()) {
     this.#owning = owning
+    this.#room = room
   }
 
   /** Topics with something in flight. */
@@ -107,16 +107,30 @@ export class TopicOwners<M> {
   }
 
   #wait(entry: Topic<M>, open: Open<M>): void {
-    if (this.#waiting >= mostWaiting)
-      return open.reject(new MqttError('ERR_QUEUE_FULL', 'as many wait for what another member has in flight already'))
+    const { patience } = open.call
+    const { size } = patience
+    try {
+      this.#room.enter(size)
+    } catch (error) {
+      patience.refuse?.(error)
+      return open.reject(error)
+    }
     this.#waiting += 1
     entry.waiting.push(open)
-    open.stop = open.call.patience.watch((error) => {
-      entry.waiting = entry.waiting.filter((other) => other !== open)
+    const left = (): void => {
       this.#waiting -= 1
+      this.#room.leave(size)
+    }
+    const unwatch = patience.watch((error) => {
+      entry.waiting = entry.waiting.filter((other) => other !== open)
+      left()
       open.reject(error)
       this.#look()
     })
+    open.stop = () => {
+      unwatch()
+      left()
+    }
   }
 
   #ended(topic: string, entry: Topic<M>): void {
@@ -124,12 +138,9 @@ export class TopicOwners<M> {
     if (entry.inFlight > 0) return
     const waiting = entry.waiting.sort((one, other) => one.call.number - other.call.number)
     this.#topics.delete(topic)
-    this.#waiting -= waiting.length
+    for (const open of waiting) open.stop()
     // Whoever calls meanwhile finds the topic where the first of these puts it.
-    for (const open of waiting) {
-      open.stop()
-      this.#begin(topic, open)
-    }
+    for (const open of waiting) this.#begin(topic, open)
     this.#look()
   }
 

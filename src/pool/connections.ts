@@ -1,8 +1,12 @@
 /**
- * The connections of a pool: they come, are numbered, and go when what they have is done.
+ * The connections of a pool: they come, are numbered, are replaced when they have ended by themselves, and go when what they have is done.
  */
-import type { ClientOptions, Endpoint, Stats } from '../client/api/index.js'
+import type { Backoff, ClientOptions, Endpoint, Stats } from '../client/api/index.js'
+import { silent } from '../client/common/abort.js'
+import { longestTimer } from '../client/common/schema.js'
+import { exponential } from '../client/parsing/backoff.js'
 import type { CheckedDisconnect } from '../client/parsing/requests.js'
+import { asMqttError } from '../members/failure.js'
 import { MemberListeners } from '../members/listeners.js'
 import { endAll, Member, type MemberClient } from '../members/member.js'
 import { type Time, timeOf } from '../members/time.js'
@@ -16,21 +20,54 @@ export interface PooledClient extends MemberClient {
 /** Makes a client. */
 export type MakeClient = (endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) => PooledClient
 
+/** What the pool is told. */
+export interface ConnectionsHost {
+  /** One of them is up, was lost or has gone. */
+  handleChange(): void
+  /** One has ended by itself. @param last all others have, too: none is replaced */
+  handleEnded(member: Member, last: boolean): void
+}
+
+/** One that has ended, and is to be replaced. */
+interface Ended {
+  readonly member: Member<PooledClient>
+  readonly n: number
+  /** Attempts to have a connection of this number that lasts, this one included. */
+  readonly attempt: number
+  /** Its delay is over. */
+  due: boolean
+  readonly cancel: () => void
+}
+
+/** A connection that lived so many milliseconds starts the delays of its replacements anew, unless `stableAfter` is given. */
+const usualStableAfter = 30_000
+/** Milliseconds, where a backoff gives no delay. */
+const usualDelay = 30_000
+
 /** Connections by name. */
 export class PoolConnections {
   readonly listeners = new MemberListeners(() => this.all)
   readonly #members = new Map<string, Member<PooledClient>>()
   readonly #make: (n: number) => PooledClient
-  /** Called when one of them is up, was lost or has gone. */
-  readonly #changed: () => void
+  readonly #host: ConnectionsHost
+  readonly #backoff: Backoff
+  readonly #stableAfter: number
   /** Those that leave. */
   readonly #leaving = new Set<Member>()
-  /** No number is given twice. */
+  readonly #ended = new Map<Member, Ended>()
+  /** No number is given twice, but to the replacement of one that has ended. */
   #next = 1
+  #over = false
 
-  constructor(make: MakeClient, endpoints: Endpoint | readonly Endpoint[], config: PoolConfig, changed: () => void) {
+  constructor(make: MakeClient, endpoints: Endpoint | readonly Endpoint[], config: PoolConfig, host: ConnectionsHost) {
     this.#make = (n) => make(endpoints, { firstConnect: 'wait', ...config.options, clientId: clientIdOf(config, n) })
-    this.#changed = changed
+    this.#host = host
+    const { backoff = exponential(), stableAfter = usualStableAfter } = Object(config.options.reconnect) as {
+      backoff?: Backoff
+      stableAfter?: number
+    }
+    this.#backoff = backoff
+    this.#stableAfter = stableAfter
   }
 
   get all(): readonly Member<PooledClient>[] {
@@ -48,19 +85,53 @@ export class PoolConnections {
 
   /** One more. @throws MqttError as `new Client()` */
   add(): Member<PooledClient> {
-    const n = this.#next
-    const member = new Member(`pub-${n}`, this.#make(n))
+    const member = this.#put(this.#next, 0)
     this.#next += 1
-    this.#members.set(member.name, member)
-    this.listeners.handleAdded(member)
-    member.client.on('state', this.#changed)
     return member
   }
 
-  /** Takes one out; fulfils when what it has is acknowledged. */
-  async remove(member: Member<PooledClient>, options: CheckedDisconnect): Promise<void> {
+  /** Takes so many out, first those that are no use; fulfils when what they have is acknowledged. */
+  async remove(count: number, options: CheckedDisconnect): Promise<void> {
+    const use = ({ up, over }: Member): number => (up ? 2 : over ? 0 : 1)
+    const going = [...this.all].reverse().sort((one, other) => use(one) - use(other))
+    await Promise.all(going.slice(0, count).map((member) => this.#remove(member, options)))
+  }
+
+  /** Ends all of them, those that leave too. @throws MqttError as `endAll` */
+  end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
+    this.stop()
+    return endAll([...this.all, ...this.#leaving], how, options)
+  }
+
+  /** None is replaced any more. */
+  stop(): void {
+    this.#over = true
+    for (const { cancel } of this.#ended.values()) cancel()
+    this.#ended.clear()
+  }
+
+  #put(n: number, attempt: number): Member<PooledClient> {
+    const member = new Member(`pub-${n}`, this.#make(n))
+    const { time, client } = member
+    this.#members.set(member.name, member)
+    this.listeners.handleAdded(member)
+    let since = Number.POSITIVE_INFINITY
+    client.on('connect', () => {
+      since = time.now()
+    })
+    client.on('state', () => {
+      this.#replaceDue()
+      this.#host.handleChange()
+    })
+    void member.ended.then(() => this.#handleEnded(member, n, time.now() - since >= this.#stableAfter ? 1 : attempt + 1))
+    return member
+  }
+
+  async #remove(member: Member<PooledClient>, options: CheckedDisconnect): Promise<void> {
     this.#members.delete(member.name)
     this.#leaving.add(member)
+    this.#ended.get(member)?.cancel()
+    this.#ended.delete(member)
     try {
       await member.leave(options)
     } finally {
@@ -69,9 +140,47 @@ export class PoolConnections {
     }
   }
 
-  /** Ends all of them, those that leave too. @throws MqttError as `endAll` */
-  end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
-    return endAll([...this.all, ...this.#leaving], how, options)
+  #handleEnded(member: Member<PooledClient>, n: number, attempt: number): void {
+    if (this.#over || this.#members.get(member.name) !== member) return
+    const last = this.all.every(({ client }) => client.state === 'closed')
+    if (last) this.stop()
+    else this.#replaceLater(member, n, attempt)
+    this.#host.handleEnded(member, last)
+  }
+
+  #replaceLater(member: Member<PooledClient>, n: number, attempt: number): void {
+    const { time, error } = member
+    let delay = usualDelay
+    try {
+      const given: unknown = this.#backoff(attempt, error, time.random?.bind(time))
+      if (typeof given === 'number' && given >= 0) delay = Math.min(given, longestTimer)
+    } catch {
+      // The program's own backoff: the usual delay does.
+    }
+    const cancel = time.setTimer(() => {
+      ended.due = true
+      this.#replaceDue()
+    }, delay)
+    const ended: Ended = { member, n, attempt, due: false, cancel }
+    this.#ended.set(member, ended)
+  }
+
+  // Where none is up, a new one would not fare better: it waits until another one is.
+  #replaceDue(): void {
+    for (const ended of this.#ended.values()) if (ended.due && this.all.some(({ up }) => up)) this.#replace(ended)
+  }
+
+  #replace({ member, n, attempt }: Ended): void {
+    this.#ended.delete(member)
+    try {
+      const next = this.#put(n, attempt)
+      this.listeners.handleRemoved(member)
+      void silent(next.connect(undefined))
+    } catch (error) {
+      // The function that gives client identifiers threw.
+      member.error = asMqttError(error)
+      this.#replaceLater(member, n, attempt + 1)
+    }
   }
 }
 

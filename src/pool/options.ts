@@ -22,6 +22,7 @@ const schema = {
   routing: withDefault(oneOf('round-robin', 'hash', 'least-in-flight'), 'round-robin'),
   onLost: withDefault(oneOf('wait', 'move'), 'wait'),
   fallback: optional(publisher),
+  offline: withDefault(oneOf('queue', 'reject'), 'queue'),
   options: withDefault(baseOptions, {}),
 }
 

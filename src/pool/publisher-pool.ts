@@ -1,8 +1,8 @@
 /**
  * The pool: clients that only publish, and which of them takes what.
  *
- * A publish is handed to one client and stays there: that client sends it again after a loss. It goes to another one only when its client has ended and has
- * certainly not sent it. Every promise settles.
+ * A publish waits here, within the limits of one client, while none is connected. It is handed to one that is, and stays there: that client sends it again after
+ * a loss. It goes to another one only when its client has ended and has certainly not sent it. Every promise settles.
  */
 import type {
   ClientEvents,
@@ -10,23 +10,29 @@ import type {
   ConnectOptions,
   DisconnectOptions,
   Endpoint,
+  Hooks,
   ListenerOptions,
   Payload,
   PublishOptions,
   Receipt,
   Unlisten,
 } from '../client/api/index.js'
-import { assertNotAborted, rejected, silent, tolerant, within } from '../client/common/abort.js'
+import { assertNotAborted, type Deferred, deferred, silent, tolerant, within } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
+import { type Inside, inside } from '../client/common/inside.js'
+import { assertLast } from '../client/common/schema.js'
 import { type CheckedDisconnect, disconnectOptions } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
 import { Asked } from '../members/asked.js'
-import { attempt, membersError } from '../members/failure.js'
+import { membersError } from '../members/failure.js'
 import { Gate } from '../members/gate.js'
 import { settledInTime } from '../members/in-time.js'
+import { insideOfAll } from '../members/inside.js'
 import type { MemberEvents } from '../members/listeners.js'
+import type { Member } from '../members/member.js'
 import { Router } from '../members/router.js'
 import { Readiness, stateOf, storyOf } from '../members/standing.js'
+import { WaitingRoom } from '../members/waiting-room.js'
 import { type MakeClient, PoolConnections, type PooledClient } from './connections.js'
 import { connectCall, type PoolConfig, poolConfig, poolSize } from './options.js'
 import type { Pool, PoolMember, PoolOptions, PoolStats } from './types.js'
@@ -42,23 +48,42 @@ class PublisherPool implements Pool {
   readonly #config: PoolConfig
   readonly #connections: PoolConnections
   readonly #router: Router<PooledClient>
-  /** The first round of all, while no connection was up yet, and the publishes that wait for it. */
+  /** The first round of all, while no connection was up yet. */
   #first: Promise<void> | undefined
-  readonly #early = new Gate()
+  /** Publishes that wait for a connection. */
+  readonly #gate: Gate
+  readonly #room: WaitingRoom
   readonly #readiness = new Readiness()
+  readonly #inside = insideOfAll(() => this.#connections.all)
   #fallback = 0
+  readonly #closed: Deferred<MqttError | undefined> = deferred()
+  /** Why every connection has ended. */
+  #failure: MqttError | undefined
+  /** The program hears of that: calls of `connect()` that wait, and `closed`. */
+  #awaited = 0
 
   constructor(make: MakeClient, endpoints: Endpoint | readonly Endpoint[], config: PoolConfig) {
     const { routing, onLost } = config
     this.#config = config
     this.ordered = routing === 'hash' && onLost === 'wait'
-    this.#connections = new PoolConnections(make, endpoints, config, () => this.#readiness.handleChange())
-    this.#router = new Router(() => this.#connections.all, routing, onLost)
+    this.#connections = new PoolConnections(make, endpoints, config, {
+      handleChange: () => this.#handleChange(),
+      handleEnded: (member, last) => this.#handleEnded(member, last),
+    })
+    const room = new WaitingRoom(config.options)
+    this.#room = room
+    this.#gate = new Gate(room)
+    this.#router = new Router(() => this.#connections.all, { routing, onLost, room })
     for (let count = 0; count < config.size; count++) this.#connections.add()
   }
 
   get state(): ClientState {
     return stateOf(this.#connections.all, this.#state === 'ended')
+  }
+
+  get closed(): Promise<MqttError | undefined> {
+    this.#awaited += 1
+    return this.#closed.promise
   }
 
   get size(): number {
@@ -73,20 +98,31 @@ class PublisherPool implements Pool {
     this.#assertOpen()
     const { signal } = connectCall(options)
     assertNotAborted(signal)
-    return within(this.#open(), signal)
+    this.#awaited += 1
+    try {
+      await within(this.#open(), signal)
+    } finally {
+      this.#awaited -= 1
+    }
   }
 
-  publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt> {
-    if (this.#stopping) return rejected(new MqttError('ERR_CLOSED'))
-    return attempt(() => {
-      const asked = new Asked(topic, payload, options, this.#connections.time, this.#config.options.outbound?.ttl)
-      const first = this.#state === 'idle' ? this.#open() : this.#first
-      const send = (): Promise<Receipt> => this.#publish(asked)
-      return first === undefined ? send() : this.#early.run(send, asked)
-    })
+  publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt>
+  publish(topic: string, payload: Payload, options?: PublishOptions, more?: unknown): Promise<Receipt> {
+    try {
+      assertLast(more)
+      this.#assertOpen()
+      const { time } = this.#connections
+      const asked = new Asked(topic, payload, options, { time, refuse: this.#inside.refuse }, this.#config.options.outbound?.ttl)
+      if (this.#state === 'idle') void this.#open()
+      return this.#publish(asked)
+    } catch (error) {
+      return this.#inside.refuse(topic, error)
+    }
   }
 
-  post(topic: string, payload: Payload): boolean {
+  post(topic: string, payload: Payload): boolean
+  post(topic: string, payload: Payload, more?: unknown): boolean {
+    assertLast(more, 'no callback: it returns true or false', 'no options: publish() does')
     if (this.#stopping) return false
     const member = this.#router.choose(topic)
     if (member !== undefined) return member.client.post(topic, payload)
@@ -116,8 +152,7 @@ class PublisherPool implements Pool {
       // The client goes on trying, and says why it fails.
       if (this.#state === 'open') void silent(member.connect(undefined))
     }
-    const going = this.#connections.all.slice(wanted)
-    await Promise.all(going.map((member) => this.#connections.remove(member, checked)))
+    await this.#connections.remove(this.#connections.size - wanted, checked)
   }
 
   async disconnect(options?: DisconnectOptions): Promise<void> {
@@ -126,17 +161,21 @@ class PublisherPool implements Pool {
 
   async drain(given?: DisconnectOptions): Promise<void> {
     const options = disconnectOptions(given)
-    // What was published before the first connection waits for it, and some for connections that leave.
-    const first = this.#first ?? this.#router.settling
-    if (first === undefined || this.#state === 'ended') return this.#end('drain', options)
+    // Some of what was published waits for the first connection, and some for connections that leave.
+    const waiting = this.#gate.settling ?? this.#router.settling
+    if (waiting === undefined || this.#state === 'ended') return this.#end('drain', options)
     this.#state = 'draining'
     this.#readiness.handleChange()
-    const settled = first.then(() => this.#router.settling)
+    const settled = waiting.then(() => this.#router.settling)
     await this.#end('drain', await settledInTime(settled, options, this.#connections.time))
   }
 
   on<K extends keyof ClientEvents>(type: K, listener: (event: MemberEvents[K]) => void, options?: ListenerOptions): Unlisten {
     return this.#connections.listeners.on(type, listener, options)
+  }
+
+  use(hooks: Hooks): Unlisten {
+    return this.#connections.listeners.use(hooks)
   }
 
   stats(): PoolStats {
@@ -145,10 +184,15 @@ class PublisherPool implements Pool {
       size: members.length,
       up: members.filter(({ up }) => up).length,
       inFlight: members.reduce((sum, { inFlight }) => sum + inFlight, 0),
+      queued: this.#room.size,
       fallback: this.#fallback,
       moved: this.#router.moved,
       members: Object.fromEntries(members.map(({ name, client }) => [name, client.stats()])),
     }
+  }
+
+  [inside](): Inside {
+    return this.#inside
   }
 
   [asyncDisposeSymbol](): Promise<void> {
@@ -162,9 +206,8 @@ class PublisherPool implements Pool {
     this.#first = first
     const over = (): void => {
       this.#first = undefined
-      this.#early.open()
+      this.#gate.open()
     }
-    // Those that came first publish first.
     first.then(over, over)
     return first
   }
@@ -175,40 +218,93 @@ class PublisherPool implements Pool {
     try {
       await Promise.any(members.map((member) => member.connect(undefined)))
     } catch (error) {
-      if (this.#state === 'ended') throw new MqttError('ERR_CLOSED')
+      if (this.#state === 'ended' && this.#failure === undefined) throw this.#closedError
       const { errors } = error as AggregateError
-      throw membersError('no connection', new Map(members.map(({ name }, index) => [name, errors[index]])))
+      throw membersError('ERR_CONNECT_FAILED', 'no connection', new Map(members.map(({ name }, index) => [name, errors[index]])))
     }
   }
 
   #publish(asked: Asked): Promise<Receipt> {
-    if (this.#state === 'ended') return rejected(new MqttError('ERR_CLOSED'))
+    if (this.#waits(asked)) return this.#gate.run(() => this.#publish(asked), asked, asked.overflow ?? this.#config.options.outbound?.overflow)
     return this.#router.publish(
       asked,
-      (member) => member.publish(asked.topic, asked.payload, asked.options),
+      (member) => member.publish(asked.topic, asked.payload, asked.options, this.#queues(asked)),
       () => this.#publishElsewhere(asked),
     )
   }
 
   #publishElsewhere({ topic, payload, options }: Asked): Promise<Receipt> {
     const { fallback } = this.#config
-    if (fallback === undefined)
-      return rejected(new MqttError('ERR_NO_HEALTHY_PUBLISHERS', `no connection of the pool is up:\n${storyOf(this.#connections.all, 4)}`))
+    const isEnded = this.#state === 'ended' && this.#failure === undefined
+    if (isEnded || (fallback === undefined && this.#isOver)) return this.#inside.refuse(topic, this.#closedError)
+    if (fallback === undefined) {
+      const story = `no connection of the pool is up:\n${storyOf(this.#connections.all, 4)}`
+      return this.#inside.refuse(topic, new MqttError('ERR_NO_HEALTHY_PUBLISHERS', story))
+    }
     this.#fallback += 1
     return tolerant(fallback.publish(topic, payload, options) as Promise<Receipt>)
   }
 
   async #end(how: 'disconnect' | 'drain', options: CheckedDisconnect): Promise<void> {
     this.#state = 'ended'
+    this.#handleChange()
+    try {
+      await this.#connections.end(how, options)
+    } finally {
+      this.#closed.resolve(undefined)
+    }
+  }
+
+  #handleEnded(member: Member, last: boolean): void {
+    const { name, error } = member
+    if (last) {
+      this.#state = 'ended'
+      this.#failure = error
+      this.#closed.resolve(error)
+    }
+    this.#handleChange()
+    const what = last ? 'as all others: the pool is closed' : 'and is replaced while another one is up'
+    this.#connections.listeners.handleEnded(member, `connection ${name} of the pool has ended, ${what}`, this.#awaited > 0)
+  }
+
+  // Until one is up, or all have failed, nobody knows whether there is a connection to be had.
+  #waits(asked: Asked): boolean {
+    if (this.#isUp || this.#isOver || this.#state === 'ended') return false
+    return this.#first !== undefined || this.#queues(asked)
+  }
+
+  // Without a connection: what is not queued is rejected, or the fallback has it.
+  #queues({ offline, qos }: Asked): boolean {
+    const { fallback, offline: usual, options } = this.#config
+    return fallback === undefined && (offline ?? options.outbound?.offline?.[`qos${qos}`] ?? usual) === 'queue'
+  }
+
+  // Those that came first publish first, as soon as one takes them, or none will.
+  #handleChange(): void {
+    if (this.#isUp || this.#isOver || this.#state === 'ended') this.#gate.open()
     this.#readiness.handleChange()
-    await this.#connections.end(how, options)
+  }
+
+  get #isUp(): boolean {
+    return this.#connections.all.some(({ up }) => up)
+  }
+
+  // Members end before the pool is told.
+  get #isOver(): boolean {
+    return this.#connections.all.every(({ client }) => client.state === 'closed')
   }
 
   get #stopping(): boolean {
     return this.#state === 'draining' || this.#state === 'ended'
   }
 
+  get #closedError(): MqttError {
+    const cause = this.#failure ?? this.#connections.all.findLast(({ error }) => error !== undefined)?.error
+    const why = cause === undefined ? 'it was ended by disconnect() or drain()' : `every connection has ended, the last one as: ${cause.message}`
+    return new MqttError('ERR_CLOSED', `the pool is closed: ${why}; to start again, make a new pool`, { cause })
+  }
+
   #assertOpen(): void {
-    if (this.#stopping) throw new MqttError('ERR_CLOSED')
+    if (this.#stopping) throw this.#closedError
   }
 }

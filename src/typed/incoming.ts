@@ -147,10 +147,11 @@ export class Incoming<Template extends string, Value> {
     return undefined
   }
 
-  #count({ topic, payload }: Message, error: MqttError): void {
+  #count(message: Message, error: MqttError): void {
+    const { topic, payload } = message
     this.invalid += 1
     this.#tally.invalid += 1
-    this.#inside.tell({ topic, error, start: new Uint8Array(payload.subarray(0, startLength)) }, this.#tally.invalid === 1)
+    this.#inside.tell({ topic, error, start: new Uint8Array(payload.subarray(0, startLength)) }, this.#tally.invalid === 1, message)
   }
 
   // A function that throws, or gives none, has no opinion.

@@ -1,5 +1,6 @@
 /** Groups of brokers, on the virtual clock. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { MqttError } from '../../src/errors.js'
 import { poolOf } from '../../src/pool/publisher-pool.js'
 import { memoryStore } from '../../src/store/memory.js'
 import { MemoryBroker } from '../../src/testing/broker/broker.js'
@@ -159,9 +160,16 @@ describe('broadcast', () => {
   it('what a client refuses at once is refused, connected or not', async () => {
     await rig.start('eu', 'us')
     const group = rig.group({ names: ['eu', 'us'], offline: 'queue' })
-    expect(await endOf(group.publish('#', 'x', { qos: 1 }))).toBe('AggregateError')
+    const error = await group.publish('#', 'x', { qos: 1 }).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({
+      name: 'AggregateError',
+      code: 'ERR_INVALID_TOPIC',
+      outcome: 'not-sent',
+      members: { us: { code: 'ERR_INVALID_TOPIC' } },
+    })
+    expect(MqttError.is(error)).toBe(true)
     await group.connect()
-    expect(await endOf(group.publish('#', 'x', { qos: 1 }))).toBe('AggregateError')
+    expect(await endOf(group.publish('#', 'x', { qos: 1 }))).toBe('ERR_INVALID_TOPIC')
     expect(await endOf(group.publish('a', 'x', { qos: 7 as never }))).toBe('ERR_INVALID_OPTION')
     expect(await endOf(group.publish('a', {} as never))).toBe('ERR_INVALID_OPTION')
     expect(await endOf(group.publish('a', 'x', { members: ['asia'] }))).toBe('ERR_INVALID_OPTION')
@@ -375,7 +383,7 @@ describe('members that come and go', () => {
     await rig.world.pass(1)
     const since = rig.world.clock.now()
     await rig.world.until(group.disconnect({ timeout: 100 }))
-    expect([await removed, await sent, rig.world.clock.now() - since < 1000]).toEqual(['fulfilled', 'AggregateError', true])
+    expect([await removed, await sent, rig.world.clock.now() - since < 1000]).toEqual(['fulfilled', 'ERR_CLOSED', true])
   })
 
   it('drain() sends what waits for one that is removed', async () => {

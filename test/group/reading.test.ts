@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Duplicates } from '../../src/group/duplicates.js'
 import { Merge } from '../../src/group/merge.js'
 import type { Group, GroupMember, GroupMessage } from '../../src/group/types.js'
+import { Readiness } from '../../src/members/standing.js'
 import { endOf, GroupRig } from './rig.js'
 
 let rig: GroupRig
@@ -328,7 +329,7 @@ describe('listen', () => {
 
 it('what tells nothing of itself is acknowledged all the same', () => {
   const time = () => rig.world.clock
-  const merge = new Merge(true, false, new Duplicates(undefined, { total: { duplicates: 0 }, time }), time)
+  const merge = new Merge(true, false, new Duplicates(undefined, { total: { duplicates: 0 }, time, standing: new Readiness() }), time)
   const acked: number[] = []
   const waiting = [1, 2, 3].map((number) => ({ number, ack: () => acked.push(number) > 0 }))
   merge.add({ name: 'a', up: true, client: {} }, { ready: Promise.resolve(), read: () => waiting.shift() } as never)
@@ -340,7 +341,7 @@ it('what tells nothing of itself is acknowledged all the same', () => {
 
 it('nothing overtakes a message that a client was asked for, though nobody waits for it any more', async () => {
   const time = () => rig.world.clock
-  const merge = new Merge(true, false, new Duplicates(undefined, { total: { duplicates: 0 }, time }), time)
+  const merge = new Merge(true, false, new Duplicates(undefined, { total: { duplicates: 0 }, time, standing: new Readiness() }), time)
   const later = [{ ack: () => true }]
   merge.add({ name: 'a', up: true, client: {} }, {
     ready: Promise.resolve(),

@@ -25,7 +25,7 @@ class Rig {
         return end.promise
       },
       again: (error, member) => this.gone.has(member) && error === 'unsent',
-      patience: { watch: (end) => onAbort(signal, () => end(aborted(signal))) },
+      patience: { size: 1, watch: (end) => onAbort(signal, () => end(aborted(signal))) },
     }
     return this.owners.run('t', call)
   }
@@ -139,7 +139,7 @@ it('a call that throws rejects, and those behind it go on', async () => {
     number,
     send,
     again: () => false,
-    patience: { watch: () => () => undefined },
+    patience: { size: 1, watch: () => () => undefined },
   })
   const first = owners.run('t', call(1, fail))
   expect(

@@ -221,15 +221,170 @@ describe('a pool', () => {
 
   it('says who failed where no connection can be had, and goes on trying', async () => {
     const mend = world.cut()
-    const pool = makePool({ size: 2 })
+    const pool = makePool({ size: 2, offline: 'reject' })
     const connecting = pool.connect()
     const early = codeOf(pool.publish('a', 'x', { qos: 1 }))
     await world.until(connecting.catch(() => undefined))
-    await expect(connecting).rejects.toMatchObject({ name: 'AggregateError', message: expect.stringMatching(/pub-1: .*\npub-2: /s) })
+    await expect(connecting).rejects.toMatchObject({
+      name: 'AggregateError',
+      code: 'ERR_CONNECT_FAILED',
+      message: expect.stringMatching(/pub-1: .*\npub-2: /s),
+    })
     expect(await early).toBe('ERR_NO_HEALTHY_PUBLISHERS')
     mend()
     await world.until(() => pool.stats().up === 2)
     expect(await codeOf(pool.publish('a', 'x', { qos: 1 }))).toBe('fulfilled')
+  })
+
+  it.each([0, 1] as const)('QoS %i: what is published in a blip waits for the first connection that is up, in order', async (qos) => {
+    const { texts } = await reader()
+    const pool = makePool({ size: 2, clientId: 'p' })
+    await pool.connect()
+    await world.pass(1)
+    const mends = ['p-pub-1', 'p-pub-2'].map((id) => world.cut(id))
+    await world.pass(1)
+    const sent = ['1', '2', '3'].map((text) => pool.publish('a', text, { qos }))
+    const refused = codeOf(pool.publish('a', 'x', { qos, offline: 'reject' }))
+    expect([await refused, pool.stats().queued]).toEqual(['ERR_NO_HEALTHY_PUBLISHERS', 3])
+    mends[1]?.()
+    await world.until(Promise.all(sent))
+    await world.pass(1)
+    expect([texts, pool.stats()]).toMatchObject([['1', '2', '3'], { queued: 0, up: 1 }])
+  })
+
+  it('a blip rejects where outbound.offline of the clients says so', async () => {
+    const pool = makePool({ size: 1, clientId: 'p', options: { outbound: { offline: { qos1: 'reject' } } } })
+    await pool.connect()
+    world.cut('p-pub-1')
+    await world.pass(1)
+    expect(await codeOf(pool.publish('a', 'x', { qos: 1 }))).toBe('ERR_NO_HEALTHY_PUBLISHERS')
+  })
+
+  it.each([
+    ['wait', [1500], 'ERR_QUEUE_FULL'],
+    ['drop-newest', [1500], 'ERR_DROPPED'],
+    ['drop-oldest', [700, 700], 'ERR_DROPPED'],
+  ] as const)("limits hold before the first connection, overflow '%s'", async (overflow, kept, code) => {
+    const mend = world.cut()
+    const pool = makePool({ size: 2, options: { outbound: { maxQueuedBytes: 2048, overflow } } })
+    const ends = Promise.all([1500, 700, 700].map((size) => codeOf(pool.publish('a', new Uint8Array(size), { qos: 1 }))))
+    expect(pool.stats().queued).toBe(kept.length)
+    mend()
+    expect(new Set(await world.until(ends))).toEqual(new Set(['fulfilled', code]))
+    expect(world.broker.accepted.map(({ payload }) => payload.length)).toEqual(kept)
+  })
+
+  it('before the first connection no more messages wait than one client may have queued', async () => {
+    world.cut()
+    const pool = makePool({ size: 2, options: { outbound: { maxQueuedMessages: 100 } } })
+    const ends = Array.from({ length: 200 }, () => codeOf(pool.publish('a', 'x')))
+    expect(pool.stats().queued).toBe(100)
+    await pool.disconnect()
+    expect((await Promise.all(ends)).filter((end) => end === 'ERR_QUEUE_FULL')).toHaveLength(100)
+  })
+
+  it('what waits for a connection that leaves has the limits of a client', async () => {
+    const pool = makePool({ size: 2, clientId: 'p', routing: 'hash', options: { outbound: { maxQueuedBytes: 1000 } } })
+    await pool.connect()
+    await world.pass(1)
+    world.cut('p-pub-2', { silently: true })
+    const publish = (size: number) => Array.from({ length: 10 }, (_, index) => codeOf(pool.publish(`t/${index}`, new Uint8Array(size), { qos: 1 })))
+    const first = publish(1)
+    await world.pass(1)
+    void pool.resize(1, { timeout: 100 })
+    const second = publish(600)
+    expect(pool.stats().queued).toBe(1)
+    await world.until(pool.disconnect({ timeout: 200 }))
+    await Promise.all(first)
+    expect(await Promise.all(second)).toContain('ERR_QUEUE_FULL')
+  })
+
+  it('drain() waits for a connection, and no longer than it was told to', async () => {
+    world.cut()
+    const pool = makePool({ size: 2 })
+    const sent = codeOf(pool.publish('a', 'x', { qos: 1 }))
+    const since = world.now()
+    await world.until(pool.drain({ timeout: 3000 }))
+    expect([await sent, world.now() - since, pool.state]).toEqual(['ERR_CLOSED', 3000, 'closed'])
+  })
+
+  it('replaces a connection that has ended for good while another one is up, later and later', async () => {
+    const pool = makePool({ size: 2, clientId: 'p' })
+    const ends: [string, string | undefined, number][] = []
+    await pool.connect()
+    await world.pass(1)
+    const stop = pool.use({ publish: (call, next) => next({ ...call, topic: `hooked/${call.topic}` }) })
+    let since = world.now()
+    pool.on('error', ({ member, error }) => {
+      ends.push([member, error.code, world.now() - since])
+      since = world.now()
+    })
+    for (let round = 0; round < 5; round++) {
+      world.broker.disconnect('p-pub-1', 0x8e)
+      await world.until(() => pool.members()[0]?.state === 'closed')
+      expect([pool.size, pool.members()[0]?.error?.code, pool.state]).toEqual([2, 'ERR_SESSION_TAKEN_OVER', 'connected'])
+      expect(await codeOf(pool.publish('a', 'x', { qos: 1 }))).toBe('fulfilled')
+      await world.until(() => pool.stats().up === 2)
+    }
+    expect(ends.map(([member, code]) => [member, code])).toEqual(Array(5).fill(['pub-1', 'ERR_SESSION_TAKEN_OVER']))
+    const delays = ends.map(([, , delay]) => delay).slice(1)
+    expect(Math.min(...delays)).toBeGreaterThanOrEqual(1000)
+    expect(Math.max(...delays)).toBeGreaterThan(2000)
+    expect(new Set(world.broker.accepted.map(({ topic }) => topic))).toEqual(new Set(['hooked/a']))
+    stop()
+    await pool.disconnect()
+    expect([await pool.closed, world.clock.pending]).toEqual([undefined, 0])
+  })
+
+  it('resize() takes those that have ended or are not up before healthy ones', async () => {
+    const pool = makePool({ size: 3, clientId: 'p' })
+    await pool.connect()
+    await world.pass(1)
+    world.broker.disconnect('p-pub-1', 0x8e)
+    world.cut('p-pub-2')
+    await world.pass(1)
+    await world.until(pool.resize(1))
+    expect(pool.members().map(({ name, state }) => [name, state])).toEqual([['pub-3', 'connected']])
+    await world.pass(60_000)
+    expect(pool.stats()).toMatchObject({ size: 1, up: 1 })
+  })
+
+  it('is closed with the last error when all connections are refused, and every call says so', async () => {
+    world = new VirtualWorld({ broker: { authenticate: () => 0x87 } })
+    const pool = makePool({ size: 2 })
+    const connecting = pool.connect()
+    const calls = [pool.publish('a', 'x', { qos: 1 }), pool.writable, pool.closed.then((error) => Promise.reject(error))].map(codeOf)
+    await world.until(connecting.catch(() => undefined))
+    await expect(connecting).rejects.toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x87 })
+    expect(await world.until(Promise.all(calls))).toEqual(['ERR_CLOSED', 'ERR_CLOSED', 'ERR_CONNECT_REFUSED'])
+    expect(pool.state).toBe('closed')
+    for (const call of [pool.publish('a', 'x'), pool.connect(), pool.writable, pool.resize(3)])
+      await expect(call).rejects.toMatchObject({
+        code: 'ERR_CLOSED',
+        cause: { code: 'ERR_CONNECT_REFUSED' },
+        message: expect.stringContaining('new pool'),
+      })
+    await pool.drain()
+    await pool.disconnect()
+    expect(world.clock.pending).toBe(0)
+  })
+
+  it('what it refuses before a client has it is told where what a client refuses is', async () => {
+    world.cut()
+    const pool = makePool({ size: 2, offline: 'reject', options: { outbound: { maxQueuedMessages: 1 } } })
+    const drops: (string | undefined)[] = []
+    pool.on('drop', ({ error }) => drops.push(error?.code))
+    const given = [pool.publish('a', 'x', { ttl: 5 }), pool.publish('a', 'x'), pool.publish(7 as never, 'x'), pool.publish('a', {} as never)]
+    await world.until(Promise.all(given.map(codeOf)))
+    await world.until(codeOf(pool.publish('a', 'x')))
+    await world.pass(1)
+    expect(drops.sort()).toEqual([
+      'ERR_INVALID_OPTION',
+      'ERR_INVALID_TOPIC',
+      'ERR_NO_HEALTHY_PUBLISHERS',
+      'ERR_NO_HEALTHY_PUBLISHERS',
+      'ERR_QUEUE_FULL',
+    ])
   })
 
   it('gives what comes while all are down to the fallback, counted', async () => {
@@ -381,6 +536,7 @@ describe('a pool', () => {
     [{ routing: 'random' }, 'routing'],
     [{ onLost: 'drop' }, 'onLost'],
     [{ fallback: {} }, 'fallback'],
+    [{ offline: 'wait' }, 'offline'],
     [{ clientId: 7 }, 'clientId'],
     [{ options: { clientId: 7 } }, 'options.clientId'],
     [{ option: 1 }, 'option'],

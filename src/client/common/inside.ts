@@ -49,8 +49,8 @@ export interface Behind {
     /** Undefined until the store was read. */
     readonly keeper?: EntryPublisher | undefined
   }
-  /** Monotonic milliseconds, and timers. */
-  readonly platform?: { now(): number; setTimer(callback: () => void, delay: number): () => void }
+  /** Monotonic milliseconds, timers, and numbers in [0, 1). */
+  readonly platform?: { now(): number; setTimer(callback: () => void, delay: number): () => void; random?(): number }
   readonly registry?: { readonly membership: ShareBook }
   readonly session?: PingedSession
   readonly links?: { pump(): void }
@@ -113,12 +113,14 @@ export interface BehindSubscription {
 export interface Inside {
   /** True where MQTT 5.0 is spoken, or may be. */
   readonly modern: boolean
-  /** Tells of a payload that is none; the first of a channel is a line of the log too. */
-  tell(event: ClientEvents['invalid'], first: boolean): void
+  /** Tells of the payload of a message that is none; the first of a channel is a line of the log too. */
+  tell(event: ClientEvents['invalid'], first: boolean, message?: Message): void
   /** Sends what waits, as far as it may: subscriptions before publishes. Without it, those of a turn leave at its end, and publishes at once. Not in copies of the package from before. */
   flush?(): void
   /** A publish was refused before the client heard of it: raises `drop`, and gives the rejection. Not in copies of the package from before. */
   refuse?(topic: string, error: unknown): Promise<never>
   /** Writes a line of the log; not in copies of the package from before. */
   log?(level: 'error', ...parts: readonly unknown[]): void
+  /** Prints what nobody listens to, unless there is a logger, which gets it as a line, or a listener of `heard`. Not in copies of the package from before. */
+  report?(code: 'MQWIRE_NOT_CONNECTED', text: string, cause: unknown, heard?: keyof ClientEvents): void
 }

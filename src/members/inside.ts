@@ -1,0 +1,35 @@
+/**
+ * What is behind several clients that act as one, for what stands on top of them: typed topics tell of bad payloads there, as with one client.
+ */
+import { rejected } from '../client/common/abort.js'
+import { type Inside, inside } from '../client/common/inside.js'
+import type { Member } from './member.js'
+
+/** What a member tells of itself; undefined of clients that are none of this package. */
+export function insideOf({ client }: Member): Inside | undefined {
+  return (client as { [inside]?(): Inside })[inside]?.()
+}
+
+/** What all of these tell: by the member of a message, else by the first one. */
+export function insideOfAll(members: () => readonly Member[]): Inside & Required<Pick<Inside, 'refuse'>> {
+  const first = (): Inside | undefined => {
+    for (const member of members()) {
+      const found = insideOf(member)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+  return {
+    get modern() {
+      return members().every((member) => insideOf(member)?.modern !== false)
+    },
+    tell(event, isFirst, message) {
+      const by = members().find(({ name }) => name === (message as { readonly member?: string } | undefined)?.member)
+      const told = by === undefined ? first() : insideOf(by)
+      told?.tell(event, isFirst, message)
+    },
+    refuse: (topic, error) => first()?.refuse?.(topic, error) ?? rejected(error),
+    log: (level, ...parts) => first()?.log?.(level, ...parts),
+    report: (...report) => first()?.report?.(...report),
+  }
+}
