@@ -27,7 +27,7 @@ import { settledInTime } from '../members/in-time.js'
 import { insideOfAll } from '../members/inside.js'
 import { type MemberEvents, MemberListeners } from '../members/listeners.js'
 import { endAll, Member, type MemberClient } from '../members/member.js'
-import { Readiness, stateOf, storyOf } from '../members/standing.js'
+import { Readiness, stateOf } from '../members/standing.js'
 import { type CheckedMember, checkedMember, connectCall, type GroupConfig, groupConfig } from './options.js'
 import { GroupPublishing } from './publishing.js'
 import { GroupReading } from './reading.js'
@@ -90,8 +90,7 @@ class BrokerGroup implements Group {
         this.#assertOpen()
         const members = this.#roster.all
         // Without any it waits for the next one, as what reads does.
-        if (members.length > 0 && members.every(({ over }) => over))
-          throw new MqttError('ERR_CLOSED', `every member has ended; add() one:\n${storyOf(members)}`)
+        if (members.length > 0 && members.every(({ over }) => over)) throw this.#roster.ended
         return members.filter(({ up }) => up).map(({ client }) => client.writable)
       }),
     )

@@ -1,6 +1,7 @@
 /**
  * Tells messages that came by another member before.
  */
+import { type Deferred, deferred } from '../client/common/abort.js'
 import type { Time } from '../members/time.js'
 import type { CheckedDeduplication } from './options.js'
 import { SeenKeys } from './seen-keys.js'
@@ -15,12 +16,21 @@ export interface GroupCommon {
   readonly standing: { readonly change: Promise<void> }
 }
 
+/** A handler that runs. */
+interface Running {
+  /** Whose message it has. */
+  readonly member: object
+  readonly over: Deferred<void>
+}
+
 /** Tells messages that were here before; they are acknowledged. */
 export class Duplicates {
   count = 0
   readonly #seen: SeenKeys | undefined
   readonly #key: CheckedDeduplication['key'] | undefined
   readonly #total: { duplicates: number }
+  /** Keys of messages whose handler runs. */
+  readonly #running = new Map<unknown, Running>()
 
   constructor(given: CheckedDeduplication | undefined, group: GroupCommon) {
     this.#seen = given && new SeenKeys(given.window, given.limit, () => group.time().now())
@@ -28,17 +38,61 @@ export class Duplicates {
     this.#total = group.total
   }
 
-  /** The key of a message that is new, in an array; undefined where it was here before. */
-  admit(message: GroupMessage): readonly [unknown] | undefined {
+  /** True for a message that was here before, by its key; false from now on for another one with that. */
+  has(message: GroupMessage): boolean {
     const key = this.#key?.(message)
-    if (key === undefined || this.#seen?.has(key) !== true) return [key]
-    this.count += 1
-    this.#total.duplicates += 1
-    return undefined
+    return key !== undefined && this.#isKnown(key)
   }
 
-  /** It was not handled: it may come again. */
-  forget(key: unknown): void {
-    this.#seen?.forget(key)
+  /**
+   * Calls the handler, unless another copy was handled. A copy that comes while the handler runs for another one waits for that: where it fails, or its member
+   * goes, this one is handled. What is acknowledged here was handled.
+   */
+  handle(message: GroupMessage, member: object, handler: (message: GroupMessage) => unknown): unknown {
+    const key = this.#key?.(message)
+    if (key === undefined) return handler(message)
+    const before = this.#running.get(key)
+    // A handler that has ended leaves the key behind, or nothing.
+    if (before !== undefined) return before.over.promise.then(() => this.handle(message, member, handler))
+    if (this.#isKnown(key)) return undefined
+    const running: Running = { member, over: deferred() }
+    this.#running.set(key, running)
+    const end = (failed: boolean): void => this.#end(key, running, failed)
+    const fail = (error: unknown): never => {
+      end(true)
+      throw error
+    }
+    try {
+      const outcome = handler(message) as PromiseLike<unknown> | undefined
+      if (typeof outcome?.then === 'function')
+        return Promise.resolve(outcome).then((value) => {
+          end(false)
+          return value
+        }, fail)
+      end(false)
+      return outcome
+    } catch (error) {
+      return fail(error)
+    }
+  }
+
+  /** A member has gone: what it has not handled by now, others may. */
+  release(member: object): void {
+    for (const [key, running] of this.#running) if (running.member === member) this.#end(key, running, true)
+  }
+
+  #isKnown(key: unknown): boolean {
+    if (this.#seen?.has(key) !== true) return false
+    this.count += 1
+    this.#total.duplicates += 1
+    return true
+  }
+
+  // It counts once: a handler may end after its member.
+  #end(key: unknown, running: Running, failed: boolean): void {
+    if (this.#running.get(key) !== running) return
+    this.#running.delete(key)
+    if (failed) this.#seen?.forget(key)
+    running.over.resolve()
   }
 }

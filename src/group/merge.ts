@@ -73,7 +73,7 @@ export class Merge {
   readonly #duplicates: Duplicates
   readonly #time: () => Time
   /** Handed out since somebody asked last. */
-  #turn: { readonly source: Source; readonly message: GroupMessage }[] = []
+  #turn: { readonly source: Source; readonly message: GroupMessage; done: boolean }[] = []
   /** The source whose turn it is. */
   #at = 0
   readonly #waiters = new Set<Waiter>()
@@ -145,8 +145,14 @@ export class Merge {
       const index = (this.#at + step) % count
       const source = sources[index] as Source
       for (let message = this.#takeFrom(source); message !== undefined; message = this.#takeFrom(source)) {
-        this.#turn.push({ source, message })
-        if (this.#isDuplicate(message)) continue
+        const handed = { source, message, done: false }
+        this.#turn.push(handed)
+        if (this.#duplicates.has(message)) {
+          // The message of which it is one may be in hand: then it is acknowledged with that, at the end of the turn.
+          handed.done = !this.automatic || this.#turn.every((other) => other === handed || other.done)
+          if (handed.done) message.ack()
+          continue
+        }
         this.#at = (index + 1) % count
         return message
       }
@@ -198,13 +204,6 @@ export class Merge {
     if (source.waiting || source.end !== undefined) return undefined
     const message = behind === undefined ? from.read() : behind.outstanding.next()
     return message && named(message, member.name)
-  }
-
-  // One is done with.
-  #isDuplicate(message: GroupMessage): boolean {
-    if (this.#duplicates.admit(message) !== undefined) return false
-    message.ack()
-    return true
   }
 
   #settled(waiter: Waiter): Deferred<GroupMessage | undefined> {

@@ -4,7 +4,8 @@
 import type { Filters, Handling, ListenOptions, Subscriber } from '../client/api/index.js'
 import { type Deferred, deferred, onAbort, silent } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
-import { failuresOf, membersError } from '../members/failure.js'
+import { membersError } from '../members/failure.js'
+import { granting, leaving } from './answers.js'
 import { Duplicates, type GroupCommon } from './duplicates.js'
 import { type Departure, type MergedMember, named } from './merge.js'
 import type { CheckedReading } from './options.js'
@@ -33,6 +34,7 @@ export class MergedHandling implements GroupHandling {
   readonly #handler: (message: GroupMessage) => unknown
   readonly #reading: CheckedReading<ListenOptions>
   readonly #duplicates: Duplicates
+  readonly #group: GroupCommon
   readonly #over: () => void
   #sources: readonly Source[] = []
   readonly #done: Deferred<void> = deferred()
@@ -52,6 +54,7 @@ export class MergedHandling implements GroupHandling {
     this.#filters = filters
     this.#handler = handler
     this.#reading = reading
+    this.#group = group
     this.#duplicates = new Duplicates(reading.deduplicate, group)
     const { signal } = reading.options
     const forget = onAbort(signal, () => this.#stop.abort(signal?.reason))
@@ -66,7 +69,7 @@ export class MergedHandling implements GroupHandling {
     if (this.#left !== undefined) return
     const { options } = this.#reading
     const begun = silent(
-      member.client.listen(this.#filters, (message) => this.#handle(named(message, member.name)), {
+      member.client.listen(this.#filters, (message) => this.#duplicates.handle(named(message, member.name), member, this.#handler), {
         ...options,
         signal: this.#stop.signal,
       }),
@@ -84,27 +87,18 @@ export class MergedHandling implements GroupHandling {
 
   /** Fulfils when the members that are connected have granted it. @throws AggregateError */
   async granting(): Promise<GroupHandling> {
-    const { require } = this.#reading
-    const connected = this.#sources.filter(({ member }) => member.up)
-    const asked = require === 'all' || connected.length === 0 ? this.#sources : connected
-    const failures = new Map<string, unknown>()
-    const all = asked.map(({ member, begun }) =>
-      begun.catch((error) => {
-        failures.set(member.name, error)
-        throw error
-      }),
-    )
-    // Without a connection the first that comes is enough.
-    if (connected.length === 0 && require === 'any') await Promise.any(all).catch(() => undefined)
-    else await Promise.allSettled(all)
-    // One that was removed meanwhile is none of those that have to, unless all were.
-    const left = asked.filter(({ leaving }) => !leaving)
-    for (const { member, leaving } of asked) if (leaving && left.length > 0) failures.delete(member.name)
-    if (require === 'all' ? failures.size === 0 : failures.size < (left.length || asked.length)) return this
-    // Others came meanwhile: it is theirs to grant.
-    if (left.length === 0 && this.#sources.some(({ leaving }) => !leaving)) return this.granting()
-    void silent(this.unsubscribe())
-    throw membersError('ERR_SUBSCRIBE_REFUSED', 'no grant', failures)
+    try {
+      await granting(
+        () => this.#sources,
+        ({ begun }) => begun,
+        this.#reading.require,
+        this.#group,
+      )
+      return this
+    } catch (error) {
+      void silent(this.unsubscribe())
+      throw error
+    }
   }
 
   get granted(): readonly GroupGrant[] {
@@ -120,13 +114,7 @@ export class MergedHandling implements GroupHandling {
   }
 
   async unsubscribe(): Promise<void> {
-    const open = this.#leave('unsubscribe')
-    const results = await Promise.allSettled(open.map(({ handling }) => handling?.unsubscribe()))
-    const failures = failuresOf(
-      open.map(({ member }) => member),
-      results,
-    )
-    if (failures.size > 0) throw membersError('ERR_UNSUBSCRIBE_REFUSED', 'unsubscribing failed', failures)
+    await leaving(this.#leave('unsubscribe'), async ({ handling }) => handling?.unsubscribe(), this.#group)
   }
 
   detach(): void {
@@ -141,6 +129,7 @@ export class MergedHandling implements GroupHandling {
       if (how === 'refused') void silent(source.begun.then((handling) => handling.unsubscribe()))
     }
     if (how === 'leaving') return
+    this.#duplicates.release(member)
     this.#sources = this.#sources.filter((source) => source.member !== member)
     this.#look()
   }
@@ -155,22 +144,6 @@ export class MergedHandling implements GroupHandling {
     await Promise.all(this.#leave('unsubscribe').map(({ handling }) => handling?.[asyncDisposeSymbol]()))
   }
 
-  #handle(message: GroupMessage): unknown {
-    const admitted = this.#duplicates.admit(message)
-    if (admitted === undefined) return undefined
-    const [key] = admitted
-    const failed = (error: unknown): never => {
-      this.#duplicates.forget(key)
-      throw error
-    }
-    try {
-      const outcome = this.#handler(message) as PromiseLike<unknown> | undefined
-      return typeof outcome?.then === 'function' ? Promise.resolve(outcome).catch(failed) : outcome
-    } catch (error) {
-      return failed(error)
-    }
-  }
-
   #leave(how: 'unsubscribe' | 'detach'): readonly Source[] {
     this.#left ??= how
     // Those that wait for a connection end here.
@@ -182,6 +155,7 @@ export class MergedHandling implements GroupHandling {
 
   #handleEnd(source: Source, error: unknown): void {
     source.end ??= { error: this.#left === undefined ? error : undefined }
+    this.#duplicates.release(source.member)
     if (source.leaving) this.#sources = this.#sources.filter((other) => other !== source)
     this.#look()
   }

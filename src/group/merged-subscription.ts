@@ -8,7 +8,8 @@ import { invalid } from '../client/common/schema.js'
 import { iteration, streamOf } from '../client/delivery/iteration.js'
 import { nextOptions } from '../client/parsing/requests.js'
 import { MqttError } from '../errors.js'
-import { failuresOf, membersError } from '../members/failure.js'
+import { membersError } from '../members/failure.js'
+import { granting, leaving } from './answers.js'
 import { Duplicates, type GroupCommon } from './duplicates.js'
 import { type Departure, Merge, type MergedMember, type Source } from './merge.js'
 import type { CheckedReading } from './options.js'
@@ -27,6 +28,7 @@ export class MergedSubscription implements GroupSubscription {
   readonly #reading: CheckedReading<SubscribeOptions>
   readonly #duplicates: Duplicates
   readonly #merge: Merge
+  readonly #group: GroupCommon
   readonly #over: () => void
   #failureTold = false
   #ready: Promise<GroupSubscription> | undefined
@@ -35,6 +37,7 @@ export class MergedSubscription implements GroupSubscription {
     this.all = reading.members === undefined
     this.#filters = filters
     this.#reading = reading
+    this.#group = group
     this.#duplicates = new Duplicates(reading.deduplicate, group)
     this.#merge = new Merge((reading.options.ack ?? 'auto') === 'auto', this.all, this.#duplicates, group.time)
     this.#over = over
@@ -116,13 +119,7 @@ export class MergedSubscription implements GroupSubscription {
   async unsubscribe(): Promise<void> {
     // What is buffered can still be read.
     this.#over()
-    const open = this.#sources
-    const results = await Promise.allSettled(open.map(({ from }) => from.unsubscribe()))
-    const failures = failuresOf(
-      open.map(({ member }) => member),
-      results,
-    )
-    if (failures.size > 0) throw membersError('ERR_UNSUBSCRIBE_REFUSED', 'unsubscribing failed', failures)
+    await leaving(this.#sources, ({ from }) => from.unsubscribe(), this.#group)
   }
 
   detach(): void {
@@ -155,26 +152,19 @@ export class MergedSubscription implements GroupSubscription {
   }
 
   async #granting(): Promise<GroupSubscription> {
-    const { require } = this.#reading
-    const connected = this.#sources.filter(({ member }) => member.up)
-    const asked = require === 'all' || connected.length === 0 ? this.#sources : connected
-    const all = asked.map(({ from }) => from.ready)
-    // Without a connection the first that comes is enough.
-    if (connected.length === 0 && require === 'any' && (await Promise.any(all).catch(() => undefined)) !== undefined) return this
-    const results = await Promise.allSettled(all)
-    const failures = failuresOf(
-      asked.map(({ member }) => member),
-      results,
-    )
-    // One that was removed meanwhile is none of those that have to, unless all were.
-    const left = asked.filter(({ leaving }) => !leaving)
-    for (const { member, leaving } of asked) if (leaving && left.length > 0) failures.delete(member.name)
-    if (require === 'all' ? failures.size === 0 : failures.size < (left.length || asked.length)) return this
-    // Others came meanwhile: it is theirs to grant.
-    if (left.length === 0 && this.#sources.some(({ leaving }) => !leaving)) return this.#granting()
-    // Where some were granted they end too.
-    void silent(this.unsubscribe())
-    throw membersError('ERR_SUBSCRIBE_REFUSED', 'no grant', failures)
+    try {
+      await granting(
+        () => this.#sources,
+        ({ from }) => from.ready,
+        this.#reading.require,
+        this.#group,
+      )
+      return this
+    } catch (error) {
+      // Where some were granted they end too.
+      void silent(this.unsubscribe())
+      throw error
+    }
   }
 
   // What ended all of them is told once.

@@ -3,7 +3,9 @@
  */
 import type { Subscriber } from '../client/api/index.js'
 import { invalid } from '../client/common/schema.js'
+import { MqttError } from '../errors.js'
 import type { Member, MemberClient } from '../members/member.js'
+import { storyOf } from '../members/standing.js'
 import { type Time, timeOf } from '../members/time.js'
 
 /** A client that subscribes. */
@@ -35,6 +37,11 @@ export class Roster {
     return this.#members.get(name)
   }
 
+  /** What a call gets where every member has ended. */
+  get ended(): MqttError {
+    return new MqttError('ERR_CLOSED', `every member has ended; add() one:\n${storyOf(this.all)}`)
+  }
+
   /** @throws MqttError ERR_INVALID_OPTION, about this option */
   find(name: string, option: string): Member {
     return this.#members.get(name) ?? invalid(option, `names of members: ${[...this.#members.keys()].join(', ') || 'there are none'}`)
@@ -52,11 +59,14 @@ export class Roster {
     gone.then(over, over)
   }
 
-  /** Those that are named, or all that subscribe. @throws MqttError ERR_INVALID_OPTION */
+  /** Those that are named, or all that subscribe and have not ended. @throws MqttError ERR_INVALID_OPTION, ERR_CLOSED */
   readers(names: readonly string[] | undefined): readonly Member<ReadingClient>[] {
     if (names === undefined) {
       const all = this.all.filter(subscribes)
-      return all.length > 0 ? all : invalid('members', 'at least one member that subscribes')
+      if (all.length === 0) return invalid('members', 'at least one member that subscribes')
+      const left = all.filter(({ over }) => !over)
+      if (left.length === 0) throw this.ended
+      return left
     }
     return names.map((name) => {
       const member = this.find(name, 'members')

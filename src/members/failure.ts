@@ -6,7 +6,7 @@ import { brand, MqttError, type MqttErrorCode, type Outcome, put, textOf } from 
 
 /** Every member that was asked has failed, or one too many: `errors` in the order of the members, `members` by their names. `MqttError.is` knows it. */
 export interface MembersError extends AggregateError {
-  /** That of all of them where they have the same; else what it means for the call. */
+  /** That of all members that were asked, where they have the same; else what it means for the call. */
   readonly code: MqttErrorCode
   /** `'unknown'` where that of any member is, `'refused'` where that of any other one is. */
   readonly outcome: Outcome
@@ -22,9 +22,11 @@ export interface MembersError extends AggregateError {
 export function membersError(code: MqttErrorCode, what: string, failures: ReadonlyMap<string, unknown>): MembersError {
   const named = [...failures].map(([name, error]) => [name, asMqttError(error)] as const)
   const errors = named.map(([, error]) => error)
-  const [first] = errors
+  // One that was not there says nothing of the call.
+  const asked = errors.filter((error) => error.code !== 'ERR_NOT_CONNECTED')
+  const telling = asked.length > 0 ? asked : errors
   const shared = <K extends 'code' | 'reasonCode'>(field: K): MqttError[K] | undefined =>
-    errors.every((error) => error[field] === first?.[field]) ? first?.[field] : undefined
+    telling.every((error) => error[field] === telling[0]?.[field]) ? telling[0]?.[field] : undefined
   const text = named.map(([name, { message }]) => `${name}: ${message}`).join('\n')
   const all = new AggregateError(errors, `${what}:\n${text}`)
   put(all, brand, true)
@@ -49,9 +51,4 @@ export function attempt<R>(call: () => Promise<R>): Promise<R> {
 /** Whatever a member rejected with, as an error of this package. */
 export function asMqttError(error: unknown): MqttError {
   return MqttError.is(error) ? error : new MqttError('ERR_NOT_CONNECTED', textOf(error), { cause: error })
-}
-
-/** What was rejected, by the names of those that were asked. */
-export function failuresOf(asked: readonly { readonly name: string }[], results: readonly PromiseSettledResult<unknown>[]): Map<string, unknown> {
-  return new Map(results.flatMap((result, index) => (result.status === 'rejected' ? [[asked[index]?.name as string, result.reason] as const] : [])))
 }

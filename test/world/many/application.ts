@@ -221,9 +221,12 @@ export class Application {
 
   #resize(size: number, timeout: number): void {
     if (this.pool === undefined) return
-    const leaving = this.pool.members().slice(size)
-    this.gone.push(...leaving.map(({ name }) => name))
-    const names = leaving.map(({ name }) => name)
+    const use = (state: string): number => (state === 'connected' ? 2 : state === 'closed' || state === 'disconnecting' ? 0 : 1)
+    const members = [...this.pool.members()]
+    // Of those that are as good, the latest.
+    const leaving = members.reverse().sort((one, other) => use(one.state) - use(other.state))
+    const names = leaving.slice(0, Math.max(0, members.length - size)).map(({ name }) => name)
+    this.gone.push(...names)
     this.#track(`resize to ${size}`, () => (this.pool as Pool).resize(size, { timeout }), timeout, names)
   }
 
