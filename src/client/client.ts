@@ -239,7 +239,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
   /** Has hooks called from now on; gives a function that ends it. @throws MqttError ERR_INVALID_OPTION */
   use(hooks: Hooks): Unlisten {
     const core = this.#core
-    core.hooks ??= new HookChain()
+    core.hooks ??= new HookChain(core.states)
     const remove = core.hooks.add(hooks)
     return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
   }

@@ -69,6 +69,69 @@ describe('publish', () => {
     expect((await client.publish('t', 'x')).reasonCode).toBe(0)
   })
 
+  it.each(['drain', 'disconnect'] as const)('%s() waits for publishes that a hook has in hand', async (how) => {
+    client.use({ publish: async (call, next) => world.sleep(20).then(() => next(call)) })
+    const sent = Promise.all(['1', '2', '3'].map((text) => client.publish('t', text, { qos: 1 })))
+    const ended = client[how]()
+    expect((await world.until(sent)).map(({ reasonCode }) => reasonCode)).toEqual([0x10, 0x10, 0x10])
+    await ended
+    expect(world.broker.accepted).toHaveLength(3)
+  })
+
+  describe.each(['before', 'after'] as const)('hangs %s next()', (when) => {
+    let go: (() => void) | undefined
+    beforeEach(() => {
+      const hang = () => new Promise<void>((resolve) => void (go = resolve))
+      client.use({
+        publish: async (call, next) => {
+          if (when === 'before') await hang()
+          const receipt = await next(call)
+          await hang()
+          return receipt
+        },
+      })
+    })
+
+    it('an abort settles the call, and nothing is published after it', async () => {
+      const abort = new AbortController()
+      const sent = client.publish('t', 'x', { qos: 1, signal: abort.signal })
+      await world.pass(1)
+      abort.abort(new Error('enough'))
+      await expect(sent).rejects.toMatchObject({
+        name: 'AbortError',
+        code: 'ERR_ABORTED',
+        cause: { message: 'enough' },
+        outcome: when === 'before' ? 'not-sent' : 'unknown',
+      })
+      go?.()
+      await world.pass(1)
+      expect(world.broker.accepted).toHaveLength(when === 'before' ? 0 : 1)
+      const since = world.now()
+      await world.until(client.drain())
+      expect(world.now() - since).toBeLessThan(5)
+    })
+
+    it('the end of the client settles the call', async () => {
+      const sent = client.publish('t', 'x', { qos: 1 }).then(
+        ({ reasonCode }) => reasonCode,
+        (error: MqttError) => `${error.code} ${error.outcome}`,
+      )
+      await world.pass(1)
+      await world.until(client.disconnect({ timeout: 50 }))
+      expect(await sent).toBe(when === 'before' ? 'ERR_CLOSED not-sent' : 0x10)
+    })
+  })
+
+  it('an abort of what waits in the queue is not sent', async () => {
+    client.use({ publish: (call, next) => next(call) })
+    world.cut()
+    await world.pass(1)
+    const abort = new AbortController()
+    const sent = client.publish('t', 'x', { qos: 1, signal: abort.signal })
+    abort.abort()
+    await expect(sent).rejects.toMatchObject({ code: 'ERR_ABORTED', outcome: 'not-sent' })
+  })
+
   it('sees requests and their answers', async () => {
     const topics: string[] = []
     client.use({

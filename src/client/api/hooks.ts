@@ -23,7 +23,8 @@ export interface Settled {
 
 /**
  * Hooks of one kind of concern. Several that are in use are called in the order of `use`: the first one is the outermost. What a hook throws is what the
- * call rejects with; of `deliver` it is a line of the log.
+ * call rejects with; of `deliver` it is a line of the log. A hook that hangs holds no caller of `publish` up beyond the abort of its signal, or the end of the
+ * client.
  */
 export interface Hooks {
   /**

@@ -2,12 +2,20 @@
  * The hooks of one client, in the order in which they came. Made when the first one comes: a client without hooks has none of this.
  */
 
-import { put } from '../../errors.js'
-import type { HandlerRunner, Hooks, Message, PublishCall, Receipt, Settled } from '../api/index.js'
-import { rejected, tolerant } from './abort.js'
+import { type MqttError, put } from '../../errors.js'
+import type { HandlerRunner, Hooks, Message, PublishCall, PublishOptions, Receipt, Settled } from '../api/index.js'
+import { aborted, deferred, onAbort, rejected, tolerant } from './abort.js'
+import { closedError } from './outcome.js'
 import { callable, object, optional } from './schema.js'
 
 const checked = /* @__PURE__ */ object<Hooks>({ publish: /* @__PURE__ */ optional(callable), deliver: /* @__PURE__ */ optional(callable) })
+
+/** The end of the client, and why. */
+interface Ended {
+  readonly closed: { readonly promise: Promise<unknown> }
+  readonly why?: string
+  readonly failure?: MqttError | undefined
+}
 
 /** A message whose end can be watched. */
 type Watched = Message & { readonly settled: boolean; settle(reasonCode: number): boolean; release(): void }
@@ -17,10 +25,23 @@ const direct: HandlerRunner = (handler) => handler()
 
 /** Hooks in use. */
 export class HookChain {
-  /** Publishes that have gone through none or some, and have not settled. */
-  publishing = 0
   readonly #hooks = new Set<Hooks>()
   readonly #runners = new WeakMap<Message, HandlerRunner>()
+  /** Publishes that have not settled: what ends each when the client has ended. */
+  readonly #open = new Set<() => void>()
+  readonly #states: Ended
+
+  constructor(states: Ended) {
+    this.#states = states
+    void states.closed.promise.then(() => {
+      for (const end of this.#open) end()
+    })
+  }
+
+  /** Publishes that have gone through none or some, and have not settled. */
+  get publishing(): number {
+    return this.#open.size
+  }
 
   /** One more; gives what takes it away. @throws MqttError ERR_INVALID_OPTION */
   add(given: Hooks): () => void {
@@ -30,22 +51,44 @@ export class HookChain {
     return () => void this.#hooks.delete(hooks)
   }
 
-  /** Goes through the hooks, and publishes in the end; `over` is called when that has settled. */
+  /**
+   * Goes through the hooks, and publishes in the end; `over` is called when that has settled. The abort of the call's signal and the end of the client settle it
+   * whatever the hooks do; one that goes on after that publishes nothing.
+   */
   publish(given: PublishCall, last: (call: PublishCall) => Promise<Receipt>, over: () => void): Promise<Receipt> {
+    const { signal } = Object(given.options) as PublishOptions
+    const early = deferred<Receipt>()
+    let sent: Promise<Receipt> | undefined
+    let refused: MqttError | undefined
     const first = [...this.#hooks].reduceRight(
       (next, { publish }) => (publish === undefined ? next : (call) => publish(call, (changed = call) => next(changed))),
-      last,
+      (call: PublishCall) => {
+        if (refused !== undefined) return rejected(refused)
+        sent = last(call)
+        return sent
+      },
     )
+    // What the client was given tells its own end.
+    const end = (error: MqttError, done: (receipt: Receipt) => void): void => {
+      refused ??= error
+      if (sent === undefined) early.reject(error)
+      else sent.then(done, early.reject)
+    }
+    const close = (): void => end(closedError(this.#states), early.resolve)
+    const abort = (): void => end(aborted(signal), () => early.reject(aborted(signal, 'unknown')))
+    const stop = signal instanceof Object && 'addEventListener' in signal ? onAbort(signal, abort) : undefined
     const done = (): void => {
-      this.publishing -= 1
+      stop?.()
+      this.#open.delete(close)
       over()
     }
     try {
-      const published = Promise.resolve(first(given))
-      this.publishing += 1
-      published.then(done, done)
-      return tolerant(published)
+      const settled = Promise.race([first(given), early.promise])
+      this.#open.add(close)
+      settled.then(done, done)
+      return tolerant(settled)
     } catch (error) {
+      stop?.()
       return rejected(error)
     }
   }
