@@ -1,74 +1,93 @@
 /**
  * Dead letters that are kept in a store: those that no retry can deliver, with why.
  *
- * At most `mostLetters` are kept; the oldest make room.
+ * At most `mostLetters` are kept; the oldest make room. A letter has the number of its entry; where another letter has that, the one behind the last.
+ * Queues of one name may share a store of letters: none must replace a letter of another.
  */
 import type { MqttError } from '../errors.js'
 import { openRecord, quarantine, sealRecord } from '../store/base/record.js'
-import type { Store, StoreOperation } from '../store/base/store.js'
+import type { Store, StoreEntry, StoreOperation } from '../store/base/store.js'
 import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
 import { storeError } from './entry-records.js'
 import type { DeadLetterBox, KeptLetter } from './types.js'
 
 const mostLetters = 10_000
 const digits = 16
-/** Keys that are deleted at once. */
+/** Keys that are read or deleted at once. */
 const chunkSize = 1000
+/** Letters that were given a number and may not be written yet: more than queues have under way. */
+const mostGiven = 4096
+
+/** The letters of one name in one store, whichever queues of this process keep theirs there. */
+interface Shelf {
+  /** How many there are, once it is known. */
+  count: number | undefined
+  /** Keys of the oldest, which go next, as far as they were read; and the last that was. */
+  oldest: string[]
+  read: string | undefined
+  /** Numbers that were given, and to whom. */
+  readonly given: Map<number, string>
+  /** One letter is kept, and one box replayed, after the other. */
+  keeping: Promise<unknown>
+  replaying: Promise<unknown>
+}
+
+const shelves = new WeakMap<Store, Map<string, Shelf>>()
+let boxes = 0
+
+/** Queues an entry, with other changes in the same batch, and what undoes those. */
+export type Requeue = (entry: QueueEntry, also: readonly StoreOperation[], undo: readonly StoreOperation[]) => Promise<unknown>
 
 /** The dead letters of one queue. */
 export class DeadLetters implements DeadLetterBox {
   readonly #store: Store
   readonly #prefix: string
-  readonly #queue: (entry: QueueEntry) => Promise<unknown>
+  readonly #shelf: Shelf
+  readonly #queue: Requeue
   readonly #told: (key: string) => void
-  /** How many there are, once it is known. */
-  #count: number | undefined
+  /** Letters and entries are in one store: one batch moves a letter. */
+  readonly #shared: boolean
+  readonly #box = ++boxes
 
-  constructor(store: Store, name: string, queue: (entry: QueueEntry) => Promise<unknown>, told: (key: string) => void) {
+  constructor(store: Store, shared: boolean, name: string, queue: Requeue, told: (key: string) => void) {
     this.#store = store
+    this.#shared = shared
     this.#prefix = `q/${name}/d/`
     this.#queue = queue
     this.#told = told
+    const all = shelves.get(store) ?? new Map<string, Shelf>()
+    shelves.set(store, all)
+    const none = Promise.resolve()
+    const shelf = all.get(this.#prefix) ?? { count: undefined, oldest: [], read: undefined, given: new Map(), keeping: none, replaying: none }
+    all.set(this.#prefix, shelf)
+    this.#shelf = shelf
   }
 
   /** What is to be written to keep a letter. @throws MqttError ERR_STORE */
-  async keep(entry: QueueEntry, error: MqttError, at: number): Promise<readonly StoreOperation[]> {
-    const [count, oldest] = await this.#survey()
-    const removals = count < mostLetters || oldest === undefined ? [] : [{ type: 'delete' as const, key: oldest }]
-    this.#count = count + 1 - removals.length
-    const why = new TextEncoder().encode(JSON.stringify([error.code, error.reasonCode ?? null, at]))
-    const record = encodeEntry(entry)
-    const body = new Uint8Array(2 + why.length + record.length)
-    new DataView(body.buffer).setUint16(0, why.length)
-    body.set(why, 2)
-    body.set(record, 2 + why.length)
-    return [...removals, { type: 'put', key: this.#prefix + String(entry.id).padStart(digits, '0'), value: sealRecord(body) }]
+  keep(entry: QueueEntry, error: MqttError, at: number): Promise<readonly StoreOperation[]> {
+    const kept = this.#shelf.keeping.then(() => this.#keep(entry, error, at))
+    this.#shelf.keeping = kept.catch(() => undefined)
+    return kept
+  }
+
+  /** The queue is closed: what was not written is not there. */
+  forget(): void {
+    this.#shelf.count = undefined
+    this.#shelf.oldest = []
+    this.#shelf.read = undefined
   }
 
   async *entries(): AsyncIterableIterator<KeptLetter> {
-    try {
-      for await (const [key, value] of this.#store.entries(this.#range)) {
-        const letter = letterOf(Number(key.slice(-digits)), openRecord(value))
-        if (letter !== undefined) yield letter
-        else {
-          await quarantine(this.#store, key, value, 'damaged')
-          this.#told(key)
-        }
-      }
-    } catch (error) {
-      throw storeError(error)
+    for await (const [key, value] of this.#rows()) {
+      const letter = await this.#open(key, value)
+      if (letter !== undefined) yield letter
     }
   }
 
-  async replay(ids?: readonly number[]): Promise<number> {
-    let count = 0
-    for await (const { entry } of this.entries()) {
-      if (ids !== undefined && !ids.includes(entry.id)) continue
-      await this.#queue(entry)
-      await this.#delete([this.#prefix + String(entry.id).padStart(digits, '0')])
-      count += 1
-    }
-    return count
+  replay(ids?: readonly number[]): Promise<number> {
+    const replayed = this.#shelf.replaying.then(() => this.#replay(ids))
+    this.#shelf.replaying = replayed.catch(() => undefined)
+    return replayed
   }
 
   async clear(): Promise<number> {
@@ -80,24 +99,122 @@ export class DeadLetters implements DeadLetterBox {
     return count
   }
 
-  get #range(): { readonly gt: string; readonly lt: string } {
-    return { gt: this.#prefix, lt: `${this.#prefix.slice(0, -1)}0` }
+  async #keep(entry: QueueEntry, error: MqttError, at: number): Promise<readonly StoreOperation[]> {
+    const record = encodeEntry(entry)
+    const why = new TextEncoder().encode(JSON.stringify([error.code, error.reasonCode ?? null, at]))
+    const body = new Uint8Array(2 + why.length + record.length)
+    new DataView(body.buffer).setUint16(0, why.length)
+    body.set(why, 2)
+    body.set(record, 2 + why.length)
+    const { number, isNew } = await this.#numberFor(entry, record)
+    const removals = isNew ? await this.#makeRoom() : []
+    return [...removals, { type: 'put', key: this.#keyOf(number), value: sealRecord(body) }]
   }
 
-  async #survey(): Promise<readonly [count: number, oldest: string | undefined]> {
+  // What was tried before may be there already.
+  async #numberFor(entry: QueueEntry, record: Uint8Array): Promise<{ readonly number: number; readonly isNew: boolean }> {
+    const { given } = this.#shelf
+    const whose = `${this.#box}/${entry.id}`
+    for (const [number, owner] of given) if (owner === whose) return { number, isNew: false }
+    const found = await this.#get(this.#keyOf(entry.id))
+    const isSame = found !== undefined && hasEntry(found, record)
+    const isFree = found === undefined && !given.has(entry.id) && (await this.#isLater(entry.id))
+    const number = isSame || isFree ? entry.id : Math.max(await this.#last(), ...given.keys()) + 1
+    given.set(number, whose)
+    if (given.size > mostGiven) given.delete(given.keys().next().value as number)
+    return { number, isNew: !isSame }
+  }
+
+  // Where the oldest make room, a new one must not be the oldest.
+  async #isLater(number: number): Promise<boolean> {
+    if ((await this.#count()) < mostLetters) return true
     const [oldest] = await this.#keys(1)
-    this.#count ??= (await this.#keys(mostLetters)).length
-    return [this.#count, oldest]
+    return oldest === undefined || number > numberOf(oldest)
   }
 
-  async #keys(limit: number): Promise<string[]> {
-    const keys: string[] = []
+  async #count(): Promise<number> {
+    this.#shelf.count ??= (await this.#keys(Number.POSITIVE_INFINITY)).length
+    return this.#shelf.count
+  }
+
+  async #makeRoom(): Promise<readonly StoreOperation[]> {
+    const shelf = this.#shelf
+    shelf.count = await this.#count()
+    const removals: StoreOperation[] = []
+    while (shelf.count >= mostLetters && removals.length < chunkSize) {
+      if (shelf.oldest.length === 0) shelf.oldest = await this.#keys(chunkSize, shelf.read)
+      const key = shelf.oldest.shift()
+      if (key === undefined) break
+      shelf.read = key
+      removals.push({ type: 'delete', key })
+      shelf.count -= 1
+    }
+    shelf.count += 1
+    return removals
+  }
+
+  // Letters that come back meanwhile wait for another call.
+  async #replay(ids: readonly number[] | undefined): Promise<number> {
+    let count = 0
+    for (const key of await this.#keys(Number.POSITIVE_INFINITY)) {
+      if (ids !== undefined && !ids.includes(numberOf(key))) continue
+      const value = await this.#get(key)
+      const letter = value && (await this.#open(key, value))
+      if (value === undefined || letter === undefined) continue
+      if (this.#shared) {
+        await this.#queue(letter.entry, [{ type: 'delete', key }], [{ type: 'put', key, value }])
+        this.#handleDeleted([key])
+      } else {
+        await this.#queue(letter.entry, [], [])
+        await this.#delete([key])
+      }
+      count += 1
+    }
+    return count
+  }
+
+  async #open(key: string, value: Uint8Array): Promise<KeptLetter | undefined> {
+    const letter = letterOf(numberOf(key), openRecord(value))
+    if (letter !== undefined) return letter
     try {
-      for await (const [key] of this.#store.entries({ ...this.#range, limit })) keys.push(key)
+      await quarantine(this.#store, key, value, 'damaged')
     } catch (error) {
       throw storeError(error)
     }
+    this.#handleDeleted([key])
+    this.#told(key)
+    return undefined
+  }
+
+  #keyOf(number: number): string {
+    return this.#prefix + String(number).padStart(digits, '0')
+  }
+
+  async *#rows(limit?: number, after = this.#prefix, reverse = false): AsyncIterableIterator<StoreEntry> {
+    try {
+      yield* this.#store.entries({ gt: after, lt: `${this.#prefix.slice(0, -1)}0`, limit, reverse })
+    } catch (error) {
+      throw storeError(error)
+    }
+  }
+
+  async #keys(limit: number, after?: string): Promise<string[]> {
+    const keys: string[] = []
+    for await (const [key] of this.#rows(limit, after)) keys.push(key)
     return keys
+  }
+
+  async #last(): Promise<number> {
+    for await (const [key] of this.#rows(1, undefined, true)) return numberOf(key)
+    return 0
+  }
+
+  async #get(key: string): Promise<Uint8Array | undefined> {
+    try {
+      return await this.#store.get(key)
+    } catch (error) {
+      throw storeError(error)
+    }
   }
 
   async #delete(keys: readonly string[]): Promise<void> {
@@ -106,14 +223,37 @@ export class DeadLetters implements DeadLetterBox {
     } catch (error) {
       throw storeError(error)
     }
-    if (this.#count !== undefined) this.#count = Math.max(0, this.#count - keys.length)
+    this.#handleDeleted(keys)
   }
+
+  #handleDeleted(keys: readonly string[]): void {
+    const shelf = this.#shelf
+    const gone = new Set(keys)
+    shelf.oldest = shelf.oldest.filter((key) => !gone.has(key))
+    for (const key of keys) shelf.given.delete(numberOf(key))
+    if (shelf.count !== undefined) shelf.count = Math.max(0, shelf.count - keys.length)
+  }
+}
+
+function numberOf(key: string): number {
+  return Number(key.slice(-digits))
+}
+
+function entryIn(body: Uint8Array): number {
+  return 2 + new DataView(body.buffer, body.byteOffset, body.length).getUint16(0)
+}
+
+// True where a letter is of this entry.
+function hasEntry(letter: Uint8Array, record: Uint8Array): boolean {
+  const body = openRecord(letter)
+  const bytes = body && body.length > 2 ? body.subarray(entryIn(body)) : undefined
+  return bytes?.length === record.length && record.every((byte, at) => bytes[at] === byte)
 }
 
 function letterOf(id: number, body: Uint8Array | undefined): KeptLetter | undefined {
   try {
     if (body === undefined) return undefined
-    const end = 2 + new DataView(body.buffer, body.byteOffset, body.length).getUint16(0)
+    const end = entryIn(body)
     const [code, reasonCode, at] = JSON.parse(new TextDecoder().decode(body.subarray(2, end)))
     const entry = decodeEntry(id, body.subarray(end))
     return entry && { entry, code: String(code), reasonCode: reasonCode ?? undefined, at: Number(at) }

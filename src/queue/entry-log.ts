@@ -38,11 +38,15 @@ export interface Page {
 export interface Addition {
   readonly entry: Omit<QueueEntry, 'id'>
   readonly value: Uint8Array
+  /** Changes in the same batch, and what undoes them. */
+  readonly also: readonly StoreOperation[]
+  readonly undo: readonly StoreOperation[]
 }
 
 /** The record of an entry. */
-export function additionOf(entry: Omit<QueueEntry, 'id'>): Addition {
-  return { entry, value: recordOf(entry) }
+export function additionOf({ topic, payload, qos, retain, properties, at, expires }: Omit<QueueEntry, 'id'>, also: Addition['also'] = [], undo = also): Addition {
+  const entry = { topic, payload, qos, retain, properties, at, expires }
+  return { entry, value: recordOf(entry), also, undo }
 }
 
 interface Change {
@@ -51,6 +55,8 @@ interface Change {
   readonly bytes: number
   /** The number of the entry that it adds, for which it takes room. */
   readonly adds: number | undefined
+  /** Bytes of that entry. */
+  readonly size: number
   readonly done: Deferred<void>
 }
 
@@ -59,12 +65,18 @@ export class EntryLog {
   /** Entries and their bytes that are safe in the store. */
   count = 0
   bytes = 0
+  /** Those of them that nobody has taken over to publish them, and the last one that somebody has. */
+  #unread = 0
+  #unreadBytes = 0
+  #taken = 0
   readonly #records: EntryRecords
   #next = 1
   /** Entries and bytes that additions under way will take. */
   #claimed = 0
   #claimedBytes = 0
   readonly #failed = new FailedNumbers()
+  /** What was done with additions, to be undone where they fail. */
+  readonly #undo = new Map<number, readonly StoreOperation[]>()
   /** Keys of removals that failed, and may be gone all the same. */
   readonly #doubtful = new Set<string>()
   #changes: Change[] = []
@@ -79,8 +91,9 @@ export class EntryLog {
     const counts = await this.#records.readCounts()
     // What is not a number was in doubt.
     this.#next = counts?.[2] ?? 1
-    if (counts === undefined || Number.isNaN(counts[0])) for await (const { entry, size } of this.entries()) this.#recount(entry.id, size)
-    else [this.count, this.bytes] = counts
+    const [count, bytes] = counts === undefined || Number.isNaN(counts[0]) ? await this.#recounted() : counts
+    this.#add(count, bytes)
+    this.#handOver(-count, -bytes)
     // Never a number again, whatever the record says.
     this.#next = Math.max(this.#next, (await this.#records.lastId()) + 1)
   }
@@ -96,13 +109,14 @@ export class EntryLog {
   }
 
   /** Adds an entry, and deletes others in the same batch. Gives it with its number at once; `done` fulfils when it is safe. */
-  add({ entry: given, value }: Addition, instead: readonly StoredEntry[]): { readonly stored: StoredEntry; readonly done: Promise<void> } {
+  add({ entry: given, value, also, undo }: Addition, instead: readonly StoredEntry[]): { readonly stored: StoredEntry; readonly done: Promise<void> } {
     const entry = { ...given, id: this.#next }
     this.#next += 1
     const removals = instead.map(({ entry: { id } }) => this.#records.deleting(id))
-    const operations = [...removals, this.#records.putting(entry.id, value)]
+    const operations = [...removals, ...also, this.#records.putting(entry.id, value)]
+    if (undo.length > 0) this.#undo.set(entry.id, undo)
     const freed = instead.reduce((sum, { size }) => sum + size, 0)
-    const done = this.#change({ operations, count: 1 - instead.length, bytes: value.length - freed, adds: entry.id, done: deferred() })
+    const done = this.#change({ operations, count: 1 - instead.length, bytes: value.length - freed, adds: entry.id, size: value.length, done: deferred() })
     return { stored: { entry, size: value.length }, done }
   }
 
@@ -116,7 +130,7 @@ export class EntryLog {
   remove(entries: readonly StoredEntry[], also: readonly StoreOperation[] = []): Promise<void> {
     const operations = entries.map(({ entry: { id } }) => this.#records.deleting(id))
     const bytes = entries.reduce((sum, { size }) => sum - size, 0)
-    return this.#change({ operations: [...operations, ...also], count: -entries.length, bytes, adds: undefined, done: deferred() })
+    return this.#change({ operations: [...operations, ...also], count: -entries.length, bytes, adds: undefined, size: 0, done: deferred() })
   }
 
   /** Deletes what additions that failed may have left. @throws MqttError ERR_STORE */
@@ -130,7 +144,7 @@ export class EntryLog {
     let last = after
     let seen = 0
     for await (const { id, size, entry } of this.#records.rows(after, limit)) {
-      if (entry === undefined) this.#handleDamaged(size)
+      if (entry === undefined) this.#handleDamaged(id, size)
       else if (!this.#failed.has(id)) entries.push({ entry, size })
       last = id
       seen += 1
@@ -148,11 +162,24 @@ export class EntryLog {
     }
   }
 
-  /** Nothing is left, as whoever has read to the end knows: what the counts say besides is of damaged records. */
-  settle(): void {
-    if (this.#changes.length > 0 || this.#writing !== undefined) return
-    this.count = 0
-    this.bytes = 0
+  /** This entry was taken over to be published. They are in the order of their numbers; one that was before counts no more. */
+  handleTaken({ entry: { id }, size }: StoredEntry): void {
+    if (id <= this.#taken) return
+    this.#taken = id
+    this.#handOver(1, size)
+  }
+
+  /**
+   * To be called before the last entries are read: gives what is to be called when all of them were taken over. What was counted and not found is not
+   * there any more.
+   */
+  settling(): () => void {
+    const next = this.#writing === undefined ? this.#next : undefined
+    return () => {
+      if (next !== this.#next) return
+      this.#add(-this.#unread, -this.#unreadBytes)
+      this.#handOver(this.#unread, this.#unreadBytes)
+    }
   }
 
   /** Waits for what was asked for. */
@@ -160,17 +187,34 @@ export class EntryLog {
     while (this.#writing !== undefined) await this.#writing
   }
 
-  #recount(id: number, size: number): void {
-    this.count += 1
-    this.bytes += size
-    this.#next = Math.max(this.#next, id + 1)
+  async #recounted(): Promise<readonly [count: number, bytes: number]> {
+    let [count, bytes] = [0, 0]
+    for await (const { size } of this.entries()) {
+      count += 1
+      bytes += size
+    }
+    // Damaged ones were put aside, and counted by nobody.
+    this.#unread = 0
+    this.#unreadBytes = 0
+    return [count, bytes]
   }
 
-  // It does not count any more.
-  #handleDamaged(size: number): void {
-    if (this.count === 0) return
-    this.count -= 1
-    this.bytes = Math.max(0, this.bytes - size)
+  #add(count: number, bytes: number): void {
+    this.count = Math.max(0, this.count + count)
+    // What is damaged may have had another length.
+    this.bytes = this.count === 0 ? 0 : Math.max(0, this.bytes + bytes)
+  }
+
+  #handOver(count: number, bytes: number): void {
+    this.#unread -= count
+    this.#unreadBytes -= bytes
+  }
+
+  // It does not count any more, unless it was read before it was damaged.
+  #handleDamaged(id: number, size: number): void {
+    if (id <= this.#taken) return
+    this.#add(-1, -size)
+    this.#handOver(1, size)
   }
 
   #change(change: Change): Promise<void> {
@@ -196,9 +240,12 @@ export class EntryLog {
       const removals = group.filter(({ adds }) => adds === undefined)
       for (const { adds } of group) if (adds !== undefined) this.#failed.add(adds)
       const alone = removals.length < group.length ? await this.#commit(removals) : error
+      // A store that is full takes deletions only: what its counts say then is mended by the next batch, or when all was read.
+      const bare = alone === undefined ? [] : removals.filter(({ operations }) => operations.every(({ type }) => type === 'delete'))
+      const done = new Set(alone === undefined ? removals : bare.length > 0 && (await this.#commit(bare, false)) === undefined ? bare : [])
       for (const change of group) {
         if (change.adds !== undefined) this.#fail(change, withOutcome(error, (await this.#mayBeThere(change.adds)) ? 'unknown' : 'not-sent'))
-        else if (alone !== undefined) {
+        else if (!done.has(change)) {
           for (const { key } of change.operations) this.#doubtful.add(key)
           this.#fail(change, error)
         }
@@ -227,28 +274,33 @@ export class EntryLog {
     return end < 0 ? this.#changes.length : end
   }
 
-  async #commit(group: readonly Change[]): Promise<MqttError | undefined> {
-    const count = group.reduce((sum, change) => sum + change.count, this.count)
-    const bytes = group.reduce((sum, change) => sum + change.bytes, this.bytes)
+  async #commit(group: readonly Change[], counted = true): Promise<MqttError | undefined> {
+    const count = group.reduce((sum, change) => sum + change.count, 0)
+    const bytes = group.reduce((sum, change) => sum + change.bytes, 0)
     const failed = this.#failed.first(mostChanges)
-    const undoing = failed.map((id) => this.#records.deleting(id))
+    const undoing = failed.flatMap((id) => [this.#records.deleting(id), ...(this.#undo.get(id) ?? [])])
     const operations = group.flatMap((change) => change.operations)
     const doubtful = new Set(this.#doubtful)
     for (const { key } of operations) doubtful.delete(key)
     // Whoever opens the queue next counts where this one does not know.
-    const known = doubtful.size === 0 ? [count, bytes] : [Number.NaN, Number.NaN]
+    const [all, size] = doubtful.size === 0 ? [this.count + count, this.bytes + bytes] : [Number.NaN, Number.NaN]
+    const counts = counted ? [this.#records.counting([all, size, this.#next])] : []
     try {
-      await this.#records.write([...undoing, ...operations, this.#records.counting([known[0] as number, known[1] as number, this.#next])])
+      await this.#records.write([...undoing, ...operations, ...counts])
     } catch (error) {
       return error as MqttError
     }
     this.#failed.forget(failed.length)
+    for (const id of failed) this.#undo.delete(id)
     for (const { key } of operations) this.#doubtful.delete(key)
-    this.count = count
-    this.bytes = bytes
+    // Damaged ones may have been found meanwhile.
+    this.#add(count, bytes)
     for (const change of group) {
       this.#claim(change, -1)
       change.done.resolve()
+      if (change.adds === undefined) continue
+      this.#handOver(-1, -change.size)
+      this.#undo.delete(change.adds)
     }
     return undefined
   }

@@ -57,6 +57,7 @@ export class Lookahead {
   /** An entry is safe. */
   handleAdded(stored: StoredEntry): void {
     if (this.#complete && this.#hasRoom && this.#clearing === undefined && this.#filling === undefined) {
+      this.#log.handleTaken(stored)
       this.#lines.add(stored)
       this.#read = stored.entry.id
     } else this.#complete = false
@@ -102,6 +103,7 @@ export class Lookahead {
       })
       for await (const stored of this.#log.entries(this.#read)) {
         if (stored.entry.id > last) break
+        this.#log.handleTaken(stored)
         take(stored)
         if (chunk.length >= mostCleared) await drop(chunk)
       }
@@ -134,10 +136,15 @@ export class Lookahead {
     // What is added meanwhile may be seen or not.
     this.#complete = true
     try {
+      const settle = this.#log.settling()
       const { entries, last, more } = await this.#log.read(this.#read, this.#batchSize)
-      for (const stored of entries) this.#lines.add(stored)
+      for (const stored of entries) {
+        this.#log.handleTaken(stored)
+        this.#lines.add(stored)
+      }
       this.#read = last
       if (more) this.#complete = false
+      else settle()
       this.#changes.tell()
     } catch (error) {
       this.#complete = false

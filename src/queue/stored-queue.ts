@@ -13,7 +13,7 @@ import { MqttError } from '../errors.js'
 import type { Store } from '../store/base/store.js'
 import { DeadLetters } from './dead-letters.js'
 import { Drain } from './drain.js'
-import { additionOf, EntryLog } from './entry-log.js'
+import { type Addition, additionOf, EntryLog } from './entry-log.js'
 import { closeCall, type QueueConfig, queueCall, queueConfig } from './options.js'
 import { Outcomes } from './outcomes.js'
 import { Progress } from './progress.js'
@@ -63,7 +63,9 @@ class StoredQueue implements Queue {
     const corrupt = (key: string): void => this.#events.emit('storecorrupt', { key })
     const { store, name, deadLetterStore } = config
     this.#log = new EntryLog(store, name, corrupt)
-    this.deadLetters = deadLetterStore && new DeadLetters(deadLetterStore, name, (entry) => this.#add(entry, undefined), corrupt)
+    this.deadLetters =
+      deadLetterStore &&
+      new DeadLetters(deadLetterStore, deadLetterStore === store, name, (...given) => this.#add(additionOf(...given), undefined), corrupt)
     const counted = (): { pending: number; inFlight: number; bytes: number } => ({
       pending: this.size,
       inFlight: this.#drain.inFlight,
@@ -106,7 +108,7 @@ class StoredQueue implements Queue {
       this.#assertOpen()
       const { entry, signal } = queueCall(this.#config, topic, payload, options, Date.now())
       assertNotAborted(signal)
-      return this.#add(entry, signal)
+      return this.#add(additionOf(entry), signal)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -148,9 +150,9 @@ class StoredQueue implements Queue {
     return this.close()
   }
 
-  async #add(entry: Omit<QueueEntry, 'id'>, signal: AbortSignal | undefined): Promise<Queued> {
+  async #add(addition: Addition, signal: AbortSignal | undefined): Promise<Queued> {
     this.#assertOpen()
-    const added = this.#room.add(additionOf(entry), signal)
+    const added = this.#room.add(addition, signal)
     const { stored, instead, done } = added instanceof Promise ? await added : added
     try {
       await done
@@ -183,6 +185,7 @@ class StoredQueue implements Queue {
     await this.#log.idle()
     await this.#drain.removals.cleaned
     this.#progress.end()
+    this.deadLetters?.forget()
     this.#release()
     this.#events.clear()
   }

@@ -4,9 +4,14 @@
  * The folder is the owner's alone. LevelDB's lock keeps a second process out, and goes with its process however that ends.
  * It must never go on with a log of which a write failed: what comes behind the gap would be lost at the next start.
  *
+ * LevelDB writes its logs once more when it opens, and cannot open where the disk has no room for that. A file beside its own, the reserve, holds that
+ * room, and is deleted when the disk is full. Then deletions and the small records of sessions go through; what takes room is refused until there is
+ * room for the reserve again.
+ *
  * @module
  */
-import { chmod, mkdir, readdir, realpath, stat } from 'node:fs/promises'
+import { appendFile, chmod, mkdir, readdir, realpath, stat, statfs, truncate, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import { platform } from 'node:process'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ClassicLevel } from 'classic-level'
@@ -32,6 +37,14 @@ const smallValue = 1024
  */
 const settings = { valueEncoding: 'view', compression: false, maxOpenFiles: 100 } as const
 
+/** Bytes of the reserve besides those of the logs, and by how many it grows; most bytes of LevelDB's two logs, with what one write may hold. */
+const reserveStep = 262_144
+const mostLogged = 2 * (4_194_304 + 1_048_576)
+/** Milliseconds between two searches for room that deletions have left. */
+const compactionInterval = 1000
+/** What LevelDB, and the system, say then. */
+const noSpace = ['No space left on device', 'ENOSPC', 'EDQUOT', 'Disk quota exceeded']
+
 type Level = ClassicLevel<string, Uint8Array>
 
 /**
@@ -45,8 +58,9 @@ export async function levelStore(location: string, options: LevelStoreOptions = 
   try {
     const { ClassicLevel: Level } = await peer()
     // One folder must have one name, as LevelDB's lock counts by names within a process.
-    const level: Level = new Level(await preparedFolder(location), settings)
-    const backend = new LevelBackend(level, options.durability !== 'os')
+    const folder = await preparedFolder(location)
+    const level: Level = new Level(folder, settings)
+    const backend = new LevelBackend(level, folder, options.durability !== 'os')
     await openWhenFree(backend, location, options)
     return new KeepingStore(backend)
   } catch (error) {
@@ -93,42 +107,60 @@ async function openWhenFree(backend: LevelBackend, location: string, { lock, sig
 
 class LevelBackend implements Backend {
   readonly #level: Level
+  readonly #folder: string
+  readonly #reserve: string
   readonly #sync: boolean
   #broken = false
+  /** It is broken because the disk is full: reading goes on. */
+  #full: unknown
   #mending: Promise<void> | undefined
+  /** Bytes of the reserve; undefined before it was looked at. */
+  #reserved: number | undefined
+  /** Bytes that were written since LevelDB was opened: its logs hold no more. */
+  #logged = 0
+  /** Something was deleted whose room LevelDB may still hold; and when it was last made to give it back. */
+  #deleted = false
+  #compacted = 0
 
-  constructor(level: Level, sync: boolean) {
+  constructor(level: Level, folder: string, sync: boolean) {
     this.#level = level
+    this.#folder = folder
+    this.#reserve = join(folder, 'reserve')
     this.#sync = sync
   }
 
   async open(): Promise<void> {
     try {
-      await this.#level.open()
+      await this.#open()
     } catch (error) {
-      // It wraps what LevelDB said.
-      throw (error as Error).cause ?? error
+      if (!isFull(error) || !(await this.#giveUpReserve())) throw error
+      await this.#open()
     }
   }
 
   async get(key: string): Promise<Uint8Array | undefined> {
-    await this.#whole()
+    await this.#readable()
     const value = await this.#level.get(key)
     return value && plain(value)
   }
 
   async write(operations: readonly StoreOperation[]): Promise<void> {
+    const bytes = bytesOf(operations)
+    if (!isUrgent(operations)) await this.#keepReserve(bytes)
     await this.#whole()
     try {
       await (isLight(operations) ? this.#writeChained(operations) : this.#writeWhole(operations))
     } catch (error) {
       this.#broken = true
+      if (isFull(error)) await this.#handleFull(error)
       throw error
     }
+    this.#logged += bytes
+    this.#deleted ||= operations.some(({ type }) => type === 'delete')
   }
 
   async page({ limit = page.entries, reverse = false, ...bounds }: StoreRange): Promise<StoreEntry[]> {
-    await this.#whole()
+    await this.#readable()
     // A bound that is undefined would be one.
     const given = Object.fromEntries(Object.entries(bounds).filter(([, key]) => key !== undefined))
     const size = Math.min(limit, page.entries)
@@ -158,6 +190,11 @@ class LevelBackend implements Backend {
     return this.#level.batch(changes, { sync: this.#sync })
   }
 
+  // What is open can be read, however full the disk is.
+  async #readable(): Promise<void> {
+    if (this.#full === undefined || this.#level.status !== 'open') await this.#whole()
+  }
+
   // Opening anew reads the log up to the gap, and begins another.
   async #whole(): Promise<void> {
     if (!this.#broken) return
@@ -167,13 +204,91 @@ class LevelBackend implements Backend {
 
   async #mend(): Promise<void> {
     try {
+      // What could not be opened again could not be read either.
+      if (this.#full !== undefined && (await this.#free()) < Math.min(this.#logged, mostLogged)) throw this.#full
       await this.#level.close()
       await this.open()
       this.#broken = false
+      this.#full = undefined
     } finally {
       this.#mending = undefined
     }
   }
+
+  async #open(): Promise<void> {
+    try {
+      await this.#level.open()
+    } catch (error) {
+      // It wraps what LevelDB said.
+      throw (error as Error).cause ?? error
+    }
+    this.#logged = 0
+  }
+
+  async #handleFull(error: unknown): Promise<void> {
+    this.#full = error
+    await this.#giveUpReserve()
+  }
+
+  async #free(): Promise<number> {
+    const { bavail, bsize } = await statfs(this.#folder)
+    return bavail * bsize
+  }
+
+  async #giveUpReserve(): Promise<boolean> {
+    this.#reserved = 0
+    return unlink(this.#reserve).then(
+      () => true,
+      () => false,
+    )
+  }
+
+  // Before so many bytes are written that may be refused.
+  async #keepReserve(bytes: number): Promise<void> {
+    this.#reserved ??= await stat(this.#reserve).then(
+      ({ size }) => size,
+      () => 0,
+    )
+    const wanted = reserveStep + Math.min(this.#logged + bytes, mostLogged)
+    if (this.#reserved >= wanted) return
+    try {
+      await this.#growReserve(wanted)
+    } catch (error) {
+      if (!this.#deleted || Date.now() - this.#compacted < compactionInterval) throw error
+      await this.#whole()
+      this.#compacted = Date.now()
+      this.#deleted = false
+      await this.#level.compactRange('', '\u007f')
+      await this.#growReserve(wanted)
+    }
+  }
+
+  async #growReserve(wanted: number): Promise<void> {
+    const before = this.#reserved ?? 0
+    const step = Math.ceil((wanted - before) / reserveStep) * reserveStep
+    try {
+      await appendFile(this.#reserve, new Uint8Array(step), { mode: 0o600 })
+      this.#reserved = before + step
+    } catch (error) {
+      await truncate(this.#reserve, before).catch(() => undefined)
+      throw error
+    }
+  }
+}
+
+function isFull(error: unknown): boolean {
+  const { code, message } = Object(error) as { code?: unknown; message?: unknown }
+  const text = `${code} ${message}`
+  return noSpace.some((each) => text.includes(each))
+}
+
+// What lets go of room, or sends what is stored.
+function isUrgent(operations: readonly StoreOperation[]): boolean {
+  return isLight(operations) && operations.some(({ type, key }) => type === 'delete' || key.startsWith('c/'))
+}
+
+function bytesOf(operations: readonly StoreOperation[]): number {
+  return operations.reduce((sum, each) => sum + 64 + each.key.length + (each.type === 'put' ? each.value.length : 0), 0)
 }
 
 /**

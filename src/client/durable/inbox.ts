@@ -45,6 +45,10 @@ export class Inbox implements MessageTaker {
   #operations: StoreOperation[] = []
   /** Reads whose records are being written. */
   #writes = 0
+  /** The store has failed since. */
+  #failing = false
+  /** Reads nothing until they are written. */
+  #held: HeldReader | undefined
 
   constructor(host: DurableHost, journal: Journal, keys: SessionKeys, epoch: number) {
     this.#host = host
@@ -113,7 +117,10 @@ export class Inbox implements MessageTaker {
     this.#waiting = []
     this.#operations = []
     this.#writes += 1
-    reader?.hold()
+    if (!this.#failing) {
+      reader?.hold()
+      this.#held = reader
+    }
     this.#journal.write(operations, () => this.#handOut(messages, reader))
   }
 
@@ -169,9 +176,18 @@ export class Inbox implements MessageTaker {
     return [{ type: 'delete', key: this.#keys.inbound(packetId) }]
   }
 
+  /** The store fails: acknowledgements of the server are read, as they make room in it. Messages wait within the memory budget. */
+  handleFailing(): void {
+    this.#failing ||= this.#writes > 0
+    const reader = this.#held
+    this.#held = undefined
+    if (reader !== undefined && this.#host.links.current?.reader === reader) reader.release()
+  }
+
   #handOut(messages: readonly Waiting[], reader: HeldReader | undefined): void {
     const { links, router, states } = this.#host
     this.#writes -= 1
+    this.#failing &&= this.#writes > 0
     if (states.ended) return
     const { budget, factory } = router
     router.handleRead(undefined)

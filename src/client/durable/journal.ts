@@ -16,6 +16,8 @@ const storePatience = 1000
 
 interface Change {
   readonly operations: readonly StoreOperation[]
+  /** The key that goes where it was given up; undefined: all. */
+  readonly undo: string | undefined
   /** Undefined: it insists. */
   readonly failed: ((error: MqttError) => void) | undefined
   readonly written: () => void
@@ -51,11 +53,11 @@ export class Journal {
 
   /**
    * Asks for a change. `written` is called when it is safe, `failed` when it was given up; without that it insists. With outcome `not-sent` nothing of it
-   * is there, with `unknown` something may be until the store works again.
+   * is there, with `unknown` something may be until the store works again. `undo`: of keys that were there before none but this one is deleted then.
    */
-  write(operations: readonly StoreOperation[], written: () => void, failed?: (error: MqttError) => void): void {
+  write(operations: readonly StoreOperation[], written: () => void, failed?: (error: MqttError) => void, undo?: string): void {
     if (this.stopped) return
-    this.#changes.push({ operations, written, failed })
+    this.#changes.push({ operations, written, failed, undo })
     this.#writing ??= this.#run()
   }
 
@@ -105,7 +107,7 @@ export class Journal {
   }
 
   async #undo(failures: readonly Change[], error: MqttError): Promise<void> {
-    for (const { operations } of failures) for (const { key } of operations) this.#undoing.add(key)
+    for (const { operations, undo } of failures) for (const { key } of operations) if (undo === undefined || key === undo) this.#undoing.add(key)
     if (this.#undoing.size > 0 && (await this.#attempt([])) !== undefined) for (const key of [...this.#undoing]) await this.#look(key)
     for (const { operations, failed } of failures) {
       const isThere = operations.some(({ key }) => this.#undoing.has(key))

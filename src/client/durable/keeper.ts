@@ -18,7 +18,7 @@ import type { QueuedPublish } from '../publishing/queued-publish.js'
 import type { PersistOperation, PersistPort } from '../session/persistence.js'
 import { Inbox } from './inbox.js'
 import { Journal } from './journal.js'
-import { KeptPublishes } from './kept-publishes.js'
+import { KeptPublishes, type Spare } from './kept-publishes.js'
 import type { DurableHost } from './ports.js'
 import { decodeInbound, decodeSession, encodeSession, putting, SessionKeys, type SessionRecord } from './records.js'
 
@@ -99,12 +99,15 @@ async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys
     if (kind === 'm' || keeper.restore(kind, number, record)) continue
     await putAside(key, record)
   }
-  await keeper.tidy()
+  for (const key of await keeper.tidy()) await putAside(key, (await store.get(key)) as Uint8Array)
   return keeper
 }
 
+/** Bytes that the record of a session is longer than it has to be. */
+const spareLength = 2048
+
 /** The session of one client. */
-export class SessionKeeper implements Keeper, PersistPort {
+export class SessionKeeper implements Keeper, PersistPort, Spare {
   readonly durable = true
   readonly recognises: boolean
   readonly store: Store
@@ -118,6 +121,8 @@ export class SessionKeeper implements Keeper, PersistPort {
   readonly #publishes: KeptPublishes
   #session: SessionRecord
   #recovered: Recovered | undefined
+  /** The record of the session has spare room. */
+  isThere = true
   /** Rises when the session is lost: what was asked for before is answered to nobody. */
   #sessions = 0
   #stopped = false
@@ -133,9 +138,10 @@ export class SessionKeeper implements Keeper, PersistPort {
       handleError: (error) => {
         host.log('error', `store: ${error.message}`)
         events.emit('error', { error })
+        this.#inbox.handleFailing()
       },
     })
-    this.#publishes = new KeptPublishes(host, this.#journal, keys)
+    this.#publishes = new KeptPublishes(host, this.#journal, keys, this)
     // A clock that was set back, or a record that was lost, must not bring back a number that was used.
     this.#session = { clientId: known?.clientId ?? '', epoch: Math.max((known?.epoch ?? 0) + 1, Math.floor(platform.date())) }
     this.#inbox = new Inbox(host, this.#journal, keys, this.#session.epoch)
@@ -154,10 +160,11 @@ export class SessionKeeper implements Keeper, PersistPort {
     return true
   }
 
-  /** Everything is read: what is in flight goes on, and what nobody waits for goes. */
-  tidy(): Promise<void> {
-    this.#publishes.goOn()
-    return this.#publishes.tidy(this.store)
+  /** Everything is read: what is in flight goes on, and what nobody waits for goes. Gives the keys of records whose payload was damaged. */
+  async tidy(): Promise<readonly string[]> {
+    const damaged = await this.#publishes.goOn(this.store)
+    await this.#publishes.tidy(this.store)
+    return damaged
   }
 
   /** Everything is read: from now on it is kept. */
@@ -181,9 +188,26 @@ export class SessionKeeper implements Keeper, PersistPort {
     this.#inbox.handleConnected()
     if (clientId !== this.#session.clientId || recovered !== undefined) {
       this.#session = { clientId, epoch }
-      this.#journal.insist([putting(this.#keys.session, encodeSession(this.#session))])
+      this.#writeSession()
     }
     return recovered
+  }
+
+  // Where the spare room cannot be had, it goes without.
+  #writeSession(): void {
+    this.isThere = true
+    const record = putting(this.#keys.session, encodeSession(this.#session, spareLength))
+    const insist = (): void => this.#journal.insist([this.take()])
+    this.#journal.write([record], () => undefined, insist, '')
+  }
+
+  take(): StoreOperation {
+    this.isThere = false
+    return putting(this.#keys.session, encodeSession(this.#session))
+  }
+
+  putBack(): void {
+    if (!this.isThere) this.#writeSession()
   }
 
   keep(item: QueuedPublish, output: PublishWriter): void {

@@ -15,7 +15,17 @@ import { AWAIT_PUBACK, AWAIT_PUBCOMP, AWAIT_PUBREC, held } from '../session/pack
 import type { Journal } from './journal.js'
 import { KeptEntries } from './kept-entries.js'
 import type { DurableHost } from './ports.js'
-import { decodePublish, encodePublish, noPayload, type PublishRecord, type PublishStage, putting, type SessionKeys, sizeOfPacket } from './records.js'
+import {
+  decodePublish,
+  encodePublish,
+  noPayload,
+  type PublishRecord,
+  type PublishStage,
+  payloadOfEntry,
+  putting,
+  type SessionKeys,
+  sizeOfPacket,
+} from './records.js'
 
 /** A record of an earlier process. */
 interface Found {
@@ -23,9 +33,19 @@ interface Found {
   readonly record: PublishRecord
 }
 
+/** Room in the store that the session keeps for records of publishes at QoS 2, which are not sent without one. */
+export interface Spare {
+  readonly isThere: boolean
+  /** The change that gives it up. */
+  take(): StoreOperation
+  /** Asks for it again, if it was given up. */
+  putBack(): void
+}
+
 /** Keeps publishes. */
 export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   readonly entries: KeptEntries
+  readonly #spare: Spare
   readonly #host: DurableHost
   readonly #journal: Journal
   readonly #keys: SessionKeys
@@ -38,7 +58,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   /** Keys of publishes that are over. */
   readonly #stale: string[] = []
 
-  constructor(host: DurableHost, journal: Journal, keys: SessionKeys) {
+  constructor(host: DurableHost, journal: Journal, keys: SessionKeys, spare: Spare) {
+    this.#spare = spare
     this.#host = host
     this.#journal = journal
     this.#keys = keys
@@ -53,7 +74,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   keep(item: QueuedPublish, output: PublishWriter): void {
     const { packetId, options } = item
     const { unacknowledged } = this.#host.publishQueue
-    const body = this.#encode(item, 'sent', item.payload)
+    const body = this.#encode(item, 'sent', payloadOf(item))
     // What no packet can carry is not stored.
     const size = sizeOfPacket(body)
     output.assertFits(size)
@@ -69,6 +90,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       if (isCurrent()) this.#write(item)
     }
     const failed = (error: MqttError): void => {
+      // At QoS 1 the entry is record enough: a store that is full has to drain.
+      if (options.link !== undefined && options.qos === 1) return written()
       if (known === undefined) {
         this.#numbers.delete(item)
         this.#giveBack(number)
@@ -77,7 +100,10 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       }
       if (isCurrent()) this.#giveUp(item, error)
     }
-    this.#journal.write([putting(key, body)], written, failed)
+    const record = putting(key, body)
+    // A full store has no room but what the session keeps.
+    const retry = (): void => this.#journal.write([this.#spare.take(), record], written, failed, key)
+    this.#journal.write([record], written, options.link !== undefined && options.qos === 2 && this.#spare.isThere ? retry : failed)
   }
 
   // It is safe: it leaves, or is a replay of the next connection.
@@ -106,6 +132,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const number = this.#numbers.get(item)
     if (number === undefined || this.#journal.stopped) return
     this.#numbers.delete(item)
+    if (this.#numbers.size === 0) this.#spare.putBack()
     const key = this.#keys.publish(number)
     const { link } = item.options
     if (link === undefined) return this.#journal.insist([{ type: 'delete', key }])
@@ -119,7 +146,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const number = item && this.#numbers.get(item)
     if (item === undefined || number === undefined) return []
     // What is published anew when the session is lost is needed until then.
-    const payload = republishes(item, this.#host) ? item.payload : noPayload
+    const payload = republishes(item, this.#host) ? payloadOf(item) : noPayload
     return [putting(this.#keys.publish(number), this.#encode(item, 'released', payload))]
   }
 
@@ -140,8 +167,9 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     return true
   }
 
-  /** Every record is read: what is in flight goes on. */
-  goOn(): void {
+  /** Every record is read: what is in flight goes on. Gives keys of those whose payload was damaged. */
+  async goOn(store: Store): Promise<readonly string[]> {
+    const damaged = await this.#findPayloads(store)
     for (const { number, record } of [...this.#found.values()].sort((one, other) => one.number - other.number)) {
       const item = this.#itemOf(record, record.link && this.entries.restore(record.link, this.#keys.publish(number)))
       this.#numbers.set(item, number)
@@ -151,6 +179,24 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const last = [...this.#found.keys()].reduce((most, each) => Math.max(most, each), 0)
     if (last > 0) this.#host.session.sendWindow.avoid((last + 32_767) % 65_535)
     this.#found.clear()
+    return damaged
+  }
+
+  // One that was released needs it no more, unless its session is lost.
+  async #findPayloads(store: Store): Promise<readonly string[]> {
+    const damaged: string[] = []
+    for (const [packetId, { number, record }] of this.#found) {
+      const { payload: length, link, stage } = record
+      if (typeof length !== 'number' || link === undefined) continue
+      const entry = await store.get(link.key)
+      const payload = entry && payloadOfEntry(entry, length)
+      if (payload === undefined && stage === 'sent') {
+        this.#found.delete(packetId)
+        damaged.push(this.#keys.publish(number))
+      } else if (payload === undefined) this.#found.set(packetId, { number, record: { ...record, payload: noPayload, onSessionLost: 'reject' } })
+      else this.#found.set(packetId, { number, record: { ...record, payload } })
+    }
+    return damaged
   }
 
   // Its identifier has another publish: it has ended, and the process died before the store knew that. The failure of an entry has a record, and what was
@@ -179,7 +225,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const { packetId, topic, qos, retain, properties } = record.packet
     const options = { qos, retain, properties, onSessionLost: record.onSessionLost, link } as CheckedPublish
     const waited = Math.max(0, platform.date() - record.taken)
-    const item = new QueuedPublish(topic, record.payload, options, properties?.messageExpiryInterval === undefined ? 0 : platform.now() - waited)
+    const item = new QueuedPublish(topic, record.payload as Uint8Array, options, properties?.messageExpiryInterval === undefined ? 0 : platform.now() - waited)
     item.packetId = packetId
     item.length = record.length
     item.wire = options
@@ -198,7 +244,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.#tell(item)
   }
 
-  #encode({ topic, packetId, options, wire, since }: QueuedPublish, stage: PublishStage, payload: Uint8Array): Uint8Array {
+  #encode({ topic, packetId, options, wire, since }: QueuedPublish, stage: PublishStage, payload: Uint8Array | number): Uint8Array {
     const { platform } = this.#host
     const { qos, retain, properties } = wire ?? options
     const packet = { topic, qos, retain, properties, packetId }
@@ -216,4 +262,9 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       (error) => tell(undefined, error),
     )
   }
+}
+
+// That of an entry lies in the entry.
+function payloadOf({ options, payload }: QueuedPublish): Uint8Array | number {
+  return options.link === undefined ? payload : payload.length
 }

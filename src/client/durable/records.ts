@@ -23,6 +23,9 @@ const longestName = 400
 
 // Bytes before the key and the packet of a publish: stage, what a lost session means, when it was taken, how long the key is.
 const publishHead = 12
+/** Added to the stage where the payload is that of the entry: the record ends with its length, in four bytes, then. */
+const borrowed = 0x80
+const borrowedLength = 4
 const inboundLength = 21
 
 /** What a publish waits for: its acknowledgement, PUBCOMP, or, as it failed or was acknowledged, that the queue that it came from hears of it. */
@@ -40,7 +43,8 @@ export interface PublishRecord {
   readonly link: Pick<EntryLink, 'key'> | undefined
   /** Without its payload where that is not needed any more. */
   readonly packet: Pick<PublishPacket, 'topic' | 'qos' | 'retain'> & { readonly packetId: number; readonly properties: Properties | undefined }
-  readonly payload: Uint8Array
+  /** A number: the payload is the last so many bytes of the record of the entry. */
+  readonly payload: Uint8Array | number
   /** Bytes of the packet. */
   readonly length: number
 }
@@ -104,9 +108,9 @@ export function putting(key: string, body: Uint8Array): StoreOperation {
   return { type: 'put', key, value: sealRecord(body) }
 }
 
-/** The body of a record of the session. */
-export function encodeSession({ clientId, epoch }: SessionRecord): Uint8Array {
-  return encoder.encode(JSON.stringify([clientId, epoch]))
+/** The body of a record of the session. `spare`: so many bytes more, which can be had where the store is full. */
+export function encodeSession({ clientId, epoch }: SessionRecord, spare = 0): Uint8Array {
+  return encoder.encode(JSON.stringify(spare > 0 ? [clientId, epoch, ' '.repeat(spare)] : [clientId, epoch]))
 }
 
 /** Undefined where it is damaged. */
@@ -120,21 +124,41 @@ export function decodeSession(value: Uint8Array): SessionRecord | undefined {
 /** The body of a record of a publish. @throws WireError for what no packet can carry */
 export function encodePublish({ stage, onSessionLost, taken, link, packet, payload }: Omit<PublishRecord, 'length'>): Uint8Array {
   const key = encoder.encode(link?.key ?? '')
-  const writer = new Writer(publishHead + key.length + payload.length + packet.topic.length * 3 + 64)
-  writer.u8(stages.indexOf(stage))
+  const isBorrowed = typeof payload === 'number'
+  const bytes = isBorrowed ? nothing : payload
+  const writer = new Writer(publishHead + key.length + bytes.length + packet.topic.length * 3 + 64)
+  writer.u8(stages.indexOf(stage) | (isBorrowed ? borrowed : 0))
   writer.u8(lossPolicies.indexOf(onSessionLost))
   const time = new Uint8Array(8)
   new DataView(time.buffer).setFloat64(0, taken)
   writer.raw(time)
   writer.u16(key.length)
   writer.raw(key)
-  writeMessage(writer, packet.topic, payload, packet, packet.packetId, 0, false, 5, false)
+  writeMessage(writer, packet.topic, bytes, packet, packet.packetId, 0, false, 5, false)
+  if (isBorrowed) writer.u32(payload)
   return writer.take()
 }
 
-/** Bytes of the packet in the body of a record of a publish. */
+/** Bytes of the packet of a publish whose record has this body, with its payload. */
 export function sizeOfPacket(body: Uint8Array): number {
-  return body.length - packetStart(body)
+  const begin = packetStart(body)
+  const { end, payloadLength } = tailOf(body)
+  const remaining = variableByteInteger(body, begin + 1, body.length)
+  const whole = end - begin + payloadLength
+  return whole + variableByteIntegerSize(remaining + payloadLength) - variableByteIntegerSize(remaining)
+}
+
+// Where the packet ends, and how many bytes of payload lie elsewhere.
+function tailOf(body: Uint8Array): { readonly end: number; readonly payloadLength: number } {
+  if (((body[0] as number) & borrowed) === 0) return { end: body.length, payloadLength: 0 }
+  const end = body.length - borrowedLength
+  return { end, payloadLength: new DataView(body.buffer, body.byteOffset).getUint32(end) }
+}
+
+/** The payload of an entry from its record, where it stands last; undefined where the record is damaged. */
+export function payloadOfEntry(record: Uint8Array, length: number): Uint8Array | undefined {
+  const body = openRecord(record)
+  return body && body.length >= length ? body.slice(body.length - length) : undefined
 }
 
 function packetStart(body: Uint8Array): number {
@@ -144,16 +168,19 @@ function packetStart(body: Uint8Array): number {
 /** Undefined where it is damaged. */
 export function decodePublish(value: Uint8Array): PublishRecord | undefined {
   return attempt(value, (body) => {
-    const [stage, onSessionLost] = [stages[body[0] as number], body[1] as number]
+    const isBorrowed = (body[0] as number) >= borrowed
+    const [stage, onSessionLost] = [stages[(body[0] as number) & ~borrowed], body[1] as number]
     if (stage === undefined || onSessionLost >= lossPolicies.length) return undefined
     const fields = new DataView(body.buffer, body.byteOffset, body.length)
     const begin = packetStart(body)
+    const { end, payloadLength } = tailOf(body)
     const key = decodeText(body.subarray(publishHead, begin))
+    if (isBorrowed && key === '') return undefined
     const view = new PublishView()
-    const remaining = variableByteInteger(body, begin + 1, body.length)
+    const remaining = variableByteInteger(body, begin + 1, end)
     const start = begin + 1 + variableByteIntegerSize(remaining)
-    if ((body[begin] as number) >> 4 !== 3 || start + remaining !== body.length) return undefined
-    view.read(body, begin, start, body.length, 5, 'client')
+    if ((body[begin] as number) >> 4 !== 3 || start + remaining !== end) return undefined
+    view.read(body, begin, start, end, 5, 'client')
     const { topic, qos, retain, packetId, properties, payload } = view.packet()
     if (packetId === undefined || (stage === 'released' && qos !== 2)) return undefined
     const packet = { topic, qos, retain, packetId, properties: Object.keys(properties).length > 0 ? properties : undefined }
@@ -164,8 +191,8 @@ export function decodePublish(value: Uint8Array): PublishRecord | undefined {
       taken: fields.getFloat64(2),
       link,
       packet,
-      payload,
-      length: body.length - begin,
+      payload: isBorrowed ? payloadLength : payload,
+      length: sizeOfPacket(body),
     }
   })
 }

@@ -3,7 +3,7 @@
  *
  * With durability 'os' everything written counts, with 'sync' what was synced. It reads on from where it was; it must never write.
  */
-import { decodeInbound, decodePublish, type InboundRecord, type PublishRecord } from '../../../src/client/durable/records.js'
+import { decodeInbound, decodePublish, type InboundRecord, type PublishRecord , payloadOfEntry } from '../../../src/client/durable/records.js'
 import { recovered, type SimulatedDisk } from '../../store/simulated-disk.js'
 import { payloadName } from '../reader.js'
 
@@ -78,7 +78,9 @@ export class DiskView {
     const record = decodePublish(value)
     if (record === undefined) throw new Error(`the record of publish ${number} does not parse`)
     const { packet, payload, stage, link } = record
-    if (payload.length > 0) this.#names.set(number, payloadName(payload))
+    const { entries } = this
+    const bytes = typeof payload === 'number' ? payloadOfEntry(entries.get(link?.key ?? '') ?? new Uint8Array(0), payload) : payload
+    if (bytes !== undefined && bytes.length > 0) this.#names.set(number, payloadName(bytes))
     return { number, packetId: packet.packetId, stage, qos: packet.qos, name: this.#names.get(number) ?? '', linked: link !== undefined }
   }
 }

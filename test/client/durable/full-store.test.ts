@@ -1,0 +1,163 @@
+/** A store that is full: what it holds is delivered all the same, and its room comes back. */
+import { describe, expect, it } from 'vitest'
+import { decodePublish, encodePublish, putting, SessionKeys } from '../../../src/client/durable/records.js'
+import type { Queue } from '../../../src/queue/index.js'
+import type { StoreOperation } from '../../../src/store/index.js'
+import { MapStore } from '../../queue/rig.js'
+import { Device, kill, settled, url } from './rig.js'
+
+const sizeOf = (store: MapStore): number => [...store.content].reduce((sum, [key, { length }]) => sum + key.length + length, 0)
+const left = (store: MapStore): string[] => [...store.content.keys()].filter((key) => /\/[eo]\//.test(key))
+const growth = (store: MapStore, operations: readonly StoreOperation[]): number => {
+  const copy = store.copy()
+  for (const each of operations) each.type === 'put' ? copy.content.set(each.key, each.value) : copy.content.delete(each.key)
+  return sizeOf(copy) - sizeOf(store)
+}
+
+/** How a store says that it is full: by the bytes that it would hold, or, as a quota does, to whatever is put. */
+const ways = {
+  'has a limit': (store: MapStore, operations: readonly StoreOperation[]) => growth(store, operations) > 0,
+  'takes nothing but deletions': (_store: MapStore, operations: readonly StoreOperation[]) => operations.some(({ type }) => type === 'put'),
+}
+
+/** A device that stored entries while it had no connection, until its store was full to the last byte. */
+async function full(qos: 1 | 2, isFull: (typeof ways)[keyof typeof ways]): Promise<{ device: Device; store: MapStore; texts: string[] }> {
+  const device = new Device()
+  const store = device.store as MapStore
+  await device.peer()
+  const { client, queue } = await device.start()
+  await settled()
+  device.onPacket = (packet) => packet.startsWith('out publish') && kill(device, client)
+  const texts = Array.from({ length: 20 }, (_, at) => `${at} ${'x'.repeat(500)}`)
+  await Promise.all(texts.map((text) => queue.publish('out/1', text, { qos })))
+  await settled()
+  await queue.close({ timeout: 0 })
+  device.onPacket = undefined
+  const next = device.store as MapStore
+  for (const key of next.content.keys()) if (key.includes('/o/')) next.content.delete(key)
+  next.before = (operations) => {
+    if (isFull(next, operations)) throw new Error('QuotaExceededError')
+  }
+  expect(next).not.toBe(store)
+  return { device, store: next, texts }
+}
+
+// The clock of the queue is a real one.
+async function drained(device: Device, queue: Queue): Promise<void> {
+  const size = async (): Promise<number> => {
+    await device.world.pass(1000)
+    return queue.size
+  }
+  await expect.poll(size, { timeout: 8000 }).toBe(0)
+}
+
+describe('a queue and its client in one store that is full', () => {
+  it.each([
+    ['has a limit', 1],
+    ['has a limit', 2],
+    ['takes nothing but deletions', 1],
+  ] as const)('and %s deliver what is in it at QoS %i', async (way, qos) => {
+    const { device, store, texts } = await full(qos, ways[way])
+    const { queue } = await device.start()
+    await drained(device, queue)
+    expect([...device.arrived].sort()).toEqual([...texts].sort())
+    expect([queue.size, queue.bytes, left(store)]).toEqual([0, 0, []])
+    store.before = () => undefined
+    await device.world.pass(1000)
+    await (await queue.publish('out/1', 'new', { qos })).delivered
+    await queue.close()
+    await device.world.close()
+  })
+
+  it('deliver also while a message comes in that cannot be stored', async () => {
+    const { device, store, texts } = await full(1, ways['takes nothing but deletions'])
+    const peer = await device.world.connect(url, { clientId: 'peer 2' })
+    await peer.publish('in/1', 'comes in', { qos: 1 })
+    const { queue } = await device.start({ keepAlive: 10 })
+    await drained(device, queue)
+    expect([device.arrived.length, queue.size, device.seen]).toEqual([texts.length, 0, []])
+    store.before = () => undefined
+    await device.world.pass(2000)
+    await settled()
+    expect([device.seen.map(({ text }) => text), device.events('connect').length]).toEqual([['comes in'], 2])
+    await device.world.close()
+  })
+})
+
+describe('the payload of an entry', () => {
+  it.each([1, 2] as const)('at QoS %i is stored once, and is that of the entry when the next process goes on', async (qos) => {
+    const device = new Device()
+    await device.peer()
+    const { client, queue } = await device.start()
+    device.onPacket = (packet) => packet.startsWith('out publish') && kill(device, client)
+    const text = 'x'.repeat(10_000)
+    await queue.publish('out/1', text, { qos })
+    await settled()
+    device.onPacket = undefined
+    const store = device.store as MapStore
+    expect(left(store)).toHaveLength(2)
+    expect(sizeOf(store)).toBeLessThan(13_000)
+    device.packets.length = 0
+    const next = await device.start()
+    await settled()
+    expect(device.packets.find((packet) => packet.startsWith('out publish'))).toMatch(/^out publish \d+ dup$/)
+    expect([device.arrived, next.queue.size, left(device.store as MapStore)]).toEqual([[text], 0, []])
+    await device.world.close()
+  })
+
+  it('that is damaged is put aside with its publish, and the others go on', async () => {
+    const device = new Device()
+    await device.peer()
+    const { client, queue } = await device.start()
+    let sent = 0
+    device.onPacket = (packet) => packet.startsWith('out publish') && ++sent === 3 && kill(device, client)
+    await Promise.all(['one', 'two', 'three'].map((text) => queue.publish('out/1', text, { qos: 2 })))
+    await settled()
+    device.onPacket = undefined
+    const { content } = device.store as MapStore
+    const damaged = [...content.keys()].filter((key) => key.includes('/e/')).sort()[1] as string
+    const record = content.get(damaged) as Uint8Array
+    record[record.length - 1] = (record.at(-1) as number) ^ 1
+    const next = await device.start()
+    await settled(40)
+    expect(device.arrived).toEqual(['one', 'three'])
+    expect([next.queue.size, left(device.store as MapStore)]).toEqual([0, []])
+    await device.world.close()
+  })
+})
+
+describe('records of publishes as they were before, with their payload', () => {
+  it('are read, also for an entry of a queue', async () => {
+    const device = new Device()
+    await device.peer()
+    const { client, queue } = await device.start()
+    device.onPacket = (packet) => packet.startsWith('out publish') && kill(device, client)
+    await queue.publish('out/1', 'one', { qos: 2 })
+    await settled()
+    device.onPacket = undefined
+    const { content } = device.store as MapStore
+    const [entry] = [...content.keys()].filter((key) => key.includes('/e/')) as [string]
+    const keys = new SessionKeys('device')
+    const body = encodePublish({
+      stage: 'sent',
+      onSessionLost: undefined,
+      taken: 0,
+      link: { key: entry },
+      packet: { topic: 'out/1', qos: 2, retain: false, packetId: 7, properties: undefined },
+      payload: new TextEncoder().encode('one'),
+    })
+    expect(Buffer.from(body).toString('hex')).toBe(
+      '0000000000000000000000' + '1c' + Buffer.from(entry).toString('hex') + '340d00056f75742f31000700' + '6f6e65',
+    )
+    for (const key of [...content.keys()]) if (key.includes('/o/')) content.delete(key)
+    const put = putting(keys.publish(9), body) as Extract<StoreOperation, { type: 'put' }>
+    content.set(put.key, put.value)
+    expect(decodePublish(put.value)).toMatchObject({ stage: 'sent', payload: new TextEncoder().encode('one'), length: 15 })
+    device.packets.length = 0
+    const next = await device.start()
+    await settled()
+    expect(device.packets.filter((packet) => packet.startsWith('out publish'))).toEqual(['out publish 7 dup'])
+    expect([device.arrived, next.queue.size, left(device.store as MapStore)]).toEqual([['one'], 0, []])
+    await device.world.close()
+  })
+})
