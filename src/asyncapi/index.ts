@@ -35,6 +35,28 @@ export interface AsyncApiRole {
   readonly receive?: readonly (string | object)[] | undefined
 }
 
+/** What a document says of one part besides what the contract says: for people. */
+export interface AsyncApiDetails {
+  /** A name for people. Default: none. */
+  readonly title?: string | undefined
+  /** What its messages say, in CommonMark. Default: none. */
+  readonly description?: string | undefined
+  /** Payloads as they may be. Default: none. */
+  readonly examples?: readonly unknown[] | undefined
+  /** What each parameter of the topic stands for. Default: none. */
+  readonly parameters?: Readonly<Record<string, string>> | undefined
+}
+
+/** How a schema is to be described, in the words of zod and of valibot. */
+export interface JsonSchemaTarget {
+  /** What documents are in. */
+  readonly target: 'draft-07'
+  /** Values as they are sent. */
+  readonly io: 'input'
+  /** The same. */
+  readonly typeMode: 'input'
+}
+
 /** Options of {@link asyncapi}. */
 export interface AsyncApiOptions {
   /** What the document is about. */
@@ -43,8 +65,13 @@ export interface AsyncApiOptions {
   readonly servers?: Readonly<Record<string, AsyncApiServer>> | undefined
   /** Which application the document describes. Default: none, so that there are channels and no operations. */
   readonly role?: AsyncApiRole | undefined
-  /** Gives the JSON Schema of a schema, for example `z.toJSONSchema`. Default: payloads are not described. */
-  readonly toJsonSchema?: ((schema: never) => object) | undefined
+  /** Descriptions and examples, by the name of a part; of the answers of an operation, by its name and `.reply`. Default: none. */
+  readonly details?: Readonly<Record<string, AsyncApiDetails>> | undefined
+  /**
+   * Gives the JSON Schema (draft 7) of values as they are sent. It may be `z.toJSONSchema`, or that of `@valibot/to-json-schema`. Default: what the schema
+   * itself gives, as those of zod and arktype do (Standard JSON Schema); payloads of others are not described.
+   */
+  readonly toJsonSchema?: ((schema: never, target: JsonSchemaTarget) => object) | undefined
 }
 
 type Part = Channel<string, unknown, unknown> | Operation<string, unknown, unknown, unknown, unknown>
@@ -52,93 +79,150 @@ type Part = Channel<string, unknown, unknown> | Operation<string, unknown, unkno
 export type AsyncApiNode = Record<string, unknown>
 
 const json = 'application/json'
+const target: JsonSchemaTarget = { target: 'draft-07', io: 'input', typeMode: 'input' }
 
-/** The document. @throws MqttError ERR_INVALID_OPTION for a role that names no part, or a server that is none */
+/**
+ * The document.
+ * @throws MqttError ERR_INVALID_OPTION for a role or details that name no part, a server that is none, two parts of one name, a schema that has no JSON
+ * Schema (`cause` says why)
+ */
 export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNode {
-  const { info, servers = {}, role = {}, toJsonSchema } = options
+  const { info, servers = {}, role = {}, details = {}, toJsonSchema } = options ?? {}
+  if (typeof info?.title !== 'string' || typeof info.version !== 'string') refuse('info', 'must have title and version')
   const parts = [...partsOf(contract, '')]
-  const channels: AsyncApiNode = {}
-  const operations: AsyncApiNode = {}
-  const message = (
-    name: string,
-    { contentType = 'application/octet-stream', schema }: Codec<never> & { schema?: StandardSchema },
-    more: AsyncApiNode = {},
-  ): AsyncApiNode => ({
-    name,
-    contentType,
-    ...(schema === undefined || toJsonSchema === undefined ? {} : { payload: schemaOf(toJsonSchema(schema as never)) }),
-    ...more,
-  })
+  const channels = new Map<string, AsyncApiNode>()
+  const operations = new Map<string, AsyncApiNode>()
+  const add = (name: string, topic: Part['topic'] | undefined, codec: Described, more: AsyncApiNode = {}): void => {
+    if (channels.has(name)) refuse('contract', `has two parts of the name '${name}'`)
+    const { title, description, examples, parameters: told = {} } = details[name] ?? {}
+    const { contentType = 'application/octet-stream', schema } = codec
+    const parameters = topic?.parameters.map((parameter) => [parameter, Object.hasOwn(told, parameter) ? { description: told[parameter] } : {}]) ?? []
+    const payload = schema && payloadOf(name, schema, toJsonSchema)
+    const known = present({ payload, title, description, examples: examples?.map((example) => ({ payload: example })) })
+    channels.set(name, {
+      address: topic === undefined ? null : topic.template.replaceAll(':number}', '}').replaceAll('...}', '}'),
+      ...(parameters.length === 0 ? {} : { parameters: Object.fromEntries(parameters) }),
+      messages: { message: { name, contentType, ...known, ...more } },
+    })
+  }
   for (const [name, part] of parts) {
-    const { template, parameters } = part.topic
-    const own = {
-      address: template.replaceAll(':number}', '}').replaceAll('...}', '}'),
-      ...(parameters.length === 0 ? {} : { parameters: Object.fromEntries(parameters.map((parameter) => [parameter, {}])) }),
-    }
     if (part.kind === 'channel') {
-      channels[name] = { ...own, messages: { message: message(name, part.codec as never) } }
+      add(name, part.topic, part.codec)
       continue
     }
     const headers = { type: 'object', properties: { responseTopic: { type: 'string' }, correlationData: { type: 'string' } } }
-    const correlationId = { location: '$message.header#/correlationData' }
-    channels[name] = { ...own, messages: { message: message(name, part.request as never, { headers, correlationId }) } }
-    channels[`${name}.reply`] = { address: null, messages: { message: message(`${name}.reply`, part.answer as never) } }
+    add(name, part.topic, part.request, { headers, correlationId: { location: '$message.header#/correlationData' } })
+    add(`${name}.reply`, undefined, part.answer)
   }
+  for (const name of Object.keys(details)) if (!channels.has(name)) refuse(`details.${name}`, 'must be the name of a part')
   for (const action of ['send', 'receive'] as const)
     for (const wanted of role[action] ?? []) {
       const [name, part] = parts.find((each) => each.includes(wanted as never)) ?? refuse(`role.${action}`, 'must name parts of the contract')
-      operations[`${action}.${name}`] = {
+      operations.set(`${action}.${name}`, {
         action,
         ...reference(name),
         ...(part.kind === 'channel'
-          ? bindingsOf(part)
+          ? { bindings: { mqtt: { ...bindingOf(part, action), bindingVersion: '0.2.0' } } }
           : { reply: { address: { location: '$message.header#/responseTopic' }, ...reference(`${name}.reply`) } }),
-      }
+      })
     }
   return {
     asyncapi: '3.0.0',
     info,
     defaultContentType: json,
-    servers: Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, serverOf(server)])),
-    channels,
-    operations,
+    servers: Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, serverOf(name, server)])),
+    channels: Object.fromEntries(channels),
+    operations: Object.fromEntries(operations),
   }
 }
+
+type Described = Codec<never, unknown> & { readonly schema?: StandardSchema }
 
 function* partsOf(contract: object, prefix: string): Generator<readonly [string, Part]> {
+  if (isPart(contract)) refuse('contract', 'must be a contract, and not one part of it')
+  if (typeof contract !== 'object' || contract === null) refuse('contract', 'must be a contract')
   for (const [name, part] of Object.entries(contract)) {
-    if (part?.kind === 'channel' || part?.kind === 'operation') yield [`${prefix}${name}`, part as Part]
-    else if (typeof part === 'object' && part !== null) yield* partsOf(part, `${prefix}${name}.`)
+    if (isPart(part)) yield [`${prefix}${name}`, part]
+    else yield* partsOf(part, `${prefix}${name}.`)
   }
 }
 
-// Draft 7 is what documents are in: the name of another one is left out.
-function schemaOf(schema: object): object {
-  const { $schema: _, ...rest } = schema as { $schema?: string }
-  return rest
+function isPart(given: unknown): given is Part {
+  const { kind } = Object(given)
+  return kind === 'channel' || kind === 'operation'
+}
+
+function payloadOf(name: string, schema: StandardSchema, toJsonSchema: AsyncApiOptions['toJsonSchema']): unknown {
+  const { jsonSchema } = schema['~standard']
+  if (toJsonSchema === undefined && jsonSchema === undefined) return undefined
+  try {
+    const made: unknown = toJsonSchema === undefined ? jsonSchema?.input({ target: target.target }) : toJsonSchema(schema as never, target)
+    if (typeof made !== 'object' || made === null) throw new TypeError('it gave no object')
+    return placed(made, `${pointerTo(name)}/messages/message/payload`)
+  } catch (cause) {
+    return refuse('toJsonSchema', `gives no JSON Schema of '${name}': ${cause instanceof Error ? cause.message : cause}`, cause)
+  }
+}
+
+/** Keywords whose values are data, and those that have schemas by name. */
+const data = ['const', 'default', 'enum', 'examples']
+const maps = ['$defs', 'definitions', 'dependencies', 'dependentSchemas', 'patternProperties', 'properties']
+
+// A schema at its place in the document: what it refers to in itself lies there. Draft 7 has other words for tuples than those that came later, and
+// overlooks what stands beside `$ref`.
+function placed(schema: unknown, at: string): unknown {
+  if (Array.isArray(schema)) return schema.map((each) => placed(each, at))
+  if (typeof schema !== 'object' || schema === null) return schema
+  const { $schema: _, $id: __, $ref, prefixItems, ...rest } = schema as AsyncApiNode
+  const { items, ...others } = rest
+  const own = Object.entries(prefixItems === undefined ? rest : { ...others, items: prefixItems, ...present({ additionalItems: items }) })
+  const made = own.map(([key, value]) => {
+    if (data.includes(key)) return [key, value]
+    const isMap = maps.includes(key) && typeof value === 'object' && value !== null
+    return [key, isMap ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, placed(each, at)])) : placed(value, at)]
+  })
+  if (typeof $ref !== 'string') return Object.fromEntries(made)
+  const refers = { $ref: $ref.startsWith('#') ? at + $ref.slice(1) : $ref }
+  if (made.length === 0) return refers
+  const { allOf = [], ...all } = Object.fromEntries(made)
+  return { ...all, allOf: [refers, ...allOf] }
+}
+
+// Names in a JSON Pointer (RFC 6901), which is part of a URL.
+function pointerTo(name: string): string {
+  return `#/channels/${encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))}`
 }
 
 function reference(name: string): AsyncApiNode {
-  // Names in a JSON Pointer (RFC 6901), which is part of a URL.
-  const channel = `#/channels/${encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))}`
+  const channel = pointerTo(name)
   return { channel: { $ref: channel }, messages: [{ $ref: `${channel}/messages/message` }] }
 }
 
-function bindingsOf({ defaults: { publish, qos = publish?.qos, retain = publish?.retain } }: Channel<string, unknown, unknown>): AsyncApiNode {
-  return { bindings: { mqtt: { qos: qos ?? 0, retain: retain ?? false, bindingVersion: '0.2.0' } } }
+// Only who publishes says whether a message is retained, and how long it is worth delivering.
+function bindingOf({ defaults }: Channel<string, unknown, unknown>, action: 'send' | 'receive'): AsyncApiNode {
+  const { publish, subscribe } = defaults
+  if (action === 'receive') return { qos: subscribe?.qos ?? defaults.qos ?? 0 }
+  const messageExpiryInterval = publish?.properties?.messageExpiryInterval
+  return { qos: publish?.qos ?? defaults.qos ?? 0, retain: publish?.retain ?? defaults.retain ?? false, ...present({ messageExpiryInterval }) }
 }
 
-function serverOf(server: AsyncApiServer): AsyncApiNode {
-  if (typeof server !== 'string') return { ...server }
-  try {
-    const { host, protocol, pathname } = new URL(server)
-    const path = pathname === '' || pathname === '/' ? {} : { pathname }
-    return { host, protocol: protocol.slice(0, -1), ...path }
-  } catch {
-    return refuse('servers', 'must be URLs, or objects with host and protocol')
-  }
+function serverOf(name: string, server: AsyncApiServer): AsyncApiNode {
+  const { host, protocol, ...more } = typeof server === 'string' ? fromUrl(server) : (server ?? {})
+  if (typeof host === 'string' && host !== '' && typeof protocol === 'string' && protocol !== '') return { host, protocol, ...more }
+  return refuse(`servers.${name}`, 'must be a URL such as mqtts://broker.example, or an object with host and protocol')
 }
 
-function refuse(option: string, what: string): never {
-  throw new MqttError('ERR_INVALID_OPTION', `${option} ${what}`, { option })
+function fromUrl(server: string): Partial<AsyncApiServerObject> {
+  if (!URL.canParse(server)) return {}
+  const { host, protocol, pathname } = new URL(server)
+  return { host, protocol: protocol.slice(0, -1), ...(pathname === '' || pathname === '/' ? {} : { pathname }) }
+}
+
+/** What has a value. */
+function present(fields: AsyncApiNode): AsyncApiNode {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}
+
+function refuse(option: string, what: string, cause?: unknown): never {
+  throw new MqttError('ERR_INVALID_OPTION', `${option} ${what}`, { option, cause })
 }

@@ -31,9 +31,9 @@ import { writableStream } from './writable-stream.js'
 
 /** What goes for each message of a channel, unless a call says otherwise. */
 export interface ChannelDefaults<Parameters = never, Verdict extends InvalidVerdict = InvalidVerdict> extends Pick<PublishOptions, 'qos' | 'retain'> {
-  /** Of publishes. Default: none. */
+  /** Of publishes; goes over `qos` and `retain`. Default: none. */
   readonly publish?: PublishOptions | undefined
-  /** Of subscriptions. Default: none. */
+  /** Of subscriptions; goes over `qos`. Default: none. */
   readonly subscribe?: SubscribeOptions | undefined
   /** What becomes of bad payloads. Default `'skip'`. */
   readonly onInvalid?: OnInvalid<Parameters, Verdict> | undefined
@@ -169,7 +169,7 @@ export function channel<Template extends string, In, Out = In, Usual extends Inv
 type Client = Publisher & Poster & Subscriber
 
 function publishingOf({ qos, retain, publish }: Pick<ChannelDefaults, 'qos' | 'retain' | 'publish'>): PublishOptions {
-  return merged<PublishOptions>(publish, { qos, retain })
+  return merged<PublishOptions>({ qos, retain }, publish)
 }
 
 class ChannelOnClient<Template extends string, In, Out> {
@@ -188,7 +188,7 @@ class ChannelOnClient<Template extends string, In, Out> {
     this.#client = client
     this.#inside = insideOf(client)
     this.#publishing = publishingOf(channel.defaults)
-    this.#subscribing = merged<SubscribeOptions>(subscribe, { qos })
+    this.#subscribing = merged<SubscribeOptions>({ qos }, subscribe)
   }
 
   publish(...call: unknown[]): Promise<unknown> {

@@ -13,6 +13,8 @@ export interface StandardSchema<In = unknown, Out = In> {
     readonly vendor: string
     /** Checks a value, now or later. */
     readonly validate: (value: unknown) => SchemaResult<Out> | Promise<SchemaResult<Out>>
+    /** Gives its JSON Schema, where the library can (Standard JSON Schema). */
+    readonly jsonSchema?: { readonly input: (options: { readonly target: 'draft-07' }) => object } | undefined
     /** For the compiler alone. */
     readonly types?:
       | {

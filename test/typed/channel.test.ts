@@ -87,6 +87,14 @@ describe('a channel', () => {
     expect(subscription.granted.map(({ filter }) => filter)).toEqual(['plant/1/+/temperature', 'plant/2/x/temperature'])
   })
 
+  it('what is said of one direction goes over what is said of both', async () => {
+    const { client } = await pair()
+    const bound = mq.channel('a', mq.text(), { qos: 0, retain: false, publish: { qos: 2, retain: true }, subscribe: { qos: 1 } }).on(client)
+    expect(bound.will('x')).toMatchObject({ qos: 2, retain: true })
+    await using subscription = await bound.subscribe()
+    expect(subscription.granted.map(({ qos }) => qos)).toEqual([1])
+  })
+
   it('gives a will', () => {
     expect(temperature.will({ line: 1, device: 'a' }, { value: 0 }, { retain: true })).toEqual({
       topic: 'plant/1/a/temperature',
