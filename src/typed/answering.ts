@@ -4,7 +4,8 @@
  * No caller makes it keep more than it asked for, nor a generator run on that nobody reads.
  */
 import type { Handling, Message, PublishProperties } from '../client/api/index.js'
-import { MqttError, printable } from '../errors.js'
+import { toldOf, unsendable } from '../client/common/remote.js'
+import { MqttError } from '../errors.js'
 import { keyOf, ownTopic, ownTopicOptions, propertyOf, type StreamClient } from './answers.js'
 import type { Codec } from './codec.js'
 import { encoded, propertiesOf } from './payload.js'
@@ -28,6 +29,8 @@ interface Giving {
   /** What a publish failed with, or why the server ends it. */
   failure: unknown
   wake: (() => void) | undefined
+  /** Publishes the last message, with what it failed with. */
+  tell(error: unknown): Promise<unknown>
 }
 
 /** Tells whoever serves of a generator that failed. */
@@ -65,7 +68,7 @@ export class AnswerSender<Answer> {
     const { responseTopic = '', correlationData } = message.properties
     const key = `${responseTopic}\n${keyOf(correlationData)}`
     // A request that came again: its answers are under way.
-    if (this.#over || this.#open.has(key)) {
+    if (this.#open.has(key)) {
       endOf(values)
       return null
     }
@@ -73,30 +76,55 @@ export class AnswerSender<Answer> {
       endOf(values)
       throw new MqttError('ERR_REMOTE', 'too many streams', { reasonName: 'ERR_QUEUE_FULL' })
     }
-    const giving: Giving = { credit: Math.min(65_535, Math.max(1, asked || 1)), cancelled: false, failure: undefined, wake: undefined }
+    const giving: Giving = {
+      credit: Math.min(65_535, Math.max(1, asked || 1)),
+      cancelled: false,
+      failure: undefined,
+      wake: undefined,
+      tell: async () => undefined,
+    }
     this.#open.set(key, giving)
     this.#give(giving, values, responseTopic, correlationData).finally(() => this.#open.delete(key))
+    if (this.#over) giveUp(giving, ...ended)
     return null
   }
 
-  /** No stream goes on. */
-  readonly end = (): void => {
+  /** No stream goes on: callers are told in the turn of this call, as a client that ends may have no later one. */
+  stop(): void {
     this.#over = true
-    for (const giving of this.#open.values()) giveUp(giving, 'the responder has ended', 'ERR_CLOSED')
+    for (const giving of this.#open.values()) giveUp(giving, ...ended)
+  }
+
+  /** The same, where the client may go on. */
+  readonly end = (): void => {
+    this.stop()
     this.#handling?.unsubscribe().catch(() => undefined)
   }
 
   async #give(giving: Giving, values: AsyncGenerator<unknown>, topic: string, correlationData: Uint8Array | undefined): Promise<void> {
     let seq = 0
+    let isTold = false
     let control = ''
     const send = (payload: string | Uint8Array, own: PublishProperties | undefined, ...more: [string, string][]): Promise<unknown> => {
-      const properties = { ...own, correlationData, userProperties: [['seq', String(seq)] as [string, string], ...more] }
-      seq += 1
-      return this.#client.publish(topic, payload, { qos: 1, properties })
+      const number = seq++
+      const properties = { ...own, correlationData, userProperties: [['seq', String(number)] as [string, string], ...more] }
+      const sent = this.#client.publish(topic, payload, { qos: 1, properties })
+      sent.catch((error: unknown) => {
+        // What says why comes in its place: a gap would say that something was lost.
+        if (MqttError.is(error) && error.outcome === 'not-sent') seq = Math.min(seq, number)
+        giving.failure ??= error
+        giving.wake?.()
+      })
+      return sent
     }
-    const failed = (error: unknown): void => {
-      giving.failure ??= error
-      giving.wake?.()
+    const last = async (payload: string, ...more: [string, string]): Promise<unknown> => {
+      if (isTold || (this.#client as { readonly state?: string }).state === 'closed') return undefined
+      isTold = true
+      return send(payload, undefined, more)
+    }
+    giving.tell = (error) => {
+      const [code, text] = toldOf(error)
+      return last(text, 'error', code)
     }
     try {
       control = `${await this.#listening()}/${this.#topics++}`
@@ -108,24 +136,21 @@ export class AnswerSender<Answer> {
         if (step === undefined || giving.cancelled) return
         const { value, done } = step
         if (done === true) {
-          await send('', undefined, ['end', ''])
+          await last('', 'end', '')
           return
         }
+        const payload = await encoded(this.#codec, value as Answer)
+        if (isOver(giving)) continue
         // As many as the caller has room for are under way at a time.
-        const properties = { ...propertiesOf(this.#codec, true), responseTopic: seq === 0 ? control : undefined }
-        const sent = send(await encoded(this.#codec, value as Answer), properties)
-        sent.catch(failed)
+        const sent = send(payload, { ...propertiesOf(this.#codec, true), responseTopic: seq === 0 ? control : undefined })
         // However much credit there is, no more wait for their acknowledgement.
         if (seq % mostUnacknowledged === 0) await sent
       }
     } catch (error) {
-      const told = MqttError.is(error) && error.code === 'ERR_REMOTE' && error.fault === 'local'
-      // The caller is not told what it was: that is for whoever serves.
-      if (!told && giving.failure === undefined) this.#report(error)
-      await send(told ? printable(error.message) : '', undefined, [
-        'error',
-        told ? printable(error.reasonName ?? error.code) : 'ERR_HANDLER_FAILED',
-      ]).catch(() => undefined)
+      const unsent = unsendable(error)
+      // Of its own errors the caller is told no more than a code: the rest is for whoever serves.
+      if (unsent !== undefined || (giving.failure === undefined && toldOf(error)[0] === 'ERR_HANDLER_FAILED')) this.#report(error)
+      await giving.tell(unsent ?? error).catch(() => undefined)
     } finally {
       this.#controlled.delete(control)
       endOf(values)
@@ -179,9 +204,13 @@ function cancel(giving: Giving): void {
   giving.wake?.()
 }
 
-/** Ends a stream that its caller may still read: it is told why. */
+const ended = ['the responder has ended', 'ERR_CLOSED'] as const
+
+/** Ends a stream that its caller may still read: it is told why, at once. */
 function giveUp(giving: Giving, text: string, reasonName: string): void {
-  giving.failure ??= new MqttError('ERR_REMOTE', text, { reasonName })
+  if (giving.failure !== undefined) return
+  giving.failure = new MqttError('ERR_REMOTE', text, { reasonName })
+  giving.tell(giving.failure).catch(() => undefined)
   giving.wake?.()
 }
 

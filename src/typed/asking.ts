@@ -4,7 +4,9 @@
  * Whatever a peer sends, a stream ends once, and its reader is told why.
  */
 import type { Handling, Message, PublishProperties } from '../client/api/index.js'
-import { MqttError, printable } from '../errors.js'
+import { withOutcome } from '../client/common/outcome.js'
+import { remoteError } from '../client/common/remote.js'
+import { MqttError, type Outcome } from '../errors.js'
 import { keyOf, ownTopic, ownTopicOptions, propertyOf, random, type StreamClient, type StreamOptions } from './answers.js'
 import { wholeNumber } from './refuse.js'
 
@@ -124,7 +126,7 @@ export class AnswerStream {
     this.#host = host
     const abort = (): void => {
       if (!this.#ended) this.#messages.length = 0
-      this.fail(new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason, outcome: 'unknown' }))
+      this.fail(new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason, outcome: this.#outcome }))
     }
     signal?.addEventListener('abort', abort)
     this.#stopAbort = () => signal?.removeEventListener('abort', abort)
@@ -151,8 +153,12 @@ export class AnswerStream {
     if (this.#failed && this.#messages.length === 0) throw this.#failure
   }
 
+  get #outcome(): Outcome {
+    return this.asked ? 'unknown' : 'not-sent'
+  }
+
   #tooLate(): MqttError {
-    return new MqttError('ERR_TIMEOUT', `no answer in ${this.#timeout} ms`, { fault: 'remote', outcome: 'unknown' })
+    return new MqttError('ERR_TIMEOUT', `no answer in ${this.#timeout} ms`, { fault: 'remote', outcome: this.#outcome })
   }
 
   /** An answer came. */
@@ -167,19 +173,16 @@ export class AnswerStream {
     // Two generators: what comes of one could not be told from what comes of the other.
     if (responseTopic !== undefined && responseTopic !== this.#control) {
       this.#host.say(responseTopic, 'cancel', '')
-      return this.fail(new MqttError('ERR_SESSION_LOST', 'a second responder answers'))
+      return this.fail(new MqttError('ERR_SESSION_LOST', 'a second responder answers', { fault: 'remote', outcome: 'unknown' }))
     }
     if (seq < this.#expected) return
     const problem = propertyOf(message, 'error')
     const isLast = problem !== undefined || propertyOf(message, 'end') !== undefined || propertyOf(message, 'seq') === undefined
     // The last one needs no credit.
     if (seq > this.#expected || (!isLast && this.#messages.length >= this.#window))
-      return this.fail(new MqttError('ERR_SESSION_LOST', 'answers are missing'))
+      return this.fail(new MqttError('ERR_SESSION_LOST', 'answers are missing', { fault: 'remote', outcome: 'unknown' }))
     this.#expected += 1
-    if (problem !== undefined)
-      this.#end(
-        new MqttError('ERR_REMOTE', printable(message.text()) || undefined, { fault: 'remote', outcome: 'unknown', reasonName: printable(problem) }),
-      )
+    if (problem !== undefined) this.#end(remoteError(message, problem))
     else if (isLast) this.#end(undefined, message)
     else this.#messages.push(message)
     this.#wake?.()
@@ -197,7 +200,7 @@ export class AnswerStream {
     if (this.#leaving !== undefined) return this.#gone()
     if (this.#ended || this.#failed) return
     this.#failed = true
-    this.#failure = error
+    this.#failure = this.asked ? withOutcome(error, 'unknown') : error
     this.#wake?.()
   }
 

@@ -16,6 +16,7 @@ import type {
   Subscriber,
 } from '../client/api/index.js'
 import { onAbort, tolerant, within } from '../client/common/abort.js'
+import { withOutcome } from '../client/common/outcome.js'
 import { MqttError } from '../errors.js'
 import { AnswerSender, firstOf, isStreamed } from './answering.js'
 import type { StreamOptions } from './answers.js'
@@ -131,7 +132,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     const properties = propertiesOf(request, true) as RequestOptions['properties']
     const ready = isPromise(payload) ? await within(payload, options?.signal) : payload
     const message = await this.#client.request(name, ready, { ...options, properties })
-    const made = decoded(answer, message)
+    const made = answered(answer, message)
     return isPromise(made) ? within(Promise.resolve(made), options?.signal, 'unknown') : made
   }
 
@@ -152,7 +153,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
         opening ??= this.#open(call, abort)
         const message = await (await opening).next()
         if (message === undefined || isOver) return leave()
-        const value = await decoded(answer, message)
+        const value = await answered(answer, message)
         return isOver ? leave() : { value, done: false }
       } catch (error) {
         const hasLeft = isOver
@@ -231,8 +232,26 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
         return attempt > mostRetries ? 'reject' : (onError ?? (message.qos === 0 ? 'reject' : 'retry'))
       },
     })
-    responder.done.then(sender.end, sender.end)
+    const unlisten = this.#client.on('state', ({ state }) => state === 'disconnecting' && sender.stop())
+    const end = (): void => {
+      unlisten()
+      sender.end()
+    }
+    responder.done.then(end, end)
     return Object.defineProperty(responder, 'invalid', { get: () => incoming.invalid, configurable: true })
+  }
+}
+
+/** The value of an answer. Where that is none the request was handled all the same: sent again, it would be handled twice. */
+function answered<Out>(codec: Codec<never, Out>, message: Message): Out | Promise<Out> {
+  const fail = (error: unknown): never => {
+    throw withOutcome(error, 'unknown')
+  }
+  try {
+    const value = decoded(codec, message)
+    return value instanceof Promise ? value.catch(fail) : value
+  } catch (error) {
+    return fail(error)
   }
 }
 

@@ -67,6 +67,114 @@ describe('an operation', () => {
   })
 })
 
+/** What a promise rejects with. */
+const failure = (promise: Promise<unknown> | undefined): Promise<unknown> =>
+  Promise.race([promise?.then(() => 'fulfilled'), new Promise((resolve) => setTimeout(resolve, 3000, 'it waits'))]).catch((error: unknown) => error)
+
+describe('what a caller is told of its request', () => {
+  it('an answer that is none: the request was handled, so that its outcome is unknown', async () => {
+    const { caller, server } = await pair()
+    await using _serving = await mq
+      .operation('a', mq.text(), mq.text())
+      .on(server)
+      .serve(() => 'no json')
+    const late = mq.codec<string>({ encode: String, decode: (async () => Promise.reject(new Error('none'))) as never })
+    for (const answer of [mq.json(), late]) {
+      const wrong = mq.operation('a', mq.text(), answer as mq.Codec<unknown>).on(caller)
+      const told = { code: 'ERR_INVALID_PAYLOAD', fault: 'remote', outcome: 'unknown', issues: [expect.anything()] }
+      expect(await failure(wrong.call('x'))).toMatchObject(told)
+      expect(await failure(wrong.stream('x').next())).toMatchObject(told)
+    }
+  })
+
+  it.each(['call', 'stream'] as const)('an answer too large for the broker, of a %s: its code, behind what came before', async (how) => {
+    const broker = brokerOf({ maximumPacketSize: 1000 } as never)
+    const [caller, server] = [await clientOn(broker), await clientOn(broker)]
+    const reported: unknown[] = []
+    const large = mq.operation('large', mq.text(), mq.text())
+    await using serving = await large.on(server).serve(how === 'call' ? () => 'x'.repeat(2000) : parts)
+    async function* parts(): AsyncGenerator<string> {
+      yield 'small'
+      try {
+        yield 'x'.repeat(2000)
+        yield 'more'
+      } finally {
+        reported.push('ended')
+      }
+    }
+    const told = { code: 'ERR_REMOTE', reasonName: 'ERR_PACKET_TOO_LARGE', outcome: 'unknown' }
+    if (how === 'call') {
+      expect(await failure(large.on(caller).call(''))).toMatchObject(told)
+      expect(serving.failed).toBe(1)
+      return
+    }
+    const stream = large.on(caller).stream('')
+    expect((await stream.next()).value).toBe('small')
+    expect(await failure(stream.next())).toMatchObject(told)
+    await eventually(() => reported.length === 1, 'the end of the generator')
+  })
+
+  it('answers that are missing, and what was never asked', async () => {
+    const { broker, caller } = await pair()
+    const plain = await clientOn(broker)
+    await using _serving = await plain.listen('count/+', async ({ properties: { responseTopic = '', correlationData } }) => {
+      for (const seq of ['0', '2']) await plain.publish(responseTopic, '1', { properties: { correlationData, userProperties: [['seq', seq]] } })
+    })
+    const stream = counting.on(caller).stream({ to: 1 }, '')
+    await stream.next()
+    expect(await failure(stream.next())).toMatchObject({ code: 'ERR_SESSION_LOST', outcome: 'unknown' })
+    const idle = await clientOn(brokerOf())
+    await idle.reconnect({ force: true }).catch(() => undefined)
+    const aborted = counting.on(idle).stream({ to: 1 }, '', { signal: AbortSignal.abort() })
+    expect(await failure(aborted.next())).toMatchObject({ code: 'ERR_ABORTED', outcome: 'not-sent' })
+  })
+
+  it.each(['drain', 'disconnect', 'disconnect at once', 'unsubscribe'])('a server that ends by %s, in each state of its streams', async (how) => {
+    const { caller, server } = await pair()
+    let begin: () => void = () => undefined
+    const serving = await counting.on(server).serve(
+      async function* ({ params }) {
+        if (params.to === 0) await new Promise<void>(() => undefined)
+        for (let n = 0; ; n++) {
+          yield n
+          if (n === params.to) await new Promise<void>(() => undefined)
+        }
+      },
+      { concurrency: 4 },
+    )
+    const slow = mq.operation('slow', mq.text(), mq.json<number>())
+    await slow.on(server).serve((async () => {
+      await new Promise<void>((resolve) => {
+        begin = resolve
+      })
+      return (async function* () {
+        yield 1
+      })()
+    }) as never)
+    const bound = counting.on(caller)
+    // One that waits for credit, one whose generator is silent, one before its first answer, and one whose handler has given no generator yet.
+    const streams = [bound.stream({ to: 999 }, '', { window: 2 }), bound.stream({ to: 1 }, ''), bound.stream({ to: 0 }, '')]
+    for (const stream of streams.slice(0, 2)) await stream.next()
+    const waiting = streams.slice(1).map(async (stream) => {
+      for await (const _ of stream);
+    })
+    const late = how === 'unsubscribe' ? undefined : slow.on(caller).stream('').next()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    const ending =
+      how === 'unsubscribe' ? serving.unsubscribe() : how === 'drain' ? server.drain() : server.disconnect(how.endsWith('once') ? { timeout: 0 } : {})
+    const told = { code: 'ERR_REMOTE', reasonName: 'ERR_CLOSED', outcome: 'unknown' }
+    for (const each of waiting) expect(await failure(each)).toMatchObject(told)
+    begin()
+    // Nothing leaves any more where the end waits for nothing.
+    if (late !== undefined && !how.endsWith('once')) expect(await failure(late)).toMatchObject(told)
+    const rest = (async () => {
+      for await (const _ of streams[0] ?? []);
+    })()
+    expect(await failure(rest)).toMatchObject(told)
+    await ending
+  })
+})
+
 describe('a stream of answers', () => {
   async function* count({ params }: { params: { to: number } }): AsyncGenerator<number> {
     for (let n = 0; n < params.to; n++) yield n

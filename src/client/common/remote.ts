@@ -14,3 +14,9 @@ export function toldOf(error: unknown): readonly [code: string, text: string] {
   if (!MqttError.is(error) || error.code !== 'ERR_REMOTE' || error.fault !== 'local') return ['ERR_HANDLER_FAILED', '']
   return [printable(error.reasonName ?? error.code), printable(error.message)]
 }
+
+/** What the caller is told where the answer was too large for the server or the broker: undefined for any other error. */
+export function unsendable(error: unknown): MqttError | undefined {
+  if (!MqttError.is(error) || error.code !== 'ERR_PACKET_TOO_LARGE') return undefined
+  return new MqttError('ERR_REMOTE', 'the answer is too large', { reasonName: error.code })
+}

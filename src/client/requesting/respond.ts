@@ -9,7 +9,7 @@ import { MqttError } from '../../errors.js'
 import type { Bytes } from '../../wire/packets.js'
 import { hasWildcard } from '../../wire/topics.js'
 import type { Answer, Filters, HandlerFailure, ListenOptions, Message, Reply, Responder, Responding, RespondOptions } from '../api/index.js'
-import { toldOf } from '../common/remote.js'
+import { toldOf, unsendable } from '../common/remote.js'
 import { anyObject, assertHandler, invalid, object, optional, type Parsed, type Parser, string, viewBytes, withDefault } from '../common/schema.js'
 import { usual } from '../delivery/handling.js'
 import type { DeliveredMessage } from '../delivery/message.js'
@@ -97,7 +97,8 @@ class Answers {
     return verdict
   }
 
-  async #send({ responseTopic, correlationData, qos: requested }: Asked, reply: unknown): Promise<void> {
+  async #send(asked: Asked, reply: unknown): Promise<void> {
+    const { responseTopic, correlationData, qos: requested } = asked
     const { payload, properties, qos: own = requested } = replyOf(reply, 'reply')
     try {
       await this.#client.publish(responseTopic, payload, { qos: own, properties: { ...properties, correlationData } })
@@ -105,6 +106,8 @@ class Answers {
       // The handler has done its work: it does not run again for this.
       if (MqttError.is(error) && error.code === 'ERR_INVALID_OPTION') throw error
       this.failed += 1
+      const unsent = unsendable(error)
+      if (unsent !== undefined) await this.#send(asked, failureOf(unsent))
     }
   }
 }
