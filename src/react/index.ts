@@ -2,8 +2,8 @@
  * React hooks over a shared client: one CONNECT however often components come and go, one DISCONNECT when the last has gone.
  *
  * StrictMode, Fast Refresh and quick remounts do no harm. Rendering only reads, so a render that is thrown away, or one on a server, opens nothing. Effects
- * hold what they need by a key and let it go again; what nobody holds lives on for a moment (`shared.ts`). Clients are found by URL, client id and user
- * name, and not by the identity of an object: `options` may be a new literal in every render. The other options are read when a client is made.
+ * hold what they need by a key and let it go again; what nobody holds lives on for a moment (`shared.ts`). Clients are found by URL, client id, user name
+ * and password, and not by the identity of an object: `options` may be a new literal in every render. The other options are read when a client is made.
  */
 'use client'
 
@@ -22,8 +22,8 @@ import {
   useRef,
   useSyncExternalStore,
 } from 'react'
-import type { LatestOptions, LatestValues } from '../typed/index.js'
-import { ConnectingClient, Feed, idOf, nothing, Shared, type Shown, Values } from './shared.js'
+import type { LatestOptions, LatestSnapshot, LatestValues } from '../typed/index.js'
+import { ConnectingClient, dataOf, Feed, idOf, nothing, type Sharable, Shared, type Shown, Values } from './shared.js'
 
 /** What finds a connection, and makes it. */
 interface Wanted {
@@ -38,9 +38,59 @@ const values = new Shared<Values>()
 const Context = createContext<Wanted | undefined>(undefined)
 
 /** As long as there is none. */
-const none: ReadonlyMap<string, never> = new Map<string, never>()
+const none: LatestSnapshot<never, never> = Object.assign(new Map<string, never>(), { error: undefined })
 
-const hold = ({ key, url, latest }: Wanted) => clients.hold(key, () => new ConnectingClient(url, latest.current))
+const hold = ({ key, url, latest }: Wanted) => {
+  const before = clients.peek(key)
+  const held = clients.hold(key, (changed) => new ConnectingClient(url, latest.current, changed))
+  // What was read by way of a client that has ended goes on with the next.
+  if (before !== undefined && before !== held.thing) for (const each of [feeds, values]) each.renew()
+  return held
+}
+
+/** Holds a client, and what is made of it, while a component is mounted. @throws what `make` throws: then nothing is held */
+function holdWith<T extends Sharable>(
+  connection: Wanted,
+  shared: Shared<T>,
+  key: string,
+  make: (client: Client, changed: () => void) => T,
+  changed: () => void,
+): () => void {
+  const client = hold(connection)
+  try {
+    const { release } = shared.hold(key, (tell) => make((clients.peek(connection.key) ?? client.thing).client, tell))
+    const stop = shared.watch(key, changed)
+    return () => {
+      stop()
+      release()
+      client.release()
+    }
+  } catch (error) {
+    client.release()
+    throw error
+  }
+}
+
+/** Something of the client, watched. */
+function useOfClient<Value>(read: (thing: ConnectingClient | undefined) => Value): Value {
+  const connection = useConnection()
+  const subscribe = useCallback(
+    (changed: () => void) => {
+      const { release } = hold(connection)
+      const stop = clients.watch(connection.key, changed)
+      return () => {
+        stop()
+        release()
+      }
+    },
+    [connection],
+  )
+  return useSyncExternalStore(
+    subscribe,
+    () => read(clients.peek(connection.key)),
+    () => read(undefined),
+  )
+}
 
 function useConnection(): Wanted {
   const connection = useContext(Context)
@@ -58,70 +108,36 @@ export interface MqttProviderProps {
   readonly children?: ReactNode
 }
 
-/** Connects while it is mounted. @throws MqttError ERR_INVALID_OPTION, ERR_INVALID_URL as `new Client()`, in an effect */
+/**
+ * Connects while it is mounted. Another URL, client id, user name or password is another client; the other options are read when a client is made. A client
+ * that has ended stays ended while its components are mounted: another `key` of this component mounts them anew, and connects again.
+ * @throws MqttError ERR_INVALID_OPTION, ERR_INVALID_URL as `new Client()`, in an effect
+ */
 export function MqttProvider({ url, options, children }: MqttProviderProps): ReactElement {
-  const key = JSON.stringify([url, options?.clientId, options?.username])
+  const key = dataOf([url, options?.clientId, options?.username, options?.password])
   const latest = useRef(options)
   // Before the effects of any component below.
   useLayoutEffect(() => {
     latest.current = options
   })
-  const connection = useMemo(() => ({ key, url, latest }), [key, url])
+  const connection = useMemo(() => ({ key, url, latest }), [key])
   useEffect(() => hold(connection).release, [connection])
   return createElement(Context.Provider, { value: connection }, children)
 }
 
 /** The client, for everything that has no hook; undefined until the component is mounted, and on a server. */
 export function useClient(): Client | undefined {
-  const connection = useConnection()
-  const subscribe = useCallback(() => hold(connection).release, [connection])
-  return useSyncExternalStore(
-    subscribe,
-    () => clients.peek(connection.key)?.client,
-    () => undefined,
-  )
+  return useOfClient((thing) => thing?.client)
 }
 
 /** State of the client: `'idle'`, `'connecting'`, `'connected'`, `'reconnecting'`, `'disconnecting'` or `'closed'`. */
 export function useConnectionState(): ClientState {
-  const connection = useConnection()
-  const subscribe = useCallback(
-    (changed: () => void) => {
-      const { thing, release } = hold(connection)
-      const stop = thing.client.on('state', changed)
-      return () => {
-        stop()
-        release()
-      }
-    },
-    [connection],
-  )
-  return useSyncExternalStore(
-    subscribe,
-    () => clients.peek(connection.key)?.client.state ?? 'idle',
-    () => 'idle',
-  )
+  return useOfClient((thing) => thing?.client.state ?? 'idle')
 }
 
 /** Why there is no connection, as far as the client knows; undefined while there is one. */
 export function useTrouble(): Error | undefined {
-  const connection = useConnection()
-  const subscribe = useCallback(
-    (changed: () => void) => {
-      const { thing, release } = hold(connection)
-      const stop = thing.watch(changed)
-      return () => {
-        stop()
-        release()
-      }
-    },
-    [connection],
-  )
-  return useSyncExternalStore(
-    subscribe,
-    () => clients.peek(connection.key)?.trouble,
-    () => undefined,
-  )
+  return useOfClient((thing) => thing?.trouble)
 }
 
 /** Options of {@link useSubscription}. */
@@ -137,16 +153,7 @@ export function useSubscription(filter: string, { qos = 0, limit = 100 }: UseSub
   const connection = useConnection()
   const key = JSON.stringify([connection.key, filter, qos, limit])
   const subscribe = useCallback(
-    (changed: () => void) => {
-      const { thing, release } = hold(connection)
-      const feed = feeds.hold(key, () => new Feed(thing.client, filter, qos, limit))
-      feed.thing.listeners.add(changed)
-      return () => {
-        feed.thing.listeners.delete(changed)
-        feed.release()
-        release()
-      }
-    },
+    (changed: () => void) => holdWith(connection, feeds, key, (client, tell) => new Feed(client, filter, qos, limit, tell), changed),
     [connection, key, filter, qos, limit],
   )
   return useSyncExternalStore(
@@ -186,7 +193,8 @@ export interface ChannelOfValues<Call extends readonly unknown[], Parameters, Va
 
 /**
  * The latest value of each topic of a channel, as `latest(params, options)` of `mqwire/typed` has them: a map that is the same one until something changes.
- * Components that ask for the same values share one subscription. Parameters and options may be new literals in every render.
+ * Its `error` is what ended the subscription. Components that ask for the same values share one subscription, and render once a frame at most. Parameters
+ * and options may be new literals in every render.
  * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `latest`, in an effect
  */
 export function useLatestValues<Call extends readonly unknown[], Parameters, Value>(
@@ -200,21 +208,13 @@ export function useLatestValues<Call extends readonly unknown[], Parameters, Val
     given.current = call
   })
   const subscribe = useCallback(
-    (changed: () => void) => {
-      const { thing, release } = hold(connection)
-      const shared = values.hold(key, () => new Values(thing.client, channel.on(thing.client).latest(...given.current)))
-      const stop = shared.thing.latest.subscribe(changed)
-      return () => {
-        stop()
-        shared.release()
-        release()
-      }
-    },
+    (changed: () => void) =>
+      holdWith(connection, values, key, (client, tell) => new Values(client, channel.on(client).latest(...given.current), tell), changed),
     [connection, key, channel],
   )
   return useSyncExternalStore(
     subscribe,
-    () => (values.peek(key)?.latest.getSnapshot() ?? none) as ReturnType<LatestValues<Parameters, Value>['getSnapshot']>,
+    () => (values.peek(key)?.shown ?? none) as ReturnType<LatestValues<Parameters, Value>['getSnapshot']>,
     () => none,
   )
 }

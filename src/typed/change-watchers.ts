@@ -53,6 +53,7 @@ export class ChangeWatchers {
   /** Nothing more comes: whoever waits for a change is told why. */
   end(error: unknown): void {
     for (const reader of this.#readers) reader.end(error)
+    if (error !== undefined) this.#handleChange()
   }
 
   #handleChange(): void {

@@ -22,7 +22,7 @@ export {
 export { bytes, type Codec, codec, json, number, text } from './codec.js'
 export { type BoundContract, type Contract, contract } from './contract.js'
 export type { Delivered, Invalid, InvalidVerdict, OnInvalid, Received } from './incoming.js'
-export type { LatestChange, LatestEntry, LatestOptions, LatestValues } from './latest.js'
+export type { LatestChange, LatestEntry, LatestOptions, LatestSnapshot, LatestValues } from './latest.js'
 export {
   type Answers,
   type BoundOperation,

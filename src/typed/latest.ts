@@ -1,8 +1,8 @@
 /**
  * The latest value of each topic of a channel, kept up to date: a bounded map that tells of its changes.
  *
- * It is built from retained and live messages. After a reconnect the server is asked for its retained messages anew, and what it has not confirmed since is
- * stale.
+ * It is built from retained and live messages. With its connection everything becomes stale; after a reconnect the server is asked for its retained messages
+ * anew, and what it has not confirmed since stays so.
  */
 
 import type { Handling, ListenOptions, Message, SubscribeOptions, Subscriber } from '../client/api/index.js'
@@ -33,7 +33,7 @@ export interface LatestEntry<Parameters, Value> {
   readonly at: number
   /** The message itself. */
   readonly message: Message
-  /** True until it has come again on the connection of now. */
+  /** True while there is no connection, and until it has come again on the next one. */
   readonly stale: boolean
 }
 
@@ -45,18 +45,26 @@ export interface LatestChange<Parameters, Value> {
   readonly entry: LatestEntry<Parameters, Value> | undefined
 }
 
+/** Values as they were, and what ended them. */
+export interface LatestSnapshot<Parameters, Value> extends ReadonlyMap<string, LatestEntry<Parameters, Value>> {
+  /** What ended the subscription, if it was no clean end. */
+  readonly error: Error | undefined
+}
+
 /** Topic Name to latest value. `await using` ends it with the block. */
 export interface LatestValues<Parameters, Value> extends ReadonlyMap<string, LatestEntry<Parameters, Value>>, AsyncDisposable {
   /** Settles with the grant. Never an unhandled rejection. */
   readonly ready: Promise<LatestValues<Parameters, Value>>
   /** Messages whose payload or topic was none of the channel. */
   readonly invalid: number
+  /** What ended the subscription, if it was no clean end; listeners are told of it, too. */
+  readonly error: Error | undefined
   /** Each change; several of one topic that nobody has read yet are one. @throws MqttError what ended the subscription, if it was no clean end */
   changes(): AsyncIterableIterator<LatestChange<Parameters, Value>>
   /** Calls back after changes, once for those of one turn of the event loop; gives a function that ends it. For `useSyncExternalStore`. */
   readonly subscribe: (listener: () => void) => () => void
   /** A map that stays as it is: the same one until something changes. For `useSyncExternalStore`. */
-  readonly getSnapshot: () => ReadonlyMap<string, LatestEntry<Parameters, Value>>
+  readonly getSnapshot: () => LatestSnapshot<Parameters, Value>
   /** Ends it: the subscription too, on the broker when it was the last on its filter. The values stay as they are. */
   unsubscribe(): Promise<void>
 }
@@ -86,7 +94,7 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
   readonly #limit: number
   readonly #expire: number | undefined
   readonly #watchers = new ChangeWatchers((error) => this.#incoming.report('a listener of latest values threw: ', error))
-  readonly #unlisten: () => void
+  readonly #unlisten: readonly (() => void)[]
   readonly #abort = new AbortController()
   #handling: Handling | undefined
   #over = false
@@ -112,7 +120,7 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
     this.#topic = topic
     this.#limit = limit
     this.#expire = expire
-    this.#unlisten = client.on('connect', () => this.#handleConnect())
+    this.#unlisten = [client.on('disconnect', () => this.#handleDisconnect()), client.on('connect', () => this.#handleConnect())]
     this.#tail = silent(this.#listen())
     this.#tail.catch((error: unknown) => this.#end(error))
   }
@@ -127,7 +135,7 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
 
   readonly subscribe = (listener: () => void): (() => void) => this.#watchers.listen(listener)
 
-  readonly getSnapshot = (): ReadonlyMap<string, Entry<Template, Value>> => this.picture()
+  readonly getSnapshot = (): LatestSnapshot<Params<Template>, Value> => this.picture()
 
   changes(): AsyncIterableIterator<LatestChange<Params<Template>, Value>> {
     const reader = this.#watchers.read()
@@ -177,17 +185,22 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
   #end(error?: unknown): void {
     if (this.#over) return
     this.#over = true
-    this.#unlisten()
+    for (const unlisten of this.#unlisten) unlisten()
     clearTimeout(this.#timer)
+    if (error !== undefined) this.fail(error as Error)
     this.#watchers.end(error)
   }
 
   #handleConnect(): void {
     // The first SUBSCRIBE is on its way by itself.
     if (this.#handling === undefined) return
-    for (const [topic, entry] of this) if (!entry.stale) this.#put(topic, { ...entry, stale: true })
+    this.#handleDisconnect()
     // One that is refused leaves the old one, and the next connection another try.
     this.#tail = this.#tail.then(() => (this.#over ? undefined : this.#listen())).catch(() => undefined)
+  }
+
+  #handleDisconnect(): void {
+    for (const [topic, entry] of this) if (!entry.stale) this.#put(topic, { ...entry, stale: true })
   }
 
   #handle(message: Message): unknown {

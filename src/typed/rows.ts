@@ -25,6 +25,8 @@ class Picture<V> implements ReadonlyMap<string, V> {
   /** Places that were given. */
   protected end: number
   protected count: number
+  /** What ended it. */
+  error: Error | undefined
   /** True while nothing has changed since. */
   fresh = true
   #own: Map<string, V> | undefined
@@ -102,12 +104,18 @@ export class TopicRows<V> extends Picture<V> {
   #first = 0
 
   /** The same one until something changes. */
-  protected picture(): ReadonlyMap<string, V> {
+  protected picture(): Picture<V> {
     if (this.#picture === undefined) {
       this.#picture = new Picture(this.places, this.root, this.shift, this.end, this.count)
+      this.#picture.error = this.error
       this.#mine.clear()
     }
     return this.#picture
+  }
+
+  protected fail(error: Error): void {
+    this.error = error
+    this.#picture = undefined
   }
 
   protected put(topic: string, value: V): void {

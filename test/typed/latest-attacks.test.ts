@@ -184,7 +184,7 @@ describe('rows', () => {
     override take(topic: string): boolean {
       return super.take(topic)
     }
-    override picture(): ReadonlyMap<string, number> {
+    override picture() {
       return super.picture()
     }
     override oldest(): string {

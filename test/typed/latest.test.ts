@@ -91,11 +91,30 @@ describe('latest values', () => {
     await latest.ready
     await level.on(other).publish({ id: 'live' }, 2)
     await eventually(() => latest.size === 2)
-    await client.reconnect({ force: true })
+    // What is acknowledged does not come again.
+    await client.publish('other', '', { qos: 1 })
+    const during: (boolean | undefined)[] = []
+    client.on('state', ({ state }) => state === 'reconnecting' && during.push(latest.get('tank/live/level')?.stale))
+    client.on('disconnect', () => during.push(latest.get('tank/kept/level')?.stale))
+    broker.disconnect(client.clientId, 0x8b)
+    await eventually(() => during.length === 2, 'the outage')
+    expect(during.at(-1)).toBe(true)
     await eventually(() => latest.get('tank/live/level')?.stale === true && latest.get('tank/kept/level')?.stale === false)
     await level.on(other).publish({ id: 'live' }, 3)
     await eventually(() => latest.get('tank/live/level')?.stale === false)
   })
+})
+
+it('latest values show what ended their subscription, and listeners are told', async () => {
+  const latest = level.on(await clientOn(brokerOf({ authorizeSubscribe: () => 0x87 }))).latest()
+  const before = latest.getSnapshot()
+  const told: unknown[] = []
+  latest.subscribe(() => told.push(latest.getSnapshot().error))
+  expect([latest.error, before.error]).toEqual([undefined, undefined])
+  await latest.ready.catch(() => undefined)
+  await eventually(() => told.length === 1, 'the listener')
+  expect(told).toEqual([expect.objectContaining({ code: 'ERR_SUBSCRIBE_REFUSED' })])
+  expect([latest.error, before.error]).toEqual([told[0], undefined])
 })
 
 describe('retained messages', () => {

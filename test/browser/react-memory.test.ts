@@ -1,0 +1,46 @@
+/** What the hooks of mqwire/react show: errors, outages, other credentials, and how often they render. Broker and components share a page. */
+import { build } from 'esbuild'
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { root } from '../package/fixture.js'
+import { withChromium } from './chromium.js'
+import { drivenAndSite } from './setting.js'
+
+withChromium(() => {
+  const setting = drivenAndSite()
+  let page: Page
+  beforeAll(async () => {
+    const { outputFiles } = await build({
+      absWorkingDir: root,
+      entryPoints: ['test/browser/programs/react-memory.jsx'],
+      bundle: true,
+      write: false,
+      format: 'iife',
+      jsx: 'automatic',
+      define: { 'process.env.NODE_ENV': '"development"' },
+      logLevel: 'silent',
+    })
+    page = await setting.browser.newPage()
+    await page.goto(`${setting.site.origin}/other`)
+    await page.addScriptTag({ content: outputFiles[0]?.text ?? '' })
+    return () => page.close()
+  })
+  const run = (scenario: string): Promise<unknown> => page.evaluate(`react.${scenario}()`)
+
+  describe('the hooks', () => {
+    it('another password is another client, and another key of the provider another try', async () => {
+      await run('password')
+      await run('credentials')
+    })
+
+    it('latest values render once a frame at most', async () => {
+      const { renders, frames } = (await run('renders')) as { renders: number; frames: number }
+      expect(renders).toBeGreaterThan(0)
+      expect(renders).toBeLessThanOrEqual(frames + 1)
+    })
+
+    it('show why a subscription ended, and who mounts later gets a new one, for all', () => run('refused'))
+    it('let the client go where a parameter throws', () => run('thrown'))
+    it('show values as stale during an outage', () => run('outage'))
+  })
+})
