@@ -17,7 +17,7 @@ import { inside, oneCopy } from '../client/common/inside.js'
 import { longestTimer } from '../client/common/schema.js'
 import { familiar, isFault } from './errors.js'
 import type { MqttClientEventCallbacks } from './event-types.js'
-import type { Plan } from './options.js'
+import { ignoredLine, type Plan } from './options.js'
 import type { IConnackPacket, IDisconnectPacket, Packet } from './packet-types.js'
 import { packetOf } from './packets.js'
 
@@ -41,7 +41,11 @@ export class BackingClient {
   serverProperties: IConnackPacket['properties']
   /** Filters that are wanted, whatever becomes of connections. */
   readonly wanted = new Map<string, Wanted>()
+  /** Subscription Identifiers that the program gave. */
+  readonly identifiers = new Set<number>()
   readonly #plan: Plan
+  /** Options that were named in the log. */
+  readonly #named = new Set<string>()
   readonly #tell: Tell
   readonly #handler: Handler
   #core: Client | undefined
@@ -144,9 +148,18 @@ export class BackingClient {
     return done
   }
 
+  /** Names options in the log, each once, that are ignored. */
+  ignore(call: string, names: readonly string[]): void {
+    const fresh = names.map((name) => `${call}({ ${name} })`).filter((name) => !this.#named.has(name))
+    for (const name of fresh) this.#named.add(name)
+    if (fresh.length > 0) this.#plan.options.logger?.warn?.(ignoredLine(fresh))
+  }
+
   /** Subscribes in one packet. */
   async subscribe(requests: readonly FilterRequest[], properties: Wanted['properties']): Promise<readonly Grant[]> {
     const { core, wanted } = this
+    const identifier = properties?.['subscriptionIdentifier']
+    if (typeof identifier === 'number') this.identifiers.add(identifier)
     const filters = requests.map(({ filter }) => filter)
     const former = new Map(filters.map((filter) => [filter, wanted.get(filter)]))
     const latter = new Map(requests.map((request) => [request.filter, { request, properties }]))

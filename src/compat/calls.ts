@@ -5,7 +5,7 @@ import { type FilterRequest, MqttError, type PublishOptions } from 'mqwire'
 import { anyObject } from '../client/common/schema.js'
 import type { BackingClient, Wanted } from './backing.js'
 import { familiar } from './errors.js'
-import { assertKnown, refused } from './options.js'
+import { refused, unknownIn } from './options.js'
 import type { IPublishPacket, ISubackPacket, Packet, QoS } from './packet-types.js'
 import { propertiesOf } from './packets.js'
 import type {
@@ -33,7 +33,7 @@ export async function publish(
   message: string | Uint8Array,
   options: IClientPublishOptions,
 ): Promise<Packet | undefined> {
-  assertKnown(options, 'cbStorePut dup properties qos retain')
+  backing.ignore('publish', unknownIn(options, 'cbStorePut dup properties qos retain'))
   const { qos = 0, retain = false, dup, properties, cbStorePut } = options
   if (dup === true) throw refused('dup')
   const payload = message ?? ''
@@ -51,7 +51,7 @@ export async function publish(
 export async function subscribe(backing: BackingClient, topics: SubscribeTopics, common: SubscribeOptions): Promise<Granting> {
   const { list, again } = listed(topics, common)
   const { wanted, modern } = backing
-  const requests = list.map(([filter, options]) => requestOf(filter, options))
+  const requests = list.map(([filter, options]) => requestOf(backing, filter, options))
   const fresh = requests.filter(({ filter, qos }) => again || !((wanted.get(filter)?.request.qos ?? -1) >= qos))
   if (requests.length > 0 && fresh.length === 0) return { grants: [], packet: undefined, error: undefined }
   const { codes, error } = await granted(backing, fresh, propertiesOf(common.properties))
@@ -78,15 +78,15 @@ async function granted(backing: BackingClient, requests: readonly FilterRequest[
 
 /** Unsubscribes. @throws MqttError as `unsubscribe` of mqwire */
 export async function unsubscribe(backing: BackingClient, topics: readonly string[], options: IClientUnsubscribeProperties): Promise<Packet> {
-  assertKnown(options, 'properties')
+  backing.ignore('unsubscribe', unknownIn(options, 'properties'))
   const properties = propertiesOf(options.properties)
   const results = await backing.unsubscribe(topics, properties && { properties })
   return { cmd: 'unsuback', granted: results.map(({ reasonCode }) => reasonCode) }
 }
 
-function requestOf(filter: string, options: SubscribeOptions) {
+function requestOf(backing: BackingClient, filter: string, options: SubscribeOptions) {
   anyObject(options, `options of ${filter}`)
-  assertKnown(options, 'nl properties qos rap rh')
+  backing.ignore('subscribe', unknownIn(options, 'nl properties qos rap rh'))
   const { qos = 0, nl, rap, rh } = options
   return { filter, qos, noLocal: nl || undefined, retainAsPublished: rap || undefined, retainHandling: (rh || undefined) as 0 | 1 | 2 | undefined }
 }

@@ -7,7 +7,14 @@ import { type Message, MqttError } from 'mqwire'
 import { BackingClient, type Tell } from './backing.js'
 import { type Granting, publish, subscribe, unsubscribe } from './calls.js'
 import { ErrorWithReasonCode, familiar, isMistake } from './errors.js'
-import type { ClientSubscribeCallback, DoneCallback, MqttClientEventCallbacks, PacketCallback } from './event-types.js'
+import type {
+  ClientSubscribeCallback,
+  DoneCallback,
+  MqttClientEventCallbacks,
+  OnCloseCallback,
+  OnErrorCallback,
+  PacketCallback,
+} from './event-types.js'
 import { Listeners } from './listeners.js'
 import { assertKnown, defaultId, planOf, refused } from './options.js'
 import type { IConnackPacket, IDisconnectPacket, IPublishPacket, Packet } from './packet-types.js'
@@ -22,6 +29,14 @@ import type {
   SubscribeTopics,
 } from './types.js'
 
+/** Events of {@link MqttClient.stream}. */
+export interface StreamEvents {
+  /** An attempt failed, or a connection broke. */
+  error: OnErrorCallback
+  /** A connection, or an attempt, is over. */
+  close: OnCloseCallback
+}
+
 type Ended<T> = (error: Error | null, result?: T) => unknown
 
 /** A client with the methods and events of MQTT.js, over one of mqwire. `connect()` makes one. */
@@ -34,6 +49,12 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   disconnected = false
   /** The options with defaults; a copy. */
   readonly options: IClientOptions
+  /** Where the connection breaks, as programs for MQTT.js look at it: `error` and `close`, over all connections. `destroy()` cuts the one that is up. */
+  readonly stream: Listeners<StreamEvents> & { destroy(): void } = Object.assign(new Listeners<StreamEvents>(() => undefined), {
+    destroy: (): void => {
+      if (this.connected) this.#backing.restart()
+    },
+  })
   readonly #backing: BackingClient
   readonly #tell: Tell
   /** Publishes that are not over. */
@@ -44,15 +65,18 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   #before: Promise<unknown> = Promise.resolve()
 
   /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
-  constructor(brokerUrl: string | IClientOptions, opts?: IClientOptions) {
+  constructor(brokerUrl: string | IClientOptions | undefined, opts?: IClientOptions) {
     super((event) => {
       if (event.startsWith('packet')) this.#backing.tap()
     })
     if (typeof brokerUrl === 'function') throw refused('streamBuilder')
-    const [url, options] = typeof brokerUrl === 'string' ? [brokerUrl, opts] : ['', brokerUrl]
-    const plan = planOf(url, options ?? {}, this)
+    const options = opts ?? (typeof brokerUrl === 'object' ? brokerUrl : undefined)
+    const plan = planOf(typeof brokerUrl === 'string' ? brokerUrl : '', options ?? {}, this)
     this.options = plan.shown
-    const tell: Tell = (event, ...given) => outside(() => this.emit(event, ...given))
+    const tell: Tell = (event, ...given) => {
+      if (event === 'close' || event === 'error') outside(() => this.stream.emit(event, ...(given as [])))
+      outside(() => this.emit(event, ...given))
+    }
     this.#tell = tell
     this.#backing = new BackingClient(plan, tell, (message) => this.#receive(message))
     if (plan.shown.manualConnect !== true) this.#backing.start()
@@ -222,7 +246,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   }
 
   #receive(message: Message): void | Promise<void> {
-    const packet = publishOf(message, this.#backing.modern)
+    const packet = publishOf(message, this.#backing.modern, this.#backing.identifiers)
     const handle = (): void => this.#tell('message', packet.topic, packet.payload, packet)
     if (this.handleMessage === MqttClient.prototype.handleMessage) return handle()
     const handled = this.#before.then(() => {

@@ -1,5 +1,6 @@
 /**
- * Options of MQTT.js, as endpoints and options of mqwire. What has no counterpart is refused by its name before anything is dialled, never ignored.
+ * Options of MQTT.js, as endpoints and options of mqwire. What MQTT.js heeds and has no counterpart is refused by its name before anything is dialled. What
+ * MQTT.js ignores is ignored, and named in the log: frameworks pass such options, and their users cannot change them.
  *
  * The caller's object is never written to. What a value may be, mqwire itself checks.
  */
@@ -36,6 +37,15 @@ const known =
   'password path port properties protocol protocolVersion query queueQoSZero reconnectOnConnackError reconnectPeriod resubscribe servers ' +
   'subscribeBatchSize transformWsUrl unixSocket username will wsOptions'
 
+/** Options that MQTT.js heeds, and that are not carried over; the last ones are read by its command line alone, and would leave out a certificate. */
+const notCarried =
+  'authPacket createWebsocket customHandleAcks encoding forceNativeWebSocket incomingStore messageIdProvider my outgoingStore pfx socksProxy ' +
+  'caPaths certPath keyPath'
+/** What Node's `tls.connect()` heeds, to which MQTT.js gives all options. */
+const notCarriedByTls =
+  'ALPNCallback SNICallback allowPartialTrustChain checkServerIdentity ciphers clientCertEngine crl dhparam ecdhCurve family localAddress lookup ' +
+  'maxVersion minDHSize minVersion pskCallback secureContext secureOptions secureProtocol session sigalgs timeout'
+
 const tlsNames = 'ALPNProtocols ca cert key passphrase rejectUnauthorized servername'
 const webSocketNames = `${tlsNames} family headers localAddress protocols`
 const propertyNames =
@@ -58,8 +68,18 @@ function isGiven(value: unknown): boolean {
 
 /** Refuses what has no counterpart. @throws MqttError ERR_UNSUPPORTED_OPTION */
 export function assertKnown(given: object, names: string, prefix = ''): void {
-  const unknown = Object.entries(given).find(([name, value]) => isGiven(value) && !names.split(' ').includes(name))
-  if (unknown !== undefined) throw refused(prefix + unknown[0])
+  const [unknown] = unknownIn(given, names)
+  if (unknown !== undefined) throw refused(prefix + unknown)
+}
+
+/** Names of what has a value and is none of these. */
+export function unknownIn(given: object, names: string): string[] {
+  return Object.keys(given).filter((name) => isGiven(given[name as keyof typeof given]) && !names.split(' ').includes(name))
+}
+
+/** A line of the log. */
+export function ignoredLine(names: readonly string[]): string {
+  return `mqwire/compat ignores ${names.join(', ')}, as MQTT.js does`
 }
 
 /** A client identifier of its own. */
@@ -140,14 +160,25 @@ function endpointOf(options: IClientOptions): EndpointOptions {
   const search = query === undefined || path.includes('?') ? '' : `?${new URLSearchParams(query)}`
   const url = `${protocol}://${name}${port === undefined ? '' : `:${port}`}${isWeb ? path + search : ''}`
   const { headers, protocols, localAddress, family, ...web } = isWeb ? (wsOptions ?? {}) : ({} as IWebSocketOptions)
-  const tls = tlsOf({ ...web, ...options })
-  const [first] = Object.keys(tls)
-  if (first !== undefined && !['mqtts', 'ssl', 'tls', 'wss'].includes(protocol)) throw refused(spelled[first] ?? first, `with ${protocol}:`)
+  const settings = tlsOf({ ...web, ...options })
+  const tls = isSecure(protocol) ? settings : {}
   return { url, ...only({ tls, headers, protocols, socket: only({ localAddress, family }) }) }
 }
 
-/** Names of mqwire, with those of MQTT.js. */
-const spelled: Readonly<Record<string, string>> = { alpn: 'ALPNProtocols', insecure: 'rejectUnauthorized' }
+function isSecure(protocol: string): boolean {
+  return ['mqtts', 'ssl', 'tls', 'wss'].includes(protocol)
+}
+
+// What MQTT.js ignores too; without TLS its settings as well.
+function ignoredIn(given: IClientOptions, endpoints: readonly IClientOptions[]): string[] {
+  const protocols = endpoints.map(({ protocol = '' }) => protocol)
+  const refusals = protocols.some(isSecure) ? `${notCarried} ${notCarriedByTls}` : notCarried
+  const heeded = `${known} ${Object.keys(fixed).join(' ')} ${protocols.some(isSecure) ? tlsNames : ''}`
+  const unknown = unknownIn(given, heeded)
+  const [first] = unknown.filter((name) => refusals.split(' ').includes(name))
+  if (first !== undefined) throw refused(first)
+  return unknown
+}
 
 // What has a value, and is not empty.
 function only<T extends object>(given: T): T {
@@ -230,7 +261,6 @@ function assertKinds(given: IClientOptions): void {
 
 /** What a client is made of. `client` is shown to `transformWsUrl`. @throws MqttError ERR_UNSUPPORTED_OPTION, ERR_INVALID_OPTION */
 export function planOf(url: string, given: IClientOptions, client: object): Plan {
-  assertKnown(given, `${known} ${tlsNames} ${Object.keys(fixed).join(' ')}`)
   assertKinds(given)
   for (const server of given.servers ?? []) assertKinds(anyObject(server, 'servers') as IServer)
   assertKnown(given.wsOptions ?? {}, webSocketNames, 'wsOptions.')
@@ -245,8 +275,11 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
   const { clientId, username, password, clean, keepalive, protocolVersion, connectTimeout, subscribeBatchSize, queueQoSZero, will, servers } = shown
   const hosts: readonly (IServer | undefined)[] = servers === undefined || servers.length === 0 ? [undefined] : servers
   const isUrl = url === '' || url.startsWith('/') || URL.canParse(url)
+  const addresses = hosts.map((server) => (server === undefined ? shown : hostOf(shown, server)))
+  const ignored = ignoredIn(given, addresses)
+  if (ignored.length > 0) loggerOf(given.log)?.warn?.(ignoredLine(ignored))
   // mqwire refuses what is none, as such.
-  const endpoints = isUrl ? hosts.map((server) => endpointOf(server === undefined ? shown : hostOf(shown, server))) : [url]
+  const endpoints = isUrl ? addresses.map(endpointOf) : [url]
   const options: ClientOptions = {
     ...only({
       username,

@@ -65,11 +65,13 @@ export function packetOf<P extends Packet>(packet: OwnPacket, modern: boolean): 
   return { ...rest, [packet.type === 'connack' && !modern ? 'returnCode' : 'reasonCode']: reasonCode } as never
 }
 
-/** A message as the PUBLISH that brought it. */
-export function publishOf(message: Message, modern: boolean): IPublishPacket & { readonly payload: PayloadBytes } {
+/** A message as the PUBLISH that brought it; of its Subscription Identifiers those that the program gave: a PUBLISH that passes others on is refused. */
+export function publishOf(message: Message, modern: boolean, identifiers: ReadonlySet<number>): IPublishPacket & { readonly payload: PayloadBytes } {
   const { topic, payload, qos, retain, dup } = message
   const packet = { cmd: 'publish' as const, topic, payload: bytesOf(payload), qos, retain, dup }
-  return modern && hasValues(message.properties) ? { ...packet, properties: renamed(message.properties) } : packet
+  const own = message.properties.subscriptionIdentifiers?.filter((identifier) => identifiers.has(identifier))
+  const properties = { ...message.properties, subscriptionIdentifiers: own?.length ? own : undefined }
+  return modern && hasValues(properties) ? { ...packet, properties: renamed(properties) } : packet
 }
 
 /** Pairs of user properties. */

@@ -102,7 +102,7 @@ export interface IConnectProperties {
   userProperties?: UserProperties
 }
 
-/** Options of `connect`. Those of MQTT.js that are not here are refused (`ERR_UNSUPPORTED_OPTION`), as is every other name. */
+/** Options of `connect`. Those of MQTT.js that are not here are refused (`ERR_UNSUPPORTED_OPTION`); what MQTT.js ignores is ignored, and named in the log. */
 export interface IClientOptions extends ISecureClientOptions {
   /** Scheme. Default: that of the URL. */
   protocol?: MqttProtocol

@@ -49,11 +49,23 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     const [error] = await answered((done) => client.publish('a/#', 'x', done))
     expect(error).toMatchObject({ code: 'ERR_INVALID_TOPIC' })
     await expect(client.publishAsync('a', 'x', { dup: true })).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'dup' })
-    await expect(client.publishAsync('a', 'x', { ttl: 5 } as never)).rejects.toMatchObject({ option: 'ttl' })
     await expect(client.publishAsync('a', 'x', { qos: 3 } as never)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'qos' })
     expect(namesIn(told)).toEqual(['connect'])
     client.publish('', 'x')
     await toldOf(told, 'error')
+  })
+
+  it('options that MQTT.js ignores are ignored, and named in the log once', async () => {
+    const lines: string[] = []
+    const { client } = await up(await tcp(), { ...soon, protocolVersion, log: ((line: string) => lines.push(line)) as never })
+    for (let time = 0; time < 2; time++) {
+      await client.publishAsync('a', 'x', { qos: 1, cmd: 'publish', messageId: 5 } as never)
+      await client.subscribeAsync('a', { qos: 1, pattern: 'a' } as never)
+      await client.unsubscribeAsync('a', { qos: 1 } as never)
+    }
+    expect(lines.filter((line) => line.includes('ignores'))).toEqual(
+      ['publish({ cmd }), publish({ messageId })', 'subscribe({ pattern })', 'unsubscribe({ qos })'].map((names) => expect.stringContaining(names)),
+    )
   })
 
   it('subscribe: a filter, a list, an object; with options, callback, both or none', async () => {

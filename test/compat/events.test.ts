@@ -248,6 +248,23 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
   })
 })
 
+describe('client.stream', () => {
+  it('is there at once, and tells errors and ends over connections; destroy() cuts the one that is up', async () => {
+    const port = await freePort()
+    const dead = started(`mqtt://127.0.0.1:${port}`, { reconnectPeriod: 20 })
+    const seen: unknown[] = []
+    dead.client.stream.on('error', (error) => seen.push(error.code)).on('close', () => seen.push('close'))
+    await eventually(() => seen.length >= 4, 'two attempts')
+    expect(seen.slice(0, 2)).toEqual(['ECONNREFUSED', 'close'])
+    const { client, told } = await up((await broker()).urls.TCP as string, { reconnectPeriod: 20 })
+    let closes = 0
+    client.stream.on('close', () => (closes += 1))
+    client.stream.destroy()
+    await toldOf(told, 'connect', 2)
+    expect(closes).toBe(1)
+  })
+})
+
 describe('a socket in the file system', () => {
   it.each(['a%20b', 'a?b', 'a#b', 'a b'])('is dialled by its path as it is: %s', async (name) => {
     const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-compat-'))

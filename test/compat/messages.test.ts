@@ -213,6 +213,28 @@ withMosquitto(['TCP', 'WebSocket'], (transport) => {
       return started
     }
 
+    it('a bridge that passes properties on: none is there that the program did not ask for', async () => {
+      const mosquitto = await run()
+      const { client } = await up(mosquitto.urls[transport] as string, options)
+      const identifiers: unknown[] = []
+      const copies: IPublishPacket[] = []
+      client.on('message', (topic, payload, packet) => {
+        if (!topic.startsWith('in/')) return copies.push(packet)
+        identifiers.push(packet.properties?.subscriptionIdentifier)
+        const { subscriptionIdentifier: _, ...rest } = packet.properties ?? {}
+        const properties = topic === 'in/own' ? rest : packet.properties
+        return client.publish(`copy/${topic}`, payload, { qos: 1, ...(properties && { properties }) } as never)
+      })
+      await client.subscribeAsync(['in/a', 'copy/#'], { qos: 1 })
+      const modern = protocolVersion === 5
+      await client.subscribeAsync('in/own', { qos: 1, ...(modern && { properties: { subscriptionIdentifier: 77 } }) })
+      const properties = { userProperties: { a: '1' }, payloadFormatIndicator: true, contentType: 'x', responseTopic: 'r' }
+      for (const topic of ['in/a', 'in/own']) await client.publishAsync(topic, 'x', { qos: 1, ...(modern && { properties }) })
+      await eventually(() => copies.length === 2, 'both copies')
+      expect(identifiers).toEqual(modern ? [undefined, 77] : [undefined, undefined])
+      for (const copy of copies) expect(copy.properties).toEqual(modern ? properties : undefined)
+    })
+
     it('the whole way: offline, overlapping filters, QoS 2, a broker that dies and comes back, the end', async () => {
       const mosquitto = await run()
       const { client, told } = started(mosquitto.urls[transport] as string, options)

@@ -178,9 +178,31 @@ describe('who dials', () => {
   })
 })
 
+describe('what MQTT.js ignores', () => {
+  it('is ignored, and named in one line of the log: names that nobody knows, TLS without TLS', () => {
+    const lines: string[] = []
+    const options = { url: 'mqtt://h', nonsense: 1, binary: true, rejectUnauthorized: false, ca: 'x', ALPNProtocols: ['x'], ciphers: 'y' }
+    const { endpoints, shown } = plan('mqtt://h', { ...options, log: (line: string) => lines.push(line) })
+    expect(endpoints).toEqual([{ url: 'mqtt://h' }])
+    expect(shown).toMatchObject(options)
+    expect(lines).toEqual([expect.stringMatching(/ignores url, nonsense, binary, rejectUnauthorized, ca, ALPNProtocols, ciphers/)])
+    lines.length = 0
+    plan('mqtts://h', { rejectUnauthorized: false, ca: 'x', log: (line: string) => lines.push(line) })
+    expect(lines).toEqual([])
+  })
+
+  it('a URL that is not there: the options alone say where to dial', () => {
+    for (const nothing of [undefined, null, '']) {
+      const client = connect(nothing as never, { host: 'h', port: 5, clientId: 'me', manualConnect: true })
+      expect(client.options).toMatchObject({ hostname: 'h', port: 5, clientId: 'me' })
+    }
+    expect(connect({ host: 'x' }, { host: 'h', manualConnect: true }).options).toMatchObject({ hostname: 'h' })
+  })
+})
+
 describe('what is refused by its name', () => {
-  const refused = `authPacket binary browserBufferSize browserBufferTimeout caPaths certPath createWebsocket customHandleAcks encoding
-forceNativeWebSocket incomingStore keyPath messageIdProvider my objectMode outgoingStore pfx socksProxy socksTimeout nonsense`
+  const refused = `authPacket caPaths certPath createWebsocket customHandleAcks encoding
+forceNativeWebSocket incomingStore keyPath messageIdProvider my outgoingStore pfx socksProxy`
 
   it.each(refused.split(/\s+/))('%s', (name) => {
     expect(refusal(() => connect('mqtt://127.0.0.1:1', { [name]: {} } as never))).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: name })
@@ -193,9 +215,9 @@ forceNativeWebSocket incomingStore keyPath messageIdProvider my objectMode outgo
     [{ timerVariant: 'worker' }, 'timerVariant'],
     [{ writeCache: false }, 'writeCache'],
     [{ resubscribe: false, clean: false, clientId: 'a' }, 'resubscribe'],
-    [{ rejectUnauthorized: false }, 'rejectUnauthorized'],
-    [{ ca: 'x' }, 'ca'],
-    [{ ALPNProtocols: ['x'] }, 'ALPNProtocols'],
+    [{ protocol: 'mqtts', ciphers: 'x' }, 'ciphers'],
+    [{ protocol: 'wss', minVersion: 'TLSv1.3' }, 'minVersion'],
+    [{ servers: [{ host: 'a' }, { host: 'b', protocol: 'mqtts' }], checkServerIdentity: () => undefined }, 'checkServerIdentity'],
     [{ wsOptions: { agent: {} } }, 'wsOptions.agent'],
     [{ wsOptions: { perMessageDeflate: false } }, 'wsOptions.perMessageDeflate'],
     [{ properties: { authenticationMethod: 'x' } }, 'properties.authenticationMethod'],
