@@ -21,6 +21,7 @@ import { clientContext, serverContext } from './tls-context.js'
 import type { Accept, Dial, Listener, Sink, Target, TlsOptions, Transport } from './transport.js'
 import {
   closeCause,
+  earlyError,
   highWaterMark,
   messageLimit,
   messageSize,
@@ -47,6 +48,7 @@ const patient = { closeTimeout: 2_147_483_647 }
 export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSize }) => {
   signal.throwIfAborted()
   const { agent } = target.socket
+  const limit = serverMessageLimit(maximumPacketSize)
   const context = target.url.protocol === 'wss:' ? clientContext(target.tls, hostOf(target.url)) : undefined
   // An agent makes the stream and no more: what `ws` would have it do is not verified in the same way, and goes to its pool when it comes late.
   const tunnel = agent && (await openTunnel(target, agent, signal))
@@ -56,12 +58,12 @@ export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSiz
       ...settingsOf(target.socket),
       ...context,
       ...(tunnel && { createConnection: () => (context ? secureOver(tunnel, context) : (tunnel as Socket)) }),
-      ...common(serverMessageLimit(maximumPacketSize)),
+      ...common(limit),
       ...patient,
       headers: { ...target.headers },
       followRedirects: false,
     })
-    return await opened(socket, target, signal)
+    return await opened(socket, target, signal, limit)
   } catch (error) {
     tunnel?.destroy()
     throw error
@@ -71,7 +73,7 @@ export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSiz
 // Without user name and query, which may be a secret that the server repeats.
 const placeOf = ({ protocol, host, pathname }: URL): string => printable(`${protocol}//${host}${pathname}`)
 
-function opened(socket: WebSocket, target: Target, signal: AbortSignal): Promise<Transport> {
+function opened(socket: WebSocket, target: Target, signal: AbortSignal, limit: number): Promise<Transport> {
   const { host, pathname } = target.url
   return new Promise((resolve, reject) => {
     let stream: Socket | undefined
@@ -95,7 +97,7 @@ function opened(socket: WebSocket, target: Target, signal: AbortSignal): Promise
       settle()
       // A stream of an agent need not be a socket.
       if (target.socket.noDelay === false) stream.setNoDelay?.(false)
-      resolve(new NodeWebSocketTransport(socket, stream))
+      resolve(new NodeWebSocketTransport(socket, stream, limit))
     }
     signal.addEventListener('abort', abort)
     socket.on('open', up).on('error', fail)
@@ -118,14 +120,15 @@ class NodeWebSocketTransport implements Transport {
   #full = false
   #cause: unknown
 
-  constructor(socket: WebSocket, stream: Socket) {
+  constructor(socket: WebSocket, stream: Socket, limit: number) {
     this.#socket = socket
     this.#stream = stream
     // Nobody reads yet: what comes in may stay in the kernel.
     socket.pause()
     socket.on('message', (data, isBinary) => this.#received(data as Buffer, isBinary))
     // `ws` has sent a close frame then, and would wait for the peer's.
-    socket.on('error', (error) => this.destroy(error))
+    const isTooLarge = (error: Error): boolean => (error as { code?: unknown }).code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH'
+    socket.on('error', (error) => this.destroy(isTooLarge(error) ? sizeError(limit) : error))
     socket.on('close', (code, reason) => this.#holder.end(this.#cut ? this.#cause : closeCause(code, reason.toString())))
     stream.on('drain', () => {
       if (!this.#full) return
@@ -176,7 +179,7 @@ class NodeWebSocketTransport implements Transport {
 
   #received(data: Buffer, isBinary: boolean): void {
     if (!isBinary) this.#fail(1003, textError())
-    else if (!this.#holder.chunk(data)) this.#fail(1009, sizeError(data.length))
+    else if (!this.#holder.chunk(data)) this.#fail(1009, earlyError())
   }
 
   #fail(code: number, cause: Error): void {
@@ -221,11 +224,12 @@ export async function listenWebSocket(options: ListenWebSocketOptions, accept: A
   const { host = '127.0.0.1', port = 0, path = '/mqtt', tls } = options
   if (options.server?.listening === false)
     throw new MqttError('ERR_INVALID_OPTION', 'server must be listening: await server.listen() first', { option: 'server' })
+  const limit = messageLimit(options.maximumPacketSize)
   const server = (options.server as Server | undefined) ?? (tls ? createTlsServer(serverContext(tls)) : createServer())
   const sockets = new WebSocketServer({
     server,
     path,
-    ...common(messageLimit(options.maximumPacketSize)),
+    ...common(limit),
     handleProtocols: (offered) => ['mqtt', 'mqttv3.1'].find((protocol) => offered.has(protocol)) ?? false,
   })
   sockets.on('error', ignore)
@@ -233,7 +237,7 @@ export async function listenWebSocket(options: ListenWebSocketOptions, accept: A
     if (socket.protocol === '') {
       socket.on('error', ignore)
       socket.close(1002)
-    } else accept(new NodeWebSocketTransport(socket, request.socket), remoteOf(request.socket))
+    } else accept(new NodeWebSocketTransport(socket, request.socket, limit), remoteOf(request.socket))
   })
   if (!options.server) await listening(server, host, port)
   return { url: `${tls ? 'wss' : 'ws'}://${authorityOf(server)}${path}`, close: () => closeSockets(sockets, options.server ? undefined : server) }

@@ -5,7 +5,7 @@
  * No platform API at all, so that both sides can import it.
  */
 
-import { printable } from '../errors.js'
+import { MqttError, printable } from '../errors.js'
 import type { Target } from './transport.js'
 
 /** Name of the first setting that the platform's class cannot honour, or undefined. */
@@ -53,7 +53,14 @@ export function textError(): Error {
   return new Error('A text message came, not a binary one')
 }
 
-/** An incoming message is larger than {@link messageLimit}, or more came than can be kept. */
-export function sizeError(length: number): Error {
-  return new Error(`A message of ${length} bytes is over the limit`)
+/** An incoming message is larger than the limit; of how many bytes, where that is known. */
+export function sizeError(limit: number, length?: number): MqttError {
+  const size = length === undefined ? '' : ` of ${length} bytes`
+  const text = `a WebSocket message${size} is over the limit of ${limit} bytes: raise maximumPacketSize, or use mqtt:`
+  return new MqttError('ERR_PACKET_TOO_LARGE', text, { fault: 'remote', outcome: 'unknown' })
+}
+
+/** More came before anybody read than can be kept. */
+export function earlyError(): Error {
+  return new Error('Too much came before it was read')
 }

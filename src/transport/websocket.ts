@@ -1,8 +1,9 @@
 /**
  * WebSocket over the platform's own `WebSocket` class: browsers, workers, Deno, Bun, Node 22 and later.
  *
- * It may assume the class's standard behaviour, and an error event that no close event follows. The class cannot be paused and tells nothing about
- * what has left but `bufferedAmount`, which is polled only while it is high. It must never import a Node builtin.
+ * It may assume the class's standard behaviour, but for an error event that no close event follows, and messages in another form than was asked for:
+ * React Native for Windows has Blobs, others have Node Buffers. The class cannot be paused and tells nothing about what has left but
+ * `bufferedAmount`, which is polled only while it is high. It must never import a Node builtin.
  *
  * @module
  */
@@ -12,6 +13,7 @@ import { refuse, SinkHolder } from './sink-holder.js'
 import type { Dial, Sink, Target, Transport } from './transport.js'
 import {
   closeCause,
+  earlyError,
   highWaterMark,
   messageSize,
   protocolError,
@@ -73,18 +75,25 @@ class WebSocketTransport implements Transport {
   #full = false
   #waiting: Written[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
+  readonly #limit: number
+  /** Fulfils when the Blobs so far are read, with what came behind them; undefined while there are none. */
+  #reading: Promise<void> | undefined
+  /** Bytes of all that. */
+  #unread = 0
 
   constructor(socket: WebSocket, limit: number, onEnd: (cause: unknown) => void) {
     this.#socket = socket
+    this.#limit = limit
     this.#onEnd = onEnd
-    socket.onmessage = ({ data }) => {
-      if (!(data instanceof ArrayBuffer)) this.destroy(textError())
-      else if (data.byteLength > limit || !this.#holder.chunk(new Uint8Array(data))) this.destroy(sizeError(data.byteLength))
-    }
+    socket.onmessage = ({ data }) => this.#receive(data)
     socket.onclose = ({ code, reason }) => {
       const cause = closeCause(code, reason, dialHint(socket))
-      if (!cause && socket.bufferedAmount === 0) this.#report()
-      this.#end(cause)
+      const end = (): void => {
+        if (!cause && socket.bufferedAmount === 0) this.#report()
+        this.#end(cause)
+      }
+      if (this.#reading === undefined) end()
+      else void this.#reading.then(end)
     }
     // A close event with the code follows as a rule, but not everywhere.
     socket.onerror = (event) => {
@@ -122,6 +131,30 @@ class WebSocketTransport implements Transport {
     this.#holder.drop()
     this.#end(cause)
     this.#socket.close(1000)
+  }
+
+  #receive(data: unknown): void {
+    const { byteLength, size = byteLength } = Object(data) as { byteLength?: number; size?: number }
+    if (typeof size !== 'number') return this.destroy(textError())
+    this.#unread += size
+    // All that waits is held to the same limit.
+    if (this.#unread > this.#limit) return this.destroy(sizeError(this.#limit, size))
+    if (byteLength !== undefined && this.#reading === undefined) return this.#take(data as ArrayBuffer)
+    const bytes = byteLength === undefined ? (data as Blob).arrayBuffer() : (data as ArrayBuffer)
+    const read = Promise.all([bytes, this.#reading]).then(
+      ([buffer]) => {
+        if (this.#reading === read) this.#reading = undefined
+        this.#take(buffer)
+      },
+      (error) => this.destroy(error),
+    )
+    this.#reading = read
+  }
+
+  #take(data: ArrayBuffer | ArrayBufferView): void {
+    this.#unread -= data.byteLength
+    const bytes = ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data)
+    if (!this.#holder.chunk(bytes)) this.destroy(earlyError())
   }
 
   #end(cause: unknown): void {

@@ -78,6 +78,33 @@ describe('dialWebSocket with a class under control', () => {
     expect([socket.url, socket.protocols, socket.binaryType]).toEqual(['ws://broker.test/mqtt', ['mqtt'], 'arraybuffer'])
   })
 
+  it('messages that come as Blobs or Buffers all the same are read, in order, and before the end', async () => {
+    const { a, socket } = await connected()
+    const buffer = Buffer.from('xxbcxx').subarray(2, 4)
+    let release: (bytes: ArrayBuffer) => void = () => undefined
+    const slow = { size: 1, arrayBuffer: () => new Promise<ArrayBuffer>((resolve) => (release = resolve)) }
+    for (const data of [Buffer.from('a'), slow, buffer, new Blob(['de']), new TextEncoder().encode('f').buffer]) socket.onmessage?.({ data })
+    socket.onclose?.({ code: 1000, reason: '' })
+    await pause(20)
+    expect([a.bytes.toString(), a.ends]).toEqual(['a', 0])
+    release(new TextEncoder().encode('-').buffer as ArrayBuffer)
+    await a.untilClosed()
+    expect(a.bytes.toString()).toBe('a-bcdef')
+    expect(a.cause).toBeUndefined()
+  })
+
+  it('a Blob over the limit, and one that cannot be read, end the stream with an error', async () => {
+    for (const [size, code] of [
+      [64 * 1024 * 1024 + 1, 'ERR_PACKET_TOO_LARGE'],
+      [1, 'EBLOB'],
+    ] as const) {
+      const { a, socket } = await connected()
+      socket.onmessage?.({ data: { size, arrayBuffer: () => Promise.reject(Object.assign(new Error('no'), { code: 'EBLOB' })) } })
+      await a.untilClosed()
+      expect(a.cause).toMatchObject({ code })
+    }
+  })
+
   it('refuses and closes when no sub-protocol was picked', async () => {
     const dial = dialWebSocket(target('ws://broker.test'), { signal: never })
     FakeWebSocket.last.onopen?.()

@@ -4,9 +4,10 @@
  * It knows no subscriptions and no promises of the application; the host and its parts get what concerns them. It never throws into the
  * transport, and after `handleClosed` it does nothing any more.
  */
-import type { MqttError } from '../../errors.js'
+import { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import type { ClientPacket, ConnectPacket } from '../../wire/packets.js'
+import { tally } from '../common/counters.js'
 import type { CancelTimer } from '../platform/platform.js'
 import { broken } from '../session/refusal.js'
 import { PacketReader, type ReaderOwner } from './packet-reader.js'
@@ -81,8 +82,16 @@ export class Connection implements ReaderOwner, WriterOwner {
   }
 
   handleEnd(cause: unknown): void {
+    const host = this.#host
     this.#stopTimer()
-    this.#finish(this.#host.session.state === 'closed' ? undefined : broken('ERR_CONNECTION_LOST', undefined, cause))
+    if (host.session.state === 'closed') return this.#finish(undefined)
+    // A transport that holds whole messages has a limit of its own: that is no loss of the network.
+    const isTooLarge = MqttError.is(cause) && cause.code === 'ERR_PACKET_TOO_LARGE'
+    if (isTooLarge) {
+      tally(host, 'tooLarge')
+      host.log('warn', 'the connection ended: ', cause.message)
+    }
+    this.#finish(isTooLarge ? cause : broken('ERR_CONNECTION_LOST', undefined, cause))
   }
 
   handleSlice(now: number): void {
