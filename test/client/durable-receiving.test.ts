@@ -22,7 +22,8 @@ describe('messages that nobody claimed yet', () => {
   })
 
   it('the time of `unclaimedHold` runs from the first CONNACK, and on over a drop; then they are acknowledged with the event', async () => {
-    const world = await steady(durable, willing(true))
+    const log: string[] = []
+    const world = await steady({ ...durable, logger: { warn: (text) => log.push(text) } }, willing(true))
     await world.send(publish('t', 'one', 1))
     await world.clock.advance(4000)
     await again(world, willing(true))
@@ -32,6 +33,7 @@ describe('messages that nobody claimed yet', () => {
     await world.clock.advance(1)
     expect(world.seen('unclaimed')).toHaveLength(1)
     expect(acks(world)).toEqual(['puback 1'])
+    expect(log).toEqual([expect.stringMatching(/1 message .*unclaimedHold.*5000 ms/)])
     // After it nothing is held, on no later connection.
     await again(world, willing(true))
     await world.send(publish('t', 'two', 2))

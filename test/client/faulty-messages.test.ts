@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import { packet, pairs, properties, publish as publishBytes, text, uint16 } from '../budgets/bytes.js'
 import { comeBack, steady, willing } from './across.js'
-import { connected, failure, World } from './harness.js'
+import { agreeable, connected, failure, World } from './harness.js'
 import { acks, goodbyeCode, obliging, publish, subscribe, takenTexts } from './incoming.js'
 
 /** Each of these, at QoS 1 with this identifier and payload. */
@@ -161,4 +161,17 @@ describe('an acknowledgement of packet identifier 0, which mochi sends after a r
     await world.sendBytes(packet(0x40, uint16(0)))
     expect(await connecting).toMatchObject({ code: 'ERR_UNEXPECTED_PACKET' })
   })
+})
+
+it('[MQTT-3.1.2-29] a Reason String that was not asked for does no harm, and the log says so once a connection', async () => {
+  const log: string[] = []
+  const options = { requestProblemInformation: false, logger: { warn: (text: string) => log.push(text) } }
+  const world = await connected(options, (packet) => {
+    const answer = agreeable(packet)
+    return answer === undefined ? undefined : ({ ...answer, properties: { reasonString: 'because' } } as typeof answer)
+  })
+  const calls = [world.client.subscribe('a'), world.client.subscribe('b'), world.client.publish('t', 'x', { qos: 1 })]
+  await world.settle()
+  await expect(Promise.all(calls)).resolves.toHaveLength(3)
+  expect(log).toEqual([expect.stringContaining('explains itself')])
 })

@@ -74,6 +74,8 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   #pending = 0
   /** An acknowledgement for no exchange of ours came; logged once a connection. */
   #toldUnowned = false
+  /** The same of a Reason String that we did not ask for. */
+  #toldProblems = false
 
   constructor(transport: Transport, host: ConnectionHost, { protocolVersion, properties }: ConnectPacket, owner: ReaderOwner) {
     const { links, options, platform } = host
@@ -171,8 +173,18 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     this.#host.links.watch?.('in', packet)
     if (type !== CONNACK && type !== AUTH && !this.#expected) return
     if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#session.fail(0x97)
+    if (this.#host.options.requestProblemInformation === false) this.#lookForProblems(packet)
     if (acks) handleAck(this.#host, type, (packet as PubackPacket).packetId, (packet as PubackPacket).reasonCode, (packet as PubackPacket).properties)
     else this.#handleControl(packet, now)
+  }
+
+  // The server was asked to leave it out [MQTT-3.1.2-29]; it does no harm.
+  #lookForProblems(packet: ServerPacket): void {
+    if (this.#toldProblems || packet.type === 'connack' || packet.type === 'disconnect' || !('properties' in packet)) return
+    const { reasonString, userProperties = [] } = packet.properties
+    if (reasonString === undefined && userProperties.length === 0) return
+    this.#toldProblems = true
+    this.#host.log('warn', `${packet.type.toUpperCase()} explains itself, though requestProblemInformation is false`)
   }
 
   // No exchange of ours has identifier 0: there is nothing that it could settle, and the stream is intact.
