@@ -24,7 +24,7 @@ import { after, type Codec, isPromise } from './codec.js'
 import { type Delivered, Incoming, type Invalid, type InvalidVerdict, type OnInvalid, policyOf, type Received, type Tally } from './incoming.js'
 import { type LatestOptions, type LatestValues, latestOf } from './latest.js'
 import { encoded, insideOf, propertiesOf } from './payload.js'
-import { assertCodec, assertHandler, refuse } from './refuse.js'
+import { assertAble, assertCodec, assertHandler, refuse } from './refuse.js'
 import { ReadSubscription, type TypedSubscription } from './subscription.js'
 import type { Checked, GivenParams, Params, ParamsFirst, SomeFirst, TopicTemplate } from './template.js'
 import { writableStream } from './writable-stream.js'
@@ -193,6 +193,7 @@ class ChannelOnClient<Template extends string, In, Out> {
 
   publish(...call: unknown[]): Promise<unknown> {
     return this.#settled(() => {
+      assertAble(this.#client, 'publish')
       const [name, value, options] = this.#named(call, 2) as [string, In, PublishOptions?]
       return this.#publish(name, this.#options(options), encoded(this.#channel.codec, value))
     })
@@ -200,6 +201,7 @@ class ChannelOnClient<Template extends string, In, Out> {
 
   clear(...call: unknown[]): Promise<unknown> {
     return this.#settled(() => {
+      assertAble(this.#client, 'publish')
       const [name, options] = this.#named(call, 1) as [string, PublishOptions?]
       return this.#publish(name, merged<PublishOptions>(this.#publishing, options, { retain: true }), '')
     })
@@ -220,6 +222,7 @@ class ChannelOnClient<Template extends string, In, Out> {
   }
 
   post(...call: unknown[]): boolean {
+    assertAble(this.#client, 'post')
     const [name, value, options] = this.#named(call, 2) as [string, In, unknown]
     if (options !== undefined) refuse('options', 'must be left out: publish() takes them')
     return this.#client.post(name, now(encoded(this.#channel.codec, value), 'post'))
@@ -230,22 +233,25 @@ class ChannelOnClient<Template extends string, In, Out> {
   }
 
   writableStream(...call: unknown[]): WritableStream<In> {
+    assertAble(this.#client, 'publish')
     const [name, options] = this.#named(call, 1) as [string, PublishOptions?]
     return writableStream<In>(this.#client, name, this.#options(options), (value) => encoded(this.#channel.codec, value))
   }
 
   async subscribe(...call: unknown[]): Promise<unknown> {
-    return this.#subscribed(call, (filters, options) => this.#client.subscribe(filters, options))
+    return this.#subscribed('subscribe', call, (filters, options) => this.#client.subscribe(filters, options))
   }
 
   subscription(...call: unknown[]): unknown {
-    return this.#subscribed(call, (filters, options) => this.#client.subscription(filters, options))
+    return this.#subscribed('subscription', call, (filters, options) => this.#client.subscription(filters, options))
   }
 
   #subscribed<S extends Subscription | Promise<Subscription>>(
+    name: 'subscribe' | 'subscription',
     call: unknown[],
     subscribe: (filters: string[], options: SubscribeOptions) => S,
   ): unknown {
+    assertAble(this.#client, name)
     const [params, given = {}] = this.#arguments(call) as [unknown, ChannelSubscribeOptions<Params<Template>, InvalidVerdict>?]
     const { onInvalid, share, ...options } = given
     const incoming = this.#incoming(onInvalid)
@@ -262,6 +268,7 @@ class ChannelOnClient<Template extends string, In, Out> {
       ChannelListenOptions<Params<Template>, InvalidVerdict>?,
     ]
     assertHandler(handler)
+    assertAble(this.#client, 'listen')
     const { onInvalid, share, onError, ...options } = given
     const incoming = this.#incoming(onInvalid)
     const ends = new WeakSet<object>()
@@ -292,6 +299,7 @@ class ChannelOnClient<Template extends string, In, Out> {
   }
 
   latest(...call: unknown[]): LatestValues<Params<Template>, Out> {
+    assertAble(this.#client, 'subscription')
     const [params, options] = this.#arguments(call) as [Partial<GivenParams<Template>> | undefined, LatestOptions?]
     const { topic } = this.#channel
     return latestOf(this.#client, topic.filter(params ?? {}), this.#subscribing, this.#incoming('skip' as never), topic, options)

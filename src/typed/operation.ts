@@ -25,7 +25,7 @@ import { argumentsOf, checkedArguments, nameOf, oncePerClient, templateOf } from
 import { type Codec, isPromise } from './codec.js'
 import { Incoming, type Received } from './incoming.js'
 import { decoded, encoded, insideOf, propertiesOf } from './payload.js'
-import { assertCodec, assertHandler } from './refuse.js'
+import { assertAble, assertCodec, assertHandler } from './refuse.js'
 import type { Checked, GivenParams, Params, ParamsFirst, TopicTemplate } from './template.js'
 
 /** Options of `call`. */
@@ -125,6 +125,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
   }
 
   async #ask(...call: unknown[]): Promise<Out> {
+    assertAble(this.#client, 'request')
     const [params, value, options] = checkedArguments(this.#operation.topic, call, 2) as [object, In, CallOptions?]
     const { request, answer, topic } = this.#operation
     const name = nameOf(topic, params)
@@ -182,6 +183,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
 
   // Who leaves aborts.
   async #open(call: unknown[], abort: AbortController): Promise<AnswerStream> {
+    assertAble(this.#client, 'listen')
     const [params, value, options = {}] = argumentsOf(this.#operation.topic, call) as [object, In, StreamOptions?]
     const { request, topic } = this.#operation
     if (!insideOf(this.#client).modern)
@@ -204,6 +206,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
       ServeOptions?,
     ]
     assertHandler(handler)
+    assertAble(this.#client, 'respond')
     const { share, streamTimeout, onError, ...options } = given
     const { topic, request, answer } = this.#operation
     const incoming = new Incoming(topic, request, 'deliver', insideOf(this.#client), { invalid: 0 })

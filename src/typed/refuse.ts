@@ -37,3 +37,9 @@ export function assertCodec(given: { readonly encode: unknown; readonly decode: 
 export function assertHandler(given: unknown): void {
   if (typeof given !== 'function') throw programFault(new MqttError('ERR_INVALID_HANDLER', 'handler must be a function'))
 }
+
+/** Refuses what has no such method. @throws MqttError ERR_INVALID_OPTION */
+export function assertAble(client: object, method: 'listen' | 'post' | 'publish' | 'request' | 'respond' | 'subscription' | 'subscribe'): void {
+  if (typeof (client as Record<string, unknown>)[method] === 'function') return
+  refuse('client', `must have ${method}(): pools and queues only publish, and groups neither ask nor answer; bind it to a client for that`)
+}

@@ -1,9 +1,13 @@
 /** Pools, on the virtual clock. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { BaseClient } from '../../src/client/client.js'
 import type { MqttError } from '../../src/errors.js'
 import { poolOf } from '../../src/pool/publisher-pool.js'
 import type { Pool, PoolOptions } from '../../src/pool/types.js'
 import { VirtualWorld } from '../../src/testing/virtual-world.js'
+import { channel } from '../../src/typed/channel.js'
+import { json } from '../../src/typed/codec.js'
+import { operation } from '../../src/typed/operation.js'
 import type { QoS } from '../../src/wire/packets.js'
 
 let world: VirtualWorld
@@ -367,6 +371,29 @@ describe('a pool', () => {
     await pool.drain()
     await pool.disconnect()
     expect(world.clock.pending).toBe(0)
+  })
+
+  it('what a pool cannot do is refused by name, typed too', async () => {
+    const pool = makePool({ size: 1 })
+    const typed = channel('t', json<unknown>()).on(pool as unknown as BaseClient)
+    const answered = operation('t', json<unknown>(), json<unknown>()).on(pool as never) as unknown as Record<
+      'call' | 'serve',
+      (...given: unknown[]) => Promise<unknown>
+    >
+    const calls = [typed.subscribe(), typed.listen(() => undefined), answered.call(1), answered.serve(() => 1)]
+    for (const call of calls)
+      await expect(call).rejects.toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        option: 'client',
+        message: expect.stringContaining('pools and queues only publish'),
+      })
+    for (const call of [() => typed.subscription(), () => typed.latest()])
+      expect(call).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+    const drops: unknown[] = []
+    pool.on('drop', ({ topic, error }) => drops.push([topic, error?.code]))
+    expect(await codeOf(typed.publish(1n))).toBe('ERR_INVALID_PAYLOAD')
+    await world.pass(1)
+    expect(drops).toEqual([['t', 'ERR_INVALID_PAYLOAD']])
   })
 
   it('what it refuses before a client has it is told where what a client refuses is', async () => {
