@@ -81,7 +81,10 @@ describe('publish', () => {
   describe.each(['before', 'after'] as const)('hangs %s next()', (when) => {
     let go: (() => void) | undefined
     beforeEach(() => {
-      const hang = () => new Promise<void>((resolve) => void (go = resolve))
+      const hang = (): Promise<void> =>
+        new Promise((resolve) => {
+          go = resolve
+        })
       client.use({
         publish: async (call, next) => {
           if (when === 'before') await hang()
