@@ -151,10 +151,12 @@ export class Attempts {
   }
 
   // What is left of its time goes along (section 3.3.2.3.3), where the version has it.
-  #propertiesOf({ entry: { properties, expires } }: StoredEntry): StoredEntry['entry']['properties'] {
+  #propertiesOf({ entry: { properties, at, expires } }: StoredEntry): StoredEntry['entry']['properties'] {
     if (expires === undefined) return properties
     const { modern } = insideOf(this.#publisher) ?? { modern: true }
-    const seconds = Math.min(longestExpiry, Math.max(1, Math.ceil((expires - Date.now()) / 1000)))
+    // A clock that was set back gives it no more time than it had.
+    const left = Math.min(expires - Date.now(), expires - at)
+    const seconds = Math.min(longestExpiry, Math.max(1, Math.ceil(left / 1000)))
     return modern ? { ...properties, messageExpiryInterval: seconds } : properties
   }
 

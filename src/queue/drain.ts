@@ -62,7 +62,7 @@ export class Drain implements AttemptOwner {
     this.#once = shared
     this.#attempts = new Attempts(publisher, { publishTimeout, shared, keyOf: (stored) => log.keyOf(stored) }, this)
     this.ahead = new Lookahead(this.#lines, log, config.batchSize, this.#changes, (stored) => this.#attempts.isKept(stored))
-    this.#retries = new Retries(config.backoff)
+    this.#retries = new Retries(config.backoff, (error) => owner.handleError(error))
     this.removals = new Removals(log, this.#changes, this.#stop.signal, {
       handleError: (error) => owner.handleError(error),
       handleGone: (stored) => this.#attempts.forget(stored),

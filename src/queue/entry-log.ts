@@ -44,7 +44,11 @@ export interface Addition {
 }
 
 /** The record of an entry. */
-export function additionOf({ topic, payload, qos, retain, properties, at, expires }: Omit<QueueEntry, 'id'>, also: Addition['also'] = [], undo = also): Addition {
+export function additionOf(
+  { topic, payload, qos, retain, properties, at, expires }: Omit<QueueEntry, 'id'>,
+  also: Addition['also'] = [],
+  undo = also,
+): Addition {
   const entry = { topic, payload, qos, retain, properties, at, expires }
   return { entry, value: recordOf(entry), also, undo }
 }
@@ -108,15 +112,30 @@ export class EntryLog {
     return this.#next
   }
 
+  /** Entries are being stored. */
+  get adding(): boolean {
+    return this.#claimed > 0
+  }
+
   /** Adds an entry, and deletes others in the same batch. Gives it with its number at once; `done` fulfils when it is safe. */
-  add({ entry: given, value, also, undo }: Addition, instead: readonly StoredEntry[]): { readonly stored: StoredEntry; readonly done: Promise<void> } {
+  add(
+    { entry: given, value, also, undo }: Addition,
+    instead: readonly StoredEntry[],
+  ): { readonly stored: StoredEntry; readonly done: Promise<void> } {
     const entry = { ...given, id: this.#next }
     this.#next += 1
     const removals = instead.map(({ entry: { id } }) => this.#records.deleting(id))
     const operations = [...removals, ...also, this.#records.putting(entry.id, value)]
     if (undo.length > 0) this.#undo.set(entry.id, undo)
     const freed = instead.reduce((sum, { size }) => sum + size, 0)
-    const done = this.#change({ operations, count: 1 - instead.length, bytes: value.length - freed, adds: entry.id, size: value.length, done: deferred() })
+    const done = this.#change({
+      operations,
+      count: 1 - instead.length,
+      bytes: value.length - freed,
+      adds: entry.id,
+      size: value.length,
+      done: deferred(),
+    })
     return { stored: { entry, size: value.length }, done }
   }
 

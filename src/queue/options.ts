@@ -31,7 +31,8 @@ import { shares } from './sharing.js'
 import type { DeadLetter, QueueOptions } from './types.js'
 
 const store: Parser<Store> = (value, path) => {
-  const given = anyObject(value, path) as Partial<Store>
+  const given = anyObject(value, path) as Partial<Store & PromiseLike<Store>>
+  if (typeof given.then === 'function') invalid(path, 'a store: await the promise of levelStore()')
   for (const name of ['get', 'batch', 'entries'] as const) if (typeof given[name] !== 'function') invalid(path, `a store, with ${name}()`)
   return given as Store
 }

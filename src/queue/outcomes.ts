@@ -6,7 +6,7 @@
 import type { Receipt } from '../client/api/index.js'
 import { type Deferred, deferred } from '../client/common/abort.js'
 import type { Emitter } from '../client/common/emitter.js'
-import type { MqttError } from '../errors.js'
+import { MqttError } from '../errors.js'
 import type { StoreOperation } from '../store/base/store.js'
 import type { DeadLetters } from './dead-letters.js'
 import type { DrainOwner } from './drain.js'
@@ -15,6 +15,9 @@ import type { QueueConfig } from './options.js'
 import type { Progress } from './progress.js'
 import type { QueueEvents } from './types.js'
 
+/** Milliseconds between two events of a store that fails. */
+const interval = 1000
+
 /** Ends of the entries of one queue. */
 export class Outcomes implements DrainOwner {
   readonly #config: QueueConfig
@@ -22,6 +25,7 @@ export class Outcomes implements DrainOwner {
   readonly #letters: DeadLetters | undefined
   readonly #progress: Progress
   readonly #handleRoom: () => void
+  #told = Number.NEGATIVE_INFINITY
   /** Whoever waits for the delivery of an entry. */
   readonly #waiting = new Map<number, Deferred<Receipt>>()
 
@@ -82,7 +86,13 @@ export class Outcomes implements DrainOwner {
     this.#progress.handleChange()
   }
 
+  /** While the store fails it is told once a second, whatever fails with it. */
   handleError(error: unknown): void {
+    if (MqttError.is(error) && error.code === 'ERR_STORE') {
+      const now = Date.now()
+      if (Math.abs(now - this.#told) < interval) return
+      this.#told = now
+    }
     this.#events.emit('error', { error })
   }
 }

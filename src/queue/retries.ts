@@ -1,33 +1,47 @@
 /**
  * How often entries were tried, and when each is tried again. It holds timers only, and none once it is stopped.
  */
+import { longestTimer } from '../client/common/schema.js'
 import { MqttError } from '../errors.js'
 import type { StoredEntry } from './entry-log.js'
 import type { QueueConfig } from './options.js'
 
+/** Milliseconds where the backoff gives no delay. */
+const fallback = 30_000
+
 /** Entries that failed, and will be tried again. */
 export class Retries {
   readonly #backoff: QueueConfig['backoff']
+  readonly #handleError: (error: unknown) => void
   readonly #tries = new Map<number, number>()
   readonly #timers = new Set<ReturnType<typeof setTimeout>>()
 
-  constructor(backoff: QueueConfig['backoff']) {
+  constructor(backoff: QueueConfig['backoff'], handleError: (error: unknown) => void) {
     this.#backoff = backoff
+    this.#handleError = handleError
   }
 
   /** Calls `again` after the delay that the backoff gives for this failure. */
   schedule({ entry: { id } }: StoredEntry, error: unknown, again: () => void): void {
     const tries = (this.#tries.get(id) ?? 0) + 1
     this.#tries.set(id, tries)
-    const delay = this.#backoff(tries, MqttError.is(error) ? error : undefined)
-    const timer = setTimeout(
-      () => {
-        this.#timers.delete(timer)
-        again()
-      },
-      Number.isFinite(delay) ? delay : 0,
-    )
+    const delay = this.#delay(tries, error)
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer)
+      again()
+    }, delay)
     this.#timers.add(timer)
+  }
+
+  // A backoff that fails must not stop the entry, nor make it hurry.
+  #delay(tries: number, error: unknown): number {
+    try {
+      const delay = this.#backoff(tries, MqttError.is(error) ? error : undefined)
+      if (delay >= 0) return Math.min(delay, longestTimer)
+    } catch (thrown) {
+      this.#handleError(thrown)
+    }
+    return fallback
   }
 
   /** An entry is done with. */

@@ -133,7 +133,13 @@ export class QueueRoom {
     try {
       while (this.#closed === undefined) {
         if (this.#fits(addition, instead)) return this.#admit(addition, instead)
+        const { adding } = this.#log
         const oldest = await this.#entries.takeOldest()
+        // Those that are being stored were before it: the oldest of them goes.
+        if (oldest === undefined && adding) {
+          await this.#log.idle()
+          continue
+        }
         if (oldest === undefined) throw new MqttError('ERR_DROPPED', 'the queue is full of entries that are being sent')
         instead.push(oldest)
       }

@@ -54,13 +54,18 @@ class StoredQueue implements Queue {
   readonly #room: QueueRoom
   readonly #progress: Progress
   readonly #events: Emitter<QueueEvents>
+  #isOpen = false
   #closing: Promise<void> | undefined
 
   constructor(publisher: Publisher<unknown>, config: QueueConfig, release: () => void) {
     this.#config = config
     this.#release = release
     this.#events = new Emitter((error, type) => type !== 'error' && this.#events.emit('error', { error }))
-    const corrupt = (key: string): void => this.#events.emit('storecorrupt', { key })
+    // Nobody listens before the queue is open.
+    const corrupt = (key: string): void => {
+      if (this.#isOpen) this.#events.emit('storecorrupt', { key })
+      else setTimeout(() => this.#events.emit('storecorrupt', { key }), 0)
+    }
     const { store, name, deadLetterStore } = config
     this.#log = new EntryLog(store, name, corrupt)
     this.deadLetters =
@@ -85,6 +90,7 @@ class StoredQueue implements Queue {
   async open(): Promise<void> {
     await this.#log.open()
     await this.#drain.start()
+    this.#isOpen = true
   }
 
   get size(): number {

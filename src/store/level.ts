@@ -4,9 +4,9 @@
  * The folder is the owner's alone. LevelDB's lock keeps a second process out, and goes with its process however that ends.
  * It must never go on with a log of which a write failed: what comes behind the gap would be lost at the next start.
  *
- * LevelDB writes its logs once more when it opens, and cannot open where the disk has no room for that. A file beside its own, the reserve, holds that
- * room, and is deleted when the disk is full. Then deletions and the small records of sessions go through; what takes room is refused until there is
- * room for the reserve again.
+ * LevelDB writes its logs once more when it opens, and its tables when it merges them; where the disk has no room for that it does not open, or takes no
+ * write. A file beside its own, the reserve, holds that room, and is deleted when the disk is full. Then deletions and the small records of sessions go
+ * through; what takes room is refused until there is room for the reserve again.
  *
  * @module
  */
@@ -37,9 +37,11 @@ const smallValue = 1024
  */
 const settings = { valueEncoding: 'view', compression: false, maxOpenFiles: 100 } as const
 
-/** Bytes of the reserve besides those of the logs, and by how many it grows; most bytes of LevelDB's two logs, with what one write may hold. */
+/** Bytes by which the reserve grows. It is as large as the store and one step, up to what LevelDB merges at once. */
 const reserveStep = 262_144
-const mostLogged = 2 * (4_194_304 + 1_048_576)
+const mostReserved = 24 * 1_048_576
+/** Bytes that LevelDB has in memory until it makes a table of them, as it does by itself; less on a small disk, as that takes as much room. */
+const mostBuffered = 4_194_304
 /** Milliseconds between two searches for room that deletions have left. */
 const compactionInterval = 1000
 /** What LevelDB, and the system, say then. */
@@ -59,8 +61,10 @@ export async function levelStore(location: string, options: LevelStoreOptions = 
     const { ClassicLevel: Level } = await peer()
     // One folder must have one name, as LevelDB's lock counts by names within a process.
     const folder = await preparedFolder(location)
-    const level: Level = new Level(folder, settings)
-    const backend = new LevelBackend(level, folder, options.durability !== 'os')
+    const { blocks, bsize } = await statfs(folder)
+    const writeBufferSize = Math.max(65_536, Math.min(mostBuffered, (blocks * bsize) / 16))
+    const level: Level = new Level(folder, { ...settings, writeBufferSize })
+    const backend = new LevelBackend(level, folder, options.durability !== 'os', 2 * writeBufferSize)
     await openWhenFree(backend, location, options)
     return new KeepingStore(backend)
   } catch (error) {
@@ -110,19 +114,23 @@ class LevelBackend implements Backend {
   readonly #folder: string
   readonly #reserve: string
   readonly #sync: boolean
+  readonly #margin: number
   #broken = false
   /** It is broken because the disk is full: reading goes on. */
   #full: unknown
   #mending: Promise<void> | undefined
   /** Bytes of the reserve; undefined before it was looked at. */
   #reserved: number | undefined
-  /** Bytes that were written since LevelDB was opened: its logs hold no more. */
+  /** Bytes of LevelDB's files when they were looked at, with what was written since; and of its logs at most, since it was opened. */
+  #stored = Number.POSITIVE_INFINITY
   #logged = 0
   /** Something was deleted whose room LevelDB may still hold; and when it was last made to give it back. */
   #deleted = false
   #compacted = 0
 
-  constructor(level: Level, folder: string, sync: boolean) {
+  /** @param margin bytes that are to be free when the reserve grows */
+  constructor(level: Level, folder: string, sync: boolean, margin: number) {
+    this.#margin = margin
     this.#level = level
     this.#folder = folder
     this.#reserve = join(folder, 'reserve')
@@ -156,6 +164,7 @@ class LevelBackend implements Backend {
       throw error
     }
     this.#logged += bytes
+    this.#stored += bytes
     this.#deleted ||= operations.some(({ type }) => type === 'delete')
   }
 
@@ -205,7 +214,7 @@ class LevelBackend implements Backend {
   async #mend(): Promise<void> {
     try {
       // What could not be opened again could not be read either.
-      if (this.#full !== undefined && (await this.#free()) < Math.min(this.#logged, mostLogged)) throw this.#full
+      if (this.#full !== undefined && (await this.#free()) < this.#logged + reserveStep / 4) throw this.#full
       await this.#level.close()
       await this.open()
       this.#broken = false
@@ -245,27 +254,44 @@ class LevelBackend implements Backend {
 
   // Before so many bytes are written that may be refused.
   async #keepReserve(bytes: number): Promise<void> {
-    this.#reserved ??= await stat(this.#reserve).then(
-      ({ size }) => size,
-      () => 0,
-    )
-    const wanted = reserveStep + Math.min(this.#logged + bytes, mostLogged)
-    if (this.#reserved >= wanted) return
+    if (await this.#isReserved(bytes)) return
     try {
-      await this.#growReserve(wanted)
+      await this.#growReserve(this.#wanted(bytes))
     } catch (error) {
       if (!this.#deleted || Date.now() - this.#compacted < compactionInterval) throw error
       await this.#whole()
       this.#compacted = Date.now()
       this.#deleted = false
       await this.#level.compactRange('', '\u007f')
-      await this.#growReserve(wanted)
+      if (!(await this.#isReserved(bytes))) await this.#growReserve(this.#wanted(bytes))
     }
+  }
+
+  #wanted(bytes: number): number {
+    return reserveStep + Math.min(this.#stored + bytes, mostReserved)
+  }
+
+  async #isReserved(bytes: number): Promise<boolean> {
+    if (this.#reserved !== undefined && this.#reserved >= this.#wanted(bytes)) return true
+    const names = await readdir(this.#folder)
+    const sizes = await Promise.all(
+      names.map((name) =>
+        stat(join(this.#folder, name)).then(
+          ({ size }) => [name, size] as const,
+          () => ['', 0] as const,
+        ),
+      ),
+    )
+    this.#reserved = sizes.find(([name]) => name === 'reserve')?.[1] ?? 0
+    this.#stored = sizes.reduce((sum, [, size]) => sum + size, -this.#reserved)
+    return this.#reserved >= this.#wanted(bytes)
   }
 
   async #growReserve(wanted: number): Promise<void> {
     const before = this.#reserved ?? 0
     const step = Math.ceil((wanted - before) / reserveStep) * reserveStep
+    // The room that is left is LevelDB's: taken only for a moment, it would be missed.
+    if ((await this.#free()) < step + this.#margin) throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
     try {
       await appendFile(this.#reserve, new Uint8Array(step), { mode: 0o600 })
       this.#reserved = before + step

@@ -1,6 +1,8 @@
 /**
  * A LevelDB whose writes and openings fail on demand: what the store asks of it then. What LevelDB makes of a real disk that is full is in `level.test.ts`.
  */
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import type { Store } from '../../src/store/index.js'
 import { levelStore } from '../../src/store/level.js'
@@ -121,4 +123,33 @@ it('somebody who took the lock meanwhile keeps it', async () => {
   await expect(store.batch([put('b')])).rejects.toMatchObject({ code: 'ERR_STORE' })
   await expect(store.batch([put('c')])).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'LEVEL_LOCKED' } })
   await store.batch([put('d')])
+})
+
+it('a disk that is full: what is open is read, and the room that was kept is given up for what lets go of more', async () => {
+  const place = newPlace()
+  const other = await levelStore(place)
+  const reserve = join(place, 'reserve')
+  await other.batch([put('a')])
+  expect(statSync(reserve).size).toBeGreaterThan(100_000)
+  asked.length = 0
+  failures.set('batch', { code: 'ENOSPC', times: 1 })
+  await expect(other.batch([put('b')])).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'ENOSPC' } })
+  expect([await other.get('a'), await other.get('b'), existsSync(reserve)]).toEqual([Uint8Array.of(1), undefined, false])
+  expect(asked).toEqual(['batch b true', 'get a', 'get b'])
+  await other.batch([{ type: 'delete', key: 'a' }])
+  expect([await other.get('a'), existsSync(reserve)]).toEqual([undefined, false])
+  await other.batch([put('c')])
+  expect(existsSync(reserve)).toBe(true)
+  await other.close()
+})
+
+it('a disk that is full when it is opened: it opens with the room that was kept', async () => {
+  const place = newPlace()
+  const first = await levelStore(place)
+  await first.batch([put('a')])
+  await first.close()
+  failures.set('open', { code: 'ENOSPC', times: 1 })
+  const second = await levelStore(place)
+  expect([await second.get('a'), existsSync(join(place, 'reserve'))]).toEqual([Uint8Array.of(1), false])
+  await second.close()
 })

@@ -103,6 +103,8 @@ async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys
   return keeper
 }
 
+/** Milliseconds between two events of a store that fails. */
+const tellInterval = 1000
 /** Bytes that the record of a session is longer than it has to be. */
 const spareLength = 2048
 
@@ -126,6 +128,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
   /** Rises when the session is lost: what was asked for before is answered to nobody. */
   #sessions = 0
   #stopped = false
+  #told = Number.NEGATIVE_INFINITY
 
   constructor(host: DurableHost, store: Store, keys: SessionKeys, known: SessionRecord | undefined, inbound: boolean, release: () => void) {
     const { platform, session, events } = host
@@ -136,9 +139,12 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     this.#journal = new Journal(store, platform, {
       handleBatch: () => host.links.pump(),
       handleError: (error) => {
+        this.#inbox.handleFailing()
+        // Each publish that waits may have failed.
+        if (platform.now() - this.#told < tellInterval) return
+        this.#told = platform.now()
         host.log('error', `store: ${error.message}`)
         events.emit('error', { error })
-        this.#inbox.handleFailing()
       },
     })
     this.#publishes = new KeptPublishes(host, this.#journal, keys, this)

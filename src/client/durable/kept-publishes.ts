@@ -225,7 +225,12 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const { packetId, topic, qos, retain, properties } = record.packet
     const options = { qos, retain, properties, onSessionLost: record.onSessionLost, link } as CheckedPublish
     const waited = Math.max(0, platform.date() - record.taken)
-    const item = new QueuedPublish(topic, record.payload as Uint8Array, options, properties?.messageExpiryInterval === undefined ? 0 : platform.now() - waited)
+    const item = new QueuedPublish(
+      topic,
+      record.payload as Uint8Array,
+      options,
+      properties?.messageExpiryInterval === undefined ? 0 : platform.now() - waited,
+    )
     item.packetId = packetId
     item.length = record.length
     item.wire = options

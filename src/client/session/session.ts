@@ -236,7 +236,8 @@ export class Session {
     const negotiated = negotiate(connect, packet, this.#config.pingTimeout)
     this.negotiated = negotiated
     const foreign = packet.sessionPresent && !this.known
-    const lost = this.known && !packet.sessionPresent
+    // What an earlier process had in flight is lost, too, where nothing else is known of its session.
+    const lost = (this.known || this.sendWindow.size > 0) && !packet.sessionPresent
     const stale = this.receiveWindow.parked
     if (!packet.sessionPresent) this.reset()
     this.known = true

@@ -55,6 +55,7 @@ export class BackedStore implements Store {
     // Of two bounds the narrower one counts.
     let lower: StoreRange = gt === undefined || (gte as string) > gt ? { gte } : { gt }
     let upper: StoreRange = lt === undefined || (lte as string) < lt ? { lte } : { lt }
+    if (Number.isNaN(limit)) throw new MqttError('ERR_STORE', 'store: limit must be 1 or more, not NaN')
     let left = limit
     while (left > 0) {
       const page = await this.#attempt(() => this.#backend.page({ ...lower, ...upper, reverse, limit: left }))

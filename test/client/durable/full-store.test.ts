@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { decodePublish, encodePublish, putting, SessionKeys } from '../../../src/client/durable/records.js'
 import type { Queue } from '../../../src/queue/index.js'
 import type { StoreOperation } from '../../../src/store/index.js'
-import { MapStore } from '../../queue/rig.js'
+import type { MapStore } from '../../queue/rig.js'
 import { Device, kill, settled, url } from './rig.js'
 
 const sizeOf = (store: MapStore): number => [...store.content].reduce((sum, [key, { length }]) => sum + key.length + length, 0)

@@ -458,6 +458,24 @@ describe('damaged records', () => {
     await device.world.close()
   })
 
+  it.each([1, 2] as const)('of the session itself, or gone, cost no publish at QoS %i its end where the broker has no session', async (qos) => {
+    for (const damage of ['flipped', 'gone']) {
+      const device = await interrupted(qos, 'one')
+      const { content } = device.store as MapStore
+      if (damage === 'gone') content.delete('c/device/m')
+      else content.set('c/device/m', Uint8Array.of(1, 2, 3))
+      const other = await device.world.connect(url, { clientId: 'device', cleanStart: true, sessionExpiryInterval: 0 })
+      await other.disconnect()
+      await device.client()
+      await settled()
+      const told = device.events('recovered')
+      if (qos === 1) expect(told).toMatchObject([{ receipt: { reasonCode: 0 }, error: undefined }])
+      else expect(told).toMatchObject([{ error: { code: 'ERR_SESSION_LOST', outcome: 'unknown' } }])
+      expect([device.arrived, device.keys('o')]).toEqual([qos === 1 ? ['one'] : [], []])
+      await device.world.close()
+    }
+  })
+
   it('of a later version end the client, and stay what they are', async () => {
     const device = await interrupted(1, 'one')
     const { content } = device.store as MapStore

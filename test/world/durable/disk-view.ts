@@ -3,7 +3,7 @@
  *
  * With durability 'os' everything written counts, with 'sync' what was synced. It reads on from where it was; it must never write.
  */
-import { decodeInbound, decodePublish, type InboundRecord, type PublishRecord , payloadOfEntry } from '../../../src/client/durable/records.js'
+import { decodeInbound, decodePublish, type InboundRecord, type PublishRecord, payloadOfEntry } from '../../../src/client/durable/records.js'
 import { recovered, type SimulatedDisk } from '../../store/simulated-disk.js'
 import { payloadName } from '../reader.js'
 
