@@ -302,7 +302,7 @@ class ChannelOnClient<Template extends string, In, Out> {
     assertAble(this.#client, 'subscription')
     const [params, options] = this.#arguments(call) as [Partial<GivenParams<Template>> | undefined, LatestOptions?]
     const { topic } = this.#channel
-    return latestOf(this.#client, topic.filter(params ?? {}), this.#subscribing, this.#incoming('skip' as never), topic, options)
+    return latestOf(this.#client, topic.filter(params), this.#subscribing, this.#incoming('skip' as never), topic, options)
   }
 
   #incoming(policy: OnInvalid<Params<Template>> | undefined): Incoming<Template, Out> {
@@ -332,7 +332,8 @@ class ChannelOnClient<Template extends string, In, Out> {
   #filters(params: unknown, share: string | undefined): string[] {
     const { topic } = this.#channel
     const sets = (Array.isArray(params) ? params : [params ?? {}]) as Partial<GivenParams<Template>>[]
-    return sets.map((set) => topic.filter(set, { share }))
+    // Of a list, one that is not there would stand for all.
+    return sets.map((set) => topic.filter(set ?? refuse('params', 'must be a list of objects'), { share }))
   }
 
   #options(given: PublishOptions | undefined): PublishOptions {

@@ -10,12 +10,12 @@ import { refuse } from './refuse.js'
 import type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.js'
 import { isHalf } from './template.js'
 
-/** How values become payloads, and payloads values. */
+/** How values become payloads, and payloads values: at once, or later. */
 export interface Codec<In, Out = In> {
-  /** The payload of a value. Throw for one that has none. */
-  encode(value: In): Uint8Array | string
-  /** The value of a payload. Throw for one that is none. `bytes` belong to whoever decodes, unless {@link inPlace} is set. */
-  decode(bytes: Uint8Array, message: Message): Out
+  /** The payload of a value, or the promise of one. Throw for a value that has none. */
+  encode(value: In): Uint8Array | string | Promise<Uint8Array | string>
+  /** The value of a payload, or the promise of one. Throw for a payload that is none. `bytes` belong to whoever decodes, unless {@link inPlace} is set. */
+  decode(bytes: Uint8Array, message: Message): Out | Promise<Out>
   /** Sent along, and compared with what comes: another one is a bad payload, none is fine (section 3.3.2.3.9). Default: none. */
   readonly contentType?: string | undefined
   /** 1 for UTF-8 text; sent along (section 3.3.2.3.2). Default: none. */
@@ -24,7 +24,15 @@ export interface Codec<In, Out = In> {
   readonly inPlace?: boolean | undefined
 }
 
+/** A codec that looks at bytes alone: of a library, whose functions may take options of their own besides. */
+export interface BytesCodec<In, Out = In> extends Omit<Codec<In, Out>, 'decode'> {
+  /** As `decode` of a {@link Codec}. */
+  decode(bytes: Uint8Array): Out | Promise<Out>
+}
+
 /** Gives a codec as it is, with its types found. @throws MqttError ERR_INVALID_OPTION where `encode` or `decode` is no function */
+export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out>
+export function codec<In, Out = In>(given: BytesCodec<In, Out>): Codec<In, Out>
 export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out> {
   for (const name of ['encode', 'decode'] as const) if (typeof given?.[name] !== 'function') refuse(name, 'must be a function')
   return given

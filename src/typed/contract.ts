@@ -30,11 +30,24 @@ interface Bindable {
   on(client: object): object
 }
 
+/** The parts themselves; or, in the place of one that is none, a sentence that says what it must be. */
+export type CheckedParts<Parts> = {
+  readonly [Name in keyof Parts]: Name extends 'on' ? Parts[Name] : CheckedPart<Parts[Name]>
+}
+
+type CheckedPart<Part> = Part extends { on(client: never): unknown }
+  ? Part
+  : Part extends (...given: never[]) => unknown
+    ? { readonly 'A part is a channel, an operation, a contract, or a group of them by name.': true }
+    : Part extends object
+      ? CheckedParts<Part>
+      : { readonly 'A part is a channel, an operation, a contract, or a group of them by name.': true }
+
 /**
  * A contract of these parts: channels, operations, contracts, and groups of them by name; contracts may be parts, and spread into others.
  * @throws MqttError ERR_INVALID_OPTION for a part that is none, or the name `on`
  */
-export function contract<const Parts extends object>(parts: Parts & { readonly on?: Bindable['on'] }): Contract<Parts>
+export function contract<const Parts extends object>(parts: Parts & { readonly on?: Bindable['on'] } & CheckedParts<Parts>): Contract<Parts>
 export function contract(parts: object): object {
   const own = Object.entries(parts).map(([name, part]): [string, object] => {
     if (typeof part !== 'object' || part === null) refuse(printable(name), 'is no channel, operation or contract')

@@ -19,8 +19,8 @@ export {
   type FiltersFirst,
   type TypedHandling,
 } from './channel.js'
-export { bytes, type Codec, codec, json, number, text } from './codec.js'
-export { type BoundContract, type Contract, contract } from './contract.js'
+export { type BytesCodec, bytes, type Codec, codec, json, number, text } from './codec.js'
+export { type BoundContract, type CheckedParts, type Contract, contract } from './contract.js'
 export type { Delivered, Invalid, InvalidVerdict, OnInvalid, Received } from './incoming.js'
 export type { LatestChange, LatestEntry, LatestOptions, LatestSnapshot, LatestValues } from './latest.js'
 export {

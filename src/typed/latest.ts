@@ -8,6 +8,7 @@
 import type { Handling, ListenOptions, Message, SubscribeOptions, Subscriber } from '../client/api/index.js'
 import { silent } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
+import { MqttError } from '../errors.js'
 import { ChangeWatchers } from './change-watchers.js'
 import { after } from './codec.js'
 import type { Incoming } from './incoming.js'
@@ -57,6 +58,8 @@ export interface LatestValues<Parameters, Value> extends ReadonlyMap<string, Lat
   readonly ready: Promise<LatestValues<Parameters, Value>>
   /** Messages whose payload or topic was none of the channel. */
   readonly invalid: number
+  /** Topics that made room for others; the first one is a line of the log. */
+  readonly evicted: number
   /** What ended the subscription, if it was no clean end; listeners are told of it, too. */
   readonly error: Error | undefined
   /** Each change; several of one topic that nobody has read yet are one. @throws MqttError what ended the subscription, if it was no clean end */
@@ -96,6 +99,7 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
   readonly #watchers = new ChangeWatchers((error) => this.#incoming.report('a listener of latest values threw: ', error))
   readonly #unlisten: readonly (() => void)[]
   readonly #abort = new AbortController()
+  evicted = 0
   #handling: Handling | undefined
   #over = false
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -210,9 +214,17 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
       if (taken === undefined || taken.error !== undefined || this.#over) return
       const { params, value } = taken
       this.#put(message.topic, { params, value, at: Date.now(), message, stale: false })
-      if (this.size > this.#limit) this.#remove(this.oldest())
+      if (this.size > this.#limit) this.#evict()
       if (this.#expire !== undefined) this.#timer ??= setTimeout(() => this.#handleTimer(), this.#expire)
     })
+  }
+
+  #evict(): void {
+    this.evicted += 1
+    const text = `'${this.#topic.template}' has more topics than its limit of ${this.#limit}`
+    if (this.evicted === 1)
+      this.#incoming.report('latest values: the oldest ones make room: ', new MqttError('ERR_DROPPED', text, { option: 'limit' }))
+    this.#remove(this.oldest())
   }
 
   // Not for each one by itself: all are looked at each time.

@@ -227,7 +227,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
       if (!isStreamed(result)) return replyOf(answer, result as Answer, final)
       return sender.asks(message) ? sender.begin(message, result) : replyOf(answer, (await firstOf(result)) as Answer, final)
     }
-    const responder = await this.#client.respond(topic.filter(params ?? {}, { share }), respond, {
+    const responder = await this.#client.respond(topic.filter(params, { share }), respond, {
       ...options,
       onError: (error, message, attempt) => {
         if (hopeless.has(error as object)) return 'reject'

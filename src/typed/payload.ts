@@ -12,7 +12,7 @@ export function insideOf(client: object): Inside {
 
 /** The payload of a value, or the promise of one. @throws MqttError ERR_INVALID_PAYLOAD; such a promise rejects with it */
 export function encoded<In>(codec: Codec<In, unknown>, value: In): string | Uint8Array | Promise<string | Uint8Array> {
-  return checked(() => after(codec.encode(value), (given) => payloadOf(codec, given)), false)
+  return checked(() => after<string | Uint8Array, string | Uint8Array>(codec.encode(value), (given) => payloadOf(codec, given)), false)
 }
 
 // It may be sent much later, and libraries write into the same memory again.
@@ -50,7 +50,7 @@ export function decoded<Out>(codec: Codec<never, Out>, message: Message): Out | 
   return checked(() => readBy(codec, message), true)
 }
 
-function readBy<Out>(codec: Codec<never, Out>, message: Message): Out {
+function readBy<Out>(codec: Codec<never, Out>, message: Message): Out | Promise<Out> {
   const { contentType } = message.properties
   if (contentType !== undefined && !accepts(codec.contentType, contentType))
     throw invalid([{ message: `content type is '${contentType}', not '${codec.contentType}'` }], undefined, true)

@@ -19,7 +19,9 @@ type Levels<Text extends string> = Text extends `${infer Head}/${infer Tail}` ? 
 type Slots<Text extends string> = Levels<Text> extends infer Level ? (Level extends `{${infer Inner}}` ? Slot<Inner> : never) : never
 
 /** The parameters of a template as {@link TopicTemplate.match} gives them. A template that the compiler does not know may have any. */
-export type Params<Template extends string> = string extends Template ? Record<string, string | number> : { [S in Slots<Template> as S[0]]: S[1] }
+export type Params<Template extends string> = string extends Template
+  ? Readonly<Record<string, string | number>>
+  : { readonly [S in Slots<Template> as S[0]]: S[1] }
 
 /** The parameters of a template as they are given: a level may be a number too. */
 export type GivenParams<Template extends string> = string extends Template
@@ -150,8 +152,8 @@ export class TopicTemplate<Template extends string = string> {
   }
 
   /**
-   * The Topic Filter with `+` where no parameter is given, and `#` for the rest (section 4.7.1).
-   * @throws MqttError ERR_INVALID_TOPIC that names the parameter
+   * The Topic Filter with `+` where a parameter is left out, and `#` for the rest (section 4.7.1).
+   * @throws MqttError ERR_INVALID_TOPIC that names the parameter; also for one that is given as undefined, which would subscribe to all
    */
   filter(params: Partial<GivenParams<Template>> = {}, { share }: FilterOptions = {}): string {
     const filter = this.#join(params, '+')
@@ -202,8 +204,10 @@ export class TopicTemplate<Template extends string = string> {
     for (const key of Object.keys(given)) if (!this.parameters.includes(key)) fail(`'${this.template}' has no parameter`, key, key)
     const levels = this.#levels.map(({ text, name, kind }) => {
       if (name === undefined) return text
-      const value = Object.hasOwn(given, name) ? given[name] : undefined
-      if (value === undefined && wildcard !== undefined) return kind === 'rest' ? '#' : wildcard
+      const isGiven = Object.hasOwn(given, name)
+      const value = isGiven ? given[name] : undefined
+      if (isGiven && value === undefined) fail(`parameter '${name}' must have a value; left out, it stands for any`, value, name)
+      if (!isGiven && wildcard !== undefined) return kind === 'rest' ? '#' : wildcard
       if (kind === 'number' && !(typeof value === 'number' && isCanonical(String(value), 0)))
         fail(`parameter '${name}' must be a number`, value, name)
       return levelText(value, name, kind === 'rest')

@@ -11,6 +11,8 @@ const head = `
 import type { BaseClient } from 'mqwire'
 import * as mq from 'mqwire/typed'
 declare const client: BaseClient
+declare const pack: (value: any) => Uint8Array
+declare const unpack: (bytes: Uint8Array, options?: { start?: number; end?: number } | number) => any
 declare const publisher: mq.Publisher
 declare const requester: mq.Requester
 const thermometer = mq.topic('plant/{line}/{device}/temperature')
@@ -28,7 +30,13 @@ const text: string = some
 const open: string = mq.topic(text as string).name({ whatever: 1 })
 mq.topic('plain').name()
 const rest: string | undefined = mq.topic('a/{rest...}').match(open)?.rest
+const packed = mq.channel('packed', mq.codec<{ x: number }>({ encode: pack, decode: unpack, contentType: 'application/msgpack' }))
+const sealed: mq.Codec<string> = mq.codec({ encode: async (value: string) => new Uint8Array(value.length), decode: async (bytes) => String(bytes) })
+const pointed = mq.codec<number>({ encode: String, decode: ([x = 0], message) => x + message.topic.length })
 async function use(): Promise<void> {
+  await packed.on(client).publish({ x: 1 })
+  await mq.channel('sealed', sealed).on(client).publish('x')
+  await mq.channel('pointed', pointed).on(client).publish(1)
   await level.on(publisher).publish({ id: 'a', n: 1 }, { value: 1 }, { qos: 1 })
   for await (const { params, value, message } of await plant.on(client).level.subscribe([{ id: 'a' }, { n: 2 }], { qos: 1 })) {
     const n: number = params.n
@@ -72,6 +80,9 @@ const wrong: readonly (readonly [code: string, sentence: string])[] = [
   ["setpoint.on(client).call({ id: 'a' }, '4')", "Argument of type 'string' is not assignable to parameter of type 'number'"],
   ['setpoint.on(client).serve(() => ({ wsa: 1 }))', "Type '{ wsa: number; }' is not assignable to type"],
   ["level.on(client).subscribe({}, { onInvalid: 'ignore' })", 'Type \'"ignore"\' is not assignable to type'],
+  ['mq.contract({ level, a: 1 })', 'A part is a channel, an operation, a contract, or a group of them by name.'],
+  ['mq.contract({ deep: { a: mq.number() } })', 'A part is a channel, an operation, a contract, or a group of them by name.'],
+  ["const match = thermometer.match('x'); if (match) match.line = '3'", "Cannot assign to 'line' because it is a read-only property"],
   ['mq.contract({ on: level })', 'is not assignable to type'],
   ['plant.on(publisher).level.subscribe()', "Property 'subscribe' does not exist"],
   ["plant.on(publisher).deep.setpoint.call({ id: 'a' }, 4)", "Property 'call' does not exist on type 'object'"],

@@ -90,7 +90,7 @@ describe('an AsyncAPI document', () => {
       { 'a.b': plant.log, a: { b: plant.log } },
       { a: plant.control.setpoint, 'a.reply': plant.log },
     ])
-      expect(() => asyncapi(mq.contract(twice), options)).toThrow(refused('contract'))
+      expect(() => asyncapi(mq.contract(twice as object), options)).toThrow(refused('contract'))
     const date = mq.contract({ at: mq.channel('at', mq.json(z.date())) })
     expect(() => asyncapi(date, { info: options.info })).toThrow(refused('toJsonSchema'))
     expect(() => asyncapi(date, { info: options.info })).toThrow(/'at'.*Date/)

@@ -105,6 +105,16 @@ describe('latest values', () => {
   })
 })
 
+it('latest values count the topics that made room, and log the first', async () => {
+  const lines: string[] = []
+  const client = await clientOn(brokerOf(), { logger: { error: (line: string) => void lines.push(line) } })
+  await using latest = level.on(client).latest({}, { limit: 2 })
+  await latest.ready
+  for (let id = 0; id < 5; id++) await level.on(client).publish({ id }, id)
+  await eventually(() => latest.evicted === 3, 'three that went')
+  expect(lines).toEqual([expect.stringContaining("'tank/{id}/level' has more topics than its limit of 2")])
+})
+
 it('latest values show what ended their subscription, and listeners are told', async () => {
   const latest = level.on(await clientOn(brokerOf({ authorizeSubscribe: () => 0x87 }))).latest()
   const before = latest.getSnapshot()

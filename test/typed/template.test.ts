@@ -1,13 +1,29 @@
 /** Topic templates: names, filters and matches; what is no template, no level and no match. */
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import * as mq from '../../src/typed/index.js'
 import { type Checked, TopicTemplate, topic } from '../../src/typed/template.js'
 import { matches } from '../../src/wire/topics.js'
+import { brokerOf, clientOn } from './rig.js'
 
 const thermometer = topic('plant/{line}/{device}/temperature')
 const templateOf = (text: string): TopicTemplate<string> => new TopicTemplate(text as Checked<string>)
 
 describe('a topic template', () => {
+  it('a parameter that is given without a value never stands for any', async () => {
+    const tenants = mq.topic('tenants/{tenant}/{rest...}')
+    expect([tenants.filter(), tenants.filter({})]).toEqual(['tenants/+/#', 'tenants/+/#'])
+    for (const params of [{ tenant: undefined }, { tenant: null }, { rest: undefined }])
+      expect(() => tenants.filter(params as never), JSON.stringify(params)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+    const bound = mq.channel(tenants, mq.text()).on(await clientOn(brokerOf()))
+    for (const params of [{ tenant: undefined }, [{ tenant: 'a' }, { tenant: undefined }], [undefined]]) {
+      const refused = expect.objectContaining({ code: expect.stringMatching(/ERR_INVALID_(TOPIC|OPTION)/) })
+      await expect(bound.subscribe(params as never)).rejects.toEqual(refused)
+      await expect(bound.listen(params as never, () => undefined)).rejects.toEqual(refused)
+    }
+    expect(() => bound.latest({ tenant: undefined } as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+  })
+
   it('builds names', () => {
     expect(thermometer.name({ line: '3', device: 'a1' })).toBe('plant/3/a1/temperature')
     expect(thermometer.name({ line: 3, device: -0.5 })).toBe('plant/3/-0.5/temperature')
