@@ -7,7 +7,7 @@ import { MemoryBroker, type MemoryBrokerOptions } from '../../src/testing/broker
 import type { Transport } from '../../src/transport/transport.js'
 import type { ClientPacket, ServerPacket } from '../../src/wire/packets.js'
 import type { WorldClock } from './clock.js'
-import { interceptionOf } from './habits.js'
+import { forgottenTopic, interceptionOf } from './habits.js'
 import { payloadOf } from './payloads.js'
 import { payloadName } from './reader.js'
 import type { Limits, Setup } from './schedule.js'
@@ -43,7 +43,7 @@ export function makeBroker(setup: Setup, clock: WorldClock, reset: () => void): 
   const interceptions = [
     ...(setup.narrower ? [limiting(setup, [{}, { receiveMaximum: 1, topicAliasMaximum: 0 }])] : []),
     ...(setup.limits.length > 0 ? [limiting(setup, setup.limits)] : []),
-    interceptionOf(setup.habit, setup.version === 5 ? 5 : 4, reset),
+    interceptionOf(setup.habit, reset),
   ]
   const broker = new MemoryBroker({
     clock,
@@ -68,7 +68,7 @@ export function makeBroker(setup: Setup, clock: WorldClock, reset: () => void): 
     },
     accepted: () =>
       broker.accepted
-        .filter((message) => !message.will)
+        .filter(({ will, topic }) => !will && topic !== forgottenTopic)
         .map(({ topic, payload, qos }) => ({ topic, payload: payloadName(payload), qos, bytes: payload })),
     wills: () => broker.accepted.filter((message) => message.will).length,
     violations: () => broker.violations.map(({ packet, text }) => `${packet ?? 'bytes'}: ${text}`),

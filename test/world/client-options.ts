@@ -4,7 +4,7 @@
 import type { ClientOptions, Credentials } from '../../src/client/api/index.js'
 import type { FrameScanner } from '../../src/wire/frames.js'
 import { canary } from './canary.js'
-import { mannersOf } from './habits.js'
+import { mannersOf, smallPacket } from './habits.js'
 import type { Random } from './random.js'
 import type { Setup } from './schedule.js'
 
@@ -33,6 +33,7 @@ export function readWith(chosen: FrameScanner): void {
 
 // Servers use aliases where they are asked to.
 const aliases = ({ habit }: Setup): ClientOptions => (mannersOf(habit).includes('stale-aliases') ? { topicAliasMaximum: 10 } : {})
+const sizes = ({ habit }: Setup): ClientOptions => (mannersOf(habit).includes('ignores-sizes') ? { maximumPacketSize: smallPacket } : {})
 
 /** Makes the options. */
 export function clientOptions(setup: Setup, { log, random, date, troubled }: Means): ClientOptions {
@@ -42,6 +43,7 @@ export function clientOptions(setup: Setup, { log, random, date, troubled }: Mea
     cleanStart: setup.cleanStart,
     keepAlive: setup.keepAlive,
     ...(setup.version === 4 ? {} : { sessionExpiryInterval: setup.sessionExpiry, receiveMaximum: setup.receiveMaximum, ...aliases(setup) }),
+    ...sizes(setup),
     unclaimedHold: setup.unclaimedHold,
     memoryBudget: setup.memoryBudget,
     stats: true,

@@ -9,12 +9,14 @@ import type { Habit } from './pipe.js'
 import { payloadName } from './reader.js'
 
 /** Kinds of packets, by their first byte. */
+const CONNACK = 2
 const PUBLISH = 3
 const PUBACK = 4
 const PUBREC = 5
 const PUBREL = 6
 const PUBCOMP = 7
 const SUBACK = 9
+const UNSUBACK = 11
 
 /** Milliseconds for which acknowledgements are gathered, or are late; and how many make a batch. */
 const gatherTime = 40
@@ -23,6 +25,20 @@ const batch = 8
 /** Connections that a short-lived link has, and how long each of them lasts. */
 const shortLives = 5
 const shortLife = 250
+/** How long each connection lasts with a broker that dies young, and how many of them bring no answer. */
+const youngLife = 200
+const slowStarts = 12
+/** Filters that one SUBSCRIBE or UNSUBSCRIBE may hold where they are few. */
+export const mostFilters = 8
+/** QoS 2 exchanges that are kept where there are twenty. */
+const mostExchanges = 20
+
+/** At SUBSCRIBE with this filter one broker closes. */
+export const closedFilter = 'closed/a'
+/** Maximum Packet Size of a client whose broker ignores it. */
+export const smallPacket = 1000
+/** Topic of what a broker acknowledged and forgot. */
+export const forgottenTopic = 'forgotten'
 
 /** Means of one connection. */
 export interface HabitMeans {
@@ -30,13 +46,18 @@ export interface HabitMeans {
   readonly version: 4 | 5
   /** Number of the connection, from 1. */
   readonly link: number
-  /** Cuts the link. */
+  /** Cuts the link, unless the world has healed. */
   readonly reset: () => void
+  /** Cuts it in any case. */
+  readonly cut: () => void
 }
 
-/** What the CONNECT of the client asked for, as far as a habit has to know. */
-interface AskedFor {
+/** What a broker knows of the client, as far as a habit needs it. */
+interface Known {
+  version: 4 | 5
   topicAliasMaximum: number
+  /** Identifiers of QoS 2 messages that came and were not released. */
+  readonly unreleased: Set<number>
 }
 
 /** What a habit does. */
@@ -44,9 +65,9 @@ interface Manner {
   /** To the packets that leave. */
   readonly down?: (means: HabitMeans) => Habit
   /** To the client's packets, decoded. */
-  readonly in?: (packet: ClientPacket, reset: () => void) => ClientPacket | false | undefined
+  readonly in?: (packet: ClientPacket, reset: () => void, client: Known) => ClientPacket | false | undefined
   /** To the broker's packets, decoded. */
-  readonly out?: (version: 4 | 5, client: AskedFor) => (packet: ServerPacket) => ServerPacket | undefined
+  readonly out?: (client: Known) => (packet: ServerPacket) => ServerPacket | undefined
 }
 
 const kindOf = (packet: Uint8Array): number => (packet[0] as number) >> 4
@@ -137,26 +158,91 @@ const shortLived = ({ clock, link, reset }: HabitMeans): Habit => {
   }
 }
 
+// While it starts, its answers would come later than its end, whatever it was asked.
+const diesYoung = ({ clock, link, cut }: HabitMeans): Habit => {
+  let first = true
+  return (packet, pass) => {
+    if (first) clock.setTimer(cut, youngLife)
+    first = false
+    const kind = kindOf(packet)
+    if (link > slowStarts || !(acknowledges(kind) || kind === SUBACK || kind === UNSUBACK)) pass(packet)
+  }
+}
+
+// It acknowledges what nobody sent.
+const acknowledgesZero = (): Habit => (packet, pass) => {
+  pass(packet)
+  if (kindOf(packet) === CONNACK && packet[3] === 0) for (const kind of [PUBREC, PUBACK]) pass(Uint8Array.of(kind << 4, 2, 0, 0))
+}
+
+// Each third message has a property that belongs to a will.
+const foreignProperties = ({ version }: HabitMeans): Habit => {
+  let count = 0
+  return (packet, pass) => pass(version === 5 && kindOf(packet) === PUBLISH && count++ % 3 === 0 ? withWillDelay(packet) : packet)
+}
+
+function withWillDelay(packet: Uint8Array): Uint8Array {
+  const willDelay = [0x18, 0, 0, 0, 5]
+  const start = packet.findIndex((byte, at) => at > 0 && byte < 128) + 1
+  const topicEnd = start + 2 + (((packet[start] as number) << 8) | (packet[start + 1] as number))
+  const at = topicEnd + (((packet[0] as number) & 6) > 0 ? 2 : 0)
+  const length = packet[at] as number
+  // Longer properties are left alone: their length would need another byte.
+  if (length + willDelay.length > 127) return packet
+  const header = [packet[0] as number]
+  for (let rest = packet.length - start + willDelay.length; header.length === 1 || rest > 0; rest >>= 7)
+    header.push((rest & 127) | (rest > 127 ? 128 : 0))
+  const properties = Uint8Array.of(length + willDelay.length, ...willDelay)
+  return new Uint8Array(Buffer.concat([Uint8Array.from(header), packet.subarray(start, at), properties, packet.subarray(at + 1)]))
+}
+
 /** Names of messages that a poisoned broker cannot bear: every eleventh, from the third on. */
 export function isPoison(payload: string): boolean {
   return /^p(3|14|25|36)$/.test(payload)
 }
 
 // It closes without a word.
-function poisoned(packet: ClientPacket, reset: () => void): false | undefined {
-  if (packet.type !== 'publish' || !isPoison(payloadName(packet.payload))) return undefined
-  reset()
-  return false
+const closing =
+  (at: (packet: ClientPacket) => boolean) =>
+  (packet: ClientPacket, reset: () => void): false | undefined => {
+    if (!at(packet)) return undefined
+    reset()
+    return false
+  }
+
+function filtersOf(packet: ClientPacket): readonly string[] {
+  if (packet.type === 'subscribe') return packet.subscriptions.map(({ filter }) => filter)
+  return packet.type === 'unsubscribe' ? packet.filters : []
 }
 
-// Whatever Receive Maximum the client announced, it gets more.
-function excessive(packet: ClientPacket): ClientPacket | undefined {
-  if (packet.type !== 'connect' || packet.properties.receiveMaximum === undefined) return undefined
-  return { ...packet, properties: { ...packet.properties, receiveMaximum: undefined } }
+const poisoned = closing((packet) => packet.type === 'publish' && isPoison(payloadName(packet.payload)))
+const closesAtFilter = closing((packet) => packet.type === 'subscribe' && filtersOf(packet).includes(closedFilter))
+const fewFilters = closing(
+  (packet) => filtersOf(packet).length > mostFilters || (packet.type === 'subscribe' && packet.properties.subscriptionIdentifiers !== undefined),
+)
+
+const withoutIdentifiers = (client: Known) => (packet: ServerPacket) =>
+  client.version === 5 && packet.type === 'connack'
+    ? { ...packet, properties: { ...packet.properties, subscriptionIdentifierAvailable: 0 as const } }
+    : undefined
+
+// Whatever the client announced, it gets more.
+const exceeding = (limit: 'receiveMaximum' | 'maximumPacketSize') => (packet: ClientPacket) =>
+  packet.type === 'connect' && packet.properties[limit] !== undefined
+    ? { ...packet, properties: { ...packet.properties, [limit]: undefined } }
+    : undefined
+
+// Of more exchanges than it has room for it acknowledges the rest, which nobody gets.
+function onlyTwenty(packet: ClientPacket, _reset: () => void, { version, unreleased }: Known): ClientPacket | undefined {
+  if (version === 5) return undefined
+  if (packet.type === 'pubrel') unreleased.delete(packet.packetId)
+  if (packet.type !== 'publish' || packet.qos !== 2 || unreleased.has(packet.packetId as number)) return undefined
+  unreleased.add(packet.packetId as number)
+  return unreleased.size > mostExchanges ? { ...packet, topic: forgottenTopic } : undefined
 }
 
 // An alias that was made on an earlier connection is used again as if it were known.
-function staleAliases(_version: 4 | 5, client: AskedFor): (packet: ServerPacket) => ServerPacket | undefined {
+function staleAliases(client: Known): (packet: ServerPacket) => ServerPacket | undefined {
   const earlier = new Map<string, number>()
   let current = new Map<string, number>()
   return (packet) => {
@@ -176,8 +262,8 @@ function staleAliases(_version: 4 | 5, client: AskedFor): (packet: ServerPacket)
 }
 
 // What was released it knows nothing of: 0x92, which ends the exchange all the same.
-const unknownReleases = (version: 4 | 5) => (packet: ServerPacket) =>
-  version === 5 && packet.type === 'pubcomp' && packet.reasonCode === 0 ? { ...packet, reasonCode: 0x92 as const } : undefined
+const unknownReleases = (client: Known) => (packet: ServerPacket) =>
+  client.version === 5 && packet.type === 'pubcomp' && packet.reasonCode === 0 ? { ...packet, reasonCode: 0x92 as const } : undefined
 
 const none = ['none'] as const
 
@@ -191,8 +277,15 @@ const manners = {
   confused: { down: confused },
   'retained-first': { down: retainedFirst },
   'short-lived': { down: shortLived },
+  'dies-young': { down: diesYoung },
+  'acknowledges-zero': { down: acknowledgesZero },
+  'foreign-properties': { down: foreignProperties },
   poisoned: { in: poisoned },
-  excessive: { in: excessive },
+  excessive: { in: exceeding('receiveMaximum') },
+  'ignores-sizes': { in: exceeding('maximumPacketSize') },
+  'few-filters': { in: fewFilters, out: withoutIdentifiers },
+  'closes-at-filter': { in: closesAtFilter },
+  'only-twenty': { in: onlyTwenty },
   'stale-aliases': { out: staleAliases },
   'unknown-releases': { out: unknownReleases },
 } satisfies Record<string, Manner>
@@ -203,11 +296,12 @@ export type MannerName = keyof typeof manners
 /** Brokers that were watched, as the manners that they were seen with: `test/programs/ordinary/expectations.ts` has the figures. */
 const profiles = {
   // 2.0.11: sends up to 3,393 messages against 256 when acknowledgements come in batches, and answers in batches itself (its sockets have Nagle on).
-  mosquitto: ['excessive', 'gathered'],
-  // 2.0.0-beta.1: knows no Receive Maximum of ours, closes without DISCONNECT at what it cannot bear.
-  aedes: ['excessive', 'poisoned'],
-  // Answers a repeated PUBLISH twice, and uses aliases of connections that are gone.
-  mochi: ['second-thoughts', 'stale-aliases'],
+  // On 3.1.1 it delivers 20 of 100 messages at QoS 2 that it acknowledged.
+  mosquitto: ['excessive', 'gathered', 'only-twenty'],
+  // 2.0.0-beta.1: knows no limit of ours, closes without DISCONNECT at what it cannot bear, leaves the delay of a will in its message.
+  aedes: ['excessive', 'ignores-sizes', 'poisoned', 'foreign-properties'],
+  // Answers a repeated PUBLISH twice, uses aliases of connections that are gone, acknowledges identifier 0 after a restart.
+  mochi: ['second-thoughts', 'stale-aliases', 'acknowledges-zero'],
   // Community Edition: acknowledges late, once its store has the message.
   hivemq: ['late'],
   // Counts what was in flight against the next window; sends retained messages before SUBACK.
@@ -226,9 +320,11 @@ export function mannersOf(name: HabitName): readonly MannerName[] {
   return name in profiles ? profiles[name as keyof typeof profiles] : [name as MannerName]
 }
 
+const harsh: readonly MannerName[] = ['confused', 'short-lived', 'dies-young', 'poisoned', 'stale-aliases', 'few-filters', 'closes-at-filter']
+
 /** True when the broker ends connections by itself, or makes the client end one. */
 export function isHarsh(name: HabitName): boolean {
-  return mannersOf(name).some((manner) => ['confused', 'short-lived', 'poisoned', 'stale-aliases'].includes(manner))
+  return mannersOf(name).some((manner) => harsh.includes(manner))
 }
 
 /** What is done to the packets of one connection; undefined where nothing is. */
@@ -242,16 +338,20 @@ export function habitOf(name: HabitName, means: HabitMeans): Habit | undefined {
 }
 
 /** What is done to decoded packets; `reset` cuts the client's link. */
-export function interceptionOf(name: HabitName, version: 4 | 5, reset: () => void) {
+export function interceptionOf(name: HabitName, reset: () => void) {
   const all = mannersOf(name).map((manner) => manners[manner] as Manner)
-  const client = { topicAliasMaximum: 0 }
-  const outs = all.flatMap(({ out }) => (out === undefined ? [] : [out(version, client)]))
+  const client: Known = { version: 5, topicAliasMaximum: 0, unreleased: new Set() }
+  const outs = all.flatMap(({ out }) => (out === undefined ? [] : [out(client)]))
   return (direction: 'in' | 'out', packet: ClientPacket | ServerPacket): ClientPacket | ServerPacket | false | undefined => {
+    if (packet.type === 'connack' && !packet.sessionPresent) client.unreleased.clear()
     if (direction === 'out') return outs.reduce<ServerPacket>((so, out) => out(so) ?? so, packet as ServerPacket)
     let now = packet as ClientPacket
-    if (now.type === 'connect') client.topicAliasMaximum = now.properties.topicAliasMaximum ?? 0
+    if (now.type === 'connect') {
+      client.version = now.protocolVersion
+      client.topicAliasMaximum = now.properties.topicAliasMaximum ?? 0
+    }
     for (const manner of all) {
-      const given = manner.in?.(now, reset)
+      const given = manner.in?.(now, reset, client)
       if (given === false) return false
       now = given ?? now
     }

@@ -2,8 +2,10 @@
  * What the checks of a history share: what they read, and what a schedule, a setup and a trace say about it. Pure.
  */
 import type { ModelBroker } from './broker.js'
+import { mannersOf, smallPacket } from './habits.js'
 import type { History, Subscribed } from './history.js'
 import type { Monitor } from './monitor.js'
+import type { Seen } from './reader.js'
 import { type FaultKind, operationsOf, type Schedule, type Setup } from './schedule.js'
 
 /** What the checks read. */
@@ -62,6 +64,28 @@ function freshSessions(passed: Passing): Passing {
     known.add(connection)
     return true
   })
+}
+
+/** Copies of messages that came and are larger than the client takes. */
+export function oversized({ monitor, setup }: Pick<Checked, 'monitor' | 'setup'>): Seen[] {
+  if (!mannersOf(setup.habit).includes('ignores-sizes')) return []
+  return monitor.passed.filter(({ way, seen }) => way === 'down' && seen.kind === 'publish' && seen.size > smallPacket).map(({ seen }) => seen)
+}
+
+/** What tells one of them. */
+export const sizeKey = ({ topic, qos, size }: Pick<Seen, 'topic' | 'qos' | 'size'>): string => `${topic} ${qos} ${size}`
+
+/** The `drop` events that tell them, as `sizeKey` has them. */
+export function toldSizes({ events }: History): string[] {
+  return events.flatMap(({ type, event }) =>
+    type === 'drop' && (event as { reason?: string }).reason === 'too-large' ? [sizeKey(event as Seen)] : [],
+  )
+}
+
+/** Names of messages of which the application heard that they are too large. */
+export function toldLarge(run: Pick<Checked, 'monitor' | 'setup' | 'history'>): Set<string> {
+  const told = new Set(toldSizes(run.history))
+  return new Set(oversized(run).flatMap((seen) => (told.has(sizeKey(seen)) ? [seen.payload] : [])))
 }
 
 export function has(schedule: Schedule, ...kinds: readonly FaultKind[]): boolean {

@@ -2,9 +2,11 @@
  * The checks beyond I1 to I9, each seen to fail on a history made by hand, and to hold on the same one without what is wrong in it.
  */
 import { describe, expect, test } from 'vitest'
-import { MqttError } from '../../src/errors.js'
+import { MqttError, type MqttErrorCode } from '../../src/errors.js'
 import type { Subscribed } from './history.js'
 import { checkHeld } from './invariants-wide.js'
+import type { Passed } from './monitor.js'
+import * as packet from './packets.js'
 import { payloadOf } from './payloads.js'
 import type { Op } from './schedule.js'
 import { error, Story } from './story.js'
@@ -28,6 +30,20 @@ function end(story: Story, op: Extract<Op, { do: 'disconnect' | 'drain' }>, took
   call.settled = 1
   call.ended = story.history.next()
   call.endedAt = took
+}
+
+function refusedCall(story: Story, what: string, code: MqttErrorCode): void {
+  const call = story.history.track(what, Promise.resolve())
+  call.settled = 1
+  call.error = new MqttError(code, 'refused', { outcome: 'refused' })
+}
+
+const sent = (story: Story) => (story.passed.at(-1) as Passed).seen
+
+function large(story: Story): void {
+  story.setup = { habit: 'ignores-sizes' }
+  story.arrive('f1')
+  sent(story).size = 5000
 }
 
 const last = (story: Story): Subscribed => story.history.subscribed.at(-1) as Subscribed
@@ -80,6 +96,54 @@ const stories: Readonly<Record<string, readonly [rule: string, tell: Tell]>> = {
       connected(story)
       story.ops.push({ at: 1, do: 'abortable', n: 1, topic: 'out/a', qos: 1, after: 5, size: wrong ? 70_000 : 300_000 })
       story.event('disconnect', lost())
+    },
+  ],
+  'a filter that is given up without a reason': [
+    'blame',
+    (story, wrong) => refusedCall(story, 'subscribe in/#', wrong ? 'ERR_SUBSCRIBE_REFUSED' : 'ERR_CONNECTION_LOST'),
+  ],
+  'a filter that is given up after its grant': [
+    'blame',
+    (story, wrong) => story.event('error', { error: new MqttError(wrong ? 'ERR_SUBSCRIBE_REFUSED' : 'ERR_PROTOCOL_ERROR', 'given up') }),
+  ],
+  'a filter at which the broker closes, which ends otherwise': [
+    'blame',
+    (story, wrong) => {
+      story.setup = { habit: 'closes-at-filter' }
+      refusedCall(story, 'subscribe closed/a', wrong ? 'ERR_CONNECTION_LOST' : 'ERR_SUBSCRIBE_REFUSED')
+    },
+  ],
+  'more filters in one packet than a call has': [
+    'blame',
+    (story, wrong) => {
+      story.setup = { habit: 'few-filters' }
+      story.pass('up', packet.subscribe(1))
+      for (let count = 1; count < (wrong ? 9 : 8); count++) sent(story).filters.push({ filter: `${count}`, options: 0 })
+    },
+  ],
+  'a message that is told to be too large and never came': [
+    'size',
+    (story, wrong) => {
+      large(story)
+      story.event('drop', { reason: 'too-large', topic: 'in/a', qos: 1, size: wrong ? 6000 : 5000 })
+    },
+  ],
+  'a message that is too large and handed out': [
+    'size',
+    (story, wrong) => {
+      large(story)
+      story.subscribe(1, 'in/#')
+      if (!wrong) sent(story).size = 1000
+      story.deliver('f1')
+    },
+  ],
+  'a message that is too large, acknowledged, and not told': [
+    'I1',
+    (story, wrong) => {
+      story.subscribe(1, 'in/#')
+      large(story)
+      story.acknowledge('f1')
+      story.event('drop', { reason: wrong ? undefined : 'too-large', topic: 'in/a', qos: 1, size: 5000 })
     },
   ],
   'a message after destroy()': [

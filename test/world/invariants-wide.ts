@@ -5,8 +5,21 @@
  */
 import { MqttError } from '../../src/errors.js'
 import { printed } from './canary.js'
-import { isHarsh, isPoison, mannersOf } from './habits.js'
-import { type Checked, concerns, detaches, type Held, has, isFickle, isUnheard, overlapping } from './invariants-tools.js'
+import { closedFilter, isHarsh, isPoison, mannersOf, mostFilters, smallPacket } from './habits.js'
+import {
+  type Checked,
+  concerns,
+  detaches,
+  type Held,
+  has,
+  isFickle,
+  isUnheard,
+  overlapping,
+  oversized,
+  sizeKey,
+  toldLarge,
+  toldSizes,
+} from './invariants-tools.js'
 import { differs } from './payloads.js'
 import { operationsOf } from './schedule.js'
 
@@ -65,6 +78,7 @@ export function checkHeld(run: Held): void {
   const { clientId } = application.client
   const held = new Set(broker.filters(clientId) ?? [])
   const wanted = new Set(history.subscribed.filter(({ live }) => live).flatMap(({ filters }) => filters))
+  wanted.delete(closedFilter)
   for (const filter of wanted) if (!held.has(filter)) history.report('held', `${filter} is subscribed to, and the broker does not know`)
   const open = history.subscribed
     .filter(({ granted, left, ended }) => granted === 0 && left === 0 && ended === undefined)
@@ -136,17 +150,52 @@ export function checkAfterwards({ history }: Checked): void {
     if (what === 'post' && error !== undefined) history.report('after', `post() threw ${printed(error).slice(0, 200)}`)
 }
 
-/** Only what the server closes at is given up as poisoned. */
-export function checkBlame({ history, setup }: Checked): void {
-  const poisoned = mannersOf(setup.habit).includes('poisoned')
+/** Only what the server closes at is given up: a message, a filter, or more filters in one packet than a call has. */
+export function checkBlame({ history, setup, monitor, schedule }: Checked): void {
+  const manners = mannersOf(setup.habit)
+  const poisoned = manners.includes('poisoned')
+  const closes = manners.includes('closes-at-filter')
   for (const { payload, call } of history.published) {
     if (!MqttError.is(call.error) || call.error.code !== 'ERR_POISONED') continue
     if (!poisoned || !isPoison(payload)) history.report('blame', `${payload} was given up as poisoned`)
   }
+  const refused = (error: unknown): boolean => MqttError.is(error) && /^ERR_(UN)?SUBSCRIBE_REFUSED$/.test(error.code)
+  const ops = operationsOf(schedule.ops)
+  const calm = !ops.some(({ do: done }) => restless.includes(done) || done === 'dispose' || done === 'detach')
+  for (const { what, error, settled } of history.calls) {
+    const closed = closes && what === `subscribe ${closedFilter}`
+    if (!closed && refused(error)) history.report('blame', `${what} was refused, and the broker did not: ${String(error)}`)
+    if (closed && settled > 0 && (error === undefined || (calm && !refused(error))))
+      history.report('blame', `${what}, where the broker closes, ended with ${String(error)}`)
+  }
+  for (const { type, event } of history.events)
+    if (type === 'error' && refused((event as { error: unknown }).error)) history.report('blame', `${String((event as { error: unknown }).error)}`)
+  if (!manners.includes('few-filters') || ops.some((op) => op.do === 'subscribe' && (op.more ?? []).length >= mostFilters)) return
+  for (const { way, seen } of monitor.passed)
+    if (way === 'up' && seen.filters.length > mostFilters)
+      history.report('blame', `${seen.kind} with ${seen.filters.length} filters, no call had so many`)
+}
+
+/** Of what is larger than the client takes each copy is told once at most, nothing else is told so, and none is handed out. */
+export function checkSizes(run: Checked): void {
+  const { history, monitor } = run
+  const copies = oversized(run)
+  const left = copies.map(sizeKey)
+  for (const told of toldSizes(history)) {
+    const index = left.indexOf(told)
+    if (index < 0) history.report('size', `${told} is told to be too large, and no such message came`)
+    else left.splice(index, 1)
+  }
+  const fitting = new Set(monitor.passed.flatMap(({ way, seen }) => (way === 'down' && seen.size <= smallPacket ? [seen.payload] : [])))
+  const large = new Set(copies.map(({ payload }) => payload))
+  for (const { payload } of history.delivered)
+    if (large.has(payload) && !fitting.has(payload)) history.report('size', `${payload} is too large and was delivered`)
 }
 
 /** A member of a fleet that leaves in time hands out what came for its shared filter: nobody else gets it. */
-export function checkFleet({ history, monitor, schedule, setup }: Checked): void {
+export function checkFleet(run: Checked): void {
+  const { history, monitor, schedule, setup } = run
+  const large = toldLarge(run)
   if (schedule.faults.length > 0 || history.process > 1 || isHarsh(setup.habit) || setup.memoryBudget !== undefined) return
   const ops = operationsOf(schedule.ops)
   const end = ops.find((op) => op.do === 'disconnect' || op.do === 'drain')
@@ -163,7 +212,15 @@ export function checkFleet({ history, monitor, schedule, setup }: Checked): void
     )
       continue
     for (const { way, seen, at } of monitor.passed) {
-      if (way !== 'down' || seen.kind !== 'publish' || !/^f\d/.test(seen.payload) || !concerns(record, seen.topic) || at < record.grantedAt) continue
+      if (
+        way !== 'down' ||
+        seen.kind !== 'publish' ||
+        !/^f\d/.test(seen.payload) ||
+        large.has(seen.payload) ||
+        !concerns(record, seen.topic) ||
+        at < record.grantedAt
+      )
+        continue
       if (!history.delivered.some(({ s, payload }) => s === record.s && payload === seen.payload))
         history.report('fleet', `${seen.payload} came for ${record.filter} and was not handed out before ${end.do}() ended`)
     }

@@ -19,6 +19,7 @@ import {
   overlapping,
   retainedPayloads,
   sessionLosses,
+  toldLarge,
 } from './invariants-tools.js'
 import {
   checkAfterwards,
@@ -29,6 +30,7 @@ import {
   checkFleet,
   checkPeace,
   checkRenewal,
+  checkSizes,
   checkTurns,
   restless,
 } from './invariants-wide.js'
@@ -57,6 +59,7 @@ export function checkHistory(run: Checked): void {
   checkFleet(run)
   checkRenewal(run)
   checkDetection(run)
+  checkSizes(run)
 }
 
 /** I1: what ended well is with the broker; what was certainly not sent, or refused, is not. */
@@ -254,9 +257,10 @@ export function checkAcks(run: Checked): void {
   const shared = operationsOf(schedule.ops).some((op) => op.do === 'detach' || op.do === 'restart-process')
   // A retained copy may be for another subscription than the first one.
   const retained = retainedPayloads(schedule)
+  const large = toldLarge(run)
   for (const { payload, reason, repeat, seq } of history.acks) {
     const topic = topics.get(payload)
-    if (reason >= 0x80 || repeat || topic === undefined || shared || retained.has(payload)) continue
+    if (reason >= 0x80 || repeat || topic === undefined || shared || retained.has(payload) || large.has(payload)) continue
     const readers = history.subscribed.filter((record) => record.qos > 0 && concerns(record, topic))
     const [reader] = readers
     if (reader === undefined || readers.length > 1 || !waits(reader, seq) || wasRefused(history, reader, seq)) continue
@@ -346,12 +350,14 @@ export function missing(run: Checked): string[] {
   if (detaches(run) || isUnheard(run) || isFickle(run.setup)) return []
   const since = lastLoss(monitor.passed)
   const feeds = operationsOf(schedule.ops).filter((op) => op.do === 'feed' && op.qos > 0)
+  const large = toldLarge(run)
   const found: string[] = []
   for (const record of history.subscribed) {
     if (!record.live || record.drops || record.process !== history.process || record.grantedQos === 0 || record.grantedAt < since) continue
     for (const op of feeds) {
       if (op.do !== 'feed' || op.at <= record.grantedAt || !concerns(record, op.topic)) continue
       const payload = `f${op.n}`
+      if (large.has(payload)) continue
       if (!history.delivered.some((entry) => entry.s === record.s && entry.process === record.process && entry.payload === payload))
         found.push(payload)
     }

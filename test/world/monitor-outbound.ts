@@ -90,7 +90,8 @@ export class OutboundRules {
   }
 
   handleArriving(seen: Seen, connection: number): void {
-    if (connection !== this.#connection) return
+    // No exchange has identifier 0.
+    if (connection !== this.#connection || seen.id === 0) return
     if (seen.kind === 'suback' || seen.kind === 'unsuback') this.#requests.delete(seen.id)
     const exchange = this.#exchanges.get(seen.id)
     if (seen.kind === 'puback' && exchange?.kind === 'qos1' && exchange.connection === connection) this.#exchanges.delete(seen.id)

@@ -220,6 +220,15 @@ describe('the monitor is seen to fail (I6) on', () => {
     ],
     ['PUBREL', 'PUBREL before PUBREC', ({ up }) => up(packet.publish({ qos: 2 }), packet.pubrel(1))],
     ['PUBREL', 'PUBREL for nothing', ({ up }) => up(packet.pubrel(5))],
+    ['ack', 'PUBACK of identifier 0', ({ up }) => up(packet.puback(0))],
+    [
+      'subscription identifier',
+      'a Subscription Identifier where there are none',
+      ({ up, open }) => {
+        open({ properties: [0x29, 0] })
+        up(Uint8Array.of(0x82, 9, 0, 1, 2, 0x0b, 1, 0, 1, 0x61, 1))
+      },
+    ],
     [
       'PUBREL',
       'PUBRELs that are not in the order of the PUBRECs',

@@ -248,6 +248,8 @@ export class MonitoredConnection {
     const { report } = this.#view()
     const maximum = limit(connack, property.maximumPacketSize, Number.POSITIVE_INFINITY)
     if (seen.size > maximum) report('packet size', `${seen.kind} of ${seen.size} bytes, ${maximum} are allowed`)
+    if (seen.properties.has(property.subscriptionIdentifier) && limit(connack, property.subscriptionIdentifierAvailable, 1) === 0)
+      report('subscription identifier', 'Subscription Identifiers are not available')
     if (seen.kind !== 'publish') return
     if (seen.qos > limit(connack, property.maximumQos, 2)) report('maximum QoS', `QoS ${seen.qos}`)
     if (seen.retain && limit(connack, property.retainAvailable, 1) === 0) report('retain', 'retain is not available')

@@ -203,6 +203,7 @@ export class Network {
       reset: () => {
         if (!this.#healed) pipe.reset()
       },
+      cut: () => pipe.reset(),
     })
     this.pipes.push(pipe)
     if (refusal === undefined) this.#broker.accept(pipe.server)

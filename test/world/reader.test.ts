@@ -51,7 +51,7 @@ describe('the reader of the world', () => {
   })
 
   test.each([
-    ['packet identifier 0', [0x40, 2, 0, 0]],
+    ['packet identifier 0', [0x62, 2, 0, 0]],
     ['flags of PUBREL', [0x60, 2, 0, 1]],
     ['QoS 3', [0x36, 6, 0, 1, 0x74, 0, 1, 0]],
     ['DUP at QoS 0', [0x38, 4, 0, 1, 0x74, 0]],

@@ -81,6 +81,7 @@ export const property = {
   maximumQos: 0x24,
   retainAvailable: 0x25,
   maximumPacketSize: 0x27,
+  subscriptionIdentifierAvailable: 0x29,
 } as const
 
 // 1: byte, 2: two bytes, 4: four bytes, v: variable byte integer, s: string, b: binary, p: pair of strings. Then the packets that may have it;
@@ -98,7 +99,8 @@ const table: Readonly<Record<number, readonly ['1' | '2' | '4' | 'v' | 's' | 'b'
   21: ['s', 'connect connack auth'],
   22: ['b', 'connect connack auth'],
   23: ['1', 'connect'],
-  24: ['4', 'w'],
+  // Of a will; one broker leaves it in the message that comes of that.
+  24: ['4', 'publish w'],
   25: ['1', 'connect'],
   26: ['s', 'connack'],
   28: ['s', 'connack disconnect'],
@@ -321,11 +323,14 @@ function readBody(cursor: Cursor, seen: Seen, flags: number, version: number): v
     }
     case 'publish':
       return readPublish(cursor, seen, flags, version)
+    case 'pubrel':
+      seen.id = identifier(cursor)
+      return readReason(cursor, seen, version)
     case 'puback':
     case 'pubrec':
-    case 'pubrel':
     case 'pubcomp':
-      seen.id = identifier(cursor)
+      // One broker acknowledges identifier 0; the client may not.
+      seen.id = cursor.two()
       return readReason(cursor, seen, version)
     case 'subscribe':
     case 'unsubscribe':

@@ -3,6 +3,7 @@
  *
  * They are run as they are, and with a reset at each step where they are short; slow links have too many steps for every fault at each.
  */
+import { closedFilter } from './habits.js'
 import type { Form } from './payloads.js'
 import { feeds, publishes, type Scenario, scenario, subscribe } from './scenarios.js'
 import type { Op, Setup } from './schedule.js'
@@ -167,6 +168,48 @@ export const wideScenarios: readonly Scenario[] = [
     'retained messages before SUBACK',
     [{ at: 10, do: 'feed', n: 1, topic: 'in/a', qos: 1, retain: true }, subscribe(1, 1, { at: 60 }), ...feeds(1, 2, 400, 20, 2)],
     { habit: 'retained-first' },
+  ),
+  {
+    ...scenario(
+      'more filters than the broker takes in one packet',
+      [...Array.from({ length: 25 }, (_, index) => subscribe(index + 1, 1, { filter: `few/${index}` })), ...feeds(1, 4, 2500, 20, 1, 'few/24')],
+      { habit: 'few-filters' },
+      { span: 5000 },
+    ),
+    faults: [{ kind: 'restart-lose', at: 500 }],
+  },
+  scenario(
+    'a filter at which the broker closes',
+    [subscribe(1, 1), subscribe(2, 1, { at: 200, filter: closedFilter }), ...publishes(1, 20, 220, 500), ...feeds(1, 20, 230, 500)],
+    { habit: 'closes-at-filter' },
+    { span: 12_000 },
+  ),
+  scenario(
+    'messages that are larger than the client takes',
+    [
+      subscribe(1, 2),
+      ...feeds(1, 2),
+      ...([0, 1, 2] as const).map((qos): Op => ({ at: 320, do: 'feed', n: 10 + qos, topic: 'in/a', qos, size: 5000 + qos })),
+      ...feeds(2, 2, 330, 0, 3),
+    ],
+    { habit: 'ignores-sizes' },
+    { short: true },
+  ),
+  scenario('a property of a will in a message', [subscribe(1, 2), ...feeds(0, 2), ...feeds(1, 3, 300, 20, 3), ...feeds(2, 3, 310, 20, 6)], {
+    habit: 'foreign-properties',
+  }),
+  scenario(
+    'every connection dies young',
+    [subscribe(1, 1, { work: 20 }), subscribe(2, 2, { at: 3000, filter: 'late/#' }), ...publishes(2, 30, 100, 100), ...feeds(1, 20, 300, 100)],
+    { habit: 'dies-young' },
+    { span: 9000 },
+  ),
+  scenario('twenty exchanges and no more', publishes(2, 60), { habit: 'only-twenty', version: 4, cleanStart: false }, { short: true }),
+  scenario(
+    'acknowledgements of identifier 0',
+    [...publishes(2, 2, 0), ...publishes(1, 2, 100, 0, 3)],
+    { habit: 'acknowledges-zero' },
+    { short: true },
   ),
 ]
 

@@ -4,7 +4,7 @@
  * Slow links, payloads at every threshold, memory that is written over, limits that change with each connection, several calls in one turn, every
  * ending beside every other, small buffers with every policy, brokers with habits, listeners that call back. The same seed gives the same.
  */
-import { habitNames, mannersOf } from './habits.js'
+import { closedFilter, habitNames, mannersOf, smallPacket } from './habits.js'
 import type { Form } from './payloads.js'
 import type { PipeOptions } from './pipe.js'
 import type { Random } from './random.js'
@@ -34,9 +34,10 @@ export function widen(schedule: Schedule, random: Random): Schedule {
   if (random.chance(0.7)) ops = ops.map((op) => formed(random, op))
   // Where credentials live for seconds, nothing that takes as long gets through.
   if (setup.tokens !== true && random.chance(0.25)) Object.assign(setup, slow(random, setup))
-  if (random.chance(0.3)) Object.assign(setup, { habit: random.pick(habitNames) })
-  // What a server closed at cannot be told while what follows it in one write is still on its way.
-  if (setup.pipe !== undefined && mannersOf(setup.habit ?? 'none').includes('poisoned')) Object.assign(setup, { pipe: brisk(setup.pipe) })
+  if (random.chance(0.3)) {
+    Object.assign(setup, { habit: random.pick(habitNames) })
+    ops = provoked(random, ops, setup, schedule.span)
+  }
   if (v5 && random.chance(0.25)) Object.assign(setup, { limits: Array.from({ length: random.between(1, 3) }, () => limits(random, sized)) })
   if (random.chance(0.15)) Object.assign(setup, { maxQueuedBytes: random.pick([200, 2000, 70_000]) })
   if (random.chance(0.1)) Object.assign(setup, { meddling: true })
@@ -64,6 +65,35 @@ function sizedOp(random: Random, op: Op): Op {
 
 function formed(random: Random, op: Op): Op {
   return op.do === 'publish' || op.do === 'abortable' || op.do === 'post' ? { ...op, form: random.pick(forms) } : op
+}
+
+// Makes a habit show.
+function provoked(random: Random, ops: readonly Op[], setup: Partial<Setup>, span: number): readonly Op[] {
+  const manners = mannersOf(setup.habit ?? 'none')
+  const { pipe } = setup
+  const at = (): number => random.below(span)
+  const made: Op[] = []
+  // What a server closed at cannot be told while what follows it in one write is still on its way.
+  if (pipe !== undefined && manners.includes('poisoned')) Object.assign(setup, { pipe: brisk(pipe) })
+  // An exchange has to fit into the life of a connection.
+  if (pipe !== undefined && manners.includes('dies-young')) Object.assign(setup, { pipe: { ...brisk(pipe), latency: Math.min(pipe.latency, 5) } })
+  if (manners.includes('closes-at-filter')) {
+    // By itself, or beside others that are to be granted.
+    const filters = random.chance(0.5) ? { filter: closedFilter } : { filter: 'open/a', more: [closedFilter] }
+    made.push({ at: at(), do: 'subscribe', s: 60, ...filters, qos: 1, style: 'loop', work: 0 })
+  }
+  if (manners.includes('few-filters')) {
+    const near = at()
+    for (let s = 100; s < 125; s++)
+      made.push({ at: near, do: 'subscribe', s, filter: `few/${s}`, qos: random.pick([0, 1, 2]), style: 'loop', work: 0 })
+  }
+  if (manners.includes('only-twenty')) {
+    const near = at()
+    for (let n = 2000; n < 2060; n++) made.push({ at: near, do: 'publish', n, topic: 'out/a', qos: 2 })
+  }
+  const sizes = [smallPacket - 30, smallPacket, 5000, 70_000]
+  const large = manners.includes('ignores-sizes')
+  return [...ops.map((op) => (large && op.do === 'feed' && random.chance(0.5) ? { ...op, size: random.pick(sizes) } : op)), ...made]
 }
 
 function brisk({ rateUp: _up, rateDown: _down, ...pipe }: PipeOptions): PipeOptions {
@@ -103,7 +133,7 @@ function bufferedOp(random: Random, op: Op): Op {
 }
 
 function manyFilters(random: Random, op: Op): Op {
-  if (op.do !== 'subscribe' || op.filter.startsWith('$share/')) return op
+  if (op.do !== 'subscribe' || op.s === 60 || op.filter.startsWith('$share/')) return op
   return { ...op, more: Array.from({ length: random.pick([1, 3, 30]) }, (_, index) => `other/${op.s}/${index}`) }
 }
 

@@ -210,8 +210,8 @@ export class World {
     this.network.heal()
     if (this.#stopped) return this.clock.advance(endPatience)
     this.clock.onQuiet = () => this.closed || this.#atRest()
-    // It has to find out first which message it is.
-    await this.clock.advance(mannersOf(this.setup.habit).includes('poisoned') ? patience * 8 : patience)
+    // It has to find out first which message or filter it is, or comes on with each connection a little.
+    await this.clock.advance(isHarsh(this.setup.habit) ? patience * 8 : patience)
     this.clock.onQuiet = undefined
     // A client that was fatally refused is closed, and right so; what is not closed must be up again.
     if (this.closed) return
@@ -236,9 +236,9 @@ export class World {
   }
 
   async #probe(): Promise<void> {
-    // A poisoned message goes on ending connections for a while.
-    if (this.closed || this.#stopped || detaches(this) || isUnheard(this) || isFickle(this.setup) || mannersOf(this.setup.habit).includes('poisoned'))
-      return
+    if (this.closed || this.#stopped || detaches(this) || isUnheard(this) || isFickle(this.setup)) return
+    // A poisoned message goes on ending connections for a while; a broker that dies young is away when most of them come.
+    if (mannersOf(this.setup.habit).some((manner) => manner === 'poisoned' || manner === 'dies-young')) return
     this.clock.onQuiet = () => this.#deaf().length === 0
     // The link may have died unseen, and a session with it: what is lost then is sent again.
     for (let round = 1; round <= probes && this.#deaf().length > 0; round++) {

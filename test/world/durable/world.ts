@@ -10,6 +10,7 @@ import { type Fault as DiskFault, SimulatedDisk, simulatedStore } from '../../st
 import type { Defect } from '../../support/defective.js'
 import { printed } from '../canary.js'
 import { WorldClock } from '../clock.js'
+import { forgottenTopic } from '../habits.js'
 import { Network } from '../network.js'
 import { payloadOf } from '../payloads.js'
 import { scriptedPlatform } from '../platform.js'
@@ -120,7 +121,9 @@ export class DurableWorld {
 
   /** Names of the messages of the device that the broker took over, in order. */
   get accepted(): readonly string[] {
-    return this.broker.accepted.filter(({ clientId }) => clientId === 'device').map(({ payload }) => payloadName(payload))
+    return this.broker.accepted
+      .filter(({ clientId, topic }) => clientId === 'device' && topic !== forgottenTopic)
+      .map(({ payload }) => payloadName(payload))
   }
 
   // Phases
