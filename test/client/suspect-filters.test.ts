@@ -353,6 +353,25 @@ describe('is no refused filter', () => {
     expect([...broker.filters].sort()).toEqual(['$share/g/b', 'a', 'c/#', 'kept', 'on'])
   })
 
+  it('one that waits while a message is in hand, at a server that ends each connection after 200 ms: it is granted', async () => {
+    const broker = await strict()
+    const { world } = broker
+    await subscribe(world, 'held', { qos: 1, ack: 'manual' })
+    broker.greeting = [publish('held', 'x', 1, { dup: true })]
+    broker.how = { ignores: ['subscribe'] }
+    const call = quiet(world.client.subscribe('f'))
+    await world.settle()
+    broker.how = {}
+    world.answer = (packet) => {
+      const { clock, peer } = world
+      if (packet.type === 'connect') clock.setTimer(() => peer.cut(), 200)
+      return broker.answer(packet)
+    }
+    world.peer.cut()
+    await world.clock.advance(60_000)
+    expect((await world.outcome(call)).state).toBe('fulfilled')
+  })
+
   it('one at which we end the connection, because nothing comes any more', async () => {
     const broker = await strict({ ignores: ['subscribe', 'pingreq'] }, { keepAlive: 10 })
     const call = quiet(broker.world.client.subscribe('f'))

@@ -25,7 +25,10 @@ const longestLife = 30_000
 export class Trial {
   /** How long the connection before lived, in milliseconds. */
   #lifetime = 0
+  /** It ended while a filter waited for a moment without messages: the application may hold one for longer than any connection lives. */
+  #hurried = false
   // valid for the connection
+  #waits = false
   /** Sent with nothing before or after it that lacks an answer. */
   alone: PendingPacket | undefined
   #upAt: number | undefined
@@ -75,10 +78,11 @@ export class Trial {
       this.#answeredAt = now
     }
     if (publishQueue.isolating && now < this.#answeredAt + longestLife) return this.#answeredAt + longestLife
-    const idle = publishQueue.inFlight + receiveWindow.open === 0
     const { strikes } = suspicion
     // The first trial decides nothing, unless it is the last.
     const first = strikes === 0 && options.subscriptions.poisonAfter > 1
+    const idle = publishQueue.inFlight + (first && this.#hurried ? 0 : receiveWindow.open) === 0
+    this.#waits = !idle && now < this.#answeredAt + patience
     const lived = first ? 0 : (this.#upAt ?? now) + Math.min(longestLife, Math.max(shortestLife, 2 * this.#lifetime))
     return Math.max(lived, idle ? 0 : this.#answeredAt + patience)
   }
@@ -108,6 +112,8 @@ export class Trial {
     this.#upAt = undefined
     this.#askedAt = undefined
     this.#answeredAt = undefined
+    this.#hurried = this.#waits
+    this.#waits = false
     this.stop()
   }
 
