@@ -40,6 +40,8 @@ const probes = 4
 const endPatience = 15_000
 /** Milliseconds without any event after which nothing is under way. */
 const longSilence = 400
+/** For which a filter waits for a moment without messages, once a connection ended at it. */
+const longTrial = 1000
 /** Calls of listeners within one millisecond: more are a storm. */
 const mostCalls = 5000
 
@@ -386,6 +388,7 @@ export class World {
     const { history, setup } = this
     if (to - from < longSilence + setup.pipe.latency * 2 || !this.#quiet || this.#strikes > 1) return
     for (const { what, at } of this.#pending()) {
+      if (/^(un)?subscribe|^listen/.test(what) && this.#strikes > 0 && to - from < longTrial) continue
       if (/^(publish|writable|flush|post-all|unsubscribe|subscribe|listen)/.test(what))
         history.report('live', `${what} of ${at} ms waits, and nothing happens until ${Math.round(to)} ms`)
     }
