@@ -182,13 +182,18 @@ const foreignProperties = ({ version }: HabitMeans): Habit => {
 }
 
 function withWillDelay(packet: Uint8Array): Uint8Array {
-  // Longer ones are left alone: their lengths would need another byte.
-  if (packet.length > 120) return packet
-  const [first, length, , topic] = packet as unknown as [number, number, number, number]
-  const at = 4 + topic + ((first & 6) > 0 ? 2 : 0)
   const willDelay = [0x18, 0, 0, 0, 5]
-  const properties = [(packet[at] as number) + willDelay.length, ...willDelay]
-  return Uint8Array.of(first, length + willDelay.length, ...packet.subarray(2, at), ...properties, ...packet.subarray(at + 1))
+  const start = packet.findIndex((byte, at) => at > 0 && byte < 128) + 1
+  const topicEnd = start + 2 + (((packet[start] as number) << 8) | (packet[start + 1] as number))
+  const at = topicEnd + (((packet[0] as number) & 6) > 0 ? 2 : 0)
+  const length = packet[at] as number
+  // Longer properties are left alone: their length would need another byte.
+  if (length + willDelay.length > 127) return packet
+  const header = [packet[0] as number]
+  for (let rest = packet.length - start + willDelay.length; header.length === 1 || rest > 0; rest >>= 7)
+    header.push((rest & 127) | (rest > 127 ? 128 : 0))
+  const properties = Uint8Array.of(length + willDelay.length, ...willDelay)
+  return new Uint8Array(Buffer.concat([Uint8Array.from(header), packet.subarray(start, at), properties, packet.subarray(at + 1)]))
 }
 
 /** Names of messages that a poisoned broker cannot bear: every eleventh, from the third on. */

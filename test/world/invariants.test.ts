@@ -303,20 +303,6 @@ describe('the invariants are seen to fail on', () => {
     }
   })
 
-  test.each([
-    ['QoS 1 to another topic', 1, 'other', []],
-    ['QoS 1 to the same topic', 1, 'out', ['I3']],
-    ['QoS 2 to another topic', 2, 'other', ['I3']],
-  ] as const)('I3: on 3.1.1 a publish that is overtaken by %s', (_name, qos, topic, found) => {
-    const story = new Story()
-    story.setup = { version: 4 }
-    story.publish(1, qos, { ok: true })
-    story.publish(2, qos, { ok: true })
-    for (const [n, name] of [[2, topic] as const, [1, 'out'] as const])
-      story.accepted.push({ topic: name, payload: `p${n}`, qos, bytes: payloadOf(`p${n}`) })
-    expect(story.check()).toEqual(found)
-  })
-
   test('I1: what others published while the subscription lived, and nobody got', () => {
     const story = new Story()
     story.subscribe(1, 'in/#', { grantedAt: 10 })

@@ -104,21 +104,16 @@ export function checkOnce(run: Checked): void {
 }
 
 /** I3: the broker got first copies in the order of the calls. */
-export function checkAcceptedOrder({ history, broker, setup, monitor }: Checked): void {
-  // QoS 2 may have to wait for a place of its own, on 3.1.1 and in a session that the client did not begin: QoS 1 to other topics goes past it then.
-  const begun = monitor.passed.find(({ way, seen }) => way === 'down' && seen.kind === 'connack' && seen.reason === 0)
-  const apart = setup.version === 4 || history.process > 1 || begun?.seen.sessionPresent === true
+export function checkAcceptedOrder({ history, broker }: Checked): void {
   const order = new Map(history.published.map(({ payload, call }, index) => [payload, { index, begun: call.begun }]))
   const seen = new Set<string>()
-  const last = new Map<string, number>()
-  for (const { payload, qos, topic } of broker.accepted()) {
+  const last = [-1, -1, -1]
+  for (const { payload, qos } of broker.accepted()) {
     const index = order.get(payload)?.index
     if (seen.has(payload) || index === undefined) continue
     seen.add(payload)
-    const key = apart && qos === 1 ? topic : `QoS ${qos}`
-    const before = last.get(key) ?? -1
-    if (index < before) history.report('I3', `${payload} came to the broker after ${history.published[before]?.payload}`)
-    last.set(key, Math.max(before, index))
+    if (index < (last[qos] as number)) history.report('I3', `${payload} came to the broker after ${history.published[last[qos] as number]?.payload}`)
+    last[qos] = Math.max(last[qos] as number, index)
   }
 }
 
