@@ -20,7 +20,8 @@ export interface GroupCommon {
 interface Running {
   /** Whose message it has. */
   readonly member: object
-  readonly over: Deferred<void>
+  /** Whether it was handled. */
+  readonly over: Deferred<boolean>
 }
 
 /** Tells messages that were here before; they are acknowledged. */
@@ -50,11 +51,17 @@ export class Duplicates {
    */
   handle(message: GroupMessage, member: object, handler: (message: GroupMessage) => unknown): unknown {
     const key = this.#key?.(message)
-    if (key === undefined) return handler(message)
+    return key === undefined ? handler(message) : this.#handle(key, message, member, handler)
+  }
+
+  #handle(key: unknown, message: GroupMessage, member: object, handler: (message: GroupMessage) => unknown): unknown {
     const before = this.#running.get(key)
-    // A handler that has ended leaves the key behind, or nothing.
-    if (before !== undefined) return before.over.promise.then(() => this.handle(message, member, handler))
-    if (this.#isKnown(key)) return undefined
+    if (this.#seen?.has(key) === true) {
+      if (before === undefined) return this.#leaveOut()
+      return before.over.promise.then((handled) => (handled ? this.#leaveOut() : this.#handle(key, message, member, handler)))
+    }
+    // The window is over: those that wait for the one before wait for this one.
+    before?.over.resolve(false)
     const running: Running = { member, over: deferred() }
     this.#running.set(key, running)
     const end = (failed: boolean): void => this.#end(key, running, failed)
@@ -83,9 +90,13 @@ export class Duplicates {
 
   #isKnown(key: unknown): boolean {
     if (this.#seen?.has(key) !== true) return false
+    this.#leaveOut()
+    return true
+  }
+
+  #leaveOut(): void {
     this.count += 1
     this.#total.duplicates += 1
-    return true
   }
 
   // It counts once: a handler may end after its member.
@@ -93,6 +104,6 @@ export class Duplicates {
     if (this.#running.get(key) !== running) return
     this.#running.delete(key)
     if (failed) this.#seen?.forget(key)
-    running.over.resolve()
+    running.over.resolve(!failed)
   }
 }
