@@ -1,8 +1,8 @@
 /**
  * Publishes that wait to be sent: QoS 0 in one queue, QoS 1 and 2 in another, each in the order of the calls, with what they take.
  *
- * QoS 2 may have to wait for something that QoS 1 has no need of. It stands aside then, and so does whatever follows on its topic, so that each topic
- * keeps its order. It never refuses: whoever pushes asks first.
+ * QoS 2 may have to wait for something that QoS 1 has no need of. It stands aside then, and QoS 1 goes past it: each QoS keeps its order. It never
+ * refuses: whoever pushes asks first.
  */
 
 import { Queue } from '../common/queue.js'
@@ -15,10 +15,8 @@ export class Backlog {
   bytes = 0
   readonly immediate = new Queue<QueuedPublish>()
   readonly ordered = new Queue<QueuedPublish>()
-  /** All of it is older than what `ordered` has. */
+  /** QoS 2, older than all of it in `ordered`. */
   readonly #aside = new Queue<QueuedPublish>()
-  /** How many of these each topic has. */
-  readonly #topics = new Map<string, number>()
 
   get size(): number {
     return this.immediate.length + this.#aside.length + this.ordered.length
@@ -36,23 +34,18 @@ export class Backlog {
 
   /** The next at QoS 1 or 2. `exact`: may one at QoS 2 leave? */
   next(exact: boolean): QueuedPublish | undefined {
-    const { first } = this.#aside
-    if (first !== undefined && (exact || first.options.qos === 1)) return first
-    for (let item = this.ordered.first; item !== undefined && this.#standsAside(item, exact); item = this.ordered.first) {
+    if (exact && this.#aside.first !== undefined) return this.#aside.first
+    for (let item = this.ordered.first; item?.options.qos === 2 && !exact; item = this.ordered.first) {
       this.ordered.remove(item)
-      this.#push(item, true)
+      item.aside = true
+      this.#aside.push(item)
     }
     return this.ordered.first
   }
 
   /** Does something wait that goes before this one? */
-  precedes(item: QueuedPublish, exact: boolean): boolean {
-    if (item.options.qos === 0) return this.immediate.length > 0
-    return this.next(exact) !== undefined || this.#standsAside(item, exact)
-  }
-
-  #standsAside({ topic, options }: QueuedPublish, exact: boolean): boolean {
-    return (options.qos === 2 && !exact) || this.#topics.has(topic)
+  precedes({ options: { qos } }: QueuedPublish, exact: boolean): boolean {
+    return qos === 0 ? this.immediate.length > 0 : this.next(exact) !== undefined || (qos === 2 && !exact)
   }
 
   /** Would one more be too many, with `bytes` of other messages? The limits count `share` times. */
@@ -61,22 +54,15 @@ export class Backlog {
   }
 
   push(item: QueuedPublish): void {
-    this.#push(item, false)
+    this.#queueOf(item).push(item)
     this.bytes += item.size
   }
 
-  /** Puts an item before all others of its kind. */
+  /** Puts an item before all others of its QoS. */
   unshift(item: QueuedPublish): void {
-    this.#push(item, this.#aside.length > 0, true)
+    item.aside = item.options.qos === 2 && this.#aside.length > 0
+    this.#queueOf(item).unshift(item)
     this.bytes += item.size
-  }
-
-  #push(item: QueuedPublish, aside: boolean, first = false): void {
-    item.aside = aside
-    if (aside) this.#topics.set(item.topic, (this.#topics.get(item.topic) ?? 0) + 1)
-    const queue = this.#queueOf(item)
-    if (first) queue.unshift(item)
-    else queue.push(item)
   }
 
   #queueOf({ options, aside }: QueuedPublish): Queue<QueuedPublish> {
@@ -85,11 +71,7 @@ export class Backlog {
 
   /** Takes an item out; its time to live is over with that. */
   remove(item: QueuedPublish): void {
-    const { topic, aside } = item
     this.#queueOf(item).remove(item)
-    const others = aside ? (this.#topics.get(topic) ?? 1) - 1 : 0
-    if (others > 0) this.#topics.set(topic, others)
-    else if (aside) this.#topics.delete(topic)
     this.bytes -= item.size
     item.cancel?.()
     item.cancel = undefined
