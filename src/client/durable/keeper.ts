@@ -224,6 +224,10 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     this.#publishes.forget(...end)
   }
 
+  suspect(item: QueuedPublish): void {
+    this.#publishes.suspect(item)
+  }
+
   isKept(key: string): boolean {
     return this.#publishes.entries.isKept(key)
   }

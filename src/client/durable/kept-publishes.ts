@@ -140,6 +140,14 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.entries.handleOver(link.key, error, given, ending)
   }
 
+  /** A connection ended over it: the next process is to know. */
+  suspect(item: QueuedPublish): void {
+    const number = this.#numbers.get(item)
+    const ignore = (): undefined => undefined
+    if (number !== undefined)
+      this.#journal.write([putting(this.#keys.publish(number), this.#encode(item, 'sent', payloadOf(item)))], ignore, ignore, '')
+  }
+
   /** PUBREC came: the change that says so. */
   releasing(packetId: number): StoreOperation[] {
     const item = this.#host.publishQueue.unacknowledged.get(packetId)
@@ -234,6 +242,9 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     item.packetId = packetId
     item.length = record.length
     item.wire = options
+    const { strikes } = record
+    // One that two connections ended over is sent behind an answer to PINGREQ, and alone: otherwise no process would come to count it.
+    if (strikes > 0) item.suspicion = { strikes, complained: false, unheard: strikes > 1 ? Number.MAX_SAFE_INTEGER : 0 }
     return item
   }
 
@@ -249,12 +260,13 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.#tell(item)
   }
 
-  #encode({ topic, packetId, options, wire, since }: QueuedPublish, stage: PublishStage, payload: Uint8Array | number): Uint8Array {
+  #encode({ topic, packetId, options, wire, since, suspicion }: QueuedPublish, stage: PublishStage, payload: Uint8Array | number): Uint8Array {
     const { platform } = this.#host
     const { qos, retain, properties } = wire ?? options
     const packet = { topic, qos, retain, properties, packetId }
     const taken = platform.date() - (since > 0 ? platform.now() - since : 0)
-    return encodePublish({ stage, onSessionLost: options.onSessionLost, taken, link: options.link, packet, payload })
+    const strikes = stage === 'sent' ? (suspicion?.strikes ?? 0) : 0
+    return encodePublish({ stage, onSessionLost: options.onSessionLost, taken, link: options.link, packet, payload, strikes })
   }
 
   // Nobody awaits it any more.

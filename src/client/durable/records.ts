@@ -23,6 +23,9 @@ const longestName = 400
 
 // Bytes before the key and the packet of a publish: stage, what a lost session means, when it was taken, how long the key is.
 const publishHead = 12
+/** Beside the stage: connections that ended over the publish, up to so many. */
+const strikesAt = 2
+const mostStrikes = 31
 /** Added to the stage where the payload is that of the entry: the record ends with its length, in four bytes, then. */
 const borrowed = 0x80
 const borrowedLength = 4
@@ -47,6 +50,8 @@ export interface PublishRecord {
   readonly payload: Uint8Array | number
   /** Bytes of the packet. */
   readonly length: number
+  /** Connections that ended over it. */
+  readonly strikes: number
 }
 
 /** What is known under the packet identifier of an incoming message: at QoS 2, whether it was received. */
@@ -122,12 +127,12 @@ export function decodeSession(value: Uint8Array): SessionRecord | undefined {
 }
 
 /** The body of a record of a publish. @throws WireError for what no packet can carry */
-export function encodePublish({ stage, onSessionLost, taken, link, packet, payload }: Omit<PublishRecord, 'length'>): Uint8Array {
+export function encodePublish({ stage, onSessionLost, taken, link, packet, payload, strikes }: Omit<PublishRecord, 'length'>): Uint8Array {
   const key = encoder.encode(link?.key ?? '')
   const isBorrowed = typeof payload === 'number'
   const bytes = isBorrowed ? nothing : payload
   const writer = new Writer(publishHead + key.length + bytes.length + packet.topic.length * 3 + 64)
-  writer.u8(stages.indexOf(stage) | (isBorrowed ? borrowed : 0))
+  writer.u8(stages.indexOf(stage) | (Math.min(strikes, mostStrikes) << strikesAt) | (isBorrowed ? borrowed : 0))
   writer.u8(lossPolicies.indexOf(onSessionLost))
   const time = new Uint8Array(8)
   new DataView(time.buffer).setFloat64(0, taken)
@@ -169,7 +174,7 @@ function packetStart(body: Uint8Array): number {
 export function decodePublish(value: Uint8Array): PublishRecord | undefined {
   return attempt(value, (body) => {
     const isBorrowed = (body[0] as number) >= borrowed
-    const [stage, onSessionLost] = [stages[(body[0] as number) & ~borrowed], body[1] as number]
+    const [stage, onSessionLost] = [stages[(body[0] as number) % (1 << strikesAt)], body[1] as number]
     if (stage === undefined || onSessionLost >= lossPolicies.length) return undefined
     const fields = new DataView(body.buffer, body.byteOffset, body.length)
     const begin = packetStart(body)
@@ -193,6 +198,7 @@ export function decodePublish(value: Uint8Array): PublishRecord | undefined {
       packet,
       payload: isBorrowed ? payloadLength : payload,
       length: sizeOfPacket(body),
+      strikes: ((body[0] as number) & ~borrowed) >> strikesAt,
     }
   })
 }

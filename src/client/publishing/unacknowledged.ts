@@ -191,6 +191,7 @@ export class Unacknowledged extends PublishTable {
     const poisoned = this.#isolation.handleLost(oldest, error)
     for (const item of this.all()) item.end = 0
     if (oldest !== undefined && poisoned !== undefined) this.#giveUp(oldest, poisoned)
+    else if (oldest?.suspicion !== undefined) this.#host.publishQueue.keeper?.suspect(oldest)
   }
 
   /** The session is gone: what was in flight is sent anew or rejected, as said; one by one. */

@@ -1,0 +1,43 @@
+/** A publish at which the server ends each connection, and a device that starts anew again and again: connections are counted over all its processes. */
+import { expect, it } from 'vitest'
+import { constant } from '../../../src/client/parsing/backoff.js'
+import type { MqttError } from '../../../src/errors.js'
+import { Device, kill, settled } from './rig.js'
+
+it.each([1, 2, 3])('a process that dies after %i connections', async (each) => {
+  const device = new Device()
+  await device.peer()
+  const options = { reconnect: { backoff: constant(10) }, keepAlive: 0 as never }
+  let [sent, processes] = [0, 0]
+  const ends = new Map<unknown, number>()
+  device.onPacket = (packet, client) => {
+    if (!packet.startsWith('out publish 1')) return
+    sent += 1
+    ends.set(client, (ends.get(client) ?? 0) + 1)
+    setImmediate(() => device.world.cut('device')())
+  }
+  let told: unknown[] = []
+  const tell = (error: MqttError | undefined): void => {
+    if (error?.code !== 'ERR_CLOSED') told = [error]
+  }
+  while (processes < 12 && told.length === 0) {
+    processes += 1
+    const client = await device.client({ ...options, on: { recovered: ({ error }) => tell(error) } })
+    // Something is heard before it.
+    if (processes === 1) {
+      await client.publish('out/1', 'first', { qos: 0 })
+      client.publish('out/1', 'poison', { qos: 1 }).catch(tell)
+    }
+    for (let round = 0; round < 200 && (ends.get(client) ?? 0) < each && told.length === 0; round++) {
+      await device.world.pass(20)
+      await settled(3)
+    }
+    await device.world.pass(1)
+    await settled()
+    if (told.length === 0) kill(device, client)
+    await settled()
+  }
+  expect(told).toMatchObject([{ code: 'ERR_POISONED' }])
+  expect(sent).toBeLessThanOrEqual(9)
+  await device.world.close()
+})
