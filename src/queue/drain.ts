@@ -43,6 +43,7 @@ export class Drain implements AttemptOwner {
   readonly removals: Removals
   readonly #publisher: Publisher<unknown>
   readonly #concurrency: number
+  readonly #maxRefusals: number
   /** QoS 2 is not published again while its outcome is unknown. */
   readonly #once: boolean
   readonly #owner: DrainOwner
@@ -56,6 +57,7 @@ export class Drain implements AttemptOwner {
   constructor(publisher: Publisher<unknown>, log: EntryLog, config: QueueConfig, owner: DrainOwner) {
     this.#publisher = publisher
     this.#concurrency = config.concurrency
+    this.#maxRefusals = config.maxRefusals
     this.#owner = owner
     this.#lines = new Lines(publisher.ordered === true)
     const { publishTimeout, shared } = config
@@ -123,7 +125,9 @@ export class Drain implements AttemptOwner {
   }
 
   handleFailure(stored: StoredEntry, error: unknown, also: StoreChanges): void {
-    const verdict = verdictOf(error, this.#once && stored.entry.qos === 2)
+    const given = verdictOf(error, this.#once && stored.entry.qos === 2)
+    const isRefused = given === 'retry' && MqttError.is(error) && error.code === 'ERR_PUBLISH_REFUSED'
+    const verdict = isRefused && this.#retries.refusal(stored.entry.id) >= this.#maxRefusals ? 'dead' : given
     if (endsEntry(verdict)) {
       this.#lines.handleDone(stored)
       this.#giveUp(stored, error as MqttError, verdict === 'dead', also)

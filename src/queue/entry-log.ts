@@ -188,6 +188,11 @@ export class EntryLog {
     this.#handOver(1, size)
   }
 
+  /** This entry was deleted, and will not be read. */
+  handlePassedOver({ size }: StoredEntry): void {
+    this.#handOver(1, size)
+  }
+
   /**
    * To be called before the last entries are read: gives what is to be called when all of them were taken over. What was counted and not found is not
    * there any more.

@@ -118,6 +118,31 @@ export class Lookahead {
     }
   }
 
+  /** Deletes the entry of this number, unless it is under way; gives it. @throws MqttError ERR_STORE */
+  async remove(id: number): Promise<StoredEntry | undefined> {
+    // Nothing is read, and so nothing published, meanwhile.
+    while (this.#clearing !== undefined) await this.#clearing.promise
+    this.#clearing = deferred()
+    try {
+      await this.#filling
+      const waiting = this.#lines.oldestOf(({ entry }) => entry.id === id)
+      const stored = waiting ?? (id > this.#read ? (await this.#log.read(id - 1, 1)).entries[0] : undefined)
+      if (stored === undefined || stored.entry.id !== id || this.#isKept(stored)) return undefined
+      if (waiting !== undefined) this.#lines.remove(waiting)
+      await this.#log.remove([stored]).catch((error) => {
+        if (waiting !== undefined) this.#lines.add(waiting)
+        throw error
+      })
+      if (waiting === undefined) this.#log.handlePassedOver(stored)
+      return stored
+    } finally {
+      this.#clearing.resolve()
+      this.#clearing = undefined
+      this.#complete = false
+      this.#changes.tell()
+    }
+  }
+
   get #hasRoom(): boolean {
     return this.#lines.length < mostAhead && this.#lines.bytes < mostBytesAhead
   }

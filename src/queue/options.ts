@@ -50,6 +50,7 @@ const queueSchema = {
   batchSize: withDefault(integer(1, 1000), 16),
   publishTimeout: withDefault(integer(1, longestTimer, ' milliseconds'), 30_000),
   backoff: withDefault(callable as Parser<Backoff>, undefined as never),
+  maxRefusals: withDefault(limit, Number.POSITIVE_INFINITY),
   onDeadLetter: optional(callable as Parser<(letter: DeadLetter) => void>),
   deadLetterStore: optional(store),
 }

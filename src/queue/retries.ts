@@ -14,6 +14,7 @@ export class Retries {
   readonly #backoff: QueueConfig['backoff']
   readonly #handleError: (error: unknown) => void
   readonly #tries = new Map<number, number>()
+  readonly #refusals = new Map<number, number>()
   readonly #timers = new Set<ReturnType<typeof setTimeout>>()
 
   constructor(backoff: QueueConfig['backoff'], handleError: (error: unknown) => void) {
@@ -44,9 +45,17 @@ export class Retries {
     return fallback
   }
 
+  /** The server refused an entry: gives how often. */
+  refusal(id: number): number {
+    const count = (this.#refusals.get(id) ?? 0) + 1
+    this.#refusals.set(id, count)
+    return count
+  }
+
   /** An entry is done with. */
   forget(id: number): void {
     this.#tries.delete(id)
+    this.#refusals.delete(id)
   }
 
   /** Nothing is tried again. */

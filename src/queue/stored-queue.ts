@@ -133,6 +133,16 @@ class StoredQueue implements Queue {
     return count
   }
 
+  async remove(id: number): Promise<boolean> {
+    this.#assertOpen()
+    if (!Number.isSafeInteger(id) || id < 1)
+      throw new MqttError('ERR_INVALID_OPTION', `id must be the number of an entry, not ${String(id)}`, { option: 'id' })
+    const stored = await this.#drain.ahead.remove(id)
+    if (stored === undefined) return false
+    this.#outcomes.handleLost(stored, new MqttError('ERR_DROPPED', 'the entry was removed'))
+    return true
+  }
+
   status(): AsyncIterableIterator<QueueStatus> {
     return this.#progress.watch()
   }

@@ -35,8 +35,10 @@ export interface QueueOptions {
   readonly batchSize?: number | undefined
   /** Milliseconds with a connection after which a publish without an answer is tried again, 1 to 2,147,483,647. Default 30,000. */
   readonly publishTimeout?: number | undefined
-  /** Milliseconds before a refused entry is tried again. Default `exponential()`: from 1 s to 30 s. */
+  /** Milliseconds before a refused entry is tried again; 30 s where it throws, or gives no such number. Default `exponential()`: from 1 s to 30 s. */
   readonly backoff?: Backoff | undefined
+  /** Refusals after which an entry is a dead letter, 1 or more, whatever the server says: counted since the queue was opened. Default Infinity. */
+  readonly maxRefusals?: number | undefined
   /** Called with each entry that no retry can deliver, and why. Default: none. */
   readonly onDeadLetter?: ((letter: DeadLetter) => void) | undefined
   /** Where dead letters are kept, up to 10,000; the oldest make room. May be the queue's own store. Default: nowhere. */
@@ -78,7 +80,7 @@ export interface DeadLetter {
 
 /** A dead letter that was kept. */
 export interface KeptLetter {
-  /** The entry. */
+  /** The entry. Its `id` is the number of the letter: that of the entry in its queue, unless another letter has that. */
   readonly entry: QueueEntry
   /** The code of what its publish rejected with. */
   readonly code: string
@@ -92,7 +94,11 @@ export interface KeptLetter {
 export interface DeadLetterBox {
   /** Those that are kept, the oldest first. */
   entries(): AsyncIterable<KeptLetter>
-  /** Queues them again, or those with these numbers, each as a new entry; gives how many. @throws MqttError as `publish` of the queue */
+  /**
+   * Queues those that are kept now, or those with these numbers, each as a new entry; gives how many. In the queue's own store each moves in one batch;
+   * from another store one is queued twice where the process dies in between.
+   * @throws MqttError as `publish` of the queue
+   */
   replay(ids?: readonly number[]): Promise<number>
   /** Deletes them; gives how many. @throws MqttError ERR_STORE */
   clear(): Promise<number>
@@ -148,7 +154,7 @@ export interface QueueEvents {
   drop: QueueDrop
   /** A record of the store was damaged, and was put aside. */
   storecorrupt: QueueStoreFault
-  /** The store failed, or a listener or callback threw; what can be tried again is. */
+  /** The store failed (once a second at most), or a listener or callback threw; what can be tried again is. */
   error: QueueFailure
 }
 
@@ -176,6 +182,11 @@ export interface Queue extends Publisher<Queued>, AsyncDisposable {
   entries(): AsyncIterable<QueueEntry>
   /** Deletes every entry that is not being sent; their `delivered` reject with ERR_DROPPED. Gives how many. @throws MqttError ERR_STORE */
   clear(): Promise<number>
+  /**
+   * Deletes the entry with this number, unless it is being sent: true when it was there; its `delivered` rejects with ERR_DROPPED.
+   * @throws MqttError ERR_INVALID_OPTION, ERR_STORE
+   */
+  remove(id: number): Promise<boolean>
   /** How far it has come: now, and whenever that changes, at most four times a second; ends when the queue is closed. */
   status(): AsyncIterableIterator<QueueStatus>
   /** Adds a listener of events. @throws MqttError ERR_INVALID_OPTION for an unknown name, ERR_INVALID_HANDLER */

@@ -178,3 +178,16 @@ describe('the number of a letter', () => {
     await queue.close({ timeout: 0 })
   })
 })
+
+it('an entry that was refused as often as maxRefusals says is a dead letter, whatever the server said', async () => {
+  const publisher = new FakePublisher()
+  publisher.answer = (call) => call.refuse(call.topic === 'a' ? refusedWith(0x97) : new Error('no answer'))
+  const queue = await openQueue(publisher, { store: new MapStore(), maxRefusals: 3, backoff: () => 0 })
+  const { delivered } = await queue.publish('a', '')
+  await queue.publish('b', '')
+  await expect(delivered).rejects.toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x97 })
+  const tried = (topic: string): number => publisher.calls.filter((call) => call.topic === topic).length
+  await expect.poll(() => tried('b')).toBeGreaterThan(5)
+  expect([tried('a'), queue.size]).toEqual([3, 1])
+  await queue.close({ timeout: 0 })
+})
