@@ -39,7 +39,7 @@ beforeEach(() => {
 
 afterEach(async () => {
   const closed = queue?.close({ timeout: 0 })
-  await vi.runAllTimersAsync()
+  await vi.advanceTimersByTimeAsync(1000)
   await closed
   vi.useRealTimers()
 })
