@@ -2,22 +2,18 @@
  * Clients of `mqwire/compat` with a broker of their own, and a link to it that a test can cut. What they tell is kept in order.
  */
 import { createServer, connect as dial, type Socket } from 'node:net'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { connect, type IClientOptions, type MqttClient, type MqttClientEventCallbacks } from '../../src/compat/index.js'
 import type { Broker } from '../interop/brokers.js'
 import { startAedes } from '../interop/brokers.js'
 import { eventually } from '../interop/waiting.js'
 import { closed, listening } from '../servers.js'
 
-const endings: (() => unknown)[] = []
-
-afterEach(async () => {
-  for (const end of endings.splice(0).reverse()) await end()
-})
-
 /** Done when the test is over, the last first. */
 export function atEnd(end: () => unknown): void {
-  endings.push(end)
+  onTestFinished(async () => {
+    await end()
+  })
 }
 
 /** A broker for this test. */
