@@ -244,7 +244,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     item.wire = options
     const { strikes } = record
     // One that two connections ended over is sent behind an answer to PINGREQ, and alone: otherwise no process would come to count it.
-    if (strikes > 0) item.suspicion = { strikes, complained: false, unheard: strikes > 1 ? Number.MAX_SAFE_INTEGER : 0 }
+    if (strikes > 0) item.suspicion = { strikes, complained: false, named: false, unheard: strikes > 1 ? Number.MAX_SAFE_INTEGER : 0 }
     return item
   }
 
