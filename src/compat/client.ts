@@ -29,6 +29,18 @@ import type {
   SubscribeTopics,
 } from './types.js'
 
+/** What stands for the stream of MQTT.js: over all connections. */
+export interface ConnectionStream {
+  /** Adds a listener. */
+  on<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
+  /** Adds one for the next event alone. */
+  once<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
+  /** Takes one away. */
+  off<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
+  /** Cuts the connection that is up. */
+  destroy(): void
+}
+
 /** Events of {@link MqttClient.stream}. */
 export interface StreamEvents {
   /** An attempt failed, or a connection broke. */
@@ -50,7 +62,8 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   /** The options with defaults; a copy. */
   readonly options: IClientOptions
   /** Where the connection breaks, as programs for MQTT.js look at it: `error` and `close`, over all connections. `destroy()` cuts the one that is up. */
-  readonly stream: Listeners<StreamEvents> & { destroy(): void } = Object.assign(new Listeners<StreamEvents>(() => undefined), {
+  readonly stream: ConnectionStream
+  readonly #stream = Object.assign(new Listeners<StreamEvents>(() => undefined), {
     destroy: (): void => {
       if (this.connected) this.#backing.restart()
     },
@@ -73,8 +86,9 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     const options = opts ?? (typeof brokerUrl === 'object' ? brokerUrl : undefined)
     const plan = planOf(typeof brokerUrl === 'string' ? brokerUrl : '', options ?? {}, this)
     this.options = plan.shown
+    this.stream = this.#stream
     const tell: Tell = (event, ...given) => {
-      if (event === 'close' || event === 'error') outside(() => this.stream.emit(event, ...(given as [])))
+      if (event === 'close' || event === 'error') outside(() => this.#stream.emit(event, ...(given as [])))
       outside(() => this.emit(event, ...given))
     }
     this.#tell = tell

@@ -37,7 +37,7 @@ export function connectAsync(brokerUrl: string | IClientOptions | undefined, opt
   })
 }
 
-export { MqttClient, MqttClient as Client, type StreamEvents } from './client.js'
+export { type ConnectionStream, MqttClient, MqttClient as Client, type StreamEvents } from './client.js'
 export { ErrorWithReasonCode } from './errors.js'
 export type * from './event-types.js'
 export type * from './packet-types.js'

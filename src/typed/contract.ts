@@ -32,16 +32,16 @@ interface Bindable {
 
 /** The parts themselves; or, in the place of one that is none, a sentence that says what it must be. */
 export type CheckedParts<Parts> = {
-  readonly [Name in keyof Parts]: Name extends 'on' ? Parts[Name] : CheckedPart<Parts[Name]>
+  readonly [Name in keyof Parts]: Name extends 'on'
+    ? Parts[Name]
+    : Parts[Name] extends (...given: never[]) => unknown
+      ? 'A part is a channel, an operation, a contract, or a group of them by name.'
+      : 'on' extends keyof Parts[Name]
+        ? Parts[Name]
+        : Parts[Name] extends object
+          ? CheckedParts<Parts[Name]>
+          : 'A part is a channel, an operation, a contract, or a group of them by name.'
 }
-
-type CheckedPart<Part> = Part extends { on(client: never): unknown }
-  ? Part
-  : Part extends (...given: never[]) => unknown
-    ? { readonly 'A part is a channel, an operation, a contract, or a group of them by name.': true }
-    : Part extends object
-      ? CheckedParts<Part>
-      : { readonly 'A part is a channel, an operation, a contract, or a group of them by name.': true }
 
 /**
  * A contract of these parts: channels, operations, contracts, and groups of them by name; contracts may be parts, and spread into others.

@@ -14,7 +14,12 @@ export interface StandardSchema<In = unknown, Out = In> {
     /** Checks a value, now or later. */
     readonly validate: (value: unknown) => SchemaResult<Out> | Promise<SchemaResult<Out>>
     /** Gives its JSON Schema, where the library can (Standard JSON Schema). */
-    readonly jsonSchema?: { readonly input: (options: { readonly target: 'draft-07' }) => object } | undefined
+    readonly jsonSchema?:
+      | {
+          /** Gives that of what it takes. */
+          readonly input: (options: { readonly target: 'draft-07' }) => object
+        }
+      | undefined
     /** For the compiler alone. */
     readonly types?:
       | {
