@@ -35,12 +35,18 @@ export type CheckedParts<Parts> = {
   readonly [Name in keyof Parts]: Name extends 'on'
     ? Parts[Name]
     : Parts[Name] extends (...given: never[]) => unknown
-      ? 'A part is a channel, an operation, a contract, or a group of them by name.'
+      ? {
+          /** It is none. */
+          readonly 'A part is a channel, an operation, a contract, or a group of them by name.': true
+        }
       : 'on' extends keyof Parts[Name]
         ? Parts[Name]
         : Parts[Name] extends object
           ? CheckedParts<Parts[Name]>
-          : 'A part is a channel, an operation, a contract, or a group of them by name.'
+          : {
+              /** It is none. */
+              readonly 'A part is a channel, an operation, a contract, or a group of them by name.': true
+            }
 }
 
 /**
