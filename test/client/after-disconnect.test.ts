@@ -33,4 +33,21 @@ describe('a DISCONNECT of ours [MQTT-3.14.4-1]', () => {
     await world.settle()
     expect(write).not.toHaveBeenCalled()
   })
+
+  it('is not followed by answers to what still comes in', async () => {
+    const world = await stubbed({ receiveMaximum: 10 })
+    const subscribing = world.client.subscribe('t', { qos: 2, ack: 'on-receive' })
+    await world.settle()
+    await world.deliver({ type: 'suback', packetId: 1, reasonCodes: [2] })
+    await subscribing
+    world.client.reconnect({ force: true }).catch(() => undefined)
+    await world.settle()
+    expect(world.stub.packets.at(-1)?.type).toBe('disconnect')
+    const write = vi.spyOn(world.stub, 'write')
+    await world.deliver({ type: 'publish', topic: 't', qos: 1, packetId: 5 })
+    await world.deliver({ type: 'publish', topic: 't', qos: 2, packetId: 6 })
+    await world.deliver({ type: 'pubrel', packetId: 7 })
+    await world.settle()
+    expect(write).not.toHaveBeenCalled()
+  })
 })
