@@ -176,7 +176,7 @@ describe('files', () => {
     await (await opened(place)).batch([put('a', '1')])
     for (const folder of [place, path.dirname(place)]) expect(mode(folder)).toBe(0o700)
     const names = readdirSync(place).map((name) => name.replaceAll(/\d+/g, '1'))
-    expect(names.sort()).toEqual(['1.log', 'CURRENT', 'LOCK', 'LOG', 'MANIFEST-1'])
+    expect(names.sort()).toEqual(['1.log', 'CURRENT', 'LOCK', 'LOG', 'MANIFEST-1', 'reserve'])
   })
 
   it('an empty folder, or one of a store, is closed to others; one with other files is left alone and refused', async () => {

@@ -14,12 +14,15 @@ import type { CancelTimer, Platform } from '../platform/platform.js'
 /** Milliseconds after which a store that failed is asked again. */
 const storePatience = 1000
 
+/** `takesDeletions`: the store does, so that it is full rather than out of order. */
+type Failed = (error: MqttError, takesDeletions: boolean) => void
+
 interface Change {
   readonly operations: readonly StoreOperation[]
   /** The key that goes where it was given up; undefined: all. */
   readonly undo: string | undefined
   /** Undefined: it insists. */
-  readonly failed: ((error: MqttError) => void) | undefined
+  readonly failed: Failed | undefined
   readonly written: () => void
 }
 
@@ -55,7 +58,7 @@ export class Journal {
    * Asks for a change. `written` is called when it is safe, `failed` when it was given up; without that it insists. With outcome `not-sent` nothing of it
    * is there, with `unknown` something may be until the store works again. `undo`: of keys that were there before none but this one is deleted then.
    */
-  write(operations: readonly StoreOperation[], written: () => void, failed?: (error: MqttError) => void, undo?: string): void {
+  write(operations: readonly StoreOperation[], written: () => void, failed?: Failed, undo?: string): void {
     if (this.stopped) return
     this.#changes.push({ operations, written, failed, undo })
     this.#writing ??= this.#run()
@@ -108,10 +111,11 @@ export class Journal {
 
   async #undo(failures: readonly Change[], error: MqttError): Promise<void> {
     for (const { operations, undo } of failures) for (const { key } of operations) if (undo === undefined || key === undo) this.#undoing.add(key)
-    if (this.#undoing.size > 0 && (await this.#attempt([])) !== undefined) for (const key of [...this.#undoing]) await this.#look(key)
+    const takesDeletions = this.#undoing.size > 0 && (await this.#attempt([])) === undefined
+    if (!takesDeletions) for (const key of [...this.#undoing]) await this.#look(key)
     for (const { operations, failed } of failures) {
       const isThere = operations.some(({ key }) => this.#undoing.has(key))
-      failed?.(withOutcome(error, isThere ? 'unknown' : 'not-sent'))
+      failed?.(withOutcome(error, isThere ? 'unknown' : 'not-sent'), takesDeletions)
     }
   }
 

@@ -42,6 +42,9 @@ export interface Spare {
   putBack(): void
 }
 
+/** Milliseconds for which a store that takes no record may be failing; after that it is full. */
+const patience = 1000
+
 /** Keeps publishes. */
 export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   readonly entries: KeptEntries
@@ -52,6 +55,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   readonly #numbers = new Map<QueuedPublish, number>()
   /** Numbers of what could not be stored. */
   readonly #failed = new Set<number>()
+  /** Since when the store has taken no record. */
+  #refusing: number | undefined
   /** What an earlier process had in flight, by packet identifier. */
   readonly #found = new Map<number, Found>()
   #last = 0
@@ -86,12 +91,16 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     item.length = -size
     // It may be in flight anew by then, in another session.
     const isCurrent = (): boolean => item.packetId === packetId && unacknowledged.get(packetId) === item
-    const written = (): void => {
+    const send = (): void => {
       if (isCurrent()) this.#write(item)
     }
-    const failed = (error: MqttError): void => {
-      // At QoS 1 the entry is record enough: a store that is full has to drain.
-      if (options.link !== undefined && options.qos === 1) return written()
+    const written = (): void => {
+      this.#refusing = undefined
+      send()
+    }
+    const failed = (error: MqttError, takesDeletions: boolean): void => {
+      // At QoS 1 the entry is record enough.
+      if (this.#isFull(takesDeletions) && options.link !== undefined && options.qos === 1) return send()
       if (known === undefined) {
         this.#numbers.delete(item)
         this.#giveBack(number)
@@ -104,6 +113,13 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     // A full store has no room but what the session keeps.
     const retry = (): void => this.#journal.write([this.#spare.take(), record], written, failed, key)
     this.#journal.write([record], written, options.link !== undefined && options.qos === 2 && this.#spare.isThere ? retry : failed)
+  }
+
+  // It was refused a record. A failure that passes is waited for; a store that is full has to drain.
+  #isFull(takesDeletions: boolean): boolean {
+    const now = this.#host.platform.now()
+    this.#refusing ??= now
+    return takesDeletions && now - this.#refusing >= patience
   }
 
   // It is safe: it leaves, or is a replay of the next connection.

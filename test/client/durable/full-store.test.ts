@@ -1,7 +1,7 @@
 /** A store that is full: what it holds is delivered all the same, and its room comes back. */
 import { describe, expect, it } from 'vitest'
 import { decodePublish, encodePublish, putting, SessionKeys } from '../../../src/client/durable/records.js'
-import type { Queue } from '../../../src/queue/index.js'
+import { openQueue, type Queue } from '../../../src/queue/index.js'
 import type { StoreOperation } from '../../../src/store/index.js'
 import type { MapStore } from '../../queue/rig.js'
 import { Device, kill, settled, url } from './rig.js'
@@ -80,6 +80,49 @@ describe('a queue and its client in one store that is full', () => {
     await device.world.pass(2000)
     await settled()
     expect([device.seen.map(({ text }) => text), device.events('connect').length]).toEqual([['comes in'], 2])
+    await device.world.close()
+  })
+})
+
+describe('an entry at QoS 1 whose publish the store does not take', () => {
+  const refusing = async (refuses: (operations: readonly StoreOperation[]) => boolean) => {
+    const device = new Device()
+    const store = device.store as MapStore
+    await device.peer()
+    const client = await device.client()
+    store.before = (operations) => {
+      if (refuses(operations)) throw new Error('EIO')
+    }
+    const queue = await openQueue(client, { store, backoff: () => 1 })
+    const stored: number[] = []
+    device.onPacket = (packet) => packet.startsWith('out publish') && stored.push(device.keys('o').length)
+    await queue.publish('out/1', 'one', { qos: 1 })
+    return { device, queue, stored }
+  }
+  const putsPublish = (operations: readonly StoreOperation[]): boolean => operations.some(({ type, key }) => type === 'put' && key.includes('/o/'))
+
+  it('once is stored before it is sent', async () => {
+    let failures = 0
+    const { device, queue, stored } = await refusing((operations) => putsPublish(operations) && failures++ < 1)
+    await expect.poll(() => queue.size).toBe(0)
+    expect([failures, stored, device.arrived]).toEqual([2, [1], ['one']])
+    await device.world.close()
+  })
+
+  it.each([
+    ['nor deletes anything waits', () => true, []],
+    ['for a second is sent', putsPublish, ['one']],
+  ] as const)('%s', async (_name, refuses, arrived) => {
+    let isRefusing = false
+    const { device } = await refusing((operations) => {
+      isRefusing ||= putsPublish(operations)
+      return isRefusing && refuses(operations)
+    })
+    for (let second = 0; second < 5; second++) {
+      await device.world.pass(1000)
+      await settled(40)
+    }
+    expect(device.arrived).toEqual(arrived)
     await device.world.close()
   })
 })

@@ -68,6 +68,13 @@ export class DiskView {
     return this.#inbound
   }
 
+  /** The name of the message of the entry that a record refers to; undefined where that entry is not on the disk. */
+  entryOf({ link, payload }: PublishRecord): string | undefined {
+    const entry = link && this.entries.get(link.key)
+    const bytes = entry && (typeof payload === 'number' ? payloadOfEntry(entry, payload) : payload)
+    return bytes && payloadName(bytes)
+  }
+
   #read(found: ReturnType<typeof recovered>): void {
     this.#found = found
     this.#publishes = undefined

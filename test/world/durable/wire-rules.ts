@@ -3,6 +3,7 @@
  *
  * State of the session outlives connections and processes, as the broker's does. It must never ask the client.
  */
+import type { PublishRecord } from '../../../src/client/durable/records.js'
 import { Malformed, readPacket, type Seen, Splitter } from '../reader.js'
 import type { DiskView } from './disk-view.js'
 import type { History } from './history.js'
@@ -15,6 +16,8 @@ export interface WireHost {
   readonly inbound: boolean
   /** What a crash would leave now. */
   readonly view: DiskView
+  /** The record of a publish under this identifier that the store of the process refused last, if it has not taken it since. */
+  refused(id: number): PublishRecord | undefined
   /** True until the process that opened a connection dies. */
   alive(): () => boolean
   /** A packet went by: a moment at which the process may die. */
@@ -77,11 +80,17 @@ export class WireRules {
 
   #handlePublish({ id, qos, dup, payload: name }: Seen): void {
     const stored = this.#host.view.publishes.some((kept) => kept.packetId === id && kept.name === name && kept.stage === 'sent')
-    if (!stored) this.#report('early', `PUBLISH ${id} of ${name}, and it is not on the disk`)
+    if (!stored && !(qos === 1 && this.#isRefusedEntry(id, name))) this.#report('early', `PUBLISH ${id} of ${name}, and it is not on the disk`)
     const open = this.#open.get(id)
     if (open !== undefined && open.name !== name) this.#report('wire', `PUBLISH ${id} of ${name}, and ${open.name} has that identifier`)
     if (open?.name === name && !dup) this.#report('wire', `PUBLISH ${id} of ${name} again, without DUP`)
     this.#open.set(id, { name, qos })
+  }
+
+  // A store that is full has to drain: the entry is on the disk, and is published again by the next process.
+  #isRefusedEntry(id: number, name: string): boolean {
+    const record = this.#host.refused(id)
+    return record?.stage === 'sent' && record.packet.qos === 1 && this.#host.view.entryOf(record) === name
   }
 
   #handlePubrel(id: number, reason: number): void {

@@ -5,6 +5,8 @@
  * run one after another: they take over the timers of the platform.
  */
 
+import { decodePublish, type PublishRecord } from '../../../src/client/durable/records.js'
+import type { StoreOperation } from '../../../src/store/base/store.js'
 import type { MemoryBroker } from '../../../src/testing/broker/index.js'
 import { type Fault as DiskFault, SimulatedDisk, simulatedStore } from '../../store/simulated-disk.js'
 import type { Defect } from '../../support/defective.js'
@@ -56,6 +58,8 @@ interface Process {
   readonly view: DiskView
   readonly store: ReturnType<typeof simulatedStore>
   alive: boolean
+  /** Records of publishes that the store refused and has not taken since, by packet identifier. */
+  readonly refused: Map<number, PublishRecord>
 }
 
 /** Everything of one run. */
@@ -307,12 +311,21 @@ export class DurableWorld {
       view: new DiskView(disk, durability === 'os', 'device', this.#names),
       store: simulatedStore(disk, durability),
       alive: true,
+      refused: new Map(),
     }
-    const { store } = process
+    const { store, refused } = process
     const { batch } = store
-    store.batch = (operations) => {
+    store.batch = async (operations) => {
       if (operations.length > mostOperations) this.history.report('memory', `a batch of ${operations.length} operations`)
-      return batch.call(store, operations)
+      const records = recordsOf(operations)
+      // Before anybody hears of it.
+      for (const record of records) refused.delete(record.packet.packetId)
+      try {
+        await batch.call(store, operations)
+      } catch (error) {
+        for (const record of records) refused.set(record.packet.packetId, record)
+        throw error
+      }
     }
     disk.fault = (_step, length) => this.#diskFault(process, length)
     const [least, most] = this.setup.disk
@@ -375,6 +388,7 @@ export class DurableWorld {
       get view() {
         return world.#process.view
       },
+      refused: (id) => this.#process.refused.get(id),
       alive: () => {
         const process = this.#process
         return () => process.alive
@@ -399,4 +413,8 @@ export class DurableWorld {
       )
     this.#handleMoment(`${way} ${kind}`)
   }
+}
+
+function recordsOf(operations: readonly StoreOperation[]): PublishRecord[] {
+  return operations.flatMap((each) => (each.type === 'put' && each.key.startsWith('c/device/o/') ? (decodePublish(each.value) ?? []) : []))
 }
