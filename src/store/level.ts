@@ -40,6 +40,8 @@ const settings = { valueEncoding: 'view', compression: false, maxOpenFiles: 100 
 /** Bytes by which the reserve grows. It is as large as the store and one step, up to what LevelDB merges at once. */
 const reserveStep = 262_144
 const mostReserved = 24 * 1_048_576
+/** A disk that has so many times the room that a write and the reserve take does not let the write wait for the reserve. */
+const ample = 4
 /** Bytes that LevelDB has in memory until it makes a table of them, as it does by itself; less on a small disk, as that takes as much room. */
 const mostBuffered = 4_194_304
 /** Milliseconds between two searches for room that deletions have left. */
@@ -119,6 +121,8 @@ class LevelBackend implements Backend {
   /** It is broken because the disk is full: reading goes on. */
   #full: unknown
   #mending: Promise<void> | undefined
+  /** The reserve is being made larger while writes go on. */
+  #growing: Promise<void> | undefined
   /** Bytes of the reserve; undefined before it was looked at. */
   #reserved: number | undefined
   /** Bytes of LevelDB's files when they were looked at, with what was written since; and of its logs at most, since it was opened. */
@@ -154,7 +158,7 @@ class LevelBackend implements Backend {
 
   async write(operations: readonly StoreOperation[]): Promise<void> {
     const bytes = bytesOf(operations)
-    if (!isUrgent(operations)) await this.#keepReserve(bytes)
+    const isReserved = isUrgent(operations) || (await this.#keepReserve(bytes))
     await this.#whole()
     try {
       await (isLight(operations) ? this.#writeChained(operations) : this.#writeWhole(operations))
@@ -166,6 +170,8 @@ class LevelBackend implements Backend {
     this.#logged += bytes
     this.#stored += bytes
     this.#deleted ||= operations.some(({ type }) => type === 'delete')
+    // Twice as much: looking at every file is not for each step.
+    if (!isReserved) this.#growing ??= this.#grow(2 * bytes)
   }
 
   async page({ limit = page.entries, reverse = false, ...bounds }: StoreRange): Promise<StoreEntry[]> {
@@ -181,8 +187,9 @@ class LevelBackend implements Backend {
     }
   }
 
-  close(): Promise<void> {
-    return this.#level.close()
+  async close(): Promise<void> {
+    await this.#growing
+    await this.#level.close()
   }
 
   #writeChained(operations: readonly StoreOperation[]): Promise<void> {
@@ -252,9 +259,12 @@ class LevelBackend implements Backend {
     )
   }
 
-  // Before so many bytes are written that may be refused.
-  async #keepReserve(bytes: number): Promise<void> {
-    if (await this.#isReserved(bytes)) return
+  // Before so many bytes are written that may be refused. False: the disk has room, and the reserve may come after the write.
+  async #keepReserve(bytes: number): Promise<boolean> {
+    if (this.#suffices(bytes)) return true
+    if (this.#full === undefined && (await this.#free()) > ample * (bytes + this.#margin + mostReserved)) return false
+    await this.#growing
+    if (await this.#isReserved(bytes)) return true
     try {
       await this.#growReserve(this.#wanted(bytes))
     } catch (error) {
@@ -265,6 +275,22 @@ class LevelBackend implements Backend {
       await this.#level.compactRange('', '\u007f')
       if (!(await this.#isReserved(bytes))) await this.#growReserve(this.#wanted(bytes))
     }
+    return true
+  }
+
+  // What fails here is met by a later write.
+  async #grow(bytes: number): Promise<void> {
+    try {
+      if (!(await this.#isReserved(bytes))) await this.#growReserve(Math.min(2 * this.#wanted(bytes), reserveStep + mostReserved))
+    } catch {
+      this.#reserved = undefined
+    } finally {
+      this.#growing = undefined
+    }
+  }
+
+  #suffices(bytes: number): boolean {
+    return this.#reserved !== undefined && this.#reserved >= this.#wanted(bytes)
   }
 
   #wanted(bytes: number): number {
@@ -272,7 +298,7 @@ class LevelBackend implements Backend {
   }
 
   async #isReserved(bytes: number): Promise<boolean> {
-    if (this.#reserved !== undefined && this.#reserved >= this.#wanted(bytes)) return true
+    if (this.#suffices(bytes)) return true
     const names = await readdir(this.#folder)
     const sizes = await Promise.all(
       names.map((name) =>
@@ -284,7 +310,7 @@ class LevelBackend implements Backend {
     )
     this.#reserved = sizes.find(([name]) => name === 'reserve')?.[1] ?? 0
     this.#stored = sizes.reduce((sum, [, size]) => sum + size, -this.#reserved)
-    return this.#reserved >= this.#wanted(bytes)
+    return this.#suffices(bytes)
   }
 
   async #growReserve(wanted: number): Promise<void> {

@@ -175,8 +175,14 @@ describe('files', () => {
     const place = path.join(newPlace(), 'deep', 'er')
     await (await opened(place)).batch([put('a', '1')])
     for (const folder of [place, path.dirname(place)]) expect(mode(folder)).toBe(0o700)
-    const names = readdirSync(place).map((name) => name.replaceAll(/\d+/g, '1'))
-    expect(names.sort()).toEqual(['1.log', 'CURRENT', 'LOCK', 'LOG', 'MANIFEST-1', 'reserve'])
+    await expect
+      .poll(() =>
+        readdirSync(place)
+          .map((name) => name.replaceAll(/\d+/g, '1'))
+          .sort(),
+      )
+      .toEqual(['1.log', 'CURRENT', 'LOCK', 'LOG', 'MANIFEST-1', 'reserve'])
+    expect(mode(path.join(place, 'reserve'))).toBe(0o600)
   })
 
   it('an empty folder, or one of a store, is closed to others; one with other files is left alone and refused', async () => {
