@@ -252,6 +252,7 @@ class LevelBackend implements Backend {
   }
 
   async #giveUpReserve(): Promise<boolean> {
+    await this.#growing
     this.#reserved = 0
     return unlink(this.#reserve).then(
       () => true,
