@@ -101,14 +101,17 @@ export class Lookahead {
         for (const stored of ahead) this.#lines.add(stored)
         throw error
       })
+      // Those that are being stored may have lower numbers than `last`: they are read later.
+      let read = this.#read
       for await (const stored of this.#log.entries(this.#read)) {
         if (stored.entry.id > last) break
+        read = stored.entry.id
         this.#log.handleTaken(stored)
         take(stored)
         if (chunk.length >= mostCleared) await drop(chunk)
       }
       await drop(chunk)
-      this.#read = Math.max(this.#read, last)
+      this.#read = read
       return count
     } finally {
       this.#clearing.resolve()

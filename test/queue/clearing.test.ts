@@ -1,5 +1,6 @@
 /** `clear` while other things go on: each entry is deleted, told and counted once. */
 import { expect, it } from 'vitest'
+import { deferred } from '../../src/client/common/abort.js'
 import { openQueue } from '../../src/queue/index.js'
 import { FakePublisher, MapStore, settled } from './rig.js'
 
@@ -35,5 +36,32 @@ it('remove() deletes one entry, whether it was read or not, and not one that is 
   publisher.calls[0]?.accept()
   for (let round = 0; round < 400 && queue.size > 0; round++) await settled()
   expect([queue.size, queue.bytes, publisher.texts.length]).toEqual([0, 0, 1198])
+  await queue.close({ timeout: 0 })
+})
+
+it('what is still being stored when it is called is published afterwards, however long that and reading take', async () => {
+  const store = new MapStore()
+  const [written, read] = [deferred<void>(), deferred<void>()]
+  const publisher = new FakePublisher()
+  publisher.answer = (call) => call.accept()
+  const queue = await openQueue(publisher, { store })
+  const batch = store.batch.bind(store)
+  store.batch = (operations) => written.promise.then(() => batch(operations))
+  const publishes = Promise.all(['1', '2'].map((text) => queue.publish('a', text)))
+  await settled()
+  const entries = store.entries.bind(store)
+  let reads = 0
+  // `clear` reads at once, and what goes on behind it later.
+  store.entries = async function* (range) {
+    if (reads++ > 0) await read.promise
+    yield* entries(range)
+  }
+  expect(await queue.clear()).toBe(0)
+  await settled()
+  written.resolve()
+  await publishes
+  read.resolve()
+  await settled()
+  expect([queue.size, publisher.texts]).toEqual([0, ['1', '2']])
   await queue.close({ timeout: 0 })
 })
