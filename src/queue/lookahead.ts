@@ -84,35 +84,31 @@ export class Lookahead {
     while (this.#clearing !== undefined) await this.#clearing.promise
     this.#clearing = deferred()
     let count = 0
-    const drop = async (chunk: StoredEntry[]): Promise<void> => {
-      const all = chunk.splice(0)
-      if (all.length > 0) await this.#log.remove(all)
-      count += all.length
-      for (const stored of all) gone(stored)
+    const chunk: StoredEntry[] = []
+    const take = (stored: StoredEntry): void => void (this.#isKept(stored) ? this.#lines.add(stored) : chunk.push(stored))
+    const drop = async (): Promise<void> => {
+      if (chunk.length > 0) await this.#log.remove(chunk)
+      count += chunk.length
+      for (const stored of chunk.splice(0)) gone(stored)
     }
     try {
       await this.#filling
-      const chunk: StoredEntry[] = []
-      const take = (stored: StoredEntry): void => void (this.#isKept(stored) ? this.#lines.add(stored) : chunk.push(stored))
       this.#lines.clear().forEach(take)
-      const ahead = [...chunk]
-      await drop(chunk).catch((error) => {
-        // They are not read again.
-        for (const stored of ahead) this.#lines.add(stored)
-        throw error
-      })
+      await drop()
       // Those that are being stored may have lower numbers than `last`: they are read later.
-      let read = this.#read
       for await (const stored of this.#log.entries(this.#read)) {
         if (stored.entry.id > last) break
-        read = stored.entry.id
         this.#log.handleTaken(stored)
+        this.#read = stored.entry.id
         take(stored)
-        if (chunk.length >= mostCleared) await drop(chunk)
+        if (chunk.length >= mostCleared) await drop()
       }
-      await drop(chunk)
-      this.#read = read
+      await drop()
       return count
+    } catch (error) {
+      // They are not read again.
+      for (const stored of chunk) this.#lines.add(stored)
+      throw error
     } finally {
       this.#clearing.resolve()
       this.#clearing = undefined

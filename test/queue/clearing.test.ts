@@ -65,3 +65,25 @@ it('what is still being stored when it is called is published afterwards, howeve
   expect([queue.size, publisher.texts]).toEqual([0, ['1', '2']])
   await queue.close({ timeout: 0 })
 })
+
+it('what it could not delete for certain is published, and the size comes to 0', async () => {
+  const store = new MapStore()
+  const publisher = new FakePublisher(true, false)
+  publisher.answer = (call) => call.accept()
+  const queue = await openQueue(publisher, { store })
+  await Promise.all(Array.from({ length: 1200 }, (_, at) => queue.publish('a', `${at + 1}`)))
+  await settled()
+  const batch = store.batch.bind(store)
+  let writes = 0
+  // The second chunk is deleted, and the store says that it is not.
+  store.batch = async (operations) => {
+    await batch(operations)
+    writes += 1
+    if (writes === 2 || writes === 3) throw new Error('the sync failed')
+  }
+  await expect(queue.clear()).rejects.toMatchObject({ code: 'ERR_STORE' })
+  publisher.online = true
+  for (let round = 0; round < 100 && queue.size > 0; round++) await settled()
+  expect([queue.size, queue.bytes, publisher.texts.length]).toEqual([0, 0, 176])
+  await queue.close({ timeout: 0 })
+})
