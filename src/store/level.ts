@@ -125,9 +125,8 @@ class LevelBackend implements Backend {
   #growing: Promise<void> | undefined
   /** Bytes of the reserve; undefined before it was looked at. */
   #reserved: number | undefined
-  /** Bytes of LevelDB's files when they were looked at, with what was written since; and of its logs at most, since it was opened. */
+  /** Bytes of LevelDB's files when they were looked at, with what was written since. */
   #stored = Number.POSITIVE_INFINITY
-  #logged = 0
   /** Something was deleted whose room LevelDB may still hold; and when it was last made to give it back. */
   #deleted = false
   #compacted = 0
@@ -167,7 +166,6 @@ class LevelBackend implements Backend {
       if (isFull(error)) await this.#handleFull(error)
       throw error
     }
-    this.#logged += bytes
     this.#stored += bytes
     this.#deleted ||= operations.some(({ type }) => type === 'delete')
     // Twice as much: looking at every file is not for each step.
@@ -221,7 +219,7 @@ class LevelBackend implements Backend {
   async #mend(): Promise<void> {
     try {
       // What could not be opened again could not be read either.
-      if (this.#full !== undefined && (await this.#free()) < this.#logged + reserveStep / 4) throw this.#full
+      if (this.#full !== undefined && (await this.#free()) < (await this.#logged()) + reserveStep / 4) throw this.#full
       await this.#level.close()
       await this.open()
       this.#broken = false
@@ -238,7 +236,6 @@ class LevelBackend implements Backend {
       // It wraps what LevelDB said.
       throw (error as Error).cause ?? error
     }
-    this.#logged = 0
   }
 
   async #handleFull(error: unknown): Promise<void> {
@@ -298,10 +295,14 @@ class LevelBackend implements Backend {
     return reserveStep + Math.min(this.#stored + bytes, mostReserved)
   }
 
-  async #isReserved(bytes: number): Promise<boolean> {
-    if (this.#suffices(bytes)) return true
+  // What LevelDB writes once more when it opens: its logs, and not what has long been in tables.
+  async #logged(): Promise<number> {
+    return (await this.#files()).reduce((sum, [name, size]) => (name.endsWith('.log') ? sum + size : sum), 0)
+  }
+
+  async #files(): Promise<(readonly [name: string, size: number])[]> {
     const names = await readdir(this.#folder)
-    const sizes = await Promise.all(
+    return Promise.all(
       names.map((name) =>
         stat(join(this.#folder, name)).then(
           ({ size }) => [name, size] as const,
@@ -309,6 +310,11 @@ class LevelBackend implements Backend {
         ),
       ),
     )
+  }
+
+  async #isReserved(bytes: number): Promise<boolean> {
+    if (this.#suffices(bytes)) return true
+    const sizes = await this.#files()
     this.#reserved = sizes.find(([name]) => name === 'reserve')?.[1] ?? 0
     this.#stored = sizes.reduce((sum, [, size]) => sum + size, -this.#reserved)
     return this.#suffices(bytes)

@@ -22,6 +22,16 @@ function ask(call: string): void {
   throw name === 'open' ? new Error('Database failed to open', { cause }) : cause
 }
 
+/** Bytes of the disk, and those that are free on it; undefined: as they are. */
+let disk: { readonly size: number; readonly free: number } | undefined
+
+vi.mock('node:fs/promises', async (original) => {
+  const real = await original<typeof import('node:fs/promises')>()
+  const statfs = async (path: string): Promise<unknown> =>
+    disk === undefined ? real.statfs(path) : { bsize: 1, blocks: disk.size, bavail: disk.free }
+  return { ...real, statfs }
+})
+
 vi.mock('classic-level', async (original) => {
   const { ClassicLevel } = await original<typeof import('classic-level')>()
   class Failing extends ClassicLevel<string, Uint8Array> {
@@ -74,6 +84,7 @@ let store: Store
 
 beforeEach(async () => {
   failures.clear()
+  disk = undefined
   store = await levelStore(newPlace())
   await store.batch([put('a')])
   asked.length = 0
@@ -152,4 +163,17 @@ it('a disk that is full when it is opened: it opens with the room that was kept'
   const second = await levelStore(place)
   expect([await second.get('a'), existsSync(join(place, 'reserve'))]).toEqual([Uint8Array.of(1), false])
   await second.close()
+})
+
+it('a disk that was full: more was written than is free now, and LevelDB opens anew all the same, as its logs are short', async () => {
+  const megabyte = 1_048_576
+  disk = { size: 8 * megabyte, free: 8 * megabyte }
+  const other = await levelStore(newPlace())
+  for (let n = 0; n < 60; n++) await other.batch([{ type: 'put', key: `k${n}`, value: new Uint8Array(50_000) }])
+  failures.set('batch', { code: 'ENOSPC', times: 1 })
+  await expect(other.batch([put('b')])).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'ENOSPC' } })
+  disk = { size: 8 * megabyte, free: 2 * megabyte }
+  await other.batch([{ type: 'delete', key: 'k0' }])
+  expect(await other.get('k0')).toBe(undefined)
+  await other.close()
 })
