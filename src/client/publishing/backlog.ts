@@ -1,8 +1,8 @@
 /**
  * Publishes that wait to be sent: QoS 0 in one queue, QoS 1 and 2 in another, each in the order of the calls, with what they take.
  *
- * QoS 2 may have to wait for something that QoS 1 has no need of. It stands aside then, and QoS 1 goes past it: each QoS keeps its order. It never
- * refuses: whoever pushes asks first.
+ * QoS 2 may have to wait for something that QoS 1 has no need of. It stands aside then, and QoS 1 goes past it, until one follows on a topic of those:
+ * each topic keeps its order, and so does each QoS. It never refuses: whoever pushes asks first.
  */
 
 import { Queue } from '../common/queue.js'
@@ -15,8 +15,11 @@ export class Backlog {
   bytes = 0
   readonly immediate = new Queue<QueuedPublish>()
   readonly ordered = new Queue<QueuedPublish>()
-  /** QoS 2, older than all of it in `ordered`. */
+  /** All of it is older than what `ordered` has. */
   readonly #aside = new Queue<QueuedPublish>()
+  /** How many of these each topic has; and how many are of QoS 1, which nothing passes. */
+  readonly #topics = new Map<string, number>()
+  #barriers = 0
 
   get size(): number {
     return this.immediate.length + this.#aside.length + this.ordered.length
@@ -34,18 +37,23 @@ export class Backlog {
 
   /** The next at QoS 1 or 2. `exact`: may one at QoS 2 leave? */
   next(exact: boolean): QueuedPublish | undefined {
-    if (exact && this.#aside.first !== undefined) return this.#aside.first
-    for (let item = this.ordered.first; item?.options.qos === 2 && !exact; item = this.ordered.first) {
+    const { first } = this.#aside
+    if (first !== undefined && (exact || first.options.qos === 1)) return first
+    for (let item = this.ordered.first; item !== undefined && this.#standsAside(item, exact); item = this.ordered.first) {
       this.ordered.remove(item)
-      item.aside = true
-      this.#aside.push(item)
+      this.#push(item, true)
     }
     return this.ordered.first
   }
 
   /** Does something wait that goes before this one? */
-  precedes({ options: { qos } }: QueuedPublish, exact: boolean): boolean {
-    return qos === 0 ? this.immediate.length > 0 : this.next(exact) !== undefined || (qos === 2 && !exact)
+  precedes(item: QueuedPublish, exact: boolean): boolean {
+    if (item.options.qos === 0) return this.immediate.length > 0
+    return this.next(exact) !== undefined || this.#standsAside(item, exact)
+  }
+
+  #standsAside({ topic, options }: QueuedPublish, exact: boolean): boolean {
+    return this.#barriers > 0 || (options.qos === 2 && !exact) || this.#topics.has(topic)
   }
 
   /** Would one more be too many, with `bytes` of other messages? The limits count `share` times. */
@@ -54,15 +62,29 @@ export class Backlog {
   }
 
   push(item: QueuedPublish): void {
-    this.#queueOf(item).push(item)
+    this.#push(item, false)
     this.bytes += item.size
   }
 
-  /** Puts an item before all others of its QoS. */
+  /** Puts an item before all others of its kind. */
   unshift(item: QueuedPublish): void {
-    item.aside = item.options.qos === 2 && this.#aside.length > 0
-    this.#queueOf(item).unshift(item)
+    this.#push(item, this.#aside.length > 0, true)
     this.bytes += item.size
+  }
+
+  #push(item: QueuedPublish, aside: boolean, first = false): void {
+    item.aside = aside
+    if (aside) this.#count(item, 1)
+    const queue = this.#queueOf(item)
+    if (first) queue.unshift(item)
+    else queue.push(item)
+  }
+
+  #count({ topic, options }: QueuedPublish, change: 1 | -1): void {
+    const others = (this.#topics.get(topic) ?? 0) + change
+    if (others > 0) this.#topics.set(topic, others)
+    else this.#topics.delete(topic)
+    if (options.qos === 1) this.#barriers += change
   }
 
   #queueOf({ options, aside }: QueuedPublish): Queue<QueuedPublish> {
@@ -72,6 +94,7 @@ export class Backlog {
   /** Takes an item out; its time to live is over with that. */
   remove(item: QueuedPublish): void {
     this.#queueOf(item).remove(item)
+    if (item.aside) this.#count(item, -1)
     this.bytes -= item.size
     item.cancel?.()
     item.cancel = undefined

@@ -1,8 +1,8 @@
 /**
  * Publishes on their way out: checked, queued within limits, sent as quota and transport allow, and settled by their acknowledgement.
  *
- * QoS 1 and 2 leave in the order of the calls. QoS 0 may overtake those that wait for quota, and QoS 1 overtakes QoS 2 that waits for what it alone
- * needs. What was sent at QoS 1 and 2 is kept until its last acknowledgement and sent again on the next connection, before anything new
+ * QoS 1 and 2 leave in the order of the calls. QoS 0 may overtake those that wait for quota, and QoS 1 overtakes QoS 2 of other topics that waits
+ * for what it alone needs. What was sent at QoS 1 and 2 is kept until its last acknowledgement and sent again on the next connection, before anything new
  * [MQTT-4.4.0-1]. Every promise settles, with what is known about the message's fate. It must never keep more than its limits.
  */
 

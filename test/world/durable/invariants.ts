@@ -59,7 +59,7 @@ function checkOrder({ history, accepted }: Checked): void {
     const one = history.outgoing.get(name)
     if (seen.has(name) || one === undefined || one.op.refused !== undefined) continue
     seen.add(name)
-    const line = `${one.op.do} ${one.op.topic} ${one.op.qos}${one.op.do === 'publish' ? ` ${one.client}` : ''}`
+    const line = `${one.op.do} ${one.op.topic}${one.op.do === 'publish' ? ` ${one.client}` : ''}`
     const before = latest.get(line)
     if (before !== undefined && before.op.n > one.op.n) history.report('order', `${name} arrived after ${before.name}`)
     latest.set(line, one)
