@@ -87,17 +87,17 @@ class WebSocketTransport implements Transport {
     this.#onEnd = onEnd
     socket.onmessage = ({ data }) => this.#receive(data)
     socket.onclose = ({ code, reason }) => {
+      this.#ended = true
       const cause = closeCause(code, reason, dialHint(socket))
-      const end = (): void => {
+      this.#whenRead(() => {
         if (!cause && socket.bufferedAmount === 0) this.#report()
         this.#end(cause)
-      }
-      if (this.#reading === undefined) end()
-      else void this.#reading.then(end)
+      })
     }
     // A close event with the code follows as a rule, but not everywhere.
     socket.onerror = (event) => {
-      setTimeout(() => this.#end((event as ErrorEvent).error ?? new Error(`The WebSocket failed${dialHint(socket)}`)))
+      const cause = (event as ErrorEvent).error ?? new Error(`The WebSocket failed${dialHint(socket)}`)
+      setTimeout(() => this.#whenRead(() => this.#end(cause)))
     }
   }
 
@@ -138,10 +138,11 @@ class WebSocketTransport implements Transport {
     if (typeof size !== 'number') return this.destroy(textError())
     this.#unread += size
     // All that waits is held to the same limit.
-    if (this.#unread > this.#limit) return this.destroy(sizeError(this.#limit, size))
+    if (this.#unread > this.#limit) return this.destroy(size > this.#limit ? sizeError(this.#limit, size) : earlyError())
     if (byteLength !== undefined && this.#reading === undefined) return this.#take(data as ArrayBuffer)
-    const bytes = byteLength === undefined ? (data as Blob).arrayBuffer() : (data as ArrayBuffer)
-    const read = Promise.all([bytes, this.#reading]).then(
+    // Where Blobs have no such method, the call throws.
+    const bytes = async (): Promise<ArrayBuffer> => (byteLength === undefined ? (data as Blob).arrayBuffer() : (data as ArrayBuffer))
+    const read = Promise.all([bytes(), this.#reading]).then(
       ([buffer]) => {
         if (this.#reading === read) this.#reading = undefined
         this.#take(buffer)
@@ -149,6 +150,12 @@ class WebSocketTransport implements Transport {
       (error) => this.destroy(error),
     )
     this.#reading = read
+  }
+
+  // What came in before is handed out first.
+  #whenRead(done: () => void): void {
+    if (this.#reading === undefined) done()
+    else void this.#reading.then(done)
   }
 
   #take(data: ArrayBuffer | ArrayBufferView): void {

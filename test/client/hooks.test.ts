@@ -78,6 +78,17 @@ describe('publish', () => {
     expect(world.broker.accepted).toHaveLength(3)
   })
 
+  it.each([
+    ['none', () => ({ qos: 1 as const })],
+    ['one of its own', () => ({ qos: 1 as const, signal: new AbortController().signal })],
+  ])('replaces the options: the signal of the caller counts where they have %s', async (_name, options) => {
+    client.use({ publish: (call, next) => next({ ...call, options: options() }) })
+    const abort = new AbortController()
+    const sent = client.publish('t', 'x', { qos: 1, signal: abort.signal })
+    abort.abort()
+    await expect(world.until(sent)).rejects.toMatchObject({ code: 'ERR_ABORTED' })
+  })
+
   describe.each(['before', 'after'] as const)('hangs %s next()', (when) => {
     let go: (() => void) | undefined
     beforeEach(() => {

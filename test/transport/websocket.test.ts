@@ -93,16 +93,33 @@ describe('dialWebSocket with a class under control', () => {
     expect(a.cause).toBeUndefined()
   })
 
-  it('a Blob over the limit, and one that cannot be read, end the stream with an error', async () => {
-    for (const [size, code] of [
-      [64 * 1024 * 1024 + 1, 'ERR_PACKET_TOO_LARGE'],
-      [1, 'EBLOB'],
-    ] as const) {
-      const { a, socket } = await connected()
-      socket.onmessage?.({ data: { size, arrayBuffer: () => Promise.reject(Object.assign(new Error('no'), { code: 'EBLOB' })) } })
-      await a.untilClosed()
-      expect(a.cause).toMatchObject({ code })
-    }
+  const unreadable = () => Promise.reject(Object.assign(new Error('no'), { code: 'EBLOB' }))
+  it.each([
+    ['a Blob over the limit', [{ size: 64 * 1024 * 1024 + 1, arrayBuffer: unreadable }], { code: 'ERR_PACKET_TOO_LARGE' }],
+    ['one that cannot be read', [{ size: 1, arrayBuffer: unreadable }], { code: 'EBLOB' }],
+    ['one of a platform that cannot read any', [{ size: 3 }], { name: 'TypeError' }],
+    [
+      'many that are over it together',
+      Array.from({ length: 65 }, () => ({ size: 1024 * 1024, arrayBuffer: () => new Promise(() => undefined) })),
+      { message: expect.not.stringContaining('maximumPacketSize') },
+    ],
+  ])('%s: the stream ends with an error, once', async (_name, blobs, cause) => {
+    const { a, socket } = await connected()
+    for (const data of blobs) socket.onmessage?.({ data })
+    await a.untilClosed()
+    expect(a.cause).toMatchObject(cause)
+    expect(a.ends).toBe(1)
+  })
+
+  it('an error while a Blob is read comes behind it, and nothing is written after a close', async () => {
+    const { a, socket } = await connected()
+    socket.onmessage?.({ data: new Blob(['de']) })
+    socket.onerror?.({})
+    socket.onclose?.({ code: 1006, reason: '' })
+    expect(a.transport.write(Uint8Array.of(1))).toBe(false)
+    expect(socket.sent).toEqual([])
+    await a.untilClosed()
+    expect([a.bytes.toString(), a.ends]).toEqual(['de', 1])
   })
 
   it('refuses and closes when no sub-protocol was picked', async () => {

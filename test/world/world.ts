@@ -40,8 +40,8 @@ const probes = 4
 const endPatience = 15_000
 /** Milliseconds without any event after which nothing is under way. */
 const longSilence = 400
-/** For which a filter waits for a moment without messages, once a connection ended at it. */
-const longTrial = 1000
+/** For which a filter waits for a moment without messages, once a connection ended at it; and one more, for the last of its own turn. */
+const longTrial = 1001
 /** Calls of listeners within one millisecond: more are a storm. */
 const mostCalls = 5000
 

@@ -59,12 +59,16 @@ export class HookChain {
     const { signal } = Object(given.options) as PublishOptions
     const early = deferred<Receipt>()
     let sent: Promise<Receipt> | undefined
+    /** A hook has put a signal of its own in the place of the caller's. */
+    let isDeaf = false
     let refused: MqttError | undefined
     const first = [...this.#hooks].reduceRight(
       (next, { publish }) => (publish === undefined ? next : (call) => publish(call, (changed = call) => next(changed))),
       (call: PublishCall) => {
         if (refused !== undefined) return rejected(refused)
-        sent = last(call)
+        const { signal: other = signal } = Object(call.options) as PublishOptions
+        isDeaf = other !== signal
+        sent = last(signal === undefined || isDeaf ? call : { ...call, options: { ...call.options, signal } })
         return sent
       },
     )
@@ -75,7 +79,8 @@ export class HookChain {
       else sent.then(done, early.reject)
     }
     const close = (): void => end(closedError(this.#states), early.resolve)
-    const abort = (): void => end(aborted(signal), () => early.reject(aborted(signal, 'unknown')))
+    const unknown = (): void => early.reject(aborted(signal, 'unknown'))
+    const abort = (): void => (isDeaf ? unknown() : end(aborted(signal), unknown))
     const stop = signal instanceof Object && 'addEventListener' in signal ? onAbort(signal, abort) : undefined
     const done = (): void => {
       stop?.()
