@@ -95,7 +95,13 @@ const sources: Plugin = {
 }
 const entry = fileURLToPath(new URL('../src/client/node.ts', import.meta.url))
 
-const common = { setupFiles: ['test/secrets-setup.ts', 'test/seed-setup.ts'], testTimeout: 60_000, hookTimeout: 60_000 }
+const common = {
+  setupFiles: ['test/secrets-setup.ts', 'test/seed-setup.ts'],
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+  // What has to come is waited for: a busy machine makes no test fail.
+  expect: { poll: { timeout: 30_000 } },
+}
 
 export default defineConfig({
   test: {

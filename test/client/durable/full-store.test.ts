@@ -113,15 +113,17 @@ describe('an entry at QoS 1 whose publish the store does not take', () => {
     ['nor deletes anything waits', () => true, []],
     ['for a second is sent', putsPublish, ['one']],
   ] as const)('%s', async (_name, refuses, arrived) => {
-    let isRefusing = false
+    let attempts = 0
     const { device } = await refusing((operations) => {
-      isRefusing ||= putsPublish(operations)
-      return isRefusing && refuses(operations)
+      if (attempts > 0 || putsPublish(operations)) attempts++
+      return attempts > 0 && refuses(operations)
     })
-    for (let second = 0; second < 5; second++) {
+    // The queue has the time of the platform, the client one that is passed.
+    const progress = async (): Promise<boolean> => {
       await device.world.pass(1000)
-      await settled(40)
+      return device.arrived.length > 0 || (arrived.length === 0 && attempts > 10)
     }
+    await expect.poll(progress).toBe(true)
     expect(device.arrived).toEqual(arrived)
     await device.world.close()
   })
