@@ -4,7 +4,7 @@ import type { Message, Reply, Responder, Responding, RespondOptions } from '../.
 import { Requests } from '../../src/client/requesting/request.js'
 import { respond } from '../../src/client/requesting/respond.js'
 import { MqttError } from '../../src/errors.js'
-import { failure, type World } from './harness.js'
+import { accepting, agreeable, failure, type World } from './harness.js'
 import { acks, agreed, gate, obliging, publish, quiet } from './incoming.js'
 import { ClientDouble, viewOf } from './request-double.js'
 
@@ -55,6 +55,13 @@ describe('answers', () => {
     await responding(world, handler)
     await world.send(request('ping'))
     expect(answers(world)).toEqual([`mqwire/r 0 k ${expected}`])
+  })
+
+  it('an answer that is too large, and so is the word of that: the caller hears nothing, once', async () => {
+    const world = await agreed({}, (packet) => (packet.type === 'connect' ? accepting({ maximumPacketSize: 30 })(packet) : agreeable(packet)))
+    const responder = await responding(world, () => 'x')
+    await world.send(request('a', undefined, 'r'.repeat(40)))
+    expect([answers(world), responder.failed]).toEqual([[], 2])
   })
 
   it('null answers nothing, and the request is acknowledged', async () => {

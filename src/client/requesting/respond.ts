@@ -93,11 +93,11 @@ class Answers {
     const verdict = await verdictOf(this.#onError, error, shown, attempt)
     const asked = this.#asked.get(message)
     if ((verdict === 'retry' && !shown.released) || verdict === 'stop' || asked === undefined || isStopping(this.#client)) return verdict
-    await this.#send(asked, failureOf(error))
+    await this.#send(asked, failureOf(error), true)
     return verdict
   }
 
-  async #send(asked: Asked, reply: unknown): Promise<void> {
+  async #send(asked: Asked, reply: unknown, isFailure = false): Promise<void> {
     const { responseTopic, correlationData, qos: requested } = asked
     const { payload, properties, qos: own = requested } = replyOf(reply, 'reply')
     try {
@@ -106,8 +106,9 @@ class Answers {
       // The handler has done its work: it does not run again for this.
       if (MqttError.is(error) && error.code === 'ERR_INVALID_OPTION') throw error
       this.failed += 1
-      const unsent = unsendable(error)
-      if (unsent !== undefined) await this.#send(asked, failureOf(unsent))
+      // That it failed may be as little to send as the answer was.
+      const unsent = isFailure ? undefined : unsendable(error)
+      if (unsent !== undefined) await this.#send(asked, failureOf(unsent), true)
     }
   }
 }
