@@ -83,8 +83,8 @@ const target: JsonSchemaTarget = { target: 'draft-07', io: 'input', typeMode: 'i
 
 /**
  * The document.
- * @throws MqttError ERR_INVALID_OPTION for a role or details that name no part, a server that is none, two parts of one name, a schema that has no JSON
- * Schema (`cause` says why)
+ * @throws MqttError ERR_INVALID_OPTION for a role or details that name no part, a server address that cannot be parsed, two parts with one name, or a
+ * schema that gives no JSON Schema (see `cause`)
  */
 export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNode {
   const { info, servers = {}, role = {}, details = {}, toJsonSchema } = options ?? {}

@@ -37,8 +37,10 @@ export interface ConnectionStream {
   once<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
   /** Takes one away. */
   off<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
-  /** Cuts the connection that is up. */
+  /** Cuts the connection that is up; the next one is dialled at once. */
   destroy(): void
+  /** The same. */
+  end(): void
 }
 
 /** Events of {@link MqttClient.stream}. */
@@ -61,13 +63,9 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   disconnected = false
   /** The options with defaults; a copy. */
   readonly options: IClientOptions
-  /** Where the connection breaks, as programs for MQTT.js look at it: `error` and `close`, over all connections. `destroy()` cuts the one that is up. */
+  /** Where the connection breaks, as programs for MQTT.js look at it: `error` and `close`, over all connections. `destroy()` and `end()` cut the one that is up. */
   readonly stream: ConnectionStream
-  readonly #stream = Object.assign(new Listeners<StreamEvents>(() => undefined), {
-    destroy: (): void => {
-      if (this.connected) this.#backing.restart()
-    },
-  })
+  readonly #stream = Object.assign(new Listeners<StreamEvents>(() => undefined), { destroy: () => this.#cut(), end: () => this.#cut() })
   readonly #backing: BackingClient
   readonly #tell: Tell
   /** Publishes that are not over. */
@@ -94,6 +92,10 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     this.#tell = tell
     this.#backing = new BackingClient(plan, tell, (message) => this.#receive(message))
     if (plan.shown.manualConnect !== true) this.#backing.start()
+  }
+
+  #cut(): void {
+    if (this.connected) this.#backing.restart()
   }
 
   /** True while a connection is up. */

@@ -72,7 +72,7 @@ export function assertKnown(given: object, names: string, prefix = ''): void {
   if (unknown !== undefined) throw refused(prefix + unknown)
 }
 
-/** Names of what has a value and is none of these. */
+/** Names of options that have a value and are not in the list. */
 export function unknownIn(given: object, names: string): string[] {
   return Object.keys(given).filter((name) => isGiven(given[name as keyof typeof given]) && !names.split(' ').includes(name))
 }

@@ -59,7 +59,7 @@ export async function granting<A extends AskedMember>(
   group: GroupCommon,
 ): Promise<void> {
   const answers = await answersOf(sources(), grantOf, require === 'all', group)
-  // One that was removed meanwhile is none of those that have to, unless all were.
+  // A member that was removed meanwhile need not grant, unless all were removed.
   const left = answers.filter(({ asked }) => !asked.leaving)
   const failures = failuresOf(left.length > 0 ? left : answers)
   const isGranted = (some: readonly Answer[]): boolean => some.some(({ end }) => end?.failed === false)

@@ -30,7 +30,7 @@ export class Broadcasts {
   readonly #time: () => Time
   readonly #refuse: AskedOf['refuse']
 
-  /** @param refuse tells of a publish that no member was given */
+  /** @param refuse reports a publish that was given to no member */
   constructor(stalledAfter: number, time: () => Time, refuse: AskedOf['refuse']) {
     this.#stalledAfter = stalledAfter
     this.#time = time

@@ -12,7 +12,7 @@ export interface GroupCommon {
   /** Duplicates that all of it left out. */
   readonly total: { duplicates: number }
   readonly time: () => Time
-  /** Tells when a member was lost or has ended. */
+  /** Settles when a member was lost or has ended. */
   readonly standing: { readonly change: Promise<void> }
 }
 

@@ -23,7 +23,7 @@ export class GroupPublishing {
   readonly #broadcasts: Broadcasts
   readonly #routers: Readonly<Record<Exclude<GroupRouting, 'broadcast'>, Router<MemberClient>>>
 
-  /** @param refuse tells of a publish that no member was given */
+  /** @param refuse reports a publish that was given to no member */
   constructor(roster: Roster, config: GroupConfig, refuse: AskedOf['refuse']) {
     const { onLost, stalledAfter } = config
     this.#roster = roster

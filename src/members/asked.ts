@@ -14,14 +14,14 @@ export interface Patience {
   readonly size: number
   /** Calls back once whoever asked wants it no more, or its time is over; gives what stops that. */
   watch(end: (error: MqttError) => void): () => void
-  /** Tells that no client is given it. */
+  /** Reports that it is given to no client. */
   refuse?(error: unknown): void
 }
 
 /** Who was asked. */
 export interface AskedOf {
   readonly time: Time
-  /** Tells of a publish that no client was given, and gives its rejection. */
+  /** Reports a publish that was given to no client, and returns its rejection. */
   refuse(topic: string, error: unknown): Promise<never>
 }
 
@@ -103,7 +103,7 @@ export class Asked implements Patience {
     return stop
   }
 
-  /** No client is given it: that is told, as a client tells of what it refuses. */
+  /** It is given to no client: reported as a client reports what it refuses. */
   refuse(error: unknown): void {
     silent(this.#of.refuse(this.topic, error))
   }

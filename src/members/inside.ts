@@ -5,12 +5,12 @@ import { rejected } from '../client/common/abort.js'
 import { type Inside, inside } from '../client/common/inside.js'
 import type { Member } from './member.js'
 
-/** What a member tells of itself; undefined of clients that are none of this package. */
+/** Internals of a member's client; undefined for a client of another package. */
 export function insideOf({ client }: Member): Inside | undefined {
   return (client as { [inside]?(): Inside })[inside]?.()
 }
 
-/** What all of these tell: by the member of a message, else by the first one. */
+/** The internals of several members as one: those of the member that a message came from, else of the first. */
 export function insideOfAll(members: () => readonly Member[]): Inside & Required<Pick<Inside, 'refuse'>> {
   const first = (): Inside | undefined => {
     for (const member of members()) {

@@ -21,7 +21,7 @@ const listenerOptions = object<ListenerOptions>({ once: optional(boolean), signa
 
 /** What is there for each member: a listener, or hooks. */
 interface Entry {
-  /** Of a listener: its event, and how it is told. */
+  /** Of a listener: its event, and how it is called. */
   readonly type: keyof ClientEvents | undefined
   readonly tell: (event: never, member: Member) => void
   readonly attach: (member: Member) => Unlisten
@@ -90,7 +90,7 @@ export class MemberListeners {
     if (error === undefined) return
     const entries = [...this.#entries]
     const listens = heard || entries.some(({ type }) => endings.includes(type))
-    // Members are listened to for their state by whoever has them.
+    // The pool or group listens for the state of its members itself: that does not count as the program's.
     insideOf(member)?.report?.('MQWIRE_NOT_CONNECTED', text, error, listens ? 'state' : undefined)
     for (const { type, tell } of entries) {
       try {

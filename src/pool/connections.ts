@@ -20,7 +20,7 @@ export interface PooledClient extends MemberClient {
 /** Makes a client. */
 export type MakeClient = (endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) => PooledClient
 
-/** What the pool is told. */
+/** Calls back into the pool. */
 export interface ConnectionsHost {
   /** One of them is up, was lost or has gone. */
   handleChange(): void
@@ -39,7 +39,7 @@ interface Ended {
   readonly cancel: () => void
 }
 
-/** A connection that lived so many milliseconds starts the delays of its replacements anew, unless `stableAfter` is given. */
+/** Milliseconds that a connection must live for the delays of its replacements to start from the first again. Default of `stableAfter`. */
 const usualStableAfter = 30_000
 /** Milliseconds, where a backoff gives no delay. */
 const usualDelay = 30_000

@@ -289,7 +289,7 @@ class PublisherPool implements Pool {
     return this.#connections.all.some(({ up }) => up)
   }
 
-  // Members end before the pool is told.
+  // Members end before the pool's callback runs.
   get #isOver(): boolean {
     return this.#connections.all.every(({ client }) => client.state === 'closed')
   }

@@ -86,7 +86,7 @@ export class Outcomes implements DrainOwner {
     this.#progress.handleChange()
   }
 
-  /** While the store fails it is told once a second, whatever fails with it. */
+  /** While the store fails there is at most one `error` event a second, however many operations fail with it. */
   handleError(error: unknown): void {
     if (MqttError.is(error) && error.code === 'ERR_STORE') {
       const now = Date.now()

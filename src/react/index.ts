@@ -110,7 +110,7 @@ export interface MqttProviderProps {
 
 /**
  * Connects while it is mounted. Another URL, client id, user name or password is another client; the other options are read when a client is made. A client
- * that has ended stays ended while its components are mounted: another `key` of this component mounts them anew, and connects again.
+ * that has ended stays ended while its components are mounted: another `key` of this component mounts them again, and connects.
  * @throws MqttError ERR_INVALID_OPTION, ERR_INVALID_URL as `new Client()`, in an effect
  */
 export function MqttProvider({ url, options, children }: MqttProviderProps): ReactElement {

@@ -26,7 +26,7 @@ export class Shared<T extends Sharable> {
   readonly #entries = new Map<string, Entry<T>>()
   readonly #watchers = new Map<string, Set<() => void>>()
 
-  /** The thing with this key, and what lets it go. One that is over is made anew, for all who hold it. @throws what `make` throws: then nothing is held */
+  /** The thing with this key, and what lets it go. One that is over is replaced for all its holders. @throws what `make` throws: then nothing is held */
   hold(key: string, make: (changed: () => void) => T): { readonly thing: T; readonly release: () => void } {
     const entry = this.#entries.get(key) ?? { thing: make(() => this.#tell(key)), make, holders: 0, timer: undefined }
     this.#entries.set(key, entry)
@@ -59,7 +59,7 @@ export class Shared<T extends Sharable> {
     }
   }
 
-  /** Makes those anew that are over. */
+  /** Replaces those that are over. */
   renew(): void {
     for (const [key, entry] of this.#entries) this.#renew(key, entry)
   }

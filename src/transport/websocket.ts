@@ -2,7 +2,7 @@
  * WebSocket over the platform's own `WebSocket` class: browsers, workers, Deno, Bun, Node 22 and later.
  *
  * It may assume the class's standard behaviour, but for an error event that no close event follows, and messages in another form than was asked for:
- * React Native for Windows has Blobs, others have Node Buffers. The class cannot be paused and tells nothing about what has left but
+ * React Native for Windows has Blobs, others have Node Buffers. The class cannot be paused, and all that it says about what has left is
  * `bufferedAmount`, which is polled only while it is high. It must never import a Node builtin.
  *
  * @module

@@ -33,7 +33,7 @@ interface Giving {
   tell(error: unknown): Promise<unknown>
 }
 
-/** Tells whoever serves of a generator that failed. */
+/** Reports a generator that failed to the serving program. */
 type Report = (error: unknown) => void
 
 /** The answering end: generators whose values are published as answers. */
@@ -89,7 +89,7 @@ export class AnswerSender<Answer> {
     return null
   }
 
-  /** No stream goes on: callers are told in the turn of this call, as a client that ends may have no later one. */
+  /** Ends all streams. Callers get the error in this turn, because a client that ends may have no later one. */
   stop(): void {
     this.#over = true
     for (const giving of this.#open.values()) giveUp(giving, ...ended)
@@ -148,7 +148,7 @@ export class AnswerSender<Answer> {
       }
     } catch (error) {
       const unsent = unsendable(error)
-      // Of its own errors the caller is told no more than a code: the rest is for whoever serves.
+      // The caller gets only a code of an error of the server's own: the details stay with the serving program.
       if (unsent !== undefined || (giving.failure === undefined && toldOf(error)[0] === 'ERR_HANDLER_FAILED')) this.#report(error)
       await giving.tell(unsent ?? error).catch(() => undefined)
     } finally {
@@ -206,7 +206,7 @@ function cancel(giving: Giving): void {
 
 const ended = ['the responder has ended', 'ERR_CLOSED'] as const
 
-/** Ends a stream that its caller may still read: it is told why, at once. */
+/** Ends a stream that its caller may still read, and sends the reason at once. */
 function giveUp(giving: Giving, text: string, reasonName: string): void {
   if (giving.failure !== undefined) return
   giving.failure = new MqttError('ERR_REMOTE', text, { reasonName })

@@ -14,7 +14,7 @@ import { isHalf } from './template.js'
 export interface Codec<In, Out = In> {
   /** The payload of a value, or the promise of one. Throw for a value that has none. */
   encode(value: In): Uint8Array | string | Promise<Uint8Array | string>
-  /** The value of a payload, or the promise of one. Throw for a payload that is none. `bytes` belong to whoever decodes, unless {@link inPlace} is set. */
+  /** The value of a payload, or the promise of one. Throw for a payload that has none. The codec may keep and change `bytes`, unless {@link inPlace} is set. */
   decode(bytes: Uint8Array, message: Message): Out | Promise<Out>
   /** Sent along, and compared with what comes: another one is a bad payload, none is fine (section 3.3.2.3.9). Default: none. */
   readonly contentType?: string | undefined

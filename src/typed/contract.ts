@@ -30,13 +30,13 @@ interface Bindable {
   on(client: object): object
 }
 
-/** The parts themselves; or, in the place of one that is none, a sentence that says what it must be. */
+/** The parts themselves. In the place of anything that cannot be a part stands a sentence that says what it must be. */
 export type CheckedParts<Parts> = {
   readonly [Name in keyof Parts]: Name extends 'on'
     ? Parts[Name]
     : Parts[Name] extends (...given: never[]) => unknown
       ? {
-          /** It is none. */
+          /** What stands here cannot be a part. */
           readonly 'A part is a channel, an operation, a contract, or a group of them by name.': true
         }
       : 'on' extends keyof Parts[Name]
@@ -44,7 +44,7 @@ export type CheckedParts<Parts> = {
         : Parts[Name] extends object
           ? CheckedParts<Parts[Name]>
           : {
-              /** It is none. */
+              /** What stands here cannot be a part. */
               readonly 'A part is a channel, an operation, a contract, or a group of them by name.': true
             }
 }

@@ -1,8 +1,8 @@
 /**
- * The latest value of each topic of a channel, kept up to date: a bounded map that tells of its changes.
+ * The latest value of each topic of a channel, kept up to date: a bounded map that reports its changes.
  *
  * It is built from retained and live messages. With its connection everything becomes stale; after a reconnect the server is asked for its retained messages
- * anew, and what it has not confirmed since stays so.
+ * again, and what it has not confirmed since stays stale.
  */
 
 import type { Handling, ListenOptions, Message, SubscribeOptions, Subscriber } from '../client/api/index.js'
@@ -60,7 +60,7 @@ export interface LatestValues<Parameters, Value> extends ReadonlyMap<string, Lat
   readonly invalid: number
   /** Topics that made room for others; the first one is a line of the log. */
   readonly evicted: number
-  /** What ended the subscription, if it was no clean end; listeners are told of it, too. */
+  /** What ended the subscription, unless the end was clean; listeners are called for it too. */
   readonly error: Error | undefined
   /** Each change; several of one topic that nobody has read yet are one. @throws MqttError what ended the subscription, if it was no clean end */
   changes(): AsyncIterableIterator<LatestChange<Parameters, Value>>

@@ -245,7 +245,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
   }
 }
 
-/** The value of an answer. Where that is none the request was handled all the same: sent again, it would be handled twice. */
+/** The value of an answer. An answer that cannot be decoded means that the request was handled: sent again, it would be handled twice. */
 function answered<Out>(codec: Codec<never, Out>, message: Message): Out | Promise<Out> {
   const fail = (error: unknown): never => {
     throw withOutcome(error, 'unknown')

@@ -1,4 +1,4 @@
-/** A message that is larger than what is taken never ends the client: it is read past, answered in order, counted and told. */
+/** A message that is larger than what is taken never ends the client: it is read past, answered in order, counted and reported. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import { encode } from '../../src/wire/encode.js'

@@ -249,7 +249,7 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
 })
 
 describe('client.stream', () => {
-  it('is there at once, and tells errors and ends over connections; destroy() cuts the one that is up', async () => {
+  it.each(['destroy', 'end'] as const)('is there at once, with errors and ends over connections; %s() cuts the one that is up', async (how) => {
     const port = await freePort()
     const dead = started(`mqtt://127.0.0.1:${port}`, { reconnectPeriod: 20 })
     const seen: unknown[] = []
@@ -259,7 +259,7 @@ describe('client.stream', () => {
     const { client, told } = await up((await broker()).urls.TCP as string, { reconnectPeriod: 20 })
     let closes = 0
     client.stream.on('close', () => (closes += 1))
-    client.stream.destroy()
+    client.stream[how]()
     await toldOf(told, 'connect', 2)
     expect(closes).toBe(1)
   })

@@ -31,20 +31,18 @@ import net from 'node:net'
 import * as compat from ${JSON.stringify(path.join(root, 'dist', 'compat', 'index.js'))}
 import * as theirs from ${JSON.stringify(path.join(checkout, 'src', 'mqtt.ts'))}
 let last
-const { connect } = net.Socket.prototype
+const { connect: dial } = net.Socket.prototype
 net.Socket.prototype.connect = function (...given) {
   last = this
-  return connect.apply(this, given)
+  return dial.apply(this, given)
 }
-const streams = new WeakMap()
-Object.defineProperty(compat.MqttClient.prototype, 'stream', {
-  configurable: true,
-  get() {
-    return last
-  },
-})
-const { default: _, connect: _1, connectAsync: _2, Client: _3, MqttClient: _4, ...others } = theirs
-module.exports = { ...others, ...compat, default: { ...others, ...compat } }
+const cut = (client) => Object.defineProperty(client, 'stream', { configurable: true, get: () => last })
+const MqttClient = new Proxy(compat.MqttClient, { construct: (target, given, made) => cut(Reflect.construct(target, given, made)) })
+const connect = (...given) => cut(compat.connect(...given))
+const connectAsync = async (...given) => cut(await compat.connectAsync(...given))
+const { default: _, ...others } = theirs
+const ours = { ...others, ...compat, MqttClient, Client: MqttClient, connect, connectAsync }
+module.exports = { ...ours, default: ours }
 `
 
 /** What stands for a file where it is to be itself. */
@@ -100,10 +98,10 @@ export function describe(name, ...rest) {
     current = suite.outer
   }
 }
-describe.skip = () => undefined
+// What MQTT.js leaves out of its own run is counted.
+const leaveOut = (name) => process._rawDebug(JSON.stringify({ names: [...pathOf(current), name], leftOut: true }))
 export const it = (name, ...rest) => void current.entries.push({ name, body: rest.at(-1), options: rest.length > 1 ? rest[0] : {} })
-it.skip = () => undefined
-it.only = it
+for (const each of [describe, it]) each.skip = leaveOut
 export const test = it
 export const before = (hook) => void current.before.push(hook)
 export const after = (hook) => void current.after.push(hook)
@@ -217,8 +215,8 @@ async function run(checkout, name) {
 /** Tests by group, which is the first two levels of a file. */
 function grouped(results) {
   const groups = new Map()
-  for (const { names, passed, skipped } of results) {
-    if (skipped) continue
+  for (const { names, passed, leftOut } of results) {
+    if (leftOut) continue
     // The file itself comes as a test, too.
     if (names.length === 1 && names[0].endsWith('.cjs')) continue
     const group =
@@ -245,7 +243,10 @@ function tableOf(results, reasons) {
       rows.push(`| ${file} | ${group} | ${passed} | ${failed} | ${reason} |`)
     }
   }
-  const sum = `| all | | ${total.passed} | ${total.failed} | |`
+  const left = Object.values(results)
+    .flat()
+    .filter(({ leftOut }) => leftOut).length
+  const sum = `| all | | ${total.passed} | ${total.failed} | and ${left} that MQTT.js leaves out itself |`
   return ['| file | group | passed | failed | why not |', '| --- | --- | ---: | ---: | --- |', ...rows, sum, ''].join('\n')
 }
 
@@ -268,7 +269,7 @@ const results = {}
 for (const name of files.filter((each) => values.only === undefined || each === values.only)) results[name] = await run(path.resolve(checkout), name)
 if (values.failures)
   for (const [file, tests] of Object.entries(results))
-    for (const { names, passed, why } of tests) if (!passed) console.log(`${file}: ${names.join(' > ')}: ${why}`)
+    for (const { names, passed, leftOut, why } of tests) if (!passed && !leftOut) console.log(`${file}: ${names.join(' > ')}: ${why}`)
 const reasons = existsSync(reasonsFile) ? JSON.parse(readFileSync(reasonsFile, 'utf8')) : {}
 const table = tableOf(results, reasons)
 console.log(table)

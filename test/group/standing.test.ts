@@ -1,4 +1,4 @@
-/** Groups of which a member is down, does not answer, or has ended for good: nothing waits for it, and somebody is told. */
+/** Groups of which a member is down, does not answer, or has ended for good: nothing waits for it, and the program can see it. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { GroupMessage } from '../../src/group/types.js'
 import { channel } from '../../src/typed/channel.js'

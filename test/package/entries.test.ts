@@ -228,8 +228,9 @@ ${overListener('listenWebSocket({}, broker.accept)', 'dialWebSocketNode')}`,
     'hello',
   ],
   'mqwire/transport/unix': [
-    `import { dialUnix, listenUnix } from 'mqwire/transport/unix'
-const name = process.platform === 'win32' ? '//./pipe/mqwire-' : '/tmp/mqwire-'
+    `import { tmpdir } from 'node:os'
+import { dialUnix, listenUnix } from 'mqwire/transport/unix'
+const name = process.platform === 'win32' ? '//./pipe/mqwire-' : tmpdir() + '/mqwire-'
 ${overListener('listenUnix({ path: name + process.pid }, broker.accept)', 'dialUnix')}`,
     'hello',
   ],

@@ -72,11 +72,11 @@ export function oversized({ monitor, setup }: Pick<Checked, 'monitor' | 'setup'>
   return monitor.passed.filter(({ way, seen }) => way === 'down' && seen.kind === 'publish' && seen.size > smallPacket).map(({ seen }) => seen)
 }
 
-/** What tells one of them. */
+/** The key of a message among those that are too large. */
 export const sizeKey = ({ topic, qos, size }: Pick<Seen, 'topic' | 'qos' | 'size'>): string => `${topic} ${qos} ${size}`
 
-/** The `drop` events that tell them, as `sizeKey` has them. */
-export function toldSizes({ events }: History): string[] {
+/** The keys of all `drop` events for messages that are too large. */
+export function droppedSizes({ events }: History): string[] {
   return events.flatMap(({ type, event }) =>
     type === 'drop' && (event as { reason?: string }).reason === 'too-large' ? [sizeKey(event as Seen)] : [],
   )
@@ -84,7 +84,7 @@ export function toldSizes({ events }: History): string[] {
 
 /** Names of messages of which the application heard that they are too large. */
 export function toldLarge(run: Pick<Checked, 'monitor' | 'setup' | 'history'>): Set<string> {
-  const told = new Set(toldSizes(run.history))
+  const told = new Set(droppedSizes(run.history))
   return new Set(oversized(run).flatMap((seen) => (told.has(sizeKey(seen)) ? [seen.payload] : [])))
 }
 

@@ -10,6 +10,7 @@ import {
   type Checked,
   concerns,
   detaches,
+  droppedSizes,
   type Held,
   has,
   isFickle,
@@ -18,7 +19,6 @@ import {
   oversized,
   sizeKey,
   toldLarge,
-  toldSizes,
 } from './invariants-tools.js'
 import { differs } from './payloads.js'
 import { operationsOf } from './schedule.js'
@@ -176,14 +176,14 @@ export function checkBlame({ history, setup, monitor, schedule }: Checked): void
       history.report('blame', `${seen.kind} with ${seen.filters.length} filters, no call had so many`)
 }
 
-/** Of what is larger than the client takes each copy is told once at most, nothing else is told so, and none is handed out. */
+/** A message that is larger than the client takes is reported once for each copy at most, no other message is, and none of them is delivered. */
 export function checkSizes(run: Checked): void {
   const { history, monitor } = run
   const copies = oversized(run)
   const left = copies.map(sizeKey)
-  for (const told of toldSizes(history)) {
-    const index = left.indexOf(told)
-    if (index < 0) history.report('size', `${told} is told to be too large, and no such message came`)
+  for (const key of droppedSizes(history)) {
+    const index = left.indexOf(key)
+    if (index < 0) history.report('size', `${key} is reported as too large, and no such message came`)
     else left.splice(index, 1)
   }
   const fitting = new Set(monitor.passed.flatMap(({ way, seen }) => (way === 'down' && seen.size <= smallPacket ? [seen.payload] : [])))

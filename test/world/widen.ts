@@ -73,7 +73,7 @@ function provoked(random: Random, ops: readonly Op[], setup: Partial<Setup>, spa
   const { pipe } = setup
   const at = (): number => random.below(span)
   const made: Op[] = []
-  // What a server closed at cannot be told while what follows it in one write is still on its way.
+  // The packet at which a server closed cannot be known while others of the same write are on their way.
   if (pipe !== undefined && manners.includes('poisoned')) Object.assign(setup, { pipe: brisk(pipe) })
   // An exchange has to fit into the life of a connection.
   if (pipe !== undefined && manners.includes('dies-young')) Object.assign(setup, { pipe: { ...brisk(pipe), latency: Math.min(pipe.latency, 5) } })

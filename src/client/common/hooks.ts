@@ -72,7 +72,7 @@ export class HookChain {
         return sent
       },
     )
-    // What the client was given tells its own end.
+    // A publish that reached the client settles by itself.
     const end = (error: MqttError, done: (receipt: Receipt) => void): void => {
       refused ??= error
       if (sent === undefined) early.reject(error)

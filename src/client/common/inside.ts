@@ -113,7 +113,7 @@ export interface BehindSubscription {
 export interface Inside {
   /** True where MQTT 5.0 is spoken, or may be. */
   readonly modern: boolean
-  /** Tells of the payload of a message that is none; the first of a channel is a line of the log too. */
+  /** Reports a payload that cannot be decoded; the first of a channel is logged too. */
   tell(event: ClientEvents['invalid'], first: boolean, message?: Message): void
   /** Sends what waits, as far as it may: subscriptions before publishes. Without it, those of a turn leave at its end, and publishes at once. Not in copies of the package from before. */
   flush?(): void

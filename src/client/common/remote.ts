@@ -15,7 +15,7 @@ export function toldOf(error: unknown): readonly [code: string, text: string] {
   return [printable(error.reasonName ?? error.code), printable(error.message)]
 }
 
-/** What the caller is told where the answer was too large for the server or the broker: undefined for any other error. */
+/** The error that the caller gets when an answer is too large to be sent; undefined for any other error. */
 export function unsendable(error: unknown): MqttError | undefined {
   if (!MqttError.is(error) || error.code !== 'ERR_PACKET_TOO_LARGE') return undefined
   return new MqttError('ERR_REMOTE', 'the answer is too large', { reasonName: error.code })

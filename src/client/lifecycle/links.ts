@@ -38,7 +38,7 @@ export class Links {
   up = false
   /** The connection is being replaced, by our own choice, because of this. */
   replacing: MqttError | undefined
-  /** There is none because we replace it: from then until the next one is up. */
+  /** True from the end of a connection that we replace until the next one is up. */
   replaced = false
   /** Until the session ends on the server, while there is no connection. */
   expiry: CancelTimer | undefined

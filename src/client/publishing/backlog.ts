@@ -1,8 +1,9 @@
 /**
  * Publishes that wait to be sent: QoS 0 in one queue, QoS 1 and 2 in another, each in the order of the calls, with what they take.
  *
- * QoS 2 may have to wait for something that QoS 1 has no need of. It stands aside then, and QoS 1 goes past it, until one follows on a topic of those:
- * each topic keeps its order, and so does each QoS. It never refuses: whoever pushes asks first.
+ * A QoS 2 publish may wait for something that QoS 1 does not need. It is put aside then, and QoS 1 publishes overtake it. A QoS 1 publish to the same
+ * topic is put aside too, and so is everything behind it: each topic keeps its order, and so does each QoS. The backlog refuses nothing: its limits
+ * are checked before an item is pushed.
  */
 
 import { Queue } from '../common/queue.js'
@@ -17,8 +18,9 @@ export class Backlog {
   readonly ordered = new Queue<QueuedPublish>()
   /** All of it is older than what `ordered` has. */
   readonly #aside = new Queue<QueuedPublish>()
-  /** How many of these each topic has; and how many are of QoS 1, which nothing passes. */
+  /** How many of these each topic has. */
   readonly #topics = new Map<string, number>()
+  /** How many of them are QoS 1: nothing overtakes those. */
   #barriers = 0
 
   get size(): number {

@@ -1,4 +1,4 @@
-/** A publish at which the server ends each connection, and a device that starts anew again and again: connections are counted over all its processes. */
+/** A publish at which the server ends each connection, and a device that restarts again and again: connections are counted over all its processes. */
 import { expect, it } from 'vitest'
 import { constant } from '../../../src/client/parsing/backoff.js'
 import type { MqttError } from '../../../src/errors.js'
