@@ -14,6 +14,7 @@ const printing = 'how Node prints objects'
 
 /** File to the reason, or to titles of its tests with the reason of each. */
 export const leftOut: Readonly<Record<string, string | Readonly<Record<string, string>>>> = {
+  'client/durable/full-store.test.ts': 'waits for a timer of the platform, whose time stands still there',
   'client/durable/entries.test.ts': 'waits for a timer of the platform, whose time stands still there',
   'client/connect.test.ts': sockets,
   'client/cost-bytes.test.ts': counted,
