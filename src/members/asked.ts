@@ -4,8 +4,9 @@
 import type { Payload, PublishOptions } from '../client/api/index.js'
 import { aborted, onAbort, silent } from '../client/common/abort.js'
 import { longestTimer, optionError } from '../client/common/schema.js'
-import { checkedPublish, checkedTopic, payloadBytes } from '../client/parsing/requests.js'
+import { assertTopic, checkedPublish, checkedTopic, payloadBytes } from '../client/parsing/requests.js'
 import type { MqttError } from '../errors.js'
+import { validateTopicName } from '../wire/topics.js'
 import type { Time } from './time.js'
 
 /** What a wait is told. */
@@ -48,8 +49,9 @@ export class Asked implements Patience {
     this.#since = this.#patience > longestTimer ? 0 : of.time.now()
   }
 
-  /** Asked for only where it waits. @throws MqttError ERR_INVALID_OPTION for what is no payload */
+  /** Bytes of its payload, once it has to wait: what no client could send is refused here. @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
   get size(): number {
+    assertTopic(validateTopicName(this.topic), this.topic, 'topic')
     return payloadBytes(this.payload).length
   }
 

@@ -545,6 +545,19 @@ describe('a pool', () => {
     expect(once).toBe(1)
   })
 
+  it.each(['a/#', '', 'a\0'])('a topic that no connection could send (%j) is refused at once, though none is up', async (topic) => {
+    const pool = makePool({ size: 2 })
+    expect([await codeOf(pool.publish(topic, 'x')), pool.stats().queued]).toEqual(['ERR_INVALID_TOPIC', 0])
+  })
+
+  it('posts by way of the fallback while all are down, and counts what that took', async () => {
+    const takes = [false, true, false]
+    const fallback = { ordered: true, writable: Promise.resolve(), publish: async () => undefined, post: () => takes.shift() ?? false }
+    const pool = makePool({ size: 2, fallback: fallback as never })
+    expect([1, 2, 3].map((number) => pool.post('a', `${number}`))).toEqual([false, true, false])
+    expect(pool.stats().fallback).toBe(1)
+  })
+
   it('posts, and says where it could not', async () => {
     const { texts } = await reader()
     const pool = makePool({ size: 2 })
