@@ -62,8 +62,8 @@ function checkPublish(facts: Facts, record: Publish, taken: readonly Taken[], re
 
 function checkReceipt(facts: Facts, record: Publish, receipt: Readonly<Record<string, unknown>>, report: Report): void {
   const { reasonCode, packetId } = receipt
-  // PUBCOMP says 0x92 to a PUBREL that is repeated on the next connection (section 4.4).
-  if (reasonCode === 0x92 && record.call.qos === 2 && facts.connects(record.client) > 1) return
+  // PUBCOMP says 0x92 to a PUBREL that is repeated on the next connection (section 4.4). One that is made while the client ends has no `connect` event.
+  if (reasonCode === 0x92 && record.call.qos === 2 && facts.events(record.client, 'dial').length > 1) return
   const right =
     record.call.qos === 0 ? packetId === undefined && reasonCode === 0 : typeof packetId === 'number' && packetId > 0 && Number(reasonCode) < 0x80
   if (!right) report('receipt', `${titleOf(record)}: reason code ${String(reasonCode)}, packet identifier ${String(packetId)}`)

@@ -60,10 +60,13 @@ export async function run(lab: Lab): Promise<Result> {
     if (out !== undefined) keep(out, verdicts, gone)
   })
   const killed = verdicts.filter(({ by }) => by !== undefined).length
-  const survivors = verdicts.filter(({ by, reason }) => by === undefined && reason === undefined)
+  const unnoticed = verdicts.filter(({ by, reason }) => by === undefined && reason === undefined)
+  const survivors = unnoticed.filter(({ tests }) => tests > 0)
+  // Such as hooks of React, which run in a browser.
+  const unreached = unnoticed.filter(({ tests }) => tests === 0)
   const seconds = verdicts.reduce((sum, verdict) => sum + verdict.seconds, 0) / Math.max(1, verdicts.length)
   const stale = withIds(sources, lab.root, [...reasons.keys()]).gone.length
-  const explained = verdicts.length - killed - survivors.length
+  const explained = verdicts.length - killed - unnoticed.length
   const counts = `${verdicts.length} of ${mutants.length} mutants, ${killed} noticed, ${explained} explained, ${seconds.toFixed(1)} s each`
   return {
     did: `${counts}; gone: ${gone.length} mutants, ${stale} explanations`,
@@ -71,5 +74,6 @@ export async function run(lab: Lab): Promise<Result> {
       what: `${place(mutant)}: survives ${tests} tests and the world`,
       command: `npm run lab -- mutants --replay '${mutant.id}'`,
     })),
+    ...(unreached.length > 0 && { skipped: `no test that judges reaches ${unreached.map(({ mutant }) => place(mutant)).join('; ')}` }),
   }
 }
