@@ -10,12 +10,13 @@ const memory = 'measures the memory of a Node process'
 const counted = 'the engine counts blocks, as Node lets it'
 const stack = 'passes 65,535 arguments in one call, for which the stack of a worker is too small'
 const unhandled = 'rejections that nobody handles, as Node reports them'
+const platformTime = 'waits for a timer of the platform, whose time stands still there'
 const printing = 'how Node prints objects'
 
 /** File to the reason, or to titles of its tests with the reason of each. */
 export const leftOut: Readonly<Record<string, string | Readonly<Record<string, string>>>> = {
-  'client/durable/full-store.test.ts': 'waits for a timer of the platform, whose time stands still there',
-  'client/durable/entries.test.ts': 'waits for a timer of the platform, whose time stands still there',
+  'client/durable/full-store.test.ts': platformTime,
+  'client/durable/entries.test.ts': platformTime,
   'client/connect.test.ts': sockets,
   'client/cost-bytes.test.ts': counted,
   'client/cost.test.ts': counted,
@@ -38,6 +39,8 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'conformance/broker-transport.test.ts': sockets,
   'conformance/client-stream.test.ts': sockets,
   'corpus/corpus.test.ts': processes,
+  'queue/dead-letters.test.ts': { 'the same when it is tried again': platformTime, 'as often as maxRefusals says': platformTime },
+  'queue/odd-times.test.ts': { 'what leaves has no more time than it had': 'sets the clock of a Node process' },
   'queue/closing.test.ts': { 'leaves no timer behind': 'the timers of a Node process' },
   'testing/broker/hooks.test.ts': { 'show no password': printing },
   'testing/broker/outside-mosquitto.test.ts': processes,
