@@ -27,6 +27,8 @@ interface Shelf {
   read: string | undefined
   /** Numbers that were given, and to whom. */
   readonly given: Map<number, string>
+  /** Letters whose entries are not deleted yet, by owner: where the store fails they may be written again. */
+  readonly unsettled: Map<string, number>
   /** One letter is kept, and one box replayed, after the other. */
   keeping: Promise<unknown>
   replaying: Promise<unknown>
@@ -58,7 +60,15 @@ export class DeadLetters implements DeadLetterBox {
     const all = shelves.get(store) ?? new Map<string, Shelf>()
     shelves.set(store, all)
     const none = Promise.resolve()
-    const shelf = all.get(this.#prefix) ?? { count: undefined, oldest: [], read: undefined, given: new Map(), keeping: none, replaying: none }
+    const shelf = all.get(this.#prefix) ?? {
+      count: undefined,
+      oldest: [],
+      read: undefined,
+      given: new Map(),
+      unsettled: new Map(),
+      keeping: none,
+      replaying: none,
+    }
     all.set(this.#prefix, shelf)
     this.#shelf = shelf
   }
@@ -70,8 +80,14 @@ export class DeadLetters implements DeadLetterBox {
     return kept
   }
 
+  /** The entry with this number is deleted. */
+  settle(id: number): void {
+    this.#shelf.unsettled.delete(this.#ownerOf(id))
+  }
+
   /** The queue is closed: what was not written is not there. */
   forget(): void {
+    for (const owner of this.#shelf.unsettled.keys()) if (owner.startsWith(this.#ownerOf(''))) this.#shelf.unsettled.delete(owner)
     this.#shelf.count = undefined
     this.#shelf.oldest = []
     this.#shelf.read = undefined
@@ -107,6 +123,7 @@ export class DeadLetters implements DeadLetterBox {
     body.set(why, 2)
     body.set(record, 2 + why.length)
     const { number, isNew } = await this.#numberFor(entry, record)
+    this.#shelf.unsettled.set(this.#ownerOf(entry.id), number)
     const removals = isNew ? await this.#makeRoom() : []
     return [...removals, { type: 'put', key: this.#keyOf(number), value: sealRecord(body) }]
   }
@@ -114,7 +131,7 @@ export class DeadLetters implements DeadLetterBox {
   // What was tried before may be there already.
   async #numberFor(entry: QueueEntry, record: Uint8Array): Promise<{ readonly number: number; readonly isNew: boolean }> {
     const { given } = this.#shelf
-    const whose = `${this.#box}/${entry.id}`
+    const whose = this.#ownerOf(entry.id)
     for (const [number, owner] of given) if (owner === whose) return { number, isNew: false }
     const found = await this.#get(this.#keyOf(entry.id))
     const isSame = found !== undefined && hasEntry(found, record)
@@ -156,8 +173,11 @@ export class DeadLetters implements DeadLetterBox {
   // Letters that come back meanwhile wait for another call.
   async #replay(ids: readonly number[] | undefined): Promise<number> {
     let count = 0
-    for (const key of await this.#keys(Number.POSITIVE_INFINITY)) {
-      if (ids !== undefined && !ids.includes(numberOf(key))) continue
+    const wanted = ids && new Set(ids)
+    const all = await this.#keys(Number.POSITIVE_INFINITY)
+    const unsettled = new Set(this.#shelf.unsettled.values())
+    for (const key of all) {
+      if (wanted?.has(numberOf(key)) === false || unsettled.has(numberOf(key))) continue
       const value = await this.#get(key)
       const letter = value && (await this.#open(key, value))
       if (value === undefined || letter === undefined) continue
@@ -184,6 +204,10 @@ export class DeadLetters implements DeadLetterBox {
     this.#handleDeleted([key])
     this.#told(key)
     return undefined
+  }
+
+  #ownerOf(id: number | ''): string {
+    return `${this.#box}/${id}`
   }
 
   #keyOf(number: number): string {

@@ -59,6 +59,7 @@ export class Outcomes implements DrainOwner {
   }
 
   handleLost({ entry: { id, topic } }: StoredEntry, error: MqttError): void {
+    this.#letters?.settle(id)
     this.#waiting.get(id)?.reject(error)
     this.#waiting.delete(id)
     this.#progress.handleLost()

@@ -179,6 +179,31 @@ describe('the number of a letter', () => {
   })
 })
 
+it.each(['one store', 'a store of their own'])(
+  'letters in %s: one that may still be written again is not replayed before that is over',
+  async (where) => {
+    const store = new MapStore()
+    const letters = where === 'one store' ? store : new MapStore()
+    const publisher = refusing()
+    const queue = await openQueue(publisher, { store, deadLetterStore: letters })
+    const { batch } = MapStore.prototype
+    let failures = 1
+    letters.batch = async (operations) => {
+      await batch.call(letters, operations)
+      if (operations.some(({ type, key }) => type === 'put' && key.includes('/d/')) && failures-- > 0) throw new Error('EIO')
+    }
+    await queue.publish('a', '')
+    await until(() => keys(letters, 'd').length === 1)
+    publisher.answer = (call) => call.accept()
+    expect(await queue.deadLetters?.replay()).toBe(0)
+    await expect.poll(() => queue.size).toBe(0)
+    expect([await queue.deadLetters?.replay(), await queue.deadLetters?.replay()]).toEqual([1, 0])
+    await until(() => queue.size === 0)
+    expect([publisher.calls.length, keys(letters, 'd')]).toEqual([2, []])
+    await queue.close({ timeout: 0 })
+  },
+)
+
 it('an entry that was refused as often as maxRefusals says is a dead letter, whatever the server said', async () => {
   const publisher = new FakePublisher()
   publisher.answer = (call) => call.refuse(call.topic === 'a' ? refusedWith(0x97) : new Error('no answer'))
