@@ -4,9 +4,8 @@
 import type { Payload, PublishOptions } from '../client/api/index.js'
 import { aborted, onAbort, silent } from '../client/common/abort.js'
 import { longestTimer, optionError } from '../client/common/schema.js'
-import { assertTopic, checkedPublish, checkedTopic, payloadBytes } from '../client/parsing/requests.js'
+import { assertTopicName, checkedPublish, checkedTopic, payloadBytes } from '../client/parsing/requests.js'
 import type { MqttError } from '../errors.js'
-import { validateTopicName } from '../wire/topics.js'
 import type { Time } from './time.js'
 
 /** What a wait is told. */
@@ -51,7 +50,7 @@ export class Asked implements Patience {
 
   /** Bytes of its payload, once it has to wait: what no client could send is refused here. @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
   get size(): number {
-    assertTopic(validateTopicName(this.topic), this.topic, 'topic')
+    assertTopicName(this.topic)
     return payloadBytes(this.payload).length
   }
 

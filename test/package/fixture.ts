@@ -26,9 +26,10 @@ export interface Outcome {
 export function run(command: string, args: readonly string[], cwd = root, timeout = 60_000, env = process.env): Promise<Outcome> {
   return new Promise((resolve) => {
     execFile(command, args, { cwd, timeout, env, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
-      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1
-      const killed = error?.killed ? `\nkilled after ${timeout} ms` : ''
-      resolve({ code, output: `${stdout}${stderr}${killed}`.trim() })
+      const hasCode = error === null || typeof error.code === 'number'
+      // One that was killed, or could not be started, printed no reason.
+      const reason = hasCode ? '' : `\n${error.killed ? `killed after ${timeout} ms` : `${error.code ?? error.signal}: ${error.message}`}`
+      resolve({ code: hasCode ? Number(error?.code ?? 0) : 1, output: `${stdout}${stderr}${reason}`.trim() })
     })
   })
 }

@@ -177,3 +177,17 @@ it('a disk that was full: more was written than is free now, and LevelDB opens a
   expect(await other.get('k0')).toBe(undefined)
   await other.close()
 })
+
+it('without classic-level: says what to install, and makes no folder', async () => {
+  vi.resetModules()
+  vi.doMock('classic-level', () => {
+    throw new Error('Cannot find package')
+  })
+  const { levelStore: withoutPeer } = await import('../../src/store/level.js')
+  const place = newPlace()
+  await expect(withoutPeer(place)).rejects.toMatchObject({
+    code: 'ERR_STORE',
+    message: 'levelStore needs the package classic-level: npm install classic-level',
+  })
+  expect(existsSync(place)).toBe(false)
+})

@@ -354,14 +354,4 @@ describe('the store at work', () => {
     await Promise.all(writes)
     await closing
   })
-
-  it('without classic-level: says what to install', async () => {
-    const { node, project } = await import('../package/fixture.js')
-    const source =
-      "import { levelStore } from 'mqwire/store/level'\nawait levelStore('store').catch(({ code, message }) => console.log(code, message))\n"
-    const folder = await project({ 'missing.mjs': source })
-    const { output } = await node(['missing.mjs'], folder)
-    expect(output).toBe('ERR_STORE levelStore needs the package classic-level: npm install classic-level')
-    expect(existsSync(path.join(folder, 'store'))).toBe(false)
-  })
 })

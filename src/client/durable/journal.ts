@@ -24,6 +24,8 @@ interface Change {
   /** Undefined: it insists. */
   readonly failed: Failed | undefined
   readonly written: () => void
+  /** False once the change is not needed any more; undefined: it stays needed. */
+  readonly wanted: (() => boolean) | undefined
 }
 
 /** Who is told. */
@@ -57,10 +59,11 @@ export class Journal {
   /**
    * Asks for a change. `written` is called when it is safe, `failed` when it was given up; without that it insists. With outcome `not-sent` nothing of it
    * is there, with `unknown` something may be until the store works again. `undo`: of keys that were there before none but this one is deleted then.
+   * `wanted` is asked when the change is about to be written: a put must not bring back a record that was deleted past this journal meanwhile.
    */
-  write(operations: readonly StoreOperation[], written: () => void, failed?: Failed, undo?: string): void {
+  write(operations: readonly StoreOperation[], written: () => void, failed?: Failed, undo?: string, wanted?: () => boolean): void {
     if (this.stopped) return
-    this.#changes.push({ operations, written, failed, undo })
+    this.#changes.push({ operations, written, failed, undo, wanted })
     this.#writing ??= this.#run()
   }
 
@@ -131,7 +134,7 @@ export class Journal {
   async #attempt(changes: readonly Change[]): Promise<MqttError | undefined> {
     const undoing = [...this.#undoing]
     const undo = undoing.map((key): StoreOperation => ({ type: 'delete', key }))
-    const operations = [...undo, ...changes.flatMap((change) => change.operations)]
+    const operations = [...undo, ...changes.flatMap((change) => (change.wanted?.() === false ? [] : change.operations))]
     try {
       if (operations.length > 0) await this.#store.batch(operations)
     } catch (error) {

@@ -160,8 +160,9 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   suspect(item: QueuedPublish): void {
     const number = this.#numbers.get(item)
     const ignore = (): undefined => undefined
-    if (number !== undefined)
-      this.#journal.write([putting(this.#keys.publish(number), this.#encode(item, 'sent', payloadOf(item)))], ignore, ignore, '')
+    if (number === undefined) return
+    const change = [putting(this.#keys.publish(number), this.#encode(item, 'sent', payloadOf(item)))]
+    this.#journal.write(change, ignore, ignore, '', () => this.#numbers.get(item) === number)
   }
 
   /** PUBREC came: the change that says so. */

@@ -8,7 +8,7 @@ import { programFault } from '../../errors.js'
 import { DISCONNECT } from '../../wire/constants.js'
 import type { Properties, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
-import { hasWildcard, isShared, validateTopicFilter } from '../../wire/topics.js'
+import { hasWildcard, isShared, validateTopicFilter, validateTopicName } from '../../wire/topics.js'
 import type { AckMode, Filters, ListenOptions, Message, Negotiated, NextOptions, Overflow, SubscribeOptions } from '../api/index.js'
 import { type EntryLink, isStored, oneCopy } from '../common/inside.js'
 import {
@@ -251,8 +251,13 @@ const topicFilter: Parser<string> = (value, path) => {
   return value as string
 }
 
+/** Checks a topic that no encoder has seen yet. @throws MqttError ERR_INVALID_TOPIC */
+export function assertTopicName(topic: string): void {
+  assertTopic(validateTopicName(topic), topic, 'topic')
+}
+
 /** Throws what speaks against a topic, if anything does. @throws MqttError ERR_INVALID_TOPIC */
-export function assertTopic(objection: string | undefined, given: unknown, path: string): void {
+function assertTopic(objection: string | undefined, given: unknown, path: string): void {
   if (objection !== undefined) throw optionError('ERR_INVALID_TOPIC', path, `${path} ${quoted(given as string)} ${objection}`)
 }
 

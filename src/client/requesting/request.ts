@@ -13,7 +13,7 @@ import { closedError, withOutcome } from '../common/outcome.js'
 import { remoteError } from '../common/remote.js'
 import { assertLast, duration, object, optional, optionError, type Parsed, signal, withDefault } from '../common/schema.js'
 import { leftOut, propertiesWith, qos } from '../parsing/options.js'
-import { assertTopic, checkedTopic, isVersion4, payloadBytes } from '../parsing/requests.js'
+import { assertTopicName, checkedTopic, isVersion4, payloadBytes } from '../parsing/requests.js'
 import type { RequestClient, RequestHost } from './ports.js'
 
 /** Bytes of Correlation Data. */
@@ -119,7 +119,7 @@ export class Requests {
     assertVersion(this.#host)
     if (isStopping(this.#client)) throw closedError()
     const topic = checkedTopic(asked)
-    assertTopic(validateTopicName(topic), topic, 'topic')
+    assertTopicName(topic)
     const options = requestOptions(given)
     const bytes = payloadBytes(payload)
     assertNotAborted(options.signal)

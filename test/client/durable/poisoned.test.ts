@@ -1,7 +1,9 @@
 /** A publish at which the server ends each connection, and a device that restarts again and again: connections are counted over all its processes. */
 import { expect, it } from 'vitest'
+import { deferred } from '../../../src/client/common/abort.js'
 import { constant } from '../../../src/client/parsing/backoff.js'
 import type { MqttError } from '../../../src/errors.js'
+import { MapStore } from '../../queue/rig.js'
 import { Device, kill, settled } from './rig.js'
 
 it.each([1, 2, 3])('a process that dies after %i connections', async (each) => {
@@ -39,5 +41,38 @@ it.each([1, 2, 3])('a process that dies after %i connections', async (each) => {
   }
   expect(told).toMatchObject([{ code: 'ERR_POISONED' }])
   expect(sent).toBeLessThanOrEqual(9)
+  await device.world.close()
+})
+
+it('a count that waits for the store is not written any more once its publish has ended', async () => {
+  const device = new Device()
+  await device.peer()
+  const { client, queue } = await device.start({ reconnect: { backoff: constant(10) } })
+  const store = device.store as MapStore
+  const { batch } = MapStore.prototype
+  const gate = deferred<void>()
+  let isHeld = false
+  // A store that is slow with one record: what the session asks for behind it waits, and what the queue asks for does not.
+  store.batch = async (operations) => {
+    if (isHeld && operations.some(({ type, key }) => type === 'put' && key.includes('/o/'))) await gate.promise
+    await batch.call(store, operations)
+  }
+  device.onPacket = (packet) => {
+    if (!packet.startsWith('out publish') || isHeld) return
+    isHeld = true
+    client.publish('out/2', 'two', { qos: 1 }).catch(() => undefined)
+    setTimeout(() => device.world.cut('device')())
+  }
+  await queue.publish('out/1', 'one', { qos: 1 })
+  await expect
+    .poll(async () => {
+      await device.world.pass(20)
+      return queue.size
+    })
+    .toBe(0)
+  gate.resolve()
+  await settled(40)
+  await device.world.pass(1000)
+  expect([device.keys('o'), device.arrived.includes('one')]).toEqual([[], true])
   await device.world.close()
 })

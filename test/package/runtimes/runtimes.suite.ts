@@ -23,6 +23,11 @@ import { connect } from 'mqwire'
 await connect({ url: process.argv[2], headers: { 'x-tenant': '7' } }, { reconnect: false }).catch((error) => console.log(error.code))
 `
 
+const withoutPeer = `
+import { levelStore } from 'mqwire/store/level'
+await levelStore('store').catch(({ code, message }) => console.log(code, message))
+`
+
 /** Node 22.12 warns that `require` of an ES module is experimental; 22.13 does not. */
 const warns = (version: string): readonly string[] => (version === '22.12.0' ? ['--disable-warning=ExperimentalWarning'] : [])
 
@@ -45,6 +50,12 @@ describe.each(runtimes)('$name', (runtime) => {
   const cases = Object.keys(programs).flatMap((program) => [[program, 'TCP'] as const, [program, 'WebSocket'] as const])
   it.each(cases)('runs %s over %s at each QoS, silently, and ends', async (program, transport) => {
     expect(await start(runtime, [program, broker.urls[transport] ?? ''])).toEqual({ code: 0, output: wellDone })
+  })
+
+  it('says what to install where a peer is missing', async () => {
+    await writeFiles(folder, { 'peer.mjs': withoutPeer })
+    const output = 'ERR_STORE levelStore needs the package classic-level: npm install classic-level'
+    expect(await start(runtime, ['peer.mjs'])).toEqual({ code: 0, output })
   })
 
   // Its WebSocket is the platform's, which takes no headers.
