@@ -1,5 +1,9 @@
 /** What follows a DISCONNECT of ours: nothing, and the end of the stream, whether or not the server ends its side. */
 import { describe, expect, it, vi } from 'vitest'
+import { deferred } from '../../src/client/common/abort.js'
+// The client loads it when it needs it: loaded before, that takes no time.
+import '../../src/client/durable/keeper.js'
+import { MapStore } from '../queue/rig.js'
 import { stubbed } from './stub.js'
 
 describe('the end of the stream after a DISCONNECT of ours [MQTT-3.14.4-2] [MQTT-4.13.2-1]', () => {
@@ -48,6 +52,29 @@ describe('a DISCONNECT of ours [MQTT-3.14.4-1]', () => {
     await world.deliver({ type: 'publish', topic: 't', qos: 2, packetId: 6 })
     await world.deliver({ type: 'pubrel', packetId: 7 })
     await world.settle()
+    expect(write).not.toHaveBeenCalled()
+  })
+
+  it('is not followed by the PUBREL of a QoS 2 exchange whose record was being stored', async () => {
+    const store = new MapStore()
+    const world = await stubbed({ clientId: 'device', store })
+    world.client.publish('t', 'x', { qos: 2 }).catch(() => undefined)
+    await world.settle()
+    expect(world.stub.packets).toMatchObject([{ type: 'publish', packetId: 1 }])
+    const gate = deferred<void>()
+    const { batch } = MapStore.prototype
+    store.batch = async (operations) => {
+      await gate.promise
+      await batch.call(store, operations)
+    }
+    await world.deliver({ type: 'pubrec', packetId: 1 })
+    world.client.reconnect({ force: true }).catch(() => undefined)
+    await world.settle()
+    expect(world.stub).toMatchObject({ closing: true, over: false })
+    const write = vi.spyOn(world.stub, 'write')
+    gate.resolve()
+    await world.settle()
+    await world.clock.advance(10)
     expect(write).not.toHaveBeenCalled()
   })
 })
