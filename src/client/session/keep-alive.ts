@@ -36,6 +36,8 @@ export class KeepAlive {
   sentAt: number
   #receivedAt: number
   #pingedAt = never
+  /** PINGREQs that no PINGRESP has come for. */
+  #unanswered = 0
   #blockedAt = never
   /** When the transport took bytes that it had not taken at once. */
   #tookAt = -never
@@ -72,13 +74,14 @@ export class KeepAlive {
 
   /** A PINGREQ leaves now, whether or not it is due. */
   ask(now: number): void {
+    this.#unanswered += 1
     this.#pingedAt = now
     this.sentAt = now
   }
 
-  /** True while a PINGREQ has no answer. */
+  /** True until each PINGREQ was answered: then the server has read all that was written before the last of them. */
   get asked(): boolean {
-    return this.#pingedAt < never
+    return this.#unanswered > 0
   }
 
   /** Bytes came in, of whatever packet. */
@@ -89,6 +92,8 @@ export class KeepAlive {
   }
 
   pong(): void {
+    this.#unanswered = Math.max(0, this.#unanswered - 1)
+    // The server is there: one that answers several at once is not waited for.
     this.#pingedAt = never
   }
 
@@ -137,6 +142,7 @@ export class KeepAlive {
     if (now >= this.#deadDeadline) return 'dead'
     if (now >= this.#partialDeadline && !this.#keepsRate(now)) return 'slow'
     if (now < this.#pingDeadline) return 'idle'
+    this.#unanswered += 1
     this.#pingedAt = Math.min(this.#pingedAt, now)
     this.sentAt = now
     return 'ping'
@@ -145,7 +151,7 @@ export class KeepAlive {
   get #pingDeadline(): number {
     if (this.#interval === 0) return never
     // While an answer is outstanding (a large packet may be on its way) the server still has to hear from us once per interval.
-    return (this.asked ? this.sentAt : Math.min(this.sentAt, this.#receivedAt)) + this.#interval
+    return (this.#pingedAt < never ? this.sentAt : Math.min(this.sentAt, this.#receivedAt)) + this.#interval
   }
 
   get #deadDeadline(): number {

@@ -100,8 +100,23 @@ describe('PINGREQ (section 3.1.2.10)', () => {
     expect(keepAlive.handleTimeout(15_000)).toBe('idle')
   })
 
+  it('of two that are under way the first answer says nothing of what was written between them', () => {
+    const keepAlive = started()
+    expect(keepAlive.handleTimeout(30_000)).toBe('ping')
+    keepAlive.ask(30_001)
+    answer(keepAlive, 30_002)
+    expect(keepAlive.asked).toBe(true)
+    // A server that answers both at once is not given up.
+    expect(keepAlive.deadline).toBe(60_001)
+    answer(keepAlive, 30_003)
+    expect(keepAlive.asked).toBe(false)
+  })
+
   it('an unasked PINGRESP changes nothing', () => {
     const keepAlive = started()
+    keepAlive.pong()
+    keepAlive.ask(0)
+    expect(keepAlive.asked).toBe(true)
     keepAlive.pong()
     expect(keepAlive.deadline).toBe(30_000)
     expect(keepAlive.handleTimeout(30_000)).toBe('ping')
