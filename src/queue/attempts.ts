@@ -4,7 +4,7 @@
  * It must never tell the end of an attempt twice.
  */
 import type { Publisher, Receipt } from '../client/api/index.js'
-import { type EntryLink, isStored } from '../client/common/inside.js'
+import { type EntryLink, isStored, type StoredPublish } from '../client/common/inside.js'
 import { MqttError } from '../errors.js'
 import type { StoreOperation } from '../store/base/store.js'
 import type { StoredEntry } from './entry-log.js'
@@ -34,6 +34,8 @@ export interface AttemptConfig {
   readonly shared: boolean
   /** The key of an entry. */
   keyOf(stored: StoredEntry): string
+  /** The count of the connections that ended over an entry. */
+  countOf(stored: StoredEntry): StoredPublish
 }
 
 /** Attempts that began in one turn: they have one signal, and one timer. */
@@ -133,8 +135,10 @@ export class Attempts {
   #publish(attempt: Attempt): Promise<unknown> {
     const { stored } = attempt
     const { topic, payload, qos, retain } = stored.entry
-    const options = { qos, retain, properties: this.#propertiesOf(stored), signal: attempt.group.controller.signal, [isStored]: true }
-    if (!this.#config.shared) return this.#publisher.publish(topic, payload, options)
+    const { shared, countOf } = this.#config
+    const { signal } = attempt.group.controller
+    const options = { qos, retain, properties: this.#propertiesOf(stored), signal, [isStored]: shared || countOf(stored) }
+    if (!shared) return this.#publisher.publish(topic, payload, options)
     const keeper = insideOf(this.#publisher)?.publishQueue?.keeper
     // The client has not read the store yet.
     if (keeper === undefined) throw new MqttError('ERR_NOT_CONNECTED')

@@ -62,7 +62,8 @@ export class Drain implements AttemptOwner {
     this.#lines = new Lines(publisher.ordered === true)
     const { publishTimeout, shared } = config
     this.#once = shared
-    this.#attempts = new Attempts(publisher, { publishTimeout, shared, keyOf: (stored) => log.keyOf(stored) }, this)
+    const ofLog = { keyOf: log.keyOf.bind(log), countOf: log.countOf.bind(log) }
+    this.#attempts = new Attempts(publisher, { publishTimeout, shared, ...ofLog }, this)
     this.ahead = new Lookahead(this.#lines, log, config.batchSize, this.#changes, (stored) => this.#attempts.isKept(stored))
     this.#retries = new Retries(config.backoff, (error) => owner.handleError(error))
     this.removals = new Removals(log, this.#changes, this.#stop.signal, {

@@ -5,12 +5,13 @@
  * many calls share one sync. A batch that fails changes nothing: additions in it reject, removals are tried again without them. What an addition that failed
  * has left all the same is deleted with the next batch.
  */
-import { type Deferred, deferred } from '../client/common/abort.js'
+import { type Deferred, deferred, silent } from '../client/common/abort.js'
+import type { StoredPublish } from '../client/common/inside.js'
 import { withOutcome } from '../client/common/outcome.js'
 import type { MqttError } from '../errors.js'
 import type { Store, StoreOperation } from '../store/base/store.js'
 import type { QueueEntry } from './entry.js'
-import { EntryRecords, recordOf } from './entry-records.js'
+import { EntryRecords, recordOf, type Suspect } from './entry-records.js'
 import { FailedNumbers } from './failed-numbers.js'
 
 /** Entries that are read at once. */
@@ -79,6 +80,8 @@ export class EntryLog {
   #claimed = 0
   #claimedBytes = 0
   readonly #failed = new FailedNumbers()
+  /** The entry over which connections ended last, and how many. */
+  #suspect: Suspect | undefined
   /** What was done with additions, to be undone where they fail. */
   readonly #undo = new Map<number, readonly StoreOperation[]>()
   /** Keys of removals that failed, and may be gone all the same. */
@@ -94,8 +97,9 @@ export class EntryLog {
   async open(): Promise<void> {
     const counts = await this.#records.readCounts()
     // What is not a number was in doubt.
-    this.#next = counts?.[2] ?? 1
-    const [count, bytes] = counts === undefined || Number.isNaN(counts[0]) ? await this.#recounted() : counts
+    this.#next = counts?.next ?? 1
+    this.#suspect = counts?.suspect
+    const [count, bytes] = counts === undefined || Number.isNaN(counts.count) ? await this.#recounted() : [counts.count, counts.bytes]
     this.#add(count, bytes)
     this.#handOver(-count, -bytes)
     // Never a number again, whatever the record says.
@@ -105,6 +109,15 @@ export class EntryLog {
   /** The key of an entry. */
   keyOf({ entry: { id } }: StoredEntry): string {
     return this.#records.deleting(id).key
+  }
+
+  /** The count of the connections that ended over an entry: it is kept with the counts, until the entry goes. */
+  countOf({ entry: { id } }: StoredEntry): StoredPublish {
+    const suspect = (strikes: number): void => {
+      this.#suspect = strikes > 0 ? { id, strikes } : undefined
+      silent(this.#change({ operations: [], count: 0, bytes: 0, adds: undefined, size: 0, done: deferred() }))
+    }
+    return { strikes: this.#suspect?.id === id ? this.#suspect.strikes : 0, suspect }
   }
 
   /** The number that the next entry will have. */
@@ -147,6 +160,7 @@ export class EntryLog {
 
   /** Deletes entries, and makes other changes in the same batch. @throws MqttError ERR_STORE */
   remove(entries: readonly StoredEntry[], also: readonly StoreOperation[] = []): Promise<void> {
+    if (entries.some(({ entry: { id } }) => id === this.#suspect?.id)) this.#suspect = undefined
     const operations = entries.map(({ entry: { id } }) => this.#records.deleting(id))
     const bytes = entries.reduce((sum, { size }) => sum - size, 0)
     return this.#change({ operations: [...operations, ...also], count: -entries.length, bytes, adds: undefined, size: 0, done: deferred() })
@@ -307,8 +321,8 @@ export class EntryLog {
     const doubtful = new Set(this.#doubtful)
     for (const { key } of operations) doubtful.delete(key)
     // Whoever opens the queue next counts where this one does not know.
-    const [all, size] = doubtful.size === 0 ? [this.count + count, this.bytes + bytes] : [Number.NaN, Number.NaN]
-    const counts = counted ? [this.#records.counting([all, size, this.#next])] : []
+    const known = doubtful.size === 0 ? { count: this.count + count, bytes: this.bytes + bytes } : { count: Number.NaN, bytes: Number.NaN }
+    const counts = counted ? [this.#records.counting({ ...known, next: this.#next, suspect: this.#suspect })] : []
     try {
       await this.#records.write([...undoing, ...operations, ...counts])
     } catch (error) {

@@ -11,8 +11,19 @@ import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
 /** Digits of a number in a key: as many as the largest safe one has. */
 const digits = 16
 
-/** Entries, their bytes, and the next number. */
-export type Counts = readonly [count: number, bytes: number, next: number]
+/** An entry over which connections ended, and how many. */
+export interface Suspect {
+  readonly id: number
+  readonly strikes: number
+}
+
+/** Entries, their bytes, the next number, and the entry over which connections ended last. */
+export interface Counts {
+  readonly count: number
+  readonly bytes: number
+  readonly next: number
+  readonly suspect: Suspect | undefined
+}
 
 /** What is stored under one number. */
 export interface Row {
@@ -53,10 +64,11 @@ export class EntryRecords {
     return { type: 'delete', key: this.#keyOf(id) }
   }
 
-  counting(counts: Counts): StoreOperation {
-    const body = new Uint8Array(24)
+  counting({ count, bytes, next, suspect }: Counts): StoreOperation {
+    const numbers = [count, bytes, next, ...(suspect === undefined ? [] : [suspect.id, suspect.strikes])]
+    const body = new Uint8Array(numbers.length * 8)
     const view = new DataView(body.buffer)
-    for (const [index, value] of counts.entries()) view.setFloat64(index * 8, value)
+    for (const [index, value] of numbers.entries()) view.setFloat64(index * 8, value)
     return { type: 'put', key: this.#countsKey, value: sealRecord(body) }
   }
 
@@ -85,9 +97,10 @@ export class EntryRecords {
       if (value === undefined) return undefined
       assertKnown(value)
       const body = openRecord(value)
-      if (body?.length === 24) {
+      if (body?.length === 24 || body?.length === 40) {
         const view = new DataView(body.buffer, body.byteOffset)
-        return [view.getFloat64(0), view.getFloat64(8), view.getFloat64(16)]
+        const suspect = body.length === 24 ? undefined : { id: view.getFloat64(24), strikes: view.getFloat64(32) }
+        return { count: view.getFloat64(0), bytes: view.getFloat64(8), next: view.getFloat64(16), suspect }
       }
       await this.#putAside(this.#countsKey, value)
       return undefined

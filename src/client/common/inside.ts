@@ -16,8 +16,19 @@ export const keeperOf: unique symbol = Symbol.for('mqwire.keeper') as never
  */
 export const oneCopy: unique symbol = /* @__PURE__ */ Symbol.for('mqwire.oneCopy') as never
 
-/** An option of a publish whose message its caller keeps in a store: where the client gives it up, it is not lost. The same in every copy. */
+/**
+ * An option of a publish whose message its caller keeps in a store: where the client gives it up, it is not lost. `true`, or `StoredPublish`. The same in
+ * every copy of the package.
+ */
 export const isStored: unique symbol = /* @__PURE__ */ Symbol.for('mqwire.isStored') as never
+
+/** A publish whose message its caller keeps in a store of its own. */
+export interface StoredPublish {
+  /** Connections that ended over it in earlier processes. */
+  readonly strikes: number
+  /** Keeps how many they are now, for the next process. */
+  suspect(strikes: number): void
+}
 
 /** The entry of a queue whose message is published. Both lie in one store, so that the end of the publish and that of the entry are one batch. */
 export interface EntryLink {

@@ -10,7 +10,7 @@ import { withOutcome } from '../common/outcome.js'
 import type { CheckedPublish } from '../parsing/requests.js'
 import type { Keeper } from '../publishing/keeping.js'
 import type { PublishWriter } from '../publishing/ports.js'
-import { QueuedPublish, receipt, republishes } from '../publishing/queued-publish.js'
+import { earlierSuspicion, QueuedPublish, receipt, republishes } from '../publishing/queued-publish.js'
 import { AWAIT_PUBACK, AWAIT_PUBCOMP, AWAIT_PUBREC, held } from '../session/packet-identifiers.js'
 import type { Journal } from './journal.js'
 import { KeptEntries } from './kept-entries.js'
@@ -259,9 +259,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     item.packetId = packetId
     item.length = record.length
     item.wire = options
-    const { strikes } = record
-    // One that two connections ended over is sent behind an answer to PINGREQ, and alone: otherwise no process would come to count it.
-    if (strikes > 0) item.suspicion = { strikes, complained: false, named: false, unheard: strikes > 1 ? Number.MAX_SAFE_INTEGER : 0 }
+    item.suspicion = earlierSuspicion(record.strikes)
     return item
   }
 

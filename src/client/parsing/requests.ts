@@ -10,7 +10,7 @@ import type { Properties, SubscriptionRequest, UserProperties } from '../../wire
 import { isReasonCode } from '../../wire/reason-codes.js'
 import { hasWildcard, isShared, validateTopicFilter, validateTopicName } from '../../wire/topics.js'
 import type { AckMode, Filters, ListenOptions, Message, Negotiated, NextOptions, Overflow, SubscribeOptions } from '../api/index.js'
-import { type EntryLink, isStored, oneCopy } from '../common/inside.js'
+import { type EntryLink, isStored, oneCopy, type StoredPublish } from '../common/inside.js'
 import {
   assertHandler,
   assertNone,
@@ -68,7 +68,7 @@ export type CheckedPublish = typeof noOptions & {
   /** The entry of a queue that it is the publish of. */
   readonly link?: EntryLink | undefined
   /** Its caller keeps it. */
-  readonly [isStored]?: boolean
+  readonly [isStored]?: true | StoredPublish
 }
 
 const { Buffer: nodeBuffer } = globalThis as { readonly Buffer?: unknown }
@@ -82,7 +82,8 @@ export function payloadBytes(payload: unknown): Uint8Array {
 export function checkedPublish(given: unknown): CheckedPublish {
   if (given === undefined) return noOptions
   const checked = onlyQos(given) ?? publishOptions(given)
-  return (given as Partial<CheckedPublish>)[isStored] === true ? { ...checked, [isStored]: true } : checked
+  const stored = (given as Partial<CheckedPublish>)[isStored]
+  return stored === undefined ? checked : { ...checked, [isStored]: stored }
 }
 
 /** Arguments of `publish`, checked. */

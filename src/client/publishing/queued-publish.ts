@@ -49,6 +49,14 @@ export interface Suspicion {
   unheard: number
 }
 
+/**
+ * What earlier processes counted; undefined where they counted nothing. One that two connections ended over is sent behind an answer to PINGREQ, and
+ * alone: otherwise no process would come to count it.
+ */
+export function earlierSuspicion(strikes: number): Suspicion | undefined {
+  return strikes > 0 ? { strikes, complained: false, named: false, unheard: strikes > 1 ? Number.MAX_SAFE_INTEGER : 0 } : undefined
+}
+
 /** An outgoing message. */
 export class QueuedPublish implements Linked<QueuedPublish> {
   readonly topic: string
@@ -105,6 +113,8 @@ export class QueuedPublish implements Linked<QueuedPublish> {
     this.payload = payload
     this.size = sizeOf(topic, payload, options)
     this.since = since
+    const stored = options[isStored]
+    if (typeof stored === 'object') this.suspicion = earlierSuspicion(stored.strikes)
     this.promise = new Promise(make)
     this.#resolve = resolveMade
     this.#reject = rejectMade
@@ -185,7 +195,7 @@ export function sizeOfMessage(topic: string, payload: { readonly length: number 
 
 /** True where whoever publishes it has it in a store, and publishes it again. */
 export function isKept({ options }: QueuedPublish): boolean {
-  return options.link !== undefined || options[isStored] === true
+  return options.link !== undefined || options[isStored] !== undefined
 }
 
 /** There is no connection, and what the policy says then. */

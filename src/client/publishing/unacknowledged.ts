@@ -8,6 +8,7 @@ import type { MqttError } from '../../errors.js'
 import { PUBACK, PUBCOMP } from '../../wire/constants.js'
 import type { Properties } from '../../wire/packets.js'
 import { tally } from '../common/counters.js'
+import { isStored } from '../common/inside.js'
 import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
 import { StallWatch, stallAge } from '../common/stall-watch.js'
@@ -191,7 +192,14 @@ export class Unacknowledged extends PublishTable {
     const poisoned = this.#isolation.handleLost(oldest, error)
     for (const item of this.all()) item.end = 0
     if (oldest !== undefined && poisoned !== undefined) this.#giveUp(oldest, poisoned)
-    else if (oldest?.suspicion !== undefined) this.#host.publishQueue.keeper?.suspect(oldest)
+    else if (oldest?.suspicion !== undefined) this.#keepCount(oldest, oldest.suspicion.strikes)
+  }
+
+  // For the next process: in the record of the session, or by who keeps the message.
+  #keepCount(item: QueuedPublish, strikes: number): void {
+    const stored = item.options[isStored]
+    if (typeof stored === 'object') stored.suspect(strikes)
+    this.#host.publishQueue.keeper?.suspect(item)
   }
 
   /** The session is gone: what was in flight is sent anew or rejected, as said; one by one. */

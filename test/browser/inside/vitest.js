@@ -23,6 +23,17 @@ for (const plugin of [JestExtend, JestChaiExpect, JestAsymmetricMatchers]) chai.
 
 export const expect = Object.assign((value, message) => chai.expect(value, message), chai.expect, globalThis[ASYMMETRIC_MATCHERS_OBJECT], {
   unreachable: (message = '') => chai.assert.fail(`this was not to be reached ${message}`),
+  /** What has to come is waited for. */
+  poll: (probe) =>
+    new Proxy(
+      {},
+      {
+        get:
+          (_, matcher) =>
+          (...given) =>
+            waitFor(async () => expect(await probe())[matcher](...given)),
+      },
+    ),
 })
 setState({ assertionCalls: 0 }, expect)
 Object.defineProperty(globalThis, GLOBAL_EXPECT, { value: expect, writable: true, configurable: true })
@@ -31,9 +42,9 @@ chai.expect.extend(expect, customMatchers)
 /** What globals were before they were replaced: names with their property descriptors. */
 const replaced = new Map()
 
-/** Asks again and again, for a second, until it does not throw. */
+/** Asks again and again, for ten seconds, until it does not throw. */
 async function waitFor(probe) {
-  const end = performance.now() + 1000
+  const end = performance.now() + 10_000
   for (;;) {
     try {
       return await probe()

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import { deferred } from '../../../src/client/common/abort.js'
 import { constant } from '../../../src/client/parsing/backoff.js'
 import type { MqttError } from '../../../src/errors.js'
+import { openQueue } from '../../../src/queue/index.js'
 import { MapStore } from '../../queue/rig.js'
 import { Device, kill, settled } from './rig.js'
 
@@ -74,5 +75,38 @@ it('a count that waits for the store is not written any more once its publish ha
   await settled(40)
   await device.world.pass(1000)
   expect([device.keys('o'), device.arrived.includes('one')]).toEqual([[], true])
+  await device.world.close()
+})
+
+it.each([1, 2, 3])('a queue over a client without a store: a process that dies after %i connections', async (each) => {
+  const device = new Device()
+  await device.peer()
+  let [sent, connections, processes] = [0, 0, 0]
+  device.onPacket = (packet) => {
+    if (!packet.startsWith('out publish 1')) return
+    sent += 1
+    connections += 1
+    setImmediate(() => device.world.cut('device')())
+  }
+  const letters: unknown[] = []
+  while (processes < 12 && letters.length === 0) {
+    processes += 1
+    connections = 0
+    const client = await device.client({ store: undefined, reconnect: { backoff: constant(10) } })
+    const queue = await openQueue(client, { store: device.store, deadLetterStore: device.store })
+    queue.on('deadletter', ({ error }) => letters.push(error))
+    if (processes === 1) await queue.publish('out/1', 'poison', { qos: 1 })
+    for (let round = 0; round < 200 && connections < each && letters.length === 0; round++) {
+      await device.world.pass(20)
+      await settled(3)
+    }
+    if (letters.length === 0) await device.world.pass(1)
+    await settled()
+    if (letters.length > 0) break
+    kill(device, client)
+    await settled()
+  }
+  expect(letters).toMatchObject([{ code: 'ERR_POISONED' }])
+  expect(sent).toBeLessThanOrEqual(9)
   await device.world.close()
 })
