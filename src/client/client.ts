@@ -263,7 +263,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * Ends the client in order: nothing more is handed out, running turns end, the publishes that it was given, acknowledgements and DISCONNECT leave.
    * Bounded by `timeout`; a lost connection ends the wait. What is not acknowledged by then is given up: each such publish rejects and raises `drop`,
    * the log has one `warn` line, and Node prints the warning `MQWIRE_UNSENT` with their number. What a `store` keeps is not given up.
-   * Where the session ends with it, `$share` filters are unsubscribed first, and what came of them is handed out to whoever reads. What is let go
+   * Where the session ends with it, `$share` filters are unsubscribed first, and what came of them is handed out to their readers. What is let go
    * unread shows as a `drop` event, unless the session keeps it. A lost connection is not replaced, unless `reconnect()` or a renewal was just
    * replacing it; running turns end. Calling it again joins.
    * Where it takes more than 1,000 ms, a `warn` line of the log names what it waits for.

@@ -133,7 +133,7 @@ class Broadcast {
     else this.#outcome.resolve({ members: Object.fromEntries(this.#results) })
   }
 
-  /** Whoever has not answered does not. */
+  /** Members that have not answered count as silent. */
   handleImpatience(): void {
     for (const member of this.#open) member.stalled = true
   }

@@ -1,7 +1,7 @@
 /**
  * The messages of several subscriptions, one after the other: each subscription in its turn, as long as it has messages.
  *
- * Asking for a message ends the turn of those before, whoever they came from; under automatic acks that acknowledges them. Of each subscription at most
+ * Asking for a message ends the turn of those before, from any member; under automatic acks that acknowledges them. Of each subscription at most
  * one message is taken before somebody asks for it, and only while somebody waits. One that ends leaves the others going, and one whose member was removed
  * is forgotten when it has ended.
  */
@@ -180,7 +180,7 @@ export class Merge {
     return outcome.promise
   }
 
-  /** Takes nothing more: whoever waits gets nothing. What is in hand is the clients' to settle. */
+  /** Takes nothing more: each wait ends without a message. What is in hand is the clients' to settle. */
   stop(): void {
     this.ended = true
     this.#turn = []

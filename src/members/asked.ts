@@ -12,7 +12,7 @@ import type { Time } from './time.js'
 export interface Patience {
   /** Bytes of its payload. */
   readonly size: number
-  /** Calls back once whoever asked wants it no more, or its time is over; gives what stops that. */
+  /** Calls back once the caller wants it no more, or its time is over; gives what stops that. */
   watch(end: (error: MqttError) => void): () => void
   /** Reports that it is given to no client. */
   refuse?(error: unknown): void
@@ -118,7 +118,7 @@ export class Asked implements Patience {
   }
 }
 
-// Checked and copied, without the defaults: whoever takes it has its own.
+// Checked and copied, without the defaults: the client that takes it has its own.
 function own(given: PublishOptions): PublishOptions {
   const checked = checkedPublish(given) as Record<string, unknown>
   return Object.fromEntries(

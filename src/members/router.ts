@@ -24,7 +24,7 @@ export interface RouterConfig {
   readonly room: WaitingRoom
 }
 
-/** What is the caller's doing, whoever publishes it; or its own end. */
+/** What is the caller's doing, on any member; or its own end. */
 const theirs = [
   'ERR_ABORTED',
   'ERR_EXPIRED',

@@ -139,7 +139,7 @@ export class TopicOwners<M> {
     const waiting = entry.waiting.sort((one, other) => one.call.number - other.call.number)
     this.#topics.delete(topic)
     for (const open of waiting) open.stop()
-    // Whoever calls meanwhile finds the topic where the first of these puts it.
+    // A call meanwhile finds the topic where the first of these puts it.
     for (const open of waiting) this.#begin(topic, open)
     this.#look()
   }

@@ -9,7 +9,7 @@ const linger = 300
 
 /** What can be shared. */
 export interface Sharable {
-  /** It is of no use any more: whoever comes next gets a new one. */
+  /** It is of no use any more: the next component gets a new one. */
   readonly isOver: boolean
   dispose(): void
 }

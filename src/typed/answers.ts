@@ -19,7 +19,7 @@ export interface StreamOptions {
   readonly window?: number | undefined
 }
 
-/** Whoever asks for streams, or gives them. */
+/** The side that asks for streams, or gives them. */
 export type StreamClient = Publisher<unknown> & Subscriber
 
 /** How both ends listen on topics of their own. */

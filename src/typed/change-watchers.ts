@@ -50,7 +50,7 @@ export class ChangeWatchers {
     this.#handleChange()
   }
 
-  /** Nothing more comes: whoever waits for a change is told why. */
+  /** Nothing more comes: each wait for a change ends with the reason. */
   end(error: unknown): void {
     for (const reader of this.#readers) reader.end(error)
     if (error !== undefined) this.#handleChange()

@@ -55,7 +55,7 @@ export interface ChannelListenOptions<Parameters, Verdict extends InvalidVerdict
   readonly share?: string | undefined
 }
 
-/** A channel of whoever publishes. */
+/** A channel for publishing. */
 export interface ChannelPublisher<Template extends string, In, R = unknown> {
   /** Publishes a value. @throws MqttError ERR_INVALID_PAYLOAD with `issues`, ERR_INVALID_TOPIC that names a parameter; as `publish` of the client */
   publish(...call: ParamsFirst<Template, [value: In, options?: PublishOptions]>): Promise<R>
@@ -65,13 +65,13 @@ export interface ChannelPublisher<Template extends string, In, R = unknown> {
   writableStream(...call: ParamsFirst<Template, [options?: PublishOptions]>): WritableStream<In>
 }
 
-/** A channel of whoever posts. */
+/** A channel for `post()`. */
 export interface ChannelPoster<Template extends string, In> {
   /** Publishes a value at QoS 0, now or not at all. @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `publish` */
   post(...call: ParamsFirst<Template, [value: In]>): boolean
 }
 
-/** A channel of whoever subscribes. */
+/** A channel for subscribing. */
 export interface ChannelSubscriber<Template extends string, Out, Usual extends InvalidVerdict = 'skip'> {
   /** Subscribes, to several sets of parameters with one SUBSCRIBE, and waits for the grant. @throws MqttError as `subscribe` of the client */
   subscribe<Verdict extends InvalidVerdict = Usual>(

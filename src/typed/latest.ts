@@ -185,7 +185,7 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
     handling.done.then(() => end(), end)
   }
 
-  // Nothing more comes: whoever waits for a change is told why.
+  // Nothing more comes: each wait for a change ends with the reason.
   #end(error?: unknown): void {
     if (this.#over) return
     this.#over = true

@@ -96,7 +96,7 @@ export class Operation<Template extends string, In, Request, Answer, Out> {
   }
 }
 
-/** Whoever asks and answers. */
+/** The client that asks and answers. */
 export type OperationClient = Requester & Publisher<unknown> & Subscriber
 
 /** A topic, or a template of one, with what requests and answers hold. @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */

@@ -121,7 +121,7 @@ export class ReadSubscription<Template extends string, Value, Delivery extends T
     throw new MqttError('ERR_UNSUPPORTED_OPTION', 'read() cannot wait for an asynchronous schema: use next()', { option: 'schema' })
   }
 
-  // What takes its time is kept for whoever can wait.
+  // What takes its time is kept for readers that can wait.
   #take(message: Message): Given<Delivery> | undefined {
     const taken = this.#made(message)
     if (!isPromise(taken)) return taken

@@ -101,7 +101,7 @@ export class WasmFrames extends Framer {
     const { bytes } = this.#memory.window
     this.#inPlace = chunk === bytes || chunk.buffer === bytes.buffer
     if (this.#inPlace) this.#claim()
-    // Whoever knows its memory that well wants it read where it lies.
+    // A caller that passes this very memory wants it read where it lies.
     else this.#plainly = data !== undefined
   }
 
@@ -263,7 +263,7 @@ export class WasmFrames extends Framer {
     this.#idle()
   }
 
-  /** Takes the window. Whoever is in the midst of a walk there has read its last frame: the bytes are others. */
+  /** Takes the window. A walk that is under way there has read its last frame: the bytes are others. */
   #claim(): void {
     const memory = this.#memory
     if (memory.owner !== this) memory.owner?.evict()

@@ -2,7 +2,7 @@
  * The beginning of a packet whose rest has not come in, put together in memory of its own.
  *
  * It grows with the bytes received, never with the bytes announced alone. The payload of a large PUBLISH goes into an array of exactly its size as
- * soon as it is known where it begins: the rest can be read straight into that, and whoever gets the message need not copy it again. Of a PUBLISH
+ * soon as it is known where it begins: the rest can be read straight into that, and the message needs no second copy. Of a PUBLISH
  * that is read past only what stands before its payload is kept.
  */
 import { PUBLISH } from './constants.js'

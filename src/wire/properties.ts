@@ -160,7 +160,7 @@ export interface PropertyNotes {
   readonly subscriptionIdentifiers: number[]
   /** A PUBLISH may hold a Will Delay Interval, which some servers leave in that of a will: checked, and no property of the message. */
   readonly lenient?: boolean
-  /** Set when it does; to be reset by whoever looks at it. */
+  /** Set when it does; the reader of this flag resets it. */
   willDelay?: boolean
 }
 

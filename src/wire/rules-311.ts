@@ -1,7 +1,7 @@
 /**
  * What MQTT 3.1.1 forbids in packets that 5.0 allows.
  *
- * The writers leave these checks out, so that whoever speaks 5.0 alone does not carry them; who writes 3.1.1 calls `check311` first. It looks at
+ * The writers leave these checks out, so that programs that speak 5.0 alone do not carry them; what writes 3.1.1 calls `check311` first. It looks at
  * nothing that the writers check themselves, and so must stand any shape.
  */
 

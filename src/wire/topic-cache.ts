@@ -2,7 +2,7 @@
  * Topic Names that were written lately, with their bytes: checked and encoded once, for every writer of the thread.
  *
  * Two generations: what is used moves into the younger one; when that is full, the older one is forgotten. So it is bounded, and topics that never
- * come again do not stay. Each remembers which one came after it: whoever writes often writes the same topics in the same order. It must hold
+ * come again do not stay. Each remembers which one came after it: programs often write the same topics in the same order. It must hold
  * nothing that was not checked.
  */
 

@@ -2,7 +2,7 @@
  * A growing byte buffer with the data types of section 1.5.
  *
  * Values are checked as they are written, JavaScript types included; a refusal names the field. A writer that threw may hold a started packet:
- * whoever called sets `length` back.
+ * the caller sets `length` back.
  */
 import { MAXIMUM_STRING_LENGTH, MAXIMUM_VARIABLE_BYTE_INTEGER } from './constants.js'
 import { mistyped, refused } from './error.js'

@@ -33,7 +33,7 @@ export interface Hooks {
    */
   readonly publish?: ((call: PublishCall, next: (call?: PublishCall) => Promise<Receipt>) => Promise<Receipt>) | undefined
   /**
-   * Called in the moment in which a message is handed to whoever reads, before it sees it. `settled` fulfils when its turn is over or it is acknowledged;
+   * Called in the moment in which a message is handed to its reader, before that sees it. `settled` fulfils when its turn is over or it is acknowledged;
    * never where it is left to the session. A function that is returned runs the handler of a `listen`, each time that it is called: it has to call
    * what it is given, and to return what that returns. Default: none.
    */

@@ -50,7 +50,7 @@ function watch(signal: AbortSignal): Watch {
 // One for all: there are many promises.
 function nothing(): void {}
 
-/** The same promise; a rejection that nobody awaits stays silent: whoever cares awaits it. */
+/** The same promise; a rejection that nobody awaits stays silent. */
 export function silent<T>(promise: Promise<T>): Promise<T> {
   promise.catch(nothing)
   return promise

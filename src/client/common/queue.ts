@@ -1,7 +1,7 @@
 /**
  * A first-in first-out queue from whose middle elements can be taken in constant time: a doubly linked list through the elements themselves.
  *
- * An element is in one queue at most. It has no bound of its own; whoever pushes keeps one.
+ * An element is in one queue at most. It has no bound of its own; its owner keeps one.
  */
 
 /** What an element of a queue of `T` carries. */

@@ -1,7 +1,7 @@
 /**
  * A first-in first-out queue in an array that is used round and round: nothing is moved or allocated while its length stays.
  *
- * It has no bound of its own; whoever pushes keeps one. Empty, it holds no more than a few slots.
+ * It has no bound of its own; its owner keeps one. Empty, it holds no more than a few slots.
  */
 
 /** Slots of a queue that is used for the first time, and those that an empty one may keep. */

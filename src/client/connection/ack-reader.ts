@@ -1,5 +1,5 @@
 /**
- * What the server says of our publishes: PUBACK, PUBREC and PUBCOMP, and PUBREL for what it sends us, taken to the session and to whoever waits.
+ * What the server says of our publishes: PUBACK, PUBREC and PUBCOMP, and PUBREL for what it sends us, taken to the session and to the calls that wait.
  *
  * The usual ones, which hold nothing but an identifier and perhaps a reason code, are read where they lie. By the rules of `decodeServerPacket`:
  * what is not the usual, right or wrong, is left to that.

@@ -24,7 +24,7 @@ export interface PublicFace extends Subscription {
   toJSON(): object
 }
 
-/** A bounded buffer between the connection and whoever reads. */
+/** A bounded buffer between the connection and its reader. */
 export class Consumer {
   /** Settles with the grant. */
   declare ready: Promise<Subscription>

@@ -1,7 +1,7 @@
 /**
  * The async iterator over a source that says what is there and waits for what is not.
  *
- * It knows nothing of messages, and tells whoever made it once when it is over.
+ * It knows nothing of messages, and calls back its maker once when it is over.
  */
 
 /** `over` is called with true when the loop was left, with false when there was nothing more or the source failed. */

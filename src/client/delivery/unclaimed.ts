@@ -42,7 +42,7 @@ export class Unclaimed {
     this.#budget.add(message.size)
   }
 
-  /** Those that have a reader now are his. `originOf` gives the filter that he reads. */
+  /** Those that have a reader now are that reader's. `originOf` gives the filter that it reads. */
   claim(originOf: (topic: string) => Origin | undefined): DeliveredMessage[] {
     const claimed: DeliveredMessage[] = []
     for (const message of this.#messages.splice(0)) {

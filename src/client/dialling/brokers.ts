@@ -58,12 +58,12 @@ export class BrokerList<E> {
     return this.#detour !== undefined
   }
 
-  /** The next one that did not refuse us; a detour ends here, and goes on with the one after whoever sent us there. */
+  /** The next one that did not refuse us; a detour ends here, and goes on with the one after its origin. */
   rotate(): void {
     if (!this.#leaveDetour() && this.asked === this.current) this.#advance()
   }
 
-  /** A reference is followed: whoever of the list gave it has had its turn. False when it leads on from another one. */
+  /** A reference is followed: the broker of the list that gave it has had its turn. False when it leads on from another one. */
   handleFollowed(error: MqttError): boolean {
     if (!this.#departing) return false
     this.#departing = false
@@ -96,7 +96,7 @@ export class BrokerList<E> {
     this.#visited = []
   }
 
-  /** Another list. `kept` is the place in it of whoever is being asked; -1 where it is not in it, or nobody is. */
+  /** Another list. `kept` is the place in it of the broker that is being asked; -1 where it is not in it, or no broker is asked. */
   replace(list: readonly E[], kept = -1): void {
     this.#list = list
     this.#index = Math.max(0, kept)

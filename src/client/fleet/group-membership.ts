@@ -2,7 +2,7 @@
  * One consumer as a member of a group, and how it leaves: UNSUBSCRIBE first, then what it has and what the broker still sends is handled, then its
  * subscription ends.
  *
- * It assumes that whoever reads goes on. It must never acknowledge what was not handled, and never unsubscribe what another reader on this client has.
+ * It assumes that its readers go on. It must never acknowledge what was not handled, and never unsubscribe what another reader on this client has.
  */
 import { MqttError } from '../../errors.js'
 import type { Handling, Lag, LagSource, Message } from '../api/index.js'

@@ -30,7 +30,7 @@ export async function connect(parts: Parts, signal?: AbortSignal): Promise<void>
   assertNotAborted(signal)
   const arrival = states.awaited()
   if (states.current === 'idle') {
-    // The signal of whoever begins it ends the attempt; those of joiners drop only the joiner.
+    // The signal of the call that begins it ends the attempt; those of joiners drop only the joiner.
     const stop = onAbort(signal, () => destroy(parts, aborted(signal)))
     arrival.then(stop, stop)
     findScanner(options.scanner, parts.platform, (scanner) => parts.links.useScanner(scanner))

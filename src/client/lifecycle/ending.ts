@@ -34,7 +34,7 @@ export class Ending {
       this.#rushed = true
       this.#hurried.resolve()
     }
-    // Of several callers, whoever is in most of a hurry decides.
+    // Of several calls, the shortest timeout decides.
     const cancel = this.#parts.platform.setTimer(hurry, goodbye.timeout)
     if (goodbye.timeout === 0) hurry()
     const cease = onAbort(goodbye.signal, hurry)

@@ -1,5 +1,5 @@
 /**
- * The connection that a client has: how it is opened, handed to whoever needs it, replaced and cut.
+ * The connection that a client has: how it is opened, handed to what needs it, replaced and cut.
  *
  * There is at most one at a time. What its end means for the client is not decided here: see `transitions.ts`.
  */

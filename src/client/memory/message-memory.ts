@@ -73,7 +73,7 @@ export class Pieces {
 
   /**
    * The piece that holds what `view` shows, from the properties to the end of the payload; what lies behind it up to `limit` comes along.
-   * @param seen whether whoever gets the message may see the piece's array
+   * @param seen whether the program may see the piece's array
    */
   hold(view: PublishView, limit: number, seen = true): Piece {
     const { bytes, propertiesStart, payloadEnd, apart } = view
@@ -106,7 +106,7 @@ export class Pieces {
     if (apart !== undefined || size > pieceSize) return this.hold(view, limit)
     const latest = this.#lendable
     if (latest !== undefined && latest.lent > 0) {
-      // Whoever has borrowed it for long, or never gives it back, has it for themselves.
+      // A reader that has borrowed it for long, or never gives it back, keeps it.
       this.#misses += 1
       if (this.#misses % mostMisses === 0) this.#lendable = undefined
       return this.hold(view, limit)

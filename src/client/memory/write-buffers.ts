@@ -1,7 +1,7 @@
 /**
  * The thread's output buffers: three sizes, so that a few bytes do not hold much, and lists of free ones that are bounded.
  *
- * Whoever takes a buffer gives it back once, when nobody reads it any more: not before the transport said that its bytes have left.
+ * The taker of a buffer gives it back once, when nothing reads it any more: not before the transport said that its bytes have left.
  */
 
 /** Bytes of a small buffer: an acknowledgement, a lone publish. */

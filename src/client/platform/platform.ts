@@ -34,7 +34,7 @@ export interface Platform {
   onWake?(callback: () => void): CancelTimer
   /** True where timers may come up to a minute late: a page that nobody sees. Absent where they never do. */
   hidden?(): boolean
-  /** Hands every event to whoever traces the program; absent where there is no such thing. */
+  /** Hands every event to a tracer of the program; absent where there is no such thing. */
   trace?(type: string, event: object): void
   /** True when somebody traces events of this type. */
   traced?(type: string): boolean

@@ -1,5 +1,5 @@
 /**
- * Reports to whoever reads the console, of what nobody in the program listens to.
+ * Reports on the console, of what nothing in the program listens to.
  *
  * `client/node.ts` and `client/browser.ts` say how they are printed. There is at most one a second and code, over all clients of a process: a fault in
  * a handler may happen a thousand times a second.

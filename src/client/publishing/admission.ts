@@ -1,7 +1,7 @@
 /**
  * Publishes that cannot leave at once: taken in within the limits, dropped by the overflow policy or when their time is over.
  *
- * Whoever is not taken in hears why. It must never let more wait than the limits say.
+ * A caller that is not taken in gets the reason. It must never let more wait than the limits say.
  */
 import type { MqttError } from '../../errors.js'
 import { aborted, onAbort } from '../common/abort.js'

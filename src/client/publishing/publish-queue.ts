@@ -153,7 +153,7 @@ export class PublishQueue {
       // Under a rate they take turns.
       if (!goes || rate !== undefined) ordered = !ordered
     }
-    // Nobody waits for it: whoever comes next may send.
+    // Nothing waits for it: the next one may be sent.
     if (rate?.open) rate.ordered = undefined
     this.#room.tell()
   }
@@ -190,7 +190,7 @@ export class PublishQueue {
     this.#ends.failures.end()
   }
 
-  /** The client takes nothing more from whoever waits to write. */
+  /** The client takes nothing more from callers that wait to write. */
   handleStopping(): void {
     this.#room.close()
   }

@@ -193,7 +193,7 @@ export function sizeOfMessage(topic: string, payload: { readonly length: number 
   return trial.length + payload.length
 }
 
-/** True where whoever publishes it has it in a store, and publishes it again. */
+/** True where its publisher has it in a store, and publishes it again. */
 export function isKept({ options }: QueuedPublish): boolean {
   return options.link !== undefined || options[isStored] !== undefined
 }
@@ -213,7 +213,7 @@ export function offlinePolicy({ options, again }: QueuedPublish, { offline }: Ou
 }
 
 /**
- * Is it sent anew when the session is lost? A clean 3.1.1 session is lost with every connection: whoever wants that has no use for repeats, unless it
+ * Is it sent anew when the session is lost? A clean 3.1.1 session is lost with every connection: a program that asks for one has no use for repeats, unless it
  * is said.
  */
 export function republishes({ options }: QueuedPublish, host: Pick<PublishingHost, 'options' | 'session'>): boolean {

@@ -2,7 +2,7 @@
  * What was sent at QoS 1 and 2 and lacks its last acknowledgement: kept until then, and sent again on the next connection, before anything new
  * [MQTT-4.4.0-1].
  *
- * It may assume that whoever sends asks `admits` before. It must never send a message again on the connection that carried it.
+ * It may assume that `admits` was asked before each sending. It must never send a message again on the connection that carried it.
  */
 import type { MqttError } from '../../errors.js'
 import { PUBACK, PUBCOMP } from '../../wire/constants.js'

@@ -6,7 +6,7 @@
 
 /** Queue of acknowledgements, packed as `writePackedAck` takes them. Its array is kept: a turn of acknowledgements allocates nothing. */
 export class AckQueue {
-  /** Those from `head` to `tail` wait: whoever takes the oldest raises `head`. */
+  /** Those from `head` to `tail` wait: taking the oldest raises `head`. */
   readonly entries: number[] = []
   head = 0
   tail = 0

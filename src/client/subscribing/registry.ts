@@ -262,7 +262,7 @@ export class Registry implements Answers {
     const subscription = this.membership.byFilter.get(grant.filter)
     if (grant.error !== undefined && subscription !== undefined) {
       this.membership.leave(call.consumer, subscription)
-      // Whoever read it before has left it to this one.
+      // The reader before has left it to this one.
       if (subscription.takers.size === 0 && subscription.state !== 'leaving' && !subscription.kept) depart(this, [subscription])
     }
     if (call.open === 0) this.#complete(call)

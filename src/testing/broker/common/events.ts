@@ -88,7 +88,7 @@ export interface BrokerEvents {
     readonly client: BrokerClient
     /** Who ended it. */
     readonly by: 'client' | 'broker' | 'network'
-    /** That of the DISCONNECT, whoever sent it; undefined without one. */
+    /** That of the DISCONNECT, from either side; undefined without one. */
     readonly reasonCode: number | undefined
   }
   /** A message was taken over. */

@@ -1,7 +1,7 @@
 /**
  * From a packet to bytes that one client accepts: keeps its Maximum Packet Size, Topic Alias Maximum and Request Problem Information.
  *
- * Aliases are decided here, last, when it is certain that the bytes leave: whoever takes bytes from here has to send them.
+ * Aliases are decided here, last, when it is certain that the bytes leave: what is taken from here has to be sent.
  */
 import { encode } from '../../../wire/encode.js'
 import type { ConnectPacket, PublishPacket, ServerPacket } from '../../../wire/packets.js'

@@ -1,7 +1,7 @@
 /**
  * What the deliveries of one session count for: the bytes that it holds, and how many of them never reached the client, by reason.
  *
- * Whoever takes a delivery in or lets it go says so here. It holds no deliveries and decides nothing.
+ * Each delivery that is taken in or let go is noted here. It holds no deliveries and decides nothing.
  */
 import type { Delivery } from './message-queue.js'
 

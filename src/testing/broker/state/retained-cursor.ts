@@ -2,7 +2,7 @@
  * The retained messages that one SUBSCRIBE asked for, on their way to one session (sections 3.3.1.3 and 3.8.4).
  *
  * It copies nothing: it walks through the store and stops where the store ended at SUBSCRIBE. What was replaced, cleared or expired meanwhile is
- * passed over: the subscription has brought the new message already. It sends nothing and knows no bounds: whoever sends takes one after the other.
+ * passed over: the subscription has brought the new message already. It sends nothing and knows no bounds: its owner takes one after the other.
  */
 import type { SubscriptionRequest } from '../../../wire/packets.js'
 import { matches } from '../../../wire/topics.js'
