@@ -37,7 +37,7 @@ export interface Transport {
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean
   /** Sends what is queued, then ends the stream. `sink.closed` follows when both sides are done; bytes may come in until then. */
   close(): void
-  /** Asks to deliver nothing for a moment; what comes all the same is taken. Absent where a transport cannot. Never for long, and never for a consumer. */
+  /** Asks to deliver nothing for a moment; what comes all the same is taken. Absent where a transport cannot. For long only where a server sends more than memory holds, and heeds no Receive Maximum. */
   pause?(): void
   /** Ends what `pause()` began. Harmless without it. */
   resume?(): void

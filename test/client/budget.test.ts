@@ -1,7 +1,8 @@
 /** The memory budget of a connection: QoS 0 is dropped, QoS 1 and 2 end the link with 0x97, and what is let go is given back. */
 import { describe, expect, it } from 'vitest'
-import type { Message } from '../../src/client/api/index.js'
-import { again, steady, willing } from './across.js'
+import type { ClientOptions, Message } from '../../src/client/api/index.js'
+import type { Transport } from '../../src/transport/transport.js'
+import { again, lasting, steady, willing } from './across.js'
 import { accepting, connected, World } from './harness.js'
 import { acks, agreed, goodbyeCode, publish, quiet, resumed, subscribe, taken, takenTexts } from './incoming.js'
 
@@ -331,5 +332,121 @@ describe('what is let go is given back', () => {
     const world = await connected({ memoryBudget }, accepting())
     for (let id = 1; id <= 50; id++) await world.send(publish('a', big, id))
     expect(acks(world)).toHaveLength(50)
+  })
+})
+
+/** The same stream, which can be paused, as sockets can. */
+function patient(transport: Transport): Transport {
+  const waiting: (() => void)[] = []
+  let paused = false
+  const later = (call: () => void): void => {
+    if (paused) waiting.push(call)
+    else call()
+  }
+  return {
+    open(sink) {
+      const bytes = new Uint8Array(65_536)
+      const take = (part: Uint8Array): void => later(() => sink.chunk(part))
+      transport.open({
+        buffer: () => bytes,
+        read: (length) => take(bytes.slice(0, length)),
+        chunk: (part) => take(part.slice()),
+        drain: () => sink.drain(),
+        closed: (cause) => later(() => sink.closed(cause)),
+      })
+    },
+    write: (bytes, written) => transport.write(bytes, written),
+    close: () => transport.close(),
+    destroy: (cause) => transport.destroy(cause),
+    pause: () => {
+      paused = true
+    },
+    resume: () => {
+      paused = false
+      while (!paused && waiting.length > 0) waiting.shift()?.()
+    },
+  }
+}
+
+describe('over the budget, where the server cannot be told how much it may send, or does not heed it', () => {
+  const flood = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((id) => publish('a', `${id} ${big}`, id))
+
+  /** A handler, and what it was given. */
+  async function handling(
+    handle: (message: Message, world: World) => Promise<unknown>,
+    more: ClientOptions = {},
+  ): Promise<{ readonly world: World; readonly texts: string[] }> {
+    const options = { ...lasting, protocolVersion: 4, memoryBudget, stats: true, ...more } as const
+    const world = new World(options, {}, 1, (_index, open) => patient(open()))
+    world.answer = willing(false)
+    const connecting = world.client.connect()
+    await world.settle()
+    await connecting
+    const texts: string[] = []
+    const listening = world.client.listen(
+      'a',
+      async (message) => {
+        texts.push(message.text().slice(0, 1))
+        await handle(message, world)
+      },
+      { qos: 1 },
+    )
+    await world.settle()
+    await listening
+    return { world, texts }
+  }
+
+  const taking =
+    (delay: number) =>
+    (_message: Message, { clock }: World): Promise<void> =>
+      new Promise((resolve) => void clock.setTimer(resolve, delay))
+
+  it.each([20, 400, 2500, 9000])(
+    'nothing more is read until a handler that takes %i ms has made room: one connection, each message once',
+    async (delay) => {
+      // PINGRESP is not read for longer than a ping timeout.
+      const { world, texts } = await handling(taking(delay), { keepAlive: 10 })
+      for (const packet of flood) await world.send(packet)
+      // What was taken is the budget and one message.
+      expect(world.client.stats().unread).toBeLessThanOrEqual(4)
+      await world.clock.advance(9 * delay + 2000)
+      expect(texts.join('')).toBe('123456789')
+      expect(acks(world)).toEqual(flood.map((_, index) => `puback ${index + 1}`))
+      expect([world.peers.length, world.seen('disconnect')]).toEqual([1, []])
+    },
+  )
+
+  it('a server of 5.0 that sends more than Receive Maximum is not read from either', async () => {
+    const { world, texts } = await handling(taking(20), { protocolVersion: 5, receiveMaximum: 2 })
+    await world.send(...flood)
+    await world.clock.advance(2000)
+    expect(texts.join('')).toBe('123456789')
+    expect(world.peers.length).toBe(1)
+  })
+
+  it('answers are read: a handler that waits for its own publish goes on', async () => {
+    const { world, texts } = await handling((_message, { client }) => client.publish('done', 'x', { qos: 1 }))
+    await world.send(...flood)
+    await world.clock.advance(900)
+    expect(texts.length).toBeGreaterThanOrEqual(3)
+    await world.clock.advance(5000)
+    expect(world.client.state).toBe('connected')
+  })
+
+  it('a handler that hangs for ten seconds ends the connection, as on 5.0', async () => {
+    const { world } = await handling(taking(1_000_000))
+    await world.send(...flood)
+    await world.clock.advance(9900)
+    expect(world.seen('disconnect')).toEqual([])
+    await world.clock.advance(1500)
+    expect(world.seen('disconnect').map(({ cause }) => cause?.reasonCode)).toEqual([0x97])
+  })
+
+  it('disconnect() in the meantime hands out what was taken, and ends', async () => {
+    const { world } = await handling(taking(100))
+    await world.send(...flood)
+    const ended = world.client.disconnect()
+    await world.clock.advance(3000)
+    expect((await world.outcome(ended)).state).toBe('fulfilled')
   })
 })

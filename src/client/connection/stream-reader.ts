@@ -85,6 +85,11 @@ export abstract class StreamReader {
     this.better = undefined
   }
 
+  /** True where the transport waits while nothing is read. */
+  get pausable(): boolean {
+    return this.#transport.pause !== undefined
+  }
+
   /** To be called for the current packet: nothing behind it is read before `release`. */
   hold(): void {
     this.#held = true

@@ -1,7 +1,8 @@
 /**
  * The memory budget for messages that wait to be read: what fits, and the end of a connection that brings more.
  *
- * Readers of QoS 1 and 2 lose nothing by it: what had no room is unacknowledged, and comes again on the next connection.
+ * Readers of QoS 1 and 2 lose nothing by it: what had no room is unacknowledged, and comes again on the next connection. A server of 3.1.1 has no Receive
+ * Maximum, and some of 5.0 send again what is in flight without regard to it: their connections are not read from while somebody makes room. It must never keep the answer from a program that waits for one.
  */
 import { MqttError } from '../../errors.js'
 import type { QoS } from '../../wire/packets.js'
@@ -17,6 +18,8 @@ import type { DeliveryHost } from './ports.js'
  */
 const lookAgain = 100
 const mostIdleLooks = 10
+/** The same where nothing is read meanwhile: a handler may take ten seconds for a message. */
+const mostIdleHolds = 100
 
 /** What the messages of one client may take. */
 export class Budget {
@@ -33,6 +36,8 @@ export class Budget {
   /** Bytes that it has left beside what is held elsewhere. */
   #room = 0
   #stopLook: CancelTimer | undefined
+  /** Nothing is read before somebody has made room. */
+  #holds = false
 
   constructor(host: DeliveryHost<Consumer>, drops: DropReport) {
     this.#host = host
@@ -75,10 +80,44 @@ export class Budget {
       if (!fits) this.#drops.add(topic)
       return fits
     }
-    if (fits && !this.overdrawn) return true
+    if ((fits && !this.overdrawn) || this.#waitsForReaders()) return true
     this.#host.session.receiveWindow.takeBack()
     if (!this.overdrawn) this.#overdraw()
     return false
+  }
+
+  // The message that had no room is taken; nothing behind it is read before there is room for another.
+  #waitsForReaders(): boolean {
+    const { links, platform, session, states } = this.#host
+    const reader = links.current?.reader
+    const isBounded = session.version === 5 && session.receiveWindow.excess === 0
+    if (isBounded || this.overdrawn || states.stopping || reader?.pausable !== true || !this.#isPassive) return false
+    if (this.#holds) return true
+    let least = Number.POSITIVE_INFINITY
+    let idle = 0
+    const look = (): void => {
+      const isOver = links.current?.reader !== reader || session.state !== 'connected' || states.stopping
+      idle = this.bytes < least ? 0 : idle + 1
+      least = this.bytes
+      if (!isOver) session.keepAlive.handleUnread(platform.now())
+      const isRoomy = this.bytes === 0 || this.bytes + this.largest <= this.#host.options.memoryBudget - links.held
+      if (!isOver && !isRoomy && this.#isPassive && idle < mostIdleHolds) {
+        this.#stopLook = platform.setTimer(look, lookAgain)
+        return
+      }
+      this.#holds = false
+      if (!isOver && !isRoomy) this.#overdraw()
+      reader.release()
+    }
+    this.#holds = true
+    reader.hold()
+    this.#stopLook = platform.setTimer(look, lookAgain)
+    return true
+  }
+
+  // Somebody reads, and waits for nothing that the server would have to answer.
+  get #isPassive(): boolean {
+    return this.#isRead && !this.#host.session.sendWindow.awaits
   }
 
   get #isRead(): boolean {

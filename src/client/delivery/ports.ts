@@ -18,11 +18,21 @@ export interface DeliveryOwner extends Settler {
     readonly held: number
     /** Does what the session asks for, after a command given to it. */
     pump(): void
+    readonly current: { readonly reader: PausableReader } | undefined
   }
   /** Tells turns of the event loop apart: consumers had one when `readerTurns` has risen since `readerTurn()` gave it. */
   readonly turns: { readonly readerTurns: number; readerTurn(): number }
   /** A turn of a consumer ended: `disconnect()` may be waiting for it. */
   handleTurnEnd(): void
+}
+
+/** Reads packets, and may be kept from it. */
+export interface PausableReader {
+  /** True where the transport waits while nothing is read. */
+  readonly pausable: boolean
+  /** To be called for the current packet: nothing behind it is read before `release`. */
+  hold(): void
+  release(): void
 }
 
 /** How far the client's end has come. */

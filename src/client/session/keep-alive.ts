@@ -91,6 +91,12 @@ export class KeepAlive {
     this.#probedAt = never
   }
 
+  /** Nothing was read, by our own choice: silence says nothing. */
+  handleUnread(now: number): void {
+    this.received(now)
+    if (this.#partialAt < never) this.#partialAt = now
+  }
+
   pong(): void {
     this.#unanswered = Math.max(0, this.#unanswered - 1)
     // The server is there: one that answers several at once is not waited for.

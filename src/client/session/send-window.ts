@@ -94,6 +94,11 @@ export class SendWindow extends PacketIdentifiers {
     this.quota = 0
   }
 
+  /** True while the server owes an answer to a publish or a request. */
+  get awaits(): boolean {
+    return this.inFlight + this.#expected.size > 0
+  }
+
   /** True while this connection has quota for one more publish of an earlier one. */
   get mayReplay(): boolean {
     return this.inFlight < this.quota
