@@ -12,6 +12,8 @@ import type { Login, ParsedEndpoint } from '../parsing/endpoint.js'
 export interface Extra {
   /** CONNECT is about to be made: gives properties for it. What it rejects with ends the attempt. */
   begin?(context: AuthContext): Promise<Properties>
+  /** The transport is open: CONNECT leaves once this has fulfilled, at once where it is undefined. `handshake` rejects where no CONNACK says yes. */
+  open?(handshake: Promise<void>): Promise<void> | undefined
   /** CONNACK came, and counts once this has fulfilled: at once where it is undefined. What it rejects with ends the connection. */
   verify?(packet: ConnackPacket): Promise<void> | undefined
   /** AUTH came (section 3.15). */

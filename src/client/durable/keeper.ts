@@ -125,6 +125,12 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
   #recovered: Recovered | undefined
   /** The record of the session has spare room. */
   isThere = true
+  /** There is a record of the session. */
+  #isKnown: boolean
+  /** The server said that the session is lost, or may have said so to an earlier process, and that has not been acted on. */
+  #inDoubt = false
+  /** Losses of the session that the store does not know yet. */
+  #losing = 0
   /** Rises when the session is lost: what was asked for before is answered to nobody. */
   #sessions = 0
   #stopped = false
@@ -149,7 +155,9 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     })
     this.#publishes = new KeptPublishes(host, this.#journal, keys, this)
     // A clock that was set back, or a record that was lost, must not bring back a number that was used.
-    this.#session = { clientId: known?.clientId ?? '', epoch: Math.max((known?.epoch ?? 0) + 1, Math.floor(platform.date())) }
+    const epoch = Math.max((known?.epoch ?? 0) + 1, Math.floor(platform.date()))
+    this.#session = { clientId: known?.clientId ?? '', epoch, asking: known?.asking === true }
+    this.#isKnown = known !== undefined
     this.#inbox = new Inbox(host, this.#journal, keys, this.#session.epoch)
     this.#inbound = inbound ? this.#inbox : undefined
     this.recognises = inbound
@@ -179,32 +187,93 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     this.#recovered = { outbound: this.#publishes.size, inbound: this.#inbox.size }
     session.persistence = this
     this.#host.publishQueue.keeper = this
+    this.#inDoubt = this.#session.asking && this.#publishes.exchanges
     // It knows no more than that there is something to wait for.
-    ;(this.#host.extras as Extra[]).push({
-      verify: (connack) => (connack.reasonCode > 0 || connack.sessionPresent ? undefined : this.#inbox.clear()),
+    const extras = this.#host.extras as Extra[]
+    extras.push({
+      open: (handshake) => this.#ask(handshake),
+      verify: ({ reasonCode, sessionPresent }) => (reasonCode > 0 ? undefined : sessionPresent ? this.#answer() : this.#handleAbsent()),
     })
     if (this.#inbound !== undefined) this.#host.links.inbox = this.#inbound
   }
 
   handleConnected(): Recovered | undefined {
     const { clientId } = this.#host
-    const { epoch } = this.#session
     const recovered = this.#recovered
     this.#recovered = undefined
     this.#inbox.handleConnected()
+    this.#settleDoubt()
     if (clientId !== this.#session.clientId || recovered !== undefined) {
-      this.#session = { clientId, epoch }
+      this.#session = { ...this.#session, clientId }
+      this.#isKnown = true
       this.#writeSession()
     }
     return recovered
   }
 
+  // The server may have begun a new session at an earlier CONNECT: what is in flight at QoS 2 would arrive twice [MQTT-4.4.0-1].
+  #settleDoubt(): void {
+    if (!this.#inDoubt) return
+    this.#inDoubt = false
+    this.#host.log('warn', 'the session may have been lost before this connection: QoS 2 that was sent is not sent again')
+    this.#publishes.doubt()
+    void this.#answer()
+  }
+
+  // CONNECT is about to leave. A process that dies after CONNACK cannot say any more that the session was lost: the record says first that it may be.
+  #ask(handshake: Promise<void>): Promise<void> | undefined {
+    const needed = this.#isKnown && (this.#publishes.exchanges || this.#losing > 0)
+    // An attempt that came to nothing says nothing about the session.
+    handshake.catch(() => this.#answer())
+    if (!needed || this.#session.asking) return undefined
+    this.#session = { ...this.#session, asking: true }
+    // Without room for it the connection has to do without, so that the store drains.
+    return new Promise((resolve) => {
+      const small = (): void => this.#journal.write([this.take()], resolve, () => resolve(), '')
+      this.#journal.write([this.#record()], resolve, small, '')
+    })
+  }
+
+  // What the server said is known to whoever reads the store. Fulfils when it is, or cannot be; undefined where there is nothing to write.
+  #answer(): Promise<void> | undefined {
+    if (!this.#session.asking || this.#inDoubt || this.#losing > 0 || this.#publishes.doubtful) return undefined
+    this.#session = { ...this.#session, asking: false }
+    const isCurrent = (): boolean => !this.#session.asking
+    return new Promise((resolve) => {
+      const failed = (): void => {
+        this.#journal.write([this.take()], resolve, undefined, '', isCurrent)
+        resolve()
+      }
+      this.#journal.write([this.#record()], resolve, failed, '')
+    })
+  }
+
+  #handleAbsent(): Promise<void> | undefined {
+    // The connection may end before that counts.
+    this.#inDoubt ||= this.#publishes.exchanges
+    return this.#inbox.clear()
+  }
+
+  // The session is lost, or treated so. What that means for publishes is written in this turn.
+  #lose(): void {
+    if (!this.#session.asking && !this.#publishes.exchanges) return
+    this.#losing += 1
+    const known = (): void => {
+      this.#losing -= 1
+      void this.#answer()
+    }
+    this.#host.platform.microtask(() => this.#journal.write([], known))
+  }
+
+  #record(): StoreOperation {
+    return putting(this.#keys.session, encodeSession(this.#session, this.isThere ? spareLength : 0))
+  }
+
   // Where the spare room cannot be had, it goes without.
   #writeSession(): void {
     this.isThere = true
-    const record = putting(this.#keys.session, encodeSession(this.#session, spareLength))
     const insist = (): void => this.#journal.insist([this.take()])
-    this.#journal.write([record], () => undefined, insist, '')
+    this.#journal.write([this.#record()], () => undefined, insist, '')
   }
 
   take(): StoreOperation {
@@ -222,6 +291,8 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
 
   forget(...end: Parameters<Keeper['forget']>): void {
     this.#publishes.forget(...end)
+    const [item] = end
+    if (item.doubtful && !this.#publishes.doubtful) this.#lose()
   }
 
   suspect(item: QueuedPublish): void {
@@ -253,6 +324,8 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     // The end of the client: what is stored is for the next process.
     if (this.#host.states.ended) return
     this.#sessions += 1
+    this.#inDoubt = false
+    this.#lose()
     void this.#inbox.clear()
   }
 
@@ -263,6 +336,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
   stop(): void {
     if (this.#stopped) return
     this.#stopped = true
+    void this.#answer()
     this.#journal.stop()
     this.#publishes.entries.stop()
     this.#leave()

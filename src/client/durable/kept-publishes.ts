@@ -76,6 +76,25 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     return this.#numbers.size
   }
 
+  /** Some at QoS 2 are in flight that must not be sent in another session. */
+  get exchanges(): boolean {
+    return this.#once.length > 0
+  }
+
+  get #once(): QueuedPublish[] {
+    return [...this.#numbers.keys()].filter((item) => item.options.qos === 2 && !republishes(item, this.#host))
+  }
+
+  /** Whether the session is the one in which they were sent, nobody knows. True while there are such. */
+  get doubtful(): boolean {
+    return this.#once.some(({ doubtful }) => doubtful)
+  }
+
+  /** Those at QoS 2 are not sent again. */
+  doubt(): void {
+    for (const item of this.#once) this.#host.publishQueue.unacknowledged.doubt(item)
+  }
+
   keep(item: QueuedPublish, output: PublishWriter): void {
     const { packetId, options } = item
     const { unacknowledged } = this.#host.publishQueue

@@ -69,6 +69,8 @@ export interface SessionRecord {
   readonly clientId: string
   /** Rises with each process. */
   readonly epoch: number
+  /** A CONNECT may have left, and what its answer says of the session is not stored: QoS 2 in flight may be of a session that is lost. */
+  readonly asking: boolean
 }
 
 /** Where the records of a client's session begin. */
@@ -114,15 +116,16 @@ export function putting(key: string, body: Uint8Array): StoreOperation {
 }
 
 /** The body of a record of the session. `spare`: so many bytes more, which can be had where the store is full. */
-export function encodeSession({ clientId, epoch }: SessionRecord, spare = 0): Uint8Array {
-  return encoder.encode(JSON.stringify(spare > 0 ? [clientId, epoch, ' '.repeat(spare)] : [clientId, epoch]))
+export function encodeSession({ clientId, epoch, asking }: SessionRecord, spare = 0): Uint8Array {
+  // As long with the mark as without: a full store takes it.
+  return encoder.encode(JSON.stringify([clientId, epoch, ' '.repeat(spare), asking ? 1 : 0]))
 }
 
 /** Undefined where it is damaged. */
 export function decodeSession(value: Uint8Array): SessionRecord | undefined {
   return attempt(value, (body) => {
-    const [clientId, epoch] = JSON.parse(decodeText(body)) as unknown[]
-    return typeof clientId === 'string' && Number.isSafeInteger(epoch) ? { clientId, epoch: epoch as number } : undefined
+    const [clientId, epoch, , asking] = JSON.parse(decodeText(body)) as unknown[]
+    return typeof clientId === 'string' && Number.isSafeInteger(epoch) ? { clientId, epoch: epoch as number, asking: asking === 1 } : undefined
   })
 }
 

@@ -108,8 +108,14 @@ export class Links {
     this.current = link
     const stop = onAbort(signal, () => link.destroy(signal.reason))
     try {
-      this.#host.session.connect(packet)
-      link.pump()
+      this.#host.session.open()
+      const waits = this.#host.extras.flatMap((extra) => extra.open?.(done.promise) ?? [])
+      if (waits.length > 0) await Promise.race([Promise.all(waits), done.promise])
+      // It may have ended meanwhile.
+      if (this.current === link) {
+        this.#host.session.connect(packet)
+        link.pump()
+      }
       await done.promise
     } catch (error) {
       // One that is saying goodbye is left to it.

@@ -13,6 +13,7 @@ import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
 import { StallWatch, stallAge } from '../common/stall-watch.js'
 import type { Sending } from '../parsing/requests.js'
+import { AWAIT_PUBCOMP, held } from '../session/packet-identifiers.js'
 import type { Backlog } from './backlog.js'
 import type { Isolation } from './isolation.js'
 import type { KeepingHost } from './keeping.js'
@@ -107,6 +108,15 @@ export class Unacknowledged extends PublishTable {
     if (!republishes(item, this.#host)) item.wire = undefined
   }
 
+  /** Whether this session is the one that it was sent in, nobody knows: it is not sent again. To be called before `handleConnected`. */
+  doubt(item: QueuedPublish): void {
+    if (this.get(item.packetId) !== item) return
+    item.doubtful = true
+    item.wire = undefined
+    item.released ||= ++this.releases
+    this.#host.session.sendWindow.set(item.packetId, held | AWAIT_PUBCOMP)
+  }
+
   /** The last acknowledgement of a publish came in: a packet of this type. */
   handleAcknowledged(packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void {
     const item = this.get(packetId)
@@ -115,6 +125,7 @@ export class Unacknowledged extends PublishTable {
     this.#handleAck(item, true)
     const retries = reasonCode === identifierInUse && packetType === PUBACK && !item.settled && item.retries++ < mostRetries
     if (retries && this.#host.session.sendWindow.disown(packetId)) return this.#requeue(item)
+    if (item.doubtful) return this.ends.fail(item, sessionLost())
     tally(this.#host, 'publishesAcked')
     if (reasonCode < 0x80 || packetType === PUBCOMP) return this.ends.succeed(item, receipt(reasonCode || item.received, packetId, properties))
     tally(this.#host, 'refusals')

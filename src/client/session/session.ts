@@ -115,6 +115,11 @@ export class Session {
     this.actions.push({ type: 'send', packet })
   }
 
+  /** A transport is open, and CONNECT waits: its end is no goodbye of ours. */
+  open(): void {
+    this.state = 'idle'
+  }
+
   /** A transport is open: CONNECT is its first packet [MQTT-3.1.0-1]. */
   connect(packet: ConnectPacket): void {
     const v5 = packet.protocolVersion === 5

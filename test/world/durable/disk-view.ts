@@ -3,7 +3,14 @@
  *
  * With durability 'os' everything written counts, with 'sync' what was synced. It reads on from where it was; it must never write.
  */
-import { decodeInbound, decodePublish, type InboundRecord, type PublishRecord, payloadOfEntry } from '../../../src/client/durable/records.js'
+import {
+  decodeInbound,
+  decodePublish,
+  decodeSession,
+  type InboundRecord,
+  type PublishRecord,
+  payloadOfEntry,
+} from '../../../src/client/durable/records.js'
 import { recovered, type SimulatedDisk } from '../../store/simulated-disk.js'
 import { payloadName } from '../reader.js'
 
@@ -66,6 +73,12 @@ export class DiskView {
         .map(([key, value]) => [Number(key.slice(this.#prefix.length + 2)), decodeInbound(value) as InboundRecord]),
     )
     return this.#inbound
+  }
+
+  /** What the session's own record says of a CONNECT whose answer is open; undefined without a record. */
+  get asking(): boolean | undefined {
+    const record = this.entries.get(`${this.#prefix}m`)
+    return record && decodeSession(record)?.asking
   }
 
   /** The name of the message of the entry that a record refers to; undefined where that entry is not on the disk. */

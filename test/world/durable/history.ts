@@ -44,6 +44,8 @@ export class History {
   readonly fed = new Map<string, Fed>()
   /** Which message each id was given to. */
   readonly named = new Map<string, string>()
+  /** Connections whose CONNACK never came, where the one that came after it cannot know what it said. */
+  unanswered = 0
   trace: ((line: string) => void) | undefined
   readonly #now: () => number
 

@@ -37,12 +37,13 @@ export function checkHistory(run: Checked): void {
   for (const { packet, text } of run.broker.violations) if (packet !== undefined) history.report('broker', `${packet}: ${text}`)
 }
 
-function checkOutgoing({ history, losses }: Checked, { op, name, state, error, restored, told }: Outgoing, times: number): void {
+function checkOutgoing({ history, losses, setup, schedule }: Checked, { op, name, state, error, restored, told }: Outgoing, times: number): void {
   const safe = op.do === 'enqueue' ? state === 'fulfilled' || restored : restored
   if (safe && times === 0 && told === undefined && state !== 'rejected')
     history.report('lost', `${name} was stored, and neither arrived nor was given up`)
   if (op.do === 'publish' && state === 'fulfilled' && times === 0) history.report('lost', `${name} is said to have arrived`)
-  if (op.qos === 2 && times > 1 && losses === 0) history.report('twice', `${name} arrived ${times} times`)
+  const strict = setup.onSessionLost !== 'republish' && schedule.faults.every(({ kind }) => kind !== 'store-fails')
+  if (op.qos === 2 && times > 1 && (losses === 0 || (strict && history.unanswered === 0))) history.report('twice', `${name} arrived ${times} times`)
   const outcome = error?.outcome
   // Whoever died before it could forget what was refused, sends it again.
   if (times > 0 && (outcome === 'not-sent' || (outcome === 'refused' && !restored)))

@@ -32,6 +32,7 @@ test.each([
     history,
     version: 5,
     inbound: true,
+    strict: true,
     view: { publishes: [], entryOf: () => entry } as unknown as DiskView,
     refused: (id) => (isRefused && id === 7 ? recordOf(qos) : undefined),
     alive: () => () => true,

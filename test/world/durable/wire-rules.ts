@@ -14,6 +14,8 @@ export interface WireHost {
   readonly version: 4 | 5
   /** Incoming messages are kept. */
   readonly inbound: boolean
+  /** What is written is on the disk, and QoS 2 must not be sent in another session. */
+  readonly strict: boolean
   /** What a crash would leave now. */
   readonly view: DiskView
   /** The record of a publish under this identifier that the store of the process refused last, if it has not taken it since. */
@@ -33,6 +35,9 @@ export class WireRules {
   /** Exchanges that are open towards the broker, as the client knows it: the message under each identifier. */
   readonly #open = new Map<number, { readonly name: string; readonly qos: number }>()
 
+  /** The latest connection. */
+  #latest = { asked: false, answered: false, alive: (): boolean => true }
+
   constructor(host: WireHost) {
     this.#host = host
   }
@@ -40,6 +45,11 @@ export class WireRules {
   /** A stream was opened. */
   connect(): { sent(bytes: Uint8Array): void; arriving(bytes: Uint8Array): void; end(): void } {
     const alive = this.#host.alive()
+    const { view, history } = this.#host
+    const { asked, answered } = this.#latest
+    // What nobody can know: the session may be another one, and its CONNACK never came.
+    if (asked && !answered && (this.#latest.alive() || view.asking !== true)) history.unanswered += 1
+    this.#latest = { asked: false, answered: false, alive }
     const ways = { up: new Splitter(), down: new Splitter() }
     /** Messages that this connection brought, by their identifiers. */
     const brought = new Map<number, string>()
@@ -67,6 +77,7 @@ export class WireRules {
 
   #handleSent(seen: Seen, brought: ReadonlyMap<number, string>): void {
     const { kind, id, reason } = seen
+    if (kind === 'connect') this.#handleConnect()
     if (kind === 'publish' && seen.qos > 0) this.#handlePublish(seen)
     if (kind === 'pubrel') this.#handlePubrel(id, reason)
     if (kind === 'pubcomp' && this.#received(id)) this.#report('early', `PUBCOMP ${id}, and the disk says that the message may come`)
@@ -76,6 +87,14 @@ export class WireRules {
       this.#report('early', `${kind} ${id} of ${name}, which nobody has handled`)
     if (kind === 'pubrec' && reason < refusal && this.#host.inbound && !this.#received(id))
       this.#report('early', `PUBREC ${id} of ${name}, and it is not on the disk`)
+  }
+
+  // Whoever dies at its CONNACK cannot say any more that the session was lost.
+  #handleConnect(): void {
+    const { view, strict } = this.#host
+    this.#latest.asked = true
+    const open = view.publishes.some(({ qos, stage }) => qos === 2 && (stage === 'sent' || stage === 'released'))
+    if (strict && open && view.asking === false) this.#report('early', 'CONNECT, and the disk does not say that its answer is open')
   }
 
   #handlePublish({ id, qos, dup, payload: name }: Seen): void {
@@ -96,8 +115,8 @@ export class WireRules {
   #handlePubrel(id: number, reason: number): void {
     if (reason !== 0) return
     const stored = this.#host.view.publishes.some((kept) => kept.packetId === id && kept.stage === 'released')
-    // Of an exchange that nobody knows it clears the identifier.
-    if (!stored && this.#open.get(id)?.qos === 2) this.#report('early', `PUBREL ${id}, and it is not on the disk`)
+    // Of an exchange that nobody knows, or of a session that may be another one, it clears the identifier.
+    if (!stored && this.#host.view.asking !== true && this.#open.get(id)?.qos === 2) this.#report('early', `PUBREL ${id}, and it is not on the disk`)
   }
 
   #received(id: number): boolean {
@@ -107,6 +126,7 @@ export class WireRules {
   #handleArriving({ kind, id, qos, reason, payload, sessionPresent }: Seen, brought: Map<number, string>): void {
     if (kind === 'publish' && qos > 0) brought.set(id, payload)
     if (kind === 'puback' || kind === 'pubcomp' || (kind === 'pubrec' && reason >= refusal)) this.#open.delete(id)
+    if (kind === 'connack') this.#latest.answered = true
     if (kind === 'connack' && reason === 0 && !sessionPresent) this.#open.clear()
   }
 

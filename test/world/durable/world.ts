@@ -385,6 +385,7 @@ export class DurableWorld {
       history,
       version: setup.version,
       inbound: setup.inbound,
+      strict: setup.onSessionLost !== 'republish' && this.schedule.faults.every(({ kind }) => kind !== 'store-fails'),
       get view() {
         return world.#process.view
       },
