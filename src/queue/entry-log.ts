@@ -9,6 +9,7 @@ import { type Deferred, deferred, silent } from '../client/common/abort.js'
 import type { StoredPublish } from '../client/common/inside.js'
 import { withOutcome } from '../client/common/outcome.js'
 import type { MqttError } from '../errors.js'
+import { isClosed } from '../store/base/backed-store.js'
 import type { Store, StoreOperation } from '../store/base/store.js'
 import type { QueueEntry } from './entry.js'
 import { EntryRecords, recordOf, type Suspect } from './entry-records.js'
@@ -274,6 +275,10 @@ export class EntryLog {
       const group = this.#changes.splice(0, this.#fitting())
       const error = await this.#commit(group)
       if (error === undefined) continue
+      if (isClosed(error)) {
+        for (const change of group) this.#fail(change, withOutcome(error, 'not-sent'))
+        continue
+      }
       // What frees room must not fail with what takes it.
       const removals = group.filter(({ adds }) => adds === undefined)
       for (const { adds } of group) if (adds !== undefined) this.#failed.add(adds)

@@ -5,6 +5,8 @@
  * Whoever publishes looks at `size`: records that could not be deleted would be published again after a restart, so that they have a bound.
  */
 import { within } from '../client/common/abort.js'
+import { MqttError } from '../errors.js'
+import { isClosed } from '../store/base/backed-store.js'
 import type { StoreOperation } from '../store/base/store.js'
 import type { Changes } from './changes.js'
 import type { EntryLog, StoredEntry } from './entry-log.js'
@@ -98,7 +100,8 @@ export class Removals {
         return await write()
       } catch (error) {
         this.#owner.handleError(error)
-        if (this.#stop.aborted) return undefined
+        // Whoever opens the store next goes on.
+        if (this.#stop.aborted || (MqttError.is(error) && isClosed(error))) return undefined
         await this.pause()
       }
     }

@@ -6,7 +6,7 @@
  * one of the same key.
  */
 import type { MqttError } from '../../errors.js'
-import { storeError } from '../../store/base/backed-store.js'
+import { isClosed, storeError } from '../../store/base/backed-store.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
 import { withOutcome } from '../common/outcome.js'
 import type { CancelTimer, Platform } from '../platform/platform.js'
@@ -34,6 +34,8 @@ export interface JournalOwner {
   handleBatch(): void
   /** The store failed. */
   handleError(error: MqttError): void
+  /** The program has closed the store: nothing more will be written. */
+  handleClosed(error: MqttError): void
 }
 
 /** What is on its way to the store. */
@@ -47,6 +49,8 @@ export class Journal {
   #writing: Promise<void> | undefined
   /** Nothing is asked for any more. */
   stopped = false
+  /** The program has closed the store. */
+  closed = false
   /** Ends the pause after a failure. */
   #wake: (() => void) | undefined
 
@@ -89,13 +93,24 @@ export class Journal {
     while (this.#changes.length > 0 || (this.#undoing.size > 0 && !this.stopped)) {
       const changes = this.#changes.splice(0)
       const error = await this.#attempt(changes)
-      const left = error === undefined ? [] : await this.#oneByOne(changes, error)
+      const left = error === undefined ? [] : isClosed(error) ? this.#abandon(changes, error) : await this.#oneByOne(changes, error)
       this.#owner.handleBatch()
       if (this.stopped) continue
       this.#changes.unshift(...left)
       if (left.length + this.#undoing.size > 0) await this.#pause()
     }
     this.#writing = undefined
+  }
+
+  // There is nothing to try again, and what insists will not be had. Nothing of it is there but what an earlier failure may have left.
+  #abandon(changes: readonly Change[], error: MqttError): Change[] {
+    const isThere = ({ key }: StoreOperation): boolean => this.#undoing.has(key)
+    for (const { operations, failed } of changes) failed?.(withOutcome(error, operations.some(isThere) ? 'unknown' : 'not-sent'), false)
+    this.#undoing.clear()
+    this.closed = true
+    this.#owner.handleError(error)
+    this.#owner.handleClosed(error)
+    return []
   }
 
   // One that is too large for the disk must not fail the others. Gives those that insist, from the first that failed on.

@@ -10,6 +10,7 @@ import { isOfLaterVersion, quarantine } from '../../store/base/record.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { Receipt, Recovered } from '../api/index.js'
 import { deferred } from '../common/abort.js'
+import { withOutcome } from '../common/outcome.js'
 import { boolean, invalid, unknown } from '../common/schema.js'
 import type { Extra } from '../context/extra.js'
 import type { Keeper } from '../publishing/keeping.js'
@@ -152,6 +153,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
         host.log('error', `store: ${error.message}`)
         events.emit('error', { error })
       },
+      handleClosed: (error) => this.#publishes.handleClosed(withOutcome(error, 'unknown')),
     })
     this.#publishes = new KeptPublishes(host, this.#journal, keys, this)
     // A clock that was set back, or a record that was lost, must not bring back a number that was used.

@@ -114,9 +114,9 @@ export class KeptEntries implements EntryPublisher {
     if (this.#entries.get(key)?.over !== undefined) this.#entries.delete(key)
   }
 
-  /** The client is over: how they end is for the next one. */
-  stop(): void {
-    for (const { outcome } of this.#entries.values()) outcome.reject(withOutcome(closedError(), 'unknown'))
+  /** The client is over, or its store: how they end is for the next one. */
+  stop(error = withOutcome(closedError(), 'unknown')): void {
+    for (const { outcome } of this.#entries.values()) outcome.reject(error)
   }
 
   async #join(link: EntryLink, known: KeptEntry): Promise<Receipt> {

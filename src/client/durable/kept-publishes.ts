@@ -11,7 +11,7 @@ import type { CheckedPublish } from '../parsing/requests.js'
 import type { Keeper } from '../publishing/keeping.js'
 import type { PublishWriter } from '../publishing/ports.js'
 import { earlierSuspicion, QueuedPublish, receipt, republishes } from '../publishing/queued-publish.js'
-import { AWAIT_PUBACK, AWAIT_PUBCOMP, AWAIT_PUBREC, held } from '../session/packet-identifiers.js'
+import { AWAIT_PUBACK, AWAIT_PUBCOMP, AWAIT_PUBREC, held, STORING_RELEASE } from '../session/packet-identifiers.js'
 import type { Journal } from './journal.js'
 import { KeptEntries } from './kept-entries.js'
 import type { DurableHost } from './ports.js'
@@ -165,7 +165,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
 
   forget(item: QueuedPublish, error: unknown, given: Receipt | undefined): void {
     const number = this.#numbers.get(item)
-    if (number === undefined || this.#journal.stopped) return
+    if (number === undefined || this.#journal.stopped || this.#journal.closed) return
     this.#numbers.delete(item)
     if (this.#numbers.size === 0) this.#spare.putBack()
     const key = this.#keys.publish(number)
@@ -173,6 +173,18 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     if (link === undefined) return this.#journal.insist([{ type: 'delete', key }])
     const ending = (): StoreOperation => putting(key, this.#encode(item, given === undefined ? 'failed' : 'acknowledged', noPayload))
     this.entries.handleOver(link.key, error, given, ending)
+  }
+
+  /** The store was closed: those whose PUBREL it would have to know of first come to no end here, and of entries nobody hears any more. */
+  handleClosed(error: MqttError): void {
+    const { sendWindow } = this.#host.session
+    const { unacknowledged } = this.#host.publishQueue
+    for (const item of [...this.#numbers.keys()]) {
+      if ((sendWindow.get(item.packetId) & ~held) !== STORING_RELEASE || unacknowledged.get(item.packetId) !== item) continue
+      unacknowledged.delete(item.packetId)
+      unacknowledged.ends.fail(item, error, true)
+    }
+    this.entries.stop(error)
   }
 
   /** A connection ended over it: the next process is to know. */

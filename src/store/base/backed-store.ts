@@ -21,6 +21,13 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
+const closedMessage = 'store closed'
+
+/** A store that was closed writes nothing more, and nothing of what it was asked for with this error is there. */
+export function isClosed(error: MqttError): boolean {
+  return error.code === 'ERR_STORE' && error.message.includes(closedMessage)
+}
+
 /** The error of a store. One that is typed already stays what it is. */
 export function storeError(cause: unknown): MqttError {
   return MqttError.is(cause) ? cause : new MqttError('ERR_STORE', `store: ${textOf(cause)}`, { cause })
@@ -84,7 +91,7 @@ export class BackedStore implements Store {
 
   async #attempt<T>(work: () => Promise<T>): Promise<T> {
     try {
-      if (this.#closing !== undefined) throw new MqttError('ERR_STORE', 'store closed')
+      if (this.#closing !== undefined) throw new MqttError('ERR_STORE', `${closedMessage}: close it after the clients and queues that use it`)
       return await work()
     } catch (error) {
       throw storeError(error)

@@ -43,7 +43,7 @@ export type StoreEntry = readonly [key: string, value: Uint8Array]
 /**
  * A place that survives the process. All members may be called at any time and in any number; batches take effect in the order of the calls.
  *
- * Everything that fails rejects with `ERR_STORE`, what went wrong below as its `cause`; after `close` it has the message "store closed".
+ * Everything that fails rejects with `ERR_STORE`, what went wrong below as its `cause`; after `close` its message holds "store closed".
  */
 export interface Store {
   /** The value of a key, or undefined. */
