@@ -15,7 +15,7 @@ export type { OnLost, Routing } from '../members/router.js'
 export type { Pool, PoolMember, PoolOptions, PoolStats } from './types.js'
 
 /**
- * Makes a pool. It connects with `connect()`, or with its first publish.
+ * Makes a pool. It connects with `connect()`, with its first publish, or when `writable` is waited for.
  * @throws MqttError ERR_INVALID_OPTION; as `new Client()` for the endpoints and `options`
  */
 export function createPool(endpoints: Endpoint | readonly Endpoint[], options?: PoolOptions): Pool {

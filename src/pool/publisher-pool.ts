@@ -134,6 +134,8 @@ class PublisherPool implements Pool {
 
   get writable(): Promise<void> {
     const { fallback } = this.#config
+    // Whoever waits for it is about to publish: a queue does so before its first publish.
+    if (this.#state === 'idle') void this.#open()
     return silent(
       this.#readiness.wait(() => {
         this.#assertOpen()

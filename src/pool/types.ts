@@ -103,7 +103,7 @@ export interface Pool extends Publisher<Receipt>, Poster, AsyncDisposable {
   members(): readonly PoolMember[]
   /**
    * Opens the connections. Fulfils when the first one is up; the others follow. While none is up it rejects when each has failed once, and goes on trying.
-   * The first publish does it too.
+   * The first publish does it too, and so does `writable`.
    * @throws AggregateError with the error of each connection by name; MqttError ERR_ABORTED, which ends only the wait; ERR_CLOSED
    */
   connect(options?: ConnectOptions): Promise<void>

@@ -4,6 +4,8 @@ import type { BaseClient } from '../../src/client/client.js'
 import type { MqttError } from '../../src/errors.js'
 import { poolOf } from '../../src/pool/publisher-pool.js'
 import type { Pool, PoolOptions } from '../../src/pool/types.js'
+import { openQueue } from '../../src/queue/index.js'
+import { memoryStore } from '../../src/store/index.js'
 import { VirtualWorld } from '../../src/testing/virtual-world.js'
 import { channel } from '../../src/typed/channel.js'
 import { json } from '../../src/typed/codec.js'
@@ -54,6 +56,19 @@ describe('a pool', () => {
     expect(await codeOf(pool.connect())).toBe('ERR_CLOSED')
     expect(pool.post('a', 'x')).toBe(false)
     expect(await codeOf(pool.writable)).toBe('ERR_CLOSED')
+  })
+
+  it('connects when somebody waits to publish, as a queue over it does', async () => {
+    const { texts } = await reader()
+    const store = memoryStore()
+    const queue = await openQueue(makePool({ size: 2 }), { store })
+    const { delivered } = await queue.publish('a', 'x')
+    await world.until(delivered)
+    expect(texts).toEqual(['x'])
+    await queue.close()
+    const pool = makePool({ size: 2 })
+    await world.until(pool.writable)
+    expect(pool.state).toBe('connected')
   })
 
   it('asks a function for the client identifiers', async () => {
