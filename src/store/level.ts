@@ -10,26 +10,21 @@
  *
  * @module
  */
-import { appendFile, chmod, mkdir, readdir, realpath, stat, statfs, truncate, unlink } from 'node:fs/promises'
+import { appendFile, readdir, stat, statfs, truncate, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { platform } from 'node:process'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { ClassicLevel } from 'classic-level'
 import { MqttError } from '../errors.js'
 import { storeError } from './base/backed-store.js'
 import type { Backend } from './base/backend.js'
 import type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store.js'
-import { aborted, checkOptions, type LevelStoreOptions, locked } from './options.js'
+import { bytesOf, isFull, isLight, isUrgent, mostReserved, preparedFolder, reserveStep, whenFree } from './folder.js'
+import { checkOptions, type LevelStoreOptions } from './options.js'
 import { KeepingStore } from './session-store.js'
 
 export type { LevelStoreOptions } from './options.js'
 
-/** Milliseconds between two looks at a lock: LevelDB tells nobody when it is free. */
-const lockInterval = 200
 /** What one page of a range holds. */
 const page = { entries: 1000, bytes: 65_536 }
-/** Bytes of a value, on average, up to which a batch is filled step by step. */
-const smallValue = 1024
 
 /**
  * Without compression a flipped bit damages one record, not a block of them. Open files are mapped into memory, 2 MiB each: with LevelDB's 1,000 a store
@@ -37,17 +32,12 @@ const smallValue = 1024
  */
 const settings = { valueEncoding: 'view', compression: false, maxOpenFiles: 100 } as const
 
-/** Bytes by which the reserve grows. It is as large as the store and one step, up to what LevelDB merges at once. */
-const reserveStep = 262_144
-const mostReserved = 24 * 1_048_576
 /** A disk that has so many times the room that a write and the reserve take does not let the write wait for the reserve. */
 const ample = 4
 /** Bytes that LevelDB has in memory until it makes a table of them, as it does by itself; less on a small disk, as that takes as much room. */
 const mostBuffered = 4_194_304
 /** Milliseconds between two searches for room that deletions have left. */
 const compactionInterval = 1000
-/** What LevelDB, and the system, say then. */
-const noSpace = ['No space left on device', 'ENOSPC', 'EDQUOT', 'Disk quota exceeded']
 
 type Level = ClassicLevel<string, Uint8Array>
 
@@ -62,12 +52,12 @@ export async function levelStore(location: string, options: LevelStoreOptions = 
   try {
     const { ClassicLevel: Level } = await peer()
     // One folder must have one name, as LevelDB's lock counts by names within a process.
-    const folder = await preparedFolder(location)
+    const folder = await preparedFolder(location, 'CURRENT')
     const { blocks, bsize } = await statfs(folder)
     const writeBufferSize = Math.max(65_536, Math.min(mostBuffered, (blocks * bsize) / 16))
     const level: Level = new Level(folder, { ...settings, writeBufferSize })
     const backend = new LevelBackend(level, folder, options.durability !== 'os', 2 * writeBufferSize)
-    await openWhenFree(backend, location, options)
+    await whenFree(() => backend.open(), 'LEVEL_LOCKED', location, options)
     return new KeepingStore(backend)
   } catch (error) {
     throw storeError(error)
@@ -79,35 +69,6 @@ async function peer(): Promise<typeof import('classic-level')> {
     return await import('classic-level')
   } catch (cause) {
     throw new MqttError('ERR_STORE', 'levelStore needs the package classic-level: npm install classic-level', { cause })
-  }
-}
-
-async function preparedFolder(location: string): Promise<string> {
-  await mkdir(location, { recursive: true, mode: 0o700 })
-  const folder = await realpath(location)
-  const { mode } = await stat(folder)
-  if (platform !== 'win32' && (mode & 0o077) !== 0) {
-    const names = await readdir(folder)
-    // Somebody's folder, whose permissions are not ours to change.
-    if (names.length > 0 && !names.includes('CURRENT')) {
-      throw new MqttError('ERR_STORE', `store: ${location} holds other files and is open to other users`)
-    }
-    await chmod(folder, 0o700)
-  }
-  return folder
-}
-
-async function openWhenFree(backend: LevelBackend, location: string, { lock, signal }: LevelStoreOptions): Promise<void> {
-  for (;;) {
-    if (signal?.aborted) throw aborted(signal)
-    try {
-      return await backend.open()
-    } catch (error) {
-      if ((error as { code?: string }).code !== 'LEVEL_LOCKED') throw error
-      if (lock !== 'wait') throw locked(location, error)
-    }
-    // Ends early where the signal aborts, which is looked at next.
-    await pause(lockInterval, undefined, { signal }).catch(() => undefined)
   }
 }
 
@@ -190,6 +151,7 @@ class LevelBackend implements Backend {
     await this.#level.close()
   }
 
+  // A quarter of the processor time of an array. But what it holds is freed by the garbage collector only, which does not see how much that is.
   #writeChained(operations: readonly StoreOperation[]): Promise<void> {
     const batch = this.#level.batch()
     for (const each of operations) {
@@ -333,31 +295,6 @@ class LevelBackend implements Backend {
       throw error
     }
   }
-}
-
-function isFull(error: unknown): boolean {
-  const { code, message } = Object(error) as { code?: unknown; message?: unknown }
-  const text = `${code} ${message}`
-  return noSpace.some((each) => text.includes(each))
-}
-
-// What lets go of room, or sends what is stored.
-function isUrgent(operations: readonly StoreOperation[]): boolean {
-  return isLight(operations) && operations.some(({ type, key }) => type === 'delete' || key.startsWith('c/'))
-}
-
-function bytesOf(operations: readonly StoreOperation[]): number {
-  return operations.reduce((sum, each) => sum + 64 + each.key.length + (each.type === 'put' ? each.value.length : 0), 0)
-}
-
-/**
- * True where the values are small: a batch that is filled step by step takes a quarter of the processor time of an array then. What it holds is freed by
- * the garbage collector only, which does not see how much that is, so that large values must not go that way.
- */
-function isLight(operations: readonly StoreOperation[]): boolean {
-  let bytes = 0
-  for (const each of operations) if (each.type === 'put') bytes += each.value.length
-  return bytes <= operations.length * smallValue
 }
 
 /** A view that is no Buffer, whose `slice` would not copy. */

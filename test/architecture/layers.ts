@@ -79,6 +79,7 @@ const entries = ['client/node.ts', 'client/browser.ts']
 /** Modules that may import Node builtins. */
 const nodeModules = [
   'client/node.ts',
+  'store/folder.ts',
   'store/level.ts',
   'transport/agent.ts',
   'transport/socket.ts',
