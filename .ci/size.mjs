@@ -46,6 +46,8 @@ function features() {
     whole('./store/level', 'browser'),
     { ...whole('./store/level', 'node'), beside: 'connect' },
     { ...whole('./store/level', 'browser'), beside: 'connect' },
+    whole('./store/file', 'node'),
+    { ...whole('./store/file', 'node'), beside: 'connect' },
     whole('./react', 'browser'),
     whole('./compat', 'browser'),
     { ...whole('./compat', 'browser'), beside: 'connect' },

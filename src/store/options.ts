@@ -1,5 +1,5 @@
 /**
- * Options of `levelStore`, and the errors that all its backends raise by them.
+ * Options of stores on disks, and the errors that all of them raise by them.
  *
  * Nothing here touches a platform. No message repeats a value but the location.
  */
@@ -23,14 +23,26 @@ export interface LevelStoreOptions {
   readonly persist?: boolean | undefined
 }
 
-const allowed: Readonly<Record<string, readonly unknown[]>> = { durability: ['sync', 'os'], lock: ['fail', 'wait'], persist: [false, true] }
+/** How a store of `fileStore` is opened. */
+export interface FileStoreOptions extends Omit<LevelStoreOptions, 'persist'> {
+  /**
+   * Opens a log that is damaged in the middle, without the batches that cannot be read, and writes it anew. What those batches deleted may be there again,
+   * and what they replaced too. Default false: such a log rejects with `ERR_STORE`, and is left as it is.
+   */
+  readonly repair?: boolean | undefined
+}
+
+const common = { durability: ['sync', 'os'], lock: ['fail', 'wait'] } as const
+/** By the function: each option with its values; `signal` is known to both. */
+const allowed = { levelStore: { ...common, persist: [false, true] }, fileStore: { ...common, repair: [false, true] } }
 
 /** @throws MqttError ERR_INVALID_OPTION, ERR_ABORTED */
-export function checkOptions(location: string, options: LevelStoreOptions): void {
+export function checkOptions(location: string, options: LevelStoreOptions | FileStoreOptions, of: keyof typeof allowed = 'levelStore'): void {
+  const known: Readonly<Record<string, readonly unknown[]>> = allowed[of]
   if (typeof location !== 'string' || location === '') throw invalid('location', 'text that is not empty')
   if (typeof options !== 'object' || options === null) throw invalid('options', 'an object')
   for (const [name, value] of Object.entries(options) as [string, unknown][]) {
-    const values = allowed[name]
+    const values = known[name]
     if (value === undefined || values?.includes(value)) continue
     if (values !== undefined) throw invalid(name, values.map((each) => JSON.stringify(each)).join(' or '))
     if (name !== 'signal') throw new MqttError('ERR_INVALID_OPTION', `unknown option ${name}`, { option: name })

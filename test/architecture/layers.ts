@@ -79,6 +79,9 @@ const entries = ['client/node.ts', 'client/browser.ts']
 /** Modules that may import Node builtins. */
 const nodeModules = [
   'client/node.ts',
+  'store/file.ts',
+  'store/file-lock.ts',
+  'store/file-log.ts',
   'store/folder.ts',
   'store/level.ts',
   'transport/agent.ts',

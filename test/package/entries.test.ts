@@ -182,6 +182,17 @@ console.log((await again.get('jobs/1')).length)
 await again.close()`,
     '5',
   ],
+  'mqwire/store/file': [
+    `import { fileStore } from 'mqwire/store/file'
+const folder = 'file-' + process.pid
+const store = await fileStore(folder)
+await store.batch([{ type: 'put', key: 'jobs/1', value: new Uint8Array(5) }])
+await store.close()
+const again = await fileStore(folder)
+console.log((await again.get('jobs/1')).length)
+await again.close()`,
+    '5',
+  ],
   'mqwire/react': [
     `import { createElement } from 'react'
 import { renderToString } from 'react-dom/server'

@@ -3,6 +3,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import { BackedStore } from '../../src/store/base/backed-store.js'
+import { fileStore } from '../../src/store/file.js'
 import { memoryStore, type Store } from '../../src/store/index.js'
 import { levelStore } from '../../src/store/level.js'
 import { storeContract } from '../../src/testing/index.js'
@@ -11,9 +12,9 @@ import { newPlace } from './places.js'
 import { LogBackend, SimulatedDisk } from './simulated-disk.js'
 
 /** A store on the disk, and the way to open it again. */
-function onDisk(durability: 'sync' | 'os') {
+function onDisk(store: typeof levelStore | typeof fileStore, durability: 'sync' | 'os') {
   let place = ''
-  const reopen = (): Promise<Store> => levelStore(place, { durability })
+  const reopen = (): Promise<Store> => store(place, { durability })
   const open = (): Promise<Store> => {
     place = newPlace()
     return reopen()
@@ -34,8 +35,10 @@ function simulated() {
 
 const stores = {
   'memoryStore()': [async () => memoryStore(), {}],
-  'levelStore(), sync': onDisk('sync'),
-  'levelStore(), os': onDisk('os'),
+  'levelStore(), sync': onDisk(levelStore, 'sync'),
+  'levelStore(), os': onDisk(levelStore, 'os'),
+  'fileStore(), sync': onDisk(fileStore, 'sync'),
+  'fileStore(), os': onDisk(fileStore, 'os'),
   'the simulated store': simulated(),
 } as const
 

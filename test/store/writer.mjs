@@ -1,15 +1,16 @@
 /**
- * A process that holds a store: `node writer.mjs LOCATION OPTIONS`. It says on its standard output what happens, a line each, and obeys its standard input:
+ * A process that holds a store: `node writer.mjs STORE LOCATION OPTIONS`. It says on its standard output what happens, a line each, and obeys its standard input:
  * `write N` writes entries one after the other, each said once it has settled; `close` closes. It uses the package as built.
  */
 import { createInterface } from 'node:readline'
+import { fileStore } from '../../dist/store/file.js'
 import { levelStore } from '../../dist/store/level.js'
 
-const [location, options = '{}'] = process.argv.slice(2)
+const [name, location, options = '{}'] = process.argv.slice(2)
 const say = (text) => process.stdout.write(`${text}\n`)
 
 let store
-const ready = levelStore(location, JSON.parse(options)).then(
+const ready = { levelStore, fileStore }[name](location, JSON.parse(options)).then(
   (opened) => {
     store = opened
     say('open')

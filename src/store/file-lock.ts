@@ -1,0 +1,129 @@
+/**
+ * The lock of a folder: a socket that listens for as long as its process lives, however that ends. Node has no other lock that a kernel takes back.
+ *
+ * A process number would not do: it is given again, and in containers it is the same for all. A socket answers across containers of one machine, and to
+ * other threads of the process.
+ *
+ * The socket stands in the folder as `mqwire.lock-N`. The highest number counts. One that answers nobody has lost its owner; the next owner makes N + 1,
+ * which only one process can. It listens before it has that name, and lets go of it where it finds a higher one then, as what it has seen before may have been
+ * old. The highest name must never be deleted: a number would come twice. In Windows a pipe that is named by the folder does all of that.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { chmod, type FileHandle, link, open, readdir, unlink, writeFile } from 'node:fs/promises'
+import { connect, createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { platform } from 'node:process'
+
+const prefix = 'mqwire.lock-'
+/** Sockets of processes that are about to have a number. */
+const waitingPrefix = 'mqwire.locking-'
+const randomLength = 8
+/** Bytes of the longest name that a socket can have on every system. */
+const longestName = 100
+
+/** The code of the error that says that somebody has the lock. */
+export const lockedCode = 'ELOCKED'
+const taken = (): Error => Object.assign(new Error('the folder is locked'), { code: lockedCode })
+
+/** Takes the lock of a folder, by its real name. Gives what lets go of it. @throws Error with `lockedCode`; or the system's error */
+export async function lockFolder(folder: string): Promise<() => Promise<void>> {
+  if (platform === 'win32') return lockPipe(folder)
+  const directory = await open(folder, 'r')
+  try {
+    return await takeNumber(folder, directory)
+  } finally {
+    await directory.close()
+  }
+}
+
+async function lockPipe(folder: string): Promise<() => Promise<void>> {
+  const pipe = `\\\\.\\pipe\\mqwire-${createHash('sha256').update(folder.toLowerCase()).digest('hex')}`
+  try {
+    const server = await listening(pipe)
+    return () => closed(server)
+  } catch (error) {
+    throw (error as { code?: string }).code === 'EADDRINUSE' ? taken() : error
+  }
+}
+
+async function takeNumber(folder: string, directory: FileHandle): Promise<() => Promise<void>> {
+  // Linux alone has another name for a folder whose own is too long.
+  const isLong = Buffer.byteLength(join(folder, waitingPrefix)) + 2 * randomLength > longestName
+  const addressIn = platform === 'linux' && isLong ? `/proc/self/fd/${directory.fd}` : folder
+  for (;;) {
+    const last = lastNumber(await readdir(folder))
+    if (last > 0 && (await answers(join(addressIn, prefix + last)))) throw taken()
+    const waiting = waitingPrefix + randomBytes(randomLength).toString('hex')
+    const server = await listening(join(addressIn, waiting))
+    try {
+      if (await named(folder, waiting, last + 1)) return () => release(server, folder, last + 1)
+    } catch (error) {
+      await closed(server)
+      throw error
+    } finally {
+      await unlink(join(folder, waiting)).catch(() => undefined)
+    }
+    await closed(server)
+  }
+}
+
+/** Gives a socket its number. False: another process came before, and all has to be looked at again. */
+async function named(folder: string, waiting: string, number: number): Promise<boolean> {
+  const own = join(folder, prefix + number)
+  try {
+    await chmod(join(folder, waiting), 0o600)
+    await link(join(folder, waiting), own)
+  } catch (error) {
+    // The number is taken, or its new owner has tidied up.
+    if (['EEXIST', 'ENOENT'].includes((error as { code?: string }).code ?? '')) return false
+    throw error
+  }
+  const names = await readdir(folder)
+  if (lastNumber(names) > number) {
+    await unlink(own).catch(() => undefined)
+    return false
+  }
+  const isOld = (name: string): boolean => name.startsWith(waitingPrefix) || (numberOf(name) > 0 && numberOf(name) < number)
+  for (const name of names) if (isOld(name)) await unlink(join(folder, name)).catch(() => undefined)
+  return true
+}
+
+/** A file that is no socket has the highest number then: programs that copy folders stumble over sockets. */
+async function release(server: Server, folder: string, number: number): Promise<void> {
+  const made = writeFile(join(folder, prefix + (number + 1)), '', { flag: 'wx', mode: 0o600 })
+  const isMade = await made.then(
+    () => true,
+    () => false,
+  )
+  if (isMade) await unlink(join(folder, prefix + number)).catch(() => undefined)
+  await closed(server)
+}
+
+const numberOf = (name: string): number => (name.startsWith(prefix) ? Number(name.slice(prefix.length)) || 0 : 0)
+const lastNumber = (names: readonly string[]): number => names.reduce((last, name) => Math.max(last, numberOf(name)), 0)
+
+function listening(path: string): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => socket.destroy())
+    server.once('error', reject)
+    // Not shared among the workers of a cluster.
+    server.listen({ path, exclusive: true }, () => resolve(server))
+    server.unref()
+  })
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()))
+}
+
+/** Whatever else goes wrong is no proof that the owner has gone. */
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(!['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'].includes(code ?? '')))
+  })
+}

@@ -1,0 +1,422 @@
+/**
+ * `mqwire/store/file`: a store in a folder, in Node, without a native module: one log of batches with checksums, and in memory where each value stands.
+ *
+ * The log is `mqwire.log`; `file-log.ts` says what is in it. It must never go on with a log of which a sync failed, as nobody knows what such a log holds:
+ * what is live is written to another one. That is also done when most of the log is dead. The other one, `mqwire.new`, is synced before it takes the name.
+ *
+ * A file beside it, the reserve, holds room for a disk that is full, as large as what is live: then deletions and the small records of sessions go
+ * through, and the log can be written anew without what is dead.
+ *
+ * @module
+ */
+import { appendFile, type FileHandle, open, readdir, rename, stat, statfs, truncate, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { platform } from 'node:process'
+import { MqttError } from '../errors.js'
+import { storeError } from './base/backed-store.js'
+import type { Backend } from './base/backend.js'
+import { SortedMap } from './base/sorted-map.js'
+import type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store.js'
+import { lockedCode, lockFolder } from './file-lock.js'
+import { applyFrame, encodeFrame, headerLength, headerOf, newSalt, type Position, readAt, recover, saltOf } from './file-log.js'
+import { isFull, isUrgent, mostReserved, preparedFolder, reserveStep, whenFree } from './folder.js'
+import { checkOptions, type FileStoreOptions } from './options.js'
+import { KeepingStore } from './session-store.js'
+
+export type { FileStoreOptions } from './options.js'
+
+const logName = 'mqwire.log'
+/** What one page of a range holds. */
+const mostInPage = { entries: 1000, bytes: 65_536 }
+/** Bytes between two values up to which they are read at once. */
+const mostBetween = 4096
+/** Bytes of the shortest log that is written anew because it is twice as long as what is live. */
+const shortestCompacted = 4_194_304
+/** Bytes that a deletion takes besides its key. */
+const deletionLength = 48
+
+/**
+ * Opens the store in a folder, which is made where it is missing and belongs to the store alone. For Node; there are no files in browsers.
+ *
+ * Keys, and where their values stand, are in memory: some 100 bytes and the key for each entry. Values are on the disk alone.
+ *
+ * @throws MqttError ERR_STORE_LOCKED, ERR_ABORTED, ERR_INVALID_OPTION; ERR_STORE where it cannot be opened, or its log is damaged
+ */
+export async function fileStore(location: string, options: FileStoreOptions = {}): Promise<Store> {
+  checkOptions(location, options, 'fileStore')
+  try {
+    const folder = await preparedFolder(location, logName)
+    if ((await readdir(folder)).includes('CURRENT')) throw new MqttError('ERR_STORE', `store: ${location} holds a store of levelStore()`)
+    const unlock = await whenFree(() => withReserve(folder, () => lockFolder(folder)), lockedCode, location, options)
+    try {
+      const backend = new FileBackend(folder, options.durability !== 'os', unlock)
+      await withReserve(folder, () => backend.open(options.repair === true))
+      return new KeepingStore(backend)
+    } catch (error) {
+      await unlock()
+      throw error
+    }
+  } catch (error) {
+    throw storeError(error)
+  }
+}
+
+/** Does it again without the reserve where the disk is full. */
+async function withReserve<T>(folder: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!isFull(error)) throw error
+    await unlink(join(folder, 'mqwire.reserve')).catch(() => undefined)
+    return work()
+  }
+}
+
+type Entry = readonly [key: string, position: Position]
+
+class FileBackend implements Backend {
+  readonly #folder: string
+  readonly #path: string
+  readonly #reserve: string
+  readonly #sync: boolean
+  readonly #unlock: () => Promise<void>
+  /** Set by `open`. */
+  #log!: FileHandle
+  #salt!: Buffer
+  #index = new SortedMap<Position>()
+  /** Where the last frame ends that counts, and how far the log is on the disk for certain. */
+  #end = headerLength
+  #synced = headerLength
+  /** Something was written since it was opened. */
+  #changed = false
+  /** A sync failed: this log must not be gone on with. */
+  #isSuspect = false
+  /** Bytes of a batch that failed stand behind the end. */
+  #isTorn = false
+  #compaction: Promise<void> | undefined
+  /** Length of the log from which it may be written anew: it could not be before. */
+  #compactFrom = 0
+  /** The disk was full, and the reserve is not whole since. */
+  #isFull = false
+  #reserved = 0
+  /** Bytes that the live entries take in a log, and those that deleting each of them would take. */
+  #live = 0
+  #deletions = 0
+
+  constructor(folder: string, sync: boolean, unlock: () => Promise<void>) {
+    this.#folder = folder
+    this.#path = join(folder, logName)
+    this.#reserve = join(folder, 'mqwire.reserve')
+    this.#sync = sync
+    this.#unlock = unlock
+  }
+
+  async open(repair: boolean): Promise<void> {
+    await unlink(this.#newPath).catch(() => undefined)
+    this.#reserved = await sizeOf(this.#reserve)
+    const log = await open(this.#path, 'r+').catch((error) => {
+      if (error.code !== 'ENOENT') throw error
+    })
+    try {
+      if (log === undefined) return await this.#rewrite()
+      this.#log = log
+      await this.#recover(repair)
+    } catch (error) {
+      // Undefined where the first log could not be made.
+      await (this.#log as FileHandle | undefined)?.close()
+      throw error
+    }
+  }
+
+  async get(key: string): Promise<Uint8Array | undefined> {
+    const position = this.#index.get(key)
+    if (position === undefined) return undefined
+    const [value] = await this.#read([[key, position]])
+    return value
+  }
+
+  async write(operations: readonly StoreOperation[]): Promise<void> {
+    await this.#compaction
+    await this.#mend()
+    const urgent = isUrgent(operations)
+    if (!urgent) await this.#keepReserve(operations)
+    try {
+      await this.#append(operations)
+    } catch (error) {
+      if (!isFull(error)) throw error
+      await this.#giveUpReserve()
+      if (!urgent) throw error
+      await this.#mend()
+      await this.#append(operations)
+    } finally {
+      this.#compactIfDue()
+    }
+  }
+
+  async page({ limit = mostInPage.entries, ...range }: StoreRange): Promise<StoreEntry[]> {
+    const entries: Entry[] = []
+    let bytes = 0
+    for (const entry of this.#index.within(range)) {
+      entries.push(entry)
+      bytes += entry[1].length
+      if (entries.length >= Math.min(limit, mostInPage.entries) || bytes >= mostInPage.bytes) break
+    }
+    const values = await this.#read(entries)
+    return entries.map(([key], at) => [key, values[at] as Uint8Array])
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.#compaction
+      if (this.#changed && !this.#isSuspect) {
+        await this.#syncUp()
+        // An empty batch says that all before it was synced, so that damage is not taken for a torn end. The store does without it on a full disk.
+        await this.#append([]).catch(() => undefined)
+      }
+    } finally {
+      await this.#log.close()
+      await this.#unlock()
+    }
+  }
+
+  get #newPath(): string {
+    return join(this.#folder, 'mqwire.new')
+  }
+
+  async #recover(repair: boolean): Promise<void> {
+    this.#index.clear()
+    this.#live = 0
+    this.#deletions = 0
+    this.#salt = await saltOf(this.#log)
+    const { size } = await this.#log.stat()
+    const { end, isRepaired } = await recover(this.#log, size, this.#salt, repair, (key, position) => this.#apply(key, position))
+    if (end < size) await this.#log.truncate(end)
+    this.#end = end
+    // What was found stays found, also where its writer did not live to sync it.
+    await this.#syncUp()
+    if (isRepaired) await this.#rewrite()
+  }
+
+  #apply(key: string, position: Position | undefined): void {
+    const before = position === undefined ? this.#index.delete(key) : this.#index.set(key, position)
+    if (position !== undefined) this.#live += 6 + key.length + position.length
+    if (before !== undefined) this.#live -= 6 + key.length + before.length
+    const more = Number(position !== undefined) - Number(before !== undefined)
+    this.#deletions += more * (deletionLength + key.length)
+  }
+
+  /** All reads begin in this turn, so that a log that is closed meanwhile waits for them. */
+  async #read(entries: readonly Entry[]): Promise<Uint8Array[]> {
+    const order = entries.map((_, at) => at).sort((one, other) => placeOf(entries[one]) - placeOf(entries[other]))
+    const values: Uint8Array[] = new Array(entries.length)
+    const reads: Promise<void>[] = []
+    for (let first = 0; first < order.length; ) {
+      const from = placeOf(entries[order[first] as number])
+      let end = from
+      let next = first
+      while (next < order.length) {
+        const [, { at, length }] = entries[order[next] as number] as Entry
+        if (at > end + mostBetween) break
+        end = Math.max(end, at + length)
+        next++
+      }
+      const run = order.slice(first, next)
+      reads.push(
+        readAt(this.#log, from, end - from).then((bytes) => {
+          for (const each of run) {
+            const [, { at, length }] = entries[each] as Entry
+            values[each] = new Uint8Array(bytes.subarray(at - from, at - from + length))
+          }
+        }),
+      )
+      first = next
+    }
+    await Promise.all(reads)
+    return values
+  }
+
+  async #append(operations: readonly StoreOperation[]): Promise<void> {
+    const at = this.#end
+    const frame = encodeFrame(operations, this.#salt, at, this.#synced)
+    try {
+      await writeAt(this.#log, frame, at)
+    } catch (error) {
+      this.#isTorn = true
+      await this.#mend().catch(() => undefined)
+      throw error
+    }
+    if (this.#sync) {
+      try {
+        await this.#log.datasync()
+      } catch (error) {
+        this.#isSuspect = true
+        // It may be found all the same.
+        await this.#log.truncate(at).catch(() => undefined)
+        throw error
+      }
+      this.#synced = at + frame.length
+    }
+    this.#end = at + frame.length
+    this.#changed = true
+    applyFrame(frame, at, (key, position) => this.#apply(key, position))
+  }
+
+  async #syncUp(): Promise<void> {
+    if (this.#synced === this.#end) return
+    await this.#log.datasync()
+    this.#synced = this.#end
+  }
+
+  async #mend(): Promise<void> {
+    if (this.#isSuspect) {
+      const { end } = await recover(this.#log, this.#end, this.#salt, false, () => undefined)
+      if (end < this.#end) throw new MqttError('ERR_STORE', `store: the log is damaged at byte ${end}`)
+      await this.#rewrite().catch(async (error) => {
+        if (!isFull(error) || this.#reserved === 0) throw error
+        await this.#giveUpReserve()
+        await this.#rewrite()
+      })
+    }
+    if (!this.#isTorn) return
+    await this.#log.truncate(this.#end)
+    this.#isTorn = false
+  }
+
+  #compactIfDue(): void {
+    const dead = this.#end - this.#live
+    const isDue = this.#isFull ? dead > reserveStep : this.#end > shortestCompacted && dead > this.#live
+    if (!isDue || this.#end < this.#compactFrom || this.#isSuspect) return
+    this.#compaction = this.#rewrite()
+      .catch(() => {
+        // The log that is there is as good as before. A suspect one is mended by the next write.
+        this.#compactFrom = this.#end + reserveStep
+      })
+      .finally(() => {
+        this.#compaction = undefined
+      })
+  }
+
+  /** Writes what is live to another log, which takes the place of this one. */
+  async #rewrite(): Promise<void> {
+    const [path, salt, index] = [this.#newPath, newSalt(), new SortedMap<Position>()]
+    if (this.#isFull && (await this.#free()) < this.#live + reserveStep / 4) throw noRoom()
+    const log = await open(path, 'w+', 0o600)
+    let end = headerLength
+    try {
+      await writeAt(log, headerOf(salt), 0)
+      for (let after = ''; ; ) {
+        const page = await this.page({ gt: after })
+        // The last one is empty: see `close`.
+        const frame = encodeFrame(
+          page.map(([key, value]) => ({ type: 'put', key, value })),
+          salt,
+          end,
+          end,
+        )
+        await writeAt(log, frame, end)
+        applyFrame(frame, end, (key, position) => index.set(key, position as Position))
+        end += frame.length
+        const last = page.at(-1)
+        if (last === undefined) break
+        after = last[0]
+      }
+      await log.sync()
+      await rename(path, this.#path)
+    } catch (error) {
+      await log.close()
+      await unlink(path).catch(() => undefined)
+      throw error
+    }
+    const before = this.#log as FileHandle | undefined
+    this.#log = log
+    this.#salt = salt
+    this.#index = index
+    this.#end = end
+    this.#synced = end
+    this.#isTorn = false
+    this.#compactFrom = 0
+    // Until the folder is synced, the one before may come back.
+    this.#isSuspect = true
+    await before?.close().catch(() => undefined)
+    await syncFolder(this.#folder)
+    this.#isSuspect = false
+  }
+
+  async #free(): Promise<number> {
+    const { bavail, bsize } = await statfs(this.#folder)
+    return bavail * bsize
+  }
+
+  async #giveUpReserve(): Promise<void> {
+    this.#isFull = true
+    this.#reserved = 0
+    await unlink(this.#reserve).catch(() => undefined)
+  }
+
+  /** Before something is written that may be refused. */
+  async #keepReserve(operations: readonly StoreOperation[]): Promise<void> {
+    let [live, deletions] = [this.#live, this.#deletions]
+    for (const each of operations) {
+      if (each.type === 'delete') continue
+      deletions += deletionLength + each.key.length
+      live += deletionLength + each.key.length + each.value.length
+    }
+    // Room for all that is live once more, or at least for deleting all of it.
+    const wanted = reserveStep + Math.max(Math.min(live, mostReserved), deletions)
+    if (this.#reserved >= wanted) return
+    try {
+      await this.#growReserve(wanted)
+      this.#isFull = false
+    } catch (error) {
+      // A limit for each file is no full disk: the log may have room.
+      if (!isFull(error)) return
+      this.#isFull = true
+      this.#compactIfDue()
+      await this.#compaction
+      await this.#mend()
+      await this.#growReserve(wanted)
+      this.#isFull = false
+    }
+  }
+
+  async #growReserve(wanted: number): Promise<void> {
+    const step = Math.ceil((wanted - this.#reserved) / reserveStep) * reserveStep
+    if (this.#isFull && (await this.#free()) < step) throw noRoom()
+    try {
+      await appendFile(this.#reserve, new Uint8Array(step), { mode: 0o600 })
+      this.#reserved += step
+    } catch (error) {
+      await truncate(this.#reserve, this.#reserved).catch(() => undefined)
+      throw error
+    }
+  }
+}
+
+const placeOf = (entry: Entry | undefined): number => (entry as Entry)[1].at
+
+const noRoom = (): Error => Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+
+async function sizeOf(path: string): Promise<number> {
+  return stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  )
+}
+
+async function writeAt(file: FileHandle, bytes: Buffer, at: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at + done)
+    done += bytesWritten
+  }
+}
+
+/** Makes a new name safe. Windows has no such thing. */
+async function syncFolder(folder: string): Promise<void> {
+  if (platform === 'win32') return
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
