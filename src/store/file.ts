@@ -38,7 +38,7 @@ const deletionLength = 48
 /**
  * Opens the store in a folder, which is made where it is missing and belongs to the store alone. For Node; there are no files in browsers.
  *
- * Keys, and where their values stand, are in memory: some 100 bytes and the key for each entry. Values are on the disk alone.
+ * Keys, and where their values stand, are in memory: some 100 bytes and the key for each entry. Values are on the disk alone. Opening reads the whole log.
  *
  * @throws MqttError ERR_STORE_LOCKED, ERR_ABORTED, ERR_INVALID_OPTION; ERR_STORE where it cannot be opened, or its log is damaged
  */
@@ -144,8 +144,9 @@ class FileBackend implements Backend {
       await this.#append(operations)
     } catch (error) {
       if (!isFull(error)) throw error
-      await this.#giveUpReserve()
+      this.#isFull = true
       if (!urgent) throw error
+      await this.#giveUpReserve()
       await this.#mend()
       await this.#append(operations)
     } finally {
@@ -174,8 +175,7 @@ class FileBackend implements Backend {
         await this.#append([]).catch(() => undefined)
       }
     } finally {
-      await this.#log.close()
-      await this.#unlock()
+      await this.#log.close().finally(this.#unlock)
     }
   }
 

@@ -45,7 +45,12 @@ export async function preparedFolder(location: string, own: string): Promise<str
  *
  * @throws MqttError ERR_STORE_LOCKED, ERR_ABORTED; or the error of `open`
  */
-export async function whenFree<T>(open: () => Promise<T>, lockedCode: string, location: string, options: LevelStoreOptions): Promise<T> {
+export async function whenFree<T>(
+  open: () => Promise<T>,
+  lockedCode: string,
+  location: string,
+  options: Pick<LevelStoreOptions, 'lock' | 'signal'>,
+): Promise<T> {
   const { lock, signal } = options
   for (;;) {
     if (signal?.aborted) throw aborted(signal)

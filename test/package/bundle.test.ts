@@ -80,7 +80,7 @@ describe('the broker in memory', () => {
 
 describe('every other entry for browsers', () => {
   // Those that are left out say in their names that they are for Node.
-  const forNode = ['tcp', 'tls', 'unix', 'websocket-node'].map((name) => `mqwire/transport/${name}`)
+  const forNode = [...['tcp', 'tls', 'unix', 'websocket-node'].map((name) => `mqwire/transport/${name}`), 'mqwire/store/file']
   const others = entries.filter((entry) => entry !== 'mqwire' && !forNode.includes(entry))
 
   it('is looked at', () => expect(others).toEqual(expect.arrayContaining(['mqwire/wire', 'mqwire/auth', 'mqwire/wasm', 'mqwire/testing'])))
