@@ -27,7 +27,10 @@ const opened = new WeakMap<Store, Set<string>>()
 
 /** Opens the queue. @throws MqttError as `openQueue` */
 export async function openStoredQueue(publisher: Publisher<unknown>, options: QueueOptions): Promise<Queue> {
-  if (typeof publisher?.publish !== 'function') throw new MqttError('ERR_INVALID_OPTION', 'publisher must have publish()', { option: 'publisher' })
+  if (typeof publisher?.publish !== 'function') {
+    const wayOut = typeof (publisher as unknown as PromiseLike<unknown>)?.then === 'function' ? ': await the promise of connect()' : ''
+    throw new MqttError('ERR_INVALID_OPTION', `publisher must have publish()${wayOut}`, { option: 'publisher' })
+  }
   const config = queueConfig(options, publisher)
   const names = opened.get(config.store) ?? new Set()
   opened.set(config.store, names)

@@ -119,5 +119,9 @@ describe('what is told', () => {
   it('of a promise in the place of a store: await it', async () => {
     await open()
     await expect(openQueue(publisher, { store: Promise.resolve(store) as never })).rejects.toThrow(/await the promise of levelStore/)
+    await expect(openQueue(publisher, { store, deadLetterStore: Promise.resolve(store) as never })).rejects.toThrow(
+      /deadLetterStore.* await the promise/,
+    )
+    await expect(openQueue(Promise.resolve(publisher) as never, { store })).rejects.toThrow(/publisher.* await the promise/)
   })
 })

@@ -277,8 +277,11 @@ export function unspoken(set: Given): string[] {
 }
 
 // What is beside the store is checked by what keeps the session.
-const isStore = (value: unknown): boolean =>
-  typeof ((value as Store | null)?.batch ?? (value as Partial<SessionStore> | null)?.store?.batch) === 'function'
+const store: Parser<Store> = (value, path) => {
+  const given = ((value as Partial<SessionStore> | null)?.store ?? value) as Partial<Store & PromiseLike<Store>> | null
+  if (typeof ((value as Partial<Store> | null)?.batch ?? given?.batch) === 'function') return value as Store
+  return invalid(path, typeof given?.then === 'function' ? 'a store: await the promise of levelStore()' : 'a store')
+}
 
 const config = object<Given>({
   ...fiveOnly,
@@ -292,7 +295,7 @@ const config = object<Given>({
   pingTimeout: optional(duration),
   connectTimeout: withDefault(duration, 10_000),
   cleanStart: optional(boolean),
-  store: optional(that<Store>(isStore, 'a store')),
+  store: optional(store),
   firstConnect: withDefault(oneOf('reject', 'wait'), 'reject'),
   reconnect,
   refreshBefore: withDefault(duration, 60_000),

@@ -4,6 +4,8 @@ import type { ClientOptions } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
 import { decodeInbound, encodeInbound, type InboundRecord } from '../../../src/client/durable/records.js'
 import { MqttError } from '../../../src/errors.js'
+import { groupOf } from '../../../src/group/broker-group.js'
+import { poolOf } from '../../../src/pool/publisher-pool.js'
 import { crc32c } from '../../../src/store/base/checksum.js'
 import { memoryStore, type StoreOperation, sealRecord } from '../../../src/store/index.js'
 import { MapStore } from '../../queue/rig.js'
@@ -213,6 +215,27 @@ describe('the caller', () => {
   it.each([[{}], [{ store: {} }], [1]])('gives a store, or hears ERR_INVALID_OPTION: %o', (store) => {
     const { world } = new Device()
     expect(() => new world.Client(url, { store: store as never })).toThrow(MqttError)
+  })
+
+  it('hears that a promise of a store is to be awaited, wherever it is given', () => {
+    const { world } = new Device()
+    const promise = Promise.resolve(memoryStore()) as never
+    const make = (...given: ConstructorParameters<typeof world.Client>): BaseClient => new world.Client(...given)
+    const ways = [
+      () => new world.Client(url, { store: promise }),
+      () => new world.Client(url, { store: { store: promise } }),
+      () => poolOf(make, url, { options: { store: promise } }),
+      () => groupOf(make, { members: { one: url }, shared: { store: promise } }),
+      () => groupOf(make, { members: { one: { url, options: { store: promise } } } }),
+    ]
+    for (const way of ways)
+      expect(way).toThrow(
+        expect.objectContaining({
+          code: 'ERR_INVALID_OPTION',
+          option: 'store',
+          message: expect.stringContaining('await the promise of levelStore()'),
+        }),
+      )
   })
 
   it.each([
