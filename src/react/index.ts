@@ -22,8 +22,8 @@ import {
   useRef,
   useSyncExternalStore,
 } from 'react'
-import type { LatestOptions, LatestSnapshot, LatestValues } from '../typed/index.js'
-import { ConnectingClient, dataOf, Feed, idOf, nothing, type Sharable, Shared, type Shown, Values } from './shared.js'
+import type { Channel, InvalidVerdict, LatestOptions, LatestSnapshot, LatestValues, Params, SomeFirst } from '../typed/index.js'
+import { apart, ConnectingClient, dataOf, Feed, idOf, type Sharable, Shared, type Shown, shownOf, Values, valuesOf } from './shared.js'
 
 /** What finds a connection, and makes it. */
 interface Wanted {
@@ -36,9 +36,6 @@ const clients = new Shared<ConnectingClient>()
 const feeds = new Shared<Feed>()
 const values = new Shared<Values>()
 const Context = createContext<Wanted | undefined>(undefined)
-
-/** As long as there is none. */
-const none: LatestSnapshot<never, never> = Object.assign(new Map<string, never>(), { error: undefined })
 
 const hold = ({ key, url, latest }: Wanted) => {
   const before = clients.peek(key)
@@ -140,32 +137,94 @@ export function useTrouble(): Error | undefined {
   return useOfClient((thing) => thing?.trouble)
 }
 
+/** What hooks that show something have in common. */
+export interface ShowOptions<Given, Selected = Given> {
+  /** What the component shows of it: it renders only when this has changed. Called for each change, and in renders. Default: all of it. */
+  readonly select?: ((given: Given) => Selected) | undefined
+  /** True where two selected values are the same, as for lists and objects that `select` makes. Default `Object.is`. */
+  readonly equal?: ((one: Selected, other: Selected) => boolean) | undefined
+  /** False: nothing is asked for, and what was shown stays. Default true. */
+  readonly enabled?: boolean | undefined
+}
+
+/** What is shown before there is anything: while it is asked for, and while it is not enabled. */
+interface Before<State> {
+  readonly asked: State
+  readonly idle: State
+}
+
+const noMessages: Before<Shown<never>> = { asked: shownOf([], undefined, true), idle: shownOf([], undefined, false) }
+const noValues: Before<LatestSnapshot<never, never>> = { asked: valuesOf([], true), idle: valuesOf([], false) }
+
+/** What a shared thing shows, as much as is selected of it. */
+function useShown<State extends { readonly isPending: boolean }, Selected>(
+  shared: Shared<Sharable & { readonly shown: State }>,
+  key: string,
+  make: (client: Client, changed: () => void, before: State) => Sharable & { readonly shown: State },
+  before: Before<State>,
+  { select, equal = Object.is, enabled = true }: Partial<ShowOptions<State, Selected>>,
+): Selected {
+  const connection = useConnection()
+  const making = useRef(make)
+  /** The last that was settled, and what it was of. */
+  const settled = useRef<{ readonly key: string; readonly state: State } | undefined>(undefined)
+  const rendered = useRef<{ readonly value: Selected } | undefined>(undefined)
+  const subscribe = useCallback(
+    (changed: () => void) => {
+      if (!enabled) return () => undefined
+      const old = settled.current?.key === key ? settled.current.state : before.asked
+      return holdWith(connection, shared, key, (client, tell) => making.current(client, tell, old), changed)
+    },
+    [connection, shared, key, before, enabled],
+  )
+  const [read, readFirst] = useMemo(() => {
+    const first = enabled ? before.asked : before.idle
+    let last: { readonly state: State; readonly value: Selected } | undefined
+    const selected = (state: State): Selected => {
+      if (last?.state === state) return last.value
+      const value = select === undefined ? (state as unknown as Selected) : select(state)
+      const shown = last ?? rendered.current
+      last = { state, value: shown !== undefined && equal(shown.value, value) ? shown.value : value }
+      return last.value
+    }
+    const now = (): State => (enabled ? shared.peek(key)?.shown : undefined) ?? (settled.current?.key === key ? settled.current.state : first)
+    return [() => selected(now()), () => selected(first)]
+  }, [shared, key, before, enabled, select, equal])
+  const value = useSyncExternalStore(subscribe, read, readFirst)
+  useLayoutEffect(() => {
+    making.current = make
+    rendered.current = { value }
+    const state = enabled ? shared.peek(key)?.shown : undefined
+    if (state?.isPending === false) settled.current = { key, state }
+  })
+  return value
+}
+
 /** Options of {@link useSubscription}. */
-export interface UseSubscriptionOptions {
+export interface UseSubscriptionOptions<Selected = Shown> extends ShowOptions<Shown, Selected> {
   /** Maximum QoS (section 3.8.3.1). Default 0. */
   readonly qos?: QoS | undefined
   /** Messages that are kept, 1 or more. Default 100. */
   readonly limit?: number | undefined
 }
 
-/** The last `limit` messages on a Topic Filter, oldest first, and the error where the server refused it. Renders once a frame at most. */
-export function useSubscription(filter: string, { qos = 0, limit = 100 }: UseSubscriptionOptions = {}): Shown {
-  const connection = useConnection()
-  const key = JSON.stringify([connection.key, filter, qos, limit])
-  const subscribe = useCallback(
-    (changed: () => void) => holdWith(connection, feeds, key, (client, tell) => new Feed(client, filter, qos, limit, tell), changed),
-    [connection, key, filter, qos, limit],
-  )
-  return useSyncExternalStore(
-    subscribe,
-    () => feeds.peek(key)?.shown ?? nothing,
-    () => nothing,
-  )
+/**
+ * The last `limit` messages on a Topic Filter, oldest first, the error where the server refused it, and `isPending` until it has granted it; or what
+ * `select` makes of them. Renders once a frame at most.
+ */
+export function useSubscription<Selected = Shown>(filter: string, options: UseSubscriptionOptions<Selected> = {}): Selected {
+  const { qos = 0, limit = 100 } = options
+  const key = JSON.stringify([useConnection().key, filter, qos, limit])
+  const make = (client: Client, changed: () => void, before: Shown<unknown>): Feed =>
+    new Feed(client, client.subscription(filter, { qos, onExit: 'unsubscribe' }), limit, changed, before)
+  return useShown<Shown<unknown>, Selected>(feeds, key, make, noMessages, options as ShowOptions<Shown<unknown>, Selected>)
 }
 
+const latestMessage = (shown: Shown): Message | undefined => shown.at(-1)
+
 /** The latest message on a Topic Filter; undefined before the first. */
-export function useLatest(topic: string, { qos = 0 }: { readonly qos?: QoS | undefined } = {}): Message | undefined {
-  return useSubscription(topic, { qos, limit: 1 }).messages.at(-1)
+export function useLatest(topic: string, { qos = 0, enabled }: Pick<UseSubscriptionOptions, 'qos' | 'enabled'> = {}): Message | undefined {
+  return useSubscription(topic, { qos, enabled, limit: 1, select: latestMessage })
 }
 
 /** A function that publishes as `client.publish()` does; it stays the same. */
@@ -182,41 +241,32 @@ export function usePublish(): Client['publish'] {
   )
 }
 
-/** What {@link useLatestValues} takes: a channel of `mqwire/typed`. */
-export interface ChannelOfValues<Call extends readonly unknown[], Parameters, Value> {
-  /** Binds it to a client. */
-  on(client: Client): {
-    /** Opens the latest values. */
-    latest(...call: Call): LatestValues<Parameters, Value>
-  }
-}
+/** Options of {@link useLatestValues}. */
+export interface UseLatestValuesOptions<Parameters, Value, Selected = LatestSnapshot<Parameters, Value>>
+  extends LatestOptions,
+    ShowOptions<LatestSnapshot<Parameters, Value>, Selected> {}
 
 /**
- * The latest value of each topic of a channel, as `latest(params, options)` of `mqwire/typed` has them: a map that is the same one until something changes.
- * Its `error` is what ended the subscription. Components that ask for the same values share one subscription, and render once a frame at most. Parameters
- * and options may be new literals in every render.
+ * The latest value of each topic of a channel, as `latest(params, options)` of `mqwire/typed` has them: a map that is the same one until something changes;
+ * or what `select` makes of it. Its `error` is what ended the subscription; `isPending` is true until the server has granted it. Components that ask for the
+ * same values share one subscription, and render once a frame at most. Parameters and options may be new literals in every render.
  * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `latest`, in an effect
  */
-export function useLatestValues<Call extends readonly unknown[], Parameters, Value>(
-  channel: ChannelOfValues<Call, Parameters, Value>,
-  ...call: Call
-): ReturnType<LatestValues<Parameters, Value>['getSnapshot']> {
-  const connection = useConnection()
-  const key = JSON.stringify([connection.key, idOf(channel), call])
-  const given = useRef(call)
-  useLayoutEffect(() => {
-    given.current = call
-  })
-  const subscribe = useCallback(
-    (changed: () => void) =>
-      holdWith(connection, values, key, (client, tell) => new Values(client, channel.on(client).latest(...given.current), tell), changed),
-    [connection, key, channel],
-  )
-  return useSyncExternalStore(
-    subscribe,
-    () => (values.peek(key)?.shown ?? none) as ReturnType<LatestValues<Parameters, Value>['getSnapshot']>,
-    () => none,
-  )
+export function useLatestValues<Template extends string, In, Value, Usual extends InvalidVerdict, Selected = LatestSnapshot<Params<Template>, Value>>(
+  channel: Channel<Template, In, Value, Usual>,
+  ...call:
+    | SomeFirst<Template, [options?: UseLatestValuesOptions<Params<Template>, Value, Selected>]>
+    | [options: UseLatestValuesOptions<Params<Template>, Value, Selected>]
+): Selected {
+  const { parameters } = channel.topic
+  const { given, options } = apart<UseLatestValuesOptions<unknown, unknown, Selected>>(parameters, Math.min(1, parameters.length), call)
+  const { limit, expire } = options
+  const key = dataOf([useConnection().key, idOf(channel), given, limit, expire])
+  const make = (client: Client, changed: () => void, before: LatestSnapshot<unknown, unknown>): Values => {
+    const bound = channel.on(client) as unknown as { latest(...call: unknown[]): LatestValues<unknown, unknown> }
+    return new Values(client, bound.latest(...(parameters.length > 0 ? [given[0]] : []), { limit, expire }), changed, before)
+  }
+  return useShown(values, key, make, noValues, options)
 }
 
 export type { LatestOptions, Shown }

@@ -1,8 +1,8 @@
 /**
  * What components share: things that are counted, the client, and the last messages of a subscription. Knows nothing of React.
  */
-import { Client, type ClientOptions, type Endpoint, type Message, type QoS, type Subscription } from 'mqwire'
-import type { LatestSnapshot } from '../typed/index.js'
+import { Client, type ClientOptions, type Endpoint, type Message } from 'mqwire'
+import type { LatestEntry, LatestSnapshot } from '../typed/index.js'
 
 /** Milliseconds for which things live on that nobody holds. */
 const linger = 300
@@ -110,56 +110,85 @@ export class ConnectingClient implements Sharable {
   }
 }
 
-/** What a subscription has to show: replaced, never changed. */
-export interface Shown {
-  /** The last messages, oldest first. */
-  readonly messages: readonly Message[]
-  /** Why the server refused the subscription. */
+/** The last messages of a subscription, oldest first: replaced, never changed. */
+export interface Shown<Entry = Message> extends ReadonlyArray<Entry> {
+  /** The same list, by name. */
+  readonly messages: readonly Entry[]
+  /** Why the server refused the subscription, or what ended it. */
   readonly error: Error | undefined
+  /** True until the server has granted the subscription, or refused it; false while it is not enabled. */
+  readonly isPending: boolean
 }
 
-/** What there is before the first message. */
-export const nothing: Shown = Object.freeze({ messages: Object.freeze([]), error: undefined })
+/** A list with what is said of it. */
+export function shownOf<Entry>(entries: readonly Entry[], error: Error | undefined, isPending: boolean): Shown<Entry> {
+  const messages = [...entries]
+  return Object.assign(messages, { messages, error, isPending })
+}
 
 /** Shows what there is once a frame: what comes between two frames is shown together, so that components render once a frame at most. */
 class Frames {
   readonly #show: () => void
-  #frame: number | undefined
+  #isOver = false
+  #asked = false
 
   constructor(show: () => void) {
     this.#show = show
   }
 
   ask(): void {
-    this.#frame ??= requestAnimationFrame(() => {
-      this.#frame = undefined
-      this.#show()
-    })
+    if (this.#asked || this.#isOver) return
+    this.#asked = true
+    const show = (): void => {
+      this.#asked = false
+      if (!this.#isOver) this.#show()
+    }
+    // Where nothing is drawn there are no frames.
+    if (typeof requestAnimationFrame === 'function') requestAnimationFrame(show)
+    else setTimeout(show, 16)
   }
 
   end(): void {
-    if (this.#frame !== undefined) cancelAnimationFrame(this.#frame)
+    this.#isOver = true
   }
+}
+
+/** What is used of a subscription, of the client or of a channel. */
+export interface Source<Entry> {
+  readonly ready: Promise<unknown>
+  batches(max: number): AsyncIterable<Entry[]>
+  unsubscribe(): Promise<void>
 }
 
 /** The last messages of a subscription. */
 export class Feed implements Sharable {
   /** What components see. */
-  shown = nothing
+  shown: Shown<unknown>
   readonly #client: Client
-  readonly #subscription: Subscription
-  #fresh: Message[] = []
+  readonly #source: Source<unknown>
+  readonly #limit: number
+  #fresh: unknown[] = []
   readonly #frames: Frames
 
-  constructor(client: Client, filter: string, qos: QoS, limit: number, changed: () => void) {
+  /** @param before what is shown until something comes */
+  constructor(client: Client, source: Source<unknown>, limit: number, changed: () => void, before: Shown<unknown>) {
+    this.shown = before.isPending ? before : shownOf(before, undefined, true)
     this.#client = client
-    const show = (shown: Shown): void => {
-      this.shown = shown
+    this.#source = source
+    this.#limit = limit
+    const show = (error?: Error): void => {
+      this.shown = shownOf([...this.shown, ...this.#fresh.splice(0)].slice(-limit), error, false)
       changed()
     }
-    this.#frames = new Frames(() => show({ messages: [...this.shown.messages, ...this.#fresh.splice(0)].slice(-limit), error: undefined }))
-    this.#subscription = client.subscription(filter, { qos, onExit: 'unsubscribe' })
-    this.#read(limit).catch((error: Error) => show({ ...this.shown, error }))
+    this.#frames = new Frames(show)
+    source.ready.then(
+      () => this.#frames.ask(),
+      () => undefined,
+    )
+    this.#read().catch((error: Error) => {
+      this.#frames.end()
+      show(error)
+    })
   }
 
   get isOver(): boolean {
@@ -168,12 +197,12 @@ export class Feed implements Sharable {
 
   dispose(): void {
     this.#frames.end()
-    this.#subscription.unsubscribe().catch(() => undefined)
+    this.#source.unsubscribe().catch(() => undefined)
   }
 
-  async #read(limit: number): Promise<void> {
-    for await (const batch of this.#subscription.batches(limit)) {
-      this.#fresh = [...this.#fresh, ...batch].slice(-limit)
+  async #read(): Promise<void> {
+    for await (const batch of this.#source.batches(this.#limit)) {
+      this.#fresh = [...this.#fresh, ...batch].slice(-this.#limit)
       this.#frames.ask()
     }
   }
@@ -194,12 +223,16 @@ export class Values implements Sharable {
   readonly #client: Client
   readonly #frames: Frames
 
-  constructor(client: Client, latest: Store, changed: () => void) {
+  /** @param before what is shown until the server has answered */
+  constructor(client: Client, latest: Store, changed: () => void, before: LatestSnapshot<unknown, unknown>) {
     this.#client = client
     this.#latest = latest
-    this.shown = latest.getSnapshot()
+    this.shown = before.isPending ? before : valuesOf(before, true)
     this.#frames = new Frames(() => {
-      this.shown = latest.getSnapshot()
+      const now = latest.getSnapshot()
+      // A message may be here before the grant: then there is something to show.
+      if (now.isPending && now.size === 0) return
+      this.shown = now
       changed()
     })
     latest.subscribe(() => this.#frames.ask())
@@ -213,6 +246,14 @@ export class Values implements Sharable {
     this.#frames.end()
     this.#latest.unsubscribe().catch(() => undefined)
   }
+}
+
+/** Values that are shown while there is no subscription. */
+export function valuesOf<Parameters, Value>(
+  before: Iterable<[string, LatestEntry<Parameters, Value>]>,
+  isPending: boolean,
+): LatestSnapshot<Parameters, Value> {
+  return Object.assign(new Map(before), { error: undefined, isPending })
 }
 
 const ids = new WeakMap<object, number>()
@@ -229,7 +270,27 @@ export function idOf(thing: object): number {
 export function dataOf(given: unknown): string {
   return JSON.stringify(given, (_name, value) => {
     if (value instanceof Uint8Array) return Array.from(value)
+    if (typeof value === 'bigint') return `${value}n`
     const prototype: unknown = typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.getPrototypeOf(value) : undefined
     return prototype === undefined || prototype === null || Object.getPrototypeOf(prototype) === null ? value : undefined
   })
+}
+
+const optionNames = ['select', 'equal', 'enabled', 'limit', 'expire', 'qos']
+
+/**
+ * What a hook was given, apart: as many arguments as `most` says, and the options behind them. Options may stand in the place of parameters that are
+ * left out, as long as no name in them is one of a parameter.
+ */
+export function apart<Options>(
+  parameters: readonly string[],
+  most: number,
+  call: readonly unknown[],
+): { given: unknown[]; options: Partial<Options> } {
+  const [first] = call
+  const names = typeof first === 'object' && first !== null ? Object.keys(first) : []
+  const alone = parameters.length > 0 && call.length === 1 && names.length > 0
+  if (alone && names.every((name) => optionNames.includes(name) && !parameters.includes(name)))
+    return { given: [], options: first as Partial<Options> }
+  return { given: call.slice(0, most), options: (call[most] ?? {}) as Partial<Options> }
 }

@@ -41,22 +41,23 @@ export class ChangeWatchers {
   /** A topic has a value that it did not have. @param isNew true when it had none */
   handlePut(topic: string, isNew: boolean): void {
     for (const reader of this.#readers) reader.add(topic, isNew)
-    this.#handleChange()
+    this.handleChange()
   }
 
   /** A topic is gone. @param count how many are there now */
   handleRemoved(topic: string, count: number): void {
     for (const reader of this.#readers) reader.remove(topic, count)
-    this.#handleChange()
+    this.handleChange()
   }
 
   /** Nothing more comes: each wait for a change ends with the reason. */
   end(error: unknown): void {
     for (const reader of this.#readers) reader.end(error)
-    if (error !== undefined) this.#handleChange()
+    if (error !== undefined) this.handleChange()
   }
 
-  #handleChange(): void {
+  /** Something else than a topic has changed. */
+  handleChange(): void {
     if (this.#telling || this.#listeners.size === 0) return
     this.#telling = true
     setTimeout(() => this.#tell(), 0)

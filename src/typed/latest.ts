@@ -50,6 +50,8 @@ export interface LatestChange<Parameters, Value> {
 export interface LatestSnapshot<Parameters, Value> extends ReadonlyMap<string, LatestEntry<Parameters, Value>> {
   /** What ended the subscription, if it was no clean end. */
   readonly error: Error | undefined
+  /** True until the server has granted the subscription, or refused it. */
+  readonly isPending: boolean
 }
 
 /** Topic Name to latest value. `await using` ends it with the block. */
@@ -62,6 +64,8 @@ export interface LatestValues<Parameters, Value> extends ReadonlyMap<string, Lat
   readonly evicted: number
   /** What ended the subscription, unless the end was clean; listeners are called for it too. */
   readonly error: Error | undefined
+  /** True until the server has granted the subscription, or refused it; listeners are called for it too. */
+  readonly isPending: boolean
   /** Each change; several of one topic that nobody has read yet are one. @throws MqttError what ended the subscription, if it was no clean end */
   changes(): AsyncIterableIterator<LatestChange<Parameters, Value>>
   /** Calls back after changes, once for those of one turn of the event loop; gives a function that ends it. For `useSyncExternalStore`. */
@@ -126,7 +130,10 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
     this.#expire = expire
     this.#unlisten = [client.on('disconnect', () => this.#handleDisconnect()), client.on('connect', () => this.#handleConnect())]
     this.#tail = silent(this.#listen())
-    this.#tail.catch((error: unknown) => this.#end(error))
+    this.#tail.then(
+      () => this.#handleGrant(),
+      (error: unknown) => this.#end(error),
+    )
   }
 
   get ready(): Promise<this> {
@@ -191,8 +198,14 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
     this.#over = true
     for (const unlisten of this.#unlisten) unlisten()
     clearTimeout(this.#timer)
-    if (error !== undefined) this.fail(error as Error)
+    if (error !== undefined || this.isPending) this.settle(error as Error | undefined)
     this.#watchers.end(error)
+  }
+
+  #handleGrant(): void {
+    if (this.#over) return
+    this.settle()
+    this.#watchers.handleChange()
   }
 
   #handleConnect(): void {

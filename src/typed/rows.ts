@@ -27,6 +27,8 @@ class Picture<V> implements ReadonlyMap<string, V> {
   protected count: number
   /** What ended it. */
   error: Error | undefined
+  /** True until the server has answered. */
+  isPending = true
   /** True while nothing has changed since. */
   fresh = true
   #own: Map<string, V> | undefined
@@ -108,13 +110,16 @@ export class TopicRows<V> extends Picture<V> {
     if (this.#picture === undefined) {
       this.#picture = new Picture(this.places, this.root, this.shift, this.end, this.count)
       this.#picture.error = this.error
+      this.#picture.isPending = this.isPending
       this.#mine.clear()
     }
     return this.#picture
   }
 
-  protected fail(error: Error): void {
+  /** The server has answered, or it ended with this. */
+  protected settle(error?: Error): void {
     this.error = error
+    this.isPending = false
     this.#picture = undefined
   }
 

@@ -39,6 +39,16 @@ withChromium(() => {
       expect(renders).toBeLessThanOrEqual(frames + 1)
     })
 
+    it('2,000 rows that select their own value of one map: 20 messages are 20 renders', async () => {
+      expect(await run('rows')).toEqual({ renders: 20, asked: 0 })
+    })
+
+    it('a selection that is made each time renders where `equal` says so', async () => {
+      expect(await run('equal')).toBe(2)
+    })
+
+    it('what is not enabled subscribes to nothing and keeps what it showed', () => run('enabled'))
+
     it('show why a subscription ended, and who mounts later gets a new one, for all', () => run('refused'))
     it('let the client go where a parameter throws', () => run('thrown'))
     it('show values as stale during an outage', () => run('outage'))

@@ -46,6 +46,22 @@ describe('latest values', () => {
     expect((await latest.changes().next()).done).toBe(true)
   })
 
+  it('are pending until the server has granted the subscription or refused it, and listeners hear of both', async () => {
+    const client = await clientOn(brokerOf({ authorizeSubscribe: (_client, { filter }) => filter.startsWith('tank') || 0x87 }))
+    const other = mq.channel('other/{id}', mq.text())
+    for (const channel of [level, other] as const) {
+      const latest = channel.on(client).latest()
+      const pending: boolean[] = []
+      latest.subscribe(() => pending.push(latest.getSnapshot().isPending))
+      expect([latest.isPending, latest.getSnapshot().isPending]).toEqual([true, true])
+      await latest.ready.catch(() => undefined)
+      expect([latest.isPending, latest.getSnapshot().isPending]).toEqual([false, false])
+      await eventually(() => pending.length > 0, 'the listener')
+      expect(pending).toEqual([false])
+      await latest.unsubscribe()
+    }
+  })
+
   it('snapshots stay the same until something changes; listeners hear of many changes once', async () => {
     const client = await clientOn(brokerOf())
     const tanks = level.on(client)

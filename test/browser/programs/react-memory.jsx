@@ -1,10 +1,10 @@
 /**
  * Components over a broker in the same page: each function is a scenario that gives what was seen.
  */
-import { MqttProvider, useConnectionState, useLatestValues, useSubscription, useTrouble } from 'mqwire/react'
+import { MqttProvider, useConnectionState, useLatest, useLatestValues, useSubscription, useTrouble } from 'mqwire/react'
 import { MemoryBroker } from 'mqwire/testing'
 import * as mq from 'mqwire/typed'
-import { Component } from 'react'
+import { Component, StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 
 const level = mq.channel('tank/{id}/level', mq.number(), { qos: 1 })
@@ -102,6 +102,98 @@ globalThis.react = {
     }
     await pause(50)
     return { renders: renders - before, frames: frames - first }
+  },
+
+  /** Renders of 2,000 rows that share one map and select their own value of it, while 20 messages come. */
+  async rows() {
+    const { place, render, publish } = setting()
+    let renders = 0
+    let asked = 0
+    function Row({ id }) {
+      renders += 1
+      const value = useLatestValues(level, {}, { select: (values) => values.get(`tank/${id}/level`)?.value })
+      return <i>{value ?? '-'}</i>
+    }
+    const Waits = () => {
+      asked += 1
+      return useLatestValues(level, { select: ({ isPending }) => isPending }) ? 'asked' : 'granted'
+    }
+    render([<Waits key="waits" />, ...Array.from({ length: 2000 }, (_, id) => <Row key={id} id={id} />)])
+    await until(() => place.textContent.startsWith('granted'), 'the grant')
+    const before = [renders, asked]
+    for (let id = 0; id < 20; id += 1) {
+      publish(`tank/${id * 100}/level`, String(id))
+      await until(() => place.querySelectorAll('i')[id * 100].textContent === String(id), `the value ${id}`)
+    }
+    return { renders: renders - before[0], asked: asked - before[1] }
+  },
+
+  /** A list that is made in each `select`, with what says that two are the same. */
+  async equal() {
+    const { render, publish, shows } = setting()
+    const same = (one, other) => one.join() === other.join()
+    let renders = 0
+    function High() {
+      renders += 1
+      const select = (shown) => [shown.isPending, ...shown.map((message) => message.text()).filter((text) => Number(text) > 9)]
+      return useSubscription('tank/+/level', { select, equal: same }).join()
+    }
+    render(<High />)
+    await shows('false')
+    const before = renders
+    publish('tank/1/level', '10')
+    await shows('false,10')
+    for (let n = 0; n < 5; n += 1) {
+      publish('tank/1/level', String(n))
+      await pause(40)
+    }
+    publish('tank/1/level', '11')
+    await shows('false,10,11')
+    return renders - before
+  },
+
+  /** What is not enabled is not subscribed to, and shows what it showed. */
+  async enabled(strict = true) {
+    const asked = []
+    const { render, publish, shows } = setting({ authorizeSubscribe: (_client, { filter }) => asked.push(filter) > 0 })
+    const Values = ({ enabled }) => {
+      const { size, isPending } = useLatestValues(level, { enabled })
+      return ` values ${size} ${isPending}`
+    }
+    const Texts = ({ enabled }) => {
+      const { messages, isPending, error } = useSubscription('tank/+/level', { enabled })
+      return ` texts ${messages.length} ${isPending} ${error}`
+    }
+    const Last = ({ enabled }) => ` last ${useLatest('tank/+/level', { enabled })?.text()}`
+    const show = (enabled) => {
+      const all = [<State key="s" />, <Values key="v" enabled={enabled} />, <Texts key="t" enabled={enabled} />, <Last key="l" enabled={enabled} />]
+      render(strict ? <StrictMode>{all}</StrictMode> : all)
+    }
+    show(false)
+    await shows('connected  values 0 false texts 0 false undefined last undefined')
+    await pause(50)
+    if (asked.length > 0) throw new Error(`asked for ${asked}`)
+    show(true)
+    await shows('connected  values 0 false texts 0 false undefined last undefined')
+    await until(() => asked.length > 0, 'SUBSCRIBE')
+    await pause(50)
+    publish('tank/1/level', '1')
+    await shows('connected  values 1 false texts 1 false undefined last 1')
+    show(false)
+    // Longer than anything is kept that nobody uses.
+    await pause(500)
+    publish('tank/2/level', '2')
+    await pause(50)
+    await shows('connected  values 1 false texts 1 false undefined last 1')
+    const seen = []
+    show(true)
+    for (let n = 0; n < 10; n += 1) {
+      seen.push(document.body.lastChild.textContent)
+      await pause(5)
+    }
+    if (seen.some((text) => !text.includes('last 1'))) throw new Error(`shown: ${seen}`)
+    publish('tank/3/level', '3')
+    await shows('connected  values 1 false texts 2 false undefined last 3')
   },
 
   /** A refused subscription shows its error; who mounts later asks again, and both show what comes. */
