@@ -29,9 +29,11 @@ export {
   type CallOptions,
   Operation,
   type OperationClient,
+  type OperationDefaults,
   operation,
   type ServeOptions,
   type TypedResponder,
+  type ValueFirst,
 } from './operation.js'
 export { type RetainedOptions, retained } from './retained.js'
 export type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.js'

@@ -21,11 +21,11 @@ import { MqttError } from '../errors.js'
 import { AnswerSender, firstOf, isStreamed } from './answering.js'
 import type { StreamOptions } from './answers.js'
 import { type AnswerStream, AnswerStreams } from './asking.js'
-import { argumentsOf, checkedArguments, nameOf, oncePerClient, templateOf } from './call.js'
+import { checkedArguments, merged, nameOf, oncePerClient, templateOf } from './call.js'
 import { type Codec, isPromise } from './codec.js'
 import { Incoming, type Received } from './incoming.js'
 import { decoded, encoded, insideOf, propertiesOf } from './payload.js'
-import { assertAble, assertCodec, assertHandler } from './refuse.js'
+import { assertAble, assertCodec, assertHandler, assertOptions, wholeNumber } from './refuse.js'
 import type { Checked, GivenParams, Params, ParamsFirst, TopicTemplate } from './template.js'
 
 /** Options of `call`. */
@@ -39,6 +39,23 @@ export interface ServeOptions extends RespondOptions {
   readonly streamTimeout?: number | undefined
 }
 
+/** What goes for an operation at both ends, unless a call says otherwise. */
+export interface OperationDefaults {
+  /** Of requests, and of the subscription that serves them: 1 for requests that arrive at least once. Default 0. */
+  readonly qos?: CallOptions['qos']
+  /** Milliseconds to wait for the answer, or for each one of a stream, 1 to 2,147,483,647. Default 30,000. */
+  readonly timeout?: number | undefined
+  /** Of `serve`; goes over `qos`. Default: none. */
+  readonly serve?: ServeOptions | undefined
+}
+
+/** The value before the options, where an operation has one. */
+export type ValueFirst<In, Rest extends unknown[]> = unknown extends In
+  ? [value: In, ...Rest]
+  : [Promise<In>, Promise<void>] extends [Promise<void>, Promise<In>]
+    ? Rest
+    : [value: In, ...Rest]
+
 /** One answer, or a generator of them. */
 export type Answers<Value> = Value | Promise<Value> | AsyncGenerator<Value, unknown, unknown>
 
@@ -48,12 +65,12 @@ export interface BoundOperation<Template extends string, In, Request, Answer, Ou
    * Asks and gives the answer.
    * @throws MqttError ERR_INVALID_PAYLOAD for a value, or an answer, that is none; ERR_REMOTE when the responder fails; as `request` of the client
    */
-  call(...call: ParamsFirst<Template, [value: In, options?: CallOptions]>): Promise<Out>
+  call(...call: ParamsFirst<Template, ValueFirst<In, [options?: CallOptions]>>): Promise<Out>
   /**
    * Asks and iterates the answers. Leaving the loop ends the generator that gives them.
    * @throws MqttError ERR_REMOTE when the generator fails, ERR_TIMEOUT, ERR_SESSION_LOST where answers are missing, ERR_ABORTED, ERR_CLOSED
    */
-  stream(...call: ParamsFirst<Template, [value: In, options?: StreamOptions]>): AsyncIterableIterator<Out>
+  stream(...call: ParamsFirst<Template, ValueFirst<In, [options?: StreamOptions]>>): AsyncIterableIterator<Out>
   /** Answers requests with what the handler gives. What fails is told to the caller as `ERR_REMOTE`. @throws MqttError as `respond` of the client */
   serve(handler: (received: Received<Params<Template>, Request>) => Answers<Answer>, options?: ServeOptions): Promise<TypedResponder>
   /** The same with some of the parameters. */
@@ -76,18 +93,29 @@ export class Operation<Template extends string, In, Request, Answer, Out> {
   readonly kind = 'operation'
   /** The topic of requests. */
   readonly topic: TopicTemplate<Template>
-  /** What requests are. */
+  /** What requests are; of an operation without input, a codec of empty payloads. */
   readonly request: Codec<In, Request>
-  /** What answers are. */
+  /** What answers are; of an operation without output, a codec of empty payloads. */
   readonly answer: Codec<Answer, Out>
+  /** What goes for each call and each `serve`, unless it says otherwise. */
+  readonly defaults: OperationDefaults
+  /** Arguments of a call before its options: parameters and value, where it has them. */
+  readonly takes: number
   readonly #bound = oncePerClient(
     (client: OperationClient) => new OperationOnClient(this, client) as unknown as BoundOperation<Template, In, Request, Answer, Out>,
   )
 
-  constructor(topic: TopicTemplate<Template>, request: Codec<In, Request>, answer: Codec<Answer, Out>) {
+  constructor(
+    topic: TopicTemplate<Template>,
+    request: Codec<In, Request> | undefined,
+    answer: Codec<Answer, Out> | undefined,
+    defaults: OperationDefaults = {},
+  ) {
     this.topic = topic
-    this.request = request
-    this.answer = answer
+    this.request = request ?? (nothing as Codec<never>)
+    this.answer = answer ?? (nothing as Codec<never>)
+    this.defaults = defaults
+    this.takes = (topic.parameters.length > 0 ? 1 : 0) + (request === undefined ? 0 : 1)
   }
 
   /** The operation on a client. */
@@ -99,15 +127,24 @@ export class Operation<Template extends string, In, Request, Answer, Out> {
 /** The client that asks and answers. */
 export type OperationClient = Requester & Publisher<unknown> & Subscriber
 
-/** A topic, or a template of one, with what requests and answers hold. @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
-export function operation<Template extends string, In, Request, Answer, Out>(
+/** An empty payload, which has no value; whatever comes in its place is not looked at. */
+const nothing: Codec<void> = { encode: () => '', decode: () => undefined, inPlace: true }
+
+/**
+ * A topic, or a template of one, with what requests and answers hold. An operation without `request` takes no value, and one without `answer` gives none.
+ * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION
+ */
+export function operation<Template extends string, In = void, Request = In, Answer = void, Out = Answer>(
   topic: Checked<Template> | TopicTemplate<Template>,
-  request: Codec<In, Request>,
-  answer: Codec<Answer, Out>,
+  request?: Codec<In, Request>,
+  answer?: Codec<Answer, Out>,
+  defaults: OperationDefaults = {},
 ): Operation<Template, In, Request, Answer, Out> {
-  assertCodec(request)
-  assertCodec(answer)
-  return new Operation(templateOf<Template>(topic), request, answer)
+  for (const given of [request, answer]) if (given !== undefined) assertCodec(given)
+  assertOptions(defaults)
+  assertOptions(defaults.serve)
+  wholeNumber('timeout', defaults.timeout, undefined)
+  return new Operation(templateOf<Template>(topic), request, answer, defaults)
 }
 
 class OperationOnClient<Template extends string, In, Request, Answer, Out> {
@@ -126,15 +163,24 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
 
   async #ask(...call: unknown[]): Promise<Out> {
     assertAble(this.#client, 'request')
-    const [params, value, options] = checkedArguments(this.#operation.topic, call, 2) as [object, In, CallOptions?]
-    const { request, answer, topic } = this.#operation
+    const { request, answer, topic, defaults } = this.#operation
+    const [params, value, given] = this.#arguments(call) as [object, In, CallOptions?]
+    const options = merged<CallOptions>({ qos: defaults.qos, timeout: defaults.timeout }, given)
     const name = nameOf(topic, params)
     const payload = encoded(request, value)
     const properties = propertiesOf(request, true) as RequestOptions['properties']
-    const ready = isPromise(payload) ? await within(payload, options?.signal) : payload
+    const ready = isPromise(payload) ? await within(payload, options.signal) : payload
     const message = await this.#client.request(name, ready, { ...options, properties })
     const made = answered(answer, message)
-    return isPromise(made) ? within(Promise.resolve(made), options?.signal, 'unknown') : made
+    return isPromise(made) ? within(Promise.resolve(made), options.signal, 'unknown') : made
+  }
+
+  // Parameters, value and options, wherever they stand.
+  #arguments(call: unknown[]): unknown[] {
+    const { topic, request } = this.#operation
+    if ((request as unknown) !== nothing) return checkedArguments(topic, call, 2)
+    const [params, options] = checkedArguments(topic, call, 1)
+    return [params, undefined, options]
   }
 
   stream(...call: unknown[]): AsyncIterableIterator<Out> {
@@ -184,8 +230,9 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
   // Who leaves aborts.
   async #open(call: unknown[], abort: AbortController): Promise<AnswerStream> {
     assertAble(this.#client, 'listen')
-    const [params, value, options = {}] = argumentsOf(this.#operation.topic, call) as [object, In, StreamOptions?]
-    const { request, topic } = this.#operation
+    const { request, topic, defaults } = this.#operation
+    const [params, value, given] = this.#arguments(call) as [object, In, StreamOptions?]
+    const options = merged<StreamOptions>({ timeout: defaults.timeout }, given)
     if (!insideOf(this.#client).modern)
       throw new MqttError('ERR_UNSUPPORTED_OPTION', 'request and response need MQTT 5.0', { option: 'protocolVersion' })
     const { signal } = options
@@ -207,8 +254,8 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     ]
     assertHandler(handler)
     assertAble(this.#client, 'respond')
-    const { share, streamTimeout, onError, ...options } = given
-    const { topic, request, answer } = this.#operation
+    const { topic, request, answer, defaults } = this.#operation
+    const { share, streamTimeout, onError, ...options } = merged<ServeOptions>({ qos: defaults.qos }, defaults.serve, given)
     const incoming = new Incoming(topic, request, 'deliver', insideOf(this.#client), { invalid: 0 })
     const sender = new AnswerSender(this.#client, answer, streamTimeout, (error) =>
       incoming.report(`a generator of answers failed: ${topic.template}: `, error),

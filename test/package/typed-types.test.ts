@@ -19,7 +19,11 @@ const thermometer = mq.topic('plant/{line}/{device}/temperature')
 const level = mq.channel('tank/{id}/{n:number}', mq.json<{ value: number }>())
 const status = mq.channel('status', mq.text())
 const setpoint = mq.operation('set/{id}', mq.number(), mq.json<{ was: number }>())
-const plant = mq.contract({ level, deep: { status, setpoint } })
+const start = mq.operation('pump/{id}/start')
+const ask = mq.operation('pump/level', undefined, mq.number(), { qos: 1, timeout: 100, serve: { share: 'a', onError: 'reject' } })
+const set = mq.operation('pump/set', mq.number())
+const any = mq.operation('any', mq.json(), mq.json<any>())
+const plant = mq.contract({ level, deep: { status, setpoint, start, ask } })
 `
 
 const right = `${head}
@@ -53,6 +57,14 @@ async function use(): Promise<void> {
   console.log((await plant.on(requester).deep.setpoint.call({ id: 'a' }, 4)).was.toFixed())
   const was: number = (await plant.on(client).deep.setpoint.call({ id: 'a' }, 4, { timeout: 100 })).was
   await setpoint.on(client).serve(async function* ({ value }) { yield { was: value } })
+  await start.on(client).call({ id: 'a' }, { timeout: 100 })
+  const asked: number = await ask.on(client).call()
+  for await (const one of plant.on(client).deep.ask.stream({ window: 4 })) console.log(one.toFixed(), asked)
+  await set.on(client).call(4, { qos: 1 })
+  await any.on(client).call({ whatever: 1 })
+  await start.on(client).serve(({ params, value }) => { const none: void = value; console.log(params.id, none) })
+  await ask.on(client).serve(() => 1, { qos: 1 })
+  await plant.on(requester).deep.start.call({ id: 1 })
   const latest = level.on(client).latest({ id: 'a' }, { limit: 10 })
   const value: number | undefined = latest.get('x')?.value.value
   console.log(found, rest, was, value)
@@ -87,6 +99,10 @@ const wrong: readonly (readonly [code: string, sentence: string])[] = [
   ['plant.on(publisher).level.subscribe()', "Property 'subscribe' does not exist"],
   ["plant.on(publisher).deep.setpoint.call({ id: 'a' }, 4)", "Property 'call' does not exist on type 'object'"],
   ["plant.on(requester).deep.setpoint.stream({ id: 'a' }, 4)", "Property 'stream' does not exist"],
+  ["start.on(client).call({ id: 'a' }, 4)", "Type '4' has no properties in common with type 'CallOptions'"],
+  ['set.on(client).call()', 'Expected 1-2 arguments, but got 0'],
+  ["ask.on(client).serve(() => 'a')", "'string' is not assignable to type"],
+  ["mq.operation('a', undefined, undefined, { qos: 3 })", "Type '3' is not assignable to type 'QoS | undefined'"],
   ['plant.on(client).depp', "Property 'depp' does not exist"],
 ]
 

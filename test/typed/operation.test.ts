@@ -67,6 +67,97 @@ describe('an operation', () => {
   })
 })
 
+describe('an operation without input or output', () => {
+  it('takes no value, and gives none', async () => {
+    const { broker, caller, server } = await pair()
+    const requests: number[] = []
+    await (await clientOn(broker)).listen('pump/#', ({ payloadLength }) => void requests.push(payloadLength))
+    const start = mq.operation('pump/{id}/start')
+    const level = mq.operation('pump/level', undefined, mq.number())
+    const set = mq.operation('pump/set', mq.number())
+    const all = mq.contract({ start, level, set })
+    expect([start.takes, level.takes, set.takes, setpoint.takes]).toEqual([1, 0, 1, 2])
+    const seen: unknown[] = []
+    const serving = all.on(server)
+    await using _start = await serving.start.serve(({ params, value }) => void seen.push([params.id, value]))
+    await using _level = await serving.level.serve(async function* () {
+      yield 1
+      yield 2
+    })
+    await using _set = await serving.set.serve(({ value }) => void seen.push(value))
+    const asking = all.on(caller)
+    expect(await asking.start.call({ id: 7 })).toBe(undefined)
+    expect(await asking.start.call({ id: 8 }, { timeout: 5000 })).toBe(undefined)
+    expect(await asking.level.call({ timeout: 5000 })).toBe(1)
+    expect(await asking.set.call(5)).toBe(undefined)
+    const values: number[] = []
+    for await (const value of asking.level.stream({ window: 1 })) values.push(value)
+    expect(values).toEqual([1, 2])
+    expect(seen).toEqual([['7', undefined], ['8', undefined], 5])
+    expect(requests).toEqual([0, 0, 0, 1, 0])
+    // What an old caller sends is not looked at.
+    expect(await mq.operation('pump/{id}/start', mq.json(), mq.text()).on(caller).call({ id: 9 }, { old: true })).toBe('')
+    expect(seen.at(-1)).toEqual(['9', undefined])
+  })
+
+  it('refuses what is no argument of it', async () => {
+    const { caller } = await pair()
+    const start = mq.operation('pump/{id}/start').on(caller)
+    await expect((start as { call(...call: unknown[]): Promise<void> }).call({ id: 1 }, undefined, { timeout: 1 })).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+    })
+    await expect(start.call({ id: 1 }, 'value' as never)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    await expect(start.stream({ id: 1 }, 'value' as never).next()).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    expect(() => mq.operation('a', null as never)).toThrow('codec must have encode and decode')
+  })
+})
+
+describe('defaults of an operation', () => {
+  it('go for requests and for serve; a call says otherwise', async () => {
+    const { caller, server } = await pair()
+    const save = mq.operation('save', mq.text(), mq.number(), { qos: 1, timeout: 60, serve: { share: 'workers', onError: 'reject' } })
+    const qualities: number[] = []
+    let hangs = false
+    const serving = await save.on(server).serve(
+      ({ message, value }) => {
+        qualities.push(message.qos)
+        if (value === 'fails') throw new Error('it does')
+        return hangs ? new Promise<number>(() => undefined) : qualities.length
+      },
+      { concurrency: 10 },
+    )
+    expect(serving.granted).toMatchObject([{ filter: '$share/workers/save', qos: 1 }])
+    expect(await save.on(caller).call('x')).toBe(1)
+    expect(await save.on(caller).call('x', { qos: 0 })).toBe(2)
+    expect(await failure(save.on(caller).call('fails'))).toMatchObject({ code: 'ERR_REMOTE' })
+    expect(qualities).toEqual([1, 0, 1])
+    hangs = true
+    expect(await failure(save.on(caller).call('x'))).toMatchObject({ code: 'ERR_TIMEOUT', message: expect.stringContaining('60 ms') })
+    expect(await failure(save.on(caller).call('x', { timeout: 80 }))).toMatchObject({ message: expect.stringContaining('80 ms') })
+    expect(await failure(save.on(caller).stream('x').next())).toMatchObject({ code: 'ERR_TIMEOUT', message: expect.stringContaining('60 ms') })
+    const other = await save.on(server).serve(() => 0, { share: 'others', qos: 0 })
+    expect(other.granted).toMatchObject([{ filter: '$share/others/save', qos: 0 }])
+    await serving.unsubscribe()
+    await other.unsubscribe()
+  })
+
+  it('serve goes over the quality of both', async () => {
+    const { server } = await pair()
+    const save = mq.operation('save', mq.text(), mq.number(), { qos: 1, serve: { qos: 2 } })
+    await using serving = await save.on(server).serve(() => 1)
+    expect(serving.granted).toMatchObject([{ qos: 2 }])
+  })
+
+  it('are checked when the operation is made', () => {
+    for (const [defaults, what] of [
+      [{ timeout: 0 }, 'timeout must be an integer from 1'],
+      [5, 'options must be an object'],
+      [{ serve: 'no' }, 'options must be an object'],
+    ] as const)
+      expect(() => mq.operation('a', undefined, undefined, defaults as never)).toThrow(what)
+  })
+})
+
 /** What a promise rejects with. */
 const failure = (promise: Promise<unknown> | undefined): Promise<unknown> =>
   Promise.race([promise?.then(() => 'fulfilled'), new Promise((resolve) => setTimeout(resolve, 3000, 'it waits'))]).catch((error: unknown) => error)
