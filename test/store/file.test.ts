@@ -6,6 +6,7 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { crc32c } from '../../src/store/base/checksum.js'
 import { fileStore } from '../../src/store/file.js'
 import { lockFolder } from '../../src/store/file-lock.js'
 import type { Store, StoreOperation } from '../../src/store/index.js'
@@ -21,6 +22,8 @@ let faultAt: (step: Step, number: number) => Fault | undefined = () => undefined
 let dead = false
 /** Bytes that are free on the disk. */
 let free: (() => number) | undefined
+/** What a folder is seen to hold the next time: what it held a while ago. */
+let seenBefore: string[] | undefined
 
 async function take<T>(step: Step, work: (length: number) => Promise<T>): Promise<T> {
   steps.push(step)
@@ -50,7 +53,12 @@ vi.mock('node:fs/promises', async (original) => {
     take({ name: 'append', path, length: bytes.length }, (count) => real.appendFile(path, bytes.subarray(0, count), options))
   const rename = (path: string, to: string) => take({ name: 'rename', path, length: 0 }, () => real.rename(path, to))
   const statfs = async (path: string) => (free === undefined ? real.statfs(path) : { bavail: free(), bsize: 1 })
-  return { ...real, open, appendFile, rename, statfs }
+  const readdir = async (path: string) => {
+    const names = seenBefore ?? (await real.readdir(path))
+    seenBefore = undefined
+    return names
+  }
+  return { ...real, open, appendFile, rename, statfs, readdir }
 })
 
 afterEach(() => {
@@ -151,28 +159,53 @@ describe('the log', () => {
     expect(counts.refused).toBeGreaterThan(200)
   })
 
-  it('inside a value is no log: damage before it brings nothing of it back', async () => {
-    const place = newPlace()
-    const store = await fileStore(place)
-    await store.batch([put('gone', 'once')])
-    const from = statSync(logOf(place)).size
-    await store.batch([put('copy', readFileSync(logOf(place))), del('gone')])
-    await store.batch([put('last', '1')])
-    await store.close()
-    const log = readFileSync(logOf(place))
-    log[from + 8] = 1
-    expect(await openedWith(log, { repair: true })).toBe('gone=once last=1')
+  it('inside a value is no log: neither of this store nor, in its very place, of another', async () => {
+    const filled = async (name: string, count: number, copy?: (from: number, log: Buffer) => Uint8Array): Promise<Buffer> => {
+      const place = newPlace()
+      const store = await fileStore(place)
+      for (let number = 0; number < count; number++) {
+        await store.batch([put(name, 'x'.repeat(20))])
+        await store.batch([del(name)])
+      }
+      if (copy !== undefined) {
+        const log = readFileSync(logOf(place))
+        await store.batch([put('copy', copy(log.length, log))])
+        await store.batch([put('last', '1')])
+        await store.close()
+        const damaged = readFileSync(logOf(place))
+        damaged[log.length + 8] = 1
+        return damaged
+      }
+      await store.close()
+      return readFileSync(logOf(place))
+    }
+    const ghost = await filled('ghost', 20)
+    const valueAt = 32 + 2 + 4 + 'copy'.length
+    expect(await openedWith(await filled('gone', 2, (_, log) => log), { repair: true })).toBe('last=1')
+    expect(await openedWith(await filled('gone', 2, (from) => ghost.subarray(from + valueAt)), { repair: true })).toBe('last=1')
   })
 
   it('a hole in what was never synced is its torn end; in what was, it is damage', async () => {
     const { open, closed, ends } = await five('os')
     for (const log of [open, closed]) log.fill(0, ends[1], ends[2])
     expect(await openedWith(open)).toBe(stateAfter(2))
+    // What stood behind the hole stays away when the hole is filled.
+    const place = newPlace()
+    mkdirSync(place, { mode: 0o700 })
+    writeFileSync(logOf(place), open)
+    const store = await fileStore(place)
+    expect(steps.at(-1)?.name).toBe('datasync')
+    await store.batch(batchOf(3))
+    expect(await openedWith(readFileSync(logOf(place)))).toBe(stateAfter(3))
+    await store.close()
     await expect(openedWith(closed)).rejects.toMatchObject({ code: 'ERR_STORE', message: expect.stringContaining(`at byte ${ends[1]};`) })
   })
 
   it('that is none, or of a later version, and a folder of LevelDB are refused, and left as they are', async () => {
     await expect(openedWith(bytesOf('something else'))).rejects.toMatchObject({ code: 'ERR_STORE', message: 'store: the log does not begin as one' })
+    const later = Buffer.concat([Buffer.from('mqwire\u0002\n'), Buffer.alloc(12)])
+    later.writeUInt32BE(crc32c(later.subarray(0, 16)), 16)
+    await expect(openedWith(Buffer.concat([later, later]))).rejects.toMatchObject({ message: expect.stringContaining('by a later version') })
     const place = newPlace()
     mkdirSync(place, { mode: 0o700 })
     writeFileSync(join(place, 'CURRENT'), '')
@@ -276,8 +309,13 @@ describe('a failure', () => {
     faultAt = (_, number) => (number === 2 ? { code: 'EIO' } : undefined)
     await expect(store.batch(batchOf(2))).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'EIO' } })
     expect(await stateOf(store)).toBe(stateAfter(1))
-    steps.length = 0
     faultAt = () => undefined
+    // What the disk made of it is looked at first.
+    const log = readFileSync(logOf(place))
+    writeFileSync(logOf(place), Buffer.from(log).fill(0, 80))
+    await expect(store.batch(batchOf(2))).rejects.toMatchObject({ code: 'ERR_STORE', message: expect.stringMatching(/damaged at byte \d+/) })
+    writeFileSync(logOf(place), log)
+    steps.length = 0
     await store.batch(batchOf(2))
     const what = steps.map(({ name, path }) => `${name} ${path.slice(place.length + 1)}`)
     expect(what.slice(0, 2)).toEqual(['write mqwire.new', 'write mqwire.new'])
@@ -290,8 +328,10 @@ describe('a failure', () => {
     const store = await fileStore(newPlace())
     await store.batch(batchOf(1))
     let mends = false
-    faultAt = ({ name }) => (name === 'truncate' && !mends ? { code: 'EIO' } : name === 'write' && !mends ? { code: 'EIO', part: 0.5 } : undefined)
-    for (let time = 0; time < 2; time++) await expect(store.batch(batchOf(2))).rejects.toMatchObject({ code: 'ERR_STORE' })
+    faultAt = ({ name }) => (name === 'truncate' && !mends ? { code: 'EIO' } : name === 'write' ? { code: 'ENXIO', part: 0.5 } : undefined)
+    await expect(store.batch(batchOf(2))).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'ENXIO' } })
+    faultAt = ({ name }) => (name === 'truncate' && !mends ? { code: 'EIO' } : undefined)
+    await expect(store.batch(batchOf(2))).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'EIO' } })
     expect(await stateOf(store)).toBe(stateAfter(1))
     mends = true
     await store.batch(batchOf(2))
@@ -327,7 +367,8 @@ describe('a disk that is full', () => {
       )
     }
     expect(keys.length * size).toBeGreaterThan(700_000)
-    // The rest is taken by others.
+    // Nothing that was refused has taken the reserve. The rest is taken by others.
+    expect(existsSync(join(place, 'mqwire.reserve'))).toBe(true)
     const rest = Math.max(0, free?.() ?? 0)
     limit(place, 3_000_000 - rest)
     await store.close()
@@ -363,6 +404,17 @@ describe('the lock', () => {
       }
       expect(readdirSync(place)).toEqual(['mqwire.lock-11'])
     }
+  })
+
+  it('is not taken by one that has looked a while ago', async () => {
+    const place = newPlace()
+    mkdirSync(place, { mode: 0o700 })
+    writeFileSync(join(place, 'mqwire.lock-8'), '')
+    const release = await lockFolder(place)
+    seenBefore = ['mqwire.lock-3']
+    await expect(lockFolder(place)).rejects.toMatchObject({ code: 'ELOCKED' })
+    expect(readdirSync(place)).toEqual(['mqwire.lock-9'])
+    await release()
   })
 
   it('works in a folder whose name is too long for a socket', async () => {
