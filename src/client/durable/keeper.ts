@@ -294,7 +294,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
   forget(...end: Parameters<Keeper['forget']>): void {
     this.#publishes.forget(...end)
     const [item] = end
-    if (item.doubtful && !this.#publishes.doubtful) this.#lose()
+    if (item.doubt !== undefined && !this.#publishes.doubtful) this.#lose()
   }
 
   suspect(item: QueuedPublish): void {

@@ -31,6 +31,8 @@ import {
 interface Found {
   readonly number: number
   readonly record: PublishRecord
+  /** Its entry is gone. */
+  readonly isEvicted?: boolean
 }
 
 /** Room in the store that the session keeps for records of publishes at QoS 2, which are not sent without one. */
@@ -41,6 +43,9 @@ export interface Spare {
   /** Asks for it again, if it was given up. */
   putBack(): void
 }
+
+/** What is left of a publish whose entry is gone: its identifier. */
+const gone = { stage: 'released', payload: noPayload, onSessionLost: 'reject', link: undefined } as const
 
 /** Milliseconds for which a store that takes no record may be failing; after that it is full. */
 const patience = 1000
@@ -87,7 +92,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
 
   /** Whether the session is the one in which they were sent, nobody knows. True while there are such. */
   get doubtful(): boolean {
-    return this.#once.some(({ doubtful }) => doubtful)
+    return this.#once.some(({ doubt }) => doubt !== undefined)
   }
 
   /** Those at QoS 2 are not sent again. */
@@ -226,10 +231,11 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   /** Every record is read: what is in flight goes on. Gives keys of those whose payload was damaged. */
   async goOn(store: Store): Promise<readonly string[]> {
     const damaged = await this.#findPayloads(store)
-    for (const { number, record } of [...this.#found.values()].sort((one, other) => one.number - other.number)) {
+    for (const { number, record, isEvicted } of [...this.#found.values()].sort((one, other) => one.number - other.number)) {
       const item = this.#itemOf(record, record.link && this.entries.restore(record.link, this.#keys.publish(number)))
       this.#numbers.set(item, number)
       this.#resume(item, record.stage)
+      if (isEvicted) item.doubt = new MqttError('ERR_DROPPED', 'its entry is not in the queue any more', { outcome: 'unknown' })
     }
     // Identifiers go on behind those of the process before: the server may still answer for them.
     const last = [...this.#found.keys()].reduce((most, each) => Math.max(most, each), 0)
@@ -248,7 +254,10 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       const payload = entry && payloadOfEntry(entry, length)
       if (payload === undefined && stage === 'sent') {
         this.#found.delete(packetId)
-        damaged.push(this.#keys.publish(number))
+        // An entry that is gone was evicted, or is told of as damaged by its queue: what the server may have of it ends with PUBREL.
+        if (entry !== undefined) damaged.push(this.#keys.publish(number))
+        else if (record.packet.qos === 1) this.#stale.push(this.#keys.publish(number))
+        else this.#found.set(packetId, { number, record: { ...record, ...gone }, isEvicted: true })
       } else if (payload === undefined) this.#found.set(packetId, { number, record: { ...record, payload: noPayload, onSessionLost: 'reject' } })
       else this.#found.set(packetId, { number, record: { ...record, payload } })
     }

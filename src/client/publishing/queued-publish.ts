@@ -75,8 +75,8 @@ export class QueuedPublish implements Linked<QueuedPublish> {
   repeated = false
   /** It was sent in a session that was lost: neither its time to live nor `clear()` concern it any more. */
   again = false
-  /** Its session may be lost: its exchange ends with PUBREL, so that its identifier is free, and it as lost. */
-  doubtful = false
+  /** It is not sent again, and ends with this once its exchange has ended with PUBREL, so that its identifier is free. */
+  doubt: MqttError | undefined
   /** It waits beside the queue: see `Backlog`. */
   aside = false
   /** Where its packet ends in the stream of the connection that is up; 0 when that did not carry it. */

@@ -111,7 +111,7 @@ export class Unacknowledged extends PublishTable {
   /** Whether this session is the one that it was sent in, nobody knows: it is not sent again. To be called before `handleConnected`. */
   doubt(item: QueuedPublish): void {
     if (this.get(item.packetId) !== item) return
-    item.doubtful = true
+    item.doubt = sessionLost()
     item.wire = undefined
     item.released ||= ++this.releases
     this.#host.session.sendWindow.set(item.packetId, held | AWAIT_PUBCOMP)
@@ -125,7 +125,7 @@ export class Unacknowledged extends PublishTable {
     this.#handleAck(item, true)
     const retries = reasonCode === identifierInUse && packetType === PUBACK && !item.settled && item.retries++ < mostRetries
     if (retries && this.#host.session.sendWindow.disown(packetId)) return this.#requeue(item)
-    if (item.doubtful) return this.ends.fail(item, sessionLost())
+    if (item.doubt !== undefined) return this.ends.fail(item, item.doubt)
     tally(this.#host, 'publishesAcked')
     if (reasonCode < 0x80 || packetType === PUBCOMP) return this.ends.succeed(item, receipt(reasonCode || item.received, packetId, properties))
     tally(this.#host, 'refusals')

@@ -52,6 +52,25 @@ class SlowEntries implements Store {
 describe.each([1, 2] as const)('entries at QoS %i whose publishes an earlier process has left', (qos) => {
   const left = (device: Device): string[] => [...(device.store as MapStore).content.keys()].filter((key) => /\/[eo]\//.test(key))
 
+  it('and which have been evicted are over: nobody is told of damage', async () => {
+    const device = await interrupted(qos)
+    const { content } = device.store as MapStore
+    const [evicted] = [...content.keys()].filter((key) => key.includes('/e/'))
+    content.delete(evicted as string)
+    const { queue } = await device.start()
+    await settled()
+    expect(device.events('storecorrupt')).toEqual([])
+    expect([...content.keys()].filter((key) => key.startsWith('x/'))).toEqual([])
+    expect([left(device), queue.size]).toEqual([[], 0])
+    expect(device.arrived).toEqual(expect.arrayContaining(['two', 'three']))
+    const told = device.events('recovered').filter((event) => (event as { error?: unknown }).error !== undefined)
+    expect(told).toMatchObject(qos === 1 ? [] : [{ packetId: 2, error: { code: 'ERR_DROPPED', outcome: 'unknown' } }])
+    // What the server may have of it ends, so that its identifier is free.
+    expect(device.packets.filter((packet) => packet === 'out pubrel 2')).toHaveLength(qos - 1)
+    await queue.close()
+    await device.world.close()
+  })
+
   it('count no more once they have ended while the queue was opening', async () => {
     const device = await interrupted(qos)
     expect(left(device)).toHaveLength(6)
