@@ -5,7 +5,7 @@
  * Queues of one name may share a store of letters: none must replace a letter of another.
  */
 import type { MqttError } from '../errors.js'
-import { openRecord, quarantine, sealRecord } from '../store/base/record.js'
+import { openRecord, sealRecord, setAside } from '../store/base/record.js'
 import type { Store, StoreEntry, StoreOperation } from '../store/base/store.js'
 import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
 import { storeError } from './entry-records.js'
@@ -196,13 +196,7 @@ export class DeadLetters implements DeadLetterBox {
   async #open(key: string, value: Uint8Array): Promise<KeptLetter | undefined> {
     const letter = letterOf(numberOf(key), openRecord(value))
     if (letter !== undefined) return letter
-    try {
-      await quarantine(this.#store, key, value, 'damaged')
-    } catch (error) {
-      throw storeError(error)
-    }
-    this.#handleDeleted([key])
-    this.#told(key)
+    if (await setAside(this.#store, key, value, this.#told)) this.#handleDeleted([key])
     return undefined
   }
 

@@ -87,6 +87,8 @@ export class EntryLog {
   readonly #undo = new Map<number, readonly StoreOperation[]>()
   /** Keys of removals that failed, and may be gone all the same. */
   readonly #doubtful = new Set<string>()
+  /** Bytes of damaged records that could not be put aside, by number: they count in the store, and nowhere else. */
+  readonly #staying = new Map<number, number>()
   #changes: Change[] = []
   #writing: Promise<void> | undefined
 
@@ -177,8 +179,8 @@ export class EntryLog {
     const entries: StoredEntry[] = []
     let last = after
     let seen = 0
-    for await (const { id, size, entry } of this.#records.rows(after, limit)) {
-      if (entry === undefined) this.#handleDamaged(id, size)
+    for await (const { id, size, entry, stays } of this.#records.rows(after, limit)) {
+      if (entry === undefined) this.#handleDamaged(id, size, stays)
       else if (!this.#failed.has(id)) entries.push({ entry, size })
       last = id
       seen += 1
@@ -250,8 +252,10 @@ export class EntryLog {
   }
 
   // It does not count any more, unless it was read before it was damaged.
-  #handleDamaged(id: number, size: number): void {
-    if (id <= this.#taken) return
+  #handleDamaged(id: number, size: number, stays: boolean): void {
+    const known = this.#staying.delete(id)
+    if (stays && (known || id > this.#taken)) this.#staying.set(id, size)
+    if (known || id <= this.#taken) return
     this.#add(-1, -size)
     this.#handOver(1, size)
   }
@@ -326,8 +330,11 @@ export class EntryLog {
     const doubtful = new Set(this.#doubtful)
     for (const { key } of operations) doubtful.delete(key)
     // Whoever opens the queue next counts where this one does not know.
-    const known = doubtful.size === 0 ? { count: this.count + count, bytes: this.bytes + bytes } : { count: Number.NaN, bytes: Number.NaN }
-    const counts = counted ? [this.#records.counting({ ...known, next: this.#next, suspect: this.#suspect })] : []
+    const isKnown = doubtful.size === 0
+    const stayingBytes = [...this.#staying.values()].reduce((sum, each) => sum + each, 0)
+    const all = isKnown ? this.count + count + this.#staying.size : Number.NaN
+    const size = isKnown ? this.bytes + bytes + stayingBytes : Number.NaN
+    const counts = counted ? [this.#records.counting({ count: all, bytes: size, next: this.#next, suspect: this.#suspect })] : []
     try {
       await this.#records.write([...undoing, ...operations, ...counts])
     } catch (error) {

@@ -4,7 +4,7 @@
  * Every failure of the store is `ERR_STORE`. It must never take a record of a later version for a damaged one.
  */
 import { MqttError } from '../errors.js'
-import { headLength, isOfLaterVersion, openRecord, quarantine, seal, sealRecord } from '../store/base/record.js'
+import { headLength, isOfLaterVersion, openRecord, seal, sealRecord, setAside } from '../store/base/record.js'
 import type { Store, StoreOperation } from '../store/base/store.js'
 import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
 
@@ -32,6 +32,8 @@ export interface Row {
   readonly size: number
   /** Undefined where the record was damaged: it is put aside then. */
   readonly entry: QueueEntry | undefined
+  /** It was damaged, and could not be put aside. */
+  readonly stays: boolean
 }
 
 /** The record of an entry. */
@@ -117,8 +119,8 @@ export class EntryRecords {
         const body = openRecord(value)
         if (body === undefined) assertKnown(value)
         const entry = body && decodeEntry(id, body)
-        if (entry === undefined) await this.#putAside(key, value)
-        yield { id, size: value.length, entry }
+        const stays = entry === undefined && !(await this.#putAside(key, value))
+        yield { id, size: value.length, entry, stays }
       }
     } catch (error) {
       throw storeError(error)
@@ -144,9 +146,8 @@ export class EntryRecords {
     return `${this.#prefix}e/${String(id).padStart(digits, '0')}`
   }
 
-  async #putAside(key: string, value: Uint8Array): Promise<void> {
-    await quarantine(this.#store, key, value, 'damaged')
-    this.#told(key)
+  #putAside(key: string, value: Uint8Array): Promise<boolean> {
+    return setAside(this.#store, key, value, this.#told)
   }
 }
 

@@ -1,5 +1,5 @@
 /** Records of entries that are damaged, at any time: what is left is counted right, and its room comes back. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { openQueue, type Queue } from '../../src/queue/index.js'
 import { FakePublisher, MapStore, settled } from './rig.js'
 
@@ -54,6 +54,38 @@ describe('a record that is damaged', () => {
     await next.close({ timeout: 0 })
     const last = await openQueue(accepting(), { store })
     await empty(last)
+    await last.close()
+  })
+
+  it('and for which a full disk has no place beside, stays, is told once, and stops nobody', async () => {
+    const { store, queue } = await filled(100)
+    await queue.close({ timeout: 0 })
+    flip(store, entries(store)[0] as string)
+    flip(store, entries(store)[50] as string)
+    store.before = (operations) => {
+      if (operations.some(({ key }) => key.startsWith('x/'))) throw new Error('ENOSPC')
+    }
+    const publisher = new FakePublisher(true, false)
+    const next = await openQueue(publisher, { store })
+    const told: string[] = []
+    next.on('storecorrupt', ({ key }) => told.push(key))
+    await vi.waitFor(() => expect(told).toHaveLength(2))
+    for (let round = 0; round < 2; round++) {
+      let read = 0
+      for await (const _ of next.entries()) read += 1
+      expect(read).toBe(98)
+    }
+    publisher.answer = (call) => call.accept()
+    publisher.online = true
+    await empty(next)
+    await next.close()
+    expect([publisher.calls.length, told.length, entries(store).length]).toEqual([98, 2, 2])
+    const last = await openQueue(accepting(), { store })
+    last.on('storecorrupt', ({ key }) => told.push(key))
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    await empty(last)
+    await (await last.publish('a', 'new')).delivered
+    expect(told).toHaveLength(2)
     await last.close()
   })
 

@@ -6,7 +6,7 @@
  */
 import { MqttError } from '../../errors.js'
 import { storeError } from '../../store/base/backed-store.js'
-import { isOfLaterVersion, quarantine } from '../../store/base/record.js'
+import { isOfLaterVersion, setAside } from '../../store/base/record.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { Receipt, Recovered } from '../api/index.js'
 import { deferred } from '../common/abort.js'
@@ -89,8 +89,7 @@ function storeConfig(given: DurableHost['options']['store']): StoreConfig {
 async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys: SessionKeys, release: () => void): Promise<SessionKeeper> {
   const putAside = async (key: string, value: Uint8Array): Promise<undefined> => {
     if (isOfLaterVersion(value)) throw new MqttError('ERR_STORE', 'the session was written by a later version of this package')
-    await quarantine(store, key, value, 'damaged')
-    host.events.emit('storecorrupt', { key })
+    await setAside(store, key, value, () => host.events.emit('storecorrupt', { key }))
   }
   const value = await store.get(keys.session)
   const known = value && (decodeSession(value) ?? (await putAside(keys.session, value)))

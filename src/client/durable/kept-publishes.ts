@@ -214,10 +214,12 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   /** Takes a record of an earlier process; false when it is damaged. */
   restore(number: number, value: Uint8Array): boolean {
     const record = decodePublish(value)
-    if (record === undefined || !Number.isSafeInteger(number)) return false
+    if (!Number.isSafeInteger(number)) return false
+    // One that is damaged may have to stay in its place.
+    this.#last = Math.max(this.#last, number)
+    if (record === undefined) return false
     const { stage, link, packet } = record
     const key = this.#keys.publish(number)
-    this.#last = Math.max(this.#last, number)
     if (stage === 'failed' || stage === 'acknowledged') {
       if (link !== undefined) this.entries.restoreEnded(link, key, stage === 'failed' ? undefined : receipt(0, packet.packetId))
       return link !== undefined

@@ -72,6 +72,25 @@ export function quarantine(store: Store, key: string, bytes: Uint8Array, why: st
   return turn
 }
 
+// Keys of damaged records that could not be moved: they were told of.
+const staying: WeakMap<Store, Set<string>> = /* @__PURE__ */ new WeakMap()
+
+/**
+ * The same for whoever reads on in either case. False: it could not be moved, as the disk is full; it stays where it is, and is to be passed over. `tell` is
+ * called where it was not for this record before. Never rejects.
+ */
+export async function setAside(store: Store, key: string, bytes: Uint8Array, tell: (key: string) => void): Promise<boolean> {
+  const known = staying.get(store) ?? new Set<string>()
+  staying.set(store, known)
+  const moved = await quarantine(store, key, bytes, 'damaged').then(
+    () => true,
+    () => false,
+  )
+  if (!known.delete(key)) tell(key)
+  if (!moved && known.size < mostQuarantined) known.add(key)
+  return moved
+}
+
 async function moveAway(store: Store, key: string, bytes: Uint8Array, why: string): Promise<string> {
   let number = 1
   // Numbers follow each other, so that the one to go is known without counting.

@@ -481,6 +481,29 @@ describe('damaged records', () => {
     await device.world.close()
   })
 
+  it('that cannot be put aside, as the disk is full, stay where they are, are told once, and stop nobody', async () => {
+    const device = await interrupted(1, 'one', 'two')
+    const store = device.store as MapStore
+    const [, second] = device.keys('o') as [string, string]
+    store.content.set(second, Uint8Array.of(1, 2, 3))
+    store.before = (operations) => {
+      if (operations.some(({ key }) => key.startsWith('x/'))) throw new Error('ENOSPC')
+    }
+    const client = await device.client()
+    await client.publish('out/1', 'three', { qos: 1 })
+    await settled()
+    expect(device.events('storecorrupt')).toEqual([{ key: second }])
+    expect([device.arrived, device.keys('o'), store.content.get(second)]).toEqual([['one', 'three'], [second], Uint8Array.of(1, 2, 3)])
+    await client.disconnect()
+    const next = await device.client()
+    expect(device.events('storecorrupt')).toHaveLength(1)
+    await next.disconnect()
+    store.before = () => undefined
+    await device.client()
+    expect([device.events('storecorrupt').length, device.keys('o')]).toEqual([1, []])
+    await device.world.close()
+  })
+
   it.each([1, 2] as const)('of the session itself, or gone, cost no publish at QoS %i its end where the broker has no session', async (qos) => {
     for (const damage of ['flipped', 'gone']) {
       const device = await interrupted(qos, 'one')
