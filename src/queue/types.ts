@@ -25,15 +25,21 @@ export interface QueueOptions {
    * sent; `'reject'` refuses it with `ERR_QUEUE_FULL`; `'wait'` waits for room, as many as the queue holds, then `ERR_QUEUE_FULL`. Default `'drop-newest'`.
    */
   readonly overflow?: QueueOverflow | undefined
-  /** QoS of a publish that says none. Default 1. 2 needs `duplicates: 'allowed'`. */
+  /** QoS of a publish that says none. Default 1. 2 needs one store for queue and client, or `duplicates: 'allowed'`. */
   readonly qos?: 1 | 2 | undefined
-  /** `'allowed'`: QoS 2 is taken, although an entry whose outcome is unknown is published again and may arrive twice. Default: QoS 2 is refused. */
+  /**
+   * `'allowed'`: QoS 2 is taken over any publisher and store, although an entry whose outcome is unknown is published again and may arrive twice. Where queue
+   * and client share one store it makes no difference: QoS 2 arrives once there, or is a dead letter. Default: QoS 2 is refused where they do not.
+   */
   readonly duplicates?: 'allowed' | undefined
   /** Entries that are sent and not acknowledged, 1 to 65,535. Default 64. */
   readonly concurrency?: number | undefined
   /** Entries that are read from the store at once, 1 to 1,000. Default 16. */
   readonly batchSize?: number | undefined
-  /** Milliseconds with a connection after which a publish without an answer is tried again, 1 to 2,147,483,647. Default 30,000. */
+  /**
+   * Milliseconds with a connection after which a publish without an answer is tried again, 1 to 2,147,483,647. Without effect where queue and client share
+   * one store: an entry is published once there, however long that takes. Default 30,000.
+   */
   readonly publishTimeout?: number | undefined
   /** Milliseconds before a refused entry is tried again; 30 s where it throws, or gives no such number. Default `exponential()`: from 1 s to 30 s. */
   readonly backoff?: Backoff | undefined
