@@ -138,11 +138,15 @@ export class MqttError extends Error {
     const text = textOf(message ?? describe(code, option ?? reasonName))
     const { stackTraceLimit } = Error as { stackTraceLimit?: number }
     // The lines of this package come first, and are left out.
-    Reflect.set(Error, 'stackTraceLimit', blind ? 0 : stackTraceLimit && stackTraceLimit + 20)
+    const enough = stackTraceLimit && stackTraceLimit + 20
+    const isLate = !blind && !MqttError.wholeStacks && capturesLate
+    Reflect.set(Error, 'stackTraceLimit', isLate ? undefined : blind ? 0 : enough)
     super(text, cause === undefined ? cause : { cause })
+    Reflect.set(Error, 'stackTraceLimit', enough)
+    if (isLate) stackOf(this, new Error())
     Reflect.set(Error, 'stackTraceLimit', stackTraceLimit)
     tidy(cause)
-    if (!blind) tidy(this)
+    if (!blind && !isLate) tidy(this)
     put(this, brand, true)
     // A console shows what there is.
     for (const [name, value] of Object.entries({ code, outcome, fault, reasonCode, reasonName, reasonString, option, issues }))
@@ -193,9 +197,28 @@ export function locate(error: unknown, site: Error): void {
 /** What says nothing to the caller: installed copies of this package (with source maps, their sources), what it is made of, and the runtime's own. */
 const foreign = ['/mqwire/dist/', '/node_modules/mqwire/src/', '/node_modules/ws/', '(node:', ' node:', '(<anonymous>)']
 
+/** True where an engine writes a stack when it is first read: in V8, where to write it costs ten times what all else of an error does. */
+const capturesLate = 'captureStackTrace' in Error && !('Bun' in globalThis)
+
+// A program that publishes into a closed client may never look at it: the stack is written when it is read.
+function stackOf(error: Error, site: Error): void {
+  const set = (stack: unknown): void => put(error, 'stack', stack)
+  const get = (): unknown => {
+    tidy(site)
+    let stack: unknown = site.stack
+    // An application may have its own way to write them, with another first line or not as text.
+    if (typeof stack === 'string' && stack.startsWith('Error')) stack = String(error) + stack.slice('Error'.length)
+    set(stack)
+    return stack
+  }
+  Reflect.defineProperty(error, 'stack', { get, set, enumerable: false, configurable: true })
+}
+
 /** Leaves those lines of an error's stack out, but for its message, unless `MqttError.wholeStacks` is true. */
 export function tidy(error: unknown): void {
   try {
+    // One of this class is tidied by itself, when its stack is read. What has no stack would cost one here.
+    if (!error || MqttError.is(error)) return
     const { stack } = error as { stack: string }
     const kept = stack.split('\n').filter((line) => !line.startsWith('    at ') || !foreign.some((part) => line.includes(part)))
     // One that was tidied before, as the cause of many, is done with.

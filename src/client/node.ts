@@ -18,7 +18,7 @@ import { Reads } from './memory/reads.js'
 import { hasSettings } from './parsing/endpoint.js'
 import { socketSettings, tlsSettings } from './parsing/settings.js'
 import type { Platform } from './platform/platform.js'
-import { type Report, spaced } from './platform/reports.js'
+import { type Print, spaced } from './platform/reports.js'
 import { runtime } from './platform/runtime.js'
 
 // Bun has a `ws` of its own, which does not show the stream that the other transport watches; its WebSocket class is the standard one.
@@ -81,7 +81,7 @@ function atEnd(callback: () => void): () => void {
   return () => process.off('exit', listener)
 }
 
-const print: Report = (code, text, detail) => {
+const print: Print = (code, text, detail) => {
   const now = (): void => void process.emit('warning', Object.assign(new Error(text), { name: 'MqwireWarning', code, detail }))
   if (ending) return now()
   // Also reports in a program that ends in this turn.

@@ -1,5 +1,5 @@
 /** What the stacks of errors keep: the message whatever it says, and what others made. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { BaseClient } from '../../src/client/client.js'
 import { connect } from '../../src/client/node.js'
 import { MqttError } from '../../src/errors.js'
@@ -59,6 +59,37 @@ describe('errors', () => {
     const call = failure(world.client.publish('a', 'x', { qos: 1, signal: abort.signal }))
     abort.abort(Object.assign(new Error('odd'), { stack: null }))
     expect(await call).toMatchObject({ code: 'ERR_ABORTED' })
+  })
+
+  it('are written when they are read, once: who catches an error and looks at its code pays for no text', () => {
+    let written = 0
+    const { prepareStackTrace } = Error
+    onTestFinished(() => {
+      Error.prepareStackTrace = prepareStackTrace
+    })
+    Error.prepareStackTrace = (error, frames) => {
+      written += 1
+      return [String(error), ...frames.map((frame) => `    at ${frame.toString()}`)].join('\n')
+    }
+    const inner = new MqttError('ERR_CLOSED')
+    const error = new MqttError('ERR_INVALID_TOPIC', 'topic must not be\n    at all', { cause: inner })
+    expect([error.code, written]).toEqual(['ERR_INVALID_TOPIC', 0])
+    const { stack } = error
+    expect(stack?.startsWith('MqttError: topic must not be\n    at all\n    at ')).toBe(true)
+    expect(stack).toContain('error-stacks.test')
+    expect([error.stack, written]).toEqual([stack, 1])
+    expect(inner.stack).toContain('error-stacks.test')
+    inner.stack = 'mine'
+    expect([inner.stack, Object.keys(inner).includes('stack')]).toEqual(['mine', false])
+  })
+
+  it('are what an application makes of them, also where it makes no text', () => {
+    const { prepareStackTrace } = Error
+    onTestFinished(() => {
+      Error.prepareStackTrace = prepareStackTrace
+    })
+    Error.prepareStackTrace = (_error, frames) => frames
+    expect(Array.isArray(new MqttError('ERR_CLOSED').stack)).toBe(true)
   })
 
   it.each([

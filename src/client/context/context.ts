@@ -25,5 +25,5 @@ export interface ClientContext {
   /** The parts are made text only where somebody listens. */
   log(level: keyof Logger, ...parts: readonly unknown[]): void
   /** Logs what the program should know. Without a logger, and where nobody listens to `heard`, it is reported: see `platform/reports.ts`. */
-  report(code: ReportCode, text: string, cause: unknown, heard?: keyof ClientEvents, count?: number): void
+  report(code: ReportCode, text: string | (() => string), cause: unknown, heard?: keyof ClientEvents, count?: number): void
 }

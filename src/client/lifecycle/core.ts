@@ -98,7 +98,7 @@ export class Core
     }
   }
 
-  report(code: ReportCode, text: string, cause: unknown, heard?: keyof ClientEvents, count = 1): void {
+  report(code: ReportCode, text: string | (() => string), cause: unknown, heard?: keyof ClientEvents, count = 1): void {
     const { logger } = this.options
     const level = code === 'MQWIRE_HANDLER_FAILED' ? 'error' : 'warn'
     // `null` says that nobody wants to know. `MQWIRE_UNSENT` is printed beside a logger: messages are lost.
@@ -106,9 +106,12 @@ export class Core
     const print = isSilenced ? undefined : this.platform.report
     // What was thrown becomes text only where that is read.
     if (print === undefined && logger?.[level] === undefined) return
-    const whole = cause === undefined ? text : `${text}: ${reasonOf(cause)}`
-    this.log(level, count > 1 ? `${whole} (and ${count - 1} more)` : whole)
-    print?.(code, `mqwire ${printable(this.clientId)}: ${printable(whole)}`, stackOf(cause), count)
+    const whole = (): string => {
+      const what = typeof text === 'string' ? text : text()
+      return cause === undefined ? what : `${what}: ${reasonOf(cause)}`
+    }
+    if (logger?.[level] !== undefined) this.log(level, count > 1 ? `${whole()} (and ${count - 1} more)` : whole())
+    print?.(code, () => ({ text: `mqwire ${printable(this.clientId)}: ${printable(whole())}`, detail: stackOf(cause) }), count)
   }
 
   /** Says goodbye: see `ending.ts`. */

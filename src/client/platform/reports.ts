@@ -8,30 +8,39 @@
 /** What a report is about. Stable: programs and command lines compare against it. */
 export type ReportCode = 'MQWIRE_HANDLER_FAILED' | 'MQWIRE_NOT_CONNECTED' | 'MQWIRE_PUBLISH_REFUSED' | 'MQWIRE_UNSENT'
 
-/** Prints a sentence and, below it, details such as a stack; `count` is how many it stands for, default 1. */
-export type Report = (code: ReportCode, text: string, detail?: string, count?: number) => void
+/** A sentence and, below it, details such as a stack. */
+export interface Said {
+  readonly text: string
+  readonly detail?: string | undefined
+}
+
+/** Reports what `say` gives, which is called where that is printed and only there; `count` is how many it stands for, default 1. */
+export type Report = (code: ReportCode, say: () => Said, count?: number) => void
+/** Prints it. */
+export type Print = (code: ReportCode, text: string, detail?: string) => void
 
 interface Waiting {
   count: number
-  text: string
-  detail: string | undefined
+  say: () => Said
 }
 
 /** At most one report a second and code; the latest of those between follows with their count. `afterSecond` calls back once, in a second or at the end. */
-export function spaced(print: Report, afterSecond: (callback: () => void) => void): Report {
+export function spaced(print: Print, afterSecond: (callback: () => void) => void): Report {
   const open = new Map<ReportCode, Waiting>()
-  return function report(code, text, detail, count = 1) {
+  return function report(code, say, count = 1) {
     const between = open.get(code)
     if (between !== undefined) {
-      Object.assign(between, { text, detail, count: between.count + count })
+      between.say = say
+      between.count += count
       return
     }
-    const next: Waiting = { count: 0, text, detail }
+    const next: Waiting = { count: 0, say }
     open.set(code, next)
+    const { text, detail } = say()
     print(code, count > 1 ? `${text} (and ${count - 1} more)` : text, detail)
     afterSecond(() => {
       open.delete(code)
-      if (next.count > 0) report(code, next.text, next.detail, next.count)
+      if (next.count > 0) report(code, next.say, next.count)
     })
   }
 }
